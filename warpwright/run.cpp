@@ -207,12 +207,28 @@ std::string plan_line(const Plan& plan) {
          plan.device.name + (plan.reason.empty() ? "" : ": " + plan.reason);
 }
 
-std::optional<Refusal> quantise(const Quantisation& what, int device, void* stream) {
-  if (device == run_on_model) return quantise_on_host(what);
+namespace {
+
+// What takes no plan: here in host memory, or on a CUDA device.
+template <class What>
+std::optional<Refusal> carry_out(const What& what, int device, void* stream,
+                                 std::optional<Refusal> (*on_host)(const What&),
+                                 std::optional<Refusal> (*on_cuda)(const What&, void*)) {
+  if (device == run_on_model) return on_host(what);
   const CurrentDevice current(device);
   if (current.fault()) return current.fault();
   if (auto r = checked_stream(stream, device)) return r;
-  return device::quantise_on_cuda(what, stream);
+  return on_cuda(what, stream);
+}
+
+}  // namespace
+
+std::optional<Refusal> quantise(const Quantisation& what, int device, void* stream) {
+  return carry_out(what, device, stream, quantise_on_host, device::quantise_on_cuda);
+}
+
+std::optional<Refusal> sort_slots(const SlotSort& what, int device, void* stream) {
+  return carry_out(what, device, stream, sort_slots_on_host, device::sort_slots_on_cuda);
 }
 
 std::optional<Refusal> run(const Plan& plan, const GemmOperands& operands,

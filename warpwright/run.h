@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "warpwright/device/quantise.h"
+#include "warpwright/device/sort_slots.h"
 #include "warpwright/model.h"
 
 namespace warpwright {
@@ -42,6 +43,9 @@ struct RunOptions {
 /// Quantises activations (device/quantise.h) on CUDA device `device`, or, for run_on_model, in host
 /// memory.
 [[nodiscard]] std::optional<Refusal> quantise(const Quantisation& what, int device, void* stream);
+
+/// Sorts slots by expert (device/sort_slots.h), likewise.
+[[nodiscard]] std::optional<Refusal> sort_slots(const SlotSort& what, int device, void* stream);
 
 /// Facts of a CUDA device, asked once a process, or of the model.
 Result<const DeviceFacts*> run_facts(int device);

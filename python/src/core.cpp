@@ -12,6 +12,7 @@
 #include "python/src/docs.h"
 #include "python/src/handles.h"
 #include "python/src/packing.h"
+#include "python/src/slots.h"
 #include "python/src/types.h"
 #include "warpwright/simulation/check.h"
 
@@ -294,6 +295,7 @@ PyMethodDef functions[] = {
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
      METH_VARARGS | METH_KEYWORDS, empty_doc},
     {"quantise", quantise_rows, METH_VARARGS, nullptr},
+    {"sort_slots", sort_slots, METH_VARARGS, nullptr},
     {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
     {"int4_pack", int4_pack, METH_VARARGS, nullptr},
     {"int4_load", int4_load, METH_VARARGS, nullptr},

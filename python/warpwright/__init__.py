@@ -14,7 +14,7 @@ sentence with the tensor, the rule and the nearest legal value. docs/python.md h
 from . import _core
 from ._core import Array, Plan, Workspace, devices, empty, gemm, grouped_gemm, plan
 from ._interop import Refusal, Spec
-from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise
+from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise, sort_slots
 from ._study import Check, Trace, check, trace
 from ._types import Tensor
 
@@ -24,4 +24,5 @@ built_with_cuda = _core.built_with_cuda
 
 __all__ = ["Array", "Check", "Int4Weights", "Plan", "Refusal", "Spec", "Tensor", "Trace",
            "Workspace", "built_with_cuda", "check", "devices", "empty", "gemm", "grouped_gemm",
-           "load_int4", "pack_int4", "pack_int4_checkpoint", "plan", "quantise", "trace"]
+           "load_int4", "pack_int4", "pack_int4_checkpoint", "plan", "quantise",
+           "sort_slots", "trace"]

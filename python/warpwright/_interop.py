@@ -142,7 +142,7 @@ def stream_handle(stream: Any) -> int:
 def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> Any:
     """A tensor of the same library as `tensor`, and on its device; where that library's tensors
     cannot be written, or have no such type, an Array."""
-    name = NAMES[dtype]
+    name = NAMES.get(dtype, dtype)
     library = type(tensor).__module__.split(".")[0]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(tensor, torch.Tensor):

@@ -57,6 +57,39 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor"] = "ro
             found if scale is not None or scales is not None else adopted(x, found))
 
 
+def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
+               experts_total: int | None = None, stream: Any = None) -> tuple[Any, Any, Any]:
+    """Slots of a mixture, sorted by expert: returns (offsets, slots, rows), all int32.
+
+    topk_ids  tokens x top_k of int32 or int64, of numpy, PyTorch or CuPy: the experts of each
+              token. Slot token * top_k + j is expert j of a token.
+    experts   of this rank, 1 to 1,024: first_expert and those behind it, of experts_total in all.
+
+    offsets   experts + 1: rows offsets[e] to offsets[e + 1] - 1 are those of expert e, as
+              grouped_gemm(offsets=) takes them.
+    slots     tokens * top_k: the slot of a row, whose token is slot // top_k; the slots of an
+              expert are in order. Behind the last row -1.
+    rows      tokens * top_k: the row of a slot, or -1 where it is left out: -1 as an id, an expert
+              of another rank, or an id that is no expert.
+
+    On a CUDA device one launch, which nothing waits for.
+    """
+    shape = _shape(topk_ids, "topk_ids")
+    device = _device(topk_ids)
+    if type(topk_ids).__module__.split(".")[0] not in ("numpy", "torch", "cupy"):
+        raise Refusal(f"topk_ids is of {type(topk_ids).__module__}, which has no integers that can "
+                      "be written here; the nearest is a tensor of numpy, PyTorch or CuPy")
+    if len(shape) != 2:
+        raise Refusal(f"topk_ids has {len(shape)} dimension{'s' * (len(shape) != 1)}; the nearest "
+                      "legal is 2: the experts of each token", "bad_shape")
+    count = shape[0] * shape[1]
+    lengths = (max(experts, 0) + 1, count, count)
+    found = tuple(empty_like(topk_ids, (length,), "int32", device) for length in lengths)
+    _core.sort_slots(topk_ids, experts, first_expert,
+                     experts if experts_total is None else experts_total, *found, stream)
+    return found
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Int4Weights:
     """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of

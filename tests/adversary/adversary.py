@@ -49,6 +49,9 @@ SOURCE = """
 #include "warpwright/kernel/hopper/gemm.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/table.h"
+#include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_slots.h"
+#include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/kernel/registers/gemm.h"
 #include "warpwright/kernel/registers/table.h"
 #include "warpwright/kernel/zero_rows.h"
@@ -64,7 +67,10 @@ const ModelKernel* model_kernel(std::string_view name) {{
       {entries}
       {{group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>}},
       {{zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>}},
-      {{copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>}}}};
+      {{copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>}},
+      {{sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>}},
+      {{gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>}},
+      {{sum_slots_kernel, &run_kernel<kernel::SumSlotsKernel>}}}};
   for (const ModelKernel& k : all) {{
     if (k.name == name) return &k;
   }}

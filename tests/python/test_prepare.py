@@ -96,6 +96,47 @@ class Quantise(Close):
         self.close(wp.gemm(x8, w8, scale_a=sx, scale_b=sw), f32(x) @ f32(w).T, 0.05)
 
 
+class SortSlots(Close):
+    def test_rows_and_slots(self):
+        for ids_type in (np.int32, np.int64):
+            ids = rng.integers(0, 12, (50, 6)).astype(ids_type)
+            ids[7] = -1
+            ids[9, :2] = (12, -5)  # no experts
+            for first, experts in ((0, 12), (4, 5)):
+                offsets, slots, rows = wp.sort_slots(ids[:, :3], experts, first_expert=first,
+                                                     experts_total=12)
+                flat = ids[:, :3].reshape(-1)
+                kept = np.flatnonzero((flat >= first) & (flat < first + experts))
+                want = kept[np.argsort(flat[kept], kind="stable")]
+                self.assertEqual({each.dtype for each in (offsets, slots, rows)},
+                                 {np.dtype(np.int32)})
+                lengths = np.bincount(flat[kept] - first, minlength=experts)
+                np.testing.assert_array_equal(offsets, [0, *np.cumsum(lengths)])
+                np.testing.assert_array_equal(slots[:len(want)], want)
+                self.assertTrue((slots[len(want):] == -1).all())
+                np.testing.assert_array_equal(rows[want], np.arange(len(want)))
+                self.assertEqual(int((rows == -1).sum()), 150 - len(want))
+
+    def test_no_tokens(self):
+        offsets, slots, rows = wp.sort_slots(np.zeros((0, 2), np.int32), 3)
+        self.assertEqual(list(offsets), [0, 0, 0, 0])
+        self.assertEqual((slots.shape, rows.shape), ((0,), (0,)))
+
+    def test_refusals(self):
+        ids = np.zeros((4, 2), np.int32)
+        self.refused("bad_value", "experts is 0", wp.sort_slots, ids, 0)
+        self.refused("bad_value", "experts is 1025", wp.sort_slots, ids, 1025)
+        self.refused("bad_value", "first_expert is 3", wp.sort_slots, ids, 2, first_expert=3,
+                     experts_total=4)
+        self.refused("bad_value", "experts_total is 1", wp.sort_slots, ids, 2, experts_total=1)
+        self.refused("bad_shape", "1 dimension;", wp.sort_slots, ids[0], 2)
+        self.refused("bad_type", "int32 or int64", wp.sort_slots, ids.astype(np.float32), 2)
+        self.refused("bad_stride", "column stride of 2", wp.sort_slots,
+                     np.zeros((4, 4), np.int32)[:, ::2], 2)
+        self.refused("bad_value", "numpy, PyTorch or CuPy", wp.sort_slots,
+                     wp.empty((4, 2), "f32", "model"), 2)
+
+
 class Int4(Close):
     def test_weights_in_floats(self):
         for group, encoding, scales, zeros in [(128, "ex", "bf16", False), (64, "sm", "f16", False),

@@ -1,9 +1,10 @@
 // The CUDA devices of a build without the CUDA side: none, and every function says why. CMake takes
-// this file instead of cuda.cu and pack.cu.
+// this file instead of the .cu files.
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/device/quantise.h"
+#include "warpwright/device/sort_slots.h"
 
 #include <utility>
 
@@ -60,6 +61,10 @@ std::optional<Refusal> copy_to_host(void* /*to*/, const void* /*from*/, std::int
   return absent();
 }
 std::optional<Refusal> quantise_on_cuda(const Quantisation& what, void* /*stream*/) {
+  if (auto r = fault(what)) return r;
+  return absent();
+}
+std::optional<Refusal> sort_slots_on_cuda(const SlotSort& what, void* /*stream*/) {
   if (auto r = fault(what)) return r;
   return absent();
 }

@@ -7,6 +7,9 @@
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_slots.h"
+#include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/kernel/zero_rows.h"
 
 namespace warpwright::device {
@@ -28,6 +31,27 @@ __global__ void __launch_bounds__(kernel::CopyRowsKernel::threads,
                                   kernel::CopyRowsKernel::ctas_an_sm)
     copy_rows(const __grid_constant__ kernel::CopyRowsParams params) {
   kernel::CopyRowsKernel::run(params);
+}
+
+__global__ void __launch_bounds__(kernel::SortSlotsKernel::threads)
+    sort_slots([[maybe_unused]] const __grid_constant__ kernel::SortSlotsParams params) {
+#if WW_CLUSTERS  // as above: it exchanges counts in a cluster
+  kernel::SortSlotsKernel::run(params);
+#endif
+}
+
+__global__ void __launch_bounds__(kernel::GatherRowsKernel::threads,
+                                  kernel::GatherRowsKernel::ctas_an_sm)
+    gather_rows([[maybe_unused]] const __grid_constant__ kernel::GatherRowsParams params) {
+#if WW_CLUSTERS  // codes of e4m3 are of sm_89 and later
+  kernel::GatherRowsKernel::run(params);
+#endif
+}
+
+__global__ void __launch_bounds__(kernel::SumSlotsKernel::threads,
+                                  kernel::SumSlotsKernel::ctas_an_sm)
+    sum_slots(const __grid_constant__ kernel::SumSlotsParams params) {
+  kernel::SumSlotsKernel::run(params);
 }
 
 template <class Table, int... chunk>
@@ -78,6 +102,9 @@ const std::vector<CudaKernel>& cuda_kernels() {
     add_one<kernel::GroupMapsKernel>(found, group_maps_kernel, 9, &make_group_maps);
     add_one<kernel::ZeroRowsKernel>(found, zero_rows_kernel, 0, &zero_rows);
     add_one<kernel::CopyRowsKernel>(found, copy_rows_kernel, 0, &copy_rows);
+    add_one<kernel::SortSlotsKernel>(found, sort_slots_kernel, 0, &sort_slots);
+    add_one<kernel::GatherRowsKernel>(found, gather_rows_kernel, 0, &gather_rows);
+    add_one<kernel::SumSlotsKernel>(found, sum_slots_kernel, 0, &sum_slots);
     return found;
   }();
   return all;

@@ -223,6 +223,12 @@ WW_DEVICE GlobalView<Words<N>> global_words(T* data) {
   return {reinterpret_cast<Words<N>*>(data)};
 }
 
+/// The elements of type E in global memory that begin at `data`, aligned to E.
+template <class E, class T>
+WW_DEVICE GlobalView<E> global_view(T* data) {
+  return {reinterpret_cast<E*>(data)};
+}
+
 /// Bytes by which an address lies behind a multiple of N. No instruction of its own.
 template <int N>
 WW_DEVICE int bytes_past(const void* address) {

@@ -75,6 +75,40 @@ int lowest_lane(std::uint32_t lanes) {
 #endif
 }
 
+/// Bit l: whether lane l has the same value as this one (match.any.sync, PTX ISA 9.7.13.14). All 32
+/// lanes must execute it together.
+WW_DEVICE
+std::uint32_t match_any(std::uint32_t value, [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  return __match_any_sync(0xffffffffu, value);
+#else
+  return model::match_any(value, site);
+#endif
+}
+
+/// Lanes of a ballot or of a match (popc).
+WW_DEVICE
+int count_lanes(std::uint32_t lanes) {
+#if WW_GPU
+  return __popc(lanes);
+#else
+  return __builtin_popcount(lanes);
+#endif
+}
+
+/// The sum of the values of the lanes up to this one (five of shfl.sync.idx). All 32 lanes must
+/// execute it together.
+WW_DEVICE
+int sum_up_to_lane(int value, int lane, [[maybe_unused]] Site site = Site::here()) {
+  WW_UNROLL
+  for (int far = 1; far < 32; far *= 2) {
+    const std::uint32_t other =
+        isa::shuffle(static_cast<std::uint32_t>(value), lane < far ? lane : lane - far, site);
+    if (lane >= far) value += static_cast<int>(other);
+  }
+  return value;
+}
+
 /// Loads N (1, 2 or 4) 8x8 matrices of 16-bit elements (ldmatrix, PTX ISA 9.7.14.5.15). Lanes
 /// 8j..8j+7 give the addresses of the 16-byte rows of matrix j; thread l gets elements 2(l%4) and
 /// +1 of row l/4 of each (of column l/4 with `Transpose`).

@@ -69,6 +69,8 @@ void flag_clear(void* flag, Site site);
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site);
 /// Bit i: what lane i says.
 std::uint32_t ballot(bool says, Site site);
+/// Bit i: whether lane i has the same value.
+std::uint32_t match_any(std::uint32_t value, Site site);
 /// Threads that read a peer's shared memory and have not used the values yet; how the machine
 /// learns that they do, by the conversions of isa/numeric.h.
 inline constinit thread_local int reads_in_flight = 0;

@@ -6,6 +6,9 @@
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_slots.h"
+#include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/kernel/zero_rows.h"
 #include "warpwright/plan/families/family.h"
 
@@ -30,6 +33,9 @@ const ModelKernel* model_kernel(std::string_view name) {
     found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
     found.push_back({zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>});
     found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});
+    found.push_back({sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>});
+    found.push_back({gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>});
+    found.push_back({sum_slots_kernel, &run_kernel<kernel::SumSlotsKernel>});
     return found;
   }();
   const auto found =

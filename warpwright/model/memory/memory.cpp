@@ -431,6 +431,20 @@ std::uint32_t ballot(bool says, Site site) {
   return lane.result;
 }
 
+std::uint32_t match_any(std::uint32_t value, Site site) {
+  whole_warp("match.any", site);
+  ShuffleLane lane{value, 0, 0};
+  meet_warp("match", site, &lane, [](std::span<void*> lanes) {
+    for (void* p : lanes) {
+      auto& to = *static_cast<ShuffleLane*>(p);
+      for (std::size_t i = 0; i < lanes.size(); ++i) {
+        if (static_cast<const ShuffleLane*>(lanes[i])->value == to.value) to.result |= 1U << i;
+      }
+    }
+  });
+  return lane.result;
+}
+
 void values_used() {
   Machine& m = machine();
   if (m.order) m.order->values_used(m.current());

@@ -181,6 +181,12 @@ tile::GroupOffsets group_offsets(const GemmProblem& problem, const Groups& group
 /// The kernel that copies A and B to where TMA can read them.
 inline constexpr std::string_view copy_rows_kernel = "copy_rows";
 
+/// The kernels of a mixture of experts beside its products (kernel/moe/): that which sorts the
+/// slots, that which puts tokens into the order of experts, that which adds up what became of them.
+inline constexpr std::string_view sort_slots_kernel = "sort_slots";
+inline constexpr std::string_view gather_rows_kernel = "gather_rows";
+inline constexpr std::string_view sum_slots_kernel = "sum_slots";
+
 /// All grids of a launch of `plan`, with addresses bound.
 void bind_launch(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
                  Encode encode, LaunchGrids& out);

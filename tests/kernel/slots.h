@@ -1,0 +1,146 @@
+// The kernels of a mixture's slots on the model: a launch, memory that it touches, random routings.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/model/harness.h"
+#include "warpwright/device/sort_slots_params.h"
+#include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sum_slots.h"
+
+namespace warpwright::tests {
+
+/// What was routed, and what the host sorts it to.
+struct Routing {
+  int tokens = 0;
+  int top_k = 1;
+  int pitch = 1;
+  bool wide = false;
+  int first_expert = 0;
+  int experts = 1;
+  int experts_total = 1;
+  std::vector<std::int32_t> ids;
+  std::vector<std::int64_t> wide_ids;
+
+  std::vector<std::int32_t> offsets, slots, rows;
+  std::uint32_t status = 0;
+
+  [[nodiscard]] SlotSort sort_into(std::vector<std::int32_t>& to_offsets,
+                                   std::vector<std::int32_t>& to_slots,
+                                   std::vector<std::int32_t>& to_rows, std::uint32_t& to) const {
+    const auto slot_count = static_cast<std::size_t>(tokens * top_k);
+    to_offsets.assign(static_cast<std::size_t>(experts) + 1, -7);
+    to_slots.assign(slot_count + 1, -7);
+    to_rows.assign(slot_count + 1, -7);
+    to = 77;
+    SlotSort s;
+    s.ids = wide ? static_cast<const void*>(wide_ids.data()) : ids.data();
+    s.type = wide ? OffsetType::int64 : OffsetType::int32;
+    s.tokens = tokens;
+    s.top_k = top_k;
+    s.pitch = pitch;
+    s.experts = experts;
+    s.first_expert = first_expert;
+    s.experts_total = experts_total;
+    s.offsets = to_offsets.data();
+    s.slots = to_slots.data();
+    s.rows = to_rows.data();
+    s.status = &to;
+    return s;
+  }
+};
+
+/// How ids are drawn.
+struct Draw {
+  int tokens = 0;
+  int top_k = 1;
+  int experts = 1;
+  int first_expert = 0;
+  int experts_total = 0;  ///< 0: experts
+  bool wide = false;
+  int extra_pitch = 0;
+  int left_out_percent = 0;  ///< ids of -1
+  int strange_percent = 0;   ///< ids that are no experts
+  int hot_percent = 0;       ///< ids of one expert
+};
+
+inline Routing route(const Draw& d, std::uint64_t seed) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  Routing r;
+  r.tokens = d.tokens;
+  r.top_k = d.top_k;
+  r.pitch = d.top_k + d.extra_pitch;
+  r.wide = d.wide;
+  r.first_expert = d.first_expert;
+  r.experts = d.experts;
+  r.experts_total = d.experts_total == 0 ? d.first_expert + d.experts : d.experts_total;
+  const auto percent = [&](int p) { return static_cast<int>(random() % 100) < p; };
+  constexpr std::int32_t no_experts[] = {-2, INT32_MIN, INT32_MAX};
+  for (int i = 0; i < d.tokens * r.pitch; ++i) {
+    auto id = static_cast<std::int32_t>(random() % static_cast<unsigned>(r.experts_total));
+    if (percent(d.hot_percent)) id = d.first_expert;
+    if (percent(d.left_out_percent)) id = -1;
+    if (percent(d.strange_percent)) {
+      const unsigned which = random() % 4;
+      id = which < 3 ? no_experts[which] : r.experts_total;
+    }
+    r.ids.push_back(id);
+    // What is wrong with its upper half alone is wrong too.
+    r.wide_ids.push_back(percent(d.strange_percent) ? id + (std::int64_t{1} << 32) : id);
+  }
+  if (d.wide) r.ids.clear();
+  const SlotSort host = r.sort_into(r.offsets, r.slots, r.rows, r.status);
+  EXPECT_FALSE(sort_slots_on_host(host).has_value());
+  return r;
+}
+
+/// A stable sort by the definition, apart from the library's.
+inline std::vector<std::int32_t> sorted_slots(const Routing& r) {
+  std::vector<std::pair<std::int64_t, std::int32_t>> kept;
+  for (int slot = 0; slot < r.tokens * r.top_k; ++slot) {
+    const auto at = static_cast<std::size_t>(slot / r.top_k * r.pitch + slot % r.top_k);
+    const std::int64_t id = r.wide ? r.wide_ids[at] : r.ids[at];
+    if (id >= r.first_expert && id < r.first_expert + r.experts) kept.emplace_back(id, slot);
+  }
+  std::stable_sort(kept.begin(), kept.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::int32_t> slots;
+  for (const auto& [id, slot] : kept) slots.push_back(slot);
+  return slots;
+}
+
+template <class T>
+model::Allocation allocation(std::vector<T>& of, const char* name, bool writable = true) {
+  return {of.data(), static_cast<std::int64_t>(of.size() * sizeof(T)), name, writable};
+}
+
+/// A launch of the sort; further memory is that of what is quantised.
+inline model::Kernel sort_kernel(const Routing& r, kernel::SortSlotsParams& p, int sms,
+                                 std::vector<model::Allocation> memory) {
+  using kernel::SortSlotsKernel;
+  const auto words = static_cast<std::int64_t>(r.tokens) * r.top_k;
+  memory.push_back({const_cast<void*>(p.ids), std::int64_t{r.tokens} * r.pitch * (r.wide ? 8 : 4),
+                    "ids", false});
+  memory.push_back({p.offsets, 4 * (r.experts + 1), "offsets"});
+  memory.push_back({p.slots, 4 * words, "slots"});
+  memory.push_back({p.rows, 4 * words, "rows"});
+  memory.push_back({p.status, 4, "status"});
+  model::Kernel k;
+  k.shape = {.ctas = SortSlotsKernel::ctas(p, sms),
+             .cluster_size = p.cluster,
+             .in_clusters = p.cluster > 1,
+             .threads = 32 * p.warps,
+             .shared_bytes = kernel::sort_slots_shared_bytes(p.experts, p.warps, p.cluster)};
+  k.body = [&p] { SortSlotsKernel::run(p); };
+  k.memory = std::move(memory);
+  k.dependent = true;
+  return k;
+}
+
+}  // namespace warpwright::tests

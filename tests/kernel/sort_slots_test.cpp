@@ -1,0 +1,161 @@
+// The sort of slots by expert on the model, against a stable sort of the host.
+#include "warpwright/kernel/moe/sort_slots.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kernel/slots.h"
+#include "tests/model/mutants.h"
+
+namespace warpwright::tests {
+namespace {
+
+using kernel::SortSlotsKernel;
+
+// Sorts on the model and compares; the shape may be another than the usual.
+struct Sorted {
+  std::vector<std::int32_t> offsets, slots, rows;
+  std::uint32_t status = 0;
+};
+model::Report sort_on_model(const Routing& r, const model::Options& how, Sorted& to, int warps = 0,
+                            int cluster = 0) {
+  kernel::SortSlotsParams p =
+      device::sort_slots_params(r.sort_into(to.offsets, to.slots, to.rows, to.status));
+  if (warps > 0) p.warps = warps;
+  if (cluster > 0) p.cluster = cluster;
+  return model::run(sort_kernel(r, p, 4, {}), how);
+}
+
+void expect_sorted(const Routing& r, const Sorted& got) {
+  EXPECT_EQ(got.offsets, r.offsets);
+  EXPECT_EQ(got.slots, r.slots);  // and nothing behind
+  EXPECT_EQ(got.rows, r.rows);
+  EXPECT_EQ(got.status, r.status);
+}
+
+void expect_sorts(const Draw& draw, std::uint64_t seed, const model::Options& how = {},
+                  int warps = 0, int cluster = 0) {
+  SCOPED_TRACE("tokens " + std::to_string(draw.tokens) + ", top-k " + std::to_string(draw.top_k) +
+               ", experts " + std::to_string(draw.experts) + ", seed " + std::to_string(seed));
+  const Routing r = route(draw, seed);
+  Sorted got;
+  const model::Report report = sort_on_model(r, how, got, warps, cluster);
+  EXPECT_TRUE(report.clean()) << report.text();
+  expect_sorted(r, got);
+}
+
+TEST(SortSlots, TheHostSortsStably) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Routing r = route({.tokens = 37,
+                             .top_k = 3,
+                             .experts = 5,
+                             .first_expert = 2,
+                             .experts_total = 9,
+                             .wide = seed % 2 == 0,
+                             .extra_pitch = static_cast<int>(seed % 3),
+                             .left_out_percent = 5,
+                             .strange_percent = static_cast<int>(seed % 4)},
+                            seed);
+    SCOPED_TRACE(seed);
+    const std::vector<std::int32_t> want = sorted_slots(r);
+    ASSERT_EQ(r.offsets.back(), static_cast<std::int32_t>(want.size()));
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), r.slots.begin()));
+    for (std::size_t row = 0; row < want.size(); ++row) {
+      EXPECT_EQ(r.rows[static_cast<std::size_t>(want[row])], static_cast<std::int32_t>(row));
+    }
+  }
+}
+
+TEST(SortSlots, AnyRouting) {
+  const std::uint64_t seed = 20261;
+  std::mt19937 random(static_cast<unsigned>(seed));
+  const auto up_to = [&](unsigned n) { return static_cast<int>(random() % n); };
+  for (int i = 0; i < 12; ++i) {
+    Draw d{.tokens = up_to(60), .top_k = 1 + up_to(9), .experts = 1 + up_to(70)};
+    d.first_expert = up_to(3) == 0 ? up_to(8) : 0;
+    d.experts_total = d.first_expert + d.experts + up_to(3);
+    d.wide = up_to(2) == 0;
+    d.extra_pitch = up_to(2) * up_to(5);
+    d.left_out_percent = up_to(2) * up_to(40);
+    d.strange_percent = up_to(3) == 0 ? 3 : 0;
+    d.hot_percent = up_to(3) == 0 ? 70 : 0;
+    expect_sorts(d, seed + static_cast<std::uint64_t>(i));
+  }
+}
+
+TEST(SortSlots, Edges) {
+  expect_sorts({.tokens = 0, .top_k = 8, .experts = 3}, 1);
+  expect_sorts({.tokens = 1, .top_k = 1, .experts = 1}, 2);
+  expect_sorts({.tokens = 9, .top_k = 2, .experts = 1024}, 3);
+  expect_sorts({.tokens = 33, .top_k = 1, .experts = 4, .left_out_percent = 100}, 4);
+  expect_sorts({.tokens = 40, .top_k = 1, .experts = 4, .strange_percent = 100}, 5);
+  expect_sorts({.tokens = 300, .top_k = 4, .experts = 16}, 6);
+}
+
+TEST(SortSlots, WarpsThatReadMoreThanTheyKeep) {
+  expect_sorts({.tokens = 700, .top_k = 2, .experts = 12, .left_out_percent = 3}, 7, {}, 4);
+  expect_sorts({.tokens = 1030, .top_k = 1, .experts = 5, .hot_percent = 50}, 8, {}, 2);
+}
+
+TEST(SortSlots, InAClusterOfAFewWarps) {
+  for (const int cluster : {2, 8}) {
+    expect_sorts({.tokens = 70, .top_k = 3, .experts = 9, .strange_percent = 1}, 9, {}, 2, cluster);
+    expect_sorts({.tokens = 1100, .top_k = 1, .experts = 40}, 10, {}, 1, cluster);
+  }
+  expect_sorts({.tokens = 3, .top_k = 1, .experts = 2}, 11, {}, 1, 8);  // most CTAs have no slot
+}
+
+TEST(SortSlots, InItsOwnCluster) {
+  expect_sorts({.tokens = 1025, .top_k = 4, .experts = 130, .left_out_percent = 1}, 12);
+}
+
+TEST(SortSlots, IsCleanInManySchedules) {
+  const Draw draw{.tokens = 50, .top_k = 2, .experts = 5, .strange_percent = 2};
+  for (const model::Options& how : model::schedules()) {
+    SCOPED_TRACE(model::text(how));
+    expect_sorts(draw, 13, how, 2, 1);
+    expect_sorts(draw, 14, how, 2, 2);
+  }
+}
+
+// A statement broken is told by the model, or by what comes out; or it orders the same.
+void expect_mutants_found(const Draw& draw, std::uint64_t seed, int warps, int cluster) {
+  const Routing r = route(draw, seed);
+  Sorted to;
+  model::Options counting;
+  counting.count_sites = true;
+  const auto sites = sort_on_model(r, counting, to, warps, cluster).sites;
+  int found = 0;
+  for (const model::Mutation& m : model::mutations(sites)) {
+    SCOPED_TRACE(model::text(m) + ", " + std::string(m.how()));
+    std::vector<model::Options> all = model::schedules();
+    for (std::uint64_t i = 100; i < 120; ++i) all.push_back(model::random_schedule(i));
+    const bool killed = std::any_of(all.begin(), all.end(), [&](model::Options how) {
+      how.mutation = m;
+      Sorted got;
+      return !sort_on_model(r, how, got, warps, cluster).clean() || got.offsets != r.offsets ||
+             got.slots != r.slots || got.rows != r.rows || got.status != r.status;
+    });
+    found += killed ? 1 : 0;
+    const bool same =
+        !killed && std::all_of(all.begin(), all.begin() + 10, [&](model::Options how) {
+          how.hash_order = true;
+          Sorted got;
+          const std::uint64_t unbroken = sort_on_model(r, how, got, warps, cluster).order_hash;
+          how.mutation = m;
+          return sort_on_model(r, how, got, warps, cluster).order_hash == unbroken;
+        });
+    EXPECT_TRUE(killed || same);
+  }
+  EXPECT_GE(found, cluster > 1 ? 12 : 8);
+}
+
+TEST(SortSlots, MutantsOfOneCtaAreKilled) {
+  expect_mutants_found({.tokens = 150, .top_k = 2, .experts = 5}, 15, 2, 1);
+}
+
+TEST(SortSlots, MutantsOfAClusterAreKilled) {
+  expect_mutants_found({.tokens = 150, .top_k = 2, .experts = 5}, 16, 2, 2);
+}
+
+}  // namespace
+}  // namespace warpwright::tests

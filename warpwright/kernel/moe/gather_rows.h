@@ -1,0 +1,42 @@
+// The kernel that puts the rows of tokens into the order of the experts, copied or quantised,
+// behind the sort of their slots. A token is read once and written for each of its slots.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/kernel/moe/token_rows.h"
+
+namespace warpwright::kernel {
+
+struct GatherRowsParams {
+  TokenRows rows;
+};
+
+struct GatherRowsKernel {
+  using Params = GatherRowsParams;
+  static constexpr int warps = 8;
+  static constexpr int threads = 32 * warps;
+  static constexpr int shared_bytes = 0;
+  static constexpr int ctas_an_sm = 4;
+
+  /// CTAs of a launch on a device of `sms` SMs; 0: there is nothing to do.
+  static int ctas(const Params& p, int sms) {
+    const std::int64_t wanted = (TokenRowsWork::items(p.rows) + warps - 1) / warps;
+    return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
+  }
+
+  /// The whole kernel, for one thread of `threads`.
+  WW_DEVICE static void run(const Params& p) {
+    isa::set_role("gathers rows");
+    // The kernel that multiplies may set up meanwhile; it waits for the end of this one.
+    isa::launch_dependents();
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    TokenRowsWork::run(p.rows, ready, isa::cta_index() * warps + isa::warp_index(),
+                       isa::cta_count() * warps);
+  }
+};
+
+}  // namespace warpwright::kernel

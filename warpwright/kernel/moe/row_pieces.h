@@ -1,0 +1,56 @@
+// Pieces of rows of 16-bit elements, from and to anywhere: 16 bytes at once where lines begin at
+// multiples of 16 bytes, element by element elsewhere and at the end of a row.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/isa/memory.h"
+
+namespace warpwright::kernel {
+
+/// Eight elements of 16 bits.
+using Eight = isa::Words<4>;
+
+/// Do all lines begin at multiples of N bytes?
+template <int N>
+WW_DEVICE bool begin_at_multiples(const void* address, std::int64_t pitch) {
+  return isa::bytes_past<N>(address) == 0 && pitch % N == 0;
+}
+
+/// The elements of a row of `k` from `column` on, a multiple of 8; those behind the row come as 0.
+/// `whole`: begin_at_multiples<16>.
+WW_DEVICE
+Eight load_eight(const unsigned char* row, int column, int k, bool whole) {
+  const unsigned char* const at = row + std::int64_t{column} * 2;
+  if (whole && column + 8 <= k) return isa::global_view<const Eight>(at).load();
+  const auto element = isa::global_view<const std::uint16_t>(at);
+  Eight eight;
+  WW_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    if (column + 2 * i < k) low = element.load(2 * i);
+    if (column + 2 * i + 1 < k) high = element.load(2 * i + 1);
+    eight.word[i] = low | high << 16;
+  }
+  return eight;
+}
+
+/// Stores them; what would lie behind the row is left out.
+WW_DEVICE
+void store_eight(unsigned char* row, int column, int k, bool whole, const Eight& eight) {
+  unsigned char* const at = row + std::int64_t{column} * 2;
+  if (whole && column + 8 <= k) {
+    isa::global_view<Eight>(at).store(0, eight);
+    return;
+  }
+  const auto element = isa::global_view<std::uint16_t>(at);
+  WW_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    if (column + i < k) {
+      element.store(i, static_cast<std::uint16_t>(eight.word[i / 2] >> 16 * (i % 2)));
+    }
+  }
+}
+
+}  // namespace warpwright::kernel

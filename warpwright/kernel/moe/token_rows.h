@@ -1,0 +1,295 @@
+// Rows of tokens on their way to the products of experts: copied, or quantised to e4m3, in the
+// order of the tokens or in that of the experts. A warp takes pieces of tokens. A token is read and
+// quantised once, however many rows of the result it becomes.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "warpwright/facts/e4m3_scale.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/e4m3_divisor.h"
+#include "warpwright/kernel/moe/row_pieces.h"
+
+namespace warpwright::kernel {
+
+/// What becomes of a token's row.
+enum class RowForm : std::uint8_t {
+  none,    ///< nothing: there is nothing to do
+  copy,    ///< the same elements
+  blocks,  ///< e4m3 with a scale of each 128 elements
+  rows,    ///< e4m3 with a scale of the row
+};
+
+/// Rows of tokens and where they go. Addresses and pitches of any multiple of an element are legal;
+/// multiples of 16 bytes (8 for codes) are faster.
+struct TokenRows {
+  const unsigned char* x = nullptr;
+  std::int64_t x_pitch = 0;  ///< bytes
+  unsigned char* to = nullptr;
+  std::int64_t to_pitch = 0;     ///< bytes
+  float* scales = nullptr;       ///< of the forms with codes
+  std::int64_t scale_pitch = 0;  ///< elements from row to row
+  std::int64_t scale_step = 0;   ///< elements from block to block
+  /// The sort's: slot -> row, or negative. Null: token t is row t.
+  const std::int32_t* rows = nullptr;
+  int top_k = 1;  ///< slots of a token, where there are `rows`
+  int tokens = 0;
+  int k = 0;                 ///< elements of a row
+  DType type = DType::bf16;  ///< of x: bf16 or f16
+  RowForm form = RowForm::none;
+};
+
+/// Moves them, by warps of any number.
+class TokenRowsWork {
+ public:
+  static constexpr int each = 8;           ///< elements of a lane: 16 bytes
+  static constexpr int piece = 32 * each;  ///< elements of a warp at a time
+  static constexpr int block = 128;        ///< elements with a scale of RowForm::blocks
+  static constexpr int at_once = 4;        ///< pieces of a warp that are on their way
+
+  /// What warps can share out: pieces of tokens, or tokens where a scale reaches over a row.
+  static constexpr std::int64_t items(const TokenRows& p) {
+    if (p.form == RowForm::none) return 0;
+    if (p.form == RowForm::rows) return p.tokens;
+    return std::int64_t{p.tokens} * ((p.k + piece - 1) / piece);
+  }
+
+  /// The part of warp `me` of `warps`. Takes the proof that x and the rows are there.
+  WW_DEVICE static void run(const TokenRows& p, const isa::Prerequisites& ready, int me,
+                            int warps) {
+    if (p.form == RowForm::none) return;
+    if (p.type == DType::bf16) {
+      TokenRowsWork(p, ready).run<DType::bf16>(me, warps);
+    } else {
+      TokenRowsWork(p, ready).run<DType::f16>(me, warps);
+    }
+  }
+
+ private:
+  WW_DEVICE TokenRowsWork(const TokenRows& p, const isa::Prerequisites& /*ready*/)
+      : p_(p),
+        lane_(isa::lane_index()),
+        whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)),
+        whole_to_(p.form == RowForm::copy ? begin_at_multiples<16>(p.to, p.to_pitch)
+                                          : begin_at_multiples<8>(p.to, p.to_pitch)) {}
+
+  template <DType T>
+  WW_DEVICE void run(int me, int warps) const {
+    if (p_.form == RowForm::rows) {
+      for (int token = me; token < p_.tokens; token += warps) quantise_row<T>(token);
+      return;
+    }
+    const int pieces = (p_.k + piece - 1) / piece;
+    const std::int64_t all = items(p_);
+    for (std::int64_t first = me; first < all; first += std::int64_t{at_once} * warps) {
+      Eight chunk[at_once];
+      int row[at_once];
+      WW_UNROLL
+      for (int i = 0; i < at_once; ++i) {
+        const std::int64_t item = first + std::int64_t{warps} * i;
+        if (item >= all) continue;
+        const int token = static_cast<int>(item / pieces);
+        chunk[i] = load(token, column_of(item, pieces));
+        row[i] = row_of_lane(token, 0);
+      }
+      WW_UNROLL
+      for (int i = 0; i < at_once; ++i) {
+        const std::int64_t item = first + std::int64_t{warps} * i;
+        if (item >= all) continue;
+        const int token = static_cast<int>(item / pieces);
+        const int column = column_of(item, pieces);
+        if (p_.form == RowForm::copy) {
+          for_each_row(token, row[i], [&](std::int64_t to) { store(to, column, chunk[i]); });
+        } else {
+          quantise_piece<T>(token, row[i], column, chunk[i]);
+        }
+      }
+    }
+  }
+
+  /// This lane's first element in a piece.
+  WW_DEVICE int column_of(std::int64_t item, int pieces) const {
+    return static_cast<int>(item % pieces) * piece + lane_ * each;
+  }
+
+  // --- rows of the result -----------------------------------------------------------------------
+
+  /// Of the slot `first` + lane of a token; -1 where there is none.
+  WW_DEVICE int row_of_lane(int token, int first) const {
+    if (p_.rows == nullptr || first + lane_ >= p_.top_k) return -1;
+    const std::int64_t slot = std::int64_t{token} * p_.top_k + first + lane_;
+    return isa::GlobalView<const std::int32_t>{p_.rows}.load(slot);
+  }
+
+  /// All lanes: the rows that a token becomes. `row` is row_of_lane(token, 0).
+  template <class Use>
+  WW_DEVICE void for_each_row(int token, int row, const Use& use) const {
+    if (p_.rows == nullptr) {
+      use(std::int64_t{token});
+      return;
+    }
+    for (int first = 0;;) {
+      std::uint32_t left = isa::ballot(row >= 0);
+      while (left != 0) {
+        const int lane = isa::lowest_lane(left);
+        left &= left - 1;
+        use(static_cast<std::int64_t>(isa::shuffle(static_cast<std::uint32_t>(row), lane)));
+      }
+      first += 32;
+      if (first >= p_.top_k) return;
+      row = row_of_lane(token, first);
+    }
+  }
+
+  // --- elements ---------------------------------------------------------------------------------
+
+  WW_DEVICE Eight load(int token, int column) const {
+    return load_eight(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
+  }
+
+  WW_DEVICE void store(std::int64_t row, int column, const Eight& eight) const {
+    store_eight(p_.to + row * p_.to_pitch, column, p_.k, whole_to_, eight);
+  }
+
+  WW_DEVICE void store_codes(std::int64_t row, int column, const isa::Words<2>& codes) const {
+    unsigned char* const at = p_.to + row * p_.to_pitch + column;
+    if (whole_to_ && column + each <= p_.k) {
+      isa::global_words<2>(at).store(0, codes);
+      return;
+    }
+    const isa::GlobalView<unsigned char> code{at};
+    WW_UNROLL
+    for (int i = 0; i < each; ++i) {
+      if (column + i < p_.k) {
+        code.store(i, static_cast<unsigned char>(codes.word[i / 4] >> 8 * (i % 4)));
+      }
+    }
+  }
+
+  // --- quantising -------------------------------------------------------------------------------
+
+  template <DType T>
+  WW_DEVICE static void widen(const Eight& chunk, float (&value)[each]) {
+    WW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const isa::Pair pair = isa::unpack<T>(&chunk.word[i]);
+      value[2 * i] = pair.low;
+      value[2 * i + 1] = pair.high;
+    }
+  }
+
+  /// The largest magnitude; NaN does not count, infinity does.
+  WW_DEVICE static float largest_magnitude(const float (&value)[each]) {
+    float largest = 0;
+    WW_UNROLL
+    for (int i = 0; i < each; ++i) largest = isa::larger_magnitude(largest, value[i]);
+    return largest;
+  }
+
+  /// The largest of what counts for a scale, and `before`.
+  WW_DEVICE static float larger_finite(float before, const float (&value)[each]) {
+    const float size = largest_magnitude(value);
+    if (size <= std::numeric_limits<float>::max()) return isa::larger_magnitude(before, size);
+    WW_UNROLL
+    for (int i = 0; i < each; ++i) {
+      before = isa::larger_magnitude(before, finite_magnitude(value[i]));
+    }
+    return before;
+  }
+
+  /// Of as many lanes side by side.
+  template <int lanes>
+  WW_DEVICE float largest_of_lanes(float largest) const {
+    WW_UNROLL
+    for (int far = lanes / 2; far > 0; far /= 2) {
+      const std::uint32_t other = isa::shuffle(isa::float_bits(largest), lane_ ^ far);
+      largest = isa::larger_magnitude(largest, isa::float_of(other));
+    }
+    return largest;
+  }
+
+  /// The codes of value / scale, with the bits of device/quantise.h.
+  WW_DEVICE static isa::Words<2> codes_of(const E4m3Divisor& by, const float (&value)[each]) {
+    float quotient[each];
+    const bool usual = by.scale > 0x1p-60F && by.scale < 0x1p60F &&
+                       largest_magnitude(value) * by.inverse < 0x1p60F;
+    if (usual) {
+      WW_UNROLL
+      for (int i = 0; i < each; ++i) quotient[i] = by.usual_quotient(value[i]);
+    } else {
+      WW_UNROLL
+      for (int i = 0; i < each; ++i) quotient[i] = value[i] / by.scale;
+    }
+    isa::Words<2> codes;
+    WW_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const std::uint32_t low = isa::pack_bytes<DType::e4m3>(quotient[4 * i], quotient[4 * i + 1]);
+      const std::uint32_t high =
+          isa::pack_bytes<DType::e4m3>(quotient[4 * i + 2], quotient[4 * i + 3]);
+      codes.word[i] = low | high << 16;
+    }
+    return codes;
+  }
+
+  template <DType T>
+  WW_DEVICE void quantise_piece(int token, int row, int column, const Eight& chunk) const {
+    float value[each];
+    widen<T>(chunk, value);
+    const E4m3Divisor by(e4m3_scale(largest_of_lanes<block / each>(larger_finite(0, value))));
+    const isa::Words<2> codes = codes_of(by, value);
+    for_each_row(token, row, [&](std::int64_t to) {
+      if (column >= p_.k) return;
+      store_codes(to, column, codes);
+      if (column % block == 0) {
+        isa::GlobalView<float>{p_.scales}.store(
+            to * p_.scale_pitch + column / block * p_.scale_step, by.scale);
+      }
+    });
+  }
+
+  /// A whole row, which is read twice: the second time out of a cache.
+  template <DType T>
+  WW_DEVICE void quantise_row(int token) const {
+    const int row = row_of_lane(token, 0);
+    float largest = 0;
+    for (int first = 0; first < p_.k; first += at_once * piece) {
+      Eight chunk[at_once];
+      WW_UNROLL
+      for (int i = 0; i < at_once; ++i) {
+        const int column = first + i * piece + lane_ * each;
+        chunk[i] = column < p_.k ? load(token, column) : Eight{};
+      }
+      WW_UNROLL
+      for (int i = 0; i < at_once; ++i) {
+        float value[each];
+        widen<T>(chunk[i], value);
+        largest = larger_finite(largest, value);
+      }
+    }
+    const E4m3Divisor by(e4m3_scale(largest_of_lanes<32>(largest)));
+    for_each_row(token, row, [&](std::int64_t to) {
+      if (lane_ == 0) isa::GlobalView<float>{p_.scales}.store(to * p_.scale_pitch, by.scale);
+    });
+    for (int first = 0; first < p_.k; first += piece) {
+      const int column = first + lane_ * each;
+      float value[each];
+      widen<T>(column < p_.k ? load(token, column) : Eight{}, value);
+      const isa::Words<2> codes = codes_of(by, value);
+      for_each_row(token, row, [&](std::int64_t to) {
+        if (column < p_.k) store_codes(to, column, codes);
+      });
+    }
+  }
+
+  const TokenRows& p_;
+  int lane_;
+  bool whole_x_;
+  bool whole_to_;
+};
+
+}  // namespace warpwright::kernel
