@@ -1,6 +1,5 @@
 #include "warpwright/plan/moe/mixture.h"
 
-#include <array>
 #include <string>
 
 #include "warpwright/plan/product/rules.h"
@@ -8,18 +7,18 @@
 namespace warpwright {
 namespace {
 
-using Fault = std::optional<Refusal>;
-
 constexpr std::int64_t most_experts = 1024;
+constexpr std::int64_t most_top_k = 32;
 constexpr std::int64_t most_slots = std::int64_t{1} << 30;
 
-struct NamedMatrix {
+struct MixtureMatrix {
   const PlannedMatrix* matrix;
   const char* name;
 };
 
-Fault extents_fault(const NamedMatrix& v, std::int64_t batch, std::int64_t rows,
-                    std::int64_t columns, const char* why) {
+std::optional<Refusal> mixture_extents_fault(const MixtureMatrix& v, std::int64_t batch,
+                                             std::int64_t rows, std::int64_t columns,
+                                             const char* why) {
   const PlannedMatrix& m = *v.matrix;
   if (m.batch == batch && m.rows == rows && m.columns == columns) return std::nullopt;
   const auto text = [](std::int64_t b, std::int64_t r, std::int64_t c) {
@@ -31,7 +30,7 @@ Fault extents_fault(const NamedMatrix& v, std::int64_t batch, std::int64_t rows,
 }
 
 // Rows of elements next to each other, which do not overlap.
-Fault rows_fault(const NamedMatrix& v) {
+std::optional<Refusal> mixture_rows_fault(const MixtureMatrix& v) {
   const PlannedMatrix& m = *v.matrix;
   if (m.columns > 1 && m.column_stride != 1) {
     return refuse(RefusalCode::bad_stride, as_tensor(v.name), " has a column stride of ",
@@ -46,31 +45,35 @@ Fault rows_fault(const NamedMatrix& v) {
   return std::nullopt;
 }
 
-Fault type_fault(const NamedMatrix& v, bool legal, const char* rule, const std::string& nearest) {
+std::optional<Refusal> mixture_type_fault(const MixtureMatrix& v, bool legal, const char* rule,
+                                          const std::string& nearest) {
   if (legal) return std::nullopt;
   return refuse(RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(v.matrix->dtype), "; ",
                 as_rule(rule), ": the nearest is ", as_nearest(nearest));
 }
 
-Fault types_fault(const MixtureProblem& p) {
+std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
   const std::string of_x = type_name(p.x.dtype);
-  if (auto r = type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype), "tokens are bf16 or fp16", "bf16"))
+  if (auto r = mixture_type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype), "tokens are bf16 or fp16",
+                                  "bf16"))
     return r;
   const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3;
-  if (auto r = type_fault({&p.w13, "w13"}, served, "weights are of x's type, or e4m3", of_x))
+  if (auto r =
+          mixture_type_fault({&p.w13, "w13"}, served, "weights are of x's type, or e4m3", of_x))
     return r;
-  if (auto r = type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype, "both weights are of one type",
-                          type_name(p.w13.dtype)))
+  if (auto r = mixture_type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype,
+                                  "both weights are of one type", type_name(p.w13.dtype)))
     return r;
   const DType w = p.topk_weights.dtype;
-  if (auto r = type_fault({&p.topk_weights, "topk_weights"}, w == DType::f32 || is_16bit_float(w),
-                          "the router's weights are f32, bf16 or fp16", "f32"))
+  if (auto r = mixture_type_fault({&p.topk_weights, "topk_weights"},
+                                  w == DType::f32 || is_16bit_float(w),
+                                  "the router's weights are f32, bf16 or fp16", "f32"))
     return r;
-  return type_fault({&p.d, "d"}, p.d.dtype == p.x.dtype || p.d.dtype == DType::f32,
-                    "the result is of x's type, or f32", of_x);
+  return mixture_type_fault({&p.d, "d"}, p.d.dtype == p.x.dtype || p.d.dtype == DType::f32,
+                            "the result is of x's type, or f32", of_x);
 }
 
-Fault scaling_fault(const MixtureProblem& p) {
+std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
   const bool legal = p.quantises()
                          ? p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise
                          : p.scaling == Scaling::none;
@@ -85,7 +88,7 @@ Fault scaling_fault(const MixtureProblem& p) {
                 ": the nearest is ", as_nearest("blockwise"));
 }
 
-Fault experts_fault(const MixtureProblem& p) {
+std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
   if (p.experts() < 1 || p.experts() > most_experts) {
     return refuse(RefusalCode::bad_shape, as_tensor("w13"), " has ", p.experts(), " experts; ",
                   as_rule("a mixture has 1 to ", most_experts, " of them on a device"),
@@ -99,19 +102,20 @@ Fault experts_fault(const MixtureProblem& p) {
                   as_rule("those of a rank lie among all of them"), ": the nearest is ",
                   as_nearest("first_expert 0"));
   }
-  if (p.top_k() < 1 || p.slots() > most_slots) {
-    return refuse(RefusalCode::bad_shape, as_tensor("topk_ids"), " is ", shape_of(p.topk_ids), "; ",
-                  as_rule("a token has at least one expert, and all have at most ", most_slots),
-                  ": the nearest legal is ", as_nearest(shape_of(p.tokens(), 1)));
+  if (p.top_k() < 1 || p.top_k() > most_top_k || p.slots() > most_slots) {
+    return refuse(
+        RefusalCode::bad_shape, as_tensor("topk_ids"), " is ", shape_of(p.topk_ids), "; ",
+        as_rule("a token has 1 to ", most_top_k, " experts, and all have at most ", most_slots),
+        ": the nearest legal is ", as_nearest(shape_of(p.tokens(), 1)));
   }
   return std::nullopt;
 }
 
-PlannedMatrix planned(const MatrixView& v, bool known) {
+PlannedMatrix planned_of(const MatrixView& v, bool known) {
   return {{v}, known && v.data != nullptr ? alignment_of(v.data) : 16};
 }
 
-Fault pointer_fault(const MatrixView& v, const char* name, int element) {
+std::optional<Refusal> mixture_pointer_fault(const MatrixView& v, const char* name, int element) {
   if (v.rows == 0 || v.columns == 0 || v.batch == 0) return std::nullopt;
   if (v.data == nullptr) {
     return refuse(RefusalCode::bad_pointer, as_tensor(name), " is a null pointer; ",
@@ -124,26 +128,27 @@ Fault pointer_fault(const MatrixView& v, const char* name, int element) {
                 "'s address is not a multiple of its element size, ", element, " bytes");
 }
 
-Fault memory_fault(const MixtureOperands& o) {
+std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
   struct Named {
     const MatrixView* view;
     const char* name;
-    bool given;
+    bool given = true;
   };
   const bool scaled = o.scaling != Scaling::none;
-  const std::array all = {Named{&o.x, "x", true},
-                          {&o.topk_weights, "topk_weights", true},
-                          {&o.w13, "w13", true},
-                          {&o.w2, "w2", true},
-                          {&o.d, "d", true},
-                          {&o.scale_w13, "scale_w13", scaled},
-                          {&o.scale_w2, "scale_w2", scaled},
-                          {&o.bias13, "bias13", is_given(o.bias13)},
-                          {&o.bias2, "bias2", is_given(o.bias2)}};
-  if (auto r = pointer_fault(o.topk_ids, "topk_ids", offset_bytes(o.id_type))) return r;
+  const Named all[] = {{&o.x, "x", true},
+                       {&o.topk_weights, "topk_weights", true},
+                       {&o.w13, "w13", true},
+                       {&o.w2, "w2", true},
+                       {&o.d, "d", true},
+                       {&o.scale_w13, "scale_w13", scaled},
+                       {&o.scale_w2, "scale_w2", scaled},
+                       {&o.bias13, "bias13", is_given(o.bias13)},
+                       {&o.bias2, "bias2", is_given(o.bias2)}};
+  if (auto r = mixture_pointer_fault(o.topk_ids, "topk_ids", offset_bytes(o.id_type))) return r;
   for (const Named& each : all) {
     if (!each.given) continue;
-    if (auto r = pointer_fault(*each.view, each.name, element_bytes(each.view->dtype))) return r;
+    if (auto r = mixture_pointer_fault(*each.view, each.name, element_bytes(each.view->dtype)))
+      return r;
   }
   // x and the ids are read before anything of d is written.
   for (const Named& each : all) {
@@ -157,9 +162,9 @@ Fault memory_fault(const MixtureOperands& o) {
 
 // What both products have.
 template <class Matrix>
-Product<Matrix> product_of(const Mixture<Matrix>& m, const Matrix& a, const Matrix& scale_a,
-                           const Matrix& b, const Matrix& scale_b, const Matrix& bias,
-                           const Matrix& d, const void* offsets) {
+Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const Matrix& scale_a,
+                                const Matrix& b, const Matrix& scale_b, const Matrix& bias,
+                                const Matrix& d, const void* offsets) {
   Product<Matrix> p;
   p.a = a;
   p.b = b;
@@ -189,8 +194,8 @@ Product<Matrix> product_of(const Mixture<Matrix>& m, const Matrix& a, const Matr
 template <class Matrix>
 Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                               bool fused, const void* offsets) {
-  auto p = product_of(m, parts.tokens, parts.token_scales, m.w13, m.scale_w13, m.bias13,
-                      fused ? parts.codes : parts.inner, offsets);
+  auto p = mixture_product(m, parts.tokens, parts.token_scales, m.w13, m.scale_w13, m.bias13,
+                           fused ? parts.codes : parts.inner, offsets);
   p.epilogue.gated = true;
   p.epilogue.activation = m.activation;
   if (fused) {
@@ -203,8 +208,8 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
 template <class Matrix>
 Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                                const void* offsets) {
-  return product_of(m, m.quantises() ? parts.codes : parts.inner, parts.code_scales, m.w2,
-                    m.scale_w2, m.bias2, parts.rows, offsets);
+  return mixture_product(m, m.quantises() ? parts.codes : parts.inner, parts.code_scales, m.w2,
+                         m.scale_w2, m.bias2, parts.rows, offsets);
 }
 
 template Product<MatrixView> first_product(const MixtureOperands&, const MixtureParts<MatrixView>&,
@@ -233,12 +238,12 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
     return refuse(RefusalCode::bad_shape, as_tensor("w13"), " is ", shape_of(p.w13), "; ",
                   as_rule("experts have elements"));
   }
-  if (auto r = types_fault(p)) return r;
-  if (auto r = scaling_fault(p)) return r;
-  if (auto r = experts_fault(p)) return r;
+  if (auto r = mixture_types_fault(p)) return r;
+  if (auto r = mixture_scaling_fault(p)) return r;
+  if (auto r = mixture_experts_fault(p)) return r;
   const std::int64_t inner = p.w13.rows / 2;
   const struct {
-    NamedMatrix of;
+    MixtureMatrix of;
     std::int64_t batch, rows, columns;
     const char* why;
   } extents[] = {
@@ -250,24 +255,24 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
       {{&p.d, "d"}, 1, tokens, p.hidden(), "the result has the shape of x"},
   };
   for (const auto& e : extents) {
-    if (auto r = extents_fault(e.of, e.batch, e.rows, e.columns, e.why)) return r;
+    if (auto r = mixture_extents_fault(e.of, e.batch, e.rows, e.columns, e.why)) return r;
   }
-  for (const NamedMatrix& v :
-       {NamedMatrix{&p.x, "x"}, {&p.topk_ids, "topk_ids"}, {&p.topk_weights, "topk_weights"},
-        {&p.d, "d"}}) {
-    if (auto r = rows_fault(v)) return r;
+  for (const MixtureMatrix& v : {MixtureMatrix{&p.x, "x"},
+                                 {&p.topk_ids, "topk_ids"},
+                                 {&p.topk_weights, "topk_weights"},
+                                 {&p.d, "d"}}) {
+    if (auto r = mixture_rows_fault(v)) return r;
   }
   return std::nullopt;
 }
 
 Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
-  MixtureProblem p =
-      with_matrices(o, [&](const MatrixView& v) { return planned(v, known); });
+  MixtureProblem p = with_matrices(o, [&](const MatrixView& v) { return planned_of(v, known); });
   if (known && !is_given(o.bias13)) p.bias13 = {};
   if (known && !is_given(o.bias2)) p.bias2 = {};
   if (auto r = mixture_fault(p)) return *r;
   if (known) {
-    if (auto r = memory_fault(o)) return *r;
+    if (auto r = mixture_memory_fault(o)) return *r;
   }
   return p;
 }

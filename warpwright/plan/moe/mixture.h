@@ -15,8 +15,8 @@ namespace warpwright {
 /// A token without a slot has a row of zeros. Sums over j are made in float32 in the order of
 /// experts, then slots, of rows that were rounded to x's type.
 ///
-/// Weights are of x's type, or e4m3 with `scaling` row_column (a scale for each row of weights; x is
-/// quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x).
+/// Weights are of x's type, or e4m3 with `scaling` row_column (a scale for each row of weights; x
+/// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x).
 ///
 /// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
 template <class Matrix>
@@ -85,12 +85,12 @@ constexpr auto with_matrices(const Mixture<Matrix>& m, const Make& make) {
 /// What lies between the steps of a mixture, in its workspace.
 template <class Matrix>
 struct MixtureParts {
-  Matrix tokens = {};         ///< x as the first product reads it: slots x H
-  Matrix token_scales = {};   ///< of quantised ones
-  Matrix inner = {};          ///< slots x I: what the first product writes
-  Matrix codes = {};          ///< the same quantised, where weights are e4m3
+  Matrix tokens = {};        ///< x as the first product reads it: slots x H
+  Matrix token_scales = {};  ///< of quantised ones
+  Matrix inner = {};         ///< slots x I: what the first product writes
+  Matrix codes = {};         ///< the same quantised, where weights are e4m3
   Matrix code_scales = {};
-  Matrix rows = {};           ///< slots x H: what the second product writes
+  Matrix rows = {};  ///< slots x H: what the second product writes
 };
 
 /// The product of tokens and w13, gated; and that of its rows and w2. `offsets` is null in a
@@ -105,8 +105,8 @@ Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matr
 /// Why a mixture is none, or nothing: extents, types or strides that do not agree.
 [[nodiscard]] std::optional<Refusal> mixture_fault(const MixtureProblem& problem);
 
-/// The problem that `operands` pose; refuses what no plan could serve. Without `known` addresses are
-/// not read.
+/// The problem that `operands` pose; refuses what no plan could serve. Without `known` addresses
+/// are not read.
 Result<MixtureProblem> describe(const MixtureOperands& operands, bool known = true);
 
 }  // namespace warpwright

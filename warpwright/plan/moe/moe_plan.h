@@ -52,8 +52,8 @@ struct MixtureLayout {
 struct MixturePlan {
   MixtureProblem problem;
   DeviceFacts device;
-  Plan first;   ///< tokens by w13, gated
-  Plan second;  ///< by w2
+  Plan first;          ///< tokens by w13, gated
+  Plan second;         ///< by w2
   bool fused = false;  ///< the first product quantises its rows itself
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
