@@ -101,10 +101,10 @@ inline PackedFormat format_of(unsigned number) {
 }
 
 /// What N is a multiple of in products by a gated kernel: halves begin where they can be copied,
-/// with a block of scales, or with a packed tile.
+/// with half a block of scales, or with a packed tile.
 inline int gated_unit(const kernel::GemmConfig& c) {
   if (kernel::packed_a(c)) return 2 * packed::kTileRows;
-  return is_block_scaled(c) ? 256 : 16;
+  return is_block_scaled(c) ? 128 : 16;
 }
 
 /// What a kernel of packed weights multiplies: its sums, and a format that it takes.

@@ -57,6 +57,7 @@ static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
               WW_ACTIVATION_LAST == std::size(warpwright::all_activations) - 1 &&
               WW_ACCUMULATION_PROMOTED == static_cast<int>(warpwright::Accumulation::promoted) &&
               WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
+              WW_QUANTISE_LAST == std::size(warpwright::all_quantisations) - 1 &&
               WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
 static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
@@ -64,7 +65,7 @@ static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 592 && sizeof(ww_choices) == 32 &&
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 656 && sizeof(ww_choices) == 32 &&
               sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
@@ -187,15 +188,16 @@ class Reader {
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
           {"activation", g.activation, WW_ACTIVATION_LAST},
           {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
-          {"gated", g.gated, 1},
+          {"gated", g.gated, WW_GATED_LAST},
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
           {"ww_gemm.reserved", g.reserved, 0},
           {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_TABLE : 0},
+          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST},
           {"ww_gemm.reserved2", g.reserved2, 0}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
-    const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 8> tensors = {{
+    const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 9> tensors = {{
         {"A", &g.a, &o.a},
         {"B", &g.b, &o.b},
         {"C", &g.c, &o.c},
@@ -204,6 +206,7 @@ class Reader {
         {"scale_b", &g.scale_b, &o.scale_b},
         {"scale_d", &g.scale_d, &o.scale_d},
         {"the bias", &g.bias, &o.bias},
+        {"d_scales", &g.d_scales, &o.d_scales},
     }};
     for (const auto& [name, from, to] : tensors) {
       if (from == &g.b && g.int4 != nullptr) continue;
@@ -222,14 +225,21 @@ class Reader {
     o.beta = g.beta;
     o.scaling = static_cast<warpwright::Scaling>(g.scaling);
     o.accumulation = static_cast<warpwright::Accumulation>(g.accumulation);
-    o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated == 1,
-                  static_cast<warpwright::Bias>(g.bias_along)};
+    o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated != WW_GATED_NONE,
+                  static_cast<warpwright::Bias>(g.bias_along), g.gated == WW_GATED_INTERLEAVED,
+                  static_cast<warpwright::QuantiseD>(g.quantise_d)};
     if (g.grouped == 0) {
+      if (g.rows != nullptr || g.rows_divisor != 0) {
+        return refuse(RefusalCode::bad_value, as_tensor("rows"),
+                      " are given and grouped is 0: ", as_rule("set it to 1, or leave them out"));
+      }
       if (g.offsets == nullptr) return std::nullopt;
       return refuse(RefusalCode::bad_value, as_tensor("offsets"),
                     " are given and grouped is 0: ", as_rule("set it to 1, or leave them out"));
     }
     o.groups = {g.offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
+    o.groups->rows = g.rows;
+    o.groups->rows_divisor = g.rows_divisor;
     return std::nullopt;
   }
 
@@ -238,12 +248,12 @@ class Reader {
     return given == nullptr ? null_argument(name) : view(name, *given, to);
   }
 
-  static Fault read(const ww_choices* given, warpwright::PlanChoices& choices) {
+  static Fault read(const ww_choices* given, warpwright::PlanChoices& choices, int& measure) {
     if (given == nullptr) return std::nullopt;
     ww_choices c = {};
     if (auto r = copy_struct(given, c, "ww_choices", sizeof(ww_choices))) return r;
     if (auto r = word_fault("batch_invariant", c.batch_invariant, 1)) return r;
-    if (auto r = word_fault("ww_choices.reserved", c.reserved, 0)) return r;
+    measure = c.measure;
     choices.batch_invariant = c.batch_invariant == 1;
     if (c.kernel != nullptr) choices.kernel = c.kernel;
     if ((c.cluster_m == 0) != (c.cluster_n == 0)) {
@@ -475,8 +485,9 @@ ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_
     GemmOperands operands;
     if (auto r = Reader(true).read(gemm, operands)) return told(*r);
     warpwright::PlanChoices wanted;
-    if (auto r = Reader::read(choices, wanted)) return told(*r);
-    auto made = warpwright::run_plan(operands, device->facts, wanted);
+    int measure = 0;
+    if (auto r = Reader::read(choices, wanted, measure)) return told(*r);
+    auto made = warpwright::measured_plan(operands, device->facts, device->index, wanted, measure);
     if (!made) return told(made.refusal());
     hand_out(plan, handle_of(std::make_shared<const warpwright::Plan>(std::move(*made))));
     return nullptr;
@@ -560,7 +571,7 @@ ww_refusal* ww_run(const ww_gemm* gemm, int32_t device, const ww_choices* choice
     GemmOperands operands;
     if (auto r = Reader(false).read(gemm, operands)) return told(*r);
     warpwright::RunOptions how{device, stream, {}, {}};
-    if (auto r = Reader::read(choices, how.choices)) return told(*r);
+    if (auto r = Reader::read(choices, how.choices, how.measure)) return told(*r);
     if (auto r = Reader::read(options, how.launch)) return told(*r);
     std::shared_ptr<const warpwright::Plan> fresh;
     Fault refused = warpwright::run(operands, how, made != nullptr ? &fresh : nullptr);

@@ -85,7 +85,18 @@ enum {
   WW_ACTIVATION_GELU = 2, /**< in its tanh form */
   WW_ACTIVATION_SILU = 3,
   WW_ACTIVATION_QUICK_GELU = 4, /**< x / (1 + exp(-1.702 x)) */
-  WW_ACTIVATION_LAST = WW_ACTIVATION_QUICK_GELU
+  /** gated alone, as gpt-oss has it, of a gate g and what it is for, u, with g' = min(g, 7) and u'
+   *  within -7 and 7: (u' + 1) * g' / (1 + exp(-1.702 g')) */
+  WW_ACTIVATION_SWIGLU_OAI = 5,
+  WW_ACTIVATION_LAST = WW_ACTIVATION_SWIGLU_OAI
+};
+
+/** Which columns of a product of N columns (rows of B) are gates, and which what they are for. */
+enum {
+  WW_GATED_NONE = 0,        /**< none: D has all columns */
+  WW_GATED_HALVES = 1,      /**< D[m, j] = activation(P[m, j]) * P[m, j + N/2] */
+  WW_GATED_INTERLEAVED = 2, /**< D[m, j] = activation(P[m, 2j]) * P[m, 2j + 1] */
+  WW_GATED_LAST = WW_GATED_INTERLEAVED
 };
 
 /** What a bias runs along. */
@@ -93,6 +104,13 @@ enum {
   WW_BIAS_NONE = 0,
   WW_BIAS_ROWS = 1,   /**< one value for each row of D: M x 1 */
   WW_BIAS_COLUMNS = 2 /**< one for each column of the product: N x 1 */
+};
+
+/** How D is made of its values, beside being rounded to its type. */
+enum {
+  WW_QUANTISE_NONE = 0,
+  WW_QUANTISE_1X128 = 1, /**< e4m3 codes, and a float32 scale for each 1 x 128 of D */
+  WW_QUANTISE_LAST = WW_QUANTISE_1X128
 };
 
 /** Integers of offsets. */
@@ -173,7 +191,8 @@ typedef struct ww_gemm {
   int32_t accumulation; /**< WW_ACCUMULATION_ ...; block scaling always promotes */
   int32_t activation;   /**< WW_ACTIVATION_ ... */
   int32_t bias_along;   /**< WW_BIAS_ ... */
-  int32_t gated;        /**< 1: D[m, j] = silu(P[m, j]) * P[m, j + N/2]; D has N/2 columns, no C */
+  int32_t gated;        /**< WW_GATED_ ...: D has N/2 columns then, the activation is SILU or
+                             SWIGLU_OAI, and there is no C */
   int32_t grouped;      /**< 1: the rows fall into groups */
   ww_matrix scale_a;
   ww_matrix scale_b;
@@ -188,8 +207,16 @@ typedef struct ww_gemm {
    *  and tiles, and all else of b is 0. scale_b may be left out, and is with block scaling. NULL: B
    *  is a matrix. */
   const ww_int4* int4;
-  int32_t sums;      /**< WW_SUMS_ ... of int4 weights */
-  int32_t reserved2; /**< 0 */
+  int32_t sums;       /**< WW_SUMS_ ... of int4 weights */
+  int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then */
+  ww_matrix d_scales; /**< f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D
+                           that is quantised are written there */
+  /** Of a product in groups, tokens by index: row r of the product reads row rows[r] / rows_divisor
+   *  of A and of scale_a. M of them in the operands' memory; A then has a row a token. One that
+   * names no row of A reads zeros. NULL, with a divisor of 0: row r. */
+  const int32_t* rows;
+  int32_t rows_divisor; /**< 1, or slots a token */
+  int32_t reserved2;    /**< 0 */
 } ww_gemm;
 
 /** No tensors, alpha 1, beta 1, nothing else asked for. */
@@ -201,7 +228,11 @@ typedef struct ww_choices {
   int32_t batch_invariant; /**< 1: bits of a row of D do not depend on M, batch or other rows */
   int32_t cluster_m;       /**< CTAs of a cluster along M, and along N: both or none */
   int32_t cluster_n;
-  int32_t reserved;   /**< 0 */
+  /** So many of the best plans by predicted time, at most 256, are measured when such a product is
+   *  first planned for a CUDA device, in memory of their own, and the fastest is taken: it waits,
+   *  some 10 ms a plan, and is kept where `warpwright tune` keeps its own. In a graph capture none
+   * is. */
+  int32_t measure;
   const char* kernel; /**< by its name, as ww_plan_kernel says it */
 } ww_choices;
 

@@ -2,16 +2,22 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
+#include <shared_mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "warpwright/device/launch_parts.h"
+#include "warpwright/device/measure.h"
+#include "warpwright/plan/cost/group_lengths.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/product/rules.h"
+#include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/run_cache.h"
 
 #if WARPWRIGHT_HAS_NVTX
@@ -103,13 +109,91 @@ std::optional<Refusal> run_by(Start start, const Plan& plan, const GemmOperands&
   return start_in(*(*lease).workspace, start, plan, operands, o);
 }
 
+// The tuning cache of this process: read once, and what the process measures is added.
+class Tunings {
+ public:
+  static Tunings& of_process() {
+    static auto* const all = new Tunings;
+    return *all;
+  }
+  Result<TunedPlan> plan(const GemmProblem& problem, const DeviceFacts& device,
+                         const PlanChoices& choices) {
+    const std::shared_lock lock(mutex_);
+    return tuned_plan(problem, device, cache_, choices);
+  }
+  // Where the file cannot be written the process keeps the plan all the same.
+  void store(const TuningKey& key, const TuningEntry& entry) {
+    const std::unique_lock lock(mutex_);
+    if (!cache_.path().empty()) static_cast<void>(cache_.store({{key, entry}}));
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  TuningCache cache_{is_set("WARPWRIGHT_NO_TUNING") ? "" : TuningCache::default_path()};
+};
+
 Result<Plan> plan_as_tuned(const GemmProblem& problem, const DeviceFacts& device,
                            const PlanChoices& choices) {
-  static const auto* const cache =
-      new TuningCache(is_set("WARPWRIGHT_NO_TUNING") ? "" : TuningCache::default_path());
-  auto made = tuned_plan(problem, device, *cache, choices);
+  auto made = Tunings::of_process().plan(problem, device, choices);
   if (!made) return made.refusal();
   return std::move((*made).plan);
+}
+
+std::string microseconds(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text, us < 100 ? "%.2f us" : "%.1f us", us);
+  return text;
+}
+
+// The fastest of the best few plans.
+Result<Plan> measure_candidates(const GemmProblem& problem, const GemmOperands& operands,
+                                const DeviceFacts& device, int index, const PlanChoices& choices,
+                                int measure) {
+  auto plans = candidates(problem, device, choices);
+  if (!plans) return plans.refusal();
+  std::vector<Plan>& all = *plans;
+  if (all.size() > static_cast<std::size_t>(measure)) {
+    all.erase(all.begin() + measure, all.end());
+  }
+  Plan chosen = all.front();
+  if (chosen.ctas == 0) return chosen;
+  const CurrentDevice current(index);
+  const auto times = current.fault()
+                         ? Result<std::vector<double>>(*current.fault())
+                         : device::measure_plans(all, operands, typical_lengths(problem));
+  if (!times) {
+    chosen.reason += (chosen.reason.empty() ? "" : "; ") + ("not measured: " + times.reason());
+    return chosen;
+  }
+  const auto best = std::min_element(times->begin(), times->end());
+  const auto which = static_cast<std::size_t>(best - times->begin());
+  chosen = all[which];
+  chosen.reason =
+      "the fastest of " + std::to_string(all.size()) + " that were measured here, " +
+      microseconds(*best) +
+      (which == 0 ? ", and the first by predicted time"
+                  : "; the first by predicted time took " + microseconds(times->front()));
+  if (is_kept(choices)) {
+    Tunings::of_process().store(tuning_key(problem, device, choices.batch_invariant),
+                                tuning_entry(chosen, *best));
+  }
+  return chosen;
+}
+
+std::optional<Refusal> measure_fault(int measure) {
+  if (measure >= 0 && measure <= most_measured) return std::nullopt;
+  return refuse(RefusalCode::bad_value, as_tensor("measure"), " is ", measure, "; ",
+                as_rule("0 to ", most_measured, " plans are measured"), ": the nearest legal is ",
+                as_nearest(measure < 0 ? 0 : most_measured));
+}
+
+Result<Plan> plan_as_measured(const GemmProblem& problem, const GemmOperands& operands,
+                              const DeviceFacts& device, int index, const PlanChoices& choices,
+                              int measure) {
+  auto tuned = Tunings::of_process().plan(problem, device, choices);
+  if (!tuned) return tuned.refusal();
+  if (measure == 0 || index < 0 || (*tuned).entry) return std::move((*tuned).plan);
+  return measure_candidates(problem, operands, device, index, choices, measure);
 }
 
 }  // namespace
@@ -143,6 +227,14 @@ Result<Plan> run_plan(const GemmOperands& operands, const DeviceFacts& device,
   const auto problem = describe(operands, addresses_of(operands));
   if (!problem) return problem.refusal();
   return plan_as_tuned(*problem, device, choices);
+}
+
+Result<Plan> measured_plan(const GemmOperands& operands, const DeviceFacts& device, int index,
+                           const PlanChoices& choices, int measure) {
+  if (auto r = measure_fault(measure)) return *r;
+  const auto problem = describe(operands, addresses_of(operands));
+  if (!problem) return problem.refusal();
+  return plan_as_measured(*problem, operands, device, index, choices, measure);
 }
 
 Result<int> device_index(std::string_view name) {
@@ -242,12 +334,17 @@ std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& optio
   if (made != nullptr) made->reset();
   const auto problem = describe(operands);
   if (!problem) return problem.refusal();
-  PlanCache::Key key{*problem, options.choices, options.device};
+  if (auto r = measure_fault(options.measure)) return r;
+  const bool measures = options.measure > 0 && options.device >= 0;
+  PlanCache::Key key{*problem, options.choices, options.device, measures ? options.measure : 0};
   std::shared_ptr<const Plan> plan = PlanCache::of_process().find(key);
   if (plan == nullptr) {
     const auto facts = run_facts(options.device);
     if (!facts) return facts.refusal();
-    auto fresh = plan_as_tuned(*problem, **facts, options.choices);
+    // In a capture nothing can be waited for: what it takes is kept as a plan that is not measured.
+    if (measures && device::is_captured(options.stream)) key.measure = 0;
+    auto fresh =
+        plan_as_measured(*problem, operands, **facts, options.device, options.choices, key.measure);
     if (!fresh) return fresh.refusal();
     plan = std::make_shared<const Plan>(std::move(*fresh));
     PlanCache::of_process().keep(std::move(key), plan);

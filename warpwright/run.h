@@ -24,6 +24,10 @@ struct RunOptions {
   /// Memory for the launch; null: what is kept for the stream.
   Workspace* workspace = nullptr;
   PlanChoices choices = {};
+  /// At the first product of its kind on a CUDA device, so many of the plans that `choices` allow
+  /// are measured, the best by their predicted time, and the fastest is taken; 0: none is. See
+  /// `measured_plan`. In a graph capture none is measured, and the next product outside one is.
+  int measure = 0;
   /// With check_offsets `run` waits for the kernel and refuses offsets that are not in order.
   LaunchOptions launch = {};
 };
@@ -54,6 +58,19 @@ Result<const DeviceFacts*> run_facts(int device);
 /// operands that have no memory yet addresses are not read.
 Result<Plan> run_plan(const GemmOperands& operands, const DeviceFacts& device,
                       const PlanChoices& choices);
+
+/// The most plans that are measured for a product.
+inline constexpr int most_measured = 256;
+
+/// As `run_plan`, on CUDA device `index`: of the `measure` best plans by predicted time, 0 to
+/// `most_measured`, the one that is fastest there, in memory of its own (device/measure.h); groups
+/// have lengths as the product's hints expect them. It waits, some 10 ms a plan. Kept for the
+/// process, and in the file of `warpwright tune` where choices are none but batch_invariant; what
+/// that file has already is not measured. Where nothing can be measured, for want of memory say,
+/// the plan is `run_plan`'s and its reason says why. `index` run_on_model or run_nowhere: nothing
+/// is.
+Result<Plan> measured_plan(const GemmOperands& operands, const DeviceFacts& device, int index,
+                           const PlanChoices& choices, int measure);
 
 /// What `run` calls the device of a name: "model", or the model with the instructions of another
 /// device, "model:rtx5090"; "cuda" or "cuda:1"; "auto", the first CUDA device, the model where

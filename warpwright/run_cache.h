@@ -25,6 +25,7 @@ class PlanCache {
     GemmProblem problem;
     PlanChoices choices;
     int device;
+    int measure = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };
   /// Until the process ends, whoever ends last.

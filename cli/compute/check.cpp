@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -66,6 +67,31 @@ bool note(CheckResult& result, const reference::Verdict& verdict, double got, do
   return true;
 }
 
+// Judges elements of a row of D that share a scale, where D has scales.
+class Judged {
+ public:
+  Judged(const GemmOperands& o, std::int64_t batch, std::int64_t row, std::int64_t block,
+         const std::vector<reference::Expected>& due)
+      : d_(o.d.dtype), is_quantised_(o.is_quantised()) {
+    if (!is_quantised_) return;
+    scale_ = reference::element(o.d_scales, batch, row, block);
+    has_scale_ = reference::is_scale_of(scale_, due);
+  }
+  [[nodiscard]] double scale() const { return scale_; }
+  [[nodiscard]] reference::Verdict verdict(double code, const reference::Expected& want) const {
+    if (!is_quantised_) return reference::judge(d_, code, want);
+    if (has_scale_) return reference::judge_code(code, scale_, want);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return {.passed = false, .error = infinity, .allowed = 0, .ratio = infinity};
+  }
+
+ private:
+  DType d_;
+  bool is_quantised_;
+  double scale_ = 1;
+  bool has_scale_ = true;
+};
+
 // Judges a tile of D; `due` is a thread's own.
 CheckResult check_tile(const GemmOperands& o, const Task& task, reference::Tile& due) {
   const auto& [batch, group, begin, end] = task.part;
@@ -74,11 +100,16 @@ CheckResult check_tile(const GemmOperands& o, const Task& task, reference::Tile&
   due.compute(batch, group, task.row, task.column, rows, columns);
   CheckResult result;
   result.elements = rows * columns;
+  static_assert(kTile == scale_block);  // a tile's columns share the scales of a D with some
+  std::vector<reference::Expected> row(static_cast<std::size_t>(columns));
   for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) row[static_cast<std::size_t>(j)] = due.at(i, j);
+    const Judged judged(o, batch, task.row + i, task.column / kTile, row);
     for (std::int64_t j = 0; j < columns; ++j) {
-      const double got = reference::element(o.d, batch, task.row + i, task.column + j);
-      const reference::Expected want = due.at(i, j);
-      if (!note(result, reference::judge(o.d.dtype, got, want), got, want.value)) continue;
+      const double code = reference::element(o.d, batch, task.row + i, task.column + j);
+      const reference::Expected& want = row[static_cast<std::size_t>(j)];
+      const double got = code * judged.scale();
+      if (!note(result, judged.verdict(code, want), got, want.value)) continue;
       result.worst_batch = batch;
       result.worst_row = task.row + i;
       result.worst_col = task.column + j;

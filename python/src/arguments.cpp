@@ -21,6 +21,7 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "bias_along",
                                                       "activation",
                                                       "gated",
+                                                      "gate_up",
                                                       "scale_a",
                                                       "scale_b",
                                                       "scale_d",
@@ -29,10 +30,15 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "operands",
                                                       "sums",
                                                       "dtype",
+                                                      "quantise_d",
+                                                      "d_scales",
                                                       "batch_invariant",
                                                       "kernel",
                                                       "cluster",
                                                       "expected_tokens",
+                                                      "measure",
+                                                      "rows",
+                                                      "rows_divisor",
                                                       "check_offsets",
                                                       "dependent",
                                                       "stream",
@@ -271,6 +277,7 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   operands.beta = static_cast<float>(given.number(Arg::beta, 1));
   choose(given);
   read_result(given, plans_only);
+  read_scales_of_result(given, plans_only);
   if (options.device == run_on_model && given[Arg::stream] != nullptr) {
     throw Refused{refuse(RefusalCode::bad_value,
                          "stream is given, and the tensors lie in host memory, where the model "
@@ -399,10 +406,18 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const int activation = given.word(
       Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
   o.epilogue.gated = given.flag(Arg::gated);
+  constexpr std::array<const char*, 2> gate_ups = {"halves", "interleaved"};
+  o.epilogue.interleaved = given.word(Arg::gate_up, gate_ups) == 1;
+  const int quantise = given.word(
+      Arg::quantise_d, by_number(all_quantisations, [](QuantiseD each) { return name(each); }));
+  if (quantise >= 0) o.epilogue.quantise = static_cast<QuantiseD>(quantise);
   o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
                           : o.epilogue.gated ? Activation::silu
                                              : Activation::none;
-  if (!grouped) return;
+  if (!grouped) {
+    if (given[Arg::rows] == nullptr) return;
+    throw Refused{bad(Arg::rows, "is given, and the product has no groups: leave it out")};
+  }
   if (given[Arg::offsets] == nullptr) {
     throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " are not given; ",
                          as_rule(o.b.batch, " groups have ", o.b.batch + 1,
@@ -426,6 +441,34 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
                          ": the nearest legal is ", as_nearest("1"))};
   }
   o.groups = Groups{t.data, *t.offset, given.number(Arg::expected_tokens, 0)};
+  read_rows(given);
+}
+
+// Tokens by index.
+void Product::read_rows(const Arguments& given) {
+  if (given[Arg::rows] == nullptr) {
+    if (given[Arg::rows_divisor] == nullptr) return;
+    throw Refused{bad(Arg::rows_divisor, "is given without rows: leave it out")};
+  }
+  const Tensor t = read(given, Arg::rows, "rows");
+  if (t.offset != OffsetType::int32) {
+    throw Refused{refuse(RefusalCode::bad_type, as_tensor("rows"),
+                         " are no integers of 32 bits; the nearest is ", as_nearest("int32"))};
+  }
+  if (t.dimensions != 1 || (t.shape[0] > 1 && t.stride[0] != 1)) {
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("rows"), " have ",
+                         count_of(t.dimensions, "dimension"), ", or lie apart; ",
+                         as_rule("they are one for each row of D, next to each "
+                                 "other"),
+                         ": the nearest legal shape is ", as_nearest("(", t.elements(), ",)"))};
+  }
+  const double divisor = given.number(Arg::rows_divisor, 1);
+  if (!(divisor >= 1 && divisor <= 1 << 30) || divisor != std::floor(divisor)) {
+    throw Refused{bad(Arg::rows_divisor, "is no whole number of 1 or more; the nearest is 1")};
+  }
+  operands.groups->rows = static_cast<const std::int32_t*>(t.data);
+  operands.groups->rows_divisor = static_cast<int>(divisor);
+  slots_ = t.shape[0];
 }
 
 void Product::read_scales(const Arguments& given, bool grouped) {
@@ -495,6 +538,7 @@ void Product::read_scales(const Arguments& given, bool grouped) {
 
 void Product::choose(const Arguments& given) {
   options.choices.batch_invariant = given.flag(Arg::batch_invariant);
+  options.measure = static_cast<int>(given.integer(Arg::measure, 0, 0, most_measured));
   if (const char* const kernel = given.text(Arg::kernel)) options.choices.kernel = kernel;
   if (PyObject* const cluster = given[Arg::cluster]) {
     const bool is_pair = PyTuple_Check(cluster) != 0 && PyTuple_Size(cluster) == 2;
@@ -517,10 +561,16 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   DType usual = DType::bf16;
   if (operands.a.dtype == DType::f16) usual = DType::f16;
   if (operands.a.dtype == DType::tf32) usual = DType::f32;
+  if (operands.is_quantised()) usual = DType::e4m3;
   const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
     const Tensor t = read(given, Arg::out, "D");
     operands.d = matrix_of(t);
+    if (operands.is_by_index() && operands.d.rows != slots_) {
+      throw Refused{refuse(RefusalCode::bad_shape, as_tensor("D"), " has ", operands.d.rows,
+                           " rows, and rows ", slots_, " integers: the nearest legal number is ",
+                           as_nearest(slots_))};
+    }
     if (t.read_only) {
       throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("D"), " is read-only; ",
                            as_rule("the result needs memory that may be written"))};
@@ -535,7 +585,7 @@ void Product::read_result(const Arguments& given, bool plans_only) {
     return;
   }
   MatrixView& d = operands.d;
-  d = matrix(nullptr, type, operands.a.rows, columns);
+  d = matrix(nullptr, type, operands.is_by_index() ? slots_ : operands.a.rows, columns);
   d.batch = batch;
   d.batch_stride = batch == 1 ? 0 : d.rows * d.columns;
   if (plans_only || operands.a.rows < 0) return;
@@ -556,6 +606,38 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   }
   d = matrix_of(placed(reader.read(out.get(), "D")));
   options.launch.zero_rest = operands.groups.has_value();
+}
+
+void Product::read_scales_of_result(const Arguments& given, bool plans_only) {
+  GemmOperands& o = operands;
+  if (PyObject* const given_scales = given[Arg::d_scales]) {
+    const Tensor t = read(given, Arg::d_scales, "d_scales");
+    o.d_scales = matrix_of(t);
+    if (t.read_only) {
+      throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("d_scales"), " is read-only; ",
+                           as_rule("the scales of D need memory that may be written"))};
+    }
+    scales = Ref::borrowed(given_scales);
+    return;
+  }
+  if (!o.is_quantised()) return;
+  const std::int64_t blocks = (o.d.columns + scale_block - 1) / scale_block;
+  o.d_scales = matrix(nullptr, DType::f32, o.d.rows, blocks);
+  o.d_scales.batch = o.d.batch;
+  o.d_scales.batch_stride = o.d.batch > 1 ? o.d.rows * blocks : 0;
+  if (plans_only || o.d.rows < 0) return;
+  const auto number = [](std::int64_t x) { return static_cast<long long>(x); };
+  const Ref shape =
+      is_batch_ ? Ref(Py_BuildValue("(LLL)", number(o.d.batch), number(o.d.rows), number(blocks)))
+                : Ref(Py_BuildValue("(LL)", number(o.d.rows), number(blocks)));
+  const Ref place = Ref::checked(PyLong_FromLong(options.device));
+  scales = Ref(PyObject_CallFunctionObjArgs(interop("empty_scales"), given[Arg::a], shape.get(),
+                                            place.get(), nullptr));
+  if (!scales) {
+    throw Refused{refuse(RefusalCode::out_of_memory, "there are no scales ", as_tensor("d_scales"),
+                         ": ", caught_text(), "; ", as_rule("give them as d_scales="))};
+  }
+  o.d_scales = matrix_of(placed(reader.read(scales.get(), "d_scales")));
 }
 
 }  // namespace warpwright::python

@@ -21,6 +21,7 @@ enum class Arg : std::uint8_t {
   bias_along,
   activation,
   gated,
+  gate_up,
   scale_a,
   scale_b,
   scale_d,
@@ -29,10 +30,15 @@ enum class Arg : std::uint8_t {
   operands,
   sums,
   dtype,
+  quantise_d,
+  d_scales,
   batch_invariant,
   kernel,
   cluster,
   expected_tokens,
+  measure,
+  rows,
+  rows_divisor,
   check_offsets,
   dependent,
   stream,
@@ -82,23 +88,27 @@ struct Product {
   Reader reader;
   GemmOperands operands;
   RunOptions options;
-  Ref out;  ///< what was given, or made; none of a spec
+  Ref out;     ///< what was given, or made; none of a spec
+  Ref scales;  ///< the same of the scales of a D that is quantised
 
   /// The refusal, with what was only guessed of the call.
   [[nodiscard]] Refusal told(Refusal refused) const;
 
  private:
   void read_inputs(const Arguments& given, bool grouped);
+  void read_rows(const Arguments& given);
   void read_int4(const Arguments& given, bool grouped);
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
   void read_result(const Arguments& given, bool plans_only);
+  void read_scales_of_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
   /// Notes where a tensor lies; all lie in one place.
   const Tensor& placed(const Tensor& t);
   Tensor read(const Arguments& given, Arg arg, const char* name);
 
-  bool is_batch_ = false;  // D has three dimensions
+  bool is_batch_ = false;   // D has three dimensions
+  std::int64_t slots_ = 0;  // rows of D, where it reads A's by index
   bool guesses_scaling_ = false;
   const char* first_ = nullptr;  // the tensor that said where all lie
 };

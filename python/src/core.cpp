@@ -61,18 +61,24 @@ WorkspaceHandle& workspace_for(const Product& p, PyObject* given) {
                        as_rule("leave it out, or make one there"))};
 }
 
-std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
-  auto made = run_plan(p.operands, facts, p.options.choices);
+std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts, int index) {
+  auto made = measured_plan(p.operands, facts, index, p.options.choices, p.options.measure);
   if (!made) throw Refused{p.told(made.refusal())};
   return std::make_shared<const Plan>(std::move(*made));
 }
 
 // The result as the caller has it: of A's library, where that could not make it before.
-PyObject* result_of(const Arguments& given, Product& p) {
-  if (given[Arg::out] != nullptr || !is_array(p.out.get())) return p.out.release();
+PyObject* adopted(const Arguments& given, Arg arg, Ref& made) {
+  if (given[arg] != nullptr || !is_array(made.get())) return made.release();
   return Ref::checked(
-             PyObject_CallFunctionObjArgs(interop("adopted"), given[Arg::a], p.out.get(), nullptr))
+             PyObject_CallFunctionObjArgs(interop("adopted"), given[Arg::a], made.get(), nullptr))
       .release();
+}
+PyObject* result_of(const Arguments& given, Product& p) {
+  Ref d(adopted(given, Arg::out, p.out));
+  if (!p.operands.is_quantised()) return d.release();
+  const Ref scales(adopted(given, Arg::d_scales, p.scales));
+  return Ref::checked(PyTuple_Pack(2, d.get(), scales.get())).release();
 }
 
 PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* const* args,
@@ -127,7 +133,7 @@ PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     if (p.options.device == run_nowhere) usual = "auto";
     const auto device = device_named(name != nullptr ? name : usual.c_str());
     if (!device) throw Refused{device.refusal()};
-    return new_plan({plan_for(p, device->facts), device->index});
+    return new_plan({plan_for(p, device->facts, device->index), device->index});
   } catch (...) {
     set_error();
     return nullptr;
@@ -144,7 +150,7 @@ struct Study {
           RefusalCode::wrong_device, "the tensors lie in ", place_name(product.options.device),
           ", and this runs on the model; the nearest legal place is ", as_nearest("host memory"))};
     }
-    plan = plan_for(product, facts);
+    plan = plan_for(product, facts, run_on_model);
   }
   Product product;
   DeviceFacts facts;

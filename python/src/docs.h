@@ -5,9 +5,10 @@ namespace warpwright::python {
 
 inline constexpr const char* gemm_doc[] = {
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
-        activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
-        accumulation='fast', operands=None, sums=None, dtype=None, batch_invariant=False,
-        kernel=None, cluster=None, dependent=False, stream=None, workspace=None, plan=None)
+        activation='none', gated=False, gate_up='halves', scale_a=None, scale_b=None,
+        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
+        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
+        measure=0, dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -26,7 +27,11 @@ c, beta      a matrix like D that is added, times beta; with beta=0 it is not re
 bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
 activation   )",
     R"(.
-gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns.
+gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns. With swiglu_oai
+             (P'' + 1) * P' / (1 + exp(-1.702 P')), where P' is P[m, j], at most 7, and P'' is
+             P[m, j + N/2], within -7 and 7.
+gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 2j + 1] what they
+             are for.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
              M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'); of mxf8 and nvf4
              ('block_scaled') in tiles of 128 x 4 as cuBLASLt has them. scaling says which,
@@ -39,8 +44,16 @@ sums         how the sums of Int4Weights meet the scales of their groups: 'exact
              scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
              'table' (the weights are scaled, and rounded to e4m3).
 dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands.
+quantise_d   '1x128', of e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
+             'blockwise') makes them, with a float32 scale for each 1 x 128. Returns (D, scales),
+             which are a and scale_a of a next product.
+d_scales     memory for these scales, M x ceil(D's columns/128) of any strides: nothing is allocated
+             then.
 batch_invariant  the bits of a row of D do not depend on M, the batch or other rows.
 kernel, cluster  fix what the plan would choose: Plan.kernel, (CTAs along M, along N).
+measure      so many of the best plans, by predicted time, are timed when such a product is first
+             seen on a GPU, and the fastest is kept, also for the processes after this one. That
+             call waits, some 10 ms a plan. In a graph's capture none is timed.
 dependent    the kernel may start while the one before it in the stream ends.
 stream       an integer (cudaStream_t), or a stream of a library; default: the current stream of
              A's library where it says so by DLPack's C functions (PyTorch 2.10 and later), else the
@@ -54,10 +67,11 @@ beside D, does not wait, and is legal in a CUDA graph's capture, once such a pro
 
 inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
-        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, check_offsets=False,
-        dependent=False, stream=None, workspace=None, plan=None)
+        bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
+        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
+        dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
+        cluster=None, expected_tokens=None, rows=None, rows_divisor=None, measure=0,
+        check_offsets=False, dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -67,11 +81,16 @@ b        G x N x K, a matrix a group; or Int4Weights of G experts.
 offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], offsets[g + 1]) are of
          group g. Only the kernel reads them. Offsets out of order or range make groups empty or
          shorter.
-out      TOTAL x N. Rows in no group stay as they are; in a fresh result they are 0.
+out      TOTAL x N. Rows in no group stay as they are; in a fresh result they are 0. (Scales of
+         theirs, with quantise_d, stay as they are.)
 scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K/128); 'group':
          one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
 bias     G x N, or N for all.
 expected_tokens    rows of a group that has any, for the choice of a kernel alone.
+rows     TOTAL of int32, in the operands' memory: tokens by index. Row r of D reads row
+         rows[r] // rows_divisor of A, and of its scales, which then have a row a token. One that
+         names no row of A reads zeros.
+rows_divisor       1 (default) for numbers of tokens, top_k for slots of a router.
 check_offsets      waits, and raises Refusal where offsets are not in order. Not in a graph's
                    capture.
 
@@ -79,9 +98,10 @@ All else as for gemm.)";
 
 inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
-        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None)
+        bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
+        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
+        dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
+        cluster=None, expected_tokens=None, rows=None, rows_divisor=None, measure=0)
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

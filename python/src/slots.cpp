@@ -1,5 +1,6 @@
 #include "python/src/slots.h"
 
+#include "python/src/arguments.h"
 #include "python/src/tensor.h"
 
 namespace warpwright::python {
@@ -26,61 +27,68 @@ std::int32_t* written(const Tensor& t, std::int64_t count, int device) {
   return static_cast<std::int32_t*>(t.data);
 }
 
+void sort(PyObject* args) {
+  PyObject* ids = nullptr;
+  PyObject* out[3] = {};
+  PyObject* stream = nullptr;
+  long long experts = 0;
+  long long first = 0;
+  long long total = 0;
+  if (PyArg_ParseTuple(args, "OLLLOOOO", &ids, &experts, &first, &total, &out[0], &out[1], &out[2],
+                       &stream) == 0) {
+    refuse_arguments();
+  }
+  Reader reader;
+  const bool is_given = stream != nullptr && stream != Py_None;
+  void* on = stream_of(is_given ? stream : nullptr);
+  reader.set_stream(on);
+  const Tensor t = reader.read(ids, "topk_ids");
+  if (!t.offset) {
+    throw Refused{refuse(RefusalCode::bad_type, as_tensor("topk_ids"),
+                         " is not of int32 or int64; the nearest is ", as_nearest("int32"))};
+  }
+  if (t.dimensions != 2) {
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("topk_ids"), " has ",
+                         count_of(t.dimensions, "dimension"), "; the nearest legal is ",
+                         as_nearest("2"), ": the experts of each token")};
+  }
+  if (t.shape[1] > 1 && t.stride[1] != 1) {
+    throw Refused{refuse(RefusalCode::bad_stride, as_tensor("topk_ids"), " has a column stride of ",
+                         t.stride[1], "; ", as_rule("the experts of a token are neighbours"),
+                         ": the nearest legal is ", as_nearest("1"))};
+  }
+  SlotSort s;
+  s.ids = t.data;
+  s.type = *t.offset;
+  s.tokens = t.shape[0];
+  s.top_k = t.shape[1];
+  s.pitch = t.shape[0] > 1 ? t.stride[0] : t.shape[1];
+  s.experts = experts;
+  s.first_expert = first;
+  s.experts_total = total;
+  const std::int64_t slots = s.tokens * s.top_k;
+  s.offsets = written(reader.read(out[0], "the offsets"), experts + 1, t.device);
+  s.slots = written(reader.read(out[1], "the slots"), slots, t.device);
+  s.rows = written(reader.read(out[2], "the rows"), slots, t.device);
+  if (t.device >= 0 && !is_given) on = reader.current_stream(t.device);
+  std::optional<Refusal> refused;
+  {
+    const WithoutGil others;
+    refused = warpwright::sort_slots(s, t.device, on);
+  }
+  if (refused) throw Refused{*refused};
+}
+
 }  // namespace
 
 PyObject* sort_slots(PyObject* /*module*/, PyObject* args) {
-  return function([&]() -> PyObject* {
-    PyObject* ids = nullptr;
-    PyObject* out[3] = {};
-    PyObject* stream = nullptr;
-    long long experts = 0;
-    long long first = 0;
-    long long total = 0;
-    if (PyArg_ParseTuple(args, "OLLLOOOO", &ids, &experts, &first, &total, &out[0], &out[1],
-                         &out[2], &stream) == 0) {
-      refuse_arguments();
-    }
-    Reader reader;
-    void* on = stream_of(is_given(stream) ? stream : nullptr);
-    reader.set_stream(on);
-    const Tensor t = reader.read(ids, "topk_ids");
-    if (!t.offset) {
-      throw Refused{refuse(RefusalCode::bad_type, as_tensor("topk_ids"),
-                           " is not of int32 or int64; the nearest is ", as_nearest("int32"))};
-    }
-    if (t.dimensions != 2) {
-      throw Refused{refuse(RefusalCode::bad_shape, as_tensor("topk_ids"), " has ",
-                           count_of(t.dimensions, "dimension"), "; the nearest legal is ",
-                           as_nearest("2"), ": the experts of each token")};
-    }
-    if (t.shape[1] > 1 && t.stride[1] != 1) {
-      throw Refused{refuse(RefusalCode::bad_stride, as_tensor("topk_ids"),
-                           " has a column stride of ", t.stride[1], "; ",
-                           as_rule("the experts of a token are neighbours"),
-                           ": the nearest legal is ", as_nearest("1"))};
-    }
-    SlotSort s;
-    s.ids = t.data;
-    s.type = *t.offset;
-    s.tokens = t.shape[0];
-    s.top_k = t.shape[1];
-    s.pitch = t.shape[0] > 1 ? t.stride[0] : t.shape[1];
-    s.experts = experts;
-    s.first_expert = first;
-    s.experts_total = total;
-    const std::int64_t slots = s.tokens * s.top_k;
-    s.offsets = written(reader.read(out[0], "the offsets"), experts + 1, t.device);
-    s.slots = written(reader.read(out[1], "the slots"), slots, t.device);
-    s.rows = written(reader.read(out[2], "the rows"), slots, t.device);
-    if (t.device >= 0 && !is_given(stream)) on = reader.current_stream(t.device);
-    std::optional<Refusal> refused;
-    {
-      const WithoutGil others;
-      refused = warpwright::sort_slots(s, t.device, on);
-    }
-    if (refused) throw Refused{*refused};
+  try {
+    sort(args);
     Py_RETURN_NONE;
-  });
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
 }
 
 }  // namespace warpwright::python

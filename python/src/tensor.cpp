@@ -124,7 +124,7 @@ void check_dimensions(const char* name, std::int64_t dimensions) {
 Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type = nullptr) {
   Tensor t;
   t.name = name;
-  t.is_plural = std::strcmp(name, "offsets") == 0;
+  t.is_plural = std::strcmp(name, "offsets") == 0 || std::strcmp(name, "rows") == 0;
   if (type != nullptr) {
     set_type(t, type);
   } else {

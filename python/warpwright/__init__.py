@@ -13,6 +13,7 @@ sentence with the tensor, the rule and the nearest legal value. docs/python.md h
 """
 from . import _core
 from ._core import Array, Plan, Workspace, devices, empty, gemm, grouped_gemm, plan
+from ._experts import fused_experts
 from ._interop import Refusal, Spec
 from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise, sort_slots
 from ._study import Check, Trace, check, trace
@@ -23,6 +24,6 @@ __version__ = _core.version
 built_with_cuda = _core.built_with_cuda
 
 __all__ = ["Array", "Check", "Int4Weights", "Plan", "Refusal", "Spec", "Tensor", "Trace",
-           "Workspace", "built_with_cuda", "check", "devices", "empty", "gemm", "grouped_gemm",
-           "load_int4", "pack_int4", "pack_int4_checkpoint", "plan", "quantise",
+           "Workspace", "built_with_cuda", "check", "devices", "empty", "fused_experts", "gemm",
+           "grouped_gemm", "load_int4", "pack_int4", "pack_int4_checkpoint", "plan", "quantise",
            "sort_slots", "trace"]

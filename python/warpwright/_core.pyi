@@ -4,7 +4,8 @@ from typing_extensions import Self
 
 from ._interop import Spec
 from ._prepare import Int4Weights
-from ._types import (Accumulation, Activation, Along, Operands, Scaling, Sums, T, Tensor)
+from ._types import (Accumulation, Activation, Along, GateUp, Operands, QuantiseD, Scaling, Sums, T,
+                     Tensor)
 
 version: str
 built_with_cuda: bool
@@ -53,23 +54,28 @@ class Array:
 def gemm(a: T, b: Tensor | Int4Weights, *, out: Tensor | None = None, c: Tensor | None = None,
          alpha: float = 1.0, beta: float = 1.0, bias: Tensor | None = None,
          bias_along: Along = "columns", activation: Activation = "none", gated: bool = False,
+         gate_up: GateUp = "halves",
          scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
          scale_d: Tensor | None = None, scaling: Scaling | None = None,
          accumulation: Accumulation = "fast", operands: Operands | None = None,
-         sums: Sums | None = None, dtype: Any = None, batch_invariant: bool = False,
+         sums: Sums | None = None, dtype: Any = None, quantise_d: QuantiseD = "none",
+         d_scales: Tensor | None = None, batch_invariant: bool = False,
          kernel: str | None = None, cluster: tuple[int, int] | None = None,
-         dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
-         plan: Plan | None = None) -> T: ...
+         measure: int = 0, dependent: bool = False, stream: Any = None,
+         workspace: Workspace | None = None, plan: Plan | None = None) -> T: ...
 def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor | None = None,
                  c: Tensor | None = None, alpha: float = 1.0, beta: float = 1.0,
                  bias: Tensor | None = None, bias_along: Along = "columns",
                  activation: Activation = "none", gated: bool = False,
+                 gate_up: GateUp = "halves",
                  scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
                  scale_d: Tensor | None = None, scaling: Scaling | None = None,
                  accumulation: Accumulation = "fast", operands: Operands | None = None,
-                 sums: Sums | None = None, dtype: Any = None, batch_invariant: bool = False,
+                 sums: Sums | None = None, dtype: Any = None, quantise_d: QuantiseD = "none",
+                 d_scales: Tensor | None = None, batch_invariant: bool = False,
                  kernel: str | None = None, cluster: tuple[int, int] | None = None,
-                 expected_tokens: float | None = None, check_offsets: bool = False,
+                 expected_tokens: float | None = None, rows: Tensor | None = None,
+                 rows_divisor: int | None = None, measure: int = 0, check_offsets: bool = False,
                  dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
                  plan: Plan | None = None) -> T: ...
 def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spec | None = None, *,
@@ -77,12 +83,16 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          c: Tensor | Spec | None = None, alpha: float = 1.0, beta: float = 1.0,
          bias: Tensor | Spec | None = None, bias_along: Along = "columns",
          activation: Activation = "none", gated: bool = False,
+         gate_up: GateUp = "halves",
          scale_a: Tensor | Spec | float | None = None,
          scale_b: Tensor | Spec | float | None = None, scale_d: Tensor | Spec | None = None,
          scaling: Scaling | None = None, accumulation: Accumulation = "fast",
          operands: Operands | None = None, sums: Sums | None = None, dtype: Any = None,
+         quantise_d: QuantiseD = "none", d_scales: Tensor | Spec | None = None,
          batch_invariant: bool = False, kernel: str | None = None,
-         cluster: tuple[int, int] | None = None, expected_tokens: float | None = None) -> Plan: ...
+         cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
+         rows: Tensor | Spec | None = None, rows_divisor: int | None = None,
+         measure: int = 0) -> Plan: ...
 def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, int, int, list[tuple[str, int, str]]]: ...
 def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,

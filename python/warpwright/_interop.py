@@ -160,6 +160,16 @@ def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> 
     return _core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
 
 
+def empty_scales(tensor: Any, shape: tuple[int, ...], device: int) -> Any:
+    """An uninitialised float32 tensor of block scales, as `empty_like`: the scales of rows side by
+    side, where the library has views, as the products that take them read them fastest."""
+    if len(shape) == 2:
+        turned = empty_like(tensor, (shape[1], (shape[0] + 3) // 4 * 4), "f32", device)
+        if hasattr(turned, "T"):
+            return turned.T[:shape[0]]
+    return empty_like(tensor, shape, "f32", device)
+
+
 def adopted(tensor: Any, array: Any) -> Any:
     """Our `array` as an array of the library of `tensor`, where that takes over what it cannot have
     written; else the Array itself."""

@@ -5,7 +5,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
-from ._interop import Refusal, Spec, adopted, empty_like, move_to
+from ._interop import Refusal, Spec, adopted, empty_like, empty_scales, move_to
 
 if TYPE_CHECKING:
     from ._types import Encoding, Layout, ScaleType, Tensor
@@ -44,12 +44,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor"] = "ro
     codes = empty_like(x, shape, "e4m3", device) if out is None else out
     found = scale if scales is None else scales
     if found is None and scaling == "blockwise":
-        blocks, padded = (shape[1] + 127) // 128, (shape[0] + 3) // 4 * 4
-        found = empty_like(x, (blocks, padded), "f32", device)
-        if hasattr(found, "T"):
-            found = found.T[:shape[0]]
-        else:
-            found = empty_like(x, (shape[0], blocks), "f32", device)
+        found = empty_scales(x, (shape[0], (shape[1] + 127) // 128), device)
     elif found is None:
         found = empty_like(x, (1,) if scaling == "tensor" else (shape[0],), "f32", device)
     _core.quantise(x, scaling, scale is not None, codes, found, stream)

@@ -19,8 +19,10 @@ class Tensor(Protocol):
 
 T = TypeVar("T", bound=Tensor)
 Along = Literal["rows", "columns"]
-Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu"]
+Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai"]
+GateUp = Literal["halves", "interleaved"]
 Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]
+QuantiseD = Literal["none", "1x128"]
 Accumulation = Literal["fast", "promoted"]
 Operands = Literal["tf32", "nvf4"]
 Sums = Literal["exact", "chained", "folded", "table"]
@@ -40,6 +42,7 @@ class Product(TypedDict, total=False):
     bias_along: Along
     activation: Activation
     gated: bool
+    gate_up: GateUp
     scale_a: Tensor | float | None
     scale_b: Tensor | float | None
     scale_d: Tensor | None
@@ -48,8 +51,13 @@ class Product(TypedDict, total=False):
     operands: Operands | None
     sums: Sums | None
     dtype: Any
+    quantise_d: QuantiseD
+    d_scales: Tensor | None
     batch_invariant: bool
     kernel: str | None
     cluster: tuple[int, int] | None
     expected_tokens: float | None
+    measure: int
+    rows: Tensor | None
+    rows_divisor: int | None
     plan: _core.Plan | None

@@ -22,7 +22,7 @@ from . import _core, _prepare
 
 _LIBRARY = torch.library.Library("warpwright", "DEF")
 _EPILOGUE = ("Tensor? bias=None, str activation='none', bool gated=False, "
-             "bool batch_invariant=False")
+             "str gate_up='halves', bool batch_invariant=False")
 _SCALES = "Tensor? scale_d=None, str? scaling=None, str accumulation='fast'"
 
 

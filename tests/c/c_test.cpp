@@ -332,6 +332,7 @@ TEST(C, RefusesWhatIsNoProduct) {
   refused("bad_type", "WW_BF16", [](Product& p) { p.gemm.a.dtype = 99; });
   refused("bad_value", "scaling is 7", [](Product& p) { p.gemm.scaling = 7; });
   refused("bad_value", "activation is -1", [](Product& p) { p.gemm.activation = -1; });
+  refused("bad_value", "gated is 3", [](Product& p) { p.gemm.gated = WW_GATED_LAST + 1; });
   refused("bad_value", "alpha is NaN", [](Product& p) { p.gemm.alpha = NAN; });
   refused("bad_value", "ww_gemm.size is 8", [](Product& p) { p.gemm.size = 8; });
   refused("bad_value", "grouped is 0", [](Product& p) { p.gemm.offsets = p.a; });

@@ -424,5 +424,121 @@ TEST(Grids, ARoleReadsTheGroupsBeforeTheGridBeforeHasEnded) {
   EXPECT_CLEAN(run(kernel(true), launch, in.memory, tiles));
 }
 
+// The layer of a mixture: routing, a product, and the sum over a token's experts, each grid
+// starting early. The sum relied on what routing had signalled. Between the two stands the product,
+// which is still storing the rows that are summed. flashinfer-ai/flashinfer #3835 (open): on sm_100
+// the loads of the sum never came back. Their mend launches the sum without an early start. That
+// routing's signal is a flag here is our reading: what a grid waits for is its own launch's affair,
+// and the model has that right. https://github.com/flashinfer-ai/flashinfer/pull/3835
+TEST(Grids, TheSumOverExpertsWaitsForTheRoutingAlone) {
+  Tensor rows("rows of slots", 1, Access::output);
+  Buffer<std::uint32_t> routed("routed", 1);
+  Buffer<std::uint32_t> layer("layer", 1);
+  Buffer<std::uint32_t> sums("sums", 32);
+  const auto route_and_multiply = [&] {
+    isa::flag_set(routed.data(), 1);
+    fill(data());
+    isa::fence_proxy_async_shared();
+    store(rows, data());
+    isa::bulk_wait<0>();
+    isa::GlobalView<std::uint32_t>{layer.data()}.store(0, 1);
+  };
+  const auto sum = [&] {
+    const int lane = isa::lane_index();
+    const isa::GlobalView<const std::uint16_t> from{rows.memory.data()};
+    const std::uint32_t total = from.load(lane) + from.load(64 + lane);
+    isa::wait_for_prerequisites();
+    isa::GlobalView<std::uint32_t>{sums.data()}.store(lane, total);
+  };
+  // The first launch routes and multiplies with its warp 0, the second sums with its warp 1.
+  const auto kernel = [&](bool waits_for_the_product) {
+    routed[0] = layer[0] = 0;
+    return [&, waits_for_the_product] {
+      isa::launch_dependents();
+      const bool sums_up = isa::warp_index() == 1;
+      if (sums_up && !waits_for_the_product) {
+        if (isa::lane_index() == 0) isa::flag_wait(routed.data(), 1);
+        isa::sync_warp();
+        return sum();
+      }
+      isa::wait_for_prerequisites();
+      const bool first = isa::GlobalView<const std::uint32_t>{layer.data()}.load() == 0;
+      if (waits_for_the_product) isa::sync_threads(64);
+      isa::sync_warp();
+      if (sums_up && !first) sum();
+      if (!sums_up && first && isa::lane_index() == 0) route_and_multiply();
+    };
+  };
+  const Launch launch{.threads = 64, .shared_bytes = 8192, .launches = 2, .dependent = true};
+  const auto broken = run(kernel(false), launch, rows.memory, routed, layer, sums);
+  always(broken, Check::before_prerequisites);
+  EXPECT_NE(broken.text().find("rows of slots"), std::string::npos) << broken.text();
+  EXPECT_CLEAN(run(kernel(true), launch, rows.memory, routed, layer, sums));
+}
+
+// A product over an array of pointers: a map in the workspace is pointed at the matrix of the next
+// step, and acquired by the step that copies through it. The acquire is missing, or stands before
+// the wait for the grid that made the map: the copy may go through the map of the step before.
+// flashinfer-ai/flashinfer #4036 (open; CUTLASS' grouped fp8 product on H200): a load met a map
+// that was none, more often in CUDA graphs. They suspect the map's update against its use; which
+// side lacks what is our reading. https://github.com/flashinfer-ai/flashinfer/issues/4036
+TEST(Grids, AnArrayOfPointersWithAStaleMap) {
+  enum class Acquire { never, before_the_wait, behind_the_wait };
+  Tensor even("even steps", 1, Access::input), odd("odd steps", 1, Access::input);
+  Buffer<isa::TensorMap> map("map in the workspace", 1);
+  Buffer<const std::uint16_t*> pointers("pointers", 2, Access::constant);
+  Buffer<std::uint32_t> step("step", 1);
+  pointers[0] = even.memory.data();
+  pointers[1] = odd.memory.data();
+  const auto multiply = [&] {
+    isa::mbarrier_init(barrier(), 1, {"full", 0});
+    isa::fence_mbarrier_init();
+    isa::mbarrier_arrive_expect(barrier(), box_bytes);
+    isa::tensor_load(data(), map[0], barrier(), isa::Coords{0, 0});
+    isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    read(data());
+  };
+  const auto point_at = [&](std::uint32_t next_step) {
+    const int lane = isa::lane_index();
+    const isa::SharedView<std::uint64_t> next{data(2)};
+    if (lane < static_cast<int>(sizeof(isa::TensorMap) / 8)) {
+      next.store(lane, even.map.opaque[lane]);
+    }
+    isa::sync_warp();
+    if (lane == 0) {
+      const auto* const matrix =
+          isa::GlobalView<const std::uint16_t* const>{pointers.data()}.load(next_step % 2);
+      isa::tensormap_replace_global_address(next.address, matrix);
+    }
+    isa::sync_warp();
+    isa::tensormap_cp_fenceproxy(map.data(), next.address);
+    isa::sync_warp();
+    if (lane == 0) isa::GlobalView<std::uint32_t>{step.data()}.store(0, next_step);
+  };
+  const auto kernel = [&](Acquire acquire) {
+    step[0] = 0;
+    return [&, acquire] {
+      isa::launch_dependents();
+      if (acquire == Acquire::before_the_wait) isa::fence_proxy_tensormap_acquire(map[0]);
+      isa::wait_for_prerequisites();
+      const std::uint32_t done = isa::GlobalView<const std::uint32_t>{step.data()}.load();
+      isa::sync_warp();
+      if (done > 0 && isa::lane_index() == 0) {
+        if (acquire == Acquire::behind_the_wait) isa::fence_proxy_tensormap_acquire(map[0]);
+        multiply();
+      }
+      isa::sync_warp();
+      point_at(done + 1);
+    };
+  };
+  const Launch steps{.threads = 32, .shared_bytes = 8192, .launches = 3, .dependent = true};
+  for (const Acquire wrong : {Acquire::never, Acquire::before_the_wait}) {
+    always(run(kernel(wrong), steps, even.memory, odd.memory, map, pointers, step),
+           Check::tensor_map_changed);
+  }
+  EXPECT_CLEAN(
+      run(kernel(Acquire::behind_the_wait), steps, even.memory, odd.memory, map, pointers, step));
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

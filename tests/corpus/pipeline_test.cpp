@@ -216,5 +216,68 @@ TEST(Pipeline, TheWaitForCStandsAtAFixedStep) {
   }
 }
 
+// Rows of experts are counted by the kernel that gathers them, in tiles of one size, and multiplied
+// in tiles of another: both sizes follow from the mean length, by tables that no longer agree. The
+// loader walks the tiles that were counted, the warp that multiplies those of its own size, and
+// waits for loads that nobody starts. Tencent/hpc-ops #53, f52e8fe (merged): a product of blocks in
+// fp8 hung at 128 tokens an expert, where the one took 64 and the other 32; with 64 or 256, where
+// they agree, it did not. That the two roles of one kernel take the two numbers is our reading.
+// https://github.com/Tencent/hpc-ops/pull/53
+TEST(Pipeline, TilesAreCountedInAnotherSize) {
+  constexpr int groups = 2;
+  Tensor in("tokens", 8, Access::input);
+  Buffer<std::int32_t> tokens("tokens of groups", groups, Access::input);
+  Buffer<std::int32_t> counted("tiles of groups", groups, Access::input);
+  const auto tile_for = [](int mean, bool is_old) {
+    if (mean <= 64 || mean > 144 || is_old) return 64;
+    return mean <= 96 || mean > 128 ? 48 : 32;
+  };
+  const auto tiles = [](int rows, int tile) { return (rows + tile - 1) / tile; };
+  const auto kernel = [&](int mean, bool mended) {
+    for (std::size_t g = 0; g < groups; ++g) {
+      tokens[g] = mean;
+      counted[g] = tiles(mean, tile_for(mean, !mended));
+    }
+    return [&, mean] {
+      const bool loads = isa::warp_index() == 1;
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(0), 1, {"full", 0});
+        isa::mbarrier_init(barrier(1), 1, {"empty", 0});
+        isa::fence_mbarrier_init();
+      }
+      isa::sync_threads(64);
+      if (isa::lane_index() != 0) return;
+      isa::set_role(loads ? "loader" : "multiplier");
+      int done = 0;
+      for (int g = 0; g < groups; ++g) {
+        const int rows = isa::GlobalView<const std::int32_t>{tokens.data()}.load(g);
+        const int of_group = loads ? isa::GlobalView<const std::int32_t>{counted.data()}.load(g)
+                                   : tiles(rows, tile_for(mean, false));
+        for (int i = 0; i < of_group; ++i, ++done) {
+          if (loads) {
+            isa::mbarrier_wait<Scope::cta>(barrier(1), (done & 1) ^ 1, {"empty", 0});
+            isa::mbarrier_arrive_expect(barrier(0), box_bytes);
+            load(data(), in, barrier(0), done % 8);
+          } else {
+            isa::mbarrier_wait<Scope::cta>(barrier(0), done & 1, {"full", 0});
+            read(data());
+            isa::mbarrier_arrive<Scope::cta>(barrier(1));
+          }
+        }
+      }
+    };
+  };
+  for (const int mean : {64, 128, 256}) {
+    const auto found = run(kernel(mean, false), two_warps, in.memory, tokens, counted);
+    if (mean == 128) {
+      EXPECT_ONLY_FINDINGS(found, Check::deadlock);
+      EXPECT_NE(found.text().find("multiplier"), std::string::npos) << found.text();
+    } else {
+      EXPECT_CLEAN(found);
+    }
+    EXPECT_CLEAN(run(kernel(mean, true), two_warps, in.memory, tokens, counted));
+  }
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/reference.h"
@@ -95,6 +97,10 @@ class GroupedProduct {
     return {};
   }
 
+  [[nodiscard]] double d(std::int64_t row, std::int64_t column) const {
+    return float(d_[static_cast<std::size_t>(row * columns_ + column)]);
+  }
+
   GemmOperands o;
 
  private:
@@ -140,6 +146,13 @@ constexpr Ask kAsks[] = {
     {"gelu", {.activation = Activation::gelu}},
     {"silu_gated", {.activation = Activation::silu, .gated = true}},
     {"gated_with_bias", {.activation = Activation::silu, .gated = true, .bias = Bias::columns}},
+    {"oai", {.activation = Activation::swiglu_oai, .gated = true, .bias = Bias::columns}},
+    {"oai_interleaved",
+     {.activation = Activation::swiglu_oai,
+      .gated = true,
+      .bias = Bias::columns,
+      .interleaved = true}},
+    {"interleaved", {.activation = Activation::silu, .gated = true, .interleaved = true}},
     {"bias_a_group", {.activation = Activation::relu, .bias = Bias::columns}},
     {"one_bias", {.bias = Bias::columns}, false, false, true},
     {"bias_of_tokens", {.bias = Bias::rows}, true},
@@ -155,52 +168,131 @@ INSTANTIATE_TEST_SUITE_P(All, GroupEpilogue,
                          });
 
 // e4m3 with scales of blocks, gated: ones times ones, so that D says which scales it got.
-TEST(GroupEpilogue, GatedWithBlockScales) {
-  constexpr std::int64_t n = 512;                       // two blocks of weights in each half
-  constexpr std::int64_t k = 256;                       // two blocks of K
-  const std::vector<std::uint8_t> a(kTotal * k, 0x38);  // 1
-  const std::vector<std::uint8_t> b(kGroups * n * k, 0x38);
-  std::vector<float> scale_a(kTotal * 2);
-  std::vector<float> scale_b(kGroups * 4 * 2);
-  for (std::size_t i = 0; i < scale_a.size(); ++i) scale_a[i] = static_cast<float>(i % 7 + 1) / 64;
-  for (std::size_t i = 0; i < scale_b.size(); ++i) scale_b[i] = static_cast<float>(i % 5 + 1) / 64;
-  for (const bool swap_ab : {false, true}) {
-    std::vector<bf16_t> out(static_cast<std::size_t>(kTotal * n / 2), bf16_t(std::nanf("")));
-    GemmOperands o;
-    o.a = matrix(const_cast<std::uint8_t*>(a.data()), DType::e4m3, kTotal, k);
-    o.b = matrix(const_cast<std::uint8_t*>(b.data()), DType::e4m3, n, k);
+class GatedBlockScales {
+ public:
+  static constexpr std::int64_t n = 640;      // of which halves begin in the middle of a block
+  static constexpr std::int64_t blocks = 23;  // of K, of which the last one is short
+  static constexpr std::int64_t k = 2880;
+
+  explicit GatedBlockScales(bool interleaved) {
+    for (std::size_t i = 0; i < scale_a_.size(); ++i) {
+      scale_a_[i] = static_cast<float>(i % 7 + 1) / 256;
+    }
+    for (std::size_t i = 0; i < scale_b_.size(); ++i) {
+      scale_b_[i] = static_cast<float>(i % 5 + 1) / 256;
+    }
+    o.a = matrix(a_.data(), DType::e4m3, kTotal, k);
+    o.b = matrix(b_.data(), DType::e4m3, n, k);
     o.b.batch = kGroups;
     o.b.batch_stride = n * k;
-    o.d = matrix(out.data(), DType::bf16, kTotal, n / 2);
+    o.d = matrix(d_.data(), DType::bf16, kTotal, n / 2);
     o.scaling = Scaling::blockwise;
-    o.scale_a = matrix(scale_a.data(), DType::f32, kTotal, 2);
-    o.scale_b = matrix(scale_b.data(), DType::f32, 4, 2);
+    o.scale_a = matrix(scale_a_.data(), DType::f32, kTotal, blocks);
+    o.scale_b = matrix(scale_b_.data(), DType::f32, n / 128, blocks);
     o.scale_b.batch = kGroups;
-    o.scale_b.batch_stride = 8;
-    o.epilogue = {.activation = Activation::silu, .gated = true};
+    o.scale_b.batch_stride = n / 128 * blocks;
+    o.epilogue = {.activation = Activation::silu, .gated = true, .interleaved = interleaved};
     o.groups = Groups{.offsets = kOffsets.data()};
-    const auto made = plan(o, model_facts(3), {.swap_ab = swap_ab});
+  }
+
+  [[nodiscard]] double got(std::int64_t row, std::int64_t column) const {
+    return float(d_[static_cast<std::size_t>(row * n / 2 + column)]);
+  }
+  [[nodiscard]] double due(std::int64_t g, std::int64_t row, std::int64_t column) const {
+    const auto sum = [&](std::int64_t of) {
+      double all = 0;
+      for (std::int64_t x = 0; x < blocks; ++x) {
+        all += (x + 1 < blocks ? 128.0 : 64.0) *
+               scale_a_[static_cast<std::size_t>(row * blocks + x)] *
+               scale_b_[static_cast<std::size_t>((g * (n / 128) + of / 128) * blocks + x)];
+      }
+      return all;
+    };
+    const bool in_turns = o.epilogue.interleaved;
+    const double gate = sum(in_turns ? 2 * column : column);
+    return gate / (1 + std::exp(-gate)) * sum(in_turns ? 2 * column + 1 : column + n / 2);
+  }
+
+  GemmOperands o;
+
+ private:
+  std::vector<std::uint8_t> a_ = std::vector<std::uint8_t>(kTotal * k, 0x38);  // 1
+  std::vector<std::uint8_t> b_ = std::vector<std::uint8_t>(kGroups * n * k, 0x38);
+  std::vector<float> scale_a_ = std::vector<float>(kTotal * blocks);
+  std::vector<float> scale_b_ = std::vector<float>(kGroups * (n / 128) * blocks);
+  std::vector<bf16_t> d_ = std::vector<bf16_t>(kTotal * n / 2, bf16_t(std::nanf("")));
+};
+
+TEST(GroupEpilogue, GatedWithBlockScales) {
+  for (const auto& [swap_ab, interleaved] :
+       {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+    const GatedBlockScales product(interleaved);
+    const auto made = plan(product.o, model_facts(3), {.swap_ab = swap_ab});
     ASSERT_TRUE(made.ok()) << made.reason();
-    const auto report = device::launch_on_model(*made, o);
+    const auto report = device::launch_on_model(*made, product.o);
     ASSERT_TRUE(report.ok()) << report.reason();
     EXPECT_TRUE(report->clean()) << report->text();
     for (std::int64_t g = 0; g < kGroups; ++g) {
       for (int row = kOffsets[static_cast<std::size_t>(g)];
            row < kOffsets[static_cast<std::size_t>(g) + 1]; ++row) {
-        for (std::int64_t column = 0; column < n / 2; ++column) {
-          const auto half = [&](std::int64_t block) {
-            double sum = 0;
-            for (std::int64_t x = 0; x < 2; ++x) {
-              sum += 128.0 * scale_a[static_cast<std::size_t>(row * 2 + x)] *
-                     scale_b[static_cast<std::size_t>(g * 8 + block * 2 + x)];
-            }
-            return sum;
-          };
-          const double want =
-              tests::activated(Activation::silu, half(column / 128)) * half(column / 128 + 2);
-          ASSERT_NEAR(float(out[static_cast<std::size_t>(row * n / 2 + column)]), want, 0.01 * want)
-              << made->name() << " group " << g << " row " << row << " column " << column;
+        for (std::int64_t column = 0; column < product.n / 2; ++column) {
+          const double want = product.due(g, row, column);
+          ASSERT_NEAR(product.got(row, column), want, 0.01 * want)
+              << made->name() << " group " << g << " row " << row << " column " << column
+              << (interleaved ? ", interleaved" : "");
         }
+      }
+    }
+  }
+}
+
+// Limits cut infinities; NaN is not cut. Of gate and up, each on its own.
+TEST(GroupEpilogue, WhatLimitsLeave) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // A gate that is 7 and an up that is 7 or -7 at most.
+  const double most = 7 / (1 + std::exp(-1.702 * 7));
+  struct Row {
+    float gate, up;
+    double due;
+  };
+  constexpr float kLarge = 1e4F;
+  const Row rows[] = {{kNan, 1, kNan},         {1, kNan, kNan},
+                      {kNan, kNan, kNan},      {kInfinity, 0, most},
+                      {kLarge, 0, most},       {7, kInfinity, 8 * most},
+                      {7, kLarge, 8 * most},   {7, -kInfinity, -6 * most},
+                      {7, -kLarge, -6 * most}, {-kLarge, 1, 0},
+                      {0, kInfinity, 0},       {7, -1, 0}};
+  for (const bool swap_ab : {false, true}) {
+    for (const bool interleaved : {false, true}) {
+      GroupedProduct product({"limits",
+                              {.activation = Activation::swiglu_oai,
+                               .gated = true,
+                               .bias = Bias::columns,
+                               .interleaved = interleaved},
+                              false,
+                              false,
+                              true},
+                             17);
+      // Without a product the biases say all.
+      product.o.alpha = 0;
+      std::vector<float> bias(kN, 0);
+      for (std::size_t i = 0; i < std::size(rows); ++i) {
+        bias[interleaved ? 2 * i : i] = rows[i].gate;
+        bias[interleaved ? 2 * i + 1 : i + kN / 2] = rows[i].up;
+      }
+      product.o.bias = matrix(bias.data(), DType::f32, kN, 1);
+      const auto made = plan(product.o, model_facts(3), {.swap_ab = swap_ab});
+      ASSERT_TRUE(made.ok()) << made.reason();
+      const auto report = device::launch_on_model(*made, product.o);
+      ASSERT_TRUE(report.ok()) << report.reason();
+      EXPECT_TRUE(report->clean()) << report->text();
+      for (std::size_t i = 0; i < std::size(rows); ++i) {
+        SCOPED_TRACE(i);
+        const double got = product.d(4, static_cast<std::int64_t>(i));
+        EXPECT_EQ(std::isnan(got), std::isnan(rows[i].due));
+        if (std::isnan(rows[i].due)) continue;
+        EXPECT_NEAR(got, rows[i].due, 0.005 * std::abs(rows[i].due));
       }
     }
   }

@@ -88,6 +88,7 @@ GemmOperands operands_of(const std::map<std::string, std::string>& given, Memory
   word(o.epilogue.activation, "activation");
   word(o.epilogue.bias, "bias_along");
   o.epilogue.gated = number("gated", 0) != 0;
+  o.epilogue.interleaved = number("gated", 0) == 2;
   if (const auto at = given.find("offsets"); at != given.end()) {
     const auto n = numbers_of(at->second);
     o.groups = Groups{memory.at(n.at(1)), static_cast<OffsetType>(n[0])};

@@ -36,14 +36,14 @@ BLOCK_SCALED = {"mxf8": (5, 10, 32), "nvf4": (9, 11, 16)}
 SPECS = {1: "f32", 2: "f32", 3: "f16", 4: "bf16", 5: "e4m3", 6: "e5m2", 9: "float4_e2m1fn_x2",
          10: "float8_e8m0fnu", 11: "e4m3", 13: "int8"}
 SCALINGS = ["none", "tensor", "row-column", "blockwise", "group", "block_scaled"]
-ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu"]
+ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai"]
 BIASES = ["none", "rows", "columns"]
 SUMS = ["exact", "chained", "folded", "table"]
 # Options of products, by whether every door has them: a new one is to be put here, and into `walk`
 # or, where it is a choice of the plan or of the command line alone, into the others.
 MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "scale-d", "scale-a",
            "scale-b", "accumulation", "weights", "group", "sums", "zero-points", "bias",
-           "activation", "gated", "a", "b", "c", "groups", "offsets", "as"}
+           "activation", "gated", "gate-up", "a", "b", "c", "groups", "offsets", "as"}
 OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expected-tokens", "device",
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
           "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
@@ -129,7 +129,7 @@ class Case:
             self.words["accumulation"] = 1
         activation = how.get("activation", "silu" if "gated" in how else "none")
         self.words["activation"] = ACTIVATIONS.index(activation)
-        self.words["gated"] = int("gated" in how)
+        self.words["gated"] = ("gated" in how) + (how.get("gate-up") == "interleaved")
         along = BIASES.index(how.get("bias", "none"))
         if along:
             self.words["bias_along"] = along
@@ -276,7 +276,8 @@ class Gemm(ctypes.Structure):
                 ("offsets", ctypes.c_void_p), ("offset_type", ctypes.c_int32),
                 ("reserved", ctypes.c_int32), ("expected_tokens", ctypes.c_double),
                 ("int4", ctypes.POINTER(Int4)), ("sums", ctypes.c_int32),
-                ("reserved2", ctypes.c_int32)]
+                ("quantise_d", ctypes.c_int32), ("d_scales", Matrix), ("rows", ctypes.c_void_p),
+                ("rows_divisor", ctypes.c_int32), ("reserved2", ctypes.c_int32)]
 
 
 class C:
@@ -346,6 +347,8 @@ class Python:
         activation = ACTIVATIONS[case.words["activation"]]
         if not given["gated"] or activation != "silu":
             given["activation"] = activation
+        if case.words["gated"] == 2:
+            given["gate_up"] = "interleaved"
         if "c" in case.views:
             given["c"], given["beta"] = of("c"), case.words["beta"]
         if scaling:
@@ -514,6 +517,10 @@ def walk(line):
             dense += [{"dtype": dtype, option: word} for word in words]
         if dtype in BLOCK_SCALED or dtype in ("tf32", "s8"):
             dense += [{"dtype": dtype, "as": "rtx5090"}, {"dtype": dtype, "as": "a100"}]
+    assert line.words("--gate-up") == ["halves", "interleaved"]
+    dense += [{"dtype": dtype, "gated": True, **more} for dtype in dtypes
+              for more in ({"gate-up": "halves"}, {"gate-up": "interleaved"},
+                           {"activation": "swiglu_oai", "gate-up": "interleaved"})]
     grouped = [{**each, "groups": 4, "offsets": ("int32", "int64")[i % 2]}
                for i, each in enumerate(dense)
                if not {"batch", "layout", "as"} & set(each) or each.get("layout") == "NT"]
@@ -568,6 +575,8 @@ def random_how(draw):
         how["activation"] = draw.choice(ACTIVATIONS)
     elif draw.random() < 0.2 and kind not in ("tf32", "s8"):
         how["gated"] = True
+        how["activation"] = draw.choice(["silu", "swiglu_oai"])
+        how["gate-up"] = draw.choice(["halves", "interleaved"])
     elif draw.random() < 0.3:
         how["beta"] = draw.choice([0.5, 1.0, -2.0])
     if draw.random() < 0.3:

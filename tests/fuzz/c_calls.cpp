@@ -247,8 +247,9 @@ class Calls {
     const std::int64_t m = extent();
     std::int64_t n = extent();
     std::int64_t k = extent();
-    g.gated = likely(12) ? 1 : 0;
-    if (g.gated == 1) n = std::max<std::int64_t>(1, n / 16) * (kind == int4_weights ? 256 : 32);
+    g.gated = likely(12) ? draw_(1, WW_GATED_LAST) : WW_GATED_NONE;
+    if (g.gated != WW_GATED_NONE)
+      n = std::max<std::int64_t>(1, n / 16) * (kind == int4_weights ? 256 : 32);
     g.grouped = likely(25) && kind != mxf8 && kind != nvf4 ? 1 : 0;
     const std::int64_t batch = g.grouped == 1 ? draw_(1, 4) : likely(20) ? draw_(2, 3) : 1;
     DType a = DType::bf16;
@@ -296,17 +297,20 @@ class Calls {
       g.b = matrix(b, n, k, g.grouped == 1 || of_a == 1 || likely(50) ? batch : 1,
                    turned && likely(50));
     }
-    const std::int64_t columns = g.gated == 1 ? n / 2 : n;
+    const std::int64_t columns = g.gated != WW_GATED_NONE ? n / 2 : n;
     const std::int64_t results =
         g.grouped == 1 ? 1 : std::max(of_a, g.int4 != nullptr ? batch : g.b.batch);
     g.d = matrix(d, m, columns, results);
-    if (g.gated == 0 && likely(20)) {
+    if (g.gated == WW_GATED_NONE && likely(20)) {
       g.c = likely(30) ? g.d : matrix(d, m, n, results);
       g.beta = draw_.of(strange_numbers);
     }
     if (likely(20)) g.alpha = static_cast<float>(draw_(-4, 4)) / 2;
     if (likely(3)) g.alpha = draw_.of(strange_numbers);
-    g.activation = g.gated == 1 ? WW_ACTIVATION_SILU : likely(40) ? draw_(0, 4) : 0;
+    g.activation = g.gated != WW_GATED_NONE
+                       ? draw_.of({WW_ACTIVATION_SILU, WW_ACTIVATION_SWIGLU_OAI})
+                   : likely(40) ? draw_(0, WW_ACTIVATION_LAST)
+                                : 0;
     if (likely(25)) {
       g.bias_along = g.grouped == 1 || likely(60) ? WW_BIAS_COLUMNS : WW_BIAS_ROWS;
       const DType type = (d == DType::bf16 || d == DType::f16) && likely(50) ? d : DType::f32;
@@ -452,7 +456,7 @@ class Calls {
                                   &g.c, &g.scale_a, &g.scale_b, &g.scale_d, &g.bias};
     std::int32_t* const words[] = {&g.scaling, &g.accumulation, &g.activation,  &g.bias_along,
                                    &g.gated,   &g.grouped,      &g.offset_type, &g.reserved,
-                                   &g.sums,    &g.reserved2};
+                                   &g.sums,    &g.quantise_d};
     switch (draw_(0, 13)) {
       case 0:
         g.size = draw_.of({0UL, 8UL, 500UL, 575UL, 576UL, 584UL, 591UL, 592UL, 600UL, 4096UL,
@@ -600,8 +604,8 @@ class Calls {
     o.scale_a = view_of(g.scale_a);
     o.scale_b = view_of(g.scale_b);
     o.scale_d = view_of(g.scale_d);
-    o.epilogue = {static_cast<Activation>(g.activation), g.gated == 1,
-                  static_cast<Bias>(g.bias_along)};
+    o.epilogue = {static_cast<Activation>(g.activation), g.gated != WW_GATED_NONE,
+                  static_cast<Bias>(g.bias_along), g.gated == WW_GATED_INTERLEAVED};
     o.bias = view_of(g.bias);
     // Where one has no elements the others need no memory, and may have any extents.
     for (const MatrixView* v : {&o.a, &o.b, &o.d}) {
@@ -736,7 +740,7 @@ class Calls {
     if (likely(30)) c.cluster_m = c.cluster_n = draw_(1, 2);
     if (likely(10)) c.cluster_m = draw_.of(strange_words);
     if (likely(10)) c.cluster_n = draw_.of(strange_words);
-    if (likely(10)) c.reserved = draw_.of(strange_words);
+    if (likely(10)) c.measure = draw_.of(strange_words);
     if (likely(15)) c.kernel = draw_.of({"", "x", "hopper_bf16_bf16_128x128_pp", "%s%n"});
     if (likely(5)) c.size = draw_.of({0UL, 31UL, 16UL});
     return c;

@@ -159,7 +159,10 @@ GemmOperands product(Draws& draw) {
   }
   o.epilogue.gated = draw.one_in(8);
   if (draw.one_in(4)) o.epilogue.activation = draw.of(std::to_array(all_activations));
-  if (o.epilogue.gated && !draw.one_in(10)) o.epilogue.activation = Activation::silu;
+  if (o.epilogue.gated && !draw.one_in(10)) {
+    o.epilogue.activation = draw.one_in(2) ? Activation::silu : Activation::swiglu_oai;
+  }
+  o.epilogue.interleaved = draw.one_in(o.epilogue.gated ? 2 : 40);
   const DType result = draw.one_in(12)
                            ? DType::e4m3
                            : draw.of(std::array{DType::bf16, DType::bf16, DType::f16, DType::f32});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -33,7 +34,8 @@ struct Ask {
   float alpha = 0.75F;
   float beta = 0;
   Scaling scaling = Scaling::none;
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;  ///< of a gated kernel that of its gate; none: silu
+  bool interleaved = false;                  ///< gates and ups, of a gated kernel
   Bias bias = Bias::none;
   DType bias_type = DType::f32;
   int padding = 0;        ///< elements behind each row of D and C
@@ -61,12 +63,12 @@ inline std::string text(const Ask& a) {
          std::to_string(a.cluster.n) + " of " + std::to_string(a.clusters) + ", alpha " +
          std::to_string(a.alpha) + " beta " + std::to_string(a.beta) + ", " +
          scalings[static_cast<int>(a.scaling)] + ", activation " +
-         std::to_string(static_cast<int>(a.activation)) + ", " + biases[static_cast<int>(a.bias)] +
-         ", padding " + std::to_string(a.padding) + ", apart " + std::to_string(a.apart) +
-         ", shift " + std::to_string(a.shift) + ", loose " + std::to_string(a.loose) +
-         (a.in_place ? ", in place" : "") + (a.shares_a ? ", one A" : "") +
-         (a.shares_b ? ", one B" : "") + (a.shares_c ? ", one C" : "") + ", seed " +
-         std::to_string(a.seed) + groups;
+         std::to_string(static_cast<int>(a.activation)) + (a.interleaved ? ", interleaved" : "") +
+         ", " + biases[static_cast<int>(a.bias)] + ", padding " + std::to_string(a.padding) +
+         ", apart " + std::to_string(a.apart) + ", shift " + std::to_string(a.shift) + ", loose " +
+         std::to_string(a.loose) + (a.in_place ? ", in place" : "") +
+         (a.shares_a ? ", one A" : "") + (a.shares_b ? ", one B" : "") +
+         (a.shares_c ? ", one C" : "") + ", seed " + std::to_string(a.seed) + groups;
 }
 
 /// A batch of matrices. Without padding and shift their rows, or columns, begin at multiples of 16
@@ -110,7 +112,8 @@ class Problem {
       return matrices(type, batch, rows, ask.k, major == atom::Major::mn, ask.loose, ask.loose,
                       ask.apart);
     };
-    a_ = operand(instance.a, a, of_a, ask.m);
+    make_index(random);
+    a_ = operand(instance.a, a, of_a, rows_of_a());
     const bool is_packed = kernel::packed_a(c);
     if (is_packed) {
       const int of_b = ask.shares_b && !in_groups() ? 1 : matrices_of_b();
@@ -166,6 +169,9 @@ class Problem {
   [[nodiscard]] const Instance& instance() const { return instance_; }
   [[nodiscard]] const Ask& ask() const { return ask_; }
   [[nodiscard]] bool in_groups() const { return !ask_.offsets.empty(); }
+  [[nodiscard]] bool is_by_index() const { return kernel::gathers(instance_.config); }
+  /// Which rows of A those of D read, times the divisor, and a little: some none.
+  [[nodiscard]] const std::vector<std::int32_t>& rows() const { return index_; }
   [[nodiscard]] Tensor& d() { return d_; }
   [[nodiscard]] Tensor& d_scales() { return d_scales_; }
   /// The memory of D, and of its scales, with everything around it.
@@ -184,13 +190,14 @@ class Problem {
   }
 
   /// Memory that a launch reads or writes, by its number; some is empty. Number 2 is D's, the last
-  /// that of the offsets.
+  /// that of the offsets, and the one before that of the index of rows.
   struct Piece {
     const void* memory;
     std::int64_t bytes;
   };
   static constexpr int pieces = 10;
   [[nodiscard]] Piece piece(int i) const {
+    if (i == pieces - 2) return {index_.data(), std::ssize(index_) * 4};
     if (i == pieces - 1) return {offsets(), std::ssize(wide_) * (wide_offsets() ? 8 : 4)};
     return {tensor(i).bytes() == 0 ? nullptr : tensor(i).memory(), tensor(i).bytes()};
   }
@@ -224,12 +231,17 @@ class Problem {
     } else if (numeric::bits(result()) == 8) {
       o.scale_d = view(6);
     }
-    o.epilogue = {activation(), instance_.config.gated, ask_.bias,
+    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved,
                   quantises ? QuantiseD::block_1x128 : QuantiseD::none};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
       o.groups = Groups{copies.empty() ? offsets() : copies[pieces - 1],
                         wide_offsets() ? OffsetType::int64 : OffsetType::int32};
+    }
+    if (is_by_index()) {
+      o.groups->rows =
+          copies.empty() ? index_.data() : static_cast<const std::int32_t*>(copies[pieces - 2]);
+      o.groups->rows_divisor = divisor();
     }
     return o;
   }
@@ -338,6 +350,20 @@ class Problem {
     return in_groups() ? static_cast<int>(wide_.size()) - 1 : ask_.batch;
   }
 
+  [[nodiscard]] int divisor() const { return 1 + static_cast<int>(ask_.seed % 3); }
+  /// Fewer tokens than rows of D, so that some are read again.
+  [[nodiscard]] int rows_of_a() const { return is_by_index() ? 3 + ask_.m * 2 / 3 : ask_.m; }
+  void make_index(std::mt19937& random) {
+    if (!is_by_index()) return;
+    const int end = rows_of_a() * divisor();
+    std::uniform_int_distribution<std::int32_t> draw(0, end - 1);
+    for (int i = 0; i < ask_.m; ++i) {
+      constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+      const std::int32_t outside[] = {end, -1, -divisor() - 1, most, -most - 1};
+      index_.push_back(i % 11 == 7 ? outside[i / 11 % 5] : draw(random));
+    }
+  }
+
   void make_scales(std::mt19937& random) {
     const int blocks = (ask_.k + 127) / 128;
     const int of_a = in_groups() ? 1 : ask_.batch;
@@ -357,12 +383,12 @@ class Problem {
         scale_b_ = matrices(DType::f32, 1, 1, 1);
         break;
       case Scaling::row_column:
-        scale_a_ = column(of_a, ask_.m);
+        scale_a_ = column(of_a, rows_of_a());
         scale_b_ = column(matrices_of_b(), ask_.n);
         break;
       case Scaling::blockwise:  // A's lie either way; one matrix of them may serve all of the batch
-        scale_a_ =
-            matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : of_a, ask_.m, blocks, ask_.seed % 2 == 0);
+        scale_a_ = matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : of_a, rows_of_a(), blocks,
+                            ask_.seed % 2 == 0);
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
@@ -399,7 +425,8 @@ class Problem {
   }
   [[nodiscard]] DType result() const { return instance_.facts->result; }
   [[nodiscard]] Activation activation() const {
-    return instance_.config.gated ? Activation::silu : ask_.activation;
+    const bool is_open = instance_.config.gated && ask_.activation == Activation::none;
+    return is_open ? Activation::silu : ask_.activation;
   }
   [[nodiscard]] int tiles() const {
     const kernel::GemmConfig& c = instance_.config;
@@ -433,6 +460,7 @@ class Problem {
   Ask ask_;
   std::vector<std::int64_t> wide_;
   std::vector<std::int32_t> narrow_;  // the same offsets
+  std::vector<std::int32_t> index_;
   Scaling scaling_ = Scaling::none;
   Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_, d_scales_;
   Packed packed_;  // B where the kernel takes it so; `b_` are its tiles
@@ -440,6 +468,14 @@ class Problem {
 
 inline bool eight_bit(const Instance& i) {
   return numeric::bits(i.a) == 8;
+}
+
+/// How a gated kernel is asked: one of two activations, halves or (where rows of weights lie one by
+/// one) in turns.
+inline void ask_gate(const kernel::GemmConfig& c, unsigned number, Ask& ask) {
+  if (!c.gated) return;
+  ask.activation = number % 2 == 0 ? Activation::silu : Activation::swiglu_oai;
+  ask.interleaved = number / 2 % 2 == 1 && !kernel::packed_a(c);
 }
 
 /// Rows and columns of tiles with a tail behind the last, as the problem has them.

@@ -128,6 +128,7 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
   ask.shares_b = draw.rarely(10);
   ask.alpha = draw.rarely(20) ? 0.0F : 1.0F;
   ask.seed = draw.seed();
+  ask_gate(instance.config, ask.seed / 16, ask);
   if (draw.rarely(2)) ask.apart = 1;
   if (draw.rarely(3) && !has_maps) ask.shift = draw(1, 7);
   if (draw.rarely(4) && ask.k > 1) ask.loose = draw(1, 9);  // then a launch copies A and B
@@ -181,8 +182,10 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const bool half = result == DType::bf16 || result == DType::f16;
   ask.bias_type = half && draw.rarely(2) ? result : DType::f32;
   if (!c.gated) {
-    const int last = static_cast<int>(std::size(all_activations)) - 1;
-    ask.activation = all_activations[std::max(0, draw(-1, last))];  // none twice as often
+    // Of those that stand alone, none twice as often.
+    const int last = static_cast<int>(std::size(all_activations)) - 2;
+    ask.activation = all_activations[std::max(0, draw(-1, last))];
+    static_assert(!stands_alone(std::end(all_activations)[-1]), "the last one is a gate's");
     if (numeric::bits(result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
   }
   // Half of the results lie where TMA and vectors can reach them.
@@ -204,6 +207,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   }
   if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
   ask.seed = draw.seed();
+  ask_gate(c, ask.seed / 16, ask);
   return ask;
 }
 

@@ -113,8 +113,9 @@ inline Rows epilogue_rows(const Instances& all) {
     if (!i.config.gated) {
       ask.n += 1;
       ask.beta = narrow ? 0.0F : -0.5F;
-      ask.activation = all_activations[1 + seed % (std::size(all_activations) - 1)];
+      ask.activation = all_activations[1 + seed % (std::size(all_activations) - 2)];
     }
+    ask_gate(i.config, 3 - seed % 4, ask);
     ask.bias = seed % 2 == 0 ? Bias::rows : Bias::columns;
     ask.bias_type = seed % 3 == 0 || i.facts->result != DType::bf16 ? DType::f32 : DType::bf16;
     ask.padding = narrow ? 0 : 3;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -450,6 +451,35 @@ TEST(GroupLengths, AsRowsFall) {
       }
     }
   }
+}
+
+// What is measured instead of what a router will give: M rows in all, as many groups without any,
+// and as many tiles, as are expected.
+TEST(GroupLengths, TypicalOnes) {
+  for (const float zipf : {0.0F, 1.0F}) {
+    for (const int mean : {1, 4, 30, 256}) {
+      for (const int groups : {1, 2, 8, 96, 128}) {
+        GemmProblem p = layer(groups, mean, 64, 64, kinds[0]);
+        p.groups->expected_zipf = zipf;
+        const std::vector<std::int64_t> lengths = typical_lengths(p);
+        ASSERT_EQ(lengths.size(), static_cast<std::size_t>(groups));
+        EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}), p.m());
+        EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 0);
+        const GroupLengths expected = group_lengths(p);
+        const auto busy =
+            std::count_if(lengths.begin(), lengths.end(), [](auto n) { return n > 0; });
+        EXPECT_NEAR(static_cast<double>(busy), expected.busy, 0.5 + 0.01 * groups);
+        if (zipf > 0 || groups < 8) continue;
+        double tiles = 0;
+        for (const std::int64_t n : lengths) tiles += static_cast<double>((n + 63) / 64);
+        const double wanted = expected.busy * expected.tiles(64).mean;
+        EXPECT_NEAR(tiles, wanted, 0.06 * wanted + 1) << groups << " x " << mean;
+      }
+    }
+  }
+  GemmProblem equal = layer(8, 16, 64, 64, kinds[0]);
+  equal.groups->expected_lengths = LengthSpread::equal;
+  EXPECT_EQ(typical_lengths(equal), std::vector<std::int64_t>(8, 16));
 }
 
 TEST(GroupLengths, MeanOfCeil) {

@@ -192,6 +192,7 @@ GemmProblem random_problem(Draws& draw) {
     p.bias.dtype = draw.of(types);
   }
   if (draw.rarely(8)) scale_d(p);
+  if (draw.rarely(8)) p.epilogue.quantise = QuantiseD::block_1x128;
   return p;
 }
 

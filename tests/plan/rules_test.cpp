@@ -45,6 +45,7 @@ struct Memory {
   alignas(64) float scale_b[kBatch * kN] = {};
   alignas(64) float scale_d[4] = {};
   alignas(64) float bias[kBatch * kN] = {};
+  alignas(64) float d_scales[kBatch * kM * 4] = {};
 };
 
 Memory& memory() {
@@ -409,6 +410,37 @@ TEST(Rules, ScaleOfTheResultAndPromotion) {
   expect_says(refusal(wide), {"accumulation is promoted", "bf16", "fast"});
 }
 
+// Codes and scales: 160 columns are a block of 128 and a short one.
+TEST(Rules, ResultsThatAreQuantised) {
+  GemmOperands o = scaled(Scaling::tensor);
+  o.d.dtype = DType::e4m3;
+  o.epilogue.quantise = QuantiseD::block_1x128;
+  o.d_scales = matrix(memory().d_scales, DType::f32, kM, 2);
+  EXPECT_EQ(refusal(o), "");
+  EXPECT_TRUE(describe(o)->d_scales == PlannedMatrix{});
+  expect_refused(
+      o,
+      {{Code::bad_pointer, [](O& p) { p.d_scales = {}; }, {"d_scales is a null pointer", "64 x 2"}},
+       {Code::bad_shape, [](O& p) { p.d_scales.columns = 1; }, {"d_scales is 64 x 1", "64 x 2"}},
+       {Code::bad_type, [](O& p) { p.d_scales.dtype = DType::f16; }, {"d_scales is fp16", "f32"}},
+       {Code::bad_stride,
+        [](O& p) { p.d_scales.row_stride = 0; },
+        {"d_scales", "stride of 0", "1"}},
+       {Code::overlap, [](O& p) { p.d_scales.row_stride = 1; }, {"overlap each other", "64"}},
+       {Code::overlap, [](O& p) { p.d_scales.data = p.d.data; }, {"d_scales overlaps D"}},
+       {Code::overlap, [](O& p) { p.d_scales.data = p.scale_a.data; }, {"overlaps scale_a"}},
+       {Code::bad_type, [](O& p) { p.d.dtype = DType::bf16; }, {"D is bf16", "e4m3"}},
+       {Code::bad_type, [](O& p) { p.b.dtype = DType::e5m2; }, {"B is e5m2", "e4m3"}},
+       {Code::unsupported,
+        [](O& p) { p.scale_d = matrix(memory().scale_d, DType::f32, 1, 1); },
+        {"scale_d", "leave scale_d out"}},
+       {Code::bad_value,
+        [](O& p) { p.epilogue.quantise = QuantiseD::none; },
+        {"d_scales is given", "leave it out"}},
+       // Rows of the scales, or blocks of them, lie side by side.
+       {{}, [](O& p) { p.d_scales.row_stride = 1, p.d_scales.column_stride = kM; }}});
+}
+
 TEST(Rules, Batches) {
   GemmOperands base = legal();
   base.beta = 1;
@@ -495,22 +527,25 @@ TEST(Rules, Gates) {
                  {{Code::bad_shape, [](O& o) { o.d.columns = kN; }, {"D is", "gated", "64 x 80"}},
                   {Code::unsupported,
                    [](O& o) { o.epilogue.activation = Activation::gelu; },
-                   {"gated", "silu"}},
+                   {"gated", "gelu", "silu and swiglu_oai", "silu"}},
                   {Code::bad_shape, [](O& o) { o.beta = 1; }, {"C", "64 x 80"}},
                   {Code::unsupported,
                    [](O& o) { o.beta = 1, o.c.columns = kN / 2; },
                    {"gated product takes no C", "beta is 0"}}});
-  for (const std::int64_t n : {1, 7, 8, 17, 24, 100, 168, 511}) {
-    for (const Scaling scaling : {Scaling::tensor, Scaling::blockwise}) {
+  for (const std::int64_t n : {1, 7, 8, 17, 24, 100, 168, 384, 511}) {
+    for (const auto& [scaling, interleaved] : {std::pair{Scaling::tensor, false},
+                                               {Scaling::blockwise, false},
+                                               {Scaling::tensor, true},
+                                               {Scaling::blockwise, true}}) {
       GemmProblem p = packed_problem(64, n, 64, DType::e4m3, DType::bf16);
       p.epilogue = base.epilogue;
+      p.epilogue.interleaved = interleaved;
       p.scaling = scaling;
+      const std::int64_t unit = interleaved ? 2 : scaling == Scaling::blockwise ? 128 : 16;
       const std::string said = refusal(p);
-      if (said.empty()) {
-        EXPECT_EQ(n % 16, 0);
-        continue;
-      }
-      expect_says(said, {"N is " + std::to_string(n), "halves"});
+      EXPECT_EQ(said.empty(), n % unit == 0) << said;
+      if (said.empty()) continue;
+      expect_says(said, {"N is " + std::to_string(n), interleaved ? "pairs" : "halves"});
       set_n(p, nearest_in(said));
       p.d.row_stride = p.n();
       EXPECT_GT(p.n(), 0);
@@ -599,6 +634,32 @@ TEST(Rules, LaunchesOfOtherOperands) {
               {code, [](O& o) { o.d.data = memory().d + 2; }, {"D", "16"}},
               {code, [](O& o) { o.d.column_stride = 2; }, {"stride"}},
               {code, [](O& o) { o.d.batch = 2; }, {"batch"}}});
+}
+
+TEST(Rules, GatesWithLimitsAndInTurns) {
+  GemmProblem p = packed_problem(64, 64, 64, DType::bf16, DType::bf16);
+  p.epilogue.activation = Activation::swiglu_oai;
+  expect_says(refusal(p), {"swiglu_oai", "not gated"});
+  p.epilogue = {.interleaved = true};
+  expect_says(refusal(p), {"interleaved", "not gated", "halves"});
+  p.epilogue = {.activation = Activation::swiglu_oai, .gated = true, .interleaved = true};
+  gate(p);
+  EXPECT_EQ(refusal(p), "");
+  EXPECT_EQ(formula(p),
+            "D[64,32] = swiglu_oai(P, P') with P[0,0',1,1',...] = alpha * A[64,64] * B[64,64]^T, "
+            "bf16 -> bf16");
+  std::swap(p.b.row_stride, p.b.column_stride);
+  expect_says(refusal(p), {"B is MN-major", "interleaved", "column stride of 1"});
+  p.epilogue.interleaved = false;
+  EXPECT_EQ(refusal(p), "");
+  p = packed_problem(64, 128, 128, DType::e4m3, DType::bf16);
+  p.b.dtype = DType::s4;
+  p.packed.emplace();
+  p.epilogue = {.activation = Activation::swiglu_oai, .gated = true};
+  gate(p);
+  EXPECT_EQ(refusal(p), "");
+  p.epilogue.interleaved = true;
+  expect_says(refusal(p), {"B are packed", "interleaved", "halves"});
 }
 
 TEST(Rules, Formulas) {

@@ -293,6 +293,10 @@ TEST(ProblemText, DiffersWithEveryField) {
   change([](GemmProblem& p) { p.accumulation = Accumulation::promoted; });
   change([](GemmProblem& p) { p.epilogue.activation = Activation::silu; });
   change([](GemmProblem& p) { gate(p); });
+  change([](GemmProblem& p) {
+    gate(p);
+    p.epilogue.interleaved = true;
+  });
   change([](GemmProblem& p) { p.epilogue.bias = Bias::rows; });
   change([](GemmProblem& p) { scale_d(p); });
   change([](GemmProblem& p) { p.a.row_stride = 264; });
@@ -384,6 +388,16 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
     const auto found = tuned_plan(problem, h200(), cache, one);
     EXPECT_TRUE(!found || !found->entry);
   }
+  // Plans that keep a row's bits in any batch have entries of their own.
+  PlanChoices invariant;
+  invariant.batch_invariant = true;
+  EXPECT_TRUE(is_kept(invariant));
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, invariant)->entry);
+  const auto kept = plan(problem, h200(), invariant);
+  ASSERT_TRUE(kept) << kept.reason();
+  ASSERT_FALSE(cache.store({{tuning_key(problem, h200(), true), tuning_entry(*kept, 200)}}));
+  EXPECT_TRUE(tuned_plan(problem, h200(), cache, invariant)->entry);
+  EXPECT_DOUBLE_EQ(tuned_plan(problem, h200(), cache)->entry->microseconds, 170.5);
   DeviceFacts h100 = h200();
   h100.name = "h100";
   EXPECT_FALSE(tuned_plan(problem, h100, cache)->entry);

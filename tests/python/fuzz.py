@@ -105,8 +105,10 @@ class Caller:
             "bias": lambda: self.tensor(choose([(n,), lead + (n,), (m,)]),
                                         choose([np.float32, result])),
             "bias_along": lambda: choose(["rows", "columns", "x", 3]),
-            "activation": lambda: choose(["none", "relu", "gelu", "silu", "quick_gelu", "tanh", 1]),
+            "activation": lambda: choose(["none", "relu", "gelu", "silu", "quick_gelu",
+                                          "swiglu_oai", "tanh", 1]),
             "gated": lambda: choose([True, False, 1]),
+            "gate_up": lambda: choose(["halves", "interleaved", "x", 1]),
             "scale_d": lambda: self.tensor((), np.float32),
             "scaling": lambda: choose(["none", "tensor", "row_column", "blockwise", "group", "x",
                                         1]),
@@ -119,6 +121,7 @@ class Caller:
             "kernel": lambda: choose(["hopper_bf16_bf16_128x64_sw_sk", "x", "", 3]),
             "cluster": lambda: choose([(1, 1), (2, 1), (1, 2), (3, 3), (0, 1), 3, (1 << 70, 1)]),
             "expected_tokens": lambda: choose([0, 3.5, -1, float("nan"), "x"]),
+            "measure": lambda: choose([0, 4, 256, 257, -1, "x", 1 << 70]),
             "check_offsets": lambda: choose([True, False]),
             "dependent": lambda: choose([True, False, None]),
             "stream": lambda: choose([0, 1, -1, "x", 1 << 80, object()]),
@@ -296,9 +299,10 @@ def value_of(b):
     return f64(b.values()) if isinstance(b, wp.Int4Weights) else f64(b)
 
 
-KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "batch_invariant", "accumulation",
-         "operands", "sums", "dtype", "cluster", "check_offsets", "dependent", "expected_tokens",
-         "scale_a", "scale_b", "workspace", "kernel", "c", "beta", "scaling"}
+KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "gate_up", "batch_invariant",
+         "accumulation", "operands", "sums", "dtype", "cluster", "check_offsets", "dependent",
+         "expected_tokens", "measure", "scale_a", "scale_b", "workspace", "kernel", "c", "beta",
+         "scaling"}
 
 
 def reference(verb, arguments, keywords):
@@ -347,7 +351,13 @@ def reference(verb, arguments, keywords):
         sums = sums + (bias[..., None] if keywords.get("bias_along") == "rows" else bias)
     if keywords.get("gated"):
         half = sums.shape[-1] // 2
-        want = activated("silu", sums[..., :half]) * sums[..., half:]
+        gate, up = sums[..., :half], sums[..., half:]
+        if keywords.get("gate_up") == "interleaved":
+            gate, up = sums[..., ::2], sums[..., 1::2]
+        if keywords.get("activation") == "swiglu_oai":
+            want = activated("quick_gelu", np.minimum(gate, 7)) * (np.clip(up, -7, 7) + 1)
+        else:
+            want = activated("silu", gate) * up
     else:
         want = activated(keywords.get("activation"), sums)
     if rows is not None:

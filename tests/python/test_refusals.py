@@ -161,6 +161,7 @@ class Refusals(unittest.TestCase):
                                ({"scaling": "rows"}, '"row_column"'),
                                ({"cluster": (3, "x")}, "(1, 1)"),
                                ({"cluster": 2}, "(1, 1)"), ({"expected_tokens": 3}, None),
+                               ({"measure": -1}, "0"), ({"measure": 4}, None),
                                ({"dependent": None}, None)]:
             if says is None:
                 wp.gemm(a, b, **keywords)

@@ -100,6 +100,37 @@ class Values(unittest.TestCase):
         self.close(wp.gemm(a, b, scale_a=ka, scale_b=kb), want)
         self.close(wp.gemm(a, b, accumulation="promoted"), f32(a) @ f32(b).T)
 
+    def test_codes_and_scales(self):
+        def values(codes, scales):
+            wide = np.repeat(f32(scales), 128, axis=-1)
+            return f32(codes) * wide[..., :codes.shape[-1]]
+
+        a, b = normal(20, 256, dtype=e4m3), normal(592, 256, dtype=e4m3)
+        sums = f32(a) @ f32(b).T
+        gate, up = sums[:, :296], sums[:, 296:]
+        want = gate / (1 + np.exp(-gate)) * up
+        codes, scales = wp.gemm(a, b, gated=True, quantise_d="1x128")
+        self.assertEqual((codes.dtype, codes.shape, scales.shape), (e4m3, (20, 296), (20, 3)))
+        self.assertLess(np.abs(values(codes, scales) - want).max() / np.abs(want).max(), 0.04)
+        largest = np.abs(want[:, :128]).max(axis=1)
+        np.testing.assert_allclose(f32(scales)[:, 0], largest / 448, rtol=2e-3)
+        out, d_scales = np.empty((20, 592), e4m3), np.empty((20, 5), np.float32)
+        both = wp.gemm(a, b, quantise_d="1x128", out=out, d_scales=d_scales)
+        self.assertIs(both[0], out)
+        self.assertIs(both[1], d_scales)
+        self.assertLess(np.abs(values(out, d_scales) - sums).max() / np.abs(sums).max(), 0.04)
+        offsets = np.array([0, 7, 7, 20], np.int32)
+        grouped, of_rows = wp.grouped_gemm(a, np.stack([b, b, b]), offsets, gated=True,
+                                           quantise_d="1x128")
+        np.testing.assert_array_equal(f32(grouped), f32(codes))
+        np.testing.assert_array_equal(f32(of_rows), f32(scales))
+        self.assertTrue(wp.plan(a, b, gated=True, quantise_d="1x128").kernel.endswith("_q"))
+        self.assertTrue(wp.check(a, b, gated=True, quantise_d="1x128", schedules=2))
+        with self.assertRaisesRegex(wp.Refusal, "d_scales is given"):
+            wp.gemm(a, b, d_scales=d_scales)
+        with self.assertRaisesRegex(wp.Refusal, "d_scales is 20 x 4"):
+            wp.gemm(a, b, quantise_d="1x128", d_scales=d_scales[:, :4])
+
     def test_one_token_has_one_scale(self):
         a, b = normal(1, 256, dtype=e4m3), normal(128, 256, dtype=e4m3)
         sa, sb = rng.random(1, dtype=np.float32), rng.random(128, dtype=np.float32)
@@ -129,6 +160,24 @@ class Values(unittest.TestCase):
         d = wp.grouped_gemm(a8, b8, np.array([0, 3, 9, 20], np.int32),
                             scale_a=np.array(2.0, np.float32), scale_b=scale)
         self.close(d[9:], f32(a8)[9:] @ f32(b8)[2].T * 4)
+
+    def test_the_experts_of_gpt_oss(self):
+        # A gate and what it is for in turns, with biases and limits, by their formula.
+        x, w = 2 * normal(20, 64).astype(np.float32), normal(3, 48, 64)
+        x, bias = x.astype(bf16), normal(3, 48).astype(np.float32)
+        offsets = np.array([0, 3, 3, 20], np.int32)
+        for gate_up in ("halves", "interleaved"):
+            d = wp.grouped_gemm(x, w, offsets, bias=bias, gated=True, gate_up=gate_up,
+                                activation="swiglu_oai")
+            for g in (0, 2):  # the other one is empty
+                rows = slice(offsets[g], offsets[g + 1])
+                sums = f32(x)[rows] @ f32(w)[g].T + bias[g]
+                halves = {"halves": (sums[:, :24], sums[:, 24:]),
+                          "interleaved": (sums[:, ::2], sums[:, 1::2])}
+                gate, up = halves[gate_up]
+                gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
+                self.close(d[rows], (up + 1) * gate / (1 + np.exp(-1.702 * gate)), 0.01)
+        self.assertGreater((np.abs(sums) > 7).mean(), 0.1)
 
     def test_rows_in_no_group(self):
         a, b = normal(20, 64), normal(2, 48, 64)

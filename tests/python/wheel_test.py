@@ -5,6 +5,7 @@
     wheel_test.py BUILD --fuzz   30,000 random calls, as script/campaign does
     wheel_test.py BUILD --pip    `pip install` of this checkout, which compiles all of it
     wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
+    wheel_test.py BUILD --transformers  the same with transformers, whose experts are ours then
     wheel_test.py BUILD --jax    with JAX (a hundred megabytes)
 
 The environment gets numpy and ml_dtypes from wherever pip finds packages. Where it finds none, what
@@ -70,13 +71,14 @@ def installed_from_source(build):
     print(run(venv / "bin" / "warpwright", "--version", cwd=venv), end="")
 
 
-def with_library(build, folder, library, test):
-    """Runs a test of another library's tensors; returns its exit status."""
+def with_library(build, folder, libraries, test):
+    """Runs a test beside other libraries; returns its exit status."""
+    library = libraries[-1]
     venv = build / "python" / f"venv-{library}"
     if not (venv / "bin" / "python").exists():
         run(sys.executable, "-m", "venv", venv)
-    got = subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "-q", library, "numpy",
-                          "ml_dtypes"], capture_output=True, text=True, check=False)
+    got = subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "-q", *libraries,
+                          "numpy", "ml_dtypes"], capture_output=True, text=True, check=False)
     if got.returncode != 0:
         why = got.stderr.splitlines()[-1]
         print(f"did not run: {test}: pip finds no {library} here ({why})")
@@ -141,10 +143,11 @@ def main():
     wheel = pathlib.Path(run(ROOT / "script" / "wheel", "--packed", build).split()[-1])
     folder = build / "python" / "unpacked"
     check_wheel(wheel, folder)
-    for option, library, test in [("--torch", "torch", "torch_test.py"),
-                                  ("--jax", "jax", "test_jax.py")]:
+    for option, libraries, test in [
+            ("--torch", ["torch"], "torch_test.py"), ("--jax", ["jax"], "test_jax.py"),
+            ("--transformers", ["torch", "transformers"], "experts_test.py")]:
         if option in sys.argv:
-            return with_library(build, folder, library, test)
+            return with_library(build, folder, libraries, test)
     for python in other_pythons():
         print(run(python, "-c", ALONE, env={"PYTHONPATH": str(folder)}), end="")
     python, why_not = environment(build, wheel)

@@ -25,6 +25,7 @@ TEST(Formulas, Activations) {
       {Activation::gelu, 0.84119199060827677, -0.045402305912224981},
       {Activation::silu, 0.73105857863000488, -0.23840584404423511},
       {Activation::quick_gelu, 0.84579576593282130, -0.064341376855791850},
+      {Activation::swiglu_oai, 0.84579576593282130, -0.064341376855791850},  // of the gate
   };
   ASSERT_EQ(std::size(rows), std::size(all_activations)) << "an activation has no numbers here";
   for (const Row& row : rows) {
@@ -186,6 +187,35 @@ TEST(Formulas, TheGateAndTheScaleOfD) {
   EXPECT_LT(rounded.bound, d.bound + 1e-5);
   const auto steep = finished<Roundings::left_out>(o, 0, x, gate, 1.2);
   EXPECT_GT(steep.bound, d.bound);
+}
+
+// As gpt-oss has it: min(gate, 7), and up within -7 and 7, plus 1.
+TEST(Formulas, AGateWithLimits) {
+  GemmOperands o;
+  o.epilogue = {.activation = Activation::swiglu_oai, .gated = true};
+  const auto d = [&o](double gate, double up, double of_gate = 0, double of_up = 0) {
+    return finished<Roundings::left_out>(o, 0, Bounded<double>{gate, of_gate},
+                                         Bounded<double>{up, of_up});
+  };
+  constexpr double at_7 = 6.9999531283033172;  // by an arbitrary-precision calculator
+  EXPECT_NEAR(d(1, 0.5).value, 1.5 * 0.84579576593282130, 1e-14);
+  EXPECT_NEAR(d(-2, 3).value, 4 * -0.064341376855791850, 1e-14);
+  EXPECT_NEAR(d(9, 0).value, at_7, 1e-13);
+  EXPECT_NEAR(d(kInfinity, 9).value, 8 * at_7, 1e-13);
+  EXPECT_NEAR(d(7, -kInfinity).value, -6 * at_7, 1e-13);
+  EXPECT_EQ(d(-kInfinity, 1).value, 0);
+  EXPECT_TRUE(std::isnan(d(kNan, 1).value));
+  EXPECT_TRUE(std::isnan(d(1, kNan).value));
+  EXPECT_TRUE(std::isnan(d(kNan, kInfinity).value));
+  // What is surely beyond a limit is known; what may be within it is not.
+  EXPECT_EQ(d(20, 30, 2, 3).bound, 0);
+  EXPECT_EQ(d(kInfinity, -kInfinity, kInfinity, kInfinity).bound, 0);
+  EXPECT_GT(d(7.5, 0, 1).bound, 0.9);
+  EXPECT_GT(d(7, 7.5, 0, 1).bound, 6);
+  EXPECT_GT(d(7, -7.5, 0, 1).bound, 6);
+  const auto counted = finished<Roundings::counted>(o, 0, Bounded<double>{2}, Bounded<double>{3});
+  EXPECT_GT(counted.bound, 0);
+  EXPECT_LT(counted.bound, 1e-4);
 }
 
 TEST(Formulas, WhatTypesHold) {

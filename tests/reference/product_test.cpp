@@ -110,7 +110,11 @@ struct Drawn {
     const std::int64_t m = draw(1, 150);
     const std::int64_t k = 32 * draw(0, 12);
     std::int64_t n = draw(1, 150);
-    if (draw.rarely(4)) o.epilogue = {.activation = Activation::silu, .gated = true};
+    if (draw.rarely(3)) {
+      o.epilogue = {.activation = draw.rarely(2) ? Activation::silu : Activation::swiglu_oai,
+                    .gated = true,
+                    .interleaved = draw.rarely(2)};
+    }
     if (o.epilogue.gated) n *= 2;
     a = Tensor(type, m, k, k + 2, 1, batch, m * (k + 2));
     b = Tensor(type, n, k, k + 2, 1, batch, n * (k + 2));
@@ -141,7 +145,9 @@ struct Drawn {
     constexpr float alphas[] = {1, -0.75F, 0};
     o.alpha = draw.of(alphas);
     if (!o.epilogue.gated) {
-      o.epilogue.activation = draw.of(all_activations);
+      do {
+        o.epilogue.activation = draw.of(all_activations);
+      } while (!stands_alone(o.epilogue.activation));
       c = Tensor(DType::bf16, m, n, n + 3);
       c.fill(random, -2, 2);
       if (draw.rarely(2)) o.c = c.view();

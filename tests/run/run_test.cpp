@@ -74,5 +74,26 @@ TEST(Run, AProductThatWasSeenIsCheckedAsAnyOther) {
   EXPECT_EQ(run(first.operands, {.launch = checked})->code, RefusalCode::bad_value);
 }
 
+TEST(Run, MeasuresNothingOnTheModel) {
+  Ones ones(16);
+  RunOptions how;
+  how.measure = 4;
+  std::shared_ptr<const Plan> made;
+  ASSERT_FALSE(run(ones.operands, how, &made));
+  EXPECT_EQ(ones.d, std::vector<float>(ones.d.size(), 32.0F));
+  const auto usual = run_plan(ones.operands, model_facts(), {});
+  const auto asked = measured_plan(ones.operands, model_facts(), run_on_model, {}, 4);
+  ASSERT_TRUE(asked.ok());
+  EXPECT_EQ(asked->reason, usual->reason);
+  for (const int measure : {-1, most_measured + 1}) {
+    how.measure = measure;
+    const auto refused = run(ones.operands, how);
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->code, RefusalCode::bad_value);
+    EXPECT_THAT(refused->reason, HasSubstr("0 to 256 plans are measured"));
+    EXPECT_FALSE(measured_plan(ones.operands, model_facts(), run_on_model, {}, measure).ok());
+  }
+}
+
 }  // namespace
 }  // namespace warpwright

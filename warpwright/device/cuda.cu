@@ -90,16 +90,20 @@ isa::TensorMap encode_by_driver(const MapRequest& r) {
     throw EncodeFailure{"the CUDA driver has no tensor maps; one for CUDA 12.0 or newer is needed"};
   }
   const auto element = static_cast<cuuint64_t>(numeric::bits(r.dtype) / 8);
-  const cuuint64_t extents[] = {static_cast<cuuint64_t>(r.inner), static_cast<cuuint64_t>(r.outer),
-                                static_cast<cuuint64_t>(r.batch)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(r.outer_stride) * element,
-                                static_cast<cuuint64_t>(r.batch_stride) * element};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(r.box_inner),
-                            static_cast<cuuint32_t>(r.box_outer), 1};
-  const cuuint32_t steps[] = {1, 1, 1};
+  std::array<cuuint64_t, 4> extents{};
+  std::array<cuuint64_t, 3> strides{};
+  std::array<cuuint32_t, 4> box{};
+  const std::array<cuuint32_t, 4> steps = {1, 1, 1, 1};
+  for (int d = 0; d < r.rank(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    extents[at] = static_cast<cuuint64_t>(r.extent(d));
+    box[at] = static_cast<cuuint32_t>(r.box(d));
+    if (d > 0) strides[at - 1] = static_cast<cuuint64_t>(r.stride(d)) * element;
+  }
   CUtensorMap map;
   const CUresult result =
-      function(&map, map_type(r.dtype), 3, const_cast<void*>(r.base), extents, strides, box, steps,
+      function(&map, map_type(r.dtype), static_cast<cuuint32_t>(r.rank()),
+               const_cast<void*>(r.base), extents.data(), strides.data(), box.data(), steps.data(),
                CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle),
                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {

@@ -2,6 +2,7 @@
 // this file instead of the .cu files.
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
+#include "warpwright/device/measure.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/device/quantise.h"
 #include "warpwright/device/sort_slots.h"
@@ -79,6 +80,11 @@ std::optional<Refusal> sort_slots_on_cuda(const SlotSort& what, void* /*stream*/
 }
 std::optional<Refusal> pack_on_cuda(const PlainInt4& /*weights*/, const PackedFormat& /*format*/,
                                     void* /*packed*/, void* /*stream*/) {
+  return absent();
+}
+Result<std::vector<double>> measure_plans(const std::vector<Plan>& /*plans*/,
+                                          const GemmOperands& /*like*/,
+                                          const std::vector<std::int64_t>& /*lengths*/) {
   return absent();
 }
 int current_cuda_device() {

@@ -87,6 +87,7 @@ struct KernelFacts {
   bool grouped = false;                              ///< for products in groups, and those alone
   kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
   bool group_maps = false;                           ///< has a tensor map for each group
+  bool gathers = false;                              ///< reads tokens by index
   kernel::Schedule schedule = kernel::Schedule::multistage;
   bool shares_cluster_k = false;  ///< CTAs of a cluster share a tile along K
   bool pair = false;              ///< MMAs of two SMs

@@ -107,6 +107,17 @@ struct SharedView {
   }
 };
 
+/// Says that `bytes` bytes of this CTA's shared memory from `address` on may be read though nothing
+/// has written them, because nothing depends on what is read: as rows of a tile that are multiplied
+/// and never stored. No instruction. On the model they hold NaNs then, in place of a finding for
+/// whoever reads them.
+WW_DEVICE void leave_unwritten([[maybe_unused]] SharedAddress address, [[maybe_unused]] int bytes,
+                               [[maybe_unused]] Site site = Site::here()) {
+#if !WW_GPU
+  model::leave_unwritten(address, bytes, site);
+#endif
+}
+
 /// Elements of type T (16 bytes) in the shared memory of a CTA of the cluster, at an address that
 /// `map_rank` gave. That CTA must have started and not have exited.
 template <class T>

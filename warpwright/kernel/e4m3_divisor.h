@@ -11,12 +11,11 @@ namespace warpwright::kernel {
 
 /// Divides by `scale`, a positive number.
 struct E4m3Divisor {
-  float scale = 1;
-  float inverse =
-      1;  ///< rounded to nearest, as quotients are unless the compiler is told otherwise
+  float scale;
+  float inverse;  ///< rounded to nearest, as quotients are unless the compiler is told otherwise
 
-  E4m3Divisor() = default;
   WW_DEVICE explicit E4m3Divisor(float by) : scale(by), inverse(1.0F / by) {}
+  WW_DEVICE E4m3Divisor(float by, float inverse_of_it) : scale(by), inverse(inverse_of_it) {}
 
   /// x / scale, where nothing leaves the range of floats, or a NaN: a product that is off by its
   /// last bits, and a correction that rounds it rightly (Markstein). What loses bits below the
@@ -26,12 +25,16 @@ struct E4m3Divisor {
     return isa::with_sign(isa::multiply_add(isa::multiply_add(-near, scale, x), inverse, near), x);
   }
 
-  /// The same of x that is infinite, too, or at most 448 scales large: what is beyond all codes is
-  /// corrected to no number.
+  /// The same by any scale, of an x that is infinite or at most 448 scales large. What is beyond
+  /// all codes is not corrected. A small scale is lifted, and x with it, by a power of two, so that
+  /// the correction keeps its bits.
   [[nodiscard]] WW_DEVICE float quotient(float x) const {
+    const float lift = scale < 0x1p-60F ? 0x1p64F : 1.0F;
     const float near = x * inverse;
-    const float size = near < 0 ? -near : near;
-    return size < 2 * largest_e4m3 ? usual_quotient(x) : near;
+    const float rest = isa::multiply_add(-near, scale * lift, x * lift);
+    const float corrected = isa::multiply_add(rest, inverse * (1 / lift), near);
+    const bool beyond = near >= 2 * largest_e4m3 || near <= -2 * largest_e4m3;
+    return isa::with_sign(beyond ? near : corrected, x);
   }
 };
 

@@ -32,6 +32,7 @@
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/subtile_buffer.h"
+#include "warpwright/kernel/subtile_sums.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -105,9 +106,17 @@ class Epilogue {
       first_column_ = at_.column + complete.first_column;
       end_column_ = at_.column + complete.end_column;
     }
-    write_from([&](int subtile, int half,
-                   float(&value)[values]) { copy_subtile(sums, subtile, half, value); },
-               site);
+    const auto source = [&](int subtile, int half, float(&value)[values]) {
+      SubtileSums<Tag>::read(sums, subtile, half, value);
+    };
+    if constexpr (config.quantises) {
+      const isa::Call call(site);
+      write_codes(source, [&](int subtile, const float(&value)[values]) {
+        SubtileSums<Tag>::keep(sums, subtile, value);
+      });
+    } else {
+      write_from(source, site);
+    }
   }
 
   /// The same with `source(subtile, half, value)` to fetch a lane's sums of a subtile in one half
@@ -137,40 +146,14 @@ class Epilogue {
   static constexpr int halves = config.gated ? 2 : 1;
   static constexpr bool takes_c = !config.gated && sizeof(Element) > 1;
   static constexpr int group = 4;  // values that are combined at once
-  using QuantiserOf = std::conditional_t<config.quantises, Quantiser<Tag>, NoQuantiser<Tag>>;
   // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
   // too many registers to move on from group to group.
   static constexpr int unrolled = config.gated || subtiles * values > 64 ? values / group : 1;
 
-  /// Sums of one of the subtiles from `first` on. Registers have no index at run time: each subtile
-  /// has its copy, and the way there is by halves.
-  template <int first = 0, int count = subtiles, class Sums>
-  WW_DEVICE static void copy_subtile(Sums& sums, int subtile, int half, float (&value)[values]) {
-    if constexpr (count > 1) {
-      constexpr int middle = first + count / 2;
-      if (subtile < middle) {
-        copy_subtile<first, count / 2>(sums, subtile, half, value);
-      } else {
-        copy_subtile<middle, count - count / 2>(sums, subtile, half, value);
-      }
-    } else {
-      constexpr EpilogueShape cfg = Tag::config;
-      const int atom = first / row_subtiles + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
-      const int begin =
-          first % row_subtiles * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
-      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][begin + i];
-      isa::keep_order();  // jumps, not a selection among all of them
-    }
-  }
-
   template <bool Plain, class Source>
   WW_DEVICE void write_subtile(const Source& source, int subtile) {
     const isa::Mark mark("epilogue subtile %", subtile);
-    const TileCoord at = coord(subtile);
-    if (outside(at)) {
-      if constexpr (QuantiserOf::meets) quantiser_.leave_out();
-      return;
-    }
+    if (outside(coord(subtile))) return;
     const isa::SharedAddress buffer = buffers_ + next_ * buffer_bytes;
     wait_for_buffer<Plain>();
     float value[values];
@@ -181,12 +164,40 @@ class Epilogue {
     } else {
       combine(source, subtile, buffer, value);
     }
-    if constexpr (sizeof(Element) == 1 && !config.quantises) {
+    if constexpr (sizeof(Element) == 1) {
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= result_scale_;
     }
-    quantiser_.run(p_, at, at_.batch, end_row(), value);
     Buffer::fill(buffer, value);
-    put<Plain>(at, buffer);
+    put<Plain>(coord(subtile), buffer);
+  }
+
+  /// Codes and scales: `keep` holds values, for `source` to find, until the maxima are known.
+  template <class Source, class Keep>
+  WW_DEVICE void write_codes(const Source& source, const Keep& keep) {
+    constexpr int together = Quantiser<Tag>::subtiles;
+    float value[values];
+    WW_NO_UNROLL for (int first = 0; first < subtiles; first += together) {
+      const isa::Mark mark("epilogue subtile %", first);
+      if (!Quantiser<Tag>::meets && outside(coord(first))) continue;
+      quantiser_.begin();
+      WW_NO_UNROLL for (int i = first; i < first + together; ++i) {
+        if (outside(coord(i))) continue;
+        wait_for_buffer<false>();
+        combine(source, i, buffers_, value);
+        quantiser_.look(i - first, p_.d_columns - coord(i).column, value);
+        keep(i, value);
+      }
+      quantiser_.find_scales(p_.d_scales, coord(first), at_.batch,
+                             outside(coord(first)) ? 0 : end_row());
+      WW_NO_UNROLL for (int i = first; i < first + together; ++i) {
+        if (outside(coord(i))) continue;
+        source(i, 0, value);
+        quantiser_.divide(i - first, value);
+        wait_for_buffer<false>();
+        Buffer::fill(buffers_, value);
+        put<false>(coord(i), buffers_);
+      }
+    }
   }
 
   /// A lane's values of a subtile with all that becomes of them. Without a k_tile there are no
@@ -212,27 +223,19 @@ class Epilogue {
         if (p_.reads_c) add_c(c, v);
         drop_front<c_words / (values / group)>(c);
       }
-      activate(p_.activation, v);
       if constexpr (halves == 2) {
-        float factor[group];
-        copy_front(factor, second);
-        vectors.apply(1, i, factor);
-        WW_UNROLL for (int j = 0; j < group; ++j) v[j] *= factor[j];
+        float up[group];
+        copy_front(up, second);
+        vectors.apply(1, i, up);
+        multiply_gate(p_.activation, v, up);
         drop_front<group>(second);
+      } else {
+        activate(p_.activation, v);
       }
       drop_front<group>(value);
       WW_UNROLL for (int j = 0; j < group; ++j) value[values - group + j] = v[j];
     }
     isa::sync_warp();  // the buffer is written next
-  }
-
-  template <class T, int count, int all>
-  WW_DEVICE static void copy_front(T (&front)[count], const T (&of)[all]) {
-    WW_UNROLL for (int i = 0; i < count; ++i) front[i] = of[i];
-  }
-  template <int count, class T, int all>
-  WW_DEVICE static void drop_front(T (&of)[all]) {
-    WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
   }
 
   WW_DEVICE static float scalar(const float* from, int i = 0) {
@@ -431,7 +434,7 @@ class Epilogue {
   const ScaleParams& scales_;
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
-  QuantiserOf quantiser_;
+  std::conditional_t<config.quantises, Quantiser<Tag>, NoQuantiser> quantiser_;
   float alpha_ = 1;
   float result_scale_ = 1;
   Place at_;              // of the tile at hand

@@ -35,6 +35,7 @@ struct EpilogueShape {
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
   bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
+  bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
   bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
 };
 
@@ -79,7 +80,7 @@ inline constexpr int most_subtile_bytes = 2048;
 constexpr int subtile_columns(const EpilogueShape& c) {
   const int all = result_columns(c);
   if (!c.swap_ab) {
-    int columns = 128 / result_bytes(c);
+    int columns = (c.quantises ? 64 : 128) / result_bytes(c);  // which the others wait for
     while (all % columns != 0) columns /= 2;
     return columns;
   }
@@ -157,10 +158,10 @@ constexpr const char* quantise_fault(const EpilogueShape& c) {
   if (c.store != Store::lanes) return "codes are stored by lanes";
   if (c.shares_columns) return "a tile whose columns several CTAs store is not quantised";
   if (!c.swap_ab) {
-    return subtile_columns(c) == 128 ? nullptr : "128 columns that share a scale are a buffer's";
+    return result_columns(c) % 128 == 0 ? nullptr : "128 columns that share a scale are a tile's";
   }
-  if (result_rows(c) != 128 || c.warps != 8 || subtile_columns(c) != c.tile_n) {
-    return "128 columns that share a scale are those of a swapped tile, in the buffers of 8 warps";
+  if (result_rows(c) != 128 || c.warps != 8 || (c.tile_n > 32 && subtile_columns(c) != 32)) {
+    return "128 columns that share a scale are those of a swapped tile, which 8 warps hold";
   }
   return nullptr;
 }

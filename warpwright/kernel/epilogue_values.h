@@ -1,5 +1,5 @@
 // What becomes of a product's sums before they are stored: alpha, scales, bias, beta * C,
-// activation, gating.
+// activation, gate.
 //
 // A plain product multiplies by alpha and is done. Everything else goes a second way, which fetches
 // the vectors of a subtile into shared memory with a loop, so that the code stays short: a kernel
@@ -38,6 +38,14 @@ float element(const Vector& v, int batch, int i, int size, float otherwise) {
                                 : isa::to_float<DType::f16>(code);
 }
 
+/// The same of the token that row `i` of D reads.
+WW_DEVICE
+float element_by(const tile::TokenIndex& index, const Vector& v, int batch, int i, int size) {
+  if (v.data == nullptr) return 1;
+  const int token = index.token(i < size ? i : size - 1);
+  return token == tile::TokenIndex::none ? 0 : element(v, batch, token, index.tokens(), 1);
+}
+
 /// One of two vectors, which need not be the same for all lanes.
 WW_DEVICE
 Vector either(bool first, const Vector& a, const Vector& b) {
@@ -63,12 +71,15 @@ class SubtileVectors {
       const int place = i - half * places;
       const bool of_row = place >= columns;
       const int first = of_row ? at.row - columns : at.column;
-      const int split = (of_row ? gated_rows(cfg) : gated_columns(cfg)) ? half * p.d_columns : 0;
+      const bool is_gated = of_row ? gated_rows(cfg) : gated_columns(cfg);
+      const int from = is_gated ? p.gate.row(first + place, half) : first + place;
       const int size = of_row ? all_rows : all_columns;
-      const float scale = element(either(of_row, scales.rows, scales.columns), at.batch,
-                                  first + split + place, size, 1);
-      const float bias = element(either(of_row, p.row_bias, p.column_bias), at.batch,
-                                 first + split + place, size, 0);
+      const Vector of_scales = either(of_row, scales.rows, scales.columns);
+      const float scale = cfg.by_index && of_row != cfg.swap_ab
+                              ? element_by(scales.index, of_scales, at.batch, first + place, size)
+                              : element(of_scales, at.batch, from, size, 1);
+      const float bias =
+          element(either(of_row, p.row_bias, p.column_bias), at.batch, from, size, 0);
       isa::SharedView<isa::Words<2>>{buffer_}.store(
           i, {isa::float_bits(of_row ? alpha * scale : scale), isa::float_bits(bias)});
     }
@@ -110,6 +121,17 @@ class SubtileVectors {
   float bias_[halves][2];
 };
 
+/// The first values of an array, and those behind the first in their place: registers have no index
+/// at run time.
+template <class T, int count, int all>
+WW_DEVICE void copy_front(T (&front)[count], const T (&of)[all]) {
+  WW_UNROLL for (int i = 0; i < count; ++i) front[i] = of[i];
+}
+template <int count, class T, int all>
+WW_DEVICE void drop_front(T (&of)[all]) {
+  WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
+}
+
 /// The activation, in place. NaN stays.
 template <int N>
 WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
@@ -121,6 +143,21 @@ WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
       value[i] = x * isa::sigmoid(x * (a.slope + a.cubic * (x * x)));
     }
   }
+}
+
+/// gate = activation(gate) * up, with the limits and the offset of an activation that has some.
+template <int N>
+WW_DEVICE void multiply_gate(const ActivationParams& a, float (&gate)[N], float (&up)[N]) {
+  if (a.limit > 0) {
+    // Comparisons, which are false for NaN, so that it stays.
+    WW_UNROLL for (int i = 0; i < N; ++i) {
+      gate[i] = gate[i] > a.limit ? a.limit : gate[i];
+      up[i] = up[i] > a.limit ? a.limit : up[i] < -a.limit ? -a.limit : up[i];
+      up[i] += a.offset;
+    }
+  }
+  activate(a, gate);
+  WW_UNROLL for (int i = 0; i < N; ++i) gate[i] *= up[i];
 }
 
 }  // namespace warpwright::kernel

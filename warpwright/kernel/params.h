@@ -12,6 +12,7 @@
 #include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
+#include "warpwright/tile/token_index.h"
 
 namespace warpwright::kernel {
 
@@ -42,12 +43,25 @@ struct ScalesOfD {
 };
 
 /// The activation, as numbers: relu cuts at 0; the smooth ones are
-/// x * sigmoid(x * (slope + cubic * x^2)).
+/// x * sigmoid(x * (slope + cubic * x^2)). Of gated kernels it is that of the gate, and D has
+/// activation(min(gate, limit)) * (clamp(up, -limit, limit) + offset).
 struct ActivationParams {
   bool relu = false;
   bool smooth = false;
   float slope = 0;
   float cubic = 0;
+  float limit = 0;  ///< 0: none, and no offset
+  float offset = 0;
+};
+
+/// Where the caller's rows of B (columns of P) are of row (column) i of a gated kernel's product:
+/// its gate's at i * step, and apart from it that which the gate is for. Without a gate 1 and 0.
+struct GateParams {
+  int step = 1;
+  int apart = 0;
+
+  /// Of row i of `part`, 0 the gates.
+  [[nodiscard]] constexpr int row(int i, int part) const { return i * step + part * apart; }
 };
 
 /// Weights in their packed form (facts/packed_weights.h).
@@ -82,7 +96,7 @@ struct OperandParams {
   std::uint16_t column_mask = 1;  ///< CTAs with x = 0, who share one A tile; of x: shifted by x
   std::uint16_t row_mask = 1;     ///< CTAs with y = 0, who share one B tile; of y: by y * cluster.m
   int k = 0;                      ///< 0: nobody reads A or B
-  int half = 0;                   ///< rows (columns) of P that belong to the first half, when gated
+  GateParams gate;                ///< of scales; the map of B has a dimension of its two parts
   /// Maps of the tokens, where the kernel has one a group: that of group g is number 2 g.
   const isa::TensorMap* group_maps = nullptr;
   PackedParams packed;  ///< A, where its source is registers; it has no map then
@@ -145,6 +159,7 @@ struct OutputParams {
   /// D = alpha * P, by 16 bytes: there are sums, no C, activation or vectors, and D is aligned.
   bool is_plain = false;
   ActivationParams activation;
+  GateParams gate;  ///< of vectors
   Vector row_bias;
   Vector column_bias;
   const float* result_scale = nullptr;  ///< multiplied to D's elements
@@ -166,6 +181,7 @@ struct ScaleParams {
   ScaleMatrix tokens;   ///< of blocks of 1 x 128
   ScaleMatrix weights;  ///< of blocks of 128 x 128
   bool copies_tokens = false;
+  tile::TokenIndex index;  ///< of the tokens and their scales, where the kernel gathers them
 };
 
 /// Parameters of one launch.

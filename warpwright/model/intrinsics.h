@@ -48,6 +48,7 @@ std::uint32_t shared_base();
 void shared_load(std::uint32_t address, void* to, int bytes, Site site);
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
+void leave_unwritten(std::uint32_t address, int bytes, Site site);
 void cluster_store(std::uint32_t address, const void* from, int bytes, Site site);
 /// Atomically, in the order in which the threads come.
 void cluster_add(std::uint32_t address, std::uint32_t value, Site site);

@@ -108,7 +108,7 @@ __host__ __device__ Place place_of(const MatrixView& d, std::int64_t at) {
 // What D should be at a place, and by how much it may differ.
 __device__ Bounded<float> due(const Question& q, const Place& at) {
   const GemmOperands& o = q.ours;
-  const auto half = [&](std::int64_t column) -> Bounded<float> {
+  const auto part = [&](std::int64_t column) -> Bounded<float> {
     const std::int64_t row = at.batch * o.a.rows + at.row;
     float bound =
         fabsf(o.sum_factor()) * q.norms_a[row] * q.norms_b[at.batch * o.b.rows + column] * q.loss;
@@ -118,8 +118,10 @@ __device__ Bounded<float> due(const Question& q, const Place& at) {
     }
     return {q.product == nullptr ? 0 : q.product[row * o.b.rows + column], bound};
   };
-  const Bounded<float> gate = o.epilogue.gated ? half(at.column + o.d.columns) : Bounded<float>{};
-  Bounded<float> x = finished<Roundings::left_out>(o, at.batch, half(at.column), gate);
+  const GatePlaces places = gate_places(o);
+  const std::int64_t first = at.column * places.step;
+  const Bounded<float> up = o.epilogue.gated ? part(first + places.apart) : Bounded<float>{};
+  Bounded<float> x = finished<Roundings::left_out>(o, at.batch, part(first), up);
   if (q.product == nullptr) {
     x.value = static_cast<float>(element(q.theirs, at.batch, at.row, at.column));
     return x;

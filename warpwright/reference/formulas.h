@@ -207,20 +207,48 @@ WW_FORMULA Float rounding_of(Float value) {
   return static_cast<Float>(0x1p-24) * std::abs(value);
 }
 
-/// An element of D before it is rounded, from that of the product before the activation and, where
-/// the epilogue is gated, from that of the other half of the columns. An activation is taken to be
-/// `at_least` so steep.
+/// At most `most`. NaN stays. What is surely beyond is known exactly.
+template <class Float>
+WW_FORMULA Bounded<Float> cut_above(const Bounded<Float>& x, Float most) {
+  if (!(x.value > most)) return x;
+  const bool is_beyond = !std::isfinite(x.value) || x.value - x.bound >= most;
+  return {most, is_beyond ? Float{0} : x.bound};
+}
+template <class Float>
+WW_FORMULA Bounded<Float> cut_below(const Bounded<Float>& x, Float least) {
+  const Bounded<Float> cut = cut_above(Bounded<Float>{-x.value, x.bound}, -least);
+  return {-cut.value, cut.bound};
+}
+
+/// activation(gate) times what it is for, with the limits and the offset of an activation that has
+/// some.
+template <Roundings How, class Float>
+WW_FORMULA Bounded<Float> gated(Activation activation, Bounded<Float> gate, Bounded<Float> up,
+                                Float at_least) {
+  const ActivationForm form = form_of(activation);
+  if (form.limit > 0) {
+    const auto limit = static_cast<Float>(form.limit);
+    gate = cut_above(gate, limit);
+    up = cut_below(cut_above(up, limit), -limit);
+    up.value += static_cast<Float>(form.offset);
+    up.bound += rounding_of<How>(up.value);
+  }
+  const Bounded<Float> x = activated<How>(activation, gate, at_least);
+  const Float value = x.value * up.value;
+  const Float bound =
+      std::abs(x.value) * up.bound + std::abs(up.value) * x.bound + x.bound * up.bound;
+  return {value, bound + 2 * rounding_of<How>(value)};
+}
+
+/// An element of D before it is rounded, from that of the product before the activation (where the
+/// epilogue is gated the gate's) and, of a gated epilogue, from that which the gate is for. An
+/// activation is taken to be `at_least` so steep.
 template <Roundings How, class Float>
 WW_FORMULA Bounded<Float> finished(const GemmOperands& o, std::int64_t batch,
-                                   const Bounded<Float>& product, const Bounded<Float>& gate = {},
+                                   const Bounded<Float>& product, const Bounded<Float>& up = {},
                                    Float at_least = 1) {
-  Bounded<Float> x = activated<How>(o.epilogue.activation, product, at_least);
-  if (o.epilogue.gated) {
-    const Float value = x.value * gate.value;
-    const Float bound =
-        std::abs(x.value) * gate.bound + std::abs(gate.value) * x.bound + x.bound * gate.bound;
-    x = {value, bound + 2 * rounding_of<How>(value)};
-  }
+  Bounded<Float> x = o.epilogue.gated ? gated<How>(o.epilogue.activation, product, up, at_least)
+                                      : activated<How>(o.epilogue.activation, product, at_least);
   if (o.scale_d.data != nullptr) {
     const auto scale = static_cast<Float>(element(o.scale_d, batch, 0, 0));
     const Float value = x.value * scale;

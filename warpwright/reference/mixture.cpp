@@ -148,10 +148,16 @@ class Token {
   }
 
   [[nodiscard]] std::vector<Inexact> gated(std::int64_t expert) const {
+    const ActivationForm form = form_of(o_.activation);
     std::vector<Inexact> inner;
     for (std::int64_t n = 0; n < o_.inner(); ++n) {
-      const Inexact g = up(expert, n);
-      const Inexact u = up(expert, n + o_.inner());
+      Inexact g = up(expert, o_.interleaved ? 2 * n : n);
+      Inexact u = up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner());
+      if (form.limit > 0) {
+        g.value = std::min(g.value, form.limit);
+        u.value = std::clamp(u.value, -form.limit, form.limit);
+      }
+      u.value += form.offset;
       const double act = activated(g.value);
       // No activation is steeper than 1.13.
       const double error = 1.13 * g.error * (std::abs(u.value) + u.error) +

@@ -46,6 +46,19 @@ int zero_point_in(const std::byte* tile, const PackedFormat& f, int row, int sli
 
 }  // namespace
 
+std::int64_t row_of_a(const GemmOperands& o, std::int64_t row) {
+  if (!o.is_by_index()) return row;
+  const std::int32_t index = o.groups->rows[row];
+  const std::int64_t token = index < 0 ? -1 : index / o.groups->rows_divisor;
+  return token < o.a.rows ? token : -1;
+}
+
+double scale_of_a(const GemmOperands& o, std::int64_t batch, std::int64_t group, std::int64_t row,
+                  std::int64_t k) {
+  const std::int64_t its = row_of_a(o, row);
+  return its < 0 ? 0 : scale_of(o, Side::a, batch, group, its, k);
+}
+
 std::int64_t Operand::matrices() const {
   if (is_packed()) return o_.b.batch;
   const std::int64_t scales =
@@ -54,10 +67,20 @@ std::int64_t Operand::matrices() const {
 }
 
 void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t rows,
-                   std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch) const {
-  const Block block{side_ == Side::a ? batch : group, row, rows, k, depth, to, pitch};
+                   std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch,
+                   std::int64_t step) const {
+  const Block block{side_ == Side::a ? batch : group, row, rows, step, k, depth, to, pitch};
   if (is_packed()) {
     read_packed(block);
+  } else if (side_ == Side::a && o_.is_by_index()) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t its = row_of_a(o_, row + i);
+      if (its < 0) {
+        std::fill_n(to + i * pitch, depth, 0.0F);
+      } else {
+        read_lines({batch, its, 1, k, depth, to + i * pitch, pitch});
+      }
+    }
   } else {
     read_lines(block);
   }
@@ -66,7 +89,8 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < depth;) {
       const std::int64_t end = std::min(depth, j + reach - (k + j) % reach);
-      const auto scale = static_cast<float>(scale_of(o_, side_, batch, group, row + i, k + j));
+      const auto scale =
+          static_cast<float>(scale_of(o_, side_, batch, group, row + i * step, k + j));
       for (; j < end; ++j) to[i * pitch + j] *= scale;
     }
   }
@@ -74,10 +98,12 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
 
 void Operand::read_lines(const Block& at) const {
   const MatrixView& v = view();
-  if (!numeric::widens_from_memory(v.dtype) || (v.column_stride != 1 && v.row_stride != 1)) {
+  if (!numeric::widens_from_memory(v.dtype) ||
+      (v.column_stride != 1 && (v.row_stride != 1 || at.step != 1))) {
     for (std::int64_t i = 0; i < at.rows; ++i) {
       for (std::int64_t j = 0; j < at.depth; ++j) {
-        at.to[i * at.pitch + j] = static_cast<float>(element(v, at.matrix, at.row + i, at.k + j));
+        at.to[i * at.pitch + j] =
+            static_cast<float>(element(v, at.matrix, at.row + i * at.step, at.k + j));
       }
     }
     return;
@@ -91,7 +117,7 @@ void Operand::read_lines(const Block& at) const {
   };
   if (v.column_stride == 1) {
     for (std::int64_t i = 0; i < at.rows; ++i) {
-      numeric::widen_from(line(i * v.row_stride), at.to + i * at.pitch,
+      numeric::widen_from(line(i * at.step * v.row_stride), at.to + i * at.pitch,
                           static_cast<std::size_t>(at.depth), v.dtype);
     }
     return;
@@ -110,7 +136,7 @@ void Operand::read_packed(const Block& at) const {
   const packed::Extents extents{o_.b.batch, o_.b.rows, o_.b.columns};
   const std::int64_t expert = o_.b.batch == 1 ? 0 : at.matrix;
   for (std::int64_t i = 0; i < at.rows; ++i) {
-    const std::int64_t n = at.row + i;
+    const std::int64_t n = at.row + i * at.step;
     const int row = static_cast<int>(n % packed::kTileRows);
     for (std::int64_t j = 0; j < at.depth;) {
       const std::int64_t k = at.k + j;

@@ -7,6 +7,13 @@
 
 namespace warpwright::reference {
 
+/// The row of A, and of its scales, that row `row` of D reads; -1 where an index names none.
+std::int64_t row_of_a(const GemmOperands& operands, std::int64_t row);
+
+/// The scale of A for row `row` of D at depth `k`: of no row 0.
+double scale_of_a(const GemmOperands& operands, std::int64_t batch, std::int64_t group,
+                  std::int64_t row, std::int64_t k);
+
 /// An operand of a product: the values of its codes, times the scales that the tensor core
 /// multiplies (Scaling::block_scaled), and of packed int4 weights those of their groups. Every
 /// value is exact in a float; with int4 weights' scales of f32 it is rounded once.
@@ -17,14 +24,18 @@ class Operand {
 
   /// Matrices that differ: 1 where one serves all.
   [[nodiscard]] std::int64_t matrices() const;
-  /// Elements [k, k + depth) of rows [row, row + rows) of the matrix that a product of `batch` and
-  /// `group` multiplies: that of row + i at k + j goes to to[i * pitch + j].
+  /// Rows of one of them, as the product multiplies them: of A as many as D has.
+  [[nodiscard]] std::int64_t rows() const { return side_ == Side::a ? o_.d.rows : o_.b.rows; }
+  /// Elements [k, k + depth) of `rows` rows from `row` on, every `step`-th, of the matrix that a
+  /// product of `batch` and `group` multiplies: that of row + i * step at k + j goes to
+  /// to[i * pitch + j].
   void read(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t rows,
-            std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch) const;
+            std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch,
+            std::int64_t step = 1) const;
 
  private:
   struct Block {
-    std::int64_t matrix, row, rows, k, depth;
+    std::int64_t matrix, row, rows, step, k, depth;
     float* to;
     std::int64_t pitch;
   };

@@ -46,10 +46,9 @@ std::vector<Part> parts_of(const GemmOperands& o) {
 
 Product::Values::Values(const GemmOperands& o, Side side) {
   const Operand operand(o, side);
-  const MatrixView& v = side == Side::a ? o.a : o.b;
   matrices = operand.matrices();
-  rows = v.rows;
-  depth = v.columns;
+  rows = operand.rows();
+  depth = o.a.columns;
   all.resize(static_cast<std::size_t>(matrices * rows * depth));
   for (std::int64_t matrix = 0; matrix < matrices; ++matrix) {
     operand.read(matrix, matrix, 0, rows, 0, depth, all.data() + matrix * rows * depth, depth);
@@ -70,7 +69,7 @@ Sum Product::before(std::int64_t batch, std::int64_t group, std::int64_t row,
   for (std::int64_t k = 0; k < a_.depth; k += step) {
     const Sum part = dot(x + k, y + k, std::min(step, a_.depth - k));
     const double scale = !is_scaled ? 1
-                                    : scale_of(o_, Side::a, batch, group, row, k) *
+                                    : scale_of_a(o_, batch, group, row, k) *
                                           scale_of(o_, Side::b, batch, group, column, k);
     sum.value += part.value * scale;
     sum.size += part.size * std::abs(scale);

@@ -46,13 +46,14 @@ class Product {
   [[nodiscard]] Bounded<double> bounded(std::int64_t batch, std::int64_t group, std::int64_t row,
                                         std::int64_t column, const Loss& loss,
                                         double at_least = 1) const {
-    const auto half = [&](std::int64_t of) -> Bounded<double> {
+    const auto part = [&](std::int64_t of) -> Bounded<double> {
       const Sum sum = before(batch, group, row, of);
       return {sum.value, loss(sum)};
     };
-    const Bounded<double> gate =
-        o_.epilogue.gated ? half(column + o_.d.columns) : Bounded<double>{};
-    return finished<Roundings::left_out>(o_, batch, half(column), gate, at_least);
+    const auto [step, apart] = gate_places(o_);
+    const std::int64_t first = column * step;
+    const Bounded<double> up = o_.epilogue.gated ? part(first + apart) : Bounded<double>{};
+    return finished<Roundings::left_out>(o_, batch, part(first), up, at_least);
   }
 
  private:

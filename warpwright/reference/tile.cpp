@@ -118,8 +118,9 @@ ProductTile::ProductTile(const GemmOperands& operands, double accumulator_epsilo
       result_(kElements) {}
 
 void ProductTile::compute(std::int64_t batch, std::int64_t group, std::int64_t row,
-                          std::int64_t column, std::int64_t rows, std::int64_t columns) {
-  const Place place{batch, group, row, column, rows, columns};
+                          std::int64_t column, std::int64_t rows, std::int64_t columns,
+                          std::int64_t step) {
+  const Place place{batch, group, row, column, rows, columns, step};
   std::fill(result_.begin(), result_.end(), Expected{});
   if (kept_.narrow) {
     add_narrow(place);
@@ -134,7 +135,7 @@ void ProductTile::pack_slice(const Place& place, std::int64_t k, std::int64_t de
   operand_a_.read(place.batch, place.group, place.row, place.rows, k, depth, lines_.data(), depth);
   pack(lines_.data(), place.rows, depth, kRows, a_.data());
   operand_b_.read(place.batch, place.group, place.column, place.columns, k, depth, lines_.data(),
-                  depth);
+                  depth, place.step);
   pack(lines_.data(), place.columns, depth, kColumns, b_.data());
   for (std::size_t i = 0; i < a_.size(); ++i) a_abs_[i] = std::abs(a_[i]);
   for (std::size_t i = 0; i < b_.size(); ++i) b_abs_[i] = std::abs(b_[i]);
@@ -208,11 +209,11 @@ void ProductTile::promote(const Place& place, std::int64_t k) {
   if (!scales_elements(o_.scaling)) {
     for (std::int64_t i = 0; i < place.rows; ++i) {
       scale_a_[static_cast<std::size_t>(i)] =
-          scale_of(o_, Side::a, place.batch, place.group, place.row + i, k);
+          scale_of_a(o_, place.batch, place.group, place.row + i, k);
     }
     for (std::int64_t j = 0; j < place.columns; ++j) {
       scale_b_[static_cast<std::size_t>(j)] =
-          scale_of(o_, Side::b, place.batch, place.group, place.column + j, k);
+          scale_of(o_, Side::b, place.batch, place.group, place.column + j * place.step, k);
     }
   }
   for (std::int64_t i = 0; i < place.rows; ++i) {
@@ -245,7 +246,8 @@ void ProductTile::finish(const Place& place) {
       x.value = times_alpha(alpha, x.value);
       x.bound = times_alpha(std::abs(alpha), x.bound);
       x.magnitude = times_alpha(std::abs(alpha), x.magnitude);
-      const Terms terms = terms_of(o_, place.batch, place.group, place.row + i, place.column + j);
+      const Terms terms =
+          terms_of(o_, place.batch, place.group, place.row + i, place.column + j * place.step);
       for (int t = 0; t < terms.count; ++t) {
         x.value += terms.term[t];
         x.magnitude += std::abs(terms.term[t]);
@@ -259,21 +261,22 @@ void ProductTile::finish(const Place& place) {
 
 Tile::Tile(const GemmOperands& operands, double accumulator_epsilon)
     : o_(operands), product_(operands, accumulator_epsilon) {
-  if (operands.epilogue.gated) gate_.emplace(operands, accumulator_epsilon);
+  if (operands.epilogue.gated) up_.emplace(operands, accumulator_epsilon);
 }
 
 void Tile::compute(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t column,
                    std::int64_t rows, std::int64_t columns) {
   batch_ = batch;
-  product_.compute(batch, group, row, column, rows, columns);
-  if (gate_) gate_->compute(batch, group, row, column + o_.d.columns, rows, columns);
+  const auto [step, apart] = gate_places(o_);
+  product_.compute(batch, group, row, column * step, rows, columns, step);
+  if (up_) up_->compute(batch, group, row, column * step + apart, rows, columns, step);
 }
 
 Expected Tile::at(std::int64_t i, std::int64_t j) const {
   const Expected& x = product_.at(i, j);
   Expected due{x};
-  if (gate_) {
-    const Expected& y = gate_->at(i, j);
+  if (up_) {
+    const Expected& y = up_->at(i, j);
     static_cast<Bounded<double>&>(due) = finished<Roundings::counted, double>(o_, batch_, x, y);
     due.magnitude = std::max(x.magnitude, std::max(y.magnitude, x.magnitude * y.magnitude));
   } else {

@@ -26,9 +26,10 @@ class ProductTile {
   /// `operands` and the host memory they point to stay; see Tile.
   ProductTile(const GemmOperands& operands, double accumulator_epsilon);
 
-  /// Computes rows [row, row + rows) x columns [column, column + columns) of the product.
+  /// Computes rows [row, row + rows) of the product and `columns` columns from `column` on, every
+  /// `step`-th.
   void compute(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t column,
-               std::int64_t rows, std::int64_t columns);
+               std::int64_t rows, std::int64_t columns, std::int64_t step = 1);
   /// The element at this place within the tile.
   [[nodiscard]] const Expected& at(std::int64_t i, std::int64_t j) const {
     return result_[static_cast<std::size_t>(i * most_of_tile + j)];
@@ -36,7 +37,7 @@ class ProductTile {
 
  private:
   struct Place {
-    std::int64_t batch, group, row, column, rows, columns;
+    std::int64_t batch, group, row, column, rows, columns, step;
   };
 
   void pack_slice(const Place& place, std::int64_t k, std::int64_t depth);
@@ -82,9 +83,11 @@ class ProductTile {
 ///   losses add up over all of K; with promoted accumulation (and block scales, which are applied
 ///   then) the sum begins at 0 every 128 of K. float32's part follows as above, with
 ///   K' = ceil(K/32) + 8.
-/// * An activation passes E on by its steepest slope (1, or 1.13 for GELU and SiLU) and adds its
+/// * An activation passes E on by its steepest slope (1, or 1.13 for GELU, SiLU and the like) and
+/// adds its
 ///   own error: both are x / (1 + exp(-z)), good to (|z| + 8) 2^-21 of the result with the
-///   hardware's exponential. The gate multiplies its two halves, errors and all; scale_d scales E.
+///   hardware's exponential. The gate multiplies its two parts, errors and all, each cut at the
+///   activation's limits where it has some; scale_d scales E.
 class Tile {
  public:
   /// `operands` and the host memory they point to stay. `accumulator_epsilon` is the relative error
@@ -102,7 +105,7 @@ class Tile {
   const GemmOperands& o_;
   std::int64_t batch_ = 0;
   ProductTile product_;
-  std::optional<ProductTile> gate_;  // the other half of the columns
+  std::optional<ProductTile> up_;  // what the gate is for
 };
 
 }  // namespace warpwright::reference

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "warpwright/reference/tile.h"
 
@@ -37,5 +38,13 @@ struct Verdict {
 /// requires NaN. Where fp32 may overflow on the way (the magnitude is above its largest value) an
 /// infinity or NaN passes too.
 Verdict judge(DType d, double got, const Expected& want);
+
+/// Is it the scale of a block of D whose values should be these? It is that of their largest finite
+/// magnitude, which may be off by their bounds; any positive number where fp32 may overflow.
+bool is_scale_of(double scale, std::span<const Expected> block);
+
+/// The same as `judge` for a code of e4m3 with a scale that is_scale_of: the value is their
+/// product, the ulp that of the code times the scale. An infinite R requires the largest code.
+Verdict judge_code(double code, double scale, const Expected& want);
 
 }  // namespace warpwright::reference

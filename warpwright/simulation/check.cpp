@@ -17,8 +17,8 @@ const std::string starving = "starve";  // in front of the seed, in a schedule's
 
 std::size_t bytes_of(const MatrixView& v) {
   if (v.rows == 0 || v.columns == 0) return 0;
-  const std::int64_t elements =
-      (v.batch - 1) * v.batch_stride + (v.rows - 1) * v.row_stride + v.columns;
+  const std::int64_t elements = (v.batch - 1) * v.batch_stride + (v.rows - 1) * v.row_stride +
+                                (v.columns - 1) * v.column_stride + 1;
   return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
 }
 
@@ -27,50 +27,63 @@ bool is_in_place(const GemmOperands& o) {
   return o.c.data == o.d.data;
 }
 
-// Memory for a result, as aligned as the caller's.
+// Memory for a tensor that is written, as aligned as the caller's.
+class OwnTensor {
+ public:
+  explicit OwnTensor(const MatrixView& from)
+      : from_(from), bytes_(bytes_of(from)), storage_(bytes_ + 256) {
+    constexpr std::uintptr_t line = 128;
+    const auto wanted = reinterpret_cast<std::uintptr_t>(from.data) % line;
+    const auto base = reinterpret_cast<std::uintptr_t>(storage_.data());
+    data_ = storage_.data() + ((wanted + line - base % line) % line);
+  }
+  OwnTensor(OwnTensor&&) = default;
+
+  void copy() { std::memcpy(data_, from_.data, bytes_); }
+  /// NaN, so that a missing element is seen.
+  void poison() { std::memset(data_, 0xff, bytes_); }
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] const std::byte* end() const { return data_ + bytes_; }
+
+ private:
+  MatrixView from_;
+  std::size_t bytes_;
+  std::vector<std::byte> storage_;
+  std::byte* data_ = nullptr;
+};
+
+// Memory for a result: D, and its scales where it is quantised.
 class OwnResult {
  public:
   explicit OwnResult(const GemmOperands& operands)
-      : operands_(operands),
-        view_(operands.d),
-        bytes_(bytes_of(operands.d)),
-        storage_(bytes_ + 256) {
-    constexpr std::uintptr_t line = 128;
-    const auto wanted = reinterpret_cast<std::uintptr_t>(operands.d.data) % line;
-    const auto base = reinterpret_cast<std::uintptr_t>(storage_.data());
-    data_ = storage_.data() + ((wanted + line - base % line) % line);
-    view_.data = data_;
-  }
-  OwnResult(OwnResult&&) = default;
+      : operands_(operands), d_(operands.d), scales_(operands.d_scales) {}
 
-  /// What C brings, or NaN, so that a missing element is seen.
+  /// What C brings, or NaN.
   void refresh() {
     if (is_in_place(operands_)) {
-      std::memcpy(data_, operands_.d.data, bytes_);
+      d_.copy();
     } else {
-      std::memset(data_, 0xff, bytes_);
+      d_.poison();
     }
+    scales_.poison();
   }
   /// The operands, with their result here.
   [[nodiscard]] GemmOperands operands() const {
     GemmOperands there = operands_;
-    there.d.data = data_;
-    if (is_in_place(operands_)) there.c.data = data_;
+    there.d.data = d_.data();
+    if (there.is_quantised()) there.d_scales.data = scales_.data();
+    if (is_in_place(operands_)) there.c.data = d_.data();
     return there;
   }
-
-  [[nodiscard]] const MatrixView& view() const { return view_; }
-  [[nodiscard]] std::vector<std::byte> content() const { return {data_, data_ + bytes_}; }
-  [[nodiscard]] bool same(const std::vector<std::byte>& other) const {
-    return other.size() == bytes_ && std::memcmp(data_, other.data(), bytes_) == 0;
+  [[nodiscard]] std::vector<std::byte> content() const {
+    std::vector<std::byte> all(static_cast<const std::byte*>(d_.data()), d_.end());
+    all.insert(all.end(), static_cast<const std::byte*>(scales_.data()), scales_.end());
+    return all;
   }
 
  private:
   const GemmOperands& operands_;
-  MatrixView view_;
-  std::size_t bytes_;
-  std::vector<std::byte> storage_;
-  std::byte* data_ = nullptr;
+  OwnTensor d_, scales_;
 };
 
 // What is run again and again: a plan with its operands, and what is launched behind it.
@@ -155,9 +168,9 @@ class Judge {
 
   static std::optional<model::Finding> fault(
       const OwnResult& result, const std::string& name,
-      const std::function<bool(const MatrixView& d)>& is_right, Accepted& accepted) {
-    if (accepted && result.same(*accepted)) return std::nullopt;
-    const bool right = is_right ? is_right(result.view()) : !accepted;
+      const std::function<bool(const GemmOperands& done)>& is_right, Accepted& accepted) {
+    if (accepted && result.content() == *accepted) return std::nullopt;
+    const bool right = is_right ? is_right(result.operands()) : !accepted;
     if (!right) {
       return model::Finding{.check = model::Check::wrong_result,
                             .sentence = name + " is not the product, although no other check spoke",

@@ -30,7 +30,7 @@ std::optional<Schedule> parse_schedule(const std::string& text);
 struct SecondProduct {
   const Plan& plan;
   const GemmOperands& operands;
-  std::function<bool(const MatrixView& d)> right;  ///< see CheckOptions::right
+  std::function<bool(const GemmOperands& done)> right;  ///< see CheckOptions::right
 };
 
 /// Which schedules are tried, and how.
@@ -48,9 +48,10 @@ struct CheckOptions {
   bool fence_after_reads = false;
   /// OS threads that share the work, no more than the machine has. The result is the same for all.
   int jobs = 1;
-  /// Is D right? Asked once, and again where a schedule gives other bits; never from two threads at
-  /// once. Without it the first schedule's D is taken for right.
-  std::function<bool(const MatrixView& d)> right;
+  /// Is D right, which the operands name as a run left it, with its scales? Asked once, and again
+  /// where a schedule gives other bits; never from two threads at once. Without it the first
+  /// schedule's D is taken for right.
+  std::function<bool(const GemmOperands& done)> right;
   /// Of groups: the kernel looks at its offsets, too, and must find the first that is not in order.
   bool check_offsets = false;
   /// What is launched behind it, or null.

@@ -203,7 +203,7 @@ std::uint32_t disorder_status(const GemmOperands& operands) {
     }
     return static_cast<const std::int32_t*>(groups.offsets)[i];
   };
-  const auto total = static_cast<int>(operands.a.rows);
+  const auto total = static_cast<int>(operands.m());
   for (std::int64_t g = 0; g < operands.b.batch; ++g) {
     if (!tile::in_order(offset(g), offset(g + 1), total)) return static_cast<std::uint32_t>(g + 1);
   }

@@ -12,12 +12,13 @@ isa::TensorMap encode_for_model(const MapRequest& r) {
   const int element = numeric::bits(r.dtype) / 8;
   model::TensorMapFields f;
   f.base = reinterpret_cast<std::uintptr_t>(r.base);
-  f.rank = 3;
-  f.extents = {static_cast<std::uint64_t>(r.inner), static_cast<std::uint64_t>(r.outer),
-               static_cast<std::uint64_t>(r.batch)};
-  f.strides = {static_cast<std::uint64_t>(r.outer_stride * element),
-               static_cast<std::uint64_t>(r.batch_stride * element)};
-  f.box = {static_cast<std::uint16_t>(r.box_inner), static_cast<std::uint16_t>(r.box_outer), 1};
+  f.rank = static_cast<std::uint8_t>(r.rank());
+  for (int d = 0; d < r.rank(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    f.extents[at] = static_cast<std::uint64_t>(r.extent(d));
+    f.box[at] = static_cast<std::uint16_t>(r.box(d));
+    if (d > 0) f.strides[at - 1] = static_cast<std::uint64_t>(r.stride(d) * element);
+  }
   f.element_bytes = static_cast<std::uint8_t>(element);
   f.swizzle = r.swizzle;
   if (r.dtype == DType::f32) f.element_kind = 0;
@@ -59,6 +60,9 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
   if (operands.groups) {
     const std::int64_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;
     all.add(operands.groups->offsets, (plan.problem.group_count() + 1) * width, "offsets", false);
+    if (operands.is_by_index()) {
+      all.add(operands.groups->rows, operands.m() * 4, "rows", false);
+    }
   }
   for (const WorkspacePart& part : grid.workspace) {
     if (part.end > part.begin) {

@@ -45,6 +45,10 @@ GemmOptions options_behind(const GemmOptions& run, const CheckCommandOptions& o)
   if (run.is_grouped) {
     behind.tokens = o.tokens_behind;
     if (names_file(run.offsets)) behind.offsets.clear();
+    if (names_file(run.rows_index)) {
+      behind.rows_index.clear();
+      behind.rows_divisor = std::nullopt;
+    }
   } else {
     behind.n = behind.k = std::nullopt;
     behind.random = o.behind;
@@ -174,12 +178,8 @@ device::CheckOptions check_options(const RunOptions& run, const CheckCommandOpti
   return options;
 }
 
-std::function<bool(const MatrixView&)> judge_of(const Product& product) {
-  return [&product](const MatrixView& got) {
-    GemmOperands operands = product.operands;
-    operands.d = got;
-    return check_job(product.job, operands).passed();
-  };
+std::function<bool(const GemmOperands&)> judge_of(const Product& product) {
+  return [&product](const GemmOperands& done) { return check_job(product.job, done).passed(); };
 }
 
 int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,

@@ -37,7 +37,7 @@ struct CheckCommandOptions {
 device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& options);
 
 /// Says whether a result is that of a loaded product, by its reference.
-std::function<bool(const MatrixView&)> judge_of(const Product& product);
+std::function<bool(const GemmOperands&)> judge_of(const Product& product);
 
 /// What `work` makes of the options, with a line that says how far it is; gone when it returns.
 template <class Work>

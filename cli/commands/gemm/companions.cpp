@@ -73,6 +73,7 @@ class Companions {
     o.group = given_.group;
     o.zero_points = given_.zero_points;
     o.gated = given_.gated;
+    o.quantise_d = given_.quantise_d;
     o.scheduler = given_.scheduler;
     o.kernel = kernel_.name;
     set_cluster(o, smallest_);
@@ -89,6 +90,7 @@ class Companions {
     o.n = product_n;
     o.k = k;
     set_tokens(o, {m, 0, (m + 1) / 2});
+    if (kernel_.gathers) o.rows_index = "random:" + std::to_string(m);
   }
 
   static void set_tokens(GemmOptions& o, const std::vector<std::int64_t>& lengths) {
@@ -159,6 +161,14 @@ class Companions {
       o.bias = "columns";
       if (!o.gated) o.activation = "gelu";
     });
+    // Packed weights lie in halves.
+    if (given_.gated) {
+      add("a gate with limits", m, 2 * columns_, round_, [](GemmOptions& o) {
+        o.activation = "swiglu_oai";
+        if (o.weights.empty()) o.gate_up = "interleaved";
+        o.bias = "columns";
+      });
+    }
     add("a bias of columns, ragged", m, 2 * columns_ - 3, k_tile_,
         [](GemmOptions& o) { o.bias = "columns"; });
     add("a bias of rows", m, 2 * columns_ - 3, k_tile_, [](GemmOptions& o) { o.bias = "rows"; });
@@ -313,6 +323,12 @@ class Companions {
       set_tokens(o, {t, 3});
       o.offsets = "int64";
     });
+    if (kernel_.gathers) {
+      add("slots of a router", 1, n, k_tile_, [t](GemmOptions& o) {
+        set_tokens(o, {3, 0, t + 1});
+        o.rows_divisor = 4;
+      });
+    }
     add("offsets that are looked at", 1, columns_, k_tile_, [t](GemmOptions& o) {
       set_tokens(o, {3, 0, t + 1});
       o.check_offsets = true;
@@ -368,6 +384,7 @@ GemmOptions words_for(const KernelFacts& kernel) {
   if (has_feature(kernel, "block scales")) o.scaling = "blockwise";
   if (has_feature(kernel, "promoted")) o.accumulation = "promoted";
   o.gated = has_feature(kernel, "gated");
+  if (has_feature(kernel, "quantises D")) o.quantise_d = name(QuantiseD::block_1x128);
   for (const char* layout : {"NN", "TN", "TT"}) {
     if (has_feature(kernel, (std::string("layout ") + layout).c_str())) o.layout = layout;
   }
@@ -388,6 +405,7 @@ GemmOptions product_for(const KernelFacts& kernel) {
   if (o.is_grouped) {
     o.groups = 3;
     o.tokens = std::to_string(kernel.result_rows + 3) + ",0," + std::to_string(kernel.result_rows);
+    if (kernel.gathers) o.rows_index = "random:" + std::to_string(kernel.result_rows);
     o.n = n;
     o.k = k;
   } else {

@@ -20,6 +20,7 @@ constexpr Words<Accumulation> kAccumulations = {{"fast", Accumulation::fast},
                                                 {"promoted", Accumulation::promoted}};
 constexpr Words<Bias> kBiases = {
     {"none", Bias::none}, {"rows", Bias::rows}, {"columns", Bias::columns}};
+constexpr Words<bool> kGateUps = {{"halves", false}, {"interleaved", true}};
 constexpr Words<std::pair<bool, bool>> kLayouts = {
     {"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}};
 
@@ -166,6 +167,11 @@ void read_words(const GemmOptions& o, GemmJob& job) {
         chosen_mode("--activation", o.activation, all_activations, any<Activation>);
   }
   job.product.epilogue.gated = o.gated;
+  choose(job.product.epilogue.interleaved, "--gate-up", o.gate_up, kGateUps);
+  if (!o.quantise_d.empty()) {
+    job.product.epilogue.quantise =
+        chosen_mode("--quantise-d", o.quantise_d, all_quantisations, any<QuantiseD>);
+  }
   job.product.epilogue.bias = parse_bias(o.bias).first;
   job.choices = parse_choices(o);
   job.uses_tuning = !o.no_tuning;
@@ -221,6 +227,10 @@ float parse_scalar(const char* name, const std::string& text, float otherwise) {
                      as_nearest((text.find('-') == 0 ? "-" : ""), "3.4028234e38") + ".");
   }
   return static_cast<float>(value);
+}
+
+const char* gate_up_name(bool interleaved) {
+  return word_of(interleaved, kGateUps);
 }
 
 const char* accumulation_name(Accumulation accumulation) {

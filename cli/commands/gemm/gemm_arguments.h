@@ -28,6 +28,7 @@ std::pair<Bias, std::string> parse_bias(const std::string& text);
 
 /// The words of values, the same ones.
 const char* accumulation_name(Accumulation accumulation);
+const char* gate_up_name(bool interleaved);
 const char* bias_name(Bias bias);
 const char* layout_name(bool a_transposed, bool b_transposed);
 

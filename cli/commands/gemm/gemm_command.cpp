@@ -110,6 +110,8 @@ ordered_json to_json(const GemmOutcome& o) {
   json["bias"] = bias_name(p.epilogue.bias);
   json["activation"] = name(p.epilogue.activation);
   json["gated"] = p.epilogue.gated;
+  if (p.epilogue.gated) json["gate_up"] = gate_up_name(p.epilogue.interleaved);
+  json["quantise_d"] = name(p.epilogue.quantise);
   json["tile_m"] = plan.tile().m;
   json["tile_n"] = plan.tile().n;
   json["swap_ab"] = plan.facts().swap_ab;

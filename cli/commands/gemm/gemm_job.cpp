@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <random>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -58,7 +60,9 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   }
   // Grouped kernels do not give f32: a .npy file gets what they give, widened.
   const bool to_npy = is_npy(o.out) && !job.product.is_grouped();
-  job.product.d.dtype = result.value_or(to_npy ? DType::f32 : natural_result(job.product.a.dtype));
+  job.product.d.dtype = result.value_or(job.product.is_quantised() ? DType::e4m3
+                                        : to_npy                   ? DType::f32
+                                                 : natural_result(job.product.a.dtype));
   if (to_npy && !fits_npy(job.product.d.dtype)) {
     const std::string name(numeric::word(job.product.d.dtype));
     throw InputError(as_tensor("D") + " as " + name + " cannot be written to " + o.out +
@@ -136,6 +140,12 @@ void lay_out(GemmJob& job) {
   o.scale_a = stored(job.scale_a, DType::f32);
   o.scale_b = stored(job.scale_b, DType::f32);
   if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
+  if (o.is_quantised()) {
+    const MatrixShape scales = d_scales_shape(problem_of(o));
+    job.d_scales = {DType::f32, {scales.rows, scales.columns}, {}};
+    if (job.is_batch) job.d_scales.shape.insert(job.d_scales.shape.begin(), o.d.batch);
+    o.d_scales = stored(job.d_scales, DType::f32);
+  }
   if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
 
@@ -248,6 +258,21 @@ std::optional<Mirror> drawn_mirror(const GemmJob& job, std::uint64_t seed, Draw 
   return mirror_of(job.product.k(), shared ? scale_block : 32, seed);
 }
 
+// Slots in any order: none twice while there are others.
+void draw_index(GemmJob& job, std::uint64_t seed) {
+  if (!job.draws_index) return;
+  const auto slots = static_cast<std::size_t>(job.product.a.rows) *
+                     static_cast<std::size_t>(job.product.groups->rows_divisor);
+  std::mt19937_64 random(seed);
+  std::vector<std::int32_t> all(slots);
+  for (std::size_t i = 0; i < job.index.size(); ++i) {
+    const std::size_t at = i % slots;
+    if (at == 0) std::iota(all.begin(), all.end(), 0);
+    std::swap(all[at], all[at + random() % (slots - at)]);
+    job.index[i] = all[at];
+  }
+}
+
 // The scales of a product, as far as they are random.
 void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
   const auto make = [&](HostTensor& t, std::uint64_t stream) {
@@ -257,7 +282,7 @@ void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& 
     return true;
   };
   const bool by_rows = scale_reach(job.product.scaling, true, job.product.a.dtype).rows > 0;
-  if (make(job.scale_a, kStreamScaleA) && by_rows)
+  if (make(job.scale_a, kStreamScaleA) && by_rows && !job.product.is_by_index())
     std::ranges::fill(bytes_of(job.scale_a, job.rest), kPoison);
   if (job.scales_by_tokens) lay_side_by_side(job);
   make(job.scale_b, kStreamScaleB);
@@ -316,6 +341,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   check_memory(job);
   const std::optional<Mirror> mirror = drawn_mirror(job, seed, draw);
   const auto poison = [&job](HostTensor& t) { std::ranges::fill(bytes_of(t, job.rest), kPoison); };
+  const bool by_index = job.product.is_by_index();
   const auto make = [&](HostTensor& t, DType type, std::uint64_t stream) {
     if (!is_open(t)) return false;
     t = random_normal(type, t.shape, seed, stream);
@@ -325,7 +351,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   const DType b_type = job.is_block_scaled() ? DType::f32 : job.product.b.dtype;
   if (make(job.a, a_type, kStreamA)) {
     if (mirror) weigh(job.a, *mirror, job.a_transposed);
-    poison(job.a);
+    if (!by_index) poison(job.a);
   } else {
     round_to(job.a, a_type, "A", err);
   }
@@ -353,12 +379,17 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   }
   if (make(job.bias, DType::f32, kStreamBias) && job.product.epilogue.bias == Bias::rows)
     poison(job.bias);
+  if (job.product.is_quantised()) {
+    job.d_scales.bytes.assign(
+        static_cast<std::size_t>(job.d_scales.elements() * size_of(DType::f32)), kPoison);
+  }
   const auto write = [&job](auto width) {
     const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
     const auto bytes = std::as_bytes(std::span(all));
     job.offset_bytes.assign(bytes.begin(), bytes.end());
   };
   if (!job.product.groups) return;
+  draw_index(job, seed);
   if (job.product.groups->type == OffsetType::int64) {
     write(std::int64_t{});
   } else {
@@ -394,8 +425,10 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   o.d.data = d.bytes.data();
   if (job.reads_c()) o.c.data = job.in_place ? d.bytes.data() : job.c.bytes.data();
   if (job.scale_d) o.scale_d.data = job.scale_d->bytes.data();
+  if (o.is_quantised()) o.d_scales.data = job.d_scales.bytes.data();
   if (o.has_bias()) o.bias.data = job.bias.bytes.data();
   if (o.groups) o.groups->offsets = job.offset_bytes.data();
+  if (o.is_by_index()) o.groups->rows = job.index.data();
   return o;
 }
 

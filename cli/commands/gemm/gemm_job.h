@@ -32,8 +32,9 @@ struct GemmOptions : RunOptions {
   std::optional<int> group;
   bool zero_points = false;
   std::string scale_a, scale_b, scale_d;
-  std::string bias, activation;
+  std::string bias, activation, gate_up;
   bool gated = false;
+  std::string quantise_d;
   std::optional<int> tile_m, tile_n;
   std::string schedule, swap_ab, kernel;
   std::optional<bool> pair;         ///< MMAs of two SMs (Blackwell)
@@ -54,6 +55,8 @@ struct GemmOptions : RunOptions {
   std::string tokens;                  ///< see token_lengths; or a file of lengths
   std::string offsets;      ///< int32 or int64; or a file of offsets, instead of `tokens`
   std::string bad_offsets;  ///< decreasing or beyond
+  std::string rows_index;   ///< random:TOKENS; or a file of integers
+  std::optional<int> rows_divisor;
   std::optional<double> expected_tokens;
   std::string expected_lengths;  ///< see `parse_spread`
   std::optional<int> tile_tokens;
@@ -92,12 +95,16 @@ struct GemmJob {
   bool scales_by_tokens = false;
   std::vector<std::byte> side_by_side;
   std::optional<HostTensor> scale_d;
+  HostTensor d_scales;         ///< of a D that is quantised; poisoned by `load`
   HostTensor bias;             ///< with epilogue.bias
   std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a
                                ///< dense product all of them
   RowRange rest;               ///< rows in no group, behind all others
   std::vector<std::int64_t> offsets;    ///< of groups, as the kernel gets them
   std::vector<std::byte> offset_bytes;  ///< of the product's type, once loaded
+  /// With groups.rows_divisor: which rows of A those of D read; 0 where it is drawn, until then.
+  std::vector<std::int32_t> index;
+  bool draws_index = false;
 
   [[nodiscard]] const char* command() const { return product.is_grouped() ? "grouped" : "gemm"; }
   [[nodiscard]] bool reads_c() const { return product.beta != 0.0F; }

@@ -32,7 +32,7 @@ constexpr const char* kGemmMeaning =
     "Scales are f32: one (tensor); M x 1 and N x 1 (row-column); M x K/128 and N/128 x K/128, "
     "rounded\nup (block). --gated takes B's two halves of N/2 rows: D[m, j] = silu(P[m, j]) * P[m, "
     "j "
-    "+ N/2].\n"
+    "+ N/2],\nor its even and odd ones (--gate-up interleaved).\n"
     "With --batch L files hold L x rows x columns, or one matrix for all of the batch.\n\n";
 
 constexpr const char* kGemmExamples =
@@ -157,6 +157,14 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
       "integers of the offsets (default int32), or a file of G + 1 of them instead of --tokens");
   add("--bad-offsets", o.bad_offsets, "decreasing|beyond",
       "end the last group before it begins, or behind A: nothing else may come of it");
+  offer(
+      add("--rows-index", o.rows_index, "random:TOKENS|FILE",
+          "tokens by index: row r of D reads row INDEX[r] of A, drawn of so many tokens, or a file "
+          "of TOTAL integers"),
+      "random:64");
+  add("--rows-divisor", o.rows_divisor, "K",
+      "the index is divided by so many first: slots of a router that gives each token K (default "
+      "1)");
   add("--expected-tokens", o.expected_tokens, "T",
       "a hint for the choice of the kernel: tokens of a group that has any (default: TOTAL / G)");
   offer(add("--expected-lengths", o.expected_lengths, "equal|routed|zipf:S",
@@ -224,8 +232,14 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
   add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),
-      "applied last (default none)");
-  app.add_flag("--gated", o.gated, "silu of one half of the columns times the other");
+      "applied last (default none, or silu where the epilogue is gated)");
+  app.add_flag("--gated", o.gated,
+               "the activation of one half of the columns, the gates, times the other: silu or "
+               "swiglu_oai");
+  add("--gate-up", o.gate_up, "halves|interleaved",
+      "of a gated product: B's first rows are the gates, or its even ones (default halves)");
+  add("--quantise-d", o.quantise_d, listed(all_quantisations, any<QuantiseD>, "|", "|").c_str(),
+      "D are e4m3 codes, with a float32 scale for each 1 x 128 (default none)");
 }
 
 // What is fixed of the plan; all default to the plan's choice.

@@ -193,7 +193,7 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
   const bool of_groups = job.product.scaling == Scaling::group;
   const std::int64_t rows =
       of_groups ? job.product.group_count()
-                : ScaleReach::count(of_a ? job.product.m() : job.product.n(), reach.rows);
+                : ScaleReach::count(of_a ? job.product.a.rows : job.product.n(), reach.rows);
   Extents one = {rows, ScaleReach::count(job.product.k(), reach.depth)};  // that serves all
   Extents shape = one;
   if (of_groups || !serves_all(reach)) {
@@ -259,7 +259,7 @@ void read_matrices(const GemmOptions& o, GemmJob& job) {
       return transposed ? stacked(job, along, job.product.k(), rows)
                         : stacked(job, along, rows, job.product.k());
     };
-    job.a.shape = stored(Along::rows, job.product.m(), job.a_transposed);
+    job.a.shape = stored(Along::rows, job.product.a.rows, job.a_transposed);
     job.b.shape = stored(Along::groups, job.product.n(), job.b_transposed);
     if (job.reads_c())
       job.c.shape = stacked(job, Along::rows, job.product.m(), job.result_columns());

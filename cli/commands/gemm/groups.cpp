@@ -1,7 +1,9 @@
 #include "cli/commands/gemm/groups.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
+#include <string_view>
 
 #include "bench/gemm_bench.h"
 #include "cli/commands/gemm/operand_files.h"
@@ -105,6 +107,65 @@ std::string counted(std::int64_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+// What `text` is as a whole number; 0 where it is none.
+std::int64_t number_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : 0;
+}
+
+// The index of rows, or how many tokens it will be drawn of.
+
+void read_index(const GemmOptions& o, GemmJob& job) {
+  if (o.rows_index.empty()) {
+    if (!o.rows_divisor) return;
+    throw InputError("--rows-divisor is given without --rows-index: " + as_rule("leave it out") +
+                     ".");
+  }
+  const int divisor = o.rows_divisor.value_or(1);
+  require_between("--rows-divisor", divisor, 1, max_extent);
+  job.product.groups->rows_divisor = divisor;
+  constexpr std::string_view random = "random:";
+  if (o.rows_index.starts_with(random)) {
+    if (has_operands(o)) {
+      throw InputError("--rows-index draws the tokens, and A comes of a file: " +
+                       as_rule("give the index in a file too") + ".");
+    }
+    const std::int64_t tokens = number_in(std::string_view(o.rows_index).substr(random.size()));
+    const std::int64_t most = std::numeric_limits<std::int32_t>::max() / divisor;
+    if (tokens < 1 || tokens > most) {
+      throw InputError("--rows-index is " + o.rows_index + "; the nearest legal value is " +
+                       as_nearest("random:" + std::to_string(tokens > 1 ? most : 1)) + ".");
+    }
+    job.product.a.rows = tokens;
+    job.draws_index = true;
+    return;
+  }
+  const std::int64_t tokens = has_operands(o) ? job.product.a.rows : 0;
+  const HostIntegers list = read_integers(o.rows_index);
+  for (const std::int64_t value : list.values) {
+    job.index.push_back(static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(value, -1, std::numeric_limits<std::int32_t>::max())));
+  }
+  if (tokens > 0) {
+    job.product.d.rows = std::ssize(job.index);
+    return;
+  }
+  const auto most = std::max_element(job.index.begin(), job.index.end());
+  job.product.a.rows = most == job.index.end() ? 1 : std::max(1, *most / divisor + 1);
+}
+
+// The index and D are as long.
+void check_index(const GemmOptions& o, GemmJob& job) {
+  if (!job.product.is_by_index()) return;
+  if (job.draws_index) job.index.resize(static_cast<std::size_t>(job.product.m()));
+  if (std::ssize(job.index) == job.product.m()) return;
+  throw InputError("--rows-index (" + o.rows_index + ") has " + std::to_string(job.index.size()) +
+                   " integers, and D " + std::to_string(job.product.m()) +
+                   " rows: the nearest legal number is " +
+                   as_nearest(std::to_string(job.product.m())) + ".");
+}
+
 }  // namespace
 
 void read_rows(const GemmOptions& o, GemmJob& job) {
@@ -117,10 +178,14 @@ void read_rows(const GemmOptions& o, GemmJob& job) {
                   std::numeric_limits<std::int64_t>::max());
   require_memory("The offsets", 64.0 * static_cast<double>(job.product.group_count()),
                  "choose fewer groups");
+  read_index(o, job);
+  const std::int64_t tokens = job.product.a.rows;
   job.offsets = offsets_of(o, job);
   if (!has_operands(o)) {
     job.set_extents(o.total.value_or(job.offsets.back()), job.product.n(), job.product.k());
+    if (job.product.is_by_index()) job.product.a.rows = tokens;
   }
+  check_index(o, job);
   if (job.product.m() < job.offsets.back()) {
     throw InputError("--" + as_tensor("offsets") + " (" + o.offsets + ") ends at row " +
                      std::to_string(job.offsets.back()) + ", and --total is " +
@@ -168,7 +233,8 @@ std::string tiles_text(const GemmJob& job, const Plan& plan) {
 
 double roof_us(const GemmJob& job, const Plan& plan) {
   GemmProblem p = plan.problem;
-  p.a.rows = p.c.rows = p.d.rows = job.tokens();
+  p.c.rows = p.d.rows = job.tokens();
+  if (!p.is_by_index()) p.a.rows = p.d.rows;
   return bench::roof(p, plan.device, job.lengths()).us();
 }
 

@@ -42,6 +42,7 @@ void check_not_read(const GemmOptions& run, const std::string& option, const std
                                      {"--scale-d", run.scale_d},
                                      {"--tokens", run.tokens},
                                      {"--offsets", run.offsets},
+                                     {"--rows-index", run.rows_index},
                                      {"--bias", parse_bias(run.bias).second}}) {
     if (!names_file(named)) continue;
     const TensorSpec from = parse_spec(named);

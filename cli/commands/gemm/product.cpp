@@ -150,6 +150,10 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   const std::vector<std::byte>& offsets = product.job.offset_bytes;
   if (there.groups) {
     there.groups->offsets = memory.copy(offsets.data(), static_cast<std::int64_t>(offsets.size()));
+    if (there.is_by_index()) {
+      const void* const rows = memory.copy(there.groups->rows, 4 * there.m());
+      there.groups->rows = static_cast<const std::int32_t*>(rows);
+    }
   }
   device::CudaBuffer& d = memory.make(bytes_of(there.d));
   there.d.data = d.data();
@@ -159,6 +163,8 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   } else if (there.c.data != nullptr) {
     there.c.data = memory.copy(there.c.data, bytes_of(there.c));
   }
+  device::CudaBuffer& scales = memory.make(bytes_of(there.d_scales));
+  if (there.is_quantised()) there.d_scales.data = scales.data();
   const Plan& plan = product.plan;
   const device::CudaBuffer& room = memory.make(plan.workspace_bytes);
   Workspace workspace(room.data(), plan.workspace_bytes);
@@ -183,6 +189,9 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
     }
   }
   require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
+  if (there.is_quantised()) {
+    require(scales.to_host(product.operands.d_scales.data, bytes_of(there.d_scales)));
+  }
   return left;
 }
 

@@ -75,6 +75,7 @@ struct Whole {
   bool drawn = false;     ///< with a counter; a launch without one walks static persistent tiles
   Grouping grouped = Grouping::none;
   bool group_maps = false;  ///< per-group tensor maps
+  bool gathers = false;     ///< tokens by index
 
   friend constexpr bool operator==(const Whole&, const Whole&) = default;
 };
@@ -188,6 +189,10 @@ constexpr bool is_grouped(const GemmConfig& c) {
 constexpr bool has_group_maps(const GemmConfig& c) {
   return c.walk.as<Whole>().group_maps;
 }
+/// Are tokens read by index, a row at a time?
+constexpr bool gathers(const GemmConfig& c) {
+  return c.walk.as<Whole>().gathers;
+}
 constexpr bool is_dynamic_persistent(const GemmConfig& c) {
   return c.walk.as<Whole>().drawn;
 }
@@ -259,10 +264,11 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .gated = gated,
           .store = store_of(*this),
           .buffers = buffers,
-          .most_columns = shares_registers(*this) ? 32 : 128,
+          .most_columns = quantises || shares_registers(*this) ? 32 : 128,
           .shares_columns = shares_cluster_k(*this),
           .grouped = is_grouped(*this),
-          .quantises = quantises};
+          .quantises = quantises,
+          .by_index = gathers(*this)};
 }
 static_assert(EpilogueConfig<GemmConfig>);
 
@@ -348,9 +354,10 @@ constexpr int scale_bytes(const GemmConfig& c) {
   return ((copied_scales(c) + weight_scales(c)) * 4 + 127) / 128 * 128;
 }
 /// Whether TMA may bring the vector, where its layout allows: not in small tiles, whose
-/// products wait for memory, and would wait for one copy more.
+/// products wait for memory, and would wait for one copy more; nor those of tokens by index, which
+/// lie anywhere.
 constexpr bool copies_scales(const GemmConfig& c) {
-  return is_block_scaled(c) && !is_swapped(c) && c.tile_m >= 128;
+  return is_block_scaled(c) && !is_swapped(c) && c.tile_m >= 128 && !gathers(c);
 }
 
 /// Where things lie in dynamic shared memory, as byte offsets from its start. Tiles start where the

@@ -40,6 +40,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(c.gated, "gated");
   add(c.quantises, "quantises D");
   add(has_group_maps(c), "per-group tensor maps");
+  add(gathers(c), "tokens by index");
   add(is_dynamic_persistent(c), "dynamic");
   // In BLAS's letters, as --layout has them.
   add(a_is_mn || b_is_mn, std::string("layout ") + (a_is_mn ? "T" : "N") + (b_is_mn ? "N" : "T"));
@@ -68,6 +69,7 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.grouped = is_grouped(c);
   f.search = grouping(c);
   f.group_maps = has_group_maps(c);
+  f.gathers = gathers(c);
   f.schedule = schedule_of(c);
   f.shares_cluster_k = shares_cluster_k(c);
   f.stages = c.stages;
@@ -89,7 +91,9 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   if (has_producer(c)) {
     const bool scales = is_block_scaled(c);
     f.roles.push_back(
-        {role_of_warp(c, 0), 0, 0, producer, "one lane issues the TMA loads of A and B"});
+        {role_of_warp(c, 0), 0, 0, producer,
+         gathers(c) ? "one lane issues the TMA loads of the weights, each lane those of its tokens"
+                    : "one lane issues the TMA loads of A and B"});
     if (scales) {
       f.roles.push_back(
           {role_of_warp(c, 1), 1, 1, producer, "fetches block scales that are not copied"});

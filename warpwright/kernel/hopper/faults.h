@@ -67,8 +67,12 @@ constexpr const char* walk_fault(const GemmConfig& c) {
       return "sums that are exchanged in a cluster must fit where the stages were";
     }
   }
-  if (has_group_maps(c) && (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
-    return "the maps of the groups are made for K-major tokens";
+  if (gathers(c) && (!is_grouped(c) || has_group_maps(c))) {
+    return "tokens are read by index in groups, and through one map of all of them";
+  }
+  if ((has_group_maps(c) || gathers(c)) &&
+      (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
+    return "the maps of the groups, and rows by index, are of K-major tokens";
   }
   return nullptr;
 }

@@ -2,7 +2,8 @@
 //
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
-//                                       (packed weights: bulk loads of their tiles)
+//                                       (packed weights: bulk loads of their tiles; tokens by
+//                                       index: a copy a row, by all lanes)
 //   scales                 1            block scales into the same stages, but for copied ones
 //   scheduler              3            one lane: draws tiles for the cluster, where they are drawn
 //   (idle)                 the rest     of the first warpgroup give their registers away; the
@@ -111,6 +112,12 @@ struct HopperGemm {
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       MathOrder<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
+      if constexpr (gathers(config)) {
+        // Rows past a group's end are not copied, and their sums not stored.
+        using Tokens = TokenRows<Tag>;
+        isa::leave_unwritten(base + (Tokens::is_a ? smem.a : smem.b),
+                             config.stages * atom::tile_bytes(Tokens::tile));
+      }
     });
   }
 
@@ -140,7 +147,6 @@ struct HopperGemm {
   template <class Begin>
   WW_DEVICE static void produce(const Params& p, isa::SharedAddress base, int rank,
                                 const Begin& begin) {
-    constexpr GemmConfig cfg = Tag::config;
     isa::set_role("producer");
     const bool mine = isa::elect_one();
     if (mine && p.operands.k > 0) {
@@ -158,7 +164,7 @@ struct HopperGemm {
       }
     } else {
       Loader<Tag> loader(cta_of(p, base, rank, begin()));
-      if (grouping(cfg) == Grouping::warp_scan || mine) loader.run(mine);
+      if (loading<Tag> == pipeline::Reader::warp || mine) loader.run(mine);
       if (mine) finish(loader);
     }
   }

@@ -7,6 +7,7 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/hopper/cta.h"
 #include "warpwright/kernel/hopper/packed.h"
+#include "warpwright/kernel/hopper/token_rows.h"
 
 namespace warpwright::kernel {
 
@@ -25,7 +26,8 @@ class Loader {
         walk_(make_walk<Tag, loading<Tag>>(cta)),
         scales_at_(cta.base + smem.scales),
         a_(first_of(cta)),
-        b_(operand<false>(cta)) {}
+        b_(operand<false>(cta)),
+        rows_(cta) {}
 
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
@@ -73,6 +75,10 @@ class Loader {
       place<true>(a_);
     }
     place<false>(b_);
+    if constexpr (gathers(Tag::config)) {
+      const int in_slice = of_a ? operands_.a_slice_rows : operands_.b_slice_rows;
+      rows_.place(work_, tokens().in_tile, in_slice);
+    }
     if constexpr (has_group_maps(Tag::config)) {
       if (mine) acquire_map();
     }
@@ -93,7 +99,7 @@ class Loader {
   WW_DEVICE void step() {
     while (found_ && block_ == work_.end) find(true);
     if (!found_) return;
-    load_block();
+    load_block(true);
     state_.advance(Tag::config.stages);
     ++block_;
   }
@@ -155,15 +161,45 @@ class Loader {
   WW_DEVICE void load_tile(bool mine) {
     mark_tile<Tag>(work_.tile);
     WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
-      if (mine) load_block();
+      if (gathers(Tag::config) || mine) load_block(mine);
       state_.advance(Tag::config.stages);
     }
     isa::mark_end();
   }
 
-  WW_DEVICE void load_block() const {
+  /// One thread, `mine`; all lanes where tokens are read by index.
+  WW_DEVICE void load_block(bool mine) const {
     constexpr GemmConfig cfg = Tag::config;
     const isa::Mark mark("k_tile %", block_);
+    if constexpr (gathers(cfg)) {
+      load_by_index(mine);
+    } else {
+      load_whole();
+    }
+  }
+
+  /// All lanes: the weights by one of them, and by each its tokens.
+  WW_DEVICE void load_by_index(bool mine) const {
+    constexpr GemmConfig cfg = Tag::config;
+    if (mine) {
+      int more = -rows_.missing_bytes();
+      if constexpr (packed_a(cfg)) more += a_.bytes();
+      const isa::SharedAddress full = ring_.acquire(state_, more);
+      if constexpr (packed_a(cfg)) {
+        a_.load(state_.stage, block_, full);
+      } else {
+        load<!of_a>(weights(), full);
+      }
+    }
+    isa::sync_warp();  // the stage is free for all lanes
+    const isa::SharedAddress to =
+        tokens().to + state_.stage * atom::tile_bytes(TokenRows<Tag>::tile);
+    rows_.load(tokens().ctas, to, of_a ? operands_.a : operands_.b, ring_.full(state_),
+               block_ * tile_k(cfg));
+  }
+
+  WW_DEVICE void load_whole() const {
+    constexpr GemmConfig cfg = Tag::config;
     const bool scales = copies_scales(cfg) && scales_.copies_tokens;
     int more = scales ? 4 * copied_scales(cfg) : 0;
     if constexpr (packed_a(cfg)) more += a_.bytes();
@@ -182,7 +218,7 @@ class Loader {
     }
   }
 
-  /// The k_tile's slice of one operand: a box of each half and span along K, or K-deep boxes of a
+  /// The k_tile's slice of one operand: a box of each part and span along K, or K-deep boxes of a
   /// span of rows.
   template <bool IsA>
   WW_DEVICE void load(const Slice& slice, isa::SharedAddress full) const {
@@ -198,11 +234,18 @@ class Loader {
     const int k = block_ * tile_k(cfg);
     WW_UNROLL for (int part = 0; part < parts; ++part) {
       const isa::SharedAddress at = to + part * (tile.rows / parts) * span;
-      const int row = slice.row + part * operands_.half;
+      // The part is a dimension of weights that are gates and ups.
+      const auto load_box = [&](isa::SharedAddress box, int inner, int outer) {
+        if constexpr (parts == 2) {
+          isa::tensor_load_to(slice.ctas, box, map, full,
+                              isa::Coords{inner, outer, part, slice.batch});
+        } else {
+          isa::tensor_load_to(slice.ctas, box, map, full, isa::Coords{inner, outer, slice.batch});
+        }
+      };
       if constexpr (tile.major == atom::Major::k) {
         WW_UNROLL for (int s = 0; s < atom::box_count(tile); ++s) {
-          isa::tensor_load_to(slice.ctas, at + s * atom::box_bytes(tile), map, full,
-                              isa::Coords{k + s * span_k(cfg), row, slice.batch});
+          load_box(at + s * atom::box_bytes(tile), k + s * span_k(cfg), slice.row);
         }
       } else {
         // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
@@ -210,12 +253,32 @@ class Loader {
         static_assert(atom::box_bytes(tile) == box * span);
         const int rows = IsA ? operands_.a_slice_rows : operands_.b_slice_rows;
         for (int r = 0; r < rows; r += box) {
-          isa::tensor_load_to(slice.ctas, at + r * span, map, full,
-                              isa::Coords{row + r, k, slice.batch});
+          load_box(at + r * span, slice.row + r, k);
         }
       }
     }
   }
+
+  /// The slices, where tokens are read by index.
+  static constexpr bool of_a = TokenRows<Tag>::is_a;  // the tokens
+  [[nodiscard]] WW_DEVICE const Slice& tokens() const {
+    if constexpr (of_a) {
+      return a_;
+    } else {
+      return b_;
+    }
+  }
+  [[nodiscard]] WW_DEVICE const Slice& weights() const {
+    if constexpr (of_a) {
+      return b_;
+    } else {
+      return a_;
+    }
+  }
+
+  struct NoRows {
+    WW_DEVICE explicit NoRows(const Cta<Tag>& /*cta*/) {}
+  };
 
   const OperandParams& operands_;
   const ScaleParams& scales_;
@@ -224,6 +287,7 @@ class Loader {
   isa::SharedAddress scales_at_;
   std::conditional_t<packed_a(Tag::config), WeightLoader<Tag>, Slice> a_;
   Slice b_;
+  std::conditional_t<gathers(Tag::config), TokenRows<Tag>, NoRows> rows_;
   tile::Work work_;
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last

@@ -20,7 +20,7 @@ class WeightLoader {
 
   /// `stages` is where they lie in shared memory.
   WW_DEVICE WeightLoader(const OperandParams& p, isa::SharedAddress stages)
-      : p_(p.packed), half_(p.half), experts_apart_(p.a_batch), stages_(stages) {
+      : p_(p.packed), gate_(p.gate), experts_apart_(p.a_batch), stages_(stages) {
     if constexpr (once) policy_ = isa::evict_first();
   }
 
@@ -32,7 +32,7 @@ class WeightLoader {
     constexpr int parts = gated_rows(Tag::config) ? 2 : 1;
     WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
       const int part = i / (row_tiles / parts);
-      const int at = (work.row + part * half_) / packed::kTileRows + i % (row_tiles / parts);
+      const int at = gate_.row(work.row, part) / packed::kTileRows + i % (row_tiles / parts);
       // Past the last row: any tile will do, its products are not stored.
       const int row_tile = at < p_.row_tiles ? at : p_.row_tiles - 1;
       from_[i] = ((work.tile.batch * experts_apart_) * p_.row_tiles + row_tile) * p_.k_tiles;
@@ -84,7 +84,7 @@ class WeightLoader {
   }
 
   const PackedParams& p_;
-  int half_;           // rows of the first half, when gated
+  GateParams gate_;    // of halves that begin with a tile
   int experts_apart_;  // 0 where one matrix serves the whole batch
   isa::SharedAddress stages_;
   isa::CachePolicy policy_;

@@ -36,7 +36,7 @@ class ScaleLoader {
 
   WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
       : p_(cta.p.scales),
-        half_(cta.p.operands.half),
+        gate_(cta.p.operands.gate),
         scales_(cta.base + smem.scales),
         ring_(cta.ring),
         walk_(make_walk<Tag>(cta)) {}
@@ -130,9 +130,9 @@ class ScaleLoader {
     const ScaleMatrix& w = p_.weights;
     WW_UNROLL for (int i = 0; i < values; ++i) {
       // Tokens past the last one have the last one's scale: their products are never stored.
-      const int token = (is_swapped(cfg) ? work_.column : work_.row) + isa::lane_index() + 32 * i;
-      token_[i] = t.data + work_.tile.batch * t.batch_stride +
-                  (token < t.rows ? token : t.rows - 1) * t.row_stride + block_ * t.block_stride;
+      const int row = (is_swapped(cfg) ? work_.column : work_.row) + isa::lane_index() + 32 * i;
+      token_[i] = t.data + work_.tile.batch * t.batch_stride + token_of(row, i) * t.row_stride +
+                  block_ * t.block_stride;
     }
     if constexpr (weights == 0) return;
     constexpr int length = weights_per_scale(cfg);
@@ -140,11 +140,25 @@ class ScaleLoader {
     const int lane =
         copies_scales(cfg) && p_.copies_tokens ? isa::lane_index() % lanes : isa::lane_index();
     const int weight = (lane < weights ? lane : 0) * length;
-    const int at = (is_swapped(cfg) ? work_.row : work_.column) +
-                   (weight < part ? weight : weight - part + half_);
+    const bool of_gate = weight < part;
+    const int at =
+        gate_.row((is_swapped(cfg) ? work_.row : work_.column) + (of_gate ? weight : weight - part),
+                  of_gate ? 0 : 1);
     const int row = at / 128 < w.rows ? at / 128 : w.rows - 1;
     weight_ =
         w.data + work_.tile.batch * w.batch_stride + row * w.row_stride + block_ * w.block_stride;
+  }
+
+  /// The row of the matrix of scales for row `row` of D, this lane's `i`-th of the tile.
+  WW_DEVICE int token_of(int row, int i) {
+    const int rows = p_.tokens.rows;
+    if constexpr (gathers(Tag::config)) {
+      const int token = row < work_.end_token ? p_.index.token(row) : tile::TokenIndex::none;
+      const std::uint32_t bit = 1U << i;
+      absent_ = token == tile::TokenIndex::none ? absent_ | bit : absent_ & ~bit;
+      return token == tile::TokenIndex::none ? 0 : token;
+    }
+    return row < rows ? row : rows - 1;
   }
 
   /// Starts the loads of the batch at hand and moves the pointers behind it.
@@ -153,6 +167,7 @@ class ScaleLoader {
       if (j >= count_) break;
       WW_UNROLL for (int i = 0; i < values; ++i) {
         to.token[j][i] = isa::GlobalView<const float>{token_[i]}.load();
+        if (gathers(Tag::config) && (absent_ >> i & 1) != 0) to.token[j][i] = 0;
         token_[i] += p_.tokens.block_stride;
       }
       if constexpr (weights > 0) to.weight[j] = isa::GlobalView<const float>{weight_}.load();
@@ -183,7 +198,7 @@ class ScaleLoader {
   }
 
   const ScaleParams& p_;
-  int half_;
+  GateParams gate_;
   isa::SharedAddress scales_;
   MainloopPipeline<Tag> ring_;
   Walk<Tag> walk_;
@@ -191,6 +206,7 @@ class ScaleLoader {
   int block_ = 0;  // the batch at hand: k_tiles of work_ from block_
   int count_ = 0;
   const float* token_[values];
+  std::uint32_t absent_ = 0;  // bit i: token_[i] is none's, whose scales are 0
   const float* weight_ = nullptr;
 };
 

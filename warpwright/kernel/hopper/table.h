@@ -35,6 +35,7 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.gated) name += "_gated";
   if (c.quantises) name += "_q";
   if (has_group_maps(c)) name += "_gm";
+  if (gathers(c)) name += "_ix";
   if (is_dynamic_persistent(c)) name += "_dyn";
   const bool a_mn = operand_a(c).major == atom::Major::mn;
   const bool b_mn = operand_b(c).major == atom::Major::mn;
@@ -163,6 +164,7 @@ inline constexpr auto linear_scan = whole<&Whole::grouped, Grouping::linear_scan
 inline constexpr auto binary_search = whole<&Whole::grouped, Grouping::binary_search>;
 inline constexpr auto warp_scan = whole<&Whole::grouped, Grouping::warp_scan>;
 inline constexpr auto group_maps = whole<&Whole::group_maps, true>;
+inline constexpr auto by_index = whole<&Whole::gathers, true>;
 template <class Walk>
 constexpr GemmConfig walks(GemmConfig c) {
   if (!(c.walk == GemmConfig().walk)) throw "two walks";  // does not compile either
@@ -268,6 +270,7 @@ inline constexpr std::array rows = {
     common(quantised(blockwise(e4m3(128, 128)))),
     common(quantised(gated(swap_ab(blockwise(e4m3(256, 32)))))),
     common(quantised(gated(e4m3(128, 256)))),
+    common(quantised(pingpong(e4m3(128, 128)))),
     // Int4 weights, dense products.
     common(two_ctas(cluster_k(exact_by_two(s4(128, 16))))),
     common(cluster_k(exact_by_two(s4(128, 64)))),
@@ -333,7 +336,6 @@ inline constexpr std::array rows = {
     more(cluster_k(blockwise(s4(128, 64)))),
     more(quantised(swap_ab(blockwise(e4m3(128, 32))))),
     more(quantised(gated(swap_ab(e4m3(256, 32))))),
-    more(quantised(pingpong(e4m3(128, 128)))),
     // Grouped products.
     common(warp_scan(swap_ab(e4m3(128, 16)))),
     common(warp_scan(swap_ab(e4m3(128, 32)))),
@@ -384,6 +386,28 @@ inline constexpr std::array rows = {
     common(two_ctas(warp_scan(zero_points(exact(s4(128, 32)))))),
     common(warp_scan(gated(consumers(1, exact(s4(128, 32)))))),
     common(dynamic(binary_search(pingpong(e4m3(128, 128))))),
+    // Grouped products whose tokens are read by index.
+    common(by_index(warp_scan(swap_ab(bf16(128, 32))))),
+    common(by_index(binary_search(pingpong(bf16(128, 128))))),
+    common(by_index(warp_scan(swap_ab(e4m3(128, 32))))),
+    common(by_index(binary_search(pingpong(e4m3(128, 128))))),
+    common(by_index(warp_scan(swap_ab(blockwise(e4m3(128, 32)))))),
+    common(by_index(binary_search(blockwise(e4m3(128, 128))))),
+    common(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 32))))))),
+    common(by_index(binary_search(gated(bf16(128, 256))))),
+    common(by_index(warp_scan(swap_ab(gated(consumers(1, e4m3(128, 32))))))),
+    common(by_index(binary_search(gated(e4m3(128, 256))))),
+    common(by_index(warp_scan(swap_ab(gated(consumers(1, blockwise(e4m3(128, 32)))))))),
+    common(by_index(binary_search(gated(blockwise(e4m3(128, 128)))))),
+    more(by_index(warp_scan(swap_ab(bf16(128, 8))))),
+    more(by_index(warp_scan(swap_ab(bf16(128, 16))))),
+    more(by_index(warp_scan(swap_ab(bf16(128, 64))))),
+    more(by_index(warp_scan(swap_ab(e4m3(128, 16))))),
+    more(by_index(warp_scan(swap_ab(e4m3(128, 64))))),
+    more(by_index(warp_scan(swap_ab(blockwise(e4m3(128, 16)))))),
+    more(by_index(warp_scan(swap_ab(blockwise(e4m3(128, 64)))))),
+    more(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 16))))))),
+    more(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 64))))))),
     more(warp_scan(swap_ab(e4m3(128, 8)))),
     more(warp_scan(swap_ab(e4m3(128, 24)))),
     more(warp_scan(swap_ab(e4m3(128, 96)))),

@@ -194,20 +194,26 @@ struct SortSlotsKernel {
 
   /// Counts the slots of a warp, and says how many of the same expert came before each.
   WW_DEVICE void take(const int (&key)[at_once], int (&place)[at_once]) const {
+    std::uint32_t same[at_once];
     WW_UNROLL
     for (int i = 0; i < at_once; ++i) {
-      const std::uint32_t same = isa::match_any(static_cast<std::uint32_t>(key[i]));
-      const int leader = isa::lowest_lane(same);
-      std::uint32_t before = 0;
-      if (lane_ == leader && key[i] <= p_.experts) {
-        const int counted = of_warp(warp_).load(key[i]);
-        of_warp(warp_).store(key[i], counted + isa::count_lanes(same));
-        before = static_cast<std::uint32_t>(counted);
+      same[i] = isa::match_any(static_cast<std::uint32_t>(key[i]));
+      place[i] = 0;
+    }
+    WW_UNROLL
+    for (int i = 0; i < at_once; ++i) {
+      if (lane_ == isa::lowest_lane(same[i]) && key[i] <= p_.experts) {
+        place[i] = of_warp(warp_).load(key[i]);
+        of_warp(warp_).store(key[i], place[i] + isa::count_lanes(same[i]));
       }
-      before = isa::shuffle(before, leader);
-      const std::uint32_t lanes_before = (1U << lane_) - 1;
-      place[i] = static_cast<int>(before) + isa::count_lanes(same & lanes_before);
-      isa::sync_warp();  // the leader of the next step may be another lane
+      isa::sync_warp();  // the lane that counts in the next step may be another
+    }
+    const std::uint32_t lanes_before = (1U << lane_) - 1;
+    WW_UNROLL
+    for (int i = 0; i < at_once; ++i) {
+      const std::uint32_t before =
+          isa::shuffle(static_cast<std::uint32_t>(place[i]), isa::lowest_lane(same[i]));
+      place[i] = static_cast<int>(before) + isa::count_lanes(same[i] & lanes_before);
     }
   }
 
@@ -225,10 +231,17 @@ struct SortSlotsKernel {
     const Part of_thread = columns();
     for (int e = of_thread.first; e < of_thread.end; ++e) {
       int sum = 0;
-      for (int w = 0; w < p_.warps; ++w) {
-        const int mine = of_warp(w).load(e);
-        of_warp(w).store(e, sum);
-        sum += mine;
+      for (int first = 0; first < p_.warps; first += 8) {
+        int counted[8];  // read all before the first is written: nobody waits eight times
+        WW_UNROLL
+        for (int i = 0; i < 8; ++i) {
+          counted[i] = first + i < p_.warps ? of_warp(first + i).load(e) : 0;
+        }
+        WW_UNROLL
+        for (int i = 0; i < 8; ++i) {
+          if (first + i < p_.warps) of_warp(first + i).store(e, sum);
+          sum += counted[i];
+        }
       }
       of_cta(rank_).store(e, sum);
     }

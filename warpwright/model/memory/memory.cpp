@@ -291,6 +291,16 @@ void shared_store(std::uint32_t address, const void* from, int bytes, Site site)
   store_by(machine().current(), address, from, bytes, false, site);
 }
 
+void leave_unwritten(std::uint32_t address, int bytes, Site site) {
+  Machine& m = machine();
+  const char* const what = "a promise that nothing depends on bytes";
+  Cta& cta = m.owner(address, what, site);
+  const std::uint32_t offset = address & 0xffffffu;
+  m.check_shared(cta, offset, bytes, what, site);
+  std::fill_n(cta.shared.begin() + offset, bytes, std::byte{0xff});
+  std::fill_n(cta.defined.begin() + offset, bytes, std::uint8_t{1});
+}
+
 void cluster_store(std::uint32_t address, const void* from, int bytes, Site site) {
   store_by(machine().current(), address, from, bytes, true, site);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -178,6 +179,41 @@ GroupLengths group_lengths(const GemmProblem& p) {
   const double empty = is_said ? 0 : std::pow(1 - 1 / groups, rows);
   lengths.busy = std::min(groups * (1 - empty), rows / mean);
   spread_evenly(lengths, mean / (1 - empty), is_said ? std::max(1.0, rows / mean) : groups);
+  return lengths;
+}
+
+std::vector<std::int64_t> typical_lengths(const GemmProblem& p) {
+  const std::int64_t groups = p.group_count();
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(groups), 0);
+  if (groups == 0 || p.m() == 0) return lengths;
+  const GroupLengths expected = group_lengths(p);
+  const std::int64_t busy = std::clamp<std::int64_t>(std::llround(expected.busy), 1, groups);
+  // Groups of all lengths lie side by side, as experts do: neighbours in length are a golden
+  // section of all groups apart, by a step that meets each of them.
+  std::int64_t step = std::max<std::int64_t>(1, std::llround(0.618 * static_cast<double>(groups)));
+  while (std::gcd(step, groups) != 1) ++step;
+  std::int64_t left = p.m();
+  for (std::int64_t i = 0; i < busy; ++i) {
+    const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(busy);
+    std::size_t cut = 1;
+    while (cut + 1 < kCuts && GroupLengths::shares[cut] < share) ++cut;
+    const double low = GroupLengths::shares[cut - 1];
+    const double part = std::clamp((share - low) / (GroupLengths::shares[cut] - low), 0.0, 1.0);
+    const double length =
+        expected.cuts[cut - 1] + part * (expected.cuts[cut] - expected.cuts[cut - 1]);
+    // Whole rows, and some for all groups behind.
+    const std::int64_t most = std::max<std::int64_t>(1, left - (busy - 1 - i));
+    const std::int64_t rows =
+        std::min(std::clamp<std::int64_t>(std::llround(length), 1, most), left);
+    lengths[static_cast<std::size_t>(i * step % groups)] = rows;
+    left -= rows;
+  }
+  // What rounding left over, a row a group.
+  for (std::int64_t i = 0; left > 0; i = (i + 1) % busy) {
+    const std::int64_t more = (left + busy - 1) / busy;
+    lengths[static_cast<std::size_t>(i * step % groups)] += std::min(more, left);
+    left -= std::min(more, left);
+  }
   return lengths;
 }
 

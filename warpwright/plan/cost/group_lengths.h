@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "warpwright/plan/product/problem.h"
 
@@ -38,6 +40,10 @@ double mean_ceil(double low, double high, double step);
 /// each row falls into a group by itself; or as routing does that likes some experts more. What a
 /// router's top-k is a plan cannot know: it counts in the last case alone, and is guessed there.
 GroupLengths group_lengths(const GemmProblem& problem);
+
+/// One length for each of `problem`'s groups, spread as `group_lengths` says and M in all: what a
+/// measurement takes for what a router will give. The same for the same problem.
+std::vector<std::int64_t> typical_lengths(const GemmProblem& problem);
 
 /// `moved_bytes` with so many of B's matrices.
 double moved_bytes(const GemmProblem& problem, double matrices);

@@ -152,7 +152,9 @@ class Estimate {
     const double steps = 4.0 * c_.tile_m / 64;
     const double bytes = 128.0 * (c_.tile_m + c_.tile_n);
     const double tensor = steps * c_.tile_n / 2;
-    if (p_.packed) return std::max({tensor, packed_clocks(), load_clocks()});
+    if (p_.packed) {
+      return std::max({tensor, packed_clocks(), load_clocks(), row_copy_clocks()});
+    }
     const double shared = (steps * (2048.0 * passes(c_) + 32.0 * c_.tile_n) + bytes) /
                           machine_.shared_bytes_per_clock;
     double clocks = std::max(tensor, 1.02 * shared);
@@ -165,7 +167,7 @@ class Estimate {
     } else {
       clocks *= machine_.cooperative_share;
     }
-    return std::max({clocks, machine_.block_clocks, load_clocks()});
+    return std::max({clocks, machine_.block_clocks, load_clocks(), row_copy_clocks()});
   }
 
   // The same of packed weights, by what the SM's parts must do: a warp of each warpgroup on every
@@ -213,6 +215,19 @@ class Estimate {
     const double n = static_cast<double>(c_.tile_n) / plan_.cluster.m;
     const double inside = std::min(1.0, inside_m) * m + std::min(1.0, inside_n) * n;
     return 128 * inside / machine_.sm_bytes_per_clock + machine_.outside_clocks * (m + n - inside);
+  }
+
+  // Clocks in which the producer warp starts the copies of a k_tile's tokens by index: of those
+  // rows of a tile that are in its group, and of a slice, where the CTAs of a cluster share them.
+  double row_copy_clocks() const {
+    if (!kernel::gathers(c_)) return 0;
+    const bool swapped = is_swapped(c_);
+    const double along = swapped ? plan_.cluster.n : plan_.cluster.m;
+    const double sharing = swapped ? plan_.cluster.m : plan_.cluster.n;
+    const double tiles = std::max(1.0, walk_.tiles / plan_.raster.tiles_n * along);
+    const double rows =
+        std::min<double>(swapped ? c_.tile_n : c_.tile_m, static_cast<double>(p_.m()) / tiles);
+    return machine_.row_copy_clocks * rows / sharing;
   }
 
   // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.

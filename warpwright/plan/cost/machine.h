@@ -61,6 +61,9 @@ struct Machine {
   double group_stops = 0.405;     ///< of stores, in which a full ring stops HBM
   double group_beside = 0.361;    ///< of the lesser of products and memory
   double group_maps = 3;          ///< until the maps a group are made
+  /// Set by hand, from the seven instructions that start one: clocks of a copy of one row, which
+  /// the producer warp starts one after the other.
+  double row_copy_clocks = 30;
 };
 
 /// The same for products in groups and of packed weights: fitted apart, each with the numbers above

@@ -41,12 +41,25 @@ inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_i
   return r;
 }
 
+/// The same of weights that are gates and ups: rows of each in a dimension of their own, whichever
+/// way they lie.
+inline MapRequest split_gate(MapRequest r, bool rows_inside, const GatePlaces& gate) {
+  const std::int64_t from_row_to_row = rows_inside ? 1 : r.outer_stride;
+  (rows_inside ? r.inner : r.outer) /= 2;
+  if (!rows_inside) r.outer_stride *= gate.step;
+  r.parts = 2;
+  r.part_stride = gate.apart * from_row_to_row;
+  return r;
+}
+
 inline kernel::ActivationParams activation_params(Activation activation) {
   const ActivationForm form = form_of(activation);
   return {.relu = form.cuts,
           .smooth = form.is_smooth,
           .slope = static_cast<float>(form.slope),
-          .cubic = static_cast<float>(form.cubic)};
+          .cubic = static_cast<float>(form.cubic),
+          .limit = static_cast<float>(form.limit),
+          .offset = static_cast<float>(form.offset)};
 }
 
 inline kernel::Vector vector_of(const MatrixView& v) {
@@ -111,7 +124,12 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   const kernel::EpilogueShape shape = c;
   p.output.d_rows = static_cast<int>(plan.problem.m());
   p.output.d_columns = static_cast<int>(result_columns(plan.problem));
-  p.operands.half = static_cast<int>(plan.problem.n() / 2);
+  const GatePlaces gate = gate_places(o);
+  p.operands.gate = p.output.gate = {static_cast<int>(gate.step), static_cast<int>(gate.apart)};
+  if (o.is_by_index()) {
+    p.scales.index = tile::TokenIndex(o.groups->rows, o.groups->rows_divisor,
+                                      static_cast<int>(plan.problem.a.rows));
+  }
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a k_tile.
   p.operands.k = o.reads_ab() ? static_cast<int>(plan.problem.k()) : 0;
   p.walk.k_tiles = (p.operands.k + tile_k(c) - 1) / tile_k(c);
@@ -158,12 +176,16 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   fill_numbers(p, c, plan, o);
   const kernel::EpilogueShape shape = c;
   if (p.operands.k > 0) {
-    const auto operand = [&](const char* name, const MatrixView& v, const atom::OperandTile& tile,
-                             int rows) {
+    const auto operand = [&](bool of_b, const atom::OperandTile& tile, int rows) {
       const bool mn = tile.major == atom::Major::mn;
-      return encode(map_request(name, as_copied(v), mn, atom::span_elements(tile),
-                                mn ? tile_k(c) : rows, tile.swizzle));
+      const MapRequest whole =
+          map_request(of_b ? "B" : "A", as_copied(of_b ? o.b : o.a), mn, atom::span_elements(tile),
+                      mn ? tile_k(c) : rows, tile.swizzle);
+      return encode(of_b && shape.gated ? split_gate(whole, mn, gate_places(o)) : whole);
     };
+    // Tokens by index come in boxes of one row.
+    const int of_a = shape.by_index && !shape.swap_ab ? 1 : p.operands.a_slice_rows;
+    const int of_b = shape.by_index && shape.swap_ab ? 1 : p.operands.b_slice_rows;
     if (o.packed) {
       p.operands.packed = packed_params(o);
       // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is
@@ -172,11 +194,9 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
           !plan.problem.groups || expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
       if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
     } else {
-      p.operands.a = operand(shape.swap_ab ? "B" : "A", shape.swap_ab ? o.b : o.a, tile_a(c),
-                             p.operands.a_slice_rows);
+      p.operands.a = operand(shape.swap_ab, tile_a(c), of_a);
     }
-    p.operands.b = operand(shape.swap_ab ? "A" : "B", shape.swap_ab ? o.a : o.b, tile_b(c),
-                           p.operands.b_slice_rows);
+    p.operands.b = operand(!shape.swap_ab, tile_b(c), of_b);
   }
   const auto result = [&](const char* name, const MatrixView& v) {
     return encode(map_request(name, v, false, kernel::subtile_inner(shape),

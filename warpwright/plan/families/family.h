@@ -36,6 +36,25 @@ struct MapRequest {
   int box_inner = 0;
   int box_outer = 0;
   atom::SmemSwizzle swizzle = atom::SmemSwizzle::b128;
+  /// Of a gated product's weights: gates and ups, a dimension of its own in front of the batch. 1:
+  /// there is none.
+  std::int64_t parts = 1;
+  std::int64_t part_stride = 0;
+
+  // Its dimensions, 0 the innermost; strides are of all but that one, in elements.
+  [[nodiscard]] constexpr int rank() const { return parts > 1 ? 4 : 3; }
+  [[nodiscard]] constexpr std::int64_t extent(int d) const {
+    if (d < 2) return d == 0 ? inner : outer;
+    return d == 2 && parts > 1 ? parts : batch;
+  }
+  [[nodiscard]] constexpr std::int64_t stride(int d) const {
+    if (d < 2) return outer_stride;
+    return d == 2 && parts > 1 ? part_stride : batch_stride;
+  }
+  [[nodiscard]] constexpr int box(int d) const {
+    if (d < 2) return d == 0 ? box_inner : box_outer;
+    return 1;
+  }
 
   friend constexpr bool operator==(const MapRequest&, const MapRequest&) = default;
 };

@@ -180,7 +180,8 @@ std::int64_t pitch(const MatrixShape& v) {
 
 bool hopper_serves(const kernel::GemmConfig& c, const Ask& ask) {
   const GemmProblem& p = ask.problem;
-  if (kernel::is_grouped(c) != p.is_grouped()) return false;
+  if (kernel::is_grouped(c) != p.is_grouped() || kernel::gathers(c) != p.is_by_index())
+    return false;
   const DType a = is_swapped(c) ? operand_b(c).type : stored_a(c);
   const DType b = is_swapped(c) ? stored_a(c) : operand_b(c).type;
   if (p.a.dtype != a || p.b.dtype != b || c.result != p.d.dtype) return false;

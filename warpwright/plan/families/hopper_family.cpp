@@ -121,6 +121,9 @@ std::string sums_text(const GemmConfig& c) {
                     kernel::tile_k(c));
       break;
   }
+  if (kernel::passes(c) > 1) {
+    text += format(", %d columns after the others", c.tile_n / kernel::passes(c));
+  }
   if (c.gated) text += "; a tile holds the same part of both halves of N";
   return text;
 }
@@ -213,6 +216,10 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                     "maps       of A and D one a group, made on the device by a kernel of %d "
                     "CTAs\n",
                     plan.map_ctas)
+          : kernel::gathers(c)
+              ? format(
+                    "tokens     by index: each row of a tile a copy of its own, up to the group's "
+                    "end\n")
               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
     }
     out += format(
@@ -227,6 +234,11 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                   shape.stage_bytes - of_b, of_b);
     if (kernel::packed_a(c)) out += weights_text(plan);
     out += format("sums       %s\n", sums_text(c).c_str());
+    if (c.quantises) {
+      out += std::string("codes      e4m3, and a float32 scale for each 128 columns of a row, ") +
+             (is_swapped(c) ? "whose maxima 8 warps give each other through shared memory\n"
+                            : "which four lanes hold\n");
+    }
     if (!plan.first_tiles.empty()) {
       out += "placed     first tiles lie side by side where clusters land in one group of SMs\n";
     }

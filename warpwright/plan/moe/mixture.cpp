@@ -193,12 +193,17 @@ Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const
 
 template <class Matrix>
 Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
-                              bool fused, const void* offsets) {
+                              FirstWay way, const void* offsets, const std::int32_t* slots) {
   auto p = mixture_product(m, parts.tokens, parts.token_scales, m.w13, m.scale_w13, m.bias13,
-                           fused ? parts.codes : parts.inner, offsets);
+                           way.fused ? parts.codes : parts.inner, offsets);
   p.epilogue.gated = true;
   p.epilogue.activation = m.activation;
-  if (fused) {
+  p.epilogue.interleaved = m.interleaved;
+  if (way.by_index) {
+    p.groups->rows = slots;
+    p.groups->rows_divisor = static_cast<int>(m.top_k());
+  }
+  if (way.fused) {
     p.epilogue.quantise = QuantiseD::block_1x128;
     p.d_scales = parts.code_scales;
   }
@@ -213,10 +218,10 @@ Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matr
 }
 
 template Product<MatrixView> first_product(const MixtureOperands&, const MixtureParts<MatrixView>&,
-                                           bool, const void*);
+                                           FirstWay, const void*, const std::int32_t*);
 template Product<PlannedMatrix> first_product(const MixtureProblem&,
-                                              const MixtureParts<PlannedMatrix>&, bool,
-                                              const void*);
+                                              const MixtureParts<PlannedMatrix>&, FirstWay,
+                                              const void*, const std::int32_t*);
 template Product<MatrixView> second_product(const MixtureOperands&, const MixtureParts<MatrixView>&,
                                             const void*);
 template Product<PlannedMatrix> second_product(const MixtureProblem&,
@@ -240,6 +245,11 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   }
   if (auto r = mixture_types_fault(p)) return r;
   if (auto r = mixture_scaling_fault(p)) return r;
+  if (!gates(p.activation)) {
+    return refuse(RefusalCode::bad_value, "activation is ", name(p.activation), "; ",
+                  as_rule("the gate of a mixture is ", listed(all_activations, gates)),
+                  ": the nearest is ", as_nearest("silu"));
+  }
   if (auto r = mixture_experts_fault(p)) return r;
   const std::int64_t inner = p.w13.rows / 2;
   const struct {

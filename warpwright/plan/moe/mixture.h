@@ -33,7 +33,9 @@ struct Mixture {
   Matrix bias2 = {};   ///< E vectors of H, or left out
   OffsetType id_type = OffsetType::int32;
   Scaling scaling = Scaling::none;
-  Activation activation = Activation::silu;  ///< of the gate
+  Activation activation = Activation::silu;  ///< of the gate: silu or swiglu_oai
+  /// Rows of gate and up alternate in w13 (and in bias13), else all of gate lie before all of up.
+  bool interleaved = false;
   std::int64_t first_expert = 0;
   std::int64_t experts_total = 0;  ///< 0: those that are here
   /// Hints for the choice of kernels: how lengths are spread (see Groups).
@@ -75,6 +77,7 @@ constexpr auto with_matrices(const Mixture<Matrix>& m, const Make& make) {
   made.id_type = m.id_type;
   made.scaling = m.scaling;
   made.activation = m.activation;
+  made.interleaved = m.interleaved;
   made.first_expert = m.first_expert;
   made.experts_total = m.experts_total;
   made.expected_lengths = m.expected_lengths;
@@ -93,11 +96,20 @@ struct MixtureParts {
   Matrix rows = {};  ///< slots x H: what the second product writes
 };
 
-/// The product of tokens and w13, gated; and that of its rows and w2. `offsets` is null in a
-/// problem. `fused`: the first one quantises its rows itself.
+/// How the first product gets its rows and what becomes of them.
+struct FirstWay {
+  bool by_index = false;  ///< it reads tokens by the numbers of slots
+  bool fused = false;     ///< it quantises its rows itself
+
+  friend bool operator==(const FirstWay&, const FirstWay&) = default;
+};
+
+/// The product of tokens and w13, gated; and that of its rows and w2. `offsets` and `slots`, the
+/// sort's, are null in a problem.
 template <class Matrix>
 Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
-                              bool fused, const void* offsets);
+                              FirstWay way, const void* offsets,
+                              const std::int32_t* slots = nullptr);
 template <class Matrix>
 Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                                const void* offsets);

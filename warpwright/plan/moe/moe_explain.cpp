@@ -96,9 +96,12 @@ std::string MixturePlan::explain() const {
     text += "\n";
   }
   if (rated) text += formatted("floors together %.2f us\n", floors * 1e6);
+  text += way.by_index ? "the first product reads tokens by number\n"
+                       : "tokens are put into the order of the experts first\n";
   if (p.quantises()) {
-    text += fused ? "the first product writes e4m3 codes and their scales itself\n"
-                  : "rows between the products are quantised by a launch of their own\n";
+    if (way.by_index) text += "the launch of the sort quantises tokens beside it\n";
+    text += way.fused ? "the first product writes e4m3 codes and their scales itself\n"
+                      : "rows between the products are quantised by a launch of their own\n";
   }
   text += "a row is rounded to " + type_name(p.x.dtype) +
           ", times its weight, added in float32 in the order of expert, then slot\n";

@@ -30,7 +30,8 @@ class MixtureBinding {
     const auto placed = [&](const PlannedMatrix& m, const MixtureBytes& where) {
       return m.rows == 0 ? MatrixView{} : MatrixView(base_ + where.at, m);
     };
-    parts_ = {placed(plan.parts.tokens, l.tokens),
+    const bool is_x = plan.way.by_index && !operands.quantises();
+    parts_ = {is_x ? operands.x : placed(plan.parts.tokens, l.tokens),
               placed(plan.parts.token_scales, l.token_scales),
               placed(plan.parts.inner, l.inner),
               placed(plan.parts.codes, l.codes),
@@ -45,7 +46,7 @@ class MixtureBinding {
       case MixtureStep::gather:
         return rows_of(o_.x, parts_.tokens, parts_.token_scales, true, out);
       case MixtureStep::first:
-        return product(plan_.first, first_product(o_, parts_, plan_.fused, offsets_),
+        return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
                        plan_.layout.first, encode, out);
       case MixtureStep::quantise:
         return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
@@ -90,7 +91,12 @@ class MixtureBinding {
     p.rows = rows_;
     p.status = status_;
     SortSlotsKernel::shape(p);
-    Grid& grid = only_grid(out, sort_slots_kernel, p.cluster, 32 * p.warps);
+    if (plan_.way.by_index && o_.quantises()) {
+      p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
+      touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);
+    }
+    const int ctas = SortSlotsKernel::ctas(p, plan_.device.sms);
+    Grid& grid = only_grid(out, sort_slots_kernel, ctas, 32 * p.warps);
     grid.cluster_size = p.cluster;
     grid.in_clusters = p.cluster > 1;
     grid.shared_bytes = kernel::sort_slots_shared_bytes(p.experts, p.warps, p.cluster);
@@ -102,11 +108,10 @@ class MixtureBinding {
     out.touch(rows_, plan_.layout.rows.bytes, "rows", true);
   }
 
-  // Rows of x to `to`, by the sort's numbers or each to its own.
-  void rows_of(const MatrixView& x, const MatrixView& to, const MatrixView& scales, bool by_number,
-               MixtureStepGrids& out) const {
-    kernel::GatherRowsParams p;
-    kernel::TokenRows& r = p.rows;
+  // Rows of x to `to`, each to its own.
+  [[nodiscard]] kernel::TokenRows rows_to(const MatrixView& x, const MatrixView& to,
+                                          const MatrixView& scales) const {
+    kernel::TokenRows r;
     r.x = static_cast<const unsigned char*>(x.data);
     r.x_pitch = x.row_stride * element_bytes(x.dtype);
     r.to = static_cast<unsigned char*>(to.data);
@@ -114,22 +119,36 @@ class MixtureBinding {
     r.scales = static_cast<float*>(scales.data);
     r.scale_pitch = scales.row_stride;
     r.scale_step = scales.column_stride;
-    if (by_number) r.rows = rows_;
-    r.top_k = by_number ? static_cast<int>(o_.top_k()) : 1;
     r.tokens = static_cast<int>(x.rows);
     r.k = static_cast<int>(x.columns);
     r.type = x.dtype;
     r.form = o_.scaling == Scaling::blockwise    ? kernel::RowForm::blocks
              : o_.scaling == Scaling::row_column ? kernel::RowForm::rows
                                                  : kernel::RowForm::copy;
+    return r;
+  }
+
+  static void touch_rows(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
+                         MixtureStepGrids& out) {
+    out.touch(x.data, view_bytes(x), "rows");
+    out.touch(to.data, view_bytes(to), "copied rows", true);
+    if (scales.data != nullptr) out.touch(scales.data, view_bytes(scales), "scales", true);
+  }
+
+  // The same in a launch of its own; `by_number`: of tokens to the rows of their slots.
+  void rows_of(const MatrixView& x, const MatrixView& to, const MatrixView& scales, bool by_number,
+               MixtureStepGrids& out) const {
+    kernel::GatherRowsParams p{rows_to(x, to, scales)};
+    touch_rows(x, to, scales, out);
+    if (by_number) {
+      p.rows.rows = rows_;
+      p.rows.top_k = static_cast<int>(o_.top_k());
+      out.touch(rows_, plan_.layout.rows.bytes, "numbers of rows");
+    }
     using kernel::GatherRowsKernel;
     only_grid(out, gather_rows_kernel, GatherRowsKernel::ctas(p, plan_.device.sms),
               GatherRowsKernel::threads)
         .set_params(p);
-    out.touch(x.data, view_bytes(x), by_number ? "x" : "rows of the first product");
-    if (by_number) out.touch(rows_, plan_.layout.rows.bytes, "rows");
-    out.touch(to.data, view_bytes(to), by_number ? "tokens" : "codes", true);
-    if (scales.data != nullptr) out.touch(scales.data, view_bytes(scales), "scales", true);
   }
 
   void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part,

@@ -34,11 +34,13 @@ std::int64_t planned_bytes(const PlannedMatrix& m) {
   return reach({{m.rows, m.row_stride}, {m.columns, m.column_stride}}) * element_bytes(m.dtype);
 }
 
-MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p) {
+MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p, FirstWay way) {
   MixtureParts<PlannedMatrix> parts;
   const DType operand = p.w13.dtype;
-  parts.tokens = spaced_rows(operand, p.slots(), p.hidden());
-  parts.token_scales = scales_for(p.scaling, p.slots(), p.hidden());
+  const std::int64_t rows = way.by_index ? p.tokens() : p.slots();
+  // What is neither gathered nor quantised is x itself.
+  parts.tokens = way.by_index && !p.quantises() ? p.x : spaced_rows(operand, rows, p.hidden());
+  parts.token_scales = scales_for(p.scaling, rows, p.hidden());
   parts.inner = spaced_rows(p.x.dtype, p.slots(), p.inner());
   if (p.quantises()) {
     parts.codes = spaced_rows(operand, p.slots(), p.inner());
@@ -60,9 +62,10 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   take(l.offsets, word * (p.experts() + 1));
   take(l.slots, word * p.slots());
   take(l.rows, word * p.slots());
-  take(l.tokens, planned_bytes(plan.parts.tokens));
+  const bool is_x = plan.way.by_index && !p.quantises();
+  take(l.tokens, is_x ? 0 : planned_bytes(plan.parts.tokens));
   take(l.token_scales, planned_bytes(plan.parts.token_scales));
-  if (!plan.fused) take(l.inner, planned_bytes(plan.parts.inner));
+  if (!plan.way.fused) take(l.inner, planned_bytes(plan.parts.inner));
   take(l.codes, planned_bytes(plan.parts.codes));
   take(l.code_scales, planned_bytes(plan.parts.code_scales));
   take(l.results, planned_bytes(plan.parts.rows));
@@ -92,26 +95,58 @@ Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
   return why;
 }
 
-// The first product, which quantises its rows itself where that is asked for, or open and possible.
+// Seconds of what a way of the first product needs beside it: a launch, and its bytes twice.
+double seconds_beside(const MixturePlan& plan) {
+  constexpr double launch = 2.5e-6;
+  const double rate = std::max(plan.device.memory_bytes_per_second, 1.0) * 0.7;
+  double seconds = 0;
+  for (const MixtureStep step : {MixtureStep::gather, MixtureStep::quantise}) {
+    if (plan.takes(step)) seconds += launch + plan.step_bytes(step) / rate;
+  }
+  return seconds;
+}
+
+// Why the first product cannot be asked for so, or nothing.
+std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  if (!choices.quantises_in_epilogue.value_or(false)) return std::nullopt;
+  if (p.quantises() && p.scaling == Scaling::blockwise) return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "quantises_in_epilogue is asked for; ",
+                as_rule("e4m3 weights with scales of blocks have it"), ": the nearest is ",
+                as_nearest("false"));
+}
+
+// The first product in the way that takes least, of those that are left open; on the model, which
+// has no times, the one with the fewest launches.
 std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& choices) {
   const MixtureProblem& p = plan.problem;
-  const bool can = p.quantises() && p.scaling == Scaling::blockwise;
-  if (choices.quantises_in_epilogue.value_or(false) && !can) {
-    return refuse(RefusalCode::bad_choice, "quantises_in_epilogue is asked for; ",
-                  as_rule("e4m3 weights with scales of blocks have it"), ": the nearest is ",
-                  as_nearest("false"));
-  }
-  for (const bool fused : {true, false}) {
-    if (fused && (!can || !choices.quantises_in_epilogue.value_or(true))) continue;
-    auto made = plan_of_product(first_product(p, plan.parts, fused, nullptr), "w13", plan.device,
-                                choices, choices.first_kernel);
-    if (made) {
-      plan.fused = fused;
-      plan.first = *std::move(made);
-      return std::nullopt;
+  if (auto r = way_fault(p, choices)) return r;
+  const bool can_fuse = p.quantises() && p.scaling == Scaling::blockwise;
+  std::optional<Refusal> why;
+  std::optional<MixturePlan> best;
+  double least = 0;
+  for (const bool by_index : {true, false}) {
+    if (choices.by_index.value_or(by_index) != by_index) continue;
+    for (const bool fused : {true, false}) {
+      if (choices.quantises_in_epilogue.value_or(fused) != fused || (fused && !can_fuse)) continue;
+      MixturePlan tried = plan;
+      tried.way = {by_index, fused};
+      tried.parts = mixture_parts(p, tried.way);
+      auto made = plan_of_product(first_product(p, tried.parts, tried.way, nullptr), "w13",
+                                  plan.device, choices, choices.first_kernel);
+      if (!made) {
+        why = made.refusal();  // the last is the plainest way
+        continue;
+      }
+      tried.first = *std::move(made);
+      const double seconds =
+          plan.device.is_model ? tried.launches() : tried.first.cost + seconds_beside(tried);
+      if (best && seconds >= least) continue;
+      least = seconds;
+      best = std::move(tried);
     }
-    if (!fused || choices.quantises_in_epilogue) return made.refusal();
   }
+  if (!best) return why;
+  plan = *std::move(best);
   return std::nullopt;
 }
 
@@ -138,7 +173,6 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   MixturePlan plan;
   plan.problem = problem;
   plan.device = device;
-  plan.parts = mixture_parts(problem);
   if (auto r = choose_first(plan, choices)) return *r;
   auto second = plan_of_product(second_product(problem, plan.parts, nullptr), "w2", device, choices,
                                 choices.second_kernel);
@@ -155,13 +189,19 @@ Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts&
   return plan_moe(*problem, device, choices);
 }
 
+bool MixturePlan::takes(MixtureStep step) const {
+  if (problem.tokens() == 0) return false;
+  if (step == MixtureStep::gather) return !way.by_index;
+  return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
+}
+
 std::vector<MixtureStep> MixturePlan::steps() const {
   using enum MixtureStep;
   if (problem.tokens() == 0) return {};
-  std::vector<MixtureStep> all = {sort, gather, first};
-  if (problem.quantises() && !fused) all.push_back(quantise);
-  all.push_back(second);
-  all.push_back(sum);
+  std::vector<MixtureStep> all;
+  for (const MixtureStep step : {sort, gather, first, quantise, second, sum}) {
+    if (takes(step)) all.push_back(step);
+  }
   return all;
 }
 

@@ -21,6 +21,9 @@ struct MixtureChoices {
   /// The first product quantises its rows itself (true), or a launch of its own does. Open: the
   /// first where there is such a kernel.
   std::optional<bool> quantises_in_epilogue = {};
+  /// The first product reads tokens by number (true), or they are put into the order of the experts
+  /// before it. Open: what is expected to take less.
+  std::optional<bool> by_index = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -52,15 +55,17 @@ struct MixtureLayout {
 struct MixturePlan {
   MixtureProblem problem;
   DeviceFacts device;
-  Plan first;          ///< tokens by w13, gated
-  Plan second;         ///< by w2
-  bool fused = false;  ///< the first product quantises its rows itself
+  Plan first;   ///< tokens by w13, gated
+  Plan second;  ///< by w2
+  FirstWay way;
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
 
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
-  /// The steps that a launch takes; none of 0 tokens.
+  /// Does a launch take this step?
+  [[nodiscard]] bool takes(MixtureStep step) const;
+  /// The steps that it takes; none of 0 tokens.
   [[nodiscard]] std::vector<MixtureStep> steps() const;
   /// Grids of a launch.
   [[nodiscard]] int launches() const;

@@ -13,7 +13,7 @@ std::string extents(std::int64_t rows, std::int64_t columns) {
 // What is activated: the product, C and the bias.
 std::string sum_text(const GemmProblem& p) {
   std::string text =
-      "alpha * A" + extents(p.m(), p.k()) + " * B" +
+      "alpha * A" + extents(p.a.rows, p.k()) + (p.is_by_index() ? " by index" : "") + " * B" +
       (p.groups ? "[" + number(p.group_count()) + "," + number(p.n()) + "," + number(p.k()) + "]"
                 : extents(p.n(), p.k())) +
       "^T";
@@ -45,6 +45,11 @@ std::string details(const GemmProblem& p) {
   if (p.groups) {
     add(number(p.group_count()) + (p.group_count() == 1 ? " group" : " groups") +
         " of rows, offsets " + (p.groups->type == OffsetType::int64 ? "int64" : "int32"));
+    if (p.is_by_index()) {
+      add("tokens by index" + (p.groups->rows_divisor == 1
+                                   ? std::string()
+                                   : ", of slots / " + number(p.groups->rows_divisor)));
+    }
   }
   return text;
 }
@@ -57,7 +62,10 @@ std::string formula(const GemmProblem& p) {
   std::string text = p.batch() > 1 ? number(p.batch()) + " times " : "";
   text += "D" + extents(p.m(), result_columns(p)) + " = ";
   if (p.is_gated()) {
-    text += function + "(P) * P' with [P,P'] = " + sum_text(p);
+    // An activation of both, or of the gate alone.
+    text += function + (stands_alone(activation) ? "(P) * P'" : "(P, P')");
+    text += p.epilogue.interleaved ? " with P[0,0',1,1',...] = " : " with [P,P'] = ";
+    text += sum_text(p);
   } else {
     text += function.empty() ? sum_text(p) : function + "(" + sum_text(p) + ")";
   }

@@ -19,11 +19,17 @@ std::int64_t extent_bytes(const MatrixShape& v) {
       reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
 }
 
-// The offsets of groups, as a row of bytes.
+// `count` integers as a row of bytes.
+MatrixView integers(const void* data, std::int64_t count, int width) {
+  return matrix(const_cast<void*>(data), DType::e4m3, 1, count * width);
+}
+
+// The offsets of groups, and the index of rows.
 MatrixView offsets_of(const GemmOperands& o) {
-  if (!o.groups) return {};
-  return matrix(const_cast<void*>(o.groups->offsets), DType::e4m3, 1,
-                (o.group_count() + 1) * offset_bytes(o.groups->type));
+  return integers(o.groups->offsets, o.group_count() + 1, offset_bytes(o.groups->type));
+}
+MatrixView rows_of(const GemmOperands& o) {
+  return integers(o.groups->rows, o.m(), 4);
 }
 
 }  // namespace
@@ -38,7 +44,8 @@ bool overlap(const MatrixView& x, const MatrixView& y) {
 }
 
 Addresses addresses_of(const GemmOperands& o) {
-  bool known = !o.groups || o.groups->offsets != nullptr;
+  bool known = !o.groups ||
+               (o.groups->offsets != nullptr && (!o.is_by_index() || o.groups->rows != nullptr));
   for_each_field(o, [&](const char*, const auto& field) {
     if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
       known = known && (field.data != nullptr || field.rows == 0 || field.columns == 0);
@@ -49,6 +56,36 @@ Addresses addresses_of(const GemmOperands& o) {
 
 namespace product {
 
+namespace {
+
+Fault integers_fault(const char* name, const void* integers, int width) {
+  const int known = alignment_of(integers);
+  if (known >= width) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer, "the ",
+                as_rule("address of ", as_tensor(name),
+                        " must be a multiple of its integers' size, ", width, " bytes"),
+                "; it is one of ", known);
+}
+
+// Of the index of rows.
+Fault index_fault(const GemmOperands& o) {
+  const std::int32_t* const rows = o.groups->rows;
+  if (!o.is_by_index()) {
+    if (rows == nullptr) return std::nullopt;
+    return refuse(RefusalCode::bad_value, as_tensor("rows"),
+                  " are given and rows_divisor is 0: the nearest is ",
+                  as_nearest("1, for numbers of rows of A"));
+  }
+  if (rows == nullptr && o.m() > 0) {
+    return refuse(RefusalCode::bad_pointer, as_tensor("rows"), " is a null pointer; ",
+                  as_rule("rows_divisor is ", o.groups->rows_divisor, ", so D's ", o.m(),
+                          " rows have an index each, in the operands' memory"));
+  }
+  return integers_fault("rows", rows, 4);
+}
+
+}  // namespace
+
 Fault offsets_fault(const Asked& o) {
   if (o.memory == nullptr || !o.p.groups) return std::nullopt;
   const int width = offset_bytes(o.p.groups->type);
@@ -58,12 +95,8 @@ Fault offsets_fault(const Asked& o) {
                   as_rule(o.p.group_count(), " groups have ", o.p.group_count() + 1,
                           " offsets, in the operands' memory"));
   }
-  const int known = alignment_of(offsets);
-  if (known >= width) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer, "the ",
-                as_rule("address of ", as_tensor("offsets"),
-                        " must be a multiple of its integers' size, ", width, " bytes"),
-                "; it is one of ", known);
+  if (auto r = integers_fault("offsets", offsets, width)) return r;
+  return index_fault(*o.memory);
 }
 
 namespace {
@@ -78,13 +111,15 @@ Fault d_scales_overlap(const Asked& asked) {
     MatrixView view;
   };
   const bool scales = reads_scales(asked.p);
-  for (const Other& other : {Other{"D", true, o.d},
-                             {"A", o.reads_ab(), o.a},
-                             {"B", o.reads_ab(), stored_b(o)},
-                             {"scale_a", scales, o.scale_a},
-                             {"scale_b", scales, o.scale_b},
-                             {"the bias", o.has_bias(), o.bias},
-                             {"offsets", o.groups.has_value(), offsets_of(o)}}) {
+  for (const Other& other :
+       {Other{"D", true, o.d},
+        {"A", o.reads_ab(), o.a},
+        {"B", o.reads_ab(), stored_b(o)},
+        {"scale_a", scales, o.scale_a},
+        {"scale_b", scales, o.scale_b},
+        {"the bias", o.has_bias(), o.bias},
+        {"offsets", o.groups.has_value(), o.groups ? offsets_of(o) : MatrixView()},
+        {"rows", o.is_by_index(), o.is_by_index() ? rows_of(o) : MatrixView()}}) {
     if (!other.is_used || !overlap(o.d_scales, other.view)) continue;
     return refuse(RefusalCode::overlap, as_tensor("d_scales"), " overlaps ", other.name, "; ",
                   as_rule("it must lie apart from ", other.name));
@@ -112,7 +147,10 @@ Fault overlap_fault(const Asked& asked) {
   if (is_given(o.scale_d) && overlap(o.d, o.scale_d)) return apart("scale_d");
   if (o.has_bias() && overlap(o.d, o.bias)) return apart("the bias");
   if (auto r = d_scales_overlap(asked)) return r;
-  if (o.groups && overlap(o.d, offsets_of(o))) return apart("offsets");
+  if (o.groups) {
+    if (overlap(o.d, offsets_of(o))) return apart("offsets");
+    if (o.is_by_index() && overlap(o.d, rows_of(o))) return apart("rows");
+  }
   return std::nullopt;
 }
 

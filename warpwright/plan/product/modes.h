@@ -113,13 +113,22 @@ enum class Accumulation : std::uint8_t {
 };
 
 /// What is applied to alpha * A * B^T + beta * C + bias.
-enum class Activation : std::uint8_t { none, relu, gelu, silu, quick_gelu };
+enum class Activation : std::uint8_t { none, relu, gelu, silu, quick_gelu, swiglu_oai };
 
 /// All of them, in their order.
-inline constexpr Activation all_activations[] = {
-    Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::quick_gelu};
+inline constexpr Activation all_activations[] = {Activation::none,       Activation::relu,
+                                                 Activation::gelu,       Activation::silu,
+                                                 Activation::quick_gelu, Activation::swiglu_oai};
 
-/// An activation as the kernels and the reference compute it.
+/// Which products an activation is for.
+enum class Gating : std::uint8_t {
+  plain,   ///< those without a gate
+  either,  ///< all of them
+  gated,   ///< gated ones: it is a function of the gate and of what the gate is for
+};
+
+/// An activation as the kernels and the reference compute it. In a gated product it is that of the
+/// gate, and D has activation(min(gate, limit)) * (clamp(up, -limit, limit) + offset).
 struct ActivationForm {
   const char* word = "";
   const char* note = "";   ///< beside the word in help; "" for none
@@ -127,6 +136,9 @@ struct ActivationForm {
   bool is_smooth = false;  ///< x / (1 + exp(-z)) with z = x * (slope + cubic * x^2)
   double slope = 0;
   double cubic = 0;
+  Gating gating = Gating::plain;
+  double limit = 0;  ///< 0: none
+  double offset = 0;
 };
 
 constexpr ActivationForm form_of(Activation activation) {
@@ -135,14 +147,24 @@ constexpr ActivationForm form_of(Activation activation) {
       {"relu", "", true},
       // 2 sqrt(2 / pi) (x + 0.044715 x^3), as cuBLASLt has it
       {"gelu", "tanh form", false, true, 1.5957691216057308, 1.5957691216057308 * 0.044715},
-      {"silu", "", false, true, 1},
+      {"silu", "", false, true, 1, 0, Gating::either},
       {"quick_gelu", "", false, true, 1.702},  // as CLIP has it
+      // as gpt-oss has it
+      {"swiglu_oai", "gated alone", false, true, 1.702, 0, Gating::gated, 7, 1},
   };
   return forms[static_cast<std::size_t>(activation)];
 }
 
 constexpr const char* name(Activation activation) {
   return form_of(activation).word;
+}
+
+/// Is it one of a gated product's, or of a product without a gate?
+constexpr bool gates(Activation activation) {
+  return form_of(activation).gating != Gating::plain;
+}
+constexpr bool stands_alone(Activation activation) {
+  return form_of(activation).gating != Gating::gated;
 }
 
 /// How D is made of its values, beside being rounded to its type.

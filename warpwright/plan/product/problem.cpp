@@ -30,6 +30,16 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
     return refuse(RefusalCode::plan_mismatch, "the operands are a batch of ", got.batch(), "; ",
                   as_rule("the plan is for ", want.batch()));
   }
+  if (got.is_by_index() != want.is_by_index() || got.a.rows != want.a.rows ||
+      (got.groups && want.groups && got.groups->rows_divisor != want.groups->rows_divisor)) {
+    const auto words = [](const GemmProblem& p) {
+      return p.is_by_index() ? number(p.a.rows) + " tokens by index, rows_divisor " +
+                                   number(p.groups->rows_divisor)
+                             : std::string("rows of A one behind the other");
+    };
+    return refuse(RefusalCode::plan_mismatch, "the operands have ", words(got), "; ",
+                  as_rule("the plan is for ", words(want)));
+  }
   if (got.group_count() != want.group_count()) {
     const auto words = [](std::int64_t groups) {
       return groups == 0 ? std::string("no groups") : number(groups) + " groups";
@@ -144,6 +154,7 @@ GemmProblem normalised(GemmProblem p) {
   p.bias = p.has_bias() ? packed_matrix(p.bias.dtype, biases, 1) : PlannedMatrix{};
   if (p.groups) {
     p.groups->offsets = nullptr;
+    p.groups->rows = nullptr;
     if (p.groups->expected_lengths == LengthSpread::equal) p.groups->expected_zipf = 0;
   }
   return p;

@@ -80,9 +80,12 @@ struct Epilogue {
   Activation activation = Activation::none;
   /// D has half the columns of the product: D[m, j] = activation(P[m, j]) * P[m, j + N/2], where P
   /// has N columns (a gated MLP with its two weight matrices one below the other). activation is
-  /// silu; no C.
+  /// silu, or swiglu_oai, which also limits both and adds 1 to the second; no C.
   bool gated = false;
   Bias bias = Bias::none;
+  /// Of a gated product: gate and up alternate, D[m, j] = activation(P[m, 2j]) * P[m, 2j + 1]. So
+  /// do rows of B, and with them its scales and a bias along the columns.
+  bool interleaved = false;
   /// Codes and scales in place of values: D is e4m3 then, its scales are Product::d_scales.
   QuantiseD quantise = QuantiseD::none;
 
@@ -113,6 +116,13 @@ struct Groups {
   /// Of routed lengths: the group of rank r (from 1) is liked as r^-expected_zipf, 0 to 8. 0: all
   /// groups alike.
   float expected_zipf = 0;
+  /// Tokens by index: row r of the product reads row rows[r] / rows_divisor of A and of scale_a. M
+  /// of them, in the operands' memory. A then has as many rows as there are tokens, D as many as
+  /// the groups. An index that names no row of A reads zeros. Null: row r of A.
+  const std::int32_t* rows = nullptr;
+  /// 0: none are read by index. Else 1 or more: 1 for numbers of tokens, top_k for slots of a
+  /// router that gives each token top_k of them.
+  int rows_divisor = 0;
 
   friend constexpr bool operator==(const Groups&, const Groups&) = default;
 };
@@ -125,9 +135,10 @@ struct Groups {
 /// batch 1 to serve all of it; a batch_stride of 0 says the same of an input. D's matrices lie
 /// apart. With `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of
 /// G matrices, one a group, as are scale_b and a bias along the columns (or one that serves all);
-/// all operands are K-major. With `packed` B's data are the tiles of a packed tensor, behind its
-/// header; its type is s4, its extents and its batch those of the weights, and it has no strides. A
-/// is e4m3; scale_b may be left out, and is with block scaling.
+/// all operands are K-major; with an index of rows A is a matrix of tokens instead. With `packed`
+/// B's data are the tiles of a packed tensor, behind its header; its type is s4, its extents and
+/// its batch those of the weights, and it has no strides. A is e4m3; scale_b may be left out, and
+/// is with block scaling.
 ///
 /// Matrix is MatrixView (GemmOperands) or PlannedMatrix (GemmProblem).
 template <class Matrix>
@@ -160,6 +171,8 @@ struct Product {
   /// Groups that the rows fall into; 0: this is no product in groups.
   [[nodiscard]] constexpr std::int64_t group_count() const { return groups ? b.batch : 0; }
   [[nodiscard]] constexpr bool is_grouped() const { return groups.has_value(); }
+  /// Are the rows of A read by index?
+  [[nodiscard]] constexpr bool is_by_index() const { return groups && groups->rows_divisor != 0; }
   [[nodiscard]] constexpr bool is_gated() const { return epilogue.gated; }
   [[nodiscard]] constexpr bool is_quantised() const { return epilogue.quantise != QuantiseD::none; }
   [[nodiscard]] constexpr bool has_bias() const { return epilogue.bias != Bias::none; }
@@ -217,6 +230,7 @@ constexpr void for_each_field_of(const Visit& visit, Products&... p) {
   visit("activation", p.epilogue.activation...);
   visit("gated", p.epilogue.gated...);
   visit("bias_along", p.epilogue.bias...);
+  visit("interleaved", p.epilogue.interleaved...);
   visit("quantise", p.epilogue.quantise...);
   visit("bias", p.bias...);
   visit("groups", p.groups...);
@@ -243,6 +257,7 @@ constexpr void for_each_field(const Groups& g, const Visit& visit) {
   visit("expected_tokens", g.expected_tokens);
   visit("expected_lengths", g.expected_lengths);
   visit("expected_zipf", g.expected_zipf);
+  visit("rows_divisor", g.rows_divisor);
 }
 template <class Visit>
 constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {
@@ -274,6 +289,18 @@ constexpr auto with_matrices(const Product<Matrix>& p, const Make& make) {
 template <class Matrix>
 constexpr std::int64_t result_columns(const Product<Matrix>& p) {
   return p.is_gated() ? p.n() / 2 : p.n();
+}
+
+/// Where the product's columns (rows of B) are that make column j of D: j * step, and where the
+/// epilogue is gated also j * step + apart, the one that the gate is for.
+struct GatePlaces {
+  std::int64_t step = 1;
+  std::int64_t apart = 0;
+};
+template <class Matrix>
+constexpr GatePlaces gate_places(const Product<Matrix>& p) {
+  if (!p.is_gated()) return {};
+  return p.epilogue.interleaved ? GatePlaces{2, 1} : GatePlaces{1, p.n() / 2};
 }
 
 /// What C is multiplied by; 0 where there is none.

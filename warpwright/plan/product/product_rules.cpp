@@ -84,25 +84,42 @@ Fault tensors_fault(const Asked& o) {
   return o.reads_c() ? tensor_fault(o, tensor_c(o), true) : std::nullopt;
 }
 
+Fault c_shape_fault(const Asked& o) {
+  const auto& [c, d] = std::tie(o.p.c, o.p.d);
+  if (!o.reads_c() || (c.rows == d.rows && c.columns == d.columns)) return std::nullopt;
+  return refuse(RefusalCode::bad_shape, as_tensor("C"), " is ", shape_of(c), "; ",
+                as_rule("beta is not 0, so it must be as large as D, ", shape_of(d)));
+}
+
+// Tokens by index: D has a row for each index, A for each token.
+Fault index_shapes_fault(const Asked& o) {
+  if (o.p.a.rows < 1 && o.p.multiplies()) {
+    return refuse(RefusalCode::bad_shape, as_tensor("A"), " has no rows, and D's ", o.p.d.rows,
+                  " rows read theirs by index: the nearest legal number is ", as_nearest("1"));
+  }
+  return c_shape_fault(o);
+}
+
 Fault shapes_fault(const Asked& o) {
-  const auto& [a, b, c, d] = std::tie(o.p.a, o.p.b, o.p.c, o.p.d);
+  const auto& [a, b, d] = std::tie(o.p.a, o.p.b, o.p.d);
   if (a.columns != b.columns) {
     return refuse(RefusalCode::bad_shape, as_tensor("A"), " is ", shape_of(a), " and B is ",
                   shape_of(b), "; ", as_rule("their columns are both K and must agree"),
                   ": the nearest legal B is ", as_nearest(shape_of(b.rows, a.columns)));
   }
   const std::int64_t columns = result_columns(o.p);
+  if (o.p.is_by_index()) {
+    if (d.columns == columns) return index_shapes_fault(o);
+    return refuse(RefusalCode::bad_shape, as_tensor("D"), " has ", d.columns, " columns; ",
+                  as_rule("the product has ", columns));
+  }
   if (d.rows != a.rows || d.columns != columns) {
     return refuse(
         RefusalCode::bad_shape, as_tensor("D"), " is ", shape_of(d), "; ",
         as_rule("the product of A (", shape_of(a), ") and B (", shape_of(b), ") transposed",
                 (o.p.is_gated() ? ", gated," : ""), " is ", shape_of(a.rows, columns)));
   }
-  if (o.reads_c() && (c.rows != d.rows || c.columns != d.columns)) {
-    return refuse(RefusalCode::bad_shape, as_tensor("C"), " is ", shape_of(c), "; ",
-                  as_rule("beta is not 0, so it must be as large as D, ", shape_of(d)));
-  }
-  return std::nullopt;
+  return c_shape_fault(o);
 }
 
 // The rows of all groups are one matrix; B has a matrix for each.
@@ -144,6 +161,31 @@ Fault fault_of(const Asked& o) {
 
 }  // namespace
 }  // namespace product
+
+std::optional<Refusal> groups_fault(const GemmProblem& p) {
+  if (!p.groups) return std::nullopt;
+  if (p.groups->rows_divisor < 0) {
+    return refuse(RefusalCode::bad_value, "rows_divisor is ", p.groups->rows_divisor, "; ",
+                  as_rule("0 leaves the index of rows out"), ": the nearest legal value is ",
+                  as_nearest(0));
+  }
+  if (p.is_by_index() && p.a.rows > max_extent) {
+    return refuse(RefusalCode::bad_shape, as_tensor("A"), " has ", p.a.rows, " rows; ",
+                  as_rule("coordinates have 32 bits"), ": the nearest legal number is ",
+                  as_nearest(max_extent));
+  }
+  if (!(p.groups->expected_tokens >= 0)) {
+    return refuse(RefusalCode::bad_value,
+                  "the expected tokens of a group are negative or no number; ",
+                  as_rule("0 leaves them open"));
+  }
+  if (!(p.groups->expected_zipf >= 0 && p.groups->expected_zipf <= 8)) {
+    return refuse(RefusalCode::bad_value,
+                  "expected_zipf is negative, above 8 or no number; the nearest legal is ",
+                  as_nearest(p.groups->expected_zipf > 8 ? 8 : 0));
+  }
+  return std::nullopt;
+}
 
 std::optional<Refusal> product_fault(const GemmProblem& problem) {
   return product::fault_of({problem, nullptr, false});

@@ -85,10 +85,11 @@ std::optional<Refusal> quantise_fault(const GemmProblem& p) {
                   as_rule("codes with a scale for each 128 of a row are e4m3"), ": the nearest is ",
                   as_nearest("e4m3"));
   }
-  if (p.packed || p.a.dtype != DType::e4m3 || p.b.dtype != DType::e4m3) {
-    return refuse(RefusalCode::unsupported, as_tensor("A"), " is ", type_name(p.a.dtype),
-                  " and B is ", type_name(p.b.dtype), ", and D is quantised (", how, "); ",
-                  as_rule("products of e4m3 are"), ": the nearest is ", as_nearest("e4m3"));
+  const bool wrong_a = p.a.dtype != DType::e4m3;
+  if (p.packed || wrong_a || p.b.dtype != DType::e4m3) {
+    return refuse(RefusalCode::bad_type, as_tensor(wrong_a ? "A" : "B"), " is ",
+                  type_name(wrong_a ? p.a.dtype : p.b.dtype), ", and D is quantised (", how, "); ",
+                  as_rule("products of two e4m3 are"), ": the nearest is ", as_nearest("e4m3"));
   }
   if (is_given(p.scale_d)) {
     return refuse(RefusalCode::unsupported, as_tensor("scale_d"), " is given, and D is quantised (",

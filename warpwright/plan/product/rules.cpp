@@ -178,55 +178,6 @@ Fault scaling_fault(const GemmProblem& p) {
   return std::nullopt;
 }
 
-// The multiple of `step` nearest to `value` that is a legal extent, at least one step where value
-// is above 0.
-std::int64_t nearest_multiple(std::int64_t value, std::int64_t step) {
-  if (value == 0) return 0;
-  return std::clamp((value + step / 2) / step * step, step, max_extent / step * step);
-}
-
-Fault gate_fault(const GemmProblem& p) {
-  if (p.epilogue.activation != Activation::silu) {
-    return refuse(RefusalCode::unsupported,
-                  "the epilogue is gated and its activation is not silu; ",
-                  as_rule("gated products exist with silu alone"), ": the nearest activation is ",
-                  as_nearest("silu"));
-  }
-  if (p.reads_c()) {
-    return refuse(RefusalCode::unsupported, as_tensor("C"),
-                  " is read (beta is not 0) and the epilogue is gated; ",
-                  as_rule("a gated product takes no C"), ": the nearest legal beta is ",
-                  as_nearest("0"));
-  }
-  // Both halves of B must begin where a tensor map may, in an MN-major B too; with block scales
-  // they also begin with a block of their own.
-  const bool blocks = p.scaling == Scaling::blockwise;
-  const std::int64_t half = p.packed ? packed::kTileRows : blocks ? scale_block : 8;
-  if (p.n() % (2 * half) != 0) {
-    return refuse(
-        RefusalCode::unsupported, "N is ", p.n(), "; ",
-        as_rule("the epilogue is gated, so B's rows are two halves, each of a multiple of ", half,
-                " rows ",
-                (p.packed ? "(a packed tile)"
-                 : blocks ? "(a block of scales)"
-                          : "(16 bytes of a tensor map)")),
-        ": the nearest legal N is ", as_nearest(nearest_multiple(p.n(), 2 * half)));
-  }
-  return std::nullopt;
-}
-
-Fault epilogue_fault(const GemmProblem& p) {
-  if (p.is_gated()) {
-    if (auto r = gate_fault(p)) return r;
-  }
-  if (p.epilogue.bias == Bias::none || p.bias.dtype == DType::f32) return std::nullopt;
-  if (is_16bit_float(p.bias.dtype) && p.bias.dtype == p.d.dtype) return std::nullopt;
-  return refuse(RefusalCode::bad_type, as_tensor("the bias"), " is ", type_name(p.bias.dtype),
-                " and D is ", type_name(p.d.dtype), "; ",
-                as_rule("a bias is f32, or of D's type where that is bf16 or fp16"),
-                ": the nearest is ", as_nearest("f32"));
-}
-
 }  // namespace
 
 std::optional<Refusal> extent_fault(const GemmProblem& p) {
@@ -251,16 +202,7 @@ std::optional<Refusal> extent_fault(const GemmProblem& p) {
     return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
                   ", and the rows fall into groups: the nearest legal length is ", as_nearest("1"));
   }
-  if (p.groups && !(p.groups->expected_tokens >= 0)) {
-    return refuse(RefusalCode::bad_value,
-                  "the expected tokens of a group are negative or no number; ",
-                  as_rule("0 leaves them open"));
-  }
-  if (p.groups && !(p.groups->expected_zipf >= 0 && p.groups->expected_zipf <= 8)) {
-    return refuse(RefusalCode::bad_value,
-                  "expected_zipf is negative, above 8 or no number; the nearest legal is ",
-                  as_nearest(p.groups->expected_zipf > 8 ? 8 : 0));
-  }
+  if (auto r = groups_fault(p)) return r;
   if (p.batch() < 1 || p.batch() > max_extent) {
     return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
                   "; the nearest legal length is ", as_nearest(p.batch() < 1 ? 1 : max_extent));

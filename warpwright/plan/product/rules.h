@@ -51,6 +51,9 @@ constexpr int offset_bytes(OffsetType type) {
 /// Why an extent is none that coordinates have, or nothing.
 [[nodiscard]] std::optional<Refusal> extent_fault(const GemmProblem& problem);
 
+/// Why what is said of the groups, and of rows by index, cannot be, or nothing.
+[[nodiscard]] std::optional<Refusal> groups_fault(const GemmProblem& problem);
+
 /// Why A and B, or C and D, lie as no kernel takes them, or nothing.
 [[nodiscard]] std::optional<Refusal> operands_fault(const GemmProblem& problem, bool tma);
 [[nodiscard]] std::optional<Refusal> outputs_fault(const GemmProblem& problem);
@@ -68,6 +71,9 @@ struct OperandCopies {
 OperandCopies copies_for(const GemmProblem& problem);
 /// The problem with the copies in their place.
 GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
+
+/// Why a product cannot have this epilogue, or nothing.
+[[nodiscard]] std::optional<Refusal> epilogue_fault(const GemmProblem& problem);
 
 /// What a tile of a kernel gives of D.
 struct ResultTile {

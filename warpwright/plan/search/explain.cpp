@@ -184,7 +184,8 @@ double moved_bytes(const GemmProblem& p, double matrices) {
     of_b = static_cast<double>(
         packed::data_bytes(p.packed->format, {one_b ? 1 : p.batch(), p.n(), p.k()}));
   }
-  moved += bytes(p.a.dtype, p.m(), p.k(), one_a);
+  // Of tokens by index each that may be asked for.
+  moved += bytes(p.a.dtype, p.is_by_index() ? std::min(p.a.rows, p.m()) : p.m(), p.k(), one_a);
   for (const bool of_a : {true, false}) {
     if (serves_all(scale_reach(p.scaling, of_a, p.a.dtype))) continue;   // next to nothing
     if (!of_a && p.packed && p.scaling == Scaling::blockwise) continue;  // part of the tiles

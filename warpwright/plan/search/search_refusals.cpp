@@ -161,7 +161,8 @@ Refusal none_serves(const Family& family, const Ask& ask) {
                 " with ",
                 (p.groups ? scaling_words(p.scaling) + ", " +
                                 (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
-                                " accumulation and this epilogue"
+                                " accumulation and this epilogue" +
+                                (p.is_by_index() ? ", tokens by index" : "")
                           : std::string("these layouts, scales and epilogue")),
                 " on sm_", device.architecture);
 }

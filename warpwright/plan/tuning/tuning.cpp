@@ -15,11 +15,13 @@ namespace {
 namespace fs = std::filesystem;
 using tuning_file::cannot_write;
 
-bool chosen(const PlanChoices& choices) {
-  return choices != PlanChoices{};
-}
-
 }  // namespace
+
+bool is_kept(const PlanChoices& choices) {
+  PlanChoices rest = choices;
+  rest.batch_invariant = false;
+  return rest == PlanChoices{};
+}
 
 TuningEntry tuning_entry(const Plan& plan, double microseconds) {
   return {plan.kernel, plan.cluster, plan.ctas, microseconds};
@@ -86,9 +88,9 @@ std::optional<Refusal> TuningCache::store(
 
 Result<TunedPlan> tuned_plan(const GemmProblem& problem, const DeviceFacts& device,
                              const TuningCache& cache, const PlanChoices& choices) {
-  if (!device.is_model && !chosen(choices)) {
-    if (const auto entry = cache.find(tuning_key(problem, device))) {
-      PlanChoices tuned;
+  if (!device.is_model && is_kept(choices)) {
+    if (const auto entry = cache.find(tuning_key(problem, device, choices.batch_invariant))) {
+      PlanChoices tuned = choices;
       tuned.cluster = entry->cluster;
       // A planner that names its kernels also takes the name and the grid.
       if (!entry->kernel.empty()) {

@@ -46,8 +46,13 @@ std::string problem_text(const GemmProblem& problem);
 /// The installed NVIDIA driver's version, "580.159"; "unknown" where there is none to be seen.
 std::string nvidia_driver_version();
 
-/// The key of `problem` on `device` with this machine's driver and this library.
-TuningKey tuning_key(const GemmProblem& problem, const DeviceFacts& device);
+/// The key of `problem` on `device` with this machine's driver and this library. Plans whose rows
+/// keep their bits in any batch have entries of their own.
+TuningKey tuning_key(const GemmProblem& problem, const DeviceFacts& device,
+                     bool batch_invariant = false);
+
+/// Are plans for these choices kept in the cache: none, or batch_invariant alone?
+bool is_kept(const PlanChoices& choices);
 
 /// The entry that measuring `plan` gives.
 TuningEntry tuning_entry(const Plan& plan, double microseconds);
@@ -91,7 +96,7 @@ struct TunedPlan {
 };
 
 /// The plan that the cache names for `problem`, where it has an entry that is still legal; else
-/// what `plan` gives. Choices that the caller made leave the cache out.
+/// what `plan` gives. Choices that the caller made leave the cache out, but for batch_invariant.
 Result<TunedPlan> tuned_plan(const GemmProblem& problem, const DeviceFacts& device,
                              const TuningCache& cache, const PlanChoices& choices = {});
 

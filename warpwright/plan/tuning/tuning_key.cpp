@@ -79,10 +79,11 @@ std::string nvidia_driver_version() {
   return "unknown";
 }
 
-TuningKey tuning_key(const GemmProblem& problem, const DeviceFacts& device) {
+TuningKey tuning_key(const GemmProblem& problem, const DeviceFacts& device, bool batch_invariant) {
   // As the file keeps it, so that a key is found again.
   return {tuning_file::field(gpu_name(device)), tuning_file::field(nvidia_driver_version()),
-          WARPWRIGHT_VERSION, tuning_file::field(problem_text(problem))};
+          WARPWRIGHT_VERSION,
+          tuning_file::field(problem_text(problem) + (batch_invariant ? " batch_invariant" : ""))};
 }
 
 }  // namespace warpwright

@@ -1,0 +1,160 @@
+"""The mixture of experts as servers call it: `fused_experts`, with vLLM's argument names."""
+from __future__ import annotations
+
+from typing import Any
+
+from ._interop import Refusal
+
+# Words of servers for the activation, and how gate and up lie in their weights.
+_ACTIVATIONS = {"silu": ("silu", "halves"), "swigluoai": ("swiglu_oai", "interleaved"),
+                "swiglu_oai": ("swiglu_oai", "interleaved")}
+
+
+def _sort(ids: Any, experts: int) -> tuple[Any, Any, Any]:
+    """(order, offsets, taken): slots by expert, those of none last; expert e has those from
+    offsets[e] to offsets[e + 1] of the order. Which slots are taken at all, as `ids` are."""
+    import torch
+    taken = (ids >= 0) & (ids < experts)
+    keys = torch.where(taken, ids, experts).reshape(-1)
+    keys, order = torch.sort(keys, stable=True)
+    numbers = torch.arange(experts + 1, dtype=keys.dtype, device=keys.device)
+    return order, torch.searchsorted(keys, numbers).int(), taken
+
+
+def _product(x: Any, w: Any, scale: Any, scaling: str, offsets: Any, **how: Any) -> Any:
+    import torch
+    ops = torch.ops.warpwright
+    if scaling == "none":
+        return ops.grouped_gemm(x, w, offsets, **how)
+    codes, of_x = ops.quantise(x, scaling)
+    return ops.grouped_gemm(codes, w, offsets, scale_a=of_x, scale_b=scale, scaling=scaling,
+                            dtype=x.dtype, **how)
+
+
+def mixture(x: Any, ids: Any, weights: Any, w13: Any, w2: Any, *, activation: str = "silu",
+            gate_up: str = "halves", scaling: str = "none", scales: tuple[Any, Any] = (None, None),
+            biases: tuple[Any, Any] = (None, None)) -> Any:
+    """sum_j weights[t, j] * expert ids[t, j] of token t, in float32: tokens x hidden. Slots whose
+    id is no expert's are left out. `scaling`: of e4m3 weights, whose `scales` it says."""
+    import torch
+
+    from . import torch as _  # noqa: F401  the operators
+    tokens, top_k = ids.shape
+    if tokens == 0:
+        return x.new_zeros((0, w2.shape[1]), dtype=torch.float32)
+    order, offsets, taken = _sort(ids, w13.shape[0])
+    h = _product(x[order // top_k], w13, scales[0], scaling, offsets, gated=True,
+                 activation=activation, gate_up=gate_up, bias=biases[0])
+    y = _product(h, w2, scales[1], scaling, offsets, bias=biases[1])
+    slots = torch.empty_like(y)
+    slots[order] = y
+    slots = slots.reshape(tokens, top_k, -1).float() * weights.float()[..., None]
+    total = torch.zeros_like(slots[:, 0])
+    for j in range(top_k):  # in the order of slots; what is left out is never multiplied by 0
+        total = torch.where(taken[:, j, None], total + slots[:, j], total)
+    return total
+
+
+def _refuse(what: str, tensor: str = "", code: str = "unsupported") -> None:
+    raise Refusal(what, code, tensor)
+
+
+def _check_shapes(x: Any, w1: Any, w2: Any, weights: Any, ids: Any) -> None:
+    if x.dim() != 2 or w1.dim() != 3 or w2.dim() != 3:
+        _refuse(f"hidden_states, w1 and w2 have {x.dim()}, {w1.dim()} and {w2.dim()} dimensions; "
+                "they are tokens x hidden, experts x 2 inner x hidden and experts x hidden x inner",
+                code="bad_shape")
+    experts, rows, hidden = w1.shape
+    if rows % 2 != 0 or tuple(w2.shape) != (experts, x.shape[1], rows // 2) or hidden != x.shape[1]:
+        _refuse(f"hidden_states is {tuple(x.shape)}, w1 {tuple(w1.shape)} and w2 "
+                f"{tuple(w2.shape)}; w1 is experts x 2 inner x {x.shape[1]}, and w2 is experts x "
+                f"{x.shape[1]} x inner", "w2", "bad_shape")
+    if ids.dim() != 2 or ids.shape[0] != x.shape[0] or ids.shape != weights.shape:
+        _refuse(f"topk_ids is {tuple(ids.shape)} and topk_weights {tuple(weights.shape)}; both are "
+                f"{x.shape[0]} x top-k", "topk_ids", "bad_shape")
+    if ids.dtype.is_floating_point:
+        _refuse(f"topk_ids is {ids.dtype}; the nearest legal is int32", "topk_ids", "bad_type")
+
+
+def _local(ids: Any, expert_map: Any, total: int, experts: int) -> Any:
+    """The numbers of this rank's experts, and -1 for others: no value is read on the host."""
+    import torch
+    if expert_map is None:
+        if total not in (-1, experts):
+            _refuse(f"global_num_experts is {total}, w1 has {experts} experts, and no expert_map "
+                    "says which of all they are: give one, or leave global_num_experts out")
+        return ids
+    if expert_map.dim() != 1 or total not in (-1, expert_map.shape[0]):
+        _refuse(f"expert_map is {tuple(expert_map.shape)}; it has a number for each of all experts"
+                + (f", {total}" if total != -1 else ""), "expert_map", "bad_shape")
+    known = (ids >= 0) & (ids < expert_map.shape[0])
+    return torch.where(known, expert_map[torch.where(known, ids, 0).long()].to(ids.dtype), -1)
+
+
+def _scaling_of(w1: Any, w2: Any, fp8: bool, scales: tuple[Any, Any], block: Any) -> \
+        tuple[str, tuple[Any, Any]]:
+    if not fp8:
+        if scales != (None, None):
+            _refuse("w1_scale or w2_scale is given and use_fp8_w8a8 is False; only weights of "
+                    "float8_e4m3fn have scales here", "w1_scale")
+        return "none", scales
+    for name, w, scale in (("w1", w1, scales[0]), ("w2", w2, scales[1])):
+        if str(w.dtype) != "torch.float8_e4m3fn":
+            _refuse(f"{name} is {w.dtype} and use_fp8_w8a8 is True; the nearest legal is "
+                    "float8_e4m3fn", name, "bad_type")
+        if scale is None:
+            _refuse(f"{name}_scale is not given and use_fp8_w8a8 is True", f"{name}_scale",
+                    "bad_pointer")
+    if block is not None:
+        if list(block) != [128, 128]:
+            _refuse(f"block_shape is {list(block)}; the nearest legal is [128, 128]")
+        return "blockwise", scales
+    # One scale an expert serves all of its rows.
+    rows = tuple(scale.reshape(w.shape[0], -1).expand(w.shape[0], w.shape[1])
+                 for w, scale in ((w1, scales[0]), (w2, scales[1])))
+    return "row_column", rows
+
+
+def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_ids: Any,
+                  inplace: bool = False, activation: str = "silu",
+                  apply_router_weight_on_input: bool = False, use_fp8_w8a8: bool = False,
+                  per_channel_quant: bool = False, global_num_experts: int = -1,
+                  expert_map: Any = None, w1_scale: Any = None, w2_scale: Any = None,
+                  block_shape: Any = None, w1_bias: Any = None, w2_bias: Any = None,
+                  gate_up: str | None = None, **others: Any) -> Any:
+    """A layer of experts with vLLM's argument names, for PyTorch's tensors; returns tokens x hidden
+    of hidden_states' type.
+
+    hidden_states   tokens x hidden, bf16
+    w1, w2          experts x 2 inner x hidden (gate and up), and experts x hidden x inner
+    topk_weights, topk_ids   tokens x top-k; slots whose id is -1, or no expert's, are left out
+    inplace         the result takes hidden_states' place
+    activation      'silu', gate above up; or 'swigluoai', as gpt-oss has it, rows of both in turns
+    gate_up         'halves' or 'interleaved', where that is otherwise
+    use_fp8_w8a8    weights of float8_e4m3fn, with w1_scale and w2_scale: of blocks with
+                    block_shape=[128, 128], of rows with per_channel_quant, else one an expert.
+                    Tokens are quantised here, by 1 x 128 or by row
+    expert_map      for each of global_num_experts experts its number here, or -1; any order
+    w1_bias, w2_bias   experts x 2 inner, experts x hidden
+
+    Nothing is read on the host. Other arguments of vLLM's, such as use_int4_w4a16 or a1_scale,
+    raise Refusal unless they are None, False or 0.
+    """
+    import torch
+    for name, value in {**others,
+                        "apply_router_weight_on_input": apply_router_weight_on_input}.items():
+        if isinstance(value, torch.Tensor) or value:
+            _refuse(f"{name} is given; this call does not serve it: leave it out")
+    if activation not in _ACTIVATIONS:
+        _refuse(f"activation is {activation!r}; it is one of "
+                f"{', '.join(map(repr, _ACTIVATIONS))}", code="bad_value")
+    _check_shapes(hidden_states, w1, w2, topk_weights, topk_ids)
+    scaling, scales = _scaling_of(w1, w2, use_fp8_w8a8, (w1_scale, w2_scale), block_shape)
+    if per_channel_quant and scaling != "row_column":
+        _refuse("per_channel_quant is True, and the weights' scales are not of rows: leave it out")
+    function, places = _ACTIVATIONS[activation]
+    ids = _local(topk_ids, expert_map, global_num_experts, w1.shape[0])
+    out = mixture(hidden_states, ids, topk_weights, w1, w2, activation=function,
+                  gate_up=gate_up or places, scaling=scaling, scales=scales,
+                  biases=(w1_bias, w2_bias)).to(hidden_states.dtype)
+    return hidden_states.copy_(out) if inplace else out
