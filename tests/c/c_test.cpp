@@ -211,6 +211,36 @@ TEST(C, GroupsAndTheirOffsets) {
   EXPECT_THAT(text(refused), HasSubstr("not in order"));
 }
 
+// Slots of a router that gives each token two of them: D[r] is of token rows[r] / 2.
+TEST(C, TokensByIndex) {
+  Product p;
+  const std::int32_t offsets[] = {0, 2, 6};
+  const std::int32_t rows[] = {9, 0, 3, 2, 8, 10};  // the last is none's
+  p.gemm.b.rows = 12;
+  p.gemm.b.batch = 2;
+  p.gemm.b.batch_stride = 12 * Product::k;
+  std::uint16_t out[6 * 12];
+  p.gemm.d = ww_packed(out, WW_BF16, 6, 12);
+  p.gemm.rows = rows;
+  p.gemm.rows_divisor = 2;
+  const Refusal whole(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_THAT(text(whole), HasSubstr("grouped is 0"));
+  p.gemm.grouped = 1;
+  p.gemm.offsets = offsets;
+  EXPECT_DONE(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  for (int r = 0; r < 6; ++r) {
+    const int token = rows[r] / 2;
+    for (int j = 0; j < 12; ++j) {
+      int sum = 0;
+      for (int k = 0; k < Product::k && token < Product::m; ++k) {
+        const int b = (r < 2 ? 0 : 12) + j;
+        sum += ((token * Product::k + k) % 7 - 3) * ((b * Product::k + k) % 5 - 2);
+      }
+      EXPECT_EQ(out[r * 12 + j], bf16(static_cast<float>(sum))) << r << ", " << j;
+    }
+  }
+}
+
 // By kernels that walk over static persistent tiles, take their tiles dynamically and make
 // per-group tensor maps; more tiles than the grid takes at once.
 TEST(C, OffsetsAreCheckedInAWorkspaceOfOnesOwn) {

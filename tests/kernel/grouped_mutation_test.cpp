@@ -59,6 +59,17 @@ TEST(GroupedMutants, VerticalWithBlockScales) {
   expect_all_killed("grouped_e4m3_bf16_128x128_v_bs", {1, 2});
 }
 
+// A copy a row, by all lanes of the producer.
+TEST(GroupedMutants, TokensByIndex) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_bf16_bf16_128x32_b_sw_ix", {2, 1});
+}
+
+TEST(GroupedMutants, TokensByIndexWithBlockScales) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_e4m3_bf16_128x128_v_bs_ix", {1, 2});
+}
+
 // Weights in registers: bulk loads of them, and generic reads of a stage.
 TEST(GroupedMutants, PackedWeights) {
   WW_CAMPAIGN_ONLY();

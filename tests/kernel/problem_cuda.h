@@ -71,11 +71,16 @@ class OnCuda {
     require(device::synchronise_cuda());
   }
   /// D's memory as a fresh problem has it that is not in place.
-  void poison_d() const { require(copies_[2]->fill(0xff)); }
-  /// D with everything around it.
+  void poison_d() const {
+    require(copies_[2]->fill(0xff));
+    if (copies_[scales]) require(copies_[scales]->fill(0xff));
+  }
+  /// D, and its scales, with everything around them.
   void receive(Problem& problem) const {
     require(device::synchronise_cuda());
     require(copies_[2]->to_host(problem.d().memory(), problem.d().bytes()));
+    const Tensor& d_scales = problem.d_scales();
+    if (copies_[scales]) require(copies_[scales]->to_host(d_scales.memory(), d_scales.bytes()));
   }
   /// Other offsets, in the type of the problem.
   void send_offsets(const std::vector<std::int64_t>& offsets) const {
@@ -106,6 +111,7 @@ class OnCuda {
   }
 
  private:
+  static constexpr std::size_t scales = 8;       ///< of D: a piece of the problem
   static constexpr std::int64_t room = 2 << 20;  ///< more than any plan without copies needs
 
   void grow_workspace(const Plan& plan) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/campaign.h"
 #include "tests/kernel/slots.h"
 #include "tests/model/mutants.h"
 
@@ -114,6 +115,21 @@ TEST(SortSlots, IsCleanInManySchedules) {
     SCOPED_TRACE(model::text(how));
     expect_sorts(draw, 13, how, 2, 1);
     expect_sorts(draw, 14, how, 2, 2);
+  }
+}
+
+// Of a CTA and of a cluster: all in a campaign, some here.
+TEST(SortSlots, AThousandSchedules) {
+  std::vector<std::uint64_t> seeds(1000);
+  std::iota(seeds.begin(), seeds.end(), 1000);
+  const Draw draw{.tokens = 150, .top_k = 2, .experts = 5, .left_out_percent = 5};
+  for (const std::uint64_t seed : sampled(seeds, 25)) {
+    for (const int cluster : {1, 2}) {
+      expect_sorts(draw, seed, model::random_schedule(seed), 2, cluster);
+      model::Options starving = model::random_schedule(seed);
+      starving.mode = model::Mode::starve;
+      expect_sorts(draw, seed, starving, 2, cluster);
+    }
   }
 }
 

@@ -94,6 +94,49 @@ TEST(GroupedRules, TakesWhatIsRight) {
   }
 }
 
+// Tokens by index: A has a row a token, D one for each index.
+TEST(GroupedRules, RefusesRowsByIndex) {
+  const auto by_index = [](O& o) {
+    o.a.rows = 40;
+    o.groups->rows = static_cast<const std::int32_t*>(at(0x42000000));
+    o.groups->rows_divisor = 8;
+  };
+  const auto with = [by_index](auto change) {
+    return [=](O& o) {
+      by_index(o);
+      change(o);
+    };
+  };
+  expect_refused(
+      Scaling::none,
+      {{Code::bad_value,
+        with([](O& o) {
+          o.groups->rows_divisor = 0;
+          o.a.rows = 300;
+        }),
+        {"rows are given and rows_divisor is 0", "1"}},
+       {Code::bad_value,
+        with([](O& o) { o.groups->rows_divisor = -3; }),
+        {"rows_divisor is -3", "nearest legal value is 0"}},
+       {Code::bad_pointer,
+        with([](O& o) { o.groups->rows = nullptr; }),
+        {"rows is a null pointer", "rows_divisor is 8", "300"}},
+       {Code::bad_pointer,
+        with([](O& o) { o.groups->rows = static_cast<const std::int32_t*>(at(0x42000002)); }),
+        {"address of rows", "4 bytes", "one of 2"}},
+       {Code::overlap,
+        with([](O& o) { o.groups->rows = static_cast<const std::int32_t*>(at(0x30000100)); }),
+        {"D overlaps rows"}},
+       {Code::bad_shape, with([](O& o) { o.a.rows = 0; }), {"A has no rows", "nearest", "1"}},
+       {Code::bad_shape,
+        with([](O& o) { o.d.columns = 128; }),
+        {"D has 128 columns", "the product has 256"}}});
+  expect_refused(Scaling::row_column,
+                 {{Code::bad_shape,
+                   with([](O& o) { o.scale_a.rows = 300; }),
+                   {"scale_a is 300 x 1", "row-column scaling of A (40 x 512)", "40 x 1"}}});
+}
+
 // What is refused of whole products in the same words is in rules_test.cpp.
 TEST(GroupedRules, RefusesShapesAndOffsets) {
   const Code pointer = Code::bad_pointer;

@@ -431,6 +431,7 @@ TEST(Rules, ResultsThatAreQuantised) {
        {Code::overlap, [](O& p) { p.d_scales.data = p.scale_a.data; }, {"overlaps scale_a"}},
        {Code::bad_type, [](O& p) { p.d.dtype = DType::bf16; }, {"D is bf16", "e4m3"}},
        {Code::bad_type, [](O& p) { p.b.dtype = DType::e5m2; }, {"B is e5m2", "e4m3"}},
+       {Code::unsupported, [](O& p) { p.beta = 1; }, {"C is read", "legal beta is 0"}},
        {Code::unsupported,
         [](O& p) { p.scale_d = matrix(memory().scale_d, DType::f32, 1, 1); },
         {"scale_d", "leave scale_d out"}},

@@ -153,6 +153,18 @@ class Refusals(unittest.TestCase):
                      np.array([0, 16], np.int32))
         self.refused("bad_pointer", "Spec", wp.gemm, wp.Spec((16, 32)), wp.Spec((24, 32)))
 
+    def test_rows_by_index(self):
+        groups = (ones(16, 32), ones(1, 24, 32), np.array([0, 8], np.int32))
+        rows = np.arange(8, dtype=np.int32)
+        for code, says, keywords in [
+                ("bad_value", "without rows", {"rows_divisor": 2}),
+                ("bad_value", "nearest is 1", {"rows": rows, "rows_divisor": 0}),
+                ("bad_type", "int32", {"rows": rows.astype(np.int64)}),
+                ("bad_shape", "(8,)", {"rows": rows.reshape(2, 4)}),
+                ("bad_shape", "is 8", {"rows": rows, "out": ones(9, 24)})]:
+            self.refused(code, says, wp.grouped_gemm, *groups, **keywords)
+        self.refused("bad_value", "no groups", wp.gemm, ones(16, 32), ones(24, 32), rows=rows)
+
     def test_wrong_words_and_numbers(self):
         a, b = ones(16, 32), ones(24, 32)
         for keywords, says in [({"activation": "tanh"}, '"gelu"'), ({"activation": 3}, "no text"),

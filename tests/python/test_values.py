@@ -179,6 +179,21 @@ class Values(unittest.TestCase):
                 self.close(d[rows], (up + 1) * gate / (1 + np.exp(-1.702 * gate)), 0.01)
         self.assertGreater((np.abs(sums) > 7).mean(), 0.1)
 
+    def test_tokens_by_index(self):
+        x, b = normal(10, 64), normal(3, 48, 64)
+        offsets = np.array([0, 5, 5, 20], np.int32)
+        slots = np.random.default_rng(3).permutation(20).astype(np.int32)
+        gathered = wp.grouped_gemm(np.ascontiguousarray(x[slots // 2]), b, offsets)
+        for rows, divisor in ((slots, 2), (slots // 2, None)):
+            d = wp.grouped_gemm(x, b, offsets, rows=rows, rows_divisor=divisor)
+            self.assertEqual(d.shape, (20, 48))
+            self.close(d, f32(gathered))
+        slots[[0, 7]] = [20, -1]  # no tokens
+        out = np.full((20, 48), 7, bf16)
+        wp.grouped_gemm(x, b, offsets, out=out, rows=slots, rows_divisor=2)
+        self.assertTrue((f32(out)[[0, 7]] == 0).all() and (f32(out)[1:7] != 0).any(axis=1).all())
+        self.assertIn("by index", wp.plan(x, b, offsets, rows=slots, rows_divisor=2).explain())
+
     def test_rows_in_no_group(self):
         a, b = normal(20, 64), normal(2, 48, 64)
         offsets = np.array([3, 9, 12], np.int32)

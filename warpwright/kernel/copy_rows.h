@@ -7,6 +7,7 @@
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
+#include "warpwright/kernel/quotient.h"
 
 namespace warpwright::kernel {
 
@@ -87,12 +88,6 @@ struct CopyRowsKernel {
       if (first + std::int64_t{step} * i < all)
         isa::global_words<4>(c.to + to[i]).store(0, moved[i]);
     }
-  }
-
-  /// Division takes a fifth of the time where both have 32 bits.
-  WW_DEVICE static std::int64_t quotient(std::int64_t x, std::int64_t by) {
-    if (((x | by) >> 32) != 0) return x / by;
-    return static_cast<std::uint32_t>(x) / static_cast<std::uint32_t>(by);
   }
 
   /// 16 bytes from anywhere: of the two aligned pieces that hold them, or one by one where these

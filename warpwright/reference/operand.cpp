@@ -74,11 +74,11 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
     read_packed(block);
   } else if (side_ == Side::a && o_.is_by_index()) {
     for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t its = row_of_a(o_, row + i);
+      const std::int64_t its = row_of_a(o_, row + i * step);
       if (its < 0) {
         std::fill_n(to + i * pitch, depth, 0.0F);
       } else {
-        read_lines({batch, its, 1, k, depth, to + i * pitch, pitch});
+        read_lines({batch, its, 1, 1, k, depth, to + i * pitch, pitch});
       }
     }
   } else {

@@ -74,7 +74,8 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
   for (const char* name :
        {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
         "grouped_e4m3_bf16_128x64_h_sw", "grouped_bf16_bf16_128x256_v",
-        "grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+        "grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm",
+        "grouped_bf16_bf16_128x32_b_sw_ix", "grouped_bf16_bf16_128x128_v_pp_ix"}) {
     Draws draw(17);
     for (int round = 0; round < 5; ++round) {
       Problem problem(named(name), ask_of(name, lengths_to_offsets(draw, 40, 60), 128, 128));

@@ -21,10 +21,10 @@ namespace {
 constexpr std::int64_t kArenaBytes = std::int64_t{5} << 29;
 constexpr double kProducts = 3e9;  // of one problem, at most
 
-// Whether its D has a column for each row of B: the arena's products are not gated, and its weights
-// not packed (others are, on the model and in ProblemsBySeed).
+// Whether its D has a column for each row of B: the arena's products are not gated, its weights not
+// packed and its tokens not by index (others are, on the model and in ProblemsBySeed).
 bool arena_takes(const Instance& i) {
-  return !i.config.gated && !kernel::packed_a(i.config);
+  return !i.config.gated && !kernel::packed_a(i.config) && !kernel::gathers(i.config);
 }
 
 const std::vector<Instance>& plain_instances() {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tests/kernel/problem_cuda.h"
+#include "warpwright/device/quantise.h"
 
 namespace warpwright::tests {
 namespace {
@@ -49,6 +50,48 @@ TEST_F(VariantsOnGpu, EpiloguesOnOddShapes) {
 
 TEST_F(VariantsOnGpu, WithoutAProduct) {
   expect_right(empty_rows(instances()));
+}
+
+// Codes and scales are, bit for bit, those that the host makes of the float32 values.
+TEST_F(VariantsOnGpu, CodesAreThoseOfTheHost) {
+  constexpr unsigned seed = 20261127;
+  std::printf("operands by seed %u\n", seed);
+  for (const float alpha : {1.0F, 0x1p-70F, 0x1p-140F, 0x1p110F}) {
+    const Ask ask{.m = 300, .n = 1000, .k = 528, .alpha = 1.0F, .seed = seed};
+    Ask scaled = ask;
+    scaled.alpha = alpha;
+    Problem wide(named("hopper_e4m3_f32_128x128_pp"), ask);
+    Problem narrow(named("hopper_e4m3_e4m3_128x128_pp_q"), scaled);
+    for (Problem* p : {&wide, &narrow}) {
+      OnCuda there(*p);
+      const auto made = plan(there.operands(), *facts_, p->choices());
+      ASSERT_TRUE(made.ok()) << made.reason();
+      there.prepare(*made);
+      const auto refused = there.launch(*made);
+      ASSERT_FALSE(refused) << refused->reason;
+      there.receive(*p);
+    }
+    Tensor values = wide.d();
+    Tensor codes(DType::e4m3, ask.m, ask.n, ask.n);
+    Tensor scales(DType::f32, ask.m, 8, 8);
+    for (int i = 0; i < ask.m; ++i) {
+      for (int j = 0; j < ask.n; ++j) {
+        values.set(0, i, j, static_cast<double>(static_cast<float>(values.get(0, i, j)) * alpha));
+      }
+    }
+    ASSERT_FALSE(
+        quantise_on_host({values.view(), codes.view(), scales.view(), Scaling::blockwise}));
+    int wrong = 0;
+    for (int i = 0; i < ask.m; ++i) {
+      for (int j = 0; j < ask.n; ++j) {
+        wrong += *codes.address(0, i, j) != *narrow.d().address(0, i, j) ||
+                         scales.get(0, i, j / 128) != narrow.d_scales().get(0, i, j / 128)
+                     ? 1
+                     : 0;
+      }
+    }
+    EXPECT_EQ(wrong, 0) << "alpha " << alpha;
+  }
 }
 
 // A plan does not choose them here: each by its name, on random shapes, rows and epilogues.

@@ -67,8 +67,9 @@ constexpr const char* walk_fault(const GemmConfig& c) {
       return "sums that are exchanged in a cluster must fit where the stages were";
     }
   }
-  if (gathers(c) && (!is_grouped(c) || has_group_maps(c))) {
-    return "tokens are read by index in groups, and through one map of all of them";
+  if (gathers(c) && (!is_grouped(c) || has_group_maps(c) || packed_a(c))) {
+    return "tokens are read by index in groups, through one map of all of them, and not beside "
+           "packed weights";
   }
   if ((has_group_maps(c) || gathers(c)) &&
       (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {

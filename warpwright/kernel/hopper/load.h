@@ -182,14 +182,8 @@ class Loader {
   WW_DEVICE void load_by_index(bool mine) const {
     constexpr GemmConfig cfg = Tag::config;
     if (mine) {
-      int more = -rows_.missing_bytes();
-      if constexpr (packed_a(cfg)) more += a_.bytes();
-      const isa::SharedAddress full = ring_.acquire(state_, more);
-      if constexpr (packed_a(cfg)) {
-        a_.load(state_.stage, block_, full);
-      } else {
-        load<!of_a>(weights(), full);
-      }
+      const isa::SharedAddress full = ring_.acquire(state_, -rows_.missing_bytes());
+      load<!of_a>(weights(), full);
     }
     isa::sync_warp();  // the stage is free for all lanes
     const isa::SharedAddress to =

@@ -14,6 +14,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/moe/row_pieces.h"
+#include "warpwright/kernel/quotient.h"
 
 namespace warpwright::kernel {
 
@@ -84,8 +85,9 @@ struct SumSlotsKernel {
     const std::int64_t step = std::int64_t{warps} * isa::cta_count();
     for (std::int64_t item = std::int64_t{warps} * isa::cta_index() + isa::warp_index(); item < all;
          item += step) {
-      add<T>(ready, static_cast<int>(item / pieces),
-             static_cast<int>(item % pieces) * piece + lane_ * each);
+      const std::int64_t token = quotient(item, pieces);
+      add<T>(ready, static_cast<int>(token),
+             static_cast<int>(item - token * pieces) * piece + lane_ * each);
     }
   }
 

@@ -14,6 +14,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/e4m3_divisor.h"
 #include "warpwright/kernel/moe/row_pieces.h"
+#include "warpwright/kernel/quotient.h"
 
 namespace warpwright::kernel {
 
@@ -88,33 +89,28 @@ class TokenRowsWork {
     const std::int64_t all = items(p_);
     for (std::int64_t first = me; first < all; first += std::int64_t{at_once} * warps) {
       Eight chunk[at_once];
+      int token[at_once];
+      int column[at_once];
       int row[at_once];
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
         const std::int64_t item = first + std::int64_t{warps} * i;
         if (item >= all) continue;
-        const int token = static_cast<int>(item / pieces);
-        chunk[i] = load(token, column_of(item, pieces));
-        row[i] = row_of_lane(token, 0);
+        token[i] = static_cast<int>(quotient(item, pieces));
+        column[i] = static_cast<int>(item - std::int64_t{token[i]} * pieces) * piece + lane_ * each;
+        chunk[i] = load(token[i], column[i]);
+        row[i] = row_of_lane(token[i], 0);
       }
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        const std::int64_t item = first + std::int64_t{warps} * i;
-        if (item >= all) continue;
-        const int token = static_cast<int>(item / pieces);
-        const int column = column_of(item, pieces);
+        if (first + std::int64_t{warps} * i >= all) continue;
         if (p_.form == RowForm::copy) {
-          for_each_row(token, row[i], [&](std::int64_t to) { store(to, column, chunk[i]); });
+          for_each_row(token[i], row[i], [&](std::int64_t to) { store(to, column[i], chunk[i]); });
         } else {
-          quantise_piece<T>(token, row[i], column, chunk[i]);
+          quantise_piece<T>(token[i], row[i], column[i], chunk[i]);
         }
       }
     }
-  }
-
-  /// This lane's first element in a piece.
-  WW_DEVICE int column_of(std::int64_t item, int pieces) const {
-    return static_cast<int>(item % pieces) * piece + lane_ * each;
   }
 
   // --- rows of the result -----------------------------------------------------------------------

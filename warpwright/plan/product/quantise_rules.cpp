@@ -91,6 +91,12 @@ std::optional<Refusal> quantise_fault(const GemmProblem& p) {
                   type_name(wrong_a ? p.a.dtype : p.b.dtype), ", and D is quantised (", how, "); ",
                   as_rule("products of two e4m3 are"), ": the nearest is ", as_nearest("e4m3"));
   }
+  if (p.reads_c()) {
+    return refuse(RefusalCode::unsupported, as_tensor("C"),
+                  " is read (beta is not 0) and D is quantised (", how, "); ",
+                  as_rule("no kernel adds a C to what it quantises"),
+                  ": the nearest legal beta is ", as_nearest("0"));
+  }
   if (is_given(p.scale_d)) {
     return refuse(RefusalCode::unsupported, as_tensor("scale_d"), " is given, and D is quantised (",
                   how, "), which finds scales of its own: ", as_rule("leave scale_d out"));

@@ -215,7 +215,7 @@ std::optional<Refusal> problem_fault(const GemmProblem& p, bool tma) {
     if (auto r = rule(p)) return r;
   }
   if (auto r = operand_type_fault(p, tma)) return r;
-  for (const auto rule : {result_type_fault, scaling_fault, epilogue_fault, quantise_fault}) {
+  for (const auto rule : {quantise_fault, result_type_fault, scaling_fault, epilogue_fault}) {
     if (auto r = rule(p)) return r;
   }
   if (auto r = operands_fault(p, tma)) return r;
