@@ -15,6 +15,7 @@
 #include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/launch_parts.h"
+#include "warpwright/plan/moe/moe_grids.h"
 #include "warpwright/isa/bounded_wait.h"
 
 namespace warpwright::device {
@@ -237,14 +238,14 @@ std::optional<Refusal> clear(void* memory, std::int64_t bytes, cudaStream_t stre
 
 // Puts the grids on the stream, each dependent on the one before it: that lets it start early, and
 // it waits itself.
-std::optional<Refusal> start(const Plan& plan, LaunchGrids& grids, cudaStream_t stream,
-                             bool dependent) {
+// `named` is what the grid that multiplies is called.
+std::optional<Refusal> start(LaunchGrids& grids, int architecture, const std::string& named,
+                             cudaStream_t stream, bool dependent) {
   std::array<const CudaKernel*, 4> kernels{};
   for (int i = 0; i < grids.count; ++i) {
     const std::string_view name = grids.grids[i].kernel;
-    if (auto r = load_kernel(name, plan.facts().architecture, kernels[i])) return r;
+    if (auto r = load_kernel(name, architecture, kernels[i])) return r;
   }
-  if constexpr (bounds_waits) launched = &plan.facts();
   for (int i = 0; i < grids.count; ++i) {
     Grid& grid = grids.grids[i];
     const cudaError_t error =
@@ -253,7 +254,7 @@ std::optional<Refusal> start(const Plan& plan, LaunchGrids& grids, cudaStream_t 
                    grid.params.data());
     if (error != cudaSuccess) {
       return cuda_refusal(
-          error, "launching " + (grid.multiplies ? plan.name() : std::string(grid.kernel)));
+          error, "launching " + (grid.multiplies ? named : std::string(grid.kernel)));
     }
   }
   return std::nullopt;
@@ -282,12 +283,16 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   }
   std::optional<Refusal> refused;
   if (clears) refused = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags");
-  if (!refused) refused = start(plan, grids, in, options.dependent);
+  if constexpr (bounds_waits) launched = &plan.facts();
+  if (!refused) {
+    refused = start(grids, plan.facts().architecture, plan.kernel, in, options.dependent);
+  }
   if (refused) workspace.forget();
   return refused;
 }
 
-std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void* stream) {
+// Loads a plan's kernels.
+std::optional<Refusal> load_kernels(const Plan& plan) {
   const CudaKernel* kernel = nullptr;
   if (auto r = load_kernel(plan.kernel, plan.facts().architecture, kernel)) return r;
   if (plan.map_ctas > 0) {
@@ -299,6 +304,11 @@ std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void
   if (plan.a_copy || plan.b_copy) {
     if (auto r = load_kernel(copy_rows_kernel, plan.facts().architecture, kernel)) return r;
   }
+  return std::nullopt;
+}
+
+std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void* stream) {
+  if (auto r = load_kernels(plan)) return r;
   if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   auto* const in = static_cast<cudaStream_t>(stream);
   if (auto r = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags")) return r;
@@ -311,6 +321,37 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
   if (!buffer) return buffer.refusal();
   std::shared_ptr<CudaBuffer> owner = *buffer;
   return std::shared_ptr<void>(owner, owner->data());
+}
+
+std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
+                                           void* workspace, void* stream, bool dependent) {
+  MixtureGrids all;
+  try {
+    bind_mixture(plan, operands, workspace, encode_kept, all);
+  } catch (const EncodeFailure& failure) {
+    return refuse(RefusalCode::device_error, failure.sentence);
+  }
+  for (int i = 0; i < all.count; ++i) {
+    MixtureStepGrids& step = all.steps[static_cast<std::size_t>(i)];
+    if (bounds_waits && step.product != nullptr) launched = &step.product->facts();
+    const std::string named = step.product != nullptr ? step.product->kernel : std::string();
+    if (auto r = start(step.grids, plan.device.architecture, named,
+                       static_cast<cudaStream_t>(stream), dependent || i > 0)) {
+      return r;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> prepare_mixture_here(const MixturePlan& plan) {
+  const CudaKernel* kernel = nullptr;
+  for (const std::string_view name : {sort_slots_kernel, gather_rows_kernel, sum_slots_kernel}) {
+    if (auto r = load_kernel(name, plan.device.architecture, kernel)) return r;
+  }
+  for (const Plan* product : {&plan.first, &plan.second}) {
+    if (auto r = load_kernels(*product)) return r;
+  }
+  return std::nullopt;
 }
 
 Result<std::uint32_t> read_word_here(const void* word, void* stream) {
@@ -337,7 +378,9 @@ cudaError_t watch_waits(WatchWaits watch) {
 }
 
 const Backend& cuda_backend() {
-  static const Backend backend = {launch_here, prepare_here, allocate_here, read_word_here};
+  static const Backend backend = {launch_here,         prepare_here,
+                                  allocate_here,       read_word_here,
+                                  launch_mixture_here, prepare_mixture_here};
   return backend;
 }
 

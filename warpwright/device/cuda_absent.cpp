@@ -33,10 +33,19 @@ Result<std::uint32_t> no_word(const void* /*word*/, void* /*stream*/) {
   return absent();
 }
 
+std::optional<Refusal> no_mixture(const MixturePlan& /*plan*/, const MixtureOperands& /*operands*/,
+                                  void* /*workspace*/, void* /*stream*/, bool /*dependent*/) {
+  return absent();
+}
+std::optional<Refusal> no_mixture_kernels(const MixturePlan& /*plan*/) {
+  return absent();
+}
+
 }  // namespace
 
 const Backend& cuda_backend() {
-  static const Backend backend = {no_launch, no_preparation, no_memory, no_word};
+  static const Backend backend = {no_launch, no_preparation, no_memory,
+                                  no_word,   no_mixture,     no_mixture_kernels};
   return backend;
 }
 

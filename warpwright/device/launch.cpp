@@ -8,14 +8,8 @@
 namespace warpwright {
 namespace {
 
-// The backend of the plan's device, or why there is none.
 Result<const device::Backend*> backend_of(const Plan& plan) {
-  if (!plan.device.is_model) return &device::cuda_backend();
-  const device::Backend* const model = device::model_backend();
-  if (model != nullptr) return model;
-  return refuse(RefusalCode::no_device,
-                "the plan was made for the model, which this program lacks; ",
-                as_rule("link warpwright::model and include warpwright/model.h"));
+  return device::backend_for(plan.device);
 }
 
 // Bytes in front of which a launch writes to some: flags, then the status of the offsets, then the
@@ -28,6 +22,30 @@ std::int64_t used_bytes(const Plan& plan, bool check_offsets) {
   return plan.ctas > 0 ? plan.flag_bytes : 0;
 }
 
+// Why a launch that needs so many bytes cannot have this memory, or nothing.
+std::optional<Refusal> memory_fault(const void* data, std::int64_t bytes, std::int64_t needed) {
+  constexpr std::uintptr_t alignment = 256;
+  if (data == nullptr) {
+    return refuse(RefusalCode::bad_workspace, "there is no workspace; ",
+                  as_rule("the plan needs ", needed, " bytes"));
+  }
+  if (bytes < needed) {
+    return refuse(RefusalCode::bad_workspace, "the workspace has ", bytes, " bytes; ",
+                  as_rule("the plan needs ", needed, " bytes"));
+  }
+  const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(data) % alignment;
+  if (off == 0) return std::nullopt;
+  return refuse(RefusalCode::bad_workspace, "the workspace starts ", static_cast<std::int64_t>(off),
+                " bytes behind a multiple of 256; ", as_rule("it must start at one"));
+}
+
+Refusal relied_fault(std::int64_t relied) {
+  return refuse(RefusalCode::bad_workspace,
+                "a captured launch of another plan relies on the first ", relied,
+                " bytes of the workspace, and this plan writes to them; ",
+                as_rule("give it a workspace of its own"));
+}
+
 }  // namespace
 
 namespace device {
@@ -35,6 +53,15 @@ namespace device {
 const Backend*& model_backend() {
   static const Backend* backend = nullptr;
   return backend;
+}
+
+Result<const Backend*> backend_for(const DeviceFacts& facts) {
+  if (!facts.is_model) return &cuda_backend();
+  const Backend* const model = model_backend();
+  if (model != nullptr) return model;
+  return refuse(RefusalCode::no_device,
+                "the plan was made for the model, which this program lacks; ",
+                as_rule("link warpwright::model and include warpwright/model.h"));
 }
 
 bool needs_workspace(const Plan& plan, bool check_offsets) {
@@ -64,10 +91,14 @@ std::optional<Refusal> launch_matched(const Plan& plan, const GemmOperands& oper
 Result<Workspace> Workspace::make(const Plan& plan) {
   const auto backend = backend_of(plan);
   if (!backend) return backend.refusal();
-  if (plan.workspace_bytes == 0) return Workspace();
-  auto memory = (*backend)->allocate(plan.workspace_bytes);
+  return of(*backend, plan.workspace_bytes);
+}
+
+Result<Workspace> Workspace::of(const device::Backend* backend, std::int64_t bytes) {
+  if (bytes == 0) return Workspace();
+  auto memory = backend->allocate(bytes);
   if (!memory) return memory.refusal();
-  Workspace made(memory->get(), plan.workspace_bytes);
+  Workspace made(memory->get(), bytes);
   made.owned_ = *memory;
   return made;
 }
@@ -77,26 +108,15 @@ std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) co
   if (used == 0 || (data_ == nullptr && !device::needs_workspace(plan, check_offsets))) {
     return std::nullopt;
   }
-  constexpr std::uintptr_t alignment = 256;
-  if (data_ == nullptr) {
-    return refuse(RefusalCode::bad_workspace, "there is no workspace; ",
-                  as_rule("the plan needs ", plan.workspace_bytes, " bytes"));
-  }
-  if (bytes_ < plan.workspace_bytes) {
-    return refuse(RefusalCode::bad_workspace, "the workspace has ", bytes_, " bytes; ",
-                  as_rule("the plan needs ", plan.workspace_bytes, " bytes"));
-  }
-  const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(data_) % alignment;
-  if (off != 0) {
-    return refuse(RefusalCode::bad_workspace, "the workspace starts ",
-                  static_cast<std::int64_t>(off), " bytes behind a multiple of 256; ",
-                  as_rule("it must start at one"));
-  }
+  if (auto r = memory_fault(data_, bytes_, plan.workspace_bytes)) return r;
   if (plan.flag_bytes >= relied_ || used <= plan.flag_bytes) return std::nullopt;
-  return refuse(RefusalCode::bad_workspace,
-                "a captured launch of another plan relies on the first ", relied_,
-                " bytes of the workspace, and this plan writes to them; ",
-                as_rule("give it a workspace of its own"));
+  return relied_fault(relied_);
+}
+
+std::optional<Refusal> Workspace::fault(std::int64_t bytes) const {
+  if (auto r = memory_fault(data_, bytes_, bytes)) return r;
+  if (relied_ == 0) return std::nullopt;
+  return relied_fault(relied_);
 }
 
 Workspace::Flags Workspace::note_launch(const Plan& plan, bool captured, bool check_offsets) {

@@ -12,7 +12,8 @@ namespace warpwright {
 
 namespace device {
 class CudaBuffer;
-}
+struct Backend;
+}  // namespace device
 
 /// How a launch is made.
 struct LaunchOptions {
@@ -44,6 +45,9 @@ class Workspace {
   /// Memory of its own on the current CUDA device (host memory for plans of the model) for `plan`.
   static Result<Workspace> make(const Plan& plan);
 
+  /// So many bytes of a kind of device.
+  static Result<Workspace> of(const device::Backend* backend, std::int64_t bytes);
+
   Workspace(Workspace&& other) noexcept = default;
   Workspace& operator=(Workspace&& other) noexcept = default;
   Workspace(const Workspace&) = delete;
@@ -57,6 +61,9 @@ class Workspace {
   /// Notes one.
   void note_check() { checks_offsets_ = true; }
 
+  /// Why it cannot be given to a launch that writes to the first `bytes` of it, flags and all, or
+  /// nothing.
+  [[nodiscard]] std::optional<Refusal> fault(std::int64_t bytes) const;
   /// What a launch must do about the flags.
   enum class Flags : std::uint8_t { are_clear, clear_first };
   /// Why it cannot be given to a launch of `plan`, or nothing.

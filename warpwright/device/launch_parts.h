@@ -3,6 +3,7 @@
 #pragma once
 
 #include "warpwright/device/launch.h"
+#include "warpwright/device/moe.h"
 #include "warpwright/plan/families/family.h"
 
 namespace warpwright::device {
@@ -16,11 +17,18 @@ struct Backend {
   Result<std::shared_ptr<void>> (*allocate)(std::int64_t bytes);
   /// A word of the device's memory, behind all that `stream` has been given.
   Result<std::uint32_t> (*read_word)(const void* word, void* stream);
+  /// The same of mixtures with tokens, in memory that has room for them.
+  std::optional<Refusal> (*launch_mixture)(const MixturePlan& plan, const MixtureOperands& operands,
+                                           void* workspace, void* stream, bool dependent);
+  std::optional<Refusal> (*prepare_mixture)(const MixturePlan& plan);
 };
 
 const Backend& cuda_backend();
 /// The model's; null until `use_model` (warpwright/model.h) has set it.
 const Backend*& model_backend();
+
+/// That of a device, or why there is none.
+Result<const Backend*> backend_for(const DeviceFacts& facts);
 
 /// `launch` of operands that are known to be those of `plan`.
 [[nodiscard]] std::optional<Refusal> launch_matched(const Plan& plan, const GemmOperands& operands,

@@ -9,6 +9,7 @@
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/simulation/model_kernels.h"
 #include "warpwright/simulation/model_parts.h"
+#include "warpwright/simulation/moe.h"
 
 namespace warpwright::device {
 namespace {
@@ -173,10 +174,23 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
   return host_memory(bytes);
 }
 
+std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
+                                           void* workspace, void* /*stream*/, bool /*dependent*/) {
+  const auto report = launch_on_model(plan, operands, {}, workspace);
+  if (!report) return report.refusal();
+  if (report->clean()) return std::nullopt;
+  return refuse(RefusalCode::model_findings, "the model found faults:\n", report->text());
+}
+
+std::optional<Refusal> prepare_mixture_here(const MixturePlan& /*plan*/) {
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool use_model() {
-  static const Backend backend = {launch_here, prepare_here, allocate_here, read_word_here};
+  static const Backend backend = {launch_here,    prepare_here,        allocate_here,
+                                  read_word_here, launch_mixture_here, prepare_mixture_here};
   model_backend() = &backend;
   return true;
 }

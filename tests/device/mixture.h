@@ -1,0 +1,111 @@
+// A mixture of experts with random operands, for the tests of the model and of GPUs.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/reference.h"
+#include "warpwright/plan/moe/moe_plan.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::tests {
+
+/// What is asked of a mixture.
+struct MixtureAsk {
+  int tokens = 9;
+  int experts = 8;
+  int top_k = 2;
+  int hidden = 128;
+  int inner = 128;
+  Scaling scaling = Scaling::none;
+  int first_expert = 0;
+  int experts_total = 0;
+  bool wide_ids = false;
+  bool biases = false;
+  DType result = DType::bf16;
+  DType weight = DType::f32;
+  unsigned seed = 1;
+};
+
+/// One with its operands in host memory. A tenth of the slots are -1.
+class SomeMixture {
+ public:
+  explicit SomeMixture(const MixtureAsk& ask) : random_(ask.seed), ask_(ask) {
+    const DType operand = ask.scaling == Scaling::none ? DType::bf16 : DType::e4m3;
+    o.x = filled(DType::bf16, 1, ask.tokens, ask.hidden, 1);
+    o.w13 = filled(operand, ask.experts, 2 * ask.inner, ask.hidden, 0.2);
+    o.w2 = filled(operand, ask.experts, ask.hidden, ask.inner, 0.2);
+    o.topk_weights = filled(ask.weight, 1, ask.tokens, ask.top_k, 1);
+    o.d = filled(ask.result, 1, ask.tokens, ask.hidden, 100);
+    o.scaling = ask.scaling;
+    if (ask.scaling == Scaling::row_column) {
+      o.scale_w13 = filled(DType::f32, ask.experts, 2 * ask.inner, 1, 1);
+      o.scale_w2 = filled(DType::f32, ask.experts, ask.hidden, 1, 1);
+    } else if (ask.scaling == Scaling::blockwise) {
+      const auto blocks = [](int n) { return (n + 127) / 128; };
+      o.scale_w13 = filled(DType::f32, ask.experts, blocks(2 * ask.inner), blocks(ask.hidden), 1);
+      o.scale_w2 = filled(DType::f32, ask.experts, blocks(ask.hidden), blocks(ask.inner), 1);
+    }
+    if (ask.biases) {
+      o.bias13 = filled(DType::f32, ask.experts, 2 * ask.inner, 1, 1);
+      o.bias2 = filled(DType::f32, ask.experts, ask.hidden, 1, 1);
+    }
+    o.first_expert = ask.first_expert;
+    o.experts_total = ask.experts_total;
+    make_ids();
+  }
+  SomeMixture(const SomeMixture&) = delete;
+  SomeMixture& operator=(const SomeMixture&) = delete;
+
+  MixtureOperands o;
+  std::vector<std::int64_t> ids;  ///< call put_ids() after a change
+
+  void put_ids() {
+    narrow_.assign(ids.begin(), ids.end());
+    o.id_type = ask_.wide_ids ? OffsetType::int64 : OffsetType::int32;
+    void* const data = ask_.wide_ids ? static_cast<void*>(ids.data()) : narrow_.data();
+    o.topk_ids = matrix(data, DType::s32, ask_.tokens, ask_.top_k);
+  }
+  [[nodiscard]] std::vector<std::uint16_t> bits_of_row(std::int64_t token) const {
+    const auto* const d = static_cast<const std::uint16_t*>(o.d.data) + token * o.d.row_stride;
+    return {d, d + o.d.columns};
+  }
+
+ private:
+  MatrixView filled(DType type, int batch, int rows, int columns, double largest) {
+    auto& bytes = memory_.emplace_back(
+        static_cast<std::size_t>(batch) * rows * columns * element_bytes(type) + 64);
+    const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+    auto* const data = bytes.data() + (16 - address % 16) % 16;
+    std::uniform_real_distribution<double> values(type == DType::f32 ? 0.1 * largest : -largest,
+                                                  largest);
+    for (std::int64_t i = 0; i < std::int64_t{batch} * rows * columns; ++i) {
+      const std::uint64_t code = numeric::from_double(type, values(random_));
+      std::memcpy(data + i * element_bytes(type), &code,
+                  static_cast<std::size_t>(element_bytes(type)));
+    }
+    return {data, type, rows, columns, columns, 1, batch, std::int64_t{rows} * columns};
+  }
+  void make_ids() {
+    const int total = static_cast<int>(o.total());
+    std::vector<std::int64_t> all(static_cast<std::size_t>(total));
+    for (int e = 0; e < total; ++e) all[static_cast<std::size_t>(e)] = e;
+    for (int t = 0; t < ask_.tokens; ++t) {
+      std::shuffle(all.begin(), all.end(), random_);
+      for (int j = 0; j < ask_.top_k; ++j) {
+        ids.push_back(random_() % 10 == 0 ? -1 : all[static_cast<std::size_t>(j % total)]);
+      }
+    }
+    put_ids();
+  }
+
+  std::mt19937 random_;
+  MixtureAsk ask_;
+  std::vector<std::vector<std::byte>> memory_;
+  std::vector<std::int32_t> narrow_;
+};
+
+}  // namespace warpwright::tests

@@ -1,0 +1,50 @@
+#include "warpwright/device/moe.h"
+
+#include <cstddef>
+
+#include "warpwright/device/launch_parts.h"
+
+namespace warpwright {
+
+Result<Workspace> make_workspace(const MixturePlan& plan) {
+  const auto backend = device::backend_for(plan.device);
+  if (!backend) return backend.refusal();
+  return Workspace::of(*backend, plan.workspace_bytes());
+}
+
+std::optional<Refusal> launch(const MixturePlan& plan, const MixtureOperands& operands,
+                              Workspace& workspace, void* stream,
+                              const MixtureLaunchOptions& options) {
+  if (const auto backend = device::backend_for(plan.device); !backend) return backend.refusal();
+  if (auto r = mismatch(plan, operands)) return r;
+  return device::launch_matched(plan, operands, workspace, stream, options);
+}
+
+std::optional<Refusal> device::launch_matched(const MixturePlan& plan,
+                                              const MixtureOperands& operands, Workspace& workspace,
+                                              void* stream, const MixtureLaunchOptions& options) {
+  const auto backend = backend_for(plan.device);
+  if (!backend) return backend.refusal();
+  if (plan.problem.tokens() == 0) return std::nullopt;
+  if (auto r = workspace.fault(plan.workspace_bytes())) return r;
+  workspace.forget();  // it writes where products keep flags
+  return (*backend)->launch_mixture(plan, operands, workspace.data(), stream, options.dependent);
+}
+
+Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& workspace,
+                                 void* stream) {
+  const auto backend = device::backend_for(plan.device);
+  if (!backend) return backend.refusal();
+  if (plan.problem.tokens() == 0) return std::uint32_t{0};
+  if (auto r = workspace.fault(plan.workspace_bytes())) return *r;
+  return (*backend)->read_word(
+      static_cast<const std::byte*>(workspace.data()) + plan.layout.status.at, stream);
+}
+
+std::optional<Refusal> prepare(const MixturePlan& plan) {
+  const auto backend = device::backend_for(plan.device);
+  if (!backend) return backend.refusal();
+  return plan.problem.tokens() == 0 ? std::nullopt : (*backend)->prepare_mixture(plan);
+}
+
+}  // namespace warpwright

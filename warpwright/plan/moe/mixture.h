@@ -1,0 +1,124 @@
+// A layer of experts as it is run: every token goes to the experts that a router named, each of
+// them two products with a gate between, and a weighted sum over its experts comes back.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/plan/product/problem.h"
+
+namespace warpwright {
+
+/// A mixture of experts over T tokens of H elements, with E experts here of `experts_total`:
+///   d[t] = sum over j of topk_weights[t, j] * down(e, act(gate(e, x[t])) * up(e, x[t])),
+/// e = topk_ids[t, j] - first_expert. A slot (token * top_k + j) whose id is -1, or of an expert of
+/// another rank, is left out; one with any other id out of range is too, and sets the status word.
+/// A token without a slot has a row of zeros. Sums over j are made in float32 in the order of
+/// experts, then slots, of rows that were rounded to x's type.
+///
+/// Weights are of x's type, or e4m3 with `scaling` row_column (a scale for each row of weights; x
+/// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x).
+///
+/// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
+template <class Matrix>
+struct Mixture {
+  Matrix x = {};             ///< T x H of bf16 or f16; rows may lie apart
+  Matrix topk_ids = {};      ///< T x top_k, of `id_type` (its dtype is s32); rows may lie apart
+  Matrix topk_weights = {};  ///< T x top_k of f32, bf16 or f16; rows may lie apart
+  Matrix w13 = {};           ///< E matrices of 2I x H: gate above up
+  Matrix w2 = {};            ///< E matrices of H x I
+  Matrix d = {};             ///< T x H of x's type or f32; may be x itself
+  Matrix scale_w13 = {};     ///< f32, as `scaling` says
+  Matrix scale_w2 = {};
+  Matrix bias13 = {};  ///< E vectors of 2I, or left out
+  Matrix bias2 = {};   ///< E vectors of H, or left out
+  OffsetType id_type = OffsetType::int32;
+  Scaling scaling = Scaling::none;
+  Activation activation = Activation::silu;  ///< of the gate: silu or swiglu_oai
+  /// Rows of gate and up alternate in w13 (and in bias13), else all of gate lie before all of up.
+  bool interleaved = false;
+  std::int64_t first_expert = 0;
+  std::int64_t experts_total = 0;  ///< 0: those that are here
+  /// Hints for the choice of kernels: how lengths are spread (see Groups).
+  LengthSpread expected_lengths = LengthSpread::routed;
+  float expected_zipf = 0;
+
+  [[nodiscard]] constexpr std::int64_t tokens() const { return x.rows; }
+  [[nodiscard]] constexpr std::int64_t hidden() const { return x.columns; }
+  [[nodiscard]] constexpr std::int64_t inner() const { return w2.columns; }
+  [[nodiscard]] constexpr std::int64_t experts() const { return w13.batch; }
+  [[nodiscard]] constexpr std::int64_t total() const {
+    return experts_total > 0 ? experts_total : experts();
+  }
+  [[nodiscard]] constexpr std::int64_t top_k() const { return topk_ids.columns; }
+  [[nodiscard]] constexpr std::int64_t slots() const { return tokens() * top_k(); }
+  /// Are tokens and the rows between the products quantised?
+  [[nodiscard]] constexpr bool quantises() const { return w13.dtype == DType::e4m3; }
+
+  friend constexpr bool operator==(const Mixture&, const Mixture&) = default;
+};
+
+using MixtureOperands = Mixture<MatrixView>;
+using MixtureProblem = Mixture<PlannedMatrix>;
+
+/// The mixture with make(v) in place of each of its matrices v.
+template <class Matrix, class Make>
+constexpr auto with_matrices(const Mixture<Matrix>& m, const Make& make) {
+  Mixture<decltype(make(m.x))> made;
+  made.x = make(m.x);
+  made.topk_ids = make(m.topk_ids);
+  made.topk_weights = make(m.topk_weights);
+  made.w13 = make(m.w13);
+  made.w2 = make(m.w2);
+  made.d = make(m.d);
+  made.scale_w13 = make(m.scale_w13);
+  made.scale_w2 = make(m.scale_w2);
+  made.bias13 = make(m.bias13);
+  made.bias2 = make(m.bias2);
+  made.id_type = m.id_type;
+  made.scaling = m.scaling;
+  made.activation = m.activation;
+  made.interleaved = m.interleaved;
+  made.first_expert = m.first_expert;
+  made.experts_total = m.experts_total;
+  made.expected_lengths = m.expected_lengths;
+  made.expected_zipf = m.expected_zipf;
+  return made;
+}
+
+/// What lies between the steps of a mixture, in its workspace.
+template <class Matrix>
+struct MixtureParts {
+  Matrix tokens = {};        ///< x as the first product reads it: slots x H
+  Matrix token_scales = {};  ///< of quantised ones
+  Matrix inner = {};         ///< slots x I: what the first product writes
+  Matrix codes = {};         ///< the same quantised, where weights are e4m3
+  Matrix code_scales = {};
+  Matrix rows = {};  ///< slots x H: what the second product writes
+};
+
+/// How the first product gets its rows and what becomes of them.
+struct FirstWay {
+  bool by_index = false;  ///< it reads tokens by the numbers of slots
+  bool fused = false;     ///< it quantises its rows itself
+
+  friend bool operator==(const FirstWay&, const FirstWay&) = default;
+};
+
+/// The product of tokens and w13, gated; and that of its rows and w2. `offsets` and `slots`, the
+/// sort's, are null in a problem.
+template <class Matrix>
+Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
+                              FirstWay way, const void* offsets,
+                              const std::int32_t* slots = nullptr);
+template <class Matrix>
+Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
+                               const void* offsets);
+
+/// Why a mixture is none, or nothing: extents, types or strides that do not agree.
+[[nodiscard]] std::optional<Refusal> mixture_fault(const MixtureProblem& problem);
+
+/// The problem that `operands` pose; refuses what no plan could serve. Without `known` addresses
+/// are not read.
+Result<MixtureProblem> describe(const MixtureOperands& operands, bool known = true);
+
+}  // namespace warpwright

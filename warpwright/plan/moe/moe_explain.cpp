@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "warpwright/plan/moe/moe_plan.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+double size_of(const PlannedMatrix& m) {
+  return static_cast<double>(m.rows * m.columns * m.batch) * numeric::bits(m.dtype) / 8;
+}
+
+std::string cell(const std::string& text, std::size_t width) {
+  return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+}
+
+template <class... Values>
+std::string formatted(const char* form, Values... values) {
+  char text[160];
+  std::snprintf(text, sizeof text, form, values...);
+  return text;
+}
+
+}  // namespace
+
+double MixturePlan::step_bytes(MixtureStep step) const {
+  const double share =
+      static_cast<double>(problem.experts()) / static_cast<double>(problem.total());
+  const double slots = static_cast<double>(problem.slots());
+  switch (step) {
+    case MixtureStep::sort:
+      return slots * (offset_bytes(problem.id_type) + 4) +
+             4.0 * static_cast<double>(problem.experts()) + slots * 4;
+    case MixtureStep::gather:
+      return size_of(problem.x) + share * (size_of(parts.tokens) + size_of(parts.token_scales));
+    case MixtureStep::first:
+      return moved_bytes(first.problem);
+    case MixtureStep::quantise:
+      return size_of(parts.inner) + size_of(parts.codes) + size_of(parts.code_scales);
+    case MixtureStep::second:
+      return moved_bytes(second.problem);
+    case MixtureStep::sum:
+      return share * size_of(parts.rows) + size_of(problem.d) + size_of(problem.topk_weights);
+  }
+  return 0;
+}
+
+double MixturePlan::step_operations(MixtureStep step) const {
+  const double share =
+      static_cast<double>(problem.experts()) / static_cast<double>(problem.total());
+  if (step == MixtureStep::first) return share * operations(first.problem);
+  if (step == MixtureStep::second) return share * operations(second.problem);
+  return 0;
+}
+
+std::string MixturePlan::explain() const {
+  const MixtureProblem& p = problem;
+  std::string text = formatted(
+      "mixture: %lld tokens x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
+      static_cast<long long>(p.tokens()), static_cast<long long>(p.hidden()),
+      static_cast<long long>(p.top_k()), static_cast<long long>(p.total()),
+      static_cast<long long>(p.experts()), static_cast<long long>(p.first_expert),
+      static_cast<long long>(p.inner()));
+  text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", " + scaling_words(p.scaling) +
+          ", " + name(p.activation) + ", on " + device.name + "\n";
+  text += formatted(
+      "%d launches, each dependent on the one before; workspace %lld bytes; %.1f "
+      "experts are expected to be hit\n",
+      launches(), static_cast<long long>(workspace_bytes()),
+      p.tokens() > 0 ? busy_groups(first.problem) : 0.0);
+  const bool rated = device.memory_bytes_per_second > 0;
+  text += cell("step", 10) + cell("kernel", 46) + cell("MB", 11) + cell("GFLOP", 11) +
+          (rated ? "floor us\n" : "\n");
+  double floors = 0;
+  for (const MixtureStep step : steps()) {
+    const std::string kernel = step == MixtureStep::first    ? first.name()
+                               : step == MixtureStep::second ? second.name()
+                               : step == MixtureStep::sort   ? "sort_slots"
+                               : step == MixtureStep::sum    ? "sum_slots"
+                                                             : "gather_rows";
+    const double bytes = step_bytes(step);
+    const double work = step_operations(step);
+    text += cell(name(step), 10) + cell(kernel, 46) + cell(formatted("%.3f", bytes / 1e6), 11) +
+            cell(work > 0 ? formatted("%.3f", work / 1e9) : "", 11);
+    if (rated) {
+      const double rate = tensor_rate(device, p.w13.dtype);
+      const double floor =
+          std::max(bytes / device.memory_bytes_per_second, rate > 0 ? work / rate : 0);
+      floors += floor;
+      text += formatted("%.2f", floor * 1e6);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
+  }
+  if (rated) text += formatted("floors together %.2f us\n", floors * 1e6);
+  text += way.by_index ? "the first product reads tokens by number\n"
+                       : "tokens are put into the order of the experts first\n";
+  if (p.quantises()) {
+    if (way.by_index) text += "the launch of the sort quantises tokens beside it\n";
+    text += way.fused ? "the first product writes e4m3 codes and their scales itself\n"
+                      : "rows between the products are quantised by a launch of their own\n";
+  }
+  text += "a row is rounded to " + type_name(p.x.dtype) +
+          ", times its weight, added in float32 in the order of expert, then slot\n";
+  return text;
+}
+
+}  // namespace warpwright

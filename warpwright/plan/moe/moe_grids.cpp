@@ -1,0 +1,209 @@
+#include "warpwright/plan/moe/moe_grids.h"
+
+#include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_slots.h"
+#include "warpwright/kernel/moe/sum_slots.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+std::int64_t view_bytes(const MatrixView& v, int element) {
+  return reach({{v.rows, v.row_stride}, {v.columns, v.column_stride}}) * element;
+}
+std::int64_t view_bytes(const MatrixView& v) {
+  return view_bytes(v, element_bytes(v.dtype));
+}
+
+// One launch of a mixture, bound step by step.
+class MixtureBinding {
+ public:
+  MixtureBinding(const MixturePlan& plan, const MixtureOperands& operands, void* workspace)
+      : plan_(plan),
+        o_(operands),
+        base_(static_cast<std::byte*>(workspace)),
+        status_(at<std::uint32_t>(plan.layout.status)),
+        offsets_(at<std::int32_t>(plan.layout.offsets)),
+        slots_(at<std::int32_t>(plan.layout.slots)),
+        rows_(at<std::int32_t>(plan.layout.rows)) {
+    const MixtureLayout& l = plan.layout;
+    const auto placed = [&](const PlannedMatrix& m, const MixtureBytes& where) {
+      return m.rows == 0 ? MatrixView{} : MatrixView(base_ + where.at, m);
+    };
+    const bool is_x = plan.way.by_index && !operands.quantises();
+    parts_ = {is_x ? operands.x : placed(plan.parts.tokens, l.tokens),
+              placed(plan.parts.token_scales, l.token_scales),
+              placed(plan.parts.inner, l.inner),
+              placed(plan.parts.codes, l.codes),
+              placed(plan.parts.code_scales, l.code_scales),
+              placed(plan.parts.rows, l.results)};
+  }
+
+  void bind(MixtureStep step, Encode encode, MixtureStepGrids& out) const {
+    switch (step) {
+      case MixtureStep::sort:
+        return sort(out);
+      case MixtureStep::gather:
+        return rows_of(o_.x, parts_.tokens, parts_.token_scales, true, out);
+      case MixtureStep::first:
+        return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
+                       plan_.layout.first, encode, out);
+      case MixtureStep::quantise:
+        return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
+      case MixtureStep::second:
+        return product(plan_.second, second_product(o_, parts_, offsets_), plan_.layout.second,
+                       encode, out);
+      case MixtureStep::sum:
+        return sum(out);
+    }
+  }
+
+ private:
+  template <class T>
+  T* at(const MixtureBytes& part) const {
+    return reinterpret_cast<T*>(base_ + part.at);
+  }
+
+  static Grid& only_grid(MixtureStepGrids& out, std::string_view kernel, int ctas, int threads) {
+    out.grids.count = 1;
+    Grid& grid = out.grids.grids[0];
+    grid = {};
+    grid.kernel = kernel;
+    grid.ctas = ctas;
+    grid.threads = threads;
+    grid.multiplies = false;
+    return grid;
+  }
+
+  void sort(MixtureStepGrids& out) const {
+    using kernel::SortSlotsKernel;
+    kernel::SortSlotsParams p;
+    p.ids = o_.topk_ids.data;
+    p.pitch = o_.topk_ids.row_stride;
+    p.wide = o_.id_type == OffsetType::int64;
+    p.tokens = static_cast<int>(o_.tokens());
+    p.top_k = static_cast<int>(o_.top_k());
+    p.first_expert = static_cast<int>(o_.first_expert);
+    p.experts = static_cast<int>(o_.experts());
+    p.experts_total = static_cast<int>(o_.total());
+    p.offsets = offsets_;
+    p.slots = slots_;
+    p.rows = rows_;
+    p.status = status_;
+    SortSlotsKernel::shape(p);
+    if (plan_.way.by_index && o_.quantises()) {
+      p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
+      touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);
+    }
+    const int ctas = SortSlotsKernel::ctas(p, plan_.device.sms);
+    Grid& grid = only_grid(out, sort_slots_kernel, ctas, 32 * p.warps);
+    grid.cluster_size = p.cluster;
+    grid.in_clusters = p.cluster > 1;
+    grid.shared_bytes = kernel::sort_slots_shared_bytes(p.experts, p.warps, p.cluster);
+    grid.set_params(p);
+    out.touch(p.ids, view_bytes(o_.topk_ids, offset_bytes(o_.id_type)), "topk_ids");
+    out.touch(status_, plan_.layout.status.bytes, "status", true);
+    out.touch(offsets_, plan_.layout.offsets.bytes, "offsets", true);
+    out.touch(slots_, plan_.layout.slots.bytes, "slots", true);
+    out.touch(rows_, plan_.layout.rows.bytes, "rows", true);
+  }
+
+  // Rows of x to `to`, each to its own.
+  [[nodiscard]] kernel::TokenRows rows_to(const MatrixView& x, const MatrixView& to,
+                                          const MatrixView& scales) const {
+    kernel::TokenRows r;
+    r.x = static_cast<const unsigned char*>(x.data);
+    r.x_pitch = x.row_stride * element_bytes(x.dtype);
+    r.to = static_cast<unsigned char*>(to.data);
+    r.to_pitch = to.row_stride * element_bytes(to.dtype);
+    r.scales = static_cast<float*>(scales.data);
+    r.scale_pitch = scales.row_stride;
+    r.scale_step = scales.column_stride;
+    r.tokens = static_cast<int>(x.rows);
+    r.k = static_cast<int>(x.columns);
+    r.type = x.dtype;
+    r.form = o_.scaling == Scaling::blockwise    ? kernel::RowForm::blocks
+             : o_.scaling == Scaling::row_column ? kernel::RowForm::rows
+                                                 : kernel::RowForm::copy;
+    return r;
+  }
+
+  static void touch_rows(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
+                         MixtureStepGrids& out) {
+    out.touch(x.data, view_bytes(x), "rows");
+    out.touch(to.data, view_bytes(to), "copied rows", true);
+    if (scales.data != nullptr) out.touch(scales.data, view_bytes(scales), "scales", true);
+  }
+
+  // The same in a launch of its own; `by_number`: of tokens to the rows of their slots.
+  void rows_of(const MatrixView& x, const MatrixView& to, const MatrixView& scales, bool by_number,
+               MixtureStepGrids& out) const {
+    kernel::GatherRowsParams p{rows_to(x, to, scales)};
+    touch_rows(x, to, scales, out);
+    if (by_number) {
+      p.rows.rows = rows_;
+      p.rows.top_k = static_cast<int>(o_.top_k());
+      out.touch(rows_, plan_.layout.rows.bytes, "numbers of rows");
+    }
+    using kernel::GatherRowsKernel;
+    only_grid(out, gather_rows_kernel, GatherRowsKernel::ctas(p, plan_.device.sms),
+              GatherRowsKernel::threads)
+        .set_params(p);
+  }
+
+  void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part,
+               Encode encode, MixtureStepGrids& out) const {
+    out.product = &plan;
+    out.operands = operands;
+    out.workspace = base_ + part.at;
+    bind_launch(plan, operands, {out.workspace, false, false}, encode, out.grids);
+  }
+
+  void sum(MixtureStepGrids& out) const {
+    using kernel::SumSlotsKernel;
+    const auto bytes = [](const MatrixView& v) { return v.row_stride * element_bytes(v.dtype); };
+    kernel::SumSlotsParams p;
+    p.x = static_cast<const unsigned char*>(parts_.rows.data);
+    p.x_pitch = bytes(parts_.rows);
+    p.y = static_cast<unsigned char*>(o_.d.data);
+    p.y_pitch = bytes(o_.d);
+    p.weights = o_.topk_weights.data;
+    p.weight_pitch = o_.topk_weights.row_stride;
+    p.rows = rows_;
+    p.tokens = static_cast<int>(o_.tokens());
+    p.top_k = static_cast<int>(o_.top_k());
+    p.k = static_cast<int>(o_.hidden());
+    p.type = o_.x.dtype;
+    p.y_type = o_.d.dtype;
+    p.weight_type = o_.topk_weights.dtype;
+    only_grid(out, sum_slots_kernel, SumSlotsKernel::ctas(p, plan_.device.sms),
+              SumSlotsKernel::threads)
+        .set_params(p);
+    out.touch(parts_.rows.data, view_bytes(parts_.rows), "rows of the second product");
+    out.touch(p.weights, view_bytes(o_.topk_weights), "topk_weights");
+    out.touch(rows_, plan_.layout.rows.bytes, "rows");
+    out.touch(p.y, view_bytes(o_.d), "d", true);
+  }
+
+  const MixturePlan& plan_;
+  const MixtureOperands& o_;
+  std::byte* base_;
+  std::uint32_t* status_;
+  std::int32_t* offsets_;
+  std::int32_t* slots_;
+  std::int32_t* rows_;
+  MixtureParts<MatrixView> parts_;
+};
+
+}  // namespace
+
+void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,
+                  Encode encode, MixtureGrids& out) {
+  const MixtureBinding binding(plan, operands, workspace);
+  out.count = 0;
+  for (const MixtureStep step : plan.steps()) {
+    binding.bind(step, encode, out.steps[static_cast<std::size_t>(out.count++)]);
+  }
+}
+
+}  // namespace warpwright

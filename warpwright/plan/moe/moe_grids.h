@@ -1,0 +1,46 @@
+// The grids of a mixture's launch, with addresses bound. Internal to plan/ and those above.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "warpwright/plan/families/family.h"
+#include "warpwright/plan/moe/moe_plan.h"
+
+namespace warpwright {
+
+/// Memory that a grid beside the products reads, or writes too.
+struct MixtureTouch {
+  const void* data = nullptr;
+  std::int64_t bytes = 0;
+  const char* name = "";
+  bool writable = false;
+};
+
+/// The grids of one step.
+struct MixtureStepGrids {
+  LaunchGrids grids;
+  const Plan* product = nullptr;   ///< of a step that multiplies
+  GemmOperands operands;           ///< its operands, as they are before copies
+  std::byte* workspace = nullptr;  ///< its own part
+  std::array<MixtureTouch, 8> touches{};
+  int touched = 0;
+
+  void touch(const void* data, std::int64_t bytes, const char* name, bool writable = false) {
+    if (data != nullptr && bytes > 0)
+      touches[static_cast<std::size_t>(touched++)] = {data, bytes, name, writable};
+  }
+};
+
+/// All of a launch, in their order; each grid depends on the one before.
+struct MixtureGrids {
+  std::array<MixtureStepGrids, mixture_steps> steps;
+  int count = 0;
+};
+
+/// Fills `out` for a plan with tokens.
+void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,
+                  Encode encode, MixtureGrids& out);
+
+}  // namespace warpwright

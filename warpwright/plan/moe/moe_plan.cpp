@@ -1,0 +1,251 @@
+#include "warpwright/plan/moe/moe_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+constexpr std::int64_t multiple_of(std::int64_t x, std::int64_t to) {
+  return (x + to - 1) / to * to;
+}
+
+// Rows that begin at multiples of 128 bytes.
+PlannedMatrix spaced_rows(DType type, std::int64_t rows, std::int64_t columns) {
+  PlannedMatrix m = packed_matrix(type, rows, columns);
+  m.row_stride = multiple_of(columns, 128 / element_bytes(type));
+  return m;
+}
+
+// The scales of quantised rows; of blocks those of neighbouring rows lie side by side.
+PlannedMatrix scales_for(Scaling scaling, std::int64_t rows, std::int64_t columns) {
+  if (scaling == Scaling::none) return {};
+  if (scaling == Scaling::row_column) return packed_matrix(DType::f32, rows, 1);
+  PlannedMatrix m = packed_matrix(DType::f32, rows, (columns + scale_block - 1) / scale_block);
+  m.row_stride = 1;
+  m.column_stride = multiple_of(rows, 4);
+  return m;
+}
+
+std::int64_t planned_bytes(const PlannedMatrix& m) {
+  return reach({{m.rows, m.row_stride}, {m.columns, m.column_stride}}) * element_bytes(m.dtype);
+}
+
+MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p, FirstWay way) {
+  MixtureParts<PlannedMatrix> parts;
+  const DType operand = p.w13.dtype;
+  const std::int64_t rows = way.by_index ? p.tokens() : p.slots();
+  // What is neither gathered nor quantised is x itself.
+  parts.tokens = way.by_index && !p.quantises() ? p.x : spaced_rows(operand, rows, p.hidden());
+  parts.token_scales = scales_for(p.scaling, rows, p.hidden());
+  parts.inner = spaced_rows(p.x.dtype, p.slots(), p.inner());
+  if (p.quantises()) {
+    parts.codes = spaced_rows(operand, p.slots(), p.inner());
+    parts.code_scales = scales_for(p.scaling, p.slots(), p.inner());
+  }
+  parts.rows = spaced_rows(p.x.dtype, p.slots(), p.hidden());
+  return parts;
+}
+
+MixtureLayout layout_of(const MixturePlan& plan) {
+  MixtureLayout l;
+  const auto take = [&](MixtureBytes& part, std::int64_t bytes) {
+    part = {l.bytes, bytes};
+    l.bytes = multiple_of(l.bytes + bytes, 256);
+  };
+  const MixtureProblem& p = plan.problem;
+  constexpr std::int64_t word = sizeof(std::int32_t);
+  take(l.status, word);
+  take(l.offsets, word * (p.experts() + 1));
+  take(l.slots, word * p.slots());
+  take(l.rows, word * p.slots());
+  const bool is_x = plan.way.by_index && !p.quantises();
+  take(l.tokens, is_x ? 0 : planned_bytes(plan.parts.tokens));
+  take(l.token_scales, planned_bytes(plan.parts.token_scales));
+  if (!plan.way.fused) take(l.inner, planned_bytes(plan.parts.inner));
+  take(l.codes, planned_bytes(plan.parts.codes));
+  take(l.code_scales, planned_bytes(plan.parts.code_scales));
+  take(l.results, planned_bytes(plan.parts.rows));
+  take(l.first, plan.first.workspace_bytes);
+  take(l.second, plan.second.workspace_bytes);
+  return l;
+}
+
+// The plan of one product. Its tiles are not drawn: no flags in the workspace, which is so of any
+// content before every launch.
+Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
+                             const DeviceFacts& device, const MixtureChoices& choices,
+                             const std::optional<std::string>& kernel) {
+  PlanChoices how;
+  how.batch_invariant = choices.batch_invariant;
+  how.kernel = kernel;
+  how.tiles = kernel::TileSource::static_persistent;
+  auto made = plan(problem, device, how);
+  if (made && (*made).flag_bytes == 0) return made;
+  if (made) {
+    return refuse(RefusalCode::bad_choice, "the kernel ", (*made).kernel,
+                  " keeps flags in its workspace; ",
+                  as_rule("the products of a mixture keep none"));
+  }
+  Refusal why = made.refusal();
+  why.reason = std::string("the product with ") + which + ": " + why.reason;
+  return why;
+}
+
+// Seconds of what a way of the first product needs beside it: a launch, and its bytes twice.
+double seconds_beside(const MixturePlan& plan) {
+  constexpr double launch = 2.5e-6;
+  const double rate = std::max(plan.device.memory_bytes_per_second, 1.0) * 0.7;
+  double seconds = 0;
+  for (const MixtureStep step : {MixtureStep::gather, MixtureStep::quantise}) {
+    if (plan.takes(step)) seconds += launch + plan.step_bytes(step) / rate;
+  }
+  return seconds;
+}
+
+// Why the first product cannot be asked for so, or nothing.
+std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  if (!choices.quantises_in_epilogue.value_or(false)) return std::nullopt;
+  if (p.quantises() && p.scaling == Scaling::blockwise) return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "quantises_in_epilogue is asked for; ",
+                as_rule("e4m3 weights with scales of blocks have it"), ": the nearest is ",
+                as_nearest("false"));
+}
+
+// The first product in the way that takes least, of those that are left open; on the model, which
+// has no times, the one with the fewest launches.
+std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& choices) {
+  const MixtureProblem& p = plan.problem;
+  if (auto r = way_fault(p, choices)) return r;
+  const bool can_fuse = p.quantises() && p.scaling == Scaling::blockwise;
+  std::optional<Refusal> why;
+  std::optional<MixturePlan> best;
+  double least = 0;
+  for (const bool by_index : {true, false}) {
+    if (choices.by_index.value_or(by_index) != by_index) continue;
+    for (const bool fused : {true, false}) {
+      if (choices.quantises_in_epilogue.value_or(fused) != fused || (fused && !can_fuse)) continue;
+      MixturePlan tried = plan;
+      tried.way = {by_index, fused};
+      tried.parts = mixture_parts(p, tried.way);
+      auto made = plan_of_product(first_product(p, tried.parts, tried.way, nullptr), "w13",
+                                  plan.device, choices, choices.first_kernel);
+      if (!made) {
+        why = made.refusal();  // the last is the plainest way
+        continue;
+      }
+      tried.first = *std::move(made);
+      const double seconds =
+          plan.device.is_model ? tried.launches() : tried.first.cost + seconds_beside(tried);
+      if (best && seconds >= least) continue;
+      least = seconds;
+      best = std::move(tried);
+    }
+  }
+  if (!best) return why;
+  plan = *std::move(best);
+  return std::nullopt;
+}
+
+PlannedMatrix least_aligned(PlannedMatrix known, const PlannedMatrix& wanted) {
+  if (known.alignment >= wanted.alignment) known.alignment = wanted.alignment;
+  return known;
+}
+
+}  // namespace
+
+const char* name(MixtureStep step) {
+  constexpr const char* names[] = {"sort", "gather", "first", "quantise", "second", "sum"};
+  return names[static_cast<std::size_t>(step)];
+}
+
+Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& device,
+                             const MixtureChoices& choices) {
+  if (auto r = mixture_fault(problem)) return *r;
+  if (device.architecture < 90) {
+    return refuse(RefusalCode::no_device, "device ", device.name, " is sm_", device.architecture,
+                  "; ", as_rule("slots are sorted on sm_90 and newer"), ": the nearest is ",
+                  as_nearest("h200"));
+  }
+  MixturePlan plan;
+  plan.problem = problem;
+  plan.device = device;
+  if (auto r = choose_first(plan, choices)) return *r;
+  auto second = plan_of_product(second_product(problem, plan.parts, nullptr), "w2", device, choices,
+                                choices.second_kernel);
+  if (!second) return second.refusal();
+  plan.second = *std::move(second);
+  plan.layout = layout_of(plan);
+  return plan;
+}
+
+Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts& device,
+                             const MixtureChoices& choices) {
+  const auto problem = describe(operands);
+  if (!problem) return problem.refusal();
+  return plan_moe(*problem, device, choices);
+}
+
+bool MixturePlan::takes(MixtureStep step) const {
+  if (problem.tokens() == 0) return false;
+  if (step == MixtureStep::gather) return !way.by_index;
+  return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
+}
+
+std::vector<MixtureStep> MixturePlan::steps() const {
+  using enum MixtureStep;
+  if (problem.tokens() == 0) return {};
+  std::vector<MixtureStep> all;
+  for (const MixtureStep step : {sort, gather, first, quantise, second, sum}) {
+    if (takes(step)) all.push_back(step);
+  }
+  return all;
+}
+
+int MixturePlan::launches() const {
+  const auto grids = [](const Plan& p) {
+    return 1 + (p.map_ctas > 0 ? 1 : 0) + (p.a_copy || p.b_copy ? 1 : 0);
+  };
+  int all = 0;
+  for (const MixtureStep step : steps()) {
+    if (step == MixtureStep::first) {
+      all += grids(first);
+    } else {
+      all += step == MixtureStep::second ? grids(second) : 1;
+    }
+  }
+  return all;
+}
+
+std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureOperands& operands) {
+  auto problem = describe(operands);
+  if (!problem) return problem.refusal();
+  // Better addresses than the plan was made for are right too.
+  MixtureProblem p = *problem;
+  const MixtureProblem& q = plan.problem;
+  const std::pair<PlannedMatrix*, const PlannedMatrix*> all[] = {{&p.x, &q.x},
+                                                                 {&p.topk_ids, &q.topk_ids},
+                                                                 {&p.topk_weights, &q.topk_weights},
+                                                                 {&p.w13, &q.w13},
+                                                                 {&p.w2, &q.w2},
+                                                                 {&p.d, &q.d},
+                                                                 {&p.bias13, &q.bias13},
+                                                                 {&p.bias2, &q.bias2},
+                                                                 {&p.scale_w13, &q.scale_w13},
+                                                                 {&p.scale_w2, &q.scale_w2}};
+  for (const auto& [here, planned] : all) *here = least_aligned(*here, *planned);
+  if (p == q) return std::nullopt;
+  return refuse(RefusalCode::plan_mismatch, "the operands are not those of the mixture's plan; ",
+                as_rule("a plan serves tensors of the shapes, types, strides and alignments that "
+                        "it was made for"));
+}
+
+std::optional<std::string> ids_fault(std::uint32_t status) {
+  if ((status & 1U) == 0) return std::nullopt;
+  return "topk_ids has an id that is neither -1 nor one of experts_total";
+}
+
+}  // namespace warpwright

@@ -1,0 +1,96 @@
+// The plan of a mixture of experts: its steps, its two products, the layout of its workspace.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "warpwright/plan/moe/mixture.h"
+#include "warpwright/plan/search/plan.h"
+
+namespace warpwright {
+
+/// What the caller fixes.
+struct MixtureChoices {
+  /// The bits of a token's row depend on that row, its slots and the weights alone.
+  bool batch_invariant = false;
+  std::optional<std::string> first_kernel = {};   ///< of the product with w13, by its name
+  std::optional<std::string> second_kernel = {};  ///< of that with w2
+  /// The first product quantises its rows itself (true), or a launch of its own does. Open: the
+  /// first where there is such a kernel.
+  std::optional<bool> quantises_in_epilogue = {};
+  /// The first product reads tokens by number (true), or they are put into the order of the experts
+  /// before it. Open: what is expected to take less.
+  std::optional<bool> by_index = {};
+
+  friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
+};
+
+/// What a launch of a mixture does, in this order; not every plan has all.
+enum class MixtureStep : std::uint8_t { sort, gather, first, quantise, second, sum };
+inline constexpr int mixture_steps = 6;
+
+/// Bytes of the workspace, from a multiple of 256.
+struct MixtureBytes {
+  std::int64_t at = 0;
+  std::int64_t bytes = 0;
+
+  friend bool operator==(const MixtureBytes&, const MixtureBytes&) = default;
+};
+
+/// Where what lies in the workspace.
+struct MixtureLayout {
+  MixtureBytes status;   ///< a word: bit 0 says that an id was out of range
+  MixtureBytes offsets;  ///< E + 1 of int32: where the rows of an expert begin
+  MixtureBytes slots;    ///< int32: row -> slot
+  MixtureBytes rows;     ///< int32: slot -> row, -1 where it is left out
+  MixtureBytes tokens, token_scales, inner, codes, code_scales, results;
+  MixtureBytes first, second;  ///< the workspaces of the two products
+  std::int64_t bytes = 0;
+};
+
+/// A decision how to run a mixture: an immutable value without pointers.
+struct MixturePlan {
+  MixtureProblem problem;
+  DeviceFacts device;
+  Plan first;   ///< tokens by w13, gated
+  Plan second;  ///< by w2
+  FirstWay way;
+  MixtureLayout layout;
+  /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
+  MixtureParts<PlannedMatrix> parts;
+
+  [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
+  /// Does a launch take this step?
+  [[nodiscard]] bool takes(MixtureStep step) const;
+  /// The steps that it takes; none of 0 tokens.
+  [[nodiscard]] std::vector<MixtureStep> steps() const;
+  /// Grids of a launch.
+  [[nodiscard]] int launches() const;
+  /// Bytes that a step moves at least, and what it multiplies, as lengths are expected.
+  [[nodiscard]] double step_bytes(MixtureStep step) const;
+  [[nodiscard]] double step_operations(MixtureStep step) const;
+  /// The whole plan for a reader: a table of kernels with their floors.
+  [[nodiscard]] std::string explain() const;
+};
+
+/// A word for a step: "sort".
+const char* name(MixtureStep step);
+
+/// A plan for `problem` on a device, or the reason why there is none.
+Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& device,
+                             const MixtureChoices& choices = {});
+/// `describe`, then the same.
+Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts& device,
+                             const MixtureChoices& choices = {});
+
+/// Why `operands` cannot be given to a launch of `plan`, or nothing.
+[[nodiscard]] std::optional<Refusal> mismatch(const MixturePlan& plan,
+                                              const MixtureOperands& operands);
+
+/// What the status word says, as a sentence; nothing when all is well.
+[[nodiscard]] std::optional<std::string> ids_fault(std::uint32_t status);
+
+}  // namespace warpwright

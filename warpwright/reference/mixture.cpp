@@ -1,0 +1,240 @@
+#include "warpwright/reference/mixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "warpwright/facts/e4m3_scale.h"
+#include "warpwright/facts/share.h"
+#include "warpwright/numeric/bulk.h"
+#include "warpwright/reference/formulas.h"
+#include "warpwright/reference/tolerance.h"
+
+namespace warpwright::reference {
+namespace {
+
+// A value, and how far a kernel's may be off.
+struct Inexact {
+  double value = 0;
+  double error = 0;
+};
+
+// Half a unit in the last place, as a share of the value, and what may be lost of subnormals.
+double rounding_of(DType type) {
+  return type == DType::f32 ? 0x1p-24 : type == DType::f16 ? 0x1p-11 : 0x1p-8;
+}
+
+Inexact rounded(Inexact x, DType type) {
+  x.error +=
+      (std::abs(x.value) + x.error) * rounding_of(type) + (type == DType::f16 ? 0x1p-25 : 0x1p-126);
+  return x;
+}
+
+// Elements that share a scale.
+std::size_t scale_width(Scaling scaling, std::size_t columns) {
+  return scaling == Scaling::blockwise ? static_cast<std::size_t>(scale_block) : columns;
+}
+
+// The values that e4m3 codes of x with their scales stand for.
+void quantise_row(std::vector<double>& x, Scaling scaling) {
+  const std::size_t each = scale_width(scaling, x.size());
+  for (std::size_t first = 0; first < x.size(); first += each) {
+    const std::size_t end = std::min(x.size(), first + each);
+    float largest = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      largest = std::max(largest, finite_magnitude(static_cast<float>(x[i])));
+    }
+    const float scale = e4m3_scale(largest);
+    for (std::size_t i = first; i < end; ++i) {
+      const float quotient = static_cast<float>(x[i]) / scale;
+      if (std::isnan(quotient)) continue;
+      std::uint8_t code = 0;
+      numeric::narrow(&quotient, &code, 1, DType::e4m3, numeric::Overflow::saturate);
+      x[i] = numeric::to_double(DType::e4m3, code) * static_cast<double>(scale);
+    }
+  }
+}
+
+// What quantising may change of these: half a step of e4m3, whose steps end at a scale's 2^-9.
+void quantise_bound(std::vector<Inexact>& row, Scaling scaling) {
+  const std::size_t each = scale_width(scaling, row.size());
+  for (std::size_t first = 0; first < row.size(); first += each) {
+    const std::size_t end = std::min(row.size(), first + each);
+    double largest = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      largest = std::max(largest, std::abs(row[i].value) + row[i].error);
+    }
+    for (std::size_t i = first; i < end; ++i) {
+      const double size = std::abs(row[i].value) + row[i].error;
+      row[i].error += std::max(size * 0x1p-4, largest / largest_e4m3 * 0x1p-10);
+    }
+  }
+}
+
+// The mixture of one token.
+class Token {
+ public:
+  Token(const MixtureOperands& o, std::int64_t token) : o_(o), token_(token) {
+    x_.resize(static_cast<std::size_t>(o.hidden()));
+    for (std::int64_t k = 0; k < o.hidden(); ++k) x_[at(k)] = element(o.x, 0, token, k);
+    if (o.quantises()) quantise_row(x_, o.scaling);
+    GemmOperands like;
+    like.a = {nullptr, o.w13.dtype, 1, std::max(o.hidden(), o.inner()), 1};
+    like.b = like.a;
+    like.scaling = o.scaling;
+    lost_ = lost_share(like, 8);
+  }
+
+  [[nodiscard]] MixtureRow row() const {
+    std::vector<Inexact> sum(x_.size());
+    for (std::int64_t j = 0; j < o_.top_k(); ++j) {
+      const std::int64_t expert = local_expert(j);
+      if (expert < 0) continue;
+      const double weight = element(o_.topk_weights, 0, token_, j);
+      const std::vector<Inexact> inner = gated(expert);
+      for (std::int64_t n = 0; n < o_.hidden(); ++n) {
+        const Inexact y = rounded(down(expert, inner, n), o_.x.dtype);
+        Inexact& s = sum[at(n)];
+        s.value += weight * y.value;
+        s.error += std::abs(weight) * (y.error + std::abs(y.value) * 0x1p-20);
+      }
+    }
+    MixtureRow made;
+    for (const Inexact& s : sum) {
+      const Inexact d = rounded(s, o_.d.dtype);
+      made.want.push_back(d.value);
+      made.allowed.push_back(d.error);
+    }
+    return made;
+  }
+
+ private:
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  // -1: the slot is left out.
+  [[nodiscard]] std::int64_t local_expert(std::int64_t j) const {
+    const std::int64_t place = token_ * o_.topk_ids.row_stride + j;
+    const std::int64_t id = o_.id_type == OffsetType::int64
+                                ? word_at<std::int64_t>(o_.topk_ids.data, place)
+                                : word_at<std::int32_t>(o_.topk_ids.data, place);
+    const std::int64_t expert = id - o_.first_expert;
+    const bool here = id >= 0 && id < o_.total() && expert >= 0 && expert < o_.experts();
+    return here ? expert : -1;
+  }
+
+  // The scale of a weight.
+  [[nodiscard]] double scale(const MatrixView& scales, std::int64_t expert, std::int64_t row,
+                             std::int64_t k) const {
+    if (o_.scaling == Scaling::none) return 1;
+    const ScaleReach reach = scale_reach(o_.scaling, Side::b, DType::e4m3);
+    return element(scales, expert, row / reach.rows, reach.depth == 0 ? 0 : k / reach.depth);
+  }
+
+  [[nodiscard]] static double bias(const MatrixView& v, std::int64_t expert, std::int64_t n) {
+    return is_given(v) ? element(v, expert, n, 0) : 0.0;
+  }
+
+  [[nodiscard]] Inexact up(std::int64_t expert, std::int64_t n) const {
+    double sum = 0;
+    double size = 0;
+    for (std::int64_t k = 0; k < o_.hidden(); ++k) {
+      const double term =
+          x_[at(k)] * element(o_.w13, expert, n, k) * scale(o_.scale_w13, expert, n, k);
+      sum += term;
+      size += std::abs(term);
+    }
+    return {sum + bias(o_.bias13, expert, n), size * lost_};
+  }
+
+  [[nodiscard]] std::vector<Inexact> gated(std::int64_t expert) const {
+    const ActivationForm form = form_of(o_.activation);
+    std::vector<Inexact> inner;
+    for (std::int64_t n = 0; n < o_.inner(); ++n) {
+      Inexact g = up(expert, o_.interleaved ? 2 * n : n);
+      Inexact u = up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner());
+      if (form.limit > 0) {
+        g.value = std::min(g.value, form.limit);
+        u.value = std::clamp(u.value, -form.limit, form.limit);
+      }
+      u.value += form.offset;
+      const double act = activated(g.value);
+      // No activation is steeper than 1.13.
+      const double error = 1.13 * g.error * (std::abs(u.value) + u.error) +
+                           std::abs(act) * u.error + std::abs(act * u.value) * 0x1p-18;
+      inner.push_back(rounded({act * u.value, error}, o_.x.dtype));
+    }
+    if (o_.quantises()) quantise_bound(inner, o_.scaling);
+    return inner;
+  }
+
+  [[nodiscard]] double activated(double x) const {
+    const ActivationForm form = form_of(o_.activation);
+    if (form.cuts) return x < 0 ? 0.0 : x;
+    if (!form.is_smooth) return x;
+    return x / (1 + std::exp(-x * (form.slope + form.cubic * x * x)));
+  }
+
+  [[nodiscard]] Inexact down(std::int64_t expert, const std::vector<Inexact>& inner,
+                             std::int64_t n) const {
+    double sum = 0;
+    double size = 0;
+    double errors = 0;
+    double squares = 0;
+    for (std::int64_t k = 0; k < o_.inner(); ++k) {
+      const double w = element(o_.w2, expert, n, k) * scale(o_.scale_w2, expert, n, k);
+      sum += w * inner[at(k)].value;
+      size += std::abs(w * inner[at(k)].value);
+      errors += std::abs(w) * inner[at(k)].error;
+      squares += w * w * inner[at(k)].error * inner[at(k)].error;
+    }
+    // Roundings of many elements point in all directions: eight times their root of squares.
+    return {sum + bias(o_.bias2, expert, n),
+            std::min(errors, 8 * std::sqrt(squares)) + size * lost_};
+  }
+
+  const MixtureOperands& o_;
+  std::int64_t token_;
+  std::vector<double> x_;
+  double lost_ = 0;
+};
+
+}  // namespace
+
+MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t token) {
+  return Token(operands, token).row();
+}
+
+MixtureVerdict check_mixture(const MixtureOperands& o) {
+  std::vector<MixtureRow> rows(static_cast<std::size_t>(o.tokens()));
+  share(o.tokens(), 0, [&](int) {
+    return [&](std::int64_t t) { rows[static_cast<std::size_t>(t)] = mixture_row(o, t); };
+  });
+  MixtureVerdict v;
+  for (std::int64_t t = 0; t < o.tokens(); ++t) {
+    for (std::int64_t n = 0; n < o.hidden(); ++n) {
+      const MixtureRow& row = rows[static_cast<std::size_t>(t)];
+      const double want = row.want[static_cast<std::size_t>(n)];
+      const double allowed = row.allowed[static_cast<std::size_t>(n)];
+      const double got = element(o.d, 0, t, n);
+      ++v.elements;
+      const bool same = std::isnan(want) ? std::isnan(got) : got == want;
+      const bool wrong = !same && !(std::abs(got - want) <= allowed);
+      const double ratio = same ? 0
+                           : std::isfinite(got) && std::isfinite(want) && allowed > 0
+                               ? std::abs(got - want) / allowed
+                               : std::numeric_limits<double>::infinity();
+      v.failures += wrong ? 1 : 0;
+      if (v.worst_token >= 0 && ratio <= v.worst_ratio) continue;
+      v.worst_token = t;
+      v.worst_column = n;
+      v.worst_ratio = ratio;
+      v.worst_got = got;
+      v.worst_want = want;
+      v.worst_allowed = allowed;
+    }
+  }
+  return v;
+}
+
+}  // namespace warpwright::reference

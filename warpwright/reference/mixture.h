@@ -1,0 +1,34 @@
+// A mixture of experts in float64, with what roundings and quantising on its way may change.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "warpwright/plan/moe/mixture.h"
+
+namespace warpwright::reference {
+
+/// A token's row of d: what is right, and how far a right kernel may be off.
+struct MixtureRow {
+  std::vector<double> want;
+  std::vector<double> allowed;
+};
+
+/// Row `token` of a mixture whose operands lie in host memory. Tokens are quantised as the kernels
+/// do it, bit for bit; of the rows between the products, which kernels quantise too, the bound says
+/// what that may change.
+MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t token);
+
+/// What a check of all rows found.
+struct MixtureVerdict {
+  std::int64_t elements = 0;
+  std::int64_t failures = 0;
+  std::int64_t worst_token = -1, worst_column = -1;
+  double worst_ratio = 0;  ///< of the largest error / allowed
+  double worst_got = 0, worst_want = 0, worst_allowed = 0;
+};
+
+/// Compares d, in host memory, with float64.
+MixtureVerdict check_mixture(const MixtureOperands& operands);
+
+}  // namespace warpwright::reference
