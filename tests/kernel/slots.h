@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/index.h"
 #include "tests/model/harness.h"
 #include "warpwright/device/sort_slots_params.h"
 #include "warpwright/kernel/moe/gather_rows.h"
@@ -34,8 +35,8 @@ struct Routing {
   [[nodiscard]] SlotSort sort_into(std::vector<std::int32_t>& to_offsets,
                                    std::vector<std::int32_t>& to_slots,
                                    std::vector<std::int32_t>& to_rows, std::uint32_t& to) const {
-    const auto slot_count = static_cast<std::size_t>(tokens * top_k);
-    to_offsets.assign(static_cast<std::size_t>(experts) + 1, -7);
+    const auto slot_count = index(tokens * top_k);
+    to_offsets.assign(index(experts) + 1, -7);
     to_slots.assign(slot_count + 1, -7);
     to_rows.assign(slot_count + 1, -7);
     to = 77;
@@ -104,13 +105,14 @@ inline Routing route(const Draw& d, std::uint64_t seed) {
 inline std::vector<std::int32_t> sorted_slots(const Routing& r) {
   std::vector<std::pair<std::int64_t, std::int32_t>> kept;
   for (int slot = 0; slot < r.tokens * r.top_k; ++slot) {
-    const auto at = static_cast<std::size_t>(slot / r.top_k * r.pitch + slot % r.top_k);
+    const auto at = index(slot / r.top_k * r.pitch + slot % r.top_k);
     const std::int64_t id = r.wide ? r.wide_ids[at] : r.ids[at];
     if (id >= r.first_expert && id < r.first_expert + r.experts) kept.emplace_back(id, slot);
   }
   std::stable_sort(kept.begin(), kept.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::int32_t> slots;
+  slots.reserve(kept.size());
   for (const auto& [id, slot] : kept) slots.push_back(slot);
   return slots;
 }

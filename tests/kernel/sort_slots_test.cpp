@@ -10,8 +10,6 @@
 namespace warpwright::tests {
 namespace {
 
-using kernel::SortSlotsKernel;
-
 // Sorts on the model and compares; the shape may be another than the usual.
 struct Sorted {
   std::vector<std::int32_t> offsets, slots, rows;
@@ -61,7 +59,7 @@ TEST(SortSlots, TheHostSortsStably) {
     ASSERT_EQ(r.offsets.back(), static_cast<std::int32_t>(want.size()));
     EXPECT_TRUE(std::equal(want.begin(), want.end(), r.slots.begin()));
     for (std::size_t row = 0; row < want.size(); ++row) {
-      EXPECT_EQ(r.rows[static_cast<std::size_t>(want[row])], static_cast<std::int32_t>(row));
+      EXPECT_EQ(r.rows[index(want[row])], static_cast<std::int32_t>(row));
     }
   }
 }

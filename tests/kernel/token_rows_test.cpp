@@ -32,7 +32,7 @@ struct Bytes {
   int shift;
   int pitch;
   Bytes(int rows, int row_bytes, int extra, int before)
-      : all(static_cast<std::size_t>(rows * (row_bytes + extra) + before + 16), 0xcd),
+      : all(index(rows * (row_bytes + extra) + before + 16), 0xcd),
         shift(before),
         pitch(row_bytes + extra) {}
   unsigned char* data() {
@@ -84,8 +84,8 @@ struct Codes {
 Codes quantised(const Shape& s, Bytes& x, RowForm form) {
   Codes q;
   q.blocks = form == RowForm::blocks ? (s.k + 127) / 128 : 1;
-  q.codes.resize(static_cast<std::size_t>(s.tokens) * static_cast<std::size_t>(s.k));
-  q.scales.resize(static_cast<std::size_t>(s.tokens * q.blocks));
+  q.codes.resize(index(s.tokens) * index(s.k));
+  q.scales.resize(index(s.tokens * q.blocks));
   Quantisation what;
   what.x = matrix(x.data(), s.type, s.tokens, s.k);
   what.x.row_stride = x.pitch / 2;
@@ -108,7 +108,7 @@ Result result_of(const Routing* r, int tokens) {
     if (r == nullptr) {
       to.token_of.push_back(i);
     } else {
-      const int slot = i < r->offsets.back() ? r->slots[static_cast<std::size_t>(i)] : -1;
+      const int slot = i < r->offsets.back() ? r->slots[index(i)] : -1;
       to.token_of.push_back(slot < 0 ? -1 : slot / r->top_k);
     }
   }
@@ -126,7 +126,7 @@ class Moved {
         row_bytes_(form == RowForm::copy ? 2 * s.k : s.k),
         to_(result_.rows, row_bytes_, s.to_extra, s.to_shift),
         blocks_(form == RowForm::blocks ? (s.k + 127) / 128 : 1),
-        scales_(static_cast<std::size_t>(result_.rows * blocks_), -1.0F) {
+        scales_(index(result_.rows * blocks_), -1.0F) {
     p_.x = x_.data();
     p_.x_pitch = x_.pitch;
     p_.to = to_.data();
@@ -157,7 +157,7 @@ class Moved {
   std::string fault() {
     const Codes want = form_ == RowForm::copy ? Codes{} : quantised(s_, x_, form_);
     for (int row = 0; row < result_.rows; ++row) {
-      const int token = result_.token_of[static_cast<std::size_t>(row)];
+      const int token = result_.token_of[index(row)];
       const std::string where = "row " + std::to_string(row) + " of token " + std::to_string(token);
       const auto* const got = to_.row(row);
       if (token < 0) {
@@ -172,8 +172,7 @@ class Moved {
       if (!std::equal(bytes, bytes + row_bytes_, got)) return where + " is wrong";
       if (form_ == RowForm::copy) continue;
       for (int b = 0; b < blocks_; ++b) {
-        if (scales_[static_cast<std::size_t>(row + b * result_.rows)] !=
-            want.scales[static_cast<std::size_t>(token * blocks_ + b)]) {
+        if (scales_[index(row + b * result_.rows)] != want.scales[index(token * blocks_ + b)]) {
           return "a scale of " + where + " is wrong";
         }
       }
@@ -316,8 +315,7 @@ float value_at(const unsigned char* at, DType type) {
 }
 void put_value(unsigned char* at, DType type, float x) {
   const std::uint16_t code = type == DType::f32 ? std::uint16_t{0} : code16(type, x);
-  std::memcpy(at, type == DType::f32 ? static_cast<const void*>(&x) : &code,
-              static_cast<std::size_t>(bytes_of(type)));
+  std::memcpy(at, type == DType::f32 ? static_cast<const void*>(&x) : &code, index(bytes_of(type)));
 }
 
 class Sums {
@@ -339,7 +337,7 @@ class Sums {
     }
     for (int t = 0; t < r.tokens; ++t) {
       for (int j = 0; j < r.top_k; ++j) {
-        const bool left_out = r.rows[static_cast<std::size_t>(t * r.top_k + j)] < 0;
+        const bool left_out = r.rows[index(t * r.top_k + j)] < 0;
         const float w = left_out || t == nan_token ? NAN : normal(random);
         put_value(weights_.row(t) + bytes_of(s.weight_type) * j, s.weight_type, w);
       }
@@ -380,7 +378,7 @@ class Sums {
     for (int t = 0; t < r_.tokens; ++t) {
       std::vector<std::pair<int, int>> order;  // row, slot of the token
       for (int j = 0; j < r_.top_k; ++j) {
-        const int row = r_.rows[static_cast<std::size_t>(t * r_.top_k + j)];
+        const int row = r_.rows[index(t * r_.top_k + j)];
         if (row >= 0) order.emplace_back(row, j);
       }
       std::sort(order.begin(), order.end());
