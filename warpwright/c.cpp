@@ -65,7 +65,7 @@ static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 656 && sizeof(ww_choices) == 32 &&
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 672 && sizeof(ww_choices) == 32 &&
               sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
