@@ -243,7 +243,7 @@ class FusedExperts(unittest.TestCase):
     def test_the_page(self):
         """docs/serving.md"""
         page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "serving.md"
-        (sample,) = page.read_text().split("```python\n")[1:]
+        sample = page.read_text().split("```python\n")[1]
         exec(sample.split("```")[0], {})  # pylint: disable=exec-used
 
     def test_compiled(self):
