@@ -61,6 +61,8 @@ struct Machine {
   double group_stops = 0.405;     ///< of stores, in which a full ring stops HBM
   double group_beside = 0.361;    ///< of the lesser of products and memory
   double group_maps = 3;          ///< until the maps a group are made
+  /// Of groups cut evenly, until they are measured: taken where they gain more than this.
+  double group_even = 1.035;
 };
 
 /// The same for products in groups and of packed weights: fitted apart, each with the numbers above
