@@ -117,7 +117,7 @@ TEST(GroupedMutants, VerticalPingPong) {
 // Tiles of several widths, of which a group has two.
 TEST(GroupedMutants, CutEvenlyPingPong) {
   WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_bf16_bf16_128x144_v_pp_sw_w", {1, 1}, nullptr, {0, 3, 3, 153, 250});
+  expect_all_killed("grouped_bf16_bf16_128x144_v_pp_sw_w", {1, 1}, nullptr, {0, 3, 3, 21, 40, 190});
 }
 
 TEST(GroupedMutants, CutEvenlyWithBlockScales) {

@@ -614,6 +614,50 @@ TEST(GroupLengths, TypicalOnes) {
   EXPECT_EQ(typical_lengths(equal), std::vector<std::int64_t>(8, 16));
 }
 
+TEST(GroupLengths, TokensOfGroupsCutEvenly) {
+  constexpr tile::TileWidths widths{{72, 112, 128, 136, 144}};
+  GemmProblem p = layer(128, 264, 64, 64, kinds[0]);
+  p.groups->expected_lengths = LengthSpread::equal;
+  EXPECT_DOUBLE_EQ(group_lengths(p).even_tokens(widths), 136 + 128);
+  for (const int mean : {16, 64, 100, 130, 200, 256, 264, 400, 1000}) {
+    const GroupLengths lengths = group_lengths(layer(128, mean, 64, 64, kinds[0]));
+    double tokens = 0;
+    double busy = 0;
+    for (int seed = 1; seed <= 20; ++seed) {
+      for (const int length : fallen(mean * 128, 128, static_cast<std::uint64_t>(seed))) {
+        if (length == 0) continue;
+        ++busy;
+        // By the definition: ceil(length / 144) tiles, and of each the width that takes it.
+        const int tiles = (length + 143) / 144;
+        const auto width = [&](int n) {
+          return *std::find_if(widths.of.begin(), widths.of.end(), [&](int w) { return w >= n; });
+        };
+        const int step = width((length + tiles - 1) / tiles);
+        tokens += (tiles - 1) * step + width(length - (tiles - 1) * step);
+      }
+    }
+    EXPECT_NEAR(lengths.even_tokens(widths), tokens / busy, 0.015 * tokens / busy) << mean;
+  }
+}
+
+// Groups of a few tiles of tokens pay for their tails where they are not cut evenly.
+TEST(RoutedChoice, GroupsAreCutEvenlyWhereTailsCost) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const Kind& kind : kinds) {
+    const GemmProblem p = layer(128, 256, 1536, 2048, kind);
+    const auto all = candidates(p, h200);
+    ASSERT_TRUE(all.ok()) << all.reason();
+    const auto best = [&](bool even) {
+      double least = 1;
+      for (const Plan& one : *all) {
+        if (has_widths(hopper_config(one)) == even) least = std::min(least, one.cost);
+      }
+      return least;
+    };
+    EXPECT_LT(best(true), best(false));
+  }
+}
+
 TEST(GroupLengths, MeanOfCeil) {
   EXPECT_DOUBLE_EQ(mean_ceil(0, 8, 8), 1);
   EXPECT_DOUBLE_EQ(mean_ceil(4, 12, 8), 1.5);

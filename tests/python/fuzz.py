@@ -303,8 +303,8 @@ def value_of(b):
 
 KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "gate_up", "batch_invariant",
          "accumulation", "operands", "sums", "dtype", "cluster", "check_offsets", "dependent",
-         "expected_tokens", "expected_lengths", "measure", "scale_a", "scale_b", "workspace", "kernel",
-         "c", "beta", "scaling"}
+         "expected_tokens", "expected_lengths", "measure", "scale_a", "scale_b", "workspace",
+         "kernel", "c", "beta", "scaling"}
 
 
 def reference(verb, arguments, keywords):

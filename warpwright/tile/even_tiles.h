@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 
-#include "warpwright/isa/config.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::tile {
@@ -32,7 +31,7 @@ constexpr int widest(const TileWidths& widths) {
 /// The number of the narrowest of the first `kinds` that takes `tokens`; the last where none does.
 constexpr int narrowest_for(const TileWidths& widths, int kinds, int tokens) {
   int number = 0;
-  WW_UNROLL for (int i = 1; i < kinds; ++i) {
+  for (int i = 1; i < kinds; ++i) {
     if (tokens > widths.of[i - 1]) number = i;
   }
   return number;
@@ -40,7 +39,7 @@ constexpr int narrowest_for(const TileWidths& widths, int kinds, int tokens) {
 /// Tokens of width `number` of the first `kinds`.
 constexpr int width_of(const TileWidths& widths, int kinds, int number) {
   int width = widths.of[0];
-  WW_UNROLL for (int i = 1; i < kinds; ++i) {
+  for (int i = 1; i < kinds; ++i) {
     if (number == i) width = widths.of[i];
   }
   return width;

@@ -103,8 +103,10 @@ class Estimate {
                           machine_.group_l2_share * from_l2 +
                           (pingpong ? 0 : machine_.group_stops * (work.during_stores + work.after));
       const double memory = once + read_again() * std::max(0.0, 1 - work.during / once);
-      return 1e-6 * (machine_.fixed + search() + std::max(work.during, memory) +
-                     machine_.group_beside * std::min(work.during, memory) + work.after);
+      const double even = has_widths(c_) ? machine_.group_even : 1;
+      return 1e-6 * even *
+             (machine_.fixed + search() + std::max(work.during, memory) +
+              machine_.group_beside * std::min(work.during, memory) + work.after);
     }
     const double moved = moved_bytes(p_, 1);
     const double memory = 1e6 * std::max({moved / (machine_.hbm_share * memory_rate_),

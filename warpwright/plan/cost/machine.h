@@ -64,6 +64,8 @@ struct Machine {
   /// Set by hand, from the seven instructions that start one: clocks of a copy of one row, which
   /// the producer warp starts one after the other.
   double row_copy_clocks = 30;
+  /// Of groups cut evenly, until they are measured: taken where they gain more than this.
+  double group_even = 1.035;
 };
 
 /// The same for products in groups and of packed weights: fitted apart, each with the numbers above

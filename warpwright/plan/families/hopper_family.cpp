@@ -231,7 +231,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                     "CTAs\n",
                     plan.map_ctas)
           : kernel::gathers(c)
-              ? format(
+              ? std::string(
                     "tokens     by index: each row of a tile a copy of its own, up to the group's "
                     "end\n")
               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
