@@ -97,7 +97,7 @@ TEST(GroupedRules, TakesWhatIsRight) {
 TEST(GroupedRules, RefusesRowsByIndex) {
   const auto by_index = [](O& o) {
     o.a.rows = 40;
-    o.groups->rows = static_cast<const std::int32_t*>(at(0x42000000));
+    o.groups->rows = reinterpret_cast<const std::int32_t*>(at(0x42000000));
     o.groups->rows_divisor = 8;
   };
   const auto with = [by_index](auto change) {
@@ -121,10 +121,10 @@ TEST(GroupedRules, RefusesRowsByIndex) {
         with([](O& o) { o.groups->rows = nullptr; }),
         {"rows is a null pointer", "rows_divisor is 8", "300"}},
        {Code::bad_pointer,
-        with([](O& o) { o.groups->rows = static_cast<const std::int32_t*>(at(0x42000002)); }),
+        with([](O& o) { o.groups->rows = reinterpret_cast<const std::int32_t*>(at(0x42000002)); }),
         {"address of rows", "4 bytes", "one of 2"}},
        {Code::overlap,
-        with([](O& o) { o.groups->rows = static_cast<const std::int32_t*>(at(0x30000100)); }),
+        with([](O& o) { o.groups->rows = reinterpret_cast<const std::int32_t*>(at(0x30000100)); }),
         {"D overlaps rows"}},
        {Code::bad_shape, with([](O& o) { o.a.rows = 0; }), {"A has no rows", "nearest", "1"}},
        {Code::bad_shape,
