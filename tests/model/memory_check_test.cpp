@@ -52,6 +52,26 @@ TEST(MemoryChecks, UninitialisedSharedMemory) {
   expect_clean({one_thread, body(8)});
 }
 
+// What a kernel says nothing depends on is NaN; what lies beside it must still be written.
+TEST(MemoryChecks, BytesThatAreLeftUnwritten) {
+  const auto body = [](int word_read, std::uint32_t* seen) {
+    return [=] {
+      const isa::SharedView<std::uint32_t> word{isa::shared_base()};
+      isa::leave_unwritten(isa::shared_base() + 16, 32);
+      *seen = word.load(word_read);
+    };
+  };
+  for (const int inside : {4, 11}) {
+    std::uint32_t seen = 0;
+    expect_clean({one_thread, body(inside, &seen)});
+    EXPECT_EQ(seen, 0xffffffffU);
+  }
+  std::uint32_t seen = 0;
+  for (const int outside : {3, 12}) {
+    expect_found({one_thread, body(outside, &seen)}, Check::uninitialised_read);
+  }
+}
+
 TEST(MemoryChecks, SharedBounds) {
   const auto store = [](std::uint32_t offset) {
     return [=] { isa::SharedView<std::uint32_t>{isa::shared_base() + offset}.store(0, 1); };
