@@ -177,19 +177,13 @@ TEST(Product, ASecondOneFindsTheWorkspaceAsTheFirstLeftIt) {
     EXPECT_GT(second.plan.flag_bytes, 0);
     EXPECT_EQ(first.plan.flag_bytes == second.plan.flag_bytes, c.same_flags);
     bool is_right = true;
-    const device::SecondProduct behind{second.plan, second.operands, [&](const MatrixView& d) {
-                                         GemmOperands o = second.operands;
-                                         o.d = d;
+    const device::SecondProduct behind{second.plan, second.operands, [&](const GemmOperands& o) {
                                          return is_right && check_job(second.job, o).passed();
                                        }};
     device::CheckOptions how;
     how.schedules = 4;
     how.second = &behind;
-    how.right = [&](const MatrixView& d) {
-      GemmOperands o = first.operands;
-      o.d = d;
-      return check_job(first.job, o).passed();
-    };
+    how.right = [&](const GemmOperands& o) { return check_job(first.job, o).passed(); };
     const auto clean = device::check(first.plan, first.operands, how);
     ASSERT_TRUE(clean) << clean.reason();
     EXPECT_TRUE(clean->clean()) << clean->findings.front().finding.sentence;
