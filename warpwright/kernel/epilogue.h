@@ -8,8 +8,7 @@
 // No warp waits for another, but where D is quantised and swapped. From the buffer to D there are
 // three ways:
 //   vectors      16 bytes a lane, whole 128-byte lines; the buffer is free at once
-//   TMA  one tensor store (a configuration that says so); the buffer is busy until it
-//                has been read, behind the loads of the next tile
+//   TMA          one tensor store (a configuration that says so); busy behind the next tile's loads
 //   elements     where base or pitch of D are no multiple of 16 bytes
 // C comes by a tensor load into the same buffer, one subtile ahead, or element by element.
 #pragma once

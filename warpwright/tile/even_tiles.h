@@ -29,19 +29,25 @@ constexpr int widest(const TileWidths& widths) {
 }
 
 /// The number of the narrowest of the first `kinds` that takes `tokens`; the last where none does.
+/// Written out, as is the next: a loop that a device does not unroll would read its widths from
+/// memory.
 constexpr int narrowest_for(const TileWidths& widths, int kinds, int tokens) {
-  int number = 0;
-  for (int i = 1; i < kinds; ++i) {
-    if (tokens > widths.of[i - 1]) number = i;
-  }
-  return number;
+  const auto beyond = [&](int i) { return i < kinds && tokens > widths.of[i - 1] ? 1 : 0; };
+  static_assert(TileWidths::most == 6);
+  return beyond(1) + beyond(2) + beyond(3) + beyond(4) + beyond(5);
 }
 /// Tokens of width `number` of the first `kinds`.
 constexpr int width_of(const TileWidths& widths, int kinds, int number) {
   int width = widths.of[0];
-  for (int i = 1; i < kinds; ++i) {
-    if (number == i) width = widths.of[i];
-  }
+  const auto take = [&](int i) {
+    if (i < kinds && number == i) width = widths.of[i];
+  };
+  static_assert(TileWidths::most == 6);
+  take(1);
+  take(2);
+  take(3);
+  take(4);
+  take(5);
   return width;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "warpwright/facts/kernel.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/limits.h"
 
 namespace warpwright::kernel {
 

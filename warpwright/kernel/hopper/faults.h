@@ -1,7 +1,7 @@
 // What cannot be a configuration: why, as a sentence; null when it can.
 #pragma once
 
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/limits.h"
 
 namespace warpwright::kernel {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "warpwright/kernel/hopper/faults.h"
+#include "warpwright/kernel/hopper/row_words.h"
 #include "warpwright/kernel/rows.h"
 
 namespace warpwright::kernel {
@@ -44,143 +45,7 @@ constexpr Name name_of(const GemmConfig& c) {
   return name;
 }
 
-// What rows are made of: operands of a type and a tile, and then everything that differs from the
-// usual.
 namespace hopper {
-
-constexpr GemmConfig tile(int tile_m, int tile_n) {
-  GemmConfig c;
-  c.tile_m = tile_m;
-  c.tile_n = tile_n;
-  c.stages = 0;
-  c.consumer_warpgroups = tile_m % 128 == 0 ? 2 : tile_m / 64;
-  return c;
-}
-constexpr GemmConfig operands(DType a, DType b, int tile_m, int tile_n) {
-  GemmConfig c = tile(tile_m, tile_n);
-  c.operands = SharedOperands{.a = {a}, .b = {b}};
-  return c;
-}
-constexpr GemmConfig e4m3(int tile_m, int tile_n) {
-  return operands(DType::e4m3, DType::e4m3, tile_m, tile_n);
-}
-constexpr GemmConfig e5m2(int tile_m, int tile_n) {
-  return operands(DType::e5m2, DType::e5m2, tile_m, tile_n);
-}
-/// Packed int4 weights and tokens of e4m3, with chained sums.
-constexpr GemmConfig s4(int tile_weights, int tile_tokens) {
-  GemmConfig c = tile(tile_weights, tile_tokens);
-  c.operands = PackedOperands{};
-  return c;
-}
-constexpr GemmConfig to(DType result, GemmConfig c) {
-  c.result = result;
-  return c;
-}
-constexpr GemmConfig bf16(int tile_m, int tile_n) {
-  return operands(DType::bf16, DType::bf16, tile_m, tile_n);
-}
-constexpr GemmConfig f16(int tile_m, int tile_n) {
-  return to(DType::f16, operands(DType::f16, DType::f16, tile_m, tile_n));
-}
-
-constexpr GemmConfig stages(int count, GemmConfig c) {
-  c.stages = count;
-  return c;
-}
-constexpr GemmConfig consumers(int warpgroups, GemmConfig c) {
-  c.consumer_warpgroups = warpgroups;
-  return c;
-}
-constexpr GemmConfig buffers(int a_warp, GemmConfig c) {
-  c.buffers = a_warp;
-  return c;
-}
-constexpr GemmConfig two_ctas(GemmConfig c) {
-  c.ctas_per_sm = 2;
-  return c;
-}
-constexpr GemmConfig gated(GemmConfig c) {
-  c.gated = true;
-  return c;
-}
-/// With a D of codes and scales.
-constexpr GemmConfig quantised(GemmConfig c) {
-  c.result = DType::e4m3;
-  c.quantises = true;
-  c.buffers = 1;
-  return c;
-}
-
-// A word of a form that the configuration has not does not compile: see OneOf::as.
-
-/// The configuration with a value of one member of its operands, or of its walk over whole tiles.
-template <auto member, auto value>
-constexpr GemmConfig shared(GemmConfig c) {
-  c.operands.as<SharedOperands>().*member = value;
-  return c;
-}
-template <auto member, auto value>
-constexpr GemmConfig packed(GemmConfig c) {
-  c.operands.as<PackedOperands>().*member = value;
-  return c;
-}
-template <auto member, auto value>
-constexpr GemmConfig whole(GemmConfig c) {
-  c.walk.as<Whole>().*member = value;
-  return c;
-}
-inline constexpr auto swap_ab = shared<&SharedOperands::swap_ab, true>;
-inline constexpr auto promoted = shared<&SharedOperands::sums, Sums::promoted>;
-/// Half of the columns after the other.
-inline constexpr auto in_halves = shared<&SharedOperands::passes, 2>;
-/// Stages of two spans along K.
-inline constexpr auto deep = shared<&SharedOperands::k_atoms, 2>;
-inline constexpr auto exact = packed<&PackedOperands::sums, PackedSums::exact>;
-inline constexpr auto exact_by_two = packed<&PackedOperands::sums, PackedSums::exact_by_two>;
-inline constexpr auto exact_in_halves = packed<&PackedOperands::sums, PackedSums::exact_in_halves>;
-inline constexpr auto folded = packed<&PackedOperands::sums, PackedSums::folded>;
-inline constexpr auto by_table = packed<&PackedOperands::sums, PackedSums::table>;
-inline constexpr auto zero_points = packed<&PackedOperands::zero_points, true>;
-constexpr GemmConfig blockwise(const GemmConfig& c) {
-  return packed_a(c) ? packed<&PackedOperands::sums, PackedSums::exact_scaled>(c)
-                     : shared<&SharedOperands::sums, Sums::blockwise>(c);
-}
-constexpr GemmConfig mn_major_a(GemmConfig c) {
-  c.operands.as<SharedOperands>().a.major = atom::Major::mn;
-  return c;
-}
-constexpr GemmConfig mn_major_b(GemmConfig c) {
-  c.operands.as<SharedOperands>().b.major = atom::Major::mn;
-  return c;
-}
-constexpr GemmConfig mn_major_ab(const GemmConfig& c) {
-  return mn_major_a(mn_major_b(c));
-}
-
-inline constexpr auto pingpong = whole<&Whole::in_turns, true>;
-inline constexpr auto dynamic = whole<&Whole::drawn, true>;
-// Beside many sums only the binary search has room in the registers.
-inline constexpr auto linear_scan = whole<&Whole::grouped, Grouping::linear_scan>;
-inline constexpr auto binary_search = whole<&Whole::grouped, Grouping::binary_search>;
-inline constexpr auto warp_scan = whole<&Whole::grouped, Grouping::warp_scan>;
-inline constexpr auto group_maps = whole<&Whole::group_maps, true>;
-inline constexpr auto by_index = whole<&Whole::gathers, true>;
-/// Tiles of these widths along the tokens, beside the tile's own.
-template <std::int16_t... narrower>
-constexpr GemmConfig widths(GemmConfig c) {
-  c.walk.as<Whole>().widths = {{narrower..., static_cast<std::int16_t>(c.tile_n)}};
-  return c;
-}
-template <class Walk>
-constexpr GemmConfig walks(GemmConfig c) {
-  if (!(c.walk == GemmConfig().walk)) throw "two walks";  // does not compile either
-  c.walk = Walk{};
-  return c;
-}
-inline constexpr auto multistage = walks<Multistage>;
-inline constexpr auto split_k = walks<SplitK>;
-inline constexpr auto cluster_k = walks<ClusterK>;
 
 /// In the order in which plans look at them, of each type dense ones first. A row that says no
 /// stages has as many as fit.

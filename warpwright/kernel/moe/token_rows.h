@@ -51,7 +51,7 @@ class TokenRowsWork {
   static constexpr int each = 8;           ///< elements of a lane: 16 bytes
   static constexpr int piece = 32 * each;  ///< elements of a warp at a time
   static constexpr int block = 128;        ///< elements with a scale of RowForm::blocks
-  static constexpr int at_once = 4;        ///< pieces of a warp that are on their way
+  static constexpr int at_once = 2;        ///< pieces of a warp that are on their way
 
   /// What warps can share out: pieces of tokens, or tokens where a scale reaches over a row.
   static constexpr std::int64_t items(const TokenRows& p) {
@@ -64,11 +64,7 @@ class TokenRowsWork {
   WW_DEVICE static void run(const TokenRows& p, const isa::Prerequisites& ready, int me,
                             int warps) {
     if (p.form == RowForm::none) return;
-    if (p.type == DType::bf16) {
-      TokenRowsWork(p, ready).run<DType::bf16>(me, warps);
-    } else {
-      TokenRowsWork(p, ready).run<DType::f16>(me, warps);
-    }
+    TokenRowsWork(p, ready).run(me, warps);
   }
 
  private:
@@ -79,10 +75,9 @@ class TokenRowsWork {
         whole_to_(p.form == RowForm::copy ? begin_at_multiples<16>(p.to, p.to_pitch)
                                           : begin_at_multiples<8>(p.to, p.to_pitch)) {}
 
-  template <DType T>
   WW_DEVICE void run(int me, int warps) const {
     if (p_.form == RowForm::rows) {
-      for (int token = me; token < p_.tokens; token += warps) quantise_row<T>(token);
+      for (int token = me; token < p_.tokens; token += warps) quantise_row(token);
       return;
     }
     const int pieces = (p_.k + piece - 1) / piece;
@@ -107,7 +102,7 @@ class TokenRowsWork {
         if (p_.form == RowForm::copy) {
           for_each_row(token[i], row[i], [&](std::int64_t to) { store(to, column[i], chunk[i]); });
         } else {
-          quantise_piece<T>(token[i], row[i], column[i], chunk[i]);
+          quantise_piece(token[i], row[i], column[i], chunk[i]);
         }
       }
     }
@@ -169,11 +164,12 @@ class TokenRowsWork {
 
   // --- quantising -------------------------------------------------------------------------------
 
-  template <DType T>
-  WW_DEVICE static void widen(const Eight& chunk, float (&value)[each]) {
+  WW_DEVICE void widen(const Eight& chunk, float (&value)[each]) const {
+    const bool is_bf16 = p_.type == DType::bf16;
     WW_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const isa::Pair pair = isa::unpack<T>(&chunk.word[i]);
+      const isa::Pair pair = is_bf16 ? isa::unpack<DType::bf16>(&chunk.word[i])
+                                     : isa::unpack<DType::f16>(&chunk.word[i]);
       value[2 * i] = pair.low;
       value[2 * i + 1] = pair.high;
     }
@@ -212,15 +208,8 @@ class TokenRowsWork {
   /// The codes of value / scale, with the bits of device/quantise.h.
   WW_DEVICE static isa::Words<2> codes_of(const E4m3Divisor& by, const float (&value)[each]) {
     float quotient[each];
-    const bool usual = by.scale > 0x1p-60F && by.scale < 0x1p60F &&
-                       largest_magnitude(value) * by.inverse < 0x1p60F;
-    if (usual) {
-      WW_UNROLL
-      for (int i = 0; i < each; ++i) quotient[i] = by.usual_quotient(value[i]);
-    } else {
-      WW_UNROLL
-      for (int i = 0; i < each; ++i) quotient[i] = value[i] / by.scale;
-    }
+    WW_UNROLL
+    for (int i = 0; i < each; ++i) quotient[i] = by.quotient(value[i]);
     isa::Words<2> codes;
     WW_UNROLL
     for (int i = 0; i < 2; ++i) {
@@ -232,10 +221,9 @@ class TokenRowsWork {
     return codes;
   }
 
-  template <DType T>
   WW_DEVICE void quantise_piece(int token, int row, int column, const Eight& chunk) const {
     float value[each];
-    widen<T>(chunk, value);
+    widen(chunk, value);
     const E4m3Divisor by(e4m3_scale(largest_of_lanes<block / each>(larger_finite(0, value))));
     const isa::Words<2> codes = codes_of(by, value);
     for_each_row(token, row, [&](std::int64_t to) {
@@ -249,7 +237,6 @@ class TokenRowsWork {
   }
 
   /// A whole row, which is read twice: the second time out of a cache.
-  template <DType T>
   WW_DEVICE void quantise_row(int token) const {
     const int row = row_of_lane(token, 0);
     float largest = 0;
@@ -263,7 +250,7 @@ class TokenRowsWork {
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
         float value[each];
-        widen<T>(chunk[i], value);
+        widen(chunk[i], value);
         largest = larger_finite(largest, value);
       }
     }
@@ -274,7 +261,7 @@ class TokenRowsWork {
     for (int first = 0; first < p_.k; first += piece) {
       const int column = first + lane_ * each;
       float value[each];
-      widen<T>(column < p_.k ? load(token, column) : Eight{}, value);
+      widen(column < p_.k ? load(token, column) : Eight{}, value);
       const isa::Words<2> codes = codes_of(by, value);
       for_each_row(token, row, [&](std::int64_t to) {
         if (column < p_.k) store_codes(to, column, codes);
