@@ -9,7 +9,7 @@
 
 #include "tests/reference.h"
 #include "warpwright/facts/packed_places.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/limits.h"
 
 namespace warpwright::tests {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/limits.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/search/plan.h"
 
