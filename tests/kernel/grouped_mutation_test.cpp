@@ -120,11 +120,6 @@ TEST(GroupedMutants, CutEvenlyPingPong) {
   expect_all_killed("grouped_bf16_bf16_128x144_v_pp_sw_w", {1, 1}, nullptr, {0, 3, 3, 21, 40, 190});
 }
 
-TEST(GroupedMutants, CutEvenlyWithBlockScales) {
-  WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_e4m3_bf16_128x128_v_bs_sw_w", {1, 1}, nullptr, {0, 3, 3, 141, 200});
-}
-
 // How many mutants of such statements were killed, and by which checks.
 std::string killed(const device::MutationReport& report, model::SyncKind kind,
                    model::Mutation::Kind how) {

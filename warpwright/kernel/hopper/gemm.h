@@ -114,7 +114,7 @@ struct HopperGemm {
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
       if constexpr (gathers(config)) {
         // Rows past a group's end are not copied, and their sums not stored.
-        using Tokens = TokenRows<Tag>;
+        using Tokens = RowsByIndex<Tag>;
         isa::leave_unwritten(base + (Tokens::is_a ? smem.a : smem.b),
                              config.stages * atom::tile_bytes(Tokens::tile));
       }

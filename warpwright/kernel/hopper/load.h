@@ -227,7 +227,7 @@ class Loader {
     }
     isa::sync_warp();  // the stage is free for all lanes
     const isa::SharedAddress to =
-        tokens().to + state_.stage * atom::tile_bytes(TokenRows<Tag>::tile);
+        tokens().to + state_.stage * atom::tile_bytes(RowsByIndex<Tag>::tile);
     rows_.load(tokens().ctas, to, of_a ? operands_.a : operands_.b, ring_.full(state_),
                block_ * tile_k(cfg));
   }
@@ -295,7 +295,7 @@ class Loader {
   }
 
   /// The slices, where tokens are read by index.
-  static constexpr bool of_a = TokenRows<Tag>::is_a;  // the tokens
+  static constexpr bool of_a = RowsByIndex<Tag>::is_a;  // the tokens
   [[nodiscard]] WW_DEVICE const Slice& tokens() const {
     if constexpr (of_a) {
       return a_;
@@ -322,7 +322,7 @@ class Loader {
   isa::SharedAddress scales_at_;
   std::conditional_t<packed_a(Tag::config), WeightLoader<Tag>, Slice> a_;
   Slice b_;
-  std::conditional_t<gathers(Tag::config), TokenRows<Tag>, NoRows> rows_;
+  std::conditional_t<gathers(Tag::config), RowsByIndex<Tag>, NoRows> rows_;
   std::conditional_t<has_widths(Tag::config), Widths, OneWidth> widths_;
   tile::Work work_;
   int block_ = 0;

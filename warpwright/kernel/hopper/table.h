@@ -283,7 +283,6 @@ inline constexpr std::array rows = {
     // For groups of some 64 to 512 tokens, cut evenly.
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(bf16(128, 144)))))),
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(e4m3(128, 144)))))),
-    common(widths<48, 72, 96>(binary_search(swap_ab(blockwise(e4m3(128, 128)))))),
     more(widths<136, 176, 216>(binary_search(swap_ab(bf16(128, 256))))),
     more(widths<136, 176, 216>(binary_search(swap_ab(e4m3(128, 256))))),
     more(widths<72, 112, 136>(binary_search(swap_ab(gated(bf16(256, 144)))))),

@@ -15,12 +15,12 @@
 namespace warpwright::kernel {
 
 template <class Tag>
-class TokenRows {
+class RowsByIndex {
  public:
   static constexpr bool is_a = !is_swapped(Tag::config);
   static constexpr atom::OperandTile tile = is_a ? tile_a(Tag::config) : tile_b(Tag::config);
 
-  WW_DEVICE explicit TokenRows(const Cta<Tag>& cta) : index_(cta.p.scales.index) {}
+  WW_DEVICE explicit RowsByIndex(const Cta<Tag>& cta) : index_(cta.p.scales.index) {}
 
   /// All lanes: looks up the tokens of `rows` rows of the tile at hand, from its row `in_tile` on.
   WW_DEVICE void place(const tile::Work& work, int in_tile, int rows) {
