@@ -79,10 +79,11 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
                       "legal is 2: the experts of each token", "bad_shape")
     count = shape[0] * shape[1]
     lengths = (max(experts, 0) + 1, count, count)
-    found = tuple(empty_like(topk_ids, (length,), "int32", device) for length in lengths)
+    offsets, slots, rows = (empty_like(topk_ids, (length,), "int32", device) for length in lengths)
     _core.sort_slots(topk_ids, experts, first_expert,
-                     experts if experts_total is None else experts_total, *found, stream)
-    return found
+                     experts if experts_total is None else experts_total, offsets, slots, rows,
+                     stream)
+    return offsets, slots, rows
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -51,7 +51,9 @@ OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expecte
           "cluster-k", "ctas", "gpcs", "batch-invariant", "no-tuning", "pair", "scheduler",
           "accumulators", "first-tiles",
           # How memory lies, which other doors say by strides and addresses.
-          "in-place", "pitch", "scales-major"}
+          "in-place", "pitch", "scales-major",
+          # Every door has them, with tests of their own: a D of two tensors, and tokens by index.
+          "quantise-d", "rows-index", "rows-divisor"}
 
 
 class View:

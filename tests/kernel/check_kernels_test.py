@@ -20,6 +20,7 @@ UNREACHABLE = [
     (r".*_(sk|ck2?)", r"TileSums::run", "kernels that split K take no product without a K"),
     (r".*_ck2?", r"Loader::load", "CTAs that share a tile along K load nothing for each other"),
     (r"blackwell_.*_pair.*", r"BlackwellGemm::run", "a pair is a cluster, and meets as one"),
+    (r".*_q", r"Epilogue::initialise", "no C comes by copies where D is quantised"),
     (r".*_ck2?", r"await_cluster", "nor signal each other's barriers"),
 ]
 

@@ -95,8 +95,18 @@ void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
       top[j] = top[j] == 0 ? 127U << 23 : ((254U + 13U) << 23) - top[j];
     }
     if (!finite) {
+      // Of infinities and NaN no exponent tells; the columns beside them are added as ever.
+      constexpr std::uint32_t of_none = ((254U + 13U) << 23) - exponent_mask;
       for (int j = 0; j < n; ++j) {
-        for (int i = 0; i < k; ++i) row[j] += am[i] * b[i * n + j];
+        const auto scale = std::bit_cast<float>(top[j]);
+        const bool is_none = top[j] == of_none;
+        float sum =
+            is_none ? row[j] : static_cast<float>(static_cast<std::int32_t>(row[j] * scale));
+        for (int i = 0; i < k; ++i) {
+          const float product = am[i] * b[i * n + j];
+          sum += is_none ? product : static_cast<float>(static_cast<std::int32_t>(product * scale));
+        }
+        row[j] = is_none ? sum : sum / scale;
       }
       continue;
     }

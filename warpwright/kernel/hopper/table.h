@@ -2,6 +2,8 @@
 // devices, the build) reads it.
 #pragma once
 
+#include <array>
+
 #include "warpwright/kernel/hopper/faults.h"
 #include "warpwright/kernel/hopper/row_words.h"
 #include "warpwright/kernel/rows.h"
@@ -49,7 +51,7 @@ namespace hopper {
 
 /// In the order in which plans look at them, of each type dense ones first. A row that says no
 /// stages has as many as fit.
-inline constexpr std::array rows = {
+inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     // Dense products.
     common(bf16(128, 256)),
     common(pingpong(bf16(128, 128))),
@@ -319,7 +321,7 @@ inline constexpr std::array rows = {
     more(two_ctas(warp_scan(by_table(s4(128, 16))))),
     more(two_ctas(warp_scan(zero_points(exact(s4(128, 16)))))),
     more(warp_scan(zero_points(exact(s4(128, 64))))),
-};
+});
 
 }  // namespace hopper
 
