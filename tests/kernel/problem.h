@@ -195,7 +195,8 @@ class Problem {
     const void* memory;
     std::int64_t bytes;
   };
-  static constexpr int pieces = 10;
+  static constexpr int tensors = 9;
+  static constexpr int pieces = tensors + 2;
   [[nodiscard]] Piece piece(int i) const {
     if (i == pieces - 2) return {index_.data(), std::ssize(index_) * 4};
     if (i == pieces - 1) return {offsets(), std::ssize(wide_) * (wide_offsets() ? 8 : 4)};
@@ -339,8 +340,8 @@ class Problem {
 
  private:
   [[nodiscard]] const Tensor& tensor(int i) const {
-    const Tensor* const all[] = {&a_,       &b_,       &d_,    &c_,       &scale_a_,
-                                 &scale_b_, &scale_d_, &bias_, &d_scales_};
+    const Tensor* const all[tensors] = {&a_,       &b_,       &d_,    &c_,       &scale_a_,
+                                        &scale_b_, &scale_d_, &bias_, &d_scales_};
     return *all[i];
   }
   [[nodiscard]] const void* offsets() const {

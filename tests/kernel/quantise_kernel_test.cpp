@@ -10,6 +10,7 @@
 
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
+#include "tests/kernel/rows.h"
 #include "warpwright/device/quantise.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/simulation/check.h"
@@ -28,8 +29,7 @@ Instances quantising(bool groups, bool block_scaled) {
 }
 
 // A product of e4m3 with all that is hard for a block: NaN, infinities, rows of zeros, and values
-// of all sizes. Its float32 sums come from a kernel that stores them. NaN comes by the bias: beside
-// an operand's the model adds an instruction's other columns in float32, swapped or not.
+// of all sizes. Its float32 sums come from a kernel that stores them. NaN comes by the bias.
 struct Hard {
   std::int64_t m, n, k;
   Tensor a, b, bias, sums;
