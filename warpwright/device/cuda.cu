@@ -237,9 +237,8 @@ std::optional<Refusal> clear(void* memory, std::int64_t bytes, cudaStream_t stre
 }
 
 // Puts the grids on the stream, each dependent on the one before it: that lets it start early, and
-// it waits itself.
-// `named` is what the grid that multiplies is called.
-std::optional<Refusal> start(LaunchGrids& grids, int architecture, const std::string& named,
+// it waits itself. The one that multiplies is `product`'s, where there is one.
+std::optional<Refusal> start(LaunchGrids& grids, int architecture, const Plan* product,
                              cudaStream_t stream, bool dependent) {
   std::array<const CudaKernel*, 4> kernels{};
   for (int i = 0; i < grids.count; ++i) {
@@ -253,15 +252,16 @@ std::optional<Refusal> start(LaunchGrids& grids, int architecture, const std::st
                     grid.in_clusters ? grid.cluster_size : 0, dependent || i > 0, stream},
                    grid.params.data());
     if (error != cudaSuccess) {
-      return cuda_refusal(error,
-                          "launching " + (grid.multiplies ? named : std::string(grid.kernel)));
+      return cuda_refusal(
+          error, "launching " + (grid.multiplies && product != nullptr ? product->name()
+                                                                       : std::string(grid.kernel)));
     }
   }
   return std::nullopt;
 }
 
-// The epilogue that quantises D ran right on the model alone: a test on an H200 ended in an illegal
-// address, and nobody knows yet whether by the kernel's fault or the test's.
+// The epilogue that quantises D ran right on the model alone. On an H200 its test gave it no memory
+// for the scales, and has not run again since that was mended.
 Refusal no_codes_yet() {
   return refuse(RefusalCode::unsupported, "D is quantised, which has not run right on a GPU yet; ",
                 as_rule("leave quantise_d out there, and quantise D afterwards"));
@@ -293,7 +293,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   if (clears) refused = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags");
   if constexpr (bounds_waits) launched = &plan.facts();
   if (!refused) {
-    refused = start(grids, plan.facts().architecture, plan.kernel, in, options.dependent);
+    refused = start(grids, plan.facts().architecture, &plan, in, options.dependent);
   }
   if (refused) workspace.forget();
   return refused;
@@ -343,8 +343,7 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
   for (int i = 0; i < all.count; ++i) {
     MixtureStepGrids& step = all.steps[static_cast<std::size_t>(i)];
     if (bounds_waits && step.product != nullptr) launched = &step.product->facts();
-    const std::string named = step.product != nullptr ? step.product->kernel : std::string();
-    if (auto r = start(step.grids, plan.device.architecture, named,
+    if (auto r = start(step.grids, plan.device.architecture, step.product,
                        static_cast<cudaStream_t>(stream), dependent || i > 0)) {
       return r;
     }
