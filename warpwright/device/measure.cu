@@ -52,14 +52,6 @@ using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-// Bytes from the first element of a tensor to the end of its last; 0 of one that is left out.
-std::int64_t span_bytes(const MatrixView& v) {
-  if (v.rows <= 0 || v.columns <= 0 || v.batch <= 0) return 0;
-  const std::int64_t last = (v.batch - 1) * v.batch_stride + (v.rows - 1) * v.row_stride +
-                            (v.columns - 1) * v.column_stride;
-  return (last * numeric::bits(v.dtype) + numeric::bits(v.dtype) + 7) / 8;
-}
-
 // The tensors of a product, B second.
 std::array<MatrixView*, 9> tensors_of(GemmOperands& o) {
   return {&o.a, &o.b, &o.c, &o.d, &o.scale_a, &o.scale_b, &o.scale_d, &o.bias, &o.d_scales};
@@ -77,7 +69,7 @@ SetLayout layout_of(GemmOperands like) {
   const auto tensors = tensors_of(like);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const bool is_packed = like.packed && i == 1;
-    const std::int64_t bytes = span_bytes(is_packed ? stored_b(like) : *tensors[i]);
+    const std::int64_t bytes = extent_bytes(is_packed ? stored_b(like) : *tensors[i]);
     layout.begin[i] = -1;
     if (bytes == 0) continue;
     const auto address = reinterpret_cast<std::uintptr_t>(tensors[i]->data);

@@ -2,12 +2,25 @@
 // as codes can tell, in a few instructions instead of a division.
 #pragma once
 
-#include <limits>
+#include <cstdint>
 
 #include "warpwright/facts/e4m3_scale.h"
 #include "warpwright/isa/numeric.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
 
 namespace warpwright::kernel {
+
+/// The largest of what lanes hold whose numbers differ in a bit from `first` to before `end`:
+/// magnitudes, which the four lanes of a row share, or lanes side by side.
+template <int first, int end>
+WW_DEVICE float largest_of_lanes(float largest) {
+  WW_UNROLL for (int other = first; other < end; other *= 2) {
+    const std::uint32_t theirs = isa::shuffle(isa::float_bits(largest), isa::lane_index() ^ other);
+    largest = isa::larger_magnitude(largest, isa::float_of(theirs));
+  }
+  return largest;
+}
 
 /// Divides by `scale`, a positive number.
 struct E4m3Divisor {

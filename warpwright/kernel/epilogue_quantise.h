@@ -120,17 +120,6 @@ class Quantiser {
     inverse_[i] = by.inverse;
   }
 
-  /// The largest of what lanes hold whose numbers differ in a bit from `first` to before `end`.
-  template <int first, int end>
-  WW_DEVICE static float largest_of_lanes(float largest) {
-    WW_UNROLL for (int other = first; other < end; other *= 2) {
-      largest = isa::larger_magnitude(
-          largest,
-          isa::float_of(isa::shuffle(isa::float_bits(largest), isa::lane_index() ^ other)));
-    }
-    return largest;
-  }
-
   WW_DEVICE static void store(const ScalesOfD& to, int batch, int row, int column, float scale) {
     isa::GlobalView<float>{to.data}.store(
         batch * to.batch_stride + row * to.row_stride + column / 128 * to.block_stride, scale);

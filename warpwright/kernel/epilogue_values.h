@@ -12,6 +12,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/float_at.h"
 #include "warpwright/kernel/params.h"
 
 namespace warpwright::kernel {
@@ -28,14 +29,7 @@ struct Place {
 WW_DEVICE
 float element(const Vector& v, int batch, int i, int size, float otherwise) {
   if (v.data == nullptr) return otherwise;
-  const std::int64_t at = batch * v.batch_stride + (i < size ? i : size - 1) * v.stride;
-  if (v.dtype == DType::f32) {
-    return isa::GlobalView<const float>{static_cast<const float*>(v.data)}.load(at);
-  }
-  const std::uint16_t code =
-      isa::GlobalView<const std::uint16_t>{static_cast<const std::uint16_t*>(v.data)}.load(at);
-  return v.dtype == DType::bf16 ? isa::to_float<DType::bf16>(code)
-                                : isa::to_float<DType::f16>(code);
+  return float_at(v.data, v.dtype, batch * v.batch_stride + (i < size ? i : size - 1) * v.stride);
 }
 
 /// The same of the token that row `i` of D reads.

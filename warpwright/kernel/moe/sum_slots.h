@@ -13,6 +13,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/float_at.h"
 #include "warpwright/kernel/moe/row_pieces.h"
 #include "warpwright/kernel/quotient.h"
 
@@ -99,7 +100,7 @@ struct SumSlotsKernel {
     float weight = 0;
     if (lane_ < p_.top_k) {
       row = isa::GlobalView<const std::int32_t>{p_.rows}.load(slot);
-      weight = weight_at(token * p_.weight_pitch + lane_);
+      weight = float_at(p_.weights, p_.weight_type, token * p_.weight_pitch + lane_);
     }
     // Which of the token's rows mine is: those left out come behind all others.
     const auto number = static_cast<std::uint32_t>(row);
@@ -135,17 +136,6 @@ struct SumSlotsKernel {
       sum[2 * i] = isa::multiply_add(factor, pair.low, sum[2 * i]);
       sum[2 * i + 1] = isa::multiply_add(factor, pair.high, sum[2 * i + 1]);
     }
-  }
-
-  WW_DEVICE float weight_at(std::int64_t at) const {
-    if (p_.weight_type == DType::f32) {
-      return isa::GlobalView<const float>{static_cast<const float*>(p_.weights)}.load(at);
-    }
-    const std::uint16_t code =
-        isa::GlobalView<const std::uint16_t>{static_cast<const std::uint16_t*>(p_.weights)}.load(
-            at);
-    return p_.weight_type == DType::bf16 ? isa::to_float<DType::bf16>(code)
-                                         : isa::to_float<DType::f16>(code);
   }
 
   WW_DEVICE void store(int token, int column, const float (&sum)[each]) const {

@@ -194,17 +194,6 @@ class TokenRowsWork {
     return before;
   }
 
-  /// Of as many lanes side by side.
-  template <int lanes>
-  WW_DEVICE float largest_of_lanes(float largest) const {
-    WW_UNROLL
-    for (int far = lanes / 2; far > 0; far /= 2) {
-      const std::uint32_t other = isa::shuffle(isa::float_bits(largest), lane_ ^ far);
-      largest = isa::larger_magnitude(largest, isa::float_of(other));
-    }
-    return largest;
-  }
-
   /// The codes of value / scale, with the bits of device/quantise.h.
   WW_DEVICE static isa::Words<2> codes_of(const E4m3Divisor& by, const float (&value)[each]) {
     float quotient[each];
@@ -224,7 +213,7 @@ class TokenRowsWork {
   WW_DEVICE void quantise_piece(int token, int row, int column, const Eight& chunk) const {
     float value[each];
     widen(chunk, value);
-    const E4m3Divisor by(e4m3_scale(largest_of_lanes<block / each>(larger_finite(0, value))));
+    const E4m3Divisor by(e4m3_scale(largest_of_lanes<1, block / each>(larger_finite(0, value))));
     const isa::Words<2> codes = codes_of(by, value);
     for_each_row(token, row, [&](std::int64_t to) {
       if (column >= p_.k) return;
@@ -254,7 +243,7 @@ class TokenRowsWork {
         largest = larger_finite(largest, value);
       }
     }
-    const E4m3Divisor by(e4m3_scale(largest_of_lanes<32>(largest)));
+    const E4m3Divisor by(e4m3_scale(largest_of_lanes<1, 32>(largest)));
     for_each_row(token, row, [&](std::int64_t to) {
       if (lane_ == 0) isa::GlobalView<float>{p_.scales}.store(to * p_.scale_pitch, by.scale);
     });

@@ -2,14 +2,16 @@
 
 #include <string>
 
+#include "warpwright/kernel/moe/sort_slots.h"
+#include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
 namespace {
 
-constexpr std::int64_t most_experts = 1024;
-constexpr std::int64_t most_top_k = 32;
-constexpr std::int64_t most_slots = std::int64_t{1} << 30;
+constexpr std::int64_t most_experts = kernel::SortSlotsKernel::max_experts;
+constexpr std::int64_t most_top_k = kernel::SumSlotsKernel::max_top_k;
+constexpr std::int64_t most_slots = kernel::SortSlotsKernel::max_slots;
 
 struct MixtureMatrix {
   const PlannedMatrix* matrix;

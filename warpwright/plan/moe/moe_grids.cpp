@@ -8,13 +8,6 @@
 namespace warpwright {
 namespace {
 
-std::int64_t view_bytes(const MatrixView& v, int element) {
-  return reach({{v.rows, v.row_stride}, {v.columns, v.column_stride}}) * element;
-}
-std::int64_t view_bytes(const MatrixView& v) {
-  return view_bytes(v, element_bytes(v.dtype));
-}
-
 // One launch of a mixture, bound step by step.
 class MixtureBinding {
  public:
@@ -101,7 +94,8 @@ class MixtureBinding {
     grid.in_clusters = p.cluster > 1;
     grid.shared_bytes = kernel::sort_slots_shared_bytes(p.experts, p.warps, p.cluster);
     grid.set_params(p);
-    out.touch(p.ids, view_bytes(o_.topk_ids, offset_bytes(o_.id_type)), "topk_ids");
+    out.touch(p.ids, reach({{o_.tokens(), p.pitch}, {o_.top_k(), 1}}) * offset_bytes(o_.id_type),
+              "topk_ids");
     out.touch(status_, plan_.layout.status.bytes, "status", true);
     out.touch(offsets_, plan_.layout.offsets.bytes, "offsets", true);
     out.touch(slots_, plan_.layout.slots.bytes, "slots", true);
@@ -130,9 +124,9 @@ class MixtureBinding {
 
   static void touch_rows(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
                          MixtureStepGrids& out) {
-    out.touch(x.data, view_bytes(x), "rows");
-    out.touch(to.data, view_bytes(to), "copied rows", true);
-    if (scales.data != nullptr) out.touch(scales.data, view_bytes(scales), "scales", true);
+    out.touch(x.data, extent_bytes(x), "rows");
+    out.touch(to.data, extent_bytes(to), "copied rows", true);
+    if (scales.data != nullptr) out.touch(scales.data, extent_bytes(scales), "scales", true);
   }
 
   // The same in a launch of its own; `by_number`: of tokens to the rows of their slots.
@@ -179,10 +173,10 @@ class MixtureBinding {
     only_grid(out, sum_slots_kernel, SumSlotsKernel::ctas(p, plan_.device.sms),
               SumSlotsKernel::threads)
         .set_params(p);
-    out.touch(parts_.rows.data, view_bytes(parts_.rows), "rows of the second product");
-    out.touch(p.weights, view_bytes(o_.topk_weights), "topk_weights");
+    out.touch(parts_.rows.data, extent_bytes(parts_.rows), "rows of the second product");
+    out.touch(p.weights, extent_bytes(o_.topk_weights), "topk_weights");
     out.touch(rows_, plan_.layout.rows.bytes, "rows");
-    out.touch(p.y, view_bytes(o_.d), "d", true);
+    out.touch(p.y, extent_bytes(o_.d), "d", true);
   }
 
   const MixturePlan& plan_;

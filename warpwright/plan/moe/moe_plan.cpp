@@ -30,10 +30,6 @@ PlannedMatrix scales_for(Scaling scaling, std::int64_t rows, std::int64_t column
   return m;
 }
 
-std::int64_t planned_bytes(const PlannedMatrix& m) {
-  return reach({{m.rows, m.row_stride}, {m.columns, m.column_stride}}) * element_bytes(m.dtype);
-}
-
 MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p, FirstWay way) {
   MixtureParts<PlannedMatrix> parts;
   const DType operand = p.w13.dtype;
@@ -63,12 +59,12 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   take(l.slots, word * p.slots());
   take(l.rows, word * p.slots());
   const bool is_x = plan.way.by_index && !p.quantises();
-  take(l.tokens, is_x ? 0 : planned_bytes(plan.parts.tokens));
-  take(l.token_scales, planned_bytes(plan.parts.token_scales));
-  if (!plan.way.fused) take(l.inner, planned_bytes(plan.parts.inner));
-  take(l.codes, planned_bytes(plan.parts.codes));
-  take(l.code_scales, planned_bytes(plan.parts.code_scales));
-  take(l.results, planned_bytes(plan.parts.rows));
+  take(l.tokens, is_x ? 0 : extent_bytes(plan.parts.tokens));
+  take(l.token_scales, extent_bytes(plan.parts.token_scales));
+  if (!plan.way.fused) take(l.inner, extent_bytes(plan.parts.inner));
+  take(l.codes, extent_bytes(plan.parts.codes));
+  take(l.code_scales, extent_bytes(plan.parts.code_scales));
+  take(l.results, extent_bytes(plan.parts.rows));
   take(l.first, plan.first.workspace_bytes);
   take(l.second, plan.second.workspace_bytes);
   return l;

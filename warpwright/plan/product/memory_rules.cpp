@@ -12,13 +12,6 @@ bool same_view(const MatrixView& x, const MatrixView& y) {
          (x.batch == 1 || x.batch_stride == y.batch_stride);
 }
 
-// Bytes from the first to behind the last element of a view, or 0 when it is empty.
-std::int64_t extent_bytes(const MatrixShape& v) {
-  return numeric::packed_bytes(
-      v.dtype,
-      reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
-}
-
 // `count` integers as a row of bytes.
 MatrixView integers(const void* data, std::int64_t count, int width) {
   return matrix(const_cast<void*>(data), DType::e4m3, 1, count * width);
@@ -33,6 +26,12 @@ MatrixView rows_of(const GemmOperands& o) {
 }
 
 }  // namespace
+
+std::int64_t extent_bytes(const MatrixShape& v) {
+  return numeric::packed_bytes(
+      v.dtype,
+      reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
+}
 
 bool overlap(const MatrixView& x, const MatrixView& y) {
   const auto a = reinterpret_cast<std::uintptr_t>(x.data);

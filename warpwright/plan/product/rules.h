@@ -167,6 +167,9 @@ struct Dimension {
 /// 2^58; negative strides, which no tensor may have, count as 0.
 std::int64_t reach(std::initializer_list<Dimension> dimensions);
 
+/// Bytes from the first to behind the last element of a tensor, 0 when it has none.
+std::int64_t extent_bytes(const MatrixShape& shape);
+
 /// Do two views share memory?
 bool overlap(const MatrixView& x, const MatrixView& y);
 
