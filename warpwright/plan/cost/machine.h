@@ -64,7 +64,7 @@ struct Machine {
   /// Set by hand, from the seven instructions that start one: clocks of a copy of one row, which
   /// the producer warp starts one after the other.
   double row_copy_clocks = 30;
-  /// Of groups cut evenly, until they are measured: taken where they gain more than this.
+  /// Of groups cut evenly, set by hand before any was measured: taken where they gain more.
   double group_even = 1.035;
 };
 
