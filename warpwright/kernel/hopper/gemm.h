@@ -99,10 +99,16 @@ struct HopperGemm {
       take_registers<Tag>();
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
-      const Ring ring(base + smem.barriers, ring_cluster(cfg, p.walk.cluster), released(p, at),
-                      first_rank);
+      const Ring ring(base + smem.barriers, sharing(p), released(p, at), first_rank);
       consume(Cta<Tag>{p, base, rank, at, ready, ring}, (warp - first_consumer_warp(cfg)) / 4);
     }
+  }
+
+  /// ring_cluster of the launch.
+  WW_DEVICE static atom::ClusterShape sharing(const Params& p) {
+    constexpr bool own_a = gathers(config) && !is_swapped(config);
+    constexpr bool own_b = gathers(config) && is_swapped(config);
+    return {own_b ? 1 : p.walk.cluster.m, own_a ? 1 : p.walk.cluster.n};
   }
 
   /// The CTAs that write into the stages of the one at `at`.
@@ -115,7 +121,7 @@ struct HopperGemm {
 
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     initialise_barriers([&] {
-      Ring(base + smem.barriers, ring_cluster(config, p.walk.cluster)).initialise();
+      Ring(base + smem.barriers, sharing(p)).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       MathOrder<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
@@ -146,9 +152,7 @@ struct HopperGemm {
   /// The CTA as those see it who release no stage.
   WW_DEVICE static Cta<Tag> cta_of(const Params& p, isa::SharedAddress base, int rank,
                                    const TilesAwait<Tag>& ready) {
-    return {p,     base,
-            rank,  p.walk.coord_of(rank),
-            ready, Ring(base + smem.barriers, ring_cluster(config, p.walk.cluster))};
+    return {p, base, rank, p.walk.coord_of(rank), ready, Ring(base + smem.barriers, sharing(p))};
   }
 
   /// One warp, of which a lane fills stage after stage.
