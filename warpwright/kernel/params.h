@@ -81,8 +81,8 @@ struct PackedParams {
 
 /// Tokens by index, which are copied row by row.
 struct TokenParams {
-  const std::byte* data = nullptr;  ///< the first row; a multiple of 16 bytes, as the pitch is
-  std::int64_t pitch = 0;           ///< bytes from row to row
+  const std::byte* data = nullptr;  ///< the first row; a multiple of 16 bytes
+  std::int64_t pitch_pieces = 0;    ///< from row to row, in 16 bytes; all rows are below 2^32 - 1
   std::int64_t row_bytes = 0;       ///< of a row's elements
 };
 

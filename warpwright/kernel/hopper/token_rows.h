@@ -70,14 +70,16 @@ class RowLoader {
   static constexpr int warp_rows = 32 / row_lanes;         // rows that a warp copies at once
   static constexpr int pass_rows = row_warps * warp_rows;  // and all
   static constexpr int passes = (tile.rows + pass_rows - 1) / pass_rows;
-  static constexpr int each = (passes * warp_rows + 31) / 32;  // tokens that a lane keeps
+  static constexpr std::uint32_t none = ~0U;
+  static constexpr int each = (passes * warp_rows + 31) / 32;  // rows that a lane keeps
   /// k_tiles of a warp that are on their way while it goes on: the more, the later is what has
   /// come handed over.
   static constexpr int ahead = Tag::config.stages > 3 ? 2 : 1;
   static_assert(Tag::config.stages > ahead, "a stage is handed over before it is filled again");
   static_assert(pass_rows % 8 == 0, "the swizzle of a lane's place is that of all its rows");
 
-  /// Looks up the tokens of the tile at hand. Lane l keeps those of the warp's rows l, l + 32, ...
+  /// Looks up the tokens of the tile at hand. Lane l keeps where the warp's rows l, l + 32, ...
+  /// begin.
   WW_DEVICE void place() {
     const int first = is_a ? work_.row : work_.column;
     const int left = work_.end_token - first;
@@ -85,29 +87,65 @@ class RowLoader {
     WW_UNROLL for (int i = 0; i < each; ++i) {
       const int mine = isa::lane_index() + 32 * i;
       const int row = mine / warp_rows * pass_rows + first_of_warp_ + mine % warp_rows;
-      token_[i] = row < in_tile_ ? index_.token(first + row) : tile::TokenIndex::none;
+      const int token = row < in_tile_ ? index_.token(first + row) : tile::TokenIndex::none;
+      begin_[i] = token < 0 ? none : static_cast<std::uint32_t>(token * p_.pitch_pieces);
     }
+  }
+
+  static constexpr int per_register = 32 / warp_rows;  // passes whose rows a register has
+
+  /// Where this lane's row of pass `in` of those of register `begin` begins, in pieces of 16 bytes.
+  /// All lanes call it.
+  WW_DEVICE static std::uint32_t begin_of(std::uint32_t begin, int in) {
+    return isa::shuffle(begin, in * warp_rows + isa::lane_index() / row_lanes);
   }
 
   /// Starts the copies of k_tile `block` into `stage`.
   WW_DEVICE void copy(int stage, int block) const {
     isa::SharedAddress to = to_ + stage * atom::tile_bytes(tile);
     WW_UNROLL for (int s = 0; s < atom::box_count(tile); ++s) {
-      const std::int64_t at = std::int64_t{block * atom::box_count(tile) + s} * span + column_;
-      const std::int64_t left = p_.row_bytes - at;
-      const int bytes = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
-      const std::byte* const from = p_.data + (bytes > 0 ? at : 0);
-      WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
-        if (pass * pass_rows >= in_tile_) break;
-        constexpr int per_token = 32 / warp_rows;  // passes whose tokens a register has
-        const int token = static_cast<int>(
-            isa::shuffle(static_cast<std::uint32_t>(token_[pass / per_token]),
-                         pass % per_token * warp_rows + isa::lane_index() / row_lanes));
-        if (pass * pass_rows + first_row_ >= in_tile_) continue;
-        isa::copy_async<16>(to + pass * pass_rows * span, from + (token < 0 ? 0 : token * p_.pitch),
-                            token < 0 ? 0 : bytes);
+      const std::int64_t at = std::int64_t{block * atom::box_count(tile) + s} * span;
+      if (at + span <= p_.row_bytes) {
+        copy_whole(to, p_.data + at + column_);
+      } else {
+        copy_end(to, at + column_);
       }
       to += atom::box_bytes(tile);
+    }
+  }
+
+  /// A span of which all bytes are of the rows. What is in no row, or of no token, becomes zeros.
+  /// Several passes at once: their shuffles and addresses take longer one after the other.
+  WW_DEVICE void copy_whole(isa::SharedAddress to, const std::byte* from) const {
+    constexpr int at_once = passes < 4 ? passes : 4;
+    WW_UNROLL for (int first = 0; first < passes; first += at_once) {
+      if (first * pass_rows >= in_tile_) break;
+      std::uint32_t begin[at_once];
+      WW_UNROLL for (int i = 0; i < at_once; ++i) {
+        begin[i] = begin_of(begin_[(first + i) / per_register], (first + i) % per_register);
+      }
+      WW_UNROLL for (int i = 0; i < at_once; ++i) {
+        const bool is_none = begin[i] == none;
+        const std::uint64_t bytes = std::uint64_t{is_none ? 0 : begin[i]} * 16;
+        isa::copy_async_or_zeros(to + (first + i) * pass_rows * span, from + bytes, is_none);
+      }
+    }
+  }
+
+  /// The last span, which ends behind the rows' last byte. This lane's bytes begin `at` into a row.
+  WW_DEVICE void copy_end(isa::SharedAddress to, std::int64_t at) const {
+    const std::int64_t left = p_.row_bytes - at;
+    const int bytes = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
+    WW_UNROLL for (int i = 0; i < each; ++i) {
+      WW_NO_UNROLL for (int in = 0; in < per_register; ++in) {
+        const int pass = i * per_register + in;
+        if (pass * pass_rows >= in_tile_) return;
+        const std::uint32_t begin = begin_of(begin_[i], in);
+        const bool reads = begin != none && bytes > 0;
+        isa::copy_async<16>(to + pass * pass_rows * span,
+                            p_.data + (reads ? std::int64_t{begin} * 16 + at : 0),
+                            reads ? bytes : 0);
+      }
     }
   }
 
@@ -129,7 +167,7 @@ class RowLoader {
   int first_of_warp_;      // of its warp
   int column_;             // bytes into a row's span
   isa::SharedAddress to_;  // in stage 0
-  int token_[each] = {};
+  std::uint32_t begin_[each] = {};
   int in_tile_ = 0;  // rows of the tile that are in the group
 };
 

@@ -131,7 +131,7 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
     p.scales.index = tile::TokenIndex(o.groups->rows, o.groups->rows_divisor,
                                       static_cast<int>(plan.problem.a.rows));
     const int bytes = element_bytes(o.a.dtype);
-    p.operands.tokens = {static_cast<const std::byte*>(o.a.data), o.a.row_stride * bytes,
+    p.operands.tokens = {static_cast<const std::byte*>(o.a.data), o.a.row_stride * bytes / 16,
                          plan.problem.k() * bytes};
   }
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a k_tile.
