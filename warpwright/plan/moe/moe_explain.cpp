@@ -65,7 +65,7 @@ std::string MixturePlan::explain() const {
       static_cast<long long>(p.experts()), static_cast<long long>(p.first_expert),
       static_cast<long long>(p.inner()));
   text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", " + scaling_words(p.scaling) +
-          ", " + name(p.activation) + ", on " + device.name + "\n";
+          ", " + warpwright::name(p.activation) + ", on " + device.name + "\n";
   text += formatted(
       "%d launches, each dependent on the one before; workspace %lld bytes; %.1f "
       "experts are expected to be hit\n",
@@ -83,7 +83,8 @@ std::string MixturePlan::explain() const {
                                                              : "gather_rows";
     const double bytes = step_bytes(step);
     const double work = step_operations(step);
-    text += cell(name(step), 10) + cell(kernel, 46) + cell(formatted("%.3f", bytes / 1e6), 11) +
+    text += cell(warpwright::name(step), 10) + cell(kernel, 46) +
+            cell(formatted("%.3f", bytes / 1e6), 11) +
             cell(work > 0 ? formatted("%.3f", work / 1e9) : "", 11);
     if (rated) {
       const double rate = tensor_rate(device, p.w13.dtype);

@@ -64,6 +64,8 @@ struct MixturePlan {
   MixtureParts<PlannedMatrix> parts;
 
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
+  /// "moe by " and the names of its products' plans.
+  [[nodiscard]] std::string name() const;
   /// Does a launch take this step?
   [[nodiscard]] bool takes(MixtureStep step) const;
   /// The steps that it takes; none of 0 tokens.
@@ -90,6 +92,10 @@ Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts&
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
 [[nodiscard]] std::optional<Refusal> mismatch(const MixturePlan& plan,
                                               const MixtureOperands& operands);
+
+/// Why a plan is not what these choices ask for, or nothing.
+[[nodiscard]] std::optional<Refusal> mismatch(const MixturePlan& plan,
+                                              const MixtureChoices& choices);
 
 /// What the status word says, as a sentence; nothing when all is well.
 [[nodiscard]] std::optional<std::string> ids_fault(std::uint32_t status);
