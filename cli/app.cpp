@@ -23,6 +23,8 @@
 #include "cli/commands/machine/mask_command.h"
 #include "cli/commands/machine/mma_command.h"
 #include "cli/commands/measure/measure_options.h"
+#include "cli/commands/moe/moe_command.h"
+#include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
 #include "warpwright/layout/expression.h"
@@ -42,6 +44,7 @@ constexpr const char* kExamples =
     "  warpwright gemm --random 512 512 512 --check\n"
     "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.npy --check\n"
     "  warpwright grouped --groups 4 --tokens 16,0,3,40 --n 256 --k 128 --check\n"
+    "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --check\n"
     "  warpwright explain gemm --random 4096 4096 4096 --as h200\n"
     "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
     "  warpwright mask --cluster 4,4 --rank 11\n"
@@ -386,6 +389,7 @@ class CommandLine {
     add_devices();
     kernels_ = add_kernels_command(app_, kernels_options_);
     add_product_commands(app_, product_, check_how_, trace_how_);
+    add_moe_commands(app_, moe_);
     add_measurements();
     add_packing();
     add_layout();
@@ -504,6 +508,8 @@ class CommandLine {
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
+    if (command == " moe") return moe_command(moe_, out, err);
+    if (command == " explain moe") return explain_moe_command(moe_, out, err);
     if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
     return call_product(command, out, err);
   }
@@ -534,6 +540,7 @@ class CommandLine {
   GemmOptions product_;
   CheckCommandOptions check_how_;
   TraceOptions trace_how_;
+  MoeOptions moe_;
   BenchOptions bench_options_;
   BenchOptions bench_grouped_options_;
   BenchOptions bench_w4a8_options_;
