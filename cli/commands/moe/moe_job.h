@@ -44,8 +44,8 @@ struct MoeOptions : RunOptions {
 /// The choices that these words are. Throws InputError.
 MixtureChoices mixture_choices(const MoeChoiceOptions& options);
 
-/// Types and scales of a mixture: bf16, fp16 or e4m3 weights, of which the last has a scaling,
-/// block where no word is given. Throws InputError.
+/// Types and scales of a mixture: bf16 or e4m3 weights, of which the latter have a scaling,
+/// blockwise where no word is given. Throws InputError.
 struct MoeTypes {
   DType x = DType::bf16;
   DType weights = DType::bf16;
