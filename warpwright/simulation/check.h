@@ -152,6 +152,10 @@ class Subject {
   [[nodiscard]] virtual std::optional<Refusal> disorder() const { return std::nullopt; }
 };
 
+/// A product, with what the options say of its result and of what is launched beside it; all stay.
+std::unique_ptr<Subject> product_subject(const Plan& plan, const GemmOperands& operands,
+                                         const CheckOptions& options);
+
 /// A mixture of experts, which stays. `right` is what CheckOptions::right is of a product; of the
 /// options that and those of groups and of a second product count not.
 std::unique_ptr<Subject> mixture_subject(

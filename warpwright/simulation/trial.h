@@ -37,8 +37,4 @@ class Trial {
   [[nodiscard]] virtual bool is_judged() const = 0;
 };
 
-/// A product, its plan and what the options have launched beside it; all stay.
-std::unique_ptr<Subject> product_subject(const Plan& plan, const GemmOperands& operands,
-                                         const CheckOptions& options);
-
 }  // namespace warpwright::device

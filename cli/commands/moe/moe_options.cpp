@@ -106,6 +106,12 @@ void add_moe_commands(CLI::App& app, MoeOptions& o) {
   add_moe_options(*moe, o);
   moe->add_flag("--check", o.check, "compare every element of d with float64");
   moe->add_flag("--plan", o.plan, "print the plan, a table of kernels with their floors, and stop");
+  moe->add_option(
+         "--schedules", o.schedules,
+         "run it under so many schedules of the model and check all of them, as `warpwright "
+         "check moe` does")
+      ->type_name("N")
+      ->check(whole(1, 1'000'000));
   moe->add_option("--seed", o.seed, "of ids, tensors and the model's schedule")
       ->type_name("N")
       ->check(refuse_seed)
