@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
 
 namespace warpwright {
@@ -26,9 +27,13 @@ std::optional<Refusal> device::launch_matched(const MixturePlan& plan,
   const auto backend = backend_for(plan.device);
   if (!backend) return backend.refusal();
   if (plan.problem.tokens() == 0) return std::nullopt;
+  if (options.only && (plan.device.is_model || !plan.takes(*options.only))) {
+    return refuse(RefusalCode::bad_choice, "the step ", name(*options.only),
+                  " alone is asked for; ", as_rule("a GPU launches one alone that the plan takes"));
+  }
   if (auto r = workspace.fault(plan.workspace_bytes())) return r;
-  workspace.forget();  // it writes where products keep flags
-  return (*backend)->launch_mixture(plan, operands, workspace.data(), stream, options.dependent);
+  workspace.note_overwritten(!plan.device.is_model && is_captured(stream));
+  return (*backend)->launch_mixture(plan, operands, workspace.data(), stream, options);
 }
 
 Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& workspace,
@@ -39,6 +44,15 @@ Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& works
   if (auto r = workspace.fault(plan.workspace_bytes())) return *r;
   return (*backend)->read_word(
       static_cast<const std::byte*>(workspace.data()) + plan.layout.status.at, stream);
+}
+
+std::optional<Refusal> ids_fault(const MixturePlan& plan, const Workspace& workspace,
+                                 void* stream) {
+  const auto status = ids_status(plan, workspace, stream);
+  if (!status) return status.refusal();
+  const auto sentence = ids_fault(*status);
+  if (!sentence) return std::nullopt;
+  return refuse(RefusalCode::bad_value, *sentence);
 }
 
 std::optional<Refusal> prepare(const MixturePlan& plan) {

@@ -13,6 +13,8 @@ namespace warpwright {
 struct MixtureLaunchOptions {
   /// The first grid may start while what is before it in the stream still runs (see LaunchOptions).
   bool dependent = false;
+  /// This step alone, over what the launch before has left in the workspace: to time it. On a GPU.
+  std::optional<MixtureStep> only = {};
 };
 
 /// Memory of its own for launches of `plan`, on the current CUDA device or for the model.
@@ -29,6 +31,10 @@ Result<Workspace> make_workspace(const MixturePlan& plan);
 /// What the last launch of `plan` in `workspace` says of its ids: 0, or what `ids_fault` makes a
 /// sentence of. Waits for `stream`, so not in a graph capture.
 Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& workspace, void* stream);
+
+/// The same as a refusal (bad_value); nothing where all ids were in range.
+[[nodiscard]] std::optional<Refusal> ids_fault(const MixturePlan& plan, const Workspace& workspace,
+                                               void* stream);
 
 /// Loads the kernels of `plan` on the current CUDA device, so that the first launch may already be
 /// inside a graph capture. Does nothing for plans of the model.
