@@ -226,6 +226,18 @@ TEST(Mixture, AnotherMixturesOperandsAndASmallWorkspaceAreRefused) {
   EXPECT_EQ(launch(*plan, some.o, none, nullptr)->code, RefusalCode::bad_workspace);
 }
 
+TEST(Mixture, AStepAloneIsOfAGpu) {
+  SomeMixture some({});
+  const auto plan = plan_moe(some.o, model_facts());
+  ASSERT_TRUE(plan) << plan.reason();
+  auto workspace = make_workspace(*plan);
+  ASSERT_TRUE(workspace) << workspace.reason();
+  const auto refused = launch(*plan, some.o, *workspace, nullptr, {.only = MixtureStep::sort});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->reason,
+            "the step sort alone is asked for; a GPU launches one alone that the plan takes");
+}
+
 TEST(Mixture, TheResultMayLieOverTheTokens) {
   SomeMixture apart({});
   run_and_check(apart);
