@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
@@ -18,95 +17,29 @@
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/tuning.h"
-#include "warpwright/run_cache.h"
-
-#if WARPWRIGHT_HAS_NVTX
-#include <nvtx3/nvToolsExt.h>
-#endif
+#include "warpwright/run_parts.h"
 
 namespace warpwright {
 namespace {
 
 constexpr std::string_view model_as = "model:";
 
-bool is_set(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
-}
-
-// The name of the plan in a profiler's timeline, where $WARPWRIGHT_NVTX asks for it.
-class NamedRange {
- public:
-#if WARPWRIGHT_HAS_NVTX
-  explicit NamedRange(const Plan& plan) {
-    static const bool wanted = is_set("WARPWRIGHT_NVTX");
-    if (wanted) nvtxRangePushA(plan.name().c_str());
-    pushed_ = wanted;
-  }
-  ~NamedRange() {
-    if (pushed_) nvtxRangePop();
-  }
-
- private:
-  bool pushed_ = false;
-#else
-  explicit NamedRange(const Plan& /*plan*/) {}
-  ~NamedRange() {}  // NOLINT(modernize-use-equals-default): else a range is an unused variable
-#endif
- public:
-  NamedRange(const NamedRange&) = delete;
-  NamedRange& operator=(const NamedRange&) = delete;
-};
-
-// Streams are asked for their device once in a row.
-std::optional<Refusal> checked_stream(void* stream, int device) {
-  thread_local std::pair<void*, int> last = {nullptr, -1};
-  if (stream == nullptr || last == std::pair{stream, device}) return std::nullopt;
-  // What is captured for another device fails as it is added.
-  if (device::is_captured(stream)) return std::nullopt;
-  auto fault = device::stream_fault(stream, device);
-  if (!fault) last = {stream, device};
-  return fault;
-}
-
 // Starts a plan: `launch`, or what is below its check of the operands.
 using Start = std::optional<Refusal> (*)(const Plan&, const GemmOperands&, Workspace&, void*,
                                          const LaunchOptions&);
 
-// Starts it in this memory; where it checks offsets, waits for what it says of them.
-std::optional<Refusal> start_in(Workspace& workspace, Start start, const Plan& plan,
-                                const GemmOperands& operands, const RunOptions& o) {
-  if (auto r = start(plan, operands, workspace, o.stream, o.launch)) return r;
-  return o.launch.check_offsets ? offsets_fault(plan, workspace, o.stream) : std::nullopt;
-}
-
 std::optional<Refusal> run_by(Start start, const Plan& plan, const GemmOperands& operands,
                               const RunOptions& o) {
-  const CurrentDevice current(o.device);
-  if (current.fault()) return current.fault();
-  const bool on_model = o.device == run_on_model;
   const bool checks = o.launch.check_offsets;
-  if (!on_model) {
-    if (auto r = checked_stream(o.stream, o.device)) return r;
-  }
-  const NamedRange range(plan);
-  const bool keeps = o.workspace == nullptr && device::needs_workspace(plan, checks);
-  const bool captured = !on_model && (keeps || checks) && device::is_captured(o.stream);
-  if (captured && checks) {
-    return refuse(RefusalCode::unsupported,
-                  "check_offsets waits for the kernel, which a graph capture does not allow: ",
-                  as_rule("leave it out"));
-  }
-  Workspace none;
-  if (!keeps) return start_in(o.workspace ? *o.workspace : none, start, plan, operands, o);
-  if (on_model) {
-    auto made = Workspace::make(plan);
-    if (!made) return made.refusal();
-    return start_in(*made, start, plan, operands, o);
-  }
-  auto lease = WorkspaceCache::of_process().lease(o.device, o.stream, plan, checks, captured);
-  if (!lease) return lease.refusal();
-  return start_in(*(*lease).workspace, start, plan, operands, o);
+  const WorkspaceNeed need{plan.workspace_bytes, &plan, checks};
+  return start_in_place({o.device, o.stream, o.workspace}, device::needs_workspace(plan, checks),
+                        need, checks ? "check_offsets" : nullptr, plan,
+                        [&](Workspace& workspace) -> std::optional<Refusal> {
+                          if (auto r = start(plan, operands, workspace, o.stream, o.launch)) {
+                            return r;
+                          }
+                          return checks ? offsets_fault(plan, workspace, o.stream) : std::nullopt;
+                        });
 }
 
 // The tuning cache of this process: read once, and what the process measures is added.
@@ -336,18 +269,19 @@ std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& optio
   if (!problem) return problem.refusal();
   if (auto r = measure_fault(options.measure)) return r;
   const bool measures = options.measure > 0 && options.device >= 0;
-  PlanCache::Key key{*problem, options.choices, options.device, measures ? options.measure : 0};
-  std::shared_ptr<const Plan> plan = PlanCache::of_process().find(key);
+  ProductPlans::Key key{
+      *problem, {options.choices, measures ? options.measure : 0}, options.device};
+  std::shared_ptr<const Plan> plan = ProductPlans::of_process().find(key);
   if (plan == nullptr) {
     const auto facts = run_facts(options.device);
     if (!facts) return facts.refusal();
     // In a capture nothing can be waited for: what it takes is kept as a plan that is not measured.
-    if (measures && device::is_captured(options.stream)) key.measure = 0;
-    auto fresh =
-        plan_as_measured(*problem, operands, **facts, options.device, options.choices, key.measure);
+    if (measures && device::is_captured(options.stream)) key.choices.measure = 0;
+    auto fresh = plan_as_measured(*problem, operands, **facts, options.device, options.choices,
+                                  key.choices.measure);
     if (!fresh) return fresh.refusal();
     plan = std::make_shared<const Plan>(std::move(*fresh));
-    PlanCache::of_process().keep(std::move(key), plan);
+    ProductPlans::of_process().keep(std::move(key), plan);
     if (made != nullptr) *made = plan;
   }
   return run_by(device::launch_matched, *plan, operands, options);

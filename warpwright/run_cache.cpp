@@ -8,7 +8,7 @@
 namespace warpwright {
 namespace {
 
-// Mixes the fields of a product.
+// Mixes the fields of a problem.
 struct Mixer {
   std::uint64_t& sum;
 
@@ -29,29 +29,21 @@ struct Mixer {
   void add(std::uint64_t value) const { sum = (std::rotl(sum, 23) ^ value) * 0x9E3779B97F4A7C15U; }
 };
 
-}  // namespace
-
-std::size_t PlanCache::Hash::operator()(const Key& key) const {
-  auto sum = static_cast<std::uint64_t>(key.device);
-  for_each_field(key.problem, Mixer{sum});
+template <class Problem>
+std::size_t mixed(const Problem& problem) {
+  std::uint64_t sum = 0;
+  for_each_field(problem, Mixer{sum});
   return sum;
 }
 
-PlanCache& PlanCache::of_process() {
-  static auto* const all = new PlanCache;
-  return *all;
+}  // namespace
+
+std::size_t hash_of(const GemmProblem& problem) {
+  return mixed(problem);
 }
 
-std::shared_ptr<const Plan> PlanCache::find(const Key& key) const {
-  const std::shared_lock lock(mutex_);
-  const auto at = plans_.find(key);
-  return at == plans_.end() ? nullptr : at->second;
-}
-
-void PlanCache::keep(Key key, std::shared_ptr<const Plan> plan) {
-  const std::unique_lock lock(mutex_);
-  if (plans_.size() >= most) plans_.clear();
-  plans_.emplace(std::move(key), std::move(plan));
+std::size_t hash_of(const MixtureProblem& problem) {
+  return mixed(problem);
 }
 
 WorkspaceCache& WorkspaceCache::of_process() {
@@ -74,49 +66,45 @@ WorkspaceCache::StreamSpaces& WorkspaceCache::spaces_of(int device, void* stream
   return streams_[{device, stream}];
 }
 
-std::optional<WorkspaceCache::Space> WorkspaceCache::take_reserve(int device, const Plan& plan,
-                                                                  bool check_offsets) {
+std::optional<WorkspaceCache::Space> WorkspaceCache::take_reserve(int device,
+                                                                  const WorkspaceNeed& need) {
   const std::lock_guard lock(mutex_);
   const auto at = reserves_.find(device);
-  if (at == reserves_.end() || at->second.workspace.fault(plan, check_offsets)) {
-    return std::nullopt;
-  }
+  if (at == reserves_.end() || !need.fits(at->second.workspace)) return std::nullopt;
   return std::move(reserves_.extract(at).mapped());
 }
 
-// Sees to it that there is a reserve for plans like this one.
-std::optional<Refusal> WorkspaceCache::fill_reserve(int device, const Plan& plan) {
+// Sees to it that there is a reserve of so many bytes.
+std::optional<Refusal> WorkspaceCache::fill_reserve(int device, std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto at = reserves_.find(device);
-  if (at != reserves_.end() && at->second.workspace.bytes() >= plan.workspace_bytes) {
-    return std::nullopt;
-  }
-  auto made = make_space(plan.workspace_bytes);
+  if (at != reserves_.end() && at->second.workspace.bytes() >= bytes) return std::nullopt;
+  auto made = make_space(bytes);
   if (!made) return made.refusal();
   reserves_.insert_or_assign(device, std::move(*made));
   return std::nullopt;
 }
 
-Result<WorkspaceCache::Lease> WorkspaceCache::lease(int device, void* stream, const Plan& plan,
-                                                    bool check_offsets, bool captured) {
+Result<WorkspaceCache::Lease> WorkspaceCache::lease(int device, void* stream,
+                                                    const WorkspaceNeed& need, bool captured) {
   StreamSpaces& of_stream = spaces_of(device, stream);
   std::unique_lock busy(of_stream.busy);
   if (!captured) {
-    if (auto r = fill_reserve(device, plan)) return *r;
+    if (auto r = fill_reserve(device, need.bytes)) return *r;
   }
   std::vector<Space>& all = of_stream.spaces;
-  if (all.empty() || all.back().workspace.fault(plan, check_offsets)) {
+  if (all.empty() || !need.fits(all.back().workspace)) {
     if (captured) {
-      auto taken = take_reserve(device, plan, check_offsets);
+      auto taken = take_reserve(device, need);
       if (!taken) {
         return refuse(
-            RefusalCode::bad_workspace, "the stream is being captured and has no ",
-            plan.workspace_bytes, " bytes of workspace, which cannot be had in a capture; ",
+            RefusalCode::bad_workspace, "the stream is being captured and has no ", need.bytes,
+            " bytes of workspace, which cannot be had in a capture; ",
             as_rule("run such a product once before the capture, or give it a workspace"));
       }
       all.push_back(std::move(*taken));
     } else {
-      auto made = make_space(plan.workspace_bytes);
+      auto made = make_space(need.bytes);
       if (!made) return made.refusal();
       all.push_back(std::move(*made));
     }

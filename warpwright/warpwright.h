@@ -18,6 +18,7 @@
 
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch.h"
+#include "warpwright/device/moe.h"
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/search/plan.h"

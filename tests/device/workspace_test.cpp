@@ -93,6 +93,20 @@ TEST(Workspace, ACapturedLaunchThatClearsNeverMakesFlagsKnown) {
   EXPECT_EQ(w.note_launch(plan, false), Flags::are_clear);
 }
 
+// As a mixture of experts does, which keeps no flags.
+TEST(Workspace, ALaunchThatWritesToAllMakesNoFlagsKnown) {
+  Room room;
+  Workspace w(room.bytes, sizeof room);
+  const Plan plan = plan_with(512, 4096);
+  w.note_cleared(plan);
+  w.note_overwritten(false);
+  EXPECT_EQ(w.note_launch(plan, false), Flags::clear_first);
+  EXPECT_EQ(w.note_launch(plan, false), Flags::are_clear);
+  w.note_overwritten(true);
+  EXPECT_EQ(w.note_launch(plan, false), Flags::clear_first);
+  EXPECT_EQ(w.note_launch(plan, false), Flags::clear_first);  // the graph may have run between
+}
+
 TEST(Workspace, RefusesWhatIsNoRoom) {
   Room room;
   const Plan plan = plan_with(512, 4096);

@@ -29,11 +29,13 @@ TEXT = CODE + (".cmake", ".txt", ".md", ".sh", "")
 MAX_LINES = {"kernel": 450, "plan": 350}
 MAX_COLUMNS = 100
 PRODUCT_CODE = ("warpwright/", "cli/", "bench/", "python/")
-# The one list of a product's fields, and what it is of. Tensors are listed elsewhere too, by what
-# they are to a caller; the other fields by nobody.
+# The one list of a product's fields, and that of a mixture of experts; and what they are of.
+# Tensors are listed elsewhere too, by what they are to a caller; the other fields by nobody.
 FIELDS = "warpwright/plan/product/problem.h"
+MIXTURE_FIELDS = "warpwright/plan/moe/mixture.h"
+LISTS = (FIELDS, MIXTURE_FIELDS)
 PRODUCTS = ("Product|GemmProblem|GemmOperands|PlannedMatrix|Matrix(?:Shape|View)|Epilogue|Groups|"
-            "PackedWeights")
+            "PackedWeights|Mixture|MixtureOperands|MixtureProblem")
 SCALARS = re.compile(r"(?<=[.>:])(alpha|beta|scaling|accumulation|epilogue|groups|packed)\b(?!\()")
 # Spelt apart, so that this file passes its own rule.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -203,20 +205,20 @@ def check_fields(name, text):
     """What compares, hashes or writes products goes through the one list of their fields."""
     if not name.startswith(PRODUCT_CODE):
         return
-    if name == FIELDS:
+    if name in LISTS:
         yield from check_listed(text)
     text = strip(text)
     again = "lists the fields of products again: for_each_field is the list"
     own = re.compile(rf"operator *(?:[=!]=|<=?>?) *\([^)]*\b(?:{PRODUCTS})\b[^)]*\)(?!\s*= default)"
                      rf"|\bhash<(?:{PRODUCTS})\b")
-    if name != FIELDS:
+    if name not in LISTS:
         own = re.compile(own.pattern + r"|void for_each_field\w*\(")
     for found in own.finditer(text):
         yield text.count("\n", 0, found.start()) + 1, again
     at = 0
     for function in re.split(r"(?<=\n)(?=\})", text):
         forms = {}
-        for piece in re.split(r"&&|\|\||<<|[;,{}]", function) if name != FIELDS else ():
+        for piece in re.split(r"&&|\|\||<<|[;,{}]", function) if name not in LISTS else ():
             fields = set(SCALARS.findall(piece))
             if len(fields) == 1:
                 forms.setdefault(re.sub(r"\s+", "", SCALARS.sub("", piece)), set()).update(fields)
@@ -339,6 +341,9 @@ CASES = [
     ("fields", FIELDS, "struct E {\n  int x = 0;\n  int y = 0;\n};\nstruct Product {\n  E e;\n};\n"
      'void for_each_field_of(const Visit& visit, Products&... p) {\n  visit("x", p.e.x...);\n}\n',
      True),
+    ("fields", MIXTURE_FIELDS, "struct Mixture {\n  Matrix x = {};\n  bool y = false;\n};\n"
+     'void for_each_field_of_mixtures(const Visit& visit, Mixtures&... m) {\n'
+     '  visit("x", m.x...);\n}\n', True),
     ("fields", "warpwright/plan/a.h",
      "bool operator==(const GemmProblem& x, const GemmProblem& y) {\n", True),
     ("fields", FIELDS,

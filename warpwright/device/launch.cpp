@@ -141,6 +141,11 @@ void Workspace::forget() {
   clear_ = 0;
 }
 
+void Workspace::note_overwritten(bool captured) {
+  clear_ = 0;
+  if (captured) trusted_ = 0;
+}
+
 std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Workspace& workspace,
                               void* stream, const LaunchOptions& options) {
   if (const auto backend = backend_of(plan); !backend) return backend.refusal();

@@ -75,6 +75,9 @@ class Workspace {
   void note_cleared(const Plan& plan);
   /// Notes that a launch failed: nothing is known of the flags any more.
   void forget();
+  /// Notes a launch that may write to all of it. `captured`: it goes into a graph, whose replays
+  /// may do so at any time from now on.
+  void note_overwritten(bool captured);
 
  private:
   void* data_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
 
 namespace warpwright {
@@ -27,7 +28,7 @@ std::optional<Refusal> device::launch_matched(const MixturePlan& plan,
   if (!backend) return backend.refusal();
   if (plan.problem.tokens() == 0) return std::nullopt;
   if (auto r = workspace.fault(plan.workspace_bytes())) return r;
-  workspace.forget();  // it writes where products keep flags
+  workspace.note_overwritten(!plan.device.is_model && is_captured(stream));
   return (*backend)->launch_mixture(plan, operands, workspace.data(), stream, options.dependent);
 }
 
@@ -39,6 +40,15 @@ Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& works
   if (auto r = workspace.fault(plan.workspace_bytes())) return *r;
   return (*backend)->read_word(
       static_cast<const std::byte*>(workspace.data()) + plan.layout.status.at, stream);
+}
+
+std::optional<Refusal> ids_fault(const MixturePlan& plan, const Workspace& workspace,
+                                 void* stream) {
+  const auto status = ids_status(plan, workspace, stream);
+  if (!status) return status.refusal();
+  const auto sentence = ids_fault(*status);
+  if (!sentence) return std::nullopt;
+  return refuse(RefusalCode::bad_value, *sentence);
 }
 
 std::optional<Refusal> prepare(const MixturePlan& plan) {

@@ -30,6 +30,10 @@ Result<Workspace> make_workspace(const MixturePlan& plan);
 /// sentence of. Waits for `stream`, so not in a graph capture.
 Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& workspace, void* stream);
 
+/// The same as a refusal (bad_value); nothing where all ids were in range.
+[[nodiscard]] std::optional<Refusal> ids_fault(const MixturePlan& plan, const Workspace& workspace,
+                                               void* stream);
+
 /// Loads the kernels of `plan` on the current CUDA device, so that the first launch may already be
 /// inside a graph capture. Does nothing for plans of the model.
 [[nodiscard]] std::optional<Refusal> prepare(const MixturePlan& plan);

@@ -278,6 +278,16 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   return std::nullopt;
 }
 
+bool has_memory(const MixtureOperands& o) {
+  bool known = true;
+  for_each_field(o, [&](const char*, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
+      known = known && (field.data != nullptr || field.rows == 0 || field.columns == 0);
+    }
+  });
+  return known;
+}
+
 Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
   MixtureProblem p = with_matrices(o, [&](const MatrixView& v) { return planned_of(v, known); });
   if (known && !is_given(o.bias13)) p.bias13 = {};

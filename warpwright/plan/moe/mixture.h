@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "warpwright/plan/product/problem.h"
 
@@ -60,28 +61,47 @@ struct Mixture {
 using MixtureOperands = Mixture<MatrixView>;
 using MixtureProblem = Mixture<PlannedMatrix>;
 
+/// Calls visit(name, field...) for every field, in their order, of one mixture or of several side
+/// by side (see for_each_field_of of products): the one list of them (lint).
+template <class Visit, class... Mixtures>
+constexpr void for_each_field_of_mixtures(const Visit& visit, Mixtures&... m) {
+  visit("x", m.x...);
+  visit("topk_ids", m.topk_ids...);
+  visit("topk_weights", m.topk_weights...);
+  visit("w13", m.w13...);
+  visit("w2", m.w2...);
+  visit("d", m.d...);
+  visit("scale_w13", m.scale_w13...);
+  visit("scale_w2", m.scale_w2...);
+  visit("bias13", m.bias13...);
+  visit("bias2", m.bias2...);
+  visit("id_type", m.id_type...);
+  visit("scaling", m.scaling...);
+  visit("activation", m.activation...);
+  visit("interleaved", m.interleaved...);
+  visit("first_expert", m.first_expert...);
+  visit("experts_total", m.experts_total...);
+  visit("expected_lengths", m.expected_lengths...);
+  visit("expected_zipf", m.expected_zipf...);
+}
+template <class Matrix, class Visit>
+constexpr void for_each_field(const Mixture<Matrix>& m, const Visit& visit) {
+  for_each_field_of_mixtures(visit, m);
+}
+
 /// The mixture with make(v) in place of each of its matrices v.
 template <class Matrix, class Make>
 constexpr auto with_matrices(const Mixture<Matrix>& m, const Make& make) {
   Mixture<decltype(make(m.x))> made;
-  made.x = make(m.x);
-  made.topk_ids = make(m.topk_ids);
-  made.topk_weights = make(m.topk_weights);
-  made.w13 = make(m.w13);
-  made.w2 = make(m.w2);
-  made.d = make(m.d);
-  made.scale_w13 = make(m.scale_w13);
-  made.scale_w2 = make(m.scale_w2);
-  made.bias13 = make(m.bias13);
-  made.bias2 = make(m.bias2);
-  made.id_type = m.id_type;
-  made.scaling = m.scaling;
-  made.activation = m.activation;
-  made.interleaved = m.interleaved;
-  made.first_expert = m.first_expert;
-  made.experts_total = m.experts_total;
-  made.expected_lengths = m.expected_lengths;
-  made.expected_zipf = m.expected_zipf;
+  for_each_field_of_mixtures(
+      [&](const char*, auto& to, const auto& from) {
+        if constexpr (std::is_same_v<decltype(from), const Matrix&>) {
+          to = make(from);
+        } else {
+          to = from;
+        }
+      },
+      made, m);
   return made;
 }
 
@@ -116,6 +136,9 @@ Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matr
 
 /// Why a mixture is none, or nothing: extents, types or strides that do not agree.
 [[nodiscard]] std::optional<Refusal> mixture_fault(const MixtureProblem& problem);
+
+/// Do all tensors of a mixture have memory? Else it is one to plan for alone.
+[[nodiscard]] bool has_memory(const MixtureOperands& operands);
 
 /// The problem that `operands` pose; refuses what no plan could serve. Without `known` addresses
 /// are not read.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "warpwright/plan/product/rules.h"
@@ -89,6 +90,10 @@ Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
   Refusal why = made.refusal();
   why.reason = std::string("the product with ") + which + ": " + why.reason;
   return why;
+}
+
+const char* yes_no(bool x) {
+  return x ? "true" : "false";
 }
 
 // Seconds of what a way of the first product needs beside it: a launch, and its bytes twice.
@@ -188,6 +193,10 @@ Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts&
   return plan_moe(*problem, device, choices);
 }
 
+std::string MixturePlan::name() const {
+  return "moe by " + first.name() + " and " + second.name();
+}
+
 bool MixturePlan::takes(MixtureStep step) const {
   if (problem.tokens() == 0) return false;
   if (step == MixtureStep::gather) return !way.by_index;
@@ -223,23 +232,49 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureOperands& 
   auto problem = describe(operands);
   if (!problem) return problem.refusal();
   // Better addresses than the plan was made for are right too.
-  MixtureProblem p = *problem;
-  const MixtureProblem& q = plan.problem;
-  const std::pair<PlannedMatrix*, const PlannedMatrix*> all[] = {{&p.x, &q.x},
-                                                                 {&p.topk_ids, &q.topk_ids},
-                                                                 {&p.topk_weights, &q.topk_weights},
-                                                                 {&p.w13, &q.w13},
-                                                                 {&p.w2, &q.w2},
-                                                                 {&p.d, &q.d},
-                                                                 {&p.bias13, &q.bias13},
-                                                                 {&p.bias2, &q.bias2},
-                                                                 {&p.scale_w13, &q.scale_w13},
-                                                                 {&p.scale_w2, &q.scale_w2}};
-  for (const auto& [here, planned] : all) *here = least_aligned(*here, *planned);
-  if (p == q) return std::nullopt;
+  for_each_field_of_mixtures(
+      [](const char*, auto& here, const auto& planned) {
+        if constexpr (std::is_same_v<decltype(planned), const PlannedMatrix&>) {
+          here = least_aligned(here, planned);
+        }
+      },
+      *problem, plan.problem);
+  if (*problem == plan.problem) return std::nullopt;
   return refuse(RefusalCode::plan_mismatch, "the operands are not those of the mixture's plan; ",
                 as_rule("a plan serves tensors of the shapes, types, strides and alignments that "
                         "it was made for"));
+}
+
+std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& choices) {
+  const struct {
+    const std::optional<bool>& asked;
+    bool is;
+    const char* name;
+  } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
+              {choices.by_index, plan.way.by_index, "by_index"}};
+  for (const auto& way : ways) {
+    if (way.asked.value_or(way.is) == way.is) continue;
+    return refuse(RefusalCode::bad_choice, way.name, " is ", yes_no(*way.asked),
+                  ", and the plan's is ", yes_no(way.is),
+                  "; leave it out, or make the plan with it");
+  }
+  if (plan.problem.tokens() == 0) return std::nullopt;
+  const struct {
+    const Plan& product;
+    const std::optional<std::string>& kernel;
+    const char* weights;
+  } products[] = {{plan.first, choices.first_kernel, "w13"},
+                  {plan.second, choices.second_kernel, "w2"}};
+  for (const auto& each : products) {
+    PlanChoices how;
+    how.batch_invariant = choices.batch_invariant;
+    how.kernel = each.kernel;
+    auto r = mismatch(each.product, how);
+    if (!r) continue;
+    r->reason = std::string("the product with ") + each.weights + ": " + r->reason;
+    return r;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> ids_fault(std::uint32_t status) {

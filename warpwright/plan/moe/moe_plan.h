@@ -63,6 +63,8 @@ struct MixturePlan {
   MixtureParts<PlannedMatrix> parts;
 
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
+  /// "moe by " and the names of its products' plans.
+  [[nodiscard]] std::string name() const;
   /// Does a launch take this step?
   [[nodiscard]] bool takes(MixtureStep step) const;
   /// The steps that it takes; none of 0 tokens.
@@ -72,6 +74,10 @@ struct MixturePlan {
   /// Bytes that a step moves at least, and what it multiplies, as lengths are expected.
   [[nodiscard]] double step_bytes(MixtureStep step) const;
   [[nodiscard]] double step_operations(MixtureStep step) const;
+  /// The name of the kernel of a step.
+  [[nodiscard]] std::string step_kernel(MixtureStep step) const;
+  /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
+  [[nodiscard]] double step_floor(MixtureStep step) const;
   /// The whole plan for a reader: a table of kernels with their floors.
   [[nodiscard]] std::string explain() const;
 };
@@ -89,6 +95,10 @@ Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts&
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
 [[nodiscard]] std::optional<Refusal> mismatch(const MixturePlan& plan,
                                               const MixtureOperands& operands);
+
+/// Why a plan is not what these choices ask for, or nothing.
+[[nodiscard]] std::optional<Refusal> mismatch(const MixturePlan& plan,
+                                              const MixtureChoices& choices);
 
 /// What the status word says, as a sentence; nothing when all is well.
 [[nodiscard]] std::optional<std::string> ids_fault(std::uint32_t status);
