@@ -22,6 +22,7 @@ class Loader {
   WW_DEVICE explicit Loader(const Cta<Tag>& cta)
       : operands_(cta.p.operands),
         scales_(cta.p.scales),
+        early_(asks_early(Tag::config) && cta.p.walk.weights_early),
         ring_(cta.ring),
         walk_(make_walk<Tag, loading<Tag>>(cta)),
         scales_at_(cta.base + smem.scales),
@@ -93,7 +94,13 @@ class Loader {
     if constexpr (finds_early) {
       for (; found_; find(mine)) load_tile(mine);
     } else {
-      while (find(mine)) load_tile(mine);
+      while (find(mine)) {
+        if (early_) load_early(mine);
+        load_tile(mine);
+      }
+      if constexpr (asks_early(Tag::config)) {
+        if (early_) isa::wait_for_prerequisites();  // there was no tile
+      }
     }
   }
 
@@ -198,6 +205,28 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
+  /// All lanes, of the first tile, before the grid before has ended: asks for the weights of as many
+  /// k_tiles as there are stages, waits, and asks for their tokens.
+  WW_DEVICE void load_early(bool mine) {
+    if constexpr (asks_early(Tag::config)) {
+      constexpr int stages = Tag::config.stages;
+      early_ = false;
+      const pipeline::PipelineState first = state_;
+      const int begin = block_;
+      const int end = work_.end - begin < stages ? work_.end : begin + stages;
+      WW_NO_UNROLL for (; block_ != end; ++block_) {
+        if (mine) load_first();
+        state_.advance(stages);
+      }
+      state_ = first;
+      isa::wait_for_prerequisites();
+      WW_NO_UNROLL for (block_ = begin; block_ != end; ++block_) {
+        if (mine) load_second(ring_.full(state_));
+        state_.advance(stages);
+      }
+    }
+  }
+
   WW_DEVICE void load_tile(bool mine) {
     mark_tile<Tag>(work_.tile);
     WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
@@ -232,10 +261,17 @@ class Loader {
                block_ * tile_k(cfg));
   }
 
-  WW_DEVICE void load_whole() const {
+  WW_DEVICE void load_whole() const { load_second(load_first()); }
+
+  [[nodiscard]] WW_DEVICE bool brings_scales() const {
+    return copies_scales(Tag::config) && scales_.copies_tokens;
+  }
+
+  /// Waits until the stage is free, expects its bytes, and starts the loads of A. Returns the barrier
+  /// that all loads of the stage signal.
+  WW_DEVICE isa::SharedAddress load_first() const {
     constexpr GemmConfig cfg = Tag::config;
-    const bool scales = copies_scales(cfg) && scales_.copies_tokens;
-    int more = scales ? 4 * copied_scales(cfg) : 0;
+    int more = brings_scales() ? 4 * copied_scales(cfg) : 0;
     if constexpr (has_widths(cfg)) more -= widths_.missing;
     if constexpr (packed_a(cfg)) more += a_.bytes();
     const isa::SharedAddress full = ring_.acquire(state_, more);
@@ -244,8 +280,14 @@ class Loader {
     } else {
       load<true>(a_, full);
     }
+    return full;
+  }
+
+  /// Starts the loads of B, and of the tokens' scales.
+  WW_DEVICE void load_second(isa::SharedAddress full) const {
+    constexpr GemmConfig cfg = Tag::config;
     load<false>(b_, full);
-    if (scales) {
+    if (brings_scales()) {
       // One matrix serves groups, and may serve a whole batch.
       const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
       isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), operands_.token_scales, full,
@@ -328,6 +370,7 @@ class Loader {
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last
   bool found_ = false;
+  bool early_;  // the grid before may still run, and the first tile's weights are asked for
   pipeline::PipelineState state_;
 };
 

@@ -105,6 +105,9 @@ struct LaunchMemory {
   void* workspace = nullptr;
   bool check_offsets = false;
   bool zero_rest = false;
+  /// Of groups: offsets and weights are complete when the grid starts, though the one before may
+  /// still run. For kernels that ask early (KernelFacts::asks_early); others wait all the same.
+  bool weights_early = false;
 };
 
 /// The lines of Plan::explain that differ from family to family.
