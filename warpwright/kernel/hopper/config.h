@@ -211,7 +211,8 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
 }
 /// Does the producer ask for the weights of its first tile before the grid before has ended, where
-/// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are A.
+/// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are
+/// A.
 constexpr bool asks_early(const GemmConfig& c) {
   return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) && !gathers(c) &&
          !has_group_maps(c);

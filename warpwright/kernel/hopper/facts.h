@@ -80,6 +80,7 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.search = grouping(c);
   f.group_maps = has_group_maps(c);
   f.gathers = gathers(c);
+  f.asks_early = asks_early(c);
   f.schedule = schedule_of(c);
   f.shares_cluster_k = shares_cluster_k(c);
   f.stages = c.stages;

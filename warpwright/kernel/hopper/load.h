@@ -22,14 +22,14 @@ class Loader {
   WW_DEVICE explicit Loader(const Cta<Tag>& cta)
       : operands_(cta.p.operands),
         scales_(cta.p.scales),
-        early_(asks_early(Tag::config) && cta.p.walk.weights_early),
         ring_(cta.ring),
         walk_(make_walk<Tag, loading<Tag>>(cta)),
         scales_at_(cta.base + smem.scales),
         a_(first_of(cta)),
         b_(operand<false>(cta)),
         rows_(cta),
-        widths_(cta) {}
+        widths_(cta),
+        early_(asks_early(Tag::config) && cta.p.walk.weights_early) {}
 
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
@@ -205,8 +205,8 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
-  /// All lanes, of the first tile, before the grid before has ended: asks for the weights of as many
-  /// k_tiles as there are stages, waits, and asks for their tokens.
+  /// All lanes, of the first tile, before the grid before has ended: asks for the weights of as
+  /// many k_tiles as there are stages, waits, and asks for their tokens.
   WW_DEVICE void load_early(bool mine) {
     if constexpr (asks_early(Tag::config)) {
       constexpr int stages = Tag::config.stages;
@@ -267,8 +267,8 @@ class Loader {
     return copies_scales(Tag::config) && scales_.copies_tokens;
   }
 
-  /// Waits until the stage is free, expects its bytes, and starts the loads of A. Returns the barrier
-  /// that all loads of the stage signal.
+  /// Waits until the stage is free, expects its bytes, and starts the loads of A. Returns the
+  /// barrier that all loads of the stage signal.
   WW_DEVICE isa::SharedAddress load_first() const {
     constexpr GemmConfig cfg = Tag::config;
     int more = brings_scales() ? 4 * copied_scales(cfg) : 0;

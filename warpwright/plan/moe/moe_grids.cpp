@@ -40,12 +40,12 @@ class MixtureBinding {
         return rows_of(o_.x, parts_.tokens, parts_.token_scales, true, out);
       case MixtureStep::first:
         return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
-                       plan_.layout.first, encode, out);
+                       plan_.layout.first, plan_.asks_early(step), encode, out);
       case MixtureStep::quantise:
         return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
       case MixtureStep::second:
         return product(plan_.second, second_product(o_, parts_, offsets_), plan_.layout.second,
-                       encode, out);
+                       plan_.asks_early(step), encode, out);
       case MixtureStep::sum:
         return sum(out);
     }
@@ -145,12 +145,12 @@ class MixtureBinding {
         .set_params(p);
   }
 
-  void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part,
+  void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part, bool early,
                Encode encode, MixtureStepGrids& out) const {
     out.product = &plan;
     out.operands = operands;
     out.workspace = base_ + part.at;
-    bind_launch(plan, operands, {out.workspace, false, false}, encode, out.grids);
+    bind_launch(plan, operands, {out.workspace, false, false, early}, encode, out.grids);
   }
 
   void sum(MixtureStepGrids& out) const {
