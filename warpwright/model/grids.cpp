@@ -70,14 +70,22 @@ void Machine::lets_next_early(GridRun& grid, Site site) {
           site);
 }
 
-void Machine::rely_on_grid_before(const GridRun& grid) {
-  for (int i = grid.index - 1; i >= 0; --i) {
-    GridRun& before = grids_[static_cast<std::size_t>(i)];
-    if (before.lets_next_early) continue;  // what it knew when it began counts
-    if (std::exchange(before.relied_on, true)) return;
-    for (const Site& site : before.lets_next_at) sites_.rely_on(SyncKind::grid_launch, site);
-    return;
-  }
+bool Machine::is_complete(const GridRun& grid, int complete, std::uintptr_t address,
+                          bool write) const {
+  return complete != GridRun::nothing &&
+         std::none_of(grids_.begin(), grids_.end(), [&](const GridRun& other) {
+           return other.index > complete && other.index < grid.index - 1 &&
+                  may_conflict(other, address, write);
+         });
+}
+
+// Where the grid before let this one start early, what it knew itself when it began would count.
+void Machine::rely_on_grid_before(const GridRun& grid, std::uintptr_t address, bool write) {
+  GridRun& before = grids_[static_cast<std::size_t>(grid.index) - 1];
+  if (before.relied_on || before.lets_next_early) return;
+  if (is_complete(grid, before.complete, address, write)) return;
+  before.relied_on = true;
+  for (const Site& site : before.lets_next_at) sites_.rely_on(SyncKind::grid_launch, site);
 }
 
 void Machine::check_prerequisites(std::uintptr_t address, bool write, const char* operation,
@@ -86,16 +94,12 @@ void Machine::check_prerequisites(std::uintptr_t address, bool write, const char
   if (!order || !grid.launch->dependent || Order::knows_prerequisites(*current_)) return;
   const Allocation* const memory = allocation_at(grid, address);
   if (memory == nullptr || memory->constant) return;
-  const auto conflicts = [&](const GridRun& other) {
-    return other.index > grid.complete && other.index < grid.index &&
-           may_conflict(other, address, write);
-  };
-  if (grid.complete != GridRun::nothing && std::none_of(grids_.begin(), grids_.end(), conflicts)) {
-    return rely_on_grid_before(grid);
+  const bool meets_before = grid.index > 0 && may_conflict(grid_before(grid), address, write);
+  if (!meets_before && is_complete(grid, grid.complete, address, write)) {
+    return rely_on_grid_before(grid, address, write);
   }
   std::string cause;
-  const bool has_before = grid.index > 0;
-  if (has_before && grid_before(grid).lets_next_early && !conflicts(grid_before(grid))) {
+  if (grid.index > 0 && !meets_before && grid_before(grid).lets_next_early) {
     const Site at = grid_before(grid).early_at;
     cause =
         " The grid before lets this one start before it knows itself that those before it have "

@@ -649,8 +649,12 @@ class Machine {
   /// GridRun::complete of a grid that is about to start.
   [[nodiscard]] int complete_before(const GridRun& grid) const;
   void lets_next_early(GridRun& grid, Site site);
-  /// A thread of the grid touches memory that is complete by what a grid before it says.
-  void rely_on_grid_before(const GridRun& grid);
+  /// Where grids up to `complete` have ended when one of these CTAs starts: is there none that may
+  /// still touch this memory, but the grid before?
+  [[nodiscard]] bool is_complete(const GridRun& grid, int complete, std::uintptr_t address,
+                                 bool write) const;
+  /// A thread of the grid touches memory that is complete by where a grid before lets it start.
+  void rely_on_grid_before(const GridRun& grid, std::uintptr_t address, bool write);
   void launch_what_fits();
   void end_grids();
   void make_ready(Thread& thread);
