@@ -141,6 +141,9 @@ struct WalkParams {
   std::uint32_t* counter = nullptr;
   /// Where to say whether the offsets are in order, or null.
   std::uint32_t* offsets_status = nullptr;
+  /// Offsets and weights are complete when the grid starts: kernels that ask early (asks_early)
+  /// read both before they wait for the grid before.
+  bool weights_early = false;
 
   /// Where the CTA of this rank stands among those that share operands.
   [[nodiscard]] constexpr atom::ClusterCoord coord_of(int rank) const {

@@ -156,6 +156,11 @@ class TmaPipeline {
     return ring_.full(state.stage);
   }
 
+  /// The same barrier, for loads that follow behind other `acquire`s.
+  WW_DEVICE isa::SharedAddress full(const PipelineState& state) const {
+    return ring_.full(state.stage);
+  }
+
   // --- warps that write their part of a stage ---------------------------------------------------
   /// Waits until all readers have released the stage. All lanes call it.
   WW_DEVICE void warp_acquire(const PipelineState& state,

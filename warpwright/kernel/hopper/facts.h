@@ -82,6 +82,7 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.group_maps = has_group_maps(c);
   f.gathers = gathers(c);
   f.sums_slots = c.sums_slots;
+  f.asks_early = asks_early(c);
   f.schedule = schedule_of(c);
   f.shares_cluster_k = shares_cluster_k(c);
   f.stages = c.stages;

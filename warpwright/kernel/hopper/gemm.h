@@ -136,13 +136,19 @@ struct HopperGemm {
     });
   }
 
-  /// All threads: until the barriers may be used and the grid before has ended.
+  /// All threads: until the barriers may be used and the grid before has ended, or what the
+  /// producer reads is there.
   WW_DEVICE static isa::Prerequisites start(const Params& p, isa::SharedAddress base) {
     constexpr GemmConfig cfg = Tag::config;
     if (!shares_cluster_k(cfg) && atom::cluster_size(p.walk.cluster) > 1) {
       await_cluster();
     } else if (grouping(cfg) != Grouping::binary_search) {  // the barriers of its table are enough
       isa::sync_threads(threads(cfg));
+    }
+    if constexpr (asks_early(cfg)) {  // the producer waits when its first weights are on their way
+      if (p.walk.weights_early && isa::warp_index() == 0) {
+        return isa::Prerequisites::of_earlier_grids();
+      }
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     if constexpr (grouping(cfg) == Grouping::binary_search) {

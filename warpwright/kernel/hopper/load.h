@@ -26,7 +26,8 @@ class Loader {
         scales_at_(cta.base + smem.scales),
         a_(first_of(cta)),
         b_(operand<false>(cta)),
-        widths_(cta) {}
+        widths_(cta),
+        early_(asks_early(Tag::config) && cta.p.walk.weights_early) {}
 
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
@@ -88,7 +89,13 @@ class Loader {
     if constexpr (finds_early) {
       for (; found_; find(mine)) load_tile(mine);
     } else {
-      while (find(mine)) load_tile(mine);
+      while (find(mine)) {
+        if (early_) load_early(mine);
+        load_tile(mine);
+      }
+      if constexpr (asks_early(Tag::config)) {
+        if (early_) isa::wait_for_prerequisites();  // there was no tile
+      }
     }
   }
 
@@ -193,6 +200,28 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
+  /// All lanes, of the first tile, before the grid before has ended: asks for the weights of as
+  /// many k_tiles as there are stages, waits, and asks for their tokens.
+  WW_DEVICE void load_early(bool mine) {
+    if constexpr (asks_early(Tag::config)) {
+      constexpr int stages = Tag::config.stages;
+      early_ = false;
+      const pipeline::PipelineState first = state_;
+      const int begin = block_;
+      const int end = work_.end - begin < stages ? work_.end : begin + stages;
+      WW_NO_UNROLL for (; block_ != end; ++block_) {
+        if (mine) load_first();
+        state_.advance(stages);
+      }
+      state_ = first;
+      isa::wait_for_prerequisites();
+      WW_NO_UNROLL for (block_ = begin; block_ != end; ++block_) {
+        if (mine) load_second(ring_.full(state_));
+        state_.advance(stages);
+      }
+    }
+  }
+
   WW_DEVICE void load_tile(bool mine) {
     mark_tile<Tag>(work_.tile);
     WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
@@ -203,10 +232,19 @@ class Loader {
   }
 
   WW_DEVICE void load_block() const {
-    constexpr GemmConfig cfg = Tag::config;
     const isa::Mark mark("k_tile %", block_);
-    const bool scales = copies_scales(cfg) && scales_.copies_tokens;
-    int more = scales ? 4 * copied_scales(cfg) : 0;
+    load_second(load_first());
+  }
+
+  [[nodiscard]] WW_DEVICE bool brings_scales() const {
+    return copies_scales(Tag::config) && scales_.copies_tokens;
+  }
+
+  /// Waits until the stage is free, expects its bytes, and starts the loads of A. Returns the
+  /// barrier that all loads of the stage signal.
+  WW_DEVICE isa::SharedAddress load_first() const {
+    constexpr GemmConfig cfg = Tag::config;
+    int more = brings_scales() ? 4 * copied_scales(cfg) : 0;
     if constexpr (has_widths(cfg)) more -= widths_.missing;
     if constexpr (packed_a(cfg)) more += a_.bytes();
     const isa::SharedAddress full = ring_.acquire(state_, more);
@@ -216,8 +254,14 @@ class Loader {
     } else if constexpr (!gathers(cfg) || is_swapped(cfg)) {
       load<true>(a_, full);
     }
+    return full;
+  }
+
+  /// Starts the loads of B, and of the tokens' scales.
+  WW_DEVICE void load_second(isa::SharedAddress full) const {
+    constexpr GemmConfig cfg = Tag::config;
     if constexpr (!gathers(cfg) || !is_swapped(cfg)) load<false>(b_, full);
-    if (scales) {
+    if (brings_scales()) {
       // One matrix serves groups, and may serve a whole batch.
       const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
       isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), operands_.token_scales, full,
@@ -278,6 +322,7 @@ class Loader {
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last
   bool found_ = false;
+  bool early_;  // the grid before may still run, and the first tile's weights are asked for
   pipeline::PipelineState state_;
 };
 

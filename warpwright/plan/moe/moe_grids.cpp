@@ -40,7 +40,7 @@ class MixtureBinding {
         return rows_of(o_.x, parts_.tokens, parts_.token_scales, true, out);
       case MixtureStep::first:
         return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
-                       plan_.layout.first, encode, out);
+                       plan_.layout.first, plan_.asks_early(step), encode, out);
       case MixtureStep::quantise:
         return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
       case MixtureStep::second:
@@ -149,22 +149,23 @@ class MixtureBinding {
         .set_params(p);
   }
 
-  void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part,
+  void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part, bool early,
                Encode encode, MixtureStepGrids& out,
                const kernel::CountedSlots* counted = nullptr) const {
     out.product = &plan;
     out.operands = operands;
     out.workspace = base_ + part.at;
-    bind_launch(plan, operands, {out.workspace, false, false, counted}, encode, out.grids);
+    bind_launch(plan, operands, {out.workspace, false, false, counted, early}, encode, out.grids);
   }
 
   void second(Encode encode, MixtureStepGrids& out) const {
     const GemmOperands operands = second_product(o_, parts_, offsets_);
+    const bool early = plan_.asks_early(MixtureStep::second);
     if (!plan_.sums_in_product) {
-      return product(plan_.second, operands, plan_.layout.second, encode, out);
+      return product(plan_.second, operands, plan_.layout.second, early, encode, out);
     }
     const kernel::CountedSlots counted(sums(out), slots_, at<std::uint32_t>(plan_.layout.counts));
-    product(plan_.second, operands, plan_.layout.second, encode, out, &counted);
+    product(plan_.second, operands, plan_.layout.second, early, encode, out, &counted);
     out.touch(slots_, plan_.layout.slots.bytes, "slots");
     out.touch(counted.counts, plan_.layout.counts.bytes, "counts", true);
   }
