@@ -79,6 +79,13 @@ struct PackedParams {
   int ahead = 0;        ///< k_tiles that L2 is asked for before tiles are looked for
 };
 
+/// Tokens by index, which are copied row by row.
+struct TokenParams {
+  const std::byte* data = nullptr;  ///< the first row; a multiple of 16 bytes, as the pitch is
+  std::int64_t pitch = 0;           ///< bytes from row to row
+  std::int64_t row_bytes = 0;       ///< of a row's elements
+};
+
 // Rows and columns are the kernel's (see GemmConfig): the product is
 // P[row, column] = sum over k of A[row, k] * B[column, k].
 //
@@ -101,6 +108,7 @@ struct OperandParams {
   /// Maps of the tokens, where the kernel has one a group: that of group g is number 2 g.
   const isa::TensorMap* group_maps = nullptr;
   PackedParams packed;  ///< A, where its source is registers; it has no map then
+  TokenParams tokens;   ///< where they are read by index; they have no map then
 
   /// The CTAs that share the A, or the B, of the one at `at`. (The masks come ready from the host:
   /// the first load should not wait for arithmetic.)

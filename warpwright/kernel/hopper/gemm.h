@@ -2,17 +2,17 @@
 //
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
-//                                       (packed weights: bulk loads of their tiles; tokens by
-//                                       index: a copy a row, by all lanes)
+//                                       (packed weights: bulk loads of their tiles)
 //   scales                 1            block scales into the same stages, but for copied ones
+//   tokens                 2, 3         those read by index, by cp.async into the same stages
 //   scheduler              3            one lane: draws tiles for the cluster, where they are drawn
 //   (idle)                 the rest     of the first warpgroup give their registers away; the
 //                                       second of them initialises the barriers before
 //   consumer w             4+4w..7+4w   wgmma, then the epilogue of its rows
 //
 //   barrier      copies          arrivals a phase                waits    arrives
-//   full         stages          1 (+1) + bytes of A and B       consumer producer, copies (scales)
-//                                  (and of the tokens' scales)
+//   full         stages          1 (+1, +2) + bytes of A and B   consumer producer, copies (scales,
+//                                  (and of the tokens' scales)            tokens)
 //   empty        stages          (cm+cn-1) * readers of a stage  producer consumer warpgroups,
 //                                  (warpgroups; with scales      (scales) with scales warps, of the
 //                                  their warps)                           cluster's row and column
@@ -41,6 +41,7 @@
 #include "warpwright/kernel/hopper/mainloop.h"
 #include "warpwright/kernel/hopper/rs_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
+#include "warpwright/kernel/hopper/token_rows.h"
 #include "warpwright/kernel/ping_pong.h"
 
 namespace warpwright::kernel {
@@ -98,23 +99,35 @@ struct HopperGemm {
       take_registers<Tag>();
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
-      const Ring ring(
-          base + smem.barriers, p.walk.cluster,
-          static_cast<std::uint16_t>(p.operands.a_ctas(at) | p.operands.b_ctas(at, p.walk.cluster)),
-          first_rank);
+      const Ring ring(base + smem.barriers, sharing(p), released(p, at), first_rank);
       consume(Cta<Tag>{p, base, rank, at, ready, ring}, (warp - first_consumer_warp(cfg)) / 4);
     }
   }
 
+  /// ring_cluster of the launch.
+  WW_DEVICE static atom::ClusterShape sharing(const Params& p) {
+    constexpr bool own_a = gathers(config) && !is_swapped(config);
+    constexpr bool own_b = gathers(config) && is_swapped(config);
+    return {own_b ? 1 : p.walk.cluster.m, own_a ? 1 : p.walk.cluster.n};
+  }
+
+  /// The CTAs that write into the stages of the one at `at`.
+  WW_DEVICE static std::uint16_t released(const Params& p, atom::ClusterCoord at) {
+    const std::uint16_t a = p.operands.a_ctas(at);
+    const std::uint16_t b = p.operands.b_ctas(at, p.walk.cluster);
+    if constexpr (gathers(config)) return is_swapped(config) ? a : b;
+    return static_cast<std::uint16_t>(a | b);
+  }
+
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     initialise_barriers([&] {
-      Ring(base + smem.barriers, p.walk.cluster).initialise();
+      Ring(base + smem.barriers, sharing(p)).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       MathOrder<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
       if constexpr (gathers(config)) {
         // Rows past a group's end are not copied, and their sums not stored.
-        using Tokens = RowsByIndex<Tag>;
+        using Tokens = RowLoader<Tag>;
         isa::leave_unwritten(base + (Tokens::is_a ? smem.a : smem.b),
                              config.stages * atom::tile_bytes(Tokens::tile));
       }
@@ -139,8 +152,7 @@ struct HopperGemm {
   /// The CTA as those see it who release no stage.
   WW_DEVICE static Cta<Tag> cta_of(const Params& p, isa::SharedAddress base, int rank,
                                    const TilesAwait<Tag>& ready) {
-    return {
-        p, base, rank, p.walk.coord_of(rank), ready, Ring(base + smem.barriers, p.walk.cluster)};
+    return {p, base, rank, p.walk.coord_of(rank), ready, Ring(base + smem.barriers, sharing(p))};
   }
 
   /// One warp, of which a lane fills stage after stage.
@@ -189,6 +201,12 @@ struct HopperGemm {
       if (warp == drawing_warp) {
         isa::set_role(role_of_warp(cfg, drawing_warp));
         schedule(cta_of(p, base, rank, ready), ready);
+      }
+    }
+    if constexpr (gathers(cfg)) {
+      if (warp >= first_row_warp && p.operands.k > 0) {
+        isa::set_role(role_of_warp(cfg, warp));
+        RowLoader<Tag>(cta_of(p, base, rank, ready), warp - first_row_warp).run();
       }
     }
     if constexpr (is_grouped(cfg)) {

@@ -197,7 +197,8 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     const GemmConfig& c = hopper_config(plan);
     const pipeline::TmaPipelineShape shape = stage_shape(plan);
     std::vector<pipeline::BarrierRow> rows = {
-        pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
+        pipeline::full_row(shape),
+        pipeline::empty_row(shape, kernel::ring_cluster(c, plan.cluster)), kernel::c_full_row(c)};
     if (takes_turns(c)) rows.push_back(pipeline::turn_row());
     if (kernel::is_dynamic_persistent(c)) {
       const pipeline::TileRingShape ring = kernel::tile_ring_shape(c);
@@ -232,7 +233,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                     plan.map_ctas)
           : kernel::gathers(c)
               ? std::string(
-                    "tokens     by index: each row of a tile a copy of its own, up to the group's "
+                    "tokens     by index: two warps copy the rows of a tile, up to the group's "
                     "end\n")
               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
     }
