@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "warpwright/kernel/moe/slot_adder.h"
+#include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -74,6 +75,14 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   take(l.first, plan.first.workspace_bytes);
   take(l.second, plan.second.workspace_bytes);
   return l;
+}
+
+int sort_launches(const MixtureProblem& p) {
+  kernel::SortSlotsParams sort;
+  sort.tokens = static_cast<int>(p.tokens());
+  sort.top_k = static_cast<int>(p.top_k());
+  kernel::SortSlotsShape::shape(sort);
+  return kernel::SortSlotsShape::launches(sort);
 }
 
 // The plan of one product. Its tiles are not drawn: no flags in the workspace, which is so of any
@@ -292,6 +301,8 @@ int MixturePlan::launches() const {
   for (const MixtureStep step : steps()) {
     if (step == MixtureStep::first) {
       all += grids_of(first);
+    } else if (step == MixtureStep::sort) {
+      all += sort_launches(problem);
     } else {
       all += step == MixtureStep::second ? grids_of(second) : 1;
     }
