@@ -45,24 +45,13 @@ void for_each_tensor(Operands& o, const Visit& visit) {
       o);
 }
 
-std::vector<std::int64_t> lengths_of(const MixtureProblem& p,
-                                     const std::vector<std::int32_t>& ids) {
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(p.experts()));
-  for (const std::int32_t id : ids) {
-    const std::int64_t expert = id - p.first_expert;
-    if (expert >= 0 && expert < p.experts()) ++lengths[static_cast<std::size_t>(expert)];
-  }
-  return lengths;
-}
-
 // Copies of a mixture's operands, each with random tensors and a result of its own.
 class MixtureSets {
  public:
   MixtureSets(const MixturePlan& plan, const MoeTimeOptions& options, cudaStream_t stream) {
     const MixtureOperands shapes = with_matrices(
         plan.problem, [](const MatrixShape& shape) { return MatrixView(nullptr, shape); });
-    const auto lengths = lengths_of(plan.problem, options.ids);
-    const double hit = static_cast<double>(busy_groups(lengths)) /
+    const double hit = static_cast<double>(busy_groups(options.how.lengths)) /
                        static_cast<double>(std::max<std::int64_t>(shapes.experts(), 1));
     double touched = 0;
     std::int64_t step = 0;
@@ -162,8 +151,8 @@ class MoeSession {
 
   MoeTimes measure() {
     const Launch whole = launch({});
-    const auto lengths = lengths_of(plan_.problem, options_.ids);
-    const bool hot = moe_roof(plan_.problem, plan_.device, lengths).bound() == Bound::tensor_cores;
+    const Roof roof = moe_roof(plan_.problem, plan_.device, options_.how.lengths);
+    const bool hot = roof.bound() == Bound::tensor_cores;
     const Race race(sets_.all().size(), estimate(whole, stream_.get()), hot, options_.how,
                     stream_.get());
     std::vector<Launch> contenders = {whole};
@@ -245,7 +234,8 @@ Result<MoeTimes> time_moe(const MixturePlan& plan, const MoeTimeOptions& options
   if (plan.problem.tokens() == 0) {
     return Refusal{RefusalCode::bad_value, "there is no mixture to time: it has no tokens"};
   }
-  if (static_cast<std::int64_t>(options.ids.size()) != plan.problem.slots() ||
+  if (std::ssize(options.ids) != plan.problem.slots() ||
+      std::ssize(options.how.lengths) != plan.problem.experts() ||
       plan.problem.id_type != OffsetType::int32) {
     return Refusal{RefusalCode::bad_value, "the ids are not those of the mixture"};
   }

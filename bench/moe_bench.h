@@ -51,7 +51,7 @@ struct MoeTimes {
 };
 
 struct MoeTimeOptions {
-  TimeOptions how;
+  TimeOptions how;                ///< with the lengths that the ids give the experts that are here
   std::vector<std::int32_t> ids;  ///< experts of all tokens, tokens x top_k
   bool steps = false;
 };

@@ -120,7 +120,7 @@ MoeBenchRow measure(const ExpertModel& model, const MoeKind& kind, std::int64_t 
   bench::MoeTimeOptions how = job.how;
   how.ids = routed_choices(moe_routing(shapes, o.routing, model), model.experts, o.seed);
   row.tokens = tokens;
-  row.lengths = lengths_of(how.ids, model.experts);
+  row.lengths = how.how.lengths = lengths_of(how.ids, model.experts);
   auto plan = run_moe_plan(shapes, job.facts, job.choices);
   if (!plan) {
     row.refusal = plan.reason();
