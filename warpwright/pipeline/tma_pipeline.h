@@ -80,6 +80,8 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           full_arrivals(shape),
           shape.stage_bytes,
           shape.consumers_load ? "loading lane of consumer warp 0 (expects the bytes of A and B)"
+          : shape.writer_warps > 1
+              ? "producer (expects the bytes of the weights), warps that write tokens and scales"
           : shape.writer_warps > 0
               ? "producer (expects the bytes of A and B), warps that write scales"
               : "producer (expects the bytes of A and B)",
@@ -154,7 +156,7 @@ class TmaPipeline {
     return ring_.full(state.stage);
   }
 
-  /// The same barrier, for lanes that copy behind the producer's `acquire`.
+  /// The same barrier, for loads that follow behind other `acquire`s.
   WW_DEVICE isa::SharedAddress full(const PipelineState& state) const {
     return ring_.full(state.stage);
   }

@@ -104,6 +104,8 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
                {{"yes", true}, {"no", false}});
   choose<bool>(choices.quantises_in_epilogue, "--quantise-in-epilogue", o.quantise_in_epilogue,
                {{"yes", true}, {"no", false}});
+  choose<bool>(choices.early_weights, "--early-weights", o.early_weights,
+               {{"yes", true}, {"no", false}});
   if (!o.first_kernel.empty()) choices.first_kernel = o.first_kernel;
   if (!o.second_kernel.empty()) choices.second_kernel = o.second_kernel;
   return choices;

@@ -18,9 +18,8 @@ struct MixtureChoices {
   bool batch_invariant = false;
   std::optional<std::string> first_kernel = {};   ///< of the product with w13, by its name
   std::optional<std::string> second_kernel = {};  ///< of that with w2
-  /// The first product quantises its rows itself (true), or a launch of its own does. Open: the
-  /// latter on a GPU, where no such kernel has run right yet; on the model the first, where there
-  /// is such a kernel.
+  /// The first product quantises its rows itself (true), or a launch of its own does. Open: what is
+  /// expected to take less; with batch_invariant the launch.
   std::optional<bool> quantises_in_epilogue = {};
   /// The first product reads tokens by number (true), or they are put into the order of the experts
   /// before it. Open: what is expected to take less.
@@ -29,6 +28,9 @@ struct MixtureChoices {
   /// bits are the same. Open: of few tokens what is expected to take less; with batch_invariant the
   /// launch, always.
   std::optional<bool> sums_in_product = {};
+  /// Products ask for the weights of their first tiles before the grid before has ended, where
+  /// MixturePlan::asks_early lets them. Open: on the model; on a GPU not, until it is measured.
+  std::optional<bool> early_weights = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -67,6 +69,7 @@ struct MixturePlan {
   Plan second;  ///< by w2
   FirstWay way;
   bool sums_in_product = false;  ///< the second product adds up the slots of tokens
+  bool early_weights = false;    ///< as MixtureChoices says
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
@@ -83,6 +86,10 @@ struct MixturePlan {
   /// Bytes that a step moves at least, and what it multiplies, as lengths are expected.
   [[nodiscard]] double step_bytes(MixtureStep step) const;
   [[nodiscard]] double step_operations(MixtureStep step) const;
+  /// Does the product of this step ask for weights before the grid before it has ended? Its kernel
+  /// must be one that does, and the sort must have ended by then: so some grid stands between the
+  /// two, which lets it start behind its own wait, and no grid of the product's own.
+  [[nodiscard]] bool asks_early(MixtureStep step) const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
   /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
