@@ -85,6 +85,7 @@ constexpr const char* slot_sums_fault(const GemmConfig& c) {
   if (store_of(c) != Store::lanes || has_widths(c)) {
     return "rows that are added up are stored by lanes, in tiles of one width";
   }
+  if (gathers(c)) return "the warp that clears tokens has no rows to copy beside";
   return c.result == DType::bf16 || c.result == DType::f16 ? nullptr
                                                            : "rows that are added up have 16 bits";
 }
