@@ -46,7 +46,6 @@ TEST(Mixture, EveryWayOfTheFirstProductAgreesWithFloat64) {
         const MixtureChoices choices{.quantises_in_epilogue = fused, .by_index = by_index};
         const auto plan = plan_moe(some.o, model_facts(), choices);
         if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;  // of this build
-        if (!plan && fused) continue;  // no kernel does both
         ASSERT_TRUE(plan) << plan.reason();
         SCOPED_TRACE(plan->explain());
         const int quantise = scaling != Scaling::none && !fused ? 1 : 0;
@@ -58,6 +57,25 @@ TEST(Mixture, EveryWayOfTheFirstProductAgreesWithFloat64) {
     }
   }
   EXPECT_GE(planned, 2);
+}
+
+// By number and quantised at once: the launches that a mixture needs at least, and the bits of the
+// way that gathers first.
+TEST(Mixture, FewTokensOfBlocksAreReadByNumberAndLeaveAsCodes) {
+  std::vector<std::uint16_t> bits[2];
+  for (const bool by_index : {false, true}) {
+    SomeMixture some({.hidden = 256, .scaling = Scaling::blockwise});
+    const MixtureChoices way{.quantises_in_epilogue = true, .by_index = by_index};
+    const auto plan = plan_moe(some.o, model_facts(), way);
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_EQ(plan->launches(), by_index ? 4 : 5) << plan->explain();
+    run_and_check(some, way);
+    for (std::int64_t t = 0; t < some.o.tokens(); ++t) {
+      const auto row = some.bits_of_row(t);
+      bits[by_index ? 1 : 0].insert(bits[by_index ? 1 : 0].end(), row.begin(), row.end());
+    }
+  }
+  EXPECT_EQ(bits[0], bits[1]);
 }
 
 TEST(Mixture, SwigluOaiInTurnsAgreesWithFloat64) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/moe/moe_plan.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -24,6 +25,14 @@ std::string formatted(const char* form, Values... values) {
   return text;
 }
 
+int sort_launches(const MixtureProblem& p) {
+  kernel::SortSlotsParams sort;
+  sort.tokens = static_cast<int>(p.tokens());
+  sort.top_k = static_cast<int>(p.top_k());
+  kernel::SortSlotsShape::shape(sort);
+  return kernel::SortSlotsShape::launches(sort);
+}
+
 int grids_of(const Plan& product) {
   return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
 }
@@ -35,6 +44,8 @@ int MixturePlan::launches() const {
   for (const MixtureStep step : steps()) {
     if (step == MixtureStep::first) {
       all += grids_of(first);
+    } else if (step == MixtureStep::sort) {
+      all += sort_launches(problem);
     } else {
       all += step == MixtureStep::second ? grids_of(second) : 1;
     }

@@ -56,15 +56,18 @@ class MixtureBinding {
     return reinterpret_cast<T*>(base_ + part.at);
   }
 
-  static Grid& only_grid(MixtureStepGrids& out, std::string_view kernel, int ctas, int threads) {
-    out.grids.count = 1;
-    Grid& grid = out.grids.grids[0];
+  static void make_grid(Grid& grid, std::string_view kernel, int ctas, int threads) {
     grid = {};
     grid.kernel = kernel;
     grid.ctas = ctas;
     grid.threads = threads;
     grid.multiplies = false;
-    return grid;
+  }
+
+  static Grid& only_grid(MixtureStepGrids& out, std::string_view kernel, int ctas, int threads) {
+    out.grids.count = 1;
+    make_grid(out.grids.grids[0], kernel, ctas, threads);
+    return out.grids.grids[0];
   }
 
   void sort(MixtureStepGrids& out) const {
@@ -92,12 +95,17 @@ class MixtureBinding {
       p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
       touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);
     }
-    const int ctas = SortSlotsKernel::ctas(p, plan_.device.sms);
-    Grid& grid = only_grid(out, sort_slots_kernel, ctas, 32 * p.warps);
-    grid.cluster_size = p.cluster;
-    grid.in_clusters = p.cluster > 1;
-    grid.shared_bytes = kernel::sort_slots_shared_bytes(p.experts, p.warps, p.cluster);
-    grid.set_params(p);
+    out.grids.count = SortSlotsKernel::launches(p);
+    for (int i = 0; i < out.grids.count; ++i) {
+      const kernel::SortSlotsParams part = SortSlotsKernel::launch(p, i);
+      Grid& grid = out.grids.grids[static_cast<std::size_t>(i)];
+      make_grid(grid, sort_slots_kernel, SortSlotsKernel::ctas(part, plan_.device.sms),
+                32 * part.warps);
+      grid.cluster_size = part.cluster;
+      grid.in_clusters = part.cluster > 1;
+      grid.shared_bytes = SortSlotsKernel::shared_bytes_of(part);
+      grid.set_params(part);
+    }
     out.touch(p.ids, reach({{o_.tokens(), p.pitch}, {o_.top_k(), 1}}) * offset_bytes(o_.id_type),
               "topk_ids");
     out.touch(status_, plan_.layout.status.bytes, "status", true);
