@@ -2,10 +2,12 @@
 // broken, and with weights asked for early. A sample here, the rest in script/campaign.
 #include <gtest/gtest.h>
 
-#include "tests/campaign.h"
+#include <algorithm>
+#include <iterator>
+
 #include "tests/device/mixture.h"
+#include "tests/kernel/check_case.h"
 #include "warpwright/reference/mixture.h"
-#include "warpwright/simulation/check.h"
 #include "warpwright/simulation/moe.h"
 
 namespace warpwright {
@@ -40,14 +42,38 @@ const WholeCase whole_cases[] = {
      {.quantises_in_epilogue = true, .by_index = false}},
 };
 
+// The same, large enough that rings come round, more than one warp sorts, and CTAs have several
+// tiles: what is broken then matters.
+const WholeCase mutated_cases[] = {
+    {"bf16, tokens by number",
+     {.tokens = 40, .experts = 3, .hidden = 640, .inner = 64, .biases = true},
+     {.by_index = true}},
+    {"bf16, tokens gathered",
+     {.tokens = 40, .experts = 3, .hidden = 640, .inner = 64, .biases = true},
+     {.by_index = false, .sums_in_product = false}},
+    {"row scales, quantised between",
+     {.tokens = 40, .experts = 3, .hidden = 640, .inner = 64, .scaling = Scaling::row_column},
+     {.quantises_in_epilogue = false, .by_index = false}},
+    {"block scales, quantised in the epilogue",
+     {.tokens = 40,
+      .experts = 3,
+      .hidden = 640,
+      .inner = 128,
+      .scaling = Scaling::blockwise,
+      .biases = true},
+     {.quantises_in_epilogue = true}},
+};
+
 // Calls `use` with the plan and the operands of each case that this build has kernels for.
-template <class Use>
-void for_each_case(const Use& use) {
+template <class Cases, class Use>
+void for_each_case(const Cases& cases, int sms, const Use& use) {
   int served = 0;
-  for (const WholeCase& c : whole_cases) {
+  for (const WholeCase& c : cases) {
     SCOPED_TRACE(c.name);
     SomeMixture some(c.ask);
-    const auto plan = plan_moe(some.o, model_facts(), c.choices);
+    DeviceFacts facts = model_facts();
+    facts.sms = sms;
+    const auto plan = plan_moe(some.o, facts, c.choices);
     if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;
     ASSERT_TRUE(plan) << plan.reason();
     ++served;
@@ -57,16 +83,52 @@ void for_each_case(const Use& use) {
 }
 
 TEST(WholeMixture, IsCleanUnderManySchedules) {
-  for_each_case([](const MixturePlan& plan, const SomeMixture& some) {
+  for_each_case(
+      whole_cases, model_facts().sms, [](const MixturePlan& plan, const SomeMixture& some) {
+        CheckOptions options;
+        options.schedules = campaign() ? 1000 : 6;
+        options.jobs = all_threads();
+        const auto report = check(*device::mixture_subject(plan, some.o, is_right), options);
+        ASSERT_TRUE(report) << report.reason();
+        EXPECT_EQ(report->schedules, options.schedules);
+        for (const device::CheckedFinding& f : report->findings) {
+          ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
+                        << f.finding.sentence;
+        }
+      });
+}
+
+// A mutant that survives, where nothing depends on what it breaks.
+constexpr device::Argued not_needed[] = {
+    {"griddepcontrol.wait at kernel/hopper/gemm.h",
+     "const isa::Prerequisites ready = isa::wait_for_prerequisites();", "dropped",
+     "where the producer asks early, and waits itself, for the tokens: others read what comes with "
+     "these or is complete, unless there are scales of tokens; and write what no grid before them "
+     "touches"},
+    {"griddepcontrol.wait at kernel/hopper/gemm.h",
+     "const isa::Prerequisites ready = isa::wait_for_prerequisites();", "by lane 0 alone",
+     "as where it is dropped"},
+};
+
+// Mutants of all grids, a fortieth of them here: none survives.
+TEST(WholeMixture, WhatIsBrokenInAnyGridIsFound) {
+  device::expect_lines(not_needed);
+  for_each_case(mutated_cases, 2, [](const MixturePlan& plan, const SomeMixture& some) {
     CheckOptions options;
-    options.schedules = campaign() ? 1000 : 6;
+    options.schedules = campaign() ? 32 : 6;
     options.jobs = all_threads();
-    const auto report = check(*device::mixture_subject(plan, some.o, is_right), options);
+    int number = 0;
+    options.wanted = [&](const model::Mutation&) { return campaign() || number++ % 40 == 5; };
+    const auto report = mutate(*device::mixture_subject(plan, some.o, is_right), options);
     ASSERT_TRUE(report) << report.reason();
-    EXPECT_EQ(report->schedules, options.schedules);
-    for (const device::CheckedFinding& f : report->findings) {
-      ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
-                    << f.finding.sentence;
+    ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
+    std::printf("%s: %s\n", plan.name().c_str(), report->score().c_str());
+    EXPECT_GT(report->mutants.size(), campaign() ? 80U : 1U);
+    for (const device::Mutant& m : report->mutants) {
+      const bool is_argued = std::any_of(std::begin(not_needed), std::end(not_needed),
+                                         [&](const auto& a) { return device::names(a, m); });
+      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || is_argued)
+          << m.site << ", " << m.mutation.how();
     }
   });
 }
@@ -77,27 +139,28 @@ bool lets_next_start(const model::Mutation& m) {
 }
 
 TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
-  for_each_case([](const MixturePlan& plan, const SomeMixture& some) {
-    CheckOptions options;
-    options.schedules = 4;
-    options.jobs = all_threads();
-    options.wanted = lets_next_start;
-    const auto subject = device::mixture_subject(plan, some.o, is_right);
-    const auto report = mutate(*subject, options);
-    ASSERT_TRUE(report) << report.reason();
-    // Of the gather: behind it the first product knows that the sort has ended. Without one the
-    // second product does by the first, or by both grids before it, where two stand between.
-    const bool one = !plan.way.by_index || !plan.takes(MixtureStep::quantise);
-    EXPECT_EQ(report->mutants.size(), one ? 1U : 0U);
-    for (const device::Mutant& m : report->mutants) {
-      EXPECT_EQ(m.fate, device::Mutant::Fate::killed) << m.site;
-      EXPECT_EQ(m.finding.check, model::Check::before_prerequisites) << m.finding.sentence;
-    }
-  });
+  for_each_case(
+      whole_cases, model_facts().sms, [](const MixturePlan& plan, const SomeMixture& some) {
+        CheckOptions options;
+        options.schedules = 4;
+        options.jobs = all_threads();
+        options.wanted = lets_next_start;
+        const auto subject = device::mixture_subject(plan, some.o, is_right);
+        const auto report = mutate(*subject, options);
+        ASSERT_TRUE(report) << report.reason();
+        // Of the gather: behind it the first product knows that the sort has ended. Without one the
+        // second product does by the first, or by both grids before it, where two stand between.
+        const bool one = !plan.way.by_index || !plan.takes(MixtureStep::quantise);
+        EXPECT_EQ(report->mutants.size(), one ? 1U : 0U);
+        for (const device::Mutant& m : report->mutants) {
+          EXPECT_EQ(m.fate, device::Mutant::Fate::killed) << m.site;
+          EXPECT_EQ(m.finding.check, model::Check::before_prerequisites) << m.finding.sentence;
+        }
+      });
 }
 
 TEST(WholeMixture, WeightsAreAskedForEarlyWhereTheSortHasEndedByThen) {
-  for_each_case([](const MixturePlan& plan, SomeMixture& some) {
+  for_each_case(whole_cases, model_facts().sms, [](const MixturePlan& plan, SomeMixture& some) {
     EXPECT_TRUE(plan.asks_early(MixtureStep::second)) << plan.second.kernel;
     EXPECT_EQ(plan.asks_early(MixtureStep::first), !plan.way.by_index) << plan.first.kernel;
     EXPECT_FALSE(plan.asks_early(MixtureStep::sum));

@@ -328,7 +328,7 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
                                            const MixtureLaunchOptions& options) {
   MixtureGrids all;
   try {
-    bind_mixture(plan, operands, workspace, encode_kept, all);
+    bind_mixture(plan, operands, workspace, encode_kept, all, options.only.has_value());
   } catch (const EncodeFailure& failure) {
     return refuse(RefusalCode::device_error, failure.sentence);
   }

@@ -165,6 +165,66 @@ TEST_F(RunMoeOnGpu, EveryStepCanBeLaunchedAlone) {
   EXPECT_EQ(refused->code, RefusalCode::bad_choice);
 }
 
+// Other ids in every launch, in one workspace: offsets that are read too early are those of the
+// launch before, and give other bits.
+TEST_F(RunMoeOnGpu, WeightsAskedForEarlyChangeNoBit) {
+  constexpr int times = 200;
+  constexpr int kinds = 4;
+  for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
+    for (const bool by_index : {true, false}) {
+      SCOPED_TRACE(std::string(name(scaling)) + (by_index ? ", by number" : ", gathered"));
+      Both both({.tokens = 24,
+                 .experts = 16,
+                 .top_k = 4,
+                 .hidden = 1024,
+                 .inner = 512,
+                 .scaling = scaling});
+      std::vector<MixtureOperands> each;  // with ids and results of their own
+      std::vector<std::shared_ptr<device::CudaBuffer>> memory, results;
+      const auto copied = [&](const MatrixView& v) {
+        const std::int64_t bytes = v.rows * v.columns * element_bytes(v.dtype);
+        memory.push_back(*device::CudaBuffer::make(bytes));
+        EXPECT_FALSE(memory.back()->from_host(v.data, bytes));
+        return memory.back()->data();
+      };
+      for (int i = 0; i < kinds; ++i) {
+        for (std::int64_t& id : both.here.ids) id = id < 0 ? id : (id + 5) % 16;
+        both.here.put_ids();
+        each.push_back(both.there);
+        each.back().topk_ids.data = copied(both.here.o.topk_ids);
+        each.back().d.data = copied(both.here.o.d);
+        results.push_back(memory.back());
+      }
+      const auto content = [&] {
+        wait();
+        std::vector<std::vector<std::byte>> all;
+        for (const auto& d : results) {
+          all.emplace_back(static_cast<std::size_t>(24 * 1024 * 2));
+          EXPECT_FALSE(d->to_host(all.back().data(), 24 * 1024 * 2));
+        }
+        return all;
+      };
+      const auto launch_all = [&] {
+        for (const MixtureOperands& o : each) {
+          const auto refused = run_moe(o, how_);
+          ASSERT_FALSE(refused) << refused->reason;
+        }
+      };
+      how_.choices = {.by_index = by_index, .early_weights = false};
+      launch_all();
+      const auto late = content();
+      how_.choices.early_weights = true;
+      how_.launch.dependent = true;
+      for (int i = 0; i < times; ++i) {
+        launch_all();
+        if (i % 20 != 19) continue;
+        ASSERT_EQ(content(), late) << "launch " << i;
+      }
+      how_.launch.dependent = false;
+    }
+  }
+}
+
 // Which CTA stores the last of a token's rows differs from launch to launch; the bits do not.
 TEST_F(RunMoeOnGpu, SumsInTheSecondProductHaveTheBitsOfTheLaunchBehindIt) {
   constexpr int times = 300;

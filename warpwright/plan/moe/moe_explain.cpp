@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/moe/moe_plan.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -24,7 +25,41 @@ std::string formatted(const char* form, Values... values) {
   return text;
 }
 
+int sort_launches(const MixtureProblem& p) {
+  kernel::SortSlotsParams sort;
+  sort.tokens = static_cast<int>(p.tokens());
+  sort.top_k = static_cast<int>(p.top_k());
+  kernel::SortSlotsShape::shape(sort);
+  return kernel::SortSlotsShape::launches(sort);
+}
+
+int grids_of(const Plan& product) {
+  return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
+}
+
 }  // namespace
+
+int MixturePlan::launches() const {
+  int all = 0;
+  for (const MixtureStep step : steps()) {
+    if (step == MixtureStep::first) {
+      all += grids_of(first);
+    } else if (step == MixtureStep::sort) {
+      all += sort_launches(problem);
+    } else {
+      all += step == MixtureStep::second ? grids_of(second) : 1;
+    }
+  }
+  return all;
+}
+
+bool MixturePlan::asks_early(MixtureStep step) const {
+  const bool behind_sort = step == MixtureStep::first && way.by_index;
+  if (!early_weights || !takes(step) || behind_sort) return false;
+  if (step != MixtureStep::first && step != MixtureStep::second) return false;
+  const Plan& product = step == MixtureStep::first ? first : second;
+  return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
+}
 
 double MixturePlan::step_bytes(MixtureStep step) const {
   const double share =

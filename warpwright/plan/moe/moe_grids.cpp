@@ -11,8 +11,10 @@ namespace {
 // One launch of a mixture, bound step by step.
 class MixtureBinding {
  public:
-  MixtureBinding(const MixturePlan& plan, const MixtureOperands& operands, void* workspace)
+  MixtureBinding(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,
+                 bool alone)
       : plan_(plan),
+        alone_(alone),
         o_(operands),
         base_(static_cast<std::byte*>(workspace)),
         status_(at<std::uint32_t>(plan.layout.status)),
@@ -40,7 +42,7 @@ class MixtureBinding {
         return rows_of(o_.x, parts_.tokens, parts_.token_scales, true, out);
       case MixtureStep::first:
         return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
-                       plan_.layout.first, plan_.asks_early(step), encode, out);
+                       plan_.layout.first, asks_early(step), encode, out);
       case MixtureStep::quantise:
         return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
       case MixtureStep::second:
@@ -54,6 +56,10 @@ class MixtureBinding {
   template <class T>
   T* at(const MixtureBytes& part) const {
     return reinterpret_cast<T*>(base_ + part.at);
+  }
+
+  [[nodiscard]] bool asks_early(MixtureStep step) const {
+    return !alone_ && plan_.asks_early(step);
   }
 
   static void make_grid(Grid& grid, std::string_view kernel, int ctas, int threads) {
@@ -211,6 +217,7 @@ class MixtureBinding {
   }
 
   const MixturePlan& plan_;
+  bool alone_;
   const MixtureOperands& o_;
   std::byte* base_;
   std::uint32_t* status_;
@@ -223,8 +230,8 @@ class MixtureBinding {
 }  // namespace
 
 void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,
-                  Encode encode, MixtureGrids& out) {
-  const MixtureBinding binding(plan, operands, workspace);
+                  Encode encode, MixtureGrids& out, bool alone) {
+  const MixtureBinding binding(plan, operands, workspace, alone);
   out.count = 0;
   for (const MixtureStep step : plan.steps()) {
     MixtureStepGrids& grids = out.steps[static_cast<std::size_t>(out.count++)];

@@ -40,8 +40,9 @@ struct MixtureGrids {
   int count = 0;
 };
 
-/// Fills `out` for a plan with tokens.
+/// Fills `out` for a plan with tokens. `alone`: its steps are launched by themselves, behind what
+/// nobody knows, so that none asks for weights early.
 void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,
-                  Encode encode, MixtureGrids& out);
+                  Encode encode, MixtureGrids& out, bool alone = false);
 
 }  // namespace warpwright

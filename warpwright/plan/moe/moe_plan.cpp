@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "warpwright/kernel/moe/slot_adder.h"
-#include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -74,14 +73,6 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   take(l.first, plan.first.workspace_bytes);
   take(l.second, plan.second.workspace_bytes);
   return l;
-}
-
-int sort_launches(const MixtureProblem& p) {
-  kernel::SortSlotsParams sort;
-  sort.tokens = static_cast<int>(p.tokens());
-  sort.top_k = static_cast<int>(p.top_k());
-  kernel::SortSlotsShape::shape(sort);
-  return kernel::SortSlotsShape::launches(sort);
 }
 
 // The plan of one product. Its tiles are not drawn: no flags in the workspace, which is so of any
@@ -221,10 +212,6 @@ std::optional<Refusal> choose_second(MixturePlan& plan, const MixtureChoices& ch
   return std::nullopt;
 }
 
-int grids_of(const Plan& product) {
-  return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
-}
-
 }  // namespace
 
 const char* name(MixtureStep step) {
@@ -268,34 +255,12 @@ bool MixturePlan::takes(MixtureStep step) const {
   return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
 }
 
-bool MixturePlan::asks_early(MixtureStep step) const {
-  const bool behind_sort = step == MixtureStep::first && way.by_index;
-  if (!early_weights || !takes(step) || behind_sort) return false;
-  if (step != MixtureStep::first && step != MixtureStep::second) return false;
-  const Plan& product = step == MixtureStep::first ? first : second;
-  return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
-}
-
 std::vector<MixtureStep> MixturePlan::steps() const {
   using enum MixtureStep;
   if (problem.tokens() == 0) return {};
   std::vector<MixtureStep> all;
   for (const MixtureStep step : {sort, gather, first, quantise, second, sum}) {
     if (takes(step)) all.push_back(step);
-  }
-  return all;
-}
-
-int MixturePlan::launches() const {
-  int all = 0;
-  for (const MixtureStep step : steps()) {
-    if (step == MixtureStep::first) {
-      all += grids_of(first);
-    } else if (step == MixtureStep::sort) {
-      all += sort_launches(problem);
-    } else {
-      all += step == MixtureStep::second ? grids_of(second) : 1;
-    }
   }
   return all;
 }
