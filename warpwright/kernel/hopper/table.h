@@ -274,7 +274,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(by_index(warp_scan(swap_ab(gated(consumers(1, blockwise(e4m3(128, 32)))))))),
     common(by_index(binary_search(gated(blockwise(e4m3(128, 128)))))),
     common(by_index(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 16)))))))),
-    common(by_index(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 32)))))))),
+    common(by_index(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 24)))))))),
     more(by_index(warp_scan(swap_ab(bf16(128, 8))))),
     more(by_index(warp_scan(swap_ab(bf16(128, 16))))),
     more(by_index(warp_scan(swap_ab(bf16(128, 64))))),
@@ -284,7 +284,6 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(by_index(warp_scan(swap_ab(blockwise(e4m3(128, 64)))))),
     more(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 16))))))),
     more(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 64))))))),
-    more(by_index(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 64)))))))),
     // For groups of some 64 to 512 tokens, cut evenly.
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(bf16(128, 144)))))),
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(e4m3(128, 144)))))),
