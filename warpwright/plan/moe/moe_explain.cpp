@@ -65,10 +65,13 @@ double MixturePlan::step_bytes(MixtureStep step) const {
   const double share =
       static_cast<double>(problem.experts()) / static_cast<double>(problem.total());
   const double slots = static_cast<double>(problem.slots());
+  const double quantising =
+      size_of(problem.x) + size_of(parts.tokens) + size_of(parts.token_scales);
   switch (step) {
     case MixtureStep::sort:
       return slots * (offset_bytes(problem.id_type) + 4) +
-             4.0 * static_cast<double>(problem.experts()) + slots * 4;
+             4.0 * static_cast<double>(problem.experts()) + slots * 4 +
+             (way.by_index && problem.quantises() ? quantising : 0);
     case MixtureStep::gather:
       return size_of(problem.x) + share * (size_of(parts.tokens) + size_of(parts.token_scales));
     case MixtureStep::first:
