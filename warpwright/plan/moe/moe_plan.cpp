@@ -121,10 +121,9 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
 std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& choices) {
   const MixtureProblem& p = plan.problem;
   if (auto r = way_fault(p, choices)) return r;
-  // Not unasked on a GPU, where that epilogue has not run right yet. (Nor may it depend on the
-  // number of tokens for plans whose rows keep their bits: rows are rounded to bf16 in between
-  // without it.)
-  const bool is_open = plan.device.is_model || choices.quantises_in_epilogue.value_or(false);
+  // Rows keep their bits where the way does not depend on the number of tokens: without that
+  // epilogue they are rounded to bf16 before they are quantised.
+  const bool is_open = !choices.batch_invariant || choices.quantises_in_epilogue.value_or(false);
   const bool can_fuse = p.quantises() && p.scaling == Scaling::blockwise && is_open;
   std::optional<Refusal> why;
   std::optional<MixturePlan> best;
