@@ -1,6 +1,7 @@
 #include "warpwright/plan/moe/mixture.h"
 
 #include <string>
+#include <utility>
 
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
@@ -54,18 +55,41 @@ std::optional<Refusal> mixture_type_fault(const MixtureMatrix& v, bool legal, co
                 as_rule(rule), ": the nearest is ", as_nearest(nearest));
 }
 
+// Whether the form of packed weights is given, where weights are packed.
+std::optional<Refusal> mixture_form_fault(const MixtureMatrix& v,
+                                          const std::optional<PackedWeights>& form,
+                                          const char* name) {
+  const bool is_packed = v.matrix->dtype == DType::s4;
+  if (form.has_value() == is_packed) {
+    const char* const fault = is_packed ? packed::format_fault(form->format) : nullptr;
+    if (fault == nullptr) return std::nullopt;
+    return refuse(RefusalCode::bad_value, as_tensor(v.name),
+                  " is packed, and that form is none: ", fault);
+  }
+  if (!is_packed) {
+    return refuse(RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(v.matrix->dtype),
+                  ", and ", name, " is given; ", as_rule("packed weights are s4"));
+  }
+  return refuse(
+      RefusalCode::bad_type, as_tensor(v.name), " is s4, and ", name, " is not given; ",
+      as_rule("int4 weights are multiplied in their packed form, which `warpwright pack` makes"));
+}
+
 std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
   const std::string of_x = type_name(p.x.dtype);
   if (auto r = mixture_type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype), "tokens are bf16 or fp16",
                                   "bf16"))
     return r;
-  const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3;
-  if (auto r =
-          mixture_type_fault({&p.w13, "w13"}, served, "weights are of x's type, or e4m3", of_x))
+  const bool served =
+      p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 || p.w13.dtype == DType::s4;
+  if (auto r = mixture_type_fault({&p.w13, "w13"}, served,
+                                  "weights are of x's type, e4m3 or packed s4", of_x))
     return r;
   if (auto r = mixture_type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype,
                                   "both weights are of one type", type_name(p.w13.dtype)))
     return r;
+  if (auto r = mixture_form_fault({&p.w13, "w13"}, p.packed13, "packed13")) return r;
+  if (auto r = mixture_form_fault({&p.w2, "w2"}, p.packed2, "packed2")) return r;
   const DType w = p.topk_weights.dtype;
   if (auto r = mixture_type_fault({&p.topk_weights, "topk_weights"},
                                   w == DType::f32 || is_16bit_float(w),
@@ -76,10 +100,16 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
 }
 
 std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
-  const bool legal = p.quantises()
-                         ? p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise
-                         : p.scaling == Scaling::none;
+  const bool legal = !p.quantises() ? p.scaling == Scaling::none
+                     : p.is_packed()
+                         ? p.scaling == Scaling::row_column
+                         : p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise;
   if (legal) return std::nullopt;
+  if (p.is_packed()) {
+    return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is s4; ",
+                  as_rule("tokens that int4 weights are multiplied by have a scale each"),
+                  ": the nearest is ", as_nearest("row-column"));
+  }
   if (!p.quantises()) {
     return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is ",
                   type_name(p.w13.dtype), "; ", as_rule("weights of 16 bits have no scales"),
@@ -132,30 +162,38 @@ std::optional<Refusal> mixture_pointer_fault(const MatrixView& v, const char* na
 
 std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
   struct Named {
-    const MatrixView* view;
+    MatrixView view;
     const char* name;
     bool given = true;
   };
   const bool scaled = o.scaling != Scaling::none;
-  const Named all[] = {{&o.x, "x", true},
-                       {&o.topk_weights, "topk_weights", true},
-                       {&o.w13, "w13", true},
-                       {&o.w2, "w2", true},
-                       {&o.d, "d", true},
-                       {&o.scale_w13, "scale_w13", scaled},
-                       {&o.scale_w2, "scale_w2", scaled},
-                       {&o.bias13, "bias13", is_given(o.bias13)},
-                       {&o.bias2, "bias2", is_given(o.bias2)}};
+  const Named all[] = {
+      {o.topk_weights, "topk_weights"},
+      {stored_weights(o.w13, o.packed13), "w13"},
+      {stored_weights(o.w2, o.packed2), "w2"},
+      {o.scale_w13, "scale_w13", scaled && (!o.is_packed() || is_given(o.scale_w13))},
+      {o.scale_w2, "scale_w2", scaled && (!o.is_packed() || is_given(o.scale_w2))},
+      {o.bias13, "bias13", is_given(o.bias13)},
+      {o.bias2, "bias2", is_given(o.bias2)}};
+  for (const auto& [scales, name] :
+       {std::pair{&o.scale_w13, "scale_w13"}, {&o.scale_w2, "scale_w2"}}) {
+    if (!scaled || o.is_packed() || is_given(*scales)) continue;
+    return refuse(RefusalCode::bad_pointer, as_tensor(name), " is left out, and scaling is ",
+                  warpwright::name(o.scaling), "; ", as_rule("e4m3 weights have scales"));
+  }
   if (auto r = mixture_pointer_fault(o.topk_ids, "topk_ids", offset_bytes(o.id_type))) return r;
+  for (const Named& each : {Named{o.x, "x"}, Named{o.d, "d"}}) {
+    if (auto r = mixture_pointer_fault(each.view, each.name, element_bytes(each.view.dtype)))
+      return r;
+  }
   for (const Named& each : all) {
     if (!each.given) continue;
-    if (auto r = mixture_pointer_fault(*each.view, each.name, element_bytes(each.view->dtype)))
+    if (auto r = mixture_pointer_fault(each.view, each.name, element_bytes(each.view.dtype)))
       return r;
   }
   // x and the ids are read before anything of d is written.
   for (const Named& each : all) {
-    if (each.view == &o.x || each.view == &o.d || !each.given) continue;
-    if (!overlap(o.d, *each.view)) continue;
+    if (!each.given || !overlap(o.d, each.view)) continue;
     return refuse(RefusalCode::overlap, as_tensor("d"), " overlaps ", each.name, "; ",
                   as_rule("the result may lie over x alone"));
   }
@@ -165,11 +203,13 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
 // What both products have.
 template <class Matrix>
 Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const Matrix& scale_a,
-                                const Matrix& b, const Matrix& scale_b, const Matrix& bias,
-                                const Matrix& d, const void* offsets) {
+                                const Matrix& b, const std::optional<PackedWeights>& form,
+                                const Matrix& scale_b, const Matrix& bias, const Matrix& d,
+                                const void* offsets) {
   Product<Matrix> p;
   p.a = a;
   p.b = b;
+  p.packed = form;
   p.d = d;
   p.scaling = m.scaling;
   if (m.scaling != Scaling::none) {
@@ -196,8 +236,8 @@ Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const
 template <class Matrix>
 Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                               FirstWay way, const void* offsets, const std::int32_t* slots) {
-  auto p = mixture_product(m, parts.tokens, parts.token_scales, m.w13, m.scale_w13, m.bias13,
-                           way.fused ? parts.codes : parts.inner, offsets);
+  auto p = mixture_product(m, parts.tokens, parts.token_scales, m.w13, m.packed13, m.scale_w13,
+                           m.bias13, way.fused ? parts.codes : parts.inner, offsets);
   p.epilogue.gated = true;
   p.epilogue.activation = m.activation;
   p.epilogue.interleaved = m.interleaved;
@@ -216,7 +256,7 @@ template <class Matrix>
 Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                                const void* offsets) {
   return mixture_product(m, m.quantises() ? parts.codes : parts.inner, parts.code_scales, m.w2,
-                         m.scale_w2, m.bias2, parts.rows, offsets);
+                         m.packed2, m.scale_w2, m.bias2, parts.rows, offsets);
 }
 
 template Product<MatrixView> first_product(const MixtureOperands&, const MixtureParts<MatrixView>&,
@@ -292,6 +332,12 @@ Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
   MixtureProblem p = with_matrices(o, [&](const MatrixView& v) { return planned_of(v, known); });
   if (known && !is_given(o.bias13)) p.bias13 = {};
   if (known && !is_given(o.bias2)) p.bias2 = {};
+  if (o.is_packed()) {
+    if (known && !is_given(o.scale_w13)) p.scale_w13 = {};
+    if (known && !is_given(o.scale_w2)) p.scale_w2 = {};
+    lie_side_by_side(p.w13);  // packed weights have no strides
+    lie_side_by_side(p.w2);
+  }
   if (auto r = mixture_fault(p)) return *r;
   if (known) {
     if (auto r = mixture_memory_fault(o)) return *r;
