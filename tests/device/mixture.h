@@ -31,7 +31,7 @@ struct MixtureAsk {
   DType result = DType::bf16;
   DType weight = DType::f32;
   unsigned seed = 1;
-  /// Int4 weights, with row_column: of both products or of none.
+  /// Int4 weights, of both products or of none.
   std::optional<PackedWeights> packed13 = {};
   std::optional<PackedWeights> packed2 = {};
   bool weight_scales = true;  ///< of packed weights they may be left out
@@ -45,7 +45,7 @@ inline MixtureAsk int4_ask(unsigned seed) {
   };
   MixtureAsk ask;
   ask.seed = seed;
-  ask.scaling = Scaling::row_column;
+  ask.scaling = draw(0, 3) == 0 ? Scaling::blockwise : Scaling::row_column;
   ask.tokens = draw(1, 40);
   ask.experts = draw(1, 6);
   ask.experts_total = draw(0, 1) * (ask.experts + draw(0, 3));
@@ -58,7 +58,7 @@ inline MixtureAsk int4_ask(unsigned seed) {
   ask.weight_scales = draw(0, 1) == 1;
   ask.packed13 = PackedWeights{format_of(random() % 18)};
   ask.packed2 = PackedWeights{format_of(random() % 18)};
-  const int second = draw(0, 3);
+  const int second = ask.scaling == Scaling::blockwise ? 2 : draw(0, 3);
   if (second == 0) ask.packed2->sums = GroupSums::chained;
   if (second == 1) {
     ask.packed2->format.encoding = Int4Encoding::ex;
@@ -83,7 +83,7 @@ class SomeMixture {
     if (ask.scaling == Scaling::row_column && ask.weight_scales) {
       o.scale_w13 = filled(DType::f32, ask.experts, 2 * ask.inner, 1, 1);
       o.scale_w2 = filled(DType::f32, ask.experts, ask.hidden, 1, 1);
-    } else if (ask.scaling == Scaling::blockwise) {
+    } else if (ask.scaling == Scaling::blockwise && !ask.packed13) {
       const auto blocks = [](int n) { return (n + 127) / 128; };
       o.scale_w13 = filled(DType::f32, ask.experts, blocks(2 * ask.inner), blocks(ask.hidden), 1);
       o.scale_w2 = filled(DType::f32, ask.experts, blocks(ask.hidden), blocks(ask.inner), 1);

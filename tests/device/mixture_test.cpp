@@ -38,25 +38,32 @@ TEST(Mixture, Bf16AgreesWithFloat64) {
 
 TEST(Mixture, EveryWayOfTheFirstProductAgreesWithFloat64) {
   int planned = 0;
+  int of_int4 = 0;
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
     for (const bool by_index : {false, true}) {
       for (const bool fused : {false, true}) {
         if (fused && scaling != Scaling::blockwise) continue;
-        SomeMixture some({.hidden = 256, .inner = 128, .scaling = scaling});
-        const MixtureChoices choices{.quantises_in_epilogue = fused, .by_index = by_index};
-        const auto plan = plan_moe(some.o, model_facts(), choices);
-        if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;  // of this build
-        if (!plan && fused) continue;  // no kernel does both
-        ASSERT_TRUE(plan) << plan.reason();
-        SCOPED_TRACE(plan->explain());
-        const int quantise = scaling != Scaling::none && !fused ? 1 : 0;
-        EXPECT_EQ(plan->launches(), 4 + (by_index ? 0 : 1) + quantise);
-        run_and_check(some, choices);
-        ++planned;
+        for (const bool is_int4 : {false, true}) {
+          if (is_int4 && (fused || scaling == Scaling::none)) continue;
+          MixtureAsk ask{.hidden = 256, .inner = 128, .scaling = scaling};
+          if (is_int4) ask.packed13 = ask.packed2 = PackedWeights{};
+          SomeMixture some(ask);
+          const MixtureChoices choices{.quantises_in_epilogue = fused, .by_index = by_index};
+          const auto plan = plan_moe(some.o, model_facts(), choices);
+          if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;  // of this build
+          if (!plan && fused) continue;  // no kernel does both
+          ASSERT_TRUE(plan) << plan.reason();
+          SCOPED_TRACE(plan->explain());
+          const int quantise = scaling != Scaling::none && !fused ? 1 : 0;
+          EXPECT_EQ(plan->launches(), 4 + (by_index ? 0 : 1) + quantise);
+          run_and_check(some, choices);
+          (is_int4 ? of_int4 : planned) += 1;
+        }
       }
     }
   }
   EXPECT_GE(planned, 2);
+  EXPECT_EQ(of_int4, 3);  // with scales of blocks no kernel reads tokens by index
 }
 
 TEST(Mixture, SwigluOaiInTurnsAgreesWithFloat64) {
@@ -254,9 +261,12 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
     void (*change)(MixtureOperands& o);
     const char* why;
   } all[] = {
+      {[](MixtureOperands& o) { o.scaling = Scaling::none; },
+       "scaling is none and w13 is s4; tokens that int4 weights are multiplied by have scales of "
+       "rows or of blocks: the nearest is row-column"},
       {[](MixtureOperands& o) { o.scaling = Scaling::blockwise; },
-       "scaling is blockwise and w13 is s4; tokens that int4 weights are multiplied by have a "
-       "scale each: the nearest is row-column"},
+       "the product with w13: scale_b is given with block scaling and packed weights, which bring "
+       "the scales of their groups; leave it out"},
       {[](MixtureOperands& o) { o.packed2.reset(); },
        "w2 is s4, and packed2 is not given; int4 weights are multiplied in their packed form, "
        "which `warpwright pack` makes"},

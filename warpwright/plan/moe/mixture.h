@@ -20,7 +20,7 @@ namespace warpwright {
 /// Weights are of x's type; or e4m3 with `scaling` row_column (a scale for each row of weights; x
 /// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
 /// in their packed form, as B of a product is (`packed13` and `packed2` say which), with row_column
-/// (their scale_w13 and scale_w2 may be left out).
+/// (where scale_w13 and scale_w2 may be left out) or blockwise (where they are).
 ///
 /// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
 template <class Matrix>

@@ -100,14 +100,14 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
 }
 
 std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
-  const bool legal = !p.quantises() ? p.scaling == Scaling::none
-                     : p.is_packed()
-                         ? p.scaling == Scaling::row_column
-                         : p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise;
+  const bool legal = p.quantises()
+                         ? p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise
+                         : p.scaling == Scaling::none;
   if (legal) return std::nullopt;
   if (p.is_packed()) {
     return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is s4; ",
-                  as_rule("tokens that int4 weights are multiplied by have a scale each"),
+                  as_rule("tokens that int4 weights are multiplied by have scales of rows or of "
+                          "blocks"),
                   ": the nearest is ", as_nearest("row-column"));
   }
   if (!p.quantises()) {
