@@ -76,6 +76,12 @@ model::Report run_moe_on_device(const MoeJob& job, const MoeOptions& options, st
 
 int moe_command(const MoeOptions& o, std::ostream& out, std::ostream& err, const MoeRunner& run) {
   if (o.plan) return explain_moe_command(o, out, err);
+  if (o.schedules) {
+    CheckCommandOptions how;
+    how.schedules = o.schedules;
+    how.json = o.json;
+    return check_moe_command(o, how, out, err);
+  }
   return exit_status(out, err, o.json, [&] {
     check_options(o);
     const DeviceFacts facts = facts_of(o);
@@ -103,6 +109,23 @@ int moe_command(const MoeOptions& o, std::ostream& out, std::ostream& err, const
           << "\n";
     }
     return outcome.is_good() ? 0 : 1;
+  });
+}
+
+int check_moe_command(const MoeOptions& o, const CheckCommandOptions& how, std::ostream& out,
+                      std::ostream& err) {
+  return exit_status(out, err, how.json, [&] {
+    if (parse_device(o.device) != run_on_model) {
+      throw InputError("schedules are the model's: " + as_rule("leave --device out") + ".");
+    }
+    const device::CheckOptions options = check_options(o, how);
+    MoeJob job(o, facts_of(o));
+    job.load(o.seed);
+    note_checks(options, job.model_seconds(), how.mutate, err);
+    const auto subject = device::mixture_subject(
+        job.plan, job.operands, [](const MixtureOperands& done) { return check_moe(done).passed; });
+    const auto untried = [](const auto& /*ran*/) { return Untried{}; };
+    return check_subject({*subject, job.plan.name(), untried}, options, how, out, err);
   });
 }
 

@@ -17,6 +17,12 @@ model::Report run_moe_on_device(const MoeJob& job, const MoeOptions& options, st
 int moe_command(const MoeOptions& options, std::ostream& out, std::ostream& err,
                 const MoeRunner& run = run_moe_on_device);
 
+/// `check moe`: all of its launches under many schedules of the model, or with one statement
+/// broken. Returns 0 when nothing was found (with `mutate`: when no mutant survived), 1 otherwise,
+/// 2 for bad input.
+int check_moe_command(const MoeOptions& options, const CheckCommandOptions& how, std::ostream& out,
+                      std::ostream& err);
+
 /// `explain moe`: the plan as a table of kernels.
 int explain_moe_command(const MoeOptions& options, std::ostream& out, std::ostream& err);
 

@@ -28,7 +28,7 @@ constexpr const char* kMoeExamples =
     "  warpwright moe --tokens 64 --model qwen3-30b --dtype e4m3 --plan --as h200\n"
     "  warpwright moe --tokens 512 --model qwen3-30b --dtype e4m3 --device cuda --check";
 
-const char* const kScalingWords = "none|row-column|block";
+const char* const kScalingWords = "none|row-column|blockwise";
 
 }  // namespace
 
@@ -53,13 +53,13 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
             "uniform, or the model's)"),
         "uniform zipf:1");
   offer(add("--dtype", o.dtype, "TYPE",
-            "of the weights: bf16, fp16 or e4m3, for which tokens are bf16 and are quantised "
+            "of the weights: bf16 or e4m3, for which tokens are bf16 and are quantised "
             "(default bf16)"),
-        "bf16 fp16 e4m3");
+        "bf16 e4m3");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
-      "128 of tokens (default block)");
-  offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 fp16 f32");
+      "128 of tokens (default blockwise)");
+  offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 f32");
   add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),
       "of the gate (default silu)");
   add("--gate-up", o.gate_up, "halves|interleaved",
@@ -106,6 +106,12 @@ void add_moe_commands(CLI::App& app, MoeOptions& o) {
   add_moe_options(*moe, o);
   moe->add_flag("--check", o.check, "compare every element of d with float64");
   moe->add_flag("--plan", o.plan, "print the plan, a table of kernels with their floors, and stop");
+  moe->add_option(
+         "--schedules", o.schedules,
+         "run it under so many schedules of the model and check all of them, as `warpwright "
+         "check moe` does")
+      ->type_name("N")
+      ->check(whole(1, 1'000'000));
   moe->add_option("--seed", o.seed, "of ids, tensors and the model's schedule")
       ->type_name("N")
       ->check(refuse_seed)

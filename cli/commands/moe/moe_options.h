@@ -9,7 +9,7 @@ class App;
 
 namespace warpwright::cli {
 
-/// Adds `moe` to `app`, and one to its `check` and `explain`, which there are already.
+/// Adds `moe` to `app`, and one to its `explain`, which there is already.
 void add_moe_commands(CLI::App& app, MoeOptions& options);
 
 /// Adds what says what a mixture is: extents, types, the router.
