@@ -51,11 +51,11 @@ TEST(Mixture, EveryWayOfTheFirstProductAgreesWithFloat64) {
           const MixtureChoices choices{.quantises_in_epilogue = fused, .by_index = by_index};
           const auto plan = plan_moe(some.o, model_facts(), choices);
           if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;  // of this build
-          if (!plan && fused) continue;  // no kernel does both
           ASSERT_TRUE(plan) << plan.reason();
           SCOPED_TRACE(plan->explain());
           const int quantise = scaling != Scaling::none && !fused ? 1 : 0;
-          EXPECT_EQ(plan->launches(), 4 + (by_index ? 0 : 1) + quantise);
+          EXPECT_EQ(plan->launches(),
+                    3 + (by_index ? 0 : 1) + quantise + (plan->sums_in_product ? 0 : 1));
           run_and_check(some, choices);
           (is_int4 ? of_int4 : planned) += 1;
         }
@@ -64,6 +64,25 @@ TEST(Mixture, EveryWayOfTheFirstProductAgreesWithFloat64) {
   }
   EXPECT_GE(planned, 2);
   EXPECT_EQ(of_int4, 3);  // with scales of blocks no kernel reads tokens by index
+}
+
+// By number and quantised at once: the launches that a mixture needs at least, and the bits of the
+// way that gathers first.
+TEST(Mixture, FewTokensOfBlocksAreReadByNumberAndLeaveAsCodes) {
+  std::vector<std::uint16_t> bits[2];
+  for (const bool by_index : {false, true}) {
+    SomeMixture some({.hidden = 256, .scaling = Scaling::blockwise});
+    const MixtureChoices way{.quantises_in_epilogue = true, .by_index = by_index};
+    const auto plan = plan_moe(some.o, model_facts(), way);
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_EQ(plan->launches(), by_index ? 4 : 5) << plan->explain();
+    run_and_check(some, way);
+    for (std::int64_t t = 0; t < some.o.tokens(); ++t) {
+      const auto row = some.bits_of_row(t);
+      bits[by_index ? 1 : 0].insert(bits[by_index ? 1 : 0].end(), row.begin(), row.end());
+    }
+  }
+  EXPECT_EQ(bits[0], bits[1]);
 }
 
 TEST(Mixture, SwigluOaiInTurnsAgreesWithFloat64) {
@@ -173,6 +192,7 @@ TEST(Mixture, RowScaledE4m3AgreesWithFloat64) {
 }
 
 TEST(Mixture, Int4AgreesWithFloat64) {
+  int summed = 0;  // without a launch for it
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::int4_ask(seed));
@@ -180,8 +200,12 @@ TEST(Mixture, Int4AgreesWithFloat64) {
     device::ModelOptions how;
     how.mode = model::Mode::random;
     how.seed = seed;
-    run_and_check(some, {.batch_invariant = seed % 2 == 1}, how);
+    const MixtureChoices choices{.batch_invariant = seed % 2 == 1};
+    run_and_check(some, choices, how);
+    const auto plan = plan_moe(some.o, model_facts(), choices);
+    summed += plan && plan->sums_in_product ? 1 : 0;
   }
+  EXPECT_GT(summed, 0);
 }
 
 TEST(Mixture, RandomOnesAgreeWithFloat64) {
@@ -435,6 +459,18 @@ TEST(Mixture, AnotherMixturesOperandsAndASmallWorkspaceAreRefused) {
   EXPECT_EQ(launch(*plan, some.o, none, nullptr)->code, RefusalCode::bad_workspace);
 }
 
+TEST(Mixture, AStepAloneIsOfAGpu) {
+  SomeMixture some({});
+  const auto plan = plan_moe(some.o, model_facts());
+  ASSERT_TRUE(plan) << plan.reason();
+  auto workspace = make_workspace(*plan);
+  ASSERT_TRUE(workspace) << workspace.reason();
+  const auto refused = launch(*plan, some.o, *workspace, nullptr, {.only = MixtureStep::sort});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->reason,
+            "the step sort alone is asked for; a GPU launches one alone that the plan takes");
+}
+
 TEST(Mixture, TheResultMayLieOverTheTokens) {
   SomeMixture apart({});
   run_and_check(apart);
@@ -449,7 +485,7 @@ TEST(Mixture, TheResultMayLieOverTheTokens) {
 
 TEST(Mixture, ExplainCountsItsLaunches) {
   SomeMixture some({.hidden = 512, .inner = 256});
-  const auto plan = plan_moe(some.o, *known_facts("h200"));
+  const auto plan = plan_moe(some.o, *known_facts("h200"), {.sums_in_product = false});
   ASSERT_TRUE(plan) << plan.reason();
   const std::string text = plan->explain();
   EXPECT_NE(text.find(std::to_string(plan->launches()) + " launches"), std::string::npos) << text;

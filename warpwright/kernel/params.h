@@ -7,6 +7,7 @@
 
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/tma.h"
+#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/groups.h"
@@ -79,6 +80,13 @@ struct PackedParams {
   int ahead = 0;        ///< k_tiles that L2 is asked for before tiles are looked for
 };
 
+/// Tokens by index, which are copied row by row.
+struct TokenParams {
+  const std::byte* data = nullptr;  ///< the first row; a multiple of 16 bytes
+  std::int64_t pitch_pieces = 0;    ///< from row to row, in 16 bytes; all rows are below 2^32 - 1
+  std::int64_t row_bytes = 0;       ///< of a row's elements
+};
+
 // Rows and columns are the kernel's (see GemmConfig): the product is
 // P[row, column] = sum over k of A[row, k] * B[column, k].
 //
@@ -101,6 +109,7 @@ struct OperandParams {
   /// Maps of the tokens, where the kernel has one a group: that of group g is number 2 g.
   const isa::TensorMap* group_maps = nullptr;
   PackedParams packed;  ///< A, where its source is registers; it has no map then
+  TokenParams tokens;   ///< where they are read by index; they have no map then
 
   /// The CTAs that share the A, or the B, of the one at `at`. (The masks come ready from the host:
   /// the first load should not wait for arithmetic.)
@@ -132,6 +141,9 @@ struct WalkParams {
   std::uint32_t* counter = nullptr;
   /// Where to say whether the offsets are in order, or null.
   std::uint32_t* offsets_status = nullptr;
+  /// Offsets and weights are complete when the grid starts: kernels that ask early (asks_early)
+  /// read both before they wait for the grid before.
+  bool weights_early = false;
 
   /// Where the CTA of this rank stands among those that share operands.
   [[nodiscard]] constexpr atom::ClusterCoord coord_of(int rank) const {
@@ -197,6 +209,11 @@ struct GemmParams {
 struct WidthsGemmParams : GemmParams {
   /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
   isa::TensorMap narrower[tile::TileWidths::most - 1];
+};
+
+/// Those of a kernel that adds up the slots of tokens.
+struct SummingGemmParams : GemmParams {
+  CountedSlots slots;
 };
 
 /// Those of a kernel that takes its tiles dynamically. They begin as the others', whose places do

@@ -105,10 +105,11 @@ struct GemmConfig {
   int tile_n = 256;
   int stages = 4;
   int consumer_warpgroups = 2;
-  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
-  bool quantises = false;  ///< D are e4m3 codes, with a scale for each 128 columns of a row
-  int buffers = 2;         ///< of the epilogue, a warp
-  int ctas_per_sm = 1;     ///< that fit at once: one streams while another starts or stores
+  bool gated = false;       ///< the caller's N has two halves, of which D gets act(first) * second
+  bool quantises = false;   ///< D are e4m3 codes, with a scale for each 128 columns of a row
+  bool sums_slots = false;  ///< D's rows are slots of tokens, which it adds up to those
+  int buffers = 2;          ///< of the epilogue, a warp
+  int ctas_per_sm = 1;      ///< that fit at once: one streams while another starts or stores
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
@@ -210,6 +211,13 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
   if (!has_producer(c)) return Schedule::multistage;
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
 }
+/// Does the producer ask for the weights of its first tile before the grid before has ended, where
+/// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are
+/// A.
+constexpr bool asks_early(const GemmConfig& c) {
+  return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) &&
+         !has_group_maps(c);
+}
 /// A group may end in the middle of a tile, so only kernels with per-group tensor maps store by
 /// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
 constexpr Store store_of(const GemmConfig& c) {
@@ -236,6 +244,11 @@ constexpr bool shares_registers(const GemmConfig& c) {
 }
 /// The warp that draws them.
 inline constexpr int drawing_warp = 3;
+/// The warps that copy tokens by index.
+inline constexpr int first_row_warp = 2;
+inline constexpr int row_warps = 2;
+/// The warp that clears tokens without a slot.
+inline constexpr int clearing_warp = 3;
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
   return has_producer(c) ? 4 : 0;
@@ -410,13 +423,22 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   return map;
 }
 
+/// The part of a cluster whose CTAs write into each other's stages, as the ring counts them. Tokens
+/// by index are each CTA's own: who shares no weights with it must not release its stages, or one
+/// that is ahead would do it in place of one that still reads.
+constexpr atom::ClusterShape ring_cluster(const GemmConfig& c, const atom::ClusterShape& cluster) {
+  if (!gathers(c)) return cluster;
+  return is_swapped(c) ? atom::ClusterShape{1, cluster.n} : atom::ClusterShape{cluster.m, 1};
+}
+
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
   const bool scales = is_block_scaled(c);
   return {.stages = c.stages,
           .consumer_warps = warps_per_stage(c),
           // The bytes of a packed tile depend on the launch.
-          .stage_bytes = (packed_a(c) ? 0 : stage_a_bytes(c)) + atom::tile_bytes(tile_b(c)),
-          .writer_warps = scales ? 1 : 0,
+          .stage_bytes = (packed_a(c) || (gathers(c) && !is_swapped(c)) ? 0 : stage_a_bytes(c)) +
+                         (gathers(c) && is_swapped(c) ? 0 : atom::tile_bytes(tile_b(c))),
+          .writer_warps = (scales ? 1 : 0) + (gathers(c) ? row_warps : 0),
           .consumers_load = !has_producer(c),
           .wgmma_only = !scales && !packed_a(c)};
 }

@@ -355,8 +355,9 @@ void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Sit
   if (repeated(broken)) act::store_async(to, value, barrier, site);
 }
 
-void launch_dependents(Site /*site*/) {
-  act::launch_dependents();
+void launch_dependents(Site site) {
+  const Mutation* const broken = machine().sync(SyncKind::grid_launch, site);
+  act::launch_dependents(is(broken, Broken::too_early), site);
 }
 
 void wait_for_grids(Site site) {
@@ -376,6 +377,17 @@ void flag_set(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
   if (dropped(m.sync(SyncKind::flag_set, site))) return m.maybe_yield();
   act::flag_set(flag, value, site);
+}
+
+std::uint32_t flag_count(void* flag, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::flag_count, site, "", 0, true);
+  if (dropped(broken)) {
+    machine().maybe_yield();
+    return 0;
+  }
+  const bool ordered = !is(broken, Broken::weaken);
+  if (repeated(broken)) act::flag_count(flag, ordered, site);
+  return act::flag_count(flag, ordered, site);
 }
 
 void flag_wait(void* flag, std::uint32_t value, Site site) {

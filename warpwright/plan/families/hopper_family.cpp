@@ -197,7 +197,8 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     const GemmConfig& c = hopper_config(plan);
     const pipeline::TmaPipelineShape shape = stage_shape(plan);
     std::vector<pipeline::BarrierRow> rows = {
-        pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
+        pipeline::full_row(shape),
+        pipeline::empty_row(shape, kernel::ring_cluster(c, plan.cluster)), kernel::c_full_row(c)};
     if (takes_turns(c)) rows.push_back(pipeline::turn_row());
     if (kernel::is_dynamic_persistent(c)) {
       const pipeline::TileRingShape ring = kernel::tile_ring_shape(c);
@@ -232,7 +233,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                     plan.map_ctas)
           : kernel::gathers(c)
               ? std::string(
-                    "tokens     by index: each row of a tile a copy of its own, up to the group's "
+                    "tokens     by index: two warps copy the rows of a tile, up to the group's "
                     "end\n")
               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
     }
@@ -256,6 +257,10 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
       out += std::string("codes      e4m3, and a float32 scale for each 128 columns of a row, ") +
              (is_swapped(c) ? "whose maxima 8 warps give each other through shared memory\n"
                             : "which four lanes hold\n");
+    }
+    if (c.sums_slots) {
+      out +=
+          "slots      whoever stores the last of a token's rows, in 16 columns, adds them all up\n";
     }
     if (!plan.first_tiles.empty()) {
       out += "placed     first tiles lie side by side where clusters land in one group of SMs\n";
@@ -294,6 +299,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     }
     if (o.groups) {
       p.walk.groups = group_tiles(plan, *o.groups);
+      p.walk.weights_early = memory.weights_early;
       if (memory.check_offsets) {
         const std::int64_t at = plan.flag_bytes;
         p.walk.offsets_status = reinterpret_cast<std::uint32_t*>(workspace + at);
@@ -321,6 +327,8 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
       grid.set_params(kernel::DrawingGemmParams{p, first_numbers(plan)});
     } else if (kernel::has_widths(c)) {
       grid.set_params(with_widths(p, c, o.a, encode));
+    } else if (c.sums_slots) {
+      grid.set_params(kernel::SummingGemmParams{p, *memory.slots});
     } else {
       grid.set_params(p);
     }

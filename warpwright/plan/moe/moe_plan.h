@@ -24,6 +24,13 @@ struct MixtureChoices {
   /// The first product reads tokens by number (true), or they are put into the order of the experts
   /// before it. Open: what is expected to take less.
   std::optional<bool> by_index = {};
+  /// The second product adds up the slots of tokens itself (true), or a launch behind it does; the
+  /// bits are the same. Open: of few tokens what is expected to take less; with batch_invariant the
+  /// launch, always.
+  std::optional<bool> sums_in_product = {};
+  /// Products ask for the weights of their first tiles before the grid before has ended, where
+  /// MixturePlan::asks_early lets them. Open: on the model; on a GPU not, until it is measured.
+  std::optional<bool> early_weights = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -47,6 +54,9 @@ struct MixtureLayout {
   MixtureBytes slots;    ///< int32: row -> slot
   MixtureBytes rows;     ///< int32: slot -> row, -1 where it is left out
   MixtureBytes tokens, token_scales, inner, codes, code_scales, results;
+  /// A word for each token and 16 columns of its row: rows that the second product has stored,
+  /// where it adds them up. The sort clears them.
+  MixtureBytes counts;
   MixtureBytes first, second;  ///< the workspaces of the two products
   std::int64_t bytes = 0;
 };
@@ -58,6 +68,8 @@ struct MixturePlan {
   Plan first;   ///< tokens by w13, gated
   Plan second;  ///< by w2
   FirstWay way;
+  bool sums_in_product = false;  ///< the second product adds up the slots of tokens
+  bool early_weights = false;    ///< as MixtureChoices says
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
@@ -74,6 +86,10 @@ struct MixturePlan {
   /// Bytes that a step moves at least, and what it multiplies, as lengths are expected.
   [[nodiscard]] double step_bytes(MixtureStep step) const;
   [[nodiscard]] double step_operations(MixtureStep step) const;
+  /// Does the product of this step ask for weights before the grid before it has ended? Its kernel
+  /// must be one that does, and the sort must have ended by then: so some grid stands between the
+  /// two, which lets it start behind its own wait, and no grid of the product's own.
+  [[nodiscard]] bool asks_early(MixtureStep step) const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
   /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
