@@ -299,7 +299,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(summing(warp_scan(swap_ab(blockwise(e4m3(128, 16)))))),
     common(summing(warp_scan(swap_ab(blockwise(e4m3(128, 32)))))),
     common(summing(warp_scan(swap_ab(blockwise(e4m3(128, 64)))))),
-    common(summing(two_ctas(warp_scan(exact_by_two(s4(128, 16)))))),
+    common(summing(warp_scan(exact_by_two(s4(128, 16))))),
     common(summing(warp_scan(exact(s4(128, 32))))),
     more(by_index(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 64)))))))),
     // For groups of some 64 to 512 tokens, cut evenly.
