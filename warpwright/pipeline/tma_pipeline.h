@@ -33,8 +33,9 @@ namespace warpwright::pipeline {
 /// What a TMA pipeline is made of.
 struct TmaPipelineShape {
   int stages = 0;
-  int consumer_warps = 0;       ///< of one CTA
-  int stage_bytes = 0;          ///< of A and B together, arriving in one CTA's stage
+  int consumer_warps = 0;  ///< of one CTA
+  /// Of A and B together, arriving in one CTA's stage; without those that `acquire` is told.
+  int stage_bytes = 0;
   int writer_warps = 0;         ///< of one CTA, that write to a stage beside the copies
   bool consumers_load = false;  ///< a lane of the first consumer warp is the producer
   bool wgmma_only = false;      ///< nobody but wgmma reads a stage
@@ -108,7 +109,7 @@ class TmaPipeline {
   static constexpr TmaPipelineShape shape = Shape::value;
   static_assert(shape.stages >= 1 && readers(shape) >= 1);
   static_assert(!shape.wgmma_only || shape.consumer_warps % 4 == 0, "warpgroups are whole");
-  static_assert(shape.stage_bytes > 0 && shape.stage_bytes < (1 << 20),
+  static_assert(shape.stage_bytes >= 0 && shape.stage_bytes < (1 << 20),
                 "an mbarrier counts at most 2^20 - 1 transaction bytes");
 
   /// For a thread that initialises, produces or writes, but does not release.

@@ -25,6 +25,10 @@ bool no_device() {
 std::int64_t bytes_of(const MatrixView& v) {
   return v.data == nullptr ? 0 : v.batch * v.rows * v.columns * element_bytes(v.dtype);
 }
+std::int64_t bytes_of(const MixtureOperands& o, const MatrixView& v) {
+  if (v.dtype == DType::s4) return bytes_of(stored(o, v));
+  return (v.dtype == DType::s32 && o.id_type == OffsetType::int64 ? 2 : 1) * bytes_of(v);
+}
 
 // The operands of a mixture on the device. Their results start as bytes of 0xff.
 class OnGpu {
@@ -33,9 +37,7 @@ class OnGpu {
     o = with_matrices(some.o, [this](const MatrixView& v) {
       MatrixView there = v;
       if (v.data == nullptr) return there;
-      const std::int64_t bytes = v.dtype == DType::s32 && host_->id_type == OffsetType::int64
-                                     ? 2 * bytes_of(v)
-                                     : bytes_of(v);
+      const std::int64_t bytes = bytes_of(*host_, v);
       memory_.push_back(*device::CudaBuffer::make(bytes));
       EXPECT_FALSE(memory_.back()->from_host(v.data, bytes));
       there.data = memory_.back()->data();
@@ -147,6 +149,18 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
     run_and_check(some, {.batch_invariant = draw(0, 1) == 1}, ran);
   }
   EXPECT_GT(ran, 50);
+}
+
+TEST(MixturesOnGpu, Int4AgreesWithFloat64) {
+  if (no_device()) GTEST_SKIP();
+  int ran = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SomeMixture some(tests::int4_ask(seed));
+    some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
+    run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+  }
+  EXPECT_EQ(ran, 40);
 }
 
 TEST(MixturesOnGpu, ACapturedLaunchHasTheSameBits) {

@@ -101,9 +101,8 @@ constexpr const char* walk_fault(const GemmConfig& c) {
   if (has_widths(c) && (gathers(c) || c.quantises)) {
     return "tiles of several widths are not read by index, nor are their results quantised";
   }
-  if (gathers(c) && (!is_grouped(c) || has_group_maps(c) || packed_a(c))) {
-    return "tokens are read by index in groups, without maps of these, and not beside packed "
-           "weights";
+  if (gathers(c) && (!is_grouped(c) || has_group_maps(c))) {
+    return "tokens are read by index in groups, without maps of these";
   }
   if (gathers(c) && (!has_producer(c) || is_dynamic_persistent(c))) {
     return "tokens by index are copied by two warps beside the producer, which draw no tiles";
