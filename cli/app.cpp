@@ -23,6 +23,8 @@
 #include "cli/commands/machine/mask_command.h"
 #include "cli/commands/machine/mma_command.h"
 #include "cli/commands/measure/measure_options.h"
+#include "cli/commands/moe/moe_command.h"
+#include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
 #include "warpwright/layout/expression.h"
@@ -42,6 +44,7 @@ constexpr const char* kExamples =
     "  warpwright gemm --random 512 512 512 --check\n"
     "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.npy --check\n"
     "  warpwright grouped --groups 4 --tokens 16,0,3,40 --n 256 --k 128 --check\n"
+    "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --check\n"
     "  warpwright explain gemm --random 4096 4096 4096 --as h200\n"
     "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
     "  warpwright mask --cluster 4,4 --rank 11\n"
@@ -122,12 +125,8 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
   app.add_flag("--json", how.json, "for programs");
 }
 
-// Those of one product.
-void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how,
-                               bool is_grouped) {
-  app.add_flag("--family", how.family,
-               "check companions of the product too, small ones by the same kernel, until every "
-               "synchronising statement has run");
+// How a run that is checked is looked at again.
+void add_replay_options(CLI::App& app, CheckCommandOptions& how) {
   app.add_option("--replay", how.replay,
                  "one schedule alone: eager, latest, a seed, or starve and a seed")
       ->type_name("S");
@@ -136,6 +135,15 @@ void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOption
       ->check(whole());
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
+}
+
+// Those of one product.
+void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how,
+                               bool is_grouped) {
+  app.add_flag("--family", how.family,
+               "check companions of the product too, small ones by the same kernel, until every "
+               "synchronising statement has run");
+  add_replay_options(app, how);
   if (is_grouped) {
     app.add_option("--behind", how.tokens_behind,
                    "launch a second random product behind the first in the same workspace, of "
@@ -153,6 +161,22 @@ void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOption
     app.add_flag("--check-offsets", o.check_offsets,
                  "let the kernel tell whether the offsets are in order, and look at what it says");
   }
+}
+
+// `check moe`.
+void add_moe_check(CLI::App& check, MoeOptions& o, CheckCommandOptions& how) {
+  CLI::App* moe = check.add_subcommand(
+      "moe", "all launches of a layer of experts, each as early as it may start");
+  add_moe_options(*moe, o);
+  add_check_options(*moe, o, how);
+  add_replay_options(*moe, how);
+  moe->footer(
+      "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
+      "Examples:\n"
+      "  warpwright check moe --tokens 5 --experts 3 --top-k 2 --hidden 64 --inner 64 --schedules "
+      "100\n"
+      "  warpwright check moe --tokens 5 --experts 3 --top-k 2 --hidden 64 --inner 64 --mutate "
+      "--schedules 4");
 }
 
 // `check kernel NAME`.
@@ -386,6 +410,8 @@ class CommandLine {
     add_devices();
     kernels_ = add_kernels_command(app_, kernels_options_);
     add_product_commands(app_, product_, check_how_, trace_how_);
+    add_moe_commands(app_, moe_);
+    add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
     add_measurements();
     add_packing();
     add_layout();
@@ -504,6 +530,9 @@ class CommandLine {
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
+    if (command == " moe") return moe_command(moe_, out, err);
+    if (command == " check moe") return check_moe_command(moe_, check_how_, out, err);
+    if (command == " explain moe") return explain_moe_command(moe_, out, err);
     if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
     return call_product(command, out, err);
   }
@@ -534,6 +563,7 @@ class CommandLine {
   GemmOptions product_;
   CheckCommandOptions check_how_;
   TraceOptions trace_how_;
+  MoeOptions moe_;
   BenchOptions bench_options_;
   BenchOptions bench_grouped_options_;
   BenchOptions bench_w4a8_options_;

@@ -12,7 +12,6 @@
 namespace warpwright::cli {
 namespace {
 
-constexpr std::int64_t kMostChoices = std::int64_t{1} << 22;  // half a second
 constexpr double kMostZipf = 8;
 
 template <class Number>
@@ -130,6 +129,12 @@ class Urn {
 
 }  // namespace
 
+std::optional<double> parse_router(const std::string& word) {
+  Routing routing;
+  if (word.starts_with("seed") || !take_routing(word, routing)) return std::nullopt;
+  return routing.zipf;
+}
+
 Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
                               const std::string& option) {
   const std::vector<std::string> parts = split_words(words);
@@ -164,7 +169,7 @@ Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
   return routing;
 }
 
-std::vector<std::int64_t> routed_lengths(const Routing& routing, std::int64_t experts,
+std::vector<std::int32_t> routed_choices(const Routing& routing, std::int64_t experts,
                                          std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::uint64_t> weights = weights_of(routing, experts);
@@ -172,14 +177,24 @@ std::vector<std::int64_t> routed_lengths(const Routing& routing, std::int64_t ex
     std::swap(weights[i - 1], weights[below(random, i)]);
   }
   Urn urn(std::move(weights));
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(experts));
+  std::vector<std::int32_t> choices;
+  choices.reserve(static_cast<std::size_t>(routing.tokens * routing.top_k));
   std::vector<std::size_t> taken(static_cast<std::size_t>(routing.top_k));
   for (std::int64_t token = 0; token < routing.tokens; ++token) {
     for (std::size_t& expert : taken) {
       expert = urn.take(random);
-      ++lengths[expert];
+      choices.push_back(static_cast<std::int32_t>(expert));
     }
     for (const std::size_t expert : taken) urn.put_back(expert);
+  }
+  return choices;
+}
+
+std::vector<std::int64_t> routed_lengths(const Routing& routing, std::int64_t experts,
+                                         std::uint64_t seed) {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(experts));
+  for (const std::int32_t expert : routed_choices(routing, experts, seed)) {
+    ++lengths[static_cast<std::size_t>(expert)];
   }
   return lengths;
 }

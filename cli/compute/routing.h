@@ -27,10 +27,20 @@ struct Routing {
 Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
                               const std::string& option);
 
-/// The tokens of each expert. A token picks its experts one after the other by their weights, those
-/// that it has already left out: what a softmax router with top-k does under Gumbel noise. Which
-/// expert has which rank is drawn too. The lengths add up to tokens x top_k, and depend on the
-/// arguments alone, not on the machine.
+/// The exponent of "uniform" (0), "zipf" (1) or "zipf:S"; nothing for other words.
+std::optional<double> parse_router(const std::string& word);
+
+/// The most choices that are drawn.
+inline constexpr std::int64_t kMostChoices = std::int64_t{1} << 22;  // half a second
+
+/// tokens x top_k: the experts of each token. A token picks them one after the other by their
+/// weights, those that it has already left out: what a softmax router with top-k does under Gumbel
+/// noise. Which expert has which rank is drawn too. They depend on the arguments alone, not on the
+/// machine.
+std::vector<std::int32_t> routed_choices(const Routing& routing, std::int64_t experts,
+                                         std::uint64_t seed);
+
+/// How many tokens each expert has of these choices.
 std::vector<std::int64_t> routed_lengths(const Routing& routing, std::int64_t experts,
                                          std::uint64_t seed);
 

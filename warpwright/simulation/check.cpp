@@ -1,197 +1,65 @@
 #include "warpwright/simulation/check.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "warpwright/facts/share.h"
 #include "warpwright/model/report/shrink.h"
-#include "warpwright/simulation/model_parts.h"
+#include "warpwright/simulation/trial.h"
 
 namespace warpwright::device {
 namespace {
 
 const std::string starving = "starve";  // in front of the seed, in a schedule's text
 
-std::size_t bytes_of(const MatrixView& v) {
-  if (v.rows == 0 || v.columns == 0) return 0;
-  const std::int64_t elements = (v.batch - 1) * v.batch_stride + (v.rows - 1) * v.row_stride +
-                                (v.columns - 1) * v.column_stride + 1;
-  return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
-}
-
-// Is D also an input?
-bool is_in_place(const GemmOperands& o) {
-  return o.c.data == o.d.data;
-}
-
-// Memory for a tensor that is written, as aligned as the caller's.
-class OwnTensor {
- public:
-  explicit OwnTensor(const MatrixView& from)
-      : from_(from), bytes_(bytes_of(from)), storage_(bytes_ + 256) {
-    constexpr std::uintptr_t line = 128;
-    const auto wanted = reinterpret_cast<std::uintptr_t>(from.data) % line;
-    const auto base = reinterpret_cast<std::uintptr_t>(storage_.data());
-    data_ = storage_.data() + ((wanted + line - base % line) % line);
-  }
-  OwnTensor(OwnTensor&&) = default;
-
-  void copy() { std::memcpy(data_, from_.data, bytes_); }
-  /// NaN, so that a missing element is seen.
-  void poison() { std::memset(data_, 0xff, bytes_); }
-  [[nodiscard]] std::byte* data() const { return data_; }
-  [[nodiscard]] const std::byte* end() const { return data_ + bytes_; }
-
- private:
-  MatrixView from_;
-  std::size_t bytes_;
-  std::vector<std::byte> storage_;
-  std::byte* data_ = nullptr;
-};
-
-// Memory for a result: D, and its scales where it is quantised.
-class OwnResult {
- public:
-  explicit OwnResult(const GemmOperands& operands)
-      : operands_(operands), d_(operands.d), scales_(operands.d_scales) {}
-
-  /// What C brings, or NaN.
-  void refresh() {
-    if (is_in_place(operands_)) {
-      d_.copy();
-    } else {
-      d_.poison();
-    }
-    scales_.poison();
-  }
-  /// The operands, with their result here.
-  [[nodiscard]] GemmOperands operands() const {
-    GemmOperands there = operands_;
-    there.d.data = d_.data();
-    if (there.is_quantised()) there.d_scales.data = scales_.data();
-    if (is_in_place(operands_)) there.c.data = d_.data();
-    return there;
-  }
-  [[nodiscard]] std::vector<std::byte> content() const {
-    std::vector<std::byte> all(static_cast<const std::byte*>(d_.data()), d_.end());
-    all.insert(all.end(), static_cast<const std::byte*>(scales_.data()), scales_.end());
-    return all;
-  }
-
- private:
-  const GemmOperands& operands_;
-  OwnTensor d_, scales_;
-};
-
-// What is run again and again: a plan with its operands, and what is launched behind it.
-struct Subject {
-  const Plan& plan;
-  const GemmOperands& operands;
-  bool check_offsets = false;
-  const SecondProduct* second = nullptr;
-
-  Subject(const Plan& plan_, const GemmOperands& operands_, const CheckOptions& options)
-      : plan(plan_),
-        operands(operands_),
-        check_offsets(options.check_offsets),
-        second(options.second) {}
-};
-
-// The subject of one OS thread: its results are its own.
-class Trial {
- public:
-  explicit Trial(const Subject& subject) : subject_(subject), first_(subject.operands) {
-    if (subject.second != nullptr) second_.emplace(subject.second->operands);
-  }
-
-  // One run from fresh results.
-  Result<model::Report> run(ModelOptions options) {
-    first_.refresh();
-    // A second launch would start from the first one's D.
-    if (is_in_place(subject_.operands)) options.launches = 1;
-    GemmOperands behind;
-    if (second_) {
-      second_->refresh();
-      behind = second_->operands();
-      options.second = FollowingProduct{&subject_.second->plan, &behind};
-    }
-    std::uint32_t status = 0;
-    if (subject_.check_offsets) options.offsets_status = &status;
-    Result<model::Report> report = report_on_model(subject_.plan, first_.operands(), options);
-    const std::uint32_t due = subject_.check_offsets ? disorder_status(subject_.operands) : 0;
-    if (report && report->clean() && status != due && subject_.plan.ctas > 0) {
-      model::Report told = *report;
-      told.findings.push_back(wrong_status(status, due));
-      return told;
-    }
-    return report;
-  }
-
-  [[nodiscard]] const OwnResult& first() const { return first_; }
-  [[nodiscard]] const std::optional<OwnResult>& second() const { return second_; }
-
- private:
-  static model::Finding wrong_status(std::uint32_t status, std::uint32_t due) {
-    const auto said = [](std::uint32_t s) {
-      return offsets_fault(s).value_or("they are in order");
-    };
-    return {.check = model::Check::wrong_result,
-            .sentence = "the kernel's check of the offsets says: " + said(status) +
-                        "; it must say: " + said(due),
-            .site = {}};
-  }
-
-  const Subject& subject_;
-  OwnResult first_;
-  std::optional<OwnResult> second_;
-};
-
 // Knows the right results and asks the caller only about other ones.
 class Judge {
  public:
-  explicit Judge(const CheckOptions& options) : options_(options) {}
-
-  /// What is wrong with D, or with that of the product behind it, where something is. Every plan
+  /// What is wrong with the first result of a trial that has something wrong with it. Every plan
   /// adds in an order of its own, so that a schedule changes no bit.
   std::optional<model::Finding> fault(const Trial& trial) {
     const std::lock_guard lock(mutex_);
-    auto found = fault(trial.first(), "D", options_.right, accepted_);
-    if (found || !trial.second()) return found;
-    return fault(*trial.second(), "D of the second product", options_.second->right, behind_);
+    for (int i = 0; i < trial.results(); ++i) {
+      auto found = fault(trial, i);
+      if (found) return found;
+    }
+    return std::nullopt;
   }
 
  private:
-  using Accepted = std::optional<std::vector<std::byte>>;
-
-  static std::optional<model::Finding> fault(
-      const OwnResult& result, const std::string& name,
-      const std::function<bool(const GemmOperands& done)>& is_right, Accepted& accepted) {
-    if (accepted && result.content() == *accepted) return std::nullopt;
-    const bool right = is_right ? is_right(result.operands()) : !accepted;
+  std::optional<model::Finding> fault(const Trial& trial, int which) {
+    Accepted& accepted = accepted_[static_cast<std::size_t>(which)];
+    const auto [name, of] = trial.name(which);
+    if (accepted && trial.content(which) == *accepted) return std::nullopt;
+    const bool right = trial.is_right(which).value_or(!accepted);
     if (!right) {
-      return model::Finding{.check = model::Check::wrong_result,
-                            .sentence = name + " is not the product, although no other check spoke",
-                            .site = {}};
+      return model::Finding{
+          .check = model::Check::wrong_result,
+          .sentence = std::string(name) + " is not the " + of + ", although no other check spoke",
+          .site = {}};
     }
     if (!accepted) {
-      accepted = result.content();
+      accepted = trial.content(which);
       return std::nullopt;
     }
     return model::Finding{
         .check = model::Check::bits_differ,
-        .sentence = name +
-                    " is the product, but not in the bits that another schedule gave: what is "
+        .sentence = std::string(name) + " is the " + of +
+                    ", but not in the bits that another schedule gave: what is "
                     "added first depends on what comes first. Mend: add in the order of K, "
                     "whatever has landed",
         .site = {}};
   }
 
-  const CheckOptions& options_;
+  using Accepted = std::optional<std::vector<std::byte>>;
+
   std::mutex mutex_;
-  Accepted accepted_, behind_;
+  std::array<Accepted, Trial::most_results> accepted_;
 };
 
 ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) {
@@ -210,14 +78,14 @@ ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) 
 class Relations {
  public:
   Relations(const Subject& subject, const std::vector<Schedule>& schedules)
-      : schedules_(schedules), trial_(subject), hashes_(schedules.size()) {}
+      : schedules_(schedules), trial_(subject.trial()), hashes_(schedules.size()) {}
 
   std::uint64_t operator[](std::size_t at) {
     const std::lock_guard lock(mutex_);
     if (!hashes_[at]) {
       ModelOptions how = model_options(schedules_[at], {});
       how.hash_order = true;
-      hashes_[at] = trial_.run(how)->order_hash;
+      hashes_[at] = trial_->run(how)->order_hash;
     }
     return *hashes_[at];
   }
@@ -225,7 +93,7 @@ class Relations {
  private:
   const std::vector<Schedule>& schedules_;
   std::mutex mutex_;
-  Trial trial_;
+  std::unique_ptr<Trial> trial_;
   std::vector<std::optional<std::uint64_t>> hashes_;
 };
 
@@ -278,19 +146,19 @@ void add_sites(const std::vector<model::SyncSite>& more, std::vector<model::Sync
 // token that spares a wait): looks twice. `reading` becomes the strictest under which it is.
 std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport& out,
                             CheckOptions& reading) {
-  Trial first(subject);
+  const std::unique_ptr<Trial> first = subject.trial();
   out.unbroken.clear();
   out.sites.clear();
   for (const model::Mode mode : {model::Mode::latest, model::Mode::eager}) {
     ModelOptions how = model_options({mode, 0}, reading);
     how.count_sites = true;
-    const Result<model::Report> report = first.run(how);
+    const Result<model::Report> report = first->run(how);
     if (!report) return report.refusal();
-    for (const model::Finding& finding : verdict(*report, first, judge)) {
+    for (const model::Finding& finding : verdict(*report, *first, judge)) {
       out.unbroken.push_back({finding, {mode, 0}, 1});
     }
     if (!out.unbroken.empty()) {
-      if (auto r = disorder(subject.operands)) return r;
+      if (auto r = subject.disorder()) return r;
       if (!reading.fence_after_reads) return std::nullopt;
       reading.fence_after_reads = false;
       return look(subject, judge, out, reading);
@@ -343,33 +211,31 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
   return all;
 }
 
-Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
-                          const CheckOptions& options) {
-  const Subject subject(plan, operands, options);
+Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   const int count = static_cast<int>(schedules.size());
-  Judge judge(options);
+  Judge judge;
   std::vector<std::vector<model::Finding>> found(schedules.size());
   CheckReport out;
   out.schedules = count;
   if (count == 0) return out;
 
   // The first run decides whether the operands are taken, and which D is right.
-  Trial first(subject);
+  const std::unique_ptr<Trial> first = subject.trial();
   std::vector<std::vector<model::SyncSite>> sites(schedules.size());
   const auto how = [&](std::size_t at) {
     ModelOptions all = model_options(schedules[at], options);
     all.count_sites = true;
     return all;
   };
-  const Result<model::Report> report = first.run(how(0));
+  const Result<model::Report> report = first->run(how(0));
   if (!report) return report.refusal();
   sites[0] = report->sites;
-  found[0] = verdict(*report, first, judge);
-  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
+  found[0] = verdict(*report, *first, judge);
+  std::vector<std::unique_ptr<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
   const auto rest = [&](int i, int worker) {
-    std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
-    if (!trial) trial.emplace(subject);
+    std::unique_ptr<Trial>& trial = trials[static_cast<std::size_t>(worker)];
+    if (trial == nullptr) trial = subject.trial();
     const auto at = static_cast<std::size_t>(i) + 1;
     const Result<model::Report> other = trial->run(how(at));
     sites[at] = other->sites;
@@ -381,7 +247,7 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i].empty()) continue;
-    if (auto r = disorder(operands)) return *r;
+    if (auto r = subject.disorder()) return *r;
     ++out.failing;
     // Those of one check at one place, which other accesses tell apart, are one here: it counts the
     // schedules that show it.
@@ -414,18 +280,18 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
   return out;
 }
 
-Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
+Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
                          const CheckOptions& options) {
-  const Subject subject(plan, operands, options);
   if (schedule.mode != model::Mode::random) {
     return refuse(RefusalCode::bad_value, "only a random schedule has decisions to do without; ",
                   as_rule(schedule.text(), " has none"));
   }
-  Trial trial(subject);
-  Judge judge(options);
+  const std::unique_ptr<Trial> held = subject.trial();
+  Trial& trial = *held;
+  Judge judge;
   Reduction out;
   ModelOptions how = model_options(schedule, options);
-  if (!options.right) {
+  if (!trial.is_judged()) {
     // The unbroken kernel says what D is to be.
     ModelOptions unbroken = how;
     unbroken.mutation.reset();
@@ -462,10 +328,8 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
   return out;
 }
 
-Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands,
-                                                const CheckOptions& options) {
-  const Subject subject(plan, operands, options);
-  Judge judge(options);
+Result<std::vector<model::Mutation>> mutants_of(const Subject& subject) {
+  Judge judge;
   MutationReport report;
   CheckOptions reading;
   reading.fence_after_reads = true;
@@ -474,13 +338,11 @@ Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOper
   return model::mutations(report.sites);
 }
 
-Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
-                              const CheckOptions& options) {
-  const Subject subject(plan, operands, options);
+Result<MutationReport> mutate(const Subject& subject, const CheckOptions& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   MutationReport out;
   if (schedules.empty()) return out;
-  Judge judge(options);
+  Judge judge;
   CheckOptions reading;
   reading.fence_after_reads = true;
   if (const auto refusal = look(subject, judge, out, reading)) return *refusal;
@@ -500,10 +362,10 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
   }
   Relations unbroken(subject, asked);
   const auto count = static_cast<int>(out.mutants.size());
-  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
+  std::vector<std::unique_ptr<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
   share_runs(count, options, [&](int i, int worker) {
-    std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
-    if (!trial) trial.emplace(subject);
+    std::unique_ptr<Trial>& trial = trials[static_cast<std::size_t>(worker)];
+    if (trial == nullptr) trial = subject.trial();
     Mutant& mutant = out.mutants[static_cast<std::size_t>(i)];
     // It is the same program when it orders every access after the same ones, under every schedule.
     // Most mutants die at once, so the first schedules are looked at without that.
@@ -534,6 +396,26 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
     mutant.fate = Mutant::Fate::equivalent;
   });
   return out;
+}
+
+Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
+                          const CheckOptions& options) {
+  return check(*product_subject(plan, operands, options), options);
+}
+
+Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
+                         const CheckOptions& options) {
+  return reduce(*product_subject(plan, operands, options), schedule, options);
+}
+
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands,
+                                                const CheckOptions& options) {
+  return mutants_of(*product_subject(plan, operands, options));
+}
+
+Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
+                              const CheckOptions& options) {
+  return mutate(*product_subject(plan, operands, options), options);
 }
 
 int MutationReport::count(Mutant::Fate fate) const {

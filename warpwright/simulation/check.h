@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "warpwright/model/machine.h"
+#include "warpwright/plan/moe/moe_plan.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright::device {
@@ -135,5 +137,36 @@ Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOper
 /// (model::Options::fence_after_reads), its mutants are held to that.
 Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
                               const CheckOptions& options);
+
+/// What these run again and again: a product with its plan, a mixture of experts, or whatever else
+/// the model launches. Each trial of it has results of its own, for one OS thread.
+class Trial;
+class Subject {
+ public:
+  Subject() = default;
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+  virtual ~Subject();
+  [[nodiscard]] virtual std::unique_ptr<Trial> trial() const = 0;
+  /// Why what was found is the fault of its operands, or nothing.
+  [[nodiscard]] virtual std::optional<Refusal> disorder() const { return std::nullopt; }
+};
+
+/// A product, with what the options say of its result and of what is launched beside it; all stay.
+std::unique_ptr<Subject> product_subject(const Plan& plan, const GemmOperands& operands,
+                                         const CheckOptions& options);
+
+/// A mixture of experts, which stays. `right` is what CheckOptions::right is of a product; of the
+/// options that and those of groups and of a second product count not.
+std::unique_ptr<Subject> mixture_subject(
+    const MixturePlan& plan, const MixtureOperands& operands,
+    std::function<bool(const MixtureOperands& done)> right = {});
+
+/// As the functions above.
+Result<CheckReport> check(const Subject& subject, const CheckOptions& options);
+Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
+                         const CheckOptions& options);
+Result<std::vector<model::Mutation>> mutants_of(const Subject& subject);
+Result<MutationReport> mutate(const Subject& subject, const CheckOptions& options);
 
 }  // namespace warpwright::device

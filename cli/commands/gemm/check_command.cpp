@@ -23,8 +23,8 @@ namespace {
 using nlohmann::ordered_json;
 
 // The mutant in this row of the table.
-model::Mutation mutant_of(const Product& product, const device::CheckOptions& options, int row) {
-  const auto all = device::mutants_of(product.plan, product.operands, options);
+model::Mutation mutant_of(const device::Subject& subject, int row) {
+  const auto all = device::mutants_of(subject);
   if (!all) throw InputError(all.refusal());
   if (row < 1 || row > static_cast<int>(all->size())) {
     throw InputError("--mutant is " + std::to_string(row) + "; " +
@@ -56,14 +56,13 @@ GemmOptions options_behind(const GemmOptions& run, const CheckCommandOptions& o)
   return behind;
 }
 
-int reduce(const Product& product, const device::CheckOptions& options, bool json,
+int reduce(const device::Subject& subject, const device::CheckOptions& options, bool json,
            std::ostream& out, std::ostream& err) {
   if (!options.replay)
     throw InputError("--reduce shrinks one schedule: " + as_rule("give --replay too") + ".");
   std::optional<Progress> progress;
   progress.emplace(err, "reduce", "", 0);  // how many runs it takes nobody knows
-  const Result<device::Reduction> reduced =
-      device::reduce(product.plan, product.operands, *options.replay, options);
+  const Result<device::Reduction> reduced = device::reduce(subject, *options.replay, options);
   progress.reset();
   if (!reduced) throw InputError(reduced.refusal() + ".", name(reduced.code()));
   if (json) {
@@ -116,23 +115,24 @@ Untried untried_of(const Product& product, const std::vector<model::SyncSite>& r
           device::untried_ways(product.plan, tiles_of(product.job, product.plan))};
 }
 
-int mutate(const Product& product, const device::CheckOptions& options, bool json,
+int mutate(const CheckedSubject& checked, const device::CheckOptions& options, bool json,
            std::ostream& out, std::ostream& err) {
-  const Result<device::MutationReport> report = with_progress(
-      err, "check", options,
-      [&product](const auto& how) { return device::mutate(product.plan, product.operands, how); });
+  const Result<device::MutationReport> report =
+      with_progress(err, "check", options,
+                    [&checked](const auto& how) { return device::mutate(checked.subject, how); });
   if (!report) throw InputError(report.refusal());
   if (!report->unbroken.empty()) {
     device::CheckReport found;
     found.findings = report->unbroken;
     found.schedules = found.failing = 1;
-    print_check(found, untried_of(product, report->sites), product.plan.name(), json, out);
+    print_check(found, checked.untried(report->sites), checked.plan, json, out);
     return 1;
   }
   print_mutants(*report, json, out);
   if (report->count(device::Mutant::Fate::survived) == 0) return 0;
   // What a mutant may have survived by: what does not run is not broken.
-  err << "note: not tried: " << text(untried_of(product, report->sites)) << ".\n";
+  const std::string left_out = text(checked.untried(report->sites));
+  if (!left_out.empty()) err << "note: not tried: " << left_out << ".\n";
   return 1;
 }
 
@@ -182,6 +182,30 @@ std::function<bool(const GemmOperands&)> judge_of(const Product& product) {
   return [&product](const GemmOperands& done) { return check_job(product.job, done).passed(); };
 }
 
+int check_subject(const CheckedSubject& checked, device::CheckOptions options,
+                  const CheckCommandOptions& o, std::ostream& out, std::ostream& err) {
+  if (o.mutant) options.mutation = mutant_of(checked.subject, *o.mutant);
+  if (o.reduce) return reduce(checked.subject, options, o.json, out, err);
+  if (o.mutate) return mutate(checked, options, o.json, out, err);
+  const Result<device::CheckReport> report =
+      with_progress(err, "check", options,
+                    [&checked](const auto& how) { return device::check(checked.subject, how); });
+  if (!report) throw InputError(report.refusal());
+  print_check(*report, checked.untried(report->sites), checked.plan, o.json, out);
+  return report->clean() ? 0 : 1;
+}
+
+void note_checks(const device::CheckOptions& options, double seconds, bool mutates,
+                 std::ostream& err) {
+  const auto runs = static_cast<double>(device::schedules_of(options).size());
+  const double threads =
+      std::min<double>({runs, static_cast<double>(options.jobs),
+                        std::max<double>(1, std::thread::hardware_concurrency())});
+  note_duration(err, "check", seconds * runs / threads,
+                mutates ? "and that is one mutant: smaller extents or fewer --schedules are faster"
+                        : "smaller extents or fewer --schedules are faster");
+}
+
 int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,
                   std::ostream& err) {
   return exit_status(out, err, o.json, [&] {
@@ -207,14 +231,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
     const DeviceFacts facts = facts_of(run);
     Product product(run, facts, err);
     check_memory(product.job);
-    const auto runs = static_cast<double>(device::schedules_of(options).size());
-    const double threads =
-        std::min<double>({runs, static_cast<double>(options.jobs),
-                          std::max<double>(1, std::thread::hardware_concurrency())});
-    note_duration(err, "check", product.model_seconds() * runs / threads,
-                  o.mutate
-                      ? "and that is one mutant: smaller extents or fewer --schedules are faster"
-                      : "smaller extents or fewer --schedules are faster");
+    note_checks(options, product.model_seconds(), o.mutate, err);
     product.load(run.seed, err, Draw::telling);
     options.right = judge_of(product);
     options.check_offsets = run.check_offsets;
@@ -226,15 +243,9 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
       second.emplace(device::SecondProduct{behind->plan, behind->operands, judge_of(*behind)});
       options.second = &*second;
     }
-    if (o.mutant) options.mutation = mutant_of(product, options, *o.mutant);
-    if (o.reduce) return reduce(product, options, o.json, out, err);
-    if (o.mutate) return mutate(product, options, o.json, out, err);
-    const Result<device::CheckReport> report = with_progress(
-        err, "check", options,
-        [&product](const auto& how) { return device::check(product.plan, product.operands, how); });
-    if (!report) throw InputError(report.refusal());
-    print_check(*report, untried_of(product, report->sites), product.plan.name(), o.json, out);
-    return report->clean() ? 0 : 1;
+    const auto subject = device::product_subject(product.plan, product.operands, options);
+    const auto untried = [&product](const auto& ran) { return untried_of(product, ran); };
+    return check_subject({*subject, product.plan.name(), untried}, options, o, out, err);
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/commands/gemm/gemm_job.h"
 #include "cli/commands/gemm/product.h"
+#include "cli/reports/check_report.h"
 #include "cli/reports/progress.h"
 #include "warpwright/simulation/check.h"
 
@@ -47,6 +48,23 @@ auto with_progress(std::ostream& err, const char* label, device::CheckOptions op
   options.progress = [&progress](double share) { progress.share(share); };
   return work(options);
 }
+
+/// What is checked, the name of its plan, and what its runs left out, by the statements that they
+/// executed.
+struct CheckedSubject {
+  const device::Subject& subject;
+  std::string plan;
+  std::function<Untried(const std::vector<model::SyncSite>& ran)> untried;
+};
+
+/// Checks it as the options say, which `check_options` made of `o`, and prints what was found.
+/// Returns the exit status. Throws InputError.
+int check_subject(const CheckedSubject& checked, device::CheckOptions options,
+                  const CheckCommandOptions& o, std::ostream& out, std::ostream& err);
+
+/// Says on `err` what takes long, where one run takes so many seconds.
+void note_checks(const device::CheckOptions& options, double seconds, bool mutates,
+                 std::ostream& err);
 
 /// Runs the command. `product.seed` is that of the tensors and of the first random schedule.
 /// Returns the exit status: 0 when nothing was found (with `mutate`: when every mutant that is not

@@ -3,15 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "cli/commands/completion.h"
 #include "cli/commands/measure/measure_options.h"
-#include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "cli/compute/words.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
@@ -80,43 +77,6 @@ constexpr const char* kGroupedExamples =
     "--check-offsets\n"
     "  warpwright grouped --groups 8 --tokens 128 --n 4096 --k 4096 --dtype e4m3 --device cuda "
     "--check --repeat 100";
-
-// What an option of this type holds.
-template <class T>
-struct Plain {
-  using type = T;
-};
-template <class T>
-struct Plain<std::optional<T>> {
-  using type = T;
-};
-
-// What such an option holds, for arguments_text.
-template <class T>
-std::function<std::string()> text_of(const std::optional<T>& value) {
-  return [&value] { return value ? CLI::detail::to_string(*value) : std::string(); };
-}
-
-// Adds options with a value; one of these for each command.
-class Values {
- public:
-  explicit Values(CLI::App& app) : app_(app) {}
-  template <class Value>
-  CLI::Option* operator()(const char* names, Value& value, const char* type,
-                          const std::string& help) const {
-    CLI::Option* option = app_.add_option(names, value, help)->type_name(type);
-    using Held = typename Plain<Value>::type;
-    if constexpr (!std::is_same_v<Held, Value>) option->default_function(text_of(value));
-    if constexpr (std::is_same_v<Held, double>) option->check(number_fault);
-    if constexpr (std::is_same_v<Held, int>) option->check(whole<int>());
-    if constexpr (std::is_same_v<Held, std::int64_t>)
-      option->check(whole<std::int64_t>(0, max_extent));
-    return option;
-  }
-
- private:
-  CLI::App& app_;
-};
 
 // The matrices of a dense product.
 void add_dense(CLI::App& app, GemmOptions& o) {
@@ -196,7 +156,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
             known_names() +
                 ": run that device's kernels on the model (explain: plan for that device)"),
         names + "model");
-  add_sms_option(app, o)->default_function(text_of(o.sms));
+  add_sms_option(app, o)->default_function(value_text(o.sms));
   offer(add("--dtype", o.dtype, "TYPE",
             listed(operand_types, is_of_all_kernels, ", ", ", ") +
                 " or e4m3,e5m2, or, on GPUs without wgmma, " +

@@ -203,7 +203,12 @@ void read_rows(const GemmOptions& o, GemmJob& job) {
 }
 
 std::int64_t tiles_of(const GemmJob& job, const Plan& plan) {
-  if (!job.product.is_grouped() || plan.ctas == 0) return plan.tiles();
+  const bool by_lengths = job.product.is_grouped() && plan.ctas > 0;
+  return by_lengths ? tiles_of(job.lengths(), plan) : plan.tiles();
+}
+
+std::int64_t tiles_of(const std::vector<std::int64_t>& lengths, const Plan& plan) {
+  if (plan.ctas == 0) return 0;
   const KernelFacts& facts = plan.facts();
   const auto pieces = [](std::int64_t extent, std::int64_t piece) {
     return (extent + piece - 1) / piece;
@@ -213,8 +218,8 @@ std::int64_t tiles_of(const GemmJob& job, const Plan& plan) {
   const std::int64_t tokens = facts.result_rows * (swap_ab ? plan.cluster.n : plan.cluster.m);
   const std::int64_t columns = facts.result_columns * (swap_ab ? plan.cluster.m : plan.cluster.n);
   std::int64_t clusters = 0;
-  for (const std::int64_t length : job.lengths()) clusters += pieces(length, tokens);
-  return clusters * pieces(job.result_columns(), columns) * plan.cluster_ctas();
+  for (const std::int64_t length : lengths) clusters += pieces(length, tokens);
+  return clusters * pieces(result_columns(plan.problem), columns) * plan.cluster_ctas();
 }
 
 std::string tiles_text(const GemmJob& job, const Plan& plan) {

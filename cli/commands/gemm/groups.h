@@ -13,6 +13,8 @@ void read_rows(const GemmOptions& options, GemmJob& job);
 
 /// CTA tiles of the job: of its groups as long as they are.
 std::int64_t tiles_of(const GemmJob& job, const Plan& plan);
+/// Those of a plan for groups as long as these.
+std::int64_t tiles_of(const std::vector<std::int64_t>& lengths, const Plan& plan);
 
 /// How groups and tiles fall: "8 groups (1 empty) of up to 31 tokens, 100 in all: 12 tiles"; of a
 /// dense product "12 tiles".

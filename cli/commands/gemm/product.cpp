@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/gemm/cuda_memory.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/reports/progress.h"
@@ -17,38 +18,6 @@
 
 namespace warpwright::cli {
 namespace {
-
-std::int64_t bytes_of(const MatrixView& view) {
-  return numeric::packed_bytes(view.dtype, reach({{view.batch, view.batch_stride},
-                                                  {view.rows, view.row_stride},
-                                                  {view.columns, view.column_stride}}));
-}
-
-// Memory of the current CUDA device for one product. New memory is filled with 0xff: an element of
-// the result that nobody stores shows as NaN. All throw InputError.
-class CudaMemory {
- public:
-  device::CudaBuffer& make(std::int64_t bytes) {
-    const auto buffer = device::CudaBuffer::make(bytes, 0xff);
-    if (!buffer) throw InputError(buffer.refusal());
-    buffers_.push_back(*buffer);
-    return **buffer;
-  }
-  // A copy of `bytes` of host memory.
-  void* copy(const void* data, std::int64_t bytes) {
-    device::CudaBuffer& buffer = make(bytes);
-    require(buffer.from_host(data, bytes));
-    return buffer.data();
-  }
-
- private:
-  std::vector<std::shared_ptr<device::CudaBuffer>> buffers_;
-};
-
-// Waits for the device; a kernel that failed is a RunError.
-void wait_for_device() {
-  if (const auto failure = device::synchronise_cuda()) throw RunError(*failure);
-}
 
 // Has clusters begin with other tiles than those of their index, as where groups of SMs are known
 // (Plan::first_tiles): by a permutation of theirs that `seed` draws. Throws InputError.

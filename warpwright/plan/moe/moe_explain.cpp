@@ -56,6 +56,30 @@ double MixturePlan::step_operations(MixtureStep step) const {
   return 0;
 }
 
+std::string MixturePlan::step_kernel(MixtureStep step) const {
+  switch (step) {
+    case MixtureStep::sort:
+      return "sort_slots";
+    case MixtureStep::first:
+      return first.name();
+    case MixtureStep::second:
+      return second.name();
+    case MixtureStep::sum:
+      return "sum_slots";
+    case MixtureStep::gather:
+    case MixtureStep::quantise:
+      break;
+  }
+  return "gather_rows";
+}
+
+double MixturePlan::step_floor(MixtureStep step) const {
+  if (device.memory_bytes_per_second <= 0) return 0;
+  const double rate = tensor_rate(device, problem.w13.dtype);
+  const double work = step_operations(step);
+  return std::max(step_bytes(step) / device.memory_bytes_per_second, rate > 0 ? work / rate : 0);
+}
+
 std::string MixturePlan::explain() const {
   const MixtureProblem& p = problem;
   std::string text = formatted(
@@ -72,26 +96,21 @@ std::string MixturePlan::explain() const {
       launches(), static_cast<long long>(workspace_bytes()),
       p.tokens() > 0 ? busy_groups(first.problem) : 0.0);
   const bool rated = device.memory_bytes_per_second > 0;
-  text += cell("step", 10) + cell("kernel", 46) + cell("MB", 11) + cell("GFLOP", 11) +
+  std::size_t wide = 44;  // names of kernels
+  for (const MixtureStep step : steps()) wide = std::max(wide, step_kernel(step).size());
+  wide += 2;
+  text += cell("step", 10) + cell("kernel", wide) + cell("MB", 11) + cell("GFLOP", 11) +
           (rated ? "floor us\n" : "\n");
   double floors = 0;
   for (const MixtureStep step : steps()) {
-    const std::string kernel = step == MixtureStep::first    ? first.name()
-                               : step == MixtureStep::second ? second.name()
-                               : step == MixtureStep::sort   ? "sort_slots"
-                               : step == MixtureStep::sum    ? "sum_slots"
-                                                             : "gather_rows";
     const double bytes = step_bytes(step);
     const double work = step_operations(step);
-    text += cell(warpwright::name(step), 10) + cell(kernel, 46) +
+    text += cell(warpwright::name(step), 10) + cell(step_kernel(step), wide) +
             cell(formatted("%.3f", bytes / 1e6), 11) +
             cell(work > 0 ? formatted("%.3f", work / 1e9) : "", 11);
     if (rated) {
-      const double rate = tensor_rate(device, p.w13.dtype);
-      const double floor =
-          std::max(bytes / device.memory_bytes_per_second, rate > 0 ? work / rate : 0);
-      floors += floor;
-      text += formatted("%.2f", floor * 1e6);
+      floors += step_floor(step);
+      text += formatted("%.2f", step_floor(step) * 1e6);
     }
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";

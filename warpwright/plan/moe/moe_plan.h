@@ -75,6 +75,10 @@ struct MixturePlan {
   /// Bytes that a step moves at least, and what it multiplies, as lengths are expected.
   [[nodiscard]] double step_bytes(MixtureStep step) const;
   [[nodiscard]] double step_operations(MixtureStep step) const;
+  /// The name of the kernel of a step.
+  [[nodiscard]] std::string step_kernel(MixtureStep step) const;
+  /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
+  [[nodiscard]] double step_floor(MixtureStep step) const;
   /// The whole plan for a reader: a table of kernels with their floors.
   [[nodiscard]] std::string explain() const;
 };

@@ -1,0 +1,319 @@
+#include "cli/commands/moe/moe_job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "cli/commands/gemm/cuda_memory.h"
+#include "cli/commands/gemm/groups.h"
+#include "cli/commands/gemm/model_time.h"
+#include "cli/compute/expert_shapes.h"
+#include "cli/compute/random.h"
+#include "cli/compute/token_lengths.h"
+#include "cli/compute/words.h"
+#include "cli/reports/progress.h"
+#include "warpwright/reference/mixture.h"
+
+namespace warpwright::cli {
+namespace {
+
+bool is_of_moe(Scaling scaling) {
+  return scaling == Scaling::none || scaling == Scaling::row_column ||
+         scaling == Scaling::blockwise;
+}
+
+// The value of an option, that of the model, or a refusal.
+std::int64_t wanted(const char* option, const std::optional<std::int64_t>& typed,
+                    std::int64_t of_model) {
+  if (typed) return *typed;
+  if (of_model > 0) return of_model;
+  throw InputError(
+      std::string(option) + " is missing: " +
+      as_rule("say --tokens, --experts, --top-k, --hidden and --inner, or --tokens and "
+              "--model, for example qwen3-30b") +
+      ".");
+}
+
+// Tokens times experts of each, and a word for how they are spread.
+Routing routing_of(const MoeOptions& o, const MixtureOperands& m, const char* of_model) {
+  const std::string word = !o.routing.empty()  ? o.routing
+                           : *of_model != '\0' ? of_model
+                                               : "uniform";
+  const auto zipf = parse_router(word);
+  if (!zipf) {
+    throw InputError("--routing is \"" + word + "\"; " +
+                     as_rule("it must be uniform, or zipf:S with S from 0 to 8") + ".");
+  }
+  if (m.top_k() < 1 || m.top_k() > m.total()) {
+    throw InputError("--top-k is " + std::to_string(m.top_k()) + " of " +
+                     std::to_string(m.total()) + " experts; the nearest legal value is " +
+                     as_nearest(std::to_string(m.top_k() < 1 ? 1 : m.total())) + ".");
+  }
+  if (m.tokens() > kMostChoices / m.top_k()) {
+    throw InputError("--tokens is " + std::to_string(m.tokens()) + "; " +
+                     as_rule("no more than ", std::to_string(kMostChoices), " choices are drawn") +
+                     ": the nearest legal value is " +
+                     as_nearest(std::to_string(kMostChoices / m.top_k())) + ".");
+  }
+  return {m.tokens(), m.top_k(), *zipf};
+}
+
+// All elements times a factor, rounded again.
+HostTensor scaled(HostTensor tensor, double factor, DType to) {
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    float x = 0;
+    std::memcpy(&x, tensor.bytes.data() + i * 4, 4);
+    x = static_cast<float>(x * factor);
+    std::memcpy(tensor.bytes.data() + i * 4, &x, 4);
+  }
+  return convert(tensor, to);
+}
+
+// Positive, and those of a token add up to 1.
+HostTensor router_weights(std::int64_t tokens, std::int64_t top_k, std::uint64_t seed,
+                          std::uint64_t stream) {
+  HostTensor weights = random_scales({tokens, top_k}, seed, stream);
+  auto* const all = reinterpret_cast<float*>(weights.bytes.data());
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    float sum = 0;
+    for (std::int64_t j = 0; j < top_k; ++j) sum += all[t * top_k + j];
+    for (std::int64_t j = 0; j < top_k; ++j) all[t * top_k + j] /= sum;
+  }
+  return weights;
+}
+
+double bytes_of(const MixtureOperands& o) {
+  double bytes = 0;
+  for_each_field(o, [&bytes](const char*, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
+      bytes += static_cast<double>(field.batch) * static_cast<double>(field.rows) *
+               static_cast<double>(field.columns) * numeric::bits(field.dtype) / 8;
+    }
+  });
+  return bytes;
+}
+
+void set_words(const MoeOptions& o, MixtureOperands& m) {
+  if (!o.activation.empty()) {
+    m.activation = chosen_mode("--activation", o.activation, all_activations, gates);
+  }
+  choose<bool>(m.interleaved, "--gate-up", o.gate_up, {{"halves", false}, {"interleaved", true}});
+  choose<OffsetType>(m.id_type, "--ids", o.ids,
+                     {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});
+  if (!o.d_dtype.empty()) {
+    const auto type = numeric::parse_dtype(o.d_dtype);
+    if (type != DType::f32 && type != m.x.dtype) {
+      throw InputError("--d-dtype is \"" + o.d_dtype + "\"; " +
+                       as_rule("the result is ", type_name(m.x.dtype), " or f32") +
+                       ": the nearest is " + as_nearest(type_name(m.x.dtype)) + ".");
+    }
+    m.d.dtype = *type;
+  }
+  m.first_expert = o.first_expert.value_or(0);
+  m.experts_total = o.experts_total.value_or(0);
+  Groups hints;
+  expect_lengths(hints, o.choices.expected_lengths);
+  m.expected_lengths = hints.expected_lengths;
+  m.expected_zipf = hints.expected_zipf;
+}
+
+}  // namespace
+
+MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
+  MixtureChoices choices;
+  choices.batch_invariant = o.batch_invariant;
+  choose<bool>(choices.by_index, "--by-index", o.by_index, {{"yes", true}, {"no", false}});
+  choose<bool>(choices.quantises_in_epilogue, "--quantise-in-epilogue", o.quantise_in_epilogue,
+               {{"yes", true}, {"no", false}});
+  if (!o.first_kernel.empty()) choices.first_kernel = o.first_kernel;
+  if (!o.second_kernel.empty()) choices.second_kernel = o.second_kernel;
+  return choices;
+}
+
+MoeTypes moe_types(const std::string& dtype, const std::string& scaling) {
+  MoeTypes types;
+  const auto weights = numeric::parse_dtype(dtype.empty() ? "bf16" : dtype);
+  if (weights != DType::bf16 && weights != DType::e4m3) {
+    throw InputError("--dtype is \"" + dtype + "\"; " + as_rule("it must be bf16 or e4m3") +
+                     ": the nearest is " + as_nearest("bf16") + ".");
+  }
+  types.weights = *weights;
+  types.scaling = *weights == DType::e4m3 ? Scaling::blockwise : Scaling::none;
+  if (!scaling.empty()) types.scaling = chosen_mode("--scaling", scaling, all_scalings, is_of_moe);
+  return types;
+}
+
+MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
+  const auto packed = [](DType type, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+    return MatrixView{nullptr, type, rows, columns, columns, 1, batch, rows * columns};
+  };
+  MixtureOperands m;
+  m.x = packed(types.x, 1, e.tokens, e.hidden);
+  m.topk_ids = packed(DType::s32, 1, e.tokens, e.top_k);
+  m.topk_weights = packed(DType::f32, 1, e.tokens, e.top_k);
+  m.w13 = packed(types.weights, e.experts, 2 * e.inner, e.hidden);
+  m.w2 = packed(types.weights, e.experts, e.hidden, e.inner);
+  m.d = packed(types.x, 1, e.tokens, e.hidden);
+  m.scaling = types.scaling;
+  const auto blocks = [](std::int64_t n) { return (n + scale_block - 1) / scale_block; };
+  if (types.scaling == Scaling::row_column) {
+    m.scale_w13 = packed(DType::f32, e.experts, 2 * e.inner, 1);
+    m.scale_w2 = packed(DType::f32, e.experts, e.hidden, 1);
+  } else if (types.scaling == Scaling::blockwise) {
+    m.scale_w13 = packed(DType::f32, e.experts, blocks(2 * e.inner), blocks(e.hidden));
+    m.scale_w2 = packed(DType::f32, e.experts, blocks(e.hidden), blocks(e.inner));
+  }
+  return m;
+}
+
+MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
+  const ExpertModel model = o.model.empty() ? ExpertModel{} : expert_model(o.model);
+  const MoeExtents extents{
+      wanted("--tokens", o.tokens, 0), wanted("--hidden", o.hidden, model.hidden),
+      wanted("--inner", o.inner, model.inner), wanted("--experts", o.experts, model.experts),
+      wanted("--top-k", o.top_k, model.top_k)};
+  operands = packed_mixture(extents, moe_types(o.dtype, o.scaling));
+  if (o.bias) {
+    operands.bias13 = {nullptr, DType::f32, 2 * extents.inner, 1,
+                       1,       1,          extents.experts,   2 * extents.inner};
+    operands.bias2 = {nullptr, DType::f32, extents.hidden,  1,
+                      1,       1,          extents.experts, extents.hidden};
+  }
+  set_words(o, operands);
+  auto made = run_moe_plan(operands, facts, mixture_choices(o.choices));
+  if (!made) throw InputError(made.refusal());
+  plan = *std::move(made);
+  routing_ = routing_of(o, operands, *model.spread == ',' ? model.spread + 1 : model.spread);
+}
+
+MatrixView MoeJob::kept(HostTensor tensor, const MatrixView& shape) {
+  tensors_.push_back(std::move(tensor));
+  MatrixView view = shape;
+  view.data = tensors_.back().bytes.data();
+  return view;
+}
+
+void MoeJob::draw_ids(std::uint64_t seed) {
+  ids_ = routed_choices(routing_, operands.total(), seed);
+  const bool wide = operands.id_type == OffsetType::int64;
+  HostTensor ids{DType::s32, {operands.tokens(), operands.top_k()}, {}};
+  ids.bytes.resize(ids_.size() * (wide ? 8 : 4));
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    const std::int64_t id = ids_[i];
+    std::memcpy(ids.bytes.data() + i * (wide ? 8 : 4),
+                wide ? static_cast<const void*>(&id) : &ids_[i], wide ? 8 : 4);
+  }
+  operands.topk_ids = kept(std::move(ids), operands.topk_ids);
+}
+
+void MoeJob::load(std::uint64_t seed) {
+  MixtureOperands& o = operands;
+  // Weights are drawn in float32 first.
+  require_memory("The tensors of the mixture",
+                 bytes_of(o) + 4.0 * static_cast<double>(o.w13.batch * o.w13.batch_stride),
+                 "choose fewer experts or smaller extents");
+  draw_ids(seed);
+  std::uint64_t stream = 0;
+  const auto shape = [](const MatrixView& v) {
+    return std::vector<std::int64_t>{v.batch, v.rows, v.columns};
+  };
+  // So that a product of normal values has a variance of about 1.
+  const auto weights = [&](MatrixView& v, MatrixView& scales) {
+    const double factor = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(v.columns, 1)));
+    const bool is_coded = numeric::bits(v.dtype) == 8;
+    HostTensor drawn = random_normal(is_coded ? v.dtype : DType::f32, shape(v), seed, stream++);
+    v = kept(is_coded ? std::move(drawn) : scaled(std::move(drawn), factor, v.dtype), v);
+    if (is_coded) {
+      scales =
+          kept(scaled(random_scales(shape(scales), seed, stream++), factor, DType::f32), scales);
+    }
+  };
+  o.x = kept(random_normal(o.x.dtype, {o.x.rows, o.x.columns}, seed, stream++), o.x);
+  o.topk_weights = kept(router_weights(o.tokens(), o.top_k(), seed, stream++), o.topk_weights);
+  weights(o.w13, o.scale_w13);
+  weights(o.w2, o.scale_w2);
+  for (MatrixView* bias : {&o.bias13, &o.bias2}) {
+    if (bias->rows > 0)
+      *bias = kept(random_normal(DType::f32, shape(*bias), seed, stream++), *bias);
+  }
+  HostTensor d{o.d.dtype, {o.d.rows, o.d.columns}, {}};
+  d.bytes.assign(static_cast<std::size_t>(cli::bytes_of(o.d)), std::byte{0xff});
+  o.d = kept(std::move(d), o.d);
+}
+
+std::vector<std::int64_t> MoeJob::lengths() const {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(operands.experts()));
+  for (const std::int32_t id : ids_) {
+    const std::int64_t expert = id - operands.first_expert;
+    if (expert >= 0 && expert < operands.experts()) ++lengths[static_cast<std::size_t>(expert)];
+  }
+  return lengths;
+}
+
+double MoeJob::model_seconds() const {
+  double seconds = 0;
+  for (const Plan* product : {&plan.first, &plan.second}) {
+    if (product->ctas == 0) continue;
+    seconds += cli::model_seconds(tiles_of(lengths(), *product), product->tile().m,
+                                  product->tile().n, product->problem.k());
+  }
+  return seconds;
+}
+
+double MoeJob::check_seconds() const {
+  const auto rows = static_cast<double>(operands.slots());
+  // Its elements are fetched one by one: some eight times as slow as those of a product's check.
+  return cli::check_seconds(8 * rows * 3 * static_cast<double>(operands.hidden()) *
+                            static_cast<double>(operands.inner()));
+}
+
+model::Report run_with_checks(const MoeJob& job, const device::ModelOptions& how,
+                              std::ostream& err) {
+  const Progress progress(err, "moe", "", 0);
+  auto report = device::launch_on_model(job.plan, job.operands, how);
+  if (!report) throw InputError(report.refusal());
+  return std::move(*report);
+}
+
+void run_on_gpu(const MoeJob& job, int index) {
+  require(device::use_cuda_device(index));
+  CudaMemory memory;
+  const MixtureOperands& here = job.operands;
+  device::CudaBuffer& d = memory.make(bytes_of(here.d));
+  const MixtureOperands there = with_matrices(here, [&](MatrixView v) {
+    if (v.data == nullptr) return v;
+    if (v.data == here.d.data) {
+      v.data = d.data();
+      return v;
+    }
+    const bool is_ids = v.data == here.topk_ids.data;
+    const std::int64_t bytes = is_ids ? here.slots() * offset_bytes(here.id_type) : bytes_of(v);
+    v.data = memory.copy(v.data, bytes);
+    return v;
+  });
+  MixtureRunOptions how{.device = index};
+  how.check_ids = true;
+  require(run_moe(job.plan, there, how));
+  wait_for_device();
+  require(d.to_host(here.d.data, bytes_of(here.d)));
+}
+
+CheckResult check_moe(const MixtureOperands& operands) {
+  const reference::MixtureVerdict v = reference::check_mixture(operands);
+  CheckResult result;
+  result.passed = v.failures == 0;
+  result.elements = v.elements;
+  result.failures = v.failures;
+  result.dtype = operands.d.dtype;
+  result.worst_row = v.worst_token;
+  result.worst_col = v.worst_column;
+  result.worst_ratio = v.worst_ratio;
+  result.worst_got = v.worst_got;
+  result.worst_want = v.worst_want;
+  result.worst_error = std::abs(v.worst_got - v.worst_want);
+  result.worst_allowed = v.worst_allowed;
+  return result;
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,104 @@
+// A mixture of experts as the arguments describe it: its tensors, its plan, a run of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/commands/gemm/run.h"
+#include "cli/compute/check.h"
+#include "cli/compute/routing.h"
+#include "cli/files/tensor_file.h"
+#include "warpwright/model/machine.h"
+#include "warpwright/run_moe.h"
+#include "warpwright/simulation/moe.h"
+
+namespace warpwright::cli {
+
+/// What says how a mixture is run, as it was typed; empty texts were not given.
+struct MoeChoiceOptions {
+  bool batch_invariant = false;
+  std::string by_index, quantise_in_epilogue;  ///< yes or no
+  std::string first_kernel, second_kernel;
+  std::string expected_lengths;
+};
+
+/// The arguments as they were typed; empty texts were not given.
+struct MoeOptions : RunOptions {
+  std::string model;  ///< of expert_shapes.h; what is given beside it wins
+  std::optional<std::int64_t> tokens, experts, top_k, hidden, inner, first_expert, experts_total;
+  std::string routing;  ///< see parse_router
+  std::string dtype, d_dtype, scaling, activation, gate_up, ids;
+  bool bias = false;
+  MoeChoiceOptions choices;
+  bool check = false;
+  bool plan = false;             ///< print it, and run nothing
+  std::optional<int> schedules;  ///< run under so many, on the model
+  bool json = false;
+};
+
+/// The choices that these words are. Throws InputError.
+MixtureChoices mixture_choices(const MoeChoiceOptions& options);
+
+/// Types and scales of a mixture: bf16 or e4m3 weights, of which the latter have a scaling,
+/// blockwise where no word is given. Throws InputError.
+struct MoeTypes {
+  DType x = DType::bf16;
+  DType weights = DType::bf16;
+  Scaling scaling = Scaling::none;
+};
+MoeTypes moe_types(const std::string& dtype, const std::string& scaling);
+
+/// Experts of a layer and who has them.
+struct MoeExtents {
+  std::int64_t tokens = 0, hidden = 0, inner = 0, experts = 0, top_k = 0;
+};
+
+/// The operands of such a mixture without memory, as they lie packed: x, ids, weights, scales.
+MixtureOperands packed_mixture(const MoeExtents& extents, const MoeTypes& types);
+
+/// A mixture with all choices made and its plan. It has tensors once `load` ran.
+class MoeJob {
+ public:
+  /// Throws InputError.
+  MoeJob(const MoeOptions& options, const DeviceFacts& facts);
+  MoeJob(const MoeJob&) = delete;
+  MoeJob& operator=(const MoeJob&) = delete;
+
+  /// Draws ids by the router and all other tensors; d is poisoned: NaN where nobody stores. Throws
+  /// InputError where memory is short.
+  void load(std::uint64_t seed);
+
+  /// Tokens of each expert that is here, by the ids; once loaded.
+  [[nodiscard]] std::vector<std::int64_t> lengths() const;
+  /// Seconds that one run on the model takes, and a check, roughly; once loaded.
+  [[nodiscard]] double model_seconds() const;
+  [[nodiscard]] double check_seconds() const;
+
+  MixtureOperands operands;  ///< in host memory, once loaded
+  MixturePlan plan;
+
+ private:
+  void draw_ids(std::uint64_t seed);
+  MatrixView kept(HostTensor tensor, const MatrixView& shape);
+
+  Routing routing_;
+  std::vector<std::int32_t> ids_;
+  std::deque<HostTensor> tensors_;
+};
+
+/// Runs a loaded mixture on the model, with all checks. Throws InputError where it refuses.
+model::Report run_with_checks(const MoeJob& job, const device::ModelOptions& how,
+                              std::ostream& err);
+
+/// Carries it out through the memory of CUDA device `index`. Throws InputError or RunError.
+void run_on_gpu(const MoeJob& job, int index);
+
+/// Compares d of operands in host memory with float64, as the result of `check_gemm` has it.
+CheckResult check_moe(const MixtureOperands& operands);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,135 @@
+#include "cli/commands/moe/moe_options.h"
+
+#include <string>
+
+#include "cli/commands/completion.h"
+#include "cli/commands/measure/measure_options.h"
+#include "cli/commands/values.h"
+#include "cli/compute/expert_shapes.h"
+#include "cli/compute/words.h"
+#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/families/kernel_list.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr const char* kMoeMeaning =
+    "d[t] = sum over j of topk_weights[t, j] * down(e, act(gate(e, x[t])) * up(e, x[t])), where\n"
+    "e = topk_ids[t, j] - first_expert. A router draws the ids by --seed; tensors are random, and\n"
+    "scaled so that sums have a variance of about 1. --check compares every element with float64,\n"
+    "within what rounding and quantising on the way explain (docs/moe.md). Messages go to "
+    "stderr.\n\n";
+
+constexpr const char* kMoeExamples =
+    "Examples:\n"
+    "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --check\n"
+    "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --dtype e4m3 "
+    "--check\n"
+    "  warpwright moe --tokens 64 --model qwen3-30b --dtype e4m3 --plan --as h200\n"
+    "  warpwright moe --tokens 512 --model qwen3-30b --dtype e4m3 --device cuda --check";
+
+const char* const kScalingWords = "none|row-column|blockwise";
+
+}  // namespace
+
+void add_moe_options(CLI::App& app, MoeOptions& o) {
+  const Values add(app);
+  std::string models;
+  for (const ExpertModel& model : expert_models()) models += std::string(model.name) + " ";
+  add("--tokens", o.tokens, "T", "rows of x and d");
+  offer(add("--model", o.model, "NAME",
+            "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b: experts, "
+            "top-k, extents and routing where they are not given"),
+        models);
+  add("--experts", o.experts, "E", "experts that are here");
+  add("--top-k", o.top_k, "K", "experts of a token");
+  add("--hidden", o.hidden, "H", "elements of a token");
+  add("--inner", o.inner, "I", "columns between the products: w13 has 2I rows, w2 I columns");
+  add("--first-expert", o.first_expert, "E", "the first expert that is here (default 0)");
+  add("--experts-total", o.experts_total, "E",
+      "experts of all ranks: slots of others are left out (default: those that are here)");
+  offer(add("--routing", o.routing, "uniform|zipf:S",
+            "how the router likes experts: all alike, or the one of rank r as r^-S (default "
+            "uniform, or the model's)"),
+        "uniform zipf:1");
+  offer(add("--dtype", o.dtype, "TYPE",
+            "of the weights: bf16 or e4m3, for which tokens are bf16 and are quantised "
+            "(default bf16)"),
+        "bf16 e4m3");
+  add("--scaling", o.scaling, kScalingWords,
+      "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
+      "128 of tokens (default blockwise)");
+  offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 f32");
+  add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),
+      "of the gate (default silu)");
+  add("--gate-up", o.gate_up, "halves|interleaved",
+      "the first rows of w13 are the gates, or its even ones (default halves)");
+  app.add_flag("--bias", o.bias, "biases of both products, f32");
+  add("--ids", o.ids, "int32|int64", "integers of topk_ids (default int32)");
+  std::string names;
+  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
+  offer(add("--device", o.device, "DEVICE",
+            "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
+            ->capture_default_str(),
+        "model auto cuda cuda:0 cuda:1");
+  offer(add("--as", o.as, "NAME",
+            known_names() + ": run that device's kernels on the model (a plan: for that device)"),
+        names + "model");
+  add_sms_option(app, o);
+  add_moe_choices(app, o.choices);
+}
+
+void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
+  const Values add(app);
+  add("--by-index", o.by_index, "yes|no",
+      "the first product reads tokens by number, or they are put into the order of experts before "
+      "it (default: the plan's choice)");
+  add("--quantise-in-epilogue", o.quantise_in_epilogue, "yes|no",
+      "of block scales: the first product quantises its rows itself (default: the plan's choice)");
+  std::string kernels;
+  for (const KernelFacts* kernel : all_kernels()) {
+    if (kernel->built && kernel->grouped) kernels += kernel->name + " ";
+  }
+  offer(add("--first-kernel", o.first_kernel, "NAME", "of the product with w13, by its name"),
+        kernels);
+  offer(add("--second-kernel", o.second_kernel, "NAME", "of that with w2"), kernels);
+  app.add_flag("--batch-invariant", o.batch_invariant,
+               "a token's bits do not depend on the number of tokens or on others");
+  offer(add("--expected-lengths", o.expected_lengths, "equal|routed|zipf:S",
+            "a hint for the plan: how experts' tokens are spread (default routed)"),
+        "equal routed zipf:1");
+}
+
+void add_moe_commands(CLI::App& app, MoeOptions& o) {
+  CLI::App* moe = app.add_subcommand(
+      "moe", "a layer of experts: route, gate and project tokens, and add up what comes of them");
+  add_moe_options(*moe, o);
+  moe->add_flag("--check", o.check, "compare every element of d with float64");
+  moe->add_flag("--plan", o.plan, "print the plan, a table of kernels with their floors, and stop");
+  moe->add_option(
+         "--schedules", o.schedules,
+         "run it under so many schedules of the model and check all of them, as `warpwright "
+         "check moe` does")
+      ->type_name("N")
+      ->check(whole(1, 1'000'000));
+  moe->add_option("--seed", o.seed, "of ids, tensors and the model's schedule")
+      ->type_name("N")
+      ->check(refuse_seed)
+      ->capture_default_str();
+  offer(moe->add_option("--mode", o.mode,
+                        "when asynchronous operations complete on the model: eager, latest, random "
+                        "or starve (default latest)")
+            ->type_name("MODE"),
+        "eager latest random starve");
+  moe->add_flag("--json", o.json, "for programs");
+  moe->footer(std::string(kMoeMeaning) + kMoeExamples);
+  CLI::App* plan = app.get_subcommand("explain")->add_subcommand(
+      "moe", "a layer of experts as a table of kernels, with what each moves and its floor");
+  add_moe_options(*plan, o);
+  plan->add_flag("--json", o.json, "for programs");
+  plan->footer(
+      "Examples:\n"
+      "  warpwright explain moe --tokens 64 --model qwen3-30b --dtype e4m3 --as h200");
+}
+
+}  // namespace warpwright::cli
