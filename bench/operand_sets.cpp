@@ -156,6 +156,22 @@ Parts parts_of(const GemmOperands& set, const std::vector<std::int64_t>& lengths
   return parts;
 }
 
+SetCount count_sets(std::int64_t touched, std::int64_t step, std::int64_t l2_bytes) {
+  const std::int64_t bytes = std::max<std::int64_t>(touched, 1);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  require(cudaMemGetInfo(&free, &total), "asking for free memory");
+  const std::int64_t room =
+      static_cast<std::int64_t>(static_cast<double>(free) * 0.9) / std::max<std::int64_t>(step, 1);
+  const std::int64_t count = std::min({2 * l2_bytes / bytes + 2, room, kMaxSets});
+  if (count < 2) {
+    throw Failure{"two sets of operands of " + std::to_string(step) +
+                  " bytes do not fit into the GPU's free memory, " + std::to_string(free) +
+                  " bytes: choose smaller extents"};
+  }
+  return {count, (count - 1) * touched > 2 * l2_bytes};
+}
+
 OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::uint64_t seed,
                          cudaStream_t stream) {
   std::int64_t bytes = 0;  // of a set
@@ -164,19 +180,8 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
     bytes += slot_bytes(host, slot);
     step += slot_step(host, slot);
   }
-  const std::int64_t wanted = 2 * l2_bytes / std::max<std::int64_t>(bytes, 1) + 2;
-  std::size_t free = 0;
-  std::size_t total = 0;
-  require(cudaMemGetInfo(&free, &total), "asking for free memory");
-  const std::int64_t room =
-      static_cast<std::int64_t>(static_cast<double>(free) * 0.9) / std::max<std::int64_t>(step, 1);
-  const std::int64_t count = std::min({wanted, room, kMaxSets});
-  if (count < 2) {
-    throw Failure{"two sets of operands of " + std::to_string(step) +
-                  " bytes do not fit into the GPU's free memory, " + std::to_string(free) +
-                  " bytes: choose smaller M, N or K"};
-  }
-  cold_ = (count - 1) * bytes > 2 * l2_bytes;
+  const auto [count, cold] = count_sets(bytes, step, l2_bytes);
+  cold_ = cold;
   memory_ = filled_memory(count * step);
   auto* at = static_cast<std::byte*>(memory_->data());
   for (std::int64_t i = 0; i < count; ++i) {

@@ -22,6 +22,15 @@ GemmOperands operands_for(const GemmProblem& problem);
 using Parts = std::vector<GemmOperands>;
 Parts parts_of(const GemmOperands& set, const std::vector<std::int64_t>& lengths);
 
+/// How many sets of operands keep each other out of a cache: one comes round again after all
+/// others, of which twice the cache is read. `touched` bytes of a set are read, and it takes `step`
+/// bytes of memory. Throws Failure where there is none for two.
+struct SetCount {
+  std::int64_t sets = 0;
+  bool cold = true;  ///< are there enough of them?
+};
+SetCount count_sets(std::int64_t touched, std::int64_t step, std::int64_t l2_bytes);
+
 /// Sets of operands, one after the other in one piece of device memory: each a copy of `host`'s
 /// tensors, or random ones where these have no memory. A set comes round again after all others,
 /// and all others are more than twice the cache. All share the offsets of their groups.

@@ -458,7 +458,9 @@ class CommandLine {
       bench_options_.command += " " + printable(argument);
     }
     bench_grouped_options_ = bench_w4a8_options_ = bench_options_;
-    add_bench_command(app_, bench_options_, bench_grouped_options_, bench_w4a8_options_);
+    bench_moe_options_.command = bench_options_.command;
+    add_bench_command(app_, bench_options_, bench_grouped_options_, bench_w4a8_options_,
+                      bench_moe_options_);
     tune_ = add_tune_command(app_, tune_options_);
   }
 
@@ -532,6 +534,7 @@ class CommandLine {
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
     if (command == " check moe") return check_moe_command(moe_, check_how_, out, err);
+    if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
     if (command == " explain moe") return explain_moe_command(moe_, out, err);
     if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
     return call_product(command, out, err);
@@ -567,6 +570,7 @@ class CommandLine {
   BenchOptions bench_options_;
   BenchOptions bench_grouped_options_;
   BenchOptions bench_w4a8_options_;
+  BenchMoeOptions bench_moe_options_;
   const CLI::App* tune_ = nullptr;
   TuneOptions tune_options_;
   CLI::App* pack_ = nullptr;

@@ -190,13 +190,19 @@ std::vector<std::int32_t> routed_choices(const Routing& routing, std::int64_t ex
   return choices;
 }
 
-std::vector<std::int64_t> routed_lengths(const Routing& routing, std::int64_t experts,
-                                         std::uint64_t seed) {
+std::vector<std::int64_t> lengths_of(const std::vector<std::int32_t>& choices, std::int64_t experts,
+                                     std::int64_t first) {
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(experts));
-  for (const std::int32_t expert : routed_choices(routing, experts, seed)) {
-    ++lengths[static_cast<std::size_t>(expert)];
+  for (const std::int32_t choice : choices) {
+    if (choice < first || choice >= first + experts) continue;
+    ++lengths[static_cast<std::size_t>(choice - first)];
   }
   return lengths;
+}
+
+std::vector<std::int64_t> routed_lengths(const Routing& routing, std::int64_t experts,
+                                         std::uint64_t seed) {
+  return lengths_of(routed_choices(routing, experts, seed), experts);
 }
 
 }  // namespace warpwright::cli

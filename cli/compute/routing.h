@@ -40,6 +40,10 @@ inline constexpr std::int64_t kMostChoices = std::int64_t{1} << 22;  // half a s
 std::vector<std::int32_t> routed_choices(const Routing& routing, std::int64_t experts,
                                          std::uint64_t seed);
 
+/// How many of these choices each of `experts` has, the first of which has the number `first`.
+std::vector<std::int64_t> lengths_of(const std::vector<std::int32_t>& choices, std::int64_t experts,
+                                     std::int64_t first = 0);
+
 /// How many tokens each expert has of these choices.
 std::vector<std::int64_t> routed_lengths(const Routing& routing, std::int64_t experts,
                                          std::uint64_t seed);

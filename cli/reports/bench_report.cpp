@@ -267,13 +267,6 @@ std::string draw_text(const BenchRow& row) {
                 static_cast<long long>(longest_group(row)), static_cast<unsigned long long>(*seed));
 }
 
-// Date, GPU and versions, in a line.
-std::string provenance(const BenchRun& run) {
-  return run.date + ", " + run.gpu + ", driver " + run.driver + ", CUDA " + run.cuda +
-         (run.cublaslt.empty() ? ", no cuBLASLt" : ", cuBLASLt " + run.cublaslt) + ", commit " +
-         run.commit;
-}
-
 // One kind of speed over all rows that have it.
 struct Summary {
   std::optional<double> mean;  // geometric
@@ -473,6 +466,12 @@ void add_rows(ordered_json& j, const BenchRun& run, const BenchSection& section)
 }
 
 }  // namespace
+
+std::string provenance(const BenchOrigin& run) {
+  return run.date + ", " + run.gpu + ", driver " + run.driver + ", CUDA " + run.cuda +
+         (run.cublaslt.empty() ? ", no cuBLASLt" : ", cuBLASLt " + run.cublaslt) + ", commit " +
+         run.commit;
+}
 
 std::string table_title(const BenchRun& run) {
   return (run.kind == BenchKind::grouped ? "" : run.sections.front().types + "; ") +

@@ -26,15 +26,22 @@ struct BenchSection {
   std::vector<BenchRow> rows;
 };
 
-/// What was measured, where, when, by what and how.
-struct BenchRun {
-  BenchKind kind = BenchKind::dense;
+/// Where, when and by what something was measured.
+struct BenchOrigin {
   std::string date;  ///< UTC, as "2026-11-21T09:37:04Z"
   std::string gpu, driver, cuda, cublaslt;
   std::string commit;
   std::string command;
   std::uint64_t seed = 1;
   bool dependent = false;
+};
+
+/// That in a line.
+std::string provenance(const BenchOrigin& origin);
+
+/// What was measured, and how.
+struct BenchRun : BenchOrigin {
+  BenchKind kind = BenchKind::dense;
   bool counted = false;                ///< some rows have counters
   std::string uncounted;               ///< why there are none that were asked for
   std::vector<BenchSection> sections;  ///< several of groups alone

@@ -332,7 +332,8 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
 }
 
 std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
-                                           void* workspace, void* stream, bool dependent) {
+                                           void* workspace, void* stream,
+                                           const MixtureLaunchOptions& options) {
   if (plan.first.problem.is_quantised()) return no_codes_yet();
   MixtureGrids all;
   try {
@@ -342,9 +343,11 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
   }
   for (int i = 0; i < all.count; ++i) {
     MixtureStepGrids& step = all.steps[static_cast<std::size_t>(i)];
+    if (options.only && step.step != *options.only) continue;
     if (bounds_waits && step.product != nullptr) launched = &step.product->facts();
     if (auto r = start(step.grids, plan.device.architecture, step.product,
-                       static_cast<cudaStream_t>(stream), dependent || i > 0)) {
+                       static_cast<cudaStream_t>(stream),
+                       options.dependent || (i > 0 && !options.only))) {
       return r;
     }
   }

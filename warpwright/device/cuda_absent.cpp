@@ -34,7 +34,8 @@ Result<std::uint32_t> no_word(const void* /*word*/, void* /*stream*/) {
 }
 
 std::optional<Refusal> no_mixture(const MixturePlan& /*plan*/, const MixtureOperands& /*operands*/,
-                                  void* /*workspace*/, void* /*stream*/, bool /*dependent*/) {
+                                  void* /*workspace*/, void* /*stream*/,
+                                  const MixtureLaunchOptions& /*options*/) {
   return absent();
 }
 std::optional<Refusal> no_mixture_kernels(const MixturePlan& /*plan*/) {

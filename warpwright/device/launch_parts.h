@@ -19,7 +19,8 @@ struct Backend {
   Result<std::uint32_t> (*read_word)(const void* word, void* stream);
   /// The same of mixtures with tokens, in memory that has room for them.
   std::optional<Refusal> (*launch_mixture)(const MixturePlan& plan, const MixtureOperands& operands,
-                                           void* workspace, void* stream, bool dependent);
+                                           void* workspace, void* stream,
+                                           const MixtureLaunchOptions& options);
   std::optional<Refusal> (*prepare_mixture)(const MixturePlan& plan);
 };
 

@@ -27,9 +27,13 @@ std::optional<Refusal> device::launch_matched(const MixturePlan& plan,
   const auto backend = backend_for(plan.device);
   if (!backend) return backend.refusal();
   if (plan.problem.tokens() == 0) return std::nullopt;
+  if (options.only && (plan.device.is_model || !plan.takes(*options.only))) {
+    return refuse(RefusalCode::bad_choice, "the step ", name(*options.only),
+                  " alone is asked for; ", as_rule("a GPU launches one alone that the plan takes"));
+  }
   if (auto r = workspace.fault(plan.workspace_bytes())) return r;
   workspace.note_overwritten(!plan.device.is_model && is_captured(stream));
-  return (*backend)->launch_mixture(plan, operands, workspace.data(), stream, options.dependent);
+  return (*backend)->launch_mixture(plan, operands, workspace.data(), stream, options);
 }
 
 Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& workspace,

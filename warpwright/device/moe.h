@@ -13,6 +13,8 @@ namespace warpwright {
 struct MixtureLaunchOptions {
   /// The first grid may start while what is before it in the stream still runs (see LaunchOptions).
   bool dependent = false;
+  /// This step alone, over what the launch before has left in the workspace: to time it. On a GPU.
+  std::optional<MixtureStep> only = {};
 };
 
 /// Memory of its own for launches of `plan`, on the current CUDA device or for the model.

@@ -175,7 +175,8 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
 }
 
 std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
-                                           void* workspace, void* /*stream*/, bool /*dependent*/) {
+                                           void* workspace, void* /*stream*/,
+                                           const MixtureLaunchOptions& /*options*/) {
   const auto report = launch_on_model(plan, operands, {}, workspace);
   if (!report) return report.refusal();
   if (report->clean()) return std::nullopt;

@@ -56,6 +56,13 @@ std::optional<Refusal> profile_product(const Plan& plan, int index, int number,
   return std::nullopt;
 }
 
+Result<bench::MoeTimes> time_mixture(const MixturePlan& plan, int index,
+                                     const bench::MoeTimeOptions& options) {
+  use(index);
+  if constexpr (kHasBench) return bench::time_moe(plan, options);
+  return bench::MoeTimes{};
+}
+
 bench::Software bench_software() {
   if constexpr (kHasBench) return bench::software();
   return {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/gemm_bench.h"
+#include "bench/moe_bench.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright::cli {
@@ -29,6 +30,10 @@ Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& pl
 /// bench::profile_gemm, likewise.
 std::optional<Refusal> profile_product(const Plan& plan, int index, int number,
                                        const bench::TimeOptions& options);
+
+/// bench::time_moe on CUDA device `index`, likewise.
+Result<bench::MoeTimes> time_mixture(const MixturePlan& plan, int index,
+                                     const bench::MoeTimeOptions& options);
 
 /// Versions of the CUDA runtime and of cuBLASLt; empty in builds without them.
 bench::Software bench_software();

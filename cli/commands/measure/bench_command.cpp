@@ -52,17 +52,8 @@ std::string now() {
 
 BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   BenchRun run;
-  const bench::Software software = bench_software();
+  static_cast<BenchOrigin&>(run) = origin_of(o.command, o.seed, o.dependent, facts);
   run.kind = o.kind;
-  run.date = now();
-  run.gpu = tuning_key({}, facts).gpu;
-  run.driver = nvidia_driver_version();
-  run.cuda = software.cuda;
-  run.cublaslt = software.cublaslt;
-  run.commit = WARPWRIGHT_COMMIT;
-  run.command = o.command;
-  run.seed = o.seed;
-  run.dependent = o.dependent;
   return run;
 }
 
@@ -263,6 +254,20 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
 }
 
 }  // namespace
+
+BenchOrigin origin_of(const std::string& command, std::uint64_t seed, bool dependent,
+                      const DeviceFacts& facts) {
+  const bench::Software software = bench_software();
+  return {now(),
+          tuning_key({}, facts).gpu,
+          nvidia_driver_version(),
+          software.cuda,
+          software.cublaslt,
+          WARPWRIGHT_COMMIT,
+          command,
+          seed,
+          dependent};
+}
 
 Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
                                       PlanChoices choices, std::optional<int> limit) {

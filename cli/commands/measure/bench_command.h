@@ -11,6 +11,7 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/compute/bench_shapes.h"
 #include "cli/compute/expert_shapes.h"
+#include "cli/reports/bench_report.h"
 
 namespace warpwright::cli {
 
@@ -45,6 +46,10 @@ struct BenchOptions : MeasureOptions {
   std::string command;                 ///< the whole command line
   std::vector<std::string> arguments;  ///< its words behind the program's name
 };
+
+/// Where and by what a measurement on a device is made now, for its report.
+BenchOrigin origin_of(const std::string& command, std::uint64_t seed, bool dependent,
+                      const DeviceFacts& facts);
 
 /// How many candidates "8" or "all" means: nothing for all. Throws InputError.
 std::optional<int> parse_configs(const std::string& text);

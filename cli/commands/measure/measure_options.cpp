@@ -6,6 +6,7 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/help.h"
+#include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
 #include "cli/compute/words.h"
 #include "warpwright/plan/product/rules.h"
@@ -51,6 +52,18 @@ constexpr const char* kBenchW4a8Examples =
     "  warpwright bench w4a8\n"
     "  warpwright bench w4a8 --group 64 --markdown --json w4a8.json\n"
     "  warpwright bench w4a8 --shapes mine.txt --configs all";
+
+constexpr const char* kBenchMoeExamples =
+    "A row is a layer of experts for so many tokens, whose experts a router draws by --seed: the "
+    "whole\nstep in CUDA graphs, weights cold, launches round buffers of more than twice L2. The "
+    "floor is the\nweights of the experts that are hit, x and d at the memory's rate, or the "
+    "products at the tensor\ncores'. Rows of some tokens are compared with float64 first. --steps "
+    "times every step by itself, too:\nits weights cold, what lies between steps as the cache has "
+    "it.\n\n"
+    "Examples:\n"
+    "  warpwright bench moe\n"
+    "  warpwright bench moe --model qwen3-30b --dtype e4m3-block --steps --json moe.json\n"
+    "  warpwright bench moe --model deepseek-v3 --tokens 1,64 --dtype e4m3-block";
 
 constexpr const char* kTuneExamples =
     "The fastest plan goes into $XDG_CACHE_HOME/warpwright/tuning-v1.tsv (else ~/.cache/...), for "
@@ -122,6 +135,55 @@ void add_routed(CLI::App& app, RoutedOptions& o) {
   app.add_option("--k", o.k, "its K")->type_name("K")->check(whole<std::int64_t>(0, max_extent));
 }
 
+// `bench moe`.
+void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
+  CLI::App* moe = bench.add_subcommand("moe", "layers of experts, a number of tokens a row");
+  std::string names;
+  for (const ExpertModel& model : expert_models()) names += std::string(model.name) + " ";
+  offer(moe->add_option("--model", o.model,
+                        "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b "
+                        "(default: the first two)")
+            ->type_name("NAME"),
+        names);
+  moe->add_option("--tokens", o.tokens, "numbers of tokens, with commas between")
+      ->type_name("LIST")
+      ->capture_default_str();
+  offer(moe->add_option("--dtype", o.dtype,
+                        "bf16, e4m3-block, e4m3-row-column, with commas between; all is "
+                        "bf16,e4m3-block")
+            ->type_name("KINDS")
+            ->capture_default_str(),
+        "all bf16 e4m3-block e4m3-row-column");
+  offer(moe->add_option("--routing", o.routing,
+                        "how the router likes experts (default uniform, or the model's)")
+            ->type_name("uniform|zipf:S"),
+        "uniform zipf:1");
+  add_moe_choices(*moe, o.choices);
+  moe->add_flag("--steps", o.steps, "time every step by itself, too");
+  moe->add_flag("--dependent", o.dependent,
+                "programmatic dependent launch of the first grid, too (the others always are)");
+  moe->add_option("--rounds", o.rounds, "rounds that the medians are taken of")
+      ->type_name("R")
+      ->check(whole())
+      ->capture_default_str();
+  moe->add_option("--seed", o.seed, "of the ids and the random operands")
+      ->type_name("S")
+      ->check(refuse_seed)
+      ->capture_default_str();
+  offer(moe->add_option("--device", o.device, "cuda:0, cuda:1, ...")
+            ->type_name("DEVICE")
+            ->capture_default_str(),
+        "cuda:0 cuda:1");
+  const CLI::Option* json =
+      moe->add_option("--json", o.json,
+                      "where the numbers are written too, after every row; without FILE they are "
+                      "all that is printed, in the end")
+          ->expected(0, 1)
+          ->option_text("[FILE.json]");
+  moe->parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
+  moe->footer(kBenchMoeExamples);
+}
+
 // What `bench dense` and `bench grouped` share.
 void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* examples) {
   app.add_option("--configs", o.configs,
@@ -173,7 +235,7 @@ std::string refuse_seed(const std::string& text) {
 }
 
 CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
-                            BenchOptions& of_w4a8) {
+                            BenchOptions& of_w4a8, BenchMoeOptions& of_moe) {
   CLI::App* bench = app.add_subcommand("bench", "measure many products beside cuBLASLt on a GPU");
   bench->require_subcommand(1);
   bench->footer(kBenchExamples);
@@ -233,6 +295,7 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
             ->capture_default_str(),
         "ex sm");
   add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
+  add_bench_moe(*bench, of_moe);
   return bench;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/measure/bench_command.h"
+#include "cli/commands/measure/bench_moe_command.h"
 #include "cli/commands/measure/tune_command.h"
 
 namespace CLI {
@@ -14,9 +15,9 @@ class Option;
 
 namespace warpwright::cli {
 
-/// Adds `bench` with its `dense`, `grouped` and `w4a8` to `app`; returns `bench`.
+/// Adds `bench` with its `dense`, `grouped`, `w4a8` and `moe` to `app`; returns `bench`.
 CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& grouped,
-                            BenchOptions& w4a8);
+                            BenchOptions& w4a8, BenchMoeOptions& moe);
 
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);

@@ -35,30 +35,6 @@ std::int64_t wanted(const char* option, const std::optional<std::int64_t>& typed
       ".");
 }
 
-// Tokens times experts of each, and a word for how they are spread.
-Routing routing_of(const MoeOptions& o, const MixtureOperands& m, const char* of_model) {
-  const std::string word = !o.routing.empty()  ? o.routing
-                           : *of_model != '\0' ? of_model
-                                               : "uniform";
-  const auto zipf = parse_router(word);
-  if (!zipf) {
-    throw InputError("--routing is \"" + word + "\"; " +
-                     as_rule("it must be uniform, or zipf:S with S from 0 to 8") + ".");
-  }
-  if (m.top_k() < 1 || m.top_k() > m.total()) {
-    throw InputError("--top-k is " + std::to_string(m.top_k()) + " of " +
-                     std::to_string(m.total()) + " experts; the nearest legal value is " +
-                     as_nearest(std::to_string(m.top_k() < 1 ? 1 : m.total())) + ".");
-  }
-  if (m.tokens() > kMostChoices / m.top_k()) {
-    throw InputError("--tokens is " + std::to_string(m.tokens()) + "; " +
-                     as_rule("no more than ", std::to_string(kMostChoices), " choices are drawn") +
-                     ": the nearest legal value is " +
-                     as_nearest(std::to_string(kMostChoices / m.top_k())) + ".");
-  }
-  return {m.tokens(), m.top_k(), *zipf};
-}
-
 // All elements times a factor, rounded again.
 HostTensor scaled(HostTensor tensor, double factor, DType to) {
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
@@ -167,6 +143,28 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
   return m;
 }
 
+Routing moe_routing(const MixtureOperands& m, const std::string& typed, const ExpertModel& model) {
+  const std::string of_model = *model.spread == ',' ? model.spread + 1 : "uniform";
+  const std::string word = typed.empty() ? of_model : typed;
+  const auto zipf = parse_router(word);
+  if (!zipf) {
+    throw InputError("--routing is \"" + word + "\"; " +
+                     as_rule("it must be uniform, or zipf:S with S from 0 to 8") + ".");
+  }
+  if (m.top_k() < 1 || m.top_k() > m.total()) {
+    throw InputError("--top-k is " + std::to_string(m.top_k()) + " of " +
+                     std::to_string(m.total()) + " experts; the nearest legal value is " +
+                     as_nearest(std::to_string(m.top_k() < 1 ? 1 : m.total())) + ".");
+  }
+  if (m.tokens() > kMostChoices / m.top_k()) {
+    throw InputError("--tokens is " + std::to_string(m.tokens()) + "; " +
+                     as_rule("no more than ", std::to_string(kMostChoices), " choices are drawn") +
+                     ": the nearest legal value is " +
+                     as_nearest(std::to_string(kMostChoices / m.top_k())) + ".");
+  }
+  return {m.tokens(), m.top_k(), *zipf};
+}
+
 MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
   const ExpertModel model = o.model.empty() ? ExpertModel{} : expert_model(o.model);
   const MoeExtents extents{
@@ -184,7 +182,7 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
   auto made = run_moe_plan(operands, facts, mixture_choices(o.choices));
   if (!made) throw InputError(made.refusal());
   plan = *std::move(made);
-  routing_ = routing_of(o, operands, *model.spread == ',' ? model.spread + 1 : model.spread);
+  routing_ = moe_routing(operands, o.routing, model);
 }
 
 MatrixView MoeJob::kept(HostTensor tensor, const MatrixView& shape) {
@@ -243,12 +241,7 @@ void MoeJob::load(std::uint64_t seed) {
 }
 
 std::vector<std::int64_t> MoeJob::lengths() const {
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(operands.experts()));
-  for (const std::int32_t id : ids_) {
-    const std::int64_t expert = id - operands.first_expert;
-    if (expert >= 0 && expert < operands.experts()) ++lengths[static_cast<std::size_t>(expert)];
-  }
-  return lengths;
+  return lengths_of(ids_, operands.experts(), operands.first_expert);
 }
 
 double MoeJob::model_seconds() const {

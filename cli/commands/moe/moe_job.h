@@ -11,6 +11,7 @@
 
 #include "cli/commands/gemm/run.h"
 #include "cli/compute/check.h"
+#include "cli/compute/expert_shapes.h"
 #include "cli/compute/routing.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/model/machine.h"
@@ -60,6 +61,11 @@ struct MoeExtents {
 
 /// The operands of such a mixture without memory, as they lie packed: x, ids, weights, scales.
 MixtureOperands packed_mixture(const MoeExtents& extents, const MoeTypes& types);
+
+/// How a router draws its ids: by the word of --routing, else as the model has it. Throws
+/// InputError.
+Routing moe_routing(const MixtureOperands& mixture, const std::string& typed,
+                    const ExpertModel& model);
 
 /// A mixture with all choices made and its plan. It has tensors once `load` ran.
 class MoeJob {

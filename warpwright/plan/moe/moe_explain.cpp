@@ -83,11 +83,11 @@ double MixturePlan::step_floor(MixtureStep step) const {
 std::string MixturePlan::explain() const {
   const MixtureProblem& p = problem;
   std::string text = formatted(
-      "mixture: %lld tokens x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
-      static_cast<long long>(p.tokens()), static_cast<long long>(p.hidden()),
-      static_cast<long long>(p.top_k()), static_cast<long long>(p.total()),
-      static_cast<long long>(p.experts()), static_cast<long long>(p.first_expert),
-      static_cast<long long>(p.inner()));
+      "mixture: %lld token%s x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
+      static_cast<long long>(p.tokens()), p.tokens() == 1 ? "" : "s",
+      static_cast<long long>(p.hidden()), static_cast<long long>(p.top_k()),
+      static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
+      static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
   text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", " + scaling_words(p.scaling) +
           ", " + warpwright::name(p.activation) + ", on " + device.name + "\n";
   text += formatted(

@@ -196,7 +196,9 @@ void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void
   const MixtureBinding binding(plan, operands, workspace);
   out.count = 0;
   for (const MixtureStep step : plan.steps()) {
-    binding.bind(step, encode, out.steps[static_cast<std::size_t>(out.count++)]);
+    MixtureStepGrids& grids = out.steps[static_cast<std::size_t>(out.count++)];
+    grids.step = step;
+    binding.bind(step, encode, grids);
   }
 }
 

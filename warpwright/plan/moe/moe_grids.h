@@ -20,6 +20,7 @@ struct MixtureTouch {
 
 /// The grids of one step.
 struct MixtureStepGrids {
+  MixtureStep step = MixtureStep::sort;
   LaunchGrids grids;
   const Plan* product = nullptr;   ///< of a step that multiplies
   GemmOperands operands;           ///< its operands, as they are before copies

@@ -1,0 +1,182 @@
+#include "cli/commands/measure/bench_moe_command.h"
+
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/gemm/outputs.h"
+#include "cli/commands/measure/bench.h"
+#include "cli/compute/token_lengths.h"
+#include "cli/files/output_file.h"
+#include "cli/reports/bench_moe_report.h"
+#include "cli/reports/progress.h"
+
+namespace warpwright::cli {
+namespace {
+
+struct MoeKind {
+  const char* word;
+  MoeTypes types;
+};
+constexpr MoeKind kMoeKinds[] = {
+    {"bf16", {DType::bf16, DType::bf16, Scaling::none}},
+    {"e4m3-block", {DType::bf16, DType::e4m3, Scaling::blockwise}},
+    {"e4m3-row-column", {DType::bf16, DType::e4m3, Scaling::row_column}}};
+constexpr std::size_t kUsualMoeKinds = 2;
+
+// The words of a list.
+std::vector<std::string> words_of_list(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
+}
+
+std::vector<MoeKind> parse_moe_kinds(const std::string& list) {
+  if (list == "all") return {kMoeKinds, kMoeKinds + kUsualMoeKinds};
+  std::vector<MoeKind> kinds;
+  for (const std::string& word : words_of_list(list)) {
+    const MoeKind* found = nullptr;
+    for (const MoeKind& kind : kMoeKinds) {
+      if (word == kind.word) found = &kind;
+    }
+    if (found == nullptr) {
+      throw InputError("--dtype has \"" + word + "\"; " +
+                       as_rule("it must be all, or some of bf16, e4m3-block, e4m3-row-column with "
+                               "commas between") +
+                       ".");
+    }
+    kinds.push_back(*found);
+  }
+  return kinds;
+}
+
+std::vector<std::int64_t> parse_tokens(const std::string& list) {
+  std::vector<std::int64_t> all;
+  for (const std::string& word : words_of_list(list)) {
+    std::int64_t tokens = 0;
+    const char* const last = word.data() + word.size();
+    const auto [end, error] = std::from_chars(word.data(), last, tokens);
+    if (error != std::errc() || end != last || tokens < 1) {
+      throw InputError("--tokens has \"" + word + "\"; " +
+                       as_rule("it must be numbers from 1 with commas between, for example 1,64") +
+                       ".");
+    }
+    all.push_back(tokens);
+  }
+  return all;
+}
+
+std::vector<ExpertModel> wanted_models(const std::string& name) {
+  if (!name.empty()) return {expert_model(name)};
+  const std::vector<ExpertModel>& all = expert_models();
+  return {all.begin(), all.begin() + kBuiltInModels};
+}
+
+// What is measured, and how.
+struct MoeBenchJob {
+  std::vector<ExpertModel> models;
+  std::vector<MoeKind> kinds;
+  std::vector<std::int64_t> tokens;
+  MixtureChoices choices;
+  Groups hints;
+  bench::MoeTimeOptions how;
+  int device = 0;
+  DeviceFacts facts;
+
+  [[nodiscard]] std::size_t rows() const { return models.size() * kinds.size() * tokens.size(); }
+};
+
+MoeBenchJob job_of(const BenchMoeOptions& o) {
+  MoeBenchJob job;
+  job.models = wanted_models(o.model);
+  job.kinds = parse_moe_kinds(o.dtype);
+  job.tokens = parse_tokens(o.tokens);
+  job.choices = mixture_choices(o.choices);
+  expect_lengths(job.hints, o.choices.expected_lengths);
+  job.how.how = time_options(o);
+  job.how.how.dependent = o.dependent;
+  job.how.steps = o.steps;
+  if (!o.json.empty()) {
+    check_ending("--json", o.json, {".json"});
+    check_output_file("The JSON", o.json);
+  }
+  job.device = measured_device(o, "bench");
+  job.facts = facts_of(job.device, o.gpcs);
+  return job;
+}
+
+// Times a layer for so many tokens, or says in its row why not.
+MoeBenchRow measure(const ExpertModel& model, const MoeKind& kind, std::int64_t tokens,
+                    const BenchMoeOptions& o, const MoeBenchJob& job) {
+  MoeBenchRow row;
+  MixtureOperands shapes =
+      packed_mixture({tokens, model.hidden, model.inner, model.experts, model.top_k}, kind.types);
+  shapes.expected_lengths = job.hints.expected_lengths;
+  shapes.expected_zipf = job.hints.expected_zipf;
+  bench::MoeTimeOptions how = job.how;
+  how.ids = routed_choices(moe_routing(shapes, o.routing, model), model.experts, o.seed);
+  row.tokens = tokens;
+  row.lengths = lengths_of(how.ids, model.experts);
+  auto plan = run_moe_plan(shapes, job.facts, job.choices);
+  if (!plan) {
+    row.refusal = plan.reason();
+    return row;
+  }
+  row.roof = bench::moe_roof(plan->problem, job.facts, row.lengths);
+  row.plan = *std::move(plan);
+  const auto times = time_mixture(*row.plan, job.device, how);
+  if (times) {
+    row.times = *times;
+  } else {
+    row.refusal = times.reason();
+  }
+  return row;
+}
+
+int run_bench_moe(const BenchMoeOptions& o, std::ostream& out, std::ostream& err) {
+  const MoeBenchJob job = job_of(o);
+  err << "bench: " << job.rows() << (job.rows() == 1 ? " mixture" : " mixtures")
+      << " of experts, seed " << o.seed << ".\n";
+  MoeBenchRun run{origin_of(o.command, o.seed, o.dependent, job.facts), {}};
+  Progress progress(err, "bench", "mixtures", static_cast<std::int64_t>(job.rows()));
+  const bool prints_rows = !(o.wants_json && o.json.empty());
+  const auto print = [&](const std::string& text) {
+    if (prints_rows) progress.print(out, text);
+  };
+  print(moe_title(run));
+  std::int64_t done = 0;
+  int missing = 0;
+  for (const ExpertModel& model : job.models) {
+    for (const MoeKind& kind : job.kinds) {
+      run.sections.push_back({model, kind.word, {}});
+      MoeBenchSection& section = run.sections.back();
+      print(moe_heading(section));
+      for (const std::int64_t tokens : job.tokens) {
+        section.rows.push_back(measure(model, kind, tokens, o, job));
+        missing += section.rows.back().times ? 0 : 1;
+        print(moe_row(section.rows.back()));
+        // After every row, so that a run that is cut short leaves what it has.
+        if (!o.json.empty()) replace_file(o.json, moe_json(run));
+        progress.update(++done);
+      }
+    }
+  }
+  if (!prints_rows) out << moe_json(run);
+  if (missing > 0) {
+    err << missing << " of " << job.rows() << " mixtures were not measured; their rows say why.\n";
+  }
+  return missing == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int bench_moe_command(const BenchMoeOptions& o, std::ostream& out, std::ostream& err) {
+  return exit_status(out, err, o.wants_json && o.json.empty(),
+                     [&] { return run_bench_moe(o, out, err); });
+}
+
+}  // namespace warpwright::cli
