@@ -67,6 +67,7 @@ ordered_json row_json(const MoeBenchRow& row, std::uint64_t seed) {
   j["launches"] = row.plan->launches();
   j["plan"] = row.plan->name();
   j["by_index"] = row.plan->way.by_index;
+  j["sums_in_product"] = row.plan->sums_in_product;
   j["quantises_in_epilogue"] = row.plan->way.fused;
   j["steps"] = steps_json(row);
   j["checked_tokens"] = t.checked_tokens;

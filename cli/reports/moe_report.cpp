@@ -40,6 +40,7 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["launches"] = plan.launches();
   json["workspace_bytes"] = plan.workspace_bytes();
   json["by_index"] = plan.way.by_index;
+  json["sums_in_product"] = plan.sums_in_product;
   json["quantises_in_epilogue"] = plan.way.fused;
   json["steps"] = ordered_json::array();
   for (const MixtureStep step : plan.steps()) {

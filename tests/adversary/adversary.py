@@ -320,7 +320,11 @@ def commands_of(edit, family):
     if not family:
         return own
     strict = " --strict" if any("--strict" in words for words in own) else ""
-    return [f"kernel {kernel} --schedules 12{strict}" for kernel in edit.kernels]
+    of_moe = [words for words in own if words.startswith("moe ")]
+    in_moe = {kernel for command in edit.of_kind("check") if command.words in of_moe
+              for kernel in command.kernels}
+    return of_moe + [f"kernel {kernel} --schedules 12{strict}" for kernel in edit.kernels
+                     if kernel not in in_moe]
 
 
 def first_finding(text):

@@ -29,8 +29,9 @@ there. A phrase may have FILE:{text} for the place of a line of that file in the
 is the only one with that text.
 
 commands.txt has a line for each command, NAME: what runs. That is a command of `warpwright check`,
-where NAME (KERNEL) says the kernel if the command does not; or a script that is given the edited
-tree; or a target of the tests, its source to compile with the edit, and arguments.
+where NAME (KERNEL) says the kernel if the command does not, and `check moe` names both of its
+kernels; or a script that is given the edited tree; or a target of the tests, its source to compile
+with the edit, and arguments.
 """
 import dataclasses
 import difflib
@@ -52,7 +53,7 @@ class Fault(Exception):
 class Command:
     name: str
     words: str
-    kernel: str
+    kernels: list
 
     @property
     def kind(self):
@@ -97,7 +98,8 @@ class Edit:
 
     @property
     def kernels(self):
-        return list(dict.fromkeys(command.kernel for command in self.of_kind("check")))
+        return list(dict.fromkeys(
+            kernel for command in self.of_kind("check") for kernel in command.kernels))
 
     def made_in(self, root):
         """The edited files' texts, by name."""
@@ -142,14 +144,16 @@ def read_commands(path):
         found = re.fullmatch(r"(\w+)(?: \((\w+)\))?: (\S.*)", line)
         if not found:
             raise Fault(f"{where}: not NAME: COMMAND: {line}")
-        command = Command(found[1], found[3], found[2] or "")
+        command = Command(found[1], found[3], [found[2]] * bool(found[2]))
         if command.name in commands:
             raise Fault(f"{where}: a second command of the name {command.name}")
         if command.kind == "check":
-            named = re.findall(r"--kernel (\S+)", command.words) + [command.kernel] * bool(found[2])
-            if len(named) != 1:
-                raise Fault(f"{where}: {command.name} names {len(named)} kernels, not one")
-            command.kernel = named[0]
+            of_moe = command.words.startswith("moe ")
+            option = "--(?:first|second)-kernel" if of_moe else "--kernel"
+            command.kernels += re.findall(option + r" (\S+)", command.words)
+            if len(command.kernels) != 1 + of_moe:
+                raise Fault(f"{where}: {command.name} names {len(command.kernels)} kernels, not "
+                            + ("two" if of_moe else "one"))
         commands[command.name] = command
     return commands
 

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/model/harness.h"
+#include "tests/model/mutants.h"
+#include "warpwright/isa/draw.h"
+#include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
@@ -106,6 +109,89 @@ TEST_F(FlagTest, AFlagOutsideEveryTensorIsFound) {
   static std::uint32_t stranger = 0;
   const Kernel bad{{.ctas = 1, .threads = 1}, [] { isa::flag_set(&stranger, 1); }, {}};
   EXPECT_TRUE(run(bad, Options{}).has(Check::global_bounds));
+}
+
+// What is wrong with the count below.
+enum class Miscount { none, orders_nothing, before_the_words, no_meeting, one_early };
+
+constexpr int counting_ctas = 3;
+
+// A warp of each of three CTAs writes 32 words and counts; who counts last adds all of them up.
+class CountTest : public testing::Test {
+ protected:
+  Kernel kernel(Miscount bug) {
+    *count_.data() = 0;
+    *sum_.data() = 0;
+    return {{.ctas = counting_ctas, .threads = 32},
+            [this, bug] { work(bug); },
+            {words_.allocation("words"), count_.allocation("count"), sum_.allocation("sum")},
+            true};
+  }
+
+  void work(Miscount bug) {
+    isa::set_role("counter");
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    const int lane = isa::lane_index();
+    const isa::GlobalView<std::uint32_t> words{words_.data()};
+    std::uint32_t before = 0;
+    const auto count = [&] {
+      if (lane != 0) return;
+      before = bug == Miscount::orders_nothing ? isa::draw(count_.data(), 1000, ready)
+                                               : isa::flag_count(count_.data());
+    };
+    if (bug == Miscount::before_the_words) count();
+    words.store(isa::cta_index() * 32 + lane, 1);
+    if (bug != Miscount::no_meeting) isa::sync_warp();
+    if (bug != Miscount::before_the_words) count();
+    before = isa::shuffle(before, 0);
+    isa::sync_warp();
+    const unsigned last = counting_ctas - (bug == Miscount::one_early ? 2 : 1);
+    if (before != last || lane != 0) return;
+    std::uint32_t sum = 0;
+    for (int i = 0; i < 32 * counting_ctas; ++i) sum += words.load(i);
+    isa::GlobalView<std::uint32_t>{sum_.data()}.store(0, sum);
+  }
+
+  Memory<std::uint32_t> words_{std::size_t{32} * counting_ctas};
+  Memory<std::uint32_t> count_{1};
+  Memory<std::uint32_t> sum_{1};
+};
+
+TEST_F(CountTest, WhoCountsLastSeesWhatAllHaveWritten) {
+  for (const Options& how : schedules()) {
+    SCOPED_TRACE(text(how));
+    const Report report = run(kernel(Miscount::none), how);
+    EXPECT_TRUE(report.clean()) << report.text();
+    EXPECT_EQ(*count_.data(), 3U);
+    EXPECT_EQ(*sum_.data(), 96U);
+  }
+}
+
+TEST_F(CountTest, WhatIsNotOrderedIsARace) {
+  for (const Miscount bug : {Miscount::orders_nothing, Miscount::before_the_words,
+                             Miscount::no_meeting, Miscount::one_early}) {
+    for (const Options& how : schedules()) {
+      SCOPED_TRACE(text(how) + ", bug " + std::to_string(static_cast<int>(bug)));
+      const Report report = run(kernel(bug), how);
+      EXPECT_TRUE(report.has(Check::data_race)) << report.text();
+    }
+  }
+}
+
+TEST_F(CountTest, MutantsOfACountAreKilled) {
+  int found = 0;
+  for (const Mutation& m : mutations(sites_of(kernel(Miscount::none)))) {
+    if (m.at != SyncKind::flag_count) continue;
+    SCOPED_TRACE(text(m) + ", " + std::string(m.how()));
+    ++found;
+    bool killed = false;
+    for (Options how : schedules()) {
+      how.mutation = m;
+      killed = killed || !run(kernel(Miscount::none), how).clean() || *sum_.data() != 96U;
+    }
+    EXPECT_TRUE(killed);
+  }
+  EXPECT_EQ(found, 4);  // dropped, twice, twice the first time, relaxed
 }
 
 }  // namespace

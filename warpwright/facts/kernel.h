@@ -88,6 +88,7 @@ struct KernelFacts {
   kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
   bool group_maps = false;                           ///< has a tensor map for each group
   bool gathers = false;                              ///< reads tokens by index
+  bool sums_slots = false;                           ///< adds them up: in a mixture alone
   kernel::Schedule schedule = kernel::Schedule::multistage;
   bool shares_cluster_k = false;  ///< CTAs of a cluster share a tile along K
   bool pair = false;              ///< MMAs of two SMs

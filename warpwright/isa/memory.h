@@ -298,6 +298,24 @@ void flag_wait(std::uint32_t* flag, std::uint32_t value,
 #endif
 }
 
+/// Adds 1 to a word in global memory (4-byte aligned) and returns what it was before. Releases this
+/// thread's earlier writes, and those of threads it has met at a barrier, and acquires what all who
+/// counted there before released, anywhere on the GPU (atom.acq_rel.gpu, PTX ISA 9.7.13.5). Who
+/// gets the last number may so read what the others wrote; nobody waits.
+WW_DEVICE
+std::uint32_t flag_count(std::uint32_t* flag, [[maybe_unused]] Site site = Site::sync()) {
+#if WW_GPU
+  std::uint32_t before = 0;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(flag)
+               : "memory");
+  return before;
+#else
+  return model::flag_count(flag, site);
+#endif
+}
+
 /// Sets a flag back to 0 for the next launch, which the end of this one orders: a plain store
 /// (st.global), which releases nothing.
 WW_DEVICE

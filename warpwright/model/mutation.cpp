@@ -93,6 +93,7 @@ constexpr std::array<Statement, static_cast<std::size_t>(SyncKind::map_acquire) 
     {SyncKind::grid_wait, "griddepcontrol.wait", {}, {Kind::lane_zero}},
     {SyncKind::flag_set, "flag set"},
     {SyncKind::flag_wait, "flag wait"},
+    {SyncKind::flag_count, "flag count", {Kind::repeat, Kind::repeat_first}, {Kind::weaken}},
     {SyncKind::flag_clear, "flag clear", {Kind::drop_first}},
     {SyncKind::map_replace, "tensormap.replace"},
     {SyncKind::map_release, "tensormap.cp_fenceproxy", {Kind::weaken}},

@@ -54,6 +54,7 @@ enum class SyncKind : std::uint8_t {
   grid_wait,    ///< griddepcontrol.wait
   flag_set,     ///< a release to a flag in global memory
   flag_wait,    ///< and the wait for it
+  flag_count,   ///< an atomic count that releases and acquires
   flag_clear,   ///< a flag back to 0, for the next launch
   map_replace,  ///< tensormap.replace of one field
   map_release,  ///< tensormap.cp_fenceproxy

@@ -12,11 +12,11 @@ namespace warpwright::device {
 namespace {
 
 Allocations touched_by(const MixtureStepGrids& step, const Grid& grid) {
-  if (step.product != nullptr) {
-    return allocations_of(*step.product, grid.copies ? step.operands : step.grids.operands, grid,
-                          step.workspace);
-  }
   Allocations all;
+  if (step.product != nullptr) {
+    all = allocations_of(*step.product, grid.copies ? step.operands : step.grids.operands, grid,
+                         step.workspace);
+  }
   for (int i = 0; i < step.touched; ++i) {
     const MixtureTouch& t = step.touches[static_cast<std::size_t>(i)];
     all.add(t.data, t.bytes, t.name, t.writable);

@@ -23,7 +23,7 @@ namespace warpwright::cli {
 /// What says how a mixture is run, as it was typed; empty texts were not given.
 struct MoeChoiceOptions {
   bool batch_invariant = false;
-  std::string by_index, quantise_in_epilogue;  ///< yes or no
+  std::string by_index, quantise_in_epilogue, sums_in_product;  ///< yes or no
   std::string first_kernel, second_kernel;
   std::string expected_lengths;
 };

@@ -86,6 +86,9 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "it (default: the plan's choice)");
   add("--quantise-in-epilogue", o.quantise_in_epilogue, "yes|no",
       "of block scales: the first product quantises its rows itself (default: the plan's choice)");
+  add("--sums-in-product", o.sums_in_product, "yes|no",
+      "the second product adds up the rows of a token itself, or a launch behind it does (default: "
+      "the plan's choice)");
   std::string kernels;
   for (const KernelFacts* kernel : all_kernels()) {
     if (kernel->built && kernel->grouped) kernels += kernel->name + " ";

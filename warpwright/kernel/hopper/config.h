@@ -105,10 +105,11 @@ struct GemmConfig {
   int tile_n = 256;
   int stages = 4;
   int consumer_warpgroups = 2;
-  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
-  bool quantises = false;  ///< D are e4m3 codes, with a scale for each 128 columns of a row
-  int buffers = 2;         ///< of the epilogue, a warp
-  int ctas_per_sm = 1;     ///< that fit at once: one streams while another starts or stores
+  bool gated = false;       ///< the caller's N has two halves, of which D gets act(first) * second
+  bool quantises = false;   ///< D are e4m3 codes, with a scale for each 128 columns of a row
+  bool sums_slots = false;  ///< D's rows are slots of tokens, which it adds up to those
+  int buffers = 2;          ///< of the epilogue, a warp
+  int ctas_per_sm = 1;      ///< that fit at once: one streams while another starts or stores
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
@@ -236,6 +237,8 @@ constexpr bool shares_registers(const GemmConfig& c) {
 }
 /// The warp that draws them.
 inline constexpr int drawing_warp = 3;
+/// The warp that clears tokens without a slot.
+inline constexpr int clearing_warp = 3;
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
   return has_producer(c) ? 4 : 0;

@@ -76,6 +76,19 @@ constexpr const char* widths_fault(const GemmConfig& c) {
   return before == c.tile_n ? nullptr : "the last of the widths is tile_n";
 }
 
+constexpr const char* slot_sums_fault(const GemmConfig& c) {
+  if (!c.sums_slots) return nullptr;
+  if (!is_grouped(c) || !is_swapped(c) || is_dynamic_persistent(c) || c.gated || c.quantises) {
+    return "slots are added up by products in groups with swapped operands, in static persistent "
+           "tiles, neither gated nor quantised";
+  }
+  if (store_of(c) != Store::lanes || has_widths(c)) {
+    return "rows that are added up are stored by lanes, in tiles of one width";
+  }
+  return c.result == DType::bf16 || c.result == DType::f16 ? nullptr
+                                                           : "rows that are added up have 16 bits";
+}
+
 constexpr const char* walk_fault(const GemmConfig& c) {
   if (shares_cluster_k(c)) {
     if (c.gated) return "a tile shared in a cluster is not gated";
@@ -115,6 +128,7 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (const char* fault = epilogue_fault(c)) return fault;
   if (const char* fault = sums_fault(c)) return fault;
   if (const char* fault = walk_fault(c)) return fault;
+  if (const char* fault = slot_sums_fault(c)) return fault;
   if (const char* fault = space_fault(c)) return fault;
   for (const atom::ClusterShape& cluster : supported_clusters) {
     if (!pipeline::counts_match(mainloop_shape(c), cluster)) {

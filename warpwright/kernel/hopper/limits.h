@@ -40,6 +40,7 @@ constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 0) return "producer";
   if (has_producer(c) && warp == 1 && is_block_scaled(c)) return "scales";
   if (is_dynamic_persistent(c) && warp == drawing_warp) return "scheduler";
+  if (c.sums_slots && warp == clearing_warp) return "clears tokens";
   if (warp < first_consumer_warp(c)) return "idle";
   constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2", "consumer 3"};
   return consumers[(warp - first_consumer_warp(c)) / 4 % 4];

@@ -35,9 +35,12 @@ struct SortSlotsParams {
   std::int32_t* slots = nullptr;    ///< tokens x top_k: row -> slot; behind the last row -1
   std::int32_t* rows = nullptr;     ///< tokens x top_k: slot -> row; -1 where it is left out
   std::uint32_t* status = nullptr;  ///< bit 0: an id out of range, else 0; or null
-  int warps = 0;                    ///< of a CTA: SortSlotsKernel::shape
-  int cluster = 1;                  ///< CTAs that sort, which are the first cluster
-  TokenRows quantised;              ///< by all other clusters; `rows` is null there
+  /// Words that become 0, for a product behind the sort that counts rows; or none.
+  std::uint32_t* counts = nullptr;
+  int count_words = 0;
+  int warps = 0;        ///< of a CTA: SortSlotsKernel::shape
+  int cluster = 1;      ///< CTAs that sort, which are the first cluster
+  TokenRows quantised;  ///< by all other clusters; `rows` is null there
 };
 
 /// Counts of a warp or a CTA lie in so many words: of the experts, of ids out of range, padding.
@@ -304,6 +307,9 @@ struct SortSlotsKernel {
     for (std::int64_t i = std::int64_t{all} + cta_threads() * rank_ + thread_; i < count();
          i += everyone) {
       isa::GlobalView<std::int32_t>{p_.slots}.store(i, -1);
+    }
+    for (int i = cta_threads() * rank_ + thread_; i < p_.count_words; i += everyone) {
+      isa::GlobalView<std::uint32_t>{p_.counts}.store(i, 0);
     }
   }
 

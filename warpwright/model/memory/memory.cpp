@@ -380,6 +380,27 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
   if (m.order) m.order->flag_waited(*self, f.order);
 }
 
+std::uint32_t act::flag_count(void* flag, bool ordered, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::atomic);
+  const auto at = reinterpret_cast<std::uintptr_t>(flag);
+  Flag& f = m.flag(flag, "a count in global memory", site);
+  std::uint32_t before = 0;
+  if (m.order) {
+    m.order->atomic_global(m.current(), at, sizeof before, site);
+    if (ordered) {
+      // What is acquired here is released with the rest: who counts next knows all before.
+      m.order->flag_waited(m.current(), f.order);
+      m.order->flag_set(m.current(), f.order);
+    }
+  }
+  std::memcpy(&before, m.bytes_at(at), sizeof before);
+  const std::uint32_t next = before + 1;
+  std::memcpy(m.bytes_at(at), &next, sizeof next);
+  return before;
+}
+
 std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
   Machine& m = machine();
   m.maybe_yield();

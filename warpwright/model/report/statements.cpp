@@ -378,6 +378,17 @@ void flag_set(void* flag, std::uint32_t value, Site site) {
   act::flag_set(flag, value, site);
 }
 
+std::uint32_t flag_count(void* flag, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::flag_count, site, "", 0, true);
+  if (dropped(broken)) {
+    machine().maybe_yield();
+    return 0;
+  }
+  const bool ordered = !is(broken, Broken::weaken);
+  if (repeated(broken)) act::flag_count(flag, ordered, site);
+  return act::flag_count(flag, ordered, site);
+}
+
 void flag_wait(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
   if (dropped(m.sync(SyncKind::flag_wait, site))) return m.maybe_yield();

@@ -16,6 +16,7 @@
 
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/tensor_map.h"
+#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/plan/search/search.h"
@@ -105,6 +106,8 @@ struct LaunchMemory {
   void* workspace = nullptr;
   bool check_offsets = false;
   bool zero_rest = false;
+  /// Of a kernel that adds up the slots of tokens.
+  const kernel::CountedSlots* slots = nullptr;
 };
 
 /// The lines of Plan::explain that differ from family to family.

@@ -124,7 +124,9 @@ std::string MixturePlan::explain() const {
                       : "rows between the products are quantised by a launch of their own\n";
   }
   text += "a row is rounded to " + type_name(p.x.dtype) +
-          ", times its weight, added in float32 in the order of expert, then slot\n";
+          ", times its weight, added in float32 in the order of expert, then slot: ";
+  text += sums_in_product ? "by the second product, where it stores the last of a token's rows\n"
+                          : "by a launch of its own\n";
   return text;
 }
 

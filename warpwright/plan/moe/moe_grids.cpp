@@ -44,8 +44,7 @@ class MixtureBinding {
       case MixtureStep::quantise:
         return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
       case MixtureStep::second:
-        return product(plan_.second, second_product(o_, parts_, offsets_), plan_.layout.second,
-                       encode, out);
+        return second(encode, out);
       case MixtureStep::sum:
         return sum(out);
     }
@@ -83,6 +82,11 @@ class MixtureBinding {
     p.slots = slots_;
     p.rows = rows_;
     p.status = status_;
+    if (plan_.sums_in_product) {
+      p.counts = at<std::uint32_t>(plan_.layout.counts);
+      p.count_words = static_cast<int>(plan_.layout.counts.bytes / 4);
+      out.touch(p.counts, plan_.layout.counts.bytes, "counts", true);
+    }
     SortSlotsKernel::shape(p);
     if (plan_.way.by_index && o_.quantises()) {
       p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
@@ -146,15 +150,36 @@ class MixtureBinding {
   }
 
   void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part,
-               Encode encode, MixtureStepGrids& out) const {
+               Encode encode, MixtureStepGrids& out,
+               const kernel::CountedSlots* counted = nullptr) const {
     out.product = &plan;
     out.operands = operands;
     out.workspace = base_ + part.at;
-    bind_launch(plan, operands, {out.workspace, false, false}, encode, out.grids);
+    bind_launch(plan, operands, {out.workspace, false, false, counted}, encode, out.grids);
+  }
+
+  void second(Encode encode, MixtureStepGrids& out) const {
+    const GemmOperands operands = second_product(o_, parts_, offsets_);
+    if (!plan_.sums_in_product) {
+      return product(plan_.second, operands, plan_.layout.second, encode, out);
+    }
+    const kernel::CountedSlots counted(sums(out), slots_, at<std::uint32_t>(plan_.layout.counts));
+    product(plan_.second, operands, plan_.layout.second, encode, out, &counted);
+    out.touch(slots_, plan_.layout.slots.bytes, "slots");
+    out.touch(counted.counts, plan_.layout.counts.bytes, "counts", true);
   }
 
   void sum(MixtureStepGrids& out) const {
     using kernel::SumSlotsKernel;
+    const kernel::SumSlotsParams p = sums(out);
+    only_grid(out, sum_slots_kernel, SumSlotsKernel::ctas(p, plan_.device.sms),
+              SumSlotsKernel::threads)
+        .set_params(p);
+    out.touch(parts_.rows.data, extent_bytes(parts_.rows), "rows of the second product");
+  }
+
+  // What adds up rows is given, whoever does it.
+  kernel::SumSlotsParams sums(MixtureStepGrids& out) const {
     const auto bytes = [](const MatrixView& v) { return v.row_stride * element_bytes(v.dtype); };
     kernel::SumSlotsParams p;
     p.x = static_cast<const unsigned char*>(parts_.rows.data);
@@ -170,13 +195,10 @@ class MixtureBinding {
     p.type = o_.x.dtype;
     p.y_type = o_.d.dtype;
     p.weight_type = o_.topk_weights.dtype;
-    only_grid(out, sum_slots_kernel, SumSlotsKernel::ctas(p, plan_.device.sms),
-              SumSlotsKernel::threads)
-        .set_params(p);
-    out.touch(parts_.rows.data, extent_bytes(parts_.rows), "rows of the second product");
     out.touch(p.weights, extent_bytes(o_.topk_weights), "topk_weights");
     out.touch(rows_, plan_.layout.rows.bytes, "rows");
     out.touch(p.y, extent_bytes(o_.d), "d", true);
+    return p;
   }
 
   const MixturePlan& plan_;

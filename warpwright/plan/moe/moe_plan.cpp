@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -66,6 +67,10 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   take(l.codes, extent_bytes(plan.parts.codes));
   take(l.code_scales, extent_bytes(plan.parts.code_scales));
   take(l.results, extent_bytes(plan.parts.rows));
+  if (plan.sums_in_product) {
+    constexpr std::int64_t strip = kernel::CountedSlots::strip;
+    take(l.counts, word * p.tokens() * ((p.hidden() + strip - 1) / strip));
+  }
   take(l.first, plan.first.workspace_bytes);
   take(l.second, plan.second.workspace_bytes);
   return l;
@@ -75,8 +80,9 @@ MixtureLayout layout_of(const MixturePlan& plan) {
 // content before every launch.
 Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
                              const DeviceFacts& device, const MixtureChoices& choices,
-                             const std::optional<std::string>& kernel) {
+                             const std::optional<std::string>& kernel, bool sums_slots = false) {
   PlanChoices how;
+  how.sums_slots = sums_slots;
   how.batch_invariant = choices.batch_invariant;
   how.kernel = kernel;
   how.tiles = kernel::TileSource::static_persistent;
@@ -96,15 +102,28 @@ const char* yes_no(bool x) {
   return x ? "true" : "false";
 }
 
+constexpr double launch_seconds = 2.5e-6;
+
+// Seconds that a step beside the products takes for its bytes.
+double seconds_for_bytes(const MixturePlan& plan, MixtureStep step) {
+  const double rate = std::max(plan.device.memory_bytes_per_second, 1.0) * 0.7;
+  return plan.step_bytes(step) / rate;
+}
+
 // Seconds of what a way of the first product needs beside it: a launch, and its bytes twice.
 double seconds_beside(const MixturePlan& plan) {
-  constexpr double launch = 2.5e-6;
-  const double rate = std::max(plan.device.memory_bytes_per_second, 1.0) * 0.7;
   double seconds = 0;
   for (const MixtureStep step : {MixtureStep::gather, MixtureStep::quantise}) {
-    if (plan.takes(step)) seconds += launch + plan.step_bytes(step) / rate;
+    if (plan.takes(step)) seconds += launch_seconds + seconds_for_bytes(plan, step);
   }
   return seconds;
+}
+
+// The same of the second product: behind it, or at its end, where rows that are counted are in L2.
+double seconds_behind(const MixturePlan& plan) {
+  constexpr double last_count = 1.2e-6;
+  return (plan.sums_in_product ? last_count : launch_seconds) +
+         seconds_for_bytes(plan, MixtureStep::sum);
 }
 
 // Why the first product cannot be asked for so, or nothing.
@@ -155,6 +174,50 @@ std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& cho
   return std::nullopt;
 }
 
+// Tokens whose slots the second product adds up unasked. Of more, rows are stored long before the
+// last of a token's, and counted one by one.
+constexpr std::int64_t most_tokens_summed = 64;
+
+// Why the second product cannot be asked for so, or nothing.
+std::optional<Refusal> sums_fault(const MixtureChoices& choices) {
+  if (!choices.sums_in_product.value_or(false) || !choices.batch_invariant) return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "sums_in_product is asked for, and batch_invariant; ",
+                as_rule("rows that keep their bits are added up by a launch of its own"),
+                ": the nearest is ", as_nearest("false"));
+}
+
+// The second product, and who adds up its rows, in the way that takes least; on the model in as few
+// launches as there are kernels for.
+std::optional<Refusal> choose_second(MixturePlan& plan, const MixtureChoices& choices) {
+  if (auto r = sums_fault(choices)) return r;
+  const MixtureProblem& p = plan.problem;
+  const bool is_open = p.tokens() <= most_tokens_summed && !choices.batch_invariant;
+  const GemmProblem problem = second_product(p, plan.parts, nullptr);
+  std::optional<Refusal> why;
+  std::optional<MixturePlan> best;
+  double least = 0;
+  for (const bool sums : {true, false}) {
+    if (choices.sums_in_product.value_or(sums) != sums) continue;
+    if (sums && !choices.sums_in_product && !is_open) continue;
+    auto made = plan_of_product(problem, "w2", plan.device, choices, choices.second_kernel, sums);
+    if (!made) {
+      why = made.refusal();  // the last is the plainest way
+      continue;
+    }
+    MixturePlan tried = plan;
+    tried.second = *std::move(made);
+    tried.sums_in_product = sums;
+    const double seconds =
+        plan.device.is_model ? tried.launches() : tried.second.cost + seconds_behind(tried);
+    if (best && seconds >= least) continue;
+    least = seconds;
+    best = std::move(tried);
+  }
+  if (!best) return why;
+  plan = *std::move(best);
+  return std::nullopt;
+}
+
 PlannedMatrix least_aligned(PlannedMatrix known, const PlannedMatrix& wanted) {
   if (known.alignment >= wanted.alignment) known.alignment = wanted.alignment;
   return known;
@@ -179,10 +242,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   plan.problem = problem;
   plan.device = device;
   if (auto r = choose_first(plan, choices)) return *r;
-  auto second = plan_of_product(second_product(problem, plan.parts, nullptr), "w2", device, choices,
-                                choices.second_kernel);
-  if (!second) return second.refusal();
-  plan.second = *std::move(second);
+  if (auto r = choose_second(plan, choices)) return *r;
   plan.layout = layout_of(plan);
   return plan;
 }
@@ -201,6 +261,7 @@ std::string MixturePlan::name() const {
 bool MixturePlan::takes(MixtureStep step) const {
   if (problem.tokens() == 0) return false;
   if (step == MixtureStep::gather) return !way.by_index;
+  if (step == MixtureStep::sum) return !sums_in_product;
   return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
 }
 
@@ -256,7 +317,8 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
     bool is;
     const char* name;
   } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
-              {choices.by_index, plan.way.by_index, "by_index"}};
+              {choices.by_index, plan.way.by_index, "by_index"},
+              {choices.sums_in_product, plan.sums_in_product, "sums_in_product"}};
   for (const auto& way : ways) {
     if (way.asked.value_or(way.is) == way.is) continue;
     return refuse(RefusalCode::bad_choice, way.name, " is ", yes_no(*way.asked),

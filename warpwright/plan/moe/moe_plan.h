@@ -25,6 +25,10 @@ struct MixtureChoices {
   /// The first product reads tokens by number (true), or they are put into the order of the experts
   /// before it. Open: what is expected to take less.
   std::optional<bool> by_index = {};
+  /// The second product adds up the slots of tokens itself (true), or a launch behind it does; the
+  /// bits are the same. Open: of few tokens what is expected to take less; with batch_invariant the
+  /// launch, always.
+  std::optional<bool> sums_in_product = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -48,6 +52,9 @@ struct MixtureLayout {
   MixtureBytes slots;    ///< int32: row -> slot
   MixtureBytes rows;     ///< int32: slot -> row, -1 where it is left out
   MixtureBytes tokens, token_scales, inner, codes, code_scales, results;
+  /// A word for each token and 16 columns of its row: rows that the second product has stored,
+  /// where it adds them up. The sort clears them.
+  MixtureBytes counts;
   MixtureBytes first, second;  ///< the workspaces of the two products
   std::int64_t bytes = 0;
 };
@@ -59,6 +66,7 @@ struct MixturePlan {
   Plan first;   ///< tokens by w13, gated
   Plan second;  ///< by w2
   FirstWay way;
+  bool sums_in_product = false;  ///< the second product adds up the slots of tokens
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;

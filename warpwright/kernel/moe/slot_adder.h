@@ -1,0 +1,185 @@
+// What experts made of a token, added up:
+//   y[t] = sum of weight[t, j] * row[rows[t * top_k + j]] over the slots that have a row
+// in the order of the rows, which is that of the experts, then of the slots. Every step is one
+// fused multiply-add in float32, so that the bits depend on nothing else. A slot that is left out
+// is not read, and a token without a slot becomes 0.
+//
+// Two kernels do it: one of its own (sum_slots.h), and the product that writes the rows
+// (hopper/slot_sums.h).
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/float_at.h"
+#include "warpwright/kernel/moe/row_pieces.h"
+#include "warpwright/tile/raster.h"
+
+namespace warpwright::kernel {
+
+/// Rows, weights and sums. Addresses and pitches of any multiple of an element are legal; multiples
+/// of 16 bytes are faster.
+struct SumSlotsParams {
+  const unsigned char* x = nullptr;    ///< rows in the order of the experts
+  std::int64_t x_pitch = 0;            ///< bytes
+  unsigned char* y = nullptr;          ///< tokens x k
+  std::int64_t y_pitch = 0;            ///< bytes
+  const void* weights = nullptr;       ///< tokens x top_k
+  std::int64_t weight_pitch = 0;       ///< elements from token to token
+  const std::int32_t* rows = nullptr;  ///< the sort's: slot -> row, or negative
+  int tokens = 0;
+  int top_k = 1;                   ///< 1 to SlotAdder::max_top_k
+  int k = 0;                       ///< elements of a row
+  DType type = DType::bf16;        ///< of x: bf16 or f16
+  DType y_type = DType::bf16;      ///< bf16, f16 or f32
+  DType weight_type = DType::f32;  ///< f32, bf16 or f16
+};
+
+/// The same where the product that writes the rows adds them up.
+struct CountedSlots {
+  SumSlotsParams sums;                  ///< of the rows that the product writes
+  const std::int32_t* slots = nullptr;  ///< the sort's: row -> slot
+  /// Of each token a word for every 16 columns: its rows that are there. 0 before the launch.
+  std::uint32_t* counts = nullptr;
+  int strips = 0;  ///< of 16 columns in a row
+  int team = 2;    ///< lanes for a token: a power of two from 2 on, top_k of them at least
+  tile::Divisor by_top_k;
+
+  /// Columns that are counted together: those of a warp.
+  static constexpr int strip = 16;
+  constexpr CountedSlots() = default;
+  constexpr CountedSlots(const SumSlotsParams& s, const std::int32_t* slots_of_rows,
+                         std::uint32_t* words)
+      : sums(s),
+        slots(slots_of_rows),
+        counts(words),
+        strips((s.k + strip - 1) / strip),
+        by_top_k(s.top_k) {
+    while (team < s.top_k) team *= 2;
+  }
+};
+
+/// Adds up slots of tokens, in teams of the lanes of a warp: a token a team, in which each lane
+/// knows a slot and adds up eight elements.
+class SlotAdder {
+ public:
+  static constexpr int max_top_k = 32;  ///< a lane a slot
+  static constexpr int each = 8;        ///< elements of a lane: 16 bytes of x
+  /// Rows that are on their way at once.
+  static constexpr int at_once = 4;
+
+  /// Keeps a reference to `p`. `team`: lanes, a power of two, `top_k` of them at least.
+  WW_DEVICE SlotAdder(const SumSlotsParams& p, int team)
+      : p_(p),
+        lane_(isa::lane_index()),
+        team_(team),
+        whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)),
+        whole_y_(begin_at_multiples<16>(p.y, p.y_pitch)) {}
+
+  /// Of this lane, in its team.
+  WW_DEVICE int lane_of_team() const { return lane_ & (team_ - 1); }
+
+  /// The whole warp: of a token a team, or of none (-1), this lane's elements from `column` on, a
+  /// multiple of eight; none of a column behind the row. T is the type of x.
+  template <DType T>
+  WW_DEVICE void add(const isa::Prerequisites& /*ready*/, int token, int column) const {
+    const int mine = lane_of_team();
+    const int first_lane = lane_ - mine;
+    int row = -1;
+    float weight = 0;
+    if (token >= 0 && mine < p_.top_k) {
+      row =
+          isa::GlobalView<const std::int32_t>{p_.rows}.load(std::int64_t{token} * p_.top_k + mine);
+      weight = float_at(p_.weights, p_.weight_type, token * p_.weight_pitch + mine);
+    }
+    // Which of the token's rows mine is: those left out come behind all others.
+    const auto number = static_cast<std::uint32_t>(row);
+    int place = 0;
+    for (int j = 0; j < p_.top_k; ++j) {
+      place += isa::shuffle(number, first_lane + j) < number ? 1 : 0;
+    }
+    const std::uint32_t of_team = (0xffffffffU >> (32 - team_)) << first_lane;
+    const int kept = isa::count_lanes(isa::ballot(row >= 0) & of_team);
+
+    float sum[each] = {};
+    for (int first = 0; isa::ballot(first < kept) != 0; first += at_once) {
+      Eight chunk[at_once];
+      float factor[at_once];
+      WW_UNROLL
+      for (int i = 0; i < at_once; ++i) {
+        const std::uint32_t of = isa::ballot(row >= 0 && place == first + i) & of_team;
+        const int lane = of != 0 ? isa::lowest_lane(of) : lane_;
+        factor[i] = isa::float_of(isa::shuffle(isa::float_bits(weight), lane));
+        const std::uint32_t from = isa::shuffle(number, lane);
+        if (of != 0) chunk[i] = load_eight(p_.x + from * p_.x_pitch, column, p_.k, whole_x_);
+      }
+      WW_UNROLL
+      for (int i = 0; i < at_once; ++i) {
+        if (first + i < kept) add_chunk<T>(chunk[i], factor[i], sum);
+      }
+    }
+    if (token >= 0) store(token, column, sum);
+  }
+
+  /// This lane's elements from `column` on of a token become 0.
+  WW_DEVICE void clear(int token, int column) const {
+    const float nothing[each] = {};
+    store(token, column, nothing);
+  }
+
+ private:
+  template <DType T>
+  WW_DEVICE static void add_chunk(const Eight& chunk, float factor, float (&sum)[each]) {
+    WW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const isa::Pair pair = isa::unpack<T>(&chunk.word[i]);
+      sum[2 * i] = isa::multiply_add(factor, pair.low, sum[2 * i]);
+      sum[2 * i + 1] = isa::multiply_add(factor, pair.high, sum[2 * i + 1]);
+    }
+  }
+
+  WW_DEVICE void store(int token, int column, const float (&sum)[each]) const {
+    if (column >= p_.k) return;
+    unsigned char* const y = p_.y + token * p_.y_pitch;
+    if (p_.y_type == DType::f32) {
+      store_floats(y + std::int64_t{column} * 4, column, sum);
+      return;
+    }
+    Eight chunk;
+    WW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      chunk.word[i] = p_.y_type == DType::bf16 ? isa::pack<DType::bf16>(sum[2 * i], sum[2 * i + 1])
+                                               : isa::pack<DType::f16>(sum[2 * i], sum[2 * i + 1]);
+    }
+    store_eight(y, column, p_.k, whole_y_, chunk);
+  }
+
+  WW_DEVICE void store_floats(unsigned char* at, int column, const float (&sum)[each]) const {
+    if (whole_y_ && column + each <= p_.k) {
+      WW_UNROLL
+      for (int i = 0; i < each; i += 4) {
+        isa::global_words<4>(at).store(
+            i / 4, {{isa::float_bits(sum[i]), isa::float_bits(sum[i + 1]),
+                     isa::float_bits(sum[i + 2]), isa::float_bits(sum[i + 3])}});
+      }
+      return;
+    }
+    const auto element = isa::global_view<float>(at);
+    WW_UNROLL
+    for (int i = 0; i < each; ++i) {
+      if (column + i < p_.k) element.store(i, sum[i]);
+    }
+  }
+
+  const SumSlotsParams& p_;
+  int lane_;
+  int team_;
+  bool whole_x_;
+  bool whole_y_;
+};
+
+}  // namespace warpwright::kernel
