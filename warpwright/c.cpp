@@ -43,34 +43,6 @@ static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 672 && sizeof(ww_cho
               sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
-// The form of packed weights; `open`: the encoding may be left to the packer.
-Fault read_form(const ww_int4& given, warpwright::PackedFormat& format,
-                warpwright::packed::Extents& extents, bool open) {
-  ww_int4 f = {};
-  if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
-  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_EX)) return r;
-  if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
-  if (f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
-    return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
-                  "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
-  }
-  constexpr std::int64_t most = std::int64_t{1} << 31;
-  extents = {f.experts, f.n, f.k};
-  if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most ||
-      warpwright::packed::too_many(extents)) {
-    return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
-                  "; ",
-                  as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
-  }
-  format = {
-      static_cast<warpwright::Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding),
-      f.group, static_cast<DType>(f.scale), static_cast<warpwright::ZeroPoints>(f.zero_points)};
-  if (const char* const wrong = warpwright::packed::format_fault(format)) {
-    return refuse(RefusalCode::bad_value, wrong);
-  }
-  return std::nullopt;
-}
-
 // What a form is to say afterwards.
 void write_form(ww_int4& form, const warpwright::PackedFormat& format,
                 const warpwright::packed::Extents& extents) {
@@ -122,7 +94,12 @@ class Reader {
       if (auto r = view_of(name, *from, *to)) return r;
     }
     if (g.int4 != nullptr) {
-      if (auto r = int4_weights(g, o)) return r;
+      auto& packed = o.packed.emplace();
+      if (auto r = int4_weights("b", g.b, *g.int4, g.sums, o.b, packed)) return r;
+      if (o.b.data == nullptr && !plans_only_) {
+        return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
+                      as_rule("int4 weights lie there"));
+      }
     }
     for (const auto& [name, from, to] : tensors) {
       if (from != &g.a && from != &g.b && from != &g.d) continue;
@@ -190,31 +167,6 @@ class Reader {
   }
 
  private:
-  // B as packed int4 weights.
-  Fault int4_weights(const ww_gemm& g, GemmOperands& o) {
-    warpwright::packed::Extents extents;
-    auto& packed = o.packed.emplace();
-    if (auto r = read_form(*g.int4, packed.format, extents, false)) return r;
-    packed.sums = static_cast<warpwright::GroupSums>(g.sums);
-    ww_matrix rest = g.b;
-    rest.data = nullptr;
-    if (is_given(rest)) {
-      return refuse(RefusalCode::bad_value,
-                    "b has extents, strides or a type beside int4, whose form says them: ",
-                    as_rule("leave all but b.data 0"));
-    }
-    auto* const data = static_cast<std::byte*>(g.b.data);
-    if (data == nullptr && !plans_only_) {
-      return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
-                    as_rule("int4 weights lie there"));
-    }
-    o.b = warpwright::matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, DType::s4,
-                             extents.n, extents.k);
-    o.b.batch = extents.experts;
-    o.b.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
-    return std::nullopt;
-  }
-
   bool plans_only_;
 };
 

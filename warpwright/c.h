@@ -397,6 +397,13 @@ typedef struct ww_moe {
   int64_t experts_total;  /**< of all ranks; 0: E */
   int32_t expected_lengths; /**< WW_LENGTHS_ ..., for speed alone */
   float expected_zipf;      /**< as in ww_gemm */
+  /** Both weights are packed int4 weights of these forms, whose experts are E: w13.data and w2.data
+   *  are their bytes, header and tiles, and all else of w13 and w2 is 0. The scales beside them may
+   *  be left out, and are with WW_SCALING_BLOCKWISE. NULL: they are matrices. */
+  const ww_int4* int4_w13;
+  const ww_int4* int4_w2;
+  int32_t sums_w13; /**< WW_SUMS_ ... of int4 weights */
+  int32_t sums_w2;
 } ww_moe;
 
 /** No tensors, SiLU, gate above up. */
@@ -413,9 +420,10 @@ typedef struct ww_moe_choices {
                                 put into the order of the experts before it */
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
                                       a launch of its own does. Of WW_SCALING_BLOCKWISE alone */
-  int32_t reserved;              /**< 0 */
-  const char* first_kernel;      /**< of the product with w13, by its name */
-  const char* second_kernel;     /**< of that with w2 */
+  int32_t sums_in_product;   /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
+                                  a launch behind it does. Not with batch_invariant */
+  const char* first_kernel;  /**< of the product with w13, by its name */
+  const char* second_kernel; /**< of that with w2 */
 } ww_moe_choices;
 
 typedef struct ww_moe_options {

@@ -17,9 +17,37 @@ using warpwright::MixtureOperands;
 using namespace warpwright::c;
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_moe) == 688 && sizeof(ww_moe_choices) == 40 &&
+static_assert(sizeof(ww_moe) == 712 && sizeof(ww_moe_choices) == 40 &&
               sizeof(ww_moe_options) == 16);
-constexpr std::size_t first_moe = 688;  // its size when it came
+constexpr std::size_t first_moe = 712;  // its size when it came
+
+// Both weights as packed int4 weights, or neither.
+Fault read_packed(const ww_moe& m, MixtureOperands& o) {
+  const struct {
+    const char* name;
+    const char* sums_name;
+    const ww_matrix& given;
+    const ww_int4* form;
+    std::int32_t sums;
+    MatrixView& to;
+    std::optional<warpwright::PackedWeights>& packed;
+  } both[] = {{"w13", "sums_w13", m.w13, m.int4_w13, m.sums_w13, o.w13, o.packed13},
+              {"w2", "sums_w2", m.w2, m.int4_w2, m.sums_w2, o.w2, o.packed2}};
+  if ((m.int4_w13 == nullptr) != (m.int4_w2 == nullptr)) {
+    return refuse(RefusalCode::bad_value, "one of int4_w13 and int4_w2 is NULL; ",
+                  as_rule("both weights are int4, or none is"));
+  }
+  for (const auto& each : both) {
+    const int most = each.form != nullptr ? WW_SUMS_TABLE : 0;
+    if (auto r = word_fault(each.sums_name, each.sums, most)) return r;
+    if (each.form == nullptr) continue;
+    auto& packed = each.packed.emplace();
+    if (auto r = int4_weights(each.name, each.given, *each.form, each.sums, each.to, packed)) {
+      return r;
+    }
+  }
+  return std::nullopt;
+}
 
 Fault read_moe(const ww_moe* given, MixtureOperands& o) {
   if (given == nullptr) return null_argument("moe");
@@ -50,7 +78,9 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
       {"bias13", &m.bias13, &o.bias13, false},
       {"bias2", &m.bias2, &o.bias2, false},
   };
+  if (auto r = read_packed(m, o)) return r;
   for (const auto& [name, from, to, needed] : tensors) {
+    if (m.int4_w13 != nullptr && (from == &m.w13 || from == &m.w2)) continue;
     if (needed && !is_given(*from)) {
       return refuse(RefusalCode::bad_pointer, as_tensor(name),
                     " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
@@ -80,7 +110,7 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   for (const auto& [name, value, most] : {Word{"batch_invariant", c.batch_invariant, 1},
                                           {"by_index", c.by_index, WW_NO},
                                           {"quantises_in_epilogue", c.quantises_in_epilogue, WW_NO},
-                                          {"ww_moe_choices.reserved", c.reserved, 0}}) {
+                                          {"sums_in_product", c.sums_in_product, WW_NO}}) {
     if (auto r = word_fault(name, value, most)) return r;
   }
   choices.batch_invariant = c.batch_invariant == 1;
@@ -88,6 +118,7 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   if (c.quantises_in_epilogue != WW_OPEN) {
     choices.quantises_in_epilogue = c.quantises_in_epilogue == WW_YES;
   }
+  if (c.sums_in_product != WW_OPEN) choices.sums_in_product = c.sums_in_product == WW_YES;
   if (c.first_kernel != nullptr) choices.first_kernel = c.first_kernel;
   if (c.second_kernel != nullptr) choices.second_kernel = c.second_kernel;
   return std::nullopt;

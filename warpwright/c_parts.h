@@ -128,6 +128,53 @@ inline Fault view_of(const char* name, const ww_matrix& from, MatrixView& to) {
   return std::nullopt;
 }
 
+// The form of packed weights; `open`: the encoding may be left to the packer.
+inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Extents& extents,
+                       bool open) {
+  ww_int4 f = {};
+  if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
+  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_EX)) return r;
+  if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
+  if (f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
+    return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
+                  "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  extents = {f.experts, f.n, f.k};
+  if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most ||
+      packed::too_many(extents)) {
+    return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
+                  "; ",
+                  as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
+  }
+  format = {static_cast<Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding), f.group,
+            static_cast<DType>(f.scale), static_cast<ZeroPoints>(f.zero_points)};
+  if (const char* const wrong = packed::format_fault(format)) {
+    return refuse(RefusalCode::bad_value, wrong);
+  }
+  return std::nullopt;
+}
+
+// Packed int4 weights, whose bytes begin at given.data: `to` are their tiles.
+inline Fault int4_weights(const char* name, const ww_matrix& given, const ww_int4& form,
+                          std::int32_t sums, MatrixView& to, PackedWeights& packed) {
+  packed::Extents extents;
+  if (auto r = read_form(form, packed.format, extents, false)) return r;
+  packed.sums = static_cast<GroupSums>(sums);
+  ww_matrix rest = given;
+  rest.data = nullptr;
+  if (is_given(rest)) {
+    return refuse(RefusalCode::bad_value, name,
+                  " has extents, strides or a type beside int4, whose form says them: ",
+                  as_rule("leave all but ", name, ".data 0"));
+  }
+  auto* const data = static_cast<std::byte*>(given.data);
+  to = matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, DType::s4, extents.n, extents.k);
+  to.batch = extents.experts;
+  to.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
+  return std::nullopt;
+}
+
 template <class T>
 void hand_out(T** out, std::unique_ptr<T> made) {
   *out = made.release();

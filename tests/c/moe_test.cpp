@@ -174,6 +174,66 @@ TEST(CMoe, ServesE4m3WithScalesOfBlocks) {
   }
 }
 
+// Weights of 1, in groups of 128: silu(128 * 2) is its argument.
+TEST(CMoe, ServesInt4Weights) {
+  constexpr std::int64_t hidden = 128, inner = 128, experts = 2;
+  std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
+  const auto packed = [](std::int64_t rows, std::int64_t columns, ww_int4& form) {
+    std::vector<float> ones(static_cast<std::size_t>(experts * rows * columns), 1);
+    ww_matrix floats = ww_packed(ones.data(), WW_F32, rows, columns);
+    floats.batch = experts;
+    floats.batch_stride = rows * columns;
+    ww_int4_init(&form);
+    form.experts = experts;
+    form.n = rows;
+    form.k = columns;
+    std::int64_t bytes = 0;
+    EXPECT_DONE(ww_int4_bytes(&form, &bytes));
+    // An allocation of these begins at a multiple of 128.
+    struct alignas(128) Piece {
+      std::byte bytes[128];
+    };
+    std::vector<Piece> memory(static_cast<std::size_t>(bytes + 127) / 128);
+    EXPECT_DONE(ww_int4_quantise(&floats, &form, memory.data()));
+    return memory;
+  };
+  ww_moe m;
+  ww_moe_init(&m);
+  ww_int4 form13, form2;
+  auto w13 = packed(2 * inner, hidden, form13);
+  auto w2 = packed(hidden, inner, form2);
+  std::int32_t ids[] = {1, 0};
+  float weights[] = {0.5F, 0.25F};
+  m.x = ww_packed(x.data(), WW_BF16, 1, hidden);
+  m.topk_ids = ww_packed(ids, WW_S32, 1, 2);
+  m.topk_weights = ww_packed(weights, WW_F32, 1, 2);
+  m.w13.data = w13.data();
+  m.w2.data = w2.data();
+  m.int4_w13 = &form13;
+  m.int4_w2 = &form2;
+  m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
+  const double want = 0.75 * 128 * 256 * 256;
+  for (const int scaling : {WW_SCALING_ROW_COLUMN, WW_SCALING_BLOCKWISE}) {
+    m.scaling = scaling;
+    d.assign(hidden, 0);
+    EXPECT_DONE(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want) << scaling;
+  }
+  const auto refused = [&](const char* says) {
+    const Refusal told(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_THAT(text(told), HasSubstr(says));
+  };
+  m.sums_w2 = 9;
+  refused("sums_w2 is 9; it is 0 to 3");
+  m.sums_w2 = 0;
+  m.w2.rows = 3;
+  refused("leave all but w2.data 0");
+  m.w2 = {};
+  refused("w2 is a null pointer");
+  m.int4_w2 = nullptr;
+  refused("both weights are int4, or none is");
+}
+
 TEST(CMoe, PlansPreparesAndLaunches) {
   Moe m;
   const Device model("model");

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/packed.h"
 #include "tests/reference.h"
 #include "warpwright/plan/moe/moe_plan.h"
 #include "warpwright/plan/product/rules.h"
@@ -28,7 +31,41 @@ struct MixtureAsk {
   DType result = DType::bf16;
   DType weight = DType::f32;
   unsigned seed = 1;
+  /// Int4 weights, of both products or of none.
+  std::optional<PackedWeights> packed13 = {};
+  std::optional<PackedWeights> packed2 = {};
+  bool weight_scales = true;  ///< of packed weights they may be left out
 };
+
+/// Int4 weights in any forms that both products have.
+inline MixtureAsk int4_ask(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto draw = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  MixtureAsk ask;
+  ask.seed = seed;
+  ask.scaling = draw(0, 3) == 0 ? Scaling::blockwise : Scaling::row_column;
+  ask.tokens = draw(1, 40);
+  ask.experts = draw(1, 6);
+  ask.experts_total = draw(0, 1) * (ask.experts + draw(0, 3));
+  if (ask.experts_total > 0) ask.first_expert = draw(0, ask.experts_total - ask.experts);
+  ask.top_k = draw(1, 3);
+  ask.hidden = 16 * draw(1, 18);
+  ask.inner = 64 * draw(1, 4);
+  ask.biases = draw(0, 1) == 1;
+  ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;
+  ask.weight_scales = draw(0, 1) == 1;
+  ask.packed13 = PackedWeights{format_of(random() % 18)};
+  ask.packed2 = PackedWeights{format_of(random() % 18)};
+  const int second = ask.scaling == Scaling::blockwise ? 2 : draw(0, 3);
+  if (second == 0) ask.packed2->sums = GroupSums::chained;
+  if (second == 1) {
+    ask.packed2->format.encoding = Int4Encoding::ex;
+    ask.packed2->format.zero_points = ZeroPoints::groups;
+  }
+  return ask;
+}
 
 /// One with its operands in host memory. A tenth of the slots are -1.
 class SomeMixture {
@@ -36,15 +73,17 @@ class SomeMixture {
   explicit SomeMixture(const MixtureAsk& ask) : random_(ask.seed), ask_(ask) {
     const DType operand = ask.scaling == Scaling::none ? DType::bf16 : DType::e4m3;
     o.x = filled(DType::bf16, 1, ask.tokens, ask.hidden, 1);
-    o.w13 = filled(operand, ask.experts, 2 * ask.inner, ask.hidden, 0.2);
-    o.w2 = filled(operand, ask.experts, ask.hidden, ask.inner, 0.2);
+    o.packed13 = ask.packed13;
+    o.packed2 = ask.packed2;
+    o.w13 = weights(ask.packed13, operand, 2 * ask.inner, ask.hidden);
+    o.w2 = weights(ask.packed2, operand, ask.hidden, ask.inner);
     o.topk_weights = filled(ask.weight, 1, ask.tokens, ask.top_k, 1);
     o.d = filled(ask.result, 1, ask.tokens, ask.hidden, 100);
     o.scaling = ask.scaling;
-    if (ask.scaling == Scaling::row_column) {
+    if (ask.scaling == Scaling::row_column && ask.weight_scales) {
       o.scale_w13 = filled(DType::f32, ask.experts, 2 * ask.inner, 1, 1);
       o.scale_w2 = filled(DType::f32, ask.experts, ask.hidden, 1, 1);
-    } else if (ask.scaling == Scaling::blockwise) {
+    } else if (ask.scaling == Scaling::blockwise && !ask.packed13) {
       const auto blocks = [](int n) { return (n + 127) / 128; };
       o.scale_w13 = filled(DType::f32, ask.experts, blocks(2 * ask.inner), blocks(ask.hidden), 1);
       o.scale_w2 = filled(DType::f32, ask.experts, blocks(ask.hidden), blocks(ask.inner), 1);
@@ -75,6 +114,11 @@ class SomeMixture {
   }
 
  private:
+  MatrixView weights(const std::optional<PackedWeights>& form, DType type, int rows, int columns) {
+    if (!form) return filled(type, ask_.experts, rows, columns, 0.2);
+    const packed::Extents extents{ask_.experts, rows, columns};
+    return packed_.emplace_back(form->format, extents, random_).view();
+  }
   MatrixView filled(DType type, int batch, int rows, int columns, double largest) {
     auto& bytes = memory_.emplace_back(
         static_cast<std::size_t>(batch) * rows * columns * element_bytes(type) + 64);
@@ -105,6 +149,7 @@ class SomeMixture {
   std::mt19937 random_;
   MixtureAsk ask_;
   std::vector<std::vector<std::byte>> memory_;
+  std::list<Packed> packed_;
   std::vector<std::int32_t> narrow_;
 };
 

@@ -38,26 +38,33 @@ TEST(Mixture, Bf16AgreesWithFloat64) {
 
 TEST(Mixture, EveryWayOfTheFirstProductAgreesWithFloat64) {
   int planned = 0;
+  int of_int4 = 0;
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
     for (const bool by_index : {false, true}) {
       for (const bool fused : {false, true}) {
         if (fused && scaling != Scaling::blockwise) continue;
-        SomeMixture some({.hidden = 256, .inner = 128, .scaling = scaling});
-        const MixtureChoices choices{.quantises_in_epilogue = fused, .by_index = by_index};
-        const auto plan = plan_moe(some.o, model_facts(), choices);
-        if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;  // of this build
-        if (!plan && fused) continue;  // no kernel does both
-        ASSERT_TRUE(plan) << plan.reason();
-        SCOPED_TRACE(plan->explain());
-        const int quantise = scaling != Scaling::none && !fused ? 1 : 0;
-        EXPECT_EQ(plan->launches(),
-                  3 + (by_index ? 0 : 1) + quantise + (plan->sums_in_product ? 0 : 1));
-        run_and_check(some, choices);
-        ++planned;
+        for (const bool is_int4 : {false, true}) {
+          if (is_int4 && (fused || scaling == Scaling::none)) continue;
+          MixtureAsk ask{.hidden = 256, .inner = 128, .scaling = scaling};
+          if (is_int4) ask.packed13 = ask.packed2 = PackedWeights{};
+          SomeMixture some(ask);
+          const MixtureChoices choices{.quantises_in_epilogue = fused, .by_index = by_index};
+          const auto plan = plan_moe(some.o, model_facts(), choices);
+          if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;  // of this build
+          if (!plan && fused) continue;  // no kernel does both
+          ASSERT_TRUE(plan) << plan.reason();
+          SCOPED_TRACE(plan->explain());
+          const int quantise = scaling != Scaling::none && !fused ? 1 : 0;
+          EXPECT_EQ(plan->launches(),
+                    3 + (by_index ? 0 : 1) + quantise + (plan->sums_in_product ? 0 : 1));
+          run_and_check(some, choices);
+          (is_int4 ? of_int4 : planned) += 1;
+        }
       }
     }
   }
   EXPECT_GE(planned, 2);
+  EXPECT_EQ(of_int4, 3);  // with scales of blocks no kernel reads tokens by index
 }
 
 TEST(Mixture, SwigluOaiInTurnsAgreesWithFloat64) {
@@ -70,6 +77,18 @@ TEST(Mixture, SwigluOaiInTurnsAgreesWithFloat64) {
 TEST(Mixture, RowScaledE4m3AgreesWithFloat64) {
   SomeMixture some({.hidden = 256, .inner = 128, .scaling = Scaling::row_column});
   run_and_check(some);
+}
+
+TEST(Mixture, Int4AgreesWithFloat64) {
+  for (unsigned seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SomeMixture some(tests::int4_ask(seed));
+    some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
+    device::ModelOptions how;
+    how.mode = model::Mode::random;
+    how.seed = seed;
+    run_and_check(some, {.batch_invariant = seed % 2 == 1}, how);
+  }
 }
 
 TEST(Mixture, RandomOnesAgreeWithFloat64) {
@@ -156,8 +175,8 @@ TEST(Mixture, SlotsLeftOutAreNotMultipliedAndNanStaysInItsToken) {
   }
 }
 
-TEST(Mixture, BitsOfATokenDependOnItsRowAlone) {
-  SomeMixture all({.tokens = 33});
+void bits_depend_on_the_row_alone(const MixtureAsk& ask) {
+  SomeMixture all(ask);
   const MixtureChoices choices{.batch_invariant = true};
   run_and_check(all, choices);
   const auto want = all.bits_of_row(0);
@@ -169,6 +188,25 @@ TEST(Mixture, BitsOfATokenDependOnItsRowAlone) {
   const auto report = device::launch_on_model(*plan, one);
   ASSERT_TRUE(report && report->clean());
   EXPECT_EQ(all.bits_of_row(0), want);
+}
+
+TEST(Mixture, BitsOfATokenDependOnItsRowAlone) {
+  MixtureAsk ask{.tokens = 33};
+  bits_depend_on_the_row_alone(ask);
+  ask.scaling = Scaling::row_column;
+  ask.packed13 = ask.packed2 = PackedWeights{};
+  bits_depend_on_the_row_alone(ask);
+}
+
+TEST(Mixture, LeftOutScalesAreRefused) {
+  for (const Scaling scaling : {Scaling::row_column, Scaling::blockwise}) {
+    SomeMixture some({.scaling = scaling});
+    some.o.scale_w13 = {};
+    const auto plan = plan_moe(some.o, model_facts());
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.reason(), std::string("scale_w13 is left out, and scaling is ") + name(scaling) +
+                                 "; e4m3 weights have scales");
+  }
 }
 
 TEST(Mixture, NoTokensAreNoLaunch) {
@@ -207,6 +245,84 @@ TEST(Mixture, WhatDoesNotFitIsRefusedBeforeAnyLaunch) {
   EXPECT_EQ(refused([](MixtureOperands& o) { o.scaling = Scaling::blockwise; }),
             "scaling is blockwise and w13 is bf16; weights of 16 bits have no scales: the nearest "
             "is none");
+}
+
+TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
+  const auto refused = [](const auto& change, const MixtureChoices& choices = {}, int inner = 128) {
+    MixtureAsk ask{.inner = inner, .scaling = Scaling::row_column};
+    ask.packed13 = ask.packed2 = PackedWeights{};
+    SomeMixture some(ask);
+    change(some.o);
+    const auto plan = plan_moe(some.o, model_facts(), choices);
+    return plan ? std::string() : plan.reason();
+  };
+  const auto as_it_is = [](MixtureOperands&) {};
+  EXPECT_EQ(refused(as_it_is), "");
+  const struct {
+    void (*change)(MixtureOperands& o);
+    const char* why;
+  } all[] = {
+      {[](MixtureOperands& o) { o.scaling = Scaling::none; },
+       "scaling is none and w13 is s4; tokens that int4 weights are multiplied by have scales of "
+       "rows or of blocks: the nearest is row-column"},
+      {[](MixtureOperands& o) { o.scaling = Scaling::blockwise; },
+       "the product with w13: scale_b is given with block scaling and packed weights, which bring "
+       "the scales of their groups; leave it out"},
+      {[](MixtureOperands& o) { o.packed2.reset(); },
+       "w2 is s4, and packed2 is not given; int4 weights are multiplied in their packed form, "
+       "which `warpwright pack` makes"},
+      {[](MixtureOperands& o) { o.w13.dtype = o.w2.dtype = DType::e4m3; },
+       "w13 is e4m3, and packed13 is given; packed weights are s4"},
+      {[](MixtureOperands& o) { o.w2.dtype = DType::e4m3; },
+       "w2 is e4m3; both weights are of one type: the nearest is s4"},
+      {[](MixtureOperands& o) { o.packed13->format.group = 0; },
+       "w13 is packed, and that form is none: int4 weights share a scale in groups of 32, 64 or "
+       "128 along K"},
+      {[](MixtureOperands& o) { o.packed13->format.zero_points = ZeroPoints::groups; },
+       "the product with w13: B has zero points and the epilogue is gated, which no kernel has "
+       "together: the nearest is weights that are packed without"},
+      {[](MixtureOperands& o) { o.packed13->sums = GroupSums::chained; },
+       "the product with w13: the sums of packed weights are chained and the epilogue is gated, "
+       "which no kernel has together: the nearest is exact"},
+      {[](MixtureOperands& o) { o.interleaved = true; },
+       "the product with w13: B are packed int4 weights, and gate and up are interleaved; a "
+       "packed tile has 64 rows of one of them: pack the rows of all gates, then those of all "
+       "ups (rows 0, 2, 4 ..., then 1, 3, 5 ...): the nearest gate_up is halves"},
+      {[](MixtureOperands& o) { o.w2.data = nullptr; },
+       "w2 is a null pointer; a tensor of 1 x 67584 elements needs memory"},
+      // Its 8 x 2 tiles of 4224 bytes, not 8 x 128 x 128 elements.
+      {[](MixtureOperands& o) { o.d.data = static_cast<std::byte*>(o.w2.data) + 67584 - 16; },
+       "d overlaps w2; the result may lie over x alone"},
+  };
+  for (const auto& each : all) EXPECT_EQ(refused(each.change), each.why);
+  EXPECT_EQ(refused(as_it_is, {}, 96),
+            "the product with w13: N is 192; the epilogue is gated, so B's rows are two halves, "
+            "each of a multiple of 64 rows (a packed tile): the nearest legal N is 256");
+  EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true}),
+            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it: the "
+            "nearest is false");
+}
+
+TEST(Mixture, ThePlanOfInt4WeightsIsOfTheirForm) {
+  MixtureAsk ask{.scaling = Scaling::row_column};
+  ask.packed13 = PackedWeights{{.group = 64}};
+  ask.packed2 = PackedWeights{{.group = 32, .scale = DType::f16}, GroupSums::chained};
+  SomeMixture some(ask);
+  const auto plan = plan_moe(some.o, *known_facts("h200"));
+  ASSERT_TRUE(plan) << plan.reason();
+  EXPECT_NE(plan->explain().find("bf16 by s4, w13 packed in groups of 64 with bf16 scales, exact "
+                                 "sums, w2 packed in groups of 32 with fp16 scales, chained sums"),
+            std::string::npos)
+      << plan->explain();
+  // 8 experts of 4 x 1 tiles, and of 2 x 1.
+  EXPECT_EQ(plan->first.problem.packed, ask.packed13);
+  EXPECT_LT(plan->step_bytes(MixtureStep::first), 8 * 4 * 4352 + 18 * (128 + 2 * 128));
+  EXPECT_GT(plan->step_bytes(MixtureStep::second), 2 * 4608);
+  // Strides of packed weights mean nothing; their form does.
+  some.o.w13.row_stride = 7;
+  EXPECT_FALSE(mismatch(*plan, some.o));
+  some.o.packed2->format.group = 64;
+  EXPECT_EQ(mismatch(*plan, some.o)->code, RefusalCode::plan_mismatch);
 }
 
 TEST(Mixture, ADeviceWithoutKernelsIsRefused) {

@@ -109,6 +109,16 @@ TEST(GroupedMutants, PackedWeightsGated) {
   expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_pr_sw_gated", {2, 1});
 }
 
+TEST(GroupedMutants, PackedWeightsGatedWithBlockScales) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_bs_sw_gated", {1, 1});
+}
+
+TEST(GroupedMutants, PackedWeightsGatedByIndex) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_pr_sw_gated_ix", {2, 1});
+}
+
 TEST(GroupedMutants, VerticalPingPong) {
   WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});

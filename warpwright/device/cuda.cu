@@ -260,18 +260,10 @@ std::optional<Refusal> start(LaunchGrids& grids, int architecture, const Plan* p
   return std::nullopt;
 }
 
-// The epilogue that quantises D ran right on the model alone. On an H200 its test gave it no memory
-// for the scales, and has not run again since that was mended.
-Refusal no_codes_yet() {
-  return refuse(RefusalCode::unsupported, "D is quantised, which has not run right on a GPU yet; ",
-                as_rule("leave quantise_d out there, and quantise D afterwards"));
-}
-
 std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operands,
                                    Workspace& workspace, void* stream,
                                    const LaunchOptions& options) {
   auto* const in = static_cast<cudaStream_t>(stream);
-  if (plan.problem.is_quantised()) return no_codes_yet();
   if (plan.ctas == 0) {
     if (!options.check_offsets) return std::nullopt;
     return clear(static_cast<std::byte*>(workspace.data()) + plan.flag_bytes, sizeof(std::uint32_t),
@@ -334,7 +326,6 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
 std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
                                            void* workspace, void* stream,
                                            const MixtureLaunchOptions& options) {
-  if (plan.first.problem.is_quantised()) return no_codes_yet();
   MixtureGrids all;
   try {
     bind_mixture(plan, operands, workspace, encode_kept, all);

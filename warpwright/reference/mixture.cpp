@@ -9,6 +9,7 @@
 #include "warpwright/facts/share.h"
 #include "warpwright/numeric/bulk.h"
 #include "warpwright/reference/formulas.h"
+#include "warpwright/reference/operand.h"
 #include "warpwright/reference/tolerance.h"
 
 namespace warpwright::reference {
@@ -72,18 +73,51 @@ void quantise_bound(std::vector<Inexact>& row, Scaling scaling) {
   }
 }
 
+// The weights of one of the products.
+class Weights {
+ public:
+  Weights(const MixtureOperands& o, const MatrixView& w, const std::optional<PackedWeights>& form,
+          const MatrixView& scales)
+      : depth_(static_cast<std::size_t>(w.columns)) {
+    like_.a = {nullptr, o.token_type(), 1, w.columns, w.columns};
+    like_.b = w;
+    like_.packed = form;
+    like_.scaling = o.scaling;
+    if (o.scaling != Scaling::none) like_.scale_b = scales;
+    lost_ = lost_share(like_, 8);
+  }
+
+  // Row n of an expert, with its scales.
+  [[nodiscard]] std::vector<double> row(std::int64_t expert, std::int64_t n) const {
+    std::vector<float> codes(depth_);
+    Operand(like_, Side::b)
+        .read(0, expert, n, 1, 0, like_.b.columns, codes.data(), like_.b.columns);
+    std::vector<double> w(codes.begin(), codes.end());
+    for (std::size_t k = 0; k < depth_; ++k) {
+      w[k] *= scale_of(like_, Side::b, 0, expert, n, static_cast<std::int64_t>(k));
+    }
+    return w;
+  }
+  // What a sum of their products may lose, as a share of what it adds.
+  [[nodiscard]] double lost() const { return lost_; }
+
+ private:
+  GemmOperands like_;
+  std::size_t depth_;
+  double lost_ = 0;
+};
+
 // The mixture of one token.
 class Token {
  public:
-  Token(const MixtureOperands& o, std::int64_t token) : o_(o), token_(token) {
+  Token(const MixtureOperands& o, std::int64_t token)
+      : o_(o),
+        token_(token),
+        w13_(o, o.w13, o.packed13, o.scale_w13),
+        w2_(o, o.w2, o.packed2, o.scale_w2) {
     x_.resize(static_cast<std::size_t>(o.hidden()));
     for (std::int64_t k = 0; k < o.hidden(); ++k) x_[at(k)] = element(o.x, 0, token, k);
     if (o.quantises()) quantise_row(x_, o.scaling);
-    GemmOperands like;
-    like.a = {nullptr, o.w13.dtype, 1, std::max(o.hidden(), o.inner()), 1};
-    like.b = like.a;
-    like.scaling = o.scaling;
-    lost_ = lost_share(like, 8);
   }
 
   [[nodiscard]] MixtureRow row() const {
@@ -123,14 +157,6 @@ class Token {
     return here ? expert : -1;
   }
 
-  // The scale of a weight.
-  [[nodiscard]] double scale(const MatrixView& scales, std::int64_t expert, std::int64_t row,
-                             std::int64_t k) const {
-    if (o_.scaling == Scaling::none) return 1;
-    const ScaleReach reach = scale_reach(o_.scaling, Side::b, DType::e4m3);
-    return element(scales, expert, row / reach.rows, reach.depth == 0 ? 0 : k / reach.depth);
-  }
-
   [[nodiscard]] static double bias(const MatrixView& v, std::int64_t expert, std::int64_t n) {
     return is_given(v) ? element(v, expert, n, 0) : 0.0;
   }
@@ -138,13 +164,13 @@ class Token {
   [[nodiscard]] Inexact up(std::int64_t expert, std::int64_t n) const {
     double sum = 0;
     double size = 0;
+    const std::vector<double> w = w13_.row(expert, n);
     for (std::int64_t k = 0; k < o_.hidden(); ++k) {
-      const double term =
-          x_[at(k)] * element(o_.w13, expert, n, k) * scale(o_.scale_w13, expert, n, k);
+      const double term = x_[at(k)] * w[at(k)];
       sum += term;
       size += std::abs(term);
     }
-    return {sum + bias(o_.bias13, expert, n), size * lost_};
+    return {sum + bias(o_.bias13, expert, n), size * w13_.lost()};
   }
 
   [[nodiscard]] std::vector<Inexact> gated(std::int64_t expert) const {
@@ -181,22 +207,25 @@ class Token {
     double size = 0;
     double errors = 0;
     double squares = 0;
+    const std::vector<double> w = w2_.row(expert, n);
     for (std::int64_t k = 0; k < o_.inner(); ++k) {
-      const double w = element(o_.w2, expert, n, k) * scale(o_.scale_w2, expert, n, k);
-      sum += w * inner[at(k)].value;
-      size += std::abs(w * inner[at(k)].value);
-      errors += std::abs(w) * inner[at(k)].error;
-      squares += w * w * inner[at(k)].error * inner[at(k)].error;
+      const double term = w[at(k)] * inner[at(k)].value;
+      const double error = w[at(k)] * inner[at(k)].error;
+      sum += term;
+      size += std::abs(term);
+      errors += std::abs(error);
+      squares += error * error;
     }
     // Roundings of many elements point in all directions: eight times their root of squares.
     return {sum + bias(o_.bias2, expert, n),
-            std::min(errors, 8 * std::sqrt(squares)) + size * lost_};
+            std::min(errors, 8 * std::sqrt(squares)) + size * w2_.lost()};
   }
 
   const MixtureOperands& o_;
   std::int64_t token_;
+  Weights w13_;
+  Weights w2_;
   std::vector<double> x_;
-  double lost_ = 0;
 };
 
 }  // namespace

@@ -100,9 +100,8 @@ constexpr const char* walk_fault(const GemmConfig& c) {
   if (has_widths(c) && (gathers(c) || c.quantises)) {
     return "tiles of several widths are not read by index, nor are their results quantised";
   }
-  if (gathers(c) && (!is_grouped(c) || has_group_maps(c) || packed_a(c))) {
-    return "tokens are read by index in groups, through one map of all of them, and not beside "
-           "packed weights";
+  if (gathers(c) && (!is_grouped(c) || has_group_maps(c))) {
+    return "tokens are read by index in groups, through one map of all of them";
   }
   if ((has_group_maps(c) || gathers(c)) &&
       (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {

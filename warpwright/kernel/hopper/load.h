@@ -222,8 +222,12 @@ class Loader {
   WW_DEVICE void load_by_index(bool mine) const {
     constexpr GemmConfig cfg = Tag::config;
     if (mine) {
-      const isa::SharedAddress full = ring_.acquire(state_, -rows_.missing_bytes());
-      load<!of_a>(weights(), full);
+      if constexpr (packed_a(cfg)) {
+        const isa::SharedAddress full = ring_.acquire(state_, a_.bytes() - rows_.missing_bytes());
+        a_.load(state_.stage, block_, full);
+      } else {
+        load<!of_a>(weights(), ring_.acquire(state_, -rows_.missing_bytes()));
+      }
     }
     isa::sync_warp();  // the stage is free for all lanes
     const isa::SharedAddress to =

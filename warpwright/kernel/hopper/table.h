@@ -260,6 +260,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(two_ctas(warp_scan(by_table(s4(128, 64))))),
     common(two_ctas(warp_scan(zero_points(exact(s4(128, 32)))))),
     common(warp_scan(gated(consumers(1, exact(s4(128, 32)))))),
+    common(warp_scan(gated(consumers(1, blockwise(s4(128, 32)))))),
     common(dynamic(binary_search(pingpong(e4m3(128, 128))))),
     // Grouped products whose tokens are read by index.
     common(by_index(warp_scan(swap_ab(bf16(128, 32))))),
@@ -274,6 +275,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(by_index(binary_search(gated(e4m3(128, 256))))),
     common(by_index(warp_scan(swap_ab(gated(consumers(1, blockwise(e4m3(128, 32)))))))),
     common(by_index(binary_search(gated(blockwise(e4m3(128, 128)))))),
+    common(by_index(warp_scan(gated(consumers(1, exact(s4(128, 32))))))),
     more(by_index(warp_scan(swap_ab(bf16(128, 8))))),
     more(by_index(warp_scan(swap_ab(bf16(128, 16))))),
     more(by_index(warp_scan(swap_ab(bf16(128, 64))))),
@@ -293,6 +295,8 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(summing(warp_scan(swap_ab(blockwise(e4m3(128, 16)))))),
     common(summing(warp_scan(swap_ab(blockwise(e4m3(128, 32)))))),
     common(summing(warp_scan(swap_ab(blockwise(e4m3(128, 64)))))),
+    more(by_index(two_ctas(warp_scan(exact(s4(128, 32)))))),
+    more(by_index(two_ctas(warp_scan(exact_by_two(s4(128, 16)))))),
     // For groups of some 64 to 512 tokens, cut evenly.
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(bf16(128, 144)))))),
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(e4m3(128, 144)))))),

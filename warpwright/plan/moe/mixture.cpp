@@ -1,182 +1,18 @@
 #include "warpwright/plan/moe/mixture.h"
 
-#include <string>
-
-#include "warpwright/kernel/moe/sort_slots.h"
-#include "warpwright/kernel/moe/sum_slots.h"
-#include "warpwright/plan/product/rules.h"
-
 namespace warpwright {
 namespace {
-
-constexpr std::int64_t most_experts = kernel::SortSlotsKernel::max_experts;
-constexpr std::int64_t most_top_k = kernel::SumSlotsKernel::max_top_k;
-constexpr std::int64_t most_slots = kernel::SortSlotsKernel::max_slots;
-
-struct MixtureMatrix {
-  const PlannedMatrix* matrix;
-  const char* name;
-};
-
-std::optional<Refusal> mixture_extents_fault(const MixtureMatrix& v, std::int64_t batch,
-                                             std::int64_t rows, std::int64_t columns,
-                                             const char* why) {
-  const PlannedMatrix& m = *v.matrix;
-  if (m.batch == batch && m.rows == rows && m.columns == columns) return std::nullopt;
-  const auto text = [](std::int64_t b, std::int64_t r, std::int64_t c) {
-    return (b == 1 ? "" : number(b) + " x ") + shape_of(r, c);
-  };
-  return refuse(RefusalCode::bad_shape, as_tensor(v.name), " is ", text(m.batch, m.rows, m.columns),
-                "; ", as_rule(why), ": the nearest legal is ",
-                as_nearest(text(batch, rows, columns)));
-}
-
-// Rows of elements next to each other, which do not overlap.
-std::optional<Refusal> mixture_rows_fault(const MixtureMatrix& v) {
-  const PlannedMatrix& m = *v.matrix;
-  if (m.columns > 1 && m.column_stride != 1) {
-    return refuse(RefusalCode::bad_stride, as_tensor(v.name), " has a column stride of ",
-                  m.column_stride, "; ", as_rule("its rows are contiguous"),
-                  ": the nearest legal is ", as_nearest("1"));
-  }
-  if (m.rows > 1 && m.row_stride < m.columns) {
-    return refuse(RefusalCode::bad_stride, as_tensor(v.name), " has a row stride of ", m.row_stride,
-                  ", less than its ", m.columns, " columns; the nearest legal is ",
-                  as_nearest(m.columns));
-  }
-  return std::nullopt;
-}
-
-std::optional<Refusal> mixture_type_fault(const MixtureMatrix& v, bool legal, const char* rule,
-                                          const std::string& nearest) {
-  if (legal) return std::nullopt;
-  return refuse(RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(v.matrix->dtype), "; ",
-                as_rule(rule), ": the nearest is ", as_nearest(nearest));
-}
-
-std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
-  const std::string of_x = type_name(p.x.dtype);
-  if (auto r = mixture_type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype), "tokens are bf16 or fp16",
-                                  "bf16"))
-    return r;
-  const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3;
-  if (auto r =
-          mixture_type_fault({&p.w13, "w13"}, served, "weights are of x's type, or e4m3", of_x))
-    return r;
-  if (auto r = mixture_type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype,
-                                  "both weights are of one type", type_name(p.w13.dtype)))
-    return r;
-  const DType w = p.topk_weights.dtype;
-  if (auto r = mixture_type_fault({&p.topk_weights, "topk_weights"},
-                                  w == DType::f32 || is_16bit_float(w),
-                                  "the router's weights are f32, bf16 or fp16", "f32"))
-    return r;
-  return mixture_type_fault({&p.d, "d"}, p.d.dtype == p.x.dtype || p.d.dtype == DType::f32,
-                            "the result is of x's type, or f32", of_x);
-}
-
-std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
-  const bool legal = p.quantises()
-                         ? p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise
-                         : p.scaling == Scaling::none;
-  for (const MixtureMatrix& v :
-       {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
-    if (p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
-    return refuse(RefusalCode::bad_value, as_tensor(v.name), " is given and scaling is none; ",
-                  as_rule("scales belong to e4m3 weights, and scaling says what they are of"),
-                  ": the nearest is ", as_nearest("none given"));
-  }
-  if (legal) return std::nullopt;
-  if (!p.quantises()) {
-    return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is ",
-                  type_name(p.w13.dtype), "; ", as_rule("weights of 16 bits have no scales"),
-                  ": the nearest is ", as_nearest("none"));
-  }
-  return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), "; ",
-                as_rule("e4m3 weights of a mixture have scales of rows or of blocks"),
-                ": the nearest is ", as_nearest("blockwise"));
-}
-
-std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
-  if (p.experts() < 1 || p.experts() > most_experts) {
-    return refuse(RefusalCode::bad_shape, as_tensor("w13"), " has ", p.experts(), " experts; ",
-                  as_rule("a mixture has 1 to ", most_experts, " of them on a device"),
-                  ": the nearest legal is ",
-                  as_nearest(p.experts() < 1 ? std::int64_t{1} : most_experts));
-  }
-  if (p.first_expert < 0 || p.experts_total < 0 || p.total() > max_extent ||
-      p.first_expert + p.experts() > p.total()) {
-    return refuse(RefusalCode::bad_value, "first_expert is ", p.first_expert, " and there are ",
-                  p.experts(), " experts here of ", p.total(), "; ",
-                  as_rule("those of a rank lie among all of them"), ": the nearest is ",
-                  as_nearest("first_expert 0"));
-  }
-  if (p.top_k() < 1 || p.top_k() > most_top_k || p.slots() > most_slots) {
-    return refuse(
-        RefusalCode::bad_shape, as_tensor("topk_ids"), " is ", shape_of(p.topk_ids), "; ",
-        as_rule("a token has 1 to ", most_top_k, " experts, and all have at most ", most_slots),
-        ": the nearest legal is ", as_nearest(shape_of(p.tokens(), 1)));
-  }
-  return std::nullopt;
-}
-
-PlannedMatrix planned_of(const MatrixView& v, bool known) {
-  return {{v}, known && v.data != nullptr ? alignment_of(v.data) : 16};
-}
-
-std::optional<Refusal> mixture_pointer_fault(const MatrixView& v, const char* name, int element) {
-  if (v.rows == 0 || v.columns == 0 || v.batch == 0) return std::nullopt;
-  if (v.data == nullptr) {
-    return refuse(RefusalCode::bad_pointer, as_tensor(name), " is a null pointer; ",
-                  as_rule("a tensor of ", shape_of(v), " elements needs memory"));
-  }
-  if (reinterpret_cast<std::uintptr_t>(v.data) % static_cast<std::uintptr_t>(element) == 0) {
-    return std::nullopt;
-  }
-  return refuse(RefusalCode::bad_pointer, as_tensor(name),
-                "'s address is not a multiple of its element size, ", element, " bytes");
-}
-
-std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
-  struct Named {
-    const MatrixView* view;
-    const char* name;
-    bool given = true;
-  };
-  const bool scaled = o.scaling != Scaling::none;
-  const Named all[] = {{&o.x, "x", true},
-                       {&o.topk_weights, "topk_weights", true},
-                       {&o.w13, "w13", true},
-                       {&o.w2, "w2", true},
-                       {&o.d, "d", true},
-                       {&o.scale_w13, "scale_w13", scaled},
-                       {&o.scale_w2, "scale_w2", scaled},
-                       {&o.bias13, "bias13", is_given(o.bias13)},
-                       {&o.bias2, "bias2", is_given(o.bias2)}};
-  if (auto r = mixture_pointer_fault(o.topk_ids, "topk_ids", offset_bytes(o.id_type))) return r;
-  for (const Named& each : all) {
-    if (!each.given) continue;
-    if (auto r = mixture_pointer_fault(*each.view, each.name, element_bytes(each.view->dtype)))
-      return r;
-  }
-  // x and the ids are read before anything of d is written.
-  for (const Named& each : all) {
-    if (each.view == &o.x || each.view == &o.d || !each.given) continue;
-    if (!overlap(o.d, *each.view)) continue;
-    return refuse(RefusalCode::overlap, as_tensor("d"), " overlaps ", each.name, "; ",
-                  as_rule("the result may lie over x alone"));
-  }
-  return std::nullopt;
-}
 
 // What both products have.
 template <class Matrix>
 Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const Matrix& scale_a,
-                                const Matrix& b, const Matrix& scale_b, const Matrix& bias,
-                                const Matrix& d, const void* offsets) {
+                                const Matrix& b, const std::optional<PackedWeights>& form,
+                                const Matrix& scale_b, const Matrix& bias, const Matrix& d,
+                                const void* offsets) {
   Product<Matrix> p;
   p.a = a;
   p.b = b;
+  p.packed = form;
   p.d = d;
   p.scaling = m.scaling;
   if (m.scaling != Scaling::none) {
@@ -203,8 +39,8 @@ Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const
 template <class Matrix>
 Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                               FirstWay way, const void* offsets, const std::int32_t* slots) {
-  auto p = mixture_product(m, parts.tokens, parts.token_scales, m.w13, m.scale_w13, m.bias13,
-                           way.fused ? parts.codes : parts.inner, offsets);
+  auto p = mixture_product(m, parts.tokens, parts.token_scales, m.w13, m.packed13, m.scale_w13,
+                           m.bias13, way.fused ? parts.codes : parts.inner, offsets);
   p.epilogue.gated = true;
   p.epilogue.activation = m.activation;
   p.epilogue.interleaved = m.interleaved;
@@ -223,7 +59,7 @@ template <class Matrix>
 Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                                const void* offsets) {
   return mixture_product(m, m.quantises() ? parts.codes : parts.inner, parts.code_scales, m.w2,
-                         m.scale_w2, m.bias2, parts.rows, offsets);
+                         m.packed2, m.scale_w2, m.bias2, parts.rows, offsets);
 }
 
 template Product<MatrixView> first_product(const MixtureOperands&, const MixtureParts<MatrixView>&,
@@ -236,55 +72,6 @@ template Product<MatrixView> second_product(const MixtureOperands&, const Mixtur
 template Product<PlannedMatrix> second_product(const MixtureProblem&,
                                                const MixtureParts<PlannedMatrix>&, const void*);
 
-std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
-  const std::int64_t tokens = p.tokens();
-  for (const std::int64_t extent : {p.tokens(), p.hidden(), p.inner(), p.w13.rows}) {
-    if (extent >= 0 && extent <= max_extent) continue;
-    return refuse(RefusalCode::bad_shape, "an extent is ", extent, "; ",
-                  as_rule("extents are 0 to ", max_extent));
-  }
-  if (p.w13.rows % 2 != 0) {
-    return refuse(RefusalCode::bad_shape, as_tensor("w13"), " has ", p.w13.rows, " rows; ",
-                  as_rule("its gate and up have as many rows each"), ": the nearest legal is ",
-                  as_nearest(p.w13.rows + 1));
-  }
-  if (p.hidden() == 0 || p.w13.rows == 0) {
-    return refuse(RefusalCode::bad_shape, as_tensor("w13"), " is ", shape_of(p.w13), "; ",
-                  as_rule("experts have elements"));
-  }
-  if (auto r = mixture_types_fault(p)) return r;
-  if (auto r = mixture_scaling_fault(p)) return r;
-  if (!gates(p.activation)) {
-    return refuse(RefusalCode::bad_value, "activation is ", name(p.activation), "; ",
-                  as_rule("the gate of a mixture is ", listed(all_activations, gates)),
-                  ": the nearest is ", as_nearest("silu"));
-  }
-  if (auto r = mixture_experts_fault(p)) return r;
-  const std::int64_t inner = p.w13.rows / 2;
-  const struct {
-    MixtureMatrix of;
-    std::int64_t batch, rows, columns;
-    const char* why;
-  } extents[] = {
-      {{&p.w13, "w13"}, p.experts(), 2 * inner, p.hidden(), "experts take the elements of x"},
-      {{&p.w2, "w2"}, p.experts(), p.hidden(), inner, "it takes what w13 gives, to rows of x"},
-      {{&p.topk_ids, "topk_ids"}, 1, tokens, p.top_k(), "there is a row for each token"},
-      {{&p.topk_weights, "topk_weights"}, 1, tokens, p.top_k(), "there is one for each id"},
-      {{&p.x, "x"}, 1, tokens, p.hidden(), "tokens are one matrix"},
-      {{&p.d, "d"}, 1, tokens, p.hidden(), "the result has the shape of x"},
-  };
-  for (const auto& e : extents) {
-    if (auto r = mixture_extents_fault(e.of, e.batch, e.rows, e.columns, e.why)) return r;
-  }
-  for (const MixtureMatrix& v : {MixtureMatrix{&p.x, "x"},
-                                 {&p.topk_ids, "topk_ids"},
-                                 {&p.topk_weights, "topk_weights"},
-                                 {&p.d, "d"}}) {
-    if (auto r = mixture_rows_fault(v)) return r;
-  }
-  return std::nullopt;
-}
-
 bool has_memory(const MixtureOperands& o) {
   bool known = true;
   for_each_field(o, [&](const char*, const auto& field) {
@@ -293,17 +80,6 @@ bool has_memory(const MixtureOperands& o) {
     }
   });
   return known;
-}
-
-Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
-  MixtureProblem p = with_matrices(o, [&](const MatrixView& v) { return planned_of(v, known); });
-  if (known && !is_given(o.bias13)) p.bias13 = {};
-  if (known && !is_given(o.bias2)) p.bias2 = {};
-  if (auto r = mixture_fault(p)) return *r;
-  if (known) {
-    if (auto r = mixture_memory_fault(o)) return *r;
-  }
-  return p;
 }
 
 }  // namespace warpwright

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "warpwright/plan/product/problem.h"
@@ -16,8 +17,10 @@ namespace warpwright {
 /// A token without a slot has a row of zeros. Sums over j are made in float32 in the order of
 /// experts, then slots, of rows that were rounded to x's type.
 ///
-/// Weights are of x's type, or e4m3 with `scaling` row_column (a scale for each row of weights; x
-/// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x).
+/// Weights are of x's type; or e4m3 with `scaling` row_column (a scale for each row of weights; x
+/// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
+/// in their packed form, as B of a product is (`packed13` and `packed2` say which), with row_column
+/// (where scale_w13 and scale_w2 may be left out) or blockwise (where they are).
 ///
 /// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
 template <class Matrix>
@@ -32,6 +35,9 @@ struct Mixture {
   Matrix scale_w2 = {};
   Matrix bias13 = {};  ///< E vectors of 2I, or left out
   Matrix bias2 = {};   ///< E vectors of H, or left out
+  /// The form of int4 weights: then w13's data are the tiles of a packed tensor.
+  std::optional<PackedWeights> packed13 = {};
+  std::optional<PackedWeights> packed2 = {};  ///< of w2, which has it where w13 has
   OffsetType id_type = OffsetType::int32;
   Scaling scaling = Scaling::none;
   Activation activation = Activation::silu;  ///< of the gate: silu or swiglu_oai
@@ -52,8 +58,11 @@ struct Mixture {
   }
   [[nodiscard]] constexpr std::int64_t top_k() const { return topk_ids.columns; }
   [[nodiscard]] constexpr std::int64_t slots() const { return tokens() * top_k(); }
+  [[nodiscard]] constexpr bool is_packed() const { return w13.dtype == DType::s4; }
   /// Are tokens and the rows between the products quantised?
-  [[nodiscard]] constexpr bool quantises() const { return w13.dtype == DType::e4m3; }
+  [[nodiscard]] constexpr bool quantises() const { return w13.dtype == DType::e4m3 || is_packed(); }
+  /// What the products multiply weights by.
+  [[nodiscard]] constexpr DType token_type() const { return quantises() ? DType::e4m3 : x.dtype; }
 
   friend constexpr bool operator==(const Mixture&, const Mixture&) = default;
 };
@@ -75,6 +84,8 @@ constexpr void for_each_field_of_mixtures(const Visit& visit, Mixtures&... m) {
   visit("scale_w2", m.scale_w2...);
   visit("bias13", m.bias13...);
   visit("bias2", m.bias2...);
+  visit("packed13", m.packed13...);
+  visit("packed2", m.packed2...);
   visit("id_type", m.id_type...);
   visit("scaling", m.scaling...);
   visit("activation", m.activation...);
@@ -111,7 +122,7 @@ struct MixtureParts {
   Matrix tokens = {};        ///< x as the first product reads it: slots x H
   Matrix token_scales = {};  ///< of quantised ones
   Matrix inner = {};         ///< slots x I: what the first product writes
-  Matrix codes = {};         ///< the same quantised, where weights are e4m3
+  Matrix codes = {};         ///< the same quantised, where tokens are
   Matrix code_scales = {};
   Matrix rows = {};  ///< slots x H: what the second product writes
 };

@@ -75,7 +75,7 @@ std::string MixturePlan::step_kernel(MixtureStep step) const {
 
 double MixturePlan::step_floor(MixtureStep step) const {
   if (device.memory_bytes_per_second <= 0) return 0;
-  const double rate = tensor_rate(device, problem.w13.dtype);
+  const double rate = tensor_rate(device, problem.token_type());
   const double work = step_operations(step);
   return std::max(step_bytes(step) / device.memory_bytes_per_second, rate > 0 ? work / rate : 0);
 }
@@ -88,8 +88,12 @@ std::string MixturePlan::explain() const {
       static_cast<long long>(p.hidden()), static_cast<long long>(p.top_k()),
       static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
       static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
-  text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", " + scaling_words(p.scaling) +
-          ", " + warpwright::name(p.activation) + ", on " + device.name + "\n";
+  text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", ";
+  if (p.is_packed()) {
+    text += "w13 " + packed_words(*p.packed13) + ", w2 " + packed_words(*p.packed2) + ", ";
+  }
+  text += scaling_words(p.scaling) + ", " + warpwright::name(p.activation) + ", on " + device.name +
+          "\n";
   text += formatted(
       "%d launches, each dependent on the one before; workspace %lld bytes; %.1f "
       "experts are expected to be hit\n",

@@ -34,7 +34,7 @@ PlannedMatrix scales_for(Scaling scaling, std::int64_t rows, std::int64_t column
 
 MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p, FirstWay way) {
   MixtureParts<PlannedMatrix> parts;
-  const DType operand = p.w13.dtype;
+  const DType operand = p.token_type();
   const std::int64_t rows = way.by_index ? p.tokens() : p.slots();
   // What is neither gathered nor quantised is x itself.
   parts.tokens = way.by_index && !p.quantises() ? p.x : spaced_rows(operand, rows, p.hidden());
@@ -126,10 +126,15 @@ double seconds_behind(const MixturePlan& plan) {
          seconds_for_bytes(plan, MixtureStep::sum);
 }
 
+// Are there kernels that quantise the rows of such a product?
+bool can_quantise_rows(const MixtureProblem& p) {
+  return p.w13.dtype == DType::e4m3 && p.scaling == Scaling::blockwise;
+}
+
 // Why the first product cannot be asked for so, or nothing.
 std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& choices) {
   if (!choices.quantises_in_epilogue.value_or(false)) return std::nullopt;
-  if (p.quantises() && p.scaling == Scaling::blockwise) return std::nullopt;
+  if (can_quantise_rows(p)) return std::nullopt;
   return refuse(RefusalCode::bad_choice, "quantises_in_epilogue is asked for; ",
                 as_rule("e4m3 weights with scales of blocks have it"), ": the nearest is ",
                 as_nearest("false"));
@@ -140,11 +145,10 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
 std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& choices) {
   const MixtureProblem& p = plan.problem;
   if (auto r = way_fault(p, choices)) return r;
-  // Not unasked on a GPU, where that epilogue has not run right yet. (Nor may it depend on the
-  // number of tokens for plans whose rows keep their bits: rows are rounded to bf16 in between
-  // without it.)
-  const bool is_open = plan.device.is_model || choices.quantises_in_epilogue.value_or(false);
-  const bool can_fuse = p.quantises() && p.scaling == Scaling::blockwise && is_open;
+  // Rows keep their bits where the way does not depend on the number of tokens: without that
+  // epilogue they are rounded to bf16 before they are quantised.
+  const bool is_open = !choices.batch_invariant || choices.quantises_in_epilogue.value_or(false);
+  const bool can_fuse = can_quantise_rows(p) && is_open;
   std::optional<Refusal> why;
   std::optional<MixturePlan> best;
   double least = 0;

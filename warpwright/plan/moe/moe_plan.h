@@ -18,9 +18,8 @@ struct MixtureChoices {
   bool batch_invariant = false;
   std::optional<std::string> first_kernel = {};   ///< of the product with w13, by its name
   std::optional<std::string> second_kernel = {};  ///< of that with w2
-  /// The first product quantises its rows itself (true), or a launch of its own does. Open: the
-  /// latter on a GPU, where no such kernel has run right yet; on the model the first, where there
-  /// is such a kernel.
+  /// The first product quantises its rows itself (true), or a launch of its own does. Open: what is
+  /// expected to take less; with batch_invariant the launch.
   std::optional<bool> quantises_in_epilogue = {};
   /// The first product reads tokens by number (true), or they are put into the order of the experts
   /// before it. Open: what is expected to take less.

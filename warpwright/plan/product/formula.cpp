@@ -27,11 +27,7 @@ std::string sum_text(const GemmProblem& p) {
 std::string details(const GemmProblem& p) {
   std::string text;
   const auto add = [&text](const std::string& what) { text += ", " + what; };
-  if (p.packed) {
-    const PackedFormat& f = p.packed->format;
-    add("B packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales");
-    add(std::string(name(p.packed->sums)) + " sums");
-  }
+  if (p.packed) add("B " + packed_words(*p.packed));
   if (p.scaling != Scaling::none) add(std::string(name(p.scaling)) + " scales");
   if (is_8bit_float(p.a.dtype) && !p.packed) {
     add(p.accumulation == Accumulation::promoted ? "promoted accumulation" : "fast accumulation");
@@ -55,6 +51,12 @@ std::string details(const GemmProblem& p) {
 }
 
 }  // namespace
+
+std::string packed_words(const PackedWeights& w) {
+  const PackedFormat& f = w.format;
+  return "packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales, " +
+         name(w.sums) + " sums";
+}
 
 std::string formula(const GemmProblem& p) {
   const Activation activation = p.epilogue.activation;

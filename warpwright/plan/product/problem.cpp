@@ -117,10 +117,14 @@ Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
 
 }  // namespace
 
+MatrixView stored_weights(const MatrixView& w, const std::optional<PackedWeights>& form) {
+  if (!form) return w;
+  const packed::Extents extents{w.batch, w.rows, w.columns};
+  return matrix(w.data, DType::u8, 1, packed::data_bytes(form->format, extents));
+}
+
 MatrixView stored_b(const GemmOperands& o) {
-  if (!o.packed) return o.b;
-  const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
-  return matrix(o.b.data, DType::u8, 1, packed::data_bytes(o.packed->format, extents));
+  return stored_weights(o.b, o.packed);
 }
 
 GemmProblem problem_of(const GemmOperands& o) {
@@ -142,11 +146,7 @@ GemmProblem normalised(GemmProblem p) {
   } else {
     p.c = {};
   }
-  if (p.packed) {  // its tiles follow each other in an order of their own
-    p.b.row_stride = p.k();
-    p.b.column_stride = 1;
-    p.b.batch_stride = p.b.batch > 1 ? p.n() * p.k() : 0;
-  }
+  if (p.packed) lie_side_by_side(p.b);  // its tiles follow each other in an order of their own
   p.scale_a = p.scale_b = {};
   if (is_given(p.scale_d)) p.scale_d = packed_matrix(DType::f32, 1, 1);
   p.d_scales = {};

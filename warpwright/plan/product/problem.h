@@ -60,6 +60,13 @@ inline PlannedMatrix packed_matrix(DType dtype, std::int64_t rows, std::int64_t 
   return {{dtype, rows, columns, columns}};
 }
 
+/// Gives it the strides of rows next to each other, matrix behind matrix.
+constexpr void lie_side_by_side(MatrixShape& m) {
+  m.row_stride = m.columns;
+  m.column_stride = 1;
+  m.batch_stride = m.batch > 1 ? m.rows * m.columns : 0;
+}
+
 /// B as int4 weights in their packed form (facts/packed_weights.h, docs/w4a8.md).
 struct PackedWeights {
   PackedFormat format = {};
@@ -317,7 +324,8 @@ inline float beta_of(const GemmOperands& o) {
 /// null, it counts as one that everything divides.
 GemmProblem problem_of(const GemmOperands& operands);
 
-/// B as it lies in memory: a row of bytes where it is packed.
+/// Weights as they lie in memory: a row of bytes where they are packed; and B.
+MatrixView stored_weights(const MatrixView& weights, const std::optional<PackedWeights>& form);
 MatrixView stored_b(const GemmOperands& operands);
 
 }  // namespace warpwright

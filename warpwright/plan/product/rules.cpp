@@ -19,10 +19,6 @@ Fault packed_fault(const GemmProblem& p) {
         as_rule("int4 weights are multiplied in their packed form, which `warpwright pack` makes"));
   }
   if (!p.packed) return std::nullopt;
-  if (const char* fault = packed::format_fault(p.packed->format)) {
-    return refuse(RefusalCode::bad_value, as_tensor("B"),
-                  " is packed, and that form is none: ", fault);
-  }
   if (p.a.dtype != DType::e4m3) {
     return refuse(
         RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype),

@@ -94,6 +94,11 @@ Fault packed_fault(const Asked& o) {
     return refuse(RefusalCode::bad_type, as_tensor("B"), " is ", type_name(o.p.b.dtype),
                   ", and packed weights are given; ", as_rule("they are s4"));
   }
+  // First of all: the bytes of its tiles are told from it.
+  if (const char* fault = packed::format_fault(o.p.packed->format)) {
+    return refuse(RefusalCode::bad_value, as_tensor("B"),
+                  " is packed, and that form is none: ", fault);
+  }
   if (o.p.scaling == Scaling::blockwise && scale_of(o, false).is_given) {
     return refuse(
         RefusalCode::bad_value, as_tensor("scale_b"),
