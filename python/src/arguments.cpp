@@ -66,6 +66,7 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "second_kernel",
                                                       "by_index",
                                                       "quantises_in_epilogue",
+                                                      "sums_in_product",
                                                       "check_ids"};
 
 // The names as Python has them in its calls: mostly the very same objects.
@@ -377,43 +378,43 @@ PyObject* adopted(PyObject* like, bool was_given, Ref& made) {
       .release();
 }
 
-// B as int4 weights: a warpwright.Int4Weights, whose bytes are a header and tiles.
-void Product::read_int4(const Arguments& given, bool grouped) {
-  PyObject* const b = given[Arg::b];
-  const Ref form = Ref::checked(PyObject_GetAttrString(b, "form"));
-  const Ref data = Ref::checked(PyObject_GetAttrString(b, "data"));
+bool is_int4(PyObject* weights) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("Int4Weights");
+}
+
+MatrixView CallTensors::read_packed(PyObject* weights, const char* name, bool in_groups,
+                                    PackedWeights& packed, bool& is_batch) {
+  const Ref form = Ref::checked(PyObject_GetAttrString(weights, "form"));
+  const Ref data = Ref::checked(PyObject_GetAttrString(weights, "data"));
   long long numbers[7] = {};
-  int is_batch = 0;
+  int has_experts = 0;
   if (PyArg_ParseTuple(form.get(), "LLLLLLLp", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
-                       &numbers[4], &numbers[5], &numbers[6], &is_batch) == 0) {
+                       &numbers[4], &numbers[5], &numbers[6], &has_experts) == 0) {
     refuse_arguments();
   }
-  const Tensor t = placed(reader.read(data.get(), "B"));
+  is_batch = has_experts != 0;
+  const Tensor t = placed(reader.read(data.get(), name));
   const packed::Extents extents{numbers[0], numbers[1], numbers[2]};
-  PackedWeights& packed = operands.packed.emplace();
   packed.format = {static_cast<Int4Encoding>(numbers[4]), static_cast<int>(numbers[3]),
                    static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6])};
-  constexpr std::array sums = {"exact", "chained", "folded", "table"};
-  packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums)));
   const std::int64_t bytes = packed::kHeaderBytes + packed::data_bytes(packed.format, extents);
   if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
-    throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor("B"),
+    throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor(name),
                          " are no contiguous row of ", bytes,
                          " bytes (uint8), which int4 weights of their form take")};
   }
-  if (grouped && is_batch == 0) {
-    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("B"),
+  if (in_groups && !is_batch) {
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor(name),
                          " are int4 weights of one matrix, and rows in groups take one a group: ",
                          as_rule("give ", extents.n, " x ", extents.k,
                                  " weights of as many experts as there are groups"))};
   }
-  MatrixView& view = operands.b;
-  auto* const bytes_of_b = static_cast<std::byte*>(t.data);
-  view = matrix(bytes_of_b == nullptr ? nullptr : bytes_of_b + packed::kHeaderBytes, DType::s4,
-                extents.n, extents.k);
+  auto* const first = static_cast<std::byte*>(t.data);
+  MatrixView view = matrix(first == nullptr ? nullptr : first + packed::kHeaderBytes, DType::s4,
+                           extents.n, extents.k);
   view.batch = extents.experts;
   view.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
-  is_batch_ = !grouped && is_batch != 0;
+  return view;
 }
 
 // What A's and B's bytes are, where their types do not say it.
@@ -443,8 +444,12 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const Tensor a = read(given, Arg::a, "A");
   o.a = matrix_of(a);
   is_batch_ = a.dimensions == 3;
-  if (reinterpret_cast<PyObject*>(Py_TYPE(given[Arg::b])) == interop("Int4Weights")) {
-    read_int4(given, grouped);
+  if (is_int4(given[Arg::b])) {
+    PackedWeights& packed = operands.packed.emplace();
+    packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums_words)));
+    bool is_batch = false;
+    o.b = read_packed(given[Arg::b], "B", grouped, packed, is_batch);
+    is_batch_ = !grouped && is_batch;
   } else {
     if (given[Arg::sums] != nullptr) {
       throw Refused{bad(Arg::sums, "is given, and B are no Int4Weights: leave it out")};

@@ -66,6 +66,7 @@ enum class Arg : std::uint8_t {
   second_kernel,
   by_index,
   quantises_in_epilogue,
+  sums_in_product,
   check_ids,
   count
 };
@@ -133,6 +134,9 @@ class CallTensors {
   MatrixView new_result(PyObject* like, const char* maker, std::span<const std::int64_t> shape,
                         std::optional<DType> type, const char* name, const char* keyword,
                         Ref& made);
+  /// Int4Weights, whose bytes are a header and tiles; `in_groups`: they must be a batch of experts.
+  MatrixView read_packed(PyObject* weights, const char* name, bool in_groups, PackedWeights& packed,
+                         bool& is_batch);
   /// The stream of the call: what was given, or that on which the tensors' library works now.
   void* stream_of_call(const Arguments& given);
 
@@ -157,7 +161,6 @@ struct Product : CallTensors {
  private:
   void read_inputs(const Arguments& given, bool grouped);
   void read_rows(const Arguments& given);
-  void read_int4(const Arguments& given, bool grouped);
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
   void read_result(const Arguments& given, bool plans_only);
@@ -194,5 +197,9 @@ std::array<const char*, N> by_number(const Mode (&all)[N], const Word& word) {
 }
 
 inline constexpr std::array<const char*, 2> gate_up_words = {"halves", "interleaved"};
+inline constexpr std::array sums_words = {"exact", "chained", "folded", "table"};
+
+/// Is it a warpwright.Int4Weights?
+bool is_int4(PyObject* weights);
 
 }  // namespace warpwright::python

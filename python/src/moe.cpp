@@ -28,7 +28,9 @@ constexpr std::array named_args = {Arg::out,
                                    Arg::first_kernel,
                                    Arg::second_kernel,
                                    Arg::by_index,
-                                   Arg::quantises_in_epilogue};
+                                   Arg::quantises_in_epilogue,
+                                   Arg::sums_in_product,
+                                   Arg::sums};
 constexpr std::array run_args = {Arg::check_ids, Arg::dependent, Arg::stream, Arg::workspace,
                                  Arg::plan};
 constexpr std::array plan_args = {Arg::device};
@@ -60,7 +62,8 @@ struct MixtureCall : CallTensors {
 
  private:
   void read_router(const Arguments& given);
-  MatrixView read_weights(const Arguments& given, Arg arg, const char* name);
+  MatrixView read_weights(const Arguments& given, Arg arg, const char* name,
+                          std::optional<PackedWeights>& packed);
   void read_scales(const Arguments& given);
   void read_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
@@ -75,9 +78,14 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
                          as_rule("give a tensor, or call plan_moe()"))};
   }
   read_router(given);
-  // The place of int4 weights, once mixtures have them: what Product::read_int4 reads.
-  o.w13 = read_weights(given, Arg::w13, "w13");
-  o.w2 = read_weights(given, Arg::w2, "w2");
+  o.w13 = read_weights(given, Arg::w13, "w13", o.packed13);
+  o.w2 = read_weights(given, Arg::w2, "w2", o.packed2);
+  const int sums = given.word(Arg::sums, sums_words);
+  if (sums >= 0 && !o.packed2) {
+    throw Refused{refuse(RefusalCode::bad_value, "sums is given, and ", as_tensor("w2"),
+                         " are no Int4Weights: ", as_rule("leave it out"))};
+  }
+  if (sums >= 0) o.packed2->sums = static_cast<GroupSums>(sums);
   read_scales(given);
   if (given[Arg::bias13] != nullptr) o.bias13 = vector_of(read(given, Arg::bias13, "bias13"));
   if (given[Arg::bias2] != nullptr) o.bias2 = vector_of(read(given, Arg::bias2, "bias2"));
@@ -111,7 +119,12 @@ void MixtureCall::read_router(const Arguments& given) {
   operands.topk_weights = matrix_of(read(given, Arg::topk_weights, "topk_weights"));
 }
 
-MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name) {
+MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name,
+                                     std::optional<PackedWeights>& packed) {
+  if (is_int4(given[arg])) {
+    bool is_batch = false;
+    return read_packed(given[arg], name, true, packed.emplace(), is_batch);
+  }
   const Tensor t = read(given, arg, name);
   const MatrixView view = matrix_of(t);
   if (t.dimensions == 3) return view;
@@ -120,11 +133,16 @@ MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char
       as_rule("it has a matrix an expert"), ": the nearest legal is ", as_nearest("3"))};
 }
 
-// Experts x rows, or experts x rows x 1, are of rows; else of blocks.
+// Experts x rows, or experts x rows x 1, are of rows; else of blocks. Int4 weights need none:
+// tokens then are quantised by row.
 void MixtureCall::read_scales(const Arguments& given) {
   const int said = given.word(
       Arg::scaling, by_number(all_scalings, [](Scaling s) { return words_of(s).identifier; }));
-  if (said >= 0) operands.scaling = static_cast<Scaling>(said);
+  if (said >= 0) {
+    operands.scaling = static_cast<Scaling>(said);
+  } else if (operands.is_packed()) {
+    operands.scaling = Scaling::row_column;
+  }
   const struct {
     Arg arg;
     const char* name;
@@ -149,6 +167,7 @@ void MixtureCall::choose(const Arguments& given) {
   if (const char* const kernel = given.text(Arg::second_kernel)) c.second_kernel = kernel;
   c.by_index = given.choice(Arg::by_index);
   c.quantises_in_epilogue = given.choice(Arg::quantises_in_epilogue);
+  c.sums_in_product = given.choice(Arg::sums_in_product);
   options.launch.dependent = given.flag(Arg::dependent);
   options.check_ids = given.flag(Arg::check_ids);
 }

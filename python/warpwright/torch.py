@@ -9,6 +9,8 @@
     y = torch.ops.warpwright.grouped_gemm(x, experts, offsets)
     y = torch.ops.warpwright.moe(x, topk_ids, topk_weights, w13, w2)  # a mixture of experts
     x8, scale_x = torch.ops.warpwright.quantise(x)  # e4m3, a scale a row
+    y = torch.ops.warpwright.int4_moe(x, topk_ids, topk_weights, w13.data, w13.form, w2.data,
+                                      w2.form)  # of warpwright.Int4Weights
     w = warpwright.pack_int4(weight)
     y = torch.ops.warpwright.int4_gemm(x8, w.data, w.form, scale_a=scale_x)
     y = torch.ops.warpwright.int4_grouped_gemm(x8, w.data, w.form, offsets, scale_a=scale_x)
@@ -70,6 +72,11 @@ def _moe(*tensors, **rest):
 
 def _moe_out(x, topk_ids, topk_weights, w13, w2, out, **rest):
     _core.moe(x, topk_ids, topk_weights, w13, w2, out=out, **rest)
+
+
+def _int4_moe(x, topk_ids, topk_weights, packed13, form13, packed2, form2, **rest):
+    return _core.moe(x, topk_ids, topk_weights, _int4(packed13, form13), _int4(packed2, form2),
+                     **rest)
 
 
 def _fake_moe(x, *rest, dtype=None, **keywords):
@@ -160,7 +167,8 @@ _OPERANDS = "str? operands=None"
 _DTYPE = "ScalarType? dtype=None"
 _EXPECTED = "float expected_tokens=0.0, str expected_lengths='routed'"
 _ROWS = "Tensor? rows=None, int? rows_divisor=None"
-_MOE = "Tensor x, Tensor topk_ids, Tensor topk_weights, Tensor w13, Tensor w2"
+_ROUTED = "Tensor x, Tensor topk_ids, Tensor topk_weights"
+_MOE = f"{_ROUTED}, Tensor w13, Tensor w2"
 _EXPERTS = ("str activation='silu', str gate_up='halves', str? scaling=None, "
             "Tensor? scale_w13=None, Tensor? scale_w2=None, Tensor? bias13=None, "
             "Tensor? bias2=None, SymInt first_expert=0, SymInt? experts_total=None, "
@@ -179,6 +187,8 @@ _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
           f"{_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out, _fake_out)
 _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
+_register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
+          f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _int4_moe, _fake_moe)
 _register(f"moe_out({_MOE}, Tensor(a!) out, *, {_EXPERTS}) -> ()", _moe_out, _fake_out)
 _register(f"int4_gemm(Tensor a, {_INT4}, *, {_WITH}, str sums='exact', {_DTYPE}) -> Tensor",
           _int4_gemm, _fake_int4)

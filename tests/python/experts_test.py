@@ -274,7 +274,8 @@ class FusedExperts(unittest.TestCase):
         got = compiled(self.x, self.w1, self.w2, self.weights, self.ids)
         self.assertTrue(torch.equal(got, self.call()))
         # Through what makes graphs functional, in place, with any number of tokens.
-        compiled = torch.compile(wp.fused_experts, backend="aot_eager", fullgraph=True, dynamic=True)
+        compiled = torch.compile(wp.fused_experts, backend="aot_eager", fullgraph=True,
+                                 dynamic=True)
         expert_map = torch.tensor([2, -1, 0, 1, -1, -1])
         for tokens in (20, 7):
             given = (self.w1[:3], self.w2[:3], self.weights[:tokens], self.ids[:tokens])

@@ -124,12 +124,38 @@ class Moe(unittest.TestCase):
         with_column = {name: layer.scales[name][..., None] for name in ("scale_w13", "scale_w2")}
         np.testing.assert_array_equal(layer.call(**with_column), layer.call())
 
+    def test_int4_weights(self):
+        layer = Layer(hidden=256, inner=128)
+        codes = {name: wp.pack_int4(getattr(layer, name)) for name in ("w13", "w2")}
+        for name, packed in codes.items():
+            setattr(layer, name, packed.values())
+        want = layer.right()
+        tensors = (layer.x, layer.ids, layer.weights, codes["w13"], codes["w2"])
+        for how in ({}, {"scaling": "blockwise"}, {"sums": "chained"}):
+            self.close(wp.moe(*tensors, **how), want, 0.06)
+        self.assertIn("s4", wp.plan_moe(*tensors).explain())
+        there = wp.plan_moe(Spec((64, 2048)), Spec((64, 8), "int32"), Spec((64, 8), "f32"),
+                            wp.Int4Weights.spec(1536, 2048, 128),
+                            wp.Int4Weights.spec(2048, 768, 128), device="h200")
+        self.assertIn("floors together", there.explain())
+        one = wp.pack_int4(normal(256, 256, dtype=np.float32))
+        for weights, how, says in [((one, codes["w2"]), {}, "w13 are int4 weights of one matrix"),
+                                   ((codes["w13"], layer.w2), {}, "both weights are of one type"),
+                                   ((codes["w13"], codes["w2"]), {"sums": "best"}, '"exact"')]:
+            with self.assertRaisesRegex(wp.Refusal, says):
+                wp.moe(*tensors[:3], *weights, **how)
+        with self.assertRaisesRegex(wp.Refusal, "sums is given, and w2 are no Int4Weights"):
+            Layer().call(sums="exact")
+
     def test_ways_give_the_same(self):
         layer = Layer(hidden=256, inner=128)
         layer.quantise("blockwise")
         for by_index, fused in ((True, False), (False, False), (False, True)):
             self.close(layer.call(by_index=by_index, quantises_in_epilogue=fused), layer.right(),
                        0.06)
+        layer = Layer(hidden=256, inner=128)
+        np.testing.assert_array_equal(layer.call(sums_in_product=True),
+                                      layer.call(sums_in_product=False))
         one = layer.call(batch_invariant=True)
         layer.x, layer.ids, layer.weights = (t[3:5] for t in (layer.x, layer.ids, layer.weights))
         np.testing.assert_array_equal(layer.call(batch_invariant=True), one[3:5])
@@ -150,7 +176,7 @@ class Moe(unittest.TestCase):
         d = layer.call()
         self.close(d, layer.right())
         self.assertTrue((f32(d[0]) == 0).all())
-        with self.assertRaisesRegex(wp.Refusal, "topk_ids has an id that is neither -1 nor") as told:
+        with self.assertRaisesRegex(wp.Refusal, "an id that is neither -1 nor") as told:
             layer.call(check_ids=True)
         self.assertEqual(told.exception.code, "bad_value")
         layer.ids[1, 0], layer.ids[2, 1] = -1, 3
@@ -253,7 +279,7 @@ class Refusals(unittest.TestCase):
                 ("w2", lambda w: w[:, :, :32], "bad_shape", "the nearest legal is 8 x 128 x 64"),
                 ("w13", lambda w: w[0], "bad_shape", "it has a matrix an expert"),
                 ("w13", lambda w: w[:, 1:], "bad_shape", "gate and up"),
-                ("w13", lambda w: w.astype(f16), "bad_type", "weights are of x's type, or e4m3"),
+                ("w13", lambda w: w.astype(f16), "bad_type", "weights are of x's type"),
                 ("x", lambda x: x.astype(np.float32), "bad_type", "tokens are bf16 or fp16"),
                 ("x", lambda x: x[:, ::-1], "bad_stride", "backwards"),
                 ("ids", lambda i: i.astype(np.float32), "bad_type", "nearest is int32"),
@@ -288,7 +314,8 @@ class Refusals(unittest.TestCase):
         for how, says in [({"activation": "relu"}, "the gate of a mixture is silu or swiglu_oai"),
                           ({"activation": "tanh"}, '"gelu"'), ({"gate_up": "turns"}, '"halves"'),
                           ({"scaling": "blockwise"}, "weights of 16 bits have no scales"),
-                          ({"scaling": "rows"}, '"row_column"'), ({"by_index": 2}, "True nor False"),
+                          ({"scaling": "rows"}, '"row_column"'),
+                          ({"by_index": 2}, "True nor False"),
                           ({"first_expert": -1}, "nearest legal value is 0"),
                           ({"first_expert": 4}, "first_expert is 4"),
                           ({"experts_total": 7}, "8 experts here of 7"),

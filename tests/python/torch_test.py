@@ -41,7 +41,8 @@ def mixture(device, tokens=20, dtype=torch.bfloat16):
     ids = torch.stack([torch.randperm(6)[:2] for _ in range(tokens)]).to(device)
     ids[0, 0] = -1
     return (normal(tokens, 128, device=device, dtype=dtype), ids,
-            torch.rand(tokens, 2, device=device), normal(6, 256, 128, device=device, dtype=dtype) / 8,
+            torch.rand(tokens, 2, device=device),
+            normal(6, 256, 128, device=device, dtype=dtype) / 8,
             normal(6, 128, 128, device=device, dtype=dtype) / 8)
 
 
@@ -123,10 +124,17 @@ class Operators(unittest.TestCase):
                               experts_total=6, batch_invariant=True).float() for e in (0, 3)]
             self.close(shares[0] + shares[1], want)
             # A scale a row: half of the weights, twice.
-            half = (torch.full((6, 256), 0.5, device=device), torch.full((6, 128), 2., device=device))
+            half = (torch.full((6, 256), 0.5, device=device),
+                    torch.full((6, 128), 2., device=device))
             e4m3 = [w.to(torch.float8_e4m3fn) for w in (w13, w2)]
             d = ops.moe(x, ids, weights, *e4m3, scale_w13=half[0], scale_w2=half[1])
             want = mixture_sums(x, ids, weights, e4m3[0].float() * 0.5, e4m3[1].float() * 2)
+            self.assertLess(((d.float() - want).norm() / want.norm()).item(), 0.05)
+            packed = [wp.pack_int4(w) for w in (w13, w2)]
+            d = ops.int4_moe(x, ids, weights, packed[0].data, packed[0].form, packed[1].data,
+                             packed[1].form)
+            values = [torch.from_numpy(w.values()).to(device) for w in packed]
+            want = mixture_sums(x, ids, weights, *values)
             self.assertLess(((d.float() - want).norm() / want.norm()).item(), 0.05)
 
     def test_int4_and_quantised_tokens(self):
@@ -185,7 +193,8 @@ class Operators(unittest.TestCase):
             b8 = b.to(torch.float8_e4m3fn)
             one = torch.ones((), device=device)
             int4 = wp.pack_int4(b)
-            experts = wp.pack_int4(torch.stack([b, b]))
+            experts = wp.pack_int4(torch.stack([torch.cat([b, b]), torch.cat([b, b])]))
+            down = wp.pack_int4(torch.stack([b.T.contiguous()] * 2), group=64)
             two = torch.tensor([0, 7, 20], dtype=torch.int32, device=device)
             for op, arguments, keywords in [
                     (ops.gemm, (a, b), {}),
@@ -203,6 +212,8 @@ class Operators(unittest.TestCase):
                         31, dtype=torch.int32, device=device)}),
                     (ops.moe, mixture(device), {}),
                     (ops.moe, mixture(device), {"dtype": torch.float32, "experts_total": 9}),
+                    (ops.int4_moe, (*mixture(device)[:3], experts.data, experts.form, down.data,
+                                    down.form), {"first_expert": 2, "experts_total": 6}),
                     (ops.moe_out, (*mixture(device), torch.zeros(
                         20, 128, dtype=torch.bfloat16, device=device)), {}),
                     (ops.grouped_gemm_out, (*grouped(device), out), {})]:

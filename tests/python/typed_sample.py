@@ -127,7 +127,8 @@ def main() -> int:
     data: bytes = timeline.perfetto
     right = (bool(report) and not found and counts == (2, 0) and cycles > 0 and data
              and nbytes == 1 << 20 and shape == host.shape and all(texts) and norm(array)[0] == 1
-             and launches > 2 and mixed.shape == x.shape and y.shape == grouped.shape and plain.shape == (128, 256)
+             and launches > 2 and mixed.shape == x.shape and y.shape == grouped.shape
+             and plain.shape == (128, 256)
              and isinstance(wp.built_with_cuda, bool))
     return 0 if right else 1
 

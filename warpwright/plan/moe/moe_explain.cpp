@@ -26,6 +26,11 @@ std::string formatted(const char* form, Values... values) {
 
 }  // namespace
 
+const char* name(MixtureStep step) {
+  constexpr const char* names[] = {"sort", "gather", "first", "quantise", "second", "sum"};
+  return names[static_cast<std::size_t>(step)];
+}
+
 double MixturePlan::step_bytes(MixtureStep step) const {
   const double share =
       static_cast<double>(problem.experts()) / static_cast<double>(problem.total());
@@ -132,6 +137,11 @@ std::string MixturePlan::explain() const {
   text += sums_in_product ? "by the second product, where it stores the last of a token's rows\n"
                           : "by a launch of its own\n";
   return text;
+}
+
+std::optional<std::string> ids_fault(std::uint32_t status) {
+  if ((status & 1U) == 0) return std::nullopt;
+  return "topk_ids has an id that is neither -1 nor one of experts_total";
 }
 
 }  // namespace warpwright

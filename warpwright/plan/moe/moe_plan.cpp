@@ -229,11 +229,6 @@ PlannedMatrix least_aligned(PlannedMatrix known, const PlannedMatrix& wanted) {
 
 }  // namespace
 
-const char* name(MixtureStep step) {
-  constexpr const char* names[] = {"sort", "gather", "first", "quantise", "second", "sum"};
-  return names[static_cast<std::size_t>(step)];
-}
-
 Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& device,
                              const MixtureChoices& choices) {
   if (auto r = mixture_fault(problem)) return *r;
@@ -346,11 +341,6 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
     return r;
   }
   return std::nullopt;
-}
-
-std::optional<std::string> ids_fault(std::uint32_t status) {
-  if ((status & 1U) == 0) return std::nullopt;
-  return "topk_ids has an id that is neither -1 nor one of experts_total";
 }
 
 }  // namespace warpwright
