@@ -69,9 +69,17 @@ struct MixtureCall : CallTensors {
   void choose(const Arguments& given);
 };
 
+// A row a token.
+MatrixView token_rows(const Tensor& t) {
+  if (t.dimensions == 2) return matrix_of(t);
+  throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ",
+                       count_of(t.dimensions, "dimension"), "; ", as_rule("it has a row a token"),
+                       ": the nearest legal is ", as_nearest("2"))};
+}
+
 MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(given) {
   MixtureOperands& o = operands;
-  o.x = matrix_of(read(given, Arg::x, "x"));
+  o.x = token_rows(read(given, Arg::x, "x"));
   if (device == run_nowhere && !plans_only) {
     throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("x"),
                          " is a Spec, which has no memory; ",
@@ -115,8 +123,8 @@ void MixtureCall::read_router(const Arguments& given) {
   }
   operands.id_type = *ids.offset;
   ids.type = DType::s32;  // of either width, as Mixture has it
-  operands.topk_ids = matrix_of(ids);
-  operands.topk_weights = matrix_of(read(given, Arg::topk_weights, "topk_weights"));
+  operands.topk_ids = token_rows(ids);
+  operands.topk_weights = token_rows(read(given, Arg::topk_weights, "topk_weights"));
 }
 
 MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name,

@@ -282,6 +282,7 @@ class Refusals(unittest.TestCase):
                 ("w13", lambda w: w.astype(f16), "bad_type", "weights are of x's type"),
                 ("x", lambda x: x.astype(np.float32), "bad_type", "tokens are bf16 or fp16"),
                 ("x", lambda x: x[:, ::-1], "bad_stride", "backwards"),
+                ("x", lambda x: x[None], "bad_shape", "it has a row a token"),
                 ("ids", lambda i: i.astype(np.float32), "bad_type", "nearest is int32"),
                 ("ids", lambda i: i[:, 0], "bad_shape", "1 dimension"),
                 ("ids", lambda i: i.repeat(20, 1), "bad_shape", "1 to 32 experts"),
