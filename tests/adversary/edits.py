@@ -281,6 +281,7 @@ CASES = [
     (COMMANDS + "pp: gemm\n", "", "commands.txt:3: a second command of the name pp"),
     (COMMANDS + "p gemm\n", "", "commands.txt:3: not NAME: COMMAND: p gemm"),
     (COMMANDS + "p: gemm --sms 2\n", "", "commands.txt:3: p names 0 kernels, not one"),
+    (COMMANDS + "p: moe --second-kernel k\n", "", "commands.txt:3: p names 1 kernels, not two"),
     (COMMANDS + "p: tests/no.py\n", A01 + "-one\n+a\n",
      "commands.txt: no edit names p\ncommands.txt: p: there is no tests/no.py"),
 ]

@@ -28,6 +28,8 @@ struct MixtureAsk {
   int experts_total = 0;
   bool wide_ids = false;
   bool biases = false;
+  DType bias = DType::f32;
+  double largest_x = 1;
   DType result = DType::bf16;
   DType weight = DType::f32;
   unsigned seed = 1;
@@ -72,7 +74,7 @@ class SomeMixture {
  public:
   explicit SomeMixture(const MixtureAsk& ask) : random_(ask.seed), ask_(ask) {
     const DType operand = ask.scaling == Scaling::none ? DType::bf16 : DType::e4m3;
-    o.x = filled(DType::bf16, 1, ask.tokens, ask.hidden, 1);
+    o.x = filled(DType::bf16, 1, ask.tokens, ask.hidden, ask.largest_x);
     o.packed13 = ask.packed13;
     o.packed2 = ask.packed2;
     o.w13 = weights(ask.packed13, operand, 2 * ask.inner, ask.hidden);
@@ -89,8 +91,8 @@ class SomeMixture {
       o.scale_w2 = filled(DType::f32, ask.experts, blocks(ask.hidden), blocks(ask.inner), 1);
     }
     if (ask.biases) {
-      o.bias13 = filled(DType::f32, ask.experts, 2 * ask.inner, 1, 1);
-      o.bias2 = filled(DType::f32, ask.experts, ask.hidden, 1, 1);
+      o.bias13 = filled(ask.bias, ask.experts, 2 * ask.inner, 1, 1);
+      o.bias2 = filled(ask.bias, ask.experts, ask.hidden, 1, 1);
     }
     o.first_expert = ask.first_expert;
     o.experts_total = ask.experts_total;

@@ -15,15 +15,16 @@ import sys
 
 DOCUMENTS = ["README.md", "docs", "examples/own_kernel/README.md"]
 # Of samples that must be there, so that a change of the fences is seen.
-EXPECTED = ["docs/gemm.md", "docs/grouped.md", "warpwright/warpwright.h"]
+EXPECTED = ["docs/gemm.md", "docs/grouped.md", "docs/moe.md", "warpwright/warpwright.h"]
 
 READERS = """
 int fail(const std::string& why);
 """
 ARGUMENTS = ", ".join(
     f"[[maybe_unused]] void* {name}" for name in
-    "a b c d x w y sa sb sx sw bias offsets stream".split()) + ", " + ", ".join(
-    f"[[maybe_unused]] std::int64_t {name}" for name in "m n k total groups chunk".split())
+    "a b c d x w y sa sb sx sw bias offsets stream ids router w13 w2".split()) + ", " + ", ".join(
+    f"[[maybe_unused]] std::int64_t {name}" for name in
+    "m n k total groups chunk hidden inner experts top_k".split())
 
 
 def blocks(path):

@@ -122,9 +122,27 @@ model::Allocation allocation(std::vector<T>& of, const char* name, bool writable
   return {of.data(), static_cast<std::int64_t>(of.size() * sizeof(T)), name, writable};
 }
 
-/// A launch of the sort; further memory is that of what is quantised.
-inline model::Kernel sort_kernel(const Routing& r, kernel::SortSlotsParams& p, int sms,
-                                 std::vector<model::Allocation> memory) {
+/// A shape of the sort other than the usual; 0: the usual.
+struct SortShape {
+  int warps = 0;
+  int cluster = 0;
+  int parts = 0;
+  int steps = 0;
+};
+
+inline void reshape(kernel::SortSlotsParams& p, const SortShape& to) {
+  if (to.warps > 0) p.warps = to.warps;
+  if (to.cluster > 0) p.cluster = to.cluster;
+  if (to.parts > 0) kernel::SortSlotsKernel::cut(p, to.parts);
+  const int all = 32 * p.warps * p.cluster;
+  p.steps = to.steps > 0 ? to.steps : std::max((p.tokens * p.top_k + all - 1) / all, 1);
+  EXPECT_LE(p.steps, kernel::SortSlotsKernel::at_once);
+}
+
+/// The launches of a sort, each dependent on the one before; further memory is that of what is
+/// quantised.
+inline model::Report run_sort(const Routing& r, const kernel::SortSlotsParams& p, int sms,
+                              std::vector<model::Allocation> memory, const model::Options& how) {
   using kernel::SortSlotsKernel;
   const auto words = static_cast<std::int64_t>(r.tokens) * r.top_k;
   memory.push_back({const_cast<void*>(p.ids), std::int64_t{r.tokens} * r.pitch * (r.wide ? 8 : 4),
@@ -133,16 +151,23 @@ inline model::Kernel sort_kernel(const Routing& r, kernel::SortSlotsParams& p, i
   memory.push_back({p.slots, 4 * words, "slots"});
   memory.push_back({p.rows, 4 * words, "rows"});
   memory.push_back({p.status, 4, "status"});
-  model::Kernel k;
-  k.shape = {.ctas = SortSlotsKernel::ctas(p, sms),
-             .cluster_size = p.cluster,
-             .in_clusters = p.cluster > 1,
-             .threads = 32 * p.warps,
-             .shared_bytes = kernel::sort_slots_shared_bytes(p.experts, p.warps, p.cluster)};
-  k.body = [&p] { SortSlotsKernel::run(p); };
-  k.memory = std::move(memory);
-  k.dependent = true;
-  return k;
+  std::vector<kernel::SortSlotsParams> params;
+  for (int i = 0; i < SortSlotsKernel::launches(p); ++i) {
+    params.push_back(SortSlotsKernel::launch(p, i));
+  }
+  std::vector<model::GridLaunch> grids;
+  for (const kernel::SortSlotsParams& part : params) {
+    grids.push_back({.shape = {.ctas = SortSlotsKernel::ctas(part, sms),
+                               .cluster_size = part.cluster,
+                               .in_clusters = part.cluster > 1,
+                               .threads = 32 * part.warps,
+                               .shared_bytes = SortSlotsKernel::shared_bytes_of(part)},
+                     .allocations = memory,
+                     .body = [&part] { SortSlotsKernel::run(part); },
+                     .dependent = true,
+                     .ended = {}});
+  }
+  return model::run(grids, how);
 }
 
 }  // namespace warpwright::tests

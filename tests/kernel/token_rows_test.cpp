@@ -265,19 +265,20 @@ TEST(GatherRows, NothingIsWrittenWhereAllIsLeftOut) {
 
 TEST(SortSlots, OtherClustersQuantise) {
   for (const RowForm form : {RowForm::blocks, RowForm::rows}) {
-    for (const int cluster : {1, 2}) {
-      const Routing r = route({.tokens = 19, .top_k = 2, .experts = 6}, 40);
+    for (const SortShape& shape :
+         {SortShape{.warps = 2, .cluster = 1}, SortShape{.warps = 2, .cluster = 2},
+          SortShape{.warps = 1, .cluster = 2, .parts = 2, .steps = 1}}) {
+      const Routing r = route({.tokens = 41, .top_k = 2, .experts = 6}, 40);
       std::vector<std::int32_t> offsets, slots, rows;
       std::uint32_t status = 0;
       kernel::SortSlotsParams p =
           device::sort_slots_params(r.sort_into(offsets, slots, rows, status));
-      p.warps = 2;
-      p.cluster = cluster;
-      Moved moved({19, 300}, form, nullptr, 41);
+      reshape(p, shape);
+      Moved moved({41, 300}, form, nullptr, 41);
       p.quantised = moved.params();
       for (const model::Options& how : model::schedules()) {
         SCOPED_TRACE(model::text(how));
-        const model::Report report = model::run(sort_kernel(r, p, 2, moved.memory()), how);
+        const model::Report report = run_sort(r, p, 2, moved.memory(), how);
         EXPECT_TRUE(report.clean()) << report.text();
         EXPECT_EQ(moved.fault(), "");
         EXPECT_EQ(slots, r.slots);

@@ -129,6 +129,9 @@ TEST(GroupedRules, RefusesRowsByIndex) {
         {"D overlaps rows"}},
        {Code::bad_shape, with([](O& o) { o.a.rows = 0; }), {"A has no rows", "nearest", "1"}},
        {Code::bad_shape,
+        with([](O& o) { o.a.row_stride = std::int64_t{1} << 31; }),
+        {"A has 40 rows", "64 GiB", "16"}},
+       {Code::bad_shape,
         with([](O& o) { o.d.columns = 128; }),
         {"D has 128 columns", "the product has 256"}}});
   expect_refused(Scaling::row_column,

@@ -37,8 +37,8 @@ struct SlotSort {
 
 namespace device {
 
-/// Puts it on `stream` (a cudaStream_t) of the current CUDA device: one grid. Takes no memory, does
-/// not wait, legal in a graph capture.
+/// Puts it on `stream` (a cudaStream_t) of the current CUDA device: one grid, or three of more than
+/// 32,768 slots. Takes no memory, does not wait, legal in a graph capture.
 [[nodiscard]] std::optional<Refusal> sort_slots_on_cuda(const SlotSort& what, void* stream);
 
 }  // namespace device

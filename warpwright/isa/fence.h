@@ -55,6 +55,10 @@ class Prerequisites {
  public:
   /// Gives it.
   friend WW_DEVICE Prerequisites wait_for_prerequisites(Site site);
+  /// The same before the wait, for what grids before the grid before have written, where that one
+  /// lets its dependents start behind its own wait in every CTA: they are complete then. Who makes
+  /// the launch knows. On the model every access is held to it (G1).
+  WW_DEVICE static constexpr Prerequisites of_earlier_grids() { return {}; }
 
  private:
   /// For that one alone.

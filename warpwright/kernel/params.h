@@ -80,6 +80,13 @@ struct PackedParams {
   int ahead = 0;        ///< k_tiles that L2 is asked for before tiles are looked for
 };
 
+/// Tokens by index, which are copied row by row.
+struct TokenParams {
+  const std::byte* data = nullptr;  ///< the first row; a multiple of 16 bytes
+  std::int64_t pitch_pieces = 0;    ///< from row to row, in 16 bytes; all rows are below 2^32 - 1
+  std::int64_t row_bytes = 0;       ///< of a row's elements
+};
+
 // Rows and columns are the kernel's (see GemmConfig): the product is
 // P[row, column] = sum over k of A[row, k] * B[column, k].
 //
@@ -102,6 +109,7 @@ struct OperandParams {
   /// Maps of the tokens, where the kernel has one a group: that of group g is number 2 g.
   const isa::TensorMap* group_maps = nullptr;
   PackedParams packed;  ///< A, where its source is registers; it has no map then
+  TokenParams tokens;   ///< where they are read by index; they have no map then
 
   /// The CTAs that share the A, or the B, of the one at `at`. (The masks come ready from the host:
   /// the first load should not wait for arithmetic.)
@@ -133,6 +141,9 @@ struct WalkParams {
   std::uint32_t* counter = nullptr;
   /// Where to say whether the offsets are in order, or null.
   std::uint32_t* offsets_status = nullptr;
+  /// Offsets and weights are complete when the grid starts: kernels that ask early (asks_early)
+  /// read both before they wait for the grid before.
+  bool weights_early = false;
 
   /// Where the CTA of this rank stands among those that share operands.
   [[nodiscard]] constexpr atom::ClusterCoord coord_of(int rank) const {

@@ -91,6 +91,7 @@ constexpr std::array<Statement, static_cast<std::size_t>(SyncKind::map_acquire) 
     {SyncKind::draw, "draw", {Kind::count_up, Kind::repeat, Kind::repeat_first}},
     {SyncKind::store_async, "st.async", {Kind::drop_first, Kind::repeat, Kind::repeat_first}},
     {SyncKind::grid_wait, "griddepcontrol.wait", {}, {Kind::lane_zero}},
+    {SyncKind::grid_launch, "griddepcontrol.launch_dependents", {Kind::too_early}},
     {SyncKind::flag_set, "flag set"},
     {SyncKind::flag_wait, "flag wait"},
     {SyncKind::flag_count, "flag count", {Kind::repeat, Kind::repeat_first}, {Kind::weaken}},
@@ -129,6 +130,8 @@ bool matters(Kind kind, const SyncSite& s) {
 // The ways to break one site.
 std::vector<Kind> ways(const SyncSite& s) {
   const Statement& statement = statement_of(s.kind);
+  // Without it the next grid starts later, no more.
+  if (s.kind == SyncKind::grid_launch) return statement.always;
   std::vector<Kind> all{Kind::drop};
   all.insert(all.end(), statement.always);
   std::ranges::copy_if(statement.where_it_matters, std::back_inserter(all),
@@ -200,6 +203,8 @@ std::string_view Mutation::how() const {
       return "by a thread of another role";
     case Kind::no_registers:
       return "without its registers";
+    case Kind::too_early:
+      return "before the wait";
   }
   return "";
 }
@@ -266,6 +271,12 @@ const Mutation* SiteTable::visit(SyncKind kind, Site site, const char* barrier, 
   return &*mutation_;
 }
 
+void SiteTable::rely_on(SyncKind kind, Site site) {
+  for (auto& [key, entry] : entries_) {
+    if (key.kind == kind && key.line == site.line && key.file == site.file) entry.relied_on = true;
+  }
+}
+
 void SiteTable::name_init(const char* barrier) {
   if (latest_init_ != nullptr) latest_init_->named = barrier;
 }
@@ -275,6 +286,7 @@ std::vector<SyncSite> SiteTable::sites() const {
   using Place = std::tuple<std::string, int, SyncKind, std::string>;
   std::map<Place, std::pair<SyncSite, std::bitset<1024>>> merged;
   for (const auto& [key, entry] : entries_) {
+    if (key.kind == SyncKind::grid_launch && !entry.relied_on) continue;
     const std::string barrier = key.kind == SyncKind::mbarrier_init ? entry.named : key.barrier;
     auto& [site, threads] = merged[{key.file, key.line, key.kind, barrier}];
     site.kind = key.kind;

@@ -52,6 +52,8 @@ enum class SyncKind : std::uint8_t {
   draw,         ///< an atomic increment that gives numbers away
   store_async,  ///< to shared memory of the cluster, with its signal
   grid_wait,    ///< griddepcontrol.wait
+  grid_launch,  ///< griddepcontrol.launch_dependents, where a later grid relies on what is before
+                ///< it
   flag_set,     ///< a release to a flag in global memory
   flag_wait,    ///< and the wait for it
   flag_count,   ///< an atomic count that releases and acquires
@@ -112,6 +114,7 @@ struct Mutation {
     other_warpgroup,  ///< of two warpgroups side by side one arrives twice and one never
     stranger,         ///< a thread of another warpgroup executes it
     no_registers,     ///< a wait that names no registers
+    too_early,        ///< as if it stood before its thread's wait
   };
   Kind kind = Kind::drop;
   SyncKind at = SyncKind::mbarrier_init;
@@ -144,6 +147,8 @@ class SiteTable {
   /// Counts one execution. Returns the mutation that breaks it, or null.
   const Mutation* visit(SyncKind kind, Site site, const char* barrier, int value,
                         bool cluster_scope, Executor who);
+  /// Somebody relies on the place of a statement that is no site otherwise.
+  void rely_on(SyncKind kind, Site site);
   /// The barrier that the latest init made has this name.
   void name_init(const char* barrier);
   /// What was executed, sorted by place.
@@ -167,6 +172,7 @@ class SiteTable {
     int value = 0;
     bool cluster_scope = false;
     bool broken = false;
+    bool relied_on = false;
     const char* named = "";  // of an init
   };
   [[nodiscard]] bool matches(const Key& key) const;

@@ -181,6 +181,15 @@ struct GridRun {
   int running = 0;   // CTAs launched and not ended
   bool ended = false;
   std::vector<Thread*> waiting;  // for its end
+  // Grids up to this one are complete, and their writes there, whenever one of its CTAs starts; the
+  // first one's predecessor, which is not shown, is number -1.
+  static constexpr int nothing = -2;
+  int complete = nothing;
+  // Some CTA lets the next grid start, or ends, before it knows that the one before has ended.
+  bool lets_next_early = false;
+  Site early_at;
+  std::vector<Site> lets_next_at;  // its statements that let the next one start
+  bool relied_on = false;          // a later grid relies on their standing behind its waits
   // Of the order checker: numbers of its threads begin here, in all grids.
   std::uint32_t first_number = 0;
   std::uint32_t threads_per_cta = 0;  // rounded up to whole warps
@@ -305,9 +314,10 @@ struct Warpgroup {
 struct Cta {
   GridRun* grid = nullptr;
   Cluster* cluster = nullptr;
-  bool holds = true;  // the next grid may not start yet for this one's sake
-  int index = 0;      // in the grid
-  int rank = 0;       // in the cluster
+  bool holds = true;                 // the next grid may not start yet for this one's sake
+  bool knows_prerequisites = false;  // one of its threads that have ended has known
+  int index = 0;                     // in the grid
+  int rank = 0;                      // in the cluster
   std::vector<std::byte> shared;
   std::vector<std::uint8_t> defined;     // a byte a byte
   std::vector<std::uint16_t> readers;    // asynchronous reads in flight, per 16 bytes
@@ -458,7 +468,8 @@ class Machine {
                     const char* operation, Site site);
   /// The current thread touches global memory, or issues a copy that does: it must know that the
   /// grids before its own have ended, unless they leave that memory alone.
-  void check_prerequisites(std::uintptr_t address, const char* operation, Site site);
+  /// Of a thread that does not know that the grids before its own have ended.
+  void check_prerequisites(std::uintptr_t address, bool write, const char* operation, Site site);
 
   /// The current thread has loaded `value`: is it a loop that waits for another one?
   void watch_load(std::uintptr_t at, const void* value, int bytes, Site site);
@@ -614,8 +625,10 @@ class Machine {
   std::string place_text(const GridRun& grid, std::uint32_t cta, std::uint32_t thread) const;
   /// Until the grid before the current thread's has ended.
   void wait_for_grids(Site site);
-  /// The current thread's CTA does not keep the next grid from starting any more.
+  /// The CTA does not keep the next grid from starting any more.
   static void let_next_start(Cta& cta);
+  /// The current thread says so of its own; with `as_if_early` as if it had not waited.
+  void launch_dependents(bool as_if_early, Site site);
   Statistics statistics;
   std::unique_ptr<Order> order;  // null: no order checking
 
@@ -633,6 +646,15 @@ class Machine {
   [[nodiscard]] bool in_use(const Cluster& cluster) const;
   [[nodiscard]] int free_slot(const GridRun& grid) const;
   [[nodiscard]] bool may_start(const GridRun& grid) const;
+  /// GridRun::complete of a grid that is about to start.
+  [[nodiscard]] int complete_before(const GridRun& grid) const;
+  void lets_next_early(GridRun& grid, Site site);
+  /// Where grids up to `complete` have ended when one of these CTAs starts: is there none that may
+  /// still touch this memory, but the grid before?
+  [[nodiscard]] bool is_complete(const GridRun& grid, int complete, std::uintptr_t address,
+                                 bool write) const;
+  /// A thread of the grid touches memory that is complete by where a grid before lets it start.
+  void rely_on_grid_before(const GridRun& grid, std::uintptr_t address, bool write);
   void launch_what_fits();
   void end_grids();
   void make_ready(Thread& thread);
@@ -725,7 +747,7 @@ std::uint32_t flag_count(void* flag, bool ordered, Site site);
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
-void launch_dependents();
+void launch_dependents(bool as_if_early, Site site);
 void wait_for_grids(Site site);
 void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);

@@ -361,6 +361,7 @@ void Machine::let_go(Meeting& meeting) {
 void Machine::launch_cluster(GridRun& grid, int slot) {
   const LaunchShape& shape = grid.shape();
   const int first_cta = grid.next_cta;
+  if (first_cta == 0) grid.complete = complete_before(grid);
   grid.next_cta += shape.cluster_size;
   grid.running += shape.cluster_size;
   auto cluster = std::make_unique<Cluster>();
@@ -538,48 +539,6 @@ void Machine::thread_exits(Thread& thread) {
   if (--cta.live_threads == 0) cta_exits(cta);
 }
 
-void Machine::let_next_start(Cta& cta) {
-  if (std::exchange(cta.holds, false)) --cta.grid->holding;
-}
-
-void Machine::wait_for_grids(Site site) {
-  Thread& self = *current_;
-  const GridRun& grid = *self.cta->grid;
-  if (grid.index > 0) {
-    GridRun& before = grids_[static_cast<std::size_t>(grid.index) - 1];
-    if (!before.ended) {
-      before.waiting.push_back(&self);
-      block({.kind = Wait::Kind::grids, .site = site, .cta = self.cta});
-    }
-  }
-  if (order) order->waited_for_grids(self);
-}
-
-// Grids end in their order: one that depends on another may be through before it, where it never
-// waits.
-void Machine::end_grids() {
-  for (GridRun& grid : grids_) {
-    if (grid.ended) continue;
-    const bool in_flight = std::any_of(clusters_.begin(), clusters_.end(),
-                                       [&](const auto& c) { return c->grid == &grid; });
-    if (grid.next_cta < grid.shape().ctas || grid.running > 0 || in_flight) return;
-    grid.ended = true;
-    if (grid.launch->ended) {
-      if (guard_ != nullptr) guard_->lift();
-      if (auto wrong = grid.launch->ended()) report(std::move(*wrong));
-      if (guard_ != nullptr) guard_->lower();
-    }
-    wake_all(grid.waiting);
-  }
-}
-
-bool Machine::may_start(const GridRun& grid) const {
-  if (grid.next_cta >= grid.shape().ctas) return false;
-  if (grid.index == 0) return true;
-  const GridRun& before = grids_[static_cast<std::size_t>(grid.index) - 1];
-  return before.ended || (grid.launch->dependent && before.holding == 0);
-}
-
 void Machine::launch_what_fits() {
   for (GridRun& grid : grids_) {
     if (!may_start(grid)) continue;
@@ -592,6 +551,7 @@ void Machine::launch_what_fits() {
 
 void Machine::cta_exits(Cta& cta) {
   --cta.grid->running;
+  if (order && cta.holds && !cta.knows_prerequisites) lets_next_early(*cta.grid, {});
   let_next_start(cta);
   time_ = std::max(time_, now());
   look_again_ = true;
@@ -882,17 +842,6 @@ void count_tile() {
   Machine& m = machine();
   ++m.statistics.tiles;
   if (m.options().on_tile) m.options().on_tile(m.statistics.tiles);
-}
-
-void act::launch_dependents() {
-  Machine& m = machine();
-  m.maybe_yield();
-  Machine::let_next_start(*m.current().cta);
-}
-
-void act::wait_for_grids(Site site) {
-  machine().maybe_yield();
-  machine().wait_for_grids(site);
 }
 
 }  // namespace warpwright::model

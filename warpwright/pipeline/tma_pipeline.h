@@ -33,8 +33,9 @@ namespace warpwright::pipeline {
 /// What a TMA pipeline is made of.
 struct TmaPipelineShape {
   int stages = 0;
-  int consumer_warps = 0;       ///< of one CTA
-  int stage_bytes = 0;          ///< of A and B together, arriving in one CTA's stage
+  int consumer_warps = 0;  ///< of one CTA
+  /// Of A and B together, arriving in one CTA's stage; without those that `acquire` is told.
+  int stage_bytes = 0;
   int writer_warps = 0;         ///< of one CTA, that write to a stage beside the copies
   bool consumers_load = false;  ///< a lane of the first consumer warp is the producer
   bool wgmma_only = false;      ///< nobody but wgmma reads a stage
@@ -80,6 +81,8 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           full_arrivals(shape),
           shape.stage_bytes,
           shape.consumers_load ? "loading lane of consumer warp 0 (expects the bytes of A and B)"
+          : shape.writer_warps > 1
+              ? "producer (expects the bytes of the weights), warps that write tokens and scales"
           : shape.writer_warps > 0
               ? "producer (expects the bytes of A and B), warps that write scales"
               : "producer (expects the bytes of A and B)",
@@ -106,7 +109,7 @@ class TmaPipeline {
   static constexpr TmaPipelineShape shape = Shape::value;
   static_assert(shape.stages >= 1 && readers(shape) >= 1);
   static_assert(!shape.wgmma_only || shape.consumer_warps % 4 == 0, "warpgroups are whole");
-  static_assert(shape.stage_bytes > 0 && shape.stage_bytes < (1 << 20),
+  static_assert(shape.stage_bytes >= 0 && shape.stage_bytes < (1 << 20),
                 "an mbarrier counts at most 2^20 - 1 transaction bytes");
 
   /// For a thread that initialises, produces or writes, but does not release.
@@ -154,7 +157,7 @@ class TmaPipeline {
     return ring_.full(state.stage);
   }
 
-  /// The same barrier, for lanes that copy behind the producer's `acquire`.
+  /// The same barrier, for loads that follow behind other `acquire`s.
   WW_DEVICE isa::SharedAddress full(const PipelineState& state) const {
     return ring_.full(state.stage);
   }

@@ -12,6 +12,7 @@
 #include "cli/commands/gemm/gemm_tensors.h"
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/compute/mirror.h"
+#include "cli/compute/packing.h"
 #include "cli/compute/random.h"
 #include "cli/compute/words.h"
 #include "warpwright/weights/pack.h"
@@ -161,16 +162,7 @@ std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
 void pack_random(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
   HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
   if (mirror) repeat(wide, *mirror);
-  const PackedFormat& f = job.product.packed->format;
-  const MatrixView view = packed_view(wide);
-  const auto quantised = weights::quantise(
-      {&view, 1},
-      {.encoding = f.encoding, .group = f.group, .scale = f.scale, .zero_points = f.zero_points});
-  if (!quantised) throw InputError(quantised.refusal());
-  auto bytes =
-      weights::pack(weights::source_of(*quantised), {.encoding = f.encoding, .scale = f.scale});
-  if (!bytes) throw InputError(bytes.refusal());
-  job.packed_b = std::move(*bytes);
+  job.packed_b = pack_weights(wide, job.product.packed->format);
 }
 
 // Block scales of A as TMA reads them: the tokens of a block of K side by side, each

@@ -9,6 +9,7 @@
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/compute/expert_shapes.h"
+#include "cli/compute/packing.h"
 #include "cli/compute/random.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
@@ -104,6 +105,8 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
                {{"yes", true}, {"no", false}});
   choose<bool>(choices.quantises_in_epilogue, "--quantise-in-epilogue", o.quantise_in_epilogue,
                {{"yes", true}, {"no", false}});
+  choose<bool>(choices.early_weights, "--early-weights", o.early_weights,
+               {{"yes", true}, {"no", false}});
   if (!o.first_kernel.empty()) choices.first_kernel = o.first_kernel;
   if (!o.second_kernel.empty()) choices.second_kernel = o.second_kernel;
   return choices;
@@ -111,13 +114,16 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
 
 MoeTypes moe_types(const std::string& dtype, const std::string& scaling) {
   MoeTypes types;
-  const auto weights = numeric::parse_dtype(dtype.empty() ? "bf16" : dtype);
-  if (weights != DType::bf16 && weights != DType::e4m3) {
-    throw InputError("--dtype is \"" + dtype + "\"; " + as_rule("it must be bf16 or e4m3") +
+  const auto weights =
+      dtype == "int4" ? DType::s4 : numeric::parse_dtype(dtype.empty() ? "bf16" : dtype);
+  if (weights != DType::bf16 && weights != DType::e4m3 && dtype != "int4") {
+    throw InputError("--dtype is \"" + dtype + "\"; " + as_rule("it must be bf16, e4m3 or int4") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   types.weights = *weights;
-  types.scaling = *weights == DType::e4m3 ? Scaling::blockwise : Scaling::none;
+  types.scaling = *weights == DType::s4     ? Scaling::row_column
+                  : *weights == DType::e4m3 ? Scaling::blockwise
+                                            : Scaling::none;
   if (!scaling.empty()) types.scaling = chosen_mode("--scaling", scaling, all_scalings, is_of_moe);
   return types;
 }
@@ -135,7 +141,9 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
   m.d = packed(types.x, 1, e.tokens, e.hidden);
   m.scaling = types.scaling;
   const auto blocks = [](std::int64_t n) { return (n + scale_block - 1) / scale_block; };
-  if (types.scaling == Scaling::row_column) {
+  if (types.weights == DType::s4) {  // which bring the scales of their groups
+    m.packed13 = m.packed2 = PackedWeights{};
+  } else if (types.scaling == Scaling::row_column) {
     m.scale_w13 = packed(DType::f32, e.experts, 2 * e.inner, 1);
     m.scale_w2 = packed(DType::f32, e.experts, e.hidden, 1);
   } else if (types.scaling == Scaling::blockwise) {
@@ -219,8 +227,18 @@ void MoeJob::load(std::uint64_t seed) {
     return std::vector<std::int64_t>{v.batch, v.rows, v.columns};
   };
   // So that a product of normal values has a variance of about 1.
+  const PackedFormat form = o.is_packed() ? o.packed13->format : PackedFormat{};  // of both
   const auto weights = [&](MatrixView& v, MatrixView& scales) {
     const double factor = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(v.columns, 1)));
+    if (v.dtype == DType::s4) {
+      const HostTensor wide =
+          scaled(random_normal(DType::f32, shape(v), seed, stream++), factor, DType::f32);
+      HostTensor bytes{DType::u8, {}, pack_weights(wide, form)};
+      bytes.shape = {static_cast<std::int64_t>(bytes.bytes.size())};
+      v = kept(std::move(bytes), v);
+      v.data = static_cast<std::byte*>(v.data) + packed::kHeaderBytes;
+      return;
+    }
     const bool is_coded = numeric::bits(v.dtype) == 8;
     HostTensor drawn = random_normal(is_coded ? v.dtype : DType::f32, shape(v), seed, stream++);
     v = kept(is_coded ? std::move(drawn) : scaled(std::move(drawn), factor, v.dtype), v);
@@ -283,7 +301,8 @@ void run_on_gpu(const MoeJob& job, int index) {
       return v;
     }
     const bool is_ids = v.data == here.topk_ids.data;
-    const std::int64_t bytes = is_ids ? here.slots() * offset_bytes(here.id_type) : bytes_of(v);
+    const std::int64_t bytes =
+        is_ids ? here.slots() * offset_bytes(here.id_type) : bytes_of(stored(here, v));
     v.data = memory.copy(v.data, bytes);
     return v;
   });

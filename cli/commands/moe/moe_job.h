@@ -23,7 +23,7 @@ namespace warpwright::cli {
 /// What says how a mixture is run, as it was typed; empty texts were not given.
 struct MoeChoiceOptions {
   bool batch_invariant = false;
-  std::string by_index, quantise_in_epilogue, sums_in_product;  ///< yes or no
+  std::string by_index, quantise_in_epilogue, sums_in_product, early_weights;  ///< yes or no
   std::string first_kernel, second_kernel;
   std::string expected_lengths;
 };
@@ -45,8 +45,8 @@ struct MoeOptions : RunOptions {
 /// The choices that these words are. Throws InputError.
 MixtureChoices mixture_choices(const MoeChoiceOptions& options);
 
-/// Types and scales of a mixture: bf16 or e4m3 weights, of which the latter have a scaling,
-/// blockwise where no word is given. Throws InputError.
+/// Types and scales of a mixture: bf16, e4m3 or int4 weights. The last two have a scaling: where no
+/// word is given blockwise, and of int4 row_column. Throws InputError.
 struct MoeTypes {
   DType x = DType::bf16;
   DType weights = DType::bf16;

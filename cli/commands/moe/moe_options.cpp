@@ -53,12 +53,12 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
             "uniform, or the model's)"),
         "uniform zipf:1");
   offer(add("--dtype", o.dtype, "TYPE",
-            "of the weights: bf16 or e4m3, for which tokens are bf16 and are quantised "
+            "of the weights: bf16; or e4m3 or int4, for which tokens are bf16 and are quantised "
             "(default bf16)"),
-        "bf16 e4m3");
+        "bf16 e4m3 int4");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
-      "128 of tokens (default blockwise)");
+      "128 of tokens (default blockwise); of int4 those of tokens (default row-column)");
   offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 f32");
   add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),
       "of the gate (default silu)");
@@ -89,6 +89,9 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
   add("--sums-in-product", o.sums_in_product, "yes|no",
       "the second product adds up the rows of a token itself, or a launch behind it does (default: "
       "the plan's choice)");
+  add("--early-weights", o.early_weights, "yes|no",
+      "products ask for the weights of their first tiles before the launch before has ended, where "
+      "they may (default: on the model)");
   std::string kernels;
   for (const KernelFacts* kernel : all_kernels()) {
     if (kernel->built && kernel->grouped) kernels += kernel->name + " ";

@@ -26,9 +26,7 @@ std::int64_t bytes_of(const MatrixView& v) {
   return v.data == nullptr ? 0 : v.batch * v.rows * v.columns * element_bytes(v.dtype);
 }
 std::int64_t bytes_of(const MixtureOperands& o, const MatrixView& v) {
-  if (v.dtype == DType::s4) {
-    return bytes_of(stored_weights(v, v.data == o.w13.data ? o.packed13 : o.packed2));
-  }
+  if (v.dtype == DType::s4) return bytes_of(stored(o, v));
   return (v.dtype == DType::s32 && o.id_type == OffsetType::int64 ? 2 : 1) * bytes_of(v);
 }
 

@@ -211,6 +211,13 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
   if (!has_producer(c)) return Schedule::multistage;
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
 }
+/// Does the producer ask for the weights of its first tile before the grid before has ended, where
+/// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are
+/// A.
+constexpr bool asks_early(const GemmConfig& c) {
+  return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) &&
+         !has_group_maps(c);
+}
 /// A group may end in the middle of a tile, so only kernels with per-group tensor maps store by
 /// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
 constexpr Store store_of(const GemmConfig& c) {
@@ -237,6 +244,9 @@ constexpr bool shares_registers(const GemmConfig& c) {
 }
 /// The warp that draws them.
 inline constexpr int drawing_warp = 3;
+/// The warps that copy tokens by index.
+inline constexpr int first_row_warp = 2;
+inline constexpr int row_warps = 2;
 /// The warp that clears tokens without a slot.
 inline constexpr int clearing_warp = 3;
 /// The first consumer warp: a producer has a warpgroup of its own.
@@ -413,13 +423,22 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   return map;
 }
 
+/// The part of a cluster whose CTAs write into each other's stages, as the ring counts them. Tokens
+/// by index are each CTA's own: who shares no weights with it must not release its stages, or one
+/// that is ahead would do it in place of one that still reads.
+constexpr atom::ClusterShape ring_cluster(const GemmConfig& c, const atom::ClusterShape& cluster) {
+  if (!gathers(c)) return cluster;
+  return is_swapped(c) ? atom::ClusterShape{1, cluster.n} : atom::ClusterShape{cluster.m, 1};
+}
+
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
   const bool scales = is_block_scaled(c);
   return {.stages = c.stages,
           .consumer_warps = warps_per_stage(c),
           // The bytes of a packed tile depend on the launch.
-          .stage_bytes = (packed_a(c) ? 0 : stage_a_bytes(c)) + atom::tile_bytes(tile_b(c)),
-          .writer_warps = scales ? 1 : 0,
+          .stage_bytes = (packed_a(c) || (gathers(c) && !is_swapped(c)) ? 0 : stage_a_bytes(c)) +
+                         (gathers(c) && is_swapped(c) ? 0 : atom::tile_bytes(tile_b(c))),
+          .writer_warps = (scales ? 1 : 0) + (gathers(c) ? row_warps : 0),
           .consumers_load = !has_producer(c),
           .wgmma_only = !scales && !packed_a(c)};
 }

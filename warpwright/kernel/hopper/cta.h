@@ -111,8 +111,7 @@ using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));
 
 /// Who looks for the tiles that are loaded: the thread that loads, or its warp together.
 template <class Tag>
-inline constexpr pipeline::Reader loading = grouping(Tag::config) == Grouping::warp_scan ||
-                                                    gathers(Tag::config)
+inline constexpr pipeline::Reader loading = grouping(Tag::config) == Grouping::warp_scan
                                                 ? pipeline::Reader::warp
                                                 : pipeline::Reader::thread;
 

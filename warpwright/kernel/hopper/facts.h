@@ -82,6 +82,7 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.group_maps = has_group_maps(c);
   f.gathers = gathers(c);
   f.sums_slots = c.sums_slots;
+  f.asks_early = asks_early(c);
   f.schedule = schedule_of(c);
   f.shares_cluster_k = shares_cluster_k(c);
   f.stages = c.stages;
@@ -102,17 +103,26 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   const int producer = producer_registers(c);
   if (has_producer(c)) {
     const bool scales = is_block_scaled(c);
-    f.roles.push_back(
-        {role_of_warp(c, 0), 0, 0, producer,
-         gathers(c) ? "one lane issues the TMA loads of the weights, each lane those of its tokens"
-                    : "one lane issues the TMA loads of A and B"});
+    f.roles.push_back({role_of_warp(c, 0), 0, 0, producer,
+                       gathers(c) ? "one lane issues the TMA loads of the weights"
+                                  : "one lane issues the TMA loads of A and B"});
     if (scales) {
       f.roles.push_back(
           {role_of_warp(c, 1), 1, 1, producer, "fetches block scales that are not copied"});
     }
-    const int last_idle = is_dynamic_persistent(c) || c.sums_slots ? drawing_warp - 1 : 3;
-    f.roles.push_back({"idle", scales ? 2 : 1, last_idle, producer,
-                       moves_registers(c) ? "gave their registers away" : "nothing"});
+    const int first_idle = scales ? 2 : 1;
+    const int last_idle = gathers(c)                                 ? first_row_warp - 1
+                          : is_dynamic_persistent(c) || c.sums_slots ? drawing_warp - 1
+                                                                     : 3;
+    if (first_idle <= last_idle) {
+      f.roles.push_back({"idle", first_idle, last_idle, producer,
+                         moves_registers(c) ? "gave their registers away" : "nothing"});
+    }
+    if (gathers(c)) {
+      f.roles.push_back({role_of_warp(c, first_row_warp), first_row_warp,
+                         first_row_warp + row_warps - 1, producer,
+                         "copy the rows of the tile's tokens, 16 bytes a lane"});
+    }
     if (is_dynamic_persistent(c)) {
       f.roles.push_back({role_of_warp(c, drawing_warp), drawing_warp, drawing_warp, producer,
                          "one lane draws the next tile for the cluster"});

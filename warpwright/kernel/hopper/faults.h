@@ -101,7 +101,10 @@ constexpr const char* walk_fault(const GemmConfig& c) {
     return "tiles of several widths are not read by index, nor are their results quantised";
   }
   if (gathers(c) && (!is_grouped(c) || has_group_maps(c))) {
-    return "tokens are read by index in groups, through one map of all of them";
+    return "tokens are read by index in groups, without maps of these";
+  }
+  if (gathers(c) && (!has_producer(c) || is_dynamic_persistent(c))) {
+    return "tokens by index are copied by two warps beside the producer, which draw no tiles";
   }
   if ((has_group_maps(c) || gathers(c)) &&
       (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {

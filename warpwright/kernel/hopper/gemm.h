@@ -2,9 +2,9 @@
 //
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
-//                                       (packed weights: bulk loads of their tiles; tokens by
-//                                       index: a copy a row, by all lanes)
+//                                       (packed weights: bulk loads of their tiles)
 //   scales                 1            block scales into the same stages, but for copied ones
+//   tokens                 2, 3         those read by index, by cp.async into the same stages
 //   scheduler              3            one lane: draws tiles for the cluster, where they are drawn
 //   clears tokens          3            those without a slot, where slots are added up
 //   (idle)                 the rest     of the first warpgroup give their registers away; the
@@ -12,8 +12,8 @@
 //   consumer w             4+4w..7+4w   wgmma, then the epilogue of its rows
 //
 //   barrier      copies          arrivals a phase                waits    arrives
-//   full         stages          1 (+1) + bytes of A and B       consumer producer, copies (scales)
-//                                  (and of the tokens' scales)
+//   full         stages          1 (+1, +2) + bytes of A and B   consumer producer, copies (scales,
+//                                  (and of the tokens' scales)            tokens)
 //   empty        stages          (cm+cn-1) * readers of a stage  producer consumer warpgroups,
 //                                  (warpgroups; with scales      (scales) with scales warps, of the
 //                                  their warps)                           cluster's row and column
@@ -43,6 +43,7 @@
 #include "warpwright/kernel/hopper/rs_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/slot_sums.h"
+#include "warpwright/kernel/hopper/token_rows.h"
 #include "warpwright/kernel/ping_pong.h"
 
 namespace warpwright::kernel {
@@ -100,36 +101,54 @@ struct HopperGemm {
       take_registers<Tag>();
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
-      const Ring ring(
-          base + smem.barriers, p.walk.cluster,
-          static_cast<std::uint16_t>(p.operands.a_ctas(at) | p.operands.b_ctas(at, p.walk.cluster)),
-          first_rank);
+      const Ring ring(base + smem.barriers, sharing(p), released(p, at), first_rank);
       consume(Cta<Tag>{p, base, rank, at, ready, ring}, (warp - first_consumer_warp(cfg)) / 4);
     }
   }
 
+  /// ring_cluster of the launch.
+  WW_DEVICE static atom::ClusterShape sharing(const Params& p) {
+    constexpr bool own_a = gathers(config) && !is_swapped(config);
+    constexpr bool own_b = gathers(config) && is_swapped(config);
+    return {own_b ? 1 : p.walk.cluster.m, own_a ? 1 : p.walk.cluster.n};
+  }
+
+  /// The CTAs that write into the stages of the one at `at`.
+  WW_DEVICE static std::uint16_t released(const Params& p, atom::ClusterCoord at) {
+    const std::uint16_t a = p.operands.a_ctas(at);
+    const std::uint16_t b = p.operands.b_ctas(at, p.walk.cluster);
+    if constexpr (gathers(config)) return is_swapped(config) ? a : b;
+    return static_cast<std::uint16_t>(a | b);
+  }
+
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     initialise_barriers([&] {
-      Ring(base + smem.barriers, p.walk.cluster).initialise();
+      Ring(base + smem.barriers, sharing(p)).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       MathOrder<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
       if constexpr (gathers(config)) {
         // Rows past a group's end are not copied, and their sums not stored.
-        using Tokens = RowsByIndex<Tag>;
+        using Tokens = RowLoader<Tag>;
         isa::leave_unwritten(base + (Tokens::is_a ? smem.a : smem.b),
                              config.stages * atom::tile_bytes(Tokens::tile));
       }
     });
   }
 
-  /// All threads: until the barriers may be used and the grid before has ended.
+  /// All threads: until the barriers may be used and the grid before has ended, or what the
+  /// producer reads is there.
   WW_DEVICE static isa::Prerequisites start(const Params& p, isa::SharedAddress base) {
     constexpr GemmConfig cfg = Tag::config;
     if (!shares_cluster_k(cfg) && atom::cluster_size(p.walk.cluster) > 1) {
       await_cluster();
     } else if (grouping(cfg) != Grouping::binary_search) {  // the barriers of its table are enough
       isa::sync_threads(threads(cfg));
+    }
+    if constexpr (asks_early(cfg)) {  // the producer waits when its first weights are on their way
+      if (p.walk.weights_early && isa::warp_index() == 0) {
+        return isa::Prerequisites::of_earlier_grids();
+      }
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     if constexpr (grouping(cfg) == Grouping::binary_search) {
@@ -141,8 +160,7 @@ struct HopperGemm {
   /// The CTA as those see it who release no stage.
   WW_DEVICE static Cta<Tag> cta_of(const Params& p, isa::SharedAddress base, int rank,
                                    const TilesAwait<Tag>& ready) {
-    return {
-        p, base, rank, p.walk.coord_of(rank), ready, Ring(base + smem.barriers, p.walk.cluster)};
+    return {p, base, rank, p.walk.coord_of(rank), ready, Ring(base + smem.barriers, sharing(p))};
   }
 
   /// One warp, of which a lane fills stage after stage.
@@ -191,6 +209,12 @@ struct HopperGemm {
       if (warp == drawing_warp) {
         isa::set_role(role_of_warp(cfg, drawing_warp));
         schedule(cta_of(p, base, rank, ready), ready);
+      }
+    }
+    if constexpr (gathers(cfg)) {
+      if (warp >= first_row_warp && p.operands.k > 0) {
+        isa::set_role(role_of_warp(cfg, warp));
+        RowLoader<Tag>(cta_of(p, base, rank, ready), warp - first_row_warp).run();
       }
     }
     if constexpr (cfg.sums_slots) {

@@ -39,6 +39,7 @@ constexpr bool fits_smem(const GemmConfig& c) {
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 0) return "producer";
   if (has_producer(c) && warp == 1 && is_block_scaled(c)) return "scales";
+  if (gathers(c) && warp >= first_row_warp && warp < first_row_warp + row_warps) return "tokens";
   if (is_dynamic_persistent(c) && warp == drawing_warp) return "scheduler";
   if (c.sums_slots && warp == clearing_warp) return "clears tokens";
   if (warp < first_consumer_warp(c)) return "idle";

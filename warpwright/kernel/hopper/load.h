@@ -7,7 +7,6 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/hopper/cta.h"
 #include "warpwright/kernel/hopper/packed.h"
-#include "warpwright/kernel/hopper/token_rows.h"
 
 namespace warpwright::kernel {
 
@@ -27,15 +26,16 @@ class Loader {
         scales_at_(cta.base + smem.scales),
         a_(first_of(cta)),
         b_(operand<false>(cta)),
-        rows_(cta),
-        widths_(cta) {}
+        widths_(cta),
+        early_(asks_early(Tag::config) && cta.p.walk.weights_early) {}
 
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
     constexpr GemmConfig cfg = Tag::config;
-    if (!packed_a(cfg) && (!has_group_maps(cfg) || is_swapped(cfg)))
-      isa::prefetch_map(p.operands.a);
-    if (!has_group_maps(cfg) || !is_swapped(cfg)) isa::prefetch_map(p.operands.b);
+    // Tokens have maps of their groups, or none where they are read by index.
+    const bool of_tokens = !has_group_maps(cfg) && !gathers(cfg);
+    if (!packed_a(cfg) && (of_tokens || is_swapped(cfg))) isa::prefetch_map(p.operands.a);
+    if (of_tokens || !is_swapped(cfg)) isa::prefetch_map(p.operands.b);
     if (copies_scales(cfg) && p.scales.copies_tokens) isa::prefetch_map(p.operands.token_scales);
   }
 
@@ -76,10 +76,6 @@ class Loader {
       place<true>(a_);
     }
     place<false>(b_);
-    if constexpr (gathers(Tag::config)) {
-      const int in_slice = of_a ? operands_.a_slice_rows : operands_.b_slice_rows;
-      rows_.place(work_, tokens().in_tile, in_slice);
-    }
     if constexpr (has_widths(Tag::config)) widths_.narrow(b_, work_);
     if constexpr (has_group_maps(Tag::config)) {
       if (mine) acquire_map();
@@ -93,7 +89,13 @@ class Loader {
     if constexpr (finds_early) {
       for (; found_; find(mine)) load_tile(mine);
     } else {
-      while (find(mine)) load_tile(mine);
+      while (find(mine)) {
+        if (early_) load_early(mine);
+        load_tile(mine);
+      }
+      if constexpr (asks_early(Tag::config)) {
+        if (early_) isa::wait_for_prerequisites();  // there was no tile
+      }
     }
   }
 
@@ -101,7 +103,7 @@ class Loader {
   WW_DEVICE void step() {
     while (found_ && block_ == work_.end) find(true);
     if (!found_) return;
-    load_block(true);
+    load_block();
     state_.advance(Tag::config.stages);
     ++block_;
   }
@@ -198,58 +200,68 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
+  /// All lanes, of the first tile, before the grid before has ended: asks for the weights of as
+  /// many k_tiles as there are stages, waits, and asks for their tokens.
+  WW_DEVICE void load_early(bool mine) {
+    if constexpr (asks_early(Tag::config)) {
+      constexpr int stages = Tag::config.stages;
+      early_ = false;
+      const pipeline::PipelineState first = state_;
+      const int begin = block_;
+      const int end = work_.end - begin < stages ? work_.end : begin + stages;
+      WW_NO_UNROLL for (; block_ != end; ++block_) {
+        if (mine) load_first();
+        state_.advance(stages);
+      }
+      state_ = first;
+      isa::wait_for_prerequisites();
+      WW_NO_UNROLL for (block_ = begin; block_ != end; ++block_) {
+        if (mine) load_second(ring_.full(state_));
+        state_.advance(stages);
+      }
+    }
+  }
+
   WW_DEVICE void load_tile(bool mine) {
     mark_tile<Tag>(work_.tile);
     WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
-      if (gathers(Tag::config) || mine) load_block(mine);
+      if (mine) load_block();
       state_.advance(Tag::config.stages);
     }
     isa::mark_end();
   }
 
-  /// One thread, `mine`; all lanes where tokens are read by index.
-  WW_DEVICE void load_block(bool mine) const {
-    constexpr GemmConfig cfg = Tag::config;
+  WW_DEVICE void load_block() const {
     const isa::Mark mark("k_tile %", block_);
-    if constexpr (gathers(cfg)) {
-      load_by_index(mine);
-    } else {
-      load_whole();
-    }
+    load_second(load_first());
   }
 
-  /// All lanes: the weights by one of them, and by each its tokens.
-  WW_DEVICE void load_by_index(bool mine) const {
-    constexpr GemmConfig cfg = Tag::config;
-    if (mine) {
-      if constexpr (packed_a(cfg)) {
-        const isa::SharedAddress full = ring_.acquire(state_, a_.bytes() - rows_.missing_bytes());
-        a_.load(state_.stage, block_, full);
-      } else {
-        load<!of_a>(weights(), ring_.acquire(state_, -rows_.missing_bytes()));
-      }
-    }
-    isa::sync_warp();  // the stage is free for all lanes
-    const isa::SharedAddress to =
-        tokens().to + state_.stage * atom::tile_bytes(RowsByIndex<Tag>::tile);
-    rows_.load(tokens().ctas, to, of_a ? operands_.a : operands_.b, ring_.full(state_),
-               block_ * tile_k(cfg));
+  [[nodiscard]] WW_DEVICE bool brings_scales() const {
+    return copies_scales(Tag::config) && scales_.copies_tokens;
   }
 
-  WW_DEVICE void load_whole() const {
+  /// Waits until the stage is free, expects its bytes, and starts the loads of A. Returns the
+  /// barrier that all loads of the stage signal.
+  WW_DEVICE isa::SharedAddress load_first() const {
     constexpr GemmConfig cfg = Tag::config;
-    const bool scales = copies_scales(cfg) && scales_.copies_tokens;
-    int more = scales ? 4 * copied_scales(cfg) : 0;
+    int more = brings_scales() ? 4 * copied_scales(cfg) : 0;
     if constexpr (has_widths(cfg)) more -= widths_.missing;
     if constexpr (packed_a(cfg)) more += a_.bytes();
     const isa::SharedAddress full = ring_.acquire(state_, more);
+    // Tokens by index are copied by other warps.
     if constexpr (packed_a(cfg)) {
       a_.load(state_.stage, block_, full);
-    } else {
+    } else if constexpr (!gathers(cfg) || is_swapped(cfg)) {
       load<true>(a_, full);
     }
-    load<false>(b_, full);
-    if (scales) {
+    return full;
+  }
+
+  /// Starts the loads of B, and of the tokens' scales.
+  WW_DEVICE void load_second(isa::SharedAddress full) const {
+    constexpr GemmConfig cfg = Tag::config;
+    if constexpr (!gathers(cfg) || !is_swapped(cfg)) load<false>(b_, full);
+    if (brings_scales()) {
       // One matrix serves groups, and may serve a whole batch.
       const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
       isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), operands_.token_scales, full,
@@ -298,27 +310,6 @@ class Loader {
     }
   }
 
-  /// The slices, where tokens are read by index.
-  static constexpr bool of_a = RowsByIndex<Tag>::is_a;  // the tokens
-  [[nodiscard]] WW_DEVICE const Slice& tokens() const {
-    if constexpr (of_a) {
-      return a_;
-    } else {
-      return b_;
-    }
-  }
-  [[nodiscard]] WW_DEVICE const Slice& weights() const {
-    if constexpr (of_a) {
-      return b_;
-    } else {
-      return a_;
-    }
-  }
-
-  struct NoRows {
-    WW_DEVICE explicit NoRows(const Cta<Tag>& /*cta*/) {}
-  };
-
   const OperandParams& operands_;
   const ScaleParams& scales_;
   MainloopPipeline<Tag> ring_;
@@ -326,12 +317,12 @@ class Loader {
   isa::SharedAddress scales_at_;
   std::conditional_t<packed_a(Tag::config), WeightLoader<Tag>, Slice> a_;
   Slice b_;
-  std::conditional_t<gathers(Tag::config), RowsByIndex<Tag>, NoRows> rows_;
   std::conditional_t<has_widths(Tag::config), Widths, OneWidth> widths_;
   tile::Work work_;
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last
   bool found_ = false;
+  bool early_;  // the grid before may still run, and the first tile's weights are asked for
   pipeline::PipelineState state_;
 };
 

@@ -31,9 +31,10 @@ struct GatherRowsKernel {
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) {
     isa::set_role("gathers rows");
-    // The kernel that multiplies may set up meanwhile; it waits for the end of this one.
-    isa::launch_dependents();
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    // Behind the wait: the kernel that multiplies then has what came before this one, and may ask
+    // for weights meanwhile. For the rows it waits.
+    isa::launch_dependents();
     TokenRowsWork::run(p.rows, ready, isa::cta_index() * warps + isa::warp_index(),
                        isa::cta_count() * warps);
   }

@@ -99,7 +99,7 @@ void copy_async(std::uint32_t to, const void* from, int bytes, int from_bytes, S
   }
   if (from_bytes > 0) {
     m.check_global(*cta.grid, at, from_bytes, false, operation, site);
-    m.check_prerequisites(at, operation, site);
+    m.check_prerequisites(at, false, operation, site);
   }
   m.spend(nominal::shared_access);
   ThreadCopy copy{offset, at, bytes, from_bytes, site, m.now() + nominal::load_latency};

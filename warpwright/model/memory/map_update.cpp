@@ -40,7 +40,7 @@ std::uintptr_t global_map(const TensorMap* map, bool write, const char* operatio
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(map);
   m.check_global(*m.current().cta->grid, at, map_bytes, write, operation, site);
-  m.check_prerequisites(at, operation, site);
+  m.check_prerequisites(at, write, operation, site);
   if (at % map_bytes != 0) {
     m.fatal(Check::misaligned,
             std::string(operation) + " takes maps at multiples of 128 bytes in global memory",

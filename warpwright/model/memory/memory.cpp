@@ -74,22 +74,6 @@ void Machine::check_shared(Cta& cta, std::uint32_t offset, int bytes, const char
   }
 }
 
-void Machine::check_prerequisites(std::uintptr_t address, const char* operation, Site site) {
-  if (!order || !current_->cta->grid->launch->dependent || order->knows_prerequisites(*current_)) {
-    return;
-  }
-  const std::vector<Allocation>& all = current_->cta->grid->launch->allocations;
-  const auto memory =
-      std::find_if(all.begin(), all.end(), [&](const Allocation& a) { return holds(a, address); });
-  if (memory == all.end() || memory->constant) return;
-  finding(Check::before_prerequisites,
-          who(*current_) + ": " + operation + " touches " + memory->name +
-              " before the grids that this one depends on have ended. Missing: "
-              "griddepcontrol.wait. Mend: call wait_for_prerequisites() in this thread, or let it "
-              "meet one that has, before",
-          site);
-}
-
 void Machine::check_global(GridRun& grid, std::uintptr_t address, std::int64_t bytes, bool write,
                            const char* operation, Site site) {
   const std::vector<Allocation>& allocations = grid.launch->allocations;
@@ -319,7 +303,7 @@ void global_load(const void* address, void* to, int bytes, Site site) {
   m.spend(nominal::global_access);
   GridRun& grid = *m.current().cta->grid;
   m.check_global(grid, at, bytes, false, "a load from global memory", site);
-  m.check_prerequisites(at, "a load", site);
+  m.check_prerequisites(at, false, "a load", site);
   if (at % static_cast<std::uintptr_t>(bytes) != 0) {
     m.fatal(Check::misaligned,
             "a load of " + std::to_string(bytes) + " bytes from global memory is not aligned",
@@ -336,7 +320,7 @@ void global_store(void* address, const void* from, int bytes, Site site) {
   m.spend(nominal::global_access);
   GridRun& grid = *m.current().cta->grid;
   m.check_global(grid, at, bytes, true, "a store to global memory", site);
-  m.check_prerequisites(at, "a store", site);
+  m.check_prerequisites(at, true, "a store", site);
   if (at % static_cast<std::uintptr_t>(bytes) != 0) {
     m.fatal(Check::misaligned,
             "a store of " + std::to_string(bytes) + " bytes to global memory is not aligned", site);
@@ -349,7 +333,7 @@ void global_store(void* address, const void* from, int bytes, Site site) {
 Flag& Machine::flag(void* address, const char* operation, Site site) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   check_global(*current_->cta->grid, at, sizeof(std::uint32_t), true, operation, site);
-  check_prerequisites(at, operation, site);
+  check_prerequisites(at, true, operation, site);
   if (at % sizeof(std::uint32_t) != 0) {
     fatal(Check::misaligned, std::string(operation) + " is not aligned to 4 bytes", site);
   }
@@ -408,7 +392,7 @@ std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
   constexpr int bytes = sizeof *counter;
   m.spend(nominal::atomic);
   m.check_global(*m.current().cta->grid, at, bytes, true, "an atomic increment", site);
-  m.check_prerequisites(at, "an atomic increment", site);
+  m.check_prerequisites(at, true, "an atomic increment", site);
   if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
   if (m.order) m.order->atomic_global(m.current(), at, bytes, site);
   std::uint32_t number = 0;

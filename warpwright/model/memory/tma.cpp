@@ -258,7 +258,9 @@ void Machine::prove(Copy& copy) {
                      static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
                  const std::int64_t bytes = count * copy.map.element_bytes;
                  if (count == 0) return;
-                 if (!std::exchange(asked, true)) check_prerequisites(at, copy.what(), copy.site);
+                 if (!std::exchange(asked, true)) {
+                   check_prerequisites(at, !load, copy.what(), copy.site);
+                 }
                  if (!order->tracked(at, bytes)) return;
                  order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
                });

@@ -32,7 +32,11 @@ void Order::launched(Cluster& cluster) {
       t.component = static_cast<std::uint32_t>(cta->rank) * o.threads_per_cta +
                     static_cast<std::uint32_t>(thread->index);
       t.number = o.first_thread + t.component;
-      if (!grid.launch->dependent) waited_for_grids(*thread);
+      if (grid.launch->dependent) {
+        begins_behind(grid.complete, *thread);
+      } else {
+        waited_for_grids(*thread);
+      }
     }
   }
 }
@@ -41,6 +45,7 @@ void Order::exits(Thread& thread) {
   thread.cta->order.exited.add(thread.order.executed);
   thread.cta->order.exited_order.add(thread.order.order);
   thread.cta->grid->known.join(thread.order.grid);
+  if (knows_prerequisites(thread)) thread.cta->knows_prerequisites = true;
   if (relation) relation->exits(thread);
 }
 
@@ -153,6 +158,10 @@ void Order::report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder
 }
 
 // --- grids that follow each other ----------------------------------------------------------------
+void Order::begins_behind(int complete, Thread& thread) {
+  for (int i = GridRun::nothing + 1; i <= complete; ++i) thread.order.grid.raise(end_of(i), 1);
+}
+
 void Order::waited_for_grids(Thread& by) {
   const GridRun& grid = *by.cta->grid;
   if (grid.index > 0) by.order.grid.join(machine_.grid_before(grid).known);

@@ -108,6 +108,8 @@ class Order {
   [[nodiscard]] static bool knows_of(const Thread& by, const Cta& cta);
 
   // --- grids that follow each other
+  /// The thread begins knowing of the ends of grids up to `complete`.
+  static void begins_behind(int complete, Thread& thread);
   /// The thread knows of the end of all grids before its own.
   void waited_for_grids(Thread& by);
   [[nodiscard]] static bool knows_prerequisites(const Thread& by);

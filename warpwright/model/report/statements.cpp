@@ -355,8 +355,9 @@ void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Sit
   if (repeated(broken)) act::store_async(to, value, barrier, site);
 }
 
-void launch_dependents(Site /*site*/) {
-  act::launch_dependents();
+void launch_dependents(Site site) {
+  const Mutation* const broken = machine().sync(SyncKind::grid_launch, site);
+  act::launch_dependents(is(broken, Broken::too_early), site);
 }
 
 void wait_for_grids(Site site) {

@@ -219,23 +219,25 @@ class Estimate {
         grouped ? 1 : rows / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
     const double inside_n =
         grouped ? 1 : columns / (plan_.raster.tiles_n * plan_.cluster.n * c_.tile_n);
-    const double m = a_share_ * c_.tile_m / plan_.cluster.n;
-    const double n = tile_n_ / plan_.cluster.m;
+    // Tokens by index are not shared in a cluster.
+    const bool gathers_m = kernel::gathers(c_) && !is_swapped(c_);
+    const bool gathers_n = kernel::gathers(c_) && is_swapped(c_);
+    const double m = a_share_ * c_.tile_m / (gathers_m ? 1 : plan_.cluster.n);
+    const double n = tile_n_ / (gathers_n ? 1 : plan_.cluster.m);
     const double inside = std::min(1.0, inside_m) * m + std::min(1.0, inside_n) * n;
     return 128 * inside / machine_.sm_bytes_per_clock + machine_.outside_clocks * (m + n - inside);
   }
 
-  // Clocks in which the producer warp starts the copies of a k_tile's tokens by index: of those
-  // rows of a tile that are in its group, and of a slice, where the CTAs of a cluster share them.
+  // Clocks in which two warps start the copies of a k_tile's tokens by index: of those rows of a
+  // tile that are in its group.
   double row_copy_clocks() const {
     if (!kernel::gathers(c_)) return 0;
     const bool swapped = is_swapped(c_);
     const double along = swapped ? plan_.cluster.n : plan_.cluster.m;
-    const double sharing = swapped ? plan_.cluster.m : plan_.cluster.n;
     const double tiles = std::max(1.0, walk_.tiles / plan_.raster.tiles_n * along);
     const double rows =
         std::min<double>(swapped ? c_.tile_n : c_.tile_m, static_cast<double>(p_.m()) / tiles);
-    return machine_.row_copy_clocks * rows / sharing;
+    return machine_.row_copy_clocks * rows;
   }
 
   // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.

@@ -8,6 +8,7 @@
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/plan/families/family.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
 
@@ -129,6 +130,9 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   if (o.is_by_index()) {
     p.scales.index = tile::TokenIndex(o.groups->rows, o.groups->rows_divisor,
                                       static_cast<int>(plan.problem.a.rows));
+    const int bytes = element_bytes(o.a.dtype);
+    p.operands.tokens = {static_cast<const std::byte*>(o.a.data), o.a.row_stride * bytes / 16,
+                         plan.problem.k() * bytes};
   }
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a k_tile.
   p.operands.k = o.reads_ab() ? static_cast<int>(plan.problem.k()) : 0;
@@ -183,9 +187,9 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
                       mn ? tile_k(c) : rows, tile.swizzle);
       return encode(of_b && shape.gated ? split_gate(whole, mn, gate_places(o)) : whole);
     };
-    // Tokens by index come in boxes of one row.
-    const int of_a = shape.by_index && !shape.swap_ab ? 1 : p.operands.a_slice_rows;
-    const int of_b = shape.by_index && shape.swap_ab ? 1 : p.operands.b_slice_rows;
+    // Tokens by index have no map.
+    const bool maps_a = !shape.by_index || shape.swap_ab;
+    const bool maps_b = !shape.by_index || !shape.swap_ab;
     if (o.packed) {
       p.operands.packed = packed_params(o);
       // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is
@@ -193,10 +197,10 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
       const bool known =
           !plan.problem.groups || expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
       if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
-    } else {
-      p.operands.a = operand(shape.swap_ab, tile_a(c), of_a);
+    } else if (maps_a) {
+      p.operands.a = operand(shape.swap_ab, tile_a(c), p.operands.a_slice_rows);
     }
-    p.operands.b = operand(!shape.swap_ab, tile_b(c), of_b);
+    if (maps_b) p.operands.b = operand(!shape.swap_ab, tile_b(c), p.operands.b_slice_rows);
   }
   const auto result = [&](const char* name, const MatrixView& v) {
     return encode(map_request(name, v, false, kernel::subtile_inner(shape),

@@ -108,6 +108,9 @@ struct LaunchMemory {
   bool zero_rest = false;
   /// Of a kernel that adds up the slots of tokens.
   const kernel::CountedSlots* slots = nullptr;
+  /// Of groups: offsets and weights are complete when the grid starts, though the one before may
+  /// still run. For kernels that ask early (KernelFacts::asks_early); others wait all the same.
+  bool weights_early = false;
 };
 
 /// The lines of Plan::explain that differ from family to family.

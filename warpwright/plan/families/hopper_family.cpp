@@ -197,7 +197,8 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     const GemmConfig& c = hopper_config(plan);
     const pipeline::TmaPipelineShape shape = stage_shape(plan);
     std::vector<pipeline::BarrierRow> rows = {
-        pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
+        pipeline::full_row(shape),
+        pipeline::empty_row(shape, kernel::ring_cluster(c, plan.cluster)), kernel::c_full_row(c)};
     if (takes_turns(c)) rows.push_back(pipeline::turn_row());
     if (kernel::is_dynamic_persistent(c)) {
       const pipeline::TileRingShape ring = kernel::tile_ring_shape(c);
@@ -232,7 +233,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                     plan.map_ctas)
           : kernel::gathers(c)
               ? std::string(
-                    "tokens     by index: each row of a tile a copy of its own, up to the group's "
+                    "tokens     by index: two warps copy the rows of a tile, up to the group's "
                     "end\n")
               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
     }
@@ -298,6 +299,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     }
     if (o.groups) {
       p.walk.groups = group_tiles(plan, *o.groups);
+      p.walk.weights_early = memory.weights_early;
       if (memory.check_offsets) {
         const std::int64_t at = plan.flag_bytes;
         p.walk.offsets_status = reinterpret_cast<std::uint32_t*>(workspace + at);

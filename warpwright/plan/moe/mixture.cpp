@@ -72,6 +72,11 @@ template Product<MatrixView> second_product(const MixtureOperands&, const Mixtur
 template Product<PlannedMatrix> second_product(const MixtureProblem&,
                                                const MixtureParts<PlannedMatrix>&, const void*);
 
+MatrixView stored(const MixtureOperands& o, const MatrixView& tensor) {
+  if (tensor.dtype != DType::s4) return tensor;
+  return stored_weights(tensor, tensor.data == o.w13.data ? o.packed13 : o.packed2);
+}
+
 bool has_memory(const MixtureOperands& o) {
   bool known = true;
   for_each_field(o, [&](const char*, const auto& field) {

@@ -148,6 +148,9 @@ Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matr
 /// Why a mixture is none, or nothing: extents, types or strides that do not agree.
 [[nodiscard]] std::optional<Refusal> mixture_fault(const MixtureProblem& problem);
 
+/// One of the tensors of a mixture as it lies in memory: packed weights as a row of bytes.
+[[nodiscard]] MatrixView stored(const MixtureOperands& operands, const MatrixView& tensor);
+
 /// Do all tensors of a mixture have memory? Else it is one to plan for alone.
 [[nodiscard]] bool has_memory(const MixtureOperands& operands);
 

@@ -105,7 +105,7 @@ std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
                          : p.scaling == Scaling::none;
   for (const MixtureMatrix& v :
        {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
-    if (p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
+    if (!legal || p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
     return refuse(RefusalCode::bad_value, as_tensor(v.name), " is given and scaling is none; ",
                   as_rule("scaling says what the scales of quantised weights are of"),
                   ": the nearest is ", as_nearest("none given"));
@@ -176,8 +176,8 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
   const bool scaled = o.scaling != Scaling::none;
   const Named all[] = {
       {o.topk_weights, "topk_weights"},
-      {stored_weights(o.w13, o.packed13), "w13"},
-      {stored_weights(o.w2, o.packed2), "w2"},
+      {stored(o, o.w13), "w13"},
+      {stored(o, o.w2), "w2"},
       {o.scale_w13, "scale_w13", scaled && (!o.is_packed() || is_given(o.scale_w13))},
       {o.scale_w2, "scale_w2", scaled && (!o.is_packed() || is_given(o.scale_w2))},
       {o.bias13, "bias13", is_given(o.bias13)},

@@ -132,6 +132,16 @@ std::string MixturePlan::explain() const {
     text += way.fused ? "the first product writes e4m3 codes and their scales itself\n"
                       : "rows between the products are quantised by a launch of their own\n";
   }
+  std::string early;
+  for (const MixtureStep step : steps()) {
+    if (!asks_early(step)) continue;
+    early += early.empty() ? "" : " and ";
+    early += warpwright::name(step);
+  }
+  if (!early.empty()) {
+    text += "asked for before the launch before has ended: the weights of the first tiles of " +
+            early + "\n";
+  }
   text += "a row is rounded to " + type_name(p.x.dtype) +
           ", times its weight, added in float32 in the order of expert, then slot: ";
   text += sums_in_product ? "by the second product, where it stores the last of a token's rows\n"

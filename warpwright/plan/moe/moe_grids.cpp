@@ -40,7 +40,7 @@ class MixtureBinding {
         return rows_of(o_.x, parts_.tokens, parts_.token_scales, true, out);
       case MixtureStep::first:
         return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
-                       plan_.layout.first, encode, out);
+                       plan_.layout.first, plan_.asks_early(step), encode, out);
       case MixtureStep::quantise:
         return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
       case MixtureStep::second:
@@ -56,15 +56,18 @@ class MixtureBinding {
     return reinterpret_cast<T*>(base_ + part.at);
   }
 
-  static Grid& only_grid(MixtureStepGrids& out, std::string_view kernel, int ctas, int threads) {
-    out.grids.count = 1;
-    Grid& grid = out.grids.grids[0];
+  static void make_grid(Grid& grid, std::string_view kernel, int ctas, int threads) {
     grid = {};
     grid.kernel = kernel;
     grid.ctas = ctas;
     grid.threads = threads;
     grid.multiplies = false;
-    return grid;
+  }
+
+  static Grid& only_grid(MixtureStepGrids& out, std::string_view kernel, int ctas, int threads) {
+    out.grids.count = 1;
+    make_grid(out.grids.grids[0], kernel, ctas, threads);
+    return out.grids.grids[0];
   }
 
   void sort(MixtureStepGrids& out) const {
@@ -92,12 +95,17 @@ class MixtureBinding {
       p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
       touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);
     }
-    const int ctas = SortSlotsKernel::ctas(p, plan_.device.sms);
-    Grid& grid = only_grid(out, sort_slots_kernel, ctas, 32 * p.warps);
-    grid.cluster_size = p.cluster;
-    grid.in_clusters = p.cluster > 1;
-    grid.shared_bytes = kernel::sort_slots_shared_bytes(p.experts, p.warps, p.cluster);
-    grid.set_params(p);
+    out.grids.count = SortSlotsKernel::launches(p);
+    for (int i = 0; i < out.grids.count; ++i) {
+      const kernel::SortSlotsParams part = SortSlotsKernel::launch(p, i);
+      Grid& grid = out.grids.grids[static_cast<std::size_t>(i)];
+      make_grid(grid, sort_slots_kernel, SortSlotsKernel::ctas(part, plan_.device.sms),
+                32 * part.warps);
+      grid.cluster_size = part.cluster;
+      grid.in_clusters = part.cluster > 1;
+      grid.shared_bytes = SortSlotsKernel::shared_bytes_of(part);
+      grid.set_params(part);
+    }
     out.touch(p.ids, reach({{o_.tokens(), p.pitch}, {o_.top_k(), 1}}) * offset_bytes(o_.id_type),
               "topk_ids");
     out.touch(status_, plan_.layout.status.bytes, "status", true);
@@ -149,22 +157,23 @@ class MixtureBinding {
         .set_params(p);
   }
 
-  void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part,
+  void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part, bool early,
                Encode encode, MixtureStepGrids& out,
                const kernel::CountedSlots* counted = nullptr) const {
     out.product = &plan;
     out.operands = operands;
     out.workspace = base_ + part.at;
-    bind_launch(plan, operands, {out.workspace, false, false, counted}, encode, out.grids);
+    bind_launch(plan, operands, {out.workspace, false, false, counted, early}, encode, out.grids);
   }
 
   void second(Encode encode, MixtureStepGrids& out) const {
     const GemmOperands operands = second_product(o_, parts_, offsets_);
+    const bool early = plan_.asks_early(MixtureStep::second);
     if (!plan_.sums_in_product) {
-      return product(plan_.second, operands, plan_.layout.second, encode, out);
+      return product(plan_.second, operands, plan_.layout.second, early, encode, out);
     }
     const kernel::CountedSlots counted(sums(out), slots_, at<std::uint32_t>(plan_.layout.counts));
-    product(plan_.second, operands, plan_.layout.second, encode, out, &counted);
+    product(plan_.second, operands, plan_.layout.second, early, encode, out, &counted);
     out.touch(slots_, plan_.layout.slots.bytes, "slots");
     out.touch(counted.counts, plan_.layout.counts.bytes, "counts", true);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "warpwright/kernel/moe/slot_adder.h"
+#include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -74,6 +75,14 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   take(l.first, plan.first.workspace_bytes);
   take(l.second, plan.second.workspace_bytes);
   return l;
+}
+
+int sort_launches(const MixtureProblem& p) {
+  kernel::SortSlotsParams sort;
+  sort.tokens = static_cast<int>(p.tokens());
+  sort.top_k = static_cast<int>(p.top_k());
+  kernel::SortSlotsShape::shape(sort);
+  return kernel::SortSlotsShape::launches(sort);
 }
 
 // The plan of one product. Its tiles are not drawn: no flags in the workspace, which is so of any
@@ -222,6 +231,10 @@ std::optional<Refusal> choose_second(MixturePlan& plan, const MixtureChoices& ch
   return std::nullopt;
 }
 
+int grids_of(const Plan& product) {
+  return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
+}
+
 PlannedMatrix least_aligned(PlannedMatrix known, const PlannedMatrix& wanted) {
   if (known.alignment >= wanted.alignment) known.alignment = wanted.alignment;
   return known;
@@ -240,6 +253,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   MixturePlan plan;
   plan.problem = problem;
   plan.device = device;
+  plan.early_weights = choices.early_weights.value_or(device.is_model);
   if (auto r = choose_first(plan, choices)) return *r;
   if (auto r = choose_second(plan, choices)) return *r;
   plan.layout = layout_of(plan);
@@ -264,6 +278,14 @@ bool MixturePlan::takes(MixtureStep step) const {
   return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
 }
 
+bool MixturePlan::asks_early(MixtureStep step) const {
+  const bool behind_sort = step == MixtureStep::first && way.by_index;
+  if (!early_weights || !takes(step) || behind_sort) return false;
+  if (step != MixtureStep::first && step != MixtureStep::second) return false;
+  const Plan& product = step == MixtureStep::first ? first : second;
+  return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
+}
+
 std::vector<MixtureStep> MixturePlan::steps() const {
   using enum MixtureStep;
   if (problem.tokens() == 0) return {};
@@ -275,15 +297,14 @@ std::vector<MixtureStep> MixturePlan::steps() const {
 }
 
 int MixturePlan::launches() const {
-  const auto grids = [](const Plan& p) {
-    return 1 + (p.map_ctas > 0 ? 1 : 0) + (p.a_copy || p.b_copy ? 1 : 0);
-  };
   int all = 0;
   for (const MixtureStep step : steps()) {
     if (step == MixtureStep::first) {
-      all += grids(first);
+      all += grids_of(first);
+    } else if (step == MixtureStep::sort) {
+      all += sort_launches(problem);
     } else {
-      all += step == MixtureStep::second ? grids(second) : 1;
+      all += step == MixtureStep::second ? grids_of(second) : 1;
     }
   }
   return all;
@@ -317,7 +338,8 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
     const char* name;
   } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
               {choices.by_index, plan.way.by_index, "by_index"},
-              {choices.sums_in_product, plan.sums_in_product, "sums_in_product"}};
+              {choices.sums_in_product, plan.sums_in_product, "sums_in_product"},
+              {choices.early_weights, plan.early_weights, "early_weights"}};
   for (const auto& way : ways) {
     if (way.asked.value_or(way.is) == way.is) continue;
     return refuse(RefusalCode::bad_choice, way.name, " is ", yes_no(*way.asked),

@@ -28,6 +28,9 @@ struct MixtureChoices {
   /// bits are the same. Open: of few tokens what is expected to take less; with batch_invariant the
   /// launch, always.
   std::optional<bool> sums_in_product = {};
+  /// Products ask for the weights of their first tiles before the grid before has ended, where
+  /// MixturePlan::asks_early lets them. Open: on the model; on a GPU not, until it is measured.
+  std::optional<bool> early_weights = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -66,6 +69,7 @@ struct MixturePlan {
   Plan second;  ///< by w2
   FirstWay way;
   bool sums_in_product = false;  ///< the second product adds up the slots of tokens
+  bool early_weights = false;    ///< as MixtureChoices says
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
@@ -82,6 +86,10 @@ struct MixturePlan {
   /// Bytes that a step moves at least, and what it multiplies, as lengths are expected.
   [[nodiscard]] double step_bytes(MixtureStep step) const;
   [[nodiscard]] double step_operations(MixtureStep step) const;
+  /// Does the product of this step ask for weights before the grid before it has ended? Its kernel
+  /// must be one that does, and the sort must have ended by then: so some grid stands between the
+  /// two, which lets it start behind its own wait, and no grid of the product's own.
+  [[nodiscard]] bool asks_early(MixtureStep step) const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
   /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.

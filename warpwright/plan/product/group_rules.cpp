@@ -42,6 +42,13 @@ std::optional<Refusal> groups_fault(const GemmProblem& p) {
                   as_rule("coordinates have 32 bits"), ": the nearest legal number is ",
                   as_nearest(max_extent));
   }
+  constexpr std::int64_t longest = std::int64_t{1} << 36;  // bytes, of 2^32 pieces of 16
+  const std::int64_t pitch = std::max<std::int64_t>(p.a.row_stride * element_bytes(p.a.dtype), 1);
+  if (p.is_by_index() && p.a.rows > longest / pitch) {
+    return refuse(RefusalCode::bad_shape, as_tensor("A"), " has ", p.a.rows, " rows, ", pitch,
+                  " bytes apart; ", as_rule("rows by index lie in at most 64 GiB"),
+                  ": the nearest legal number is ", as_nearest(longest / pitch));
+  }
   if (!(g.expected_tokens >= 0)) {
     return refuse(RefusalCode::bad_value,
                   "the expected tokens of a group are negative or no number; ",

@@ -1,0 +1,119 @@
+// A whole mixture, all of its grids together: under many schedules, with its synchronisation
+// broken, and with weights asked for early. A sample here, the rest in script/campaign.
+#include <gtest/gtest.h>
+
+#include "tests/campaign.h"
+#include "tests/device/mixture.h"
+#include "warpwright/reference/mixture.h"
+#include "warpwright/simulation/check.h"
+#include "warpwright/simulation/moe.h"
+
+namespace warpwright {
+namespace {
+
+using device::CheckOptions;
+using tests::SomeMixture;
+
+bool is_right(const MixtureOperands& done) {
+  return reference::check_mixture(done).failures == 0;
+}
+
+struct WholeCase {
+  const char* name;
+  tests::MixtureAsk ask;
+  MixtureChoices choices = {};
+};
+
+// Small enough for hundreds of runs; between them they take all steps.
+const WholeCase whole_cases[] = {
+    {"bf16, tokens by number",
+     {.tokens = 5, .experts = 3, .hidden = 128, .inner = 64},
+     {.by_index = true}},
+    {"bf16, tokens gathered",
+     {.tokens = 5, .experts = 3, .hidden = 128, .inner = 64},
+     {.by_index = false}},
+    {"block scales, quantised between",
+     {.tokens = 4, .experts = 2, .hidden = 128, .inner = 128, .scaling = Scaling::blockwise},
+     {.quantises_in_epilogue = false, .by_index = true}},
+    {"block scales, quantised in the epilogue",
+     {.tokens = 4, .experts = 2, .hidden = 128, .inner = 128, .scaling = Scaling::blockwise},
+     {.quantises_in_epilogue = true, .by_index = false}},
+};
+
+// Calls `use` with the plan and the operands of each case that this build has kernels for.
+template <class Use>
+void for_each_case(const Use& use) {
+  int served = 0;
+  for (const WholeCase& c : whole_cases) {
+    SCOPED_TRACE(c.name);
+    SomeMixture some(c.ask);
+    const auto plan = plan_moe(some.o, model_facts(), c.choices);
+    if (!plan && plan.refusal().code == RefusalCode::no_kernel) continue;
+    ASSERT_TRUE(plan) << plan.reason();
+    ++served;
+    use(*plan, some);
+  }
+  EXPECT_GE(served, 1);
+}
+
+TEST(WholeMixture, IsCleanUnderManySchedules) {
+  for_each_case([](const MixturePlan& plan, const SomeMixture& some) {
+    CheckOptions options;
+    options.schedules = campaign() ? 1000 : 6;
+    options.jobs = all_threads();
+    const auto report = check(*device::mixture_subject(plan, some.o, is_right), options);
+    ASSERT_TRUE(report) << report.reason();
+    EXPECT_EQ(report->schedules, options.schedules);
+    for (const device::CheckedFinding& f : report->findings) {
+      ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
+                    << f.finding.sentence;
+    }
+  });
+}
+
+// Where the next grid may start decides what the one behind it may read before it waits.
+bool lets_next_start(const model::Mutation& m) {
+  return m.at == model::SyncKind::grid_launch;
+}
+
+TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
+  for_each_case([](const MixturePlan& plan, const SomeMixture& some) {
+    CheckOptions options;
+    options.schedules = 4;
+    options.jobs = all_threads();
+    options.wanted = lets_next_start;
+    const auto subject = device::mixture_subject(plan, some.o, is_right);
+    const auto report = mutate(*subject, options);
+    ASSERT_TRUE(report) << report.reason();
+    // Of the gather: behind it the first product knows that the sort has ended. Without one the
+    // second product does by the first, or by both grids before it, where two stand between.
+    const bool one = !plan.way.by_index || !plan.takes(MixtureStep::quantise);
+    EXPECT_EQ(report->mutants.size(), one ? 1U : 0U);
+    for (const device::Mutant& m : report->mutants) {
+      EXPECT_EQ(m.fate, device::Mutant::Fate::killed) << m.site;
+      EXPECT_EQ(m.finding.check, model::Check::before_prerequisites) << m.finding.sentence;
+    }
+  });
+}
+
+TEST(WholeMixture, WeightsAreAskedForEarlyWhereTheSortHasEndedByThen) {
+  for_each_case([](const MixturePlan& plan, SomeMixture& some) {
+    EXPECT_TRUE(plan.asks_early(MixtureStep::second)) << plan.second.kernel;
+    EXPECT_EQ(plan.asks_early(MixtureStep::first), !plan.way.by_index) << plan.first.kernel;
+    EXPECT_FALSE(plan.asks_early(MixtureStep::sum));
+    MixturePlan late = plan;
+    late.early_weights = false;
+    EXPECT_FALSE(late.asks_early(MixtureStep::second));
+    const auto bits = [&](const MixturePlan& of) {
+      const auto report = device::launch_on_model(of, some.o);
+      EXPECT_TRUE(report && report->clean());
+      std::vector<std::vector<std::uint16_t>> all;
+      for (std::int64_t t = 0; t < some.o.tokens(); ++t) all.push_back(some.bits_of_row(t));
+      return all;
+    };
+    EXPECT_EQ(bits(plan), bits(late));
+  });
+}
+
+}  // namespace
+}  // namespace warpwright

@@ -1,0 +1,211 @@
+// `run_moe` on a GPU: the result, memory of streams, graph captures, ids that are checked.
+#include <cuda_runtime.h>
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/device/mixture.h"
+#include "warpwright/device/cuda.h"
+#include "warpwright/numeric/scalar.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/reference/mixture.h"
+#include "warpwright/run_moe.h"
+
+namespace warpwright {
+namespace {
+
+using testing::HasSubstr;
+using tests::MixtureAsk;
+using tests::SomeMixture;
+
+// A random mixture in host memory, and its copy on device 0.
+class Both {
+ public:
+  explicit Both(const MixtureAsk& ask) : here(ask), there(copied(here.o)) {}
+
+  // The result of the GPU, right or not, comes to the host.
+  [[nodiscard]] reference::MixtureVerdict verdict() {
+    EXPECT_FALSE(d_->to_host(here.o.d.data, bytes_of(here.o.d)));
+    return reference::check_mixture(here.o);
+  }
+  void put_ids() { EXPECT_FALSE(ids_->from_host(here.o.topk_ids.data, bytes_of(here.o.topk_ids))); }
+  void forget_result() { EXPECT_FALSE(d_->fill(0xff)); }
+
+  SomeMixture here;
+  MixtureOperands there;
+
+ private:
+  static std::int64_t bytes_of(const MatrixView& v) {
+    return v.batch * v.rows * v.columns * element_bytes(v.dtype);
+  }
+  MixtureOperands copied(const MixtureOperands& o) {
+    return with_matrices(o, [&](MatrixView v) {
+      if (v.data == nullptr) return v;
+      auto made = device::CudaBuffer::make(bytes_of(v));
+      EXPECT_TRUE(made) << made.reason();
+      EXPECT_FALSE((*made)->from_host(v.data, bytes_of(v)));
+      if (v.data == o.d.data) d_ = *made;
+      if (v.data == o.topk_ids.data) ids_ = *made;
+      memory_.push_back(*made);
+      v.data = (*made)->data();
+      return v;
+    });
+  }
+
+  std::vector<std::shared_ptr<device::CudaBuffer>> memory_;
+  std::shared_ptr<device::CudaBuffer> d_, ids_;
+};
+
+class RunMoeOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+    ASSERT_FALSE(device::use_cuda_device(0));
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    how_ = {.device = 0, .stream = stream_};
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  void wait() const { ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
+
+  cudaStream_t stream_ = nullptr;
+  MixtureRunOptions how_;
+};
+
+TEST_F(RunMoeOnGpu, ACallIsRightForAllTypesAndTakesNoMemoryTheSecondTime) {
+  for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
+    SCOPED_TRACE(name(scaling));
+    Both both({.tokens = 70, .hidden = 512, .inner = 256, .scaling = scaling});
+    std::shared_ptr<const MixturePlan> made;
+    const auto refused = run_moe(both.there, how_, &made);
+    ASSERT_FALSE(refused) << refused->reason;
+    EXPECT_NE(made, nullptr);
+    wait();
+    EXPECT_EQ(both.verdict().failures, 0);
+    std::size_t before = 0;
+    std::size_t after = 0;
+    std::size_t all = 0;
+    ASSERT_EQ(cudaMemGetInfo(&before, &all), cudaSuccess);
+    both.forget_result();
+    ASSERT_FALSE(run_moe(both.there, how_, &made));
+    EXPECT_EQ(made, nullptr);
+    wait();
+    ASSERT_EQ(cudaMemGetInfo(&after, &all), cudaSuccess);
+    EXPECT_EQ(before, after);
+    EXPECT_EQ(both.verdict().failures, 0);
+  }
+}
+
+TEST_F(RunMoeOnGpu, ACapturedCallReadsItsIdsAtEveryReplay) {
+  Both both({.tokens = 9, .hidden = 256, .inner = 128});
+  ASSERT_FALSE(run_moe(both.there, how_));
+  wait();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  const auto refused = run_moe(both.there, how_);
+  how_.check_ids = true;
+  const auto waits = run_moe(both.there, how_);
+  how_.check_ids = false;
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  EXPECT_FALSE(refused) << refused->reason;
+  ASSERT_TRUE(waits);
+  EXPECT_THAT(waits->reason, HasSubstr("check_ids waits for the kernel"));
+  ASSERT_EQ(cudaGraphInstantiate(&ready, graph, 0), cudaSuccess);
+  for (const std::int64_t id : {1, 6, -1}) {
+    both.here.ids[7] = id;
+    both.here.put_ids();
+    both.put_ids();
+    both.forget_result();
+    ASSERT_EQ(cudaGraphLaunch(ready, stream_), cudaSuccess);
+    wait();
+    EXPECT_EQ(both.verdict().failures, 0) << "id " << id;
+  }
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+}
+
+TEST_F(RunMoeOnGpu, IdsAreCheckedWhereThatIsAskedFor) {
+  Both both({});
+  how_.check_ids = true;
+  EXPECT_FALSE(run_moe(both.there, how_));
+  both.here.ids[5] = 8;
+  both.here.put_ids();
+  both.put_ids();
+  const auto refused = run_moe(both.there, how_);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, RefusalCode::bad_value);
+  EXPECT_EQ(both.verdict().failures, 0);  // the slot is left out
+}
+
+TEST_F(RunMoeOnGpu, EveryStepCanBeLaunchedAlone) {
+  Both both({.tokens = 40, .hidden = 256, .inner = 128});
+  const auto facts = run_facts(0);
+  ASSERT_TRUE(facts) << facts.reason();
+  const auto plan = run_moe_plan(both.there, **facts);
+  ASSERT_TRUE(plan) << plan.reason();
+  auto workspace = make_workspace(*plan);
+  ASSERT_TRUE(workspace) << workspace.reason();
+  ASSERT_FALSE(launch(*plan, both.there, *workspace, stream_));
+  wait();
+  both.forget_result();
+  // In their order they are the whole.
+  for (const MixtureStep step : plan->steps()) {
+    const auto refused = launch(*plan, both.there, *workspace, stream_, {.only = step});
+    ASSERT_FALSE(refused) << refused->reason;
+    wait();
+  }
+  EXPECT_EQ(both.verdict().failures, 0);
+  const MixtureStep other =
+      plan->takes(MixtureStep::gather) ? MixtureStep::quantise : MixtureStep::gather;
+  const auto refused = launch(*plan, both.there, *workspace, stream_, {.only = other});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, RefusalCode::bad_choice);
+}
+
+// Which CTA stores the last of a token's rows differs from launch to launch; the bits do not.
+TEST_F(RunMoeOnGpu, SumsInTheSecondProductHaveTheBitsOfTheLaunchBehindIt) {
+  constexpr int times = 300;
+  int ran = 0;
+  for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
+    for (const int tokens : {1, 8, 33, 64}) {
+      SCOPED_TRACE(std::string(name(scaling)) + ", tokens " + std::to_string(tokens));
+      Both both({.tokens = tokens,
+                 .experts = 24,
+                 .top_k = 8,
+                 .hidden = 1032,
+                 .inner = 256,
+                 .scaling = scaling});
+      const auto d = [&] {
+        EXPECT_EQ(both.verdict().failures, 0);
+        const auto* const at = static_cast<const std::byte*>(both.here.o.d.data);
+        return std::vector<std::byte>(at, at + std::ptrdiff_t{2} * tokens * 1032);
+      };
+      how_.choices.sums_in_product = false;
+      ASSERT_FALSE(run_moe(both.there, how_));
+      wait();
+      const auto pass = d();
+      how_.choices.sums_in_product = true;
+      how_.launch.dependent = true;
+      const auto refused = run_moe(both.there, how_);
+      if (refused && refused->code == RefusalCode::no_kernel) continue;  // of this build
+      ASSERT_FALSE(refused) << refused->reason;
+      for (int i = 0; i < times; ++i) {
+        if (i % 100 == 99) wait();
+        if (i % 100 == 99) both.forget_result();
+        ASSERT_FALSE(run_moe(both.there, how_));
+        if (i % 100 != 99) continue;
+        wait();
+        ASSERT_EQ(d(), pass) << "launch " << i;
+      }
+      how_.launch.dependent = false;
+      ++ran;
+    }
+  }
+  EXPECT_GE(ran, 1);
+}
+
+}  // namespace
+}  // namespace warpwright
