@@ -213,10 +213,10 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
 }
 /// Does the producer ask for the weights of its first tile before the grid before has ended, where
 /// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are
-/// A.
+/// A. (Packed ones L2 is asked for.)
 constexpr bool asks_early(const GemmConfig& c) {
   return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) &&
-         !has_group_maps(c);
+         !has_group_maps(c) && !packed_a(c);
 }
 /// A group may end in the middle of a tile, so only kernels with per-group tensor maps store by
 /// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
