@@ -65,9 +65,9 @@ struct GridLaunch {
   /// before it have called launch_dependents or ended (and on SMs of their own: the overlap is as
   /// large as it can be). Until its threads have waited for the grids before, or met one that has,
   /// they may touch memory that is constant, and of the rest what no grid touches that may still
-  /// run. Where every CTA of the grid before lets it start behind its own wait, that grid alone may;
-  /// else also all that may run beside that one. The first of all has a predecessor that is not
-  /// shown and may touch anything; it has ended when the first waits for it.
+  /// run. Where every CTA of the grid before lets it start behind its own wait, that grid alone
+  /// may; else also all that may run beside that one. The first of all has a predecessor that is
+  /// not shown and may touch anything; it has ended when the first waits for it.
   bool dependent = false;
   /// For a trace of several grids.
   std::string name = {};

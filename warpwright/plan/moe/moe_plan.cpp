@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "warpwright/kernel/moe/slot_adder.h"
@@ -105,10 +104,6 @@ Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
   Refusal why = made.refusal();
   why.reason = std::string("the product with ") + which + ": " + why.reason;
   return why;
-}
-
-const char* yes_no(bool x) {
-  return x ? "true" : "false";
 }
 
 constexpr double launch_seconds = 2.5e-6;
@@ -235,11 +230,6 @@ int grids_of(const Plan& product) {
   return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
 }
 
-PlannedMatrix least_aligned(PlannedMatrix known, const PlannedMatrix& wanted) {
-  if (known.alignment >= wanted.alignment) known.alignment = wanted.alignment;
-  return known;
-}
-
 }  // namespace
 
 Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& device,
@@ -308,61 +298,6 @@ int MixturePlan::launches() const {
     }
   }
   return all;
-}
-
-std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureOperands& operands) {
-  const auto described = describe(operands);
-  if (!described) return described.refusal();
-  MixtureProblem problem = *described;
-  // Better addresses than the plan was made for are right too.
-  for_each_field_of_mixtures(
-      [](const char*, auto& here, const auto& planned) {
-        if constexpr (std::is_same_v<decltype(planned), const PlannedMatrix&>) {
-          here = least_aligned(here, planned);
-        }
-      },
-      problem, plan.problem);
-  // Hints are for the choice alone, which was made.
-  problem.expected_lengths = plan.problem.expected_lengths;
-  problem.expected_zipf = plan.problem.expected_zipf;
-  if (problem == plan.problem) return std::nullopt;
-  return refuse(RefusalCode::plan_mismatch, "the operands are not those of the mixture's plan; ",
-                as_rule("a plan serves tensors of the shapes, types, strides and alignments that "
-                        "it was made for"));
-}
-
-std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& choices) {
-  const struct {
-    const std::optional<bool>& asked;
-    bool is;
-    const char* name;
-  } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
-              {choices.by_index, plan.way.by_index, "by_index"},
-              {choices.sums_in_product, plan.sums_in_product, "sums_in_product"},
-              {choices.early_weights, plan.early_weights, "early_weights"}};
-  for (const auto& way : ways) {
-    if (way.asked.value_or(way.is) == way.is) continue;
-    return refuse(RefusalCode::bad_choice, way.name, " is ", yes_no(*way.asked),
-                  ", and the plan's is ", yes_no(way.is),
-                  "; leave it out, or make the plan with it");
-  }
-  if (plan.problem.tokens() == 0) return std::nullopt;
-  const struct {
-    const Plan& product;
-    const std::optional<std::string>& kernel;
-    const char* weights;
-  } products[] = {{plan.first, choices.first_kernel, "w13"},
-                  {plan.second, choices.second_kernel, "w2"}};
-  for (const auto& each : products) {
-    PlanChoices how;
-    how.batch_invariant = choices.batch_invariant;
-    how.kernel = each.kernel;
-    auto r = mismatch(each.product, how);
-    if (!r) continue;
-    r->reason = std::string("the product with ") + each.weights + ": " + r->reason;
-    return r;
-  }
-  return std::nullopt;
 }
 
 }  // namespace warpwright
