@@ -420,9 +420,12 @@ typedef struct ww_moe_choices {
                                 put into the order of the experts before it */
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
                                       a launch of its own does. Of WW_SCALING_BLOCKWISE alone */
-  int32_t sums_in_product;   /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
-                                  a launch behind it does. Not with batch_invariant */
-  const char* first_kernel;  /**< of the product with w13, by its name */
+  int32_t sums_in_product;  /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
+                                 a launch behind it does. Not with batch_invariant */
+  int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch
+                                 before has ended, where that is safe */
+  int32_t reserved;         /**< 0 */
+  const char* first_kernel; /**< of the product with w13, by its name */
   const char* second_kernel; /**< of that with w2 */
 } ww_moe_choices;
 

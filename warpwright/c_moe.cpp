@@ -17,7 +17,7 @@ using warpwright::MixtureOperands;
 using namespace warpwright::c;
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_moe) == 712 && sizeof(ww_moe_choices) == 40 &&
+static_assert(sizeof(ww_moe) == 712 && sizeof(ww_moe_choices) == 48 &&
               sizeof(ww_moe_options) == 16);
 constexpr std::size_t first_moe = 712;  // its size when it came
 
@@ -110,7 +110,9 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   for (const auto& [name, value, most] : {Word{"batch_invariant", c.batch_invariant, 1},
                                           {"by_index", c.by_index, WW_NO},
                                           {"quantises_in_epilogue", c.quantises_in_epilogue, WW_NO},
-                                          {"sums_in_product", c.sums_in_product, WW_NO}}) {
+                                          {"sums_in_product", c.sums_in_product, WW_NO},
+                                          {"early_weights", c.early_weights, WW_NO},
+                                          {"ww_moe_choices.reserved", c.reserved, 0}}) {
     if (auto r = word_fault(name, value, most)) return r;
   }
   choices.batch_invariant = c.batch_invariant == 1;
@@ -119,6 +121,7 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
     choices.quantises_in_epilogue = c.quantises_in_epilogue == WW_YES;
   }
   if (c.sums_in_product != WW_OPEN) choices.sums_in_product = c.sums_in_product == WW_YES;
+  if (c.early_weights != WW_OPEN) choices.early_weights = c.early_weights == WW_YES;
   if (c.first_kernel != nullptr) choices.first_kernel = c.first_kernel;
   if (c.second_kernel != nullptr) choices.second_kernel = c.second_kernel;
   return std::nullopt;

@@ -67,6 +67,7 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "by_index",
                                                       "quantises_in_epilogue",
                                                       "sums_in_product",
+                                                      "early_weights",
                                                       "check_ids"};
 
 // The names as Python has them in its calls: mostly the very same objects.

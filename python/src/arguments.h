@@ -67,6 +67,7 @@ enum class Arg : std::uint8_t {
   by_index,
   quantises_in_epilogue,
   sums_in_product,
+  early_weights,
   check_ids,
   count
 };

@@ -30,6 +30,7 @@ constexpr std::array named_args = {Arg::out,
                                    Arg::by_index,
                                    Arg::quantises_in_epilogue,
                                    Arg::sums_in_product,
+                                   Arg::early_weights,
                                    Arg::sums};
 constexpr std::array run_args = {Arg::check_ids, Arg::dependent, Arg::stream, Arg::workspace,
                                  Arg::plan};
@@ -176,6 +177,7 @@ void MixtureCall::choose(const Arguments& given) {
   c.by_index = given.choice(Arg::by_index);
   c.quantises_in_epilogue = given.choice(Arg::quantises_in_epilogue);
   c.sums_in_product = given.choice(Arg::sums_in_product);
+  c.early_weights = given.choice(Arg::early_weights);
   options.launch.dependent = given.flag(Arg::dependent);
   options.check_ids = given.flag(Arg::check_ids);
 }

@@ -152,9 +152,4 @@ std::string MixturePlan::explain() const {
   return text;
 }
 
-std::optional<std::string> ids_fault(std::uint32_t status) {
-  if ((status & 1U) == 0) return std::nullopt;
-  return "topk_ids has an id that is neither -1 nor one of experts_total";
-}
-
 }  // namespace warpwright
