@@ -1,20 +1,14 @@
 #include "warpwright/c.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <exception>
 #include <iterator>
-#include <memory>
-#include <mutex>
-#include <new>
 #include <span>
-#include <string>
 #include <tuple>
 #include <utility>
 
+#include "warpwright/c_parts.h"
 #include "warpwright/device/pack.h"
-#include "warpwright/run.h"
 #include "warpwright/weights/pack.h"
 
 using warpwright::as_nearest;
@@ -23,33 +17,13 @@ using warpwright::as_tensor;
 using warpwright::RefusalCode;
 using warpwright::refuse;
 
-struct ww_refusal {
-  warpwright::Refusal refusal;
-};
-
-struct ww_device : warpwright::NamedDevice {};
-
-struct ww_plan {
-  std::shared_ptr<const warpwright::Plan> plan;
-  // Texts that are made when they are first asked for.
-  std::once_flag once;
-  std::string name;
-  std::string line;
-  std::string explain;
-};
-
-struct ww_workspace {
-  std::shared_ptr<void> memory;
-  warpwright::Workspace workspace;
-};
-
 namespace {
 
 using warpwright::DType;
 using warpwright::GemmOperands;
 using warpwright::MatrixView;
 using warpwright::Refusal;
-using Fault = std::optional<Refusal>;
+using namespace warpwright::c;
 
 // The numbers of types and modes are those of the library; tests/c compares them one by one.
 static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
@@ -68,98 +42,6 @@ static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
 static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 672 && sizeof(ww_choices) == 32 &&
               sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
-
-// What a refusal is told as where there is no memory for one.
-ww_refusal* no_memory() {
-  static ww_refusal refusal{{RefusalCode::out_of_memory, "the host has no memory left"}};
-  return &refusal;
-}
-
-ww_refusal* told(Refusal refusal) {
-  return new ww_refusal{std::move(refusal)};
-}
-ww_refusal* told(Fault refusal) {
-  return refusal ? told(std::move(*refusal)) : nullptr;
-}
-
-// Runs `body`, whose exceptions stay here. None is expected but for want of memory.
-template <class Body>
-ww_refusal* guarded(const Body& body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  } catch (const std::exception& unexpected) {
-    try {
-      return told(refuse(RefusalCode::device_error,
-                         "the library failed, which is a fault of its own: ", unexpected.what()));
-    } catch (...) {
-      return no_memory();
-    }
-  } catch (...) {
-    return no_memory();
-  }
-}
-
-Refusal null_argument(const char* name) {
-  return refuse(RefusalCode::bad_pointer, name, " is a null pointer; ",
-                as_rule("it must point to one"));
-}
-
-// A struct of a caller that may be older or newer than this library: what is not there keeps its
-// default, and what this library does not know must be 0.
-template <class T>
-Fault copy_struct(const T* from, T& to, const char* name, std::size_t least) {
-  if (from == nullptr) return std::nullopt;
-  std::size_t size = 0;
-  std::memcpy(&size, from, sizeof size);
-  if (size < least || size > 4096) {
-    return refuse(RefusalCode::bad_value, name, ".size is ", size, "; ",
-                  as_rule("it is sizeof(", name, "), here ", sizeof(T)));
-  }
-  const char* const bytes = reinterpret_cast<const char*>(from);
-  if (std::any_of(bytes + std::min(size, sizeof(T)), bytes + size, [](char c) { return c != 0; })) {
-    return refuse(RefusalCode::unsupported, name,
-                  " has members that this version of the library does not know; ",
-                  as_rule("leave them 0"));
-  }
-  std::memcpy(&to, from, std::min(size, sizeof(T)));
-  return std::nullopt;
-}
-
-Fault word_fault(const char* name, std::int64_t value, std::int64_t most) {
-  if (value >= 0 && value <= most) return std::nullopt;
-  return refuse(RefusalCode::bad_value, name, " is ", value, "; ", as_rule("it is 0 to ", most),
-                ": the nearest legal is ", as_nearest(value < 0 ? 0 : most));
-}
-
-// The form of packed weights; `open`: the encoding may be left to the packer.
-Fault read_form(const ww_int4& given, warpwright::PackedFormat& format,
-                warpwright::packed::Extents& extents, bool open) {
-  ww_int4 f = {};
-  if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
-  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_EX)) return r;
-  if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
-  if (f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
-    return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
-                  "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
-  }
-  constexpr std::int64_t most = std::int64_t{1} << 31;
-  extents = {f.experts, f.n, f.k};
-  if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most ||
-      warpwright::packed::too_many(extents)) {
-    return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
-                  "; ",
-                  as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
-  }
-  format = {
-      static_cast<warpwright::Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding),
-      f.group, static_cast<DType>(f.scale), static_cast<warpwright::ZeroPoints>(f.zero_points)};
-  if (const char* const wrong = warpwright::packed::format_fault(format)) {
-    return refuse(RefusalCode::bad_value, wrong);
-  }
-  return std::nullopt;
-}
 
 // What a form is to say afterwards.
 void write_form(ww_int4& form, const warpwright::PackedFormat& format,
@@ -209,10 +91,15 @@ class Reader {
     }};
     for (const auto& [name, from, to] : tensors) {
       if (from == &g.b && g.int4 != nullptr) continue;
-      if (auto r = view(name, *from, *to)) return r;
+      if (auto r = view_of(name, *from, *to)) return r;
     }
     if (g.int4 != nullptr) {
-      if (auto r = int4_weights(g, o)) return r;
+      auto& packed = o.packed.emplace();
+      if (auto r = int4_weights("b", g.b, *g.int4, g.sums, o.b, packed)) return r;
+      if (o.b.data == nullptr && !plans_only_) {
+        return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
+                      as_rule("int4 weights lie there"));
+      }
     }
     for (const auto& [name, from, to] : tensors) {
       if (from != &g.a && from != &g.b && from != &g.d) continue;
@@ -245,7 +132,7 @@ class Reader {
 
   /// A matrix that stands alone.
   Fault read(const char* name, const ww_matrix* given, MatrixView& to) {
-    return given == nullptr ? null_argument(name) : view(name, *given, to);
+    return given == nullptr ? null_argument(name) : view_of(name, *given, to);
   }
 
   static Fault read(const ww_choices* given, warpwright::PlanChoices& choices, int& measure) {
@@ -280,99 +167,8 @@ class Reader {
   }
 
  private:
-  struct Word {
-    const char* name;
-    std::int64_t value;
-    std::int64_t most;
-  };
-
-  // B as packed int4 weights.
-  Fault int4_weights(const ww_gemm& g, GemmOperands& o) {
-    warpwright::packed::Extents extents;
-    auto& packed = o.packed.emplace();
-    if (auto r = read_form(*g.int4, packed.format, extents, false)) return r;
-    packed.sums = static_cast<warpwright::GroupSums>(g.sums);
-    ww_matrix rest = g.b;
-    rest.data = nullptr;
-    if (is_given(rest)) {
-      return refuse(RefusalCode::bad_value,
-                    "b has extents, strides or a type beside int4, whose form says them: ",
-                    as_rule("leave all but b.data 0"));
-    }
-    auto* const data = static_cast<std::byte*>(g.b.data);
-    if (data == nullptr && !plans_only_) {
-      return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
-                    as_rule("int4 weights lie there"));
-    }
-    o.b = warpwright::matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, DType::s4,
-                             extents.n, extents.k);
-    o.b.batch = extents.experts;
-    o.b.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
-    return std::nullopt;
-  }
-
-  static bool is_given(const ww_matrix& m) {
-    static constexpr ww_matrix none = {};
-    return std::memcmp(&m, &none, sizeof none) != 0;
-  }
-
-  Fault view(const char* name, const ww_matrix& from, MatrixView& to) {
-    if (!is_given(from)) return std::nullopt;
-    if (from.dtype < 0 || from.dtype >= warpwright::kDTypeCount) {
-      return refuse(RefusalCode::bad_type, as_tensor(name), " has the type ", from.dtype,
-                    ", which no type has; the nearest legal is ", as_nearest(int{WW_BF16}),
-                    " (WW_BF16)");
-    }
-    if (from.reserved != 0) {
-      return refuse(RefusalCode::bad_value, as_tensor(name), ".reserved is ", from.reserved, "; ",
-                    as_rule("it is for later versions"), ": the nearest legal is ",
-                    as_nearest("0"));
-    }
-    to.data = from.data;
-    to.dtype = static_cast<DType>(from.dtype);
-    to.rows = from.rows;
-    to.columns = from.columns;
-    to.row_stride = from.row_stride;
-    to.column_stride = from.column_stride;
-    to.batch = from.batch;
-    to.batch_stride = from.batch_stride;
-    return std::nullopt;
-  }
-
   bool plans_only_;
 };
-
-template <class T>
-void hand_out(T** out, std::unique_ptr<T> made) {
-  *out = made.release();
-}
-
-std::unique_ptr<ww_plan> handle_of(std::shared_ptr<const warpwright::Plan> plan) {
-  auto made = std::make_unique<ww_plan>();
-  made->plan = std::move(plan);
-  return made;
-}
-
-const ww_plan& with_texts(const ww_plan* plan) {
-  auto* const p = const_cast<ww_plan*>(plan);
-  std::call_once(p->once, [p] {
-    const warpwright::Plan& of = *p->plan;
-    p->name = of.name();
-    p->explain = of.explain();
-    p->line = warpwright::plan_line(of);
-  });
-  return *plan;
-}
-
-// A text of a plan. For want of memory there is none.
-template <class Get>
-const char* text_of(const ww_plan* plan, const Get& get) noexcept {
-  try {
-    return plan == nullptr ? "" : get(with_texts(plan)).c_str();
-  } catch (...) {
-    return "";
-  }
-}
 
 ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_workspace** workspace) {
   if (bytes < 1) {
@@ -489,7 +285,7 @@ ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_
     if (auto r = Reader::read(choices, wanted, measure)) return told(*r);
     auto made = warpwright::measured_plan(operands, device->facts, device->index, wanted, measure);
     if (!made) return told(made.refusal());
-    hand_out(plan, handle_of(std::make_shared<const warpwright::Plan>(std::move(*made))));
+    hand_out(plan, handle_of<ww_plan>(std::make_shared<const warpwright::Plan>(std::move(*made))));
     return nullptr;
   });
 }
@@ -575,7 +371,7 @@ ww_refusal* ww_run(const ww_gemm* gemm, int32_t device, const ww_choices* choice
     if (auto r = Reader::read(options, how.launch)) return told(*r);
     std::shared_ptr<const warpwright::Plan> fresh;
     Fault refused = warpwright::run(operands, how, made != nullptr ? &fresh : nullptr);
-    if (fresh != nullptr) hand_out(made, handle_of(std::move(fresh)));
+    if (fresh != nullptr) hand_out(made, handle_of<ww_plan>(std::move(fresh)));
     return told(std::move(refused));
   });
 }

@@ -10,9 +10,10 @@
  *   ww_refusal* refused = ww_run(&g, 0, NULL, stream, NULL, NULL);  // D = A * B^T on cuda:0
  *   if (refused) { fputs(ww_refusal_text(refused), stderr); ww_refusal_free(refused); }
  *
- * Every function that can be refused returns NULL, or a refusal that the caller frees. No C++
- * exception leaves a function. All functions may be called from any thread at any time; a
- * ww_workspace belongs to one thread at a time. docs/c.md says what allocates, locks and waits.
+ * A layer of experts is one call too: ww_moe_run. Every function that can be refused returns NULL,
+ * or a refusal that the caller frees. No C++ exception leaves a function. All functions may be
+ * called from any thread at any time; a ww_workspace belongs to one thread at a time. docs/c.md
+ * says what allocates, locks and waits.
  *
  * The ABI is stable within a version: numbers keep their meaning, structs grow at their ends alone
  * (each begins with its size, so that older programs keep working), and functions stay. A library
@@ -357,6 +358,117 @@ WW_API ww_refusal* ww_workspace_offsets_fault(const ww_workspace* workspace, con
 WW_API ww_refusal* ww_run(const ww_gemm* gemm, int32_t device,
                           const ww_choices* choices /* or NULL */, void* stream,
                           const ww_launch_options* options /* or NULL */, ww_plan** made);
+
+/* -- A mixture of experts in one call ---------------------------------------------------------- */
+
+/**
+ * A layer of experts (docs/moe.md), over T tokens of H elements, with E experts here of
+ * experts_total:
+ *   d[t] = sum over j of topk_weights[t, j] * down(e, activation(gate(e, x[t])) * up(e, x[t])),
+ * e = topk_ids[t, j] - first_expert. Slots whose id is -1, of other ranks' experts, or of none are
+ * left out; a token without a slot gets zeros. Rows are rounded to x's type and added in float32,
+ * in the order of experts, then slots.
+ *
+ *   ww_moe m;
+ *   ww_moe_init(&m);
+ *   m.x = ww_packed(x, WW_BF16, tokens, hidden);  // and ids, weights, w13, w2, d
+ *   ww_refusal* refused = ww_moe_run(&m, 0, NULL, stream, NULL, NULL);  // on cuda:0
+ */
+typedef struct ww_moe {
+  size_t size;            /**< sizeof(ww_moe): ww_moe_init sets it */
+  ww_matrix x;            /**< T x H of WW_BF16 or WW_F16; rows may lie apart */
+  ww_matrix topk_ids;     /**< T x top_k, 1 to 32; dtype WW_S32, also where id_type is WW_INT64 */
+  ww_matrix topk_weights; /**< T x top_k of WW_F32, WW_BF16 or WW_F16 */
+  ww_matrix w13;          /**< a batch of E, 1 to 1,024, of 2I x H: gate above up, as gate_up says;
+                               of x's type, or WW_E4M3: tokens are quantised by the call then */
+  ww_matrix w2;           /**< a batch of E of H x I, of w13's type */
+  ww_matrix d;            /**< T x H of x's type or WW_F32; may be x itself, else apart from all */
+  ww_matrix scale_w13;    /**< WW_F32, of weights of WW_E4M3: a batch of E of 2I x 1 for
+                               WW_SCALING_ROW_COLUMN, of ceil(2I/128) x ceil(H/128) for
+                               WW_SCALING_BLOCKWISE */
+  ww_matrix scale_w2;     /**< likewise, of H x 1, or ceil(H/128) x ceil(I/128) */
+  ww_matrix bias13;       /**< a batch of E of 2I x 1, of WW_F32 or x's type, or left out */
+  ww_matrix bias2;        /**< a batch of E of H x 1, or left out */
+  int32_t id_type;        /**< WW_INT32 or WW_INT64 */
+  int32_t scaling;        /**< WW_SCALING_NONE, _ROW_COLUMN or _BLOCKWISE */
+  int32_t activation;     /**< WW_ACTIVATION_SILU (ww_moe_init) or WW_ACTIVATION_SWIGLU_OAI */
+  int32_t gate_up;        /**< WW_GATED_HALVES (ww_moe_init) or WW_GATED_INTERLEAVED */
+  int64_t first_expert;   /**< the number of this rank's first expert */
+  int64_t experts_total;  /**< of all ranks; 0: E */
+  int32_t expected_lengths; /**< WW_LENGTHS_ ..., for speed alone */
+  float expected_zipf;      /**< as in ww_gemm */
+  /** Both weights are packed int4 weights of these forms, whose experts are E: w13.data and w2.data
+   *  are their bytes, header and tiles, and all else of w13 and w2 is 0. The scales beside them may
+   *  be left out, and are with WW_SCALING_BLOCKWISE. NULL: they are matrices. */
+  const ww_int4* int4_w13;
+  const ww_int4* int4_w2;
+  int32_t sums_w13; /**< WW_SUMS_ ... of int4 weights */
+  int32_t sums_w2;
+} ww_moe;
+
+/** No tensors, SiLU, gate above up. */
+WW_API void ww_moe_init(ww_moe* moe);
+
+/** What the caller leaves to the plan, or fixes. */
+enum { WW_OPEN = 0, WW_YES = 1, WW_NO = 2 };
+
+/** 0 and NULL leave it open. */
+typedef struct ww_moe_choices {
+  size_t size;             /**< sizeof(ww_moe_choices) */
+  int32_t batch_invariant; /**< 1: bits of a token's row depend on it, its slots and the weights */
+  int32_t by_index;        /**< WW_OPEN ...: the first product reads tokens by number; no: they are
+                                put into the order of the experts before it */
+  int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
+                                      a launch of its own does. Of WW_SCALING_BLOCKWISE alone */
+  int32_t sums_in_product;  /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
+                                 a launch behind it does. Not with batch_invariant */
+  int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch
+                                 before has ended, where that is safe */
+  int32_t reserved;         /**< 0 */
+  const char* first_kernel; /**< of the product with w13, by its name */
+  const char* second_kernel; /**< of that with w2 */
+} ww_moe_choices;
+
+typedef struct ww_moe_options {
+  size_t size;       /**< sizeof(ww_moe_options) */
+  int32_t dependent; /**< as in ww_launch_options */
+  int32_t check_ids; /**< 1, of ww_moe_run alone: it waits for the launch, and refuses (bad_value)
+                          where an id was neither -1 nor one of experts_total */
+} ww_moe_options;
+
+/** A decision how to run a mixture: immutable, without addresses. */
+typedef struct ww_moe_plan ww_moe_plan;
+
+/** A plan, or why there is none. Touches no device. */
+WW_API ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
+                                    const ww_moe_choices* choices /* or NULL */,
+                                    ww_moe_plan** plan);
+/** Both kernels in a word; the whole plan, a table of its launches with their floors; one line, for
+ *  a log. They live as long as the plan. */
+WW_API const char* ww_moe_plan_name(const ww_moe_plan* plan);
+WW_API const char* ww_moe_plan_explain(const ww_moe_plan* plan);
+WW_API const char* ww_moe_plan_line(const ww_moe_plan* plan);
+/** Bytes of workspace that a launch needs. */
+WW_API int64_t ww_moe_plan_workspace_bytes(const ww_moe_plan* plan);
+/** Grids that a launch starts, each dependent on the one before; 0 for no tokens. */
+WW_API int32_t ww_moe_plan_launches(const ww_moe_plan* plan);
+WW_API void ww_moe_plan_free(ww_moe_plan* plan);
+
+/** Loads the plan's kernels, so that the first launch may be in a graph capture. */
+WW_API ww_refusal* ww_moe_prepare(const ww_moe_plan* plan);
+/** Starts the plan, as ww_launch does one of a product. `workspace` may be of any content. */
+WW_API ww_refusal* ww_moe_launch(const ww_moe_plan* plan, const ww_moe* moe,
+                                 ww_workspace* workspace, void* stream,
+                                 const ww_moe_options* options /* or NULL */);
+/** What the last launch of `plan` in `workspace` says of its ids: NULL, or a refusal (bad_value).
+ *  Waits for `stream`, so not in a capture. */
+WW_API ww_refusal* ww_moe_ids_fault(const ww_moe_plan* plan, const ww_workspace* workspace,
+                                    void* stream);
+/** Plans, or takes the plan that was made before; takes the memory that belongs to `stream`;
+ *  launches: see ww_run, of which all is true here. A mixture always needs a workspace. */
+WW_API ww_refusal* ww_moe_run(const ww_moe* moe, int32_t device,
+                              const ww_moe_choices* choices /* or NULL */, void* stream,
+                              const ww_moe_options* options /* or NULL */, ww_moe_plan** made);
 
 /* -- Before a product: codes of activations, packed weights ------------------------------------ */
 

@@ -1,5 +1,6 @@
 #include "warpwright/run_moe.h"
 
+#include <string>
 #include <utility>
 
 #include "warpwright/run_parts.h"
@@ -56,6 +57,13 @@ Result<MixturePlan> run_moe_plan(const MixtureOperands& operands, const DeviceFa
   const auto problem = describe(operands, has_memory(operands));
   if (!problem) return problem.refusal();
   return plan_moe(*problem, device, choices);
+}
+
+std::string plan_line(const MixturePlan& plan) {
+  const std::string text = plan.explain();
+  const std::string what = text.substr(0, text.find('\n'));
+  if (plan.launches() == 0) return what + ": no launch";
+  return what + ": " + plan.name() + ", " + std::to_string(plan.launches()) + " launches";
 }
 
 }  // namespace warpwright

@@ -37,4 +37,7 @@ struct MixtureRunOptions {
 Result<MixturePlan> run_moe_plan(const MixtureOperands& operands, const DeviceFacts& device,
                                  const MixtureChoices& choices = {});
 
+/// "mixture: 9 tokens x 512, top-2 of 8 experts ...: KERNELS, 4 launches", for a log.
+std::string plan_line(const MixturePlan& plan);
+
 }  // namespace warpwright

@@ -102,13 +102,13 @@ def reference(w, x, index, share):
     return out
 
 
-def quantise(values, rows):
-    """(e4m3 codes, float32 scales) of blocks of rows x 128 of the last two dimensions."""
-    *lead, m, k = values.shape
-    mb, kb = -(-m // rows), -(-k // 128)
-    padded = np.zeros((*lead, mb * rows, kb * 128), np.float32)
-    padded[..., :m, :k] = values.astype(np.float32)
-    blocks = padded.reshape(*lead, mb, rows, kb, 128)
+def quantise(weights):
+    """(e4m3 codes, float32 scales) of blocks of 128 x 128 of the last two dimensions."""
+    *lead, m, k = weights.shape
+    mb, kb = -(-m // 128), -(-k // 128)
+    padded = np.zeros((*lead, mb * 128, kb * 128), np.float32)
+    padded[..., :m, :k] = weights.astype(np.float32)
+    blocks = padded.reshape(*lead, mb, 128, kb, 128)
     scales = np.maximum(np.abs(blocks).max((-3, -1)), 1e-12) / 448
     codes = (blocks / scales[..., :, None, :, None]).reshape(padded.shape)[..., :m, :k]
     return codes.astype(ml_dtypes.float8_e4m3fn), scales.astype(np.float32)

@@ -6,7 +6,10 @@ of the ranks. Where most ranks have some expert of most tokens, as with two, eve
 all ranks: nobody then has to know a length. Nothing here knows the transport: `Local` joins the
 ranks of one process, for tests; `torch_parallel.py` is NCCL or gloo.
 """
-from experts import by_expert, cast, combine, numbers
+
+
+def cast(xp, x, dtype):
+    return x.astype(dtype) if xp.__name__ == "numpy" else x.to(dtype)
 
 
 def shard_of(experts, ranks, rank):
@@ -15,52 +18,24 @@ def shard_of(experts, ranks, rank):
 
 
 def plan(xp, index, weights, experts, ranks):
-    """What leaves: (counts, at, rows, routing). Rank r gets counts[r] = (rows, slots of them that
-    it has experts for). `rows` are the tokens, sorted by rank; their shape does not wait for the
-    counts, so that token 0 stands behind the last of them. at[token, rank] is the row or -1;
-    `routing` has the experts and the bits of the weights of each row, to travel together."""
+    """What leaves: (counts, at, rows, routing). Rank r gets counts[r] rows. `rows` are the tokens,
+    sorted by rank; their shape does not wait for the counts, so that token 0 stands behind the last
+    of them. at[token, rank] is the row or -1; `routing` has the experts and the bits of the weights
+    of each row, to travel together."""
     tokens = index.shape[0]
     shards = [shard_of(experts, ranks, rank) for rank in range(ranks)]
-    slots = xp.stack([((index >= first) & (index < last)).sum(1) for first, last in shards])
-    goes = slots > 0
-    counts = xp.stack([goes.sum(1), slots.sum(1)], 1)
+    goes = xp.stack([((index >= first) & (index < last)).any(1) for first, last in shards])
     flat = goes.reshape(-1)
     at = xp.where(flat, xp.cumsum(flat, 0) - 1, -1).reshape(ranks, tokens)
     rows = xp.zeros(ranks * tokens + 1, dtype=xp.int64, device=index.device)
     rows[at] = xp.arange(tokens, device=index.device)  # -1: the last, which is not returned
     rows = rows[:-1]
-    return counts, at.T, rows, join_routing(xp, index, weights)[rows]
+    return goes.sum(1), at.T, rows, join_routing(xp, index, weights)[rows]
 
 
 def join_routing(xp, index, weights):
     """The experts and the bits of the weights of each row, to travel together."""
     return xp.concatenate([cast(xp, index, xp.int32), weights.view(xp.int32)], 1)
-
-
-def sort(xp, routing, first, last):
-    """(tokens, offsets, back) of the slots of experts [first, last): row i of the products is
-    token tokens[i], and back[token, j] is the row of a slot, or -1 where the expert is of another
-    rank. Those are last in `tokens`, which has token 0 for them."""
-    top_k = routing.shape[1] // 2
-    index = routing[:, :top_k]
-    mine = (index >= first) & (index < last)
-    # Narrow keys: a radix sort takes a pass for every 8 bits.
-    keys = cast(xp, xp.where(mine, index - first, last - first), xp.int16).reshape(-1)
-    order, offsets = by_expert(xp, keys, last - first)
-    row = xp.arange(keys.shape[0], dtype=xp.int32, device=keys.device)
-    back = xp.zeros_like(row)
-    here = row < offsets[last - first]
-    back[order] = xp.where(here, row, -1)
-    return xp.where(here, order // top_k, 0), offsets, back.reshape(-1, top_k)
-
-
-def add_slots(xp, y, back, routing):
-    """The weighted sum of each token's rows of y, in the order of its slots."""
-    at = back.reshape(-1)
-    slots = xp.where((at >= 0).reshape(-1, 1), y[at], xp.zeros_like(y[:1]))
-    weights = routing[:, back.shape[1]:].view(xp.float32)
-    weights = xp.where(back >= 0, weights, xp.zeros_like(weights[:1]))
-    return cast(xp, combine(xp, slots, weights), y.dtype)
 
 
 def add_ranks(xp, rows, at):
@@ -74,24 +49,21 @@ def add_ranks(xp, rows, at):
 
 
 class Steps:
-    """What a rank computes beside the products. `wrap` may compile a step; bits are equal where
+    """What a rank computes. `wrap` may compile what stands beside the mixture; bits are equal where
     the same steps are used."""
 
     def __init__(self, xp, wrap=lambda step: step):
         self.xp = xp
         self.plan = wrap(lambda *of: plan(xp, *of))
         self.join_routing = wrap(lambda *of: join_routing(xp, *of))
-        self.sort = wrap(lambda *of: sort(xp, *of))
-        self.add_slots = wrap(lambda *of: add_slots(xp, *of))
         self.add_ranks = wrap(lambda *of: add_ranks(xp, *of))
 
-    def partial_sums(self, shard, x, routing, placed, slots=None):
-        """What a rank makes of the tokens that came to it. `placed` is from `sort`, `slots` the
-        number that it has experts for, where that is known."""
-        if x.shape[0] == 0:
-            return x
-        tokens, offsets, back = placed
-        return self.add_slots(shard.rows(x[tokens[:slots]], offsets), back, routing)
+    def partial_sums(self, shard, x, routing, first, experts):
+        """What a rank, whose experts begin at `first` of all `experts`, makes of the tokens that
+        came to it. Their bits do not depend on the company in which they came."""
+        top_k = routing.shape[1] // 2
+        return shard(x, routing[:, :top_k], routing[:, top_k:].view(self.xp.float32),
+                     first_expert=first, experts_total=experts, batch_invariant=True)
 
 
 def places_of_all(xp, tokens, ranks, device=None):
@@ -104,10 +76,10 @@ def one_rank_by_shards(steps, shards, x, index, weights, experts):
     shards. `shards` are the experts of each rank."""
     counts, at, rows, routing = steps.plan(index, weights, experts, len(shards))
     made, begin = [], 0
-    for rank, (count, slots) in enumerate(counts.tolist()):
+    for rank, count in enumerate(counts.tolist()):
         part = slice(begin, begin + count)
-        placed = steps.sort(routing[part], *shard_of(experts, len(shards), rank))
-        made.append(steps.partial_sums(shards[rank], x[rows[part]], routing[part], placed, slots))
+        first, _ = shard_of(experts, len(shards), rank)
+        made.append(steps.partial_sums(shards[rank], x[rows[part]], routing[part], first, experts))
         begin += count
     return steps.add_ranks(steps.xp.concatenate(made), at)
 
@@ -141,8 +113,8 @@ def all_ranks_everywhere(steps, transport, shards, batches, experts):
     came = transport.exchange([[x] * ranks for x, _, _ in batches])
     answers = []
     for rank in range(ranks):
-        placed = steps.sort(routing, *shard_of(experts, ranks, rank))
-        made = steps.partial_sums(shards[rank], join(came[rank]), routing, placed)
+        first, _ = shard_of(experts, ranks, rank)
+        made = steps.partial_sums(shards[rank], join(came[rank]), routing, first, experts)
         answers.append(split(made, [tokens] * ranks))
     at = places_of_all(steps.xp, tokens, ranks)
     return [steps.add_ranks(join(back), at) for back in transport.exchange(answers)]
@@ -153,8 +125,7 @@ def all_ranks(steps, transport, shards, batches, experts):
     ranks = transport.ranks
     join = steps.xp.concatenate
     plans = [steps.plan(index, weights, experts, ranks) for _, index, weights in batches]
-    counts = [made[0].tolist() for made in plans]
-    lengths = [[count for count, _ in of_rank] for of_rank in counts]
+    lengths = [made[0].tolist() for made in plans]
     came_x = transport.exchange([split(batch[0][rows], sent) for batch, (_, _, rows, _), sent
                                  in zip(batches, plans, lengths)])
     came_routing = Local(ranks).exchange([split(routing, sent) for (_, _, _, routing), sent
@@ -162,9 +133,8 @@ def all_ranks(steps, transport, shards, batches, experts):
     answers = []
     for rank in range(ranks):
         routing = join(came_routing[rank])
-        placed = steps.sort(routing, *shard_of(experts, ranks, rank))
-        made = steps.partial_sums(shards[rank], join(came_x[rank]), routing, placed,
-                                  sum(of_rank[rank][1] for of_rank in counts))
+        first, _ = shard_of(experts, ranks, rank)
+        made = steps.partial_sums(shards[rank], join(came_x[rank]), routing, first, experts)
         answers.append(split(made, [sent[rank] for sent in lengths]))
     return [steps.add_ranks(join(back), made[1])
             for back, made in zip(transport.exchange(answers), plans)]

@@ -11,8 +11,7 @@ import torch
 import transformers
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
-from experts import BlockScaledExperts, Experts
-from torch_experts import Mixture
+from experts import Experts, block_scaled
 
 THEIRS = ["eager", "batched_mm", "grouped_mm"]
 OURS = ["warpwright", "warpwright_fp8"]
@@ -62,22 +61,35 @@ def expert_modules(model):
     return [layer.mlp.experts for layer in model.model.layers]
 
 
-def register(mixture):
+def quantise(weights):
+    """(e4m3 codes, float32 scales) of blocks of 128 x 128 of the last two dimensions, whose extents
+    are multiples of that. An expert at a time: float32 of all would take gigabytes."""
+    codes = torch.empty_like(weights, dtype=torch.float8_e4m3fn)
+    experts, m, k = weights.shape
+    scales = weights.new_empty((experts, m // 128, k // 128), dtype=torch.float32)
+    for expert, (to, scale) in enumerate(zip(codes, scales)):
+        blocks = weights[expert].float().reshape(m // 128, 128, k // 128, 128)
+        scale.copy_(blocks.abs().amax((1, 3)).clamp_min(1e-12) / 448)
+        to.copy_((blocks / scale[:, None, :, None]).reshape(m, k))
+    return codes, scales
+
+
+def register():
     """Makes our experts two more of transformers' implementations."""
     def forward(self, x, index, weights):
-        return mixture(self.warpwright, x, index, weights)
+        return self.warpwright(x, index, weights)
     for name in OURS:
         ALL_EXPERTS_FUNCTIONS.register(name, forward)
 
 
-def use(model, implementation, mixture):
+def use(model, implementation):
     """Makes `implementation` that of the model. fp8 replaces the weights in bf16, for good."""
     for module in expert_modules(model):
         if implementation == "warpwright" and not hasattr(module, "warpwright"):
             module.warpwright = Experts(module.gate_up_proj.data, module.down_proj.data)
         elif implementation == "warpwright_fp8" and module.gate_up_proj is not None:
-            module.warpwright = BlockScaledExperts(module.gate_up_proj.data, module.down_proj.data,
-                                                   mixture.quantise)
+            module.warpwright = block_scaled(module.gate_up_proj.data, module.down_proj.data,
+                                             quantise)
             module.gate_up_proj = module.down_proj = None
     model.config._experts_implementation = implementation
 
@@ -138,7 +150,7 @@ def microseconds(calls, rounds=15):
     return {name: statistics.median(of) for name, of in times.items()}
 
 
-def layer_calls(model, tokens, names, mixture, layers=4):
+def layer_calls(model, tokens, names, layers=4):
     """A call for each implementation: the experts of some layers one after another, more weights
     than L2 holds, by the same routing."""
     torch.manual_seed(tokens)
@@ -149,7 +161,7 @@ def layer_calls(model, tokens, names, mixture, layers=4):
     weights = (weights / weights.sum(-1, keepdim=True)).bfloat16()
     calls, notes = {}, {}
     for name in names:
-        use(model, name, mixture)
+        use(model, name)
 
         @torch.inference_mode()
         def call(name=name):
@@ -160,13 +172,13 @@ def layer_calls(model, tokens, names, mixture, layers=4):
     return calls, notes, len(modules)
 
 
-def model_calls(model, tokens, names, mixture):
+def model_calls(model, tokens, names):
     """A step of the whole model for each implementation: up to 64 tokens one of each of as many
     sequences behind 128 others, more a prefill of one sequence."""
     calls, notes = {}, {}
     ids = torch.randint(0, 256, (1, tokens) if tokens > 64 else (tokens, 1), device=model.device)
     for name in names:
-        use(model, name, mixture)
+        use(model, name)
         if tokens > 64:
             @torch.inference_mode()
             def call(name=name):
@@ -226,8 +238,7 @@ def plot(rows, path):
 
 def main(options):
     options.out.mkdir(parents=True, exist_ok=True)
-    mixture = Mixture()
-    register(mixture)
+    register()
     config = configuration(options.layers)
     print(f"building Qwen3-30B-A3B with {options.layers} layers, random weights, "
           f"seed {options.seed}", flush=True)
@@ -235,13 +246,13 @@ def main(options):
     text = torch.tensor(list(options.text.read_bytes()[:512]), device="cuda")[None]
     torch.cuda.synchronize()
 
-    use(model, "eager", mixture)
+    use(model, "eager")
     want = logits_of(model, text)
     print("| experts | relative error of the logits | KL, nats |\n|---|---:|---:|")
     agreement = {}
 
     def compare(name):
-        use(model, name, mixture)
+        use(model, name)
         agreement[name] = divergence(want, logits_of(model, text))
         print(f"| {name} | {agreement[name][0]:.5f} | {agreement[name][1]:.2e} |", flush=True)
     compare("grouped_mm")
@@ -254,12 +265,12 @@ def main(options):
     for tokens in options.tokens:
         # batched_mm copies the weights of every slot: 75 MB a token.
         names = [n for n in THEIRS if not (n == "batched_mm" and tokens > 64)] + ["warpwright"]
-        calls, notes, layers = layer_calls(model, tokens, names, mixture)
+        calls, notes, layers = layer_calls(model, tokens, names)
         times = microseconds(calls)
         rows += report("layer", tokens, times, notes, layers)
         kept["layer", tokens] = {n: t for n, t in times.items() if n in THEIRS}
         del calls
-        calls, notes = model_calls(model, tokens, names, mixture)
+        calls, notes = model_calls(model, tokens, names)
         times = microseconds(calls, rounds=7)
         rows += report("model", tokens, times, notes)
         kept["model", tokens] = {n: t for n, t in times.items() if n in THEIRS}
@@ -269,10 +280,10 @@ def main(options):
     compare("warpwright_fp8")  # from here on there are no weights in bf16
     torch.cuda.empty_cache()
     for tokens in options.tokens:
-        calls, notes, layers = layer_calls(model, tokens, ["warpwright_fp8"], mixture)
+        calls, notes, layers = layer_calls(model, tokens, ["warpwright_fp8"])
         rows += report("layer", tokens, microseconds(calls), notes, layers, kept["layer", tokens])
         del calls
-        calls, notes = model_calls(model, tokens, ["warpwright_fp8"], mixture)
+        calls, notes = model_calls(model, tokens, ["warpwright_fp8"])
         rows += report("model", tokens, microseconds(calls, 7), notes, 1, kept["model", tokens])
         del calls
     (options.out / "moe.json").write_text(json.dumps(

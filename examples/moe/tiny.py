@@ -6,7 +6,7 @@ import numpy as np
 
 import numpy_model as model
 import parallel
-from experts import BlockScaledExperts, Experts, mixture
+from experts import Experts, block_scaled
 
 
 def divergence(want, got):
@@ -33,10 +33,10 @@ def compare(text, seed):
     for name, bound, kl_bound, made in [
             ("bf16", 0.02, 0.001, [Experts(w["gate_up"], w["down"]) for w in layers]),
             ("fp8 with scales of blocks", 0.15, 0.03,
-             [BlockScaledExperts(w["gate_up"], w["down"], model.quantise) for w in layers])]:
+             [block_scaled(w["gate_up"], w["down"], model.quantise) for w in layers])]:
         start = time.monotonic()
         got = model.forward(c, weights, tokens, lambda i, x, index, share, made=made:
-                            mixture(np, made[i], x, index, share))
+                            made[i](x, index, share, dtype="f32"))
         error, kl = divergence(want, got)
         check(error < bound and kl < kl_bound,
               f"{name}: logits over {len(tokens)} bytes are off by {error:.4f} of their norm, "

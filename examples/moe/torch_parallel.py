@@ -3,8 +3,8 @@
 Two ways. The lengths of what travels are exchanged first and read by the host, because
 all_to_all_single takes them from there: one wait a layer, in however many chunks. Or every token
 goes to all ranks: no length is wanted then, the host waits for nothing, and the layer is one CUDA
-graph; with two ranks and eight of 128 experts a token that is 0.3% more rows. All that stands
-around the products is compiled. Rows travel as bytes.
+graph; with two ranks and eight of 128 experts a token that is 0.3% more rows. What stands beside
+the mixture is compiled. Rows travel as bytes.
 """
 import json
 import os
@@ -16,13 +16,12 @@ import torch.distributed as dist
 
 import parallel
 from experts import Experts
-from torch_experts import Mixture
 
 
 def compiled(step):
     """One compilation for all numbers of rows. Two-dimensional tiles read what belongs to a row
-    (its slots' places and weights) once and not for every column; places are made here, so that
-    there are no bounds to check, which costs barriers."""
+    (its places) once and not for every column; places are made here, so that there are no bounds to
+    check, which costs barriers."""
     made = torch.compile(step, options={"triton.prefer_nd_tiling": True,
                                         "assert_indirect_indexing": False})
 
@@ -66,28 +65,24 @@ def forward(exchange, steps, shard, x, index, weights, experts, chunks=1, stamp=
     parts = [slice(begin, end) for begin, end in zip(ends, ends[1:])]
     plans = [steps.plan(index[part], weights[part], experts, exchange.ranks) for part in parts]
     stamp("plan")
-    sent = torch.stack([made[0] for made in plans], 1)  # ranks x chunks x (rows, slots)
+    sent = torch.stack([made[0] for made in plans], 1)  # ranks x chunks
     received, work = exchange.start(sent)
     # The GPU gathers, more rows than will leave, while the host waits for the lengths.
     leaves = [x[part][rows] for part, (_, _, rows, _) in zip(parts, plans)]
     work.wait()
-    sent, received = torch.stack((sent, received)).permute(0, 2, 3, 1).tolist()
+    sent, received = torch.stack((sent, received)).permute(0, 2, 1).tolist()
     stamp("lengths")
     under_way = []
-    for rows, (_, at, _, routing), to, by in zip(leaves, plans, sent, received):
-        goes, comes = to[0], by[0]
-        # The routing first: it is sorted while x travels.
-        under_way.append((at, goes, comes, sum(by[1]), [
+    for rows, (_, at, _, routing), goes, comes in zip(leaves, plans, sent, received):
+        under_way.append((at, goes, comes, [
             exchange.start(each[:sum(goes)], goes, comes) for each in (routing, rows)]))
-    first, last = parallel.shard_of(experts, exchange.ranks, exchange.rank)
+    first, _ = parallel.shard_of(experts, exchange.ranks, exchange.rank)
     answers = []
-    for at, goes, comes, slots, ((routing, routing_came), (rows, rows_came)) in under_way:
+    for at, goes, comes, ((routing, routing_came), (rows, rows_came)) in under_way:
         routing_came.wait()
-        placed = steps.sort(routing, first, last)
-        stamp("sort")
         rows_came.wait()
         stamp("rows come")
-        made = steps.partial_sums(shard, rows, routing, placed, slots)
+        made = steps.partial_sums(shard, rows, routing, first, experts)
         stamp("experts")
         answers.append((at, exchange.start(made, comes, goes)))
     done = []
@@ -102,12 +97,11 @@ def forward(exchange, steps, shard, x, index, weights, experts, chunks=1, stamp=
 def forward_everywhere(exchange, steps, shard, x, index, weights, experts):
     """The same with every token at all ranks, which have equally many: nobody waits for lengths."""
     routing, routing_came = exchange.everyone(steps.join_routing(index, weights))
-    # The slots are sorted while the tokens travel.
     rows, rows_came = exchange.everyone(x)
     routing_came.wait()
-    placed = steps.sort(routing, *parallel.shard_of(experts, exchange.ranks, exchange.rank))
     rows_came.wait()
-    made = steps.partial_sums(shard, rows, routing, placed)
+    first, _ = parallel.shard_of(experts, exchange.ranks, exchange.rank)
+    made = steps.partial_sums(shard, rows, routing, first, experts)
     alike = [len(x)] * exchange.ranks
     sums, sums_came = exchange.start(made, alike, alike)
     at = parallel.places_of_all(torch, len(x), exchange.ranks, x.device)
@@ -249,16 +243,15 @@ def run(options, exchange, on_gpu):
                                  f"{way}")
         say(f"{ranks} ranks give the bits of one that sums by shard, in one chunk and in four, "
             "and where all tokens go everywhere")
-        mixture = Mixture(compiled=on_gpu)
         whole = Experts(gate_up, down)
-        want = mixture(whole, x, index, weights).float()
+        want = whole(x, index, weights).float()
         off = ((got - want).norm() / want.norm()).item()
         if not off < 0.01:
             raise SystemExit(f"FAILED: ranks are off from whole experts by {off:.4f} of their norm")
         if not on_gpu:
             return
-        alone = seconds(captured(lambda: mixture(whole, x, index, weights), device), device)
-        leaves = steps.plan(index, weights, experts, ranks)[0][:, 0]
+        alone = seconds(captured(lambda: whole(x, index, weights), device), device)
+        leaves = steps.plan(index, weights, experts, ranks)[0]
         travels = leaves.sum() - leaves[exchange.rank]
         row_bytes = hidden * 2 * 2 + top_k * 8
         bound = alone if not bandwidth else max(

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "python/src/handles.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/packed_weights.h"
 
@@ -49,21 +50,31 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "schedules",
                                                       "seed",
                                                       "jobs",
-                                                      "sms"};
+                                                      "sms",
+                                                      "x",
+                                                      "topk_ids",
+                                                      "topk_weights",
+                                                      "w13",
+                                                      "w2",
+                                                      "scale_w13",
+                                                      "scale_w2",
+                                                      "bias13",
+                                                      "bias2",
+                                                      "first_expert",
+                                                      "experts_total",
+                                                      "first_kernel",
+                                                      "second_kernel",
+                                                      "by_index",
+                                                      "quantises_in_epilogue",
+                                                      "sums_in_product",
+                                                      "early_weights",
+                                                      "check_ids"};
 
 // The names as Python has them in its calls: mostly the very same objects.
 PyObject* interned(std::size_t i) {
   static std::array<PyObject*, arg_count> all{};
   if (all[i] == nullptr) all[i] = PyUnicode_InternFromString(names[i]);
   return all[i];
-}
-
-// The words of modes, in the order of their numbers.
-template <class Mode, std::size_t N, class Word>
-std::array<const char*, N> by_number(const Mode (&all)[N], const Word& word) {
-  std::array<const char*, N> words{};
-  for (const Mode mode : all) words[static_cast<std::size_t>(mode)] = word(mode);
-  return words;
 }
 
 std::size_t find_name(PyObject* name) {
@@ -128,17 +139,16 @@ Refusal bad(Arg arg, const std::string& what) {
 
 }  // namespace
 
-Arguments::Arguments(const char* function, std::span<const Arg> positional,
-                     std::span<const Arg> also, PyObject* const* args, Py_ssize_t count,
+Arguments::Arguments(const Signature& of, PyObject* const* args, Py_ssize_t count,
                      PyObject* keywords) {
-  if (count > static_cast<Py_ssize_t>(positional.size())) {
+  if (count > static_cast<Py_ssize_t>(of.positional.size())) {
     PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments without a name (%zd given)",
-                 function, static_cast<Py_ssize_t>(positional.size()), count);
+                 of.function, static_cast<Py_ssize_t>(of.positional.size()), count);
     throw PythonError{};
   }
   std::array<bool, arg_count> seen{};
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const auto at = static_cast<std::size_t>(positional[static_cast<std::size_t>(i)]);
+    const auto at = static_cast<std::size_t>(of.positional[static_cast<std::size_t>(i)]);
     at_[at] = args[i];
     seen[at] = true;
   }
@@ -146,23 +156,25 @@ Arguments::Arguments(const char* function, std::span<const Arg> positional,
   for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* const name = PyTuple_GetItem(keywords, i);
     const std::size_t at = find_name(name);
-    const bool taken = at < arg_count && (at < static_cast<std::size_t>(Arg::device) ||
-                                          is_of(also, static_cast<Arg>(at)));
-    const bool is_offsets = at == static_cast<std::size_t>(Arg::offsets);
-    if (!taken || (is_offsets && !is_of(positional, Arg::offsets) && !is_of(also, Arg::offsets))) {
+    const auto arg = static_cast<Arg>(at);
+    const bool taken =
+        at < arg_count && (is_of(of.positional, arg) || is_of(of.named, arg) ||
+                           (of.is_product && arg > Arg::offsets && arg < Arg::device));
+    if (!taken) {
       const char* const text = text_of(name);
-      type_error("%s() got an unexpected keyword argument '%s'", function, text ? text : "?");
+      type_error("%s() got an unexpected keyword argument '%s'", of.function, text ? text : "?");
     }
-    if (seen[at]) type_error("%s() got multiple values for argument '%s'", function, names[at]);
+    if (seen[at]) type_error("%s() got multiple values for argument '%s'", of.function, names[at]);
     seen[at] = true;
     at_[at] = args[count + i];
   }
+  const auto required = of.positional.first(of.required);
+  for (const Arg arg : required) {
+    const auto at = static_cast<std::size_t>(arg);
+    if (!seen[at]) type_error("%s() missing required argument '%s'", of.function, names[at]);
+  }
   for (std::size_t i = 0; i < arg_count; ++i) {
-    const bool is_required = i <= static_cast<std::size_t>(Arg::b);
-    if (is_required && !seen[i]) {
-      type_error("%s() missing required argument '%s'", function, names[i]);
-    }
-    if (!is_required && at_[i] == Py_None) at_[i] = nullptr;
+    if (at_[i] == Py_None && !is_of(required, static_cast<Arg>(i))) at_[i] = nullptr;
   }
 }
 
@@ -194,6 +206,11 @@ bool Arguments::flag(Arg arg) const {
   if (given == nullptr || given == Py_False) return false;
   if (given == Py_True) return true;
   throw Refused{bad(arg, "is neither True nor False; the nearest legal value is False")};
+}
+
+std::optional<bool> Arguments::choice(Arg arg) const {
+  if ((*this)[arg] == nullptr) return std::nullopt;
+  return flag(arg);
 }
 
 const char* Arguments::text(Arg arg) const {
@@ -263,12 +280,9 @@ void* stream_of(PyObject* given) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle));
 }
 
-Product::Product(const Arguments& given, bool grouped, bool plans_only) {
-  options.device = run_nowhere;
-  void* const stream = stream_of(given[Arg::stream]);
-  reader.set_stream(stream);
+Product::Product(const Arguments& given, bool grouped, bool plans_only) : CallTensors(given) {
   read_inputs(given, grouped);
-  if (options.device == run_nowhere && !plans_only) {
+  if (device == run_nowhere && !plans_only) {
     throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("A"),
                          " is a Spec, which has no memory; ",
                          as_rule("give a tensor, or call plan()"))};
@@ -279,16 +293,8 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   choose(given);
   read_result(given, plans_only);
   read_scales_of_result(given, plans_only);
-  if (options.device == run_on_model && given[Arg::stream] != nullptr) {
-    throw Refused{refuse(RefusalCode::bad_value,
-                         "stream is given, and the tensors lie in host memory, where the model "
-                         "multiplies them at once: ",
-                         as_rule("leave it out"))};
-  }
-  options.stream = stream;
-  if (options.device >= 0 && given[Arg::stream] == nullptr) {
-    options.stream = reader.current_stream(options.device);
-  }
+  options.device = device;
+  options.stream = stream_of_call(given);
 }
 
 Refusal Product::told(Refusal refused) const {
@@ -299,59 +305,117 @@ Refusal Product::told(Refusal refused) const {
   return refused;
 }
 
-const Tensor& Product::placed(const Tensor& t) {
+const Tensor& CallTensors::placed(const Tensor& t) {
   if (first_ == nullptr) {
     first_ = t.name;
-    options.device = t.device;
+    device = t.device;
   }
-  if (t.device == options.device) return t;
+  if (t.device == device) return t;
   throw Refused{refuse(RefusalCode::wrong_device, as_tensor(t.name), " lies in ",
-                       place_name(t.device), " and ", first_, " in ", place_name(options.device),
+                       place_name(t.device), " and ", first_, " in ", place_name(device),
                        "; the nearest legal place of ", t.name, " is ",
                        as_nearest("that of ", first_))};
 }
 
-Tensor Product::read(const Arguments& given, Arg arg, const char* name) {
+Tensor CallTensors::read(const Arguments& given, Arg arg, const char* name) {
   return placed(reader.read(given[arg], name));
 }
 
-// B as int4 weights: a warpwright.Int4Weights, whose bytes are a header and tiles.
-void Product::read_int4(const Arguments& given, bool grouped) {
-  PyObject* const b = given[Arg::b];
-  const Ref form = Ref::checked(PyObject_GetAttrString(b, "form"));
-  const Ref data = Ref::checked(PyObject_GetAttrString(b, "data"));
+MatrixView CallTensors::given_result(const Arguments& given, Arg arg, const char* name,
+                                     std::optional<DType> asked) {
+  const Tensor t = read(given, arg, name);
+  const MatrixView view = matrix_of(t);
+  if (t.read_only) {
+    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor(name), " is read-only; ",
+                         as_rule("the result needs memory that may be written"))};
+  }
+  if (asked && *asked != view.dtype) {
+    throw Refused{refuse(RefusalCode::bad_type, "dtype is ", std::string(numeric::name(*asked)),
+                         " and ", as_tensor(name), " is ", std::string(numeric::name(view.dtype)),
+                         "; ", as_rule("leave dtype out, or give it ", name, "'s"))};
+  }
+  return view;
+}
+
+MatrixView CallTensors::new_result(PyObject* like, const char* maker,
+                                   std::span<const std::int64_t> shape, std::optional<DType> type,
+                                   const char* name, const char* keyword, Ref& made) {
+  const Ref extents = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    PyTuple_SetItem(extents.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+  }
+  const Ref place = Ref::checked(PyLong_FromLong(device));
+  if (type) {
+    static_cast<void>(type_of(*type));  // refuses what no result is
+    const Ref of = Ref::checked(PyUnicode_FromString(std::string(numeric::name(*type)).c_str()));
+    made = Ref(PyObject_CallFunctionObjArgs(interop(maker), like, extents.get(), of.get(),
+                                            place.get(), nullptr));
+  } else {
+    made = Ref(
+        PyObject_CallFunctionObjArgs(interop(maker), like, extents.get(), place.get(), nullptr));
+  }
+  if (!made) {
+    const std::string why = caught_text();
+    throw Refused{refuse(RefusalCode::out_of_memory, "there is no memory for ", as_tensor(name),
+                         ": ", why, "; ", as_rule("give it as ", keyword))};
+  }
+  return matrix_of(placed(reader.read(made.get(), name)));
+}
+
+void* CallTensors::stream_of_call(const Arguments& given) {
+  if (device == run_on_model && given[Arg::stream] != nullptr) {
+    throw Refused{refuse(RefusalCode::bad_value,
+                         "stream is given, and the tensors lie in host memory, where the model "
+                         "multiplies them at once: ",
+                         as_rule("leave it out"))};
+  }
+  if (device < 0 || given[Arg::stream] != nullptr) return stream_;
+  return reader.current_stream(device);
+}
+
+PyObject* adopted(PyObject* like, bool was_given, Ref& made) {
+  if (was_given || !is_array(made.get())) return made.release();
+  return Ref::checked(PyObject_CallFunctionObjArgs(interop("adopted"), like, made.get(), nullptr))
+      .release();
+}
+
+bool is_int4(PyObject* weights) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("Int4Weights");
+}
+
+MatrixView CallTensors::read_packed(PyObject* weights, const char* name, bool in_groups,
+                                    PackedWeights& packed, bool& is_batch) {
+  const Ref form = Ref::checked(PyObject_GetAttrString(weights, "form"));
+  const Ref data = Ref::checked(PyObject_GetAttrString(weights, "data"));
   long long numbers[7] = {};
-  int is_batch = 0;
+  int has_experts = 0;
   if (PyArg_ParseTuple(form.get(), "LLLLLLLp", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
-                       &numbers[4], &numbers[5], &numbers[6], &is_batch) == 0) {
+                       &numbers[4], &numbers[5], &numbers[6], &has_experts) == 0) {
     refuse_arguments();
   }
-  const Tensor t = placed(reader.read(data.get(), "B"));
+  is_batch = has_experts != 0;
+  const Tensor t = placed(reader.read(data.get(), name));
   const packed::Extents extents{numbers[0], numbers[1], numbers[2]};
-  PackedWeights& packed = operands.packed.emplace();
   packed.format = {static_cast<Int4Encoding>(numbers[4]), static_cast<int>(numbers[3]),
                    static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6])};
-  constexpr std::array sums = {"exact", "chained", "folded", "table"};
-  packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums)));
   const std::int64_t bytes = packed::kHeaderBytes + packed::data_bytes(packed.format, extents);
   if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
-    throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor("B"),
+    throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor(name),
                          " are no contiguous row of ", bytes,
                          " bytes (uint8), which int4 weights of their form take")};
   }
-  if (grouped && is_batch == 0) {
-    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("B"),
+  if (in_groups && !is_batch) {
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor(name),
                          " are int4 weights of one matrix, and rows in groups take one a group: ",
                          as_rule("give ", extents.n, " x ", extents.k,
                                  " weights of as many experts as there are groups"))};
   }
-  MatrixView& view = operands.b;
-  auto* const bytes_of_b = static_cast<std::byte*>(t.data);
-  view = matrix(bytes_of_b == nullptr ? nullptr : bytes_of_b + packed::kHeaderBytes, DType::s4,
-                extents.n, extents.k);
+  auto* const first = static_cast<std::byte*>(t.data);
+  MatrixView view = matrix(first == nullptr ? nullptr : first + packed::kHeaderBytes, DType::s4,
+                           extents.n, extents.k);
   view.batch = extents.experts;
   view.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
-  is_batch_ = !grouped && is_batch != 0;
+  return view;
 }
 
 // What A's and B's bytes are, where their types do not say it.
@@ -381,8 +445,12 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const Tensor a = read(given, Arg::a, "A");
   o.a = matrix_of(a);
   is_batch_ = a.dimensions == 3;
-  if (reinterpret_cast<PyObject*>(Py_TYPE(given[Arg::b])) == interop("Int4Weights")) {
-    read_int4(given, grouped);
+  if (is_int4(given[Arg::b])) {
+    PackedWeights& packed = operands.packed.emplace();
+    packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums_words)));
+    bool is_batch = false;
+    o.b = read_packed(given[Arg::b], "B", grouped, packed, is_batch);
+    is_batch_ = !grouped && is_batch;
   } else {
     if (given[Arg::sums] != nullptr) {
       throw Refused{bad(Arg::sums, "is given, and B are no Int4Weights: leave it out")};
@@ -407,8 +475,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const int activation = given.word(
       Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
   o.epilogue.gated = given.flag(Arg::gated);
-  constexpr std::array<const char*, 2> gate_ups = {"halves", "interleaved"};
-  o.epilogue.interleaved = given.word(Arg::gate_up, gate_ups) == 1;
+  o.epilogue.interleaved = given.word(Arg::gate_up, gate_up_words) == 1;
   const int quantise = given.word(
       Arg::quantise_d, by_number(all_quantisations, [](QuantiseD each) { return name(each); }));
   if (quantise >= 0) o.epilogue.quantise = static_cast<QuantiseD>(quantise);
@@ -568,22 +635,11 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   if (operands.is_quantised()) usual = DType::e4m3;
   const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
-    const Tensor t = read(given, Arg::out, "D");
-    operands.d = matrix_of(t);
+    operands.d = given_result(given, Arg::out, "D", asked);
     if (operands.is_by_index() && operands.d.rows != slots_) {
       throw Refused{refuse(RefusalCode::bad_shape, as_tensor("D"), " has ", operands.d.rows,
                            " rows, and rows ", slots_, " integers: the nearest legal number is ",
                            as_nearest(slots_))};
-    }
-    if (t.read_only) {
-      throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("D"), " is read-only; ",
-                           as_rule("the result needs memory that may be written"))};
-    }
-    if (asked && *asked != operands.d.dtype) {
-      throw Refused{refuse(RefusalCode::bad_type, "dtype is ", std::string(numeric::name(*asked)),
-                           " and ", as_tensor("D"), " is ",
-                           std::string(numeric::name(operands.d.dtype)), "; ",
-                           as_rule("leave dtype out, or give it D's"))};
     }
     out = Ref::borrowed(given_out);
     return;
@@ -593,34 +649,16 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   d.batch = batch;
   d.batch_stride = batch == 1 ? 0 : d.rows * d.columns;
   if (plans_only || operands.a.rows < 0) return;
-  static_cast<void>(type_of(type));  // refuses what no result is
-  const Ref shape =
-      is_batch_
-          ? Ref(Py_BuildValue("(LLL)", static_cast<long long>(batch),
-                              static_cast<long long>(d.rows), static_cast<long long>(d.columns)))
-          : Ref(Py_BuildValue("(LL)", static_cast<long long>(d.rows),
-                              static_cast<long long>(d.columns)));
-  const Ref name = Ref::checked(PyUnicode_FromString(std::string(numeric::name(type)).c_str()));
-  const Ref place = Ref::checked(PyLong_FromLong(options.device));
-  out = Ref(PyObject_CallFunctionObjArgs(interop("empty_like"), given[Arg::a], shape.get(),
-                                         name.get(), place.get(), nullptr));
-  if (!out) {
-    throw Refused{refuse(RefusalCode::out_of_memory, "there is no result ", as_tensor("D"), ": ",
-                         caught_text(), "; ", as_rule("give one as out="))};
-  }
-  d = matrix_of(placed(reader.read(out.get(), "D")));
+  const std::array<std::int64_t, 3> shape = {batch, d.rows, d.columns};
+  d = new_result(given[Arg::a], "empty_like", std::span(shape).last(is_batch_ ? 3 : 2), type, "D",
+                 "out=", out);
   options.launch.zero_rest = operands.groups.has_value();
 }
 
 void Product::read_scales_of_result(const Arguments& given, bool plans_only) {
   GemmOperands& o = operands;
   if (PyObject* const given_scales = given[Arg::d_scales]) {
-    const Tensor t = read(given, Arg::d_scales, "d_scales");
-    o.d_scales = matrix_of(t);
-    if (t.read_only) {
-      throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("d_scales"), " is read-only; ",
-                           as_rule("the scales of D need memory that may be written"))};
-    }
+    o.d_scales = given_result(given, Arg::d_scales, "d_scales", std::nullopt);
     scales = Ref::borrowed(given_scales);
     return;
   }
@@ -630,18 +668,9 @@ void Product::read_scales_of_result(const Arguments& given, bool plans_only) {
   o.d_scales.batch = o.d.batch;
   o.d_scales.batch_stride = o.d.batch > 1 ? o.d.rows * blocks : 0;
   if (plans_only || o.d.rows < 0) return;
-  const auto number = [](std::int64_t x) { return static_cast<long long>(x); };
-  const Ref shape =
-      is_batch_ ? Ref(Py_BuildValue("(LLL)", number(o.d.batch), number(o.d.rows), number(blocks)))
-                : Ref(Py_BuildValue("(LL)", number(o.d.rows), number(blocks)));
-  const Ref place = Ref::checked(PyLong_FromLong(options.device));
-  scales = Ref(PyObject_CallFunctionObjArgs(interop("empty_scales"), given[Arg::a], shape.get(),
-                                            place.get(), nullptr));
-  if (!scales) {
-    throw Refused{refuse(RefusalCode::out_of_memory, "there are no scales ", as_tensor("d_scales"),
-                         ": ", caught_text(), "; ", as_rule("give them as d_scales="))};
-  }
-  o.d_scales = matrix_of(placed(reader.read(scales.get(), "d_scales")));
+  const std::array<std::int64_t, 3> shape = {o.d.batch, o.d.rows, blocks};
+  o.d_scales = new_result(given[Arg::a], "empty_scales", std::span(shape).last(is_batch_ ? 3 : 2),
+                          std::nullopt, "d_scales", "d_scales=", scales);
 }
 
 }  // namespace warpwright::python

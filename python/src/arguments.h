@@ -1,4 +1,5 @@
-// The arguments of the verbs: gemm, grouped_gemm, plan, check and trace take the same.
+// The arguments of the verbs: gemm, grouped_gemm, plan, check and trace take the same, moe and
+// plan_moe others.
 #pragma once
 
 #include <array>
@@ -50,18 +51,43 @@ enum class Arg : std::uint8_t {
   seed,
   jobs,
   sms,
+  x,
+  topk_ids,
+  topk_weights,
+  w13,
+  w2,
+  scale_w13,
+  scale_w2,
+  bias13,
+  bias2,
+  first_expert,
+  experts_total,
+  first_kernel,
+  second_kernel,
+  by_index,
+  quantises_in_epilogue,
+  sums_in_product,
+  early_weights,
+  check_ids,
   count
 };
 inline constexpr auto arg_count = static_cast<std::size_t>(Arg::count);
 
+/// What a function takes.
+struct Signature {
+  const char* function;
+  std::span<const Arg> positional;  ///< may come without a name, in this order
+  std::size_t required;             ///< so many of these must come
+  std::span<const Arg> named = {};  ///< come by name
+  bool is_product = false;          ///< and so do all of a product, but its operands and offsets
+};
+
 /// What was given, by its name; None is not given. Borrowed.
 class Arguments {
  public:
-  /// Reads a call by the vectorcall convention: `positional` may come without a name; those of
-  /// `also`, beside all of a product, and of no other verb, by name. Throws PythonError with a
-  /// TypeError, as a function written in Python does.
-  Arguments(const char* function, std::span<const Arg> positional, std::span<const Arg> also,
-            PyObject* const* args, Py_ssize_t count, PyObject* names);
+  /// Reads a call by the vectorcall convention. Throws PythonError with a TypeError, as a function
+  /// written in Python does.
+  Arguments(const Signature& of, PyObject* const* args, Py_ssize_t count, PyObject* names);
 
   [[nodiscard]] PyObject* operator[](Arg arg) const { return at_[static_cast<std::size_t>(arg)]; }
 
@@ -70,6 +96,8 @@ class Arguments {
   [[nodiscard]] std::int64_t integer(Arg arg, std::int64_t otherwise, std::int64_t least,
                                      std::int64_t most) const;
   [[nodiscard]] bool flag(Arg arg) const;
+  /// The same of one that may be left open.
+  [[nodiscard]] std::optional<bool> choice(Arg arg) const;
   /// The place of a word in `words`; -1 where it was not given.
   [[nodiscard]] int word(Arg arg, std::span<const char* const> words) const;
   [[nodiscard]] std::optional<DType> type(Arg arg) const;
@@ -81,12 +109,48 @@ class Arguments {
   std::array<PyObject*, arg_count> at_{};
 };
 
+/// A cudaStream_t from what `stream=` was given: an integer, or a stream of some library. Null: the
+/// default stream.
+void* stream_of(PyObject* given);
+
+/// The tensors of a call, which lie in one place.
+class CallTensors {
+ public:
+  Reader reader;
+  int device = run_nowhere;  ///< where they lie, as `run` calls it
+
+ protected:
+  explicit CallTensors(const Arguments& given) : stream_(stream_of(given[Arg::stream])) {
+    reader.set_stream(stream_);
+  }
+  Tensor read(const Arguments& given, Arg arg, const char* name);
+  /// Notes where a tensor lies.
+  const Tensor& placed(const Tensor& t);
+  /// The result that was given as `arg`, which may be written and is of type `asked`, where that
+  /// was given too.
+  MatrixView given_result(const Arguments& given, Arg arg, const char* name,
+                          std::optional<DType> asked);
+  /// A new tensor of the library of `like`, made by `maker` of _interop.py; `keyword` could have
+  /// given it.
+  MatrixView new_result(PyObject* like, const char* maker, std::span<const std::int64_t> shape,
+                        std::optional<DType> type, const char* name, const char* keyword,
+                        Ref& made);
+  /// Int4Weights, whose bytes are a header and tiles; `in_groups`: they must be a batch of experts.
+  MatrixView read_packed(PyObject* weights, const char* name, bool in_groups, PackedWeights& packed,
+                         bool& is_batch);
+  /// The stream of the call: what was given, or that on which the tensors' library works now.
+  void* stream_of_call(const Arguments& given);
+
+ private:
+  void* stream_;
+  const char* first_ = nullptr;  // the tensor that said where all lie
+};
+
 /// A product that arguments describe: its tensors are read, and its result is there.
-struct Product {
+struct Product : CallTensors {
   /// `plans_only`: tensors may be specs, and there need be no result.
   Product(const Arguments& given, bool grouped, bool plans_only);
 
-  Reader reader;
   GemmOperands operands;
   RunOptions options;
   Ref out;     ///< what was given, or made; none of a spec
@@ -98,27 +162,45 @@ struct Product {
  private:
   void read_inputs(const Arguments& given, bool grouped);
   void read_rows(const Arguments& given);
-  void read_int4(const Arguments& given, bool grouped);
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
   void read_result(const Arguments& given, bool plans_only);
   void read_scales_of_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
-  /// Notes where a tensor lies; all lie in one place.
-  const Tensor& placed(const Tensor& t);
-  Tensor read(const Arguments& given, Arg arg, const char* name);
-
   bool is_batch_ = false;   // D has three dimensions
   std::int64_t slots_ = 0;  // rows of D, where it reads A's by index
   bool guesses_scaling_ = false;
-  const char* first_ = nullptr;  // the tensor that said where all lie
 };
-
-/// A cudaStream_t from what `stream=` was given: an integer, or a stream of some library. Null: the
-/// default stream.
-void* stream_of(PyObject* given);
 
 /// (name of a device, for sentences) "cuda:0", "host memory (the model)".
 std::string place_name(int device);
+
+/// The result as the caller has it: of the library of `like`, where that could not make it before.
+PyObject* adopted(PyObject* like, bool was_given, Ref& made);
+
+/// Runs what lies in `device` while other threads of Python go on.
+template <class Body>
+auto run_apart(int device, const Body& body) {
+  if (device == run_on_model) {
+    const WithoutGilOnModel others;
+    return body();
+  }
+  const WithoutGil others;
+  return body();
+}
+
+/// The words of modes, in the order of their numbers.
+template <class Mode, std::size_t N, class Word>
+std::array<const char*, N> by_number(const Mode (&all)[N], const Word& word) {
+  std::array<const char*, N> words{};
+  for (const Mode mode : all) words[static_cast<std::size_t>(mode)] = word(mode);
+  return words;
+}
+
+inline constexpr std::array<const char*, 2> gate_up_words = {"halves", "interleaved"};
+inline constexpr std::array sums_words = {"exact", "chained", "folded", "table"};
+
+/// Is it a warpwright.Int4Weights?
+bool is_int4(PyObject* weights);
 
 }  // namespace warpwright::python

@@ -11,6 +11,7 @@
 #include "cli/pictures/timeline_svg.h"
 #include "python/src/docs.h"
 #include "python/src/handles.h"
+#include "python/src/moe.h"
 #include "python/src/packing.h"
 #include "python/src/slots.h"
 #include "python/src/types.h"
@@ -26,82 +27,44 @@ PyObject* text(const std::string& of) {
   return PyUnicode_DecodeUTF8(of.data(), static_cast<Py_ssize_t>(of.size()), "replace");
 }
 
-void log_plan(const Plan& plan) {
-  const Ref line = Ref::checked(text(plan_line(plan)));
-  Ref::checked(PyObject_CallFunctionObjArgs(interop("log_plan"), line.get(), nullptr));
-}
-
-// Is the plan one for where the tensors lie?
-void check_place(const PlanHandle& handle, const Product& product) {
-  if (handle.device == product.options.device) return;
-  throw Refused{refuse(RefusalCode::wrong_device, "the plan was made for ",
-                       handle.plan->device.name, ", and the tensors lie in ",
-                       place_name(product.options.device), "; ",
-                       as_rule("plan for these tensors, or move them there"))};
-}
-
-// Runs a product while other threads of Python go on.
-template <class Body>
-std::optional<Refusal> run_apart(const Product& p, const Body& body) {
-  if (p.options.device == run_on_model) {
-    const WithoutGilOnModel others;
-    return body();
-  }
-  const WithoutGil others;
-  return body();
-}
-
-// The caller's memory, for a product whose tensors lie where it does.
-WorkspaceHandle& workspace_for(const Product& p, PyObject* given) {
-  WorkspaceHandle& memory = workspace_in(given);
-  if (memory.device == p.options.device) return memory;
-  throw Refused{refuse(RefusalCode::wrong_device, "the workspace lies in ",
-                       place_name(memory.device), " and the tensors in ",
-                       place_name(p.options.device), "; ",
-                       as_rule("leave it out, or make one there"))};
-}
-
 std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts, int index) {
   auto made = measured_plan(p.operands, facts, index, p.options.choices, p.options.measure);
   if (!made) throw Refused{p.told(made.refusal())};
   return std::make_shared<const Plan>(std::move(*made));
 }
 
-// The result as the caller has it: of A's library, where that could not make it before.
-PyObject* adopted(const Arguments& given, Arg arg, Ref& made) {
-  if (given[arg] != nullptr || !is_array(made.get())) return made.release();
-  return Ref::checked(
-             PyObject_CallFunctionObjArgs(interop("adopted"), given[Arg::a], made.get(), nullptr))
-      .release();
-}
 PyObject* result_of(const Arguments& given, Product& p) {
-  Ref d(adopted(given, Arg::out, p.out));
+  PyObject* const a = given[Arg::a];
+  Ref d(adopted(a, given[Arg::out] != nullptr, p.out));
   if (!p.operands.is_quantised()) return d.release();
-  const Ref scales(adopted(given, Arg::d_scales, p.scales));
+  const Ref scales(adopted(a, given[Arg::d_scales] != nullptr, p.scales));
   return Ref::checked(PyTuple_Pack(2, d.get(), scales.get())).release();
 }
 
 PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* const* args,
                    Py_ssize_t count, PyObject* keywords) noexcept {
   try {
-    const Arguments given(name, positional, {}, args, count, keywords);
+    const Arguments given({name, positional, dense.size(), {}, true}, args, count, keywords);
     Product p(given, positional.size() == grouped.size(), false);
     PyObject* const by = given[Arg::plan];
     PyObject* const in = given[Arg::workspace];
-    if (by != nullptr) check_place(plan_in(by), p);
+    if (by != nullptr) {
+      const PlanHandle& handle = plan_in(by);
+      check_place(handle.plan->device.name, handle.device, p.device);
+    }
     std::optional<InUse> use;
     if (in != nullptr) {
-      WorkspaceHandle& memory = workspace_for(p, in);
+      WorkspaceHandle& memory = workspace_for(p.device, in);
       use.emplace(memory);
       p.options.workspace = &memory.workspace;
     }
     std::shared_ptr<const Plan> made;
-    const auto refused = run_apart(p, [&] {
+    const auto refused = run_apart(p.device, [&] {
       return by != nullptr ? run(*plan_in(by).plan, p.operands, p.options)
                            : run(p.operands, p.options, &made);
     });
     use.reset();
-    if (made != nullptr) log_plan(*made);
+    if (made != nullptr) log_plan(plan_line(*made));
     if (refused) throw Refused{p.told(*refused)};
     return result_of(given, p);
   } catch (...) {
@@ -120,7 +83,7 @@ PyObject* grouped_gemm(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 // Of the verbs that plan: offsets make a product one of groups.
 Arguments planned_arguments(const char* name, std::span<const Arg> also, PyObject* const* args,
                             Py_ssize_t count, PyObject* keywords) {
-  return Arguments(name, grouped, also, args, count, keywords);
+  return Arguments({name, grouped, dense.size(), also, true}, args, count, keywords);
 }
 
 PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
@@ -128,12 +91,8 @@ PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     constexpr std::array also = {Arg::device};
     const Arguments given = planned_arguments("plan", also, args, count, keywords);
     const Product p(given, given[Arg::offsets] != nullptr, true);
-    const char* name = given.text(Arg::device);
-    std::string usual = p.options.device == run_on_model ? "model" : place_name(p.options.device);
-    if (p.options.device == run_nowhere) usual = "auto";
-    const auto device = device_named(name != nullptr ? name : usual.c_str());
-    if (!device) throw Refused{device.refusal()};
-    return new_plan({plan_for(p, device->facts, device->index), device->index});
+    const NamedDevice device = device_for(given, p.device);
+    return new_plan({plan_for(p, device.facts, device.index), device.index});
   } catch (...) {
     set_error();
     return nullptr;
@@ -145,9 +104,9 @@ struct Study {
   Study(const Arguments& given)
       : product(given, given[Arg::offsets] != nullptr, false),
         facts(model_facts(static_cast<int>(given.integer(Arg::sms, 8, 1, 1024)))) {
-    if (product.options.device != run_on_model) {
+    if (product.device != run_on_model) {
       throw Refused{refuse(
-          RefusalCode::wrong_device, "the tensors lie in ", place_name(product.options.device),
+          RefusalCode::wrong_device, "the tensors lie in ", place_name(product.device),
           ", and this runs on the model; the nearest legal place is ", as_nearest("host memory"))};
     }
     plan = plan_for(product, facts, run_on_model);
@@ -278,17 +237,25 @@ PyMethodDef verb(const char* name, Fast function, const char* doc) {
           METH_FASTCALL | METH_KEYWORDS, doc};
 }
 
-// "'none', 'relu', 'gelu' (tanh form)" in its place.
+// "'none', 'relu', 'gelu' (tanh form)".
+template <class Is>
+std::string activation_words(const Is& is) {
+  std::string words;
+  for (const Activation each : all_activations) {
+    if (!is(each)) continue;
+    const ActivationForm form = form_of(each);
+    words += (words.empty() ? "'" : ", '") + std::string(form.word) + "'";
+    if (*form.note != 0) words += " (" + std::string(form.note) + ")";
+  }
+  return words;
+}
 const char* gemm_text() {
-  static const std::string made = [] {
-    std::string words;
-    for (const Activation each : all_activations) {
-      const ActivationForm form = form_of(each);
-      words += (words.empty() ? "'" : ", '") + std::string(form.word) + "'";
-      if (*form.note != 0) words += " (" + std::string(form.note) + ")";
-    }
-    return gemm_doc[0] + words + gemm_doc[1];
-  }();
+  static const std::string made =
+      gemm_doc[0] + activation_words([](Activation) { return true; }) + gemm_doc[1];
+  return made.c_str();
+}
+const char* moe_text() {
+  static const std::string made = moe_doc[0] + activation_words(gates) + moe_doc[1];
   return made.c_str();
 }
 
@@ -296,6 +263,8 @@ PyMethodDef functions[] = {
     verb("gemm", gemm, gemm_text()),
     verb("grouped_gemm", grouped_gemm, grouped_doc),
     verb("plan", plan_product, plan_doc),
+    verb("moe", moe, moe_text()),
+    verb("plan_moe", plan_mixture, plan_moe_doc),
     verb("check", check_product, nullptr),
     verb("trace", trace_product, nullptr),
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
@@ -327,6 +296,7 @@ void add_types(PyObject* module, const char* name, bool of_arrays) {
 int fill(PyObject* module) {
   try {
     add_handles(module);
+    add_moe_plan(module);
     add_types(module, "array_types", true);
     add_types(module, "other_types", false);
     if (PyModule_AddStringConstant(module, "version", cli::version()) != 0) throw PythonError{};

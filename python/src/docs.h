@@ -1,4 +1,5 @@
-// What help() says of the verbs. The words of activations come between the two parts of gemm's.
+// What help() says of the verbs. The words of activations come between the parts of gemm's and
+// moe's.
 #pragma once
 
 namespace warpwright::python {
@@ -121,6 +122,73 @@ device  'model', 'cuda', 'cuda:1', or one to plan for alone: 'h100', 'h200', 'b2
 
 All else is as for gemm, where help(gemm) says what it means. Raises Refusal where there is no
 plan.)";
+
+inline constexpr const char* moe_doc[] = {
+    R"(moe(x, topk_ids, topk_weights, w13, w2, *, activation='silu', gate_up='halves', scaling=None,
+        scale_w13=None, scale_w2=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
+        out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
+        second_kernel=None, by_index=None, quantises_in_epilogue=None, sums_in_product=None,
+        early_weights=None, sums=None, check_ids=False, dependent=False, stream=None,
+        workspace=None, plan=None)
+--
+
+A mixture of experts in one call; returns d[t] = sum over j of topk_weights[t, j] *
+w2[e] @ (activation(gate) * up), where gate and up are the halves of w13[e] @ x[t], and e is
+topk_ids[t, j] - first_expert.
+
+x            T x H of bf16 or f16; rows may lie apart.
+topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of another rank's
+             expert, is left out, and so is any other id that is no expert's. A token without a
+             slot becomes 0.
+topk_weights T x top_k of f32, bf16 or f16.
+w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says; of x's type, or
+             e4m3: tokens, and the rows between the products, are quantised by the call then. Or
+             Int4Weights of E experts, of whose gates and ups in halves docs/moe.md says more.
+w2           E x H x I, of w13's type, or Int4Weights too.
+activation   )",
+    R"(, of the gate.
+gate_up      'halves', or 'interleaved': rows of gates and ups in turns, in bias13 too.
+scale_w13, scale_w2   f32, of e4m3 weights: E x 2I and E x H ('row_column'; tokens are quantised by
+             row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
+             ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
+             Int4Weights they may be left out: 'row_column' (default) or 'blockwise' says what the
+             tokens are quantised by.
+sums         of w2 as Int4Weights, as for gemm, with 'row_column'.
+bias13, bias2         E x 2I and E x H of f32 or x's type.
+first_expert, experts_total   of a rank with a part of the experts: the number of its first, and how
+             many all ranks have (default: those here). Ranks' results are added elsewhere.
+out          T x H, of x's type or f32; may be x itself: nothing is allocated then.
+dtype        d's type, where out is not given: x's, or f32.
+expected_lengths      how slots fall on experts, for the choice of kernels alone, as in
+             grouped_gemm.
+batch_invariant       the bits of a token's row depend on it, its slots and the weights alone.
+first_kernel, second_kernel, by_index, quantises_in_epilogue, sums_in_product, early_weights   fix
+             what the plan would choose: both kernels by name; whether the first product reads
+             tokens by number, or they are put into the order of the experts first; whether it
+             quantises its rows itself; whether the second product adds up the slots of tokens;
+             whether products ask for their first weights before the launch before has ended.
+check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
+             graph's capture.
+dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.
+plan         a MoePlan of this very mixture; default: the one made when such a mixture was first
+             seen.
+
+Rows are rounded to x's type, times their weight, and added in float32 in the order of experts, then
+slots: the same bits in every run. On the GPU all is 3 to 6 launches, each dependent on the one
+before; the host reads nothing, and waits for nothing. Raises Refusal, with one sentence. Legal in a
+CUDA graph's capture, once such a mixture ran before.)"};
+
+inline constexpr const char* plan_moe_doc =
+    R"(plan_moe(x, topk_ids, topk_weights, w13, w2, *, device=None, activation='silu',
+        gate_up='halves', scaling=None, scale_w13=None, scale_w2=None, bias13=None, bias2=None,
+        first_expert=0, experts_total=None, out=None, dtype=None, expected_lengths='routed',
+        batch_invariant=False, first_kernel=None, second_kernel=None, by_index=None,
+        quantises_in_epilogue=None, sums_in_product=None, early_weights=None, sums=None)
+--
+
+The MoePlan of moe(...) with these arguments, without running it. explain() shows it as a table of
+launches with their floors, prepare() loads its kernels, and moe(..., plan=...) runs it. Tensors may
+be Specs; device is as for plan().)";
 
 inline constexpr const char* empty_doc = R"(empty(shape, dtype, device)
 --

@@ -4,57 +4,10 @@
 #include <tuple>
 #include <utility>
 
+#include "python/src/object.h"
+
 namespace warpwright::python {
 namespace {
-
-// A Python object around a C++ one. The type is made once, when the module is.
-template <class T>
-struct Object {
-  PyObject_HEAD;
-  T* held;
-};
-
-template <class T>
-PyTypeObject*& type_object() {
-  static PyTypeObject* type = nullptr;
-  return type;
-}
-
-template <class T>
-T& held(PyObject* self) {
-  return *reinterpret_cast<Object<T>*>(self)->held;
-}
-
-template <class T>
-PyObject* wrap(std::unique_ptr<T> value) {
-  auto* const made = PyObject_New(Object<T>, type_object<T>());
-  if (made == nullptr) throw PythonError{};
-  made->held = value.release();
-  return reinterpret_cast<PyObject*>(made);
-}
-
-template <class T>
-void dealloc(PyObject* self) {
-  PyTypeObject* const type = Py_TYPE(self);
-  delete reinterpret_cast<Object<T>*>(self)->held;
-  PyObject_Free(self);
-  Py_DECREF(reinterpret_cast<PyObject*>(type));
-}
-
-// Runs a method's body.
-template <class Body>
-PyObject* method(const Body& body) noexcept {
-  try {
-    return body();
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
-}
-
-PyObject* to_python(const std::string& text) {
-  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-}
 
 // -- Plan
 
@@ -364,26 +317,33 @@ PyType_Slot array_slots[] = {
     {Py_tp_getset, array_members},
     {0, nullptr}};
 
-// 1 << 7 is Py_TPFLAGS_DISALLOW_INSTANTIATION, which the stable ABI has and its headers of 3.10
-// leave out.
-constexpr unsigned long no_instances = 1UL << 7;
-
-template <class T>
-void add_type(PyObject* module, const char* name, PyType_Slot* slots, unsigned long flags) {
-  PyType_Spec spec = {name, static_cast<int>(sizeof(Object<T>)), 0,
-                      static_cast<unsigned>(Py_TPFLAGS_DEFAULT | flags), slots};
-  PyObject* const type = PyType_FromModuleAndSpec(module, &spec, nullptr);
-  if (type == nullptr) throw PythonError{};
-  type_object<T>() = reinterpret_cast<PyTypeObject*>(type);
-  if (PyModule_AddType(module, type_object<T>()) != 0) throw PythonError{};
-}
-
 }  // namespace
 
 void add_handles(PyObject* module) {
   add_type<PlanHandle>(module, "warpwright._core.Plan", plan_slots, no_instances);
   add_type<WorkspaceHandle>(module, "warpwright._core.Workspace", workspace_slots, 0);
   add_type<ArrayHandle>(module, "warpwright._core.Array", array_slots, no_instances);
+}
+
+void check_place(const std::string& planned, int plan_device, int device) {
+  if (plan_device == device) return;
+  throw Refused{refuse(RefusalCode::wrong_device, "the plan was made for ", planned,
+                       ", and the tensors lie in ", place_name(device), "; ",
+                       as_rule("plan for these tensors, or move them there"))};
+}
+
+NamedDevice device_for(const Arguments& given, int device) {
+  const char* name = given.text(Arg::device);
+  std::string usual = device == run_on_model ? "model" : place_name(device);
+  if (device == run_nowhere) usual = "auto";
+  auto found = device_named(name != nullptr ? name : usual.c_str());
+  if (!found) throw Refused{found.refusal()};
+  return *found;
+}
+
+void log_plan(const std::string& line) {
+  const Ref said = Ref::checked(to_python(line));
+  Ref::checked(PyObject_CallFunctionObjArgs(interop("log_plan"), said.get(), nullptr));
 }
 
 PyObject* new_plan(PlanHandle plan) {
@@ -405,6 +365,14 @@ WorkspaceHandle& workspace_in(PyObject* object) {
   if (!handle.closed) return handle;
   throw Refused{refuse(RefusalCode::bad_workspace, "the workspace is closed; ",
                        as_rule("make another, or leave it out"))};
+}
+
+WorkspaceHandle& workspace_for(int device, PyObject* given) {
+  WorkspaceHandle& memory = workspace_in(given);
+  if (memory.device == device) return memory;
+  throw Refused{refuse(RefusalCode::wrong_device, "the workspace lies in ",
+                       place_name(memory.device), " and the tensors in ", place_name(device), "; ",
+                       as_rule("leave it out, or make one there"))};
 }
 
 InUse::InUse(WorkspaceHandle& workspace) : workspace_(workspace) {

@@ -41,6 +41,15 @@ PyObject* new_plan(PlanHandle plan);
 /// What an object holds; throws Refused where it is of another type.
 const PlanHandle& plan_in(PyObject* object);
 WorkspaceHandle& workspace_in(PyObject* object);
+/// The same of one for a call whose tensors lie in `device`.
+WorkspaceHandle& workspace_for(int device, PyObject* object);
+
+/// Is a plan, made for the device of that name, one for where the tensors lie? Throws Refused.
+void check_place(const std::string& planned, int plan_device, int device);
+/// The device= of a call that plans: default where the tensors lie. Throws Refused.
+NamedDevice device_for(const Arguments& given, int device);
+/// One line at DEBUG of a plan that a call has made.
+void log_plan(const std::string& line);
 
 /// A workspace that is this thread's as long as it lives. Others may use the interpreter while it
 /// waits; a handler of a signal that interrupts this very thread's launch is refused.

@@ -4,7 +4,8 @@
 
     d = wp.gemm(x, w)                        # x @ w.T, by the current stream of x's library
     wp.gemm(x, w, out=d, bias=b, activation="gelu")
-    y = wp.grouped_gemm(x, experts, offsets) # a mixture of experts
+    y = wp.grouped_gemm(x, experts, offsets) # rows in groups
+    y = wp.moe(x, ids, weights, w13, w2)     # a mixture of experts
     print(wp.plan(x, w).explain())           # how, and why
 
 Tensors come and go by DLPack (PyTorch, CuPy, JAX, numpy). Those in host memory are multiplied by
@@ -12,7 +13,8 @@ the machine model, with all its checks: right, and slow. What cannot be done is 
 sentence with the tensor, the rule and the nearest legal value. docs/python.md has the rest.
 """
 from . import _core
-from ._core import Array, Plan, Workspace, devices, empty, gemm, grouped_gemm, plan
+from ._core import (Array, MoePlan, Plan, Workspace, devices, empty, gemm, grouped_gemm, moe, plan,
+                    plan_moe)
 from ._experts import fused_experts
 from ._interop import Refusal, Spec
 from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise, sort_slots
@@ -23,7 +25,7 @@ __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
-__all__ = ["Array", "Check", "Int4Weights", "Plan", "Refusal", "Spec", "Tensor", "Trace",
+__all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor", "Trace",
            "Workspace", "built_with_cuda", "check", "devices", "empty", "fused_experts", "gemm",
-           "grouped_gemm", "load_int4", "pack_int4", "pack_int4_checkpoint", "plan", "quantise",
-           "sort_slots", "trace"]
+           "grouped_gemm", "load_int4", "moe", "pack_int4", "pack_int4_checkpoint", "plan",
+           "plan_moe", "quantise", "sort_slots", "trace"]

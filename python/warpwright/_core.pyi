@@ -4,8 +4,8 @@ from typing_extensions import Self
 
 from ._interop import Spec
 from ._prepare import Int4Weights
-from ._types import (Accumulation, Activation, Along, GateUp, Operands, QuantiseD, Scaling, Sums, T,
-                     Tensor)
+from ._types import (Accumulation, Activation, Along, GatedActivation, GateUp, Operands, QuantiseD, Scaling,
+                     Sums, T, Tensor)
 
 version: str
 built_with_cuda: bool
@@ -26,6 +26,23 @@ class Plan:
     def workspace_bytes(self) -> int: ...
     def explain(self) -> str: ...
     def prepare(self, workspace: Workspace | None = None, stream: Any = None) -> None: ...
+
+@final
+class MoePlan:
+    @property
+    def name(self) -> str: ...
+    @property
+    def kernels(self) -> tuple[str, str]: ...
+    @property
+    def line(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def launches(self) -> int: ...
+    @property
+    def workspace_bytes(self) -> int: ...
+    def explain(self) -> str: ...
+    def prepare(self) -> None: ...
 
 @final
 class Workspace:
@@ -93,6 +110,31 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
          expected_lengths: str | None = "routed", rows: Tensor | Spec | None = None,
          rows_divisor: int | None = None, measure: int = 0) -> Plan: ...
+def moe(x: T, topk_ids: Tensor, topk_weights: Tensor, w13: Tensor | Int4Weights,
+        w2: Tensor | Int4Weights, *, activation: GatedActivation = "silu",
+        gate_up: GateUp = "halves", scaling: Scaling | None = None, scale_w13: Tensor | None = None,
+        scale_w2: Tensor | None = None, bias13: Tensor | None = None,
+        bias2: Tensor | None = None, first_expert: int = 0, experts_total: int | None = None,
+        out: Tensor | None = None, dtype: Any = None, expected_lengths: str | None = "routed",
+        batch_invariant: bool = False, first_kernel: str | None = None,
+        second_kernel: str | None = None, by_index: bool | None = None,
+        quantises_in_epilogue: bool | None = None, sums_in_product: bool | None = None,
+        early_weights: bool | None = None, sums: Sums | None = None, check_ids: bool = False,
+        dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
+        plan: MoePlan | None = None) -> T: ...
+def plan_moe(x: Tensor | Spec, topk_ids: Tensor | Spec, topk_weights: Tensor | Spec,
+             w13: Tensor | Spec | Int4Weights, w2: Tensor | Spec | Int4Weights, *,
+             device: str | None = None,
+             activation: GatedActivation = "silu", gate_up: GateUp = "halves",
+             scaling: Scaling | None = None, scale_w13: Tensor | Spec | None = None,
+             scale_w2: Tensor | Spec | None = None, bias13: Tensor | Spec | None = None,
+             bias2: Tensor | Spec | None = None, first_expert: int = 0,
+             experts_total: int | None = None, out: Tensor | Spec | None = None,
+             dtype: Any = None, expected_lengths: str | None = "routed",
+             batch_invariant: bool = False, first_kernel: str | None = None,
+             second_kernel: str | None = None, by_index: bool | None = None,
+             quantises_in_epilogue: bool | None = None, sums_in_product: bool | None = None,
+             early_weights: bool | None = None, sums: Sums | None = None) -> MoePlan: ...
 def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, int, int, list[tuple[str, int, str]]]: ...
 def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,

@@ -10,49 +10,27 @@ _ACTIVATIONS = {"silu": ("silu", "halves"), "swigluoai": ("swiglu_oai", "interle
                 "swiglu_oai": ("swiglu_oai", "interleaved")}
 
 
-def _sort(ids: Any, experts: int) -> tuple[Any, Any, Any]:
-    """(order, offsets, taken): slots by expert, those of none last; expert e has those from
-    offsets[e] to offsets[e + 1] of the order. Which slots are taken at all, as `ids` are."""
-    import torch
-    taken = (ids >= 0) & (ids < experts)
-    keys = torch.where(taken, ids, experts).reshape(-1)
-    keys, order = torch.sort(keys, stable=True)
-    numbers = torch.arange(experts + 1, dtype=keys.dtype, device=keys.device)
-    return order, torch.searchsorted(keys, numbers).int(), taken
+def _rows(x: Any) -> Any:
+    """x, or a copy of it, with the elements of a row side by side."""
+    return x if x.shape[-1] < 2 or x.stride(-1) == 1 else x.contiguous()
 
 
-def _product(x: Any, w: Any, scale: Any, scaling: str, offsets: Any, **how: Any) -> Any:
-    import torch
-    ops = torch.ops.warpwright
-    if scaling == "none":
-        return ops.grouped_gemm(x, w, offsets, **how)
-    codes, of_x = ops.quantise(x, scaling)
-    return ops.grouped_gemm(codes, w, offsets, scale_a=of_x, scale_b=scale, scaling=scaling,
-                            dtype=x.dtype, **how)
-
-
-def mixture(x: Any, ids: Any, weights: Any, w13: Any, w2: Any, *, activation: str = "silu",
-            gate_up: str = "halves", scaling: str = "none", scales: tuple[Any, Any] = (None, None),
-            biases: tuple[Any, Any] = (None, None)) -> Any:
-    """sum_j weights[t, j] * expert ids[t, j] of token t, in float32: tokens x hidden. Slots whose
-    id is no expert's are left out. `scaling`: of e4m3 weights, whose `scales` it says."""
+def mixture(x: Any, ids: Any, weights: Any, w13: Any, w2: Any, *, out: Any = None,
+            **how: Any) -> Any:
+    """torch.ops.warpwright.moe, or moe_out, of tensors of PyTorch's of any layout, with ids of any
+    integers and weights of any floats."""
     import torch
 
     from . import torch as _  # noqa: F401  the operators
-    tokens, top_k = ids.shape
-    if tokens == 0:
-        return x.new_zeros((0, w2.shape[1]), dtype=torch.float32)
-    order, offsets, taken = _sort(ids, w13.shape[0])
-    h = _product(x[order // top_k], w13, scales[0], scaling, offsets, gated=True,
-                 activation=activation, gate_up=gate_up, bias=biases[0])
-    y = _product(h, w2, scales[1], scaling, offsets, bias=biases[1])
-    slots = torch.empty_like(y)
-    slots[order] = y
-    slots = slots.reshape(tokens, top_k, -1).float() * weights.float()[..., None]
-    total = torch.zeros_like(slots[:, 0])
-    for j in range(top_k):  # in the order of slots; what is left out is never multiplied by 0
-        total = torch.where(taken[:, j, None], total + slots[:, j], total)
-    return total
+    if ids.dtype not in (torch.int32, torch.int64):
+        ids = ids.to(torch.int32)
+    if weights.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        weights = weights.float()
+    tensors = (_rows(x), _rows(ids), _rows(weights), w13, w2)
+    if out is None:
+        return torch.ops.warpwright.moe(*tensors, **how)
+    torch.ops.warpwright.moe_out(*tensors, out, **how)
+    return out
 
 
 def _refuse(what: str, tensor: str = "", code: str = "unsupported") -> None:
@@ -88,7 +66,7 @@ def _local(ids: Any, expert_map: Any, total: int, experts: int) -> Any:
         _refuse(f"expert_map is {tuple(expert_map.shape)}; it has a number for each of all experts"
                 + (f", {total}" if total != -1 else ""), "expert_map", "bad_shape")
     known = (ids >= 0) & (ids < expert_map.shape[0])
-    return torch.where(known, expert_map[torch.where(known, ids, 0).long()].to(ids.dtype), -1)
+    return torch.where(known, expert_map[torch.where(known, ids, 0).long()].to(torch.int32), -1)
 
 
 def _scaling_of(w1: Any, w2: Any, fp8: bool, scales: tuple[Any, Any], block: Any) -> \
@@ -154,7 +132,11 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
         _refuse("per_channel_quant is True, and the weights' scales are not of rows: leave it out")
     function, places = _ACTIVATIONS[activation]
     ids = _local(topk_ids, expert_map, global_num_experts, w1.shape[0])
-    out = mixture(hidden_states, ids, topk_weights, w1, w2, activation=function,
-                  gate_up=gate_up or places, scaling=scaling, scales=scales,
-                  biases=(w1_bias, w2_bias)).to(hidden_states.dtype)
-    return hidden_states.copy_(out) if inplace else out
+    # As far as a plan cares: how many experts all ranks have.
+    total = w1.shape[0] if expert_map is None else max(w1.shape[0], expert_map.shape[0])
+    in_place = inplace and _rows(hidden_states) is hidden_states
+    made = mixture(hidden_states, ids, topk_weights, w1, w2, activation=function,
+                   gate_up=gate_up or places, scaling=scaling, scale_w13=scales[0],
+                   scale_w2=scales[1], bias13=w1_bias, bias2=w2_bias, experts_total=total,
+                   out=hidden_states if in_place else None)
+    return hidden_states.copy_(made) if inplace and not in_place else made

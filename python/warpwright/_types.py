@@ -20,6 +20,7 @@ class Tensor(Protocol):
 T = TypeVar("T", bound=Tensor)
 Along = Literal["rows", "columns"]
 Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai"]
+GatedActivation = Literal["silu", "swiglu_oai"]
 GateUp = Literal["halves", "interleaved"]
 Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]
 QuantiseD = Literal["none", "1x128"]

@@ -7,14 +7,17 @@
     torch.ops.warpwright.gemm_out(x, w, y)
     y = torch.ops.warpwright.scaled_gemm(x8, w8, scale_x, scale_w)
     y = torch.ops.warpwright.grouped_gemm(x, experts, offsets)
+    y = torch.ops.warpwright.moe(x, topk_ids, topk_weights, w13, w2)  # a mixture of experts
     x8, scale_x = torch.ops.warpwright.quantise(x)  # e4m3, a scale a row
+    y = torch.ops.warpwright.int4_moe(x, topk_ids, topk_weights, w13.data, w13.form, w2.data,
+                                      w2.form)  # of warpwright.Int4Weights
     w = warpwright.pack_int4(weight)
     y = torch.ops.warpwright.int4_gemm(x8, w.data, w.form, scale_a=scale_x)
     y = torch.ops.warpwright.int4_grouped_gemm(x8, w.data, w.form, offsets, scale_a=scale_x)
 
 Tensors on a CUDA device are multiplied there, on the current stream, without waiting; those of the
 CPU by the machine model. The operators have no backward: a tensor that requires a gradient is
-refused while gradients are recorded. Arguments are those of warpwright.gemm and grouped_gemm.
+refused while gradients are recorded. Arguments are those of warpwright.gemm, grouped_gemm and moe.
 """
 import torch
 
@@ -61,6 +64,24 @@ def _grouped_gemm(a, b, offsets, **rest):
 
 def _grouped_gemm_out(a, b, offsets, out, **rest):
     _core.grouped_gemm(a, b, offsets, out=out, **rest)
+
+
+def _moe(*tensors, **rest):
+    return _core.moe(*tensors, **rest)
+
+
+def _moe_out(x, topk_ids, topk_weights, w13, w2, out, **rest):
+    _core.moe(x, topk_ids, topk_weights, w13, w2, out=out, **rest)
+
+
+def _int4_moe(x, topk_ids, topk_weights, packed13, form13, packed2, form2, **rest):
+    return _core.moe(x, topk_ids, topk_weights, _int4(packed13, form13), _int4(packed2, form2),
+                     **rest)
+
+
+def _fake_moe(x, *rest, dtype=None, **keywords):
+    _check_places(x, *rest, **keywords)
+    return x.new_empty(x.shape, dtype=dtype or x.dtype)
 
 
 def _check_places(*tensors, **keywords):
@@ -123,9 +144,10 @@ def _fake_dense(a, b, *rest, dtype=None, gated=False, **keywords):
     return _dense_result(a, b, gated, dtype)
 
 
-def _fake_grouped(a, b, *rest, dtype=None, gated=False, **keywords):
-    _check_places(a, b, *rest, **keywords)
-    return a.new_empty((a.shape[0], _columns(b, gated)), dtype=_result_type(a, dtype))
+def _fake_grouped(a, b, *rest, dtype=None, gated=False, rows=None, **keywords):
+    _check_places(a, b, *rest, rows=rows, **keywords)
+    count = a.shape[0] if rows is None else rows.shape[0]
+    return a.new_empty((count, _columns(b, gated)), dtype=_result_type(a, dtype))
 
 
 def _fake_out(*tensors, **keywords):
@@ -144,6 +166,13 @@ def _register(schema, function, fake):
 _OPERANDS = "str? operands=None"
 _DTYPE = "ScalarType? dtype=None"
 _EXPECTED = "float expected_tokens=0.0, str expected_lengths='routed'"
+_ROWS = "Tensor? rows=None, int? rows_divisor=None"
+_ROUTED = "Tensor x, Tensor topk_ids, Tensor topk_weights"
+_MOE = f"{_ROUTED}, Tensor w13, Tensor w2"
+_EXPERTS = ("str activation='silu', str gate_up='halves', str? scaling=None, "
+            "Tensor? scale_w13=None, Tensor? scale_w2=None, Tensor? bias13=None, "
+            "Tensor? bias2=None, SymInt first_expert=0, SymInt? experts_total=None, "
+            "str expected_lengths='routed', bool batch_invariant=False")
 _INT4 = "Tensor packed, int[] form"
 _WITH = f"Tensor? scale_a=None, Tensor? scale_b=None, {_EPILOGUE}, {_SCALES}"
 
@@ -154,9 +183,13 @@ _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
           f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, {_DTYPE}) -> Tensor", _scaled_gemm, _fake_dense)
 _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
-          f"{_EXPECTED}, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
+          f"{_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
-          f"{_EXPECTED}) -> ()", _grouped_gemm_out, _fake_out)
+          f"{_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out, _fake_out)
+_register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
+_register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
+          f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _int4_moe, _fake_moe)
+_register(f"moe_out({_MOE}, Tensor(a!) out, *, {_EXPERTS}) -> ()", _moe_out, _fake_out)
 _register(f"int4_gemm(Tensor a, {_INT4}, *, {_WITH}, str sums='exact', {_DTYPE}) -> Tensor",
           _int4_gemm, _fake_int4)
 _register(f"int4_grouped_gemm(Tensor a, {_INT4}, Tensor offsets, *, {_WITH}, str sums='exact', "

@@ -63,9 +63,8 @@ def _forward(module, hidden_states, top_k_index, top_k_weights):
     biases = (None, None)
     if module.has_bias:
         biases = (module.gate_up_proj_bias.detach(), module.down_proj_bias.detach())
-    out = mixture(hidden_states, top_k_index, top_k_weights, w13, w2, activation=activation,
-                  gate_up=gate_up, biases=biases)
-    return out.to(hidden_states.dtype)
+    return mixture(hidden_states, top_k_index, top_k_weights, w13, w2, activation=activation,
+                   gate_up=gate_up, bias13=biases[0], bias2=biases[1])
 
 
 def register(name="warpwright"):

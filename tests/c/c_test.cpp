@@ -16,32 +16,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/c/parts.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace {
 
 using testing::HasSubstr;
 
-struct FreeRefusal {
-  void operator()(ww_refusal* r) const { ww_refusal_free(r); }
-};
-using Refusal = std::unique_ptr<ww_refusal, FreeRefusal>;
-
-#define EXPECT_DONE(call)             \
-  do {                                \
-    const Refusal told(call);         \
-    EXPECT_FALSE(told) << text(told); \
-  } while (false)
-
-std::string text(const Refusal& refused) {
-  return ww_refusal_text(refused.get());
-}
-
-std::uint16_t bf16(float value) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return static_cast<std::uint16_t>(bits >> 16);
-}
+using namespace c_tests;
 
 // A small product of whole numbers, exact in bf16 and float.
 struct Product {
@@ -71,14 +53,6 @@ struct Product {
     }
     return true;
   }
-};
-
-struct Device {
-  ww_device* device = nullptr;
-  explicit Device(const char* name) { EXPECT_DONE(ww_device_open(name, &device)); }
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-  ~Device() { ww_device_free(device); }
 };
 
 TEST(C, SaysItsVersions) {
@@ -457,13 +431,6 @@ TEST(C, RefusesDevicesThatAreNotThere) {
 }
 
 // -- What is made before a product
-
-float bf16_value(std::uint16_t code) {
-  const std::uint32_t bits = static_cast<std::uint32_t>(code) << 16;
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 TEST(C, QuantisesActivations) {
   constexpr std::int64_t m = 3, k = 200;

@@ -237,9 +237,69 @@ class Caller:
         return choose([quantise, quantise, pack, pack, checkpoint, load, form, packed, spec, empty,
                        workspace])()
 
+    def moe(self):
+        """A mixture of experts."""
+        choose = self.random.choice
+        tokens, experts, top_k = choose([0, 1, 2, 7, 17]), choose([1, 2, 4]), choose([1, 2, 3])
+        hidden, inner = choose([8, 32, 64, 100, 128]), choose([8, 32, 64, 128])
+        kind = choose([ml_dtypes.bfloat16] * 3 + [ml_dtypes.float8_e4m3fn, "int4", np.float16])
+        x_type = np.float16 if kind is np.float16 else ml_dtypes.bfloat16
+        ids = self.numbers.integers(-1, experts + 1, (tokens, top_k))
+        ids = ids.astype(choose([np.int32, np.int64]))
+        if self.likely(0.05):
+            ids = choose([ids[::-1], ids.T, ids * 1000, ids.astype(np.float32), ids[:, 0], 3])
+        given = {}
+        if kind == "int4":
+            w13, w2 = self.weights(2 * inner, hidden, experts), self.weights(hidden, inner, experts)
+        else:
+            w13 = self.tensor((experts, 2 * inner, hidden), kind)
+            w2 = self.tensor((experts, hidden, inner), kind)
+        if kind is ml_dtypes.float8_e4m3fn:
+            def blocks(extent):
+                return (extent + 127) // 128
+            shapes = choose([((experts, 2 * inner), (experts, hidden)),
+                             ((experts, blocks(2 * inner), blocks(hidden)),
+                              (experts, blocks(hidden), blocks(inner)))])
+            given["scale_w13"], given["scale_w2"] = (self.tensor(s, np.float32) for s in shapes)
+        all_of_them = {
+            "activation": lambda: choose(["silu", "swiglu_oai", "relu", "x", 1]),
+            "gate_up": lambda: choose(["halves", "interleaved", "x"]),
+            "scaling": lambda: choose(["none", "row_column", "blockwise", "tensor", 1]),
+            "scale_w13": lambda: self.tensor((experts, 2 * inner), np.float32),
+            "bias13": lambda: self.tensor((experts, 2 * inner), choose([np.float32, x_type])),
+            "bias2": lambda: self.tensor((experts, hidden), choose([np.float32, x_type])),
+            "first_expert": lambda: choose([0, 1, 3, -1, 1 << 70, "x"]),
+            "experts_total": lambda: choose([experts, 9, 0, 1, 1 << 40, "x"]),
+            "out": lambda: self.tensor((tokens, hidden), choose([x_type, np.float32])),
+            "dtype": lambda: choose(["bf16", "f32", "f16", "e4m3", 3]),
+            "expected_lengths": lambda: choose(["routed", "equal", "zipf:1", "zipf:9", 1]),
+            "batch_invariant": lambda: choose([True, False, 1]),
+            "by_index": lambda: choose([True, False, None, "x"]),
+            "quantises_in_epilogue": lambda: choose([True, False, None]),
+            "sums_in_product": lambda: choose([True, False, None]),
+            "sums": lambda: choose(["exact", "chained", "x"]),
+            "first_kernel": lambda: choose(["x", "", 3]),
+        }
+        only_run = {
+            "check_ids": lambda: choose([True, False]),
+            "dependent": lambda: choose([True, False]),
+            "stream": lambda: choose([0, "x"]),
+            "workspace": lambda: choose([self.workspace(), 3]),
+            "plan": lambda: choose([self.plan(), "x"]),
+        }
+        verb = choose(["moe"] * 5 + ["plan_moe"])
+        if verb == "moe":
+            all_of_them.update(only_run)
+        for name in self.random.sample(sorted(all_of_them), choose([0, 0, 1, 1, 2, 4])):
+            given[name] = all_of_them[name]()
+        weights = self.tensor((tokens, top_k), choose([np.float32, np.float32, ml_dtypes.bfloat16]))
+        return verb, [self.tensor((tokens, hidden), x_type), ids, weights, w13, w2], given
+
     def call(self):
         if self.likely(0.25):
             return self.other()
+        if self.likely(0.1):
+            return self.moe()
         m, n = self.extent(), self.extent()
         k = self.random.choice([0, 8, 16, 32, 64, 128, 256, self.extent()])
         dtype = self.random.choice(TYPES[:4] * 8 + TYPES)
@@ -368,8 +428,49 @@ def reference(verb, arguments, keywords):
     return want
 
 
+MOE_KNOWN = {"activation", "gate_up", "bias13", "bias2", "first_expert", "experts_total", "dtype",
+             "expected_lengths", "batch_invariant", "by_index", "sums_in_product", "check_ids",
+             "dependent", "workspace"}
+
+
+def wrong_mixture(arguments, keywords, d):
+    """The same of a mixture with weights of 16 bits."""
+    biases = [keywords[n] for n in ("bias13", "bias2") if keywords.get(n) is not None]
+    tensors = [*arguments, *biases]
+    if not set(keywords) <= MOE_KNOWN or not all(isinstance(x, np.ndarray) for x in tensors):
+        return None, False
+    x, ids, weights, w13, w2 = arguments
+    x, weights, w13, w2 = (f64(each) for each in (x, weights, w13, w2))
+    want, terms = np.zeros(x.shape), np.zeros(x.shape)
+    for t, j in np.ndindex(*ids.shape):
+        e = int(ids[t, j]) - keywords.get("first_expert", 0)
+        if not 0 <= e < len(w13) or ids[t, j] < 0:
+            continue
+        both = w13[e] @ x[t]
+        if keywords.get("bias13") is not None:
+            both = both + f64(keywords["bias13"][e])
+        gate, up = np.split(both, 2)
+        if keywords.get("gate_up") == "interleaved":
+            gate, up = both[::2], both[1::2]
+        if keywords.get("activation") == "swiglu_oai":
+            h = activated("quick_gelu", np.minimum(gate, 7)) * (np.clip(up, -7, 7) + 1)
+        else:
+            h = activated("silu", gate) * up
+        bias = f64(keywords["bias2"][e]) if keywords.get("bias2") is not None else 0
+        want[t] += weights[t, j] * (w2[e] @ h + bias)
+        terms[t] += np.abs(weights[t, j]) * (np.abs(w2[e]) @ np.abs(h) + np.abs(bias))
+    if want.shape != d.shape:
+        return f"it is of {d.shape} and should be of {want.shape}", True
+    off = np.abs(f64(d) - want)
+    allowed = 0.01 * (np.abs(want) + terms) + 1e-2
+    return None if (off <= allowed).all() else f"it is off by {(off - allowed).max()}", True
+
+
 def wrong_result(verb, arguments, keywords, d):
     """What is wrong with a result, or nothing; whether anything was known of it."""
+    if verb == "moe":
+        with np.errstate(all="ignore"):
+            return wrong_mixture(arguments, keywords, d)
     with np.errstate(all="ignore"):
         want = reference(verb, arguments, keywords)
     if want is None or not np.isfinite(want).all() or np.abs(want).max(initial=0) > 6e4:
@@ -393,6 +494,11 @@ def use(result, draw):
         if draw.likely(0.1):
             result.prepare(draw.random.choice([None, draw.workspace(), 3]),
                            draw.random.choice([None, None, 0, "x", 1 << 80]))
+    elif isinstance(result, wp.MoePlan):
+        assert all((result.name, *result.kernels, result.line, result.device, result.explain(),
+                    repr(result)) if result.launches else (result.line, repr(result)))
+        if result.device == "model":
+            result.prepare()
     elif isinstance(result, wp.Int4Weights):
         assert len(repr(result)) > 10 and result.shape and result.group
         copied = pickle.loads(pickle.dumps(result.form)), copy.copy(result)
@@ -427,7 +533,7 @@ def main():
                 function = getattr(function, part)
             result = function(*arguments, **keywords)
             done += 1
-            if verb in ("gemm", "grouped_gemm"):
+            if verb in ("gemm", "grouped_gemm", "moe"):
                 fault, known = wrong_result(verb, arguments, keywords, result)
                 checked += known
             use(result, caller)
@@ -438,7 +544,8 @@ def main():
                 fault = f"no sentence: {reason!r}"
         except TypeError as other:
             codes["TypeError"] = codes.get("TypeError", 0) + 1
-            if verb in ("gemm", "grouped_gemm", "plan", "check", "trace") or len(str(other)) < 10:
+            if verb in ("gemm", "grouped_gemm", "plan", "check", "trace", "moe", "plan_moe") or \
+                    len(str(other)) < 10:
                 fault = f"TypeError: {other}"
         except MemoryError:
             codes["MemoryError"] = codes.get("MemoryError", 0) + 1

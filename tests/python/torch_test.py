@@ -36,6 +36,26 @@ def grouped(device, dtype=torch.bfloat16):
                                                                dtype=dtype), offsets
 
 
+def mixture(device, tokens=20, dtype=torch.bfloat16):
+    """(x, topk_ids, topk_weights, w13, w2): 6 experts, 2 a token, and a slot of none."""
+    ids = torch.stack([torch.randperm(6)[:2] for _ in range(tokens)]).to(device)
+    ids[0, 0] = -1
+    return (normal(tokens, 128, device=device, dtype=dtype), ids,
+            torch.rand(tokens, 2, device=device),
+            normal(6, 256, 128, device=device, dtype=dtype) / 8,
+            normal(6, 128, 128, device=device, dtype=dtype) / 8)
+
+
+def mixture_sums(x, ids, weights, w13, w2):
+    """What a mixture is, in float32."""
+    out = torch.zeros(x.shape, device=x.device)
+    for e in range(len(w13)):
+        gate, up = (x.float() @ w13[e].float().T).chunk(2, -1)
+        made = (torch.nn.functional.silu(gate) * up) @ w2[e].float().T
+        out += ((ids == e) * weights).sum(1, keepdim=True) * made
+    return out
+
+
 class Operators(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(2026)
@@ -80,6 +100,42 @@ class Operators(unittest.TestCase):
             out = torch.zeros_like(d)
             ops.grouped_gemm_out(a, b, offsets, out)
             self.assertTrue(torch.equal(out, d))
+
+    def test_tokens_by_index(self):
+        for device in DEVICES:
+            x, w, offsets = grouped(device)
+            rows = torch.randint(0, 40, (20,), dtype=torch.int32, device=device)
+            d = ops.grouped_gemm(x, w, offsets, rows=rows, rows_divisor=2)
+            self.assertTrue(torch.equal(d, ops.grouped_gemm(x[rows // 2], w, offsets)))
+
+    def test_mixtures(self):
+        for device in DEVICES:
+            tensors = mixture(device)
+            want = mixture_sums(*tensors)
+            d = ops.moe(*tensors)
+            self.close(d, want)
+            self.assertTrue(torch.equal(d, wp.moe(*tensors)))
+            self.assertEqual(ops.moe(*tensors, dtype=torch.float32).dtype, torch.float32)
+            x = tensors[0].clone()
+            ops.moe_out(x, *tensors[1:], x)
+            self.assertTrue(torch.equal(x, d))
+            x, ids, weights, w13, w2 = tensors
+            shares = [ops.moe(x, ids, weights, w13[e:e + 3], w2[e:e + 3], first_expert=e,
+                              experts_total=6, batch_invariant=True).float() for e in (0, 3)]
+            self.close(shares[0] + shares[1], want)
+            # A scale a row: half of the weights, twice.
+            half = (torch.full((6, 256), 0.5, device=device),
+                    torch.full((6, 128), 2., device=device))
+            e4m3 = [w.to(torch.float8_e4m3fn) for w in (w13, w2)]
+            d = ops.moe(x, ids, weights, *e4m3, scale_w13=half[0], scale_w2=half[1])
+            want = mixture_sums(x, ids, weights, e4m3[0].float() * 0.5, e4m3[1].float() * 2)
+            self.assertLess(((d.float() - want).norm() / want.norm()).item(), 0.05)
+            packed = [wp.pack_int4(w) for w in (w13, w2)]
+            d = ops.int4_moe(x, ids, weights, packed[0].data, packed[0].form, packed[1].data,
+                             packed[1].form)
+            values = [torch.from_numpy(w.values()).to(device) for w in packed]
+            want = mixture_sums(x, ids, weights, *values)
+            self.assertLess(((d.float() - want).norm() / want.norm()).item(), 0.05)
 
     def test_int4_and_quantised_tokens(self):
         for device in DEVICES:
@@ -137,7 +193,8 @@ class Operators(unittest.TestCase):
             b8 = b.to(torch.float8_e4m3fn)
             one = torch.ones((), device=device)
             int4 = wp.pack_int4(b)
-            experts = wp.pack_int4(torch.stack([b, b]))
+            experts = wp.pack_int4(torch.stack([torch.cat([b, b]), torch.cat([b, b])]))
+            down = wp.pack_int4(torch.stack([b.T.contiguous()] * 2), group=64)
             two = torch.tensor([0, 7, 20], dtype=torch.int32, device=device)
             for op, arguments, keywords in [
                     (ops.gemm, (a, b), {}),
@@ -151,6 +208,14 @@ class Operators(unittest.TestCase):
                     (ops.int4_gemm, (a8, int4.data, int4.form), {}),
                     (ops.int4_grouped_gemm, (a8, experts.data, experts.form, two), {}),
                     (ops.grouped_gemm, grouped(device), {}),
+                    (ops.grouped_gemm, grouped(device), {"rows": torch.zeros(
+                        31, dtype=torch.int32, device=device)}),
+                    (ops.moe, mixture(device), {}),
+                    (ops.moe, mixture(device), {"dtype": torch.float32, "experts_total": 9}),
+                    (ops.int4_moe, (*mixture(device)[:3], experts.data, experts.form, down.data,
+                                    down.form), {"first_expert": 2, "experts_total": 6}),
+                    (ops.moe_out, (*mixture(device), torch.zeros(
+                        20, 128, dtype=torch.bfloat16, device=device)), {}),
                     (ops.grouped_gemm_out, (*grouped(device), out), {})]:
                 # PyTorch's own test of schemas compares inputs in a way that fp8 does not have.
                 tests = ["test_autograd_registration", "test_faketensor",
@@ -176,6 +241,14 @@ class Operators(unittest.TestCase):
             compiled = torch.compile(experts, fullgraph=True, dynamic=True,
                                      backend="inductor" if device == "cuda" else "aot_eager")
             self.close(compiled(a, b, offsets), experts(a, b, offsets).float())
+
+            def moe(x, *tensors):
+                return ops.moe(x * 2, *tensors) + 1
+            compiled = torch.compile(moe, fullgraph=True, dynamic=True,
+                                     backend="inductor" if device == "cuda" else "aot_eager")
+            for tokens in (20, 5):
+                tensors = mixture(device, tokens)
+                self.close(compiled(*tensors), moe(*tensors).float())
 
     def test_modules_of_the_documents(self):
         """docs/inference.md: what takes the place of nn.Linear and of experts."""
@@ -243,6 +316,32 @@ class Gpu(unittest.TestCase):
             want = torch.cat([x.float()[p:q] @ w.float()[g].T
                               for g, (p, q) in enumerate(zip(cuts, cuts[1:]))])
             self.assertLess((y.float() - want).abs().max().item(), 1)
+
+    def test_cuda_graphs_of_mixtures(self):
+        x, ids, weights, w13, w2 = tensors = mixture("cuda", 300)
+        blocks = [torch.ones(6, w.shape[1] // 128, 1, device="cuda") for w in (w13, w2)]
+        codes = [w.to(torch.float8_e4m3fn) for w in (w13, w2)]
+
+        def layers():
+            return (ops.moe(*tensors), ops.moe(x, ids, weights, *codes, scale_w13=blocks[0],
+                                               scale_w2=blocks[1], scaling="blockwise"),
+                    wp.fused_experts(x, w13, w2, weights, ids))
+        stream = torch.cuda.Stream()
+        with torch.inference_mode(), torch.cuda.stream(stream):
+            layers()
+            stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                made = layers()
+            for seed in range(3):
+                torch.manual_seed(seed)
+                for old, new in zip(tensors[:3], mixture("cuda", 300)):
+                    old.copy_(new)
+                graph.replay()
+                stream.synchronize()
+                want = mixture_sums(*tensors)
+                for y, error in zip(made, (0.01, 0.06, 0.01)):
+                    self.assertLess((y.float() - want).norm(), error * want.norm())
 
     def test_cuda_graphs_of_quantised_products(self):
         """As docs/inference.md captures them: tokens are quantised in the graph."""
@@ -388,6 +487,8 @@ def measure_host():
     bt = b.T.contiguous()
     x, w, offsets = grouped("cuda")
     y = torch.empty(20, 64, dtype=torch.bfloat16, device="cuda")
+    z = torch.empty(16, 128, dtype=torch.bfloat16, device="cuda")
+    tensors = mixture("cuda", 16)
     rows = [
         ("torch.cuda._sleep(0): the launch of an empty kernel", lambda: torch.cuda._sleep(0)),
         ("wp.gemm(out=...)", lambda: wp.gemm(a, b, out=out)),
@@ -397,6 +498,8 @@ def measure_host():
         ("torch.mm", lambda: torch.mm(a, bt)),
         ("torch.ops.warpwright.gemm_out", lambda: ops.gemm_out(a, b, out)),
         ("torch.ops.warpwright.gemm", lambda: ops.gemm(a, b)),
+        ("wp.moe(out=...)", lambda: wp.moe(*tensors, out=z)),
+        ("torch.ops.warpwright.moe", lambda: ops.moe(*tensors)),
     ]
     print("\n| call | host, us |\n|---|---:|")
     with torch.inference_mode():

@@ -35,6 +35,10 @@ def mistakes(x: Floats, w: Floats) -> None:
     wp.gemm(x, w, wp.Spec((3,)))  # type: ignore[arg-type, call-arg]
     wp.grouped_gemm(x, w)  # type: ignore[call-arg]
     wp.grouped_gemm(x, w, x, sums="best")  # type: ignore[arg-type]
+    wp.moe(x, x, x, w)  # type: ignore[call-arg]
+    wp.moe(x, x, x, w, w, activation="gelu")  # type: ignore[arg-type]
+    wp.moe(x, x, x, w, w, plan=wp.plan(x, w))  # type: ignore[arg-type]
+    wp.moe(x, x, x, w, wp.Spec((8, 16)))  # type: ignore[arg-type]
     wp.check(x, w, nonsense=1)  # type: ignore[call-arg]
     wp.trace(x, w, bias_along=3)  # type: ignore[arg-type]
     wp.quantise(x, "none")  # type: ignore[arg-type]
@@ -80,6 +84,19 @@ def main() -> int:
     offsets = np.array([0, 3, 20], np.int32)
     grouped = wp.grouped_gemm(x, experts, offsets, expected_tokens=10.0, check_offsets=True)
 
+    ids, shares = np.zeros((20, 2), np.int32), np.ones((20, 2), np.float32)
+    down: Floats = np.ones((2, 256, 32), bf16)
+    mixed = wp.moe(x, ids, shares, experts, down, activation="silu", gate_up="interleaved",
+                   first_expert=1, experts_total=4, dtype="f32", check_ids=True)
+    mixture: wp.MoePlan = wp.plan_moe(x, ids, shares, experts, down, batch_invariant=True,
+                                      by_index=None, expected_lengths="zipf:1")
+    mixture.prepare()
+    with wp.Workspace(mixture.workspace_bytes, device="model") as workspace:
+        wp.moe(x, ids, shares, experts, down, out=np.zeros((20, 256), bf16), plan=mixture,
+               workspace=workspace)
+    kernels: tuple[str, str] = mixture.kernels
+    launches: int = mixture.launches
+
     plan: wp.Plan = wp.plan(x, w, activation="relu")
     there = wp.plan(wp.Spec((4096, 7168)), wp.Spec((2048, 7168), "bf16", strides=(7168, 1)),
                     device="h200", batch_invariant=True)
@@ -90,7 +107,8 @@ def main() -> int:
         wp.gemm(x, w, activation="relu", plan=plan, workspace=workspace)
         nbytes: int = workspace.nbytes
     texts: list[str] = [plan.name, plan.kernel, plan.line, plan.device, plan.explain(), there.name,
-                        int4.kernel, wp.__version__, *wp.devices()]
+                        int4.kernel, wp.__version__, *wp.devices(), *kernels, mixture.name,
+                        mixture.line, mixture.device, mixture.explain()]
 
     array: wp.Array = wp.empty((4, 8), dtype="bf16", device="model")
     shape: tuple[int, ...] = array.shape
@@ -109,7 +127,8 @@ def main() -> int:
     data: bytes = timeline.perfetto
     right = (bool(report) and not found and counts == (2, 0) and cycles > 0 and data
              and nbytes == 1 << 20 and shape == host.shape and all(texts) and norm(array)[0] == 1
-             and y.shape == grouped.shape and plain.shape == (128, 256)
+             and launches > 2 and mixed.shape == x.shape and y.shape == grouped.shape
+             and plain.shape == (128, 256)
              and isinstance(wp.built_with_cuda, bool))
     return 0 if right else 1
 

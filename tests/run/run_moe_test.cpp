@@ -54,6 +54,9 @@ TEST(RunMoe, AGivenPlanIsHeldAgainstOperandsAndChoices) {
   const auto refused = run_moe(*plan, some.o, {});
   ASSERT_FALSE(refused) << refused->reason;
   expect_right(some);
+  SomeMixture skewed({});
+  skewed.o.expected_zipf = 2;  // a hint
+  EXPECT_FALSE(run_moe(*plan, skewed.o, {}));
   const SomeMixture longer({.tokens = 12});
   EXPECT_EQ(run_moe(*plan, longer.o, {})->code, RefusalCode::plan_mismatch);
   const auto asked = [&](const MixtureChoices& choices) {

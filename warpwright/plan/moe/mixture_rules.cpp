@@ -103,6 +103,13 @@ std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
   const bool legal = p.quantises()
                          ? p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise
                          : p.scaling == Scaling::none;
+  for (const MixtureMatrix& v :
+       {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
+    if (!legal || p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
+    return refuse(RefusalCode::bad_value, as_tensor(v.name), " is given and scaling is none; ",
+                  as_rule("scaling says what the scales of quantised weights are of"),
+                  ": the nearest is ", as_nearest("none given"));
+  }
   if (legal) return std::nullopt;
   if (p.is_packed()) {
     return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is s4; ",

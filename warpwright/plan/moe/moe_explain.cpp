@@ -61,6 +61,11 @@ bool MixturePlan::asks_early(MixtureStep step) const {
   return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
 }
 
+const char* name(MixtureStep step) {
+  constexpr const char* names[] = {"sort", "gather", "first", "quantise", "second", "sum"};
+  return names[static_cast<std::size_t>(step)];
+}
+
 double MixturePlan::step_bytes(MixtureStep step) const {
   const double share =
       static_cast<double>(problem.experts()) / static_cast<double>(problem.total());

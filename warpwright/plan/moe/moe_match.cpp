@@ -20,8 +20,9 @@ PlannedMatrix least_aligned(PlannedMatrix known, const PlannedMatrix& wanted) {
 }  // namespace
 
 std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureOperands& operands) {
-  auto problem = describe(operands);
-  if (!problem) return problem.refusal();
+  const auto described = describe(operands);
+  if (!described) return described.refusal();
+  MixtureProblem problem = *described;
   // Better addresses than the plan was made for are right too.
   for_each_field_of_mixtures(
       [](const char*, auto& here, const auto& planned) {
@@ -29,8 +30,11 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureOperands& 
           here = least_aligned(here, planned);
         }
       },
-      *problem, plan.problem);
-  if (*problem == plan.problem) return std::nullopt;
+      problem, plan.problem);
+  // Hints are for the choice alone, which was made.
+  problem.expected_lengths = plan.problem.expected_lengths;
+  problem.expected_zipf = plan.problem.expected_zipf;
+  if (problem == plan.problem) return std::nullopt;
   return refuse(RefusalCode::plan_mismatch, "the operands are not those of the mixture's plan; ",
                 as_rule("a plan serves tensors of the shapes, types, strides and alignments that "
                         "it was made for"));

@@ -25,11 +25,11 @@ struct MixtureChoices {
   /// before it. Open: what is expected to take less.
   std::optional<bool> by_index = {};
   /// The second product adds up the slots of tokens itself (true), or a launch behind it does; the
-  /// bits are the same. Open: of few tokens what is expected to take less; with batch_invariant the
-  /// launch, always.
+  /// bits are the same. Open: the launch, which is faster on a GPU; on the model the product, of
+  /// few tokens. With batch_invariant the launch, always.
   std::optional<bool> sums_in_product = {};
   /// Products ask for the weights of their first tiles before the grid before has ended, where
-  /// MixturePlan::asks_early lets them. Open: on the model; on a GPU not, until it is measured.
+  /// MixturePlan::asks_early lets them. Open: they do.
   std::optional<bool> early_weights = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;

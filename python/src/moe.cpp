@@ -1,0 +1,334 @@
+#include "python/src/moe.h"
+
+#include <array>
+#include <string>
+
+#include "python/src/handles.h"
+#include "python/src/object.h"
+#include "warpwright/run_moe.h"
+
+namespace warpwright::python {
+namespace {
+
+constexpr std::array operand_args = {Arg::x, Arg::topk_ids, Arg::topk_weights, Arg::w13, Arg::w2};
+// What moe and plan_moe take by name.
+constexpr std::array named_args = {Arg::out,
+                                   Arg::dtype,
+                                   Arg::activation,
+                                   Arg::gate_up,
+                                   Arg::scaling,
+                                   Arg::scale_w13,
+                                   Arg::scale_w2,
+                                   Arg::bias13,
+                                   Arg::bias2,
+                                   Arg::first_expert,
+                                   Arg::experts_total,
+                                   Arg::expected_lengths,
+                                   Arg::batch_invariant,
+                                   Arg::first_kernel,
+                                   Arg::second_kernel,
+                                   Arg::by_index,
+                                   Arg::quantises_in_epilogue,
+                                   Arg::sums_in_product,
+                                   Arg::early_weights,
+                                   Arg::sums};
+constexpr std::array run_args = {Arg::check_ids, Arg::dependent, Arg::stream, Arg::workspace,
+                                 Arg::plan};
+constexpr std::array plan_args = {Arg::device};
+
+// Both lists, one behind the other.
+template <std::size_t A, std::size_t B>
+constexpr std::array<Arg, A + B> joined(const std::array<Arg, A>& a, const std::array<Arg, B>& b) {
+  std::array<Arg, A + B> all{};
+  for (std::size_t i = 0; i < A; ++i) all[i] = a[i];
+  for (std::size_t i = 0; i < B; ++i) all[A + i] = b[i];
+  return all;
+}
+constexpr auto moe_args = joined(named_args, run_args);
+constexpr auto plan_moe_args = joined(named_args, plan_args);
+
+struct MoePlanHandle {
+  std::shared_ptr<const MixturePlan> plan;
+  int device = run_nowhere;  ///< for `run_moe`
+};
+
+// A mixture that arguments describe: its tensors are read, and its result is there.
+struct MixtureCall : CallTensors {
+  /// `plans_only`: tensors may be specs, and there need be no result.
+  MixtureCall(const Arguments& given, bool plans_only);
+
+  MixtureOperands operands;
+  MixtureRunOptions options;
+  Ref out;  ///< what was given, or made; none of a spec
+
+ private:
+  void read_router(const Arguments& given);
+  MatrixView read_weights(const Arguments& given, Arg arg, const char* name,
+                          std::optional<PackedWeights>& packed);
+  void read_scales(const Arguments& given);
+  void read_result(const Arguments& given, bool plans_only);
+  void choose(const Arguments& given);
+};
+
+// A row a token.
+MatrixView token_rows(const Tensor& t) {
+  if (t.dimensions == 2) return matrix_of(t);
+  throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ",
+                       count_of(t.dimensions, "dimension"), "; ", as_rule("it has a row a token"),
+                       ": the nearest legal is ", as_nearest("2"))};
+}
+
+MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(given) {
+  MixtureOperands& o = operands;
+  o.x = token_rows(read(given, Arg::x, "x"));
+  if (device == run_nowhere && !plans_only) {
+    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("x"),
+                         " is a Spec, which has no memory; ",
+                         as_rule("give a tensor, or call plan_moe()"))};
+  }
+  read_router(given);
+  o.w13 = read_weights(given, Arg::w13, "w13", o.packed13);
+  o.w2 = read_weights(given, Arg::w2, "w2", o.packed2);
+  const int sums = given.word(Arg::sums, sums_words);
+  if (sums >= 0 && !o.packed2) {
+    throw Refused{refuse(RefusalCode::bad_value, "sums is given, and ", as_tensor("w2"),
+                         " are no Int4Weights: ", as_rule("leave it out"))};
+  }
+  if (sums >= 0) o.packed2->sums = static_cast<GroupSums>(sums);
+  read_scales(given);
+  if (given[Arg::bias13] != nullptr) o.bias13 = vector_of(read(given, Arg::bias13, "bias13"));
+  if (given[Arg::bias2] != nullptr) o.bias2 = vector_of(read(given, Arg::bias2, "bias2"));
+  const int activation = given.word(
+      Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
+  if (activation >= 0) o.activation = static_cast<Activation>(activation);
+  o.interleaved = given.word(Arg::gate_up, gate_up_words) == 1;
+  o.first_expert = given.integer(Arg::first_expert, 0, 0, INT64_MAX);
+  o.experts_total = given.integer(Arg::experts_total, 0, 1, INT64_MAX);
+  if (const char* const words = given.text(Arg::expected_lengths)) {
+    Groups spread;
+    if (auto r = expect_lengths(spread, "expected_lengths", words)) throw Refused{*r};
+    o.expected_lengths = spread.expected_lengths;
+    o.expected_zipf = spread.expected_zipf;
+  }
+  choose(given);
+  read_result(given, plans_only);
+  options.device = device;
+  options.stream = stream_of_call(given);
+}
+
+void MixtureCall::read_router(const Arguments& given) {
+  Tensor ids = read(given, Arg::topk_ids, "topk_ids");
+  if (!ids.offset) {
+    throw Refused{refuse(RefusalCode::bad_type, as_tensor("topk_ids"),
+                         " is not of int32 or int64; the nearest is ", as_nearest("int32"))};
+  }
+  operands.id_type = *ids.offset;
+  ids.type = DType::s32;  // of either width, as Mixture has it
+  operands.topk_ids = token_rows(ids);
+  operands.topk_weights = token_rows(read(given, Arg::topk_weights, "topk_weights"));
+}
+
+MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name,
+                                     std::optional<PackedWeights>& packed) {
+  if (is_int4(given[arg])) {
+    bool is_batch = false;
+    return read_packed(given[arg], name, true, packed.emplace(), is_batch);
+  }
+  const Tensor t = read(given, arg, name);
+  const MatrixView view = matrix_of(t);
+  if (t.dimensions == 3) return view;
+  throw Refused{refuse(
+      RefusalCode::bad_shape, as_tensor(name), " has ", count_of(t.dimensions, "dimension"), "; ",
+      as_rule("it has a matrix an expert"), ": the nearest legal is ", as_nearest("3"))};
+}
+
+// Experts x rows, or experts x rows x 1, are of rows; else of blocks. Int4 weights need none:
+// tokens then are quantised by row.
+void MixtureCall::read_scales(const Arguments& given) {
+  const int said = given.word(
+      Arg::scaling, by_number(all_scalings, [](Scaling s) { return words_of(s).identifier; }));
+  if (said >= 0) {
+    operands.scaling = static_cast<Scaling>(said);
+  } else if (operands.is_packed()) {
+    operands.scaling = Scaling::row_column;
+  }
+  const struct {
+    Arg arg;
+    const char* name;
+    const MatrixView& weights;
+    MatrixView& view;
+  } scales[] = {{Arg::scale_w13, "scale_w13", operands.w13, operands.scale_w13},
+                {Arg::scale_w2, "scale_w2", operands.w2, operands.scale_w2}};
+  for (const auto& each : scales) {
+    if (given[each.arg] == nullptr) continue;
+    const Tensor t = read(given, each.arg, each.name);
+    each.view = t.dimensions >= 3 ? matrix_of(t) : vector_of(t);
+    if (said >= 0 || operands.scaling != Scaling::none) continue;
+    const bool of_rows = each.view.columns == 1 && each.view.rows == each.weights.rows;
+    operands.scaling = of_rows ? Scaling::row_column : Scaling::blockwise;
+  }
+}
+
+void MixtureCall::choose(const Arguments& given) {
+  MixtureChoices& c = options.choices;
+  c.batch_invariant = given.flag(Arg::batch_invariant);
+  if (const char* const kernel = given.text(Arg::first_kernel)) c.first_kernel = kernel;
+  if (const char* const kernel = given.text(Arg::second_kernel)) c.second_kernel = kernel;
+  c.by_index = given.choice(Arg::by_index);
+  c.quantises_in_epilogue = given.choice(Arg::quantises_in_epilogue);
+  c.sums_in_product = given.choice(Arg::sums_in_product);
+  c.early_weights = given.choice(Arg::early_weights);
+  options.launch.dependent = given.flag(Arg::dependent);
+  options.check_ids = given.flag(Arg::check_ids);
+}
+
+void MixtureCall::read_result(const Arguments& given, bool plans_only) {
+  MixtureOperands& o = operands;
+  const auto asked = given.type(Arg::dtype);
+  if (given[Arg::out] != nullptr) {
+    o.d = given_result(given, Arg::out, "d", asked);
+    out = Ref::borrowed(given[Arg::out]);
+    return;
+  }
+  o.d = matrix(nullptr, asked.value_or(o.x.dtype), o.x.rows, o.x.columns);
+  if (plans_only) return;
+  const std::array shape = {o.d.rows, o.d.columns};
+  o.d = new_result(given[Arg::x], "empty_like", shape, o.d.dtype, "d", "out=", out);
+}
+
+const MoePlanHandle& moe_plan_in(PyObject* object) {
+  if (Py_TYPE(object) == type_object<MoePlanHandle>()) return held<MoePlanHandle>(object);
+  throw Refused{refuse(RefusalCode::bad_value, "plan is no warpwright.MoePlan; ",
+                       as_rule("plan_moe() makes one"))};
+}
+
+// -- MoePlan
+
+template <class Get>
+PyObject* of_moe_plan(PyObject* self, const Get& get) {
+  return method([&] { return to_python(get(*held<MoePlanHandle>(self).plan)); });
+}
+
+PyObject* moe_plan_explain(PyObject* self, PyObject*) {
+  return of_moe_plan(self, [](const MixturePlan& p) { return p.explain(); });
+}
+PyObject* moe_plan_repr(PyObject* self) {
+  return of_moe_plan(
+      self, [](const MixturePlan& p) { return "<warpwright.MoePlan " + plan_line(p) + ">"; });
+}
+PyObject* moe_plan_prepare(PyObject* self, PyObject*) {
+  return method([&]() -> PyObject* {
+    const MoePlanHandle& handle = held<MoePlanHandle>(self);
+    if (handle.device == run_nowhere) {
+      throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
+                           handle.plan->device.name, ", which is not here; ",
+                           as_rule("plan for cuda:0"))};
+    }
+    const CurrentDevice current(handle.device);
+    auto refused = current.fault();
+    if (!refused) refused = prepare(*handle.plan);
+    if (refused) throw Refused{*refused};
+    Py_RETURN_NONE;
+  });
+}
+PyObject* moe_plan_kernels(PyObject* self, void*) {
+  return method([&] {
+    const MixturePlan& p = *held<MoePlanHandle>(self).plan;
+    return Py_BuildValue("(ss)", p.first.kernel.c_str(), p.second.kernel.c_str());
+  });
+}
+
+PyMethodDef moe_plan_methods[] = {
+    {"explain", moe_plan_explain, METH_NOARGS,
+     "explain($self)\n--\n\nA table of the launches, their kernels and their floors."},
+    {"prepare", moe_plan_prepare, METH_NOARGS,
+     "prepare($self)\n--\n\nLoads the kernels, so that the first launch may be in a graph "
+     "capture."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef moe_plan_members[] = {
+    {"name",
+     [](PyObject* s, void*) {
+       return of_moe_plan(s, [](const MixturePlan& p) { return p.name(); });
+     },
+     nullptr, "Both kernels and their clusters in a word.", nullptr},
+    {"kernels", moe_plan_kernels, nullptr,
+     "The names of both kernels, for `first_kernel=` and `second_kernel=`.", nullptr},
+    {"line",
+     [](PyObject* s, void*) {
+       return of_moe_plan(s, [](const MixturePlan& p) { return plan_line(p); });
+     },
+     nullptr, "The mixture, its kernels and launches, in a line.", nullptr},
+    {"device",
+     [](PyObject* s, void*) {
+       return of_moe_plan(s, [](const MixturePlan& p) { return p.device.name; });
+     },
+     nullptr, "The device it was made for.", nullptr},
+    {"launches",
+     [](PyObject* s, void*) { return PyLong_FromLong(held<MoePlanHandle>(s).plan->launches()); },
+     nullptr, "Grids that a launch starts, each dependent on the one before.", nullptr},
+    {"workspace_bytes",
+     [](PyObject* s, void*) {
+       return PyLong_FromLongLong(held<MoePlanHandle>(s).plan->workspace_bytes());
+     },
+     nullptr, "Bytes of workspace that a launch needs.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyType_Slot moe_plan_slots[] = {
+    {Py_tp_doc, const_cast<char*>("A decision how to run a mixture of experts: immutable, without "
+                                  "addresses. plan_moe() makes it.")},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc<MoePlanHandle>)},
+    {Py_tp_repr, reinterpret_cast<void*>(moe_plan_repr)},
+    {Py_tp_methods, moe_plan_methods},
+    {Py_tp_getset, moe_plan_members},
+    {0, nullptr}};
+
+}  // namespace
+
+void add_moe_plan(PyObject* module) {
+  add_type<MoePlanHandle>(module, "warpwright._core.MoePlan", moe_plan_slots, no_instances);
+}
+
+PyObject* moe(PyObject* /*module*/, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return method([&]() -> PyObject* {
+    const Arguments given({"moe", operand_args, operand_args.size(), moe_args}, args, count,
+                          keywords);
+    MixtureCall call(given, false);
+    const MoePlanHandle* const by =
+        given[Arg::plan] != nullptr ? &moe_plan_in(given[Arg::plan]) : nullptr;
+    if (by != nullptr) check_place(by->plan->device.name, by->device, call.device);
+    std::optional<InUse> use;
+    if (given[Arg::workspace] != nullptr) {
+      WorkspaceHandle& memory = workspace_for(call.device, given[Arg::workspace]);
+      use.emplace(memory);
+      call.options.workspace = &memory.workspace;
+    }
+    std::shared_ptr<const MixturePlan> made;
+    const auto refused = run_apart(call.device, [&] {
+      return by != nullptr ? run_moe(*by->plan, call.operands, call.options)
+                           : run_moe(call.operands, call.options, &made);
+    });
+    use.reset();
+    if (made != nullptr) log_plan(plan_line(*made));
+    if (refused) throw Refused{*refused};
+    return adopted(given[Arg::x], given[Arg::out] != nullptr, call.out);
+  });
+}
+
+PyObject* plan_mixture(PyObject* /*module*/, PyObject* const* args, Py_ssize_t count,
+                       PyObject* keywords) {
+  return method([&]() -> PyObject* {
+    const Arguments given({"plan_moe", operand_args, operand_args.size(), plan_moe_args}, args,
+                          count, keywords);
+    const MixtureCall call(given, true);
+    const NamedDevice on = device_for(given, call.device);
+    auto made = run_moe_plan(call.operands, on.facts, call.options.choices);
+    if (!made) throw Refused{made.refusal()};
+    auto handle = std::make_unique<MoePlanHandle>();
+    handle->plan = std::make_shared<const MixturePlan>(std::move(*made));
+    handle->device = on.index;
+    return wrap(std::move(handle));
+  });
+}
+
+}  // namespace warpwright::python

@@ -1,0 +1,352 @@
+// A mixture of experts through the C ABI: what it computes, what it refuses, plans and workspaces.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "tests/c/parts.h"
+
+namespace {
+
+using namespace c_tests;
+using testing::HasSubstr;
+
+// Experts of small numbers, and what they make of a token in double.
+struct Moe {
+  static constexpr std::int64_t tokens = 7, hidden = 64, inner = 32, experts = 4, top_k = 2;
+  std::vector<std::uint16_t> x, w13, w2, d;
+  std::vector<float> weights, bias13, bias2;
+  std::vector<std::int32_t> ids;
+  ww_moe moe = {};
+
+  Moe()
+      : x(numbers(tokens * hidden, 11)),
+        w13(numbers(experts * 2 * inner * hidden, 7)),
+        w2(numbers(experts * hidden * inner, 5)),
+        d(tokens * hidden),
+        bias13(experts * 2 * inner, 0.25F),
+        bias2(experts * hidden, -0.5F) {
+    for (int i = 0; i < tokens * top_k; ++i) {
+      ids.push_back((i * 3 + i / top_k) % experts);
+      weights.push_back(0.25F + static_cast<float>(i % 3));
+    }
+    ids[3] = -1;
+    ww_moe_init(&moe);
+    moe.x = ww_packed(x.data(), WW_BF16, tokens, hidden);
+    moe.topk_ids = ww_packed(ids.data(), WW_S32, tokens, top_k);
+    moe.topk_weights = ww_packed(weights.data(), WW_F32, tokens, top_k);
+    moe.w13 = batch(w13.data(), WW_BF16, 2 * inner, hidden);
+    moe.w2 = batch(w2.data(), WW_BF16, hidden, inner);
+    moe.d = ww_packed(d.data(), WW_BF16, tokens, hidden);
+  }
+  Moe(const Moe&) = delete;
+  Moe& operator=(const Moe&) = delete;
+
+  void add_biases() {
+    moe.bias13 = batch(bias13.data(), WW_F32, 2 * inner, 1);
+    moe.bias2 = batch(bias2.data(), WW_F32, hidden, 1);
+  }
+  /// Nothing of d is that of a run before.
+  void forget() { d.assign(d.size(), bf16(std::numeric_limits<float>::quiet_NaN())); }
+  /// Is d right, where experts [first, last) are here?
+  [[nodiscard]] bool right(std::int64_t first = 0, std::int64_t last = experts) const {
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      std::vector<double> want(hidden);
+      for (std::int64_t j = 0; j < top_k; ++j) {
+        const std::int64_t e = ids[at(t * top_k + j)];
+        if (e >= first && e < last) add_expert(want, t, e, weights[at(t * top_k + j)]);
+      }
+      for (std::int64_t i = 0; i < hidden; ++i) {
+        const double got = bf16_value(d[at(t * hidden + i)]);
+        if (!(std::fabs(got - want[at(i)]) <= 0.02 * std::fabs(want[at(i)]) + 0.05)) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  static std::vector<std::uint16_t> numbers(std::int64_t count, int period) {
+    std::vector<std::uint16_t> all;
+    for (std::int64_t i = 0; i < count; ++i) {
+      all.push_back(bf16(static_cast<float>((i * 13 + i / 64) % period - period / 2) / 8));
+    }
+    return all;
+  }
+  static ww_matrix batch(void* data, int type, std::int64_t rows, std::int64_t columns) {
+    ww_matrix m = ww_packed(data, type, rows, columns);
+    m.batch = experts;
+    m.batch_stride = rows * columns;
+    return m;
+  }
+  [[nodiscard]] double sum(const std::vector<std::uint16_t>& w, std::int64_t row,
+                           const std::vector<double>& by) const {
+    double all = 0;
+    for (std::size_t k = 0; k < by.size(); ++k)
+      all += bf16_value(w[at(row) * by.size() + k]) * by[k];
+    return all;
+  }
+  void add_expert(std::vector<double>& want, std::int64_t t, std::int64_t e, double weight) const {
+    const bool biased = moe.bias13.data != nullptr;
+    std::vector<double> token, between;
+    for (std::int64_t k = 0; k < hidden; ++k) token.push_back(bf16_value(x[at(t * hidden + k)]));
+    for (std::int64_t i = 0; i < inner; ++i) {
+      const double gate = sum(w13, e * 2 * inner + i, token) + (biased ? 0.25 : 0);
+      const double up = sum(w13, e * 2 * inner + inner + i, token) + (biased ? 0.25 : 0);
+      between.push_back(gate / (1 + std::exp(-gate)) * up);
+    }
+    for (std::int64_t i = 0; i < hidden; ++i) {
+      want[at(i)] += weight * (sum(w2, e * hidden + i, between) - (biased ? 0.5 : 0));
+    }
+  }
+};
+
+TEST(CMoe, RunsAndKeepsPlans) {
+  Moe m;
+  ww_moe_plan* made = nullptr;
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, &made));
+  EXPECT_TRUE(m.right());
+  ASSERT_NE(made, nullptr);
+  EXPECT_THAT(ww_moe_plan_line(made), HasSubstr("7 tokens x 64, top-2 of 4 experts"));
+  EXPECT_THAT(ww_moe_plan_name(made), HasSubstr("grouped_"));
+  EXPECT_THAT(ww_moe_plan_explain(made), HasSubstr("sort_slots"));
+  EXPECT_GE(ww_moe_plan_launches(made), 3);
+  ww_moe_plan_free(made);
+  m.forget();
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, &made));
+  EXPECT_EQ(made, nullptr);
+  EXPECT_TRUE(m.right());
+}
+
+TEST(CMoe, ServesRanksBiasesAndWideIds) {
+  Moe m;
+  m.add_biases();
+  std::vector<std::int64_t> wide(m.ids.begin(), m.ids.end());
+  m.moe.topk_ids.data = wide.data();
+  m.moe.id_type = WW_INT64;
+  m.forget();
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(m.right());
+  // The experts from 2 on.
+  m.moe.first_expert = 2;
+  m.moe.experts_total = Moe::experts;
+  for (ww_matrix* each : {&m.moe.w13, &m.moe.w2, &m.moe.bias13, &m.moe.bias2}) {
+    const std::int64_t element = each->dtype == WW_F32 ? 4 : 2;
+    each->batch = 2;
+    each->data = static_cast<char*>(each->data) + 2 * each->batch_stride * element;
+  }
+  m.forget();
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(m.right(2));
+}
+
+// Codes of all 1 with scales that say otherwise; silu(128 * 2 * 2) is its argument.
+TEST(CMoe, ServesE4m3WithScalesOfBlocks) {
+  constexpr std::int64_t hidden = 128, inner = 128;
+  std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
+  std::vector<std::uint8_t> w13(2 * inner * hidden, 0x38), w2(hidden * inner, 0x38);
+  std::vector<float> scale13 = {2, 0.125F}, scale2 = {0.5F};
+  std::int32_t id = 0;
+  float weight = 0.5F;
+  ww_moe m;
+  ww_moe_init(&m);
+  m.x = ww_packed(x.data(), WW_BF16, 1, hidden);
+  m.topk_ids = ww_packed(&id, WW_S32, 1, 1);
+  m.topk_weights = ww_packed(&weight, WW_F32, 1, 1);
+  m.w13 = ww_packed(w13.data(), WW_E4M3, 2 * inner, hidden);
+  m.w2 = ww_packed(w2.data(), WW_E4M3, hidden, inner);
+  m.scale_w13 = ww_packed(scale13.data(), WW_F32, 2, 1);
+  m.scale_w2 = ww_packed(scale2.data(), WW_F32, 1, 1);
+  m.scaling = WW_SCALING_BLOCKWISE;
+  m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
+  const double want = 0.5 * 128 * 0.5 * (128 * 2 * 2) * (128 * 2 * 0.125);
+  for (const int fused : {WW_OPEN, WW_YES, WW_NO}) {
+    ww_moe_choices choices = {};
+    choices.size = sizeof choices;
+    choices.quantises_in_epilogue = fused;
+    d.assign(hidden, 0);
+    EXPECT_DONE(ww_moe_run(&m, WW_MODEL, &choices, nullptr, nullptr, nullptr));
+    EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want) << fused;
+  }
+}
+
+// Weights of 1, in groups of 128: silu(128 * 2) is its argument.
+TEST(CMoe, ServesInt4Weights) {
+  constexpr std::int64_t hidden = 128, inner = 128, experts = 2;
+  std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
+  const auto packed = [](std::int64_t rows, std::int64_t columns, ww_int4& form) {
+    std::vector<float> ones(static_cast<std::size_t>(experts * rows * columns), 1);
+    ww_matrix floats = ww_packed(ones.data(), WW_F32, rows, columns);
+    floats.batch = experts;
+    floats.batch_stride = rows * columns;
+    ww_int4_init(&form);
+    form.experts = experts;
+    form.n = rows;
+    form.k = columns;
+    std::int64_t bytes = 0;
+    EXPECT_DONE(ww_int4_bytes(&form, &bytes));
+    // An allocation of these begins at a multiple of 128.
+    struct alignas(128) Piece {
+      std::byte bytes[128];
+    };
+    std::vector<Piece> memory(static_cast<std::size_t>(bytes + 127) / 128);
+    EXPECT_DONE(ww_int4_quantise(&floats, &form, memory.data()));
+    return memory;
+  };
+  ww_moe m;
+  ww_moe_init(&m);
+  ww_int4 form13, form2;
+  auto w13 = packed(2 * inner, hidden, form13);
+  auto w2 = packed(hidden, inner, form2);
+  std::int32_t ids[] = {1, 0};
+  float weights[] = {0.5F, 0.25F};
+  m.x = ww_packed(x.data(), WW_BF16, 1, hidden);
+  m.topk_ids = ww_packed(ids, WW_S32, 1, 2);
+  m.topk_weights = ww_packed(weights, WW_F32, 1, 2);
+  m.w13.data = w13.data();
+  m.w2.data = w2.data();
+  m.int4_w13 = &form13;
+  m.int4_w2 = &form2;
+  m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
+  const double want = 0.75 * 128 * 256 * 256;
+  for (const int scaling : {WW_SCALING_ROW_COLUMN, WW_SCALING_BLOCKWISE}) {
+    m.scaling = scaling;
+    d.assign(hidden, 0);
+    EXPECT_DONE(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want) << scaling;
+  }
+  const auto refused = [&](const char* says) {
+    const Refusal told(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_THAT(text(told), HasSubstr(says));
+  };
+  m.sums_w2 = 9;
+  refused("sums_w2 is 9; it is 0 to 3");
+  m.sums_w2 = 0;
+  m.w2.rows = 3;
+  refused("leave all but w2.data 0");
+  m.w2 = {};
+  refused("w2 is a null pointer");
+  m.int4_w2 = nullptr;
+  refused("both weights are int4, or none is");
+}
+
+TEST(CMoe, PlansPreparesAndLaunches) {
+  Moe m;
+  const Device model("model");
+  ww_moe_choices choices = {};
+  choices.size = sizeof choices;
+  choices.by_index = WW_NO;
+  choices.batch_invariant = 1;
+  ww_moe_plan* plan = nullptr;
+  EXPECT_DONE(ww_moe_plan_make(&m.moe, model.device, &choices, &plan));
+  EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr("gather"));
+  ASSERT_GT(ww_moe_plan_workspace_bytes(plan), 0);
+  ww_workspace* workspace = nullptr;
+  EXPECT_DONE(ww_workspace_make(model.device, ww_moe_plan_workspace_bytes(plan), &workspace));
+  EXPECT_DONE(ww_moe_prepare(plan));
+  EXPECT_DONE(ww_moe_launch(plan, &m.moe, workspace, nullptr, nullptr));
+  EXPECT_TRUE(m.right());
+  EXPECT_DONE(ww_moe_ids_fault(plan, workspace, nullptr));
+  m.ids[0] = 9;
+  EXPECT_DONE(ww_moe_launch(plan, &m.moe, workspace, nullptr, nullptr));
+  const Refusal fault(ww_moe_ids_fault(plan, workspace, nullptr));
+  EXPECT_STREQ(ww_refusal_code(fault.get()), "bad_value");
+  EXPECT_TRUE(m.right());  // the slot is left out
+  ww_moe_options check = {sizeof check, 0, 1};
+  const Refusal waits(ww_moe_launch(plan, &m.moe, workspace, nullptr, &check));
+  EXPECT_THAT(text(waits), HasSubstr("ww_moe_ids_fault"));
+  const Refusal checked(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, &check, nullptr));
+  EXPECT_EQ(text(checked), text(fault));
+  ww_workspace_free(workspace);
+  EXPECT_DONE(ww_workspace_make(model.device, 256, &workspace));
+  const Refusal small(ww_moe_launch(plan, &m.moe, workspace, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_code(small.get()), "bad_workspace");
+  ww_workspace_free(workspace);
+  ww_moe_plan_free(plan);
+}
+
+TEST(CMoe, PlansWithoutMemoryForDevicesElsewhere) {
+  Moe m;
+  for (ww_matrix* each :
+       {&m.moe.x, &m.moe.topk_ids, &m.moe.topk_weights, &m.moe.w13, &m.moe.w2, &m.moe.d}) {
+    each->data = nullptr;
+  }
+  const Device h200("h200");
+  ww_moe_plan* plan = nullptr;
+  EXPECT_DONE(ww_moe_plan_make(&m.moe, h200.device, nullptr, &plan));
+  EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr("floor us"));
+  ww_moe_plan_free(plan);
+  const Refusal refused(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_code(refused.get()), "bad_pointer");
+}
+
+TEST(CMoe, NoTokensAreNoLaunch) {
+  Moe m;
+  m.moe.x.rows = m.moe.topk_ids.rows = m.moe.topk_weights.rows = m.moe.d.rows = 0;
+  m.forget();
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(std::isnan(bf16_value(m.d[0])));
+}
+
+TEST(CMoe, RefusesWhatIsNoMixture) {
+  const auto refused = [](const char* code, const char* tensor, const char* says,
+                          const auto& change) {
+    Moe m;
+    change(m.moe);
+    const Refusal made(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_STREQ(ww_refusal_code(made.get()), code) << text(made);
+    EXPECT_STREQ(ww_refusal_tensor(made.get()), tensor) << text(made);
+    EXPECT_THAT(text(made), HasSubstr(says));
+  };
+  refused("bad_pointer", "w2", "w2 is not given", [](ww_moe& m) { m.w2 = {}; });
+  refused("bad_pointer", "x", "x is a null", [](ww_moe& m) { m.x.data = nullptr; });
+  refused("bad_shape", "w2", "64 x 32", [](ww_moe& m) { m.w2.columns = 16; });
+  refused("bad_shape", "topk_weights", "one for each id",
+          [](ww_moe& m) { m.topk_weights.columns = 1; });
+  refused("bad_type", "topk_ids", "4 bytes wide or 8",
+          [](ww_moe& m) { m.topk_ids.dtype = WW_F32; });
+  refused("bad_type", "w13", "x's type", [](ww_moe& m) { m.w13.dtype = WW_F16; });
+  refused("bad_type", "d", "99", [](ww_moe& m) { m.d.dtype = 99; });
+  refused("bad_value", "", "gate_up is 0", [](ww_moe& m) { m.gate_up = WW_GATED_NONE; });
+  refused("bad_value", "", "id_type is 2", [](ww_moe& m) { m.id_type = 2; });
+  refused("bad_value", "", "activation is relu", [](ww_moe& m) { m.activation = 1; });
+  refused("bad_value", "", "scaling is", [](ww_moe& m) { m.scaling = WW_SCALING_BLOCKWISE; });
+  refused("bad_value", "", "first_expert is 5", [](ww_moe& m) { m.first_expert = 5; });
+  refused("bad_value", "", "ww_moe.size is 8", [](ww_moe& m) { m.size = 8; });
+  refused("overlap", "d", "over x alone", [](ww_moe& m) { m.d.data = m.w2.data; });
+  Moe m;
+  ww_moe_choices choices = {};
+  choices.size = sizeof choices;
+  choices.by_index = 3;
+  const Refusal word(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
+  EXPECT_THAT(text(word), HasSubstr("by_index is 3; it is 0 to 2"));
+  choices.by_index = 0;
+  choices.first_kernel = "none";
+  const Refusal kernel(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
+  EXPECT_THAT(text(kernel), HasSubstr("the product with w13"));
+}
+
+TEST(CMoe, RefusesNullArguments) {
+  Moe m;
+  const Device model("model");
+  ww_moe_plan* plan = nullptr;
+  for (ww_refusal* refused :
+       {ww_moe_run(nullptr, WW_MODEL, nullptr, nullptr, nullptr, nullptr),
+        ww_moe_plan_make(&m.moe, nullptr, nullptr, &plan),
+        ww_moe_plan_make(&m.moe, model.device, nullptr, nullptr),
+        ww_moe_plan_make(nullptr, model.device, nullptr, &plan), ww_moe_prepare(nullptr),
+        ww_moe_launch(nullptr, &m.moe, nullptr, nullptr, nullptr),
+        ww_moe_ids_fault(nullptr, nullptr, nullptr)}) {
+    EXPECT_THAT(text(Refusal(refused)), HasSubstr("is a null pointer"));
+  }
+  ww_moe_init(nullptr);
+  ww_moe_plan_free(nullptr);
+  EXPECT_STREQ(ww_moe_plan_name(nullptr), "");
+  EXPECT_EQ(ww_moe_plan_launches(nullptr), 0);
+}
+
+}  // namespace

@@ -1,0 +1,238 @@
+// The C ABI of a mixture of experts.
+#include <tuple>
+
+#include "warpwright/c_parts.h"
+
+using warpwright::as_nearest;
+using warpwright::as_rule;
+using warpwright::as_tensor;
+using warpwright::RefusalCode;
+using warpwright::refuse;
+
+namespace {
+
+using warpwright::DType;
+using warpwright::MatrixView;
+using warpwright::MixtureOperands;
+using namespace warpwright::c;
+
+// What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
+static_assert(sizeof(ww_moe) == 712 && sizeof(ww_moe_choices) == 48 &&
+              sizeof(ww_moe_options) == 16);
+constexpr std::size_t first_moe = 712;  // its size when it came
+
+// Both weights as packed int4 weights, or neither.
+Fault read_packed(const ww_moe& m, MixtureOperands& o) {
+  const struct {
+    const char* name;
+    const char* sums_name;
+    const ww_matrix& given;
+    const ww_int4* form;
+    std::int32_t sums;
+    MatrixView& to;
+    std::optional<warpwright::PackedWeights>& packed;
+  } both[] = {{"w13", "sums_w13", m.w13, m.int4_w13, m.sums_w13, o.w13, o.packed13},
+              {"w2", "sums_w2", m.w2, m.int4_w2, m.sums_w2, o.w2, o.packed2}};
+  if ((m.int4_w13 == nullptr) != (m.int4_w2 == nullptr)) {
+    return refuse(RefusalCode::bad_value, "one of int4_w13 and int4_w2 is NULL; ",
+                  as_rule("both weights are int4, or none is"));
+  }
+  for (const auto& each : both) {
+    const int most = each.form != nullptr ? WW_SUMS_TABLE : 0;
+    if (auto r = word_fault(each.sums_name, each.sums, most)) return r;
+    if (each.form == nullptr) continue;
+    auto& packed = each.packed.emplace();
+    if (auto r = int4_weights(each.name, each.given, *each.form, each.sums, each.to, packed)) {
+      return r;
+    }
+  }
+  return std::nullopt;
+}
+
+Fault read_moe(const ww_moe* given, MixtureOperands& o) {
+  if (given == nullptr) return null_argument("moe");
+  ww_moe m;
+  ww_moe_init(&m);
+  if (auto r = copy_struct(given, m, "ww_moe", first_moe)) return r;
+  for (const auto& [name, value, most] :
+       {Word{"id_type", m.id_type, WW_INT64},
+        {"scaling", m.scaling, WW_SCALING_LAST},
+        {"activation", m.activation, WW_ACTIVATION_LAST},
+        {"gate_up", m.gate_up, WW_GATED_LAST},
+        {"expected_lengths", m.expected_lengths, WW_LENGTHS_EQUAL}}) {
+    if (auto r = word_fault(name, value, most)) return r;
+  }
+  if (m.gate_up == WW_GATED_NONE) {
+    return refuse(RefusalCode::bad_value, "gate_up is 0; ", as_rule("experts have a gate"),
+                  ": the nearest legal is ", as_nearest(int{WW_GATED_HALVES}));
+  }
+  const std::tuple<const char*, const ww_matrix*, MatrixView*, bool> tensors[] = {
+      {"x", &m.x, &o.x, true},
+      {"topk_ids", &m.topk_ids, &o.topk_ids, true},
+      {"topk_weights", &m.topk_weights, &o.topk_weights, true},
+      {"w13", &m.w13, &o.w13, true},
+      {"w2", &m.w2, &o.w2, true},
+      {"d", &m.d, &o.d, true},
+      {"scale_w13", &m.scale_w13, &o.scale_w13, false},
+      {"scale_w2", &m.scale_w2, &o.scale_w2, false},
+      {"bias13", &m.bias13, &o.bias13, false},
+      {"bias2", &m.bias2, &o.bias2, false},
+  };
+  if (auto r = read_packed(m, o)) return r;
+  for (const auto& [name, from, to, needed] : tensors) {
+    if (m.int4_w13 != nullptr && (from == &m.w13 || from == &m.w2)) continue;
+    if (needed && !is_given(*from)) {
+      return refuse(RefusalCode::bad_pointer, as_tensor(name),
+                    " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
+    }
+    if (auto r = view_of(name, *from, *to)) return r;
+  }
+  if (m.topk_ids.dtype != WW_S32) {
+    return refuse(RefusalCode::bad_type, as_tensor("topk_ids"), " has the type ", m.topk_ids.dtype,
+                  "; ", as_rule("ids are integers, 4 bytes wide or 8 as id_type says"),
+                  ": the nearest legal is ", as_nearest(int{WW_S32}), " (WW_S32)");
+  }
+  o.id_type = static_cast<warpwright::OffsetType>(m.id_type);
+  o.scaling = static_cast<warpwright::Scaling>(m.scaling);
+  o.activation = static_cast<warpwright::Activation>(m.activation);
+  o.interleaved = m.gate_up == WW_GATED_INTERLEAVED;
+  o.first_expert = m.first_expert;
+  o.experts_total = m.experts_total;
+  o.expected_lengths = static_cast<warpwright::LengthSpread>(m.expected_lengths);
+  o.expected_zipf = m.expected_zipf;
+  return std::nullopt;
+}
+
+Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices) {
+  if (given == nullptr) return std::nullopt;
+  ww_moe_choices c = {};
+  if (auto r = copy_struct(given, c, "ww_moe_choices", sizeof(ww_moe_choices))) return r;
+  for (const auto& [name, value, most] : {Word{"batch_invariant", c.batch_invariant, 1},
+                                          {"by_index", c.by_index, WW_NO},
+                                          {"quantises_in_epilogue", c.quantises_in_epilogue, WW_NO},
+                                          {"sums_in_product", c.sums_in_product, WW_NO},
+                                          {"early_weights", c.early_weights, WW_NO},
+                                          {"ww_moe_choices.reserved", c.reserved, 0}}) {
+    if (auto r = word_fault(name, value, most)) return r;
+  }
+  choices.batch_invariant = c.batch_invariant == 1;
+  if (c.by_index != WW_OPEN) choices.by_index = c.by_index == WW_YES;
+  if (c.quantises_in_epilogue != WW_OPEN) {
+    choices.quantises_in_epilogue = c.quantises_in_epilogue == WW_YES;
+  }
+  if (c.sums_in_product != WW_OPEN) choices.sums_in_product = c.sums_in_product == WW_YES;
+  if (c.early_weights != WW_OPEN) choices.early_weights = c.early_weights == WW_YES;
+  if (c.first_kernel != nullptr) choices.first_kernel = c.first_kernel;
+  if (c.second_kernel != nullptr) choices.second_kernel = c.second_kernel;
+  return std::nullopt;
+}
+
+Fault read_moe(const ww_moe_options* given, warpwright::MixtureLaunchOptions& options,
+               bool& check_ids) {
+  if (given == nullptr) return std::nullopt;
+  ww_moe_options o = {};
+  if (auto r = copy_struct(given, o, "ww_moe_options", sizeof(ww_moe_options))) return r;
+  if (auto r = word_fault("dependent", o.dependent, 1)) return r;
+  if (auto r = word_fault("check_ids", o.check_ids, 1)) return r;
+  options.dependent = o.dependent == 1;
+  check_ids = o.check_ids == 1;
+  return std::nullopt;
+}
+
+}  // namespace
+
+extern "C" {
+
+void ww_moe_init(ww_moe* moe) {
+  if (moe == nullptr) return;
+  *moe = {};
+  moe->size = sizeof *moe;
+  moe->activation = WW_ACTIVATION_SILU;
+  moe->gate_up = WW_GATED_HALVES;
+}
+
+ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
+                             const ww_moe_choices* choices, ww_moe_plan** plan) {
+  return guarded([&]() -> ww_refusal* {
+    if (device == nullptr) return told(null_argument("device"));
+    if (plan == nullptr) return told(null_argument("plan"));
+    MixtureOperands operands;
+    if (auto r = read_moe(moe, operands)) return told(*r);
+    warpwright::MixtureChoices wanted;
+    if (auto r = read_moe(choices, wanted)) return told(*r);
+    auto made = warpwright::run_moe_plan(operands, device->facts, wanted);
+    if (!made) return told(made.refusal());
+    hand_out(plan, handle_of<ww_moe_plan>(
+                       std::make_shared<const warpwright::MixturePlan>(std::move(*made))));
+    return nullptr;
+  });
+}
+const char* ww_moe_plan_name(const ww_moe_plan* plan) {
+  return text_of(plan, [](const ww_moe_plan& p) -> const std::string& { return p.name; });
+}
+const char* ww_moe_plan_explain(const ww_moe_plan* plan) {
+  return text_of(plan, [](const ww_moe_plan& p) -> const std::string& { return p.explain; });
+}
+const char* ww_moe_plan_line(const ww_moe_plan* plan) {
+  return text_of(plan, [](const ww_moe_plan& p) -> const std::string& { return p.line; });
+}
+int64_t ww_moe_plan_workspace_bytes(const ww_moe_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan->workspace_bytes();
+}
+int32_t ww_moe_plan_launches(const ww_moe_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan->launches();
+}
+void ww_moe_plan_free(ww_moe_plan* plan) {
+  delete plan;
+}
+
+ww_refusal* ww_moe_prepare(const ww_moe_plan* plan) {
+  return guarded([&]() -> ww_refusal* {
+    if (plan == nullptr) return told(null_argument("plan"));
+    return told(warpwright::prepare(*plan->plan));
+  });
+}
+ww_refusal* ww_moe_launch(const ww_moe_plan* plan, const ww_moe* moe, ww_workspace* workspace,
+                          void* stream, const ww_moe_options* options) {
+  return guarded([&]() -> ww_refusal* {
+    if (plan == nullptr) return told(null_argument("plan"));
+    if (workspace == nullptr) return told(null_argument("workspace"));
+    MixtureOperands operands;
+    if (auto r = read_moe(moe, operands)) return told(*r);
+    warpwright::MixtureLaunchOptions how;
+    bool check_ids = false;
+    if (auto r = read_moe(options, how, check_ids)) return told(*r);
+    if (check_ids) {
+      return told(refuse(RefusalCode::unsupported, "check_ids is 1, and a launch does not wait: ",
+                         as_rule("ask ww_moe_ids_fault behind it")));
+    }
+    return told(warpwright::launch(*plan->plan, operands, workspace->workspace, stream, how));
+  });
+}
+ww_refusal* ww_moe_ids_fault(const ww_moe_plan* plan, const ww_workspace* workspace, void* stream) {
+  return guarded([&]() -> ww_refusal* {
+    if (plan == nullptr) return told(null_argument("plan"));
+    if (workspace == nullptr) return told(null_argument("workspace"));
+    return told(warpwright::ids_fault(*plan->plan, workspace->workspace, stream));
+  });
+}
+
+ww_refusal* ww_moe_run(const ww_moe* moe, int32_t device, const ww_moe_choices* choices,
+                       void* stream, const ww_moe_options* options, ww_moe_plan** made) {
+  if (made != nullptr) *made = nullptr;
+  return guarded([&]() -> ww_refusal* {
+    MixtureOperands operands;
+    if (auto r = read_moe(moe, operands)) return told(*r);
+    warpwright::MixtureRunOptions how;
+    how.device = device;
+    how.stream = stream;
+    if (auto r = read_moe(choices, how.choices)) return told(*r);
+    if (auto r = read_moe(options, how.launch, how.check_ids)) return told(*r);
+    std::shared_ptr<const warpwright::MixturePlan> fresh;
+    Fault refused = warpwright::run_moe(operands, how, made != nullptr ? &fresh : nullptr);
+    if (fresh != nullptr) hand_out(made, handle_of<ww_moe_plan>(std::move(fresh)));
+    return told(std::move(refused));
+  });
+}
+
+}  // extern "C"

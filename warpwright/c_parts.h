@@ -1,0 +1,220 @@
+// What the files of the C ABI share: its handles, how they refuse, and structs of callers as
+// values. Internal to c.cpp and c_moe.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "warpwright/c.h"
+#include "warpwright/run_moe.h"
+
+struct ww_refusal {
+  warpwright::Refusal refusal;
+};
+
+struct ww_device : warpwright::NamedDevice {};
+
+struct ww_workspace {
+  std::shared_ptr<void> memory;
+  warpwright::Workspace workspace;
+};
+
+namespace warpwright::c {
+
+using Fault = std::optional<Refusal>;
+
+// What a refusal is told as where there is no memory for one.
+inline ww_refusal* no_memory() {
+  static ww_refusal refusal{{RefusalCode::out_of_memory, "the host has no memory left"}};
+  return &refusal;
+}
+
+inline ww_refusal* told(Refusal refusal) {
+  return new ww_refusal{std::move(refusal)};
+}
+inline ww_refusal* told(Fault refusal) {
+  return refusal ? told(std::move(*refusal)) : nullptr;
+}
+
+// Runs `body`, whose exceptions stay here. None is expected but for want of memory.
+template <class Body>
+ww_refusal* guarded(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::exception& unexpected) {
+    try {
+      return told(refuse(RefusalCode::device_error,
+                         "the library failed, which is a fault of its own: ", unexpected.what()));
+    } catch (...) {
+      return no_memory();
+    }
+  } catch (...) {
+    return no_memory();
+  }
+}
+
+inline Refusal null_argument(const char* name) {
+  return refuse(RefusalCode::bad_pointer, name, " is a null pointer; ",
+                as_rule("it must point to one"));
+}
+
+// A struct of a caller that may be older or newer than this library: what is not there keeps its
+// default, and what this library does not know must be 0.
+template <class T>
+Fault copy_struct(const T* from, T& to, const char* name, std::size_t least) {
+  if (from == nullptr) return std::nullopt;
+  std::size_t size = 0;
+  std::memcpy(&size, from, sizeof size);
+  if (size < least || size > 4096) {
+    return refuse(RefusalCode::bad_value, name, ".size is ", size, "; ",
+                  as_rule("it is sizeof(", name, "), here ", sizeof(T)));
+  }
+  const char* const bytes = reinterpret_cast<const char*>(from);
+  if (std::any_of(bytes + std::min(size, sizeof(T)), bytes + size, [](char c) { return c != 0; })) {
+    return refuse(RefusalCode::unsupported, name,
+                  " has members that this version of the library does not know; ",
+                  as_rule("leave them 0"));
+  }
+  std::memcpy(&to, from, std::min(size, sizeof(T)));
+  return std::nullopt;
+}
+
+inline Fault word_fault(const char* name, std::int64_t value, std::int64_t most) {
+  if (value >= 0 && value <= most) return std::nullopt;
+  return refuse(RefusalCode::bad_value, name, " is ", value, "; ", as_rule("it is 0 to ", most),
+                ": the nearest legal is ", as_nearest(value < 0 ? 0 : most));
+}
+
+/// A member that is one of a few numbers.
+struct Word {
+  const char* name;
+  std::int64_t value;
+  std::int64_t most;
+};
+
+inline bool is_given(const ww_matrix& m) {
+  static constexpr ww_matrix none = {};
+  return std::memcmp(&m, &none, sizeof none) != 0;
+}
+
+inline Fault view_of(const char* name, const ww_matrix& from, MatrixView& to) {
+  if (!is_given(from)) return std::nullopt;
+  if (from.dtype < 0 || from.dtype >= kDTypeCount) {
+    return refuse(RefusalCode::bad_type, as_tensor(name), " has the type ", from.dtype,
+                  ", which no type has; the nearest legal is ", as_nearest(int{WW_BF16}),
+                  " (WW_BF16)");
+  }
+  if (from.reserved != 0) {
+    return refuse(RefusalCode::bad_value, as_tensor(name), ".reserved is ", from.reserved, "; ",
+                  as_rule("it is for later versions"), ": the nearest legal is ", as_nearest("0"));
+  }
+  to.data = from.data;
+  to.dtype = static_cast<DType>(from.dtype);
+  to.rows = from.rows;
+  to.columns = from.columns;
+  to.row_stride = from.row_stride;
+  to.column_stride = from.column_stride;
+  to.batch = from.batch;
+  to.batch_stride = from.batch_stride;
+  return std::nullopt;
+}
+
+// The form of packed weights; `open`: the encoding may be left to the packer.
+inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Extents& extents,
+                       bool open) {
+  ww_int4 f = {};
+  if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
+  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_EX)) return r;
+  if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
+  if (f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
+    return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
+                  "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  extents = {f.experts, f.n, f.k};
+  if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most ||
+      packed::too_many(extents)) {
+    return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
+                  "; ",
+                  as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
+  }
+  format = {static_cast<Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding), f.group,
+            static_cast<DType>(f.scale), static_cast<ZeroPoints>(f.zero_points)};
+  if (const char* const wrong = packed::format_fault(format)) {
+    return refuse(RefusalCode::bad_value, wrong);
+  }
+  return std::nullopt;
+}
+
+// Packed int4 weights, whose bytes begin at given.data: `to` are their tiles.
+inline Fault int4_weights(const char* name, const ww_matrix& given, const ww_int4& form,
+                          std::int32_t sums, MatrixView& to, PackedWeights& packed) {
+  packed::Extents extents;
+  if (auto r = read_form(form, packed.format, extents, false)) return r;
+  packed.sums = static_cast<GroupSums>(sums);
+  ww_matrix rest = given;
+  rest.data = nullptr;
+  if (is_given(rest)) {
+    return refuse(RefusalCode::bad_value, name,
+                  " has extents, strides or a type beside int4, whose form says them: ",
+                  as_rule("leave all but ", name, ".data 0"));
+  }
+  auto* const data = static_cast<std::byte*>(given.data);
+  to = matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, DType::s4, extents.n, extents.k);
+  to.batch = extents.experts;
+  to.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
+  return std::nullopt;
+}
+
+template <class T>
+void hand_out(T** out, std::unique_ptr<T> made) {
+  *out = made.release();
+}
+
+/// What a handle of a plan holds; its texts are made when they are first asked for.
+template <class Planned>
+struct PlanHandle {
+  std::shared_ptr<const Planned> plan;
+  std::once_flag once;
+  std::string name;
+  std::string line;
+  std::string explain;
+};
+
+template <class Handle, class Planned>
+std::unique_ptr<Handle> handle_of(std::shared_ptr<const Planned> plan) {
+  auto made = std::make_unique<Handle>();
+  made->plan = std::move(plan);
+  return made;
+}
+
+/// A text of a plan. For want of memory there is none.
+template <class Handle, class Get>
+const char* text_of(const Handle* plan, const Get& get) noexcept {
+  try {
+    if (plan == nullptr) return "";
+    auto* const p = const_cast<Handle*>(plan);
+    std::call_once(p->once, [p] {
+      p->name = p->plan->name();
+      p->explain = p->plan->explain();
+      p->line = plan_line(*p->plan);
+    });
+    return get(*plan).c_str();
+  } catch (...) {
+    return "";
+  }
+}
+
+}  // namespace warpwright::c
+
+struct ww_plan : warpwright::c::PlanHandle<warpwright::Plan> {};
+struct ww_moe_plan : warpwright::c::PlanHandle<warpwright::MixturePlan> {};
