@@ -73,7 +73,7 @@ TEST(SlotSums, EveryKernelHasTheBitsOfTheLaunchBehindIt) {
       SomeMixture some({.tokens = 41,
                         .experts = 5,
                         .top_k = 3,
-                        .hidden = 264,
+                        .hidden = 136,
                         .inner = 128,
                         .scaling = scaling});
       const auto pass = result_of(some, nullptr);
@@ -147,7 +147,7 @@ TEST(SlotSums, IsCleanInManySchedules) {
       return reference::check_mixture(done).failures == 0;
     });
     device::CheckOptions options;
-    options.schedules = 40;
+    options.schedules = 24;
     const auto report = device::check(*subject, options);
     ASSERT_TRUE(report) << report.reason();
     EXPECT_TRUE(report->clean()) << report->findings.front().finding.sentence;
