@@ -88,10 +88,10 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "of block scales: the first product quantises its rows itself (default: the plan's choice)");
   add("--sums-in-product", o.sums_in_product, "yes|no",
       "the second product adds up the rows of a token itself, or a launch behind it does (default: "
-      "the plan's choice)");
+      "no; on the model yes, up to 64 tokens)");
   add("--early-weights", o.early_weights, "yes|no",
       "products ask for the weights of their first tiles before the launch before has ended, where "
-      "they may (default: on the model)");
+      "they may (default: yes)");
   std::string kernels;
   for (const KernelFacts* kernel : all_kernels()) {
     if (kernel->built && kernel->grouped) kernels += kernel->name + " ";
