@@ -96,15 +96,15 @@ void run_and_check(SomeMixture& some, const MixtureChoices& choices, int& ran) {
 TEST(MixturesOnGpu, EveryWayAgreesWithFloat64) {
   if (no_device()) GTEST_SKIP();
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
-    for (const int tokens : {1, 8, 64, 300}) {
+    for (const int tokens : {1, 8, 40, 150}) {
       for (const bool by_index : {false, true}) {
         for (const bool fused : {false, true}) {
           if (fused && scaling != Scaling::blockwise) continue;
           SomeMixture some({.tokens = tokens,
-                            .experts = 16,
+                            .experts = 6,
                             .top_k = 4,
                             .hidden = 256,
-                            .inner = 384,
+                            .inner = 256,
                             .scaling = scaling,
                             .seed = 7});
           SCOPED_TRACE(std::string(name(scaling)) + " tokens " + std::to_string(tokens) +
@@ -123,7 +123,7 @@ TEST(MixturesOnGpu, EveryWayAgreesWithFloat64) {
 TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
   if (no_device()) GTEST_SKIP();
   int ran = 0;
-  for (unsigned seed = 1; seed <= 60; ++seed) {
+  for (unsigned seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const auto draw = [&](int least, int most) {
@@ -134,13 +134,13 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
     const int kind = draw(0, 2);
     ask.scaling = kind == 0 ? Scaling::none : kind == 1 ? Scaling::row_column : Scaling::blockwise;
     const int unit = ask.scaling == Scaling::none ? 8 : 128;
-    ask.tokens = draw(0, 3) == 0 ? draw(100, 500) : draw(1, 60);
-    ask.experts = draw(1, 20);
+    ask.tokens = draw(0, 3) == 0 ? draw(70, 200) : draw(1, 60);
+    ask.experts = draw(1, 8);
     ask.experts_total = draw(0, 1) * (ask.experts + draw(0, 5));
     if (ask.experts_total > 0) ask.first_expert = draw(0, ask.experts_total - ask.experts);
     ask.top_k = draw(1, 8);
-    ask.hidden = unit * draw(1, unit == 8 ? 30 : 3);
-    ask.inner = unit * draw(1, unit == 8 ? 30 : 3);
+    ask.hidden = unit * draw(1, unit == 8 ? 30 : 2);
+    ask.inner = unit * draw(1, unit == 8 ? 30 : 2);
     ask.wide_ids = draw(0, 1) == 1;
     ask.biases = draw(0, 1) == 1;
     ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;
@@ -148,7 +148,7 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
     SomeMixture some(ask);
     run_and_check(some, {.batch_invariant = draw(0, 1) == 1}, ran);
   }
-  EXPECT_GT(ran, 50);
+  EXPECT_GT(ran, 25);
 }
 
 TEST(MixturesOnGpu, Int4AgreesWithFloat64) {

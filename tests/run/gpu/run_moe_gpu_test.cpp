@@ -77,7 +77,7 @@ class RunMoeOnGpu : public testing::Test {
 TEST_F(RunMoeOnGpu, ACallIsRightForAllTypesAndTakesNoMemoryTheSecondTime) {
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
     SCOPED_TRACE(name(scaling));
-    Both both({.tokens = 70, .hidden = 512, .inner = 256, .scaling = scaling});
+    Both both({.tokens = 30, .experts = 4, .hidden = 256, .inner = 128, .scaling = scaling});
     std::shared_ptr<const MixturePlan> made;
     const auto refused = run_moe(both.there, how_, &made);
     ASSERT_FALSE(refused) << refused->reason;
