@@ -152,10 +152,12 @@ inline model::Report run_sort(const Routing& r, const kernel::SortSlotsParams& p
   memory.push_back({p.rows, 4 * words, "rows"});
   memory.push_back({p.status, 4, "status"});
   std::vector<kernel::SortSlotsParams> params;
+  params.reserve(3);
   for (int i = 0; i < SortSlotsKernel::launches(p); ++i) {
     params.push_back(SortSlotsKernel::launch(p, i));
   }
   std::vector<model::GridLaunch> grids;
+  grids.reserve(params.size());
   for (const kernel::SortSlotsParams& part : params) {
     grids.push_back({.shape = {.ctas = SortSlotsKernel::ctas(part, sms),
                                .cluster_size = part.cluster,
