@@ -56,6 +56,11 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
                   "; leave it out, or make the plan with it");
   }
   if (plan.problem.tokens() == 0) return std::nullopt;
+  if (choices.batch_invariant && plan.sums_in_product) {
+    return refuse(RefusalCode::bad_choice,
+                  "batch_invariant is asked for, and the plan's second product adds up the rows of "
+                  "a token; leave it out, or make the plan with it");
+  }
   const struct {
     const Plan& product;
     const std::optional<std::string>& kernel;
