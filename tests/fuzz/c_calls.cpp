@@ -15,6 +15,7 @@
 #include "tests/draws.h"
 #include "tests/reference.h"
 #include "warpwright/c.h"
+#include "warpwright/reference/mixture.h"
 
 namespace warpwright::tests {
 namespace {
@@ -138,8 +139,10 @@ class Calls {
       plan_and_launch();
     else if (kind <= 83)
       quantise();
-    else if (kind <= 93)
+    else if (kind <= 90)
       int4();
+    else if (kind <= 93)
+      moe();
     else if (kind <= 97)
       handles();
     else
@@ -148,9 +151,9 @@ class Calls {
 
   void print() const {
     std::printf(
-        "computed and right: %lld by ww_run, %lld by ww_launch, %lld by ww_quantise, %lld "
-        "packings; %lld refused:",
-        runs_, launches_, quantised_, packed_, refused_);
+        "computed and right: %lld by ww_run, %lld by ww_launch, %lld by ww_moe_run, %lld by "
+        "ww_quantise, %lld packings; %lld refused:",
+        runs_, launches_, mixtures_, quantised_, packed_, refused_);
     for (const auto& [code, count] : codes_) std::printf(" %s %lld", code.c_str(), count);
     std::printf("\n");
   }
@@ -931,6 +934,129 @@ class Calls {
     }
   }
 
+  // A legal mixture of experts, and its memory.
+  void draw(ww_moe& m) {
+    ww_moe_init(&m);
+    const std::int64_t tokens = draw_.of({0, 1, 3, 9});
+    const std::int64_t experts = draw_(1, 4);
+    const std::int64_t top_k = draw_(1, 3);
+    const std::int64_t hidden = draw_.of({8, 24, 64, 128});
+    const std::int64_t inner = draw_.of({8, 32, 64});
+    const DType weights = likely(40) ? DType::e4m3 : DType::bf16;
+    const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
+    m.x = matrix(DType::bf16, tokens, hidden, 1);
+    m.topk_ids = matrix(DType::s32, tokens, top_k, 1, false, true);
+    m.topk_weights = matrix(draw_.of({DType::f32, DType::bf16}), tokens, top_k, 1);
+    m.w13 = matrix(weights, 2 * inner, hidden, experts);
+    m.w2 = matrix(weights, hidden, inner, experts);
+    m.d = matrix(draw_.of({DType::bf16, DType::f32}), tokens, hidden, 1);
+    if (weights == DType::e4m3 && likely(50)) {
+      m.scaling = WW_SCALING_ROW_COLUMN;
+      m.scale_w13 = matrix(DType::f32, 2 * inner, 1, experts, false, true);
+      m.scale_w2 = matrix(DType::f32, hidden, 1, experts, false, true);
+    } else if (weights == DType::e4m3) {
+      m.scaling = WW_SCALING_BLOCKWISE;
+      m.scale_w13 = matrix(DType::f32, blocks(2 * inner), blocks(hidden), experts);
+      m.scale_w2 = matrix(DType::f32, blocks(hidden), blocks(inner), experts);
+    }
+    if (likely(30)) m.bias13 = matrix(DType::f32, 2 * inner, 1, experts, false, true);
+    if (likely(30)) m.bias2 = matrix(DType::f32, hidden, 1, experts, false, true);
+    if (likely(30)) m.activation = WW_ACTIVATION_SWIGLU_OAI;
+    if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
+    if (likely(30)) {
+      m.first_expert = draw_(0, 2);
+      m.experts_total = experts + 2;
+    }
+  }
+
+  void spoil(ww_moe& m) {
+    if (likely(70)) {
+      spoil(*draw_.of({&m.x, &m.topk_weights, &m.w13, &m.w2, &m.d, &m.scale_w13, &m.scale_w2,
+                       &m.bias13, &m.bias2}));
+    } else if (likely(60)) {
+      *draw_.of({&m.scaling, &m.activation, &m.gate_up, &m.expected_lengths, &m.sums_w13}) =
+          draw_.of(strange_words);
+    } else {
+      *draw_.of({&m.first_expert, &m.experts_total}) = draw_.of(strange);
+    }
+  }
+
+  void moe() {
+    ww_moe m;
+    draw(m);
+    const bool spoilt = likely(70);
+    if (spoilt) spoil(m);
+    const ww_matrix* const all[] = {&m.x,         &m.topk_weights, &m.w13,    &m.w2,   &m.d,
+                                    &m.scale_w13, &m.scale_w2,     &m.bias13, &m.bias2};
+    bool runs = true;
+    for (const ww_matrix* each : all) runs = runs && inside(*each);
+    ww_moe_choices choices = {};
+    choices.size = sizeof choices;
+    choices.batch_invariant = likely(20) ? 1 : 0;
+    choices.by_index = draw_(0, likely(5) ? 3 : 2);
+    if (likely(20)) choices.sums_in_product = draw_(0, 2);
+    ww_moe_plan* made = nullptr;
+    if (!runs) {
+      ww_device* device = nullptr;
+      if (refused(ww_device_open("model", &device))) throw Failure{"there is no model"};
+      for (ww_matrix* each : {&m.x, &m.w13, &m.w2, &m.d}) each->data = nullptr;
+      refused(ww_moe_plan_make(&m, device, &choices, &made));
+      ww_device_free(device);
+    } else {
+      for (const ww_matrix* each : all) fill(*each, each == &m.scale_w13 || each == &m.scale_w2);
+      for (std::int64_t i = 0; i < m.topk_ids.rows * m.topk_ids.columns; ++i) {
+        static_cast<std::int32_t*>(m.topk_ids.data)[i] = draw_(-1, 6);
+      }
+      arena_.keep();
+      if (refused(ww_moe_run(&m, WW_MODEL, &choices, nullptr, nullptr, &made))) {
+        expect_untouched("a refused mixture");
+      } else {
+        ++mixtures_;
+        verify(m, spoilt);
+      }
+    }
+    if (made != nullptr && *ww_moe_plan_explain(made) == '\0') throw Failure{"a plan says nothing"};
+    ww_moe_plan_free(made);
+  }
+
+  // Is d the mixture, and is all else as it was? Of spoilt ones the latter alone.
+  void verify(const ww_moe& m, bool spoilt) {
+    MixtureOperands o;
+    o.x = view_of(m.x);
+    o.topk_ids = view_of(m.topk_ids);
+    o.topk_weights = view_of(m.topk_weights);
+    o.w13 = view_of(m.w13);
+    o.w2 = view_of(m.w2);
+    o.d = view_of(m.d);
+    o.scale_w13 = view_of(m.scale_w13);
+    o.scale_w2 = view_of(m.scale_w2);
+    o.bias13 = view_of(m.bias13);
+    o.bias2 = view_of(m.bias2);
+    o.scaling = static_cast<Scaling>(m.scaling);
+    o.activation = static_cast<Activation>(m.activation);
+    o.interleaved = m.gate_up == WW_GATED_INTERLEAVED;
+    o.first_expert = m.first_expert;
+    o.experts_total = m.experts_total;
+    if (!spoilt && o.d.rows > 0) {
+      const reference::MixtureVerdict verdict = reference::check_mixture(o);
+      if (verdict.failures > 0) {
+        throw Failure{"d[" + std::to_string(verdict.worst_token) + ", " +
+                      std::to_string(verdict.worst_column) + "] of a mixture is " +
+                      std::to_string(verdict.worst_got) + " and should be " +
+                      std::to_string(verdict.worst_want) + " within " +
+                      std::to_string(verdict.worst_allowed)};
+      }
+    }
+    const int bytes = numeric::bits(o.d.dtype) / 8;
+    for (std::int64_t i = 0; i < o.d.rows && o.d.columns > 0; ++i) {
+      auto* const row = static_cast<std::byte*>(o.d.data) + i * o.d.row_stride * bytes;
+      std::memcpy(row, arena_.kept().data() + (row - arena_.base()), index(o.d.columns * bytes));
+    }
+    if (std::memcmp(arena_.base(), arena_.kept().data(), arena_.kept().size()) != 0) {
+      throw Failure{"memory beside the result of a mixture was written"};
+    }
+  }
+
   void int4() {
     Product p;
     const std::int64_t n = extent();
@@ -1046,6 +1172,11 @@ class Calls {
     must_refuse(ww_int4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_int4_pack_on(nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0, nullptr));
     must_refuse(ww_int4_pack_on(&p.form, nullptr, nullptr, WW_BF16, nullptr, nullptr, 0, nullptr));
+    ww_moe_plan* mixture = nullptr;
+    must_refuse(ww_moe_run(nullptr, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    must_refuse(ww_moe_plan_make(nullptr, nullptr, nullptr, &mixture));
+    must_refuse(ww_moe_launch(nullptr, nullptr, nullptr, nullptr, nullptr));
+    must_refuse(ww_moe_ids_fault(nullptr, nullptr, nullptr));
     must_refuse(ww_quantise(nullptr, nullptr, nullptr, 0, 0, WW_MODEL, nullptr));
     ww_gemm_init(nullptr);
     ww_int4_init(nullptr);
@@ -1070,7 +1201,7 @@ class Calls {
   Draws draw_{0};
   Arena arena_;
   std::string last_;
-  long long runs_ = 0, launches_ = 0, quantised_ = 0, packed_ = 0, refused_ = 0;
+  long long runs_ = 0, launches_ = 0, mixtures_ = 0, quantised_ = 0, packed_ = 0, refused_ = 0;
   std::map<std::string, long long> codes_;
 };
 
