@@ -7,8 +7,11 @@
 #include <set>
 
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
+#include "warpwright/isa/tma.h"
 #include "warpwright/model/mutation.h"
 #include "warpwright/model/testing.h"
 
@@ -205,6 +208,214 @@ TEST(CopyAsync, MutantsAreFound) {
   // one group.
   EXPECT_EQ(found, 9);
   EXPECT_EQ(equivalent, 3);
+}
+
+// --- arrivals behind copies
+// Every thread of two warps copies 16 bytes, and an mbarrier counts when they are there.
+struct Arriving {
+  Buffer<isa::Words<4>> in{"in", 128, Access::input};
+  Arriving() {
+    for (std::uint32_t i = 0; i < 128; ++i) in[i] = {{i, i, i, i}};
+  }
+  static isa::SharedAddress barrier() { return isa::shared_base(); }
+  static isa::SharedAddress data() { return isa::shared_base() + 1024; }
+  static void begin(int count) {
+    if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), count);
+    isa::sync_threads(64);
+  }
+  /// This thread's bytes, or with `more` its second ones.
+  void copy(int more = 0) {
+    const int i = isa::thread_index() + 64 * more;
+    isa::copy_async<16>(data() + static_cast<isa::SharedAddress>(16 * i), in.data() + i);
+  }
+  static void wait(int parity = 0) { isa::mbarrier_wait<isa::Scope::cta>(barrier(), parity); }
+  /// Reads those of another thread.
+  static void read(int more = 0) {
+    const int i = (isa::thread_index() + 33) % 64 + 64 * more;
+    const isa::Words<4> words = isa::SharedView<isa::Words<4>>{data()}.load(i);
+    if (words.word[3] != static_cast<std::uint32_t>(i)) throw std::runtime_error("wrong bytes");
+  }
+  static void drain() {
+    isa::copy_async_commit();
+    isa::copy_async_wait<0>();
+  }
+};
+const testing::Launch two_warps{.threads = 64, .shared_bytes = 4096};
+
+// Whoever waits for the phase sees the bytes, copied in groups or not, in any schedule; and the
+// next phase counts the next arrivals.
+TEST(CopyAsyncArrive, ItsPhaseBringsTheCopies) {
+  Arriving a;
+  for (const bool groups : {false, true}) {
+    EXPECT_CLEAN(testing::run(
+        [&] {
+          Arriving::begin(64);
+          for (int more = 0; more < 2; ++more) {
+            a.copy(more);
+            if (groups) isa::copy_async_commit();
+            isa::copy_async_arrive(Arriving::barrier());
+            Arriving::wait(more);
+            Arriving::read(more);
+          }
+          Arriving::drain();
+        },
+        two_warps, a.in));
+  }
+}
+
+// It does not wait itself: in the latest schedule nothing has landed behind it, and its phase is
+// open until somebody waits.
+TEST(CopyAsyncArrive, DoesNotWait) {
+  Arriving a;
+  for (const Mode mode : {Mode::eager, Mode::latest}) {
+    Options how;
+    how.mode = mode;
+    how.check_order = false;
+    bool complete = false;
+    (void)run({.threads = 1, .shared_bytes = 4096}, how, {a.in.allocation()}, [&] {
+      isa::mbarrier_init(Arriving::barrier(), 1);
+      a.copy();
+      isa::copy_async_arrive(Arriving::barrier());
+      complete = isa::mbarrier_test_wait<isa::Scope::cta>(Arriving::barrier(), 0);
+      Arriving::wait();
+      Arriving::drain();
+    });
+    EXPECT_EQ(complete, mode == Mode::eager);
+  }
+}
+
+// Copies that are started behind the arrival, a read that waits at another barrier, and a thread
+// that ends with both on their way.
+TEST(CopyAsyncArrive, CoversNoMoreThanItSays) {
+  Arriving a;
+  EXPECT_ONLY_FINDINGS(testing::run(
+                           [&] {
+                             Arriving::begin(64);
+                             isa::copy_async_arrive(Arriving::barrier());
+                             a.copy();
+                             Arriving::wait();
+                             Arriving::read();
+                             Arriving::drain();
+                           },
+                           two_warps, a.in),
+                       Check::in_flight_access, Check::uninitialised_read, Check::exception);
+  EXPECT_ONLY_FINDINGS(testing::run(
+                           [&] {
+                             Arriving::begin(64);
+                             a.copy();
+                             isa::copy_async_arrive(Arriving::barrier());
+                             isa::sync_threads(64);
+                             Arriving::read();
+                             Arriving::wait();
+                             Arriving::drain();
+                           },
+                           two_warps, a.in),
+                       Check::in_flight_access, Check::exception);
+  EXPECT_FINDING(testing::run(
+                     [&] {
+                       Arriving::begin(64);
+                       a.copy();
+                       isa::copy_async_arrive(Arriving::barrier());
+                     },
+                     two_warps, a.in),
+                 Check::undrained_exit);
+}
+
+// The barrier's count includes every thread's arrival.
+TEST(CopyAsyncArrive, CountsThatDoNotMatch) {
+  Arriving a;
+  const auto found = [&](int count) {
+    return testing::run(
+        [&, count] {
+          Arriving::begin(count);
+          a.copy();
+          isa::copy_async_arrive(Arriving::barrier());
+          Arriving::wait();
+          Arriving::read();
+          Arriving::drain();
+        },
+        two_warps, a.in);
+  };
+  EXPECT_FINDING(found(65), Check::deadlock);
+  EXPECT_FINDING(found(63), Check::in_flight_access);  // one thread's copies belong to no wait
+  EXPECT_CLEAN(found(64));
+}
+
+// It hands on what the copies wrote, no store of its thread.
+TEST(CopyAsyncArrive, ReleasesNoStore) {
+  Arriving a;
+  const auto kernel = [&](bool stores) {
+    return [&, stores] {
+      Arriving::begin(64);
+      const int t = isa::thread_index();
+      const isa::SharedView<std::uint32_t> beside{Arriving::data() + 2048};
+      if (stores) beside.store(t, 1);
+      a.copy();
+      isa::copy_async_arrive(Arriving::barrier());
+      Arriving::wait();
+      Arriving::read();
+      if (stores) (void)beside.load((t + 33) % 64);
+      Arriving::drain();
+    };
+  };
+  EXPECT_CLEAN(testing::run(kernel(false), two_warps, a.in));
+  EXPECT_ONLY_FINDINGS(testing::run(kernel(true), two_warps, a.in), Check::weak_scope);
+}
+
+// Before the asynchronous proxy reads the bytes, the thread that waited fences: behind its wait.
+TEST(CopyAsyncArrive, WhoWaitsFencesForTheOtherProxy) {
+  Arriving a;
+  Buffer<std::uint16_t> out("out", 512);
+  const isa::TensorMap map =
+      testing::tensor_map(out, {.rows = 8, .columns = 64, .box_rows = 8, .box_columns = 64});
+  enum class Fence { none, early, right };
+  const auto kernel = [&](Fence fence) {
+    return [&, fence] {
+      Arriving::begin(64);
+      a.copy();
+      isa::copy_async_arrive(Arriving::barrier());
+      if (fence == Fence::early) isa::fence_proxy_async_shared();
+      Arriving::wait();
+      if (fence == Fence::right) isa::fence_proxy_async_shared();
+      if (isa::thread_index() == 0) {
+        isa::tensor_store(map, Arriving::data(), isa::Coords{0, 0});
+        isa::bulk_commit();
+        isa::bulk_wait_read<0>();
+      }
+      Arriving::drain();
+    };
+  };
+  for (const Fence fence : {Fence::none, Fence::early}) {
+    EXPECT_ONLY_FINDINGS(testing::run(kernel(fence), two_warps, a.in, out),
+                         Check::missing_proxy_fence);
+  }
+  EXPECT_CLEAN(testing::run(kernel(Fence::right), two_warps, a.in, out));
+}
+
+TEST(CopyAsyncArrive, MutantsAreFound) {
+  Arriving a;
+  const auto kernel = [&] {
+    Arriving::begin(64);
+    a.copy();
+    isa::copy_async_arrive(Arriving::barrier());
+    Arriving::wait();
+    Arriving::read();
+    Arriving::drain();
+  };
+  const LaunchShape shape{.threads = 64, .shared_bytes = 4096};
+  Options how;
+  how.mode = Mode::latest;
+  how.count_sites = true;
+  const Report whole = run(shape, how, {a.in.allocation()}, kernel);
+  EXPECT_TRUE(whole.clean()) << whole.text();
+  int broken = 0;
+  for (const Mutation& mutation : mutations(whole.sites)) {
+    if (mutation.at != SyncKind::copy_arrive) continue;
+    how.mutation = mutation;
+    EXPECT_FALSE(run(shape, how, {a.in.allocation()}, kernel).clean()) << text(mutation);
+    ++broken;
+  }
+  EXPECT_EQ(broken, 5);  // dropped, dropped or repeated the first time, repeated, by lane 0 alone
 }
 
 }  // namespace

@@ -153,6 +153,8 @@ TEXT(copy_async_16, "cp.async.cg.shared.global [%], [%], 16, %;",
 TEXT(copy_async_4, "cp.async.ca.shared.global [%], [%], 4, %;", isa::copy_async<4>(at, to))
 TEXT(copy_async_commit, "cp.async.commit_group;", isa::copy_async_commit())
 TEXT(copy_async_wait, "cp.async.wait_group 3;", isa::copy_async_wait<3>())
+TEXT(copy_async_arrive, "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%];",
+     isa::copy_async_arrive(at))
 
 // --- mma.sync: one statement for each count of registers
 #define WITH_REGISTERS(Sum, c, ma, mb, ...)               \

@@ -1,6 +1,7 @@
 // cp.async (sm_80 and later): a thread copies 4, 8 or 16 bytes from global to shared memory without
-// waiting, and counts its copies in groups (PTX ISA 9.7.9.25.3). They belong to the generic proxy:
-// ldmatrix and ld.shared need no fence, wgmma and TMA do.
+// waiting, and counts its copies in groups (PTX ISA 9.7.9.25.3), or has them arrive at an mbarrier
+// when they are complete. They belong to the generic proxy: ldmatrix and ld.shared need no fence,
+// wgmma and TMA do.
 #pragma once
 
 #include "warpwright/isa/config.h"
@@ -69,6 +70,20 @@ WW_DEVICE void copy_async_wait([[maybe_unused]] Site site = Site::sync()) {
   trace_wait_end();
 #else
   model::copy_async_wait(N, site);
+#endif
+}
+
+/// Arrives once on `barrier`, of this CTA, as soon as all copies that this thread has started so
+/// far are complete, of whatever group, and does not wait for that. Whoever then waits for the
+/// barrier's phase sees what they wrote, and nothing else that this thread wrote: the arrival
+/// releases nothing. The barrier's count includes it (cp.async.mbarrier.arrive.noinc, PTX
+/// ISA 9.7.13.15).
+WW_DEVICE
+void copy_async_arrive(SharedAddress barrier, [[maybe_unused]] Site site = Site::sync()) {
+#if WW_GPU
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+#else
+  model::copy_async_arrive(barrier, site);
 #endif
 }
 

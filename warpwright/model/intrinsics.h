@@ -125,6 +125,8 @@ void bulk_wait(int pending, bool read_only, Site site);
 void copy_async(std::uint32_t to, const void* from, int bytes, int from_bytes, Site site);
 void copy_async_commit(Site site);
 void copy_async_wait(int pending, Site site);
+/// The arrival on `barrier`, of the own CTA, comes when this thread's copies so far are complete.
+void copy_async_arrive(std::uint32_t barrier, Site site);
 
 // --- tensor maps that a kernel changes ----------------------------------------------------------
 /// Rewrites one field of the map at a shared address.

@@ -60,6 +60,10 @@ constexpr std::array<Statement, static_cast<std::size_t>(SyncKind::map_acquire) 
     // A group more makes waits stricter.
     {SyncKind::copy_commit, "cp.async.commit_group", {Kind::drop_first}},
     {SyncKind::copy_wait, "cp.async.wait_group", {Kind::drop_first, Kind::wait_more}},
+    {SyncKind::copy_arrive,
+     "cp.async.mbarrier.arrive",
+     {Kind::drop_first, Kind::repeat, Kind::repeat_first},
+     {Kind::lane_zero, Kind::other_lane}},
     {SyncKind::wgmma_fence, "wgmma.fence"},
     {SyncKind::wgmma_commit, "wgmma.commit_group"},
     {SyncKind::wgmma_wait, "wgmma.wait_group", {Kind::wait_more}, {Kind::no_registers}},

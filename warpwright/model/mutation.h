@@ -32,6 +32,7 @@ enum class SyncKind : std::uint8_t {
   bulk_wait,
   copy_commit,  ///< cp.async.commit_group
   copy_wait,    ///< cp.async.wait_group
+  copy_arrive,  ///< cp.async.mbarrier.arrive
   wgmma_fence,
   wgmma_commit,
   wgmma_wait,

@@ -74,7 +74,8 @@ struct ThreadCopy {
   int bytes = 0;
   int from_bytes = 0;
   Site site;
-  std::int64_t done = 0;  // in Mode::timed
+  std::int64_t done = 0;     // in Mode::timed
+  std::uint64_t number = 0;  // of its thread's copies, from 1
 };
 
 /// What a thread has handed to the tensor core through tcgen05, in order: an MMA, or the arrival
@@ -161,6 +162,7 @@ struct Thread {
   // landed.
   std::vector<ThreadCopy> open_copies;
   std::deque<std::vector<ThreadCopy>> copy_groups;
+  std::uint64_t copies_started = 0;
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
   TensorPipe tensor_pipe;
   bool peers_run = false;   // it has passed the cluster barrier
@@ -371,8 +373,9 @@ struct Copy {
   Stage stage = Stage::issued;
   bool reduce_add = false;
   /// What a load writes: a box of a tensor, or bytes as they lie; or, without TMA, the
-  /// answer to a request of CLC, or what a thread's registers held.
-  enum class From : std::uint8_t { tensor, bytes, queue, registers };
+  /// answer to a request of CLC, or what a thread's registers held. Or nothing: it is the arrival
+  /// that waits for a thread's copies by cp.async.
+  enum class From : std::uint8_t { tensor, bytes, queue, registers, thread };
   From from = From::tensor;
   TensorMapFields map;
   std::array<int, TensorMapFields::max_rank> coords{};
@@ -391,13 +394,18 @@ struct Copy {
   Clock passed;               // waits that came before it was issued
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
+  // Of an arrival behind cp.async: the thread, how many of its copies, and what it hands on.
+  Thread* copier = nullptr;
+  std::uint64_t copies = 0;
+  Commit handed;
 
   /// Whether TMA carries it out.
   [[nodiscard]] bool by_engine() const { return from == From::tensor || from == From::bytes; }
   /// The instruction that it is, with its article, and without.
   [[nodiscard]] const char* what() const {
     if (kind == Kind::store) return reduce_add ? "a tensor reduce-add" : "a tensor store";
-    constexpr const char* loads[] = {"a tensor load", "a bulk load", "a try_cancel", "a st.async"};
+    constexpr const char* loads[] = {"a tensor load", "a bulk load", "a try_cancel", "a st.async",
+                                     "a cp.async.mbarrier.arrive"};
     return loads[static_cast<int>(from)];
   }
   [[nodiscard]] const char* instruction() const { return what() + 2; }
@@ -503,6 +511,8 @@ class Machine {
 
   // --- TMA (tma.cpp)
   void issue(std::unique_ptr<Copy> copy);
+  /// Its first instant comes when the mode says.
+  void send(std::unique_ptr<Copy> copy);
   /// Gives the order checker the accesses of a copy that the current thread issues.
   void prove(Copy& copy);
   /// Moves a copy to its next instant; true when it is done.
@@ -524,6 +534,8 @@ class Machine {
   void land_some(Thread& thread);
   /// The thread exits: nothing may be on its way.
   void copies_exit(Thread& thread);
+  /// The thread's copies that `arrival` is behind land, and it arrives.
+  void arrive_behind_copies(const Copy& arrival);
   /// Counts (+1) or no longer counts (-1) the 16-byte pieces that a copy writes.
   static void mark(Cta& cta, const ThreadCopy& copy, int change);
 
@@ -757,6 +769,7 @@ void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
 void copy_async_commit();
 void copy_async_wait(int pending);
+void copy_async_arrive(std::uint32_t barrier, Site site);
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site);
 void replace_map_extent(std::uint32_t map, int dimension, std::uint32_t extent, Site site);
 void release_map(TensorMap* to, std::uint32_t from, bool effective, Site site);

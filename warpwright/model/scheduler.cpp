@@ -560,7 +560,8 @@ void Machine::cta_exits(Cta& cta) {
       finding(Check::barrier_outlived,
               "CTA " + std::to_string(cta.index) + " exited while a " + copy->instruction() +
                   " issued by " + who(*copy->issuer) + " was still to " +
-                  (copy->cta == &cta ? "land in its shared memory" : "signal its mbarrier"),
+                  (copy->cta == &cta && copy->bytes > 0 ? "land in its shared memory"
+                                                        : "signal its mbarrier"),
               copy->site);
     }
   }

@@ -3,8 +3,9 @@
 // Declared by who takes part, everything else follows:
 //   full[s]   1 arrival (the CTA's producer thread, which also expects the bytes of A and B, and of
 //             what it has copied beside them; the copies of A and B may be issued by any CTA of the
-//             row and column), and one from
-//             every warp that writes its part of a stage itself
+//             row and column), one from every warp that writes its part of a stage itself, and one
+//             for every lane that copies its part there by cp.async: it comes by itself, when these
+//             copies are complete
 //   empty[s]  one arrival from every reader of every CTA that reads what this CTA's producer
 //             writes: the CTAs of its cluster column (they share its A) and row (they share its B),
 //             (cm + cn - 1) x readers. Where wgmma alone reads the stages a reader is a warpgroup,
@@ -22,6 +23,7 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/facts/declaration.h"
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
@@ -37,6 +39,7 @@ struct TmaPipelineShape {
   /// Of A and B together, arriving in one CTA's stage; without those that `acquire` is told.
   int stage_bytes = 0;
   int writer_warps = 0;         ///< of one CTA, that write to a stage beside the copies
+  int copying_lanes = 0;        ///< of one CTA, that copy to a stage by cp.async
   bool consumers_load = false;  ///< a lane of the first consumer warp is the producer
   bool wgmma_only = false;      ///< nobody but wgmma reads a stage
 };
@@ -48,7 +51,20 @@ constexpr int readers(const TmaPipelineShape& shape) {
 
 /// Arrivals a phase on a full barrier.
 constexpr int full_arrivals(const TmaPipelineShape& shape) {
-  return 1 + shape.writer_warps;
+  return 1 + shape.writer_warps + shape.copying_lanes;
+}
+
+/// Who arrives there, for reports.
+constexpr const char* full_arrivers(const TmaPipelineShape& shape) {
+  if (shape.consumers_load) return "the loading lane of this CTA's consumer warp 0";
+  if (shape.copying_lanes > 0 && shape.writer_warps > 0) {
+    return "the producer of this CTA, each lane that copies tokens to the stage, warps that write "
+           "scales";
+  }
+  if (shape.copying_lanes > 0) {
+    return "the producer of this CTA, and each lane that copies tokens to the stage";
+  }
+  return "the producer of this CTA, and the warps that write to the stage";
 }
 
 /// Arrivals a phase on an empty barrier.
@@ -81,8 +97,11 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           full_arrivals(shape),
           shape.stage_bytes,
           shape.consumers_load ? "loading lane of consumer warp 0 (expects the bytes of A and B)"
-          : shape.writer_warps > 1
-              ? "producer (expects the bytes of the weights), warps that write tokens and scales"
+          : shape.copying_lanes > 0 && shape.writer_warps > 0
+              ? "producer (expects the bytes of the weights), each lane that copies tokens, warps "
+                "that write scales"
+          : shape.copying_lanes > 0
+              ? "producer (expects the bytes of the weights), each lane that copies tokens"
           : shape.writer_warps > 0
               ? "producer (expects the bytes of A and B), warps that write scales"
               : "producer (expects the bytes of A and B)",
@@ -136,9 +155,7 @@ class TmaPipeline {
     constexpr TmaPipelineShape declared = Shape::value;
     WW_UNROLL for (int s = 0; s < declared.stages; ++s) {
       isa::mbarrier_init(ring_.full(s), full_arrivals(declared), {"full", s},
-                         declared.consumers_load
-                             ? "the loading lane of this CTA's consumer warp 0"
-                             : "the producer of this CTA, and the warps that write to the stage");
+                         full_arrivers(declared));
       isa::mbarrier_init(
           ring_.empty(s), empty_arrivals(declared, cluster_), {"empty", s},
           declared.wgmma_only
@@ -174,6 +191,14 @@ class TmaPipeline {
     isa::sync_warp(site);
     if (isa::lane_index() == 0)
       isa::mbarrier_arrive<isa::Scope::cta>(ring_.full(state.stage), site);
+  }
+
+  // --- lanes that copy their part of a stage by cp.async, behind `warp_acquire` ------------------
+  /// Hands the lane's copies so far to the readers of the stage when they are complete. Every lane
+  /// of `copying_lanes` calls it for every stage. Readers by the asynchronous proxy fence behind
+  /// their wait.
+  WW_DEVICE void copy_commit(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
+    isa::copy_async_arrive(ring_.full(state.stage), site);
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`

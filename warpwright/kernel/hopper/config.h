@@ -438,7 +438,8 @@ constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
           // The bytes of a packed tile depend on the launch.
           .stage_bytes = (packed_a(c) || (gathers(c) && !is_swapped(c)) ? 0 : stage_a_bytes(c)) +
                          (gathers(c) && is_swapped(c) ? 0 : atom::tile_bytes(tile_b(c))),
-          .writer_warps = (scales ? 1 : 0) + (gathers(c) ? row_warps : 0),
+          .writer_warps = scales ? 1 : 0,
+          .copying_lanes = gathers(c) ? row_warps * 32 : 0,
           .consumers_load = !has_producer(c),
           .wgmma_only = !scales && !packed_a(c)};
 }

@@ -3,14 +3,15 @@
 // copy of each row takes its warp 61 clocks, and four warps 22 together, measured on an H200.)
 //
 // A lane has one place in a row, and the same in every eighth (of narrower spans: sixteenth, ...)
-// row of the tile, so the place in shared memory follows from the lane once. cp.async belongs to
-// the generic proxy, and wgmma reads through the async one: a warp waits for its copies of a k_tile
-// while those of the next are on their way, fences, and arrives at the stage's full barrier. Rows
-// past the group's end are not copied. What lies in their places is multiplied, and never stored.
+// row of the tile, so the place in shared memory follows from the lane once. No lane waits for its
+// copies: when those of a k_tile are complete, they arrive at the stage's full barrier themselves,
+// while the lane is stages ahead. cp.async belongs to the generic proxy, and wgmma reads through
+// the async one: the consumers fence, behind their wait for that barrier. (A fence here would wait
+// for the newest copies too.) Rows past the group's end are not copied. What lies in their places
+// is multiplied, and never stored.
 #pragma once
 
 #include "warpwright/isa/copy_async.h"
-#include "warpwright/isa/fence.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/hopper/cta.h"
@@ -40,28 +41,19 @@ class RowLoader {
 
   /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {
-    constexpr GemmConfig cfg = Tag::config;
     pipeline::PipelineState state;
-    pipeline::PipelineState landed;
-    int on_their_way = 0;
     while (walk_.next(work_)) {
       place();
       WW_NO_UNROLL for (int block = work_.first; block != work_.end; ++block) {
         ring_.warp_acquire(state);
         copy(state.stage, block);
-        isa::copy_async_commit();
-        state.advance(cfg.stages);
-        if (on_their_way == ahead) {
-          land<ahead>(landed);
-        } else {
-          ++on_their_way;
-        }
+        ring_.copy_commit(state);
+        state.advance(Tag::config.stages);
       }
     }
-    for (; on_their_way > 0; --on_their_way) {
-      // The newest groups are the last ones here: all are waited for at once.
-      land<0>(landed);
-    }
+    // Nothing may be on its way to shared memory when the thread ends.
+    isa::copy_async_commit();
+    isa::copy_async_wait<0>();
   }
 
  private:
@@ -72,10 +64,6 @@ class RowLoader {
   static constexpr int passes = (tile.rows + pass_rows - 1) / pass_rows;
   static constexpr std::uint32_t none = ~0U;
   static constexpr int each = (passes * warp_rows + 31) / 32;  // rows that a lane keeps
-  /// k_tiles of a warp that are on their way while it goes on: the more, the later is what has
-  /// come handed over.
-  static constexpr int ahead = Tag::config.stages > 3 ? 2 : 1;
-  static_assert(Tag::config.stages > ahead, "a stage is handed over before it is filled again");
   static_assert(pass_rows % 8 == 0, "the swizzle of a lane's place is that of all its rows");
 
   /// Looks up the tokens of the tile at hand. Lane l keeps where the warp's rows l, l + 32, ...
@@ -147,15 +135,6 @@ class RowLoader {
                             reads ? bytes : 0);
       }
     }
-  }
-
-  /// Hands over the oldest k_tile that is not yet, when all but the N newest have landed.
-  template <int N>
-  WW_DEVICE void land(pipeline::PipelineState& landed) const {
-    isa::copy_async_wait<N>();
-    isa::fence_proxy_async_shared();
-    ring_.warp_commit(landed);
-    landed.advance(Tag::config.stages);
   }
 
   const TokenParams& p_;

@@ -122,6 +122,7 @@ void copy_async(std::uint32_t to, const void* from, int bytes, int from_bytes, S
   std::fill_n(cta.shared.begin() + offset, bytes, std::byte{0xff});
   std::fill_n(cta.defined.begin() + offset, bytes, std::uint8_t{1});
   m.mark(cta, copy, +1);
+  copy.number = ++self.copies_started;
   self.open_copies.push_back(copy);
   m.land_some(self);
 }
@@ -130,7 +131,7 @@ void act::copy_async_commit() {
   Thread& self = machine().current();
   self.copy_groups.push_back(std::move(self.open_copies));
   self.open_copies.clear();
-  ++self.order.copy_groups;
+  if (machine().order) Order::copies_committed(self);
   machine().land_some(self);
 }
 
@@ -147,7 +148,48 @@ void act::copy_async_wait(int pending) {
     self.copy_groups.pop_front();
   }
   if (m.timed() && done > m.now()) m.sleep_until(done, "wait copies");
-  if (m.order) m.order->copies_waited(self, pending);
+  if (m.order) Order::copies_waited(self, pending);
+}
+
+void act::copy_async_arrive(std::uint32_t barrier, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::arrive);
+  Thread& self = m.current();
+  (void)m.barrier(barrier, "cp.async.mbarrier.arrive", false, site);
+  auto arrival = std::make_unique<Copy>();
+  arrival->from = Copy::From::thread;
+  arrival->cta = arrival->signals = self.cta;
+  arrival->barrier = barrier & 0xffffffu;
+  arrival->issuer = arrival->copier = &self;
+  arrival->site = site;
+  arrival->copies = self.copies_started;
+  arrival->start = m.now();
+  for (const ThreadCopy& copy : self.open_copies) {
+    arrival->start = std::max(arrival->start, copy.done);
+  }
+  for (const auto& group : self.copy_groups) {
+    for (const ThreadCopy& copy : group) arrival->start = std::max(arrival->start, copy.done);
+  }
+  if (m.order) arrival->handed = m.order->copies_arrive(self);
+  m.send(std::move(arrival));
+}
+
+void Machine::arrive_behind_copies(const Copy& arrival) {
+  Thread& by = *arrival.copier;
+  const auto land_all = [&](std::vector<ThreadCopy>& copies) {
+    std::erase_if(copies, [&](const ThreadCopy& copy) {
+      if (copy.number > arrival.copies) return false;
+      land(*by.cta, copy);
+      return true;
+    });
+  };
+  for (auto& group : by.copy_groups) land_all(group);
+  land_all(by.open_copies);
+  MBarrier& bar =
+      barrier_of(*arrival.signals, arrival.barrier, "a cp.async.mbarrier.arrive", arrival.site);
+  if (order) Order::copies_arrived(by, arrival.handed, bar);
+  arrive(*arrival.signals, bar, by, 1, false, arrival.site);
 }
 
 }  // namespace warpwright::model

@@ -220,6 +220,10 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
             copy->site);
   }
   mark(*copy, +1);
+  send(std::move(copy));
+}
+
+void Machine::send(std::unique_ptr<Copy> copy) {
   if (options_.mode == Mode::eager) {
     while (!advance(*copy)) {
     }
@@ -345,6 +349,10 @@ void Machine::end_copy(Copy& copy) {
 
 bool Machine::advance(Copy& copy) {
   ++progress_;
+  if (copy.from == Copy::From::thread) {
+    arrive_behind_copies(copy);
+    return true;
+  }
   const bool load = copy.kind == Copy::Kind::load;
   switch (copy.stage) {
     case Copy::Stage::issued:

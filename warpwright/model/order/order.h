@@ -81,7 +81,11 @@ class Order {
   /// A cp.async of the current thread's current group: the bytes it writes, and those it reads. It
   /// is generic: others need no fence for it, and it needs none for what came before.
   void copy_async(Thread& by, const ThreadCopy& copy);
-  void copies_waited(Thread& by, int pending);
+  static void copies_committed(Thread& by);
+  static void copies_waited(Thread& by, int pending);
+  /// An arrival behind the thread's copies so far; and later it is about to be counted on `bar`.
+  Commit copies_arrive(Thread& by);
+  static void copies_arrived(const Thread& by, const Commit& arrival, MBarrier& bar);
   void wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending);
 
   // --- tensor maps in global memory (order_map.cpp)

@@ -367,7 +367,7 @@ void Order::copy_async(Thread& by, const ThreadCopy& copy) {
   const std::uint32_t number = new_operation(by, "cp.async", copy.site);
   Operation& op = operations_[number];
   op.component = t.copies;
-  op.time = t.copy_groups + 1;
+  op.time = t.copy_time + 1;
   op.generic = true;
   Thread* const self = &by;
   if (relation) {

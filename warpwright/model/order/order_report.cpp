@@ -35,7 +35,8 @@ constexpr GroupWait group_waits[] = {
     {"wgmma", "a wgmma.wait_group that covers the wgmma's reads",
      "wait for its group (wgmma_wait) before the arrival that hands the memory on"},
     {"cp.async", "a cp.async.wait_group that covers the copy's group, in the thread that issued it",
-     "copy_async_wait with fewer groups left pending, then a barrier"},
+     "copy_async_wait with fewer groups left pending, then a barrier; or copy_async_arrive behind "
+     "the copy, and a wait for that mbarrier"},
 };
 constexpr GroupWait store_written = {
     "", "a cp.async.bulk.wait_group for the store's group",

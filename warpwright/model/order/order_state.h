@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -56,8 +57,10 @@ struct ThreadOrder {
   std::uint32_t committed = 0;  ///< bulk groups
   std::uint32_t bulk_read = 0;  ///< components of its bulk groups: sources read, all done
   std::uint32_t bulk_done = 0;
-  std::uint32_t copies = 0;         ///< component of its groups of cp.async
-  std::uint32_t copy_groups = 0;    ///< committed
+  std::uint32_t copies = 0;     ///< component of its copies by cp.async
+  std::uint32_t copy_time = 0;  ///< commits of them, and arrivals behind them
+  /// What `copy_time` was behind the commit of each group that no wait has covered, oldest first.
+  std::deque<std::uint32_t> copy_groups;
   std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
   std::uint32_t mma_time = 0;       ///< MMAs issued
   std::uint32_t mma_committed = 0;  ///< of them, before its latest commit
@@ -83,9 +86,10 @@ struct ThreadOrder {
   std::uint32_t next_weak = 0;
 };
 
-/// What a tcgen05.commit hands on: the MMAs before it, and what its thread knew to be executed.
+/// What an arrival hands on that comes when operations of its thread are over, of a tcgen05.commit
+/// or behind cp.async: those operations, and what its thread knew to be executed.
 struct Commit {
-  std::uint32_t time = 0;  ///< of the last MMA
+  std::uint32_t time = 0;  ///< of the last MMA or copy
   Clock executed;
   Clock handed;
   Clock passed;

@@ -42,13 +42,42 @@ void Order::bulk_waited(Thread& by, int pending, bool read_only) {
   if (!read_only) raise({&self, 1}, t.bulk_done, over);
 }
 
+void Order::copies_committed(Thread& by) {
+  by.order.copy_groups.push_back(++by.order.copy_time);
+}
+
 void Order::copies_waited(Thread& by, int pending) {
   ThreadOrder& t = by.order;
-  if (t.copies == 0 || t.copy_groups <= static_cast<std::uint32_t>(pending)) return;
+  std::uint32_t over = 0;
+  while (t.copy_groups.size() > static_cast<std::size_t>(pending)) {
+    over = t.copy_groups.front();
+    t.copy_groups.pop_front();
+  }
+  if (t.copies == 0 || over == 0) return;
   // As the thread's own generic writes: `shared` learns of them by a fence.
-  const std::uint32_t over = t.copy_groups - static_cast<std::uint32_t>(pending);
   t.order.raise(t.copies, over);
   t.executed.raise(t.copies, over);
+}
+
+Commit Order::copies_arrive(Thread& by) {
+  ThreadOrder& t = by.order;
+  Commit arrival{++t.copy_time, t.executed, t.handed, t.passed};
+  arrival.executed.raise(t.component, t.time);
+  arrival.passed.raise(t.component, t.waits);
+  tick(by);
+  return arrival;
+}
+
+void Order::copies_arrived(const Thread& by, const Commit& arrival, MBarrier& bar) {
+  const ThreadOrder& t = by.order;
+  // The arrival comes after all that its thread did before, but of its writes it releases those of
+  // the copies alone, as generic ones: `shared` learns of them by a fence.
+  bar.order.executed.add(arrival.executed);
+  bar.order.handed.add(arrival.handed);
+  bar.order.passed.add(arrival.passed);
+  if (t.copies == 0) return;
+  bar.order.near.order.sum.raise(t.copies, arrival.time);
+  bar.order.executed.sum.raise(t.copies, arrival.time);
 }
 
 void Order::wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending) {

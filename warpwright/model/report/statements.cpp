@@ -211,6 +211,16 @@ void copy_async_wait(int pending, Site site) {
   act::copy_async_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0));
 }
 
+void copy_async_arrive(std::uint32_t barrier, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::copy_arrive, site, barrier_name(barrier));
+  if (dropped(broken)) return m.maybe_yield();
+  const auto act = [&] { act::copy_async_arrive(barrier, site); };
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
+  if (repeated(broken)) act();
+}
+
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site) {
   if (dropped(machine().sync(SyncKind::map_replace, site))) return;
   act::replace_map_base(map, base, site);

@@ -96,6 +96,10 @@ void Machine::sleep_until(std::int64_t time, const char* why) {
 // data arrive between start and stop; a store reads shared memory at stop.
 void Machine::schedule(Copy& copy) {
   const bool load = copy.kind == Copy::Kind::load;
+  if (copy.from == Copy::From::thread) {
+    due_copies_.push({copy.start, orders_++, &copy});
+    return;
+  }
   if (!copy.by_engine()) {
     copy.start = copy.stop =
         now() + (copy.from == Copy::From::queue ? nominal::launch_answer : nominal::store_async);
