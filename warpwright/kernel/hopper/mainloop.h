@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "warpwright/isa/call.h"
-#include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
@@ -106,7 +105,7 @@ class Mainloop {
     isa::mark_begin("k_tile %", 0);
     const Operands first = operands(state.stage);
     ring_.wait(state);
-    show_copies();
+    show_copies<Tag>();
     multiply<n>(accumulator, first, false);
     isa::mark_end();
     pipeline::PipelineState previous = state;
@@ -115,7 +114,7 @@ class Mainloop {
       const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state);
-      show_copies();
+      show_copies<Tag>();
       multiply<n>(accumulator, at, true);
       isa::wgmma_wait<1>();  // the k_tile before has been read
       ring_.release(previous);
@@ -145,7 +144,7 @@ class Mainloop {
       const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state, landed);
-      show_copies();
+      show_copies<Tag>();
       Scales<n> scales{};
       if constexpr (is_block_scaled(cfg)) scales = read_scales<n>(state.stage);
       WW_UNROLL for (int pass = 0; pass + 1 < passes; ++pass) {
@@ -167,13 +166,6 @@ class Mainloop {
       add(scales, accumulator, total, passes - 1);
       loads_.step();
     }
-  }
-
-  /// Behind the wait for a stage: its tokens by index came by cp.async, as generic writes, which
-  /// wgmma sees behind a fence of those who waited. (A fence of the thread that copies would hold
-  /// back its next copies until these are complete.)
-  WW_DEVICE static void show_copies(isa::Site site = isa::Site::sync()) {
-    if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared(site);
   }
 
   /// Low words of the descriptors of a stage's operands.
