@@ -72,7 +72,8 @@ TEST(Mixture, FewTokensOfBlocksAreReadByNumberAndLeaveAsCodes) {
   std::vector<std::uint16_t> bits[2];
   for (const bool by_index : {false, true}) {
     SomeMixture some({.hidden = 256, .scaling = Scaling::blockwise});
-    const MixtureChoices way{.quantises_in_epilogue = true, .by_index = by_index};
+    const MixtureChoices way{
+        .quantises_in_epilogue = true, .by_index = by_index, .sums_in_product = false};
     const auto plan = plan_moe(some.o, model_facts(), way);
     ASSERT_TRUE(plan) << plan.reason();
     EXPECT_EQ(plan->launches(), by_index ? 4 : 5) << plan->explain();

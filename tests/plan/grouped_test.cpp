@@ -129,7 +129,10 @@ TEST(GroupedRules, RefusesRowsByIndex) {
         {"D overlaps rows"}},
        {Code::bad_shape, with([](O& o) { o.a.rows = 0; }), {"A has no rows", "nearest", "1"}},
        {Code::bad_shape,
-        with([](O& o) { o.a.row_stride = std::int64_t{1} << 31; }),
+        with([](O& o) {
+          o.a.row_stride = std::int64_t{1} << 31;
+          o.a.data = at(std::uintptr_t{1} << 46);  // apart from all others
+        }),
         {"A has 40 rows", "64 GiB", "16"}},
        {Code::bad_shape,
         with([](O& o) { o.d.columns = 128; }),

@@ -107,6 +107,7 @@ TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",
      isa::cluster_add(at, static_cast<float>(count)))
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
+TEXT(flag_count, "... atom.acq_rel.gpu.global.add.u32 %, [%], 1;", to[0] = isa::flag_count(to))
 TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))
 
 // --- copies
@@ -151,6 +152,8 @@ TEXT(bulk_wait, "cp.async.bulk.wait_group 1;", isa::bulk_wait<1>())
 TEXT(copy_async_16, "cp.async.cg.shared.global [%], [%], 16, %;",
      isa::copy_async<16>(at, to, count))
 TEXT(copy_async_4, "cp.async.ca.shared.global [%], [%], 4, %;", isa::copy_async<4>(at, to))
+TEXT(copy_async_or_zeros, "... cp.async.cg.shared.global [%], [%], 16, zeros;",
+     isa::copy_async_or_zeros(at, to, count != 0))
 TEXT(copy_async_commit, "cp.async.commit_group;", isa::copy_async_commit())
 TEXT(copy_async_wait, "cp.async.wait_group 3;", isa::copy_async_wait<3>())
 TEXT(copy_async_arrive, "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%];",

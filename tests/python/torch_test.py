@@ -340,8 +340,9 @@ class Gpu(unittest.TestCase):
                 graph.replay()
                 stream.synchronize()
                 want = mixture_sums(*tensors)
-                for y, error in zip(made, (0.01, 0.06, 0.01)):
-                    self.assertLess((y.float() - want).norm(), error * want.norm())
+                of_codes = mixture_sums(*tensors[:3], *(c.to(x.dtype) for c in codes))
+                for y, right, error in zip(made, (want, of_codes, want), (0.01, 0.06, 0.01)):
+                    self.assertLess((y.float() - right).norm(), error * right.norm())
 
     def test_cuda_graphs_of_quantised_products(self):
         """As docs/inference.md captures them: tokens are quantised in the graph."""

@@ -33,9 +33,11 @@ class Both {
   void forget_result() { EXPECT_FALSE(d_->fill(0xff)); }
 
   SomeMixture here;
-  MixtureOperands there;
 
  private:
+  std::vector<std::shared_ptr<device::CudaBuffer>> memory_;
+  std::shared_ptr<device::CudaBuffer> d_, ids_;
+
   static std::int64_t bytes_of(const MatrixView& v) {
     return v.batch * v.rows * v.columns * element_bytes(v.dtype);
   }
@@ -53,8 +55,8 @@ class Both {
     });
   }
 
-  std::vector<std::shared_ptr<device::CudaBuffer>> memory_;
-  std::shared_ptr<device::CudaBuffer> d_, ids_;
+ public:
+  MixtureOperands there;  // made last: it fills the memory above
 };
 
 class RunMoeOnGpu : public testing::Test {

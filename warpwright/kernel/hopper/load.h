@@ -94,7 +94,7 @@ class Loader {
         load_tile(mine);
       }
       if constexpr (asks_early(Tag::config)) {
-        if (early_) isa::wait_for_prerequisites();  // there was no tile
+        if (early_) wait_early();  // there was no tile
       }
     }
   }
@@ -200,6 +200,9 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
+  /// All lanes: until the grid before has ended. (A launch of a mixture alone comes here.)
+  WW_DEVICE static void wait_early() { isa::wait_for_prerequisites(); }
+
   /// All lanes, of the first tile, before the grid before has ended: asks for the weights of as
   /// many k_tiles as there are stages, waits, and asks for their tokens.
   WW_DEVICE void load_early(bool mine) {
@@ -214,7 +217,7 @@ class Loader {
         state_.advance(stages);
       }
       state_ = first;
-      isa::wait_for_prerequisites();
+      wait_early();
       WW_NO_UNROLL for (block_ = begin; block_ != end; ++block_) {
         if (mine) load_second(ring_.full(state_));
         state_.advance(stages);
