@@ -129,14 +129,6 @@ WW_DEVICE void schedule(const Cta<Tag>& cta, const isa::Prerequisites& ready) {
       cta.rank);
 }
 
-/// Behind the wait for a stage: its tokens by index came by cp.async, as generic writes, which
-/// wgmma sees behind a fence of those who waited. (A fence of the thread that copies would hold
-/// back its next copies until these are complete.)
-template <class Tag>
-WW_DEVICE void show_copies(isa::Site site = isa::Site::sync()) {
-  if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared(site);
-}
-
 /// Opens the slice of a tile, those of different groups under different names.
 template <class Tag>
 WW_DEVICE void mark_tile(const tile::TilePosition& tile) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "warpwright/isa/call.h"
+#include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
@@ -105,7 +106,8 @@ class Mainloop {
     isa::mark_begin("k_tile %", 0);
     const Operands first = operands(state.stage);
     ring_.wait(state);
-    show_copies<Tag>();
+    // Tokens by index came as generic writes, which wgmma sees behind a fence of who waited.
+    if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
     multiply<n>(accumulator, first, false);
     isa::mark_end();
     pipeline::PipelineState previous = state;
@@ -114,7 +116,7 @@ class Mainloop {
       const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state);
-      show_copies<Tag>();
+      if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
       multiply<n>(accumulator, at, true);
       isa::wgmma_wait<1>();  // the k_tile before has been read
       ring_.release(previous);
@@ -144,7 +146,7 @@ class Mainloop {
       const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state, landed);
-      show_copies<Tag>();
+      if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
       Scales<n> scales{};
       if constexpr (is_block_scaled(cfg)) scales = read_scales<n>(state.stage);
       WW_UNROLL for (int pass = 0; pass + 1 < passes; ++pass) {

@@ -110,7 +110,7 @@ class RsMainloop {
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const isa::Mark mark("k_tile %", k_tile);
       ring_.wait(state, landed);
-      show_copies<Tag>();
+      if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
       const isa::SharedAddress tile = weights(state.stage);
       const std::uint32_t b = tokens(state.stage);
       typename Decoder::KTile held;
@@ -151,7 +151,7 @@ class RsMainloop {
       const isa::Mark mark("k_tile %", k_tile);
       const std::uint32_t b = tokens(state.stage);
       ring_.wait(state, landed);
-      show_copies<Tag>();
+      if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
       const isa::SharedAddress stage = weights(state.stage);
       typename Decoder::KTile held;
       KBlockA a[2][atoms * k_blocks];
