@@ -124,7 +124,8 @@ TEST(PipelineTest, WaitsBeginAsDeclared) {
 }
 
 TEST(PipelineTest, RowsWithoutAProducer) {
-  const TmaPipelineShape shape{4, 8, 49152, 0, true};
+  const TmaPipelineShape shape{
+      .stages = 4, .consumer_warps = 8, .stage_bytes = 49152, .consumers_load = true};
   EXPECT_EQ(std::string(pipeline::full_row(shape).arrivers).find("producer"), std::string::npos);
   EXPECT_STREQ(pipeline::empty_row(shape, {1, 1}).waiters, "loading lane of consumer warp 0");
 }

@@ -133,7 +133,7 @@ TEST(GroupedRules, RefusesRowsByIndex) {
           o.a.row_stride = std::int64_t{1} << 31;
           o.a.data = at(std::uintptr_t{1} << 46);  // apart from all others
         }),
-        {"A has 40 rows", "64 GiB", "16"}},
+        {"A has 40 rows", "64 GiB", "32"}},
        {Code::bad_shape,
         with([](O& o) { o.d.columns = 128; }),
         {"D has 128 columns", "the product has 256"}}});
