@@ -22,7 +22,6 @@ namespace {
 using warpwright::DType;
 using warpwright::GemmOperands;
 using warpwright::MatrixView;
-using warpwright::Refusal;
 using namespace warpwright::c;
 
 // The numbers of types and modes are those of the library; tests/c compares them one by one.

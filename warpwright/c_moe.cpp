@@ -11,7 +11,6 @@ using warpwright::refuse;
 
 namespace {
 
-using warpwright::DType;
 using warpwright::MatrixView;
 using warpwright::MixtureOperands;
 using namespace warpwright::c;

@@ -58,6 +58,40 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   return words;
 }
 
+/// The roles of the warpgroup that loads.
+inline void add_producer_roles(KernelFacts& f, const GemmConfig& c) {
+  const int producer = producer_registers(c);
+  const bool scales = is_block_scaled(c);
+  f.roles.push_back({role_of_warp(c, 0), 0, 0, producer,
+                     gathers(c) ? "one lane issues the TMA loads of the weights"
+                                : "one lane issues the TMA loads of A and B"});
+  if (scales) {
+    f.roles.push_back(
+        {role_of_warp(c, 1), 1, 1, producer, "fetches block scales that are not copied"});
+  }
+  const int first_idle = scales ? 2 : 1;
+  const int last_idle = gathers(c)                                 ? first_row_warp - 1
+                        : is_dynamic_persistent(c) || c.sums_slots ? drawing_warp - 1
+                                                                   : 3;
+  if (first_idle <= last_idle) {
+    f.roles.push_back({"idle", first_idle, last_idle, producer,
+                       moves_registers(c) ? "gave their registers away" : "nothing"});
+  }
+  if (gathers(c)) {
+    f.roles.push_back({role_of_warp(c, first_row_warp), first_row_warp,
+                       first_row_warp + row_warps - 1, producer,
+                       "copy the rows of the tile's tokens, 16 bytes a lane"});
+  }
+  if (is_dynamic_persistent(c)) {
+    f.roles.push_back({role_of_warp(c, drawing_warp), drawing_warp, drawing_warp, producer,
+                       "one lane draws the next tile for the cluster"});
+  }
+  if (c.sums_slots) {
+    f.roles.push_back({role_of_warp(c, clearing_warp), clearing_warp, clearing_warp, producer,
+                       "clears the tokens without a slot"});
+  }
+}
+
 /// The facts of the kernel `name` of this configuration.
 inline KernelFacts facts(const char* name, const GemmConfig& c) {
   KernelFacts f;
@@ -100,38 +134,7 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
                {"table of groups", map.groups, map.tiles},
                {"ring of tiles", map.tiles, map.barriers},
                {"barriers", map.barriers, map.bytes}};
-  const int producer = producer_registers(c);
-  if (has_producer(c)) {
-    const bool scales = is_block_scaled(c);
-    f.roles.push_back({role_of_warp(c, 0), 0, 0, producer,
-                       gathers(c) ? "one lane issues the TMA loads of the weights"
-                                  : "one lane issues the TMA loads of A and B"});
-    if (scales) {
-      f.roles.push_back(
-          {role_of_warp(c, 1), 1, 1, producer, "fetches block scales that are not copied"});
-    }
-    const int first_idle = scales ? 2 : 1;
-    const int last_idle = gathers(c)                                 ? first_row_warp - 1
-                          : is_dynamic_persistent(c) || c.sums_slots ? drawing_warp - 1
-                                                                     : 3;
-    if (first_idle <= last_idle) {
-      f.roles.push_back({"idle", first_idle, last_idle, producer,
-                         moves_registers(c) ? "gave their registers away" : "nothing"});
-    }
-    if (gathers(c)) {
-      f.roles.push_back({role_of_warp(c, first_row_warp), first_row_warp,
-                         first_row_warp + row_warps - 1, producer,
-                         "copy the rows of the tile's tokens, 16 bytes a lane"});
-    }
-    if (is_dynamic_persistent(c)) {
-      f.roles.push_back({role_of_warp(c, drawing_warp), drawing_warp, drawing_warp, producer,
-                         "one lane draws the next tile for the cluster"});
-    }
-    if (c.sums_slots) {
-      f.roles.push_back({role_of_warp(c, clearing_warp), clearing_warp, clearing_warp, producer,
-                         "clears the tokens without a slot"});
-    }
-  }
+  if (has_producer(c)) add_producer_roles(f, c);
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
     const int warp = first_consumer_warp(c) + 4 * w;
     f.roles.push_back(
