@@ -7,13 +7,7 @@
 namespace warpwright::cli {
 
 std::vector<std::byte> pack_weights(const HostTensor& w, const PackedFormat& f) {
-  const std::size_t last = w.shape.size();
-  MatrixView view =
-      matrix(const_cast<std::byte*>(w.bytes.data()), w.dtype, w.shape[last - 2], w.shape[last - 1]);
-  if (last == 3) {
-    view.batch = w.shape[0];
-    view.batch_stride = view.rows * view.columns;
-  }
+  const MatrixView view = packed_view(w);
   const auto quantised = weights::quantise(
       {&view, 1},
       {.encoding = f.encoding, .group = f.group, .scale = f.scale, .zero_points = f.zero_points});

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "warpwright/numeric/bulk.h"
 #include "warpwright/plan/product/rules.h"
@@ -26,6 +27,21 @@ std::int64_t HostTensor::elements() const {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) count *= extent;
   return count;
+}
+
+MatrixView packed_view(HostTensor& t) {
+  return packed_view(std::as_const(t));
+}
+
+MatrixView packed_view(const HostTensor& t) {
+  const std::size_t rank = t.shape.size();
+  MatrixView view =
+      matrix(const_cast<std::byte*>(t.bytes.data()), t.dtype, t.shape[rank - 2], t.shape[rank - 1]);
+  if (rank == 3) {
+    view.batch = t.shape[0];
+    view.batch_stride = view.rows * view.columns;
+  }
+  return view;
 }
 
 std::vector<std::int64_t> integers_of(std::span<const std::byte> bytes, int bits) {

@@ -53,6 +53,11 @@ struct HostTensor {
   std::int64_t elements() const;
 };
 
+/// A tensor of [batch x] rows x columns, as packed as it is. It is not written through a view of a
+/// constant one.
+MatrixView packed_view(HostTensor& tensor);
+MatrixView packed_view(const HostTensor& tensor);
+
 /// The largest number of dimensions that a tensor file may have.
 inline constexpr int kMaxRank = 32;
 

@@ -7,16 +7,8 @@
 
 #include "cli/commands/gemm/run.h"
 #include "warpwright/device/cuda.h"
-#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
-
-/// Bytes from the first element of a view to behind its last.
-inline std::int64_t bytes_of(const MatrixView& view) {
-  return numeric::packed_bytes(view.dtype, reach({{view.batch, view.batch_stride},
-                                                  {view.rows, view.row_stride},
-                                                  {view.columns, view.column_stride}}));
-}
 
 /// Memory of the current CUDA device. New memory is filled with 0xff: an element of the result that
 /// nobody stores shows as NaN. All throw InputError.

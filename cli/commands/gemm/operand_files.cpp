@@ -141,19 +141,4 @@ double bytes_as(const HostTensor& t, DType type) {
   return t.shape.empty() ? 0 : bytes;
 }
 
-MatrixView packed_view(HostTensor& t) {
-  return packed_view(std::as_const(t));
-}
-
-MatrixView packed_view(const HostTensor& t) {
-  const std::size_t rank = t.shape.size();
-  MatrixView view =
-      matrix(const_cast<std::byte*>(t.bytes.data()), t.dtype, t.shape[rank - 2], t.shape[rank - 1]);
-  if (rank == 3) {
-    view.batch = t.shape[0];
-    view.batch_stride = view.rows * view.columns;
-  }
-  return view;
-}
-
 }  // namespace warpwright::cli

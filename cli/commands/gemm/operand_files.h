@@ -45,9 +45,4 @@ void round_to(HostTensor& tensor, DType type, const char* name, std::ostream& er
 /// The bytes of a tensor of this shape once it has `type`; 0 where there is none.
 double bytes_as(const HostTensor& tensor, DType type);
 
-/// A tensor of [batch x] rows x columns, as packed as it is. It is not written through a view of a
-/// constant one.
-MatrixView packed_view(HostTensor& tensor);
-MatrixView packed_view(const HostTensor& tensor);
-
 }  // namespace warpwright::cli

@@ -111,10 +111,10 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   CudaMemory memory;
   GemmOperands there = product.operands;
   if (there.b.data != nullptr) {
-    there.b.data = memory.copy(there.b.data, bytes_of(stored_b(there)));
+    there.b.data = memory.copy(there.b.data, extent_bytes(stored_b(there)));
   }
   for (MatrixView* view : {&there.a, &there.scale_a, &there.scale_b, &there.scale_d, &there.bias}) {
-    if (view->data != nullptr) view->data = memory.copy(view->data, bytes_of(*view));
+    if (view->data != nullptr) view->data = memory.copy(view->data, extent_bytes(*view));
   }
   const std::vector<std::byte>& offsets = product.job.offset_bytes;
   if (there.groups) {
@@ -124,15 +124,15 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
       there.groups->rows = static_cast<const std::int32_t*>(rows);
     }
   }
-  device::CudaBuffer& d = memory.make(bytes_of(there.d));
+  device::CudaBuffer& d = memory.make(extent_bytes(there.d));
   there.d.data = d.data();
   if (product.job.in_place) {
-    require(d.from_host(there.c.data, bytes_of(there.c)));
+    require(d.from_host(there.c.data, extent_bytes(there.c)));
     there.c.data = d.data();
   } else if (there.c.data != nullptr) {
-    there.c.data = memory.copy(there.c.data, bytes_of(there.c));
+    there.c.data = memory.copy(there.c.data, extent_bytes(there.c));
   }
-  device::CudaBuffer& scales = memory.make(bytes_of(there.d_scales));
+  device::CudaBuffer& scales = memory.make(extent_bytes(there.d_scales));
   if (there.is_quantised()) there.d_scales.data = scales.data();
   const Plan& plan = product.plan;
   const device::CudaBuffer& room = memory.make(plan.workspace_bytes);
@@ -157,9 +157,9 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
       left.offsets = refused->reason;
     }
   }
-  require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
+  require(d.to_host(product.operands.d.data, extent_bytes(product.operands.d)));
   if (there.is_quantised()) {
-    require(scales.to_host(product.operands.d_scales.data, bytes_of(there.d_scales)));
+    require(scales.to_host(product.operands.d_scales.data, extent_bytes(there.d_scales)));
   }
   return left;
 }

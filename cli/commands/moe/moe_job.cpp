@@ -14,6 +14,7 @@
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
 #include "cli/reports/progress.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/reference/mixture.h"
 
 namespace warpwright::cli {
@@ -256,7 +257,7 @@ void MoeJob::load(std::uint64_t seed) {
       *bias = kept(random_normal(DType::f32, shape(*bias), seed, stream++), *bias);
   }
   HostTensor d{o.d.dtype, {o.d.rows, o.d.columns}, {}};
-  d.bytes.assign(static_cast<std::size_t>(cli::bytes_of(o.d)), std::byte{0xff});
+  d.bytes.assign(static_cast<std::size_t>(extent_bytes(o.d)), std::byte{0xff});
   o.d = kept(std::move(d), o.d);
 }
 
@@ -293,7 +294,7 @@ void run_on_gpu(const MoeJob& job, int index) {
   require(device::use_cuda_device(index));
   CudaMemory memory;
   const MixtureOperands& here = job.operands;
-  device::CudaBuffer& d = memory.make(bytes_of(here.d));
+  device::CudaBuffer& d = memory.make(extent_bytes(here.d));
   const MixtureOperands there = with_matrices(here, [&](MatrixView v) {
     if (v.data == nullptr) return v;
     if (v.data == here.d.data) {
@@ -302,7 +303,7 @@ void run_on_gpu(const MoeJob& job, int index) {
     }
     const bool is_ids = v.data == here.topk_ids.data;
     const std::int64_t bytes =
-        is_ids ? here.slots() * offset_bytes(here.id_type) : bytes_of(stored(here, v));
+        is_ids ? here.slots() * offset_bytes(here.id_type) : extent_bytes(stored(here, v));
     v.data = memory.copy(v.data, bytes);
     return v;
   });
@@ -310,7 +311,7 @@ void run_on_gpu(const MoeJob& job, int index) {
   how.check_ids = true;
   require(run_moe(job.plan, there, how));
   wait_for_device();
-  require(d.to_host(here.d.data, bytes_of(here.d)));
+  require(d.to_host(here.d.data, extent_bytes(here.d)));
 }
 
 CheckResult check_moe(const MixtureOperands& operands) {
