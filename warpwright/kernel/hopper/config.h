@@ -213,10 +213,11 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
 }
 /// Does the producer ask for the weights of its first tile before the grid before has ended, where
 /// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are
-/// A. (Packed ones L2 is asked for.)
+/// A. (Packed ones L2 is asked for. Who reads tokens by index is directly behind the sort, and
+/// knows no tile before that ends.)
 constexpr bool asks_early(const GemmConfig& c) {
   return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) &&
-         !has_group_maps(c) && !packed_a(c);
+         !has_group_maps(c) && !packed_a(c) && !gathers(c);
 }
 /// A group may end in the middle of a tile, so only kernels with per-group tensor maps store by
 /// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
