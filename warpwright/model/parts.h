@@ -379,12 +379,13 @@ struct Copy {
   From from = From::tensor;
   TensorMapFields map;
   std::array<int, TensorMapFields::max_rank> coords{};
-  Cta* cta = nullptr;         // whose shared memory
-  std::uint32_t offset = 0;   // in it
-  std::uint32_t barrier = 0;  // offset, for a load
-  Cta* signals = nullptr;     // whose barrier
-  int bytes = 0;
-  std::shared_ptr<std::vector<std::byte>> data;
+  Cta* cta = nullptr;                            // whose shared memory
+  std::uint32_t offset = 0;                      // in it
+  std::uint32_t barrier = 0;                     // offset, for a load
+  Cta* signals = nullptr;                        // whose barrier
+  int bytes = 0;                                 // of global memory: what a load signals
+  int reach = 0;                                 // of shared memory, from `offset` on
+  std::shared_ptr<std::vector<std::byte>> data;  // as it lies in global memory, row by row
   std::shared_ptr<BulkGroup> group;
   const Thread* issuer = nullptr;
   std::uintptr_t map_at = 0;  // where its map lies in global memory; 0 for a kernel's parameter

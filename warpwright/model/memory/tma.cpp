@@ -12,18 +12,26 @@ namespace warpwright::model {
 namespace {
 
 struct BoxShape {
-  int inner_bytes;  // of one row
+  int inner_bytes;   // of one row in shared memory
+  int global_bytes;  // and in global memory: fewer, where it is padded
   int rows;
   int pitch;  // bytes from row to row in shared memory
+  int piece;  // bytes of global memory in 16 of shared memory
 };
 
 BoxShape box_shape(const TensorMapFields& map) {
-  BoxShape box{map.box[0] * map.element_bytes, 1, 0};
+  BoxShape box{row_bytes(map), row_global_bytes(map), 1, 0,
+               map.padded ? kPaddedGroup * map.element_bits / 8 : 16};
   for (int d = 1; d < map.rank; ++d) box.rows *= map.box[static_cast<std::size_t>(d)];
   // Under a swizzle a row occupies the whole span even when the box is narrower.
   box.pitch =
       map.swizzle == atom::SmemSwizzle::none ? box.inner_bytes : atom::span_bytes(map.swizzle);
   return box;
+}
+
+// Bytes of global memory that `count` elements take.
+std::int64_t bytes_of(const TensorMapFields& map, std::int64_t count) {
+  return count * map.element_bits / 8;
 }
 
 std::span<const int> coords_of(const Copy& copy) {
@@ -42,7 +50,7 @@ void for_each_row(const TensorMapFields& map, std::span<const int> coords, const
   const std::int64_t first = std::clamp<std::int64_t>(-x, 0, map.box[0]);
   const std::int64_t last = std::clamp<std::int64_t>(extent(0) - x, first, map.box[0]);
   for (int row = 0; row < box.rows; ++row) {
-    std::int64_t address = static_cast<std::int64_t>(map.base) + x * map.element_bytes;
+    std::int64_t address = static_cast<std::int64_t>(map.base) + bytes_of(map, x);
     bool inside = true;
     int rest = row;
     for (int d = 1; d < map.rank; ++d) {
@@ -56,14 +64,15 @@ void for_each_row(const TensorMapFields& map, std::span<const int> coords, const
   }
 }
 
-// Calls visit(chunk of 16 bytes inside the row-major box, its offset in shared memory).
+// Calls visit(offset in the row-major box of global memory, its 16 bytes in shared memory).
 template <class Visit>
 void for_each_chunk(const Copy& copy, const Visit& visit) {
   const BoxShape box = box_shape(copy.map);
   for (int row = 0; row < box.rows; ++row) {
     for (int c = 0; c < box.inner_bytes; c += 16) {
       const std::uint32_t linear = copy.offset + static_cast<std::uint32_t>(row * box.pitch + c);
-      visit(row * box.inner_bytes + c, atom::apply_swizzle(copy.map.swizzle, linear));
+      visit(row * box.global_bytes + c / 16 * box.piece,
+            atom::apply_swizzle(copy.map.swizzle, linear));
     }
   }
 }
@@ -88,30 +97,29 @@ void add_element(std::byte* to, const std::byte* from, const TensorMapFields& ma
   } else {
     std::uint64_t a = 0;  // integers of up to 8 bytes; the low ones of the sum are stored
     std::uint64_t b = 0;
-    std::memcpy(&a, to, map.element_bytes);
-    std::memcpy(&b, from, map.element_bytes);
+    std::memcpy(&a, to, map.element_bits / 8);
+    std::memcpy(&b, from, map.element_bits / 8);
     a += b;
-    std::memcpy(to, &a, map.element_bytes);
+    std::memcpy(to, &a, map.element_bits / 8);
   }
 }
 
 // Where the bytes of a row end that a store brings to the tensor, of which elements up to `last`
 // lie inside. What lies past the last column is dropped by whole 16-byte pieces, not by elements,
 // of a reduce-add too (probed on an H200): a piece that begins inside is written whole.
-std::int64_t stored_end(const BoxShape& box, std::int64_t last, int element_bytes) {
-  return std::min<std::int64_t>((last * element_bytes + 15) / 16 * 16, box.inner_bytes);
+std::int64_t stored_end(const TensorMapFields& map, std::int64_t last) {
+  return std::min<std::int64_t>((bytes_of(map, last) + 15) / 16 * 16, row_global_bytes(map));
 }
 
 // Whether a store brings bytes to the tensor that nobody has written. What lies outside the tensor
 // goes nowhere, such as the padding of a box that is wider than the tensor.
 bool stores_undefined(const Cta& cta, const Copy& store) {
   const BoxShape box = box_shape(store.map);
-  const int size = store.map.element_bytes;
   bool undefined = false;
   for_each_row(store.map, coords_of(store),
                [&](int row, std::int64_t, std::int64_t first, std::int64_t count) {
-                 const std::int64_t end = count == 0 ? 0 : stored_end(box, first + count, size);
-                 for (std::int64_t b = first * size; b < end; b = b / 16 * 16 + 16) {
+                 const std::int64_t end = count == 0 ? 0 : stored_end(store.map, first + count);
+                 for (std::int64_t b = bytes_of(store.map, first); b < end; b = b / 16 * 16 + 16) {
                    const auto linear = static_cast<std::uint32_t>(row * box.pitch + b / 16 * 16);
                    const auto chunk = cta.defined.begin() +
                                       atom::apply_swizzle(store.map.swizzle, store.offset + linear);
@@ -124,6 +132,11 @@ bool stores_undefined(const Cta& cta, const Copy& store) {
 
 std::string signal_text(const Copy& copy) {
   return std::string("the signal of ") + copy.what();
+}
+
+std::string size_text(const TensorMapFields& map) {
+  const int bits = map.element_bits;
+  return bits % 8 == 0 ? std::to_string(bits / 8) + " bytes" : std::to_string(bits) + " bits";
 }
 
 TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::uint32_t address,
@@ -142,13 +155,20 @@ TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::
                 " coordinates on a tensor map of rank " + std::to_string(fields->rank),
             site);
   }
-  if (coords[0] * static_cast<std::int64_t>(fields->element_bytes) % 16 != 0) {
+  if (fields->padded && coords[0] % kPaddedBox != 0) {
+    m.fatal(Check::tensor_map,
+            m.who(m.current()) +
+                ": the innermost coordinate of a copy of padded elements must be a multiple of "
+                "128, not " +
+                std::to_string(coords[0]),
+            site);
+  }
+  if (coords[0] * static_cast<std::int64_t>(fields->element_bits) % 128 != 0) {
     m.fatal(Check::tensor_map,
             m.who(m.current()) +
                 ": the innermost coordinate of a TMA copy must be a multiple of 16 bytes, not " +
-                std::to_string(coords[0]) + " elements of " +
-                std::to_string(fields->element_bytes) +
-                " bytes; the hardware traps (illegal instruction)",
+                std::to_string(coords[0]) + " elements of " + size_text(*fields) +
+                "; the hardware traps (illegal instruction)",
             site);
   }
   if (address % 128 != 0) {
@@ -184,7 +204,8 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   const std::string operation = copy->what();
   const BoxShape box = box_shape(copy->map);
   // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
-  check_shared(cta, copy->offset, box.rows * box.pitch, operation.c_str(), copy->site);
+  copy->reach = box.rows * box.pitch;
+  check_shared(cta, copy->offset, copy->reach, operation.c_str(), copy->site);
   if (order) prove(*copy);
   bool met = false;
   const MBarrier* covered = nullptr;
@@ -197,7 +218,9 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
     met = met || cta.writers[at / 16] > 0 || (load && cta.readers[at / 16] > 0);
     if (load) {
       std::fill_n(cta.shared.begin() + at, 16, std::byte{0xff});
-      std::fill_n(cta.defined.begin() + at, 16, std::uint8_t{1});
+      // Padding has no value that anybody may read.
+      std::fill_n(cta.defined.begin() + at, box.piece, std::uint8_t{1});
+      std::fill_n(cta.defined.begin() + at + box.piece, 16 - box.piece, std::uint8_t{0});
     }
   });
   if (covered != nullptr) {
@@ -210,7 +233,7 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
     finding(Check::in_flight_access,
             who(*current_) + ": " + operation + " meets shared memory of CTA rank " +
                 std::to_string(cta.rank) + " at offset " + std::to_string(copy->offset) +
-                " that is still in use by " + copies_into(cta, copy->offset, copy->bytes),
+                " that is still in use by " + copies_into(cta, copy->offset, copy->reach),
             copy->site);
   }
   if (!load && stores_undefined(cta, *copy)) {
@@ -258,9 +281,8 @@ void Machine::prove(Copy& copy) {
   bool asked = false;
   for_each_row(copy.map, coords_of(copy),
                [&](int, std::int64_t address, std::int64_t first, std::int64_t count) {
-                 const auto at =
-                     static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
-                 const std::int64_t bytes = count * copy.map.element_bytes;
+                 const auto at = static_cast<std::uintptr_t>(address + bytes_of(copy.map, first));
+                 const std::int64_t bytes = bytes_of(copy.map, count);
                  if (count == 0) return;
                  if (!std::exchange(asked, true)) {
                    check_prerequisites(at, !load, copy.what(), copy.site);
@@ -283,32 +305,34 @@ void Machine::read_global(Copy& load) {
     return;
   }
   const BoxShape box = box_shape(load.map);
-  load.data->assign(static_cast<std::size_t>(box.inner_bytes) * box.rows, std::byte{0});
+  load.data->assign(static_cast<std::size_t>(box.global_bytes) * box.rows, std::byte{0});
   for_each_row(load.map, coords_of(load),
                [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
                  if (count == 0) return;
-                 const std::int64_t skip = first * load.map.element_bytes;
-                 const std::int64_t bytes = count * load.map.element_bytes;
+                 const std::int64_t skip = bytes_of(load.map, first);
+                 const std::int64_t bytes = bytes_of(load.map, count);
                  check_global(*load.cta->grid, static_cast<std::uintptr_t>(address + skip), bytes,
                               false, load.what(), load.site);
-                 std::memcpy(load.data->data() + row * box.inner_bytes + skip,
+                 std::memcpy(load.data->data() + row * box.global_bytes + skip,
                              bytes_at(static_cast<std::uintptr_t>(address + skip)),
                              static_cast<std::size_t>(bytes));
                });
 }
 
 void Machine::write_shared(Copy& load) {
+  const auto piece = static_cast<std::size_t>(box_shape(load.map).piece);
   for_each_chunk(load, [&](int chunk, std::uint32_t at) {
-    std::memcpy(load.cta->shared.data() + at, load.data->data() + chunk, 16);
+    std::memcpy(load.cta->shared.data() + at, load.data->data() + chunk, piece);
   });
   mark(load, -1);
 }
 
 void Machine::read_shared(Copy& store) {
   const BoxShape box = box_shape(store.map);
-  store.data->resize(static_cast<std::size_t>(box.inner_bytes) * box.rows);
+  store.data->resize(static_cast<std::size_t>(box.global_bytes) * box.rows);
   for_each_chunk(store, [&](int chunk, std::uint32_t at) {
-    std::memcpy(store.data->data() + chunk, store.cta->shared.data() + at, 16);
+    std::memcpy(store.data->data() + chunk, store.cta->shared.data() + at,
+                static_cast<std::size_t>(box.piece));
   });
   mark(store, -1);
   --store.group->unread;
@@ -317,16 +341,16 @@ void Machine::read_shared(Copy& store) {
 
 void Machine::write_global(const Copy& store) {
   const BoxShape box = box_shape(store.map);
-  const int size = store.map.element_bytes;
+  const int size = store.map.element_bits / 8;
   for_each_row(store.map, coords_of(store),
                [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
                  if (count == 0) return;
-                 const std::int64_t bytes = stored_end(box, first + count, size) - first * size;
-                 const auto at = static_cast<std::uintptr_t>(address + first * size);
+                 const std::int64_t skip = bytes_of(store.map, first);
+                 const std::int64_t bytes = stored_end(store.map, first + count) - skip;
+                 const auto at = static_cast<std::uintptr_t>(address + skip);
                  check_global(*store.cta->grid, at, bytes, true, store.what(), store.site);
                  std::byte* const to = bytes_at(at);
-                 const std::byte* const from =
-                     store.data->data() + row * box.inner_bytes + first * size;
+                 const std::byte* const from = store.data->data() + row * box.global_bytes + skip;
                  if (!store.reduce_add) {
                    std::memcpy(to, from, static_cast<std::size_t>(bytes));
                    return;
@@ -381,7 +405,7 @@ void start_load(const Copy& load, Cta& cta, Cta& signals,
   copy->signals = &signals;
   copy->data = data;
   const BoxShape box = box_shape(copy->map);
-  copy->bytes = box.inner_bytes * box.rows;
+  copy->bytes = box.global_bytes * box.rows;
   copy->issuer = &m.current();
   m.barrier_of(signals, copy->barrier, signal_text(*copy).c_str(), copy->site);
   m.issue(std::move(copy));
@@ -485,7 +509,7 @@ void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint
   load.from = Copy::From::bytes;
   load.map.base = base;
   load.map.rank = 1;
-  load.map.element_bytes = piece;
+  load.map.element_bits = 8 * piece;
   load.map.extents[0] = static_cast<std::uint64_t>(bytes / piece);
   load.map.box[0] = static_cast<std::uint16_t>(bytes / piece);
   load.offset = destination & 0xffffffu;
@@ -510,6 +534,14 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
     m.fatal(Check::tensor_map,
             m.who(self) + ": a tensor store at a negative coordinate traps on the hardware", site);
   }
+  if (copy->map.padded || (reduce_add && copy->map.element_bits < 8)) {
+    m.fatal(Check::tensor_map,
+            m.who(self) + ": " + (reduce_add ? "a tensor reduce-add" : "a tensor store") +
+                " through a tensor map of " + (copy->map.padded ? "padded " : "packed ") +
+                size_text(copy->map) + " elements; such maps are for loads" +
+                (copy->map.padded ? "" : " and stores"),
+            site);
+  }
   copy->reduce_add = reduce_add;
   std::copy(coords.begin(), coords.end(), copy->coords.begin());
   copy->cta = &m.owner(source, "a tensor store", site);
@@ -518,7 +550,7 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
   }
   copy->offset = source & 0xffffffu;
   const BoxShape box = box_shape(copy->map);
-  copy->bytes = box.inner_bytes * box.rows;
+  copy->bytes = box.global_bytes * box.rows;
   copy->data = std::make_shared<std::vector<std::byte>>();
   if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
   copy->group = self.open_group;
