@@ -90,6 +90,13 @@ constexpr int umma_operand_bits(UmmaKind kind, DType type) {
   return kind == UmmaKind::f8f6f4 || kind == UmmaKind::mxf8f6f4 ? 8 : numeric::bits(type);
 }
 
+/// The tile of such an operand as TMA brings it: packed, padded or plain.
+constexpr OperandTile umma_tile(UmmaKind kind, DType type, int rows, int depth,
+                                Major major = Major::k, SmemSwizzle swizzle = SmemSwizzle::b128) {
+  const bool padded = umma_operand_bits(kind, type) > numeric::bits(type);
+  return {rows, depth, numeric::bits(type), major, swizzle, padded};
+}
+
 /// The atom of these types, K-major.
 constexpr UmmaAtom umma_atom(DType a, DType b, DType d, int m, int n, bool pair) {
   const UmmaKind kind = umma_kind(a);

@@ -491,10 +491,10 @@ void check_store(const Copy& store, std::span<const int> coords, Site site) {
                        first + static_cast<std::ptrdiff_t>(i) - 1) {
       continue;
     }
-    m.finding(Check::data_race,
-              who + " names row " + std::to_string(coords[i]) +
-                  " twice; which of the two stays is not said",
-              site);
+    m.fatal(Check::data_race,
+            who + " names row " + std::to_string(coords[i]) +
+                " twice; which of the two stays is not said",
+            site);
   }
 }
 
