@@ -48,6 +48,14 @@ __device__ void load_forms(const isa::TensorMap& map, SharedAddress to, SharedAd
   isa::tensor_load_multicast<Ctas>(to, map, barrier, 3, at);
 }
 
+template <int Ctas>
+__device__ void row_forms(const isa::TensorMap& map, SharedAddress to, SharedAddress barrier,
+                          int row) {
+  isa::tensor_gather4_to<Ctas>(static_cast<std::uint16_t>(row), to, map, barrier, 64,
+                               {row, 2, row + 1, 0});
+  isa::tensor_scatter4(map, to, 64, {row, 2, row + 1, 0});
+}
+
 __device__ void launch_forms(SharedAddress answer, SharedAddress barrier, float* out) {
   isa::try_cancel(answer, barrier);
   isa::try_cancel_multicast(answer, barrier);
@@ -66,6 +74,7 @@ __device__ void all(const isa::TensorMap& map, const Words& words, float* out) {
   load_forms<Ctas, 1>(map, base + 1024, base + 8);
   load_forms<Ctas, 2>(map, base + 1024, base + 8);
   load_forms<Ctas, 3>(map, base + 1024, base + 8);
+  row_forms<Ctas>(map, base + 1024, base + 8, static_cast<int>(words.instruction));
   mma_forms<Ctas>(tmem, words, base + 8);
   launch_forms(base + 16, base + 8, out);
   isa::tcgen05_fence_before_sync();

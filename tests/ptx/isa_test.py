@@ -19,6 +19,9 @@ ROOT = None
 NVCC = None
 
 LOAD = "cp.async.bulk.tensor.{rank}d.shared::{to}.global.mbarrier::complete_tx::bytes"
+GATHER = ("cp.async.bulk.tensor.2d.shared::{to}.global.tile::gather4"
+          ".mbarrier::complete_tx::bytes")
+SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group ["
 COMMIT = "tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
 CANCEL = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
 
@@ -35,6 +38,9 @@ def forms(group):
         to_all = LOAD.format(rank=rank, to="cluster")
         load = to_all if group == 2 else LOAD.format(rank=rank, to="cta")
         found += [f"{load}{pair} [", f"{to_all}.multicast::cluster{pair} ["]
+    to_all = GATHER.format(to="cluster")
+    gather = to_all if group == 2 else GATHER.format(to="cta")
+    found += [f"{gather}{pair} [", f"{to_all}.multicast::cluster{pair} [", SCATTER]
     for way in ("ld", "st"):
         found += [f"tcgen05.{way}.sync.aligned.32x32b.x{1 << i}.b32" for i in range(8)]
         found += [f"tcgen05.{way}.sync.aligned.16x256b.x{1 << i}.b32" for i in range(6)]
@@ -60,6 +66,25 @@ class Forms(unittest.TestCase):
                 for form in forms(group):
                     with self.subTest(architecture=architecture, group=group, form=form):
                         self.assertIn(form, kernels[f"group_{group}"])
+
+    def test_rows_by_number_are_refused_on_sm_120(self):
+        # ptxas has a form of the gather there, so the header says no.
+        for use, why in (("isa::tensor_gather4_to(0, 1024, map, 8, 0, {1, 2, 3, 4})",
+                          "tile::gather4 is for sm_100, sm_103 and sm_110"),
+                         ("isa::tensor_scatter4(map, 1024, 0, {1, 2, 3, 4})",
+                          "'.tile::scatter4' not supported on .target 'sm_120a'")):
+            with self.subTest(use=use), tempfile.TemporaryDirectory() as folder:
+                source = pathlib.Path(folder, "use.cu")
+                source.write_text(
+                    '#include "warpwright/isa/tma.h"\nusing namespace warpwright;\n'
+                    "__global__ void use(const __grid_constant__ isa::TensorMap map) {\n"
+                    f"  {use};\n}}\n")
+                made = subprocess.run(
+                    [NVCC, "-std=c++20", f"-I{ROOT}", "--expt-relaxed-constexpr", "-cubin",
+                     "-arch=sm_120a", "-o", f"{folder}/use.cubin", source],
+                    capture_output=True, text=True, check=False)
+                self.assertNotEqual(made.returncode, 0)
+                self.assertIn(why, made.stderr)
 
     def test_the_groups_are_told_apart(self):
         self.assertTrue(set(forms(1)) - set(forms(2)))

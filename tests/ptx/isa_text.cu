@@ -316,6 +316,24 @@ TEXT(tensor_load_pair,
      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
      "[%], [%, {%, %}], [%];",
      isa::tensor_load<2>(at, map, at + 8, isa::Coords{count, count}))
+TEXT(tensor_gather4_to,
+     "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.2d.shared::cluster.global"
+     ".tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster [%], [%, {%, %, %, %, %}], "
+     "[%], %; @!p cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4"
+     ".mbarrier::complete_tx::bytes [%], [%, {%, %, %, %, %}], [%]; }",
+     isa::tensor_gather4_to(static_cast<std::uint16_t>(count), at, map, at + 8, count,
+                            {count, 2, 3, 4}))
+TEXT(tensor_gather4_to_pair,
+     "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.2d.shared::cluster.global"
+     ".tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 "
+     "[%], [%, {%, %, %, %, %}], [%], %; @!p cp.async.bulk.tensor.2d.shared::cluster.global"
+     ".tile::gather4.mbarrier::complete_tx::bytes.cta_group::2 [%], [%, {%, %, %, %, %}], [%]; }",
+     isa::tensor_gather4_to<2>(static_cast<std::uint16_t>(count), at, map, at + 8, count,
+                               {count, 2, 3, 4}))
+TEXT(tensor_scatter4,
+     "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group "
+     "[%, {%, %, %, %, %}], [%];",
+     isa::tensor_scatter4(map, at, count, {count, 2, 3, 4}))
 TEXT(tensor_load_to_pair,
      "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.2d.shared::cluster.global"
      ".mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%], [%, {%, %}], [%], %; @!p "
