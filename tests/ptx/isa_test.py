@@ -70,7 +70,7 @@ class Forms(unittest.TestCase):
     def test_rows_by_number_are_refused_on_sm_120(self):
         # ptxas has a form of the gather there, so the header says no.
         for use, why in (("isa::tensor_gather4_to(0, 1024, map, 8, 0, {1, 2, 3, 4})",
-                          "tile::gather4 is for sm_100, sm_103 and sm_110"),
+                          "tensor_gather4_to is for sm_100, sm_103 and sm_110"),
                          ("isa::tensor_scatter4(map, 1024, 0, {1, 2, 3, 4})",
                           "'.tile::scatter4' not supported on .target 'sm_120a'")):
             with self.subTest(use=use), tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,9 @@
 // reduce-add stores of tensors (PTX ISA 9.7.9.25 and 9.7.9.27). Probed on an H200: out-of-bounds
 // parts of a load arrive as zeros and count in the transaction bytes; those of a store or
 // reduce-add are skipped by whole 16-byte pieces; a store at a negative coordinate traps, and so
-// does any copy whose innermost coordinate is no multiple of 16 bytes.
+// does any copy whose innermost coordinate is no multiple of 16 bytes. Copies of four rows by
+// number do the same with rows and columns outside, which triton tests on a B200
+// (python/tutorials/gluon/09-tma-gather-scatter.py).
 #pragma once
 
 #include "warpwright/isa/config.h"
@@ -190,19 +192,19 @@ inline constexpr bool kGathersRows = true;
 
 /// Starts the load of four rows of a matrix, from element `column` on: rows[i] becomes row i of a
 /// box of four rows at `to`. The map has two dimensions and a box of one row. A row that the matrix
-/// does not have comes as zeros. A taller tile takes one of these for each four of its rows, 4
-/// spans further on each time: the swizzle goes by the address, so `to` need only be a multiple of
-/// 128 bytes. CTAs, barrier and bytes are as for `tensor_load_to`. One thread issues it
-/// (tile::gather4, PTX ISA 9.7.9.27). sm_100, sm_103 and sm_110, in their "a" and "f" targets.
-/// ptxas takes the form for one CTA on sm_120 too, where users report that it fails: it is refused
-/// there.
+/// does not have, a negative one too, comes as zeros. A taller tile takes one of these for each
+/// four of its rows, 4 spans further on each time: the swizzle goes by the address, so `to` need
+/// only be a multiple of 128 bytes. CTAs, barrier and bytes are as for `tensor_load_to`. One thread
+/// issues it (tile::gather4, PTX ISA 9.7.9.27). sm_100, sm_103 and sm_110, in their "a" and "f"
+/// targets. Of sm_120 ptxas takes the form for one CTA but not that for several: refused there.
 template <int Ctas = 1>
 WW_DEVICE void tensor_gather4_to(std::uint16_t ctas, SharedAddress to, const TensorMap& map,
                                  SharedAddress barrier, int column, const int (&rows)[4],
                                  [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
-  static_assert(Ctas > 0 && detail::kGathersRows, "tile::gather4 is for sm_100, sm_103 and sm_110");
+  static_assert(Ctas > 0 && detail::kGathersRows,
+                "tensor_gather4_to is for sm_100, sm_103 and sm_110");
   if constexpr (Ctas == 1) {
     WW_ROWS_COPY(WW_LOAD_TO, ".tile::gather4", "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
   } else {
@@ -216,9 +218,10 @@ WW_DEVICE void tensor_gather4_to(std::uint16_t ctas, SharedAddress to, const Ten
 
 /// Starts the store of a box of four rows, from this CTA's shared memory at `from`, to rows of a
 /// matrix from element `column` on, in the current bulk group of this thread: row i of the box goes
-/// to rows[i]. The map is as for `tensor_gather4_to`. A row past the matrix's last is dropped; none
-/// may be negative, and none named twice. As `tensor_store` otherwise (tile::scatter4, PTX ISA
-/// 9.7.9.27). sm_100, sm_103 and sm_110, in their "a" and "f" targets; ptxas refuses sm_120.
+/// to rows[i]. The map is as for `tensor_gather4_to`. A row past the matrix's last is dropped, a
+/// negative one traps, and none may be named twice. As `tensor_store` otherwise (tile::scatter4,
+/// PTX ISA 9.7.9.27). sm_100, sm_103 and sm_110, in their "a" and "f" targets; ptxas refuses
+/// sm_120.
 WW_DEVICE void tensor_scatter4(const TensorMap& map, SharedAddress from, int column,
                                const int (&rows)[4], [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU

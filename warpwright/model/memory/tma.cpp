@@ -475,15 +475,13 @@ void check_store(const Copy& store, std::span<const int> coords, Site site) {
                 (store.map.padded ? "" : " and stores"),
             site);
   }
-  const bool rows = store.mode == CopyMode::rows;
   if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
     m.fatal(Check::tensor_map,
-            who + (rows ? " at a negative coordinate: what it does is not documented, and a tensor "
-                          "store traps. A row to be left out is one past the last"
-                        : " at a negative coordinate traps on the hardware"),
+            who + " at a negative coordinate traps on the hardware" +
+                (store.mode == CopyMode::rows ? ". A row to be left out is one past the last" : ""),
             site);
   }
-  if (!rows) return;
+  if (store.mode == CopyMode::tile) return;
   for (std::size_t i = 1; i < coords.size(); ++i) {
     const auto first = coords.begin() + 1;
     const auto inside = static_cast<std::uint64_t>(coords[i]) < store.map.extents[1];
