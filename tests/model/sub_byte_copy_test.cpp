@@ -189,6 +189,99 @@ TEST(SubByteCopyTest, PaddingHasNoValue) {
   }
 }
 
+// Stores a box over `c`, of codes drawn anew, and says what must be there then.
+void expect_stored(Codes& c, const TensorMapFields& f, int column, int row, const Options& how,
+                   unsigned seed) {
+  ASSERT_EQ(invalid(f), std::nullopt);
+  const TensorMap map = encode(f);
+  std::mt19937 random(seed);
+  std::vector<unsigned> codes(index(f.box[0] * f.box[1]));
+  for (unsigned& code : codes) code = random() & ((1U << c.bits) - 1);
+  const int span = row_bytes(f);
+  const int pitch = f.swizzle == SmemSwizzle::none ? span : atom::span_bytes(f.swizzle);
+  std::vector<unsigned char> image(index(f.box[1] * pitch));
+  // What an element's byte has beside it is left out.
+  const auto beside = static_cast<unsigned char>(f.padded ? 0xc0 : 0);
+  for (int r = 0; r < f.box[1]; ++r) {
+    for (int e = 0; e < f.box[0]; ++e) {
+      auto at = static_cast<std::uint32_t>(r * pitch + (f.padded ? e : e / 2));
+      at ^= (at >> 7 & ((1U << swizzle_bits(f.swizzle)) - 1)) << 4;
+      const unsigned code = codes[index(r * f.box[0] + e)];
+      image[at] =
+          static_cast<unsigned char>(image[at] | beside | code << (f.padded ? 0 : 4 * (e % 2)));
+    }
+  }
+  std::vector<unsigned char> before(c.bytes.data(), c.bytes.data() + c.bytes.size());
+  const LaunchShape shape{.threads = 1, .shared_bytes = static_cast<int>(image.size())};
+  const Report report = run(shape, how, {c.bytes.allocation("codes")}, [&] {
+    const isa::SharedView<unsigned char> view{isa::shared_base()};
+    for (std::size_t i = 0; i < image.size(); ++i) view.store(static_cast<int>(i), image[i]);
+    isa::fence_proxy_async_shared();
+    isa::tensor_store(map, view.address, isa::Coords{column, row});
+    isa::bulk_commit();
+    isa::bulk_wait<0>();
+  });
+  ASSERT_TRUE(report.clean()) << report.text();
+  // Of packed rows the bytes up to the next multiple of 16 come too, as of all stores.
+  for (int y = 0; y < c.rows; ++y) {
+    for (int bit = 0; bit < c.row_bytes * 8; ++bit) {
+      const int x = bit / c.bits;
+      const int last = (c.columns * c.bits + 127) / 128 * 128;
+      const bool inside = y >= row && y < row + f.box[1] && x >= column && x < column + f.box[0] &&
+                          bit < last && column < c.columns;
+      const std::size_t at = index(y * c.row_bytes + bit / 8);
+      const bool was = (before[at] >> bit % 8 & 1) != 0;
+      const bool want =
+          inside ? (codes[index((y - row) * f.box[0] + x - column)] >> bit % c.bits & 1) != 0 : was;
+      ASSERT_EQ((c.bytes[at] >> bit % 8 & 1) != 0, want) << "row " << y << ", bit " << bit;
+    }
+  }
+}
+
+TEST(SubByteCopyTest, AnyBoxIsStoredAsTheDocumentsSay) {
+  constexpr unsigned seed = 20261128;
+  std::printf("stores by seed %u\n", seed);
+  std::mt19937 random(seed);
+  const auto draw = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  for (int i = 0; i < 40; ++i) {
+    SCOPED_TRACE("box " + std::to_string(i));
+    const bool padded = draw(0, 1) > 0;
+    const int bits = padded ? 6 : 4;
+    const int columns = padded ? 128 * draw(1, 3) : 2 * draw(1, 300);
+    const int alignment = padded ? 32 : 16;
+    const int row_bytes = ((columns * bits + 7) / 8 + alignment - 1) / alignment * alignment;
+    Codes codes(draw(1, 30), columns, bits, row_bytes + alignment * draw(0, 1), random());
+    const auto swizzle = draw(0, 1) == 1 ? SmemSwizzle::b128 : SmemSwizzle::none;
+    const TensorMapFields f = fields_of(codes, draw(1, 16), padded, swizzle);
+    const int column = padded ? 128 * draw(0, 3) : 32 * draw(0, 12);
+    expect_stored(codes, f, column, draw(0, 34), random_schedule(static_cast<std::uint64_t>(i)),
+                  random());
+  }
+}
+
+TEST(SubByteCopyTest, AStoreOfSixBitsTakesEveryByte) {
+  Codes codes(4, 128, 6, 96, 5);
+  const TensorMap map = encode(fields_of(codes, 4, true, SmemSwizzle::b128));
+  const auto with = [&](int unwritten) {
+    return Kernel{one_thread,
+                  [=] {
+                    const isa::SharedView<unsigned char> view{isa::shared_base()};
+                    for (int i = 0; i < 512; ++i) {
+                      if (i != unwritten) view.store(i, 1);
+                    }
+                    isa::fence_proxy_async_shared();
+                    isa::tensor_store(map, view.address, isa::Coords{0, 0});
+                    isa::bulk_commit();
+                    isa::bulk_wait<0>();
+                  },
+                  {codes.bytes.allocation("codes")}};
+  };
+  expect_clean(with(-1));
+  for (const int byte : {0, 13, 15, 255, 511}) expect_found(with(byte), Check::uninitialised_read);
+}
+
 TEST(SubByteCopyTest, MapsThatThereAreNot) {
   Codes codes(8, 256, 4, 128, 3);
   const TensorMapFields padded = fields_of(codes, 8, true, SmemSwizzle::b128);

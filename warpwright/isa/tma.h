@@ -156,7 +156,8 @@ WW_DEVICE void tensor_load_to(std::uint16_t ctas, SharedAddress to, const Tensor
 
 /// Starts the store of one box from this CTA's shared memory at `from` (128-byte aligned) in the
 /// current bulk group of this thread. The bytes must have been made visible to the asynchronous
-/// proxy (`fence_proxy_async_shared` by their writers) and stay until `bulk_wait_read`.
+/// proxy (`fence_proxy_async_shared` by their writers) and stay until `bulk_wait_read`. A map of
+/// padded elements of 6 bits takes them a byte each, and leaves the two upper bits of it out.
 template <int R>
 WW_DEVICE void tensor_store(const TensorMap& map, SharedAddress from, Coords<R> c,
                             [[maybe_unused]] Site site = Site::here()) {

@@ -46,15 +46,29 @@ bool stores_undefined(const Cta& cta, const Copy& store) {
   bool undefined = false;
   for_each_row(store, [&](int row, std::int64_t, std::int64_t first, std::int64_t count) {
     const std::int64_t end = count == 0 ? 0 : stored_end(store.map, first + count);
-    for (std::int64_t b = bytes_of(store.map, first); b < end; b = b / 16 * 16 + 16) {
-      const auto linear = static_cast<std::uint32_t>(row * box.pitch + b / 16 * 16);
+    const int piece = box.piece;
+    for (std::int64_t b = bytes_of(store.map, first); b < end; b = b / piece * piece + piece) {
+      const auto linear = static_cast<std::uint32_t>(row * box.pitch + b / piece * 16);
       const auto chunk =
           cta.defined.begin() + atom::apply_swizzle(store.map.swizzle, store.offset + linear);
-      const auto past = chunk + std::min<std::int64_t>(16, end - b / 16 * 16);
-      undefined = undefined || std::find(chunk + b % 16, past, 0) != past;
+      // Padded rows come as a whole.
+      const std::int64_t past =
+          store.map.padded ? 16 : std::min<std::int64_t>(16, end - b / 16 * 16);
+      const auto last = chunk + past;
+      undefined = undefined || std::find(chunk + b % piece, last, 0) != last;
     }
   });
   return undefined;
+}
+
+// 16 elements of 6 bits, each in the lower bits of a byte, to 12 bytes: a store takes them so from
+// shared memory (b6p2x16), unlike a load, which leaves them packed.
+void pack_sixes(const std::byte* from, std::byte* to) {
+  for (int i = 0; i < 16; i += 4, from += 4, to += 3) {
+    std::uint32_t four = 0;
+    for (int e = 0; e < 4; ++e) four |= (std::to_integer<std::uint32_t>(from[e]) & 63) << 6 * e;
+    std::memcpy(to, &four, 3);
+  }
 }
 
 std::string signal_text(const Copy& copy) {
@@ -272,8 +286,13 @@ void Machine::read_shared(Copy& store) {
   const BoxShape box = box_shape(store);
   store.data->resize(static_cast<std::size_t>(box.global_bytes) * box.rows);
   for_each_chunk(store, [&](int chunk, std::uint32_t at) {
-    std::memcpy(store.data->data() + chunk, store.cta->shared.data() + at,
-                static_cast<std::size_t>(box.piece));
+    std::byte* const to = store.data->data() + chunk;
+    const std::byte* const from = store.cta->shared.data() + at;
+    if (store.map.padded) {
+      pack_sixes(from, to);
+    } else {
+      std::memcpy(to, from, 16);
+    }
   });
   mark(store, -1);
   --store.group->unread;
@@ -468,11 +487,12 @@ namespace {
 void check_store(const Copy& store, std::span<const int> coords, Site site) {
   Machine& m = machine();
   const std::string who = m.who(m.current()) + ": " + store.what();
-  if (store.map.padded || (store.reduce_add && store.map.element_bits < 8)) {
+  const bool loads_only = store.map.padded && store.map.element_bits == 4;
+  if (loads_only || (store.reduce_add && store.map.element_bits < 8)) {
     m.fatal(Check::tensor_map,
             who + " through a tensor map of " + (store.map.padded ? "padded" : "packed") +
                 " elements of " + size_text(store.map) + "; such maps are for loads" +
-                (store.map.padded ? "" : " and stores"),
+                (loads_only ? "" : " and stores"),
             site);
   }
   if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
