@@ -53,7 +53,7 @@ void for_each_row(const Copy& copy, const Visit& visit) {
     for (int d = 1; d < map.rank; ++d) {
       const auto i = static_cast<std::size_t>(d);
       const std::int64_t c = copy.mode == CopyMode::rows
-                                 ? copy.coords[static_cast<std::size_t>(1 + row)]
+                                 ? copy.coords[static_cast<std::size_t>(row) + 1]
                                  : copy.coords[i] + rest % map.box[i];
       rest /= map.box[i];
       inside = inside && c >= 0 && c < extent(d);
