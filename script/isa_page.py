@@ -33,7 +33,8 @@ HEAD = """# The instructions: `warpwright/isa/`
 | to bring a tile into shared memory | [tma.h](#tmah); before sm_90 [copy_async.h](#copy_asynch) |
 | to wait for it | [mbarrier.h](#mbarrierh) |
 | to multiply on Hopper | [wgmma.h](#wgmmah) |
-| on Blackwell | [tcgen05.h](#tcgen05h); with scales of blocks [tcgen05_scaled.h](#tcgen05_scaledh) |
+| on Blackwell | [tcgen05.h](#tcgen05h) |
+| there with scales of blocks | [tcgen05_scaled.h](#tcgen05_scaledh) |
 | elsewhere | [mma.h](#mmah) |
 | to read or write a byte | [memory.h](#memoryh): views, never a raw pointer |
 | to order plain stores before an asynchronous read | [fence.h](#fenceh) |
