@@ -10,6 +10,7 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/cluster_layout.h"
 #include "warpwright/atom/tcgen05_layout.h"
+#include "warpwright/atom/umma_scaled.h"
 #include "warpwright/layout/text.h"
 
 namespace warpwright::atom {
@@ -196,6 +197,176 @@ TEST(UmmaTest, PairSplitsBOnce) {
     }
   }
   EXPECT_EQ(holders, std::vector<int>(n * k, 1));
+}
+
+// --- block-scaled atoms -------------------------------------------------------------------------
+
+UmmaAtom nv(int m, int n, bool pair) {
+  return scaled_umma_atom(UmmaKind::mxf4nvf4, DType::e2m1, DType::e2m1, m, n, pair, 16,
+                          DType::ue4m3);
+}
+UmmaAtom mx8(int m, int n, bool pair) {
+  return scaled_umma_atom(UmmaKind::mxf8f6f4, DType::e4m3, DType::e2m1, m, n, pair);
+}
+UmmaAtom with_k(UmmaAtom atom, int k) {
+  atom.k = k;
+  return atom;
+}
+
+TEST(ScaledUmmaTest, Shapes) {
+  const auto legal = [](const UmmaAtom& atom) { return umma_fault(atom) == nullptr; };
+  for (const auto& of : {nv, mx8}) {
+    for (int n = 8; n <= 256; n += 8) {
+      EXPECT_TRUE(legal(of(128, n, false))) << n;
+      EXPECT_EQ(legal(of(256, n, true)), n % 16 == 0) << n;
+      EXPECT_EQ(legal(of(128, n, true)), n % 16 == 0) << n;
+    }
+    for (const int n : {0, 4, 12, 264}) EXPECT_FALSE(legal(of(128, n, false))) << n;
+    EXPECT_FALSE(legal(of(64, 64, false)));
+    EXPECT_FALSE(legal(of(256, 64, false)));
+    EXPECT_FALSE(legal(of(64, 64, true)));
+  }
+  EXPECT_TRUE(legal(with_k(nv(128, 48, false), 96)));
+  EXPECT_TRUE(legal(with_k(nv(256, 48, true), 96)));
+  EXPECT_FALSE(legal(with_k(nv(128, 48, true), 96))) << "pairs of K 96 have 256 rows";
+  EXPECT_FALSE(legal(with_k(nv(128, 24, false), 96))) << "steps of 16";
+  EXPECT_FALSE(legal(with_k(nv(128, 48, false), 32)));
+  EXPECT_FALSE(legal(with_k(mx8(128, 48, false), 96))) << "packed kinds alone";
+}
+
+TEST(ScaledUmmaTest, TypesScalesAndMajors) {
+  const auto faults = [](UmmaKind kind, DType a, int block, DType scale) {
+    return umma_fault(scaled_umma_atom(kind, a, a, 128, 64, false, block, scale)) != nullptr;
+  };
+  using enum DType;
+  EXPECT_FALSE(faults(UmmaKind::mxf4nvf4, e2m1, 32, ue8m0));
+  EXPECT_FALSE(faults(UmmaKind::mxf4nvf4, e2m1, 16, ue8m0));
+  EXPECT_FALSE(faults(UmmaKind::mxf4nvf4, e2m1, 16, ue4m3));
+  EXPECT_TRUE(faults(UmmaKind::mxf4nvf4, e2m1, 32, ue4m3));
+  EXPECT_TRUE(faults(UmmaKind::mxf4nvf4, e2m1, 8, ue8m0));
+  EXPECT_TRUE(faults(UmmaKind::mxf4nvf4, e2m1, 0, ue8m0));
+  EXPECT_TRUE(faults(UmmaKind::mxf4, e2m1, 16, ue8m0));
+  EXPECT_TRUE(faults(UmmaKind::mxf4, e4m3, 32, ue8m0));
+  EXPECT_TRUE(faults(UmmaKind::mxf8f6f4, e4m3, 32, ue4m3));
+  EXPECT_TRUE(faults(UmmaKind::mxf8f6f4, f16, 32, ue8m0));
+  UmmaAtom atom = mx8(128, 16, false);
+  atom.b_major = Major::mn;
+  EXPECT_EQ(umma_fault(atom), nullptr);
+  atom.n = 24;
+  EXPECT_NE(umma_fault(atom), nullptr) << "steps of 16 where B's bytes are MN-major";
+  atom = nv(128, 64, false);
+  atom.a_major = Major::mn;
+  EXPECT_STREQ(umma_fault(atom), "kinds mxf4 and mxf4nvf4 take A and B K-major alone");
+  atom = umma_atom(e4m3, e2m1, f32, 64, 8, false);
+  EXPECT_EQ(umma_fault(atom), nullptr) << "f8f6f4 mixes widths";
+  atom.scale_block = 32;
+  EXPECT_NE(umma_fault(atom), nullptr);
+}
+
+TEST(ScaledUmmaTest, Words) {
+  // 128 x 64 x 32, e4m3 x e2m1 (0, 5 at 10), N 8 at 17, ue8m0 at 23, M 1 at 27.
+  EXPECT_EQ(encode_instruction(mx8(128, 64, false)), 0x08901400U);
+  // e2m1 is 1 of the packed kinds, ue4m3 0; M 2 at 27; K 96 at 31.
+  EXPECT_EQ(encode_instruction(with_k(nv(256, 256, true), 96)), 0x90400480U);
+  EXPECT_EQ(with_scale_ids(0, 2, 1), 2U << 29 | 1U << 4);
+  EXPECT_EQ(with_scale_ids(~0U, 0, 0), ~(3U << 29 | 3U << 4));
+  EXPECT_EQ(scale_ids(with_scale_ids(0, 3, 2)), (ScaleIds{3, 2}));
+  for (const UmmaAtom& atom :
+       {mx8(128, 64, false), mx8(256, 48, true), nv(128, 256, false), with_k(nv(256, 48, true), 96),
+        scaled_umma_atom(UmmaKind::mxf4, DType::e2m1, DType::e2m1, 128, 8, false)}) {
+    const std::uint32_t word = encode_instruction(atom);
+    EXPECT_EQ(decode_instruction(word, atom.kind, atom.pair, atom.scale_block), atom);
+    EXPECT_EQ(instruction_fault(word, atom.kind, atom.pair, atom.scale_block), nullptr);
+    EXPECT_NE(instruction_fault(word, atom.kind, atom.pair, 8), nullptr);
+    for (const int bit : {0, 1, 2, 3, 6, 13, 14, 24, 25, 26}) {
+      EXPECT_NE(instruction_fault(word | 1U << bit, atom.kind, atom.pair, atom.scale_block),
+                nullptr)
+          << bit;
+    }
+  }
+  const std::uint32_t word = encode_instruction(mx8(128, 64, false));
+  EXPECT_NE(instruction_fault(word ^ 1U << 23, UmmaKind::mxf8f6f4, false, 32), nullptr) << "ue4m3";
+  EXPECT_NE(instruction_fault(word | 1U << 31, UmmaKind::mxf8f6f4, false, 32), nullptr) << "K";
+  EXPECT_NE(instruction_fault(word | 7U << 7, UmmaKind::mxf8f6f4, false, 32), nullptr) << "type";
+}
+
+TEST(ScaledUmmaTest, IdsOfScales) {
+  const auto ids = [](const UmmaAtom& atom) {
+    std::vector<int> legal;
+    for (int id = 0; id < 4; ++id) {
+      if (scale_ids_fault(atom, {id, id}) == nullptr) legal.push_back(id);
+      EXPECT_EQ(scale_ids_fault(atom, {0, id}), scale_ids_fault(atom, {id, 0}));
+    }
+    return legal;
+  };
+  const UmmaAtom mx4 = scaled_umma_atom(UmmaKind::mxf4, DType::e2m1, DType::e2m1, 128, 64, false);
+  EXPECT_EQ(ids(mx8(128, 64, false)), (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(ids(mx4), (std::vector{0, 2}));
+  EXPECT_EQ(ids(nv(128, 64, false)), (std::vector{0}));
+  EXPECT_EQ(ids(with_k(mx4, 96)), (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(ids(with_k(nv(128, 64, false), 96)), (std::vector{0, 2}));
+  // What `scale_step` gives is legal, and all scales follow each other.
+  for (const UmmaAtom& atom : {mx8(128, 64, false), mx4, nv(256, 192, true), with_k(mx4, 96),
+                               with_k(nv(256, 192, true), 96)}) {
+    int next = 0;
+    for (int step = 0; step < 8; ++step) {
+      const ScaleStep at = scale_step(atom, step);
+      EXPECT_EQ(scale_ids_fault(atom, {at.id, at.id}), nullptr);
+      for (int s = 0; s < umma_scales(atom); ++s, ++next) {
+        const ScaleCell a = scale_cell_a(atom, at.id, 77, s);
+        const ScaleCell b = scale_cell_b(atom, at.id, atom.n - 1, s);
+        EXPECT_EQ(a.byte, next % 4);
+        EXPECT_EQ(a.lane, 77 % 32);
+        EXPECT_EQ(at.column_a + a.column, next / 4 * 4 + 77 / 32);
+        EXPECT_EQ(at.column_b + b.column, next / 4 * scale_columns(atom.n) + (atom.n - 1) / 32);
+      }
+    }
+  }
+}
+
+TEST(ScaledUmmaTest, Columns) {
+  EXPECT_EQ(scale_columns(128), 4);
+  EXPECT_EQ(scale_columns(64), 4);
+  EXPECT_EQ(scale_columns(192), 8);
+  EXPECT_EQ(scale_columns(256, 16), 32);
+  EXPECT_EQ(umma_a_columns(nv(128, 64, false)), 8);
+  EXPECT_EQ(umma_a_columns(with_k(nv(128, 64, false), 96)), 12);
+  EXPECT_EQ(umma_a_columns(mx8(128, 64, false)), 8);
+}
+
+// Eight steps of 48 bytes are three boxes of 128; one may begin in a box and end in the next.
+TEST(ScaledUmmaTest, LongDescriptors) {
+  const OperandTile tile{128, 384, 8, Major::k, SmemSwizzle::b128};
+  for (int step = 0; step < 8; ++step) {
+    const Descriptor d = long_descriptor(tile, 0x2000, step, 0x20000);
+    const std::uint64_t word = encode_umma(d);
+    EXPECT_EQ(decode_umma(word), d);
+    EXPECT_EQ(umma_descriptor_fault(word, kUmmaLongK), nullptr);
+    EXPECT_NE(umma_descriptor_fault(word), nullptr) << "bit 52 is of K 96";
+    for (const int row : {0, 7, 8, 127}) {
+      for (int byte = 0; byte < 48; byte += 16) {
+        std::uint32_t at = 0x2000 + tile_offset(tile, row, step * 48 + byte);
+        at ^= (at >> 7 & 7) << 4;
+        EXPECT_EQ(element_address(d, row, byte, 8, Major::k), at) << step << ", " << byte;
+      }
+    }
+  }
+  EXPECT_NE(umma_descriptor_fault(encode_umma(descriptor(tile, 0x2000)), kUmmaLongK), nullptr);
+}
+
+TEST(ScaledUmmaTest, WithAInTensorMemory) {
+  const auto bf16 = [](int m, int n, bool pair) {
+    return umma_tmem_fault(umma_atom(DType::bf16, DType::bf16, DType::f32, m, n, pair)) == nullptr;
+  };
+  EXPECT_TRUE(bf16(64, 8, false));
+  EXPECT_FALSE(bf16(128, 8, false));
+  EXPECT_TRUE(bf16(128, 16, false));
+  EXPECT_FALSE(bf16(256, 16, true));
+  EXPECT_TRUE(bf16(256, 32, true));
+  UmmaAtom atom = umma_atom(DType::bf16, DType::bf16, DType::f32, 128, 64, false);
+  atom.a_major = Major::mn;
+  EXPECT_EQ(umma_fault(atom), nullptr);
+  EXPECT_NE(umma_tmem_fault(atom), nullptr);
 }
 
 }  // namespace

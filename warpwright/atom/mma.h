@@ -45,8 +45,9 @@ struct Mma {
   /// How an operand stands in memory. Of those in registers only m8n8k4 knows another than K-major.
   Major a_major = Major::k;
   Major b_major = Major::k;
-  int scale_block = 0;         ///< elements of K that share a scale; 0: there are no scales
-  DType scale = DType::ue8m0;  ///< of the scales, where there are
+  int scale_block = 0;            ///< elements of K that share a scale; 0: there are no scales
+  DType scale = DType::ue8m0;     ///< of the scales, where there are
+  UmmaKind umma = UmmaKind::f16;  ///< of a tcgen05 with scales: its kind
 
   friend constexpr bool operator==(const Mma&, const Mma&) = default;
 };
@@ -159,7 +160,7 @@ constexpr WgmmaAtom wgmma_of(const Mma& mma) {
   return {mma.m, mma.n, mma.k, mma.a, mma.b, mma.sums};
 }
 constexpr UmmaAtom umma_of(const Mma& mma) {
-  return {umma_kind(mma.a),
+  return {mma.scale_block > 0 ? mma.umma : umma_kind(mma.a),
           mma.m,
           mma.n,
           mma.k,
@@ -168,7 +169,9 @@ constexpr UmmaAtom umma_of(const Mma& mma) {
           mma.sums,
           mma.kind == MmaKind::tcgen05_pair,
           mma.a_major,
-          mma.b_major};
+          mma.b_major,
+          mma.scale_block,
+          mma.scale};
 }
 
 /// How a target executes an instruction.
@@ -181,7 +184,8 @@ enum class MmaSupport : std::uint8_t {
 constexpr MmaSupport mma_support(const Mma& mma, int target) {
   const std::uint32_t bit = detail::target_bit(target);
   if (!is_register_mma(mma.kind)) {
-    const bool has = mma.kind >= MmaKind::tcgen05 ? target >= 100 && target < 120 : target == 90;
+    const bool blackwell = mma.k == kUmmaLongK ? target == 103 : target >= 100 && target < 120;
+    const bool has = mma.kind >= MmaKind::tcgen05 ? blackwell : target == 90;
     return bit != 0 && has ? MmaSupport::native : MmaSupport::absent;
   }
   for (const MmaRow& row : kMmaRows) {
@@ -222,7 +226,10 @@ constexpr const char* mma_fault(const Mma& mma, int target) {
   if (const char* fault = mma_fault(mma)) return fault;
   if (detail::target_bit(target) == 0)
     return "targets are sm_70, 75, 80, 86, 89, 90, 100, 103, 110, 120 and 121";
-  return mma_support(mma, target) == MmaSupport::absent ? "the target has no such MMA" : nullptr;
+  if (mma_support(mma, target) != MmaSupport::absent) return nullptr;
+  if (mma.kind >= MmaKind::tcgen05 && mma.k == kUmmaLongK)
+    return "only sm_103 (b300) has MMAs of K 96";
+  return "the target has no such MMA";
 }
 
 /// Bits that an element of an operand takes in a register: sub-byte elements of f8f6f4 lie in

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "warpwright/atom/umma_scaled.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/text.h"
 
@@ -67,6 +68,24 @@ std::string list_of_rows(Keep keep) {
 DType first_type(MmaKind kind, int k) {
   if (k == 8 && kind >= MmaKind::tcgen05) return DType::tf32;
   return k == 32 ? DType::e4m3 : DType::f16;
+}
+
+// A tcgen05 with the scales that its kind has first.
+void set_scaled(std::string_view word, Mma& mma) {
+  constexpr UmmaKind kinds[] = {UmmaKind::mxf8f6f4, UmmaKind::mxf4, UmmaKind::mxf4nvf4};
+  std::string known;
+  for (const UmmaKind kind : kinds) {
+    known += (known.empty() ? "" : ", ") + std::string(name(kind));
+    if (word != name(kind)) continue;
+    mma.umma = kind;
+    mma.a = mma.b = is_packed(kind) ? DType::e2m1 : DType::e4m3;
+    mma.scale_block = kind == UmmaKind::mxf4nvf4 ? 16 : 32;
+    mma.scale = kind == UmmaKind::mxf4nvf4 ? DType::ue4m3 : DType::ue8m0;
+    return;
+  }
+  throw layout::Error("there is no kind \"" + std::string(word) +
+                      "\" of tcgen05 with scales; known are " + known +
+                      " (those without follow from the types).");
 }
 
 // The elements that a register holds, in their order: runs along a row or a column together.
@@ -150,6 +169,26 @@ std::string scale_table(const Mma& mma) {
       lines);
 }
 
+// Where a tcgen05's scales lie, and which of them each of its k_blocks takes, until the ids repeat.
+std::string scale_steps(const UmmaAtom& atom) {
+  std::vector<std::vector<std::string>> lines = {{"k_block", "K", "id", "A", "B"}};
+  const auto span = [](int first, int count) {
+    return std::to_string(first) + "-" + std::to_string(first + count - 1);
+  };
+  for (int step = 0; step == 0 || scale_step(atom, step).id != 0; ++step) {
+    const ScaleStep at = scale_step(atom, step);
+    lines.push_back({std::to_string(step), span(step * atom.k, atom.k), std::to_string(at.id),
+                     std::to_string(at.column_a), std::to_string(at.column_b)});
+  }
+  const int words = scale_word_columns(atom, true);
+  return aligned(("Scales: in tensor memory, four along K in a word; row r of A in lane r % 32, "
+                  "column r / 32, rows of B in " +
+                  std::to_string(words) + (words == 1 ? " column" : " columns") +
+                  " alike; the ids of each k_block and the columns before its scales")
+                     .c_str(),
+                 lines);
+}
+
 }  // namespace
 
 const char* name(MmaKind kind) {
@@ -177,7 +216,11 @@ const char* name(MmaKind kind) {
   return "unknown";
 }
 
-Mma parse_mma(std::string_view kind_word, std::string_view shape_word) {
+Mma parse_mma(std::string_view kind_words, std::string_view shape_word) {
+  const std::size_t space = kind_words.find(' ');
+  const std::string_view kind_word = kind_words.substr(0, space);
+  const std::string_view scaled_word =
+      space == std::string_view::npos ? std::string_view() : kind_words.substr(space + 1);
   const std::optional<Shape> shape = parse_shape(shape_word);
   if (!shape)
     throw layout::Error("\"" + std::string(shape_word) +
@@ -201,8 +244,15 @@ Mma parse_mma(std::string_view kind_word, std::string_view shape_word) {
                         known + ".");
   if (!is_register_mma(mma.kind)) {
     mma.a = mma.b = first_type(mma.kind, mma.k);
-    return mma;
+    if (mma.kind >= MmaKind::tcgen05 && !scaled_word.empty()) {
+      set_scaled(scaled_word, mma);
+      return mma;
+    }
   }
+  if (!scaled_word.empty())
+    throw layout::Error("\"" + std::string(scaled_word) + "\" stands behind tcgen05 and " +
+                        "tcgen05_pair alone, whose kind with scales it is.");
+  if (!is_register_mma(mma.kind)) return mma;
   if (mma.kind == MmaKind::warp && mma.m == 8 && mma.k == 4) mma.kind = MmaKind::quad_pair;
   for (const MmaRow& row : kMmaRows) {
     if (row.kind != mma.kind || row.m != mma.m || row.n != mma.n || row.k != mma.k) continue;
@@ -224,7 +274,9 @@ Mma parse_mma(std::string_view kind_word, std::string_view shape_word) {
 
 std::string to_text(const Mma& mma) {
   const bool plain = mma.kind == MmaKind::warp || mma.kind == MmaKind::quad_pair;
+  const bool scaled_umma = mma.kind >= MmaKind::tcgen05 && mma.scale_block != 0;
   std::string text = (plain ? "" : std::string(name(mma.kind)) + " ") +
+                     (scaled_umma ? std::string(name(mma.umma)) + " " : "") +
                      shape_text(mma.m, mma.n, mma.k) + " " + std::string(numeric::name(mma.a)) +
                      " x " + std::string(numeric::name(mma.b)) + " + " +
                      std::string(numeric::name(mma.sums));
@@ -245,9 +297,10 @@ std::string mma_refusal(const Mma& mma, int target) {
     });
     if (!legal.empty()) text += "; there is " + legal;
   } else if (mma_fault(mma) == nullptr && detail::target_bit(target) != 0) {
-    text += "; it has " + list_of_rows([&](const MmaRow& row) {
-              return (row.targets & detail::target_bit(target)) != 0;
-            });
+    if (mma.kind < MmaKind::tcgen05 || target < 100 || target >= 120)
+      text += "; it has " + list_of_rows([&](const MmaRow& row) {
+                return (row.targets & detail::target_bit(target)) != 0;
+              });
     text += "; this one is on " + targets_of(mma);
   }
   return text + ".";
@@ -299,7 +352,8 @@ std::string register_table(const TiledMma& mma) {
   const int threads = mma.thread_count();
   if (mma.atom.kind >= MmaKind::tcgen05)
     return "A and B are read from shared memory, and the sums lie in tensor memory: no register "
-           "holds any of them.\n";
+           "holds any of them.\n" +
+           (mma.atom.scale_block == 0 ? "" : scale_steps(umma_of(mma.atom)));
   std::string text;
   if (mma.atom.kind == MmaKind::wgmma) {
     text += "A: in shared memory\n";

@@ -9,7 +9,8 @@
 namespace warpwright::atom {
 
 /// "m16n8k16" of the kind a word names ("mma", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4", "wgmma",
-/// "wgmma_rs", "tcgen05", "tcgen05_pair"), with the first types that multiply in it. Throws
+/// "wgmma_rs", "tcgen05", "tcgen05_pair"; behind these two the word of a kind with scales, as in
+/// "tcgen05 mxf8f6f4"), with the first types that multiply in it. Throws
 /// layout::Error with a sentence where there is none. The types are then the caller's to change.
 Mma parse_mma(std::string_view kind, std::string_view shape);
 

@@ -10,9 +10,12 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mma_text.h"
+#include "warpwright/atom/umma_scaled.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
+#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -96,6 +99,32 @@ layout::Tiler permutation_of(const std::string& word) {
                       "\": a permutation is a tiler of M, N and K, such as <(4,4,2):(1,8,4),_,_>.");
 }
 
+void set_scales(const MmaOptions& o, atom::Mma& mma) {
+  if ((o.block != 0 || !o.scales.empty()) && mma.scale_block == 0)
+    throw layout::Error(
+        "--scales and --block are those of MMAs with scales of blocks: mxf8f6f4, "
+        "mxf4 and mxf4nvf4, of sm_120 and behind tcgen05.");
+  if (!o.scales.empty()) {
+    const std::optional<DType> type = numeric::parse_dtype(o.scales);
+    if (type != DType::ue8m0 && type != DType::ue4m3)
+      throw layout::Error("--scales \"" + o.scales + "\": scales are ue8m0 or ue4m3.");
+    mma.scale = *type;
+  }
+  if (o.block == 0) return;
+  mma.scale_block = o.block;
+  if (o.scales.empty()) mma.scale = o.block == 16 ? DType::ue4m3 : DType::ue8m0;
+}
+
+// The target of a known device.
+int target_as(const std::string& name) {
+  const std::optional<DeviceFacts> device = known_facts(name);
+  if (device) return device->architecture;
+  std::string known;
+  for (const std::string_view one : known_devices())
+    known += (known.empty() ? "" : ", ") + std::string(one);
+  throw layout::Error("--as \"" + name + "\": known are " + known + ".");
+}
+
 struct Answer {
   atom::Mma mma;
   atom::TiledMma tiled;
@@ -103,14 +132,17 @@ struct Answer {
 };
 
 Answer answer(const MmaOptions& o) {
-  const bool has_kind = o.words.size() == 2;
-  atom::Mma mma = atom::parse_mma(has_kind ? o.words[0] : "mma", o.words.back());
+  std::string kind = o.words.size() == 1 ? "mma" : o.words[0];
+  if (o.words.size() == 3) kind += " " + o.words[1];
+  atom::Mma mma = atom::parse_mma(kind, o.words.back());
   if (!o.a_dtype.empty()) mma.a = mma.b = dtype_of("--a-dtype", o.a_dtype);
   if (!o.b_dtype.empty()) mma.b = dtype_of("--b-dtype", o.b_dtype);
   if (!o.a_dtype.empty()) mma.sums = numeric::is_float(mma.a) ? DType::f32 : DType::s32;
   if (!o.sums.empty()) mma.sums = dtype_of("--sums", o.sums);
   if (!o.majors.empty()) set_majors(o.majors, mma);
-  const std::string refusal = atom::mma_refusal(mma, o.target.empty() ? 0 : target_of(o.target));
+  set_scales(o, mma);
+  const int target = !o.as.empty() ? target_as(o.as) : o.target.empty() ? 0 : target_of(o.target);
+  const std::string refusal = atom::mma_refusal(mma, target);
   if (!refusal.empty()) throw layout::Error(refusal);
   const bool is_tiled = !o.tiled.empty() || !o.permutation.empty();
   return {
@@ -164,6 +196,16 @@ ordered_json registers_of(const atom::TiledMma& mma) {
   return json;
 }
 
+// Which scales each k_block takes, until the ids repeat.
+ordered_json scale_steps_of(const atom::UmmaAtom& atom) {
+  ordered_json steps = ordered_json::array();
+  for (int step = 0; step == 0 || atom::scale_step(atom, step).id != 0; ++step) {
+    const atom::ScaleStep at = atom::scale_step(atom, step);
+    steps.push_back({{"id", at.id}, {"column_a", at.column_a}, {"column_b", at.column_b}});
+  }
+  return steps;
+}
+
 ordered_json json_of(const Answer& answer, bool table) {
   const atom::Mma& mma = answer.mma;
   const atom::TiledMma& tiled = answer.tiled;
@@ -176,6 +218,11 @@ ordered_json json_of(const Answer& answer, bool table) {
   json["a_dtype"] = numeric::name(mma.a);
   json["b_dtype"] = numeric::name(mma.b);
   json["sums"] = numeric::name(mma.sums);
+  if (mma.scale_block > 0) {
+    if (mma.kind >= atom::MmaKind::tcgen05) json["scaled_kind"] = atom::name(mma.umma);
+    json["scale_block"] = mma.scale_block;
+    json["scales"] = numeric::name(mma.scale);
+  }
   json["targets"] = atom::targets_of(mma);
   json["threads"] = layout::to_text(atom::mma_thr_id(mma));
   json["layout_a_tv"] = layout::to_text(atom::mma_layout_a(mma));
@@ -186,6 +233,9 @@ ordered_json json_of(const Answer& answer, bool table) {
                      {"tile", {tiled.tile_size(0), tiled.tile_size(1), tiled.tile_size(2)}}};
   }
   if (table) json["registers"] = registers_of(tiled);
+  if (table && mma.kind >= atom::MmaKind::tcgen05 && mma.scale_block > 0) {
+    json["scale_steps"] = scale_steps_of(atom::umma_of(mma));
+  }
   return json;
 }
 
@@ -196,9 +246,10 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
       app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
   mma->add_option("MMA", o.words,
                   "m16n8k16, or the word of its kind and its shape: f8f6f4, mxf8f6f4, mxf4, "
-                  "mxf4nvf4, wgmma, wgmma_rs, tcgen05, tcgen05_pair")
+                  "mxf4nvf4, wgmma, wgmma_rs, tcgen05, tcgen05_pair; behind the last two also "
+                  "mxf8f6f4, mxf4, mxf4nvf4")
       ->required()
-      ->expected(1, 2)
+      ->expected(1, 3)
       ->option_text("[KIND] SHAPE");
   const std::string operands = types(is_multiplied, " ", " ");
   offer(mma->add_option("--a-dtype", o.a_dtype, "elements of A, and of B unless that is given")
@@ -211,7 +262,20 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
                         "of m8n8k4: tn (A and B K-major, the default), nt, nn or tt")
             ->type_name("M"),
         "tn nt nn tt");
-  mma->add_option("--target", o.target, "refuse it where this target lacks it")->type_name("sm_N");
+  offer(mma->add_option("--scales", o.scales, "of blocks: ue8m0 or ue4m3")->type_name("T"),
+        "ue8m0 ue4m3");
+  offer(mma->add_option("--block", o.block, "elements of K that share a scale: 32 or 16")
+            ->type_name("N"),
+        "16 32");
+  CLI::Option* const target =
+      mma->add_option("--target", o.target, "refuse it where this target lacks it")
+          ->type_name("sm_N");
+  std::string names;
+  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
+  offer(mma->add_option("--as", o.as, "refuse it where this device lacks it, such as b300")
+            ->type_name("NAME")
+            ->excludes(target),
+        names);
   mma->add_option("--tiled", o.tiled,
                   "copies along M, N and K: 2x2, or a layout such as (2,2):(2,1)")
       ->type_name("L");
@@ -224,7 +288,8 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
       "Examples:\n"
       "  warpwright mma m16n8k16\n"
       "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
-      "  warpwright mma f8f6f4 m16n8k32 --a-dtype e2m1 --target sm_120");
+      "  warpwright mma f8f6f4 m16n8k32 --a-dtype e2m1 --target sm_120\n"
+      "  warpwright mma tcgen05_pair mxf4nvf4 m256n256k96 --as b300 --table");
   return mma;
 }
 
