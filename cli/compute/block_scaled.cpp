@@ -28,7 +28,7 @@ std::uint64_t scale_of(const MicroFormat& f, double most) {
   return saturated(f.scale, numeric::pow2(std::clamp(exponent, -127, 127)));
 }
 
-void put_code(std::vector<std::byte>& codes, std::int64_t at, int bits, std::uint64_t code) {
+void put_code(MicroCodes& codes, std::int64_t at, int bits, std::uint64_t code) {
   const auto shift = static_cast<int>(at * bits % 8);
   const std::size_t first = index_of(at * bits / 8);
   codes[first] |= static_cast<std::byte>(code << shift);

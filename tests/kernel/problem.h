@@ -76,7 +76,7 @@ inline std::string text(const Ask& a) {
 inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_inside = false,
                        int padding = 0, int shift = 0, int apart = 0) {
   const int inner = (rows_inside ? rows : columns) + padding;
-  const int unit = 128 / numeric::bits(type);
+  const auto unit = static_cast<int>(whole_elements(16, type));
   const int pitch = padding == 0 ? ((inner + unit - 1) / unit + apart) * unit : inner;
   // A multiple of 16 bytes, whatever the padding.
   const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
@@ -124,9 +124,12 @@ class Problem {
       b_ = operand(instance.b, b, matrices_of_b(), ask.n);
     }
     if (ask.alpha != 0) {  // else NaN, and not read
-      const double largest = instance.a == DType::s8 ? 100 : instance.a == DType::e2m1 ? 6 : 1;
-      if (!is_packed) b_.fill(random, -largest, largest);
-      a_.fill(random, -largest, largest);
+      const auto largest = [&](DType type) {
+        if (type == DType::s8) return 100.0;
+        return numeric::bits(type) < 8 && !is_packed ? numeric::format_of(type).max() : 1.0;
+      };
+      if (!is_packed) b_.fill(random, -largest(instance.b), largest(instance.b));
+      a_.fill(random, -largest(instance.a), largest(instance.a));
     }
     const int columns = c.gated ? ask.n / 2 : ask.n;
     d_ = matrices(result(), of_a, ask.m, columns, false, ask.padding, ask.shift);
@@ -403,11 +406,10 @@ class Problem {
 
   // In whole tiles: behind the last row NaN, behind K the smallest.
   void make_micro_scales(std::mt19937& random, const Tensor& of, Tensor& scales) const {
-    const bool nvf4 = of.view().dtype == DType::e2m1;
-    const int blocks = (ask_.k + (nvf4 ? 15 : 31)) / (nvf4 ? 16 : 32);
+    const DType type = micro_scale_of(instance_);
+    const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
     const std::int64_t rows = (of.view().rows + 127) / 128 * 128;
     const std::int64_t columns = (blocks + 3) / 4 * 4;
-    const DType type = nvf4 ? DType::ue4m3 : DType::ue8m0;
     scales = Tensor(type, rows, columns, columns, 1, ask_.batch, rows * columns);
     std::uniform_real_distribution<double> draw(0.3, 4);
     for (int b = 0; b < ask_.batch; ++b) {

@@ -201,9 +201,9 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   }
   // Where TMA reads A and B a launch has to copy them then.
   if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
-  if (instance.a == DType::e2m1) {  // two are a byte
-    ask.k += ask.k % 2;
-    ask.loose += ask.loose % 2;
+  ask.k = whole_k(instance, ask.k);
+  if (has_block_scales(instance) && instance.a != DType::e4m3) {  // rows begin at whole bytes
+    ask.loose = (ask.loose + 3) / 4 * 4;
   }
   if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
   ask.seed = draw.seed();
