@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
+#include "warpwright/isa/tensor_map.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -18,6 +20,12 @@ struct BlackwellGemmParams : GemmParams {
   std::uint16_t commit_column_mask = 1;
   std::uint16_t commit_row_mask = 1;
   tile::Divisor cluster_size;  ///< divides by the CTAs of a cluster
+};
+
+/// Those of a kernel whose tiles have several widths.
+struct BlackwellWidthsParams : BlackwellGemmParams {
+  /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
+  isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 
 }  // namespace warpwright::kernel

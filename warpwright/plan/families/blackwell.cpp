@@ -1,6 +1,5 @@
 // The Blackwell family: the choice of a kernel, what it says of itself, and the grid of a launch.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -8,6 +7,8 @@
 #include "warpwright/kernel/blackwell/facts.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/blackwell.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
@@ -45,10 +46,6 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
     return refuse(RefusalCode::unsupported, "accumulation is promoted; ",
                   as_rule("the tensor cores of sm_100 add in float32 without it"),
                   ": the nearest accumulation is ", as_nearest("fast"));
-  }
-  if (p.epilogue.gated) {
-    return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
-                  as_rule("the kernels of sm_100 multiply without a gate: leave it out"));
   }
   if (is_8bit_float(p.d.dtype)) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
@@ -99,43 +96,6 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
   return std::nullopt;
 }
 
-// Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
-// tiles, and that a pair, and a cluster, read less of their operands. It orders candidates and is
-// shown to nobody.
-double cost(const Plan& p, bool pair) {
-  if (p.ctas == 0) return 0;
-  const auto [m, n, k] = p.tile();
-  double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k()) + 64);
-  if (!pair) time *= 1.05;
-  if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
-  return time;
-}
-
-// The grid of the tile source, and the walk over the tiles; false when the caller wants another
-// grid, or the tiles are more than a grid has CTAs.
-bool lay_out(Plan& plan, const BlackwellConfig& config, const PlanChoices& choices) {
-  plan.tile_source = config.tiles;
-  const int size = atom::cluster_size(plan.cluster);
-  const auto tiles_m = static_cast<int>((plan.problem.m() + config.tile_m - 1) / config.tile_m);
-  const auto tiles_n = static_cast<int>((plan.problem.n() + config.tile_n - 1) / config.tile_n);
-  const int resident = resident_ctas(plan.device, size);
-  plan.raster = tile::make_raster(
-      tiles_m, tiles_n, plan.cluster, resident,
-      {.row = static_cast<double>(config.tile_m), .column = static_cast<double>(config.tile_n)});
-  plan.raster.batch = static_cast<int>(plan.problem.batch());
-  const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
-  if (each > max_extent / size / plan.problem.batch()) return false;
-  const int all = tile::tile_count(plan.raster) * size;
-  const bool is_static = config.tiles == TileSource::static_persistent;
-  plan.ctas = is_static ? std::min(all, resident) : all;
-  if (!choices.ctas) return true;
-  const bool fits =
-      is_static ? *choices.ctas >= 1 && *choices.ctas <= resident && *choices.ctas % size == 0
-                : *choices.ctas == all;
-  if (fits && all > 0) plan.ctas = *choices.ctas;
-  return fits;
-}
-
 bool controlled(const BlackwellConfig& c) {
   return c.tiles == TileSource::clc;
 }
@@ -176,6 +136,22 @@ std::string tmem_table(const BlackwellConfig& c) {
   return out;
 }
 
+// The MMA of a plan, by the types of its own A and B.
+atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& c) {
+  const DType a = plan.problem.a.dtype;
+  const DType b = plan.problem.b.dtype;
+  return c.swap_ab ? kernel::mma_atom(c, b, a) : kernel::mma_atom(c, a, b);
+}
+
+// The parameters of a kernel whose tiles have several widths, for tokens `v`.
+kernel::BlackwellWidthsParams with_widths(const kernel::BlackwellGemmParams& p,
+                                          const BlackwellConfig& c, const MatrixView& v,
+                                          Encode encode) {
+  kernel::BlackwellWidthsParams out{p, {}};
+  narrower_maps(out, c, c.widths, v, encode);
+  return out;
+}
+
 class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override {
@@ -185,10 +161,11 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
     return kernel::blackwell_clusters;
   }
-  // CLC balances what static persistent tiles cannot.
-  [[nodiscard]] std::optional<TileSource> usual_tiles() const override { return TileSource::clc; }
+  // CLC balances what static persistent tiles cannot; how many tiles groups have no grid knows.
+  [[nodiscard]] std::optional<TileSource> usual_tiles(const GemmProblem& p) const override {
+    return p.groups ? TileSource::static_persistent : TileSource::clc;
+  }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
-    if (start.problem.groups) return no_groups(start.device);
     if (start.problem.is_quantised()) return no_codes(start.device);
     return feature_fault(start.problem);
   }
@@ -197,15 +174,11 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
-    const BlackwellConfig& c = config_of(kernel);
-    return c.kind == atom::umma_kind(ask.problem.a.dtype) && c.result == ask.problem.d.dtype;
+    return blackwell_serves(config_of(kernel), ask);
   }
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
-    const BlackwellConfig& c = config_of(kernel);
-    if (!lay_out(plan, c, ask.choices)) return;
-    plan.cost = cost(plan, c.pair);
-    all.push_back(candidate_of(plan, kernel));
+    blackwell_ways(plan, kernel, config_of(kernel), ask, all);
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
@@ -227,7 +200,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
 
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const BlackwellConfig& c = config_of(plan);
-    const atom::UmmaAtom mma = kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype);
+    const atom::UmmaAtom mma = mma_of(plan, c);
     ExplainParts parts;
     parts.persistent = c.tiles == TileSource::static_persistent;
     parts.kernel = format("warp-specialised, %s\n", source_text(c));
@@ -245,20 +218,31 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     return parts;
   }
 
-  void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& /*memory*/,
+  void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
             Encode encode, LaunchGrids& out) const override {
     const BlackwellConfig& c = config_of(plan);
     kernel::BlackwellGemmParams p;
     fill_params(p, c, plan, operands, encode);
+    Grid& grid = out.grids[0];
+    grid = grid_of(plan);
     p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
     p.commit_row_mask = atom::row_set(plan.cluster, 0);
     p.commit_column_mask = atom::column_set(plan.cluster, 0);
     if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
-    p.instruction =
-        atom::encode_instruction(kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype));
+    p.instruction = atom::encode_instruction(mma_of(plan, c));
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
-    out.grids[0] = grid_of(plan);
-    out.grids[0].set_params(p);
+    if (operands.groups) {
+      p.walk.groups = group_tiles(plan, *operands.groups);
+      if (memory.check_offsets) {
+        p.walk.offsets_status = static_cast<std::uint32_t*>(memory.workspace);
+        grid.workspace[1] = {"status", 0, sizeof(std::uint32_t)};
+      }
+    }
+    if (kernel::has_width_maps(c)) {
+      grid.set_params(with_widths(p, c, operands.a, encode));
+    } else {
+      grid.set_params(p);
+    }
     out.count = 1;
   }
 };

@@ -29,7 +29,8 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     return one;
   }
   // Nobody has seen CLC of sm_120 at work: it is for who asks for it.
-  [[nodiscard]] std::optional<TileSource> usual_tiles() const override {
+  [[nodiscard]] std::optional<TileSource> usual_tiles(
+      const GemmProblem& /*problem*/) const override {
     return TileSource::static_persistent;
   }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
