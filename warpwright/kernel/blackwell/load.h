@@ -6,6 +6,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/blackwell/gather.h"
 
 namespace warpwright::kernel::blackwell {
 

@@ -88,6 +88,10 @@ constexpr BlackwellConfig gated(BlackwellConfig c) {
   c.gated = true;
   return c;
 }
+constexpr BlackwellConfig by_index(BlackwellConfig c) {
+  c.by_index = true;
+  return c;
+}
 
 constexpr auto f16 = atom::UmmaKind::f16;
 constexpr auto f8 = atom::UmmaKind::f8f6f4;
@@ -98,6 +102,8 @@ inline constexpr auto token_rows = std::array{
     common(of(f8, grouped(one(128)))),
     more(of(f16, gated(grouped(one(128))))),
     common(of(f8, gated(grouped(one(128))))),
+    more(of(f16, by_index(gated(grouped(one(128)))))),
+    more(of(f8, by_index(gated(grouped(one(128)))))),
     more(of(f16, grouped(pair(256)))),
     more(of(f8, grouped(pair(256)))),
 };

@@ -238,6 +238,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
         grid.workspace[1] = {"status", 0, sizeof(std::uint32_t)};
       }
     }
+    if (c.by_index && p.operands.k > 0) {
+      p.operands.b = encode(rows_request("A", operands.a, kernel::tile_b(c)));
+    }
     if (kernel::has_width_maps(c)) {
       grid.set_params(with_widths(p, c, operands.a, encode));
     } else {
