@@ -27,6 +27,9 @@ struct BlackwellConfig {
   int accumulators = 1;  ///< in tensor memory; with 2 the epilogue of a tile hides behind the next
   bool pair = false;     ///< an MMA of two CTAs
   TileSource tiles = TileSource::one_tile;
+  /// Of a launch, like the types: kernels of 16-bit operands take either, and the table has these.
+  atom::Major a_major = atom::Major::k;
+  atom::Major b_major = atom::Major::k;
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const BlackwellConfig&, const BlackwellConfig&) = default;
@@ -79,15 +82,23 @@ constexpr int tile_k(const BlackwellConfig& c) {
 
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  return atom::umma_atom(a, b, DType::f32, c.tile_m * ctas_of_mma(c), c.tile_n, c.pair);
+  atom::UmmaAtom mma =
+      atom::umma_atom(a, b, DType::f32, c.tile_m * ctas_of_mma(c), c.tile_n, c.pair);
+  mma.a_major = c.a_major;
+  mma.b_major = c.b_major;
+  return mma;
+}
+/// Does a launch say which majors its operands have?
+constexpr bool takes_any_major(const BlackwellConfig& c) {
+  return operand_bits(c) == 16;
 }
 
 /// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), atom::Major::k, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
-  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), atom::Major::k,
+  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
           atom::SmemSwizzle::b128};
 }
 
@@ -153,11 +164,16 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
 inline constexpr atom::ClusterShape blackwell_clusters[] = {{1, 1}, {2, 1}, {1, 2},
                                                             {2, 2}, {4, 2}, {4, 4}};
 
+/// Rows of an operand that its slices are multiples of: MN-major ones are whole boxes.
+constexpr int slice_unit(const atom::OperandTile& tile) {
+  return tile.major == atom::Major::k ? 8 : atom::span_elements(tile);
+}
 constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   if (atom::cluster_fault(cluster, c.pair) != atom::ClusterFault::none) return false;
   for (const atom::ClusterShape& known : blackwell_clusters) {
     if (known == cluster) {
-      return atom::slices_evenly(c.tile_m, cluster.n) && atom::slices_evenly(c.tile_n, cluster.m);
+      return atom::slices_evenly(c.tile_m, cluster.n, slice_unit(tile_a(c))) &&
+             atom::slices_evenly(c.tile_n, cluster.m, slice_unit(tile_b(c)));
     }
   }
   return false;

@@ -33,6 +33,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
   if (controlled) f.features.emplace_back("CLC");
   if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
+  if (takes_any_major(c)) f.features.emplace_back("any layout");
   f.clusters.clear();
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
     if (supports(c, cluster)) f.clusters.push_back(cluster);

@@ -6,23 +6,35 @@
 
 namespace warpwright::kernel::blackwell {
 
+/// The descriptor of an operand of a stage, and how far its k_blocks lie apart.
+struct StageWords {
+  std::uint64_t first = 0;
+  std::uint32_t step = 0;
+};
+template <bool IsA, class Tag>
+WW_DEVICE StageWords stage_words(const BlackwellCta<Tag>& cta, int stage) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
+  const isa::SharedAddress start =
+      cta.base + (IsA ? smem_map(cfg).a : smem_map(cfg).b) + stage * atom::tile_bytes(tile);
+  if constexpr (takes_any_major(cfg)) {
+    const StagedOperand& staged = IsA ? cta.p.staged_a : cta.p.staged_b;
+    return {atom::advance(staged.words, start & atom::kDescriptorAddressMask), staged.step};
+  }
+  return {atom::encode_umma(atom::descriptor(tile, start)), atom::k_block_offset<tile>(1)};
+}
+
 /// One k_tile: the MMAs on the operands of a stage. The first of a tile overwrites D.
 template <class Tag>
 WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
                                const pipeline::PipelineState& state, bool accumulate) {
   constexpr BlackwellConfig cfg = Tag::config;
-  constexpr BlackwellSmemMap smem = smem_map(cfg);
-  constexpr atom::OperandTile a = tile_a(cfg);
-  constexpr atom::OperandTile b = tile_b(cfg);
-  const std::uint64_t a0 =
-      atom::encode_umma(atom::descriptor(a, cta.base + smem.a + state.stage * atom::tile_bytes(a)));
-  const std::uint64_t b0 =
-      atom::encode_umma(atom::descriptor(b, cta.base + smem.b + state.stage * atom::tile_bytes(b)));
-  WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(a); ++k_block) {
-    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(
-        d, atom::advance(a0, atom::k_block_offset<a>(k_block)),
-        atom::advance(b0, atom::k_block_offset<b>(k_block)), cta.p.instruction,
-        accumulate || k_block > 0);
+  const StageWords a = stage_words<true>(cta, state.stage);
+  const StageWords b = stage_words<false>(cta, state.stage);
+  WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_a(cfg)); ++k_block) {
+    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, atom::advance(a.first, k_block * a.step),
+                                                 atom::advance(b.first, k_block * b.step),
+                                                 cta.p.instruction, accumulate || k_block > 0);
   }
 }
 
@@ -35,14 +47,14 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
   pipeline::PipelineState state;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
-    if (cta.p.walk.k_tiles == 0) continue;
+    if (work.first == work.end) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
     cta.accumulators.acquire(accumulator);
     const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
-    for (int k_tile = 0; k_tile < cta.p.walk.k_tiles; ++k_tile) {
+    for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
       cta.mainloop.wait(state);
-      multiply_k_tile(cta, d, state, k_tile > 0);
+      multiply_k_tile(cta, d, state, k_tile > work.first);
       cta.mainloop.release(state);
       state.advance(cfg.stages);
     }

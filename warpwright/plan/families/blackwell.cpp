@@ -18,15 +18,37 @@ namespace {
 using kernel::BlackwellConfig;
 using kernel::TileSource;
 
-std::optional<Refusal> layout_fault(const GemmProblem& p) {
-  if (!p.reads_ab() || p.m() == 0 || p.n() == 0) return std::nullopt;
-  for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
-    if (major == atom::Major::k) continue;
-    return refuse(RefusalCode::unsupported, as_tensor(name), " is MN-major; ",
-                  as_rule("the kernels of sm_100 take K-major operands alone: neighbours along K "
-                          "next to each other, column stride 1"));
+// The kernel as it runs for operands that lie like these.
+BlackwellConfig with_majors(BlackwellConfig c, const GemmProblem& p) {
+  if (!p.multiplies()) return c;
+  c.a_major = major_a(p);
+  c.b_major = major_b(p);
+  return c;
+}
+
+// A cluster whose slices are no whole boxes of an MN-major operand, for any kernel.
+std::optional<Refusal> slice_fault(const GemmProblem& p, const PlanChoices& choices) {
+  if (!choices.cluster || !p.multiplies()) return std::nullopt;
+  const bool mn = major_a(p) == atom::Major::mn || major_b(p) == atom::Major::mn;
+  if (!mn) return std::nullopt;
+  const auto serves = [&](const auto& row, atom::ClusterShape cluster) {
+    return choices.pair.value_or(row.config.pair) == row.config.pair &&
+           row.config.kind == atom::umma_kind(p.a.dtype) &&
+           kernel::supports(with_majors(row.config, p), cluster);
+  };
+  const auto& all = blackwell_kernels();
+  const auto any = [&](atom::ClusterShape cluster) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& r) { return serves(r, cluster); });
+  };
+  if (any(*choices.cluster)) return std::nullopt;
+  atom::ClusterShape nearest{1, 1};
+  for (const atom::ClusterShape& c : kernel::blackwell_clusters) {
+    const bool below = c.m <= choices.cluster->m && c.n <= choices.cluster->n;
+    if (below && any(c) && atom::cluster_size(c) > atom::cluster_size(nearest)) nearest = c;
   }
-  return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "cluster ", atom::cluster_text(*choices.cluster), ": ",
+                as_rule("the CTAs of a cluster share an MN-major operand in slices of 64 rows"),
+                "; the nearest legal cluster is ", as_nearest(atom::cluster_text(nearest)));
 }
 
 // What the Hopper kernels compute and these do not.
@@ -55,7 +77,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
                   as_rule("the kernels of sm_100 store bf16, fp16 and f32"), ": the nearest is ",
                   as_nearest("bf16"));
   }
-  return layout_fault(p);
+  return std::nullopt;
 }
 
 // The number of accumulators nearest to what is asked for that a kernel has; 0 where none has the
@@ -154,6 +176,11 @@ const char* source_text(const BlackwellConfig& c) {
   return "";
 }
 
+kernel::StagedOperand staged(const atom::OperandTile& tile) {
+  return {tile.major == atom::Major::mn, atom::encode_umma(atom::descriptor(tile, 0)),
+          atom::k_block_offset(tile, 1)};
+}
+
 // Who receives whose slices, and whose barriers an MMA's commit reaches.
 std::string masks_table(const Plan& plan, bool pair) {
   std::string out = "\nrank  A mask  B mask  commit  arrivals\n";
@@ -192,8 +219,10 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     if (start.problem.is_quantised()) return no_codes(start.device);
     return feature_fault(start.problem);
   }
-  [[nodiscard]] std::optional<Refusal> choice_fault(const PlanChoices& choices) const override {
-    return memory_fault(choices);
+  [[nodiscard]] std::optional<Refusal> choice_fault(const GemmProblem& problem,
+                                                    const PlanChoices& choices) const override {
+    if (auto r = memory_fault(choices)) return r;
+    return slice_fault(problem, choices);
   }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
@@ -203,6 +232,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
     const BlackwellConfig& c = config_of(kernel);
+    if (!kernel::supports(with_majors(c, ask.problem), plan.cluster)) return;
     if (!lay_out(plan, c, ask.choices)) return;
     plan.cost = cost(plan, c.pair);
     all.push_back(candidate_of(plan, kernel));
@@ -247,7 +277,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
 
   void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& /*memory*/,
             Encode encode, LaunchGrids& out) const override {
-    const BlackwellConfig& c = config_of(plan);
+    const BlackwellConfig c = with_majors(config_of(plan), plan.problem);
     kernel::BlackwellGemmParams p;
     fill_params(p, c, plan, operands, encode);
     p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
@@ -257,6 +287,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     p.instruction =
         atom::encode_instruction(kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype));
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
+    p.staged_a = staged(kernel::tile_a(c));
+    p.staged_b = staged(kernel::tile_b(c));
     out.grids[0] = grid_of(plan);
     out.grids[0].set_params(p);
     out.count = 1;

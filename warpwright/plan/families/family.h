@@ -150,7 +150,8 @@ class Family {
   /// What other families compute and this one does not, of a legal product.
   [[nodiscard]] virtual std::optional<Refusal> fault(const Plan& start) const = 0;
   /// The same of choices, beyond what `choices_fault` reads off the kernels.
-  [[nodiscard]] virtual std::optional<Refusal> choice_fault(const PlanChoices& /*choices*/) const {
+  [[nodiscard]] virtual std::optional<Refusal> choice_fault(const GemmProblem& /*problem*/,
+                                                            const PlanChoices& /*choices*/) const {
     return std::nullopt;
   }
   /// Why a kernel that is named cannot serve, where the family knows better than that it does not.
