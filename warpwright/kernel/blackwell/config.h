@@ -26,6 +26,10 @@ struct BlackwellConfig {
   int stages = 6;
   int accumulators = 1;  ///< in tensor memory; with 2 the epilogue of a tile hides behind the next
   bool pair = false;     ///< an MMA of two CTAs
+  /// Every k_tile has an accumulator of its own, which is added to float32 registers, times its
+  /// scales where a launch has some (1 x 128 of A by 128 x 128 of B).
+  bool block_scaled = false;
+  bool splits_k = false;  ///< clusters share tiles along K, where they are more than tiles
   TileSource tiles = TileSource::one_tile;
   /// Of a launch, like the types: kernels of 16-bit operands take either, and the table has these.
   atom::Major a_major = atom::Major::k;
@@ -70,6 +74,11 @@ constexpr DType sample_type(atom::UmmaKind kind) {
       break;
   }
   return DType::e4m3;
+}
+
+/// Do the epilogue warps hold a tile's sums, before they store them or give them away?
+constexpr bool sums_in_registers(const BlackwellConfig& c) {
+  return c.block_scaled || c.splits_k;
 }
 
 constexpr int operand_bits(const BlackwellConfig& c) {
@@ -183,6 +192,19 @@ constexpr bool fits_smem(const BlackwellConfig& c) {
   return smem_map(c).bytes <= max_smem_bytes;
 }
 
+/// The same of one whose sums pass through registers.
+constexpr const char* sums_fault(const BlackwellConfig& c) {
+  if (!sums_in_registers(c)) return nullptr;
+  if (c.tile_n % 64 != 0 || c.tile_n > 128) {
+    return "sums in registers are those of 64 or 128 columns: a thread has one of each for a row";
+  }
+  if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
+  if (c.splits_k && c.tiles != TileSource::static_persistent) {
+    return "tiles are split along K in static persistent tiles";
+  }
+  return nullptr;
+}
+
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
@@ -192,6 +214,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   const char* const fault = atom::umma_fault(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
   if (fault != nullptr) return fault;
   if (const char* wrong = epilogue_fault(c)) return wrong;
+  if (const char* wrong = sums_fault(c)) return wrong;
   if (subtile_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
   if (c.accumulators < 1 || tmem_columns(c) == 0) {
     return "the accumulators need more than the 512 columns of tensor memory";

@@ -11,7 +11,9 @@
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/kernel/roles.h"
 #include "warpwright/tile/clc_tiles.h"
+#include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
 
 namespace warpwright::kernel {
 
@@ -49,7 +51,13 @@ struct BlackwellCta {
   /// The tiles of this CTA, for a role that is one thread or a whole warp.
   template <pipeline::Reader Who>
   WW_DEVICE auto tiles() const {
-    return walk_tiles<Tag, Who>(p.walk, at, ring);
+    constexpr BlackwellConfig cfg = Tag::config;
+    if constexpr (cfg.splits_k) {
+      return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(
+          tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, at);
+    } else {
+      return walk_tiles<Tag, Who>(p.walk, at, ring);
+    }
   }
 
   /// The address of the tensor memory, once it is allocated: for the warp that owns it and the

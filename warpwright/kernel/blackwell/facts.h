@@ -33,6 +33,8 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
   if (controlled) f.features.emplace_back("CLC");
   if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
+  if (c.block_scaled) f.features.emplace_back("block scales");
+  if (c.splits_k) f.features.emplace_back("stream-K");
   if (takes_any_major(c)) f.features.emplace_back("any layout");
   f.clusters.clear();
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
@@ -65,7 +67,10 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
   f.roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,
                      registers,
-                     "tensor memory -> registers -> shared memory -> D, 32 rows a warp"});
+                     c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
+                                      "registers -> shared memory -> D, 32 rows a warp"
+                                    : "tensor memory -> registers -> shared memory -> D, 32 rows a "
+                                      "warp"});
   return f;
 }
 

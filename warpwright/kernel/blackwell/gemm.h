@@ -22,7 +22,8 @@
 //   tile_empty   2             all roles of the cluster, in its    scheduler  all
 //                              first CTA
 //
-// The roles are in load.h, multiply.h and store.h, what they share in cta.h.
+// The roles are in load.h, multiply.h and store.h (with sums in registers: sums.h), what they share
+// in cta.h.
 //
 // A tile of a CTA has 128 rows. The CTAs of a pair are neighbours along M: each loads its rows of A
 // and half of the columns of B, and the even one's MMAs multiply 256 rows by all columns.
@@ -37,6 +38,7 @@
 #include "warpwright/kernel/blackwell/load.h"
 #include "warpwright/kernel/blackwell/multiply.h"
 #include "warpwright/kernel/blackwell/store.h"
+#include "warpwright/kernel/blackwell/sums.h"
 
 namespace warpwright::kernel {
 
@@ -68,7 +70,11 @@ class BlackwellGemm {
     } else if (warp == mma_warp) {
       blackwell::mma(cta);
     } else if (warp >= first_epilogue_warp) {
-      blackwell::store(cta);
+      if constexpr (sums_in_registers(cfg)) {
+        blackwell::store_sums(cta);
+      } else {
+        blackwell::store(cta);
+      }
     } else if (controlled && warp == scheduler_warp && isa::elect_one()) {
       isa::set_role("scheduler");
       cta.ring.schedule(tile::CanceledClusters{p.cluster_size}, cta.rank);

@@ -38,7 +38,7 @@ WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
   }
 }
 
-/// One thread: the MMAs of tile after tile, an accumulator for each in turn.
+/// One thread: the MMAs of tile after tile, an accumulator for each in turn, or for each k_tile.
 template <class Tag>
 WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
   constexpr BlackwellConfig cfg = Tag::config;
@@ -49,17 +49,19 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
   while (tiles.next(work)) {
     if (work.first == work.end) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-    cta.accumulators.acquire(accumulator);
-    const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
     for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
+      const bool begins = cfg.block_scaled || k_tile == work.first;
+      if (begins) cta.accumulators.acquire(accumulator);
       cta.mainloop.wait(state);
-      multiply_k_tile(cta, d, state, k_tile > work.first);
+      multiply_k_tile(cta, tmem + accumulator.stage * accumulator_columns(cfg), state, !begins);
       cta.mainloop.release(state);
       state.advance(cfg.stages);
+      if (cfg.block_scaled || k_tile + 1 == work.end) {
+        cta.accumulators.commit(accumulator);
+        accumulator.advance(cfg.accumulators);
+      }
     }
-    cta.accumulators.commit(accumulator);
-    accumulator.advance(cfg.accumulators);
   }
   cta.accumulators.producer_tail(accumulator);
 }

@@ -1,6 +1,7 @@
 // The kernels of Blackwell that are compiled, in one table, as kernel/hopper/table.h is for Hopper.
 #pragma once
 
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -9,13 +10,16 @@
 
 namespace warpwright::kernel {
 
-/// Kind of the operands, result, CTAs of an MMA, where tiles come from.
+/// Kind of the operands, result, CTAs of an MMA, where tiles come from, then what is special.
 constexpr Name name_of(const BlackwellConfig& c) {
   constexpr std::string_view kinds[] = {"f16", "tf32", "f8f6f4"};
   constexpr std::string_view sources[] = {"", "_static", "_clc"};
   Name name("blackwell_");
   ((name += kinds[static_cast<int>(c.kind)]) += "_") += numeric::name(c.result);
   (name += c.pair ? "_pair" : "_one") += sources[static_cast<int>(c.tiles)];
+  if (c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
+  if (c.block_scaled) name += "_bs";
+  if (c.splits_k) name += "_sk";
   return name;
 }
 
@@ -31,6 +35,28 @@ constexpr BlackwellConfig pair(int tile_n) {
 constexpr BlackwellConfig persistent(TileSource tiles, BlackwellConfig c) {
   c.tiles = tiles;
   c.accumulators = 2;
+  return c;
+}
+
+constexpr BlackwellConfig fp8(BlackwellConfig c) {
+  c.kind = atom::UmmaKind::f8f6f4;
+  return c;
+}
+constexpr BlackwellConfig to(DType result, BlackwellConfig c) {
+  c.result = result;
+  return c;
+}
+/// As many accumulators as tensor memory has: k_tiles are short.
+constexpr BlackwellConfig block_scaled(BlackwellConfig c) {
+  c.kind = atom::UmmaKind::f8f6f4;
+  c.block_scaled = true;
+  c.accumulators = atom::kTmemColumns / c.tile_n;
+  return c;
+}
+constexpr BlackwellConfig split_k(BlackwellConfig c) {
+  c = persistent(TileSource::static_persistent, c);
+  if (c.block_scaled) c.accumulators = atom::kTmemColumns / c.tile_n;
+  c.splits_k = true;
   return c;
 }
 
@@ -57,8 +83,22 @@ template <std::size_t... i>
 constexpr auto all_rows(std::index_sequence<i...> /*rows*/) {
   return std::array{row(i)...};
 }
-inline constexpr auto rows =
+inline constexpr auto plain_rows =
     all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{});
+
+/// fp8 with scales of blocks, tiles that are split along K, the widest tile of one SM.
+inline constexpr auto special_rows = std::to_array<Row<BlackwellConfig>>({
+    common(block_scaled(persistent(TileSource::clc, one(128)))),
+    common(split_k(one(128))),
+    more(block_scaled(persistent(TileSource::clc, pair(128)))),
+    more(block_scaled(to(DType::f32, persistent(TileSource::clc, one(128))))),
+    more(split_k(block_scaled(one(128)))),
+    more(split_k(fp8(one(128)))),
+    more(split_k(to(DType::f32, one(128)))),
+    more(persistent(TileSource::clc, one(256))),
+});
+
+inline constexpr auto rows = joined(plain_rows, special_rows);
 
 }  // namespace blackwell
 

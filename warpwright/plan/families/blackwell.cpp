@@ -9,6 +9,7 @@
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/plan/families/bind.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -57,16 +58,6 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
     return refuse(RefusalCode::unsupported, as_tensor("B"), " are packed int4 weights; ",
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
-  }
-  if (p.scaling == Scaling::blockwise) {
-    return refuse(RefusalCode::unsupported, "scaling is blockwise; ",
-                  as_rule("the kernels of sm_100 have no block scales"),
-                  ": the nearest scaling is ", as_nearest("row-column"));
-  }
-  if (p.accumulation == Accumulation::promoted) {
-    return refuse(RefusalCode::unsupported, "accumulation is promoted; ",
-                  as_rule("the tensor cores of sm_100 add in float32 without it"),
-                  ": the nearest accumulation is ", as_nearest("fast"));
   }
   if (p.epilogue.gated) {
     return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
@@ -121,21 +112,72 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
   return std::nullopt;
 }
 
+// K along which the busiest cluster multiplies, with what it costs to begin and end a tile. To read
+// a part of 128 x 128 sums takes as long as some 4 k_tiles, by its bytes, and to wait for it twice
+// that.
+double depth(const Plan& p, const BlackwellConfig& c) {
+  constexpr double tile_cost = 64;
+  const auto k = static_cast<double>(p.problem.k());
+  if (!c.splits_k) return std::ceil(p.waves()) * (k + tile_cost);
+  const int blocks = static_cast<int>((p.problem.k() + kernel::tile_k(c) - 1) / kernel::tile_k(c));
+  const tile::SplitPlan split(tile::tile_count(p.raster), blocks,
+                              p.ctas / atom::cluster_size(p.cluster));
+  const int piece = split.each + (split.longer > 0 ? 1 : 0);
+  const double parts = piece == 0 ? 0 : std::ceil(static_cast<double>(blocks) / piece);
+  double all = split.whole / split.clusters * (k + tile_cost);
+  if (piece > 0) all += piece * kernel::tile_k(c) + tile_cost;
+  if (parts > 1) all += (8 + 4 * parts) * kernel::tile_k(c);
+  return all;
+}
+
 // Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
-// tiles, and that a pair, and a cluster, read less of their operands. It orders candidates and is
-// shown to nobody.
-double cost(const Plan& p, bool pair) {
+// tiles, and that a pair, a wide tile, and a cluster whose CTAs all have one read less of their
+// operands. It orders candidates and is shown to nobody.
+double cost(const Plan& p, const BlackwellConfig& c) {
   if (p.ctas == 0) return 0;
   const auto [m, n, k] = p.tile();
-  double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k()) + 64);
-  if (!pair) time *= 1.05;
-  if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
+  double time = depth(p, c) * m * n;
+  if (!c.pair || n < 256) time *= c.pair || n >= 256 ? 1.025 : 1.05;
+  const int size = atom::cluster_size(p.cluster);
+  if (size == 1 || std::int64_t{tile::tile_count(p.raster)} * size > p.tiles()) time *= 1.06;
   return time;
 }
 
-// The grid of the tile source, and the walk over the tiles; false when the caller wants another
-// grid, or the tiles are more than a grid has CTAs.
-bool lay_out(Plan& plan, const BlackwellConfig& config, const PlanChoices& choices) {
+// Those of a kernel that splits `count` tiles of `blocks` k_tiles: all clusters where tiles are
+// more than half as many, else as many as give every tile the same number of parts, few of them.
+std::vector<int> split_grids(int clusters, int size, std::int64_t count, std::int64_t blocks) {
+  constexpr int most_parts = 16;
+  if (2 * count > clusters) return {clusters * size};
+  std::vector<int> grids;
+  for (std::int64_t parts = 2; parts <= std::min<std::int64_t>(most_parts, blocks); ++parts) {
+    if (parts * count <= clusters) grids.push_back(static_cast<int>(parts * count) * size);
+  }
+  return grids;
+}
+
+// Grids worth trying, of a walk that is there; none where the caller wants another.
+std::vector<int> grids_of(const Plan& plan, const BlackwellConfig& c, const PlanChoices& choices) {
+  const int size = atom::cluster_size(plan.cluster);
+  const int resident = resident_ctas(plan.device, size);
+  const std::int64_t count = tile::tile_count(plan.raster);
+  const std::int64_t blocks = (plan.problem.k() + kernel::tile_k(c) - 1) / kernel::tile_k(c);
+  const bool is_static = c.tiles == TileSource::static_persistent;
+  if (c.splits_k && (resident < size || count * blocks > max_extent)) return {};
+  const int all = static_cast<int>(count) * size;
+  const std::vector<int> grids = c.splits_k  ? split_grids(resident / size, size, count, blocks)
+                                 : is_static ? std::vector{std::min(all, resident)}
+                                             : std::vector{all};
+  if (!choices.ctas) return grids;
+  const bool fits = is_static ? *choices.ctas >= 1 && *choices.ctas <= resident &&
+                                    *choices.ctas % size == 0 &&
+                                    (!c.splits_k || *choices.ctas / size <= count * blocks)
+                              : *choices.ctas == all;
+  if (!fits) return {};
+  return all > 0 ? std::vector{*choices.ctas} : grids;
+}
+
+// The walk over the tiles; false when they are more than a grid has CTAs.
+bool lay_out(Plan& plan, const BlackwellConfig& config) {
   plan.tile_source = config.tiles;
   const int size = atom::cluster_size(plan.cluster);
   const auto tiles_m = static_cast<int>((plan.problem.m() + config.tile_m - 1) / config.tile_m);
@@ -146,20 +188,20 @@ bool lay_out(Plan& plan, const BlackwellConfig& config, const PlanChoices& choic
       {.row = static_cast<double>(config.tile_m), .column = static_cast<double>(config.tile_n)});
   plan.raster.batch = static_cast<int>(plan.problem.batch());
   const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
-  if (each > max_extent / size / plan.problem.batch()) return false;
-  const int all = tile::tile_count(plan.raster) * size;
-  const bool is_static = config.tiles == TileSource::static_persistent;
-  plan.ctas = is_static ? std::min(all, resident) : all;
-  if (!choices.ctas) return true;
-  const bool fits =
-      is_static ? *choices.ctas >= 1 && *choices.ctas <= resident && *choices.ctas % size == 0
-                : *choices.ctas == all;
-  if (fits && all > 0) plan.ctas = *choices.ctas;
-  return fits;
+  return each <= max_extent / size / plan.problem.batch();
 }
 
 bool controlled(const BlackwellConfig& c) {
   return c.tiles == TileSource::clc;
+}
+
+std::string sums_text(const BlackwellConfig& c) {
+  std::string text = c.block_scaled ? format(
+                                          "added to float32 registers every %d of K, times the "
+                                          "block's scales",
+                                          kernel::tile_k(c))
+                                    : "in tensor memory";
+  return c.splits_k ? text + "; parts of tiles through the workspace" : text;
 }
 
 const char* source_text(const BlackwellConfig& c) {
@@ -197,8 +239,8 @@ std::string tmem_table(const BlackwellConfig& c) {
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32\n", i * columns,
-                  (i + 1) * columns - 1, i);
+    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32%s\n", i * columns,
+                  (i + 1) * columns - 1, i, c.block_scaled ? " of a k_tile" : "");
   }
   return out;
 }
@@ -212,8 +254,10 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
     return kernel::blackwell_clusters;
   }
-  // CLC balances what static persistent tiles cannot.
-  [[nodiscard]] std::optional<TileSource> usual_tiles() const override { return TileSource::clc; }
+  // CLC balances what static persistent tiles cannot, but those that are split along K.
+  [[nodiscard]] std::optional<TileSource> usual_tiles(const KernelFacts& kernel) const override {
+    return config_of(kernel).splits_k ? TileSource::static_persistent : TileSource::clc;
+  }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
     if (start.problem.groups) return no_groups(start.device);
     if (start.problem.is_quantised()) return no_codes(start.device);
@@ -227,15 +271,25 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
     const BlackwellConfig& c = config_of(kernel);
-    return c.kind == atom::umma_kind(ask.problem.a.dtype) && c.result == ask.problem.d.dtype;
+    const GemmProblem& p = ask.problem;
+    const bool adds_k_tiles =
+        p.scaling == Scaling::blockwise || p.accumulation == Accumulation::promoted;
+    // Of nothing there is no k_tile to share.
+    if (c.splits_k && (!p.multiplies() || p.k() == 0 || ask.choices.batch_invariant)) return false;
+    return c.kind == atom::umma_kind(p.a.dtype) && c.result == p.d.dtype &&
+           c.block_scaled == adds_k_tiles;
   }
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
     const BlackwellConfig& c = config_of(kernel);
     if (!kernel::supports(with_majors(c, ask.problem), plan.cluster)) return;
-    if (!lay_out(plan, c, ask.choices)) return;
-    plan.cost = cost(plan, c.pair);
-    all.push_back(candidate_of(plan, kernel));
+    if (!lay_out(plan, c)) return;
+    for (const int ctas : grids_of(plan, c, ask.choices)) {
+      plan.ctas = ctas;
+      if (c.splits_k) take_split_memory(plan, c, ctas);
+      plan.cost = cost(plan, c);
+      all.push_back(candidate_of(plan, kernel));
+    }
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
@@ -260,7 +314,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     const atom::UmmaAtom mma = kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype);
     ExplainParts parts;
     parts.persistent = c.tiles == TileSource::static_persistent;
-    parts.kernel = format("warp-specialised, %s\n", source_text(c));
+    parts.kernel =
+        format("warp-specialised, %s%s\n", source_text(c), c.splits_k ? ", split along K" : "");
     parts.kernel +=
         format("tile       %d x %d x %d a CTA, MMA m%dn%dk%d of kind %s, %s\n", c.tile_m, c.tile_n,
                kernel::tile_k(c), mma.m, mma.n, mma.k, atom::name(c.kind),
@@ -271,11 +326,12 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += format(
         "stages     %d of %d bytes (A %d, B %d)\n", c.stages, kernel::mainloop_shape(c).stage_bytes,
         atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+    parts.kernel += "sums       " + sums_text(c) + "\n";
     parts.beside = tmem_table(c) + masks_table(plan, c.pair);
     return parts;
   }
 
-  void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& /*memory*/,
+  void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
             Encode encode, LaunchGrids& out) const override {
     const BlackwellConfig c = with_majors(config_of(plan), plan.problem);
     kernel::BlackwellGemmParams p;
@@ -290,6 +346,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     p.staged_a = staged(kernel::tile_a(c));
     p.staged_b = staged(kernel::tile_b(c));
     out.grids[0] = grid_of(plan);
+    if (c.splits_k && p.operands.k > 0) {
+      bind_split(p.walk, out.grids[0], plan, memory.workspace);
+    }
     out.grids[0].set_params(p);
     out.count = 1;
   }

@@ -143,8 +143,10 @@ class Family {
   [[nodiscard]] virtual std::span<const atom::ClusterShape> clusters() const = 0;
   /// CTAs of a cluster that nobody asked for, at most.
   [[nodiscard]] virtual int most_cluster_ctas(const GemmProblem& /*problem*/) const { return 2; }
-  /// Where its tiles come from, if the plan is free; nothing where that depends on the way.
-  [[nodiscard]] virtual std::optional<kernel::TileSource> usual_tiles() const {
+  /// Where the tiles of kernels like this one come from, if the plan is free; nothing where that
+  /// depends on the way.
+  [[nodiscard]] virtual std::optional<kernel::TileSource> usual_tiles(
+      const KernelFacts& /*kernel*/) const {
     return std::nullopt;
   }
   /// What other families compute and this one does not, of a legal product.

@@ -16,10 +16,10 @@ bool is_aligned(const PlannedMatrix& v) {
 bool chosen(const Family& family, const KernelFacts& f, const PlanChoices& c) {
   const auto is = [](const auto& wanted, const auto& has) { return !wanted || *wanted == has; };
   // Left to the plan, tiles come from where the family's do; where it has no rule, `complete` says.
-  const auto tiles = c.tiles ? c.tiles : c.kernel ? std::optional(f.tiles) : family.usual_tiles();
+  const auto usual = family.usual_tiles(f);
+  const auto tiles = c.tiles ? c.tiles : c.kernel ? std::optional(f.tiles) : usual;
   const bool right_tiles =
-      !tiles || f.tiles == *tiles ||
-      (!family.usual_tiles() && *tiles != kernel::TileSource::dynamic_persistent);
+      !tiles || f.tiles == *tiles || (!usual && *tiles != kernel::TileSource::dynamic_persistent);
   return is(c.kernel, f.name) && is(c.tile_m, f.tile.m) && is(c.tile_n, f.tile.n) &&
          is(c.tile_tokens, f.result_rows) && is(c.schedule, f.schedule) &&
          is(c.swap_ab, f.swap_ab) && is(c.search, f.search) && is(c.group_maps, f.group_maps) &&
