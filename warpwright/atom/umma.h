@@ -136,6 +136,11 @@ constexpr std::uint32_t encode_instruction(const UmmaAtom& atom) {
          static_cast<std::uint32_t>(atom.m >> 4) << 24;
 }
 
+/// The same word for another N.
+constexpr std::uint32_t with_n(std::uint32_t instruction, int n) {
+  return (instruction & ~(63U << 17)) | static_cast<std::uint32_t>(n >> 3) << 17;
+}
+
 /// Bits of an instruction descriptor that mean something we use. The others must be 0.
 inline constexpr std::uint32_t kInstructionBits =
     3U << 4 | 7U << 7 | 7U << 10 | 3U << 15 | 63U << 17 | 31U << 24;

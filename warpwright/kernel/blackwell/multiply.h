@@ -2,6 +2,8 @@
 // out of the ring of stages into accumulators.
 #pragma once
 
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
 
 namespace warpwright::kernel::blackwell {
@@ -27,34 +29,52 @@ WW_DEVICE StageWords stage_words(const BlackwellCta<Tag>& cta, int stage) {
 /// One k_tile: the MMAs on the operands of a stage. The first of a tile overwrites D.
 template <class Tag>
 WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
-                               const pipeline::PipelineState& state, bool accumulate) {
+                               const pipeline::PipelineState& state, std::uint32_t instruction,
+                               bool accumulate) {
   constexpr BlackwellConfig cfg = Tag::config;
   const StageWords a = stage_words<true>(cta, state.stage);
   const StageWords b = stage_words<false>(cta, state.stage);
   WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_a(cfg)); ++k_block) {
     isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, atom::advance(a.first, k_block * a.step),
                                                  atom::advance(b.first, k_block * b.step),
-                                                 cta.p.instruction, accumulate || k_block > 0);
+                                                 instruction, accumulate || k_block > 0);
   }
 }
 
-/// One thread: the MMAs of tile after tile, an accumulator for each in turn, or for each k_tile.
+/// The descriptor of the MMAs of a tile, as wide as it is.
 template <class Tag>
-WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
+WW_DEVICE std::uint32_t instruction_of(const BlackwellCta<Tag>& cta,
+                                       [[maybe_unused]] const tile::Work& work) {
+  if constexpr (has_widths(Tag::config)) {
+    return atom::with_n(cta.p.instruction, columns_of<Tag>(work));
+  } else {
+    return cta.p.instruction;
+  }
+}
+
+/// One warp, of which one thread issues the MMAs of tile after tile, an accumulator for each in
+/// turn, or for each k_tile.
+template <class Tag>
+WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
+                        const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
-  auto tiles = cta.template tiles<pipeline::Reader::thread>();
+  const bool mine = isa::elect_one();
+  if (!walks_by_warp(cfg) && !mine) return;
+  auto tiles = cta.template tiles<BlackwellCta<Tag>::looking>(ready);
   tile::Work work;
   pipeline::PipelineState state;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
-    if (work.first == work.end) continue;
+    if (work.first == work.end || !mine) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    const std::uint32_t instruction = instruction_of(cta, work);
     for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
       const bool begins = cfg.block_scaled || k_tile == work.first;
       if (begins) cta.accumulators.acquire(accumulator);
       cta.mainloop.wait(state);
-      multiply_k_tile(cta, tmem + accumulator.stage * accumulator_columns(cfg), state, !begins);
+      multiply_k_tile(cta, tmem + accumulator.stage * accumulator_columns(cfg), state, instruction,
+                      !begins);
       cta.mainloop.release(state);
       state.advance(cfg.stages);
       if (cfg.block_scaled || k_tile + 1 == work.end) {
@@ -63,12 +83,12 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
       }
     }
   }
-  cta.accumulators.producer_tail(accumulator);
+  if (mine) cta.accumulators.producer_tail(accumulator);
 }
 
 /// One warp: allocates the tensor memory, multiplies, and frees it when nobody needs it any more.
 template <class Tag>
-WW_DEVICE void mma(const BlackwellCta<Tag>& cta) {
+WW_DEVICE void mma(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr int ctas = ctas_of_mma(cfg);
   isa::set_role("mma");
@@ -78,7 +98,7 @@ WW_DEVICE void mma(const BlackwellCta<Tag>& cta) {
   isa::tcgen05_relinquish<ctas>();
   const isa::TmemAddress tmem = cta.published_tmem();
   if (!cfg.pair || atom::is_pair_leader(cta.rank)) {
-    if (isa::elect_one()) multiply(cta, tmem);
+    multiply(cta, tmem, ready);
     isa::sync_warp();
   } else {
     cta.accumulators.wait_for_issuer();

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
+#include "warpwright/isa/tensor_map.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -27,6 +29,12 @@ struct BlackwellGemmParams : GemmParams {
   tile::Divisor cluster_size;  ///< divides by the CTAs of a cluster
   StagedOperand staged_a;
   StagedOperand staged_b;
+};
+
+/// Those of a kernel whose tiles have several widths.
+struct BlackwellWidthsParams : BlackwellGemmParams {
+  /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
+  isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 
 }  // namespace warpwright::kernel

@@ -93,7 +93,7 @@ class TileSums {
 /// Four warps: each adds up its 32 rows of tile after tile, or of shares of them, and takes those
 /// that are complete to D.
 template <class Tag>
-WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta) {
+WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   constexpr EpilogueShape shape = cfg;
@@ -104,7 +104,7 @@ WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta) {
   Epilogue<Tag> epilogue(cta.p.output, cta.p.scales, cta.base + smem.epilogue,
                          cta.base + smem.c_barriers, warp);
   const Fixup share(cta.p.walk, cta.rank, warp);
-  auto tiles = cta.template tiles<pipeline::Reader::warp>();
+  auto tiles = cta.template tiles<pipeline::Reader::warp>(ready);
   tile::Work work;
   while (tiles.next(work)) {
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);

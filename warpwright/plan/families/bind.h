@@ -185,7 +185,13 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
       const MapRequest whole =
           map_request(of_b ? "B" : "A", as_copied(of_b ? o.b : o.a), mn, atom::span_elements(tile),
                       mn ? tile_k(c) : rows, tile.swizzle);
-      return encode(of_b && shape.gated ? split_gate(whole, mn, gate_places(o)) : whole);
+      if (!of_b || !shape.gated) return encode(whole);
+      MapRequest split = split_gate(whole, mn, gate_places(o));
+      if (kernel::gated_atoms(shape)) {  // as many rows as lanes have, of both halves
+        split.box_outer = kernel::warp_rows;
+        split.box_parts = 2;
+      }
+      return encode(split);
     };
     // Tokens by index have no map.
     const bool maps_a = !shape.by_index || shape.swap_ab;
@@ -208,6 +214,18 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   };
   if (p.output.d_aligned && shape.store == kernel::Store::tensor) p.output.d = result("D", o.d);
   if (p.output.c_by_tma) p.output.c = result("C", o.c);
+}
+
+/// Encodes the maps of the narrower of a kernel's tile widths, for tokens `v`.
+template <class Params, class Config>
+void narrower_maps(Params& p, const Config& c, const tile::TileWidths& widths, const MatrixView& v,
+                   Encode encode) {
+  if (p.operands.k == 0) return;
+  const atom::OperandTile tile = tile_b(c);
+  for (int i = 0; i + 1 < tile::count(widths); ++i) {
+    p.narrower[i] = encode(map_request("A", as_copied(v), false, atom::span_elements(tile),
+                                       widths.of[i] / p.walk.cluster.m, tile.swizzle));
+  }
 }
 
 }  // namespace warpwright

@@ -1,6 +1,5 @@
 // The Blackwell family: the choice of a kernel, what it says of itself, and the grid of a launch.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -8,6 +7,8 @@
 #include "warpwright/kernel/blackwell/facts.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/blackwell.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
@@ -18,14 +19,6 @@ namespace {
 
 using kernel::BlackwellConfig;
 using kernel::TileSource;
-
-// The kernel as it runs for operands that lie like these.
-BlackwellConfig with_majors(BlackwellConfig c, const GemmProblem& p) {
-  if (!p.multiplies()) return c;
-  c.a_major = major_a(p);
-  c.b_major = major_b(p);
-  return c;
-}
 
 // A cluster whose slices are no whole boxes of an MN-major operand, for any kernel.
 std::optional<Refusal> slice_fault(const GemmProblem& p, const PlanChoices& choices) {
@@ -58,10 +51,6 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
     return refuse(RefusalCode::unsupported, as_tensor("B"), " are packed int4 weights; ",
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
-  }
-  if (p.epilogue.gated) {
-    return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
-                  as_rule("the kernels of sm_100 multiply without a gate: leave it out"));
   }
   if (is_8bit_float(p.d.dtype)) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
@@ -112,89 +101,6 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
   return std::nullopt;
 }
 
-// K along which the busiest cluster multiplies, with what it costs to begin and end a tile. To read
-// a part of 128 x 128 sums takes as long as some 4 k_tiles, by its bytes, and to wait for it twice
-// that.
-double depth(const Plan& p, const BlackwellConfig& c) {
-  constexpr double tile_cost = 64;
-  const auto k = static_cast<double>(p.problem.k());
-  if (!c.splits_k) return std::ceil(p.waves()) * (k + tile_cost);
-  const int blocks = static_cast<int>((p.problem.k() + kernel::tile_k(c) - 1) / kernel::tile_k(c));
-  const tile::SplitPlan split(tile::tile_count(p.raster), blocks,
-                              p.ctas / atom::cluster_size(p.cluster));
-  const int piece = split.each + (split.longer > 0 ? 1 : 0);
-  const double parts = piece == 0 ? 0 : std::ceil(static_cast<double>(blocks) / piece);
-  double all = split.whole / split.clusters * (k + tile_cost);
-  if (piece > 0) all += piece * kernel::tile_k(c) + tile_cost;
-  if (parts > 1) all += (8 + 4 * parts) * kernel::tile_k(c);
-  return all;
-}
-
-// Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
-// tiles, and that a pair, a wide tile, and a cluster whose CTAs all have one read less of their
-// operands. It orders candidates and is shown to nobody.
-double cost(const Plan& p, const BlackwellConfig& c) {
-  if (p.ctas == 0) return 0;
-  const auto [m, n, k] = p.tile();
-  double time = depth(p, c) * m * n;
-  if (!c.pair || n < 256) time *= c.pair || n >= 256 ? 1.025 : 1.05;
-  const int size = atom::cluster_size(p.cluster);
-  if (size == 1 || std::int64_t{tile::tile_count(p.raster)} * size > p.tiles()) time *= 1.06;
-  return time;
-}
-
-// Those of a kernel that splits `count` tiles of `blocks` k_tiles: all clusters where tiles are
-// more than half as many, else as many as give every tile the same number of parts, few of them.
-std::vector<int> split_grids(int clusters, int size, std::int64_t count, std::int64_t blocks) {
-  constexpr int most_parts = 16;
-  if (2 * count > clusters) return {clusters * size};
-  std::vector<int> grids;
-  for (std::int64_t parts = 2; parts <= std::min<std::int64_t>(most_parts, blocks); ++parts) {
-    if (parts * count <= clusters) grids.push_back(static_cast<int>(parts * count) * size);
-  }
-  return grids;
-}
-
-// Grids worth trying, of a walk that is there; none where the caller wants another.
-std::vector<int> grids_of(const Plan& plan, const BlackwellConfig& c, const PlanChoices& choices) {
-  const int size = atom::cluster_size(plan.cluster);
-  const int resident = resident_ctas(plan.device, size);
-  const std::int64_t count = tile::tile_count(plan.raster);
-  const std::int64_t blocks = (plan.problem.k() + kernel::tile_k(c) - 1) / kernel::tile_k(c);
-  const bool is_static = c.tiles == TileSource::static_persistent;
-  if (c.splits_k && (resident < size || count * blocks > max_extent)) return {};
-  const int all = static_cast<int>(count) * size;
-  const std::vector<int> grids = c.splits_k  ? split_grids(resident / size, size, count, blocks)
-                                 : is_static ? std::vector{std::min(all, resident)}
-                                             : std::vector{all};
-  if (!choices.ctas) return grids;
-  const bool fits = is_static ? *choices.ctas >= 1 && *choices.ctas <= resident &&
-                                    *choices.ctas % size == 0 &&
-                                    (!c.splits_k || *choices.ctas / size <= count * blocks)
-                              : *choices.ctas == all;
-  if (!fits) return {};
-  return all > 0 ? std::vector{*choices.ctas} : grids;
-}
-
-// The walk over the tiles; false when they are more than a grid has CTAs.
-bool lay_out(Plan& plan, const BlackwellConfig& config) {
-  plan.tile_source = config.tiles;
-  const int size = atom::cluster_size(plan.cluster);
-  const auto tiles_m = static_cast<int>((plan.problem.m() + config.tile_m - 1) / config.tile_m);
-  const auto tiles_n = static_cast<int>((plan.problem.n() + config.tile_n - 1) / config.tile_n);
-  const int resident = resident_ctas(plan.device, size);
-  plan.raster = tile::make_raster(
-      tiles_m, tiles_n, plan.cluster, resident,
-      {.row = static_cast<double>(config.tile_m), .column = static_cast<double>(config.tile_n)});
-  plan.raster.batch = static_cast<int>(plan.problem.batch());
-  const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
-  return each <= max_extent / size / plan.problem.batch();
-}
-
-bool controlled(const BlackwellConfig& c) {
-  return c.tiles == TileSource::clc;
-}
-
 std::string sums_text(const BlackwellConfig& c) {
   std::string text = c.block_scaled ? format(
                                           "added to float32 registers every %d of K, times the "
@@ -202,6 +108,10 @@ std::string sums_text(const BlackwellConfig& c) {
                                           kernel::tile_k(c))
                                     : "in tensor memory";
   return c.splits_k ? text + "; parts of tiles through the workspace" : text;
+}
+
+bool controlled(const BlackwellConfig& c) {
+  return c.tiles == TileSource::clc;
 }
 
 const char* source_text(const BlackwellConfig& c) {
@@ -216,11 +126,6 @@ const char* source_text(const BlackwellConfig& c) {
       break;
   }
   return "";
-}
-
-kernel::StagedOperand staged(const atom::OperandTile& tile) {
-  return {tile.major == atom::Major::mn, atom::encode_umma(atom::descriptor(tile, 0)),
-          atom::k_block_offset(tile, 1)};
 }
 
 // Who receives whose slices, and whose barriers an MMA's commit reaches.
@@ -245,6 +150,27 @@ std::string tmem_table(const BlackwellConfig& c) {
   return out;
 }
 
+kernel::StagedOperand staged(const atom::OperandTile& tile) {
+  return {tile.major == atom::Major::mn, atom::encode_umma(atom::descriptor(tile, 0)),
+          atom::k_block_offset(tile, 1)};
+}
+
+// The MMA of a plan, by the types of its own A and B.
+atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& c) {
+  const DType a = plan.problem.a.dtype;
+  const DType b = plan.problem.b.dtype;
+  return c.swap_ab ? kernel::mma_atom(c, b, a) : kernel::mma_atom(c, a, b);
+}
+
+// The parameters of a kernel whose tiles have several widths, for tokens `v`.
+kernel::BlackwellWidthsParams with_widths(const kernel::BlackwellGemmParams& p,
+                                          const BlackwellConfig& c, const MatrixView& v,
+                                          Encode encode) {
+  kernel::BlackwellWidthsParams out{p, {}};
+  narrower_maps(out, c, c.widths, v, encode);
+  return out;
+}
+
 class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override {
@@ -254,12 +180,13 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
     return kernel::blackwell_clusters;
   }
-  // CLC balances what static persistent tiles cannot, but those that are split along K.
+  // CLC balances what static persistent tiles cannot, but those that are split along K; how many
+  // tiles groups have no grid knows.
   [[nodiscard]] std::optional<TileSource> usual_tiles(const KernelFacts& kernel) const override {
-    return config_of(kernel).splits_k ? TileSource::static_persistent : TileSource::clc;
+    const BlackwellConfig& c = config_of(kernel);
+    return c.grouped || c.splits_k ? TileSource::static_persistent : TileSource::clc;
   }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
-    if (start.problem.groups) return no_groups(start.device);
     if (start.problem.is_quantised()) return no_codes(start.device);
     return feature_fault(start.problem);
   }
@@ -270,26 +197,11 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
-    const BlackwellConfig& c = config_of(kernel);
-    const GemmProblem& p = ask.problem;
-    const bool adds_k_tiles =
-        p.scaling == Scaling::blockwise || p.accumulation == Accumulation::promoted;
-    // Of nothing there is no k_tile to share.
-    if (c.splits_k && (!p.multiplies() || p.k() == 0 || ask.choices.batch_invariant)) return false;
-    return c.kind == atom::umma_kind(p.a.dtype) && c.result == p.d.dtype &&
-           c.block_scaled == adds_k_tiles;
+    return blackwell_serves(config_of(kernel), ask);
   }
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
-    const BlackwellConfig& c = config_of(kernel);
-    if (!kernel::supports(with_majors(c, ask.problem), plan.cluster)) return;
-    if (!lay_out(plan, c)) return;
-    for (const int ctas : grids_of(plan, c, ask.choices)) {
-      plan.ctas = ctas;
-      if (c.splits_k) take_split_memory(plan, c, ctas);
-      plan.cost = cost(plan, c);
-      all.push_back(candidate_of(plan, kernel));
-    }
+    blackwell_ways(plan, kernel, config_of(kernel), ask, all);
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
@@ -311,7 +223,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
 
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const BlackwellConfig& c = config_of(plan);
-    const atom::UmmaAtom mma = kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype);
+    const atom::UmmaAtom mma = mma_of(plan, c);
     ExplainParts parts;
     parts.persistent = c.tiles == TileSource::static_persistent;
     parts.kernel =
@@ -336,20 +248,32 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     const BlackwellConfig c = with_majors(config_of(plan), plan.problem);
     kernel::BlackwellGemmParams p;
     fill_params(p, c, plan, operands, encode);
+    Grid& grid = out.grids[0];
+    grid = grid_of(plan);
     p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
     p.commit_row_mask = atom::row_set(plan.cluster, 0);
     p.commit_column_mask = atom::column_set(plan.cluster, 0);
     if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
-    p.instruction =
-        atom::encode_instruction(kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype));
+    p.instruction = atom::encode_instruction(mma_of(plan, c));
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
     p.staged_a = staged(kernel::tile_a(c));
     p.staged_b = staged(kernel::tile_b(c));
-    out.grids[0] = grid_of(plan);
-    if (c.splits_k && p.operands.k > 0) {
-      bind_split(p.walk, out.grids[0], plan, memory.workspace);
+    if (c.splits_k && p.operands.k > 0) bind_split(p.walk, grid, plan, memory.workspace);
+    if (operands.groups) {
+      p.walk.groups = group_tiles(plan, *operands.groups);
+      if (memory.check_offsets) {
+        p.walk.offsets_status = static_cast<std::uint32_t*>(memory.workspace);
+        grid.workspace[1] = {"status", 0, sizeof(std::uint32_t)};
+      }
     }
-    out.grids[0].set_params(p);
+    if (c.by_index && p.operands.k > 0) {
+      p.operands.b = encode(rows_request("A", operands.a, kernel::tile_b(c)));
+    }
+    if (kernel::has_width_maps(c)) {
+      grid.set_params(with_widths(p, c, operands.a, encode));
+    } else {
+      grid.set_params(p);
+    }
     out.count = 1;
   }
 };

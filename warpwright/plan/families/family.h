@@ -41,6 +41,7 @@ struct MapRequest {
   /// there is none.
   std::int64_t parts = 1;
   std::int64_t part_stride = 0;
+  int box_parts = 1;  ///< of them in a box
 
   // Its dimensions, 0 the innermost; strides are of all but that one, in elements.
   [[nodiscard]] constexpr int rank() const { return parts > 1 ? 4 : 3; }
@@ -54,7 +55,7 @@ struct MapRequest {
   }
   [[nodiscard]] constexpr int box(int d) const {
     if (d < 2) return d == 0 ? box_inner : box_outer;
-    return 1;
+    return d == 2 && parts > 1 ? box_parts : 1;
   }
 
   friend constexpr bool operator==(const MapRequest&, const MapRequest&) = default;
