@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "warpwright/isa/tma.h"
 #include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/blackwell/slice.h"
 
 namespace warpwright::kernel::blackwell {
 
@@ -79,9 +79,9 @@ class BoxColumns : public ColumnSlice<Tag> {
                       int k_tile) const {
     if (!mine) return;
     const OperandParams& operands = Slice::p_.operands;
-    isa::tensor_load_to<Slice::ctas>(
-        Slice::to_, Slice::place(stage), map(work), full,
-        isa::Coords{k_tile * tile_k(Tag::config), Slice::row_, work.tile.batch * operands.b_batch});
+    load_slice<Tag::config>(Slice::p_.staged_b, Slice::to_, Slice::place(stage), map(work), full,
+                            k_tile * tile_k(Tag::config), Slice::row_, Slice::rows_,
+                            work.tile.batch * operands.b_batch);
   }
 
  private:

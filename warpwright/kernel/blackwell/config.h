@@ -27,7 +27,14 @@ struct BlackwellConfig {
   int stages = 6;
   int accumulators = 1;  ///< in tensor memory; with 2 the epilogue of a tile hides behind the next
   bool pair = false;     ///< an MMA of two CTAs
+  /// Every k_tile has an accumulator of its own, which is added to float32 registers, times its
+  /// scales where a launch has some (1 x 128 of A by 128 x 128 of B).
+  bool block_scaled = false;
+  bool splits_k = false;  ///< clusters share tiles along K, where they are more than tiles
   TileSource tiles = TileSource::one_tile;
+  /// Of a launch, like the types: kernels of 16-bit operands take either, and the table has these.
+  atom::Major a_major = atom::Major::k;
+  atom::Major b_major = atom::Major::k;
   bool swap_ab = false;  ///< its A is the caller's B: few tokens lie on N, rows are columns of D
   bool grouped = false;  ///< for products in groups; its tokens are on N
   bool gated = false;    ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on
@@ -92,6 +99,11 @@ constexpr DType sample_type(atom::UmmaKind kind) {
   return DType::e2m1;
 }
 
+/// Do the epilogue warps hold a tile's sums, before they store them or give them away?
+constexpr bool sums_in_registers(const BlackwellConfig& c) {
+  return c.block_scaled || c.splits_k;
+}
+
 constexpr int operand_bits(const BlackwellConfig& c) {
   return numeric::bits(sample_type(c.kind));
 }
@@ -102,15 +114,23 @@ constexpr int tile_k(const BlackwellConfig& c) {
 
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  return atom::umma_atom(a, b, DType::f32, c.tile_m * ctas_of_mma(c), c.tile_n, c.pair);
+  atom::UmmaAtom mma =
+      atom::umma_atom(a, b, DType::f32, c.tile_m * ctas_of_mma(c), c.tile_n, c.pair);
+  mma.a_major = c.a_major;
+  mma.b_major = c.b_major;
+  return mma;
+}
+/// Does a launch say which majors its operands have? (Tokens are K-major.)
+constexpr bool takes_any_major(const BlackwellConfig& c) {
+  return operand_bits(c) == 16 && !c.swap_ab;
 }
 
 /// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), atom::Major::k, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
-  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), atom::Major::k,
+  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
           atom::SmemSwizzle::b128};
 }
 
@@ -192,6 +212,10 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
 inline constexpr atom::ClusterShape blackwell_clusters[] = {{1, 1}, {2, 1}, {1, 2},
                                                             {2, 2}, {4, 2}, {4, 4}};
 
+/// Rows of an operand that its slices are multiples of: MN-major ones are whole boxes.
+constexpr int slice_unit(const atom::OperandTile& tile) {
+  return tile.major == atom::Major::k ? 8 : atom::span_elements(tile);
+}
 constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   if (atom::cluster_fault(cluster, c.pair) != atom::ClusterFault::none) return false;
   if ((has_widths(c) || c.gated) && cluster.n > 1) return false;  // along the tokens
@@ -200,7 +224,8 @@ constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   }
   for (const atom::ClusterShape& known : blackwell_clusters) {
     if (known == cluster) {
-      return atom::slices_evenly(c.tile_m, cluster.n) && atom::slices_evenly(c.tile_n, cluster.m);
+      return atom::slices_evenly(c.tile_m, cluster.n, slice_unit(tile_a(c))) &&
+             atom::slices_evenly(c.tile_n, cluster.m, slice_unit(tile_b(c)));
     }
   }
   return false;
@@ -208,6 +233,20 @@ constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
 
 constexpr bool fits_smem(const BlackwellConfig& c) {
   return smem_map(c).bytes <= max_smem_bytes;
+}
+
+/// The same of one whose sums pass through registers.
+constexpr const char* sums_fault(const BlackwellConfig& c) {
+  if (!sums_in_registers(c)) return nullptr;
+  if (c.tile_n % 64 != 0 || c.tile_n > 128) {
+    return "sums in registers are those of 64 or 128 columns: a thread has one of each for a row";
+  }
+  if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
+  if (c.splits_k && c.tiles != TileSource::static_persistent) {
+    return "tiles are split along K in static persistent tiles";
+  }
+  if (c.swap_ab) return "sums in registers are not swapped";
+  return nullptr;
 }
 
 /// The same of what serves few tokens and groups.
@@ -241,6 +280,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   const char* const fault = atom::umma_fault(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
   if (fault != nullptr) return fault;
   if (const char* wrong = epilogue_fault(c)) return wrong;
+  if (const char* wrong = sums_fault(c)) return wrong;
   if (const char* wrong = token_fault(c)) return wrong;
   if (!c.swap_ab && subtile_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
   if (c.accumulators < 1 || tmem_columns(c) == 0) {

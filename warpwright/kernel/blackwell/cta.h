@@ -14,9 +14,11 @@
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/kernel/roles.h"
 #include "warpwright/tile/clc_tiles.h"
+#include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/groups.h"
 #include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
 
 namespace warpwright::kernel {
 
@@ -69,6 +71,9 @@ struct BlackwellCta {
       static_assert(Who == pipeline::Reader::warp);
       return even(tile::cta_tiles<result_rows(cfg), result_columns(cfg), true>(
           tile::WarpScanGroups(p.walk.groups, p.walk.k_tiles, ready), p.walk.cluster, at));
+    } else if constexpr (cfg.splits_k) {
+      return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(
+          tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, at);
     } else {
       return even(walk_tiles<Tag, Who>(p.walk, at, ring));
     }

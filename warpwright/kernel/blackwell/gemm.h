@@ -22,7 +22,8 @@
 //   tile_empty   2             all roles of the cluster, in its    scheduler  all
 //                              first CTA
 //
-// The roles are in load.h, multiply.h and store.h, what they share in cta.h.
+// The roles are in load.h, multiply.h and store.h (with sums in registers: sums.h), what they share
+// in cta.h.
 //
 // A tile of a CTA has 128 rows, weights where operands are swapped. The CTAs of a pair are
 // neighbours along M: each loads its rows of A and half of the columns of B, and the even one's
@@ -38,6 +39,7 @@
 #include "warpwright/kernel/blackwell/load.h"
 #include "warpwright/kernel/blackwell/multiply.h"
 #include "warpwright/kernel/blackwell/store.h"
+#include "warpwright/kernel/blackwell/sums.h"
 
 namespace warpwright::kernel {
 
@@ -69,7 +71,11 @@ class BlackwellGemm {
     } else if (warp == mma_warp) {
       blackwell::mma(cta, ready);
     } else if (warp >= first_epilogue_warp) {
-      blackwell::store(cta, ready);
+      if constexpr (sums_in_registers(cfg)) {
+        blackwell::store_sums(cta, ready);
+      } else {
+        blackwell::store(cta, ready);
+      }
     } else if (controlled && warp == scheduler_warp && isa::elect_one()) {
       isa::set_role("scheduler");
       cta.ring.schedule(tile::CanceledClusters{p.cluster_size}, cta.rank);

@@ -7,6 +7,7 @@
 #include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/gather.h"
+#include "warpwright/kernel/blackwell/slice.h"
 
 namespace warpwright::kernel::blackwell {
 
@@ -25,20 +26,20 @@ struct RowSlice {
   WW_DEVICE void load(isa::SharedAddress full, const tile::Work& work, int stage,
                       int k_tile) const {
     constexpr BlackwellConfig cfg = Tag::config;
-    constexpr int group = ctas_of_mma(cfg);
     constexpr atom::OperandTile tile = tile_a(cfg);
     const isa::SharedAddress to = stages + stage * atom::tile_bytes(tile);
     const int k = k_tile * tile_k(cfg);
     const int batch = work.tile.batch * p.operands.a_batch;
     if constexpr (cfg.gated) {
+      constexpr int group = ctas_of_mma(cfg);
       constexpr int each = 2 * warp_rows * atom::span_bytes(tile.swizzle);
       WW_UNROLL for (int i = 0; i < cfg.tile_m / (2 * warp_rows); ++i) {
         isa::tensor_load_to<group>(ctas, to + i * each, p.operands.a, full,
                                    isa::Coords{k, work.row + i * warp_rows, 0, batch});
       }
     } else {
-      isa::tensor_load_to<group>(ctas, to, p.operands.a, full,
-                                 isa::Coords{k, work.row + first, batch});
+      load_slice<cfg>(p.staged_a, ctas, to, p.operands.a, full, k, work.row + first,
+                      p.operands.a_slice_rows, batch);
     }
   }
 
@@ -63,7 +64,7 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta, const isa::Prerequisites& read
   while (tiles.next(work)) {
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
     columns.place(work);
-    WW_NO_UNROLL for (int k_tile = 0; k_tile < cta.p.walk.k_tiles; ++k_tile) {
+    WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
       if (mine) {
         const isa::SharedAddress full = cta.mainloop.acquire(state, -columns.missing());

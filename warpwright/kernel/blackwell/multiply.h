@@ -8,24 +8,36 @@
 
 namespace warpwright::kernel::blackwell {
 
+/// The descriptor of an operand of a stage, and how far its k_blocks lie apart.
+struct StageWords {
+  std::uint64_t first = 0;
+  std::uint32_t step = 0;
+};
+template <bool IsA, class Tag>
+WW_DEVICE StageWords stage_words(const BlackwellCta<Tag>& cta, int stage) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
+  const isa::SharedAddress start =
+      cta.base + (IsA ? smem_map(cfg).a : smem_map(cfg).b) + stage * atom::tile_bytes(tile);
+  if constexpr (takes_any_major(cfg)) {
+    const StagedOperand& staged = IsA ? cta.p.staged_a : cta.p.staged_b;
+    return {atom::advance(staged.words, start & atom::kDescriptorAddressMask), staged.step};
+  }
+  return {atom::encode_umma(atom::descriptor(tile, start)), atom::k_block_offset<tile>(1)};
+}
+
 /// One k_tile: the MMAs on the operands of a stage. The first of a tile overwrites D.
 template <class Tag>
 WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
                                const pipeline::PipelineState& state, std::uint32_t instruction,
                                bool accumulate) {
   constexpr BlackwellConfig cfg = Tag::config;
-  constexpr BlackwellSmemMap smem = smem_map(cfg);
-  constexpr atom::OperandTile a = tile_a(cfg);
-  constexpr atom::OperandTile b = tile_b(cfg);
-  const std::uint64_t a0 =
-      atom::encode_umma(atom::descriptor(a, cta.base + smem.a + state.stage * atom::tile_bytes(a)));
-  const std::uint64_t b0 =
-      atom::encode_umma(atom::descriptor(b, cta.base + smem.b + state.stage * atom::tile_bytes(b)));
-  WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(a); ++k_block) {
-    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(
-        d, atom::advance(a0, atom::k_block_offset<a>(k_block)),
-        atom::advance(b0, atom::k_block_offset<b>(k_block)), instruction,
-        accumulate || k_block > 0);
+  const StageWords a = stage_words<true>(cta, state.stage);
+  const StageWords b = stage_words<false>(cta, state.stage);
+  WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_a(cfg)); ++k_block) {
+    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, atom::advance(a.first, k_block * a.step),
+                                                 atom::advance(b.first, k_block * b.step),
+                                                 instruction, accumulate || k_block > 0);
   }
 }
 
@@ -41,7 +53,7 @@ WW_DEVICE std::uint32_t instruction_of(const BlackwellCta<Tag>& cta,
 }
 
 /// One warp, of which one thread issues the MMAs of tile after tile, an accumulator for each in
-/// turn.
+/// turn, or for each k_tile.
 template <class Tag>
 WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
                         const isa::Prerequisites& ready) {
@@ -53,20 +65,23 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
   pipeline::PipelineState state;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
-    if (cta.p.walk.k_tiles == 0 || !mine) continue;
+    if (work.first == work.end || !mine) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-    cta.accumulators.acquire(accumulator);
-    const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
     const std::uint32_t instruction = instruction_of(cta, work);
-    for (int k_tile = 0; k_tile < cta.p.walk.k_tiles; ++k_tile) {
+    for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
+      const bool begins = cfg.block_scaled || k_tile == work.first;
+      if (begins) cta.accumulators.acquire(accumulator);
       cta.mainloop.wait(state);
-      multiply_k_tile(cta, d, state, instruction, k_tile > 0);
+      multiply_k_tile(cta, tmem + accumulator.stage * accumulator_columns(cfg), state, instruction,
+                      !begins);
       cta.mainloop.release(state);
       state.advance(cfg.stages);
+      if (cfg.block_scaled || k_tile + 1 == work.end) {
+        cta.accumulators.commit(accumulator);
+        accumulator.advance(cfg.accumulators);
+      }
     }
-    cta.accumulators.commit(accumulator);
-    accumulator.advance(cfg.accumulators);
   }
   if (mine) cta.accumulators.producer_tail(accumulator);
 }

@@ -10,7 +10,7 @@
 namespace warpwright::kernel {
 
 /// Kind of the operands, result, CTAs of an MMA, where tiles come from; of swapped operands the
-/// most tokens of a tile.
+/// most tokens of a tile; then what is special.
 constexpr Name name_of(const BlackwellConfig& c) {
   constexpr std::string_view kinds[] = {"f16", "tf32", "f8f6f4"};
   constexpr std::string_view sources[] = {"", "_static", "_clc"};
@@ -23,6 +23,9 @@ constexpr Name name_of(const BlackwellConfig& c) {
     name += sources[static_cast<int>(c.tiles)];
     if (c.swap_ab) (name += "_sw") += c.tile_n;
   }
+  if (!c.swap_ab && c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
+  if (c.block_scaled) name += "_bs";
+  if (c.splits_k) name += "_sk";
   if (c.gated) name += "_gated";
   if (c.by_index) name += "_ix";
   return name;
@@ -108,18 +111,38 @@ inline constexpr auto token_rows = std::array{
     more(of(f8, grouped(pair(256)))),
 };
 
-template <std::size_t n, std::size_t m>
-constexpr auto joined(const std::array<Row<BlackwellConfig>, n>& a,
-                      const std::array<Row<BlackwellConfig>, m>& b) {
-  return [&]<std::size_t... i>(std::index_sequence<i...> /*rows*/) {
-    return std::array{(i < n ? a[i % n] : b[(i - n) % m])...};
-  }
-  (std::make_index_sequence<n + m>{});
+// --- sums in registers, and the widest tile of one SM --------------------------------------------
+constexpr BlackwellConfig to(DType result, BlackwellConfig c) {
+  c.result = result;
+  return c;
 }
+/// As many accumulators as tensor memory has: k_tiles are short.
+constexpr BlackwellConfig block_scaled(BlackwellConfig c) {
+  c.kind = f8;
+  c.block_scaled = true;
+  c.accumulators = atom::kTmemColumns / c.tile_n;
+  return c;
+}
+constexpr BlackwellConfig split_k(BlackwellConfig c) {
+  c.tiles = TileSource::static_persistent;
+  if (!c.block_scaled) c.accumulators = 2;
+  c.splits_k = true;
+  return c;
+}
+inline constexpr auto sum_rows = std::array{
+    common(block_scaled(persistent(TileSource::clc, one(128)))),
+    common(split_k(one(128))),
+    more(block_scaled(persistent(TileSource::clc, pair(128)))),
+    more(block_scaled(to(DType::f32, persistent(TileSource::clc, one(128))))),
+    more(split_k(block_scaled(one(128)))),
+    more(split_k(of(f8, one(128)))),
+    more(split_k(to(DType::f32, one(128)))),
+    more(persistent(TileSource::clc, one(256))),
+};
 
-inline constexpr auto rows = joined(
-    all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{}),
-    token_rows);
+inline constexpr auto plain_rows =
+    all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{});
+inline constexpr auto rows = joined(joined(plain_rows, token_rows), sum_rows);
 
 }  // namespace blackwell
 

@@ -10,6 +10,7 @@
 #include "warpwright/plan/families/blackwell.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -19,15 +20,29 @@ namespace {
 using kernel::BlackwellConfig;
 using kernel::TileSource;
 
-std::optional<Refusal> layout_fault(const GemmProblem& p) {
-  if (!p.reads_ab() || p.m() == 0 || p.n() == 0) return std::nullopt;
-  for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
-    if (major == atom::Major::k) continue;
-    return refuse(RefusalCode::unsupported, as_tensor(name), " is MN-major; ",
-                  as_rule("the kernels of sm_100 take K-major operands alone: neighbours along K "
-                          "next to each other, column stride 1"));
+// A cluster whose slices are no whole boxes of an MN-major operand, for any kernel.
+std::optional<Refusal> slice_fault(const GemmProblem& p, const PlanChoices& choices) {
+  if (!choices.cluster || !p.multiplies()) return std::nullopt;
+  const bool mn = major_a(p) == atom::Major::mn || major_b(p) == atom::Major::mn;
+  if (!mn) return std::nullopt;
+  const auto serves = [&](const auto& row, atom::ClusterShape cluster) {
+    return choices.pair.value_or(row.config.pair) == row.config.pair &&
+           row.config.kind == atom::umma_kind(p.a.dtype) &&
+           kernel::supports(with_majors(row.config, p), cluster);
+  };
+  const auto& all = blackwell_kernels();
+  const auto any = [&](atom::ClusterShape cluster) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& r) { return serves(r, cluster); });
+  };
+  if (any(*choices.cluster)) return std::nullopt;
+  atom::ClusterShape nearest{1, 1};
+  for (const atom::ClusterShape& c : kernel::blackwell_clusters) {
+    const bool below = c.m <= choices.cluster->m && c.n <= choices.cluster->n;
+    if (below && any(c) && atom::cluster_size(c) > atom::cluster_size(nearest)) nearest = c;
   }
-  return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "cluster ", atom::cluster_text(*choices.cluster), ": ",
+                as_rule("the CTAs of a cluster share an MN-major operand in slices of 64 rows"),
+                "; the nearest legal cluster is ", as_nearest(atom::cluster_text(nearest)));
 }
 
 // What the Hopper kernels compute and these do not.
@@ -37,22 +52,12 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
   }
-  if (p.scaling == Scaling::blockwise) {
-    return refuse(RefusalCode::unsupported, "scaling is blockwise; ",
-                  as_rule("the kernels of sm_100 have no block scales"),
-                  ": the nearest scaling is ", as_nearest("row-column"));
-  }
-  if (p.accumulation == Accumulation::promoted) {
-    return refuse(RefusalCode::unsupported, "accumulation is promoted; ",
-                  as_rule("the tensor cores of sm_100 add in float32 without it"),
-                  ": the nearest accumulation is ", as_nearest("fast"));
-  }
   if (is_8bit_float(p.d.dtype)) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
                   as_rule("the kernels of sm_100 store bf16, fp16 and f32"), ": the nearest is ",
                   as_nearest("bf16"));
   }
-  return layout_fault(p);
+  return std::nullopt;
 }
 
 // The number of accumulators nearest to what is asked for that a kernel has; 0 where none has the
@@ -96,6 +101,15 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
   return std::nullopt;
 }
 
+std::string sums_text(const BlackwellConfig& c) {
+  std::string text = c.block_scaled ? format(
+                                          "added to float32 registers every %d of K, times the "
+                                          "block's scales",
+                                          kernel::tile_k(c))
+                                    : "in tensor memory";
+  return c.splits_k ? text + "; parts of tiles through the workspace" : text;
+}
+
 bool controlled(const BlackwellConfig& c) {
   return c.tiles == TileSource::clc;
 }
@@ -130,10 +144,15 @@ std::string tmem_table(const BlackwellConfig& c) {
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32\n", i * columns,
-                  (i + 1) * columns - 1, i);
+    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32%s\n", i * columns,
+                  (i + 1) * columns - 1, i, c.block_scaled ? " of a k_tile" : "");
   }
   return out;
+}
+
+kernel::StagedOperand staged(const atom::OperandTile& tile) {
+  return {tile.major == atom::Major::mn, atom::encode_umma(atom::descriptor(tile, 0)),
+          atom::k_block_offset(tile, 1)};
 }
 
 // The MMA of a plan, by the types of its own A and B.
@@ -161,16 +180,20 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
     return kernel::blackwell_clusters;
   }
-  // CLC balances what static persistent tiles cannot; how many tiles groups have no grid knows.
-  [[nodiscard]] std::optional<TileSource> usual_tiles(const GemmProblem& p) const override {
-    return p.groups ? TileSource::static_persistent : TileSource::clc;
+  // CLC balances what static persistent tiles cannot, but those that are split along K; how many
+  // tiles groups have no grid knows.
+  [[nodiscard]] std::optional<TileSource> usual_tiles(const KernelFacts& kernel) const override {
+    const BlackwellConfig& c = config_of(kernel);
+    return c.grouped || c.splits_k ? TileSource::static_persistent : TileSource::clc;
   }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
     if (start.problem.is_quantised()) return no_codes(start.device);
     return feature_fault(start.problem);
   }
-  [[nodiscard]] std::optional<Refusal> choice_fault(const PlanChoices& choices) const override {
-    return memory_fault(choices);
+  [[nodiscard]] std::optional<Refusal> choice_fault(const GemmProblem& problem,
+                                                    const PlanChoices& choices) const override {
+    if (auto r = memory_fault(choices)) return r;
+    return slice_fault(problem, choices);
   }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
@@ -203,7 +226,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     const atom::UmmaAtom mma = mma_of(plan, c);
     ExplainParts parts;
     parts.persistent = c.tiles == TileSource::static_persistent;
-    parts.kernel = format("warp-specialised, %s\n", source_text(c));
+    parts.kernel =
+        format("warp-specialised, %s%s\n", source_text(c), c.splits_k ? ", split along K" : "");
     parts.kernel +=
         format("tile       %d x %d x %d a CTA, MMA m%dn%dk%d of kind %s, %s\n", c.tile_m, c.tile_n,
                kernel::tile_k(c), mma.m, mma.n, mma.k, atom::name(c.kind),
@@ -214,13 +238,14 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += format(
         "stages     %d of %d bytes (A %d, B %d)\n", c.stages, kernel::mainloop_shape(c).stage_bytes,
         atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+    parts.kernel += "sums       " + sums_text(c) + "\n";
     parts.beside = tmem_table(c) + masks_table(plan, c.pair);
     return parts;
   }
 
   void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
             Encode encode, LaunchGrids& out) const override {
-    const BlackwellConfig& c = config_of(plan);
+    const BlackwellConfig c = with_majors(config_of(plan), plan.problem);
     kernel::BlackwellGemmParams p;
     fill_params(p, c, plan, operands, encode);
     Grid& grid = out.grids[0];
@@ -231,6 +256,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
     p.instruction = atom::encode_instruction(mma_of(plan, c));
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
+    p.staged_a = staged(kernel::tile_a(c));
+    p.staged_b = staged(kernel::tile_b(c));
+    if (c.splits_k && p.operands.k > 0) bind_split(p.walk, grid, plan, memory.workspace);
     if (operands.groups) {
       p.walk.groups = group_tiles(plan, *operands.groups);
       if (memory.check_offsets) {

@@ -8,6 +8,9 @@
 
 namespace warpwright {
 
+/// The kernel as it runs for operands that lie like the problem's.
+kernel::BlackwellConfig with_majors(kernel::BlackwellConfig config, const GemmProblem& problem);
+
 /// Does the kernel compute what the problem asks, whatever its extents?
 bool blackwell_serves(const kernel::BlackwellConfig& config, const Ask& ask);
 

@@ -4,6 +4,7 @@
 
 #include "warpwright/plan/families/blackwell.h"
 #include "warpwright/plan/families/group_walk.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -34,17 +35,81 @@ ResultTile umma_cluster_tile(const BlackwellConfig& c, atom::ClusterShape cluste
           std::int64_t{kernel::result_rows(c)} * cluster.m};
 }
 
+// Those of a kernel that splits `count` tiles of `blocks` k_tiles: all clusters where tiles are
+// more than half as many, else as many as give every tile the same number of parts, few of them.
+std::vector<int> split_grids_of_umma(int clusters, int size, std::int64_t count,
+                                     std::int64_t blocks) {
+  constexpr int most_parts = 16;
+  if (clusters == 0 || count * blocks > max_extent) return {};
+  if (2 * count > clusters) return {clusters * size};
+  std::vector<int> grids;
+  for (std::int64_t parts = 2; parts <= std::min<std::int64_t>(most_parts, blocks); ++parts) {
+    if (parts * count <= clusters) grids.push_back(static_cast<int>(parts * count) * size);
+  }
+  return grids;
+}
+
+// Grids worth trying for so many cluster tiles; none where the caller's does not fit them.
+std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const PlanChoices& choices,
+                            int resident, std::int64_t tiles) {
+  const int size = atom::cluster_size(plan.cluster);
+  const bool is_static = c.tiles == TileSource::static_persistent;
+  const std::int64_t blocks = pieces(plan.problem.k(), kernel::tile_k(c));
+  const auto all =
+      static_cast<int>(is_static ? std::min<std::int64_t>(tiles * size, resident) : tiles * size);
+  const std::vector<int> grids =
+      c.splits_k ? split_grids_of_umma(resident / size, size, tiles, blocks) : std::vector{all};
+  if (!choices.ctas) return grids;
+  const int wanted = *choices.ctas;
+  if (c.splits_k && wanted / size > tiles * blocks) return {};
+  const bool fits =
+      is_static ? wanted >= 1 && wanted <= resident && wanted % size == 0 : wanted == all;
+  if (!fits) return {};
+  return all > 0 ? std::vector{wanted} : grids;
+}
+
+// Rounds of whole tiles and what is left of a tile's k_tiles for the busiest cluster, in clocks.
+double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile) {
+  constexpr double tile_clocks = 600;  // beside its k_tiles
+  if (!c.splits_k) return std::ceil(plan.waves() - 1e-9) * (blocks * k_tile + tile_clocks);
+  // The bytes of a part, which one CTA writes and another reads, and the wait for them.
+  constexpr double bytes_per_clock = 64;
+  constexpr double wait_clocks = 1500;
+  const tile::SplitPlan split(tile::tile_count(plan.raster), static_cast<int>(blocks),
+                              plan.ctas / atom::cluster_size(plan.cluster));
+  const int piece = split.each + (split.longer > 0 ? 1 : 0);
+  double clocks = split.whole / split.clusters * (blocks * k_tile + tile_clocks);
+  if (piece > 0) clocks += piece * k_tile + tile_clocks;
+  const double parts = piece > 0 ? std::ceil(blocks / piece) : 0;
+  if (parts > 1) clocks += wait_clocks + parts * 4 * c.tile_m * c.tile_n / bytes_per_clock;
+  return clocks;
+}
+
 }  // namespace
+
+kernel::BlackwellConfig with_majors(kernel::BlackwellConfig c, const GemmProblem& p) {
+  if (!p.multiplies() || !kernel::takes_any_major(c)) return c;
+  c.a_major = major_a(p);
+  c.b_major = major_b(p);
+  return c;
+}
 
 bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
   const GemmProblem& p = ask.problem;
+  const bool adds_k_tiles =
+      p.scaling == Scaling::blockwise || p.accumulation == Accumulation::promoted;
+  if (c.block_scaled != adds_k_tiles) return false;
+  // Of nothing there is no k_tile to share. Where tiles are cut depends on how many there are.
+  if (c.splits_k && (!p.multiplies() || p.k() == 0 || ask.choices.batch_invariant)) return false;
+  const bool k_major = ask.a == atom::Major::k && ask.b == atom::Major::k;
+  if (!k_major && !kernel::takes_any_major(c)) return false;
   return c.kind == atom::umma_kind(p.a.dtype) && c.result == p.d.dtype &&
          c.grouped == p.is_grouped() && c.by_index == p.is_by_index() && c.gated == p.is_gated();
 }
 
 void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig& c, const Ask& ask,
                     std::vector<Candidate>& all) {
-  const std::optional<int>& wanted = ask.choices.ctas;
+  if (!kernel::supports(with_majors(c, ask.problem), plan.cluster)) return;
   const int size = atom::cluster_size(plan.cluster);
   const int resident = resident_ctas(plan.device, size);
   const auto tiles = c.grouped ? walk_groups(plan, umma_cluster_tile(c, plan.cluster),
@@ -52,26 +117,23 @@ void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig
                                : walk_whole_by_umma(plan, c, resident);
   if (!tiles) return;
   plan.tile_source = c.tiles;
-  const bool is_static = c.tiles == TileSource::static_persistent;
-  const auto ctas = is_static ? std::min<std::int64_t>(*tiles * size, resident) : *tiles * size;
-  if (wanted) {
-    const bool fits =
-        is_static ? *wanted >= 1 && *wanted <= resident && *wanted % size == 0 : *wanted == ctas;
-    if (!fits) return;
-  }
-  plan.ctas = wanted && ctas > 0 ? *wanted : static_cast<int>(ctas);
   if (c.grouped) plan.workspace_bytes = 16;  // for the check of the offsets
   // Loads of C would not end with the tile.
   if (kernel::has_widths(c) && plan.problem.reads_c()) plan.c_path = EpiloguePath::elements;
-  plan.cost = blackwell_cost(plan, c, ask.lengths);
-  all.push_back(candidate_of(plan, kernel));
+  for (const int ctas : umma_grids(plan, c, ask.choices, resident, *tiles)) {
+    plan.ctas = ctas;
+    if (c.splits_k) take_split_memory(plan, c, ctas);
+    plan.cost = blackwell_cost(plan, c, ask.lengths);
+    all.push_back(candidate_of(plan, kernel));
+  }
 }
 
 double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLengths& lengths) {
   constexpr double clock_hz = 1.9e9;
   constexpr double sm_bytes_per_clock = 64;  // that L2 sends to one SM
   constexpr double start_clocks = 4000;      // of a kernel
-  constexpr double tile_clocks = 600;        // beside its k_tiles
+  // To add a k_tile up, of each value, and to wait for tensor memory.
+  constexpr double sum_clocks = 120;
   if (plan.ctas == 0) return 0;
   const GemmProblem& p = plan.problem;
   const double blocks =
@@ -87,9 +149,9 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   // An MMA of 32 bytes of K takes as many clocks as half its columns, but not less than for 64.
   const double mma = std::max(58.0, columns / 2 + (c.pair ? 6 : 14));
   const double loaded = 128.0 * (c.tile_m / plan.cluster.n + columns / plan.cluster.m);
-  const double k_tile = std::max(4 * mma, loaded / sm_bytes_per_clock);
-  const double rounds = std::ceil(plan.waves() - 1e-9);
-  const double products = rounds * (blocks * k_tile + tile_clocks);
+  double k_tile = std::max(4 * mma, loaded / sm_bytes_per_clock);
+  if (c.block_scaled) k_tile = std::max(k_tile, c.tile_n + sum_clocks);
+  const double products = busiest(plan, c, blocks, k_tile);
   const double moved = p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p);
   const double rate =
       plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second : 8e12;

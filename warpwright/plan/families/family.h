@@ -148,15 +148,17 @@ class Family {
   [[nodiscard]] virtual std::span<const atom::ClusterShape> clusters() const = 0;
   /// CTAs of a cluster that nobody asked for, at most.
   [[nodiscard]] virtual int most_cluster_ctas(const GemmProblem& /*problem*/) const { return 2; }
-  /// Where its tiles come from, if the plan is free; nothing where that depends on the way.
+  /// Where the tiles of kernels like this one come from, if the plan is free; nothing where that
+  /// depends on the way.
   [[nodiscard]] virtual std::optional<kernel::TileSource> usual_tiles(
-      const GemmProblem& /*problem*/) const {
+      const KernelFacts& /*kernel*/) const {
     return std::nullopt;
   }
   /// What other families compute and this one does not, of a legal product.
   [[nodiscard]] virtual std::optional<Refusal> fault(const Plan& start) const = 0;
   /// The same of choices, beyond what `choices_fault` reads off the kernels.
-  [[nodiscard]] virtual std::optional<Refusal> choice_fault(const PlanChoices& /*choices*/) const {
+  [[nodiscard]] virtual std::optional<Refusal> choice_fault(const GemmProblem& /*problem*/,
+                                                            const PlanChoices& /*choices*/) const {
     return std::nullopt;
   }
   /// Why a kernel that is named cannot serve, where the family knows better than that it does not.

@@ -9,10 +9,10 @@
 #include <span>
 #include <utility>
 
-#include "warpwright/kernel/hopper/fixup.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/first_tiles.h"
 
@@ -130,8 +130,7 @@ void take_memory(Plan& plan, const kernel::GemmConfig& c, int ctas) {
   plan.workspace_bytes = plan.flag_bytes = 0;
   plan.map_ctas = 0;
   if (splits_k(c)) {
-    plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
-    plan.flag_bytes = kernel::split_flag_bytes(c, ctas);
+    take_split_memory(plan, c, ctas);
   } else if (kernel::has_group_maps(c)) {
     // Small CTAs, many of which an SM holds: mostly each has one group.
     if (plan.ctas > 0) {

@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "warpwright/kernel/hopper/facts.h"
-#include "warpwright/kernel/hopper/fixup.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/families/bind.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -269,12 +269,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
     grid = grid_of(plan);
     if (splits_k(c) && p.operands.k > 0) {
-      p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_tiles,
-                                     plan.ctas / atom::cluster_size(plan.cluster));
-      p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
-      p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
-      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
-      grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
+      bind_split(p.walk, grid, plan, workspace);
     }
     if (plan.tile_source == kernel::TileSource::dynamic_persistent && workspace != nullptr) {
       p.walk.counter = reinterpret_cast<std::uint32_t*>(workspace);

@@ -15,7 +15,7 @@ bool is_aligned(const PlannedMatrix& v) {
 
 bool chosen(const Family& family, const KernelFacts& f, const Ask& ask) {
   const PlanChoices& c = ask.choices;
-  const auto usual = family.usual_tiles(ask.problem);
+  const auto usual = family.usual_tiles(f);
   const auto is = [](const auto& wanted, const auto& has) { return !wanted || *wanted == has; };
   // Left to the plan, tiles come from where the family's do; where it has no rule, `complete` says.
   const auto tiles = c.tiles ? c.tiles : c.kernel ? std::optional(f.tiles) : usual;
