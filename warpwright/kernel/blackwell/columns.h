@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/slice.h"
@@ -95,8 +94,5 @@ class BoxColumns : public ColumnSlice<Tag> {
     }
   }
 };
-
-template <class Tag>
-using ColumnsOf = BoxColumns<Tag>;
 
 }  // namespace warpwright::kernel::blackwell

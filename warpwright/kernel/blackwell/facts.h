@@ -1,0 +1,87 @@
+// What a Blackwell kernel says of itself.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "warpwright/facts/kernel.h"
+#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/widths_words.h"
+
+namespace warpwright::kernel {
+
+/// The operands that an MMA of the kind multiplies, of those that products have.
+inline std::vector<DType> types_of(atom::UmmaKind kind) {
+  if (kind == atom::UmmaKind::f16) return {DType::bf16, DType::f16};
+  if (kind == atom::UmmaKind::tf32) return {DType::tf32};
+  return {DType::e4m3, DType::e5m2};
+}
+
+/// The facts of the kernel `name` of this configuration.
+inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
+  const bool controlled = c.tiles == TileSource::clc;
+  const int registers = launch_registers(c);
+  const BlackwellSmemMap map = smem_map(c);
+  KernelFacts f;
+  f.name = name;
+  f.family = "blackwell_gemm";
+  f.architecture = 100;
+  f.architectures = {100, 103};
+  f.a = f.b = types_of(c.kind);
+  f.result = c.result;
+  if (c.pair) f.features.emplace_back("pairs of SMs");
+  if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
+  if (controlled) f.features.emplace_back("CLC");
+  if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
+  if (c.grouped) f.features.emplace_back("grouped, warp_scan");
+  if (c.swap_ab) f.features.emplace_back("swap_ab");
+  if (has_widths(c)) f.features.push_back("cut evenly, in widths " + widths_words(c.widths));
+  if (c.gated) f.features.emplace_back("gated");
+  if (c.by_index) f.features.emplace_back("tokens by index");
+  if (c.block_scaled) f.features.emplace_back("block scales");
+  if (c.splits_k) f.features.emplace_back("stream-K");
+  if (takes_any_major(c)) f.features.emplace_back("any layout");
+  f.clusters.clear();
+  for (const atom::ClusterShape& cluster : blackwell_clusters) {
+    if (supports(c, cluster)) f.clusters.push_back(cluster);
+  }
+  f.pair = c.pair;
+  f.accumulators = c.accumulators;
+  f.tile = {c.tile_m, c.tile_n, tile_k(c)};
+  f.result_rows = c.swap_ab ? result_columns(c) : result_rows(c);
+  f.result_columns = c.swap_ab ? result_rows(c) : result_columns(c);
+  f.swap_ab = c.swap_ab;
+  f.grouped = c.grouped;
+  f.search = c.grouped ? Grouping::warp_scan : Grouping::none;
+  f.gathers = c.by_index;
+  f.stages = c.stages;
+  f.threads = threads(c);
+  f.registers = registers;
+  f.tiles = c.tiles;
+  f.shared_bytes = map.bytes;
+  f.regions = {{"A stages", map.a, map.b},
+               {"B stages", map.b, map.epilogue},
+               {"epilogue buffers", map.epilogue, map.tiles},
+               {"ring of tiles", map.tiles, map.barriers},
+               {"barriers", map.barriers, map.tmem},
+               {"TMEM address", map.tmem, map.bytes}};
+  f.roles = {{"load", load_warp, load_warp, registers, "one lane issues the TMA loads of A and B"},
+             {"mma", mma_warp, mma_warp, registers,
+              c.pair ? "one lane of the even CTA issues the MMAs of both; owns the tensor memory"
+                     : "one lane issues the MMAs; owns the tensor memory"}};
+  if (controlled) {
+    f.roles.push_back({"scheduler", scheduler_warp, scheduler_warp, registers,
+                       "one lane asks CLC for the next tile"});
+  }
+  f.roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
+  f.roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,
+                     registers,
+                     c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
+                                      "registers -> shared memory -> D, 32 rows a warp"
+                                    : "tensor memory -> registers -> shared memory -> D, 32 rows a "
+                                      "warp"});
+  return f;
+}
+
+}  // namespace warpwright::kernel

@@ -42,9 +42,13 @@ struct MapRequest {
   std::int64_t parts = 1;
   std::int64_t part_stride = 0;
   int box_parts = 1;  ///< of them in a box
+  /// Of elements of 4 and 6 bits: they arrive padded in shared memory, 16 in 16 bytes, as
+  /// atom::OperandTile says. Those of 4 bits arrive packed otherwise; those of 6 cannot.
+  bool padded = false;
+  bool by_rows = false;  ///< a matrix whose rows are gathered: two dimensions, a box of one row
 
   // Its dimensions, 0 the innermost; strides are of all but that one, in elements.
-  [[nodiscard]] constexpr int rank() const { return parts > 1 ? 4 : 3; }
+  [[nodiscard]] constexpr int rank() const { return by_rows ? 2 : (parts > 1 ? 4 : 3); }
   [[nodiscard]] constexpr std::int64_t extent(int d) const {
     if (d < 2) return d == 0 ? inner : outer;
     return d == 2 && parts > 1 ? parts : batch;
