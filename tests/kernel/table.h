@@ -74,6 +74,10 @@ inline bool is_fed_by_request(const Instance& instance) {
 inline bool has_block_scales(const Instance& instance) {
   return has_feature(instance, "mxf8") || has_feature(instance, "nvf4");
 }
+/// Whether one of Blackwell adds up k_tiles in registers, times scales where there are some.
+inline bool adds_k_tiles(const Instance& instance) {
+  return is_blackwell(instance) && has_feature(instance, "block scales");
+}
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
   return has_feature(instance, "any alignment");
