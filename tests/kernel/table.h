@@ -92,6 +92,10 @@ inline int whole_k(const Instance& instance, int k) {
   const int each = pads ? padded_copy_elements : instance.a == DType::e2m1 ? 2 : 1;
   return (k + each - 1) / each * each;
 }
+/// Whether one of Blackwell adds up k_tiles in registers, times scales where there are some.
+inline bool adds_k_tiles(const Instance& instance) {
+  return is_blackwell(instance) && has_feature(instance, "block scales");
+}
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
   return has_feature(instance, "any alignment");
