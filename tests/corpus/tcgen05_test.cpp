@@ -542,6 +542,106 @@ TEST(Tcgen05, PairLoadsSignalTheLeader) {
   EXPECT_CLEAN(run(kernel(12, true), warpgroup_pair, in.memory));
 }
 
+// --- tails: what a CTA without rows of its own still owes ---------------------------------------
+
+// The last pair of a grid has rows for its even CTA alone. The odd one leaves its loads out, and
+// the even one's barrier expects the bytes of both. The load of rows outside the tensor brings
+// zeros, and counts. flashinfer-ai/flashinfer #4814 (MXFP4 grouped product, B300): two-CTA tactics
+// hang where those of one CTA end. The thread names no cause; this one is our reading.
+// https://github.com/flashinfer-ai/flashinfer/issues/4814
+TEST(Tcgen05, ATailCtaOfAPairLeavesItsLoadsOut) {
+  Tensor in("in", 6, Access::input);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      const TmemAddress tmem = start<2>(128, 2);
+      const bool even = isa::cluster_rank() == 0;
+      if (isa::thread_index() == 0) {
+        const SharedAddress own = barrier(1);
+        if (even) isa::mbarrier_arrive_expect(own, 12 * box_bytes);
+        for (int box = 0; box < 6 && (even || mended); ++box) {
+          isa::tensor_load<2>(data(box), in.map, atom::pair_leader_address(own),
+                              isa::Coords{0, (6 * isa::cluster_rank() + box) * 8});
+        }
+      }
+      if (issuer()) {
+        isa::mbarrier_wait<Scope::cta>(barrier(1), 0);
+        umma<2>(tmem);
+        isa::tcgen05_commit_multicast<2>(barrier(), 3);
+      }
+      isa::sync_warp();
+      finish<2>(tmem, 128);
+    };
+  };
+  EXPECT_FINDING(run(kernel(false), warpgroup_pair, in.memory), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(true), warpgroup_pair, in.memory));
+}
+
+// A CTA beyond the last tile goes round the allocation, and not round its end.
+// flashinfer-ai/flashinfer #4611, #4032 (NVFP4 grouped product of experts, SM103): warps stop at
+// "unallocated columns being deallocated" in a tail CTA, and the kernel behind waits for ever.
+// Where the tail branches is our own. https://github.com/flashinfer-ai/flashinfer/issues/4611
+TEST(Tcgen05, ATailCtaGivesBackWhatItDidNotAllocate) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const bool tail = isa::cta_index() == 1;
+      if (isa::thread_index() == 0) isa::SharedView<std::uint32_t>{address_word()}.store(0, 0U);
+      isa::sync_threads(128);
+      if (!tail) allocate(64);
+      isa::sync_threads(128);
+      const TmemAddress tmem = isa::SharedView<std::uint32_t>{address_word()}.load();
+      if (!tail || !mended) deallocate(tmem, 64);
+    };
+  };
+  Launch two = single;
+  two.ctas = 2;
+  EXPECT_ONLY_FINDINGS(run(kernel(false), two), Check::tmem_allocation);
+  EXPECT_CLEAN(run(kernel(true), two));
+}
+
+// A group without tokens: the thread that loads skips its tile, and the one that multiplies counts
+// it. From then on it waits for the other phase of the stage.
+// flashinfer-ai/flashinfer #3971 (NVFP4 grouped product, SM103): clusters stay in a wait for a
+// phase of an mbarrier. The thread blames newly generated kernels and names no line; the skipped
+// tile is our reading. https://github.com/flashinfer-ai/flashinfer/issues/3971
+TEST(Tcgen05, AnEmptyGroupsTileIsCountedByOneRoleAlone) {
+  Tensor in("in", 18, Access::input);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      const TmemAddress tmem = start(64, 3);  // done, full, empty: a ring of one stage
+      constexpr int tokens[] = {128, 0, 128};
+      if (isa::thread_index() == 32) {
+        int loaded = 0;
+        for (int group = 0; group < 3; ++group) {
+          if (tokens[group] == 0) continue;
+          isa::mbarrier_wait<Scope::cta>(barrier(2), (loaded & 1) ^ 1);
+          isa::mbarrier_arrive_expect(barrier(1), 6 * box_bytes);
+          for (int box = 0; box < 6; ++box) load(data(box), in, barrier(1), 6 * group + box);
+          ++loaded;
+        }
+      }
+      if (issuer()) {
+        int multiplied = 0;
+        for (int group = 0; group < 3; ++group) {
+          if (tokens[group] == 0) {
+            if (!mended) ++multiplied;
+            continue;
+          }
+          isa::mbarrier_wait<Scope::cta>(barrier(1), multiplied & 1);
+          umma(tmem, group > 0);
+          isa::tcgen05_commit<1>(barrier(2));
+          ++multiplied;
+        }
+        isa::tcgen05_commit<1>(barrier());
+      }
+      isa::sync_warp();
+      finish(tmem, 64);
+    };
+  };
+  EXPECT_FINDING(run(kernel(false), single, in.memory), Check::deadlock);
+  EXPECT_FINDING(run(kernel(false), single, in.memory), Check::stale_parity);
+  EXPECT_CLEAN(run(kernel(true), single, in.memory));
+}
+
 // Two accumulators of 64 columns share the middle 32, so that a tile's MMAs may begin when the tile
 // before has been read that far. The epilogue gives the shared columns back between two loads: one
 // load too early, when the last of them is still to be read.

@@ -13,8 +13,7 @@ namespace warpwright {
 /// The rows of the table "barrier copies arrivals ..." of warpwright/kernel/`name`: the barrier,
 /// and all that its line says. Empty when there is none.
 inline std::vector<std::pair<std::string, std::string>> barriers_in_head(const char* name) {
-  std::ifstream file(std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
-                     "warpwright" / "kernel" / name);
+  std::ifstream file(std::filesystem::path(WARPWRIGHT_SOURCE) / "warpwright" / "kernel" / name);
   std::vector<std::pair<std::string, std::string>> table;
   std::string line;
   bool inside = false;

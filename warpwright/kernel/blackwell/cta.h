@@ -1,0 +1,73 @@
+// What the roles of a CTA of a Blackwell kernel share: where it stands, its pipelines, its tiles
+// and its tensor memory.
+#pragma once
+
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/tcgen05.h"
+#include "warpwright/isa/trace.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/blackwell/params.h"
+#include "warpwright/kernel/roles.h"
+#include "warpwright/tile/clc_tiles.h"
+#include "warpwright/tile/raster.h"
+
+namespace warpwright::kernel {
+
+/// The ring of accumulators of a configuration, as the pipeline wants it.
+template <class Tag>
+struct AccumulatorsOf {
+  static constexpr pipeline::UmmaAccumulatorShape value = accumulator_shape(Tag::config);
+};
+
+/// A CTA as one of its threads sees it.
+template <class Tag>
+struct BlackwellCta {
+  static constexpr BlackwellSmemMap smem = smem_map(Tag::config);
+  static constexpr int ctas = ctas_of_mma(Tag::config);
+  static constexpr int tmem_barrier = 1;  ///< the named barrier that publishes the tensor memory
+  using TileRing = TileRingOf<Tag, tile::CanceledClusters>;
+
+  WW_DEVICE explicit BlackwellCta(const BlackwellGemmParams& params)
+      : p(params),
+        base(isa::shared_base()),
+        rank(isa::cluster_rank()),
+        at(p.walk.coord_of(rank)),
+        mainloop(base + smem.barriers, p.walk.cluster, rank, commit_mask(p, at)),
+        accumulators(base + smem.accumulators, rank),
+        ring(base + smem.tiles, tile::CanceledClusters{p.cluster_size}) {}
+
+  const BlackwellGemmParams& p;
+  isa::SharedAddress base;  ///< where shared memory begins
+  int rank;                 ///< in the cluster
+  atom::ClusterCoord at;
+  pipeline::UmmaPipeline<StagesOf<Tag>> mainloop;
+  pipeline::UmmaAccumulator<AccumulatorsOf<Tag>> accumulators;
+  TileRing ring;  ///< of the tiles that come from CLC
+
+  /// The tiles of this CTA, for a role that is one thread or a whole warp.
+  template <pipeline::Reader Who>
+  WW_DEVICE auto tiles() const {
+    return walk_tiles<Tag, Who>(p.walk, at, ring);
+  }
+
+  /// The address of the tensor memory, once it is allocated: for the warp that owns it and the
+  /// epilogue.
+  WW_DEVICE isa::TmemAddress published_tmem() const {
+    isa::named_barrier_sync(tmem_barrier, 32 * (1 + epilogue_warps));
+    return isa::SharedView<std::uint32_t>{base + smem.tmem}.load();
+  }
+
+ private:
+  // The CTAs whose stages the MMAs of this CTA (of its pair) read: atom::Masks::commit.
+  WW_DEVICE static std::uint16_t commit_mask(const BlackwellGemmParams& p,
+                                             const atom::ClusterCoord& at) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    const int first = cfg.pair ? at.x & ~1 : at.x;
+    return static_cast<std::uint16_t>(p.commit_column_mask << first |
+                                      p.commit_row_mask << (at.y * p.walk.cluster.m));
+  }
+};
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,57 @@
+// The epilogue warps of a Blackwell kernel: from tensor memory to D.
+#pragma once
+
+#include "warpwright/isa/call.h"
+#include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/epilogue.h"
+
+namespace warpwright::kernel::blackwell {
+
+/// A thread's accumulator values of a subtile of 16 rows. The registers of a load are spread like
+/// those of a wgmma, which is what the epilogue expects.
+template <class Tag>
+WW_DEVICE void fetch(isa::TmemAddress from, int subtile, float (&value)[Epilogue<Tag>::values],
+                     isa::Site site = isa::Site::here()) {
+  using Epilogue = kernel::Epilogue<Tag>;
+  const isa::Call call(site);
+  isa::Fragment<float, Epilogue::values> loaded;
+  isa::tcgen05_load<isa::TmemShape::lanes16>(
+      loaded, from + atom::tmem_address(warp_rows * (subtile / Epilogue::row_subtiles),
+                                        subtile % Epilogue::row_subtiles * Epilogue::columns));
+  isa::tcgen05_wait_load(loaded);
+  WW_UNROLL for (int i = 0; i < Epilogue::values; ++i) value[i] = loaded[i];
+}
+
+/// Four warps: each takes its 32 lanes of tile after tile to D.
+template <class Tag>
+WW_DEVICE void store(const BlackwellCta<Tag>& cta) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr BlackwellSmemMap smem = smem_map(cfg);
+  using Epilogue = kernel::Epilogue<Tag>;
+  const BlackwellGemmParams& p = cta.p;
+  isa::set_role("epilogue");
+  const int warp = isa::warp_index() - first_epilogue_warp;
+  const isa::TmemAddress tmem = cta.published_tmem() + atom::tmem_address(32 * warp, 0);
+  Epilogue epilogue(p.output, p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
+  auto tiles = cta.template tiles<pipeline::Reader::warp>();
+  tile::Work work;
+  pipeline::PipelineState accumulator;
+  while (tiles.next(work)) {
+    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    epilogue.begin(work, 32 * warp);
+    if (p.operands.k > 0) cta.accumulators.wait(accumulator);
+    const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
+    epilogue.write_from([&](int subtile, int /*half*/, float(&value)[Epilogue::values]) {
+      fetch<Tag>(from, subtile, value);
+    });
+    if (p.operands.k > 0) {
+      cta.accumulators.release(accumulator);
+      accumulator.advance(cfg.accumulators);
+    }
+    if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();
+  }
+  epilogue.drain();
+}
+
+}  // namespace warpwright::kernel::blackwell
