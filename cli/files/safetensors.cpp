@@ -409,6 +409,7 @@ void write_safetensors(const std::string& path, const std::string& name, const H
 void write_safetensors(const std::string& path, std::span<const NamedTensor> written,
                        const std::string& note) {
   for (const auto& [name, tensor] : written) {
+    if (tensor == nullptr) continue;
     const NamedType* type = find_type(tensor->dtype);
     if (type == nullptr || !(is_operand(*type) || is_micro(*type) || tensor->dtype == DType::u8)) {
       throw FileError("Tensor " + in_quotes(name) + " of type " +
@@ -434,6 +435,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> wri
     tensors.push_back({std::move(entry), bytes});
   }
   for (const auto& [name, tensor] : written) {
+    if (tensor == nullptr) continue;
     tensors.push_back(
         {{name, find_type(tensor->dtype), tensor->shape, 0, 0}, std::span(tensor->bytes)});
   }
