@@ -103,7 +103,7 @@ def configurations():
         _, kind, result, ctas, *special = name.split("_")
         found.append({"tag": name, "kind": kind, "result": result, "pair": ctas == "pair",
                       "tiles": "clc" if "clc" in special else "others",
-                      "blocks": "bs" in special, "splits": "sk" in special,
+                      "splits": "sk" in special,
                       "gated": "gated" in special, "index": "ix" in special,
                       "groups": any(word.startswith("grouped") for word in special)})
     return found, rows
@@ -170,7 +170,7 @@ class Ptx(unittest.TestCase):
 
     def test_a_missing_instruction_is_noticed(self):
         """The patterns tell configurations apart: the PTX of one is not that of another."""
-        everything = {"pair": True, "kind": "f16", "tiles": "clc", "blocks": True,
+        everything = {"pair": True, "kind": "f16", "tiles": "clc",
                       "splits": True, "gated": True, "index": True, "groups": True}
         nothing = "ret;"
         misses = [p for p, wanted in EXPECTED
