@@ -205,6 +205,15 @@ struct GemmParams {
   OutputParams output;
 };
 
+/// Maps of the scales that the tensor core multiplies, A's and B's: their rows of atoms of 128 x 4
+/// (facts/block_scales.h) as rows of float32 words.
+struct ScaleMaps {
+  isa::TensorMap sfa;
+  isa::TensorMap sfb;
+  int sfa_batch = 0;  ///< 0 where one matrix serves the whole batch
+  int sfb_batch = 0;
+};
+
 /// Those of a kernel whose tiles have several widths.
 struct WidthsGemmParams : GemmParams {
   /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.

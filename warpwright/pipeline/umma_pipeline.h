@@ -23,7 +23,7 @@ namespace warpwright::pipeline {
 /// What a pipeline from TMA to MMAs is made of.
 struct UmmaPipelineShape {
   int stages = 0;
-  int stage_bytes = 0;  ///< of A and B together, arriving in one CTA's stage
+  int stage_bytes = 0;  ///< of A and B, and of scales, arriving in one CTA's stage
   bool pair = false;    ///< an MMA reads the stages of two CTAs
 };
 
@@ -114,13 +114,20 @@ class UmmaPipeline {
   WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
                                        isa::Site site = isa::Site::sync()) const {
     constexpr UmmaPipelineShape declared = Shape::value;
+    return acquire(state, full_bytes(declared), site);
+  }
+  /// The same where a stage's bytes are known at run time alone: `bytes` are those of all CTAs
+  /// whose loads signal the barrier.
+  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state, int bytes,
+                                       isa::Site site = isa::Site::sync()) const {
+    constexpr UmmaPipelineShape declared = Shape::value;
     ring_.acquire(state, site);
     if (!declared.pair) {
-      isa::mbarrier_arrive_expect(ring_.full(state.stage), full_bytes(declared), site);
+      isa::mbarrier_arrive_expect(ring_.full(state.stage), bytes, site);
       return ring_.full(state.stage);
     }
     if (atom::is_pair_leader(rank_)) {
-      isa::mbarrier_arrive_expect(ring_.full(state.stage), full_bytes(declared), site);
+      isa::mbarrier_arrive_expect(ring_.full(state.stage), bytes, site);
     }
     return atom::pair_leader_address(ring_.full(state.stage));
   }

@@ -2,6 +2,8 @@
 // and its tensor memory.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/tcgen05.h"
@@ -21,15 +23,21 @@ struct AccumulatorsOf {
   static constexpr pipeline::UmmaAccumulatorShape value = accumulator_shape(Tag::config);
 };
 
+/// What a launch of a configuration takes.
+template <class Tag>
+using BlackwellParamsOf =
+    std::conditional_t<is_scaled(Tag::config), BlackwellScaledParams, BlackwellGemmParams>;
+
 /// A CTA as one of its threads sees it.
 template <class Tag>
 struct BlackwellCta {
+  using Params = BlackwellParamsOf<Tag>;
   static constexpr BlackwellSmemMap smem = smem_map(Tag::config);
   static constexpr int ctas = ctas_of_mma(Tag::config);
   static constexpr int tmem_barrier = 1;  ///< the named barrier that publishes the tensor memory
   using TileRing = TileRingOf<Tag, tile::CanceledClusters>;
 
-  WW_DEVICE explicit BlackwellCta(const BlackwellGemmParams& params)
+  WW_DEVICE explicit BlackwellCta(const Params& params)
       : p(params),
         base(isa::shared_base()),
         rank(isa::cluster_rank()),
@@ -38,7 +46,7 @@ struct BlackwellCta {
         accumulators(base + smem.accumulators, rank),
         ring(base + smem.tiles, tile::CanceledClusters{p.cluster_size}) {}
 
-  const BlackwellGemmParams& p;
+  const Params& p;
   isa::SharedAddress base;  ///< where shared memory begins
   int rank;                 ///< in the cluster
   atom::ClusterCoord at;

@@ -2,15 +2,15 @@
 // model, and for MMAs of one SM and of a pair of SMs.
 //
 //   role         warps   does
-//   load         0       one lane: TMA loads of A and B into a ring of stages
-//   mma          1       one lane (of a pair: of the even CTA) issues the MMAs; the warp owns the
-//                        tensor memory
+//   load         0       one lane: TMA loads of A and B, and of their scales, into a ring of stages
+//   mma          1       one lane (of a pair: of the even CTA) issues the MMAs, and before those of
+//                        a stage the copies of its scales to tensor memory, which the warp owns
 //   scheduler    2       one lane asks CLC for tiles, where the tiles come from there
 //   (idle)       3
 //   epilogue     4..7    tensor memory -> registers -> shared memory -> D, 32 rows a warp
 //
 //   barrier      copies        arrivals a phase                    waits      arrives
-//   full         stages        1 + bytes of A and B, of a pair     mma        load, copies
+//   full         stages        1 + bytes of a stage, of a pair     mma        load, copies
 //                              of both CTAs in the even one
 //   empty        stages        (cm+cn-1), with pairs (cm/2+cn-1)   load       commits of the
 //                                                                             cluster's row, column
@@ -22,7 +22,7 @@
 //   tile_empty   2             all roles of the cluster, in its    scheduler  all
 //                              first CTA
 //
-// The roles are in load.h, multiply.h and store.h, what they share in cta.h.
+// The roles are in load.h, multiply.h and store.h, what they share in cta.h, scales in scales.h.
 //
 // A tile of a CTA has 128 rows. The CTAs of a pair are neighbours along M: each loads its rows of A
 // and half of the columns of B, and the even one's MMAs multiply 256 rows by all columns.
@@ -44,7 +44,7 @@ namespace warpwright::kernel {
 template <class Tag>
 class BlackwellGemm {
  public:
-  using Params = BlackwellGemmParams;
+  using Params = BlackwellParamsOf<Tag>;
   using Cta = BlackwellCta<Tag>;
   static constexpr BlackwellConfig config = Tag::config;
   static constexpr BlackwellSmemMap smem = smem_map(config);
@@ -85,11 +85,15 @@ class BlackwellGemm {
       if (p.operands.k > 0) {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
+        if constexpr (is_scaled(config)) {
+          isa::prefetch_map(p.sfa);
+          isa::prefetch_map(p.sfb);
+        }
       }
       cta.mainloop.initialise();
       cta.accumulators.initialise();
       if constexpr (controlled) cta.ring.initialise(p.walk.cluster);
-      if (p.output.c_by_tma) Epilogue<Tag>::initialise(cta.base + smem.c_barriers);
+      if (!quantises(config) && p.output.c_by_tma) Epilogue<Tag>::initialise(cta.base + smem.c_barriers);
     });
   }
 };

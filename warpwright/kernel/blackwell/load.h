@@ -4,6 +4,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/blackwell/scales.h"
 
 namespace warpwright::kernel::blackwell {
 
@@ -13,7 +14,7 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   constexpr int ctas = ctas_of_mma(cfg);
-  const BlackwellGemmParams& p = cta.p;
+  const auto& p = cta.p;
   constexpr int a_bytes = atom::tile_bytes(tile_a(cfg));
   constexpr int b_bytes = atom::tile_bytes(tile_b(cfg));
   constexpr int span = atom::span_bytes(atom::SmemSwizzle::b128);
@@ -38,7 +39,7 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta) {
     const int row_b = work.column + half * tile_b(cfg).rows + b_slice;
     for (int k_tile = 0; k_tile < p.walk.k_tiles; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
-      const isa::SharedAddress full = cta.mainloop.acquire(state);
+      const isa::SharedAddress full = acquire_stage(cta, state);
       const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
       const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
       const int k = k_tile * tile_k(cfg);
@@ -46,6 +47,7 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta) {
                                 isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
       isa::tensor_load_to<ctas>(b_ctas, b, p.operands.b, full,
                                 isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
+      if constexpr (is_scaled(cfg)) load_scales(cta, work, k_tile, state, full);
       state.advance(cfg.stages);
     }
   }

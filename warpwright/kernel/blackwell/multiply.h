@@ -3,13 +3,16 @@
 #pragma once
 
 #include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/blackwell/scales.h"
 
 namespace warpwright::kernel::blackwell {
 
-/// One k_tile: the MMAs on the operands of a stage. The first of a tile overwrites D.
+/// One k_tile: the MMAs on the operands of a stage, which may have scales. The first of a tile
+/// overwrites D.
 template <class Tag>
 WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
-                               const pipeline::PipelineState& state, bool accumulate) {
+                               const pipeline::PipelineState& state, const ScalesAt& scales,
+                               bool accumulate) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   constexpr atom::OperandTile a = tile_a(cfg);
@@ -19,10 +22,14 @@ WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
   const std::uint64_t b0 =
       atom::encode_umma(atom::descriptor(b, cta.base + smem.b + state.stage * atom::tile_bytes(b)));
   WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(a); ++k_block) {
-    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(
-        d, atom::advance(a0, atom::k_block_offset<a>(k_block)),
-        atom::advance(b0, atom::k_block_offset<b>(k_block)), cta.p.instruction,
-        accumulate || k_block > 0);
+    const std::uint64_t at_a = atom::advance(a0, atom::k_block_offset<a>(k_block));
+    const std::uint64_t at_b = atom::advance(b0, atom::k_block_offset<b>(k_block));
+    const bool adds = accumulate || k_block > 0;
+    if constexpr (is_scaled(cfg)) {
+      multiply_scaled<Tag>(d, at_a, at_b, cta.p.instruction, scales, k_block, adds);
+    } else {
+      isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, at_a, at_b, cta.p.instruction, adds);
+    }
   }
 }
 
@@ -34,6 +41,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
   tile::Work work;
   pipeline::PipelineState state;
   pipeline::PipelineState accumulator;
+  TmemScales<Tag> scales(tmem);
   while (tiles.next(work)) {
     if (cta.p.walk.k_tiles == 0) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
@@ -42,7 +50,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
     for (int k_tile = 0; k_tile < cta.p.walk.k_tiles; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
       cta.mainloop.wait(state);
-      multiply_k_tile(cta, d, state, k_tile > 0);
+      multiply_k_tile(cta, d, state, scales.copy(cta, state, work.column), k_tile > 0);
       cta.mainloop.release(state);
       state.advance(cfg.stages);
     }

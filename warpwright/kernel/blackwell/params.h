@@ -20,4 +20,10 @@ struct BlackwellGemmParams : GemmParams {
   tile::Divisor cluster_size;  ///< divides by the CTAs of a cluster
 };
 
+/// Those of a kernel whose tensor core multiplies scales.
+struct BlackwellScaledParams : BlackwellGemmParams, ScaleMaps {
+  /// That the copies of a stage signal, of a pair those of both CTAs: it depends on the types.
+  int full_bytes = 0;
+};
+
 }  // namespace warpwright::kernel
