@@ -28,6 +28,9 @@ struct Descriptor {
   std::uint32_t stride = 0;   ///< SBO: stride dimension byte offset, a multiple of 16
   int base_offset = 0;        ///< 0 where the swizzle pattern starts on its repeat, as we demand
   SmemSwizzle swizzle = SmemSwizzle::none;
+  /// The leading field is no offset: it is where the bytes behind a row's span lie (tcgen05.mma of
+  /// K 96, whose 48 bytes of K may begin in one span and end in the next).
+  bool leading_is_address = false;
 
   friend constexpr bool operator==(const Descriptor&, const Descriptor&) = default;
 };
@@ -120,6 +123,11 @@ constexpr std::uint32_t linear_address(const Descriptor& d, int row, int k, int 
   const auto span = static_cast<std::uint32_t>(span_bytes(d.swizzle));
   const std::uint32_t in_core = across % 8 * span;
   if (d.swizzle != SmemSwizzle::none) {
+    if (d.leading_is_address) {
+      const std::uint32_t in_span = d.start % span + along;
+      const std::uint32_t from = in_span < span ? d.start / span * span : d.leading;
+      return from + in_core + across / 8 * d.stride + in_span % span;
+    }
     // In K-major the whole of an instruction's K lies in one span, hence no step from span to span.
     if (major == Major::k) return d.start + in_core + across / 8 * d.stride + along;
     return d.start + in_core + across / 8 * d.stride + along / span * d.leading + along % span;

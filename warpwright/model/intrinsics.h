@@ -8,7 +8,7 @@
 #include <span>
 
 #include "warpwright/atom/descriptor.h"
-#include "warpwright/atom/umma.h"
+#include "warpwright/atom/umma_scaled.h"
 #include "warpwright/model/memory/tensor_map.h"
 #include "warpwright/model/report/site.h"
 #include "warpwright/numeric/types.h"
@@ -206,6 +206,18 @@ struct UmmaRequest {
   std::uint64_t descriptor_b = 0;
   std::uint32_t instruction = 0;
   bool accumulate = false;
+  // Of a block-scaled one: the elements that share a scale, and where the scales lie.
+  int scale_block = 0;
+  std::uint32_t scales_a = 0;
+  std::uint32_t scales_b = 0;
+};
+
+struct TmemCopyRequest {
+  atom::TmemCopy shape = atom::TmemCopy::b32x128_warpx4;
+  atom::TmemWiden widen = atom::TmemWiden::none;
+  int ctas = 1;
+  std::uint32_t to = 0;  ///< in tensor memory
+  std::uint64_t descriptor = 0;
 };
 
 /// One thread's part of a load or store of tensor memory.
@@ -221,6 +233,7 @@ void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
 void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site);
 void tcgen05_relinquish(int ctas, Site site);
 void tcgen05_mma(const UmmaRequest& request, Site site);
+void tcgen05_copy(const TmemCopyRequest& request, Site site);
 /// `multicast` 0 means the barrier at `barrier` alone.
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void tcgen05_fence(bool before, Site site);

@@ -78,18 +78,29 @@ struct ThreadCopy {
   std::uint64_t number = 0;  // of its thread's copies, from 1
 };
 
-/// What a thread has handed to the tensor core through tcgen05, in order: an MMA, or the arrival
-/// that a commit makes on one barrier.
+/// What a thread has handed to the tensor core through tcgen05, in order: an MMA, a copy to tensor
+/// memory, or the arrival that a commit makes on one barrier.
 struct TensorOp {
-  bool commit = false;
+  enum class What : std::uint8_t { mma, copy, commit };
+  What what = What::mma;
+  [[nodiscard]] const char* name() const {
+    constexpr const char* names[] = {"tcgen05.mma", "tcgen05.cp", "tcgen05.commit"};
+    return names[static_cast<int>(what)];
+  }
   Thread* issuer = nullptr;
   Site site;
+  // Of an MMA or a copy.
+  std::uint32_t d = 0;     // where it writes
+  std::vector<Operand> a;  // of each CTA: A, or what is copied
   // Of an MMA.
   atom::UmmaAtom atom;
-  std::uint32_t d = 0;
   bool accumulate = false;
-  std::vector<Operand> a;  // of each CTA
   std::vector<Operand> b;
+  std::uint32_t scales_a = 0;  // in tensor memory
+  std::uint32_t scales_b = 0;
+  atom::ScaleIds ids;
+  // Of a copy.
+  atom::TmemCopy shape = atom::TmemCopy::b32x128_warpx4;
   // Of a commit: whose barrier, where, and the MMAs before it.
   Cta* cta = nullptr;
   std::uint32_t barrier = 0;
@@ -785,6 +796,7 @@ void sync_warp(Site site);
 void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
 void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site);
 void tcgen05_relinquish(int ctas, bool effective, Site site);
+void tcgen05_copy(const TmemCopyRequest& request, Site site);
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void tcgen05_fence(bool before, Site site);
 void tcgen05_wait(bool loads, Site site);

@@ -282,6 +282,15 @@ void tcgen05_relinquish(int ctas, Site site) {
   act::tcgen05_relinquish(ctas, effective, site);
 }
 
+void tcgen05_copy(const TmemCopyRequest& request, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::tmem_copy, site, "", 0);
+  if (dropped(broken)) return m.maybe_yield();
+  const auto act = [&] { act::tcgen05_copy(request, site); };
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
+}
+
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
   Machine& m = machine();
   const Mutation* broken =
