@@ -62,6 +62,7 @@ inline KernelFacts facts(const char* name, const RegisterConfig& c) {
   f.a = {c.mma.a};
   f.b = {c.mma.b};
   f.result = c.result;
+  if (is_block_scaled(c)) f.micro_scale = c.mma.scale;
   f.features = features(c);
   f.schedule = c.schedule;
   f.tile = {c.tile_m, c.tile_n, c.tile_k};

@@ -8,6 +8,7 @@
 #include "warpwright/kernel/blackwell/facts.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/blackwell_scales.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
@@ -165,17 +166,6 @@ std::string masks_table(const Plan& plan, bool pair) {
   return out;
 }
 
-std::string tmem_table(const BlackwellConfig& c) {
-  const int columns = kernel::accumulator_columns(c);
-  std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
-                           atom::kTmemColumns);
-  for (int i = 0; i < c.accumulators; ++i) {
-    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32\n", i * columns,
-                  (i + 1) * columns - 1, i);
-  }
-  return out;
-}
-
 class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override {
@@ -198,7 +188,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
     const BlackwellConfig& c = config_of(kernel);
-    return c.kind == atom::umma_kind(ask.problem.a.dtype) && c.result == ask.problem.d.dtype;
+    return blackwell_multiplies(c, ask.problem) && c.result == ask.problem.d.dtype;
   }
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
@@ -210,7 +200,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
     const BlackwellConfig& c = config_of(plan);
-    const pipeline::UmmaPipelineShape ring = kernel::mainloop_shape(c);
+    const pipeline::UmmaPipelineShape ring =
+        kernel::mainloop_shape(c, plan.problem.a.dtype, plan.problem.b.dtype);
     const pipeline::UmmaAccumulatorShape accumulators = kernel::accumulator_shape(c);
     std::vector<pipeline::BarrierRow> rows = {
         pipeline::full_row(ring), pipeline::empty_row(ring, plan.cluster),
@@ -238,17 +229,15 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += cluster_line(
         plan, plan.cluster.m / kernel::ctas_of_mma(c),
         c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
-    parts.kernel += format(
-        "stages     %d of %d bytes (A %d, B %d)\n", c.stages, kernel::mainloop_shape(c).stage_bytes,
-        atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
-    parts.beside = tmem_table(c) + masks_table(plan, c.pair);
+    parts.kernel += stages_text(c);
+    parts.beside = tmem_table(c) + scale_table(c) + masks_table(plan, c.pair);
     return parts;
   }
 
   void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& /*memory*/,
             Encode encode, LaunchGrids& out) const override {
     const BlackwellConfig& c = config_of(plan);
-    kernel::BlackwellGemmParams p;
+    kernel::BlackwellScaledParams p;
     fill_params(p, c, plan, operands, encode);
     p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
     p.commit_row_mask = atom::row_set(plan.cluster, 0);
@@ -258,7 +247,14 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
         atom::encode_instruction(kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype));
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
     out.grids[0] = grid_of(plan);
-    out.grids[0].set_params(p);
+    if (is_scaled(c)) {
+      set_scale_maps(p, operands, kernel::scale_box_words(c), encode);
+      p.full_bytes = pipeline::full_bytes(
+          kernel::mainloop_shape(c, plan.problem.a.dtype, plan.problem.b.dtype));
+      out.grids[0].set_params(p);
+    } else {
+      out.grids[0].set_params(static_cast<const kernel::BlackwellGemmParams&>(p));
+    }
     out.count = 1;
   }
 };
