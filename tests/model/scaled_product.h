@@ -2,6 +2,8 @@
 // what comes out, element by element.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -67,31 +69,29 @@ inline std::vector<unsigned char> stored_codes(const atom::UmmaAtom& atom,
                                                const atom::OperandTile& tile, const ScaledMatrix& m,
                                                int first) {
   std::vector<unsigned char> image(index(atom::tile_bytes(tile)), 0xff);
-  const bool packed = atom::is_packed(atom.kind);
-  const int bits = numeric::bits(m.type);
   const bool along_k = tile.major == atom::Major::k;
-  const auto place = [&](int row, int k) {
-    std::uint32_t at = atom::tile_offset(tile, row, k);
-    return at ^ (at >> 7 & ((1U << atom::swizzle_bits(tile.swizzle)) - 1)) << 4;
-  };
-  const auto put = [&](std::uint32_t byte, int bit, bool set) {
-    const auto mask = static_cast<unsigned char>(1U << bit);
-    image[byte] = static_cast<unsigned char>(set ? image[byte] | mask : image[byte] & ~mask);
-  };
-  for (int row = 0; row < tile.rows; ++row) {
-    for (int k = 0; k < m.depth; ++k) {
-      const unsigned code = m.codes[index((first + row) * m.depth + k)];
-      for (int b = 0; b < bits; ++b) {
-        if (packed) {
-          put(place(row, k / 2), 4 * (k % 2) + b, (code >> b & 1) != 0);
-          continue;
+  const int bits = numeric::bits(m.type);
+  const int each = atom::is_packed(atom.kind) ? 32 : 16;  // elements in 16 bytes
+  const int lines = along_k ? tile.rows : m.depth;
+  const int length = along_k ? m.depth : tile.rows;
+  for (int line = 0; line < lines; ++line) {
+    for (int at = 0; at < length; at += each) {
+      std::array<unsigned char, 16> piece{};
+      for (int e = 0; e < each; ++e) {
+        const int row = along_k ? line : at + e;
+        const int k = along_k ? at + e : line;
+        const unsigned code = m.codes[index((first + row) * m.depth + k)] << e * bits % 8;
+        piece[index(e * bits / 8)] |= static_cast<unsigned char>(code);
+        if (e * bits % 8 + bits > 8) {
+          piece[index(e * bits / 8 + 1)] |= static_cast<unsigned char>(code >> 8);
         }
-        // Sixteen along the contiguous dimension lie one behind the other.
-        const int along = along_k ? k : row;
-        const int bit = along % 16 * bits + b;
-        const int head = along - along % 16 + bit / 8;
-        put(along_k ? place(row, head) : place(head, k), bit % 8, (code >> b & 1) != 0);
       }
+      std::fill(piece.begin() + each * bits / 8, piece.end(), 0xff);
+      const int byte = at * 16 / each;  // along the contiguous dimension
+      std::uint32_t to =
+          along_k ? atom::tile_offset(tile, line, byte) : atom::tile_offset(tile, byte, line);
+      to ^= (to >> 7 & ((1U << atom::swizzle_bits(tile.swizzle)) - 1)) << 4;
+      std::copy(piece.begin(), piece.end(), image.begin() + to);
     }
   }
   return image;

@@ -103,14 +103,19 @@ void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);
 
 // --- TMA ------------------------------------------------------------------------------
+/// What a tensor copy moves of a tensor: the box at `coords`; or four rows, `coords` being the
+/// column where they begin and their numbers (tile::gather4, tile::scatter4).
+enum class CopyMode : std::uint8_t { tile, rows };
+inline constexpr int kCopiedRows = 4;
 /// One tiled tensor load. `multicast` 0 means the own CTA only; otherwise bit r is the destination
 /// CTA of rank r, data and signal at the same offsets in each. With `ctas` 2 the signal goes to the
 /// CTA of the destination's pair whose rank has the parity of the barrier's.
-void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
+void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                 std::uint32_t destination, std::uint32_t barrier, std::uint16_t multicast,
+                 int ctas, Site site);
 /// One tiled tensor store, or reduce-add, in this thread's current bulk group.
-void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
-                  bool reduce_add, Site site);
+void tensor_store(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                  std::uint32_t source, bool reduce_add, Site site);
 /// `bytes` bytes of global memory from `from`, as they lie.
 /// Moves nothing; the range must lie in a tensor.
 void bulk_prefetch(const void* from, int bytes, Site site);

@@ -172,14 +172,15 @@ void fence_proxy_async(Space space, Site site) {
   act::fence_proxy_async(space, site);
 }
 
-void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
+void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                 std::uint32_t destination, std::uint32_t barrier, std::uint16_t multicast,
+                 int ctas, Site site) {
   const Mutation* broken =
       multicast == 0 ? nullptr : machine().sync(SyncKind::multicast, site, "", multicast);
   // Dropped: no multicast, to the own CTA alone.
   const std::uint16_t mask = dropped(broken) ? 0 : changed_mask(broken, multicast);
   if (broken != nullptr && !dropped(broken) && mask == 0) return;
-  act::tensor_load(map, coords, destination, barrier, mask, ctas, site);
+  act::tensor_load(map, coords, mode, destination, barrier, mask, ctas, site);
 }
 
 void bulk_commit(Site site) {
