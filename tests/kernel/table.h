@@ -72,7 +72,14 @@ inline bool is_fed_by_request(const Instance& instance) {
 }
 /// Whether the tensor core multiplies scales of blocks along K too.
 inline bool has_block_scales(const Instance& instance) {
-  return has_feature(instance, "mxf8") || has_feature(instance, "nvf4");
+  return is_micro_scale(instance.facts->micro_scale);
+}
+/// How D is quantised.
+inline QuantiseD quantisation(const Instance& instance) {
+  for (const QuantiseD way : all_quantisations) {
+    if (is_micro(way) && form_of(way).scale == instance.facts->d_scale) return way;
+  }
+  return instance.config.quantises ? QuantiseD::block_1x128 : QuantiseD::none;
 }
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {

@@ -36,10 +36,11 @@ struct ScaleMatrix {
   int rows = 0;
 };
 
-/// Where the scales of a quantised D go: element (row, block of 128 columns).
+/// Where the scales of a quantised D go: float32, element (row, block of 128 columns); or of fewer
+/// columns, a byte each, in tiles of 128 rows x 4 (facts/block_scales.h).
 struct ScalesOfD {
-  float* data = nullptr;
-  std::int64_t row_stride = 0;  ///< elements
+  void* data = nullptr;
+  std::int64_t row_stride = 0;  ///< elements; of tiles the columns of scales, whole tiles
   std::int64_t block_stride = 0;
   std::int64_t batch_stride = 0;
 };

@@ -153,7 +153,8 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
           .tile_n = tile_n,
           .warps = epilogue_warps,
           .row_atoms = 32 / warp_rows,
-          .row_atom_step = warp_rows};
+          .row_atom_step = warp_rows,
+          .store = is_micro_scale(d_scale) ? Store::lanes : Store::tensor};
 }
 static_assert(EpilogueConfig<BlackwellConfig>);
 

@@ -33,6 +33,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/blackwell/codes.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/load.h"
 #include "warpwright/kernel/blackwell/multiply.h"
@@ -68,7 +69,11 @@ class BlackwellGemm {
     } else if (warp == mma_warp) {
       blackwell::mma(cta);
     } else if (warp >= first_epilogue_warp) {
-      blackwell::store(cta);
+      if constexpr (quantises(config)) {
+        blackwell::store_codes(cta);
+      } else {
+        blackwell::store(cta);
+      }
     } else if (controlled && warp == scheduler_warp && isa::elect_one()) {
       isa::set_role("scheduler");
       cta.ring.schedule(tile::CanceledClusters{p.cluster_size}, cta.rank);
@@ -93,7 +98,9 @@ class BlackwellGemm {
       cta.mainloop.initialise();
       cta.accumulators.initialise();
       if constexpr (controlled) cta.ring.initialise(p.walk.cluster);
-      if (!quantises(config) && p.output.c_by_tma) Epilogue<Tag>::initialise(cta.base + smem.c_barriers);
+      if constexpr (!quantises(config)) {
+        if (p.output.c_by_tma) Epilogue<Tag>::initialise(cta.base + smem.c_barriers);
+      }
     });
   }
 };

@@ -54,8 +54,7 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
   const auto& p = cta.p;
   const atom::ClusterCoord at = cta.at;
   if (at.y == 0) {
-    const auto ctas =
-        static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(at) : 0);
+    const auto ctas = static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(at) : 0);
     load_atoms<Tag>(ctas, cta.base + smem.sfa + state.stage * sfa_bytes(cfg), p.sfa, full, k_tile,
                     work.row / atom::kScaleAtomRows, work.tile.batch * p.sfa_batch);
   }

@@ -125,14 +125,19 @@ inline constexpr auto scaled_rows = std::array{
     more(nvf4(DType::bf16, walks(by_static, one(192)))),
     more(nvf4(DType::bf16, walks(by_clc, pair(64)))),
     more(nvf4(DType::bf16, one(256))),
+    common(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, one(128))))),
+    common(codes(DType::ue4m3, nvf4(DType::e2m1, walks(by_clc, pair(128))))),
+    more(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, pair(256))))),
 };
 
 template <std::size_t plain, std::size_t scaled>
 constexpr auto joined(const std::array<Row<BlackwellConfig>, plain>& first,
                       const std::array<Row<BlackwellConfig>, scaled>& second) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return std::array{(i < plain ? first[i % plain] : second[(i + scaled - plain % scaled) % scaled])...};
-  }(std::make_index_sequence<plain + scaled>{});
+    return std::array{
+        (i < plain ? first[i % plain] : second[(i + scaled - plain % scaled) % scaled])...};
+  }
+  (std::make_index_sequence<plain + scaled>{});
 }
 inline constexpr auto rows = joined(
     plain_rows(

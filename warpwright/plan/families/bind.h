@@ -108,8 +108,7 @@ inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands&
   if (o.epilogue.bias == Bias::rows) *rows = vector_of(o.bias);
   if (o.epilogue.bias == Bias::columns) *columns = vector_of(o.bias);
   p.output.result_scale = static_cast<const float*>(o.scale_d.data);
-  p.output.d_scales = {static_cast<float*>(o.d_scales.data), o.d_scales.row_stride,
-                       o.d_scales.column_stride,
+  p.output.d_scales = {o.d_scales.data, o.d_scales.row_stride, o.d_scales.column_stride,
                        o.d_scales.batch > 1 ? o.d_scales.batch_stride : 0};
   if (p.operands.k == 0 || o.scaling == Scaling::none || scales_elements(o.scaling)) return;
   for (const bool of_a : {true, false}) set_scales(p.scales, swap_ab, o, of_a);

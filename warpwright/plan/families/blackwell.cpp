@@ -51,7 +51,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
     return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
                   as_rule("the kernels of sm_100 multiply without a gate: leave it out"));
   }
-  if (is_8bit_float(p.d.dtype)) {
+  if (is_8bit_float(p.d.dtype) && !p.is_quantised()) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
                   as_rule("the kernels of sm_100 store bf16, fp16 and f32"), ": the nearest is ",
                   as_nearest("bf16"));
@@ -179,7 +179,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] std::optional<TileSource> usual_tiles() const override { return TileSource::clc; }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
     if (start.problem.groups) return no_groups(start.device);
-    if (start.problem.is_quantised()) return no_codes(start.device);
+    if (start.problem.is_quantised() && !is_micro(start.problem.epilogue.quantise)) {
+      return no_codes(start.device);
+    }
     return feature_fault(start.problem);
   }
   [[nodiscard]] std::optional<Refusal> choice_fault(const PlanChoices& choices) const override {
@@ -188,7 +190,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
     const BlackwellConfig& c = config_of(kernel);
-    return blackwell_multiplies(c, ask.problem) && c.result == ask.problem.d.dtype;
+    return blackwell_multiplies(c, ask.problem) && c.result == ask.problem.d.dtype &&
+           c.d_scale == form_of(ask.problem.epilogue.quantise).scale;
   }
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
@@ -207,7 +210,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
         pipeline::full_row(ring), pipeline::empty_row(ring, plan.cluster),
         pipeline::acc_full_row(accumulators), pipeline::acc_empty_row(accumulators)};
     if (c.pair) rows.push_back(pipeline::tmem_done_row());
-    rows.push_back(kernel::c_full_row(c));
+    if (!quantises(c)) rows.push_back(kernel::c_full_row(c));
     if (controlled(c)) {
       const pipeline::TileRingShape tiles = kernel::tile_ring_shape(c);
       rows.push_back(pipeline::tile_full_row(tiles));

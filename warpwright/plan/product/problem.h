@@ -169,9 +169,11 @@ struct Product {
   /// type of A is A's format.
   Matrix scale_a = {};
   Matrix scale_b = {};
-  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
+  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates; of a D that is
+  /// quantised to nvf4 by which codes and their scales are multiplied.
   Matrix scale_d = {};
-  /// f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D that is quantised,
+  /// f32, M x ceil(D's columns / 128), any strides from 1 (of mxf8 and nvf4 codes as their scales
+  /// lie, in tiles): the scales of a D that is quantised,
   /// which are written beside it.
   Matrix d_scales = {};
   Epilogue epilogue = {};

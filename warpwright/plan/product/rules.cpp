@@ -92,6 +92,7 @@ Fault operand_type_fault(const GemmProblem& p, bool tma) {
 }
 
 Fault result_type_fault(const GemmProblem& p) {
+  if (is_micro(p.epilogue.quantise)) return std::nullopt;  // quantise_fault has said what D is
   const bool wide = is_result_type(p.d.dtype) && !is_8bit_float(p.d.dtype);
   const bool narrow_operands = is_8bit_float(p.a.dtype);
   const bool narrow =
