@@ -15,7 +15,8 @@ namespace {
 void expect_right(const Instance& instance, const Ask& ask,
                   model::Mode mode = model::Mode::random) {
   Problem problem(instance, ask);
-  EXPECT_EQ(problem.run(scheduled(mode, ask.seed)), "") << problem.text() << ", " << types(instance);
+  EXPECT_EQ(problem.run(scheduled(mode, ask.seed)), "")
+      << problem.text() << ", " << types(instance);
 }
 
 TEST(BlackwellScaled, EveryKernelIsRightOnTailsAndClusters) {
@@ -103,8 +104,9 @@ TEST(BlackwellScaled, CodesHaveTheBitsOfTheRecipe) {
 
 TEST(BlackwellScaled, ProductOf512IsQuickOnTheModel) {
   for (const Instance& i : scaled_instances()) {
-    Problem problem(i, scaled_ask(i, {.m = 512, .n = 512, .k = 512, .cluster = smallest_cluster(i),
-                                      .clusters = 8}));
+    Problem problem(
+        i, scaled_ask(
+               i, {.m = 512, .n = 512, .k = 512, .cluster = smallest_cluster(i), .clusters = 8}));
     const auto by = problem.planned();
     ASSERT_TRUE(by) << by.reason();
     const double seconds = least_seconds(2, [&] {

@@ -128,7 +128,7 @@ class Problem {
     if (ask.alpha != 0) {  // else NaN, and not read
       const auto fill = [&](Tensor& t) {
         const DType type = t.view().dtype;
-        const double largest = type == DType::s8                ? 100
+        const double largest = type == DType::s8         ? 100
                                : numeric::bits(type) < 8 ? numeric::format_of(type).max()
                                                          : 1;
         t.fill(random, -largest, largest);
@@ -248,8 +248,7 @@ class Problem {
     const QuantiseD way = quantisation(instance_);
     if (way != QuantiseD::none) o.d_scales = view(8);
     if (scale_d_.bytes() > 0) o.scale_d = view(6);
-    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved,
-                  way};
+    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved, way};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
       o.groups = Groups{copies.empty() ? offsets() : copies[pieces - 1],
@@ -441,7 +440,8 @@ class Problem {
   // Of the block of an element; 1 where D has none.
   [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {
     const QuantisedForm form = form_of(quantisation(instance_));
-    if (!is_micro_scale(form.scale)) return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
+    if (!is_micro_scale(form.scale))
+      return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
     const auto at = block_scales::place(i, j / form.columns, d_scales_.view().row_stride);
     const auto code = std::to_integer<unsigned>(d_scales_.address(b, 0, 0)[at]);
     const double tensor = scale_d_.bytes() > 0 ? scale_d_.get(0, 0, 0) : 1;

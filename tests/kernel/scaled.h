@@ -54,7 +54,8 @@ inline void expect_recipe(QuantiseD way, Problem& codes, Problem& values) {
   const MatrixView d = codes.d().view();
   const MatrixView s = codes.d_scales().view();
   const GemmOperands o = codes.operands();
-  const float tensor = o.scale_d.data == nullptr ? 1.0F : *static_cast<const float*>(o.scale_d.data);
+  const float tensor =
+      o.scale_d.data == nullptr ? 1.0F : *static_cast<const float*>(o.scale_d.data);
   const auto block = static_cast<int>(form.columns);
   for (std::int64_t b = 0; b < d.batch; ++b) {
     for (std::int64_t row = 0; row < d.rows; ++row) {
@@ -66,16 +67,15 @@ inline void expect_recipe(QuantiseD way, Problem& codes, Problem& values) {
           largest = micro::larger(largest, micro::magnitude(x, form.codes));
         }
         const bool powers = form.scale == DType::ue8m0;
-        const std::uint32_t scale = powers
-                                        ? micro::power_scale(Recipe::up, form.codes, largest)
-                                        : micro::nested_scale(largest, tensor);
+        const std::uint32_t scale = powers ? micro::power_scale(Recipe::up, form.codes, largest)
+                                           : micro::nested_scale(largest, tensor);
         const auto at = block_scales::place(row, first / block, s.row_stride);
         ASSERT_EQ(std::to_integer<unsigned>(codes.d_scales().address(b, 0, 0)[at]), scale)
             << "row " << row << ", columns from " << first;
         for (std::int64_t j = first; j < end; ++j) {
           const auto x = static_cast<float>(values.d().get(b, row, j));
-          const float scaled = powers ? x * micro::power_inverse(scale)
-                                      : x / micro::nested_divisor(scale, tensor);
+          const float scaled =
+              powers ? x * micro::power_inverse(scale) : x / micro::nested_divisor(scale, tensor);
           const std::uint32_t code =
               micro::clears(form.scale, scale) ? 0 : micro::code(form.codes, scaled);
           ASSERT_EQ(codes.d().get(b, row, j), static_cast<double>(micro::value(form.codes, code)))

@@ -42,8 +42,10 @@ class CodeRow {
     bias_ = element_of(p_.row_bias, row, p_.d_rows);
   }
 
-  /// Is all of what begins at `column` behind D's columns?
-  [[nodiscard]] WW_DEVICE bool outside(int column) const { return column >= p_.d_columns; }
+  /// Is all of what begins at `column` of the tile, whose rows begin at `row`, outside D?
+  [[nodiscard]] WW_DEVICE bool outside(int row, int column) const {
+    return row >= p_.d_rows || column >= p_.d_columns;
+  }
 
   /// Sums of `columns` columns from `column` on become codes, which are stored, and scales.
   WW_DEVICE void put(int column, float (&value)[columns]) {
@@ -73,7 +75,7 @@ class CodeRow {
 
  private:
   WW_DEVICE float element_of(const Vector& v, int i, int size) const {
-    return element(v, batch_, i, size, 0);
+    return kernel::element(v, batch_, i, size, 0);
   }
 
   /// Codes of the block that begins at value `first`; columns behind D have none. Its scale.
@@ -149,7 +151,7 @@ WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta) {
     if (p.operands.k > 0) cta.accumulators.wait(accumulator);
     const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
     WW_NO_UNROLL for (int first = 0; first < cfg.tile_n; first += together) {
-      if (row.outside(work.column + first)) break;
+      if (row.outside(work.row, work.column + first)) break;
       WW_NO_UNROLL for (int i = first; i < first + together; i += columns) {
         float value[columns] = {};
         if (p.operands.k > 0) {

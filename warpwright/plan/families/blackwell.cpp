@@ -101,13 +101,16 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
 }
 
 // Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
-// tiles, and that a pair, and a cluster, read less of their operands. It orders candidates and is
-// shown to nobody.
-double cost(const Plan& p, bool pair) {
+// tiles, that a pair, and a cluster, read less of their operands, and that with one accumulator the
+// MMAs of a tile wait for the epilogue of the one before, about as long as two k_tiles take. It
+// orders candidates and is shown to nobody.
+double cost(const Plan& p, const BlackwellConfig& c) {
   if (p.ctas == 0) return 0;
   const auto [m, n, k] = p.tile();
-  double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k()) + 64);
-  if (!pair) time *= 1.05;
+  const bool waits = c.accumulators == 1 && c.tiles != TileSource::one_tile;
+  const double depth = static_cast<double>(p.problem.k()) + 64 + (waits ? 2.0 * k : 0);
+  double time = std::ceil(p.waves()) * m * n * depth;
+  if (!c.pair) time *= 1.05;
   if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
   return time;
 }
@@ -197,7 +200,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
                 std::vector<Candidate>& all) const override {
     const BlackwellConfig& c = config_of(kernel);
     if (!lay_out(plan, c, ask.choices)) return;
-    plan.cost = cost(plan, c.pair);
+    plan.cost = cost(plan, c);
     all.push_back(candidate_of(plan, kernel));
   }
 
