@@ -31,7 +31,7 @@ using namespace warpwright;
 """
 ENTRY = """
 extern "C" __global__ void __launch_bounds__(kernel::threads(kernel::{tag}::config), 1)
-    {tag}(const __grid_constant__ kernel::BlackwellGemmParams params) {{
+    {tag}(const __grid_constant__ kernel::BlackwellGemm<kernel::{tag}>::Params params) {{
   kernel::BlackwellGemm<kernel::{tag}>::run(params);
 }}
 """

@@ -23,7 +23,7 @@ namespace warpwright::pipeline {
 /// What a pipeline from TMA to MMAs is made of.
 struct UmmaPipelineShape {
   int stages = 0;
-  int stage_bytes = 0;  ///< of A and B, and of scales, arriving in one CTA's stage
+  int stage_bytes = 0;  ///< of A and B together, arriving in one CTA's stage
   bool pair = false;    ///< an MMA reads the stages of two CTAs
 };
 
@@ -110,26 +110,23 @@ class UmmaPipeline {
 
   // --- loads: one thread a CTA -----------------------------------------------------------------
   /// Waits until all MMAs that read the stage are complete; then the first CTA of the MMA expects
-  /// the bytes. Returns the barrier that the copies of this stage must signal.
-  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
-                                       isa::Site site = isa::Site::sync()) const {
-    constexpr UmmaPipelineShape declared = Shape::value;
-    return acquire(state, full_bytes(declared), site);
-  }
-  /// The same where a stage's bytes are known at run time alone: `bytes` are those of all CTAs
-  /// whose loads signal the barrier.
-  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state, int bytes,
+  /// the bytes, and `more` in each of its CTAs. Returns the barrier that the copies of this stage
+  /// must signal.
+  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state, int more = 0,
                                        isa::Site site = isa::Site::sync()) const {
     constexpr UmmaPipelineShape declared = Shape::value;
     ring_.acquire(state, site);
-    if (!declared.pair) {
-      isa::mbarrier_arrive_expect(ring_.full(state.stage), bytes, site);
-      return ring_.full(state.stage);
-    }
-    if (atom::is_pair_leader(rank_)) {
+    const int bytes = full_bytes(declared) + more * ctas;
+    if (!declared.pair || atom::is_pair_leader(rank_)) {
       isa::mbarrier_arrive_expect(ring_.full(state.stage), bytes, site);
     }
-    return atom::pair_leader_address(ring_.full(state.stage));
+    return full(state);
+  }
+
+  /// The same barrier, for copies that follow behind.
+  WW_DEVICE isa::SharedAddress full(const PipelineState& state) const {
+    const isa::SharedAddress own = ring_.full(state.stage);
+    return shape.pair ? atom::pair_leader_address(own) : own;
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`

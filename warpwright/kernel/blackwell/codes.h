@@ -131,7 +131,7 @@ class CodeRow {
 
 /// Four warps: each takes its 32 lanes of tile after tile to D's codes and scales.
 template <class Tag>
-WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta) {
+WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   constexpr int columns = CodeRow<Tag>::columns;
@@ -142,7 +142,7 @@ WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta) {
   const int warp = isa::warp_index() - first_epilogue_warp;
   const isa::TmemAddress tmem = cta.published_tmem() + atom::tmem_address(32 * warp, 0);
   CodeRow<Tag> row(p.output);
-  auto tiles = cta.template tiles<pipeline::Reader::warp>();
+  auto tiles = cta.template tiles<pipeline::Reader::warp>(ready);
   tile::Work work;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {

@@ -19,15 +19,13 @@
 
 namespace warpwright::kernel::blackwell {
 
-/// Waits for a stage that may be filled; its full barrier then expects what copies will signal.
+/// Bytes that the copies of a stage of this launch signal beyond what the configuration says.
 template <class Tag>
-WW_DEVICE isa::SharedAddress acquire_stage(const BlackwellCta<Tag>& cta,
-                                           const pipeline::PipelineState& state,
-                                           isa::Site site = isa::Site::sync()) {
+WW_DEVICE int more_bytes([[maybe_unused]] const BlackwellCta<Tag>& cta) {
   if constexpr (is_scaled(Tag::config)) {
-    return cta.mainloop.acquire(state, cta.p.full_bytes, site);
+    return cta.p.more_bytes;
   } else {
-    return cta.mainloop.acquire(state, site);
+    return 0;
   }
 }
 
@@ -48,11 +46,12 @@ WW_DEVICE void load_atoms(std::uint16_t ctas, isa::SharedAddress to, const isa::
 /// One thread: the scales of a k_tile of a tile, on the barrier of its operands.
 template <class Tag>
 WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work, int k_tile,
-                           const pipeline::PipelineState& state, isa::SharedAddress full) {
+                           const pipeline::PipelineState& state) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   const auto& p = cta.p;
   const atom::ClusterCoord at = cta.at;
+  const isa::SharedAddress full = cta.mainloop.full(state);
   if (at.y == 0) {
     const auto ctas = static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(at) : 0);
     load_atoms<Tag>(ctas, cta.base + smem.sfa + state.stage * sfa_bytes(cfg), p.sfa, full, k_tile,

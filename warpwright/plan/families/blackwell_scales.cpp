@@ -45,7 +45,9 @@ std::string tmem_table(const BlackwellConfig& c) {
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    out += tmem_line(i * columns, columns, format("accumulator %d, 128 rows of f32", i));
+    out += tmem_line(
+        i * columns, columns,
+        format("accumulator %d, 128 rows of f32%s", i, c.block_scaled ? " of a k_tile" : ""));
   }
   for (int i = 0; i < kernel::scale_buffers(c); ++i) {
     const int first = kernel::first_scale_column(c) + i * kernel::scale_columns(c);

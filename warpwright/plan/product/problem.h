@@ -193,6 +193,10 @@ struct Product {
   [[nodiscard]] constexpr bool is_by_index() const { return groups && groups->rows_divisor != 0; }
   [[nodiscard]] constexpr bool is_gated() const { return epilogue.gated; }
   [[nodiscard]] constexpr bool is_quantised() const { return epilogue.quantise != QuantiseD::none; }
+  /// Is scale_d, where there is one, multiplied to D's values? Else codes and scales are by it.
+  [[nodiscard]] constexpr bool scales_values() const {
+    return epilogue.quantise != QuantiseD::nvf4_1x16;
+  }
   [[nodiscard]] constexpr bool has_bias() const { return epilogue.bias != Bias::none; }
   /// Are A and B read?
   [[nodiscard]] constexpr bool reads_ab() const { return alpha != 0.0F && a.columns != 0; }

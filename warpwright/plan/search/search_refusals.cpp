@@ -212,7 +212,7 @@ std::optional<Refusal> choices_fault(const Family& family, const Plan& start,
   if (choices.cluster_k) {
     if (auto r = along_k_fault(*choices.cluster_k, device)) return r;
   }
-  return family.choice_fault(choices);
+  return family.choice_fault(start.problem, choices);
 }
 
 Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
