@@ -150,7 +150,9 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.n = draw(1, 3 * tile_n);
   // The CTAs that share a tile in a cluster want a k_tile each, of half as much K too.
   ask.k = draw(shares_cluster_k(c) ? 2 * step_k(instance) : 1, 12 * step_k(instance));
-  const bool shares = !takes_whole_tiles(c);  // which takes something to share
+  // Which takes something to share.
+  const bool shares =
+      !takes_whole_tiles(c) || (is_blackwell(instance) && has_feature(instance, "stream-K"));
   if (most > 1e7 && draw.rarely(4)) {
     // With room for it: one extent of many tiles or k_tiles, the others short.
     ask.m = draw(1, tile_m);
@@ -177,6 +179,15 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   if (eight_bit(instance)) {
     constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
     ask.scaling = draw.of(scalings);
+  }
+  if (adds_k_tiles(instance)) ask.promoted = draw.rarely(3);
+  if (has_feature(instance, "any layout")) {
+    // Slices of a cluster are 64 rows, where they lie side by side.
+    const auto major = [&draw](int slice) {
+      return slice % 64 == 0 && draw.rarely(2) ? atom::Major::mn : atom::Major::k;
+    };
+    ask.a_major = major(tile_m / ask.cluster.n);
+    ask.b_major = major(tile_n / ask.cluster.m);
   }
   constexpr Bias biases[] = {Bias::none, Bias::none, Bias::rows, Bias::columns};
   ask.bias = draw.of(biases);

@@ -81,6 +81,10 @@ inline QuantiseD quantisation(const Instance& instance) {
   }
   return instance.config.quantises ? QuantiseD::block_1x128 : QuantiseD::none;
 }
+/// Whether one of Blackwell adds up k_tiles in registers, times scales where there are some.
+inline bool adds_k_tiles(const Instance& instance) {
+  return is_blackwell(instance) && has_feature(instance, "block scales");
+}
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
   return has_feature(instance, "any alignment");

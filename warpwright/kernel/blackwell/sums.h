@@ -48,7 +48,7 @@ class TileSums {
   }
 
  private:
-  static constexpr int part = 32;  // values of a load, of 64 columns
+  static constexpr int part = 16;  // values of a load, of 32 columns
   static constexpr int parts = atoms * values / part;
 
   /// use(sum, value, atom, v) for all values of the next accumulator, which is given back when all

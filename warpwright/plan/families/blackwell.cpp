@@ -28,7 +28,7 @@ std::optional<Refusal> slice_fault(const GemmProblem& p, const PlanChoices& choi
   if (!mn) return std::nullopt;
   const auto serves = [&](const auto& row, atom::ClusterShape cluster) {
     return choices.pair.value_or(row.config.pair) == row.config.pair &&
-           row.config.kind == atom::umma_kind(p.a.dtype) &&
+           row.config.kind == atom::umma_kind(p.a.dtype) && kernel::takes_any_major(row.config) &&
            kernel::supports(with_majors(row.config, p), cluster);
   };
   const auto& all = blackwell_kernels();
@@ -103,11 +103,11 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
 }
 
 std::string sums_text(const BlackwellConfig& c) {
-  std::string text = c.block_scaled ? format(
-                                          "added to float32 registers every %d of K, times the "
-                                          "block's scales",
-                                          kernel::tile_k(c))
-                                    : "in tensor memory";
+  std::string text = "in tensor memory";
+  if (c.block_scaled) {
+    text = format("added to float32 registers every %d of K, times the block's scales",
+                  kernel::tile_k(c));
+  }
   return c.splits_k ? text + "; parts of tiles through the workspace" : text;
 }
 
