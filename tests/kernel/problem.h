@@ -166,7 +166,7 @@ class Problem {
       d_scales_ = Tensor(scale, down, across, across, 1, of_a, down * across);
       if (way == QuantiseD::nvf4_1x16) {
         scale_d_ = matrices(DType::f32, 1, 1, 1);
-        scale_d_.fill(random, 1, 4);
+        scale_d_.fill(random, 16, 32);
       }
     } else if (c.quantises) {
       // Row after row, or block after block; with gaps.

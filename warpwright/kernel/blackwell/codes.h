@@ -69,7 +69,7 @@ class CodeRow {
     auto* const to = static_cast<std::uint8_t*>(p_.d_scales.data) +
                      batch_ * p_.d_scales.batch_stride +
                      block_scales::place(row_, column / block, p_.d_scales.row_stride);
-    isa::global_words<1>(to).store(0, {row_ < p_.d_rows ? scales_ : padding});
+    isa::global_view<std::uint32_t>(to).store(0, row_ < p_.d_rows ? scales_ : padding);
   }
 
  private:
