@@ -297,7 +297,7 @@ class Problem {
   }
   /// A device with SMs that hold the grid.
   [[nodiscard]] DeviceFacts facts() const {
-    if (in_groups()) return model_facts(6);
+    if (in_groups()) return model_facts(6, architecture());
     // One tile a cluster.
     if (instance_.facts->shares_cluster_k) return model_facts(64);
     return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());

@@ -21,7 +21,7 @@ struct Instance {
   const char* name;
   const KernelFacts* facts;
   DType a, b;                      ///< the caller's A and B
-  kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others that of none
+  kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others see `asked_like`
 };
 
 /// The kernels of this build that the family has, in their order.
@@ -53,9 +53,22 @@ inline const std::vector<Instance>& grouped_instances() {
   return all;
 }
 
+inline bool has(const KernelFacts& f, std::string_view feature) {
+  return std::find(f.features.begin(), f.features.end(), feature) != f.features.end();
+}
 inline bool has_feature(const Instance& instance, std::string_view feature) {
-  const std::vector<std::string>& all = instance.facts->features;
-  return std::find(all.begin(), all.end(), feature) != all.end();
+  return has(*instance.facts, feature);
+}
+/// The configuration of a Hopper kernel that is asked what this one of Blackwell is, with tokens on
+/// N: in groups, gated, by index.
+inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b) {
+  kernel::GemmConfig c;
+  if (!f.swap_ab) return c;
+  c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .swap_ab = true};
+  c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers};
+  c.result = f.result;
+  c.gated = has(f, "gated");
+  return c;
 }
 inline bool is_blackwell(const Instance& instance) {
   return instance.facts->accumulators > 0;  // in tensor memory

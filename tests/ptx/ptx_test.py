@@ -45,7 +45,11 @@ EXPECTED = [
     (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
      r"\.multicast::cluster\.cta_group::2", lambda c: c["pair"]),
     (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
-     r"\.multicast::cluster \[", lambda c: not c["pair"]),
+     r"\.multicast::cluster \[", lambda c: not c["pair"] and not c["index"]),
+    # Gates and ups in one box, tokens by index, groups found by a warp together.
+    (r"cp\.async\.bulk\.tensor\.4d\.shared::cluster", lambda c: c["gated"]),
+    (r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\S*\.tile::gather4", lambda c: c["index"]),
+    (r"vote\.sync\.ballot", lambda c: c["groups"]),
     (r"tcgen05\.commit\.cta_group::2\S*\.multicast::cluster\.b64", lambda c: c["pair"]),
     (r"tcgen05\.commit\.cta_group::1\S*\.multicast::cluster\.b64", lambda c: not c["pair"]),
     (r"tcgen05\.alloc\.cta_group::2", lambda c: c["pair"]),
@@ -63,8 +67,7 @@ EXPECTED = [
     (r"clusterlaunchcontrol\.query_cancel\.is_canceled",
      lambda c: c["tiles"] == "clc"),
     (r"\bwgmma\.", lambda c: False),
-    # Scales from the lanes that have fetched them; parts of tiles through the workspace.
-    (r"shfl\.sync\.idx", lambda c: c["blocks"]),
+    # Parts of tiles through the workspace.
     (r"(ld|atom|red)\.\S*acquire\.gpu|ld\.acquire\.gpu", lambda c: c["splits"]),
 ]
 # The same in machine code, where it can be read.
@@ -112,6 +115,8 @@ def configurations():
         found.append({"tag": name, "kind": kind, "result": result, "pair": ctas == "pair",
                       "tiles": "clc" if "clc" in special else "others",
                       "blocks": "bs" in special, "splits": "sk" in special,
+                      "gated": "gated" in special, "index": "ix" in special,
+                      "groups": any(word.startswith("grouped") for word in special),
                       "scales": kind in ("mxf8f6f4", "mxf4", "nvf4"),
                       "codes": result in ("mxf8", "nvf4")})
     return found, rows
@@ -181,7 +186,8 @@ class Ptx(unittest.TestCase):
     def test_a_missing_instruction_is_noticed(self):
         """The patterns tell configurations apart: the PTX of one is not that of another."""
         everything = {"pair": True, "kind": "f16", "tiles": "clc", "blocks": True,
-                      "splits": True, "scales": True, "codes": False, "result": "bf16"}
+                      "splits": True, "gated": True, "index": True, "groups": True,
+                      "scales": True, "codes": False, "result": "bf16"}
         nothing = "ret;"
         misses = [p for p, wanted in EXPECTED
                   if wanted(everything) and re.search(p, nothing) is None]

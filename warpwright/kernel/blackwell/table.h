@@ -109,9 +109,9 @@ inline constexpr auto token_rows = std::array{
     more(of(f16, grouped(one(128)))),
     common(of(f8, grouped(one(128)))),
     more(of(f16, gated(grouped(one(128))))),
-    common(of(f8, gated(grouped(one(128))))),
+    more(of(f8, gated(grouped(one(128))))),
     more(of(f16, by_index(gated(grouped(one(128)))))),
-    more(of(f8, by_index(gated(grouped(one(128)))))),
+    common(of(f8, by_index(gated(grouped(one(128)))))),
     more(of(f16, grouped(pair(256)))),
     more(of(f8, grouped(pair(256)))),
 };
