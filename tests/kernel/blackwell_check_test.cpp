@@ -126,7 +126,7 @@ std::vector<Form> variants() {
   return all;
 }
 
-constexpr Argued argued_blackwell[] = {no_copy_to_wait_for};
+constexpr Argued argued_blackwell[] = {no_copy_to_wait_for, flag_goes_back};
 
 TEST(BlackwellCheck, ArgumentsNameLines) {
   expect_lines(argued_blackwell);

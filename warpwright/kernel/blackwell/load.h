@@ -39,7 +39,7 @@ struct RowSlice {
                                    isa::Coords{k, work.row + i * warp_rows, 0, batch});
       }
     } else {
-      load_slice<cfg>(p.staged_a, ctas, to, p.operands.a, full, k, work.row + first,
+      load_slice<Tag>(p.staged_a, ctas, to, p.operands.a, full, k, work.row + first,
                       p.operands.a_slice_rows, batch);
     }
   }
