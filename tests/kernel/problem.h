@@ -82,8 +82,7 @@ inline std::string text(const Ask& a) {
 inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_inside = false,
                        int padding = 0, int shift = 0, int apart = 0) {
   const int inner = (rows_inside ? rows : columns) + padding;
-  // Elements of whole pieces of 16 bytes, of 6 bits 48 of them.
-  const int unit = static_cast<int>(whole_elements(16, type));
+  const auto unit = static_cast<int>(whole_elements(16, type));
   const int pitch = padding == 0 ? ((inner + unit - 1) / unit + apart) * unit : inner;
   // A multiple of 16 bytes, whatever the padding.
   const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
@@ -132,15 +131,12 @@ class Problem {
       b_ = operand(instance.b, b, matrices_of_b(), ask.n);
     }
     if (ask.alpha != 0) {  // else NaN, and not read
-      const auto fill = [&](Tensor& t) {
-        const DType type = t.view().dtype;
-        const double largest = type == DType::s8         ? 100
-                               : numeric::bits(type) < 8 ? numeric::format_of(type).max()
-                                                         : 1;
-        t.fill(random, -largest, largest);
+      const auto largest = [&](DType type) {
+        if (type == DType::s8) return 100.0;
+        return numeric::bits(type) < 8 && !is_packed ? numeric::format_of(type).max() : 1.0;
       };
-      if (!is_packed) fill(b_);
-      fill(a_);
+      if (!is_packed) b_.fill(random, -largest(instance.b), largest(instance.b));
+      a_.fill(random, -largest(instance.a), largest(instance.a));
     }
     const int columns = c.gated ? ask.n / 2 : ask.n;
     d_ = matrices(result(), of_a, ask.m, columns, false, ask.padding, ask.shift);
@@ -417,29 +413,45 @@ class Problem {
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
-        make_micro_scales(random, a_, scale_a_);
-        make_micro_scales(random, b_, scale_b_);
+        make_micro_scales(random, scale_a_, of_a, spans_of_a());
+        make_micro_scales(random, scale_b_, matrices_of_b(), {{0, ask_.n}});
         return;
     }
     scale_a_.fill(random, 0.5, 2);
     scale_b_.fill(random, 0.5, 2);
   }
 
-  // In whole tiles: behind the last row NaN, behind K the smallest.
-  void make_micro_scales(std::mt19937& random, const Tensor& of, Tensor& scales) const {
+  // The rows of A whose scales begin at a tile: all of them, or those of each group.
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> spans_of_a() const {
+    if (!in_groups()) return {{0, ask_.m}};
+    std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+    for (std::size_t g = 0; g + 1 < wide_.size(); ++g) spans.emplace_back(wide_[g], wide_[g + 1]);
+    return spans;
+  }
+
+  // In whole tiles, those of each span behind the last one's: behind the last row NaN, behind K the
+  // smallest.
+  void make_micro_scales(std::mt19937& random, Tensor& scales, int matrices,
+                         const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) const {
     const DType type = instance_.facts->micro_scale;
-    const int block = micro_block(type);
-    const int blocks = (ask_.k + block - 1) / block;
-    const std::int64_t rows = block_scales::padded_rows(of.view().rows);
-    const std::int64_t columns = block_scales::padded_columns(ask_.k, block);
-    scales = Tensor(type, rows, columns, columns, 1, ask_.batch, rows * columns);
+    const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
+    const auto count = static_cast<std::int64_t>(spans.size());
+    const std::int64_t all = count > 1 || in_groups() ? ask_.m : spans.front().second;
+    const std::int64_t rows = block_scales::grouped_rows(all, count);
+    const std::int64_t columns = (blocks + 3) / 4 * 4;
+    scales = Tensor(type, rows, columns, columns, 1, matrices, rows * columns);
     std::uniform_real_distribution<double> draw(0.3, 4);
-    for (int b = 0; b < ask_.batch; ++b) {
-      for (int i = 0; i < of.view().rows; ++i) {
-        for (int j = 0; j < columns; ++j) {
-          scales.address(b, 0, 0)[block_scales::place(i, j, columns)] = static_cast<std::byte>(
-              j < blocks ? numeric::from_double(type, draw(random)) : std::uint64_t{0});
+    for (int b = 0; b < matrices; ++b) {
+      std::int64_t tile = 0;
+      for (const auto& [begin, end] : spans) {
+        for (std::int64_t i = 0; i < end - begin; ++i) {
+          for (int j = 0; j < columns; ++j) {
+            scales.address(b, 0, 0)[block_scales::place(tile + i, j, columns)] =
+                static_cast<std::byte>(j < blocks ? numeric::from_double(type, draw(random))
+                                                  : std::uint64_t{0});
+          }
         }
+        tile += block_scales::padded_rows(end - begin);
       }
     }
   }
