@@ -1,85 +1,83 @@
 #include "cli/compute/block_scaled.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
+#include <random>
 
+#include "warpwright/device/quantise.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/plan/product/rules.h"
+#include "warpwright/plan/product/modes.h"
 
 namespace warpwright::cli {
 namespace {
 
-std::size_t index(std::int64_t i) {
+std::size_t index_of(std::int64_t i) {
   return static_cast<std::size_t>(i);
-}
-
-std::uint64_t saturated(DType type, double x) {
-  return numeric::from_double(type, x, numeric::Rounding::nearest_even,
-                              numeric::Overflow::saturate);
-}
-
-// The code of the scale of a block whose largest element is `most`.
-std::uint64_t scale_of(DType type, double most) {
-  if (type == DType::e2m1) return saturated(DType::ue4m3, most / 6);
-  const int exponent = most > 0 ? std::ilogb(most) : 8;
-  return saturated(DType::ue8m0, numeric::pow2(std::clamp(exponent - 8, -127, 127)));
 }
 
 }  // namespace
 
-MicroTensor quantise(const HostTensor& values, DType type) {
-  const std::size_t rank = values.shape.size();
-  const std::int64_t k = values.shape[rank - 1];
-  const std::int64_t rows = values.shape[rank - 2];
+MicroTensor quantise(const HostTensor& values, const MicroFormat& f) {
+  const std::int64_t k = values.shape.back();
   const std::int64_t all = k == 0 ? 0 : values.elements() / k;
-  const int bits = numeric::bits(type);
-  const int block = micro_block(type);
-  const DType scale_type = micro_scale(type);
-  const std::int64_t columns = block_scales::padded_columns(k, block);
-  const std::int64_t matrix = block_scales::padded_rows(rows) * columns;
+  const std::int64_t blocks = ScaleReach::count(k, micro_block(f.scale));
   MicroTensor made;
-  made.codes.resize(index((all * k * bits + 7) / 8));
-  made.scales.resize(index(rows == 0 ? 0 : all / rows * matrix));
-  const auto* const floats = reinterpret_cast<const float*>(values.bytes.data());
-  for (std::int64_t row = 0; row < all; ++row) {
-    for (std::int64_t first = 0; first < k; first += block) {
-      const float* const x = floats + row * k + first;
-      const std::int64_t count = std::min<std::int64_t>(block, k - first);
-      float most = 0;
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (std::isfinite(x[i])) most = std::max(most, std::abs(x[i]));
-      }
-      const std::uint64_t scale = scale_of(type, static_cast<double>(most));
-      made.scales[index(row / rows * matrix +
-                        block_scales::place(row % rows, first / block, columns))] =
-          static_cast<std::byte>(scale);
-      const double factor = numeric::to_double(scale_type, scale);
-      for (std::int64_t i = 0; i < count; ++i) {
-        const double scaled = factor == 0 ? 0 : static_cast<double>(x[i]) / factor;
-        const std::uint64_t code = std::isnan(scaled)
-                                       ? saturated(type, numeric::format_of(type).max())
-                                       : saturated(type, scaled);
-        const std::int64_t at = row * k + first + i;
-        made.codes[index(at * bits / 8)] |= static_cast<std::byte>(code << at * bits % 8);
-      }
-    }
-  }
+  made.codes.resize(index_of((all * k * numeric::bits(f.element) + 7) / 8));
+  made.scales.resize(index_of(all * blocks));
+  Quantisation q;
+  q.x = matrix(packed_view(values).data, DType::f32, all, k);
+  q.codes = matrix(made.codes.data(), f.element, all, k);
+  q.scales = matrix(made.scales.data(), f.scale, all, blocks);
+  q.scaling = Scaling::block_scaled;
+  q.recipe = f.scale == DType::ue8m0 ? Recipe::floor : Recipe::nested;
+  q.order = ScaleOrder::rows;
+  if (const auto refused = quantise_on_host(q)) throw InputError(*refused);
   return made;
 }
 
-MatrixView scales_view(MicroTensor& of, const HostTensor& values, DType type) {
-  const std::size_t rank = values.shape.size();
-  MatrixView view =
-      matrix(of.scales.data(), micro_scale(type), block_scales::padded_rows(values.shape[rank - 2]),
-             block_scales::padded_columns(values.shape[rank - 1], micro_block(type)));
-  if (rank == 3) {
-    view.batch = values.shape[0];
-    view.batch_stride = view.rows * view.columns;
+std::vector<std::byte> scale_tiles(const MicroTensor& of, const MatrixShape& view,
+                                   std::int64_t rows, std::int64_t blocks,
+                                   const std::vector<ScaleRows>& groups,
+                                   const std::vector<std::int64_t>& index) {
+  const std::int64_t matrices = view.batch;
+  const std::int64_t matrix = view.rows * view.columns;
+  const std::byte nan{static_cast<std::uint8_t>(numeric::format_of(view.dtype).magnitude_mask())};
+  std::vector<std::byte> tiles(index_of(matrices * matrix), nan);
+  const std::vector<ScaleRows> whole = {{0, rows}};
+  const std::int64_t stored =
+      blocks == 0 ? 0 : static_cast<std::int64_t>(of.scales.size()) / blocks;
+  for (std::int64_t m = 0; m < matrices; ++m) {
+    std::int64_t tile = 0;
+    for (const ScaleRows& group : groups.empty() ? whole : groups) {
+      for (std::int64_t row = group.begin; row < group.end; ++row) {
+        const std::int64_t to = tile + row - group.begin;
+        const std::int64_t from = index.empty() ? m * rows + row : index[index_of(row)];
+        if (to >= view.rows) break;
+        for (std::int64_t block = 0; block < view.columns; ++block) {
+          const bool is_there = block < blocks && from >= 0 && from < stored;
+          tiles[index_of(m * matrix + block_scales::place(to, block, view.columns))] =
+              is_there ? of.scales[index_of(from * blocks + block)] : std::byte{0};
+        }
+      }
+      tile += block_scales::padded_rows(std::max<std::int64_t>(0, group.end - group.begin));
+    }
   }
-  return view;
+  return tiles;
+}
+
+void spread_blocks(HostTensor& values, std::uint64_t seed) {
+  constexpr std::int64_t each = 32;
+  const std::int64_t k = values.shape.back();
+  if (k == 0) return;
+  std::mt19937_64 random(seed);
+  auto* const floats = reinterpret_cast<float*>(values.bytes.data());
+  for (std::int64_t row = 0; row < values.elements() / k; ++row) {
+    for (std::int64_t first = 0; first < k; first += each) {
+      const auto factor = static_cast<float>(numeric::pow2(static_cast<int>(random() % 7) - 3));
+      for (std::int64_t i = first; i < std::min(k, first + each); ++i)
+        floats[row * k + i] *= factor;
+    }
+  }
 }
 
 }  // namespace warpwright::cli

@@ -17,6 +17,7 @@
 #include "tests/reference.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/reference/tolerance.h"
 #include "warpwright/simulation/model.h"
@@ -81,7 +82,7 @@ inline std::string text(const Ask& a) {
 inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_inside = false,
                        int padding = 0, int shift = 0, int apart = 0) {
   const int inner = (rows_inside ? rows : columns) + padding;
-  const int unit = 128 / numeric::bits(type);
+  const auto unit = static_cast<int>(whole_elements(16, type));
   const int pitch = padding == 0 ? ((inner + unit - 1) / unit + apart) * unit : inner;
   // A multiple of 16 bytes, whatever the padding.
   const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
@@ -130,9 +131,12 @@ class Problem {
       b_ = operand(instance.b, b, matrices_of_b(), ask.n);
     }
     if (ask.alpha != 0) {  // else NaN, and not read
-      const double largest = instance.a == DType::s8 ? 100 : instance.a == DType::e2m1 ? 6 : 1;
-      if (!is_packed) b_.fill(random, -largest, largest);
-      a_.fill(random, -largest, largest);
+      const auto largest = [&](DType type) {
+        if (type == DType::s8) return 100.0;
+        return numeric::bits(type) < 8 && !is_packed ? numeric::format_of(type).max() : 1.0;
+      };
+      if (!is_packed) b_.fill(random, -largest(instance.b), largest(instance.b));
+      a_.fill(random, -largest(instance.a), largest(instance.a));
     }
     const int columns = c.gated ? ask.n / 2 : ask.n;
     d_ = matrices(result(), of_a, ask.m, columns, false, ask.padding, ask.shift);
@@ -149,7 +153,18 @@ class Problem {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
       bias_.fill(random, -1, 1);
     }
-    if (c.quantises) {
+    const QuantiseD way = quantisation(instance);
+    if (is_micro(way)) {
+      // As a plan wants them: whole tiles, one matrix after the other.
+      const DType scale = form_of(way).scale;
+      const auto down = block_scales::padded_rows(ask.m);
+      const auto across = block_scales::padded_columns(columns, micro_block(scale));
+      d_scales_ = Tensor(scale, down, across, across, 1, of_a, down * across);
+      if (way == QuantiseD::nvf4_1x16) {
+        scale_d_ = matrices(DType::f32, 1, 1, 1);
+        scale_d_.fill(random, 16, 32);
+      }
+    } else if (c.quantises) {
       // Row after row, or block after block; with gaps.
       const int blocks = (columns + 127) / 128;
       d_scales_ = matrices(DType::f32, of_a, ask.m, blocks, ask.seed % 2 == 0, 0, 0, ask.seed % 3);
@@ -233,14 +248,10 @@ class Problem {
       o.scale_a = view(4);
       if (!o.packed || scaling_ != Scaling::blockwise) o.scale_b = view(5);
     }
-    const bool quantises = instance_.config.quantises;
-    if (quantises) {
-      o.d_scales = view(8);
-    } else if (numeric::bits(result()) == 8) {
-      o.scale_d = view(6);
-    }
-    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved,
-                  quantises ? QuantiseD::block_1x128 : QuantiseD::none};
+    const QuantiseD way = quantisation(instance_);
+    if (way != QuantiseD::none) o.d_scales = view(8);
+    if (scale_d_.bytes() > 0) o.scale_d = view(6);
+    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved, way};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
       o.groups = Groups{copies.empty() ? offsets() : copies[pieces - 1],
@@ -340,6 +351,8 @@ class Problem {
       }
     }
     std::int64_t disturbed = d_.disturbed(rows);
+    // Of tiles of scales, all rows are written.
+    if (is_micro(quantisation(instance_))) rows.back().second = d_scales_.view().rows;
     if (d_scales_.bytes() > 0) disturbed += d_scales_.disturbed(rows);
     if (disturbed == 0) return {};
     return std::to_string(disturbed) + " bytes beside the elements of D were written";
@@ -400,29 +413,45 @@ class Problem {
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
-        make_micro_scales(random, a_, scale_a_);
-        make_micro_scales(random, b_, scale_b_);
+        make_micro_scales(random, scale_a_, of_a, spans_of_a());
+        make_micro_scales(random, scale_b_, matrices_of_b(), {{0, ask_.n}});
         return;
     }
     scale_a_.fill(random, 0.5, 2);
     scale_b_.fill(random, 0.5, 2);
   }
 
-  // In whole tiles: behind the last row NaN, behind K the smallest.
-  void make_micro_scales(std::mt19937& random, const Tensor& of, Tensor& scales) const {
-    const bool nvf4 = of.view().dtype == DType::e2m1;
-    const int blocks = (ask_.k + (nvf4 ? 15 : 31)) / (nvf4 ? 16 : 32);
-    const std::int64_t rows = (of.view().rows + 127) / 128 * 128;
+  // The rows of A whose scales begin at a tile: all of them, or those of each group.
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> spans_of_a() const {
+    if (!in_groups()) return {{0, ask_.m}};
+    std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+    for (std::size_t g = 0; g + 1 < wide_.size(); ++g) spans.emplace_back(wide_[g], wide_[g + 1]);
+    return spans;
+  }
+
+  // In whole tiles, those of each span behind the last one's: behind the last row NaN, behind K the
+  // smallest.
+  void make_micro_scales(std::mt19937& random, Tensor& scales, int matrices,
+                         const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) const {
+    const DType type = instance_.facts->micro_scale;
+    const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
+    const auto count = static_cast<std::int64_t>(spans.size());
+    const std::int64_t all = count > 1 || in_groups() ? ask_.m : spans.front().second;
+    const std::int64_t rows = block_scales::grouped_rows(all, count);
     const std::int64_t columns = (blocks + 3) / 4 * 4;
-    const DType type = nvf4 ? DType::ue4m3 : DType::ue8m0;
-    scales = Tensor(type, rows, columns, columns, 1, ask_.batch, rows * columns);
+    scales = Tensor(type, rows, columns, columns, 1, matrices, rows * columns);
     std::uniform_real_distribution<double> draw(0.3, 4);
-    for (int b = 0; b < ask_.batch; ++b) {
-      for (int i = 0; i < of.view().rows; ++i) {
-        for (int j = 0; j < columns; ++j) {
-          scales.address(b, 0, 0)[block_scales::place(i, j, columns)] = static_cast<std::byte>(
-              j < blocks ? numeric::from_double(type, draw(random)) : std::uint64_t{0});
+    for (int b = 0; b < matrices; ++b) {
+      std::int64_t tile = 0;
+      for (const auto& [begin, end] : spans) {
+        for (std::int64_t i = 0; i < end - begin; ++i) {
+          for (int j = 0; j < columns; ++j) {
+            scales.address(b, 0, 0)[block_scales::place(tile + i, j, columns)] =
+                static_cast<std::byte>(j < blocks ? numeric::from_double(type, draw(random))
+                                                  : std::uint64_t{0});
+          }
         }
+        tile += block_scales::padded_rows(end - begin);
       }
     }
   }
@@ -431,7 +460,13 @@ class Problem {
 
   // Of the block of an element; 1 where D has none.
   [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {
-    return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
+    const QuantisedForm form = form_of(quantisation(instance_));
+    if (!is_micro_scale(form.scale))
+      return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
+    const auto at = block_scales::place(i, j / form.columns, d_scales_.view().row_stride);
+    const auto code = std::to_integer<unsigned>(d_scales_.address(b, 0, 0)[at]);
+    const double tensor = scale_d_.bytes() > 0 ? scale_d_.get(0, 0, 0) : 1;
+    return numeric::to_double(form.scale, code) * tensor;
   }
   [[nodiscard]] DType result() const { return instance_.facts->result; }
   [[nodiscard]] Activation activation() const {
@@ -454,7 +489,7 @@ class Problem {
     const auto loss = [share](const Sum& sum) { return share * sum.size; };
     Bounded want = product.bounded(b, g, i, j, loss, slope);
     const DType type = result();
-    if (instance_.config.quantises) {
+    if (quantisation(instance_) != QuantiseD::none) {
       const double scale = scale_of_d(b, i, j);
       want.bound += 0.51 * numeric::ulp(type, (std::abs(want.value) + want.bound) / scale) * scale +
                     std::abs(want.value) * 1e-5 + 1e-9;

@@ -15,10 +15,12 @@
 
 namespace warpwright::tests {
 
-/// Those of Blackwell, with each pair of types that they multiply.
+/// Those of Blackwell, with each pair of types that they multiply; without those that multiply
+/// scales (scaled.h).
 inline std::vector<Instance> blackwell_instances() {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
+    if (is_micro_scale(f->micro_scale)) continue;
     using Types = std::vector<std::pair<DType, DType>>;
     for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
                                   ? Types{{DType::e4m3, DType::e5m2},
@@ -135,11 +137,24 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
   return ask;
 }
 
+/// Of operands with scales in the tensor core: K and rows as their widths ask.
+inline void fit_formats(const Instance& instance, Ask& ask) {
+  if (!has_block_scales(instance)) return;
+  ask.k = whole_k(instance, ask.k);
+  if (instance.a == DType::e4m3 && instance.b == DType::e4m3) return;
+  ask.loose = (ask.loose + 3) / 4 * 4;  // rows begin at whole bytes
+}
+
 /// What a kernel can be asked, with odd extents and everything else drawn, of at most about
 /// `most` multiplications.
 inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const kernel::GemmConfig& c = instance.config;
-  if (kernel::is_grouped(c)) return random_groups(instance, draw, most);
+  if (instance.facts->grouped) {
+    Ask grouped = random_groups(instance, draw, most);
+    if (is_register_kernel(instance)) grouped.cluster = {1, 1};
+    fit_formats(instance, grouped);
+    return grouped;
+  }
   Ask ask;
   const TileShape& tile = instance.facts->tile;
   const int tile_m = is_swapped(c) ? tile.n : tile.m;
@@ -212,10 +227,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   }
   // Where TMA reads A and B a launch has to copy them then.
   if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
-  if (instance.a == DType::e2m1) {  // two are a byte
-    ask.k += ask.k % 2;
-    ask.loose += ask.loose % 2;
-  }
+  fit_formats(instance, ask);
   if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
   ask.seed = draw.seed();
   ask_gate(c, ask.seed / 16, ask);

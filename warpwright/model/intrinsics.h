@@ -82,6 +82,8 @@ bool elect_one(Site site);
 void sync_warp(Site site);
 /// matrices: 1, 2 or 4 8x8 matrices of 16-bit elements; `row` is this lane's row address.
 void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site);
+/// The same of 8 x 16 elements of `bits`, 4 or 6, to bytes.
+void load_matrix_padded(std::uint32_t row, std::span<std::uint32_t> to, int bits, Site site);
 void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool transpose,
                   Site site);
 
@@ -211,6 +213,8 @@ struct UmmaRequest {
   std::uint64_t descriptor_b = 0;
   std::uint32_t instruction = 0;
   bool accumulate = false;
+  bool a_in_tmem = false;  ///< at `a`, in place of descriptor_a
+  std::uint32_t a = 0;
   // Of a block-scaled one: the elements that share a scale, and where the scales lie.
   int scale_block = 0;
   std::uint32_t scales_a = 0;

@@ -61,8 +61,9 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   }
   // Grouped kernels do not give f32: a .npy file gets what they give, widened.
   const bool to_npy = is_npy(o.out) && !job.product.is_grouped();
-  job.product.d.dtype = result.value_or(job.product.is_quantised() ? DType::e4m3
-                                        : to_npy                   ? DType::f32
+  job.product.d.dtype =
+      result.value_or(job.product.is_quantised() ? form_of(job.product.epilogue.quantise).codes
+                      : to_npy                   ? DType::f32
                                                  : natural_result(job.product.a.dtype));
   if (to_npy && !fits_npy(job.product.d.dtype)) {
     const std::string name(numeric::word(job.product.d.dtype));
@@ -138,14 +139,16 @@ void lay_out(GemmJob& job) {
   d.row_stride = std::max(d.columns, job.pitch);
   d.batch_stride = d.rows * d.row_stride;
   o.d = d;
-  o.scale_a = stored(job.scale_a, DType::f32);
-  o.scale_b = stored(job.scale_b, DType::f32);
+  if (!job.is_block_scaled()) {
+    o.scale_a = stored(job.scale_a, DType::f32);
+    o.scale_b = stored(job.scale_b, DType::f32);
+  }
   if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
   if (o.is_quantised()) {
     const MatrixShape scales = d_scales_shape(problem_of(o));
-    job.d_scales = {DType::f32, {scales.rows, scales.columns}, {}};
+    job.d_scales = {scales.dtype, {scales.rows, scales.columns}, {}};
     if (job.is_batch) job.d_scales.shape.insert(job.d_scales.shape.begin(), o.d.batch);
-    o.d_scales = stored(job.d_scales, DType::f32);
+    o.d_scales = stored(job.d_scales, scales.dtype);
   }
   if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
@@ -252,7 +255,7 @@ std::optional<Mirror> drawn_mirror(const GemmJob& job, std::uint64_t seed, Draw 
 
 // Slots in any order: none twice while there are others.
 void draw_index(GemmJob& job, std::uint64_t seed) {
-  if (!job.draws_index) return;
+  if (!job.product.groups || !job.draws_index) return;
   const auto slots = static_cast<std::size_t>(job.product.a.rows) *
                      static_cast<std::size_t>(job.product.groups->rows_divisor);
   std::mt19937_64 random(seed);
@@ -265,6 +268,35 @@ void draw_index(GemmJob& job, std::uint64_t seed) {
   }
 }
 
+// The scales of A or B that the tensor core multiplies, in tiles: of one matrix where that serves
+// a batch.
+MatrixShape tiles_shape(const GemmJob& job, bool of_a) {
+  MatrixShape shape = scale_shape(problem_of(job.product), of_a);
+  if ((of_a ? job.product.a : job.product.b).batch > 1) return shape;
+  shape.batch = 1;
+  shape.batch_stride = 0;
+  return shape;
+}
+
+void lay_out_scales(GemmJob& job) {
+  const GemmOperands& p = job.product;
+  std::vector<ScaleRows> groups;
+  std::vector<std::int64_t> index;
+  if (p.groups) {
+    for (const RowRange& r : job.rows) groups.push_back({r.begin, r.end});
+  }
+  for (const std::int32_t slot : job.index) {
+    const std::int64_t token = slot < 0 ? -1 : slot / p.groups->rows_divisor;
+    index.push_back(token < p.a.rows ? token : -1);
+  }
+  const auto blocks = [&](bool of_a) {
+    return ScaleReach::count(p.k(), scale_reach(p, of_a).depth);
+  };
+  job.tiles_a =
+      scale_tiles(job.micro_a, tiles_shape(job, true), p.m(), blocks(true), groups, index);
+  job.tiles_b = scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
+}
+
 // The scales of a product, as far as they are random.
 void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
   const auto make = [&](HostTensor& t, std::uint64_t stream) {
@@ -273,7 +305,7 @@ void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& 
     if (mirror && job.product.scaling == Scaling::blockwise) repeat(t, mirror->over(scale_block));
     return true;
   };
-  const bool by_rows = scale_reach(job.product.scaling, true, job.product.a.dtype).rows > 0;
+  const bool by_rows = scale_reach(job.product, true).rows > 0;
   if (make(job.scale_a, kStreamScaleA) && by_rows && !job.product.is_by_index())
     std::ranges::fill(bytes_of(job.scale_a, job.rest), kPoison);
   if (job.scales_by_tokens) lay_side_by_side(job);
@@ -337,6 +369,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   const auto make = [&](HostTensor& t, DType type, std::uint64_t stream) {
     if (!is_open(t)) return false;
     t = random_normal(type, t.shape, seed, stream);
+    if (job.is_block_scaled() && (&t == &job.a || &t == &job.b)) spread_blocks(t, seed + stream);
     return true;
   };
   const DType a_type = job.is_block_scaled() ? DType::f32 : job.product.a.dtype;
@@ -355,8 +388,8 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     repeat(job.b, *mirror, job.b_transposed);
   }
   if (job.is_block_scaled()) {
-    job.micro_a = quantise(job.a, job.product.a.dtype);
-    job.micro_b = quantise(job.b, job.product.b.dtype);
+    job.micro_a = quantise(job.a, *micro_format_of(job.product, true));
+    job.micro_b = quantise(job.b, *micro_format_of(job.product, false));
   }
   if (make(job.c, job.product.d.dtype, kStreamC)) {
     poison(job.c);
@@ -373,15 +406,16 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     poison(job.bias);
   if (job.product.is_quantised()) {
     job.d_scales.bytes.assign(
-        static_cast<std::size_t>(job.d_scales.elements() * size_of(DType::f32)), kPoison);
+        static_cast<std::size_t>(job.d_scales.elements() * size_of(job.d_scales.dtype)), kPoison);
   }
   const auto write = [&job](auto width) {
     const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
     const auto bytes = std::as_bytes(std::span(all));
     job.offset_bytes.assign(bytes.begin(), bytes.end());
   };
-  if (!job.product.groups) return;
   draw_index(job, seed);
+  if (job.is_block_scaled()) lay_out_scales(job);
+  if (!job.product.groups) return;
   if (job.product.groups->type == OffsetType::int64) {
     write(std::int64_t{});
   } else {
@@ -407,8 +441,8 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
              : job.product.packed  ? job.packed_b.data() + packed::kHeaderBytes
                                    : job.b.bytes.data();
   if (job.is_block_scaled()) {
-    o.scale_a = scales_view(job.micro_a, job.a, o.a.dtype);
-    o.scale_b = scales_view(job.micro_b, job.b, o.b.dtype);
+    o.scale_a = {job.tiles_a.data(), tiles_shape(job, true)};
+    o.scale_b = {job.tiles_b.data(), tiles_shape(job, false)};
   } else {
     o.scale_a.data = job.scale_a.bytes.data();
     if (!job.side_by_side.empty()) o.scale_a = side_by_side_view(job);

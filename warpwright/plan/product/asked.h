@@ -93,12 +93,16 @@ Fault packed_fault(const Asked& o);
 /// Tensors that are given and would not be read: their caller expects something else.
 Fault unread_fault(const Asked& o);
 Fault scales_fault(const Asked& o);
+/// Of scales in tiles, which copies bring.
+Fault scale_tiles_fault(const Tensor& scale);
 Fault bias_fault(const Asked& o);
 /// The scales that are written beside a D that is quantised.
 Fault d_scales_fault(const Asked& o);
 
 // memory_rules.cpp: addresses.
 Fault offsets_fault(const Asked& o);
+/// Of operands that are copied with padding.
+Fault padded_fault(const Asked& o);
 Fault overlap_fault(const Asked& o);
 
 }  // namespace warpwright::product

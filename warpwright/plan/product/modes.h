@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 
+#include "warpwright/facts/micro_format.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright {
@@ -26,11 +27,13 @@ enum class Scaling : std::uint8_t {
   /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
   /// group of B (G x 1)
   group,
-  /// A scale for every few elements of a row, along K, which the tensor core multiplies: mxf8, a
-  /// ue8m0 each 32 of e4m3, or nvf4, a ue4m3 each 16 of e2m1. They lie as cuBLASLt and PyTorch have
-  /// them, in tiles of 128 rows x 4 (facts/block_scales.h): as a packed matrix of whole tiles,
-  /// M (or N) rounded up to 128 rows by the blocks of K rounded up to 4. Behind K they are anything
-  /// but NaN.
+  /// A scale for every few elements of a row, along K, which the tensor core multiplies: a ue8m0
+  /// each 32 of e4m3, e5m2, e2m3, e3m2 or e2m1 (mxf8, mxf6, mxf4), or a ue4m3 each 16 of e2m1
+  /// (nvf4). A and B have a format each (facts/micro_format.h): any two with ue8m0, or both nvf4.
+  /// They lie as cuBLASLt and PyTorch have them, in tiles of 128 rows x 4 (facts/block_scales.h):
+  /// as a packed matrix of whole tiles, M (or N) rounded up to 128 rows by the blocks of K rounded
+  /// up to 4. Those of A in a product in groups begin at a multiple of 128 rows for each group
+  /// (block_scales::grouped_rows). Behind K they are anything but NaN.
   block_scaled,
 };
 
@@ -41,15 +44,6 @@ inline constexpr Scaling all_scalings[] = {Scaling::none,      Scaling::tensor,
 
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
-
-/// Elements of K that share one of the scales that the tensor core multiplies
-/// (Scaling::block_scaled), and their type, by that of the operands.
-constexpr int micro_block(DType operand) {
-  return operand == DType::e2m1 ? 16 : 32;
-}
-constexpr DType micro_scale(DType operand) {
-  return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
-}
 
 /// Rows of an operand, and elements along its K, that one scale serves; 0 for all of them.
 struct ScaleReach {
@@ -62,15 +56,16 @@ struct ScaleReach {
   }
 };
 
-/// Of the scales of A, or of B; of `group` those of one group.
-constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType operand) {
+/// Of the scales of A, or of B; of `group` those of one group. `scale` is the type of scales that
+/// the tensor core multiplies (problem.h knows it), of others anything.
+constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType scale) {
   switch (scaling) {
     case Scaling::row_column:
       return {1, 0};
     case Scaling::blockwise:
       return {of_a ? 1 : scale_block, scale_block};
     case Scaling::block_scaled:
-      return {1, micro_block(operand)};
+      return {1, micro_block(scale)};
     case Scaling::none:
     case Scaling::tensor:
     case Scaling::group:
@@ -174,14 +169,41 @@ enum class QuantiseD : std::uint8_t {
   /// block of a row may be short), found as device/quantise.h finds them: what a next product of
   /// Scaling::blockwise reads as its A.
   block_1x128,
+  /// What a next product of Scaling::block_scaled reads as its A: mxf8, e4m3 codes with a ue8m0 for
+  /// every 1 x 32, rounded up; or nvf4, e2m1 codes with a ue4m3 for every 1 x 16, times scale_d,
+  /// the scale of all of D (1 where it is left out; facts/micro_scale.h has both recipes). The
+  /// scales lie as those of an operand, in tiles of 128 rows x 4.
+  mxf8_1x32,
+  nvf4_1x16,
 };
 
 /// All of them, in their order.
-inline constexpr QuantiseD all_quantisations[] = {QuantiseD::none, QuantiseD::block_1x128};
+inline constexpr QuantiseD all_quantisations[] = {QuantiseD::none, QuantiseD::block_1x128,
+                                                  QuantiseD::mxf8_1x32, QuantiseD::nvf4_1x16};
+
+/// What a D that is quantised consists of: codes, and scales each of so many columns.
+struct QuantisedForm {
+  const char* word = "";
+  DType codes = DType::e4m3;
+  DType scale = DType::f32;
+  std::int64_t columns = scale_block;
+};
+constexpr QuantisedForm form_of(QuantiseD quantise) {
+  constexpr QuantisedForm forms[] = {
+      {"none"},
+      {"1x128"},
+      {"mxf8-1x32", DType::e4m3, DType::ue8m0, micro_block(DType::ue8m0)},
+      {"nvf4-1x16", DType::e2m1, DType::ue4m3, micro_block(DType::ue4m3)}};
+  return forms[static_cast<std::size_t>(quantise)];
+}
 
 constexpr const char* name(QuantiseD quantise) {
-  constexpr const char* words[] = {"none", "1x128"};
-  return words[static_cast<std::size_t>(quantise)];
+  return form_of(quantise).word;
+}
+
+/// Are they codes of a block-scaled format, whose scales lie in tiles?
+constexpr bool is_micro(QuantiseD quantise) {
+  return is_micro_scale(form_of(quantise).scale);
 }
 
 /// The words of those of `all` that `keep`, modes or types, with `between` between two and

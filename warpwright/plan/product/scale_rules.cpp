@@ -30,7 +30,45 @@ Fault one_scale_fault(const Tensor& scale) {
                 " (row-column scaling has scales for each)");
 }
 
-// Of scales in tiles, which TMA brings.
+Fault scale_fault(const Asked& o, bool of_a) {
+  const GemmProblem& p = o.p;
+  const Tensor scale = scale_of(o, of_a);
+  const PlannedMatrix& v = scale.shape;
+  MatrixShape s = scale_shape(p, of_a);
+  if (p.scaling == Scaling::group && of_a && v.rows == 1) s.rows = 1;
+  const auto need = [&] {
+    return "; " + as_rule(name(p.scaling), " scaling of ", of_a ? "A (" : "B (",
+                          shape_of(of_a ? p.a : p.b), ") takes ", type_name(s.dtype),
+                          " scales of shape ", shape_of(s),
+                          p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
+  };
+  if (!scale.is_given && !o.is_strict) return std::nullopt;
+  if (!scale.is_given) {
+    return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), " is a null pointer", need());
+  }
+  if (scales_elements(p.scaling)) {
+    if (auto r = micro_scale_fault(p, of_a)) return r;
+  }
+  if (v.dtype != s.dtype) {
+    return refuse(RefusalCode::bad_type, as_tensor(scale.name), " is ", type_name(v.dtype), need());
+  }
+  if (v.rows != s.rows || v.columns != s.columns || (p.groups && v.batch != s.batch)) {
+    return refuse(RefusalCode::bad_shape, as_tensor(scale.name), " is ", shape_of(v),
+                  (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), need());
+  }
+  if (p.scaling == Scaling::group && v.rows > 1 && v.row_stride > max_extent) {
+    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
+                  v.row_stride, "; ", as_rule("that of the scales of groups has 32 bits"),
+                  ": the nearest legal is ", as_nearest(max_extent));
+  }
+  if (auto r = side_fault(o, scale, s.batch)) return r;
+  if (scales_elements(p.scaling)) return scale_tiles_fault(scale);
+  const bool is_one = p.scaling != Scaling::group && serves_all(scale_reach(p, of_a));
+  return is_one ? one_scale_fault(scale) : std::nullopt;
+}
+
+}  // namespace
+
 Fault scale_tiles_fault(const Tensor& scale) {
   const PlannedMatrix& v = scale.shape;
   if ((v.rows > 1 && v.row_stride != v.columns) || (v.columns > 1 && v.column_stride != 1)) {
@@ -50,43 +88,6 @@ Fault scale_tiles_fault(const Tensor& scale) {
                 as_rule("address must be a multiple of 16 bytes for TMA"), "; it is one of ",
                 v.alignment);
 }
-
-Fault scale_fault(const Asked& o, bool of_a) {
-  const GemmProblem& p = o.p;
-  const Tensor scale = scale_of(o, of_a);
-  const PlannedMatrix& v = scale.shape;
-  MatrixShape s = scale_shape(p, of_a);
-  if (p.scaling == Scaling::group && of_a && v.rows == 1) s.rows = 1;
-  const auto need = [&] {
-    return "; " + as_rule(name(p.scaling), " scaling of ", of_a ? "A (" : "B (",
-                          shape_of(of_a ? p.a : p.b), ") takes ", type_name(s.dtype),
-                          " scales of shape ", shape_of(s),
-                          p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
-  };
-  if (!scale.is_given && !o.is_strict) return std::nullopt;
-  if (!scale.is_given) {
-    return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), " is a null pointer", need());
-  }
-  if (v.dtype != s.dtype) {
-    return refuse(RefusalCode::bad_type, as_tensor(scale.name), " is ", type_name(v.dtype), need());
-  }
-  if (v.rows != s.rows || v.columns != s.columns || (p.groups && v.batch != s.batch)) {
-    return refuse(RefusalCode::bad_shape, as_tensor(scale.name), " is ", shape_of(v),
-                  (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), need());
-  }
-  if (p.scaling == Scaling::group && v.rows > 1 && v.row_stride > max_extent) {
-    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
-                  v.row_stride, "; ", as_rule("that of the scales of groups has 32 bits"),
-                  ": the nearest legal is ", as_nearest(max_extent));
-  }
-  if (auto r = side_fault(o, scale, s.batch)) return r;
-  if (scales_elements(p.scaling)) return scale_tiles_fault(scale);
-  const bool is_one =
-      p.scaling != Scaling::group && serves_all(scale_reach(p.scaling, of_a, DType::e4m3));
-  return is_one ? one_scale_fault(scale) : std::nullopt;
-}
-
-}  // namespace
 
 Fault packed_fault(const Asked& o) {
   if (!o.p.packed) return std::nullopt;
@@ -175,7 +176,7 @@ Fault bias_fault(const Asked& o) {
 
 MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
   const PlannedMatrix& of = of_a ? p.a : p.b;
-  const ScaleReach reach = scale_reach(p.scaling, of_a, of.dtype);
+  const ScaleReach reach = scale_reach(p, of_a);
   MatrixShape s{DType::f32, ScaleReach::count(of.rows, reach.rows),
                 ScaleReach::count(of.columns, reach.depth)};
   s.batch = p.groups ? (of_a ? 1 : p.b.batch) : p.batch();
@@ -185,9 +186,10 @@ MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
     s.batch = 1;
   }
   if (scales_elements(p.scaling)) {  // in tiles
-    s.dtype = micro_scale(of.dtype);
-    s.rows = block_scales::padded_rows(of.rows);
-    s.columns = block_scales::padded_columns(of.columns, micro_block(of.dtype));
+    s.dtype = micro_scale(p, of_a);
+    s.rows = p.groups && of_a ? block_scales::grouped_rows(p.m(), p.group_count())
+                              : block_scales::padded_rows(of.rows);
+    s.columns = block_scales::padded_columns(of.columns, micro_block(s.dtype));
   }
   s.row_stride = s.columns;
   s.batch_stride = s.batch > 1 ? s.rows * s.columns : 0;
