@@ -15,10 +15,12 @@
 
 namespace warpwright::tests {
 
-/// Those of Blackwell, with each pair of types that they multiply.
+/// Those of Blackwell, with each pair of types that they multiply; without those that multiply
+/// scales (scaled.h).
 inline std::vector<Instance> blackwell_instances() {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
+    if (is_micro_scale(f->micro_scale)) continue;
     using Types = std::vector<std::pair<DType, DType>>;
     for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
                                   ? Types{{DType::e4m3, DType::e5m2},

@@ -84,18 +84,19 @@ inline bool is_fed(const Instance& instance) {
 inline bool is_fed_by_request(const Instance& instance) {
   return is_fed(instance) && instance.facts->tiles == kernel::TileSource::clc;
 }
-/// The formats of A and B, where the tensor core multiplies scales of blocks along K too.
-inline std::optional<std::pair<MicroFormat, MicroFormat>> formats_of(const Instance& instance) {
-  for (const std::string& feature : instance.facts->features) {
-    if (const auto formats = micro_formats_of(feature)) return formats;
-  }
-  return std::nullopt;
-}
+/// Whether the tensor core multiplies scales of blocks along K too; and their type.
 inline bool has_block_scales(const Instance& instance) {
-  return formats_of(instance).has_value();
+  return is_micro_scale(instance.facts->micro_scale);
 }
 inline DType micro_scale_of(const Instance& instance) {
-  return formats_of(instance)->first.scale;
+  return instance.facts->micro_scale;
+}
+/// How D is quantised.
+inline QuantiseD quantisation(const Instance& instance) {
+  for (const QuantiseD way : all_quantisations) {
+    if (is_micro(way) && form_of(way).scale == instance.facts->d_scale) return way;
+  }
+  return instance.config.quantises ? QuantiseD::block_1x128 : QuantiseD::none;
 }
 /// The K from `k` on that a kernel's operands have: whole bytes, or whole pieces of copies that
 /// pad.

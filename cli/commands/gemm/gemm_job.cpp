@@ -61,8 +61,9 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   }
   // Grouped kernels do not give f32: a .npy file gets what they give, widened.
   const bool to_npy = is_npy(o.out) && !job.product.is_grouped();
-  job.product.d.dtype = result.value_or(job.product.is_quantised() ? DType::e4m3
-                                        : to_npy                   ? DType::f32
+  job.product.d.dtype =
+      result.value_or(job.product.is_quantised() ? form_of(job.product.epilogue.quantise).codes
+                      : to_npy                   ? DType::f32
                                                  : natural_result(job.product.a.dtype));
   if (to_npy && !fits_npy(job.product.d.dtype)) {
     const std::string name(numeric::word(job.product.d.dtype));
@@ -145,9 +146,9 @@ void lay_out(GemmJob& job) {
   if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
   if (o.is_quantised()) {
     const MatrixShape scales = d_scales_shape(problem_of(o));
-    job.d_scales = {DType::f32, {scales.rows, scales.columns}, {}};
+    job.d_scales = {scales.dtype, {scales.rows, scales.columns}, {}};
     if (job.is_batch) job.d_scales.shape.insert(job.d_scales.shape.begin(), o.d.batch);
-    o.d_scales = stored(job.d_scales, DType::f32);
+    o.d_scales = stored(job.d_scales, scales.dtype);
   }
   if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
@@ -405,7 +406,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     poison(job.bias);
   if (job.product.is_quantised()) {
     job.d_scales.bytes.assign(
-        static_cast<std::size_t>(job.d_scales.elements() * size_of(DType::f32)), kPoison);
+        static_cast<std::size_t>(job.d_scales.elements() * size_of(job.d_scales.dtype)), kPoison);
   }
   const auto write = [&job](auto width) {
     const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
