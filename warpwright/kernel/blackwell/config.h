@@ -316,14 +316,16 @@ constexpr bool fits_smem(const BlackwellConfig& c) {
 /// The same of one whose sums pass through registers.
 constexpr const char* sums_fault(const BlackwellConfig& c) {
   if (!sums_in_registers(c)) return nullptr;
-  if (c.tile_n % 64 != 0 || c.tile_n > 128) {
-    return "sums in registers are those of 64 or 128 columns: a thread has one of each for a row";
+  if (c.tile_n % (c.swap_ab ? 16 : 32) != 0 || c.tile_n > 128) {
+    return "sums in registers are those of 32s of columns up to 128, of 16s where they are tokens: "
+           "a thread has one of each";
   }
+  if (c.block_scaled && c.by_index) return "scales of blocks are those of tokens in their order";
   if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
   if (c.splits_k && c.tiles != TileSource::static_persistent) {
     return "tiles are split along K in static persistent tiles";
   }
-  if (c.swap_ab) return "sums in registers are not swapped";
+  if (c.splits_k && c.swap_ab) return "tiles whose columns are tokens are not split along K";
   return nullptr;
 }
 

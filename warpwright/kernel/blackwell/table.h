@@ -117,10 +117,6 @@ inline constexpr auto token_rows = std::array{
 };
 
 // --- sums in registers, and the widest tile of one SM --------------------------------------------
-constexpr BlackwellConfig to(DType result, BlackwellConfig c) {
-  c.result = result;
-  return c;
-}
 /// As many accumulators as tensor memory has: k_tiles are short.
 constexpr BlackwellConfig block_scaled(BlackwellConfig c) {
   c.kind = f8;
@@ -138,10 +134,10 @@ inline constexpr auto sum_rows = std::array{
     common(block_scaled(persistent(TileSource::clc, one(128)))),
     common(split_k(one(128))),
     more(block_scaled(persistent(TileSource::clc, pair(128)))),
-    more(block_scaled(to(DType::f32, persistent(TileSource::clc, one(128))))),
+    more(block_scaled(grouped(one(128)))),
+    more(block_scaled(gated(grouped(one(128))))),
     more(split_k(block_scaled(one(128)))),
     more(split_k(of(f8, one(128)))),
-    more(split_k(to(DType::f32, one(128)))),
     more(persistent(TileSource::clc, one(256))),
 };
 
