@@ -159,10 +159,15 @@ class Tensor {
   void put(std::int64_t b, std::int64_t i, std::int64_t j, std::uint64_t code) {
     std::byte* const at = address(b, i, j);
     switch (numeric::bits(view_.dtype)) {  // by constants, which are single stores
-      case 4: {
-        const auto both = static_cast<unsigned>(*at);
-        code = place(b, i, j) % 2 == 0 ? (both & 0xf0U) | code : (both & 0xfU) | code << 4;
-        std::memcpy(at, &code, 1);
+      case 4:
+      case 6: {  // densely
+        const int bits = numeric::bits(view_.dtype);
+        const auto shift = static_cast<int>(place(b, i, j) * bits % 8);
+        std::uint16_t word = 0;
+        std::memcpy(&word, at, 2);
+        const unsigned mask = ((1U << bits) - 1) << shift;
+        word = static_cast<std::uint16_t>((word & ~mask) | code << shift);
+        std::memcpy(at, &word, 2);
         return;
       }
       case 8:

@@ -36,7 +36,7 @@ MicroTensor quantise(const HostTensor& values, DType type) {
   const std::int64_t rows = values.shape[rank - 2];
   const std::int64_t all = k == 0 ? 0 : values.elements() / k;
   const int bits = numeric::bits(type);
-  const int block = micro_block(type);
+  const int block = micro_block(micro_scale(type));
   const DType scale_type = micro_scale(type);
   const std::int64_t columns = block_scales::padded_columns(k, block);
   const std::int64_t matrix = block_scales::padded_rows(rows) * columns;
@@ -74,7 +74,7 @@ MatrixView scales_view(MicroTensor& of, const HostTensor& values, DType type) {
   const std::size_t rank = values.shape.size();
   MatrixView view =
       matrix(of.scales.data(), micro_scale(type), block_scales::padded_rows(values.shape[rank - 2]),
-             block_scales::padded_columns(values.shape[rank - 1], micro_block(type)));
+             block_scales::padded_columns(values.shape[rank - 1], micro_block(micro_scale(type))));
   if (rank == 3) {
     view.batch = values.shape[0];
     view.batch_stride = view.rows * view.columns;

@@ -163,7 +163,7 @@ void require_checkable(const GemmOperands& o) {
                      " cannot be checked: " + as_rule("no extent may be below 0") + ".");
   }
   const auto is_operand = [&](DType t) {
-    return is_number(t) || (t == DType::e2m1 && scales_elements(o.scaling));
+    return is_number(t) || (is_micro_element(t) && scales_elements(o.scaling));
   };
   require(is_operand(o.a.dtype), "A", o.a.dtype, operands);
   require(o.packed || is_operand(o.b.dtype), "B", o.b.dtype, operands);

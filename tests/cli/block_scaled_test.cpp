@@ -118,7 +118,8 @@ TEST(BlockScaled, CodesAndScalesAreTheValues) {
       const double scale =
           scale_at(made, type,
                    row / 130 * scales.batch_stride +
-                       block_scales::place(row % 130, i % 80 / micro_block(type), scales.columns));
+                       block_scales::place(row % 130, i % 80 / micro_block(micro_scale(type)),
+                                           scales.columns));
       const auto both = static_cast<unsigned>(made.codes[static_cast<std::size_t>(i * bits / 8)]);
       const double value = numeric::to_double(type, both >> i * bits % 8) * scale;
       const auto at = static_cast<std::size_t>(i);

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace warpwright::reference {
@@ -141,6 +143,20 @@ TEST_F(Scales, OfMicroBlocks) {
   with(DType::e4m3, 32, 384 * 12 + 2, 1, 0, 64);
   with(DType::e2m1, 16, 512 + 16 + 4 + 1, 0, 33, 80);
   with(DType::e2m1, 16, 6 * 512, 0, 128, 5);
+  with(DType::e2m3, 32, 512 + 16 + 4 + 1, 0, 33, 160);
+}
+
+// The type of the scales says how many elements share one: the same elements as mxf4.
+TEST_F(Scales, OfMicroBlocksByTheScalesType) {
+  std::vector<std::uint8_t> codes(384 * depth / 32, 127);
+  o_.a.dtype = DType::e2m1;
+  o_.scaling = Scaling::block_scaled;
+  o_.scale_a = {codes.data(), DType::ue8m0, 384, depth / 32, depth / 32};
+  codes[1] = 129;
+  EXPECT_EQ(a(0, 0, 0, 31), 1);
+  EXPECT_EQ(a(0, 0, 0, 32), 4);
+  EXPECT_EQ(a(0, 0, 0, 63), 4);
+  EXPECT_EQ(a(0, 0, 0, 64), 1);
 }
 
 TEST(Formulas, AlphaBetaAndTheBias) {
@@ -244,6 +260,15 @@ TEST(Formulas, ElementsOfEveryWidth) {
   EXPECT_EQ(read(bytes, DType::bf16, 2), 1.5);
   EXPECT_EQ(read(bytes, DType::f32, 1), 2 + 0x3fc0 * 0x1p-22);
   EXPECT_EQ(int4_value(-3, 0.5), -1.5);
+  // Four of 6 bits in three bytes: 0x0f, 0x20, 0x1f and 0x2a, from the low bits up.
+  const std::uint8_t dense[] = {0x0f, 0xf8, 0xa9, 0x3f};
+  for (const auto& [type, values] : {std::pair{DType::e2m3, std::array{1.875, -0.0, 7.5, -1.25}},
+                                     {DType::e3m2, std::array{1.75, -0.0, 28.0, -0.75}}}) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(read(dense, type, static_cast<std::int64_t>(i)), values[i]) << i;
+    }
+  }
+  EXPECT_EQ(read(dense, DType::e2m3, 4), -7.5);
   EXPECT_EQ(int4_value(-3, 0.5, 2), 1.5);
 }
 

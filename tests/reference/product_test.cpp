@@ -103,7 +103,8 @@ TEST(Parts, AreGroupsAsKernelsTakeThem) {
 struct Drawn {
   explicit Drawn(unsigned seed) : random(seed) {
     Draws draw(seed);
-    constexpr DType types[] = {DType::bf16, DType::f16, DType::e4m3, DType::s8, DType::e2m1};
+    constexpr DType types[] = {DType::bf16, DType::f16,  DType::e4m3,
+                               DType::s8,   DType::e2m1, DType::e3m2};
     const DType type = draw.of(types);
     const bool narrow = type == DType::e4m3 || type == DType::s8;
     const std::int64_t batch = draw(1, 2);
@@ -116,8 +117,10 @@ struct Drawn {
                     .interleaved = draw.rarely(2)};
     }
     if (o.epilogue.gated) n *= 2;
-    a = Tensor(type, m, k, k + 2, 1, batch, m * (k + 2));
-    b = Tensor(type, n, k, k + 2, 1, batch, n * (k + 2));
+    const bool micro = type == DType::e2m1 || type == DType::e3m2;
+    const DType other = micro && draw.rarely(2) ? draw.of(micro_formats).element : type;
+    a = Tensor(type, m, k, k + 4, 1, batch, m * (k + 4));
+    b = Tensor(other, n, k, k + 4, 1, batch, n * (k + 4));
     for (Tensor* t : {&a, &b}) t->fill(random, type == DType::s8 ? -100 : -2, 2);
     o.a = a.view();
     o.b = b.view();
@@ -136,11 +139,12 @@ struct Drawn {
                                       Scaling::blockwise};
       o.scaling = draw.of(scalings);
     }
-    if (type == DType::e2m1 || (type == DType::e4m3 && !o.packed && draw.rarely(4))) {
+    if (micro || (type == DType::e4m3 && !o.packed && draw.rarely(4))) {
       o.scaling = Scaling::block_scaled;
+      if (type == other && draw.rarely(2)) o.scale_a.dtype = DType::ue8m0;
     }
-    make_scales(o.a, scale_a, o.scale_a, 1);
-    if (!o.packed) make_scales(o.b, scale_b, o.scale_b, 128);
+    make_scales(true, scale_a, 1);
+    if (!o.packed) make_scales(false, scale_b, 128);
     if (draw.rarely(2)) o.accumulation = Accumulation::promoted;
     constexpr float alphas[] = {1, -0.75F, 0};
     o.alpha = draw.of(alphas);
@@ -163,15 +167,16 @@ struct Drawn {
     if (numeric::is_8bit(o.d.dtype)) o.scale_d = scale_d.view();
   }
 
-  void make_scales(const MatrixView& of, Tensor& scales, MatrixView& view, int rows) {
+  void make_scales(bool of_a, Tensor& scales, int rows) {
+    const MatrixView& of = of_a ? o.a : o.b;
     if (o.scaling == Scaling::none) return;
     const bool block = o.scaling == Scaling::blockwise;
     const std::int64_t blocks = (of.columns + 127) / 128;
     if (o.scaling == Scaling::block_scaled) {
-      const std::int64_t columns = block_scales::padded_columns(of.columns, micro_block(of.dtype));
+      const DType type = micro_scale(o, of_a);
+      const std::int64_t columns = block_scales::padded_columns(of.columns, micro_block(type));
       const std::int64_t padded = block_scales::padded_rows(of.rows);
-      scales =
-          Tensor(micro_scale(of.dtype), padded, columns, columns, 1, of.batch, padded * columns);
+      scales = Tensor(type, padded, columns, columns, 1, of.batch, padded * columns);
     } else {
       const std::int64_t m = block                          ? (of.rows + rows - 1) / rows
                              : o.scaling == Scaling::tensor ? 1
@@ -180,7 +185,7 @@ struct Drawn {
       scales = Tensor(DType::f32, m, n, n, 1, of.batch, m * n);
     }
     scales.fill(random, 0.5, 2);
-    view = scales.view();
+    (of_a ? o.scale_a : o.scale_b) = scales.view();
   }
 
   std::mt19937 random;
@@ -215,6 +220,52 @@ TEST(Product, OfTilesIsThatOfElements) {
         if (reference::saturates(o.d.dtype) && std::abs(want) > 400) continue;
         ASSERT_FALSE(reference::judge(o.d.dtype, wrong, due).passed);
       }
+    }
+  }
+}
+
+// Scales of a group begin at a tile: a product in groups is that of each group alone.
+TEST(Product, OfGroupsWithScalesOfBlocks) {
+  std::mt19937 random(7);
+  constexpr std::int64_t k = 128;
+  constexpr std::int64_t n = 24;
+  const std::int32_t offsets[] = {3, 10, 10, 140, 141};
+  constexpr std::int64_t groups = 4;
+  constexpr std::int64_t m = 150;
+  Tensor a(DType::e3m2, m, k, k);
+  Tensor b(DType::e2m1, n, k, k, 1, groups, n * k);
+  Tensor scale_a(DType::ue8m0, block_scales::grouped_rows(m, groups), 4, 4);
+  Tensor scale_b(DType::ue8m0, 128, 4, 4, 1, groups, 512);
+  for (Tensor* t : {&a, &b}) t->fill(random, -4, 4);
+  for (Tensor* t : {&scale_a, &scale_b}) t->fill(random, {0.25, 0.5, 1, 2, 8});
+  GemmOperands o;
+  o.a = a.view();
+  o.b = b.view();
+  o.d = matrix(nullptr, DType::f32, m, n);
+  o.scaling = Scaling::block_scaled;
+  o.scale_a = scale_a.view();
+  o.scale_b = scale_b.view();
+  o.groups = Groups{offsets};
+  const Product grouped(o);
+  const std::int64_t first_scales[] = {0, 128, 128, 384};  // of lengths 7, 0, 130 and 1
+  for (std::int64_t g = 0; g < groups; ++g) {
+    GemmOperands one = o;
+    one.groups.reset();
+    one.a.rows = one.d.rows = offsets[g + 1] - offsets[g];
+    one.a.data = a.address(0, offsets[g], 0);
+    one.b.data = b.address(g, 0, 0);
+    one.b.batch = one.scale_b.batch = 1;
+    one.scale_a.data = static_cast<std::byte*>(o.scale_a.data) + first_scales[g] * 4;
+    one.scale_b.data = static_cast<std::byte*>(o.scale_b.data) + g * 512;
+    const Product alone(one);
+    reference::Tile tile(o);
+    if (one.d.rows > 0)
+      tile.compute(0, g, offsets[g], 0, std::min<std::int64_t>(one.d.rows, 128), n);
+    for (std::int64_t i = 0; i < one.d.rows; ++i) {
+      const double want = alone.result(0, 0, i, 5);
+      EXPECT_EQ(grouped.result(0, g, offsets[g] + i, 5), want) << "group " << g << ", row " << i;
+      if (i >= 128) continue;
+      EXPECT_NEAR(tile.at(i, 5).value, want, 1e-9);
     }
   }
 }

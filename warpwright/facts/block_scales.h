@@ -1,5 +1,5 @@
-// Where the scales of blocks along K lie in memory: as cuBLASLt and PyTorch have them for mxf8 and
-// nvf4, in tiles of 128 rows x 4 scales, which one after the other fill rows of tiles. A tile's
+// Where the scales of blocks along K lie in memory: as cuBLASLt and PyTorch have them, whatever the
+// format, in tiles of 128 rows x 4 scales, which one after the other fill rows of tiles. A tile's
 // rows 32 apart stand side by side, four bytes each: what four lanes of a register hold lies in
 // one piece.
 #pragma once
@@ -19,6 +19,11 @@ constexpr std::int64_t padded_rows(std::int64_t rows) {
 constexpr std::int64_t padded_columns(std::int64_t k, int block) {
   const std::int64_t each = std::int64_t{block} * kTileColumns;
   return (k + each - 1) / each * kTileColumns;
+}
+/// Rows of the scales of `rows` rows in `groups` groups, of which each begins at a tile of its own:
+/// where the lengths are known by the device alone, as many as there can be.
+constexpr std::int64_t grouped_rows(std::int64_t rows, std::int64_t groups) {
+  return (rows + (kTileRows - 1) * groups) / kTileRows * kTileRows;
 }
 /// The byte of a row of a tile where its four scales begin.
 constexpr int row_in_tile(int row) {

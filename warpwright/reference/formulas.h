@@ -37,8 +37,18 @@ WW_FORMULA Word word_at(const void* data, std::int64_t place) {
 #endif
 }
 
-/// The value of the code `place` elements behind `data`, exactly. Of 4-bit types two lie in a byte,
-/// the first in its low half; those of 6 bits are no operands.
+/// The code of `bits` < 8 that begins so many bits behind `data`, from the low bits of a byte up.
+WW_FORMULA std::uint64_t code_in_bits(const void* data, int bits, std::int64_t first) {
+  const auto shift = static_cast<int>(first % 8);
+  unsigned word = word_at<std::uint8_t>(data, first / 8);
+  if (shift + bits > 8) {
+    word |= static_cast<unsigned>(word_at<std::uint8_t>(data, first / 8 + 1)) << 8;
+  }
+  return word >> shift & ((1U << bits) - 1);
+}
+
+/// The value of the code `place` elements behind `data`, exactly. Those of 4 and 6 bits lie
+/// densely.
 WW_FORMULA double read(const void* data, DType type, std::int64_t place) {
   std::uint64_t code = 0;
   switch (numeric::bits(type)) {
@@ -55,7 +65,7 @@ WW_FORMULA double read(const void* data, DType type, std::int64_t place) {
       code = word_at<std::uint8_t>(data, place);
       break;
     default:
-      code = static_cast<unsigned>(word_at<std::uint8_t>(data, place / 2)) >> place % 2 * 4;
+      code = code_in_bits(data, numeric::bits(type), place * numeric::bits(type));
   }
   return numeric::to_double(type, code);
 }
@@ -82,17 +92,18 @@ WW_FORMULA double int4_value(int code, double scale, int zero_point = 8) {
 /// The operands of a product.
 enum class Side : std::uint8_t { a, b };
 
-WW_FORMULA constexpr ScaleReach scale_reach(Scaling scaling, Side side, DType operand) {
-  return warpwright::scale_reach(scaling, side == Side::a, operand);
+WW_FORMULA constexpr ScaleReach scale_reach(const GemmOperands& o, Side side) {
+  return warpwright::scale_reach(o, side == Side::a);
 }
 
-/// Where the scale of element (row, k) of A or B lies: elements from the begin of its scales.
+/// Where the scale of element (row, k) of A or B lies: elements from the begin of its scales. Of
+/// scales that the tensor core multiplies `row` is theirs: in groups another than A's (operand.h).
 WW_FORMULA std::int64_t scale_place(const GemmOperands& o, Side side, std::int64_t batch,
                                     std::int64_t group, std::int64_t row, std::int64_t k) {
   const bool of_a = side == Side::a;
   const MatrixView& v = of_a ? o.scale_a : o.scale_b;
   if (o.scaling == Scaling::group) return v.rows == 1 ? 0 : group * v.row_stride;
-  const ScaleReach reach = scale_reach(o.scaling, side, of_a ? o.a.dtype : o.b.dtype);
+  const ScaleReach reach = scale_reach(o, side);
   const std::int64_t i = reach.rows == 0 ? 0 : row / reach.rows;
   const std::int64_t j = reach.depth == 0 ? 0 : k / reach.depth;
   return matrix_begin(v, of_a ? batch : group) + (scales_elements(o.scaling)

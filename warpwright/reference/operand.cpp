@@ -59,6 +59,28 @@ double scale_of_a(const GemmOperands& o, std::int64_t batch, std::int64_t group,
   return its < 0 ? 0 : scale_of(o, Side::a, batch, group, its, k);
 }
 
+GroupRows rows_of_group(const GemmOperands& o, std::int64_t group) {
+  const auto offset = [&](std::int64_t place) {
+    return o.groups->type == OffsetType::int64 ? word_at<std::int64_t>(o.groups->offsets, place)
+                                               : word_at<std::int32_t>(o.groups->offsets, place);
+  };
+  const std::int64_t begin = std::clamp<std::int64_t>(offset(group), 0, o.d.rows);
+  return {begin, std::clamp<std::int64_t>(offset(group + 1), begin, o.d.rows)};
+}
+
+Operand::Operand(const GemmOperands& operands, Side side) : o_(operands), side_(side) {
+  if (side != Side::a || !o_.groups || !scales_elements(o_.scaling)) return;
+  scale_rows_.assign(static_cast<std::size_t>(o_.d.rows), -1);
+  std::int64_t first = 0;
+  for (std::int64_t group = 0; group < o_.b.batch; ++group) {
+    const auto [begin, end] = rows_of_group(o_, group);
+    for (std::int64_t row = begin; row < end; ++row) {
+      scale_rows_[static_cast<std::size_t>(row)] = first + row - begin;
+    }
+    first += block_scales::padded_rows(end - begin);
+  }
+}
+
 std::int64_t Operand::matrices() const {
   if (is_packed()) return o_.b.batch;
   const std::int64_t scales =
@@ -85,14 +107,22 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
     read_lines(block);
   }
   if (!scales_elements(o_.scaling)) return;
-  const std::int64_t reach = scale_reach(o_.scaling, side_, view().dtype).depth;
   for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < depth;) {
-      const std::int64_t end = std::min(depth, j + reach - (k + j) % reach);
-      const auto scale =
-          static_cast<float>(scale_of(o_, side_, batch, group, row + i * step, k + j));
-      for (; j < end; ++j) to[i * pitch + j] *= scale;
-    }
+    const std::int64_t its = row + i * step;
+    const std::int64_t of_scales =
+        scale_rows_.empty() ? its : scale_rows_[static_cast<std::size_t>(its)];
+    if (of_scales >= 0) scale_line(batch, group, of_scales, k, depth, to + i * pitch);
+  }
+}
+
+// Multiplies elements [k, k + depth) of a row by their scales, which stand at row `row`.
+void Operand::scale_line(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t k,
+                         std::int64_t depth, float* to) const {
+  const std::int64_t reach = scale_reach(o_, side_).depth;
+  for (std::int64_t j = 0; j < depth;) {
+    const std::int64_t end = std::min(depth, j + reach - (k + j) % reach);
+    const auto scale = static_cast<float>(scale_of(o_, side_, batch, group, row, k + j));
+    for (; j < end; ++j) to[j] *= scale;
   }
 }
 

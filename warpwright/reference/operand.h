@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "warpwright/reference/formulas.h"
 
@@ -9,6 +10,13 @@ namespace warpwright::reference {
 
 /// The row of A, and of its scales, that row `row` of D reads; -1 where an index names none.
 std::int64_t row_of_a(const GemmOperands& operands, std::int64_t row);
+
+/// Rows [begin, end) of a product, and of a group those of D.
+struct GroupRows {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+GroupRows rows_of_group(const GemmOperands& operands, std::int64_t group);
 
 /// The scale of A for row `row` of D at depth `k`: of no row 0.
 double scale_of_a(const GemmOperands& operands, std::int64_t batch, std::int64_t group,
@@ -20,7 +28,7 @@ double scale_of_a(const GemmOperands& operands, std::int64_t batch, std::int64_t
 class Operand {
  public:
   /// `operands` and the memory they point to stay.
-  Operand(const GemmOperands& operands, Side side) : o_(operands), side_(side) {}
+  Operand(const GemmOperands& operands, Side side);
 
   /// Matrices that differ: 1 where one serves all.
   [[nodiscard]] std::int64_t matrices() const;
@@ -44,9 +52,14 @@ class Operand {
   [[nodiscard]] bool is_packed() const { return side_ == Side::b && o_.packed.has_value(); }
   void read_lines(const Block& block) const;
   void read_packed(const Block& block) const;
+  void scale_line(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t k,
+                  std::int64_t depth, float* to) const;
 
   const GemmOperands& o_;
   Side side_;
+  /// Where rows of A in groups have their scales, which begin at a tile for each group; -1 of a row
+  /// in none. Empty: where the rows are.
+  std::vector<std::int64_t> scale_rows_;
 };
 
 }  // namespace warpwright::reference

@@ -21,11 +21,6 @@ WW_VECTOR_SUMS Sum dot(const float* x, const float* y, std::int64_t n) {
   return {value, size};
 }
 
-std::int64_t offset(const Groups& groups, std::int64_t place) {
-  return groups.type == OffsetType::int64 ? word_at<std::int64_t>(groups.offsets, place)
-                                          : word_at<std::int32_t>(groups.offsets, place);
-}
-
 }  // namespace
 
 std::vector<Part> parts_of(const GemmOperands& o) {
@@ -37,8 +32,7 @@ std::vector<Part> parts_of(const GemmOperands& o) {
     return parts;
   }
   for (std::int64_t group = 0; group < o.b.batch; ++group) {
-    const std::int64_t begin = std::clamp<std::int64_t>(offset(*o.groups, group), 0, o.d.rows);
-    const std::int64_t end = std::min(offset(*o.groups, group + 1), o.d.rows);
+    const auto [begin, end] = rows_of_group(o, group);
     if (begin < end) parts.push_back({0, group, begin, end});
   }
   return parts;
@@ -62,7 +56,7 @@ Sum Product::before(std::int64_t batch, std::int64_t group, std::int64_t row,
                     std::int64_t column) const {
   const float* const x = a_.row(batch, row);
   const float* const y = b_.row(group, column);
-  const std::int64_t reach = scale_reach(o_.scaling, Side::a, o_.a.dtype).depth;
+  const std::int64_t reach = scale_reach(o_, Side::a).depth;
   const bool is_scaled = !scales_elements(o_.scaling);
   const std::int64_t step = is_scaled && reach > 0 ? reach : std::max<std::int64_t>(1, a_.depth);
   Sum sum;

@@ -159,7 +159,7 @@ void ProductTile::add_wide(const Place& place) {
   std::fill(sums_abs_.begin(), sums_abs_.end(), 0.0);
   const std::int64_t all = o_.a.columns;
   // K between two scales of blocks, which divides a slice.
-  const std::int64_t reach = scale_reach(o_.scaling, Side::a, o_.a.dtype).depth;
+  const std::int64_t reach = scale_reach(o_, Side::a).depth;
   const bool by_block = !scales_elements(o_.scaling) && reach > 0;
   for (std::int64_t k = 0; k < all; k += kDepth) {
     const std::int64_t depth = std::min(kDepth, all - k);

@@ -273,7 +273,7 @@ void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& 
     if (mirror && job.product.scaling == Scaling::blockwise) repeat(t, mirror->over(scale_block));
     return true;
   };
-  const bool by_rows = scale_reach(job.product.scaling, true, job.product.a.dtype).rows > 0;
+  const bool by_rows = scale_reach(job.product, true).rows > 0;
   if (make(job.scale_a, kStreamScaleA) && by_rows && !job.product.is_by_index())
     std::ranges::fill(bytes_of(job.scale_a, job.rest), kPoison);
   if (job.scales_by_tokens) lay_side_by_side(job);

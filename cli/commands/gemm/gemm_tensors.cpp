@@ -189,7 +189,7 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
     throw InputError("The scales of " + as_tensor(of_a ? "A" : "B") + " are missing: " +
                      as_rule("--scaling is ", o.scaling, ", so give ", option, " FILE") + ".");
   }
-  const ScaleReach reach = scale_reach(job.product.scaling, of_a, job.product.a.dtype);
+  const ScaleReach reach = scale_reach(job.product, of_a);
   const bool of_groups = job.product.scaling == Scaling::group;
   const std::int64_t rows =
       of_groups ? job.product.group_count()

@@ -76,7 +76,7 @@ inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
 /// The scales of A or B that are multiplied to sums; those of elements are in maps.
 inline void set_scales(kernel::ScaleParams& p, bool swap_ab, const GemmOperands& o, bool of_a) {
   const MatrixView& v = of_a ? o.scale_a : o.scale_b;
-  const ScaleReach reach = scale_reach(o.scaling, of_a, (of_a ? o.a : o.b).dtype);
+  const ScaleReach reach = scale_reach(o, of_a);
   if (reach.depth > 0) {
     // Packed weights bring theirs.
     if (of_a || !o.packed) (of_a ? p.tokens : p.weights) = scale_matrix(v);

@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 
+#include "warpwright/facts/micro_format.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright {
@@ -26,11 +27,13 @@ enum class Scaling : std::uint8_t {
   /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
   /// group of B (G x 1)
   group,
-  /// A scale for every few elements of a row, along K, which the tensor core multiplies: mxf8, a
-  /// ue8m0 each 32 of e4m3, or nvf4, a ue4m3 each 16 of e2m1. They lie as cuBLASLt and PyTorch have
-  /// them, in tiles of 128 rows x 4 (facts/block_scales.h): as a packed matrix of whole tiles,
-  /// M (or N) rounded up to 128 rows by the blocks of K rounded up to 4. Behind K they are anything
-  /// but NaN.
+  /// A scale for every few elements of a row, along K, which the tensor core multiplies: a ue8m0
+  /// each 32 of e4m3, e5m2, e2m3, e3m2 or e2m1 (mxf8, mxf6, mxf4), or a ue4m3 each 16 of e2m1
+  /// (nvf4). A and B have a format each (facts/micro_format.h): any two with ue8m0, or both nvf4.
+  /// They lie as cuBLASLt and PyTorch have them, in tiles of 128 rows x 4 (facts/block_scales.h):
+  /// as a packed matrix of whole tiles, M (or N) rounded up to 128 rows by the blocks of K rounded
+  /// up to 4. Those of A in a product in groups begin at a multiple of 128 rows for each group
+  /// (block_scales::grouped_rows). Behind K they are anything but NaN.
   block_scaled,
 };
 
@@ -41,15 +44,6 @@ inline constexpr Scaling all_scalings[] = {Scaling::none,      Scaling::tensor,
 
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
-
-/// Elements of K that share one of the scales that the tensor core multiplies
-/// (Scaling::block_scaled), and their type, by that of the operands.
-constexpr int micro_block(DType operand) {
-  return operand == DType::e2m1 ? 16 : 32;
-}
-constexpr DType micro_scale(DType operand) {
-  return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
-}
 
 /// Rows of an operand, and elements along its K, that one scale serves; 0 for all of them.
 struct ScaleReach {
@@ -62,15 +56,16 @@ struct ScaleReach {
   }
 };
 
-/// Of the scales of A, or of B; of `group` those of one group.
-constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType operand) {
+/// Of the scales of A, or of B; of `group` those of one group. `scale` is the type of scales that
+/// the tensor core multiplies (problem.h knows it), of others anything.
+constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType scale) {
   switch (scaling) {
     case Scaling::row_column:
       return {1, 0};
     case Scaling::blockwise:
       return {of_a ? 1 : scale_block, scale_block};
     case Scaling::block_scaled:
-      return {1, micro_block(operand)};
+      return {1, micro_block(scale)};
     case Scaling::none:
     case Scaling::tensor:
     case Scaling::group:

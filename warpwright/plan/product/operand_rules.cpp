@@ -20,19 +20,23 @@ struct Operand {
   const char* name;
   PlannedMatrix matrix;
   bool tma = true;
+  bool padded = false;  ///< by copies that pad it
 };
 
 Operand operand_a(const GemmProblem& p, bool tma = true) {
-  return {"A", p.a, tma};
+  return {"A", p.a, tma, is_padded(p, true)};
 }
 Operand operand_b(const GemmProblem& p, bool tma = true) {
-  return {"B", p.b, tma};
+  return {"B", p.b, tma, is_padded(p, false)};
 }
 
-// Elements of which strides are multiples: 16 bytes of them where TMA reads, and whole
+// Bytes of which strides are multiples, where TMA reads; and elements, which elsewhere are whole
 // bytes.
+int step_bytes(const Operand& o) {
+  return o.padded ? padded_copy_bytes : 16;
+}
 std::int64_t step_of(const Operand& o) {
-  return std::max<std::int64_t>(1, elements_in(o.tma ? 16 : 1, o.matrix.dtype));
+  return whole_elements(o.tma ? step_bytes(o) : 1, o.matrix.dtype);
 }
 
 // Of its lines of contiguous elements, rows or columns.
@@ -61,7 +65,8 @@ Fault lines_fault(const Operand& o, bool are_rows) {
   if (pitch % step != 0) {
     return refuse(RefusalCode::bad_stride, "the ", line, "s of ", as_tensor(o.name), " are ",
                   pitch * numeric::bits(v.dtype) / 8, " bytes apart (", pitch, " elements of ",
-                  type_name(v.dtype), "); ", as_rule("they must be a multiple of 16 bytes apart"),
+                  type_name(v.dtype), "); ",
+                  as_rule("they must be a multiple of ", step_bytes(o), " bytes apart"),
                   ": the nearest legal ", line, " stride is ",
                   as_nearest(std::min(round_up(pitch, step), most), " elements"), " (pad ",
                   (are_rows ? "K" : "its rows"), ")");
@@ -90,7 +95,7 @@ Fault mn_major_fault(const Operand& o) {
   if (numeric::bits(o.matrix.dtype) <= 8) {
     return refuse(RefusalCode::bad_stride, as_tensor(o.name), " is ", type_name(o.matrix.dtype),
                   " and MN-major (row stride 1, column stride ", o.matrix.column_stride, "); ",
-                  as_rule("the tensor core takes operands of 8 and 4 bits K-major alone: "
+                  as_rule("the tensor core takes operands of 8 bits and less K-major alone: "
                           "neighbours along K next to each other, column stride 1"));
   }
   return lines_fault(o, false);
@@ -123,8 +128,9 @@ Fault batch_stride_fault(const Operand& o) {
   const std::int64_t nearest = round_up(std::clamp<std::int64_t>(v.batch_stride, 0, most), step);
   return refuse(RefusalCode::bad_stride, "the matrices of ", as_tensor(o.name), " are ",
                 v.batch_stride, " elements of ", type_name(v.dtype), " apart (batch stride); ",
-                as_rule("they must be ", (o.tma ? "a multiple of 16 bytes and less" : "less"),
-                        " than 2^40 bytes apart"),
+                as_rule("they must be ",
+                        (o.tma ? "a multiple of " + number(step_bytes(o)) + " bytes and " : ""),
+                        "less than 2^40 bytes apart"),
                 ": the nearest legal batch stride is ", as_nearest(nearest));
 }
 
@@ -147,7 +153,7 @@ std::optional<OperandCopy> copy_for(const Operand& operand) {
   const std::int64_t lines = is_k_major ? v.rows : v.columns;
   const std::int64_t matrices = v.batch_stride == 0 ? 1 : v.batch;
   OperandCopy copy;
-  const std::int64_t pitch = round_up(length, elements_in(128, v.dtype));
+  const std::int64_t pitch = round_up(length, whole_elements(128, v.dtype));
   copy.row_stride = is_k_major ? pitch : 1;
   copy.column_stride = is_k_major ? 1 : pitch;
   if (matrices > 1) copy.batch_stride = lines * pitch;

@@ -50,7 +50,8 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   const bool types =
       got.a.dtype == want.a.dtype && got.b.dtype == want.b.dtype && got.d.dtype == want.d.dtype &&
       (!got.reads_c() || !want.reads_c() || got.c.dtype == want.c.dtype) &&
-      (!got.groups || got.groups->type == want.groups->type) && got.packed == want.packed;
+      (!got.groups || got.groups->type == want.groups->type) && got.packed == want.packed &&
+      got.scale_a.dtype == want.scale_a.dtype && got.scale_b.dtype == want.scale_b.dtype;
   if (!types) {
     return refuse(RefusalCode::plan_mismatch, "the operands' types are not those of the plan; ",
                   as_rule("make a plan for them"));
@@ -147,7 +148,10 @@ GemmProblem normalised(GemmProblem p) {
     p.c = {};
   }
   if (p.packed) lie_side_by_side(p.b);  // its tiles follow each other in an order of their own
+  const DType types[] = {micro_scale(p, true), micro_scale(p, false)};
   p.scale_a = p.scale_b = {};
+  if (scales_elements(p.scaling))
+    std::tie(p.scale_a.dtype, p.scale_b.dtype) = std::tie(types[0], types[1]);
   if (is_given(p.scale_d)) p.scale_d = packed_matrix(DType::f32, 1, 1);
   p.d_scales = {};
   const std::int64_t biases = p.epilogue.bias == Bias::rows ? p.m() : p.n();

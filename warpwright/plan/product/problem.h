@@ -16,7 +16,9 @@ namespace warpwright {
 
 /// A matrix, or a batch of them, without an address: element (b, i, j) lies
 /// b * batch_stride + i * row_stride + j * column_stride elements behind the first. Strides in
-/// elements. Of e2m1 two lie in a byte, the first in its low half, and rows begin at whole bytes.
+/// elements. Elements of 4 and 6 bits lie densely, element i behind the first at bit 4 i or 6 i,
+/// from the low bits of a byte up: two of e2m1 in a byte, four of e2m3 or e3m2 in three. Rows and
+/// matrices begin at whole bytes: their strides are multiples of 2 or of 4 elements.
 struct MatrixShape {
   DType dtype = DType::bf16;
   std::int64_t rows = 0;
@@ -163,7 +165,9 @@ struct Product {
   float beta = 1.0F;  ///< of C; 0 or 1 where there is none
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
-  Matrix scale_a = {};  ///< f32, of the shape that `scaling` says
+  /// Of the shape that `scaling` says, and f32; but of block_scaled ue8m0 or ue4m3, which with the
+  /// type of A is A's format.
+  Matrix scale_a = {};
   Matrix scale_b = {};
   /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
   Matrix scale_d = {};

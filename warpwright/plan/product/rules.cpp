@@ -58,31 +58,15 @@ Fault packed_fault(const GemmProblem& p) {
   return std::nullopt;
 }
 
-// Of operands whose scales the tensor core multiplies.
-Fault micro_type_fault(const GemmProblem& p) {
-  if (p.a.dtype != p.b.dtype || (p.a.dtype != DType::e4m3 && p.a.dtype != DType::e2m1)) {
-    return refuse(
-        RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype), " and B is ",
-        type_name(p.b.dtype),
-        ", and scaling is block_scaled, which is of two e4m3 (mxf8) or two e2m1 (nvf4): the "
-        "nearest is ",
-        as_nearest(p.a.dtype == DType::e2m1 || p.b.dtype == DType::e2m1 ? "e2m1" : "e4m3"));
-  }
-  if (p.a.dtype == DType::e2m1 && p.k() % 2 != 0) {
-    return refuse(RefusalCode::bad_shape, "K is ", p.k(), ", and ", as_tensor("A"),
-                  " and B are e2m1, two of which are a byte: the nearest legal K is ",
-                  as_nearest(p.k() + 1));
-  }
-  return std::nullopt;
-}
-
 Fault operand_type_fault(const GemmProblem& p, bool tma) {
   if (p.packed) return std::nullopt;
-  if (p.scaling == Scaling::block_scaled) return micro_type_fault(p);
-  if (p.a.dtype == DType::e2m1 || p.b.dtype == DType::e2m1) {
-    return refuse(RefusalCode::bad_type, as_tensor(p.a.dtype == DType::e2m1 ? "A" : "B"),
-                  " is e2m1, and scaling is ", name(p.scaling), "; ",
-                  as_rule("e2m1 is multiplied with a scale for every 16"),
+  if (p.scaling == Scaling::block_scaled) return micro_fault(p, tma);
+  for (const auto& [type, name_of] : {std::pair{p.a.dtype, "A"}, {p.b.dtype, "B"}}) {
+    if (!is_micro_element(type) || numeric::bits(type) == 8) continue;
+    return refuse(RefusalCode::bad_type, as_tensor(name_of), " is ", type_name(type),
+                  ", and scaling is ", name(p.scaling), "; ",
+                  as_rule(type_name(type), " is multiplied with a scale for every ",
+                          micro_block(micro_scale(type))),
                   ": the nearest scaling is ", as_nearest("block_scaled"));
   }
   const bool more = !tma;  // the kernels of mma.sync take more

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "warpwright/atom/descriptor.h"
+#include "warpwright/plan/product/micro.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
@@ -72,6 +74,11 @@ struct OperandCopies {
 OperandCopies copies_for(const GemmProblem& problem);
 /// The problem with the copies in their place.
 GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
+
+/// Why its operands are none whose scales the tensor core multiplies (Scaling::block_scaled), or
+/// nothing; and of the scales that are given for A or B alone.
+[[nodiscard]] std::optional<Refusal> micro_fault(const GemmProblem& problem, bool tma);
+[[nodiscard]] std::optional<Refusal> micro_scale_fault(const GemmProblem& problem, bool of_a);
 
 /// Why a product cannot have this epilogue, or nothing.
 [[nodiscard]] std::optional<Refusal> epilogue_fault(const GemmProblem& problem);
@@ -197,6 +204,11 @@ inline std::string shape_of(const MatrixShape& v) {
 /// How many elements so many bytes are.
 inline std::int64_t elements_in(std::int64_t bytes, DType t) {
   return bytes * 8 / numeric::bits(t);
+}
+/// The least elements that are a multiple of so many bytes (a power of two).
+constexpr std::int64_t whole_elements(std::int64_t bytes, DType t) {
+  const std::int64_t bits = numeric::bits(t);
+  return std::lcm(bytes * 8, bits) / bits;
 }
 /// Bytes of an element, at least one.
 inline int element_bytes(DType t) {

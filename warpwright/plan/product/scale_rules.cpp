@@ -67,6 +67,9 @@ Fault scale_fault(const Asked& o, bool of_a) {
   if (!scale.is_given) {
     return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), " is a null pointer", need());
   }
+  if (scales_elements(p.scaling)) {
+    if (auto r = micro_scale_fault(p, of_a)) return r;
+  }
   if (v.dtype != s.dtype) {
     return refuse(RefusalCode::bad_type, as_tensor(scale.name), " is ", type_name(v.dtype), need());
   }
@@ -81,8 +84,7 @@ Fault scale_fault(const Asked& o, bool of_a) {
   }
   if (auto r = side_fault(o, scale, s.batch)) return r;
   if (scales_elements(p.scaling)) return scale_tiles_fault(scale);
-  const bool is_one =
-      p.scaling != Scaling::group && serves_all(scale_reach(p.scaling, of_a, DType::e4m3));
+  const bool is_one = p.scaling != Scaling::group && serves_all(scale_reach(p, of_a));
   return is_one ? one_scale_fault(scale) : std::nullopt;
 }
 
@@ -175,7 +177,7 @@ Fault bias_fault(const Asked& o) {
 
 MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
   const PlannedMatrix& of = of_a ? p.a : p.b;
-  const ScaleReach reach = scale_reach(p.scaling, of_a, of.dtype);
+  const ScaleReach reach = scale_reach(p, of_a);
   MatrixShape s{DType::f32, ScaleReach::count(of.rows, reach.rows),
                 ScaleReach::count(of.columns, reach.depth)};
   s.batch = p.groups ? (of_a ? 1 : p.b.batch) : p.batch();
@@ -185,9 +187,10 @@ MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
     s.batch = 1;
   }
   if (scales_elements(p.scaling)) {  // in tiles
-    s.dtype = micro_scale(of.dtype);
-    s.rows = block_scales::padded_rows(of.rows);
-    s.columns = block_scales::padded_columns(of.columns, micro_block(of.dtype));
+    s.dtype = micro_scale(p, of_a);
+    s.rows = p.groups && of_a ? block_scales::grouped_rows(p.m(), p.group_count())
+                              : block_scales::padded_rows(of.rows);
+    s.columns = block_scales::padded_columns(of.columns, micro_block(s.dtype));
   }
   s.row_stride = s.columns;
   s.batch_stride = s.batch > 1 ? s.rows * s.columns : 0;

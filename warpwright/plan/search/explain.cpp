@@ -187,7 +187,7 @@ double moved_bytes(const GemmProblem& p, double matrices) {
   // Of tokens by index each that may be asked for.
   moved += bytes(p.a.dtype, p.is_by_index() ? std::min(p.a.rows, p.m()) : p.m(), p.k(), one_a);
   for (const bool of_a : {true, false}) {
-    if (serves_all(scale_reach(p.scaling, of_a, p.a.dtype))) continue;   // next to nothing
+    if (serves_all(scale_reach(p, of_a))) continue;                      // next to nothing
     if (!of_a && p.packed && p.scaling == Scaling::blockwise) continue;  // part of the tiles
     const MatrixShape s = scale_shape(p, of_a);
     (of_a ? moved : of_b) += bytes(s.dtype, s.rows, s.columns, of_a ? one_a : one_b);

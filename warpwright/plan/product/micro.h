@@ -1,0 +1,40 @@
+// The formats of a product's operands whose scales the tensor core multiplies
+// (Scaling::block_scaled), and how far scales reach.
+#pragma once
+
+#include "warpwright/plan/product/problem.h"
+
+namespace warpwright {
+
+/// The type of the scales of A or B that the tensor core multiplies. Where they do not say it: as
+/// the other operand's, if its elements are the same, else what is usual of such elements beside
+/// the other's.
+template <class Matrix>
+constexpr DType micro_scale(const Product<Matrix>& p, bool of_a) {
+  const DType said = (of_a ? p.scale_a : p.scale_b).dtype;
+  if (is_micro_scale(said)) return said;
+  const DType others = (of_a ? p.scale_b : p.scale_a).dtype;
+  if (p.a.dtype != p.b.dtype) return DType::ue8m0;
+  return is_micro_scale(others) ? others : micro_scale(p.a.dtype);
+}
+
+/// The format of A, or of B; null where that is none.
+template <class Matrix>
+constexpr const MicroFormat* micro_format_of(const Product<Matrix>& p, bool of_a) {
+  return micro_format((of_a ? p.a : p.b).dtype, micro_scale(p, of_a));
+}
+
+/// The reach of the scales of A, or of B.
+template <class Matrix>
+constexpr ScaleReach scale_reach(const Product<Matrix>& p, bool of_a) {
+  return scale_reach(p.scaling, of_a, micro_scale(p, of_a));
+}
+
+/// Does A, or B, come into shared memory with padding?
+template <class Matrix>
+constexpr bool is_padded(const Product<Matrix>& p, bool of_a) {
+  return scales_elements(p.scaling) &&
+         is_padded_in_shared((of_a ? p.a : p.b).dtype, (of_a ? p.b : p.a).dtype);
+}
+
+}  // namespace warpwright
