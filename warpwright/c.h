@@ -50,8 +50,10 @@ enum {
   WW_BF16 = 4,
   WW_E4M3 = 5,   /**< fp8 without infinity, "float8_e4m3fn" */
   WW_E5M2 = 6,   /**< fp8 with infinity, "float8_e5m2" */
+  WW_E2M3 = 7,   /**< fp6, four in three bytes, from the low bits up; strides count elements */
+  WW_E3M2 = 8,   /**< the other fp6, as dense */
   WW_E2M1 = 9,   /**< fp4, two in a byte, the first in its low half; strides count elements */
-  WW_UE8M0 = 10, /**< a scale of mxf8: a power of two, "float8_e8m0fnu" */
+  WW_UE8M0 = 10, /**< a scale of mxf8, mxf6 and mxf4: a power of two, "float8_e8m0fnu" */
   WW_UE4M3 = 11, /**< a scale of nvf4: e4m3 without a sign */
   WW_S4 = 12,    /**< B as int4 weights: see ww_int4 */
   WW_S8 = 13,
@@ -68,9 +70,12 @@ enum {
   WW_SCALING_ROW_COLUMN = 2,   /**< M x 1, and N x 1 */
   WW_SCALING_BLOCKWISE = 3,    /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
   WW_SCALING_GROUP = 4,        /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
-  WW_SCALING_BLOCK_SCALED = 5, /**< mxf8 (e4m3, a ue8m0 each 32 of K), nvf4 (e2m1, a ue4m3 each
-                            16), in tiles of 128 x 4 as cuBLASLt has them: M (N) rounded up to 128
-                            rows, the blocks of K to 4 columns, packed */
+  /** mxf8 (WW_E4M3 or WW_E5M2), mxf6 (WW_E2M3 or WW_E3M2) and mxf4 (WW_E2M1) with a WW_UE8M0 each
+   *  32 of K, any two of them; or nvf4 by nvf4, WW_E2M1 with a WW_UE4M3 each 16: the types of
+   *  scale_a and scale_b say which. Scales lie in tiles of 128 x 4 as cuBLASLt has them: M (N)
+   *  rounded up to 128 rows, the blocks of K to 4 columns, packed. In groups the scales of each
+   *  group's rows of A begin at a tile; scale_a has (M + 127 G) / 128 * 128 rows then. */
+  WW_SCALING_BLOCK_SCALED = 5,
   WW_SCALING_LAST = WW_SCALING_BLOCK_SCALED
 };
 

@@ -287,7 +287,8 @@ void add_types(PyObject* module, const char* name, bool of_arrays) {
   for (const ElementType& each : element_types) {
     if (each.of_arrays != of_arrays || each.type == DType::f64) continue;
     const Ref value = Ref::checked(text(each.name));
-    const std::string key(each.type ? numeric::name(*each.type) : each.name);
+    const bool is_one = each.type && each.dlpack.lanes == 1;
+    const std::string key(is_one ? numeric::name(*each.type) : each.name);
     if (PyDict_SetItemString(names.get(), key.c_str(), value.get()) != 0) throw PythonError{};
   }
   if (PyModule_AddObjectRef(module, name, names.get()) != 0) throw PythonError{};

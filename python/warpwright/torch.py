@@ -163,7 +163,7 @@ def _register(schema, function, fake):
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
 
 
-_OPERANDS = "str? operands=None"
+_OPERANDS = "str? operands=None, str? a_type=None, str? b_type=None"
 _DTYPE = "ScalarType? dtype=None"
 _EXPECTED = "float expected_tokens=0.0, str expected_lengths='routed'"
 _ROWS = "Tensor? rows=None, int? rows_divisor=None"
@@ -183,9 +183,9 @@ _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
           f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, {_DTYPE}) -> Tensor", _scaled_gemm, _fake_dense)
 _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
-          f"{_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
+          f"{_OPERANDS}, {_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
-          f"{_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out, _fake_out)
+          f"{_OPERANDS}, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out, _fake_out)
 _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
 _register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
           f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _int4_moe, _fake_moe)
