@@ -1,27 +1,45 @@
-// Operands with a scale for every few elements along K (mxf8, nvf4), made of wider ones.
+// Operands with a scale for every few elements along K (mxf8, mxf6, mxf4, nvf4), made of wider
+// ones.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "cli/files/host_tensor.h"
+#include "warpwright/facts/micro_format.h"
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright::cli {
 
-/// Codes, row by row, two of e2m1 in a byte; and their scales, of every matrix, in tiles
-/// (facts/block_scales.h).
+/// Codes, row by row, those of 4 and 6 bits densely; and their scales, a byte each, row by row.
 struct MicroTensor {
   std::vector<std::byte> codes;
   std::vector<std::byte> scales;
 };
 
-/// Rounds rows x K matrices of f32 to `type`, e4m3 or e2m1, with scales by which the largest of
-/// each block fits: for e4m3 the power of two below it, over 2^8, for e2m1 a sixth of it. What is
-/// not finite becomes a largest number.
-MicroTensor quantise(const HostTensor& values, DType type);
+/// Rounds rows x K matrices of f32 to a format, K a multiple of whole bytes. The scale of a block
+/// is, of ue8m0, the power of two below its largest element over the elements' largest power of
+/// two; of ue4m3 a sixth of its largest element. What is not finite becomes a largest number.
+MicroTensor quantise(const HostTensor& values, const MicroFormat& format);
 
-/// The scales as GemmOperands takes them, of an operand of that shape.
-MatrixView scales_view(MicroTensor& of, const HostTensor& values, DType type);
+/// Rows [begin, end) of a product that form a group.
+struct ScaleRows {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// The scales of a product's A or B in the tiles that kernels read (facts/block_scales.h), for
+/// `view`, their shape, one matrix behind the other. `rows` of each are there, one behind the
+/// other; with `groups` each of these begins at a tile. Row r of them is row `index[r]` of the
+/// tensor, where there is an index, which is none outside. What is no row's scale is NaN.
+std::vector<std::byte> scale_tiles(const MicroTensor& of, const MatrixShape& view,
+                                   std::int64_t rows, std::int64_t blocks,
+                                   const std::vector<ScaleRows>& groups = {},
+                                   const std::vector<std::int64_t>& index = {});
+
+/// Multiplies every 32 of K of a row of f32 by a power of two from 1/8 to 8, drawn by seed: so that
+/// scales of random matrices differ.
+void spread_blocks(HostTensor& values, std::uint64_t seed);
 
 }  // namespace warpwright::cli

@@ -44,6 +44,17 @@ inline std::string operand_words(const char* between) {
   return some(is_of_all_kernels) + some(is_of_registers);
 }
 
+/// The formats with scales in the tensor core, with `between` between two and `before_last` before
+/// the last.
+inline std::string format_words(const char* between, const char* before_last) {
+  std::string text;
+  for (const MicroFormat& f : micro_formats) {
+    const bool is_last = &f == std::end(micro_formats) - 1;
+    text += (text.empty() ? "" : is_last ? before_last : between) + std::string(f.word);
+  }
+  return text;
+}
+
 /// "a, b or c".
 template <class Value>
 std::string listed(const Words<Value>& words) {

@@ -3,7 +3,10 @@
 // kernels' names and the command line follow from it.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "warpwright/numeric/types.h"
 
@@ -45,6 +48,21 @@ constexpr const MicroFormat* micro_format(std::string_view word) {
     if (word == f.word) return &f;
   }
   return nullptr;
+}
+
+/// The words of A's and B's format, one where they are the same: "mxf8", "mxf8,mxf4".
+inline std::string micro_words(const MicroFormat& a, const MicroFormat& b) {
+  return a == b ? a.word : std::string(a.word) + "," + b.word;
+}
+/// The formats of such words; nothing where one is none.
+constexpr std::optional<std::pair<MicroFormat, MicroFormat>> micro_formats_of(
+    std::string_view text) {
+  const std::size_t comma = text.find(',');
+  const MicroFormat* const a = micro_format(text.substr(0, comma));
+  const MicroFormat* const b =
+      comma == std::string_view::npos ? a : micro_format(text.substr(comma + 1));
+  if (a == nullptr || b == nullptr) return std::nullopt;
+  return std::pair(*a, *b);
 }
 
 /// Are there formats of such elements, or with such scales?

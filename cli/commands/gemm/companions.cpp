@@ -377,8 +377,8 @@ GemmOptions words_for(const KernelFacts& kernel) {
   } else if (a != b) {
     o.dtype += "," + std::string(numeric::word(b));
   }
-  for (const char* type : {"mxf8", "nvf4"}) {
-    if (has_feature(kernel, type)) o.dtype = type;
+  for (const std::string& feature : kernel.features) {
+    if (micro_formats_of(feature)) o.dtype = feature;
   }
   if (kernel.result != natural_result(a)) o.d_dtype = std::string(numeric::word(kernel.result));
   if (has_feature(kernel, "block scales")) o.scaling = "blockwise";

@@ -26,13 +26,11 @@ constexpr Words<std::pair<bool, bool>> kLayouts = {
 
 [[noreturn]] void refuse_operand_types(const std::string& text) {
   throw InputError("--dtype is \"" + text + "\"; " +
-                   as_rule("it must be ", operand_words(", "),
-                           "mxf8 or nvf4, or two 8-bit floats as \"e4m3,e5m2\"") +
+                   as_rule("it must be ", operand_words(", "), format_words(", ", " or "),
+                           ", or two 8-bit floats as \"e4m3,e5m2\" or two of the last as "
+                           "\"mxf8,mxf4\"") +
                    ": the nearest is " + as_nearest("bf16") + ".");
 }
-
-// Types with a scale for every few elements.
-constexpr Words<DType> kBlockScaledTypes = {{"mxf8", DType::e4m3}, {"nvf4", DType::e2m1}};
 
 DType operand_type(const std::string& word, const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(word);
@@ -120,9 +118,8 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
 
 // Whether --dtype says that operands have scales of their own.
 void read_micro(const GemmOptions& o, GemmJob& job) {
-  const bool block_scaled = std::any_of(kBlockScaledTypes.begin(), kBlockScaledTypes.end(),
-                                        [&](const auto& type) { return o.dtype == type.first; });
-  if (!block_scaled) return;
+  const auto formats = micro_formats_of(o.dtype);
+  if (!formats) return;
   for (const auto& [option, text] :
        {std::pair{"--scaling", &o.scaling}, std::pair{"--weights", &o.weights}}) {
     if (text->empty()) continue;
@@ -131,13 +128,15 @@ void read_micro(const GemmOptions& o, GemmJob& job) {
                      " and B have scales of their own: " + as_rule("leave it out") + ".");
   }
   job.product.scaling = Scaling::block_scaled;
+  job.product.scale_a.dtype = formats->first.scale;
+  job.product.scale_b.dtype = formats->second.scale;
 }
 
 }  // namespace
 
 std::pair<DType, DType> micro_types(const GemmOptions& o) {
-  const auto type = chosen<DType>("--dtype", o.dtype, kBlockScaledTypes);
-  return {type, type};
+  const auto [a, b] = *micro_formats_of(o.dtype);
+  return {a.element, b.element};
 }
 
 void read_words(const GemmOptions& o, GemmJob& job) {

@@ -14,7 +14,8 @@ void read_words(const GemmOptions& options, GemmJob& job);
 /// Both operands' types: "bf16", "fp16", "e4m3", "e5m2", or two 8-bit ones, "e4m3,e5m2".
 std::pair<DType, DType> parse_operand_types(const std::string& text);
 
-/// The same of "mxf8" and "nvf4", whose operands have scales of their own.
+/// The same of the words of formats whose operands have scales of their own, "mxf8" or
+/// "mxf8,mxf4".
 std::pair<DType, DType> micro_types(const GemmOptions& options);
 
 /// The result's type, the word of --d-dtype.

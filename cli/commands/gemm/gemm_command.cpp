@@ -82,6 +82,14 @@ void add_groups(ordered_json& json, const GemmOutcome& o) {
   }
 }
 
+// A's and B's type, or format.
+std::string operands_text(const GemmProblem& p) {
+  if (scales_elements(p.scaling)) {
+    return micro_words(*micro_format_of(p, true), *micro_format_of(p, false));
+  }
+  return type_text(p.a.dtype) + (p.a.dtype == p.b.dtype ? "" : "," + type_text(p.b.dtype));
+}
+
 ordered_json to_json(const GemmOutcome& o) {
   const GemmJob& job = o.product.job;
   const Plan& plan = o.product.plan;
@@ -97,6 +105,7 @@ ordered_json to_json(const GemmOutcome& o) {
   json["dtype"] = {type_text(p.a.dtype), type_text(p.b.dtype)};
   json["d_dtype"] = type_text(p.d.dtype);
   json["scaling"] = name(p.scaling);
+  if (scales_elements(p.scaling)) json["formats"] = operands_text(p);
   if (p.packed) {
     json["weights"] = {{"group", p.packed->format.group},
                        {"scale", type_text(p.packed->format.scale)},
@@ -154,18 +163,16 @@ std::string summary(const GemmOutcome& o) {
   const KernelFacts& facts = plan.facts();
   const bool grouped = job.product.is_grouped();
   char text[512];
-  std::snprintf(
-      text, sizeof(text),
-      "%s: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %s of %dx%d in %.3g s%s.\n",
-      job.command(), (p.batch() > 1 ? std::to_string(p.batch()) + " times " : "").c_str(),
-      static_cast<long long>(p.m()), static_cast<long long>(job.result_columns()),
-      static_cast<long long>(job.product.k()),
-      (type_text(p.a.dtype) + (p.a.dtype == p.b.dtype ? "" : "," + type_text(p.b.dtype))).c_str(),
-      type_text(p.d.dtype).c_str(),
-      (plan.device.name + (grouped ? " by " + plan.name() : "")).c_str(),
-      tiles_text(job, plan).c_str(), grouped ? facts.result_rows : plan.tile().m,
-      grouped ? facts.result_columns : plan.tile().n, o.seconds,
-      plan.device.is_model ? "" : ", copies to and from the GPU included");
+  std::snprintf(text, sizeof(text),
+                "%s: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %s of %dx%d in %.3g s%s.\n",
+                job.command(), (p.batch() > 1 ? std::to_string(p.batch()) + " times " : "").c_str(),
+                static_cast<long long>(p.m()), static_cast<long long>(job.result_columns()),
+                static_cast<long long>(job.product.k()), operands_text(p).c_str(),
+                type_text(p.d.dtype).c_str(),
+                (plan.device.name + (grouped ? " by " + plan.name() : "")).c_str(),
+                tiles_text(job, plan).c_str(), grouped ? facts.result_rows : plan.tile().m,
+                grouped ? facts.result_columns : plan.tile().n, o.seconds,
+                plan.device.is_model ? "" : ", copies to and from the GPU included");
   return text;
 }
 

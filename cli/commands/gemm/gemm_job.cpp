@@ -138,8 +138,10 @@ void lay_out(GemmJob& job) {
   d.row_stride = std::max(d.columns, job.pitch);
   d.batch_stride = d.rows * d.row_stride;
   o.d = d;
-  o.scale_a = stored(job.scale_a, DType::f32);
-  o.scale_b = stored(job.scale_b, DType::f32);
+  if (!job.is_block_scaled()) {
+    o.scale_a = stored(job.scale_a, DType::f32);
+    o.scale_b = stored(job.scale_b, DType::f32);
+  }
   if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
   if (o.is_quantised()) {
     const MatrixShape scales = d_scales_shape(problem_of(o));
@@ -252,7 +254,7 @@ std::optional<Mirror> drawn_mirror(const GemmJob& job, std::uint64_t seed, Draw 
 
 // Slots in any order: none twice while there are others.
 void draw_index(GemmJob& job, std::uint64_t seed) {
-  if (!job.draws_index) return;
+  if (!job.product.groups || !job.draws_index) return;
   const auto slots = static_cast<std::size_t>(job.product.a.rows) *
                      static_cast<std::size_t>(job.product.groups->rows_divisor);
   std::mt19937_64 random(seed);
@@ -263,6 +265,35 @@ void draw_index(GemmJob& job, std::uint64_t seed) {
     std::swap(all[at], all[at + random() % (slots - at)]);
     job.index[i] = all[at];
   }
+}
+
+// The scales of A or B that the tensor core multiplies, in tiles: of one matrix where that serves
+// a batch.
+MatrixShape tiles_shape(const GemmJob& job, bool of_a) {
+  MatrixShape shape = scale_shape(problem_of(job.product), of_a);
+  if ((of_a ? job.product.a : job.product.b).batch > 1) return shape;
+  shape.batch = 1;
+  shape.batch_stride = 0;
+  return shape;
+}
+
+void lay_out_scales(GemmJob& job) {
+  const GemmOperands& p = job.product;
+  std::vector<ScaleRows> groups;
+  std::vector<std::int64_t> index;
+  if (p.groups) {
+    for (const RowRange& r : job.rows) groups.push_back({r.begin, r.end});
+  }
+  for (const std::int32_t slot : job.index) {
+    const std::int64_t token = slot < 0 ? -1 : slot / p.groups->rows_divisor;
+    index.push_back(token < p.a.rows ? token : -1);
+  }
+  const auto blocks = [&](bool of_a) {
+    return ScaleReach::count(p.k(), scale_reach(p, of_a).depth);
+  };
+  job.tiles_a =
+      scale_tiles(job.micro_a, tiles_shape(job, true), p.m(), blocks(true), groups, index);
+  job.tiles_b = scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
 }
 
 // The scales of a product, as far as they are random.
@@ -337,6 +368,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   const auto make = [&](HostTensor& t, DType type, std::uint64_t stream) {
     if (!is_open(t)) return false;
     t = random_normal(type, t.shape, seed, stream);
+    if (job.is_block_scaled() && (&t == &job.a || &t == &job.b)) spread_blocks(t, seed + stream);
     return true;
   };
   const DType a_type = job.is_block_scaled() ? DType::f32 : job.product.a.dtype;
@@ -355,8 +387,8 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     repeat(job.b, *mirror, job.b_transposed);
   }
   if (job.is_block_scaled()) {
-    job.micro_a = quantise(job.a, job.product.a.dtype);
-    job.micro_b = quantise(job.b, job.product.b.dtype);
+    job.micro_a = quantise(job.a, *micro_format_of(job.product, true));
+    job.micro_b = quantise(job.b, *micro_format_of(job.product, false));
   }
   if (make(job.c, job.product.d.dtype, kStreamC)) {
     poison(job.c);
@@ -380,8 +412,9 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     const auto bytes = std::as_bytes(std::span(all));
     job.offset_bytes.assign(bytes.begin(), bytes.end());
   };
-  if (!job.product.groups) return;
   draw_index(job, seed);
+  if (job.is_block_scaled()) lay_out_scales(job);
+  if (!job.product.groups) return;
   if (job.product.groups->type == OffsetType::int64) {
     write(std::int64_t{});
   } else {
@@ -407,8 +440,8 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
              : job.product.packed  ? job.packed_b.data() + packed::kHeaderBytes
                                    : job.b.bytes.data();
   if (job.is_block_scaled()) {
-    o.scale_a = scales_view(job.micro_a, job.a, o.a.dtype);
-    o.scale_b = scales_view(job.micro_b, job.b, o.b.dtype);
+    o.scale_a = {job.tiles_a.data(), tiles_shape(job, true)};
+    o.scale_b = {job.tiles_b.data(), tiles_shape(job, false)};
   } else {
     o.scale_a.data = job.scale_a.bytes.data();
     if (!job.side_by_side.empty()) o.scale_a = side_by_side_view(job);

@@ -88,8 +88,10 @@ struct GemmJob {
   HostTensor a, b, c;
   /// A packed tensor, of int4 weights: of these `b` has the shape alone.
   std::vector<std::byte> packed_b;
-  /// With block scaling `a` and `b` have f32, of which these are the codes and scales.
+  /// With scales that the tensor core multiplies `a` and `b` have f32, of which these are the codes
+  /// and scales, and the scales as kernels read them.
   MicroTensor micro_a, micro_b;
+  std::vector<std::byte> tiles_a, tiles_b;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
   /// Block scales of A lie with the tokens of a block side by side: scale_a once more, so.
   bool scales_by_tokens = false;

@@ -160,10 +160,11 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   offer(add("--dtype", o.dtype, "TYPE",
             listed(operand_types, is_of_all_kernels, ", ", ", ") +
                 " or e4m3,e5m2, or, on GPUs without wgmma, " +
-                listed(operand_types, is_of_registers) +
-                ", or on sm_120 mxf8 or nvf4, with scales that are made here: what A and B are "
+                listed(operand_types, is_of_registers) + ", or on sm_120 " +
+                format_words(", ", " or ") +
+                ", or two of these as mxf8,mxf4, with scales that are made here: what A and B are "
                 "multiplied as (default: the type of both files, else bf16)"),
-        operand_words(" ") + "mxf8 nvf4");
+        operand_words(" ") + format_words(" ", " "));
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
   add("--beta", o.beta, "X", "factor of C (default 1 with --c); with --random it asks for a C");
   app.add_flag("--in-place", o.in_place, "D's memory holds C, and D takes its place");

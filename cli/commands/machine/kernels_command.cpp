@@ -30,7 +30,14 @@ bool has_feature(const KernelFacts& f, const std::string& feature) {
   return std::find(f.features.begin(), f.features.end(), feature) != f.features.end();
 }
 
-// What --dtype names: A's and B's type, and for mxf8 and nvf4 what the kernel has.
+// Have its operands scales that the tensor core multiplies?
+bool has_formats(const KernelFacts& f) {
+  return std::any_of(f.features.begin(), f.features.end(), [](const std::string& feature) {
+    return micro_formats_of(feature).has_value();
+  });
+}
+
+// What --dtype names: A's and B's type, and of formats with scales what the kernel has.
 struct WantedTypes {
   DType a = DType::bf16;
   DType b = DType::bf16;
@@ -39,8 +46,10 @@ struct WantedTypes {
 };
 
 WantedTypes wanted_types(const std::string& text) {
-  if (text == "mxf8") return {DType::e4m3, DType::e4m3, "mxf8", false};
-  if (text == "nvf4") return {DType::e2m1, DType::e2m1, "nvf4", false};
+  if (const auto formats = micro_formats_of(text)) {
+    const auto& [of_a, of_b] = *formats;
+    return {of_a.element, of_b.element, micro_words(of_a, of_b), false};
+  }
   const std::size_t comma = text.find(',');
   const auto a = numeric::parse_dtype(text.substr(0, comma));
   const auto b = comma == std::string::npos
@@ -48,8 +57,8 @@ WantedTypes wanted_types(const std::string& text) {
                      : numeric::parse_dtype(std::string_view(text).substr(comma + 1));
   if (!a || !b) {
     throw InputError("--dtype is \"" + text + "\"; " +
-                     as_rule("it must be ", operand_words(", "),
-                             "int4, mxf8 or nvf4, or two of them as \"e4m3,e5m2\"") +
+                     as_rule("it must be ", operand_words(", "), "int4, ",
+                             format_words(", ", " or "), ", or two of them as \"e4m3,e5m2\"") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   return {*a, *b, "", comma == std::string::npos};
@@ -59,7 +68,7 @@ bool multiplies(const KernelFacts& f, const WantedTypes& wanted) {
   if (!wanted.feature.empty()) return has_feature(f, wanted.feature);
   // Of one type that stands for both, int4 weights are multiplied by tokens of another.
   if (wanted.of_either && wanted.a == DType::s4) return has(f.b, DType::s4);
-  return has(f.a, wanted.a) && has(f.b, wanted.b) && !has_feature(f, "mxf8");
+  return has(f.a, wanted.a) && has(f.b, wanted.b) && !has_formats(f);
 }
 
 std::string types_text(const std::vector<DType>& types) {
@@ -144,9 +153,9 @@ CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
   offer(kernels
             ->add_option("--dtype", o.dtype,
                          "those that multiply operands of this type: " + operand_words(", ") +
-                             "int4, mxf8, nvf4, or A's and B's as e4m3,e5m2")
+                             "int4, " + format_words(", ", ", ") + ", or A's and B's as e4m3,e5m2")
             ->type_name("TYPE"),
-        operand_words(" ") + "int4 mxf8 nvf4");
+        operand_words(" ") + "int4 " + format_words(" ", " "));
   std::string names;
   for (const std::string_view name : known_devices()) names += std::string(name) + " ";
   offer(kernels->add_option("--as", o.as, "those that run on this device: " + known_names())

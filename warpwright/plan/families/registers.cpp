@@ -93,7 +93,8 @@ bool register_runs(const kernel::RegisterConfig& c, const DeviceFacts& device, b
 
 bool register_multiplies(const kernel::RegisterConfig& c, const GemmProblem& p) {
   return c.mma.a == p.a.dtype && c.mma.b == p.b.dtype && c.result == p.d.dtype &&
-         is_block_scaled(c) == (p.scaling == Scaling::block_scaled);
+         is_block_scaled(c) == scales_elements(p.scaling) &&
+         (!is_block_scaled(c) || c.mma.scale == micro_scale(p, true));
 }
 
 bool splits_tiles(const Plan& p) {
