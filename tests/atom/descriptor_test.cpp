@@ -79,6 +79,30 @@ TEST(DescriptorTest, StepsAlongK) {
   static_assert(k_block_count(fp8) == 4 && k_block_offset(fp8, 3) == 96);
 }
 
+TEST(DescriptorTest, ElementsOfLessThanAByte) {
+  // Packed: an instruction's 32 bytes hold 64 elements. Padded: 32, whatever their bits.
+  constexpr OperandTile packed{128, 256, 4, Major::k, SmemSwizzle::b128};
+  static_assert(tile_fault(packed) == nullptr && tile_bytes(packed) == 128 * 128);
+  static_assert(loaded_bytes(packed) == tile_bytes(packed) && span_elements(packed) == 256);
+  static_assert(k_block_count(packed) == 4 && k_block_offset(packed, 3) == 96);
+  static_assert(tile_offset(packed, 1, 0) == 128 && tile_offset(packed, 0, 7) == 3);
+  constexpr OperandTile wide{64, 512, 4, Major::k, SmemSwizzle::b128};
+  static_assert(box_count(wide) == 2 && k_block_offset(wide, 5) == 64 * 128 + 32);
+  for (const int bits : {4, 6}) {
+    const OperandTile padded{128, 256, bits, Major::k, SmemSwizzle::b128, true};
+    EXPECT_EQ(tile_fault(padded), nullptr);
+    EXPECT_EQ(span_elements(padded), 128);
+    EXPECT_EQ(box_count(padded), 2);
+    EXPECT_EQ(tile_bytes(padded), 128 * 256);
+    EXPECT_EQ(loaded_bytes(padded), 128 * 32 * bits);
+    EXPECT_EQ(k_block_count(padded), 8);
+    EXPECT_EQ(k_block_offset(padded, 3), 96U);
+    EXPECT_EQ(k_block_offset(padded, 5), 128U * 128 + 32);
+    // Its descriptors are those of the same tile of bytes.
+    EXPECT_EQ(descriptor(padded, 4096), descriptor({128, 256, 8}, 4096));
+  }
+}
+
 // What TMA does with a tile: one box of one span after the other, each row of a box at a pitch of
 // one span, every 16-byte chunk XORed on its absolute address. memory[address] = element + 1.
 std::vector<int> write_like_tma(const OperandTile& tile, std::uint32_t base) {
@@ -222,6 +246,11 @@ TEST(DescriptorTest, Refusals) {
   const OperandTile good{128, 64, 16, Major::k, SmemSwizzle::b128};
   EXPECT_EQ(tile_fault(good), nullptr);
   const auto refused = [](OperandTile tile) { return tile_fault(tile) != nullptr; };
+  EXPECT_TRUE(refused({128, 128, 6, Major::k, SmemSwizzle::b128}));
+  EXPECT_TRUE(refused({128, 128, 8, Major::k, SmemSwizzle::b128, true}));
+  EXPECT_TRUE(refused({128, 128, 4, Major::k, SmemSwizzle::b64, true}));
+  EXPECT_TRUE(refused({128, 64, 4, Major::k, SmemSwizzle::b128, true}));
+  EXPECT_TRUE(refused({128, 128, 4, Major::k, SmemSwizzle::b128}));
   EXPECT_TRUE(refused({128, 128, 8, Major::mn, SmemSwizzle::b128}));
   EXPECT_TRUE(refused({128, 32, 16, Major::k, SmemSwizzle::b128}));
   EXPECT_TRUE(refused({32, 64, 16, Major::mn, SmemSwizzle::b128}));

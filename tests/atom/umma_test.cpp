@@ -68,7 +68,7 @@ TEST(UmmaTest, RefusedAtoms) {
   atom.kind = UmmaKind::f8f6f4;
   EXPECT_STREQ(umma_fault(atom),
                "the kind does not multiply these types: f16 takes f16 and bf16, tf32 tf32, f8f6f4 "
-               "e4m3 and e5m2");
+               "and mxf8f6f4 e4m3, e5m2, e2m3, e3m2 and e2m1, mxf4 and mxf4nvf4 e2m1");
   atom = bf16(128, 64, false);
   atom.k = 8;
   EXPECT_TRUE(refused(atom));

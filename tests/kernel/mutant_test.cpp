@@ -186,7 +186,7 @@ class Mutants : public testing::Test {
     f.extents = {k, static_cast<std::uint64_t>(rows)};
     f.strides = {2 * k};
     f.box = {64, static_cast<std::uint16_t>(box_rows)};
-    f.element_bytes = 2;
+    f.element_bits = 16;
     f.swizzle = atom::SmemSwizzle::b128;
     EXPECT_EQ(model::invalid(f), std::nullopt);
     return model::encode(f);

@@ -158,7 +158,7 @@ TEST_F(CopyTest, FiveDimensions) {
   TensorMapFields f;
   f.base = reinterpret_cast<std::uintptr_t>(source_.data());
   f.rank = 5;
-  f.element_bytes = 2;
+  f.element_bits = 16;
   f.extents = {8, 3, 4, 2, 5};
   f.strides = {16, 48, 192, 384};
   f.box = {8, 2, 2, 2, 2};

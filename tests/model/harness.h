@@ -142,7 +142,7 @@ inline TensorMapFields fields(const Matrix& m) {
   const int pitch = m.pitch == 0 ? m.columns : m.pitch;
   f.strides = {static_cast<std::uint64_t>(pitch) * static_cast<std::uint64_t>(m.element_bytes)};
   f.box = {static_cast<std::uint16_t>(m.box_columns), static_cast<std::uint16_t>(m.box_rows)};
-  f.element_bytes = static_cast<std::uint8_t>(m.element_bytes);
+  f.element_bits = static_cast<std::uint8_t>(8 * m.element_bytes);
   f.swizzle = m.swizzle;
   f.element_kind = static_cast<std::uint8_t>(m.kind);
   return f;

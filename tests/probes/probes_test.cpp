@@ -22,7 +22,7 @@ isa::TensorMap map_of(const Copy& c, std::uint32_t* base) {
   f.extents = {static_cast<std::uint64_t>(c.columns), static_cast<std::uint64_t>(c.rows)};
   f.strides = {static_cast<std::uint64_t>(c.pitch * size)};
   f.box = {static_cast<std::uint16_t>(c.box_columns), static_cast<std::uint16_t>(c.box_rows)};
-  f.element_bytes = static_cast<std::uint8_t>(size);
+  f.element_bits = static_cast<std::uint8_t>(8 * size);
   f.swizzle = c.swizzle;
   f.element_kind = c.type == DType::f32 ? 0 : (c.type == DType::f16 ? 1 : 2);
   EXPECT_EQ(model::invalid(f), std::nullopt);

@@ -28,6 +28,9 @@ struct Descriptor {
   std::uint32_t stride = 0;   ///< SBO: stride dimension byte offset, a multiple of 16
   int base_offset = 0;        ///< 0 where the swizzle pattern starts on its repeat, as we demand
   SmemSwizzle swizzle = SmemSwizzle::none;
+  /// The leading field is no offset: it is where the bytes behind a row's span lie (tcgen05.mma of
+  /// K 96, whose 48 bytes of K may begin in one span and end in the next).
+  bool leading_is_address = false;
 
   friend constexpr bool operator==(const Descriptor&, const Descriptor&) = default;
 };
@@ -104,7 +107,8 @@ constexpr const char* descriptor_fault(const Descriptor& d) {
 inline constexpr int k_block_bytes = 32;
 
 /// Address, before the swizzle, of the byte where element (row, k) of the operand begins. `row` and
-/// `k` count from the descriptor's start; `element_bits` is 8, 16 or 32.
+/// `k` count from the descriptor's start; `stored_bits` is 4, 8, 16 or 32, and 8 of padded
+/// elements, of which it is the place: see `stored_bits(OperandTile)`.
 ///
 /// With T = 16 bytes of elements and S = the span:
 ///   K-major  none     (row%8)*16 + (row/8)*SBO + (k/T)*LBO + k%T
@@ -112,13 +116,18 @@ inline constexpr int k_block_bytes = 32;
 ///   MN-major none     (k%8)*16   + (k/8)*LBO   + (row/T)*SBO + row%T
 ///   MN-major swizzled (k%8)*S    + (k/8)*SBO   + (row/S)*LBO + row%S
 /// where the contiguous index is counted in bytes.
-constexpr std::uint32_t linear_address(const Descriptor& d, int row, int k, int element_bits,
+constexpr std::uint32_t linear_address(const Descriptor& d, int row, int k, int stored_bits,
                                        Major major) {
-  const auto along = static_cast<std::uint32_t>((major == Major::k ? k : row) * element_bits / 8);
+  const auto along = static_cast<std::uint32_t>((major == Major::k ? k : row) * stored_bits / 8);
   const auto across = static_cast<std::uint32_t>(major == Major::k ? row : k);
   const auto span = static_cast<std::uint32_t>(span_bytes(d.swizzle));
   const std::uint32_t in_core = across % 8 * span;
   if (d.swizzle != SmemSwizzle::none) {
+    if (d.leading_is_address) {
+      const std::uint32_t in_span = d.start % span + along;
+      const std::uint32_t from = in_span < span ? d.start / span * span : d.leading;
+      return from + in_core + across / 8 * d.stride + in_span % span;
+    }
     // In K-major the whole of an instruction's K lies in one span, hence no step from span to span.
     if (major == Major::k) return d.start + in_core + across / 8 * d.stride + along;
     return d.start + in_core + across / 8 * d.stride + along / span * d.leading + along % span;
@@ -132,9 +141,9 @@ constexpr std::uint32_t linear_address(const Descriptor& d, int row, int k, int 
 
 /// Address at which the tensor core reads element (row, k): `linear_address`, then the XOR of the
 /// swizzle on the absolute address. The descriptor must be without fault.
-constexpr std::uint32_t element_address(const Descriptor& d, int row, int k, int element_bits,
+constexpr std::uint32_t element_address(const Descriptor& d, int row, int k, int stored_bits,
                                         Major major) {
-  return apply_swizzle(d.swizzle, linear_address(d, row, k, element_bits, major));
+  return apply_swizzle(d.swizzle, linear_address(d, row, k, stored_bits, major));
 }
 
 /// An operand tile as TMA leaves it in shared memory: the contiguous dimension is cut into boxes of
@@ -145,13 +154,23 @@ struct OperandTile {
   int element_bits = 16;
   Major major = Major::k;
   SmemSwizzle swizzle = SmemSwizzle::b128;
+  /// Elements of 4 or 6 bits, of which 16 lie packed at the beginning of each 16 bytes (8 and 12
+  /// bytes of them); the rest of the 16 bytes is padding, which has no value. Elements of 4 bits
+  /// that are not padded lie packed, the first in the low half of its byte.
+  bool padded = false;
 
   friend constexpr bool operator==(const OperandTile&, const OperandTile&) = default;
 };
 
+/// Bits of shared memory that an element takes, the padding shared out among 16 elements. Offsets
+/// and descriptors count in these.
+constexpr int stored_bits(const OperandTile& tile) {
+  return tile.padded ? 8 : tile.element_bits;
+}
+
 /// Elements in one span, the inner extent of a TMA box.
 constexpr int span_elements(const OperandTile& tile) {
-  return span_bytes(tile.swizzle) * 8 / tile.element_bits;
+  return span_bytes(tile.swizzle) * 8 / stored_bits(tile);
 }
 
 /// Extent across the contiguous dimension, the outer extent of a TMA box.
@@ -172,15 +191,32 @@ constexpr int tile_bytes(const OperandTile& tile) {
   return box_count(tile) * box_bytes(tile);
 }
 
+/// Bytes of global memory in the tile: what its loads signal on their mbarrier. Fewer than
+/// `tile_bytes` where it is padded.
+constexpr int loaded_bytes(const OperandTile& tile) {
+  return tile.rows * tile.depth * tile.element_bits / 8;
+}
+
+/// Elements along K that one MMA instruction consumes.
+constexpr int k_block_elements(const OperandTile& tile) {
+  return k_block_bytes * 8 / stored_bits(tile);
+}
+
 /// MMA instructions along K.
 constexpr int k_block_count(const OperandTile& tile) {
-  return tile.depth * tile.element_bits / 8 / k_block_bytes;
+  return tile.depth / k_block_elements(tile);
 }
 
 /// Why the tile cannot be a wgmma operand, as a sentence; null when it can.
 constexpr const char* tile_fault(const OperandTile& tile) {
-  if (tile.element_bits != 8 && tile.element_bits != 16 && tile.element_bits != 32) {
-    return "an operand in shared memory has elements of 8, 16 or 32 bits";
+  if (tile.padded ? tile.element_bits != 4 && tile.element_bits != 6
+                  : tile.element_bits != 4 && tile.element_bits != 8 && tile.element_bits != 16 &&
+                        tile.element_bits != 32) {
+    return "an operand in shared memory has elements of 8, 16 or 32 bits, of 4 bits packed or "
+           "padded, or of 6 bits padded";
+  }
+  if (tile.padded && tile.swizzle != SmemSwizzle::b128) {
+    return "a tile of padded elements has swizzle 128B: TMA brings 128 of them, 128 bytes, a row";
   }
   if (tile.major == Major::mn && tile.element_bits != 16) {
     return "only 16-bit operands may be MN-major: wgmma cannot transpose other elements";
@@ -188,7 +224,7 @@ constexpr const char* tile_fault(const OperandTile& tile) {
   if (tile.rows < 8 || tile.rows % 8 != 0) {
     return "an operand tile's rows must be a positive multiple of 8";
   }
-  if (tile.depth < 1 || tile.depth * tile.element_bits / 8 % k_block_bytes != 0) {
+  if (tile.depth < 1 || tile.depth % k_block_elements(tile) != 0) {
     return "an operand tile's K extent must be a positive multiple of 32 bytes, one instruction's "
            "K";
   }
@@ -200,13 +236,17 @@ constexpr const char* tile_fault(const OperandTile& tile) {
 }
 
 /// The stored tile as a layout: (row, k) -> byte, before the swizzle. The tile must be without
-/// fault.
+/// fault. Of packed elements of 4 bits two have a byte. Padded elements have a byte each here, and
+/// there is where the 16 bytes begin that hold elements k, k + 1, ... + 15, for k a multiple of 16.
 constexpr layout::Layout tile_layout(const OperandTile& tile) {
   using layout::tuple;
-  const int bytes = tile.element_bits / 8;
+  const int bytes = stored_bits(tile) / 8;
   const int span = span_bytes(tile.swizzle);
-  const layout::Tuple boxes = tuple(span_elements(tile), box_count(tile));
-  const layout::Tuple box_strides = tuple(bytes, box_bytes(tile));
+  const bool halves = bytes == 0;
+  const layout::Tuple boxes = halves ? tuple(2, span_elements(tile) / 2, box_count(tile))
+                                     : tuple(span_elements(tile), box_count(tile));
+  const layout::Tuple box_strides =
+      halves ? tuple(0, 1, box_bytes(tile)) : tuple(bytes, box_bytes(tile));
   return tile.major == Major::k
              ? layout::make_layout(tuple(tile.rows, boxes), tuple(span, box_strides))
              : layout::make_layout(tuple(boxes, tile.depth), tuple(box_strides, span));
@@ -250,11 +290,11 @@ constexpr Descriptor descriptor(const OperandTile& tile, std::uint32_t start) {
 /// Bytes from the tile's start to where k_block `step` begins. K-major: +32 inside a span, then the
 /// next box; MN-major: +32 rows of k (16 of them) of one span each, always inside the box.
 constexpr std::uint32_t k_block_offset(const OperandTile& tile, int step) {
-  return tile_offset(tile, 0, step * (k_block_bytes * 8 / tile.element_bits));
+  return tile_offset(tile, 0, step * k_block_elements(tile));
 }
 template <OperandTile tile>
 constexpr std::uint32_t k_block_offset(int step) {
-  return tile_offset<tile>(0, step * (k_block_bytes * 8 / tile.element_bits));
+  return tile_offset<tile>(0, step * k_block_elements(tile));
 }
 
 }  // namespace warpwright::atom

@@ -1,215 +1,202 @@
-// The UMMA atoms of sm_100a (tcgen05.mma): which shapes and types exist, how the instruction and
-// its operands are described to the tensor core, and where the accumulator lies in tensor memory.
+// The words of an UMMA atom (umma_atom.h): how the instruction and its operands are described to
+// the tensor core, and where the accumulator lies in tensor memory.
 //
-// One CTA multiplies A (m x k) by B (n x k, transposed) into D (m x n); a pair of CTAs shares one
-// instruction of twice the height: each holds half of A's rows, half of B's columns and, in its own
-// tensor memory, half of D's rows. Operands come from shared memory; how they are laid out there,
-// and what a descriptor's fields mean, is as for wgmma (descriptor.h), the 64-bit word is another.
-// Facts: PTX ISA 9.7.16 (kinds and shapes, instruction and matrix descriptors, data path layouts),
-// the same as CuTe's UMMA::InstrDescriptor, UMMA::SmemDescriptor and tmem_frg (tests/oracle).
+// Operands come from shared memory; how they are laid out there, and what a descriptor's fields
+// mean, is as for wgmma (descriptor.h), the 64-bit word is another.
+// Facts: PTX ISA 9.7.16 (instruction and matrix descriptors, data path layouts), the same as CuTe's
+// UMMA::InstrDescriptor, UMMA::InstrDescriptorBlockScaled, UMMA::SmemDescriptor and tmem_frg
+// (tests/oracle).
 #pragma once
 
 #include <cstdint>
 
 #include "warpwright/atom/descriptor.h"
+#include "warpwright/atom/umma_atom.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright::atom {
 
-/// The `.kind` of a tcgen05.mma: which types its operands may have.
-enum class UmmaKind : std::uint8_t {
-  f16,     ///< f16 or bf16, both operands of one type
-  tf32,    ///< tf32, 32 bits each in memory
-  f8f6f4,  ///< 8 bits or less; here e4m3 and e5m2, mixed as one likes
-};
-
-/// The kind that multiplies elements of this type; nothing else multiplies them.
-constexpr UmmaKind umma_kind(DType type) {
-  if (type == DType::tf32) return UmmaKind::tf32;
-  return type == DType::f16 || type == DType::bf16 ? UmmaKind::f16 : UmmaKind::f8f6f4;
-}
-
-constexpr const char* name(UmmaKind kind) {
-  switch (kind) {
-    case UmmaKind::f16:
-      return "f16";
-    case UmmaKind::tf32:
-      return "tf32";
-    case UmmaKind::f8f6f4:
-      return "f8f6f4";
-  }
-  return "unknown";
-}
-
-/// One tcgen05.mma: D[m x n] (+)= A[m x k] * B[n x k]^T, m and n those of both CTAs together.
-struct UmmaAtom {
-  UmmaKind kind = UmmaKind::f16;
-  int m = 128;
-  int n = 0;
-  int k = 0;
-  DType a = DType::bf16;
-  DType b = DType::bf16;
-  DType d = DType::f32;
-  bool pair = false;  ///< cta_group::2
-  Major a_major = Major::k;
-  Major b_major = Major::k;
-
-  friend constexpr bool operator==(const UmmaAtom&, const UmmaAtom&) = default;
-};
-
-/// K of one instruction on elements of this type: always 32 bytes.
-constexpr int umma_k(DType type) {
-  return k_block_bytes * 8 / numeric::bits(type);
-}
-
-/// The atom of these types, K-major.
-constexpr UmmaAtom umma_atom(DType a, DType b, DType d, int m, int n, bool pair) {
-  return {umma_kind(a), m, n, umma_k(a), a, b, d, pair, Major::k, Major::k};
-}
-
-/// Does this kind multiply elements of this type?
-constexpr bool multiplies(UmmaKind kind, DType type) {
-  switch (kind) {
-    case UmmaKind::f16:
-      return type == DType::f16 || type == DType::bf16;
-    case UmmaKind::tf32:
-      return type == DType::tf32;
-    case UmmaKind::f8f6f4:
-      return type == DType::e4m3 || type == DType::e5m2;
-  }
-  return false;
-}
-
-/// The step of N: 8, twice that with pairs, and twice that again for a transposed 8-bit B.
-constexpr int umma_n_step(const UmmaAtom& atom) {
-  const bool transposed_bytes = atom.kind == UmmaKind::f8f6f4 && atom.b_major == Major::mn;
-  return 8 * (atom.pair ? 2 : 1) * (transposed_bytes ? 2 : 1);
-}
-
-/// Why there is no such instruction, as a sentence; null when there is.
-constexpr const char* umma_fault(const UmmaAtom& atom) {
-  if (!multiplies(atom.kind, atom.a) || !multiplies(atom.kind, atom.b)) {
-    return "the kind does not multiply these types: f16 takes f16 and bf16, tf32 tf32, f8f6f4 e4m3 "
-           "and e5m2";
-  }
-  if (atom.kind == UmmaKind::f16 && atom.a != atom.b) {
-    return "A and B of kind f16 are both f16 or both bf16";
-  }
-  if (!atom.pair && atom.m != 64 && atom.m != 128) {
-    return "an MMA of one CTA computes 64 or 128 rows";
-  }
-  if (atom.pair && atom.m != 128 && atom.m != 256) {
-    return "an MMA of a CTA pair computes 128 or 256 rows";
-  }
-  const int step = umma_n_step(atom);
-  if (atom.n < step || atom.n > 256 || atom.n % step != 0) {
-    return atom.pair
-               ? "N of a CTA pair's MMA is a multiple of 16 from 16 to 256 (of 32 where an "
-                 "8-bit B is MN-major)"
-               : "N of one CTA's MMA is a multiple of 8 from 8 to 256 (of 16 where an 8-bit B "
-                 "is MN-major)";
-  }
-  if (atom.k != umma_k(atom.a)) {
-    return "K of an MMA is 32 bytes: 16 for f16 and bf16, 8 for tf32, 32 for e4m3 and e5m2";
-  }
-  if (atom.d != DType::f32 && atom.d != DType::f16) return "an MMA accumulates in f32 or f16";
-  if (atom.d == DType::f16 && (atom.a == DType::bf16 || atom.kind == UmmaKind::tf32)) {
-    return "bf16 and tf32 accumulate in f32 only";
-  }
-  return nullptr;
-}
-
 // --- the instruction descriptor -----------------------------------------------------------------
 
-/// The 32-bit word that says types, majors and shape (PTX ISA 9.7.16.4.2): [5:4] D (0 f16, 1 f32),
-/// [9:7] A, [12:10] B (kind f16: 0 f16, 1 bf16; tf32: 2; f8f6f4: 0 e4m3, 1 e5m2), 15 and 16 A and B
-/// MN-major, [22:17] N >> 3, [28:24] M >> 4. Everything else, which we do not use, is 0: sparsity,
-/// saturation, signs, shift. The kind and the CTA group are the instruction's, not the word's.
+namespace detail {
+
+/// The code of a type of A or B in the word, and back: f16 0, bf16 1; tf32 2; of the kinds that mix
+/// e4m3 0, e5m2 1, e2m3 3, e3m2 4, e2m1 5; of the packed kinds e2m1 1.
+constexpr std::uint32_t type_code(UmmaKind kind, DType type) {
+  if (is_packed(kind)) return 1;
+  switch (type) {
+    case DType::bf16:
+    case DType::e5m2:
+      return 1;
+    case DType::tf32:
+      return 2;
+    case DType::e2m3:
+      return 3;
+    case DType::e3m2:
+      return 4;
+    case DType::e2m1:
+      return 5;
+    default:
+      return 0;
+  }
+}
+constexpr DType type_of_code(UmmaKind kind, std::uint32_t code) {
+  if (is_packed(kind)) return DType::e2m1;
+  if (kind == UmmaKind::tf32) return DType::tf32;
+  if (kind == UmmaKind::f16) return code == 1 ? DType::bf16 : DType::f16;
+  constexpr DType types[] = {DType::e4m3, DType::e5m2, DType::e4m3, DType::e2m3,
+                             DType::e3m2, DType::e2m1, DType::e4m3, DType::e4m3};
+  return types[code & 7];
+}
+
+}  // namespace detail
+
+/// The 32-bit word that says types, majors and shape (PTX ISA 9.7.16.4.2): [9:7] A, [12:10] B, 15
+/// and 16 A and B MN-major, [22:17] N >> 3, [28:24] M >> 4. Without scales [5:4] is D (0 f16, 1
+/// f32); with scales D is f32, 23 is set where they are ue8m0, 31 where K is 96, and the ids of
+/// `with_scale_ids` are 0. Everything else, which we do not use, is 0: sparsity, saturation, signs,
+/// shift. The kind, the block of the scales and the CTA group are the instruction's, not the
+/// word's.
 constexpr std::uint32_t encode_instruction(const UmmaAtom& atom) {
-  const auto code = [](DType type) {
-    if (type == DType::tf32) return 2U;
-    return type == DType::bf16 || type == DType::e5m2 ? 1U : 0U;
-  };
-  return (atom.d == DType::f32 ? 1U : 0U) << 4 | code(atom.a) << 7 | code(atom.b) << 10 |
-         (atom.a_major == Major::mn ? 1U : 0U) << 15 | (atom.b_major == Major::mn ? 1U : 0U) << 16 |
-         static_cast<std::uint32_t>(atom.n >> 3) << 17 |
-         static_cast<std::uint32_t>(atom.m >> 4) << 24;
+  const std::uint32_t word =
+      detail::type_code(atom.kind, atom.a) << 7 | detail::type_code(atom.kind, atom.b) << 10 |
+      (atom.a_major == Major::mn ? 1U : 0U) << 15 | (atom.b_major == Major::mn ? 1U : 0U) << 16 |
+      static_cast<std::uint32_t>(atom.n >> 3) << 17 | static_cast<std::uint32_t>(atom.m >> 4) << 24;
+  if (!is_block_scaled(atom.kind)) return word | (atom.d == DType::f32 ? 1U : 0U) << 4;
+  return word | (atom.scale == DType::ue8m0 ? 1U : 0U) << 23 |
+         (atom.k == kUmmaLongK ? 1U : 0U) << 31;
+}
+
+/// Which of the bytes of its words of scales an instruction takes first (umma_scaled.h).
+struct ScaleIds {
+  int a = 0;
+  int b = 0;
+
+  friend constexpr bool operator==(const ScaleIds&, const ScaleIds&) = default;
+};
+
+/// The word of a block-scaled instruction with these ids, each 0 to 3: [30:29] A's, [5:4] B's.
+constexpr std::uint32_t with_scale_ids(std::uint32_t word, int id_a, int id_b) {
+  constexpr std::uint32_t bits = 3U << 29 | 3U << 4;
+  return (word & ~bits) | static_cast<std::uint32_t>(id_a) << 29 |
+         static_cast<std::uint32_t>(id_b) << 4;
+}
+constexpr ScaleIds scale_ids(std::uint32_t word) {
+  return {static_cast<int>(word >> 29 & 3), static_cast<int>(word >> 4 & 3)};
 }
 
 /// Bits of an instruction descriptor that mean something we use. The others must be 0.
-inline constexpr std::uint32_t kInstructionBits =
-    3U << 4 | 7U << 7 | 7U << 10 | 3U << 15 | 63U << 17 | 31U << 24;
+constexpr std::uint32_t instruction_bits(UmmaKind kind) {
+  constexpr std::uint32_t all = 3U << 4 | 7U << 7 | 7U << 10 | 3U << 15 | 63U << 17 | 31U << 24;
+  if (!is_block_scaled(kind)) return all;
+  constexpr std::uint32_t scaled = (all & ~(7U << 24)) | 1U << 23 | 3U << 29;
+  return is_packed(kind) ? scaled | 1U << 31 : scaled;
+}
 
-/// The atom that a word describes to an instruction of this kind and group. `umma_fault` and
-/// `instruction_fault` tell whether the tensor core has it.
-constexpr UmmaAtom decode_instruction(std::uint32_t word, UmmaKind kind, bool pair) {
-  const auto type = [kind](std::uint32_t code) {
-    switch (kind) {
-      case UmmaKind::f16:
-        return code == 1 ? DType::bf16 : DType::f16;
-      case UmmaKind::tf32:
-        return DType::tf32;
-      case UmmaKind::f8f6f4:
-        break;
-    }
-    return code == 1 ? DType::e5m2 : DType::e4m3;
-  };
+/// The atom that a word describes to an instruction of this kind, group and block of scales (0
+/// without). `umma_fault` and `instruction_fault` tell whether the tensor core has it.
+constexpr UmmaAtom decode_instruction(std::uint32_t word, UmmaKind kind, bool pair,
+                                      int scale_block = 0) {
   UmmaAtom atom;
   atom.kind = kind;
   atom.pair = pair;
-  atom.d = (word >> 4 & 3) == 1 ? DType::f32 : DType::f16;
-  atom.a = type(word >> 7 & 7);
-  atom.b = type(word >> 10 & 7);
+  atom.a = detail::type_of_code(kind, word >> 7 & 7);
+  atom.b = detail::type_of_code(kind, word >> 10 & 7);
   atom.a_major = (word >> 15 & 1) != 0 ? Major::mn : Major::k;
   atom.b_major = (word >> 16 & 1) != 0 ? Major::mn : Major::k;
   atom.n = static_cast<int>(word >> 17 & 63) * 8;
   atom.m = static_cast<int>(word >> 24 & 31) * 16;
-  atom.k = umma_k(atom.a);
+  atom.k = umma_k(kind);
+  if (!is_block_scaled(kind)) {
+    atom.d = (word >> 4 & 3) == 1 ? DType::f32 : DType::f16;
+    return atom;
+  }
+  atom.scale_block = scale_block;
+  atom.scale = (word >> 23 & 1) != 0 ? DType::ue8m0 : DType::ue4m3;
+  if (is_packed(kind) && word >> 31 != 0) atom.k = kUmmaLongK;
   return atom;
 }
 
-/// Why an instruction of this kind and group cannot take the word, as a sentence; null when it can.
-constexpr const char* instruction_fault(std::uint32_t word, UmmaKind kind, bool pair) {
-  if ((word & ~kInstructionBits) != 0) {
+/// Why a block-scaled instruction cannot begin at these bytes of its words of scales, as a
+/// sentence; null when it can.
+constexpr const char* scale_ids_fault(const UmmaAtom& atom, ScaleIds ids) {
+  if (atom.scale_block <= 0) return "the kind takes no scales";
+  const int scales = atom.k / atom.scale_block;
+  const int step = scales == 3 ? 1 : scales == 6 ? 2 : scales;
+  for (const int id : {ids.a, ids.b}) {
+    if (id >= 0 && id < 4 && id % step == 0) continue;
+    switch (step) {
+      case 1:
+        return "a scale id is 0 to 3";
+      case 2:
+        return "the scale ids of an MMA that takes two or six scales of a row are 0 or 2";
+      default:
+        return "the scale ids of an MMA that takes four scales of a row are 0";
+    }
+  }
+  return nullptr;
+}
+
+/// Why an instruction of this kind, group and block of scales cannot take the word, as a sentence;
+/// null when it can.
+constexpr const char* instruction_fault(std::uint32_t word, UmmaKind kind, bool pair,
+                                        int scale_block = 0) {
+  if ((word & ~instruction_bits(kind)) != 0) {
     return "the instruction descriptor sets a reserved bit, or one for sparsity, saturation, signs "
            "or shifts, which are not used here";
   }
-  const UmmaAtom atom = decode_instruction(word, kind, pair);
+  const UmmaAtom atom = decode_instruction(word, kind, pair, scale_block);
   // A code that names no type of the kind, or of D, does not come back when the word is made anew.
-  if (encode_instruction(atom) != word) {
+  const std::uint32_t plain = is_block_scaled(kind) ? with_scale_ids(word, 0, 0) : word;
+  if (encode_instruction(atom) != plain) {
     return "the instruction descriptor names a type that its kind does not multiply";
   }
-  return umma_fault(atom);
+  if (const char* fault = umma_fault(atom)) return fault;
+  return is_block_scaled(kind) ? scale_ids_fault(atom, scale_ids(word)) : nullptr;
 }
 
 // --- the shared-memory descriptor ---------------------------------------------------------------
 
 /// The 64-bit word (PTX ISA 9.7.16.4.1): [13:0] start >> 4, [29:16] LBO >> 4, [45:32] SBO >> 4,
-/// [48:46] 001, [51:49] base offset, 52 LBO mode (0: relative), [63:61] swizzle (0 none, 2 128B,
+/// [48:46] 001, [51:49] base offset, 52 LBO mode (1: an address), [63:61] swizzle (0 none, 2 128B,
 /// 4 64B, 6 32B). The fields mean what they mean to wgmma; `advance` moves the start.
 constexpr std::uint64_t encode_umma(const Descriptor& d) {
   const std::uint64_t fields = encode(d) & ~(std::uint64_t{3} << 62);
   // The code runs 2 128B, 4 64B, 6 32B where ours runs 1 32B .. 3 128B.
   const int code = d.swizzle == SmemSwizzle::none ? 0 : 2 * (4 - swizzle_bits(d.swizzle));
-  return fields | std::uint64_t{1} << 46 | static_cast<std::uint64_t>(code) << 61;
+  return fields | std::uint64_t{1} << 46 |
+         static_cast<std::uint64_t>(d.leading_is_address ? 1 : 0) << 52 |
+         static_cast<std::uint64_t>(code) << 61;
 }
 
 /// The fields of the word.
 constexpr Descriptor decode_umma(std::uint64_t word) {
   const int code = static_cast<int>(word >> 61) / 2;
-  return decode((word & ~(std::uint64_t{7} << 61)) | static_cast<std::uint64_t>(code) << 62);
+  Descriptor d =
+      decode((word & ~(std::uint64_t{7} << 61)) | static_cast<std::uint64_t>(code) << 62);
+  d.leading_is_address = (word >> 52 & 1) != 0;
+  return d;
 }
 
-/// Why the tensor core could not read through the word, as a sentence; null when it can.
-constexpr const char* umma_descriptor_fault(std::uint64_t word) {
+/// Why the tensor core could not read an operand of `k` elements through the word, as a sentence;
+/// null when it can.
+constexpr const char* umma_descriptor_fault(std::uint64_t word, int k = 0) {
   if ((word >> 46 & 7) != 1) return "bits 46 to 48 of a matrix descriptor must be 001";
   if ((word >> 61 & 1) != 0) {
     return "the swizzle of a matrix descriptor must be none, 32B, 64B or 128B";
   }
-  if ((word >> 14 & 3) != 0 || (word >> 30 & 3) != 0 || (word >> 52 & 0x1ff) != 0) {
+  if ((word >> 14 & 3) != 0 || (word >> 30 & 3) != 0 || (word >> 53 & 0xff) != 0) {
     return "a matrix descriptor sets a bit that is not used here";
   }
-  return descriptor_fault(decode_umma(word));
+  const Descriptor d = decode_umma(word);
+  if (k != kUmmaLongK && d.leading_is_address) {
+    return "only operands of K 96 have an address as leading offset (bit 52 of their descriptor)";
+  }
+  if (k == kUmmaLongK && (!d.leading_is_address || d.swizzle != SmemSwizzle::b128)) {
+    return "an operand of K 96 lies in the 128B swizzle, and the leading offset of its descriptor "
+           "is the address of the next 128 bytes (bit 52)";
+  }
+  return descriptor_fault(d);
 }
 
 // --- tensor memory ------------------------------------------------------------------------------

@@ -55,14 +55,21 @@ EncodeTiled encoder() {
   return function;
 }
 
-CUtensorMapDataType map_type(DType t) {
-  switch (t) {
+CUtensorMapDataType map_type(const MapRequest& r) {
+  switch (r.dtype) {
     case DType::f32:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case DType::f16:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     case DType::bf16:
       return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::e2m1:
+    case DType::s4:
+      return r.padded ? CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B
+                      : CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B;
+    case DType::e2m3:
+    case DType::e3m2:
+      return CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
     default:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;  // 8-bit floats: a copy does not look inside
   }
@@ -89,7 +96,6 @@ isa::TensorMap encode_by_driver(const MapRequest& r) {
   if (function == nullptr) {
     throw EncodeFailure{"the CUDA driver has no tensor maps; one for CUDA 12.0 or newer is needed"};
   }
-  const auto element = static_cast<cuuint64_t>(numeric::bits(r.dtype) / 8);
   std::array<cuuint64_t, 4> extents{};
   std::array<cuuint64_t, 3> strides{};
   std::array<cuuint32_t, 4> box{};
@@ -98,12 +104,12 @@ isa::TensorMap encode_by_driver(const MapRequest& r) {
     const auto at = static_cast<std::size_t>(d);
     extents[at] = static_cast<cuuint64_t>(r.extent(d));
     box[at] = static_cast<cuuint32_t>(r.box(d));
-    if (d > 0) strides[at - 1] = static_cast<cuuint64_t>(r.stride(d)) * element;
+    if (d > 0) strides[at - 1] = static_cast<cuuint64_t>(r.stride(d) * numeric::bits(r.dtype) / 8);
   }
   CUtensorMap map;
   const CUresult result =
-      function(&map, map_type(r.dtype), static_cast<cuuint32_t>(r.rank()),
-               const_cast<void*>(r.base), extents.data(), strides.data(), box.data(), steps.data(),
+      function(&map, map_type(r), static_cast<cuuint32_t>(r.rank()), const_cast<void*>(r.base),
+               extents.data(), strides.data(), box.data(), steps.data(),
                CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle),
                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {

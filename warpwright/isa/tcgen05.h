@@ -38,6 +38,18 @@ template <>
 struct KindText<atom::UmmaKind::f8f6f4> {
   static constexpr char text[] = "f8f6f4";
 };
+template <>
+struct KindText<atom::UmmaKind::mxf8f6f4> {
+  static constexpr char text[] = "mxf8f6f4";
+};
+template <>
+struct KindText<atom::UmmaKind::mxf4> {
+  static constexpr char text[] = "mxf4";
+};
+template <>
+struct KindText<atom::UmmaKind::mxf4nvf4> {
+  static constexpr char text[] = "mxf4nvf4";
+};
 
 }  // namespace detail
 #endif
@@ -101,6 +113,7 @@ WW_DEVICE void tcgen05_mma(TmemAddress d, std::uint64_t descriptor_a, std::uint6
                            std::uint32_t instruction, bool accumulate,
                            [[maybe_unused]] Site site = Site::here()) {
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
+  static_assert(!atom::is_block_scaled(Kind), "tcgen05_mma_scaled has the kinds with scales");
 #if WW_GPU
   asm volatile(
       "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %4, 0;\n\t"

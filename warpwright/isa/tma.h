@@ -39,55 +39,60 @@ void prefetch_map([[maybe_unused]] const TensorMap& map) {
 // One asm statement a rank: operand lists cannot be expanded from a pack. `text` makes the
 // instructions from the dimension's suffix and the coordinates in braces; the rest are their
 // operands, numbered from 5.
-#define WW_TENSOR_COPY(rank, text, ...)                                                         \
-  if constexpr (rank == 1) {                                                                    \
-    asm volatile(text(".1d", "{%0}")::"r"(c.at[0]), "r"(0), "r"(0), "r"(0), "r"(0), __VA_ARGS__ \
-                 : "memory");                                                                   \
-  } else if constexpr (rank == 2) {                                                             \
-    asm volatile(text(".2d", "{%0, %1}")::"r"(c.at[0]), "r"(c.at[1]), "r"(0), "r"(0), "r"(0),   \
-                 __VA_ARGS__                                                                    \
-                 : "memory");                                                                   \
-  } else if constexpr (rank == 3) {                                                             \
-    asm volatile(text(".3d", "{%0, %1, %2}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), "r"(0), \
-                 "r"(0), __VA_ARGS__                                                            \
-                 : "memory");                                                                   \
-  } else if constexpr (rank == 4) {                                                             \
-    asm volatile(text(".4d", "{%0, %1, %2, %3}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]),     \
-                 "r"(c.at[3]), "r"(0), __VA_ARGS__                                              \
-                 : "memory");                                                                   \
-  } else {                                                                                      \
-    asm volatile(text(".5d", "{%0, %1, %2, %3, %4}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), \
-                 "r"(c.at[3]), "r"(c.at[4]), __VA_ARGS__                                        \
-                 : "memory");                                                                   \
+#define WW_TENSOR_COPY(rank, text, ...)                                                           \
+  if constexpr (rank == 1) {                                                                      \
+    asm volatile(text(".1d", "", "{%0}")::"r"(c.at[0]), "r"(0), "r"(0), "r"(0), "r"(0),           \
+                 __VA_ARGS__                                                                      \
+                 : "memory");                                                                     \
+  } else if constexpr (rank == 2) {                                                               \
+    asm volatile(text(".2d", "", "{%0, %1}")::"r"(c.at[0]), "r"(c.at[1]), "r"(0), "r"(0), "r"(0), \
+                 __VA_ARGS__                                                                      \
+                 : "memory");                                                                     \
+  } else if constexpr (rank == 3) {                                                               \
+    asm volatile(text(".3d", "", "{%0, %1, %2}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]),       \
+                 "r"(0), "r"(0), __VA_ARGS__                                                      \
+                 : "memory");                                                                     \
+  } else if constexpr (rank == 4) {                                                               \
+    asm volatile(text(".4d", "", "{%0, %1, %2, %3}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]),   \
+                 "r"(c.at[3]), "r"(0), __VA_ARGS__                                                \
+                 : "memory");                                                                     \
+  } else {                                                                                        \
+    asm volatile(text(".5d", "", "{%0, %1, %2, %3, %4}")::"r"(c.at[0]), "r"(c.at[1]),             \
+                 "r"(c.at[2]), "r"(c.at[3]), "r"(c.at[4]), __VA_ARGS__                            \
+                 : "memory");                                                                     \
   }
 // (To .shared::cluster it would be the same on sm_90, and a system call on sm_120, which for its
 // sake ignores setmaxnreg.)
-#define WW_LOAD(dim, coords)                                                                       \
-  "cp.async.bulk.tensor" dim ".shared::cta.global.mbarrier::complete_tx::bytes [%5], [%6, " coords \
-  "], [%7];"
-#define WW_MULTICAST(dim, coords)                                                              \
-  "cp.async.bulk.tensor" dim                                                                   \
-  ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%5], [%6, " coords \
+#define WW_LOAD(dim, mode, coords)                      \
+  "cp.async.bulk.tensor" dim ".shared::cta.global" mode \
+  ".mbarrier::complete_tx::bytes [%5], [%6, " coords "], [%7];"
+#define WW_MULTICAST(dim, mode, coords)                     \
+  "cp.async.bulk.tensor" dim ".shared::cluster.global" mode \
+  ".mbarrier::complete_tx::bytes.multicast::cluster [%5], [%6, " coords "], [%7], %8;"
+#define WW_LOAD_PAIR(dim, mode, coords)                     \
+  "cp.async.bulk.tensor" dim ".shared::cluster.global" mode \
+  ".mbarrier::complete_tx::bytes.cta_group::2 [%5], [%6, " coords "], [%7];"
+#define WW_MULTICAST_PAIR(dim, mode, coords)                                         \
+  "cp.async.bulk.tensor" dim ".shared::cluster.global" mode                          \
+  ".mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%5], [%6, " coords \
   "], [%7], %8;"
-#define WW_LOAD_PAIR(dim, coords)                                                        \
-  "cp.async.bulk.tensor" dim                                                             \
-  ".shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 [%5], [%6, " coords \
-  "], "                                                                                  \
-  "[%7];"
-#define WW_MULTICAST_PAIR(dim, coords)                                                          \
-  "cp.async.bulk.tensor" dim                                                                    \
-  ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%5], " \
-  "[%6, " coords "], [%7], %8;"
 // The one to several CTAs where the mask names some.
 #define WW_EITHER(multicast, load) \
   "{\n\t.reg .pred p;\n\tsetp.ne.b16 p, %8, 0;\n\t@p " multicast "\n\t@!p " load "\n\t}"
-#define WW_LOAD_TO(dim, coords) WW_EITHER(WW_MULTICAST(dim, coords), WW_LOAD(dim, coords))
-#define WW_LOAD_TO_PAIR(dim, coords) \
-  WW_EITHER(WW_MULTICAST_PAIR(dim, coords), WW_LOAD_PAIR(dim, coords))
-#define WW_STORE(dim, coords) \
-  "cp.async.bulk.tensor" dim ".global.shared::cta.bulk_group [%5, " coords "], [%6];"
-#define WW_REDUCE(dim, coords) \
-  "cp.reduce.async.bulk.tensor" dim ".global.shared::cta.add.bulk_group [%5, " coords "], [%6];"
+#define WW_LOAD_TO(dim, mode, coords) \
+  WW_EITHER(WW_MULTICAST(dim, mode, coords), WW_LOAD(dim, mode, coords))
+#define WW_LOAD_TO_PAIR(dim, mode, coords) \
+  WW_EITHER(WW_MULTICAST_PAIR(dim, mode, coords), WW_LOAD_PAIR(dim, mode, coords))
+#define WW_STORE(dim, mode, coords) \
+  "cp.async.bulk.tensor" dim ".global.shared::cta" mode ".bulk_group [%5, " coords "], [%6];"
+#define WW_REDUCE(dim, mode, coords)                                                          \
+  "cp.reduce.async.bulk.tensor" dim ".global.shared::cta.add" mode ".bulk_group [%5, " coords \
+  "], [%6];"
+// Four rows from a column on.
+#define WW_ROWS_COPY(text, mode, ...)                                                              \
+  asm volatile(text(".2d", mode, "{%0, %1, %2, %3, %4}")::"r"(column), "r"(rows[0]), "r"(rows[1]), \
+               "r"(rows[2]), "r"(rows[3]), __VA_ARGS__                                             \
+               : "memory");
 #endif
 
 /// Starts the load of one box into this CTA's shared memory at `to` (128-byte aligned; a swizzled
@@ -105,7 +110,7 @@ WW_DEVICE void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress
     WW_TENSOR_COPY(R, WW_LOAD_PAIR, "r"(to), "l"(&map), "r"(barrier))
   }
 #else
-  model::tensor_load(map, c.at, to, barrier, 0, Ctas, site);
+  model::tensor_load(map, c.at, model::CopyMode::tile, to, barrier, 0, Ctas, site);
 #endif
 }
 
@@ -125,7 +130,7 @@ WW_DEVICE void tensor_load_multicast(SharedAddress to, const TensorMap& map, Sha
     WW_TENSOR_COPY(R, WW_MULTICAST_PAIR, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
   }
 #else
-  model::tensor_load(map, c.at, to, barrier, ctas, Ctas, site);
+  model::tensor_load(map, c.at, model::CopyMode::tile, to, barrier, ctas, Ctas, site);
 #endif
 }
 
@@ -143,7 +148,7 @@ WW_DEVICE void tensor_load_to(std::uint16_t ctas, SharedAddress to, const Tensor
     WW_TENSOR_COPY(R, WW_LOAD_TO_PAIR, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
   }
 #else
-  model::tensor_load(map, c.at, to, barrier, ctas, Ctas, site);
+  model::tensor_load(map, c.at, model::CopyMode::tile, to, barrier, ctas, Ctas, site);
 #endif
 }
 
@@ -156,7 +161,7 @@ WW_DEVICE void tensor_store(const TensorMap& map, SharedAddress from, Coords<R> 
 #if WW_GPU
   WW_TENSOR_COPY(R, WW_STORE, "l"(&map), "r"(from))
 #else
-  model::tensor_store(map, c.at, from, false, site);
+  model::tensor_store(map, c.at, model::CopyMode::tile, from, false, site);
 #endif
 }
 
@@ -168,12 +173,65 @@ WW_DEVICE void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coord
 #if WW_GPU
   WW_TENSOR_COPY(R, WW_REDUCE, "l"(&map), "r"(from))
 #else
-  model::tensor_store(map, c.at, from, true, site);
+  model::tensor_store(map, c.at, model::CopyMode::tile, from, true, site);
+#endif
+}
+
+#if WW_GPU
+namespace detail {
+// Whether the target of this compilation has tile::gather4.
+#ifdef __CUDA_ARCH__
+inline constexpr bool kGathersRows = __CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200;
+#else
+inline constexpr bool kGathersRows = true;
+#endif
+}  // namespace detail
+#endif
+
+/// Starts the load of four rows of a matrix, from element `column` on: rows[i] becomes row i of a
+/// box of four rows at `to`. The map has two dimensions and a box of one row. A row that the matrix
+/// does not have comes as zeros. A taller tile takes one of these for each four of its rows, 4
+/// spans further on each time: the swizzle goes by the address, so `to` need only be a multiple of
+/// 128 bytes. CTAs, barrier and bytes are as for `tensor_load_to`. One thread issues it
+/// (tile::gather4, PTX ISA 9.7.9.27). sm_100, sm_103 and sm_110, in their "a" and "f" targets.
+/// ptxas takes the form for one CTA on sm_120 too, where users report that it fails: it is refused
+/// there.
+template <int Ctas = 1>
+WW_DEVICE void tensor_gather4_to(std::uint16_t ctas, SharedAddress to, const TensorMap& map,
+                                 SharedAddress barrier, int column, const int (&rows)[4],
+                                 [[maybe_unused]] Site site = Site::sync()) {
+  static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
+#if WW_GPU
+  static_assert(Ctas > 0 && detail::kGathersRows, "tile::gather4 is for sm_100, sm_103 and sm_110");
+  if constexpr (Ctas == 1) {
+    WW_ROWS_COPY(WW_LOAD_TO, ".tile::gather4", "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
+  } else {
+    WW_ROWS_COPY(WW_LOAD_TO_PAIR, ".tile::gather4", "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
+  }
+#else
+  const int coords[] = {column, rows[0], rows[1], rows[2], rows[3]};
+  model::tensor_load(map, coords, model::CopyMode::rows, to, barrier, ctas, Ctas, site);
+#endif
+}
+
+/// Starts the store of a box of four rows, from this CTA's shared memory at `from`, to rows of a
+/// matrix from element `column` on, in the current bulk group of this thread: row i of the box goes
+/// to rows[i]. The map is as for `tensor_gather4_to`. A row past the matrix's last is dropped; none
+/// may be negative, and none named twice. As `tensor_store` otherwise (tile::scatter4, PTX ISA
+/// 9.7.9.27). sm_100, sm_103 and sm_110, in their "a" and "f" targets; ptxas refuses sm_120.
+WW_DEVICE void tensor_scatter4(const TensorMap& map, SharedAddress from, int column,
+                               const int (&rows)[4], [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  WW_ROWS_COPY(WW_STORE, ".tile::scatter4", "l"(&map), "r"(from))
+#else
+  const int coords[] = {column, rows[0], rows[1], rows[2], rows[3]};
+  model::tensor_store(map, coords, model::CopyMode::rows, from, false, site);
 #endif
 }
 
 #if WW_GPU
 #undef WW_TENSOR_COPY
+#undef WW_ROWS_COPY
 #undef WW_LOAD
 #undef WW_MULTICAST
 #undef WW_EITHER

@@ -46,13 +46,13 @@ void Machine::write_async(std::unique_ptr<Copy> copy, Cta& cta, std::uint32_t to
                           std::uint32_t barrier, Site site) {
   copy->kind = Copy::Kind::load;
   copy->map.rank = 1;
-  copy->map.element_bytes = 1;
+  copy->map.element_bits = 8;
   copy->map.box = {answer_bytes};
   copy->cta = &cta;
   copy->signals = &cta;
   copy->offset = to & 0xffffffu;
   copy->barrier = barrier & 0xffffffu;
-  copy->bytes = answer_bytes;
+  copy->bytes = copy->reach = answer_bytes;
   copy->issuer = current_;
   copy->site = site;
   barrier_of(cta, copy->barrier, "the signal of an asynchronous write", site);

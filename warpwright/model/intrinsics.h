@@ -8,7 +8,7 @@
 #include <span>
 
 #include "warpwright/atom/descriptor.h"
-#include "warpwright/atom/umma.h"
+#include "warpwright/atom/umma_scaled.h"
 #include "warpwright/model/memory/tensor_map.h"
 #include "warpwright/model/report/site.h"
 #include "warpwright/numeric/types.h"
@@ -103,14 +103,19 @@ void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);
 
 // --- TMA ------------------------------------------------------------------------------
+/// What a tensor copy moves of a tensor: the box at `coords`; or four rows, `coords` being the
+/// column where they begin and their numbers (tile::gather4, tile::scatter4).
+enum class CopyMode : std::uint8_t { tile, rows };
+inline constexpr int kCopiedRows = 4;
 /// One tiled tensor load. `multicast` 0 means the own CTA only; otherwise bit r is the destination
 /// CTA of rank r, data and signal at the same offsets in each. With `ctas` 2 the signal goes to the
 /// CTA of the destination's pair whose rank has the parity of the barrier's.
-void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
+void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                 std::uint32_t destination, std::uint32_t barrier, std::uint16_t multicast,
+                 int ctas, Site site);
 /// One tiled tensor store, or reduce-add, in this thread's current bulk group.
-void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
-                  bool reduce_add, Site site);
+void tensor_store(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                  std::uint32_t source, bool reduce_add, Site site);
 /// `bytes` bytes of global memory from `from`, as they lie.
 /// Moves nothing; the range must lie in a tensor.
 void bulk_prefetch(const void* from, int bytes, Site site);
@@ -206,6 +211,18 @@ struct UmmaRequest {
   std::uint64_t descriptor_b = 0;
   std::uint32_t instruction = 0;
   bool accumulate = false;
+  // Of a block-scaled one: the elements that share a scale, and where the scales lie.
+  int scale_block = 0;
+  std::uint32_t scales_a = 0;
+  std::uint32_t scales_b = 0;
+};
+
+struct TmemCopyRequest {
+  atom::TmemCopy shape = atom::TmemCopy::b32x128_warpx4;
+  atom::TmemWiden widen = atom::TmemWiden::none;
+  int ctas = 1;
+  std::uint32_t to = 0;  ///< in tensor memory
+  std::uint64_t descriptor = 0;
 };
 
 /// One thread's part of a load or store of tensor memory.
@@ -221,6 +238,7 @@ void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
 void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site);
 void tcgen05_relinquish(int ctas, Site site);
 void tcgen05_mma(const UmmaRequest& request, Site site);
+void tcgen05_copy(const TmemCopyRequest& request, Site site);
 /// `multicast` 0 means the barrier at `barrier` alone.
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void tcgen05_fence(bool before, Site site);

@@ -177,7 +177,8 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
     values.resize(at.size());
     numeric::widen_from(words.data(), values.data(), at.size(), mma.sums);
     for (std::size_t i = 0; i < at.size(); ++i) sums[place_of(at[i])] = values[i];
-    add_products(a.data(), b.data(), sums.data(), mma.m, mma.n, mma.k);
+    const auto add = mma.scale_block > 0 ? multiply_scaled : add_products;
+    add(a.data(), b.data(), sums.data(), mma.m, mma.n, mma.k);
     for (std::size_t i = 0; i < at.size(); ++i) values[i] = sums[place_of(at[i])];
     if (mma.sums == DType::f32) {
       std::memcpy(words.data(), values.data(), at.size() * 4);

@@ -43,6 +43,7 @@ enum class SyncKind : std::uint8_t {
   tmem_alloc,
   tmem_dealloc,
   tmem_relinquish,
+  tmem_copy,         ///< tcgen05.cp
   umma_commit,       ///< tcgen05.commit, to one barrier
   umma_commit_mask,  ///< the same with a multicast mask
   tensor_fence_before,

@@ -78,18 +78,29 @@ struct ThreadCopy {
   std::uint64_t number = 0;  // of its thread's copies, from 1
 };
 
-/// What a thread has handed to the tensor core through tcgen05, in order: an MMA, or the arrival
-/// that a commit makes on one barrier.
+/// What a thread has handed to the tensor core through tcgen05, in order: an MMA, a copy to tensor
+/// memory, or the arrival that a commit makes on one barrier.
 struct TensorOp {
-  bool commit = false;
+  enum class What : std::uint8_t { mma, copy, commit };
+  What what = What::mma;
+  [[nodiscard]] const char* name() const {
+    constexpr const char* names[] = {"tcgen05.mma", "tcgen05.cp", "tcgen05.commit"};
+    return names[static_cast<int>(what)];
+  }
   Thread* issuer = nullptr;
   Site site;
+  // Of an MMA or a copy.
+  std::uint32_t d = 0;     // where it writes
+  std::vector<Operand> a;  // of each CTA: A, or what is copied
   // Of an MMA.
   atom::UmmaAtom atom;
-  std::uint32_t d = 0;
   bool accumulate = false;
-  std::vector<Operand> a;  // of each CTA
   std::vector<Operand> b;
+  std::uint32_t scales_a = 0;  // in tensor memory
+  std::uint32_t scales_b = 0;
+  atom::ScaleIds ids;
+  // Of a copy.
+  atom::TmemCopy shape = atom::TmemCopy::b32x128_warpx4;
   // Of a commit: whose barrier, where, and the MMAs before it.
   Cta* cta = nullptr;
   std::uint32_t barrier = 0;
@@ -378,13 +389,15 @@ struct Copy {
   enum class From : std::uint8_t { tensor, bytes, queue, registers, thread };
   From from = From::tensor;
   TensorMapFields map;
-  std::array<int, TensorMapFields::max_rank> coords{};
-  Cta* cta = nullptr;         // whose shared memory
-  std::uint32_t offset = 0;   // in it
-  std::uint32_t barrier = 0;  // offset, for a load
-  Cta* signals = nullptr;     // whose barrier
-  int bytes = 0;
-  std::shared_ptr<std::vector<std::byte>> data;
+  CopyMode mode = CopyMode::tile;
+  std::array<int, TensorMapFields::max_rank> coords{};  // of rows: a column, and they
+  Cta* cta = nullptr;                                   // whose shared memory
+  std::uint32_t offset = 0;                             // in it
+  std::uint32_t barrier = 0;                            // offset, for a load
+  Cta* signals = nullptr;                               // whose barrier
+  int bytes = 0;                                        // of global memory: what a load signals
+  int reach = 0;                                        // of shared memory, from `offset` on
+  std::shared_ptr<std::vector<std::byte>> data;         // as it lies in global memory, row by row
   std::shared_ptr<BulkGroup> group;
   const Thread* issuer = nullptr;
   std::uintptr_t map_at = 0;  // where its map lies in global memory; 0 for a kernel's parameter
@@ -403,12 +416,16 @@ struct Copy {
   [[nodiscard]] bool by_engine() const { return from == From::tensor || from == From::bytes; }
   /// The instruction that it is, with its article, and without.
   [[nodiscard]] const char* what() const {
-    if (kind == Kind::store) return reduce_add ? "a tensor reduce-add" : "a tensor store";
+    const bool rows = mode == CopyMode::rows;
+    if (kind == Kind::store && reduce_add) return "a tensor reduce-add";
+    if (kind == Kind::store) return rows ? "a tensor scatter" : "a tensor store";
+    if (rows) return "a tensor gather";
     constexpr const char* loads[] = {"a tensor load", "a bulk load", "a try_cancel", "a st.async",
                                      "a cp.async.mbarrier.arrive"};
     return loads[static_cast<int>(from)];
   }
   [[nodiscard]] const char* instruction() const { return what() + 2; }
+  [[nodiscard]] const char* verb() const { return mode == CopyMode::rows ? "gather" : "load"; }
 };
 
 /// Thrown inside a fiber to leave the kernel after a finding that allows no way on.
@@ -763,8 +780,9 @@ void launch_dependents(bool as_if_early, Site site);
 void wait_for_grids(Site site);
 void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);
-void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
+void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                 std::uint32_t destination, std::uint32_t barrier, std::uint16_t multicast,
+                 int ctas, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
 void copy_async_commit();
@@ -784,6 +802,7 @@ void sync_warp(Site site);
 void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
 void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site);
 void tcgen05_relinquish(int ctas, bool effective, Site site);
+void tcgen05_copy(const TmemCopyRequest& request, Site site);
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void tcgen05_fence(bool before, Site site);
 void tcgen05_wait(bool loads, Site site);

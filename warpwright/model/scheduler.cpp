@@ -597,9 +597,9 @@ bool Machine::advance_one() {
     Thread& issuer = *tensor_issuers_[at - copies_.size()];
     const TensorOp& op = *issuer.tensor_ops.front();
     if (options_.only) {
-      note(std::string(op.commit ? "the tcgen05.commit" : "the tcgen05.mma") + " of " +
-           who(issuer) + " at line " + std::to_string(op.site.line) +
-           (op.commit ? " arrives" : " is carried out"));
+      note(std::string("the ") + op.name() + " of " + who(issuer) + " at line " +
+           std::to_string(op.site.line) +
+           (op.what == TensorOp::What::commit ? " arrives" : " is carried out"));
     }
     advance(issuer);
     return true;

@@ -5,6 +5,7 @@
 
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
+#include "warpwright/model/tcgen05_scales.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::model {
@@ -17,10 +18,14 @@ TmemRegion accumulator(const atom::UmmaAtom& atom, std::uint32_t d) {
   return {static_cast<std::uint8_t>(halves), atom::tmem_column(d), atom::umma_columns(atom)};
 }
 
-// Two MMAs with one chain have one accumulator and one shape.
+// Two MMAs with one chain have one accumulator, one shape and one kind. The rest of the word, the
+// ids of scales among it, may change from one to the next.
 std::uint64_t chain(const UmmaRequest& r) {
-  const std::uint64_t shape = r.instruction >> 17;
-  return std::uint64_t{1} << 63 | shape << 34 | static_cast<std::uint64_t>(r.ctas) << 32 | r.d;
+  const atom::UmmaAtom atom =
+      atom::decode_instruction(r.instruction, r.kind, r.ctas == 2, r.scale_block);
+  const auto shape = static_cast<std::uint64_t>(atom.m << 16 | atom.n << 7 | atom.k);
+  return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(r.kind) << 60 | shape << 34 |
+         static_cast<std::uint64_t>(r.ctas) << 32 | r.d;
 }
 
 // Calls visit(row of the CTA, first column, TMEM cell of it, columns): runs that lie together.
@@ -50,13 +55,14 @@ void check_words(const UmmaRequest& r, Site site) {
   const auto refuse = [&](Check check, const std::string& sentence) {
     m.fatal(check, m.who(m.current()) + ": tcgen05.mma: " + sentence, site);
   };
-  const char* fault = atom::instruction_fault(r.instruction, r.kind, r.ctas == 2);
+  const char* fault = atom::instruction_fault(r.instruction, r.kind, r.ctas == 2, r.scale_block);
   if (fault != nullptr) refuse(Check::bad_instruction, fault);
+  const atom::UmmaAtom atom =
+      atom::decode_instruction(r.instruction, r.kind, r.ctas == 2, r.scale_block);
   for (const std::uint64_t word : {r.descriptor_a, r.descriptor_b}) {
-    fault = atom::umma_descriptor_fault(word);
+    fault = atom::umma_descriptor_fault(word, atom.k);
     if (fault != nullptr) refuse(Check::bad_descriptor, fault);
   }
-  const atom::UmmaAtom atom = atom::decode_instruction(r.instruction, r.kind, r.ctas == 2);
   const int lane = atom::tmem_lane(r.d);
   const bool sixteen = atom.m == 64 && lane == 16;
   if (lane != 0 && !sixteen) {
@@ -87,9 +93,9 @@ void find_operands(TensorOp& op, const UmmaRequest& r, const std::vector<Cta*>& 
   const int share = static_cast<int>(ctas.size());
   for (Cta* cta : ctas) {
     op.a.push_back({cta, atom::decode_umma(r.descriptor_a), op.atom.m / share, op.atom.k, op.atom.a,
-                    op.atom.a_major, "A"});
+                    op.atom.a_major, "A", atom::umma_operand_bits(r.kind, op.atom.a)});
     op.b.push_back({cta, atom::decode_umma(r.descriptor_b), op.atom.n / share, op.atom.k, op.atom.b,
-                    op.atom.b_major, "B"});
+                    op.atom.b_major, "B", atom::umma_operand_bits(r.kind, op.atom.b)});
   }
 }
 
@@ -107,9 +113,13 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
   op->issuer = &self;
   op->site = site;
   self.mma_site = site;
-  op->atom = atom::decode_instruction(request.instruction, request.kind, request.ctas == 2);
+  op->atom = atom::decode_instruction(request.instruction, request.kind, request.ctas == 2,
+                                      request.scale_block);
   op->d = request.d;
   op->accumulate = request.accumulate;
+  op->scales_a = request.scales_a;
+  op->scales_b = request.scales_b;
+  op->ids = atom::scale_ids(request.instruction);
   find_operands(*op, request, ctas);
   const std::uint32_t number = m.order ? m.order->begin_mma(self, chain(request), site) : 0;
   Thread* const issuer = &self;
@@ -121,6 +131,9 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
     }
   }
   const TmemRegion region = accumulator(op->atom, request.d);
+  if (op->atom.scale_block > 0) {
+    for (Cta* cta : ctas) take_scales(*op, *cta, region, number);
+  }
   for (Cta* cta : ctas) {
     check_accumulator(*cta, region, request.accumulate, site);
     if (m.order) m.order->touch_tmem(number, {&issuer, 1}, *cta, region, true);
@@ -149,10 +162,16 @@ bool Machine::advance(Thread& issuer) {
   const std::unique_ptr<TensorOp> op = std::move(issuer.tensor_ops.front());
   issuer.tensor_ops.pop_front();
   if (issuer.tensor_ops.empty()) std::erase(tensor_issuers_, &issuer);
-  if (op->commit) {
-    signal(*op);
-  } else {
-    execute(*op);
+  switch (op->what) {
+    case TensorOp::What::mma:
+      execute(*op);
+      break;
+    case TensorOp::What::copy:
+      copy_to_tmem(*op);
+      break;
+    case TensorOp::What::commit:
+      signal(*op);
+      break;
   }
   return issuer.tensor_ops.empty();
 }
@@ -192,9 +211,13 @@ void Machine::execute(const TensorOp& op) {
         }
       });
     }
-    for (int row = 0; row < rows; row += 64) {
-      multiply(a.data() + static_cast<std::ptrdiff_t>(row) * k, b.data(),
-               c.data() + static_cast<std::ptrdiff_t>(row) * n, n, k);
+    if (op.atom.scale_block > 0) {
+      multiply_by_scales(op, tmem, a, b, c);
+    } else {
+      for (int row = 0; row < rows; row += 64) {
+        multiply(a.data() + static_cast<std::ptrdiff_t>(row) * k, b.data(),
+                 c.data() + static_cast<std::ptrdiff_t>(row) * n, n, k);
+      }
     }
     for_each_run(op.atom, op.d, [&](int row, int column, int lane, int at, int run) {
       const float* from = c.data() + static_cast<std::ptrdiff_t>(row) * n + column;
@@ -235,7 +258,7 @@ void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int cta
     const std::uint32_t offset = barrier & 0xffffffu;
     m.barrier_of(cta, offset, "the arrival of a tcgen05.commit", site);
     auto op = std::make_unique<TensorOp>();
-    op->commit = true;
+    op->what = TensorOp::What::commit;
     op->issuer = &self;
     op->site = site;
     op->cta = &cta;

@@ -51,13 +51,65 @@ void multiply(const float* a, const float* b, float* c, int n, int k) {
   }
 }
 
+// No product of block-scaled elements has more bits than a double, nor has their sum where their
+// exponents do not lie far apart.
+WW_VECTOR_CLONES
+void multiply_scaled(const double* a, const double* b, float* c, int m, int n, int k) {
+  static thread_local std::vector<double> sums;
+  sums.resize(index(n));
+  double* const sum = sums.data();
+  for (int r = 0; r < m; ++r, a += k, c += n) {
+    for (int j = 0; j < n; ++j) sum[j] = 0;
+    for (int i = 0; i < k; i += 4) {
+      const double* b0 = b + i * n;
+      const double* b1 = b0 + n;
+      const double* b2 = b1 + n;
+      const double* b3 = b2 + n;
+      for (int j = 0; j < n; ++j) {
+        sum[j] += a[i] * b0[j] + a[i + 1] * b1[j] + a[i + 2] * b2[j] + a[i + 3] * b3[j];
+      }
+    }
+    for (int j = 0; j < n; ++j) c[j] = static_cast<float>(c[j] + sum[j]);
+  }
+}
+
+namespace {
+
+// The codes of `count` elements of a piece, of 8 bits or less: they lie one behind the other, the
+// first lowest.
+void unpack_piece(int bits, const std::byte* piece, std::uint8_t* codes, int count) {
+  std::array<std::uint64_t, 2> words{};
+  std::memcpy(words.data(), piece, index(count * bits / 8));
+  for (int i = 0, at = 0; i < count; ++i, at += bits) {
+    std::uint64_t code = words[index(at / 64)] >> at % 64;
+    if (at % 64 + bits > 64) code |= words[1] << (64 - at % 64);
+    codes[i] = static_cast<std::uint8_t>(code & ((1U << bits) - 1));
+  }
+}
+
+void widen_piece(DType type, const std::byte* piece, float* out, int count) {
+  const int bits = numeric::bits(type);
+  if (bits >= 8) return widen(type, piece, out, index(count));
+  std::array<std::uint8_t, 32> codes{};
+  unpack_piece(bits, piece, codes.data(), count);
+  numeric::widen(codes.data(), out, index(count), type);
+}
+
+}  // namespace
+
+void read_codes(const Operand& operand, std::uint8_t* out) {
+  for_each_piece(operand, [&](int row, int i, std::uint32_t address) {
+    unpack_piece(numeric::bits(operand.type), operand.cta->shared.data() + address,
+                 out + std::ptrdiff_t{row} * operand.k + i, piece_elements(operand));
+  });
+}
+
 void read_operand(const Operand& operand, float* out, int row_step, int k_step) {
   const bool along_k = operand.major == atom::Major::k;
-  const int piece = 128 / numeric::bits(operand.type);
-  std::array<float, 16> values{};
+  const int piece = piece_elements(operand);
+  std::array<float, 32> values{};
   for_each_piece(operand, [&](int row, int i, std::uint32_t address) {
-    widen(operand.type, operand.cta->shared.data() + address, values.data(),
-          static_cast<std::size_t>(piece));
+    widen_piece(operand.type, operand.cta->shared.data() + address, values.data(), piece);
     for (int e = 0; e < piece; ++e) {
       const int r = along_k ? row : row + e;
       const int kk = along_k ? i + e : i;
@@ -125,11 +177,13 @@ void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
 }
 
 Operand operand_a(Cta& cta, const WgmmaRequest& r) {
-  return {&cta, atom::decode(r.descriptor_a), 64, atom::wgmma_k(r.type), r.type, r.major_a, "A"};
+  return {&cta, atom::decode(r.descriptor_a), 64, atom::wgmma_k(r.type), r.type, r.major_a,
+          "A",  numeric::bits(r.type)};
 }
 
 Operand operand_b(Cta& cta, const WgmmaRequest& r) {
-  return {&cta, atom::decode(r.descriptor_b), r.n, atom::wgmma_k(r.type), r.type_b, r.major_b, "B"};
+  return {&cta, atom::decode(r.descriptor_b), r.n, atom::wgmma_k(r.type), r.type_b, r.major_b,
+          "B",  numeric::bits(r.type_b)};
 }
 
 }  // namespace
@@ -162,10 +216,11 @@ std::span<const std::uint32_t> Machine::check_operand(const Operand& operand, co
     }
     pieces.push_back(address / 16);
     const auto first = cta.defined.begin() + address;
+    const auto end = first + piece_bytes_used(operand);
     if (cta.writers[address / 16] > 0) {
       in_flight = true;
       at = address;
-    } else if (std::find(first, first + 16, 0) != first + 16) {
+    } else if (std::find(first, end, 0) != end) {
       undefined = true;
       at = address;
     }

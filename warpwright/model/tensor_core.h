@@ -19,14 +19,24 @@ struct Operand {
   DType type = DType::bf16;
   atom::Major major = atom::Major::k;
   const char* name = "";  ///< "A" or "B"
+  int bits = 0;           ///< that an element takes, 8 where 16 of less are padded to 16 bytes
 };
+
+/// Elements in a 16-byte piece of an operand, and the bytes of it that they lie in: the rest is
+/// padding.
+constexpr int piece_elements(const Operand& operand) {
+  return 128 / operand.bits;
+}
+constexpr int piece_bytes_used(const Operand& operand) {
+  return piece_elements(operand) * numeric::bits(operand.type) / 8;
+}
 
 /// Calls visit(row, k, address): the 16-byte piece that begins with element (row, k).
 template <class Visit>
 void for_each_piece(const Operand& operand, const Visit& visit) {
   const atom::Descriptor& d = operand.descriptor;
-  const int bits = numeric::bits(operand.type);
-  const int piece = 128 / bits;  // elements
+  const int bits = operand.bits;
+  const int piece = piece_elements(operand);
   if (operand.major == atom::Major::k) {
     for (int row = 0; row < operand.rows; ++row) {
       for (int i = 0; i < operand.k; i += piece) {
@@ -42,10 +52,18 @@ void for_each_piece(const Operand& operand, const Visit& visit) {
   }
 }
 
+/// Codes of a K-major operand, a byte each: out[row * k + k].
+void read_codes(const Operand& operand, std::uint8_t* out);
+
 /// Operand elements as floats, out[row * row_step + k * k_step].
 void read_operand(const Operand& operand, float* out, int row_step, int k_step);
 
 /// c[64 x n] += a[64 x k] * b[k x n], all row-major; k is a multiple of 4.
 void multiply(const float* a, const float* b, float* c, int n, int k);
+
+/// c[m x n] += a[m x k] * b[k x n], all row-major, of block-scaled operands with their scales
+/// multiplied in, exactly: all products of an instruction are added, then to c, and rounded once. k
+/// is a multiple of 4.
+void multiply_scaled(const double* a, const double* b, float* c, int m, int n, int k);
 
 }  // namespace warpwright::model

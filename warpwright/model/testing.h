@@ -129,7 +129,7 @@ TensorMap tensor_map(const T* base, const Matrix& m) {
   f.extents = {static_cast<std::uint64_t>(m.columns), static_cast<std::uint64_t>(m.rows)};
   f.strides = {static_cast<std::uint64_t>(m.pitch == 0 ? m.columns : m.pitch) * sizeof(T)};
   f.box = {static_cast<std::uint16_t>(m.box_columns), static_cast<std::uint16_t>(m.box_rows)};
-  f.element_bytes = sizeof(T);
+  f.element_bits = 8 * sizeof(T);
   f.swizzle = m.swizzle;
   f.element_kind = element_kind<T>();
   if (const auto fault = invalid(f)) throw std::invalid_argument(*fault);

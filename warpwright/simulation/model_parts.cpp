@@ -9,7 +9,6 @@
 namespace warpwright::device {
 
 isa::TensorMap encode_for_model(const MapRequest& r) {
-  const int element = numeric::bits(r.dtype) / 8;
   model::TensorMapFields f;
   f.base = reinterpret_cast<std::uintptr_t>(r.base);
   f.rank = static_cast<std::uint8_t>(r.rank());
@@ -17,9 +16,11 @@ isa::TensorMap encode_for_model(const MapRequest& r) {
     const auto at = static_cast<std::size_t>(d);
     f.extents[at] = static_cast<std::uint64_t>(r.extent(d));
     f.box[at] = static_cast<std::uint16_t>(r.box(d));
-    if (d > 0) f.strides[at - 1] = static_cast<std::uint64_t>(r.stride(d) * element);
+    if (d > 0)
+      f.strides[at - 1] = static_cast<std::uint64_t>(r.stride(d) * numeric::bits(r.dtype) / 8);
   }
-  f.element_bytes = static_cast<std::uint8_t>(element);
+  f.element_bits = static_cast<std::uint8_t>(numeric::bits(r.dtype));
+  f.padded = r.padded;
   f.swizzle = r.swizzle;
   if (r.dtype == DType::f32) f.element_kind = 0;
   if (r.dtype == DType::f16) f.element_kind = 1;

@@ -32,7 +32,7 @@ auto output_map(bf16_t* d, int m, int n) {
   f.extents = {64, static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(m / 64)};
   f.strides = {static_cast<std::uint64_t>(m) * sizeof(bf16_t), 64 * sizeof(bf16_t)};
   f.box = {Kernel::box_rows, static_cast<std::uint16_t>(Kernel::shape.bn), 1};
-  f.element_bytes = sizeof(bf16_t);
+  f.element_bits = 8 * sizeof(bf16_t);
   f.element_kind = testing::element_kind<bf16_t>();
   if (const auto why = warpwright::model::invalid(f)) throw std::invalid_argument(*why);
   return warpwright::model::encode(f);

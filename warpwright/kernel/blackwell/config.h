@@ -64,9 +64,13 @@ constexpr DType sample_type(atom::UmmaKind kind) {
     case atom::UmmaKind::tf32:
       return DType::tf32;
     case atom::UmmaKind::f8f6f4:
+    case atom::UmmaKind::mxf8f6f4:
+      return DType::e4m3;
+    case atom::UmmaKind::mxf4:
+    case atom::UmmaKind::mxf4nvf4:
       break;
   }
-  return DType::e4m3;
+  return DType::e2m1;
 }
 
 constexpr int operand_bits(const BlackwellConfig& c) {

@@ -119,7 +119,7 @@ void Machine::check_global(GridRun& grid, std::uintptr_t address, std::int64_t b
 std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes) const {
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;
-    if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
+    if (offset < copy->offset + copy->reach && copy->offset < offset + bytes) {
       return std::string("the ") + copy->instruction() + " issued by " + who(*copy->issuer) +
              " at " + copy->site.file + ":" + std::to_string(copy->site.line);
     }

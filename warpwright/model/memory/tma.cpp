@@ -4,69 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "warpwright/model/memory/box.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::model {
 namespace {
-
-struct BoxShape {
-  int inner_bytes;  // of one row
-  int rows;
-  int pitch;  // bytes from row to row in shared memory
-};
-
-BoxShape box_shape(const TensorMapFields& map) {
-  BoxShape box{map.box[0] * map.element_bytes, 1, 0};
-  for (int d = 1; d < map.rank; ++d) box.rows *= map.box[static_cast<std::size_t>(d)];
-  // Under a swizzle a row occupies the whole span even when the box is narrower.
-  box.pitch =
-      map.swizzle == atom::SmemSwizzle::none ? box.inner_bytes : atom::span_bytes(map.swizzle);
-  return box;
-}
-
-std::span<const int> coords_of(const Copy& copy) {
-  return std::span<const int>(copy.coords.data(), copy.map.rank);
-}
-
-// Calls visit(row, global address of the row's first element, first, count): elements
-// [first, first + count) of the row are inside the tensor; count is 0 when the row is outside.
-template <class Visit>
-void for_each_row(const TensorMapFields& map, std::span<const int> coords, const Visit& visit) {
-  const BoxShape box = box_shape(map);
-  const auto extent = [&](int d) {
-    return static_cast<std::int64_t>(map.extents[static_cast<std::size_t>(d)]);
-  };
-  const std::int64_t x = coords[0];
-  const std::int64_t first = std::clamp<std::int64_t>(-x, 0, map.box[0]);
-  const std::int64_t last = std::clamp<std::int64_t>(extent(0) - x, first, map.box[0]);
-  for (int row = 0; row < box.rows; ++row) {
-    std::int64_t address = static_cast<std::int64_t>(map.base) + x * map.element_bytes;
-    bool inside = true;
-    int rest = row;
-    for (int d = 1; d < map.rank; ++d) {
-      const auto i = static_cast<std::size_t>(d);
-      const std::int64_t c = coords[i] + rest % map.box[i];
-      rest /= map.box[i];
-      inside = inside && c >= 0 && c < extent(d);
-      address += c * static_cast<std::int64_t>(map.strides[i - 1]);
-    }
-    visit(row, address, inside ? first : 0, inside ? last - first : 0);
-  }
-}
-
-// Calls visit(chunk of 16 bytes inside the row-major box, its offset in shared memory).
-template <class Visit>
-void for_each_chunk(const Copy& copy, const Visit& visit) {
-  const BoxShape box = box_shape(copy.map);
-  for (int row = 0; row < box.rows; ++row) {
-    for (int c = 0; c < box.inner_bytes; c += 16) {
-      const std::uint32_t linear = copy.offset + static_cast<std::uint32_t>(row * box.pitch + c);
-      visit(row * box.inner_bytes + c, atom::apply_swizzle(copy.map.swizzle, linear));
-    }
-  }
-}
 
 void add_element(std::byte* to, const std::byte* from, const TensorMapFields& map) {
   if (map.element_kind == 0) {
@@ -88,37 +32,28 @@ void add_element(std::byte* to, const std::byte* from, const TensorMapFields& ma
   } else {
     std::uint64_t a = 0;  // integers of up to 8 bytes; the low ones of the sum are stored
     std::uint64_t b = 0;
-    std::memcpy(&a, to, map.element_bytes);
-    std::memcpy(&b, from, map.element_bytes);
+    std::memcpy(&a, to, map.element_bits / 8);
+    std::memcpy(&b, from, map.element_bits / 8);
     a += b;
-    std::memcpy(to, &a, map.element_bytes);
+    std::memcpy(to, &a, map.element_bits / 8);
   }
-}
-
-// Where the bytes of a row end that a store brings to the tensor, of which elements up to `last`
-// lie inside. What lies past the last column is dropped by whole 16-byte pieces, not by elements,
-// of a reduce-add too (probed on an H200): a piece that begins inside is written whole.
-std::int64_t stored_end(const BoxShape& box, std::int64_t last, int element_bytes) {
-  return std::min<std::int64_t>((last * element_bytes + 15) / 16 * 16, box.inner_bytes);
 }
 
 // Whether a store brings bytes to the tensor that nobody has written. What lies outside the tensor
 // goes nowhere, such as the padding of a box that is wider than the tensor.
 bool stores_undefined(const Cta& cta, const Copy& store) {
-  const BoxShape box = box_shape(store.map);
-  const int size = store.map.element_bytes;
+  const BoxShape box = box_shape(store);
   bool undefined = false;
-  for_each_row(store.map, coords_of(store),
-               [&](int row, std::int64_t, std::int64_t first, std::int64_t count) {
-                 const std::int64_t end = count == 0 ? 0 : stored_end(box, first + count, size);
-                 for (std::int64_t b = first * size; b < end; b = b / 16 * 16 + 16) {
-                   const auto linear = static_cast<std::uint32_t>(row * box.pitch + b / 16 * 16);
-                   const auto chunk = cta.defined.begin() +
-                                      atom::apply_swizzle(store.map.swizzle, store.offset + linear);
-                   const auto past = chunk + std::min<std::int64_t>(16, end - b / 16 * 16);
-                   undefined = undefined || std::find(chunk + b % 16, past, 0) != past;
-                 }
-               });
+  for_each_row(store, [&](int row, std::int64_t, std::int64_t first, std::int64_t count) {
+    const std::int64_t end = count == 0 ? 0 : stored_end(store.map, first + count);
+    for (std::int64_t b = bytes_of(store.map, first); b < end; b = b / 16 * 16 + 16) {
+      const auto linear = static_cast<std::uint32_t>(row * box.pitch + b / 16 * 16);
+      const auto chunk =
+          cta.defined.begin() + atom::apply_swizzle(store.map.swizzle, store.offset + linear);
+      const auto past = chunk + std::min<std::int64_t>(16, end - b / 16 * 16);
+      undefined = undefined || std::find(chunk + b % 16, past, 0) != past;
+    }
+  });
   return undefined;
 }
 
@@ -126,8 +61,34 @@ std::string signal_text(const Copy& copy) {
   return std::string("the signal of ") + copy.what();
 }
 
-TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::uint32_t address,
-                        Site site) {
+std::string size_text(const TensorMapFields& map) {
+  const int bits = map.element_bits;
+  return bits % 8 == 0 ? std::to_string(bits / 8) + " bytes" : std::to_string(bits) + " bits";
+}
+
+// A copy of rows takes a map of a matrix whose box is one row.
+void check_coordinates(const TensorMapFields& map, std::span<const int> coords, CopyMode mode,
+                       Site site) {
+  Machine& m = machine();
+  if (mode == CopyMode::tile) {
+    if (static_cast<int>(coords.size()) == map.rank) return;
+    m.fatal(Check::tensor_map,
+            "a copy with " + std::to_string(coords.size()) +
+                " coordinates on a tensor map of rank " + std::to_string(map.rank),
+            site);
+  }
+  if (map.rank == 2 && map.box[1] == 1) return;
+  m.fatal(Check::tensor_map,
+          m.who(m.current()) +
+              ": a gather or scatter of four rows takes a tensor map of rank 2 whose box is one "
+              "row, not one of rank " +
+              std::to_string(map.rank) +
+              (map.rank < 2 ? "" : " and " + std::to_string(map.box[1]) + " rows"),
+          site);
+}
+
+TensorMapFields checked(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                        std::uint32_t address, Site site) {
   Machine& m = machine();
   TensorMap seen;
   std::memcpy(&seen, m.bytes_at(reinterpret_cast<std::uintptr_t>(&map)), sizeof seen);
@@ -136,19 +97,21 @@ TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::
     m.fatal(Check::tensor_map, m.who(m.current()) + " uses a tensor map that nobody encoded", site);
   }
   if (const auto fault = invalid(*fields)) m.fatal(Check::tensor_map, *fault, site);
-  if (static_cast<int>(coords.size()) != fields->rank) {
+  check_coordinates(*fields, coords, mode, site);
+  if (fields->padded && coords[0] % kPaddedBox != 0) {
     m.fatal(Check::tensor_map,
-            "a copy with " + std::to_string(coords.size()) +
-                " coordinates on a tensor map of rank " + std::to_string(fields->rank),
+            m.who(m.current()) +
+                ": the innermost coordinate of a copy of padded elements must be a multiple of "
+                "128, not " +
+                std::to_string(coords[0]),
             site);
   }
-  if (coords[0] * static_cast<std::int64_t>(fields->element_bytes) % 16 != 0) {
+  if (coords[0] * static_cast<std::int64_t>(fields->element_bits) % 128 != 0) {
     m.fatal(Check::tensor_map,
             m.who(m.current()) +
                 ": the innermost coordinate of a TMA copy must be a multiple of 16 bytes, not " +
-                std::to_string(coords[0]) + " elements of " +
-                std::to_string(fields->element_bytes) +
-                " bytes; the hardware traps (illegal instruction)",
+                std::to_string(coords[0]) + " elements of " + size_text(*fields) +
+                "; the hardware traps (illegal instruction)",
             site);
   }
   if (address % 128 != 0) {
@@ -182,9 +145,10 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   const bool load = copy->kind == Copy::Kind::load;
   Cta& cta = *copy->cta;
   const std::string operation = copy->what();
-  const BoxShape box = box_shape(copy->map);
+  const BoxShape box = box_shape(*copy);
   // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
-  check_shared(cta, copy->offset, box.rows * box.pitch, operation.c_str(), copy->site);
+  copy->reach = box.rows * box.pitch;
+  check_shared(cta, copy->offset, copy->reach, operation.c_str(), copy->site);
   if (order) prove(*copy);
   bool met = false;
   const MBarrier* covered = nullptr;
@@ -197,7 +161,9 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
     met = met || cta.writers[at / 16] > 0 || (load && cta.readers[at / 16] > 0);
     if (load) {
       std::fill_n(cta.shared.begin() + at, 16, std::byte{0xff});
-      std::fill_n(cta.defined.begin() + at, 16, std::uint8_t{1});
+      // Padding has no value that anybody may read.
+      std::fill_n(cta.defined.begin() + at, box.piece, std::uint8_t{1});
+      std::fill_n(cta.defined.begin() + at + box.piece, 16 - box.piece, std::uint8_t{0});
     }
   });
   if (covered != nullptr) {
@@ -210,7 +176,7 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
     finding(Check::in_flight_access,
             who(*current_) + ": " + operation + " meets shared memory of CTA rank " +
                 std::to_string(cta.rank) + " at offset " + std::to_string(copy->offset) +
-                " that is still in use by " + copies_into(cta, copy->offset, copy->bytes),
+                " that is still in use by " + copies_into(cta, copy->offset, copy->reach),
             copy->site);
   }
   if (!load && stores_undefined(cta, *copy)) {
@@ -256,18 +222,16 @@ void Machine::prove(Copy& copy) {
   // are asked about once. One destination of a multicast load
   // stands for all of them: they read the same.
   bool asked = false;
-  for_each_row(copy.map, coords_of(copy),
-               [&](int, std::int64_t address, std::int64_t first, std::int64_t count) {
-                 const auto at =
-                     static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
-                 const std::int64_t bytes = count * copy.map.element_bytes;
-                 if (count == 0) return;
-                 if (!std::exchange(asked, true)) {
-                   check_prerequisites(at, !load, copy.what(), copy.site);
-                 }
-                 if (!order->tracked(at, bytes)) return;
-                 order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
-               });
+  for_each_row(copy, [&](int, std::int64_t address, std::int64_t first, std::int64_t count) {
+    const auto at = static_cast<std::uintptr_t>(address + bytes_of(copy.map, first));
+    const std::int64_t bytes = bytes_of(copy.map, count);
+    if (count == 0) return;
+    if (!std::exchange(asked, true)) {
+      check_prerequisites(at, !load, copy.what(), copy.site);
+    }
+    if (!order->tracked(at, bytes)) return;
+    order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
+  });
   if (!load) {
     order->end(copy.reading);
     order->end(copy.writing);
@@ -282,33 +246,34 @@ void Machine::read_global(Copy& load) {
     load.data->assign(bytes.begin(), bytes.end());
     return;
   }
-  const BoxShape box = box_shape(load.map);
-  load.data->assign(static_cast<std::size_t>(box.inner_bytes) * box.rows, std::byte{0});
-  for_each_row(load.map, coords_of(load),
-               [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
-                 if (count == 0) return;
-                 const std::int64_t skip = first * load.map.element_bytes;
-                 const std::int64_t bytes = count * load.map.element_bytes;
-                 check_global(*load.cta->grid, static_cast<std::uintptr_t>(address + skip), bytes,
-                              false, load.what(), load.site);
-                 std::memcpy(load.data->data() + row * box.inner_bytes + skip,
-                             bytes_at(static_cast<std::uintptr_t>(address + skip)),
-                             static_cast<std::size_t>(bytes));
-               });
+  const BoxShape box = box_shape(load);
+  load.data->assign(static_cast<std::size_t>(box.global_bytes) * box.rows, std::byte{0});
+  for_each_row(load, [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    const std::int64_t skip = bytes_of(load.map, first);
+    const std::int64_t bytes = bytes_of(load.map, count);
+    check_global(*load.cta->grid, static_cast<std::uintptr_t>(address + skip), bytes, false,
+                 load.what(), load.site);
+    std::memcpy(load.data->data() + row * box.global_bytes + skip,
+                bytes_at(static_cast<std::uintptr_t>(address + skip)),
+                static_cast<std::size_t>(bytes));
+  });
 }
 
 void Machine::write_shared(Copy& load) {
+  const auto piece = static_cast<std::size_t>(box_shape(load).piece);
   for_each_chunk(load, [&](int chunk, std::uint32_t at) {
-    std::memcpy(load.cta->shared.data() + at, load.data->data() + chunk, 16);
+    std::memcpy(load.cta->shared.data() + at, load.data->data() + chunk, piece);
   });
   mark(load, -1);
 }
 
 void Machine::read_shared(Copy& store) {
-  const BoxShape box = box_shape(store.map);
-  store.data->resize(static_cast<std::size_t>(box.inner_bytes) * box.rows);
+  const BoxShape box = box_shape(store);
+  store.data->resize(static_cast<std::size_t>(box.global_bytes) * box.rows);
   for_each_chunk(store, [&](int chunk, std::uint32_t at) {
-    std::memcpy(store.data->data() + chunk, store.cta->shared.data() + at, 16);
+    std::memcpy(store.data->data() + chunk, store.cta->shared.data() + at,
+                static_cast<std::size_t>(box.piece));
   });
   mark(store, -1);
   --store.group->unread;
@@ -316,24 +281,22 @@ void Machine::read_shared(Copy& store) {
 }
 
 void Machine::write_global(const Copy& store) {
-  const BoxShape box = box_shape(store.map);
-  const int size = store.map.element_bytes;
-  for_each_row(store.map, coords_of(store),
-               [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
-                 if (count == 0) return;
-                 const std::int64_t bytes = stored_end(box, first + count, size) - first * size;
-                 const auto at = static_cast<std::uintptr_t>(address + first * size);
-                 check_global(*store.cta->grid, at, bytes, true, store.what(), store.site);
-                 std::byte* const to = bytes_at(at);
-                 const std::byte* const from =
-                     store.data->data() + row * box.inner_bytes + first * size;
-                 if (!store.reduce_add) {
-                   std::memcpy(to, from, static_cast<std::size_t>(bytes));
-                   return;
-                 }
-                 for (std::int64_t i = 0; i < bytes; i += size)
-                   add_element(to + i, from + i, store.map);
-               });
+  const BoxShape box = box_shape(store);
+  const int size = store.map.element_bits / 8;
+  for_each_row(store, [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    const std::int64_t skip = bytes_of(store.map, first);
+    const std::int64_t bytes = stored_end(store.map, first + count) - skip;
+    const auto at = static_cast<std::uintptr_t>(address + skip);
+    check_global(*store.cta->grid, at, bytes, true, store.what(), store.site);
+    std::byte* const to = bytes_at(at);
+    const std::byte* const from = store.data->data() + row * box.global_bytes + skip;
+    if (!store.reduce_add) {
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
+      return;
+    }
+    for (std::int64_t i = 0; i < bytes; i += size) add_element(to + i, from + i, store.map);
+  });
 }
 
 void Machine::end_copy(Copy& copy) {
@@ -380,8 +343,8 @@ void start_load(const Copy& load, Cta& cta, Cta& signals,
   copy->cta = &cta;
   copy->signals = &signals;
   copy->data = data;
-  const BoxShape box = box_shape(copy->map);
-  copy->bytes = box.inner_bytes * box.rows;
+  const BoxShape box = box_shape(*copy);
+  copy->bytes = box.global_bytes * box.rows;
   copy->issuer = &m.current();
   m.barrier_of(signals, copy->barrier, signal_text(*copy).c_str(), copy->site);
   m.issue(std::move(copy));
@@ -406,13 +369,15 @@ Cta& destination_of(const Copy& load, std::uint32_t destination, std::uint32_t b
 
 }  // namespace
 
-void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                      std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
+void act::tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                      std::uint32_t destination, std::uint32_t barrier, std::uint16_t multicast,
+                      int ctas, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
   Copy load;
-  load.map = checked(map, coords, destination, site);
+  load.mode = mode;
+  load.map = checked(map, coords, mode, destination, site);
   load.map_at = m.map_in_memory(map);
   std::copy(coords.begin(), coords.end(), load.coords.begin());
   load.offset = destination & 0xffffffu;
@@ -428,7 +393,7 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
                   : static_cast<std::size_t>(cta.rank);
     if (signals >= all.size()) {
       m.fatal(Check::tensor_map,
-              m.who(self) + ": a tensor load signals CTA rank " + std::to_string(signals) +
+              m.who(self) + ": " + load.what() + " signals CTA rank " + std::to_string(signals) +
                   ", which the cluster does not have",
               site);
     }
@@ -439,8 +404,9 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
     if ((multicast >> rank & 1) == 0) continue;
     if (rank >= all.size() || all[rank]->live_threads == 0) {
       m.fatal(Check::multicast_mask,
-              m.who(self) + ": a multicast load names CTA rank " + std::to_string(rank) +
-                  ", which " + (rank >= all.size() ? "the cluster does not have" : "has exited"),
+              m.who(self) + ": a multicast " + load.verb() + " names CTA rank " +
+                  std::to_string(rank) + ", which " +
+                  (rank >= all.size() ? "the cluster does not have" : "has exited"),
               site);
     }
     to(*all[rank]);
@@ -485,7 +451,7 @@ void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint
   load.from = Copy::From::bytes;
   load.map.base = base;
   load.map.rank = 1;
-  load.map.element_bytes = piece;
+  load.map.element_bits = 8 * piece;
   load.map.extents[0] = static_cast<std::uint64_t>(bytes / piece);
   load.map.box[0] = static_cast<std::uint16_t>(bytes / piece);
   load.offset = destination & 0xffffffu;
@@ -496,29 +462,66 @@ void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint
   start_load(load, cta, cta, std::make_shared<std::vector<std::byte>>());
 }
 
-void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
-                  bool reduce_add, Site site) {
+namespace {
+
+// What a store through this map at these coordinates would trap on, or leave open.
+void check_store(const Copy& store, std::span<const int> coords, Site site) {
+  Machine& m = machine();
+  const std::string who = m.who(m.current()) + ": " + store.what();
+  if (store.map.padded || (store.reduce_add && store.map.element_bits < 8)) {
+    m.fatal(Check::tensor_map,
+            who + " through a tensor map of " + (store.map.padded ? "padded" : "packed") +
+                " elements of " + size_text(store.map) + "; such maps are for loads" +
+                (store.map.padded ? "" : " and stores"),
+            site);
+  }
+  const bool rows = store.mode == CopyMode::rows;
+  if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
+    m.fatal(Check::tensor_map,
+            who + (rows ? " at a negative coordinate: what it does is not documented, and a tensor "
+                          "store traps. A row to be left out is one past the last"
+                        : " at a negative coordinate traps on the hardware"),
+            site);
+  }
+  if (!rows) return;
+  for (std::size_t i = 1; i < coords.size(); ++i) {
+    const auto first = coords.begin() + 1;
+    const auto inside = static_cast<std::uint64_t>(coords[i]) < store.map.extents[1];
+    if (!inside || std::find(first, first + static_cast<std::ptrdiff_t>(i) - 1, coords[i]) ==
+                       first + static_cast<std::ptrdiff_t>(i) - 1) {
+      continue;
+    }
+    m.finding(Check::data_race,
+              who + " names row " + std::to_string(coords[i]) +
+                  " twice; which of the two stays is not said",
+              site);
+  }
+}
+
+}  // namespace
+
+void tensor_store(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                  std::uint32_t source, bool reduce_add, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
   m.spend(nominal::tensor_copy_issue);
   auto copy = std::make_unique<Copy>();
   copy->kind = Copy::Kind::store;
-  copy->map = checked(map, coords, source, site);
-  copy->map_at = m.map_in_memory(map);
-  if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
-    m.fatal(Check::tensor_map,
-            m.who(self) + ": a tensor store at a negative coordinate traps on the hardware", site);
-  }
+  copy->mode = mode;
   copy->reduce_add = reduce_add;
+  copy->map = checked(map, coords, mode, source, site);
+  copy->map_at = m.map_in_memory(map);
+  check_store(*copy, coords, site);
   std::copy(coords.begin(), coords.end(), copy->coords.begin());
-  copy->cta = &m.owner(source, "a tensor store", site);
+  copy->cta = &m.owner(source, copy->what(), site);
   if (copy->cta != self.cta) {
-    m.fatal(Check::shared_bounds, "a tensor store reads its own CTA's shared memory only", site);
+    m.fatal(Check::shared_bounds,
+            std::string(copy->what()) + " reads its own CTA's shared memory only", site);
   }
   copy->offset = source & 0xffffffu;
-  const BoxShape box = box_shape(copy->map);
-  copy->bytes = box.inner_bytes * box.rows;
+  const BoxShape box = box_shape(*copy);
+  copy->bytes = box.global_bytes * box.rows;
   copy->data = std::make_shared<std::vector<std::byte>>();
   if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
   copy->group = self.open_group;

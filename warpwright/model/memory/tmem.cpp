@@ -274,11 +274,15 @@ void Machine::tensor_exits(Cta& cta) {
   for (const Thread* issuer : tensor_issuers_) {
     for (const auto& op : issuer->tensor_ops) {
       const auto uses = [&](const Operand& a) { return a.cta == &cta; };
-      if (op->commit ? op->cta != &cta : std::none_of(op->a.begin(), op->a.end(), uses)) continue;
+      const bool commit = op->what == TensorOp::What::commit;
+      if (commit ? op->cta != &cta : std::none_of(op->a.begin(), op->a.end(), uses)) continue;
+      const bool copy = op->what == TensorOp::What::copy;
       finding(Check::pair_lifetime,
               name + " exited before " +
-                  (op->commit ? "the arrival of a tcgen05.commit" : "an MMA") + " of " +
-                  who(*issuer) + (op->commit ? " reached it" : " had used its memory"),
+                  (commit ? "the arrival of a tcgen05.commit"
+                   : copy ? "a tcgen05.cp"
+                          : "an MMA") +
+                  " of " + who(*issuer) + (commit ? " reached it" : " had used its memory"),
               op->site);
     }
   }

@@ -95,6 +95,8 @@ class Order {
 
   // --- tensor memory (order_tensor.cpp)
   std::uint32_t begin_mma(Thread& by, std::uint64_t chain, Site site);
+  /// A tcgen05.cp of the thread: it and the thread's MMAs follow each other.
+  std::uint32_t begin_copy(Thread& by, Site site);
   /// One of the warp of `by`, a load or else a store.
   std::uint32_t begin_tmem(Thread& by, bool load, Site site);
   /// Its issuers are one thread, or the lanes of a warp.
@@ -217,6 +219,8 @@ class Order {
   }
   std::uint32_t place(Site site, const char* role);
   std::uint32_t new_operation(Thread& by, const char* what, Site site);
+  /// One of those that a thread hands to the tensor core.
+  std::uint32_t begin_tensor(Thread& by, const char* what, Site site);
   std::uint32_t new_component(Cluster& cluster);
   void release_entry(const Entry& entry);
   void tick(Thread& by);

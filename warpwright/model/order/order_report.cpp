@@ -32,6 +32,8 @@ struct GroupWait {
 constexpr GroupWait group_waits[] = {
     {"tcgen05.mma", "a wait for an mbarrier on which a tcgen05.commit after the MMA arrives",
      "commit to the barrier of the stage, and wait on it before the memory is reused"},
+    {"tcgen05.cp", "a wait for an mbarrier on which a tcgen05.commit after the copy arrives",
+     "commit to the barrier of the stage, and wait on it before the memory is reused"},
     {"wgmma", "a wgmma.wait_group that covers the wgmma's reads",
      "wait for its group (wgmma_wait) before the arrival that hands the memory on"},
     {"cp.async", "a cp.async.wait_group that covers the copy's group, in the thread that issued it",

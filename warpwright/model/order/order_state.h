@@ -61,8 +61,8 @@ struct ThreadOrder {
   std::uint32_t copy_time = 0;  ///< commits of them, and arrivals behind them
   /// What `copy_time` was behind the commit of each group that no wait has covered, oldest first.
   std::deque<std::uint32_t> copy_groups;
-  std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
-  std::uint32_t mma_time = 0;       ///< MMAs issued
+  std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs and copies it issues
+  std::uint32_t mma_time = 0;       ///< of them, issued
   std::uint32_t mma_committed = 0;  ///< of them, before its latest commit
   /// Its latest tcgen05.waits: up to which of its warp's loads or stores, and its own time then.
   struct TensorWait {
@@ -244,6 +244,7 @@ struct Operation {
   bool stores = false;     ///< the half of a store that writes
   /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
+  bool is_copy = false;  ///< a tcgen05.cp
 };
 
 struct CtaOrder {

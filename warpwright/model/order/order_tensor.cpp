@@ -24,6 +24,18 @@ std::string region_text(const Cta& cta, std::uintptr_t piece, std::uint16_t bits
 }  // namespace
 
 std::uint32_t Order::begin_mma(Thread& by, std::uint64_t chain, Site site) {
+  const std::uint32_t number = begin_tensor(by, "tcgen05.mma", site);
+  operations_[number].chain = chain;
+  return number;
+}
+
+std::uint32_t Order::begin_copy(Thread& by, Site site) {
+  const std::uint32_t number = begin_tensor(by, "tcgen05.cp", site);
+  operations_[number].is_copy = true;
+  return number;
+}
+
+std::uint32_t Order::begin_tensor(Thread& by, const char* what, Site site) {
   ThreadOrder& t = by.order;
   if (t.mmas == 0) {
     t.mmas = new_component(*by.cta->cluster);
@@ -31,11 +43,10 @@ std::uint32_t Order::begin_mma(Thread& by, std::uint64_t chain, Site site) {
       relation->name_component(*by.cta->cluster, t.mmas, Relation::Owner::umma, t.number, 0);
     }
   }
-  const std::uint32_t number = new_operation(by, "tcgen05.mma", site);
+  const std::uint32_t number = new_operation(by, what, site);
   Operation& op = operations_[number];
   op.component = t.mmas;
   op.time = ++t.mma_time;
-  op.chain = chain;
   return number;
 }
 
@@ -129,6 +140,9 @@ Order::Verdict Order::judge_tensor(const Thread& t, const Actor& y, const Entry&
   const Operation& op = operations_[x.who];
   const Operation& mine = operations_[y.entry.who];
   if (op.chain != 0 && op.chain == mine.chain && op.number == mine.number) return Verdict::ordered;
+  // Copies and MMAs of one thread follow each other, and so do copies.
+  const bool in_pipe = (op.chain != 0 || op.is_copy) && (mine.chain != 0 || mine.is_copy);
+  if (in_pipe && (op.is_copy || mine.is_copy) && op.number == mine.number) return Verdict::ordered;
   const ThreadOrder& me = t.order;
   if (me.tensor[op.component] >= op.time) return Verdict::ordered;
   // Giving memory back is not asynchronous: to know that its use is over is enough.
@@ -226,10 +240,11 @@ void Order::report_tensor(const Thread& t, const Actor& y, const Entry& x, bool 
     f.missing =
         "tcgen05.fence::before_thread_sync between the earlier access and the arrival or barrier";
     f.mend = "call tcgen05_fence_before_sync() before the arrival or barrier";
-  } else if (what == "tcgen05.mma" && explain_commit(f, op)) {
+  } else if (op.component == op.issuer->order.mmas && explain_commit(f, op)) {
     // said
-  } else if (what == "tcgen05.mma") {
-    f.missing = "a wait for an mbarrier on which a tcgen05.commit after the MMA arrives";
+  } else if (op.component == op.issuer->order.mmas) {
+    f.missing = "a wait for an mbarrier on which a tcgen05.commit after the " +
+                std::string(op.is_copy ? "copy" : "MMA") + " arrives";
     f.mend = "commit, wait on the barrier, then tcgen05_fence_after_sync()";
   } else {
     const std::string wait = what == "tcgen05.ld" ? "tcgen05.wait::ld" : "tcgen05.wait::st";

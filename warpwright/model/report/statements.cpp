@@ -172,14 +172,15 @@ void fence_proxy_async(Space space, Site site) {
   act::fence_proxy_async(space, site);
 }
 
-void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
+void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mode,
+                 std::uint32_t destination, std::uint32_t barrier, std::uint16_t multicast,
+                 int ctas, Site site) {
   const Mutation* broken =
       multicast == 0 ? nullptr : machine().sync(SyncKind::multicast, site, "", multicast);
   // Dropped: no multicast, to the own CTA alone.
   const std::uint16_t mask = dropped(broken) ? 0 : changed_mask(broken, multicast);
   if (broken != nullptr && !dropped(broken) && mask == 0) return;
-  act::tensor_load(map, coords, destination, barrier, mask, ctas, site);
+  act::tensor_load(map, coords, mode, destination, barrier, mask, ctas, site);
 }
 
 void bulk_commit(Site site) {
@@ -280,6 +281,15 @@ void tcgen05_relinquish(int ctas, Site site) {
   // Dropped, the lanes still meet: a mutant that changes nothing should not change the schedule.
   const bool effective = !dropped(machine().sync(SyncKind::tmem_relinquish, site));
   act::tcgen05_relinquish(ctas, effective, site);
+}
+
+void tcgen05_copy(const TmemCopyRequest& request, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::tmem_copy, site, "", 0);
+  if (dropped(broken)) return m.maybe_yield();
+  const auto act = [&] { act::tcgen05_copy(request, site); };
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
 }
 
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {

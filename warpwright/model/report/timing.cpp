@@ -146,9 +146,12 @@ void Machine::schedule(Cta& cta, const Thread& leader, std::deque<WgmmaOp>& ops)
 void Machine::schedule(TensorOp& op) {
   Thread& issuer = *op.issuer;
   TensorPipe& pipe = issuer.tensor_pipe;
-  if (op.commit) {
+  if (op.what == TensorOp::What::commit) {
     op.done = std::max(now(), pipe.end) + nominal::commit_latency;
     show(issuer);
+  } else if (op.what == TensorOp::What::copy) {
+    // It runs beside the MMAs; those behind it start no sooner than it ends.
+    op.done = now() + nominal::tmem_copy;
   } else {
     std::int64_t start = now() + nominal::umma_latency;
     for (const Operand& a : op.a) start = std::max(start, a.cta->tensor_core.free);

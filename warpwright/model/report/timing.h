@@ -44,6 +44,7 @@ constexpr std::int64_t wgmma(int n) {
 
 // --- tcgen05 and CLC (an SM of sm_100) -----------------------------------------------
 inline constexpr int umma_issue = 10;    ///< one thread hands an MMA or a commit to the tensor core
+inline constexpr int tmem_copy = 32;     ///< a tcgen05.cp, from its issue to its end
 inline constexpr int umma_latency = 32;  ///< from the issue of an MMA to its start
 inline constexpr int commit_latency = 20;  ///< from the last MMA's end to the arrival
 inline constexpr int tensor_fence = 2;     ///< tcgen05.fence

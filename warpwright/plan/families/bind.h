@@ -42,6 +42,16 @@ inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_i
   return r;
 }
 
+/// The request for an operand whose tiles are `tile`, in boxes of `box_outer` rows.
+inline MapRequest operand_request(const char* name, const MatrixView& v,
+                                  const atom::OperandTile& tile, int box_outer) {
+  MapRequest r =
+      map_request(name, tile.element_bits < 8 ? v : as_copied(v), tile.major == atom::Major::mn,
+                  atom::span_elements(tile), box_outer, tile.swizzle);
+  r.padded = tile.padded;
+  return r;
+}
+
 /// The same of weights that are gates and ups: rows of each in a dimension of their own, whichever
 /// way they lie.
 inline MapRequest split_gate(MapRequest r, bool rows_inside, const GatePlaces& gate) {
@@ -183,8 +193,7 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     const auto operand = [&](bool of_b, const atom::OperandTile& tile, int rows) {
       const bool mn = tile.major == atom::Major::mn;
       const MapRequest whole =
-          map_request(of_b ? "B" : "A", as_copied(of_b ? o.b : o.a), mn, atom::span_elements(tile),
-                      mn ? tile_k(c) : rows, tile.swizzle);
+          operand_request(of_b ? "B" : "A", of_b ? o.b : o.a, tile, mn ? tile_k(c) : rows);
       return encode(of_b && shape.gated ? split_gate(whole, mn, gate_places(o)) : whole);
     };
     // Tokens by index have no map.

@@ -41,6 +41,9 @@ struct MapRequest {
   /// there is none.
   std::int64_t parts = 1;
   std::int64_t part_stride = 0;
+  /// Of elements of 4 and 6 bits: they arrive padded in shared memory, 16 in 16 bytes, as
+  /// atom::OperandTile says. Those of 4 bits arrive packed otherwise; those of 6 cannot.
+  bool padded = false;
 
   // Its dimensions, 0 the innermost; strides are of all but that one, in elements.
   [[nodiscard]] constexpr int rank() const { return parts > 1 ? 4 : 3; }

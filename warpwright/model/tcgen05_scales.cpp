@@ -1,0 +1,205 @@
+#include "warpwright/model/tcgen05_scales.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "warpwright/model/report/timing.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::model {
+namespace {
+
+constexpr std::size_t at_of(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+// The columns that an MMA reads from: four scales of K of all rows lie together, the next four
+// further on.
+template <class Visit>
+void for_each_scale_region(const TensorOp& op, bool of_b, const Visit& visit) {
+  const int id = of_b ? op.ids.b : op.ids.a;
+  const int from = atom::tmem_column(of_b ? op.scales_b : op.scales_a);
+  const int words = atom::scale_words(op.atom, id);
+  for (int word = 0; word < words; ++word) {
+    visit(TmemRegion{0xff, from + word * atom::scale_word_step(op.atom, of_b),
+                     atom::scale_word_columns(op.atom, of_b)});
+  }
+}
+
+bool overlap(const TmemRegion& a, const TmemRegion& b) {
+  return (a.halves & b.halves) != 0 && a.column < b.column + b.columns &&
+         b.column < a.column + a.columns;
+}
+
+// The scales of `count` rows of A or of B as doubles, scale by scale: out[scale * count + row]. The
+// copies in the quarters of the lanes serve a quarter of the tensor core each: where they differ,
+// what comes out is unlike for the rows of D, and here no number.
+void read_scales(const TensorOp& op, Tmem& tmem, bool of_b, int count, std::vector<double>& out) {
+  const int id = of_b ? op.ids.b : op.ids.a;
+  const int from = atom::tmem_column(of_b ? op.scales_b : op.scales_a);
+  const int copies = of_b && atom::umma_folds_columns(op.atom) ? 2 : 4;
+  const int scales = atom::umma_scales(op.atom);
+  out.resize(at_of(scales * count));
+  auto to = out.begin();
+  for (int s = 0; s < scales; ++s) {
+    for (int row = 0; row < count; ++row, ++to) {
+      const atom::ScaleCell cell =
+          of_b ? atom::scale_cell_b(op.atom, id, row, s) : atom::scale_cell_a(op.atom, id, row, s);
+      const auto code = [&](int copy) {
+        const float word = *tmem.at(cell.lane + 32 * copy, from + cell.column);
+        return std::bit_cast<std::uint32_t>(word) >> 8 * cell.byte & 0xff;
+      };
+      *to = numeric::to_double(op.atom.scale, code(0));
+      for (int copy = 1; copy < copies; ++copy) {
+        if (code(copy) != code(0)) *to = std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void take_scales(const TensorOp& op, Cta& cta, const TmemRegion& accumulator,
+                 std::uint32_t number) {
+  Machine& m = machine();
+  Thread* const issuer = op.issuer;
+  for (const bool of_b : {false, true}) {
+    const std::string what = std::string("the scales of ") + (of_b ? "B" : "A");
+    const std::uint32_t address = of_b ? op.scales_b : op.scales_a;
+    if (atom::tmem_lane(address) != 0) {
+      m.fatal(Check::tmem_lanes,
+              m.who(*issuer) + ": tcgen05.mma: " + what + " begin at lane " +
+                  std::to_string(atom::tmem_lane(address)) + "; they must begin at lane 0",
+              op.site);
+    }
+    bool undefined = false;
+    for_each_scale_region(op, of_b, [&](const TmemRegion& region) {
+      m.check_tmem(cta, region, "tcgen05.mma", op.site);
+      if (overlap(region, accumulator)) {
+        m.fatal(Check::bad_instruction,
+                m.who(*issuer) + ": tcgen05.mma: " + what + ", from column " +
+                    std::to_string(region.column) + " on, lie in the columns of D, " +
+                    std::to_string(accumulator.column) + " to " +
+                    std::to_string(accumulator.column + accumulator.columns - 1),
+                op.site);
+      }
+      for_each_tmem_piece(region, [&](int piece, std::uint16_t mask) {
+        undefined = undefined || (mask & ~cta.tmem.defined[at_of(piece)]) != 0;
+      });
+      if (m.order) m.order->touch_tmem(number, {&issuer, 1}, cta, region, false);
+    });
+    if (!undefined) continue;
+    m.finding(Check::uninitialised_read,
+              m.who(*issuer) + ": tcgen05.mma reads " + what +
+                  " from columns of tensor memory of CTA rank " + std::to_string(cta.rank) +
+                  " of which nothing has written a part, from column " +
+                  std::to_string(atom::tmem_column(address)) +
+                  " on. Mend: tcgen05_copy() of every atom of 128 rows, before the MMA",
+              op.site);
+  }
+}
+
+void multiply_by_scales(const TensorOp& op, Tmem& tmem, const std::vector<float>& a,
+                        const std::vector<float>& b, std::vector<float>& c) {
+  static thread_local std::vector<double> scales;
+  static thread_local std::vector<double> scaled_a;
+  static thread_local std::vector<double> scaled_b;
+  const int rows = atom::umma_cta_rows(op.atom);
+  const int n = op.atom.n;
+  const int k = op.atom.k;
+  const int block = op.atom.scale_block;
+  scaled_a.assign(a.begin(), a.end());
+  read_scales(op, tmem, false, rows, scales);
+  for (int row = 0; row < rows; ++row) {
+    double* const of_row = scaled_a.data() + std::ptrdiff_t{row} * k;
+    for (int i = 0; i < k; ++i) of_row[i] *= scales[at_of(i / block * rows + row)];
+  }
+  scaled_b.assign(b.begin(), b.end());
+  read_scales(op, tmem, true, n, scales);
+  for (int i = 0; i < k; ++i) {
+    double* const to = scaled_b.data() + std::ptrdiff_t{i} * n;
+    const double* const by = scales.data() + std::ptrdiff_t{i / block} * n;
+    for (int j = 0; j < n; ++j) to[j] *= by[j];
+  }
+  multiply_scaled(scaled_a.data(), scaled_b.data(), c.data(), rows, n, k);
+}
+
+// --- tcgen05.cp ---------------------------------------------------------------------------------
+
+namespace {
+
+// What it writes. Of 4x256b, which renews single lanes, nothing is defined that was not before.
+TmemRegion copied_region(atom::TmemCopy shape, std::uint32_t to) {
+  const int column = atom::tmem_column(to);
+  const int columns = atom::copy_bytes(shape) / 4;
+  const unsigned halves =
+      shape == atom::TmemCopy::b4x256 ? 0x55U << atom::tmem_lane(to) / 16 : 0xffU;
+  return {static_cast<std::uint8_t>(halves), column, columns};
+}
+
+}  // namespace
+
+void act::tcgen05_copy(const TmemCopyRequest& request, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  m.spend(nominal::umma_issue);
+  const std::vector<Cta*> ctas = m.group(request.ctas, "tcgen05.cp", site);
+  const std::string by = m.who(self) + ": tcgen05.cp: ";
+  if (const char* fault = atom::umma_descriptor_fault(request.descriptor)) {
+    m.fatal(Check::bad_descriptor, by + fault, site);
+  }
+  const int lane = atom::tmem_lane(request.to);
+  if (lane != 0 && (request.shape != atom::TmemCopy::b4x256 || lane > 31)) {
+    m.fatal(Check::tmem_lanes,
+            by + "it begins at lane " + std::to_string(lane) +
+                "; a copy begins at lane 0 (4x256b at any of the first 32)",
+            site);
+  }
+  auto op = std::make_unique<TensorOp>();
+  op->what = TensorOp::What::copy;
+  op->issuer = &self;
+  op->site = site;
+  op->shape = request.shape;
+  op->d = request.to;
+  self.mma_site = site;
+  const std::uint32_t number = m.order ? m.order->begin_copy(self, site) : 0;
+  const TmemRegion region = copied_region(request.shape, request.to);
+  Thread* const issuer = &self;
+  for (Cta* cta : ctas) {
+    op->a.push_back({cta, atom::decode_umma(request.descriptor), atom::copy_rows(request.shape),
+                     atom::copy_bytes(request.shape), atom::copied_type(request.widen),
+                     atom::Major::k, "its source", 8});
+    const auto pieces = m.check_operand(op->a.back(), "tcgen05.cp", site);
+    if (m.order) m.order->touch(number, {&issuer, 1}, *cta, pieces, false);
+    Machine::mark_operand(op->a.back(), +1);
+    m.check_tmem(*cta, region, "tcgen05.cp", site);
+    if (m.order) m.order->touch_tmem(number, {&issuer, 1}, *cta, region, true);
+    if (request.shape != atom::TmemCopy::b4x256) cta->tmem.define(region);
+  }
+  if (m.order) m.order->end(number);
+  m.issue(std::move(op));
+}
+
+void copy_to_tmem(const TensorOp& op) {
+  static thread_local std::vector<std::uint8_t> bytes;
+  const int width = atom::copy_bytes(op.shape);
+  const int rows = atom::copy_rows(op.shape);
+  bytes.resize(at_of(rows * width));
+  for (const Operand& source : op.a) {
+    read_codes(source, bytes.data());
+    Machine::mark_operand(source, -1);
+    Tmem& tmem = source.cta->tmem;
+    if (tmem.cells.empty()) continue;
+    for (int row = 0; row < rows; ++row) {
+      for (int copy = 0; copy < atom::copy_count(op.shape); ++copy) {
+        const int lane = atom::tmem_lane(op.d) + atom::copy_lane(op.shape, row, copy);
+        std::memcpy(tmem.at(lane, atom::tmem_column(op.d)), bytes.data() + at_of(row * width),
+                    at_of(width));
+      }
+    }
+  }
+}
+
+}  // namespace warpwright::model
