@@ -66,10 +66,10 @@ enum {
  * memory, of any strides from 0. */
 enum {
   WW_SCALING_NONE = 0,
-  WW_SCALING_TENSOR = 1,       /**< scale_a and scale_b 1 x 1 */
-  WW_SCALING_ROW_COLUMN = 2,   /**< M x 1, and N x 1 */
-  WW_SCALING_BLOCKWISE = 3,    /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
-  WW_SCALING_GROUP = 4,        /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+  WW_SCALING_TENSOR = 1,     /**< scale_a and scale_b 1 x 1 */
+  WW_SCALING_ROW_COLUMN = 2, /**< M x 1, and N x 1 */
+  WW_SCALING_BLOCKWISE = 3,  /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
+  WW_SCALING_GROUP = 4,      /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
   /** mxf8 (WW_E4M3 or WW_E5M2), mxf6 (WW_E2M3 or WW_E3M2) and mxf4 (WW_E2M1) with a WW_UE8M0 each
    *  32 of K, any two of them; or nvf4 by nvf4, WW_E2M1 with a WW_UE4M3 each 16: the types of
    *  scale_a and scale_b say which. Scales lie in tiles of 128 x 4 as cuBLASLt has them: M (N)

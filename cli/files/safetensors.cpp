@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/files/output_file.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
@@ -33,13 +34,13 @@ constexpr NamedType kTypes[] = {
     {"U8", 8, DType::u8},         {"I8", 8, DType::s8},        {"I16", 16, std::nullopt},
     {"U16", 16, std::nullopt},    {"I32", 32, DType::s32},     {"U32", 32, std::nullopt},
     {"I64", 64, std::nullopt},    {"U64", 64, std::nullopt},   {"F64", 64, std::nullopt},
-    {"F8_E8M0", 8, std::nullopt}, {"F4", 4, std::nullopt},     {"F6_E2M3", 6, std::nullopt},
-    {"F6_E3M2", 6, std::nullopt}, {"C64", 64, std::nullopt},
+    {"F8_E8M0", 8, DType::ue8m0}, {"F4", 4, DType::e2m1},      {"F6_E2M3", 6, DType::e2m3},
+    {"F6_E3M2", 6, DType::e3m2},  {"C64", 64, std::nullopt},
 };
 
-// May such a tensor be an operand of a product?
+// May such a tensor be an operand of a product by itself?
 bool is_operand(const NamedType& t) {
-  return t.type && (numeric::is_float(*t.type) || *t.type == DType::s8);
+  return t.type && (is_result_type(*t.type) || *t.type == DType::s8);
 }
 
 // "F32, F16 and I8": those that are read.
