@@ -75,6 +75,10 @@ std::optional<Refusal> quantise_on_cuda(const Quantisation& what, void* /*stream
   if (auto r = fault(what)) return r;
   return absent();
 }
+std::optional<Refusal> reorder_scales_on_cuda(const ScaleReordering& what, void* /*stream*/) {
+  if (auto r = fault(what)) return r;
+  return absent();
+}
 std::optional<Refusal> sort_slots_on_cuda(const SlotSort& what, void* /*stream*/) {
   if (auto r = fault(what)) return r;
   return absent();

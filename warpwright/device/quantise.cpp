@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "warpwright/device/quantise_parts.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/numeric/bulk.h"
 #include "warpwright/plan/product/rules.h"
@@ -57,6 +58,18 @@ Fault rows_fault(const NamedView& tensor) {
                   v.row_stride, ", less than its ", v.columns, " columns; the nearest legal is ",
                   as_nearest(v.columns));
   }
+  const std::int64_t step = whole_elements(1, v.dtype);
+  if (v.columns % step != 0) {
+    return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " have ", v.columns,
+                  " columns of ", type_name(v.dtype), "; ", as_rule("rows are whole bytes"),
+                  ": the nearest legal is ", as_nearest((v.columns + step - 1) / step * step));
+  }
+  if (v.rows > 1 && v.row_stride % step != 0) {
+    return refuse(RefusalCode::bad_stride, as_tensor(tensor.name), " have a row stride of ",
+                  v.row_stride, " elements of ", type_name(v.dtype), "; ",
+                  as_rule("rows are whole bytes"), ": the nearest legal is ",
+                  as_nearest((v.row_stride + step - 1) / step * step));
+  }
   return std::nullopt;
 }
 
@@ -101,18 +114,6 @@ Fault scales_fault(const Quantisation& q) {
                 "; the nearest legal are ", as_nearest(v.columns, " and 1"));
 }
 
-// A row's elements from `first` on, as floats.
-void widen_row(const MatrixView& x, std::int64_t row, std::int64_t first, std::vector<float>& out) {
-  const std::int64_t at = (row * x.row_stride + first) * element_bytes(x.dtype);
-  numeric::widen_from(static_cast<const std::byte*>(x.data) + at, out.data(), out.size(), x.dtype);
-}
-
-float largest_of(const std::vector<float>& values) {
-  float largest = 0;
-  for (const float v : values) largest = std::max(largest, finite_magnitude(v));
-  return largest;
-}
-
 void narrow_row(const MatrixView& codes, std::int64_t row, std::int64_t first, float scale,
                 std::vector<float>& values) {
   auto* const to = static_cast<std::uint8_t*>(codes.data) + row * codes.row_stride + first;
@@ -125,14 +126,38 @@ void narrow_row(const MatrixView& codes, std::int64_t row, std::int64_t first, f
 
 }  // namespace
 
+void widen_row(const MatrixView& x, std::int64_t row, std::int64_t first, std::vector<float>& out) {
+  const std::int64_t at = (row * x.row_stride + first) * element_bytes(x.dtype);
+  numeric::widen_from(static_cast<const std::byte*>(x.data) + at, out.data(), out.size(), x.dtype);
+}
+
+float largest_of(const std::vector<float>& values) {
+  float largest = 0;
+  for (const float v : values) largest = std::max(largest, finite_magnitude(v));
+  return largest;
+}
+
+float largest_of(const MatrixView& x) {
+  std::vector<float> largest(static_cast<std::size_t>(x.rows), 0.0F);
+  share(x.rows, 0, [&](int) {
+    return [&, values = std::vector<float>(static_cast<std::size_t>(x.columns))](
+               std::int64_t row) mutable {
+      widen_row(x, row, 0, values);
+      largest[static_cast<std::size_t>(row)] = largest_of(values);
+    };
+  });
+  return largest_of(largest);
+}
+
 std::optional<Refusal> fault(const Quantisation& q) {
+  const bool micro = q.scaling == Scaling::block_scaled;
   if (q.scaling != Scaling::tensor && q.scaling != Scaling::row_column &&
-      q.scaling != Scaling::blockwise) {
+      q.scaling != Scaling::blockwise && !micro) {
     return refuse(RefusalCode::bad_value, "scaling is ", name(q.scaling), "; ",
                   as_rule("what is quantised has scales of the tensor, its rows or its blocks"),
                   ": the nearest is ", as_nearest("row-column"));
   }
-  if (q.given && q.scaling != Scaling::tensor) {
+  if (q.given && q.scaling != Scaling::tensor && !micro) {
     return refuse(RefusalCode::bad_value, "a scale is given and scaling is ", name(q.scaling), "; ",
                   as_rule("that of a tensor alone can be: leave it out"));
   }
@@ -141,7 +166,7 @@ std::optional<Refusal> fault(const Quantisation& q) {
                   as_rule("f32, bf16 and fp16 are quantised"), ": the nearest is ",
                   as_nearest("bf16"));
   }
-  if (q.codes.dtype != DType::e4m3) {
+  if (!micro && q.codes.dtype != DType::e4m3) {
     return refuse(RefusalCode::bad_type, "the codes are ", type_name(q.codes.dtype),
                   "; the nearest legal type is ", as_nearest("e4m3"));
   }
@@ -152,7 +177,8 @@ std::optional<Refusal> fault(const Quantisation& q) {
     return refuse(RefusalCode::bad_shape, "the codes are ", shape_of(q.codes), " and x is ",
                   shape_of(q.x), "; ", as_rule("they must be of one shape"));
   }
-  if (auto r = scales_fault(q)) return r;
+  if (auto r = micro ? micro_fault(q) : plain_fault(q)) return r;
+  if (auto r = micro ? std::nullopt : scales_fault(q)) return r;
   if (overlap(q.codes, q.x)) {
     return refuse(RefusalCode::overlap, "the codes overlap x; ", as_rule("they must lie apart"));
   }
@@ -165,19 +191,14 @@ std::optional<Refusal> fault(const Quantisation& q) {
 
 std::optional<Refusal> quantise_on_host(const Quantisation& q) {
   if (auto r = fault(q)) return r;
+  if (q.scaling == Scaling::block_scaled) {
+    quantise_micro_on_host(q);
+    return std::nullopt;
+  }
   auto* const scales = static_cast<float*>(q.scales.data);
   const std::int64_t k = q.x.columns;
   const auto width = static_cast<std::size_t>(k);
-  if (q.scaling == Scaling::tensor && !q.given) {
-    std::vector<float> largest(static_cast<std::size_t>(q.x.rows), 0.0F);
-    share(q.x.rows, 0, [&](int) {
-      return [&, values = std::vector<float>(width)](std::int64_t row) mutable {
-        widen_row(q.x, row, 0, values);
-        largest[static_cast<std::size_t>(row)] = largest_of(values);
-      };
-    });
-    *scales = e4m3_scale(largest_of(largest));
-  }
+  if (q.scaling == Scaling::tensor && !q.given) *scales = e4m3_scale(largest_of(q.x));
   share(q.x.rows, 0, [&](int) {
     return [&, values = std::vector<float>(width)](std::int64_t row) mutable {
       if (q.scaling != Scaling::blockwise) {
