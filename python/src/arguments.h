@@ -179,9 +179,12 @@ struct Product : CallTensors {
   void choose(const Arguments& given);
   std::array<std::optional<DType>, 2> said_scales_;  // by a_type and b_type
   bool is_batch_ = false;                            // D has three dimensions
-  std::int64_t slots_ = 0;  // rows of D, where it reads A's by index
+  std::int64_t slots_ = 0;                           // rows of D, where it reads A's by index
   bool guesses_scaling_ = false;
 };
+
+/// A matrix of bytes as one of the elements that lie densely in them. Throws Refused.
+void take_bytes_as(MatrixView& view, DType type, const char* name);
 
 /// (name of a device, for sentences) "cuda:0", "host memory (the model)".
 std::string place_name(int device);

@@ -1,5 +1,7 @@
 // Operands whose types do not say what they are multiplied as, and scales that the tensor core
 // multiplies: what the words of operands=, a_type= and b_type= make of bytes.
+#include <algorithm>
+
 #include "python/src/arguments.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -65,23 +67,6 @@ std::int64_t elements_of(std::int64_t bytes, DType type, const char* name, const
   return bytes / piece * whole_elements(1, type);
 }
 
-// A matrix of bytes as one of the elements that lie densely in them.
-void take_bytes_as(MatrixView& view, DType type, const char* name) {
-  if (view.column_stride != 1 && view.columns > 1) {
-    throw Refused{refuse(RefusalCode::bad_stride, as_tensor(name), " has bytes that are ",
-                         view.column_stride, " apart along K, and holds ", type_name(type), "; ",
-                         as_rule("the bytes of a row lie next to each other"),
-                         ": the nearest legal is ", as_nearest("1"))};
-  }
-  view.dtype = type;
-  view.columns = elements_of(view.columns, type, name, "rows");
-  if (view.rows > 1) view.row_stride = elements_of(view.row_stride, type, name, "a row stride");
-  if (view.batch > 1) {
-    view.batch_stride = elements_of(view.batch_stride, type, name, "a batch stride");
-  }
-  settle_lone_row(view);
-}
-
 // What the scales of an operand may be in other libraries.
 bool may_be(const Tensor& t, DType scale) {
   return t.type == scale || t.type == DType::u8 || (scale == DType::ue4m3 && t.type == DType::e4m3);
@@ -106,29 +91,31 @@ bool is_contiguous(const Tensor& t) {
 }
 
 // Scales of blocks along K, in tiles: as many bytes as whole tiles have, of any shape. `shape`: of
-// one matrix.
-MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape& shape) {
+// one matrix. Of a batch of `matrices` operands each may have its own.
+MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape& shape,
+                       std::int64_t matrices) {
   if (!may_be(t, shape.dtype)) {
     const bool nvf4 = shape.dtype == DType::ue4m3;
-    throw Refused{refuse(
-        RefusalCode::bad_type, as_tensor(t.name), " is ", type_name_of(t), "; ",
-        as_rule("the scales of ", micro_format(of.dtype, shape.dtype)->word, " are ",
-                nvf4 ? "float8_e4m3fn" : "float8_e8m0fnu", ", or their bytes as uint8"))};
+    throw Refused{
+        refuse(RefusalCode::bad_type, as_tensor(t.name), " is ", type_name_of(t), "; ",
+               as_rule("the scales of ", micro_format(of.dtype, shape.dtype)->word, " are ",
+                       nvf4 ? "float8_e4m3fn" : "float8_e8m0fnu", ", or their bytes as uint8"))};
   }
   const std::int64_t one = shape.rows * shape.columns;
-  const std::int64_t batch = one > 0 ? t.elements() / one : 1;
+  const std::int64_t batch = t.elements() == one ? 1 : matrices;
   const bool contiguous = is_contiguous(t);
-  if (!contiguous || t.elements() != batch * one || batch < 1) {
+  if (!contiguous || t.elements() != batch * one) {
     const std::int64_t blocks =
         (of.columns + micro_block(shape.dtype) - 1) / micro_block(shape.dtype);
     const bool linear = t.elements() == of.rows * blocks * of.batch;
-    throw Refused{refuse(
-        RefusalCode::bad_shape, as_tensor(t.name), " has ", t.elements(), " elements",
-        contiguous ? "" : " that are not contiguous", "; ",
-        as_rule("the scales of ", of.rows, " x ", of.columns, " elements are ", one,
-                " bytes in tiles of 128 x 4, as cuBLASLt and PyTorch have them"),
-        linear ? ": linear ones become that by " : "",
-        linear ? as_nearest("warpwright.block_scales(", t.name, ")") : as_nearest(""))};
+    throw Refused{
+        refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ", t.elements(), " elements",
+               contiguous ? "" : " that are not contiguous", "; ",
+               as_rule("the scales of ", of.rows, " x ", of.columns, " elements are ", one,
+                       " bytes in tiles of 128 x 4, as cuBLASLt and PyTorch have them",
+                       matrices > 1 ? ", for each of " + std::to_string(matrices) : ""),
+               linear ? ": linear ones become that by " : "",
+               linear ? as_nearest("warpwright.block_scales(", t.name, ")") : as_nearest(""))};
   }
   MatrixView view(t.data, shape);
   view.row_stride = shape.columns;
@@ -138,6 +125,22 @@ MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape&
 }
 
 }  // namespace
+
+void take_bytes_as(MatrixView& view, DType type, const char* name) {
+  if (view.column_stride != 1 && view.columns > 1) {
+    throw Refused{refuse(RefusalCode::bad_stride, as_tensor(name), " has bytes that are ",
+                         view.column_stride, " apart along K, and holds ", type_name(type), "; ",
+                         as_rule("the bytes of a row lie next to each other"),
+                         ": the nearest legal is ", as_nearest("1"))};
+  }
+  view.dtype = type;
+  view.columns = elements_of(view.columns, type, name, "rows");
+  if (view.rows > 1) view.row_stride = elements_of(view.row_stride, type, name, "a row stride");
+  if (view.batch > 1) {
+    view.batch_stride = elements_of(view.batch_stride, type, name, "a batch stride");
+  }
+  settle_lone_row(view);
+}
 
 // What A's and B's bytes are, where their types do not say it.
 void Product::read_operand_types(const Arguments& given) {
@@ -215,7 +218,9 @@ void Product::read_scale_tiles(const ScaleTensors& scales) {
       view = {scales[side]->data, scale_shape(p, of_a)};  // the rules refuse the operand
       continue;
     }
-    view = scale_tiles(*scales[side], of, scale_shape(p, of_a));
+    const std::int64_t matrices =
+        operands.groups ? of.batch : std::max(operands.a.batch, operands.b.batch);
+    view = scale_tiles(*scales[side], of, scale_shape(p, of_a), matrices);
   }
 }
 

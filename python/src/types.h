@@ -29,7 +29,7 @@ inline constexpr ElementType element_types[] = {
     {"float8_e5m2", {12, 8, 1}, DType::e5m2, {}, true},
     {"uint8", {dlpack::code_uint, 8, 1}, DType::u8, {}, true},
     {"int8", {dlpack::code_int, 8, 1}, DType::s8},
-    {"float8_e8m0fnu", {14, 8, 1}, DType::ue8m0},
+    {"float8_e8m0fnu", {14, 8, 1}, DType::ue8m0, {}, true},
     {"float4_e2m1fn_x2", {17, 4, 2}, DType::e2m1},
     {"float4_e2m1fn", {17, 4, 1}, DType::e2m1},
     {"float6_e2m3fn", {15, 6, 1}, DType::e2m3},

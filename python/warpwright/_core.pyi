@@ -11,6 +11,7 @@ version: str
 built_with_cuda: bool
 array_types: dict[str, str]
 other_types: dict[str, str]
+formats: dict[str, tuple[str, int, str, int]]
 
 @final
 class Plan:
@@ -149,6 +150,10 @@ def command_line(arguments: Sequence[str], /) -> int: ...
 # What _prepare.py is made of.
 def quantise(x: Tensor, scaling: str, given: bool, codes: Tensor, scales: Tensor, stream: Any,
              /) -> None: ...
+def quantise_blocks(x: Tensor, form: str, recipe: str | None, given: bool, codes: Tensor,
+                    scales: Tensor, scale: Tensor | None, linear: bool, offsets: Tensor | None,
+                    stream: Any, /) -> None: ...
+def order_scales(rows: Tensor, tiles: Tensor, offsets: Tensor | None, stream: Any, /) -> None: ...
 def sort_slots(ids: Tensor, experts: int, first_expert: int, experts_total: int, offsets: Tensor,
                slots: Tensor, rows: Tensor, stream: Any, /) -> None: ...
 def int4_quantise(weights: Tensor, group: int, encoding: str | None, scales: str | None,

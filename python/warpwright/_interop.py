@@ -139,6 +139,21 @@ def stream_handle(stream: Any) -> int:
     raise TypeError(f"a {kind.__module__}.{kind.__qualname__} is neither an integer nor a stream")
 
 
+def shape_of(x: Any, name: str) -> tuple[int, ...]:
+    if not hasattr(x, "shape"):
+        raise Refusal(f"{name} is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
+                      "shape")
+    return tuple(x.shape)
+
+
+def device_of(x: Any) -> int:
+    if not hasattr(x, "__dlpack_device__"):
+        raise Refusal(f"x is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
+                      "__dlpack_device__")
+    kind, index = x.__dlpack_device__()
+    return int(index) if int(kind) in (2, 13) else -1
+
+
 def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> Any:
     """A tensor of the same library as `tensor`, and on its device; where that library's tensors
     cannot be written, or have no such type, an Array."""

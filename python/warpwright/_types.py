@@ -28,6 +28,7 @@ Accumulation = Literal["fast", "promoted"]
 Format = Literal["mxf8", "mxf8-e5m2", "mxf6", "mxf6-e3m2", "mxf4", "nvf4"]
 Operands = Literal["tf32", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "mxf8", "mxf8-e5m2", "mxf6",
                    "mxf6-e3m2", "mxf4", "nvf4"]
+Recipe = Literal["floor", "up", "nested", "4-or-6"]
 Sums = Literal["exact", "chained", "folded", "table"]
 Encoding = Literal["ex", "sm"]
 ScaleType = Literal["bf16", "f16", "f32"]
