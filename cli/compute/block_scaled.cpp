@@ -1,12 +1,12 @@
 #include "cli/compute/block_scaled.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <random>
 
+#include "warpwright/device/quantise.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
+#include "warpwright/plan/product/modes.h"
 
 namespace warpwright::cli {
 namespace {
@@ -15,56 +15,23 @@ std::size_t index_of(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
-std::uint64_t saturated(DType type, double x) {
-  return numeric::from_double(type, x, numeric::Rounding::nearest_even,
-                              numeric::Overflow::saturate);
-}
-
-// The code of the scale of a block whose largest element is `most`.
-std::uint64_t scale_of(const MicroFormat& f, double most) {
-  const numeric::FloatFormat element = numeric::format_of(f.element);
-  if (f.scale == DType::ue4m3) return saturated(f.scale, most / element.max());
-  const int exponent = most > 0 ? std::ilogb(most) - element.max_exponent() : 0;
-  return saturated(f.scale, numeric::pow2(std::clamp(exponent, -127, 127)));
-}
-
-void put_code(std::vector<std::byte>& codes, std::int64_t at, int bits, std::uint64_t code) {
-  const auto shift = static_cast<int>(at * bits % 8);
-  const std::size_t first = index_of(at * bits / 8);
-  codes[first] |= static_cast<std::byte>(code << shift);
-  if (shift + bits > 8) codes[first + 1] |= static_cast<std::byte>(code >> (8 - shift));
-}
-
 }  // namespace
 
 MicroTensor quantise(const HostTensor& values, const MicroFormat& f) {
   const std::int64_t k = values.shape.back();
   const std::int64_t all = k == 0 ? 0 : values.elements() / k;
-  const int bits = numeric::bits(f.element);
-  const int block = micro_block(f.scale);
-  const std::int64_t blocks = (k + block - 1) / block;
+  const std::int64_t blocks = ScaleReach::count(k, micro_block(f.scale));
   MicroTensor made;
-  made.codes.resize(index_of((all * k * bits + 7) / 8));
+  made.codes.resize(index_of((all * k * numeric::bits(f.element) + 7) / 8));
   made.scales.resize(index_of(all * blocks));
-  const auto* const floats = reinterpret_cast<const float*>(values.bytes.data());
-  for (std::int64_t row = 0; row < all; ++row) {
-    for (std::int64_t first = 0; first < k; first += block) {
-      const float* const x = floats + row * k + first;
-      const std::int64_t count = std::min<std::int64_t>(block, k - first);
-      float most = 0;
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (std::isfinite(x[i])) most = std::max(most, std::abs(x[i]));
-      }
-      const std::uint64_t scale = scale_of(f, static_cast<double>(most));
-      made.scales[index_of(row * blocks + first / block)] = static_cast<std::byte>(scale);
-      const double factor = numeric::to_double(f.scale, scale);
-      for (std::int64_t i = 0; i < count; ++i) {
-        const double scaled = factor == 0 ? 0 : static_cast<double>(x[i]) / factor;
-        const double finite = std::isnan(scaled) ? numeric::format_of(f.element).max() : scaled;
-        put_code(made.codes, row * k + first + i, bits, saturated(f.element, finite));
-      }
-    }
-  }
+  Quantisation q;
+  q.x = matrix(packed_view(values).data, DType::f32, all, k);
+  q.codes = matrix(made.codes.data(), f.element, all, k);
+  q.scales = matrix(made.scales.data(), f.scale, all, blocks);
+  q.scaling = Scaling::block_scaled;
+  q.recipe = f.scale == DType::ue8m0 ? Recipe::floor : Recipe::nested;
+  q.order = ScaleOrder::rows;
+  if (const auto refused = quantise_on_host(q)) throw InputError(*refused);
   return made;
 }
 

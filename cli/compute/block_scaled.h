@@ -18,9 +18,8 @@ struct MicroTensor {
   std::vector<std::byte> scales;
 };
 
-/// Rounds rows x K matrices of f32 to a format, K a multiple of whole bytes. The scale of a block
-/// is, of ue8m0, the power of two below its largest element over the elements' largest power of
-/// two; of ue4m3 a sixth of its largest element. What is not finite becomes a largest number.
+/// Rounds rows x K matrices of f32 to a format, K a multiple of whole bytes, by the recipe `floor`
+/// for ue8m0 and `nested` for ue4m3, without a scale of the tensor (device/quantise.h).
 MicroTensor quantise(const HostTensor& values, const MicroFormat& format);
 
 /// Rows [begin, end) of a product that form a group.

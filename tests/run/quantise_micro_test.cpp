@@ -1,0 +1,371 @@
+// Quantising with scales of blocks in host memory, against the definition in float64, element by
+// element; scales put in order; and what is refused.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/run/micro_quantised.h"
+#include "warpwright/device/scale_order.h"
+
+namespace warpwright {
+namespace {
+
+using tests::MicroQuantised;
+
+double element(const Quantisation& q, std::int64_t i, std::int64_t k) {
+  const std::int64_t bytes = numeric::bits(q.x.dtype) / 8;
+  std::uint64_t code = 0;
+  std::memcpy(&code, static_cast<const std::byte*>(q.x.data) + (i * q.x.row_stride + k) * bytes,
+              static_cast<std::size_t>(bytes));
+  return numeric::decode(numeric::format_of(q.x.dtype), code);
+}
+
+std::uint64_t code_at(const MatrixView& codes, std::int64_t i, std::int64_t k) {
+  const int bits = numeric::bits(codes.dtype);
+  const std::int64_t at = (i * codes.row_stride + k) * bits;
+  const auto* const bytes = static_cast<const std::uint8_t*>(codes.data);
+  unsigned two = bytes[at / 8];
+  if (at % 8 + bits > 8) two |= unsigned{bytes[at / 8 + 1]} << 8;
+  return two >> at % 8 & ((1U << bits) - 1);
+}
+
+std::uint64_t nearest(DType type, double x) {
+  return numeric::from_double(type, x, numeric::Rounding::nearest_even,
+                              numeric::Overflow::saturate);
+}
+
+// A block by its definition in float64. What floats round on the way is rounded here too.
+struct Block {
+  std::uint64_t scale = 0;
+  std::vector<std::uint64_t> codes;
+};
+
+float as_float(double x) {
+  return static_cast<float>(x);
+}
+
+Block nested(const std::vector<double>& x, double largest, float tensor, double to, double& error) {
+  Block made;
+  const float divisor = as_float(to * static_cast<double>(tensor));
+  made.scale = nearest(DType::ue4m3, as_float(largest / static_cast<double>(divisor)));
+  const double scale = numeric::to_double(DType::ue4m3, made.scale);
+  const double by = static_cast<double>(
+      as_float(std::clamp(scale * static_cast<double>(tensor), 0x1p-126, 0x1.fffffep127)));
+  error = 0;
+  for (const double each : x) {
+    const double quotient = as_float(each / by);
+    made.codes.push_back(scale == 0 ? 0 : nearest(DType::e2m1, quotient));
+    const double off = quotient - numeric::to_double(DType::e2m1, nearest(DType::e2m1, quotient));
+    if (std::isfinite(off)) error += off * off * scale * scale;
+  }
+  return made;
+}
+
+Block defined(const std::vector<double>& x, DType type, Recipe recipe, float tensor,
+              const Block& got) {
+  double largest = 0;
+  bool nan = false;
+  for (const double each : x) {
+    if (std::isfinite(each)) largest = std::max(largest, std::fabs(each));
+    nan = nan || std::isnan(each);
+  }
+  Block made;
+  if (nan && type != DType::e4m3 && type != DType::e5m2) {
+    made.scale = recipe == Recipe::floor || recipe == Recipe::up ? 0xff : 0x7f;
+    made.codes.assign(x.size(), 0);
+    return made;
+  }
+  if (recipe == Recipe::nested || recipe == Recipe::nested_4_or_6) {
+    double six_error = 0;
+    double four_error = 0;
+    const Block six = nested(x, largest, tensor, 6, six_error);
+    if (recipe == Recipe::nested) return six;
+    const Block four = nested(x, largest, tensor, 4, four_error);
+    if (six.scale == 0) return four;
+    // Sums of floats may take either of two that are as good, and square nothing below 2^-75.
+    if (std::fabs(four_error - six_error) <= 1e-5 * six_error + 1e-30) {
+      return got.scale == four.scale ? four : six;
+    }
+    return four_error < six_error ? four : six;
+  }
+  const numeric::FloatFormat f = numeric::format_of(type);
+  int exponent = 0;
+  if (largest > 0) {
+    exponent = std::ilogb(largest) - f.max_exponent();
+    if (recipe == Recipe::up && largest > std::ldexp(f.max(), exponent)) ++exponent;
+    exponent = std::max(exponent, -127);
+  }
+  made.scale = static_cast<std::uint64_t>(exponent + 127);
+  for (const double each : x) made.codes.push_back(nearest(type, std::ldexp(each, -exponent)));
+  return made;
+}
+
+// Of every row its row among the scales, by the definition of groups.
+std::vector<std::int64_t> places(const Quantisation& q) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(q.x.rows), -1);
+  if (q.groups.count == 0) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+    return all;
+  }
+  const auto* const offsets = static_cast<const std::int32_t*>(q.groups.offsets);
+  std::int64_t tile = 0;
+  for (std::int64_t g = 0; g < q.groups.count; ++g) {
+    std::int64_t length = 0;
+    for (std::int64_t row = offsets[g]; row < offsets[g + 1]; ++row) {
+      if (row < 0 || row >= q.x.rows) continue;
+      all[static_cast<std::size_t>(row)] = 128 * tile + length++;
+    }
+    tile += (length + 127) / 128;
+  }
+  return all;
+}
+
+void expect_as_defined(MicroQuantised& problem, const Quantisation& q, float tensor) {
+  const int block = micro_block(q.scales.dtype);
+  std::vector<bool> is_scale(problem.scales.size());
+  const std::vector<std::int64_t> rows = places(q);
+  for (std::int64_t i = 0; i < q.x.rows; ++i) {
+    for (std::int64_t first = 0; first < q.x.columns; first += block) {
+      std::vector<double> x;
+      Block got;
+      for (std::int64_t k = first; k < std::min(first + block, q.x.columns); ++k) {
+        x.push_back(element(q, i, k));
+        got.codes.push_back(code_at(q.codes, i, k));
+      }
+      const std::int64_t place = rows[static_cast<std::size_t>(i)];
+      const std::int64_t at = q.order == ScaleOrder::rows ? i * q.scales.row_stride + first / block
+                              : place < 0
+                                  ? -1
+                                  : block_scales::place(place, first / block, q.scales.columns);
+      if (at >= 0) {
+        got.scale = static_cast<std::uint64_t>(problem.scales[static_cast<std::size_t>(at)]);
+        is_scale[static_cast<std::size_t>(at)] = true;
+      }
+      const Block want = defined(x, q.codes.dtype, q.its_recipe(), tensor, got);
+      if (at >= 0) {
+        ASSERT_EQ(got.scale, want.scale) << i << ", " << first;
+      }
+      ASSERT_EQ(got.codes, want.codes) << i << ", " << first << ", scale " << want.scale;
+    }
+  }
+  const auto padding = static_cast<std::byte>(micro::neutral_scale(q.scales.dtype));
+  for (std::int64_t i = 0; i < q.scales.rows * q.scales.row_stride; ++i) {
+    if (is_scale[static_cast<std::size_t>(i)]) continue;
+    ASSERT_EQ(problem.scales[static_cast<std::size_t>(i)],
+              q.order == ScaleOrder::tiles ? padding : std::byte{0x55})
+        << "scale " << i;
+  }
+}
+
+TEST(QuantiseMicro, IsAsItIsDefined) {
+  constexpr std::uint32_t first = 20261124;
+  for (std::uint32_t seed = first; seed < first + 120; ++seed) {
+    MicroQuantised problem(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
+    const Quantisation q = problem.here();
+    const auto refused = quantise_on_host(q);
+    ASSERT_FALSE(refused) << refused->reason;
+    if (problem.has_tensor && !q.given) {
+      double largest = 0;
+      for (std::int64_t i = 0; i < q.x.rows; ++i) {
+        for (std::int64_t k = 0; k < q.x.columns; ++k) {
+          const double x = std::fabs(element(q, i, k));
+          if (std::isfinite(x)) largest = std::max(largest, x);
+        }
+      }
+      const double top = q.its_recipe() == Recipe::nested ? 2688 : 1536;
+      ASSERT_EQ(problem.tensor, largest == 0 ? 1 : std::max(as_float(largest / top), 0x1p-117F));
+    }
+    expect_as_defined(problem, q, problem.has_tensor ? problem.tensor : 1);
+    if (testing::Test::HasFatalFailure()) return;
+    // Nothing beside the codes is written.
+    for (std::size_t i = 0; i < static_cast<std::size_t>(problem.codes_shift); ++i) {
+      ASSERT_EQ(problem.codes[i], std::byte{0x55});
+    }
+    for (std::size_t i = problem.codes.size() - 16; i < problem.codes.size(); ++i) {
+      ASSERT_EQ(problem.codes[i], std::byte{0x55});
+    }
+  }
+}
+
+// What recipes cost: of normal values, the error relative to the values' own.
+TEST(QuantiseMicro, ErrorsAreWhatThePageSays) {
+  constexpr std::int64_t m = 64, k = 4096;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(m * k);
+  for (float& v : x) v = normal(random);
+  const auto error = [&](DType type, DType scale, Recipe recipe) {
+    std::vector<std::byte> codes(m * k), scales(m * k / 16);
+    float tensor = 0;
+    Quantisation q{.x = matrix(x.data(), DType::f32, m, k),
+                   .codes = matrix(codes.data(), type, m, k),
+                   .scales = matrix(scales.data(), scale, m, k / micro_block(scale)),
+                   .scaling = Scaling::block_scaled,
+                   .recipe = recipe,
+                   .order = ScaleOrder::rows};
+    if (scale == DType::ue4m3) q.tensor_scale = matrix(&tensor, DType::f32, 1, 1);
+    EXPECT_FALSE(quantise_on_host(q));
+    double sum = 0, own = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < k; ++j) {
+        const auto at = static_cast<std::size_t>(i * q.scales.columns + j / micro_block(scale));
+        const double decoded = numeric::to_double(type, code_at(q.codes, i, j)) *
+                               numeric::to_double(scale, static_cast<std::uint64_t>(scales[at])) *
+                               (scale == DType::ue4m3 ? static_cast<double>(tensor) : 1);
+        const double v = static_cast<double>(x[static_cast<std::size_t>(i * k + j)]);
+        sum += (decoded - v) * (decoded - v);
+        own += v * v;
+      }
+    }
+    return std::sqrt(sum / own);
+  };
+  struct Row {
+    DType type;
+    DType scale;
+    Recipe recipe;
+    double want;
+  };
+  const Row rows[] = {{DType::e4m3, DType::ue8m0, Recipe::floor, 0.02953},
+                      {DType::e4m3, DType::ue8m0, Recipe::up, 0.02664},
+                      {DType::e5m2, DType::ue8m0, Recipe::floor, 0.05380},
+                      {DType::e5m2, DType::ue8m0, Recipe::up, 0.05261},
+                      {DType::e2m3, DType::ue8m0, Recipe::floor, 0.02848},
+                      {DType::e2m3, DType::ue8m0, Recipe::up, 0.02842},
+                      {DType::e3m2, DType::ue8m0, Recipe::floor, 0.05380},
+                      {DType::e3m2, DType::ue8m0, Recipe::up, 0.05261},
+                      {DType::e2m1, DType::ue8m0, Recipe::floor, 0.11497},
+                      {DType::e2m1, DType::ue8m0, Recipe::up, 0.11561},
+                      {DType::e2m1, DType::ue4m3, Recipe::nested, 0.09499},
+                      {DType::e2m1, DType::ue4m3, Recipe::nested_4_or_6, 0.08691}};
+  for (const Row& row : rows) {
+    EXPECT_NEAR(error(row.type, row.scale, row.recipe), row.want, 2e-5)
+        << numeric::name(row.type) << ", " << micro::name(row.recipe);
+  }
+}
+
+TEST(QuantiseMicro, ScalesGoFromRowsToTilesAndBack) {
+  std::mt19937 random(20261124);
+  for (int trial = 0; trial < 60; ++trial) {
+    ScaleReordering r;
+    const auto m = static_cast<std::int64_t>(random() % 400);
+    const auto blocks = static_cast<std::int64_t>(random() % 300);
+    const DType type = random() % 2 == 0 ? DType::ue8m0 : DType::ue4m3;
+    const std::int64_t batch = random() % 3 == 0 ? 3 : 1;
+    std::vector<std::int64_t> offsets;
+    if (batch == 1 && random() % 2 == 0) {
+      r.groups.count = 1 + static_cast<std::int64_t>(random() % 40);
+      r.groups.type = OffsetType::int64;
+      for (std::int64_t g = 0; g < r.groups.count; ++g) {
+        offsets.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(m + 1)));
+      }
+      offsets.push_back(0);
+      std::sort(offsets.begin(), offsets.end());
+      offsets.back() = m;
+      r.groups.offsets = offsets.data();
+    }
+    SCOPED_TRACE("seed 20261124, trial " + std::to_string(trial) + ": " + std::to_string(m) +
+                 " x " + std::to_string(blocks));
+    std::vector<std::byte> plain(static_cast<std::size_t>(batch * m * (blocks + 2) + 32));
+    for (std::byte& b : plain) b = static_cast<std::byte>(random());
+    std::vector<std::byte> back(plain.size());
+    r.rows = matrix(plain.data(), type, m, blocks);
+    r.rows.row_stride = blocks + 2;
+    r.rows.batch = batch;
+    r.rows.batch_stride = m * (blocks + 2);
+    r.tiles = scale_tiles_of(type, m, blocks, r.groups, batch);
+    std::vector<std::byte> tiles(
+        static_cast<std::size_t>(batch * r.tiles.rows * r.tiles.columns + 32), std::byte{0x55});
+    r.tiles.data = tiles.data();
+    auto refused = reorder_scales_on_host(r);
+    ASSERT_FALSE(refused) << refused->reason;
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < batch * r.tiles.rows * r.tiles.columns; ++i) {
+      sum +=
+          tiles[static_cast<std::size_t>(i)] != static_cast<std::byte>(micro::neutral_scale(type))
+              ? 1
+              : 0;
+    }
+    EXPECT_LE(sum, batch * m * blocks);
+    r.rows.data = back.data();
+    r.to = ScaleOrder::rows;
+    refused = reorder_scales_on_host(r);
+    ASSERT_FALSE(refused) << refused->reason;
+    const std::int64_t covered = offsets.empty() ? 0 : offsets.front();
+    for (std::int64_t i = 0; i < batch * m; ++i) {
+      for (std::int64_t b = 0; b < blocks + 2; ++b) {
+        const auto at = static_cast<std::size_t>(i * (blocks + 2) + b);
+        ASSERT_EQ(back[at], b < blocks && i >= covered ? plain[at] : std::byte{0})
+            << i << ", " << b;
+      }
+    }
+  }
+}
+
+TEST(QuantiseMicro, RefusesWhatItCannotDo) {
+  std::vector<float> x(64);
+  alignas(16) std::byte codes[64], scales[1024];
+  std::int32_t offsets[3] = {0, 2, 4};
+  float tensor = 1;
+  const auto refused = [&](RefusalCode code, const char* says, const auto& change) {
+    Quantisation q{.x = matrix(x.data(), DType::f32, 4, 16),
+                   .codes = matrix(codes, DType::e2m1, 4, 16),
+                   .scales = matrix(scales, DType::ue4m3, 128, 4),
+                   .scaling = Scaling::block_scaled,
+                   .tensor_scale = matrix(&tensor, DType::f32, 1, 1)};
+    ASSERT_FALSE(fault(q)) << fault(q)->reason;
+    change(q);
+    const auto told = quantise_on_host(q);
+    ASSERT_TRUE(told) << says;
+    EXPECT_EQ(told->code, code) << told->reason;
+    EXPECT_THAT(told->reason, testing::HasSubstr(says));
+  };
+  using Q = Quantisation;
+  using enum RefusalCode;
+  refused(bad_type, "the codes are s8", [](Q& q) { q.codes.dtype = DType::s8; });
+  refused(bad_type, "those of blocks of e4m3 are ue8m0", [](Q& q) { q.codes.dtype = DType::e4m3; });
+  refused(bad_type, "scales are f32", [](Q& q) { q.scales.dtype = DType::f32; });
+  refused(bad_value, "the recipe is up and scales are ue4m3", [](Q& q) { q.recipe = Recipe::up; });
+  refused(bad_value, "beside ue4m3 alone", [](Q& q) { q.scales.dtype = DType::ue8m0; });
+  refused(bad_value, "a recipe is given and scaling is row-column", [&](Q& q) {
+    q.scaling = Scaling::row_column;
+    q.codes.dtype = DType::e4m3;
+    q.recipe = Recipe::up;
+  });
+  refused(bad_pointer, "a scale is given and the tensor's is a null pointer", [](Q& q) {
+    q.given = true;
+    q.tensor_scale = {};
+  });
+  refused(bad_shape, "the scale of the tensor is 4 x 1", [](Q& q) { q.tensor_scale.rows = 4; });
+  refused(bad_shape, "those of x (4 x 16) are 1 x 128 x 4", [](Q& q) { q.scales.rows = 4; });
+  refused(bad_shape, "scales in rows are 128 x 4", [](Q& q) { q.order = ScaleOrder::rows; });
+  refused(bad_shape, "in 2 groups are 1 x 256 x 4", [&](Q& q) {
+    q.groups = {offsets, OffsetType::int32, 2};
+  });
+  refused(bad_pointer, "offsets of groups are a null", [](Q& q) { q.groups.count = 2; });
+  refused(bad_pointer, "multiple of 1; it must be one of 16",
+          [&](Q& q) { q.scales.data = scales + 1; });
+  refused(bad_stride, "tiles follow each other", [](Q& q) { q.scales.row_stride = 8; });
+  refused(bad_shape, "have 15 columns of e2m1", [](Q& q) {
+    q.x.columns = 15;
+    q.codes.columns = 15;
+  });
+  refused(bad_stride, "row stride of 17", [](Q& q) { q.codes.row_stride = 17; });
+  refused(overlap, "the scale of the tensor overlaps",
+          [](Q& q) { q.tensor_scale.data = q.x.data; });
+  refused(bad_value, "groups are of tiles", [&](Q& q) {
+    q.order = ScaleOrder::rows;
+    q.scales = matrix(scales, DType::ue4m3, 4, 1);
+    q.groups = {offsets, OffsetType::int32, 2};
+  });
+  ScaleReordering r{.rows = matrix(scales, DType::ue8m0, 4, 1),
+                    .tiles = matrix(scales + 512, DType::ue8m0, 128, 4)};
+  EXPECT_FALSE(fault(r));
+  r.tiles.data = scales;
+  EXPECT_THAT(fault(r)->reason, testing::HasSubstr("scales in rows overlap those in tiles"));
+  r.rows.dtype = DType::f32;
+  EXPECT_THAT(fault(r)->reason, testing::HasSubstr("those of blocks are ue8m0 or ue4m3"));
+}
+
+}  // namespace
+}  // namespace warpwright
