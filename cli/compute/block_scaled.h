@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 #include "cli/files/host_tensor.h"
@@ -12,9 +13,23 @@
 
 namespace warpwright::cli {
 
+/// Memory where copies that pad may begin (padded_copy_bytes).
+struct PaddedCopyMemory {
+  using value_type = std::byte;
+  static constexpr std::align_val_t at{padded_copy_bytes};
+  static std::byte* allocate(std::size_t count) {
+    return static_cast<std::byte*>(::operator new(count, at));
+  }
+  static void deallocate(std::byte* memory, std::size_t /*count*/) {
+    ::operator delete(memory, at);
+  }
+  friend bool operator==(const PaddedCopyMemory&, const PaddedCopyMemory&) { return true; }
+};
+using MicroCodes = std::vector<std::byte, PaddedCopyMemory>;
+
 /// Codes, row by row, those of 4 and 6 bits densely; and their scales, a byte each, row by row.
 struct MicroTensor {
-  std::vector<std::byte> codes;
+  MicroCodes codes;
   std::vector<std::byte> scales;
 };
 

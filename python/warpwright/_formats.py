@@ -2,6 +2,7 @@
 of wider tensors, scales of checkpoints in the order that products read, dense elements."""
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -137,4 +138,11 @@ def _empty_codes(x: Any, shape: tuple[int, ...], element: str, bits: int, device
         import torch  # pylint: disable=import-outside-toplevel
         if hasattr(torch, "float4_e2m1fn_x2"):
             return empty_like(x, packed, "float4_e2m1fn_x2", device)
-    return empty_like(x, packed, "u8", device)
+    if type(x).__module__.split(".")[0] != "numpy":
+        return empty_like(x, packed, "u8", device)
+    # Copies that pad begin at multiples of 32 bytes, which numpy's memory does not.
+    import numpy  # pylint: disable=import-outside-toplevel
+    count = math.prod(packed)
+    memory = numpy.empty(count + 63, numpy.uint8)
+    first = -memory.ctypes.data % 64
+    return memory[first:first + count].reshape(packed)

@@ -59,6 +59,36 @@ Form form(bool pair, TileSource source, atom::ClusterShape cluster, DType operan
   throw std::invalid_argument(name);
 }
 
+// One with this feature, of which a CTA of a cluster on as many SMs as hold `clusters` has several
+// tiles, or several a tile.
+Form featured(const std::string& feature, atom::ClusterShape cluster, int clusters, tests::Ask ask,
+              bool pair = false) {
+  ask.cluster = cluster;
+  ask.clusters = clusters;
+  for (const KernelFacts* f : tests::built_kernels(blackwell_family())) {
+    const tests::Instance instance{f->name.c_str(), f, f->a.front(), f->b.front()};
+    if (f->pair == pair && tests::has_feature(instance, feature)) {
+      return {feature + (pair ? ", pair" : ", one SM"), instance, ask};
+    }
+  }
+  throw std::invalid_argument(feature);
+}
+
+// Scales of blocks, in more k_tiles than there are accumulators and scales on their way; tiles in
+// parts, the second of which begins where another's ends; operands whose rows lie side by side.
+Form block_scaled(int n = 264) {
+  return featured("block scales", {1, 1}, 1, {.m = 128, .n = n, .k = 128 * 9 - 16, .seed = 2});
+}
+Form in_parts() {
+  return featured("stream-K", {1, 1}, 3, {.m = 128, .n = 256, .k = 64 * 13});
+}
+Form mn_major(atom::ClusterShape cluster) {
+  Form f = form(false, TileSource::clc, cluster);
+  f.name += ", MN-major";
+  f.ask.a_major = f.ask.b_major = atom::Major::mn;
+  return f;
+}
+
 constexpr TileSource sources[] = {TileSource::one_tile, TileSource::static_persistent,
                                   TileSource::clc};
 
@@ -91,6 +121,7 @@ std::vector<Form> variants() {
     f->ask.padding = 1;
     f->ask.packed_c = true;
   }
+  for (const Form& f : {block_scaled(), in_parts(), mn_major({2, 1})}) all.push_back(f);
   return all;
 }
 
@@ -114,14 +145,14 @@ TEST(BlackwellCheck, CleanUnderManySchedules) {
   }
 }
 
-// In the sample a pair's kernel without and one with CLC; no mutant may survive in
-// either set.
+// In the sample a pair's kernel without and one with CLC, and those whose sums pass through
+// registers; no mutant may survive in either set.
 TEST(BlackwellCheck, NoMutantSurvives) {
   std::ofstream table = campaign_table("blackwell_mutation");
   table << "# Mutants of the Blackwell GEMM kernel\n\n"
            "Written by `script/campaign`; see docs/mutation.md for what the columns say.\n";
   std::vector<Form> some = {form(true, TileSource::one_tile, {2, 1}),
-                            form(false, TileSource::clc, {2, 1})};
+                            form(false, TileSource::clc, {2, 1}), block_scaled(), in_parts()};
   if (campaign()) {
     some = {form(false, TileSource::one_tile, {2, 2}),
             form(true, TileSource::one_tile, {2, 2}),

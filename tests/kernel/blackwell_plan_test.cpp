@@ -136,13 +136,6 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
     return refusal_of(p, {});
   };
   using P = GemmProblem;
-  EXPECT_EQ(
-      changed(DType::e4m3, [](P& p) { p.scaling = Scaling::blockwise; }),
-      "scaling is blockwise; the kernels of sm_100 have no block scales: the nearest scaling is "
-      "row-column");
-  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.accumulation = Accumulation::promoted; }),
-            "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
-            "nearest accumulation is fast");
   EXPECT_EQ(changed(DType::bf16,
                     [](P& p) {
                       p.epilogue.activation = Activation::silu;
@@ -151,13 +144,6 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
             "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c.dtype = p.d.dtype = DType::e5m2; }),
             "D is e5m2; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
-  EXPECT_EQ(changed(DType::bf16,
-                    [](P& p) {
-                      p.b.row_stride = 1;
-                      p.b.column_stride = 512;
-                    }),
-            "B is MN-major; the kernels of sm_100 take K-major operands alone: neighbours along K "
-            "next to each other, column stride 1");
   EXPECT_EQ(refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),
             "no kernel for b200 (sm_100) has a schedule, which those for sm_90, sm_120 and sm_121 "
             "have: leave it out");
@@ -169,6 +155,65 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
                       p.b.column_stride = 512;
                     }),
             "none");
+}
+
+// Scales of 1 x 128 by 128 x 128, and sums that are promoted without any.
+TEST(BlackwellPlan, AddsUpKTilesInRegisters) {
+  GemmProblem p = problem(DType::e4m3);
+  p.scaling = Scaling::blockwise;
+  for (const bool scales : {true, false}) {
+    p.scaling = scales ? Scaling::blockwise : Scaling::none;
+    p.accumulation = Accumulation::promoted;
+    const auto made = plan(p, b200());
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_TRUE(config_of(*made).block_scaled);
+    EXPECT_EQ(made->tile().k, 128);
+    const std::string text = made->explain();
+    EXPECT_NE(text.find("columns 384 .. 511  accumulator 3, 128 rows of f32 of a k_tile"),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_FALSE(config_of(*plan(problem(DType::e4m3), b200())).block_scaled);
+}
+
+// Rows of a slice are whole boxes where they lie side by side.
+TEST(BlackwellPlan, TakesEveryLayoutOf16Bits) {
+  for (const bool of_a : {false, true}) {
+    GemmProblem p = problem();
+    auto& v = of_a ? p.a : p.b;
+    std::swap(v.row_stride, v.column_stride);
+    const auto made = plan(p, b200());
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_EQ(config_of(*made).a_major, atom::Major::k) << "a launch says it";
+    PlanChoices choices;
+    choices.cluster = atom::ClusterShape{4, 4};
+    choices.pair = false;
+    EXPECT_EQ(refusal_of(p, choices),
+              "cluster 4,4: the CTAs of a cluster share an MN-major operand in slices of 64 rows; "
+              "the nearest legal cluster is 2,2");
+    choices.cluster = atom::ClusterShape{2, 2};
+    EXPECT_EQ(refusal_of(p, choices), "none");
+  }
+}
+
+// Few tiles of a long K are cut, into parts of a size; not where sums must not depend on the batch.
+TEST(BlackwellPlan, SplitsFewTilesAlongK) {
+  const GemmProblem p = packed_problem(128, 256, 16384, DType::bf16, DType::bf16);
+  const auto made = plan(p, b200());
+  ASSERT_TRUE(made.ok()) << made.reason();
+  EXPECT_TRUE(config_of(*made).splits_k) << made->name();
+  EXPECT_EQ(made->ctas % 2, 0);
+  EXPECT_GT(made->ctas, 4);
+  EXPECT_LT(made->ctas, 64) << "who stores a tile reads all of its parts";
+  EXPECT_GT(made->workspace_bytes, std::int64_t{made->ctas} * 128 * 128 * 4);
+  const auto invariant = plan(p, b200(), {.batch_invariant = true});
+  ASSERT_TRUE(invariant.ok()) << invariant.reason();
+  EXPECT_FALSE(config_of(*invariant).splits_k);
+  for (const auto& [m, k] : {std::pair{4096, 16384}, {128, 512}}) {
+    const auto whole = plan(packed_problem(m, 4096, k, DType::bf16, DType::bf16), b200());
+    ASSERT_TRUE(whole.ok()) << whole.reason();
+    EXPECT_FALSE(config_of(*whole).splits_k) << whole->name();
+  }
 }
 
 // A tuning cache names kernels, clusters and grids.
@@ -232,6 +277,9 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
   EXPECT_TRUE(faulty({.tile_n = 96})) << "no whole epilogue buffers of bf16";
   EXPECT_TRUE(faulty({.accumulators = 5})) << "640 columns";
   EXPECT_TRUE(faulty({.tile_n = 256, .accumulators = 3}));
+  EXPECT_TRUE(faulty({.block_scaled = true})) << "k_tiles of 64";
+  EXPECT_TRUE(faulty({.tile_n = 256, .stages = 4, .splits_k = true})) << "256 sums a thread";
+  EXPECT_TRUE(faulty({.splits_k = true, .tiles = TileSource::clc}));
   EXPECT_TRUE(faulty({.stages = 7})) << "more shared memory than there is";
   for (const auto& row : blackwell_kernels()) {
     const BlackwellConfig& c = row.config;

@@ -34,6 +34,9 @@ struct Ask {
   float alpha = 0.75F;
   float beta = 0;
   Scaling scaling = Scaling::none;
+  bool promoted = false;  ///< of kernels that add up k_tiles, as they are: no scales of blocks
+  atom::Major a_major = atom::Major::k;  ///< of kernels that take any
+  atom::Major b_major = atom::Major::k;
   Activation activation = Activation::none;  ///< of a gated kernel that of its gate; none: silu
   bool interleaved = false;                  ///< gates and ups, of a gated kernel
   Bias bias = Bias::none;
@@ -62,7 +65,9 @@ inline std::string text(const Ask& a) {
          std::to_string(a.batch) + " cluster " + std::to_string(a.cluster.m) + "x" +
          std::to_string(a.cluster.n) + " of " + std::to_string(a.clusters) + ", alpha " +
          std::to_string(a.alpha) + " beta " + std::to_string(a.beta) + ", " +
-         scalings[static_cast<int>(a.scaling)] + ", activation " +
+         scalings[static_cast<int>(a.scaling)] + (a.promoted ? ", promoted" : "") +
+         (a.a_major == atom::Major::mn ? ", A MN-major" : "") +
+         (a.b_major == atom::Major::mn ? ", B MN-major" : "") + ", activation " +
          std::to_string(static_cast<int>(a.activation)) + (a.interleaved ? ", interleaved" : "") +
          ", " + biases[static_cast<int>(a.bias)] + ", padding " + std::to_string(a.padding) +
          ", apart " + std::to_string(a.apart) + ", shift " + std::to_string(a.shift) + ", loose " +
@@ -76,7 +81,7 @@ inline std::string text(const Ask& a) {
 inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_inside = false,
                        int padding = 0, int shift = 0, int apart = 0) {
   const int inner = (rows_inside ? rows : columns) + padding;
-  const int unit = 128 / numeric::bits(type);
+  const auto unit = static_cast<int>(whole_elements(16, type));
   const int pitch = padding == 0 ? ((inner + unit - 1) / unit + apart) * unit : inner;
   // A multiple of 16 bytes, whatever the padding.
   const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
@@ -105,8 +110,9 @@ class Problem {
       : instance_(instance), ask_(ask), wide_(ask.offsets), narrow_(wide_.begin(), wide_.end()) {
     const kernel::GemmConfig& c = instance_.config;
     std::mt19937 random(ask.seed);
-    const auto a = (is_swapped(c) ? operand_b(c) : operand_a(c)).major;
-    const auto b = (is_swapped(c) ? operand_a(c) : operand_b(c)).major;
+    const bool any = has_feature(instance, "any layout");
+    const auto a = any ? ask.a_major : (is_swapped(c) ? operand_b(c) : operand_a(c)).major;
+    const auto b = any ? ask.b_major : (is_swapped(c) ? operand_a(c) : operand_b(c)).major;
     const int of_a = in_groups() ? 1 : ask.batch;
     const auto operand = [&](DType type, atom::Major major, int batch, int rows) {
       return matrices(type, batch, rows, ask.k, major == atom::Major::mn, ask.loose, ask.loose,
@@ -124,9 +130,12 @@ class Problem {
       b_ = operand(instance.b, b, matrices_of_b(), ask.n);
     }
     if (ask.alpha != 0) {  // else NaN, and not read
-      const double largest = instance.a == DType::s8 ? 100 : instance.a == DType::e2m1 ? 6 : 1;
-      if (!is_packed) b_.fill(random, -largest, largest);
-      a_.fill(random, -largest, largest);
+      const auto largest = [&](DType type) {
+        if (type == DType::s8) return 100.0;
+        return numeric::bits(type) < 8 && !is_packed ? numeric::format_of(type).max() : 1.0;
+      };
+      if (!is_packed) b_.fill(random, -largest(instance.b), largest(instance.b));
+      a_.fill(random, -largest(instance.a), largest(instance.a));
     }
     const int columns = c.gated ? ask.n / 2 : ask.n;
     d_ = matrices(result(), of_a, ask.m, columns, false, ask.padding, ask.shift);
@@ -135,9 +144,9 @@ class Problem {
       c_ = matrices(result(), of_a, ask.m, columns, false, padding, ask.shift);
       c_.fill(random, -2, 2);
     }
-    scaling_ = is_block_scaled(c)           ? Scaling::blockwise
-               : has_block_scales(instance) ? Scaling::block_scaled
-                                            : ask.scaling;
+    scaling_ = is_block_scaled(c) || adds_blocks() ? Scaling::blockwise
+               : has_block_scales(instance)        ? Scaling::block_scaled
+                                                   : ask.scaling;
     make_scales(random);
     if (ask.bias != Bias::none) {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
@@ -220,7 +229,8 @@ class Problem {
     o.alpha = ask_.alpha;
     o.beta = ask_.beta;
     o.scaling = scaling_;
-    if (sums_of(instance_.config) == kernel::Sums::promoted)
+    if (sums_of(instance_.config) == kernel::Sums::promoted ||
+        (adds_k_tiles(instance_) && ask_.promoted))
       o.accumulation = Accumulation::promoted;
     if (scaling_ != Scaling::none) {
       o.scale_a = view(4);
@@ -264,11 +274,11 @@ class Problem {
       return choices;
     }
     // These have as many as SMs take, and nothing has none.
-    if (in_groups() || is_blackwell(instance_) || is_fed_by_request(instance_) || tiles() == 0) {
+    const bool splits = splits_k(c) || (has_feature(instance_, "stream-K") && ask_.alpha != 0);
+    if (in_groups() || (is_blackwell(instance_) && !splits) || is_fed_by_request(instance_) ||
+        tiles() == 0) {
       return choices;
     }
-    const bool splits = splits_k(c) || (is_register_kernel(instance_) &&
-                                        has_feature(instance_, "stream-K") && ask_.alpha != 0);
     const int pieces = tiles() * (splits ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
@@ -403,11 +413,10 @@ class Problem {
 
   // In whole tiles: behind the last row NaN, behind K the smallest.
   void make_micro_scales(std::mt19937& random, const Tensor& of, Tensor& scales) const {
-    const bool nvf4 = of.view().dtype == DType::e2m1;
-    const int blocks = (ask_.k + (nvf4 ? 15 : 31)) / (nvf4 ? 16 : 32);
+    const DType type = micro_scale_of(instance_);
+    const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
     const std::int64_t rows = (of.view().rows + 127) / 128 * 128;
     const std::int64_t columns = (blocks + 3) / 4 * 4;
-    const DType type = nvf4 ? DType::ue4m3 : DType::ue8m0;
     scales = Tensor(type, rows, columns, columns, 1, ask_.batch, rows * columns);
     std::uniform_real_distribution<double> draw(0.3, 4);
     for (int b = 0; b < ask_.batch; ++b) {
@@ -419,6 +428,8 @@ class Problem {
       }
     }
   }
+
+  [[nodiscard]] bool adds_blocks() const { return adds_k_tiles(instance_) && !ask_.promoted; }
 
   // Of the block of an element; 1 where D has none.
   [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {

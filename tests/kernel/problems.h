@@ -148,7 +148,9 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.n = draw(1, 3 * tile_n);
   // The CTAs that share a tile in a cluster want a k_tile each, of half as much K too.
   ask.k = draw(shares_cluster_k(c) ? 2 * step_k(instance) : 1, 12 * step_k(instance));
-  const bool shares = !takes_whole_tiles(c);  // which takes something to share
+  // Which takes something to share.
+  const bool shares =
+      !takes_whole_tiles(c) || (is_blackwell(instance) && has_feature(instance, "stream-K"));
   if (most > 1e7 && draw.rarely(4)) {
     // With room for it: one extent of many tiles or k_tiles, the others short.
     ask.m = draw(1, tile_m);
@@ -176,6 +178,15 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
     ask.scaling = draw.of(scalings);
   }
+  if (adds_k_tiles(instance)) ask.promoted = draw.rarely(3);
+  if (has_feature(instance, "any layout")) {
+    // Slices of a cluster are 64 rows, where they lie side by side.
+    const auto major = [&draw](int slice) {
+      return slice % 64 == 0 && draw.rarely(2) ? atom::Major::mn : atom::Major::k;
+    };
+    ask.a_major = major(tile_m / ask.cluster.n);
+    ask.b_major = major(tile_n / ask.cluster.m);
+  }
   constexpr Bias biases[] = {Bias::none, Bias::none, Bias::rows, Bias::columns};
   ask.bias = draw.of(biases);
   const DType result = instance.facts->result;
@@ -201,9 +212,9 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   }
   // Where TMA reads A and B a launch has to copy them then.
   if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
-  if (instance.a == DType::e2m1) {  // two are a byte
-    ask.k += ask.k % 2;
-    ask.loose += ask.loose % 2;
+  ask.k = whole_k(instance, ask.k);
+  if (has_block_scales(instance) && instance.a != DType::e4m3) {  // rows begin at whole bytes
+    ask.loose = (ask.loose + 3) / 4 * 4;
   }
   if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
   ask.seed = draw.seed();

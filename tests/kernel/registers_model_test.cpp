@@ -73,7 +73,7 @@ TEST(RegisterKernels, ProducersBringRowsThatAreAligned) {
     for (const int apart : {0, 1, 2, 3}) {
       Ask ask = extents(i, 1, ++seed);
       ask.m -= 5;
-      ask.k = apart * block + (i.a == DType::e2m1 ? 2 : 1);
+      ask.k = whole_k(i, apart * block + 1);
       ask.apart = apart;
       ask.batch = apart == 2 ? 2 : 1;
       ask.shares_b = apart == 2;
@@ -85,7 +85,7 @@ TEST(RegisterKernels, ProducersBringRowsThatAreAligned) {
     Ask empty = extents(i, 1, ++seed);
     empty.beta = -0.5F;
     EXPECT_EQ(fault(i, empty, model::Mode::latest, seed), "") << i.name << ", K = 0";
-    empty.k = block;
+    empty.k = whole_k(i, block);
     empty.alpha = 0;
     EXPECT_EQ(fault(i, empty, model::Mode::latest, seed), "") << i.name << ", alpha = 0";
   }
@@ -113,7 +113,10 @@ GemmProblem small_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
 GemmProblem problem_for(const Instance& i, std::int64_t size) {
   GemmProblem p = packed_problem(size, size, size, i.a, i.facts->result);
   p.b.dtype = i.b;
-  if (has_block_scales(i)) p.scaling = Scaling::block_scaled;
+  if (has_block_scales(i)) {
+    p.scaling = Scaling::block_scaled;
+    p.scale_a.dtype = p.scale_b.dtype = micro_scale_of(i);
+  }
   return p;
 }
 
@@ -231,7 +234,7 @@ TEST(RegisterKernels, RefusalsNameWhatMicroScalesAsk) {
   has(said("t4", DType::e2m1), "the nearest is fp16 without scales");
   has(said("l40s", DType::e2m1), "the nearest is row-column scaling of e4m3");
   for (const char* device : {"h200", "b200"}) has(said(device, DType::e4m3), "no kernel for ");
-  has(said("rtx5090", DType::bf16), "two e4m3 (mxf8) or two e2m1 (nvf4): the nearest is e4m3");
+  has(said("rtx5090", DType::bf16), "e4m3, e5m2, e2m3, e3m2 or e2m1: the nearest is e4m3");
   has(said("rtx5090", DType::e2m1, 63), "the nearest legal K is 64");
   GemmProblem without = packed_problem(64, 64, 64, DType::e2m1, DType::bf16);
   const auto made = plan(without, *known_facts("rtx5090"));
@@ -251,7 +254,7 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   for (const Instance& i : fed_instances()) {
-    GemmProblem p = problem_for(i, 64);
+    GemmProblem p = problem_for(i, 128);
     const bool block_scaled = has_block_scales(i);
     has(said("rtx5090", p, only(i)), "a plan");
     has(said("h200", p, only(i)), block_scaled           ? "(sm_90) multiply no scales"
@@ -260,12 +263,11 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
     has(said("l40s", p, only(i)), block_scaled
                                       ? "the nearest is row-column scaling of e4m3"
                                       : "a producer copies by TMA, which begins with sm_90");
-    p.a.row_stride = 62;
-    has(said("rtx5090", p, only(i)), "the nearest legal is 64");
-    p.a.row_stride = 64;
+    p.a.row_stride = 124;
+    has(said("rtx5090", p, only(i)), "the nearest legal is 128");
     PlanChoices choices = only(i);
     choices.ctas = 0;
-    has(said("rtx5090", problem_for(i, 64), choices), "a grid of 0 CTAs");
+    has(said("rtx5090", problem_for(i, 128), choices), "a grid of 0 CTAs");
   }
 }
 
@@ -279,7 +281,7 @@ TEST(RegisterKernels, GeForceBlackwellHasProducers) {
     EXPECT_EQ(made->kernel.find("_clc"), std::string::npos) << made->kernel;
     EXPECT_NE(made->explain().find("filled by TMA copies"), std::string::npos);
     EXPECT_GE(made->barriers().size(), 2U);
-    p.a.row_stride = 8194;
+    p.a.row_stride = 8196;
     const auto loose = plan(p, *known_facts("rtx5090"));
     ASSERT_TRUE(loose) << loose.reason();
     EXPECT_TRUE(loose->a_copy && !loose->b_copy) << loose->explain();
@@ -342,7 +344,7 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
     ask.n = 2 * i.facts->tile.n + 40;
     // CLC has a ring of four answers, which more tiles go round.
     if (is_fed_by_request(i)) ask.n += 3 * i.facts->tile.n;
-    ask.k = 3 * step_k(i) / 2 * (campaign() ? 2 : 1);
+    ask.k = whole_k(i, 3 * step_k(i) / 2 * (campaign() ? 2 : 1));
     ask.clusters = 1;
     ask.beta = 0.5F;
     const Problem problem(i, ask);

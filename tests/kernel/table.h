@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "warpwright/kernel/hopper/limits.h"
@@ -70,9 +71,30 @@ inline bool is_fed(const Instance& instance) {
 inline bool is_fed_by_request(const Instance& instance) {
   return is_fed(instance) && instance.facts->tiles == kernel::TileSource::clc;
 }
-/// Whether the tensor core multiplies scales of blocks along K too.
+/// The formats of A and B, where the tensor core multiplies scales of blocks along K too.
+inline std::optional<std::pair<MicroFormat, MicroFormat>> formats_of(const Instance& instance) {
+  for (const std::string& feature : instance.facts->features) {
+    if (const auto formats = micro_formats_of(feature)) return formats;
+  }
+  return std::nullopt;
+}
 inline bool has_block_scales(const Instance& instance) {
-  return has_feature(instance, "mxf8") || has_feature(instance, "nvf4");
+  return formats_of(instance).has_value();
+}
+inline DType micro_scale_of(const Instance& instance) {
+  return formats_of(instance)->first.scale;
+}
+/// The K from `k` on that a kernel's operands have: whole bytes, or whole pieces of copies that
+/// pad.
+inline int whole_k(const Instance& instance, int k) {
+  const bool pads = has_block_scales(instance) && (is_padded_in_shared(instance.a, instance.b) ||
+                                                   is_padded_in_shared(instance.b, instance.a));
+  const int each = pads ? padded_copy_elements : instance.a == DType::e2m1 ? 2 : 1;
+  return (k + each - 1) / each * each;
+}
+/// Whether one of Blackwell adds up k_tiles in registers, times scales where there are some.
+inline bool adds_k_tiles(const Instance& instance) {
+  return is_blackwell(instance) && has_feature(instance, "block scales");
 }
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
@@ -80,7 +102,9 @@ inline bool takes_any_rows(const Instance& instance) {
 }
 /// K of a k_tile; of kernels with smaller ones, the 128 bytes of K that several have.
 inline int step_k(const Instance& instance) {
-  return is_register_kernel(instance) ? 1024 / numeric::bits(instance.a) : instance.facts->tile.k;
+  if (!is_register_kernel(instance)) return instance.facts->tile.k;
+  const bool bytes = has_block_scales(instance) && multiplies_bytes(instance.a, instance.b);
+  return bytes ? 128 : 1024 / numeric::bits(instance.a);
 }
 /// Rows and columns of a tile as the kernel has them, which may be the columns and rows of D.
 inline int tile_rows(const Instance& instance) {

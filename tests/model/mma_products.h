@@ -28,6 +28,12 @@ constexpr Mma volta(DType sums, Major a, Major b) {
 constexpr Mma scaled(MmaKind kind, int k, DType type, int block, DType scale) {
   return {kind, 16, 8, k, type, type, DType::f32, Major::k, Major::k, block, scale};
 }
+/// Of any two elements, each in a byte.
+constexpr Mma mixed(DType a, DType b) {
+  Mma mma = scaled(MmaKind::mxf8f6f4, 32, a, 32, DType::ue8m0);
+  mma.b = b;
+  return mma;
+}
 
 /// Every shape and type of mma.sync that isa/mma.h has.
 inline constexpr Mma kProducts[] = {
@@ -58,6 +64,12 @@ inline constexpr Mma kProducts[] = {
     warp(16, 32, DType::e4m3, DType::e4m3, DType::f16),
     scaled(MmaKind::mxf8f6f4, 32, DType::e4m3, 32, DType::ue8m0),
     scaled(MmaKind::mxf8f6f4, 32, DType::e5m2, 32, DType::ue8m0),
+    mixed(DType::e2m3, DType::e2m3),
+    mixed(DType::e3m2, DType::e3m2),
+    mixed(DType::e4m3, DType::e2m1),
+    mixed(DType::e2m1, DType::e5m2),
+    mixed(DType::e3m2, DType::e2m1),
+    mixed(DType::e2m1, DType::e2m1),
     scaled(MmaKind::mxf4, 64, DType::e2m1, 32, DType::ue8m0),
     scaled(MmaKind::mxf4nvf4, 64, DType::e2m1, 32, DType::ue8m0),
     scaled(MmaKind::mxf4nvf4, 64, DType::e2m1, 16, DType::ue4m3),
@@ -151,8 +163,10 @@ struct Product {
           }
         }
       }
-      put(mma, q, atom::mma_layout_a(mma), atom::register_bits(mma, mma.a), mma.a, av, a);
-      put(mma, q, atom::mma_layout_b(mma), atom::register_bits(mma, mma.b), mma.b, bv, b);
+      put(mma, q, atom::mma_layout_a(mma), atom::register_bits(mma, mma.a), mma.a, av, a,
+          atom::register_shift(mma, mma.a));
+      put(mma, q, atom::mma_layout_b(mma), atom::register_bits(mma, mma.b), mma.b, bv, b,
+          atom::register_shift(mma, mma.b));
       put(mma, q, atom::mma_layout_c(mma), numeric::bits(mma.sums), mma.sums, cv, sums);
       put(mma, q, atom::mma_layout_c(mma), numeric::bits(mma.sums), mma.sums, dv, expected);
     }
@@ -194,14 +208,16 @@ struct Product {
     return static_cast<std::uint32_t>(numeric::from_double(as, value));
   }
   static void put(const Mma& mma, int q, const layout::Layout& tv, int bits, DType type,
-                  const std::vector<int>& values, std::vector<std::uint32_t>& words) {
+                  const std::vector<int>& values, std::vector<std::uint32_t>& words,
+                  int begin = 0) {
     const layout::Layout lanes = atom::mma_thr_id(mma);
     const int each = 32 / bits;
     for (int t = 0; t < layout::size(tv, 0); ++t) {
       const int lane = static_cast<int>(lanes(t)) + 4 * q;
       for (int v = 0; v < layout::size(tv, 1); ++v) {
         words.at(32 * (v / each) + lane) |=
-            code(type, bits, values.at(static_cast<std::size_t>(tv(t, v)))) << (v % each * bits);
+            code(type, bits, values.at(static_cast<std::size_t>(tv(t, v))))
+            << (v % each * bits + begin);
       }
     }
   }

@@ -225,6 +225,15 @@ TEXT(load_matrix_4, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%, %, %, %}, [%];
 TEXT(load_matrix_2_transposed, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%, %}, [%];",
      std::uint32_t words[2];
      isa::load_matrix<2, true>(at, words); to[0] = words[0])
+#if TEXT_ARCHITECTURE >= 100
+TEXT(load_matrix_padded_4,
+     "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b4x16_p64 {%, %, %, %}, [%];",
+     std::uint32_t words[4];
+     isa::load_matrix_padded<4, 4>(at, words); to[0] = words[0])
+TEXT(load_matrix_padded_2, "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b6x16_p32 {%, %}, [%];",
+     std::uint32_t words[2];
+     isa::load_matrix_padded<2, 6>(at, words); to[0] = words[0])
+#endif
 TEXT(store_matrix_4, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%], {%, %, %, %};",
      std::uint32_t words[4] = {1, 2, at, 4};
      isa::store_matrix(at, words))

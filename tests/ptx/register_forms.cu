@@ -40,3 +40,13 @@ extern "C" __global__ void matrices(unsigned at, unsigned* to) {
   isa::load_matrix<4, true>(at, words);
   to[1] = words[1] ^ words[2];
 }
+
+#if TARGET >= 120
+extern "C" __global__ void padded_matrices(unsigned at, unsigned* to) {
+  unsigned words[4];
+  isa::load_matrix_padded<4, 4>(at, words);
+  to[0] = words[0] ^ words[3];
+  isa::load_matrix_padded<4, 6>(at, words);
+  to[1] = words[1] ^ words[2];
+}
+#endif

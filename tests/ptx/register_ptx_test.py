@@ -36,8 +36,9 @@ AMPERE = {"m16n8k16.row.col.f16.f16.f16.f16", "m16n8k16.row.col.f32.f16.f16.f32"
           "m16n8k32.row.col.s32.u8.s8.s32", "m16n8k64.row.col.s32.s4.s4.s32"}
 ADA = {"m16n8k16.row.col.f32.e4m3.e5m2.f32", "m16n8k32.row.col.f32.e4m3.e4m3.f32",
        "m16n8k32.row.col.f32.e5m2.e5m2.f32", "m16n8k32.row.col.f16.e4m3.e4m3.f16"}
-SCALED = {f"m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.{t}.{t}.f32.ue8m0"
-          for t in ("e4m3", "e5m2")}
+SCALED = {f"m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.{a}.{b}.f32.ue8m0"
+          for a, b in (("e4m3", "e4m3"), ("e5m2", "e5m2"), ("e2m3", "e2m3"), ("e3m2", "e3m2"),
+                       ("e4m3", "e2m1"), ("e2m1", "e5m2"), ("e3m2", "e2m1"), ("e2m1", "e2m1"))}
 SCALED |= {f"m16n8k64.row.col.kind::{kind}.block_scale.scale_vec::{x}.f32.e2m1.e2m1.f32.{scale}"
            for kind, x, scale in (("mxf4", "2X", "ue8m0"), ("mxf4nvf4", "2X", "ue8m0"),
                                   ("mxf4nvf4", "4X", "ue4m3"))}
@@ -62,7 +63,11 @@ LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4)
 # A kernel of the table (kernel/registers/table.h) for each target, with what feeds it.
 KERNELS = {75: ["registers_m16n8k8_f16_f16_64x64_any"], 80: ["registers_bf16_bf16_128x256"],
            86: ["registers_s8_bf16_64x64_any"], 89: ["registers_e4m3_bf16_64x64_any"],
-           120: ["registers_bf16_bf16_128x128_tma_pp_clc", "registers_nvf4_bf16_128x128_tma"]}
+           120: ["registers_bf16_bf16_128x128_tma_pp_clc", "registers_nvf4_bf16_128x128_tma",
+                 "registers_mxf6e3m2xmxf4_bf16_128x128_tma"]}
+# ldmatrix that gives narrow elements bytes, four matrices of 4 and of 6 bits.
+PADDED = ("ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b4x16_p64",
+          "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b6x16_p32")
 # What plain sm_120 has not: setmaxnreg.
 FORMS = {120: "120f"}
 # In script/campaign: all rows, as far as they are for the target.
@@ -92,6 +97,8 @@ class Register(unittest.TestCase):
                 self.assertEqual(sorted(found), sorted(expected))
                 for matrices in ("x4.shared.b16", "x4.trans.shared.b16"):
                     self.assertIn(f"ldmatrix.sync.aligned.m8n8.{matrices}", ptx)
+                for padded in PADDED:
+                    (self.assertIn if target >= 120 else self.assertNotIn)(padded, ptx)
                 plain = re.sub(r"%\w+", "%", ptx)
                 for copy in COPIES:
                     (self.assertIn if target >= 80 else self.assertNotIn)(copy, plain)

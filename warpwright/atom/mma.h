@@ -232,6 +232,13 @@ constexpr int register_bits(const Mma& mma, DType type) {
   return (mma.kind == MmaKind::f8f6f4 || mma.kind == MmaKind::mxf8f6f4) && bits < 8 ? 8 : bits;
 }
 
+/// The bit of its place in a register where an element begins: e2m1 of f8f6f4 stands in the middle
+/// of its byte, with two bits of 0 on either side; all others at the lowest bit. (ldmatrix leaves
+/// it there: CUTLASS shifts it by as much before its MMAs of sm_120, mma_traits_sm120.hpp.)
+constexpr int register_shift(const Mma& mma, DType type) {
+  return register_bits(mma, type) == 8 && numeric::bits(type) == 4 ? 2 : 0;
+}
+
 /// Threads that hold an instruction in their registers, and the registers of each, of 32 bits, for
 /// A, B and the sums.
 constexpr int mma_threads(const Mma& mma) {

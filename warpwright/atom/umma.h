@@ -85,6 +85,11 @@ constexpr ScaleIds scale_ids(std::uint32_t word) {
   return {static_cast<int>(word >> 29 & 3), static_cast<int>(word >> 4 & 3)};
 }
 
+/// The same word for another N.
+constexpr std::uint32_t with_n(std::uint32_t instruction, int n) {
+  return (instruction & ~(63U << 17)) | static_cast<std::uint32_t>(n >> 3) << 17;
+}
+
 /// Bits of an instruction descriptor that mean something we use. The others must be 0.
 constexpr std::uint32_t instruction_bits(UmmaKind kind) {
   constexpr std::uint32_t all = 3U << 4 | 7U << 7 | 7U << 10 | 3U << 15 | 63U << 17 | 31U << 24;

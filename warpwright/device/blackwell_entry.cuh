@@ -9,7 +9,7 @@ namespace warpwright::device {
 
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config), 1)
-    blackwell_gemm(const __grid_constant__ kernel::BlackwellGemmParams params) {
+    blackwell_gemm(const __grid_constant__ typename kernel::BlackwellGemm<Tag>::Params params) {
   kernel::BlackwellGemm<Tag>::run(params);
 }
 

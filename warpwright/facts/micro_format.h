@@ -50,6 +50,12 @@ constexpr const MicroFormat* micro_format(std::string_view word) {
   return nullptr;
 }
 
+/// The format of such elements and scales, which is one.
+constexpr MicroFormat known_micro_format(DType element, DType scale) {
+  const MicroFormat* const f = micro_format(element, scale);
+  return f == nullptr ? MicroFormat{} : *f;
+}
+
 /// The words of A's and B's format, one where they are the same: "mxf8", "mxf8,mxf4".
 inline std::string micro_words(const MicroFormat& a, const MicroFormat& b) {
   return a == b ? a.word : std::string(a.word) + "," + b.word;

@@ -145,6 +145,45 @@ WW_DEVICE void load_matrix(SharedAddress row, std::uint32_t (&to)[N],
 #endif
 }
 
+/// Loads N (1, 2 or 4) matrices of 8 x 16 elements of `Bits`, 4 or 6, each of which arrives in the
+/// low bits of a byte, the others 0 (ldmatrix.m8n16, PTX ISA 9.7.14.5.15; sm_100a and sm_120a).
+/// Lanes 8j..8j+7 give the addresses of the rows of matrix j, 16 bytes each, as a padding tensor
+/// map leaves them: the elements in the first 8 or 12 bytes. Thread l gets elements 4(l%4) to +3 of
+/// row l/4 of each: what `load_matrix` gives of a byte an element.
+template <int N, int Bits>
+WW_DEVICE void load_matrix_padded(SharedAddress row, std::uint32_t (&to)[N],
+                                  [[maybe_unused]] Site site = Site::here()) {
+  static_assert(N == 1 || N == 2 || N == 4, "ldmatrix moves 1, 2 or 4 matrices");
+  static_assert(Bits == 4 || Bits == 6, "elements that are padded have 4 or 6 bits");
+#if WW_GPU
+#define WW_LDMATRIX(from)                                                                       \
+  if constexpr (N == 1) {                                                                       \
+    asm volatile("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16." from " {%0}, [%1];"             \
+                 : "=r"(to[0])                                                                  \
+                 : "r"(row)                                                                     \
+                 : "memory");                                                                   \
+  } else if constexpr (N == 2) {                                                                \
+    asm volatile("ldmatrix.sync.aligned.m8n16.x2.shared.b8x16." from " {%0, %1}, [%2];"         \
+                 : "=r"(to[0]), "=r"(to[1])                                                     \
+                 : "r"(row)                                                                     \
+                 : "memory");                                                                   \
+  } else {                                                                                      \
+    asm volatile("ldmatrix.sync.aligned.m8n16.x4.shared.b8x16." from " {%0, %1, %2, %3}, [%4];" \
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])                           \
+                 : "r"(row)                                                                     \
+                 : "memory");                                                                   \
+  }
+  if constexpr (Bits == 4) {
+    WW_LDMATRIX("b4x16_p64")
+  } else {
+    WW_LDMATRIX("b6x16_p32")
+  }
+#undef WW_LDMATRIX
+#else
+  model::load_matrix_padded(row, to, Bits, site);
+#endif
+}
+
 /// Stores N (1, 2 or 4) 8x8 matrices of 16-bit elements, the inverse of `load_matrix` (stmatrix,
 /// PTX ISA 9.7.14.5.16). Generic proxy: a tensor store of the bytes needs
 /// `fence_proxy_async_shared`.

@@ -57,11 +57,19 @@ constexpr int result_bytes(const EpilogueShape& c) {
   return numeric::bits(c.result) / 8;
 }
 
+/// Rows of an accumulator that one warp holds.
+inline constexpr int warp_rows = 16;
+
 constexpr bool gated_rows(const EpilogueShape& c) {
   return c.gated && c.swap_ab;
 }
 constexpr bool gated_columns(const EpilogueShape& c) {
   return c.gated && !c.swap_ab;
+}
+/// Gated rows whose halves alternate by `warp_rows`, so that one warp that reaches 32 rows has
+/// both.
+constexpr bool gated_atoms(const EpilogueShape& c) {
+  return gated_rows(c) && c.row_atom_step == warp_rows;
 }
 /// Rows and columns of a tile that have different places in D.
 constexpr int result_rows(const EpilogueShape& c) {
@@ -72,8 +80,6 @@ constexpr int result_columns(const EpilogueShape& c) {
 }
 
 // --- the buffers: D's elements as they lie in memory, `inner` of a row side by side --------------
-/// Rows of an accumulator that one warp holds.
-inline constexpr int warp_rows = 16;
 /// Bytes of D in one buffer, at most.
 inline constexpr int most_subtile_bytes = 2048;
 /// Columns of the accumulator that one buffer takes.

@@ -34,6 +34,13 @@ struct ScaleMatrix {
   std::int64_t block_stride = 0;  ///< from one block of K to the next
   std::int64_t batch_stride = 0;
   int rows = 0;
+
+  /// The row that serves `row`: past the last one that one, whose products are never stored.
+  [[nodiscard]] constexpr int within(int row) const { return row < rows ? row : rows - 1; }
+  /// Where a block's scale lies, of a row of one matrix.
+  [[nodiscard]] constexpr const float* at(int batch, int row, int block) const {
+    return data + batch * batch_stride + row * row_stride + block * block_stride;
+  }
 };
 
 /// Where the scales of a quantised D go: element (row, block of 128 columns).

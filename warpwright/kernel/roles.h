@@ -72,7 +72,7 @@ template <class Tag, pipeline::Reader Who, class Ring>
 WW_DEVICE auto walk_tiles(const WalkParams& p, atom::ClusterCoord at, const Ring& ring) {
   constexpr auto cfg = Tag::config;
   const auto own = [&](const auto& scheduler) {
-    return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(scheduler, p.cluster, at);
+    return tile::cta_tiles<result_rows(cfg), result_columns(cfg), false>(scheduler, p.cluster, at);
   };
   if constexpr (asks_for_tiles(cfg)) {
     return own(tile::Persistent(p.raster, p.k_tiles, tile::ClcNumbers<Ring, Who>(ring)));

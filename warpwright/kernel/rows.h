@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 namespace warpwright::kernel {
 
@@ -60,6 +61,16 @@ constexpr Row<Config> more(Config c) {
   Row<Config> row = common(c);
   row.common = false;
   return row;
+}
+
+/// One table behind another.
+template <class Config, std::size_t first, std::size_t second>
+constexpr auto joined(const std::array<Row<Config>, first>& a,
+                      const std::array<Row<Config>, second>& b) {
+  const auto all = [&]<std::size_t... i>(std::index_sequence<i...> /*rows*/) {
+    return std::array{(i < first ? a[i < first ? i : 0] : b[i < first ? 0 : i - first])...};
+  };
+  return all(std::make_index_sequence<first + second>{});
 }
 
 /// What is wrong with a table: "" where nothing is. A type that compilers print, text and all.

@@ -24,6 +24,19 @@ constexpr std::int64_t split_workspace_bytes(const EpilogueShape& c, int ctas) {
          std::int64_t{4} * c.warps * c.row_atoms * warp_rows * c.tile_n * ctas;
 }
 
+/// A CTA has all of a tile's sums.
+template <EpilogueShape Shape>
+struct WholeSums {
+  WW_DEVICE WholeSums(const WalkParams& /*p*/, int /*rank*/, int /*warp*/) {}
+  WW_DEVICE bool stores(const tile::Work& /*work*/) const { return true; }
+  template <class Sums, class Walk>
+  WW_DEVICE CompleteSums finish(Sums& /*sums*/, const tile::Work& /*work*/,
+                                const Walk& /*walk*/) const {
+    return {true, 0, Shape.tile_n};
+  }
+  WW_DEVICE void drain() const {}
+};
+
 /// Parts go through the workspace to the CTA that has the tile's last k_tile. Warp talks to warp,
 /// each about its own 16 rows of every atom: no barrier of the CTA is needed.
 template <EpilogueShape Shape>

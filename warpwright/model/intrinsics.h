@@ -82,6 +82,8 @@ bool elect_one(Site site);
 void sync_warp(Site site);
 /// matrices: 1, 2 or 4 8x8 matrices of 16-bit elements; `row` is this lane's row address.
 void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site);
+/// The same of 8 x 16 elements of `bits`, 4 or 6, to bytes.
+void load_matrix_padded(std::uint32_t row, std::span<std::uint32_t> to, int bits, Site site);
 void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool transpose,
                   Site site);
 

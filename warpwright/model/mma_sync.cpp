@@ -65,9 +65,10 @@ const Maps& maps_of(const atom::Mma& mma) {
   return *known.back();
 }
 
-// Widens codes of `code_bits` bits, the first of a word lowest: exactly. A tf32 is the upper 19 of
-// 32.
-void widen(DType type, int code_bits, const std::uint32_t* words, std::size_t count, float* out) {
+// Widens codes that have `code_bits` bits each, of which theirs begin at bit `begin`, the first of
+// a word lowest: exactly. A tf32 is the upper 19 of 32.
+void widen(DType type, int code_bits, int begin, const std::uint32_t* words, std::size_t count,
+           float* out) {
   if (code_bits == numeric::bits(type) && code_bits >= 8) {
     return numeric::widen_from(words, out, count, type);
   }
@@ -77,7 +78,7 @@ void widen(DType type, int code_bits, const std::uint32_t* words, std::size_t co
   const std::uint32_t mask = (1U << numeric::bits(type)) - 1;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t each = 32 / static_cast<std::size_t>(code_bits);
-    const auto shift = static_cast<int>(i % each) * code_bits;
+    const auto shift = static_cast<int>(i % each) * code_bits + begin;
     codes[i] = static_cast<std::uint8_t>(words[i / each] >> shift & mask);
   }
   numeric::widen(codes.data(), out, count, type);
@@ -145,7 +146,8 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
   };
   const auto gather = [&](const Map& map, DType type, std::vector<double>& out) {
     values.resize(map.at.size());
-    widen(type, atom::register_bits(mma, type), words.data(), values.size(), values.data());
+    widen(type, atom::register_bits(mma, type), atom::register_shift(mma, type), words.data(),
+          values.size(), values.data());
     out.resize(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) out[place_of(map.at[i])] = values[i];
   };

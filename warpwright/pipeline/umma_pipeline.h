@@ -110,19 +110,23 @@ class UmmaPipeline {
 
   // --- loads: one thread a CTA -----------------------------------------------------------------
   /// Waits until all MMAs that read the stage are complete; then the first CTA of the MMA expects
-  /// the bytes. Returns the barrier that the copies of this stage must signal.
-  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
+  /// the bytes, and `more` in each of its CTAs. Returns the barrier that the copies of this stage
+  /// must signal.
+  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state, int more = 0,
                                        isa::Site site = isa::Site::sync()) const {
     constexpr UmmaPipelineShape declared = Shape::value;
     ring_.acquire(state, site);
-    if (!declared.pair) {
-      isa::mbarrier_arrive_expect(ring_.full(state.stage), full_bytes(declared), site);
-      return ring_.full(state.stage);
+    const int bytes = full_bytes(declared) + more * ctas;
+    if (!declared.pair || atom::is_pair_leader(rank_)) {
+      isa::mbarrier_arrive_expect(ring_.full(state.stage), bytes, site);
     }
-    if (atom::is_pair_leader(rank_)) {
-      isa::mbarrier_arrive_expect(ring_.full(state.stage), full_bytes(declared), site);
-    }
-    return atom::pair_leader_address(ring_.full(state.stage));
+    return full(state);
+  }
+
+  /// The same barrier, for copies that follow behind.
+  WW_DEVICE isa::SharedAddress full(const PipelineState& state) const {
+    const isa::SharedAddress own = ring_.full(state.stage);
+    return shape.pair ? atom::pair_leader_address(own) : own;
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`

@@ -65,11 +65,13 @@ constexpr int even_step(const TileWidths& widths, int kinds, int tokens) {
 template <class Tiles, TileWidths tile_widths>
 class EvenTiles {
  public:
-  WW_DEVICE explicit EvenTiles(const Tiles& tiles) : tiles_(tiles) {}
+  /// `whole`: all tokens of a product without groups; 0 of one with groups.
+  WW_DEVICE explicit EvenTiles(const Tiles& tiles, int whole = 0) : tiles_(tiles), whole_(whole) {}
 
   /// The CTA's next tile; false when there is none.
   WW_DEVICE bool next(Work& work) {
     if (!tiles_.next(work)) return false;
+    if (whole_ > 0) work.end_token = whole_;
     constexpr TileWidths widths = tile_widths;
     constexpr int kinds = count(tile_widths);
     const int step = even_step(widths, kinds, work.end_token - work.first_token);
@@ -81,6 +83,7 @@ class EvenTiles {
 
  private:
   Tiles tiles_;
+  int whole_;
 };
 
 }  // namespace warpwright::tile

@@ -287,6 +287,12 @@ class Companions {
       o.first_tiles = 3;
       *o.sms *= 4;
     });
+    if (has_feature(kernel_, "any layout")) {
+      for (const char* layout : {"NN", "TN", "TT"}) {
+        add(std::string("layout ") + layout, 2 * rows_ - 6, 2 * columns_ - 8, round_,
+            [layout](GemmOptions& o) { o.layout = layout; });
+      }
+    }
     add_loose();
   }
 

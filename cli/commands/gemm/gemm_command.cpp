@@ -84,10 +84,9 @@ void add_groups(ordered_json& json, const GemmOutcome& o) {
 
 // A's and B's type, or format.
 std::string operands_text(const GemmProblem& p) {
-  if (scales_elements(p.scaling)) {
-    return micro_words(*micro_format_of(p, true), *micro_format_of(p, false));
-  }
-  return type_text(p.a.dtype) + (p.a.dtype == p.b.dtype ? "" : "," + type_text(p.b.dtype));
+  const std::string a = operand_name(p, true);
+  const std::string b = operand_name(p, false);
+  return a == b ? a : a + "," + b;
 }
 
 ordered_json to_json(const GemmOutcome& o) {

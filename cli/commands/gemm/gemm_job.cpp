@@ -283,7 +283,7 @@ MicroTensor micro_of(const GemmJob& job, bool of_a) {
   const HostTensor& t = of_a ? job.a : job.b;
   const auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
   if (!scales) return quantise(t, *micro_format_of(job.product, of_a));
-  return {t.bytes, scales->tensor.bytes};
+  return {{t.bytes.begin(), t.bytes.end()}, scales->tensor.bytes};
 }
 
 void lay_out_scales(GemmJob& job) {

@@ -13,6 +13,7 @@
 #include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/pipeline/umma_accumulator.h"
 #include "warpwright/pipeline/umma_pipeline.h"
+#include "warpwright/tile/even_tiles.h"
 
 namespace warpwright::kernel {
 
@@ -26,7 +27,20 @@ struct BlackwellConfig {
   int stages = 6;
   int accumulators = 1;  ///< in tensor memory; with 2 the epilogue of a tile hides behind the next
   bool pair = false;     ///< an MMA of two CTAs
+  /// Every k_tile has an accumulator of its own, which is added to float32 registers, times its
+  /// scales where a launch has some (1 x 128 of A by 128 x 128 of B).
+  bool block_scaled = false;
+  bool splits_k = false;  ///< clusters share tiles along K, where they are more than tiles
   TileSource tiles = TileSource::one_tile;
+  /// Of a launch, like the types: kernels of 16-bit operands take either, and the table has these.
+  atom::Major a_major = atom::Major::k;
+  atom::Major b_major = atom::Major::k;
+  bool swap_ab = false;  ///< its A is the caller's B: few tokens lie on N, rows are columns of D
+  bool grouped = false;  ///< for products in groups; its tokens are on N
+  bool gated = false;    ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on
+  bool by_index = false;  ///< tokens are gathered by their numbers
+  /// Along the tokens, swapped: tiles are cut evenly, and each is multiplied by an N of its own.
+  tile::TileWidths widths = {};
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const BlackwellConfig&, const BlackwellConfig&) = default;
@@ -36,6 +50,7 @@ struct BlackwellConfig {
 inline constexpr int load_warp = 0;
 inline constexpr int mma_warp = 1;  ///< also owns the tensor memory
 inline constexpr int scheduler_warp = 2;
+inline constexpr int offsets_warp = 3;  ///< checks the offsets of groups, where that is asked for
 inline constexpr int first_epilogue_warp = 4;  ///< a multiple of 4: warp w reaches lanes 32 (w % 4)
 inline constexpr int epilogue_warps = 4;
 
@@ -55,6 +70,17 @@ constexpr bool asks_for_tiles(const BlackwellConfig& c) {
 constexpr int ctas_of_mma(const BlackwellConfig& c) {
   return c.pair ? 2 : 1;
 }
+constexpr bool has_widths(const BlackwellConfig& c) {
+  return tile::count(c.widths) > 0;
+}
+/// Whether the launch has a map of the tokens for each width. (Who gathers has boxes of one row.)
+constexpr bool has_width_maps(const BlackwellConfig& c) {
+  return has_widths(c) && !c.by_index;
+}
+/// Whether the lanes of a warp look for its tiles together: groups are found 32 at a step.
+constexpr bool walks_by_warp(const BlackwellConfig& c) {
+  return c.grouped;
+}
 
 /// A type that stands for all of the kind: they have one width.
 constexpr DType sample_type(atom::UmmaKind kind) {
@@ -73,6 +99,11 @@ constexpr DType sample_type(atom::UmmaKind kind) {
   return DType::e2m1;
 }
 
+/// Do the epilogue warps hold a tile's sums, before they store them or give them away?
+constexpr bool sums_in_registers(const BlackwellConfig& c) {
+  return c.block_scaled || c.splits_k;
+}
+
 constexpr int operand_bits(const BlackwellConfig& c) {
   return numeric::bits(sample_type(c.kind));
 }
@@ -83,26 +114,50 @@ constexpr int tile_k(const BlackwellConfig& c) {
 
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  return atom::umma_atom(a, b, DType::f32, c.tile_m * ctas_of_mma(c), c.tile_n, c.pair);
+  atom::UmmaAtom mma =
+      atom::umma_atom(a, b, DType::f32, c.tile_m * ctas_of_mma(c), c.tile_n, c.pair);
+  mma.a_major = c.a_major;
+  mma.b_major = c.b_major;
+  return mma;
+}
+/// Does a launch say which majors its operands have? (Tokens are K-major.)
+constexpr bool takes_any_major(const BlackwellConfig& c) {
+  return operand_bits(c) == 16 && !c.swap_ab;
 }
 
 /// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), atom::Major::k, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
-  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), atom::Major::k,
+  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
           atom::SmemSwizzle::b128};
 }
 
-/// A warp has two groups of 16 rows, one below the other.
+/// The widest part of a tile that all widths consist of, of 16 to 128 columns.
+constexpr int width_step(const BlackwellConfig& c) {
+  int step = 128;
+  for (const int width : c.widths.of) {
+    while (width % step != 0) step /= 2;
+  }
+  return step;
+}
+
+/// A warp has two groups of 16 rows, one below the other; gated, one of each half. Tiles of several
+/// widths end where the next one begins, as those of groups do.
 constexpr BlackwellConfig::operator EpilogueShape() const {
   return {.result = result,
           .tile_m = tile_m,
           .tile_n = tile_n,
           .warps = epilogue_warps,
           .row_atoms = 32 / warp_rows,
-          .row_atom_step = warp_rows};
+          .row_atom_step = warp_rows,
+          .swap_ab = swap_ab,
+          .gated = gated,
+          .store = grouped || has_widths(*this) ? Store::lanes : Store::tensor,
+          .most_columns = width_step(*this),
+          .grouped = grouped || has_widths(*this),
+          .by_index = by_index};
 }
 static_assert(EpilogueConfig<BlackwellConfig>);
 
@@ -157,11 +212,20 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
 inline constexpr atom::ClusterShape blackwell_clusters[] = {{1, 1}, {2, 1}, {1, 2},
                                                             {2, 2}, {4, 2}, {4, 4}};
 
+/// Rows of an operand that its slices are multiples of: MN-major ones are whole boxes.
+constexpr int slice_unit(const atom::OperandTile& tile) {
+  return tile.major == atom::Major::k ? 8 : atom::span_elements(tile);
+}
 constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   if (atom::cluster_fault(cluster, c.pair) != atom::ClusterFault::none) return false;
+  if ((has_widths(c) || c.gated) && cluster.n > 1) return false;  // along the tokens
+  for (const int width : c.widths.of) {
+    if (width % (8 * cluster.m) != 0) return false;
+  }
   for (const atom::ClusterShape& known : blackwell_clusters) {
     if (known == cluster) {
-      return atom::slices_evenly(c.tile_m, cluster.n) && atom::slices_evenly(c.tile_n, cluster.m);
+      return atom::slices_evenly(c.tile_m, cluster.n, slice_unit(tile_a(c))) &&
+             atom::slices_evenly(c.tile_n, cluster.m, slice_unit(tile_b(c)));
     }
   }
   return false;
@@ -169,6 +233,42 @@ constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
 
 constexpr bool fits_smem(const BlackwellConfig& c) {
   return smem_map(c).bytes <= max_smem_bytes;
+}
+
+/// The same of one whose sums pass through registers.
+constexpr const char* sums_fault(const BlackwellConfig& c) {
+  if (!sums_in_registers(c)) return nullptr;
+  if (c.tile_n % 64 != 0 || c.tile_n > 128) {
+    return "sums in registers are those of 64 or 128 columns: a thread has one of each for a row";
+  }
+  if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
+  if (c.splits_k && c.tiles != TileSource::static_persistent) {
+    return "tiles are split along K in static persistent tiles";
+  }
+  if (c.swap_ab) return "sums in registers are not swapped";
+  return nullptr;
+}
+
+/// The same of what serves few tokens and groups.
+constexpr const char* token_fault(const BlackwellConfig& c) {
+  if ((c.grouped || c.gated || has_widths(c)) && !c.swap_ab) {
+    return "groups, gates and tiles of several widths have the tokens on N";
+  }
+  if (c.grouped && c.tiles != TileSource::static_persistent) {
+    return "groups are walked over in static persistent tiles";
+  }
+  if (c.by_index && (!c.grouped || c.pair)) {
+    return "tokens are gathered in groups, for MMAs of one SM";
+  }
+  int before = 0;
+  for (int i = 0; i < tile::count(c.widths); ++i) {
+    const int width = c.widths.of[i];
+    if (width <= before || width % (c.pair ? 32 : 16) != 0) {
+      return "widths ascend in multiples of 16, with pairs of 32";
+    }
+    before = width;
+  }
+  return !has_widths(c) || before == c.tile_n ? nullptr : "the last of the widths is tile_n";
 }
 
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
@@ -180,7 +280,9 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   const char* const fault = atom::umma_fault(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
   if (fault != nullptr) return fault;
   if (const char* wrong = epilogue_fault(c)) return wrong;
-  if (subtile_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
+  if (const char* wrong = sums_fault(c)) return wrong;
+  if (const char* wrong = token_fault(c)) return wrong;
+  if (!c.swap_ab && subtile_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
   if (c.accumulators < 1 || tmem_columns(c) == 0) {
     return "the accumulators need more than the 512 columns of tensor memory";
   }

@@ -2,7 +2,10 @@
 // and its tensor memory.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/tcgen05.h"
 #include "warpwright/isa/trace.h"
@@ -11,7 +14,11 @@
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/kernel/roles.h"
 #include "warpwright/tile/clc_tiles.h"
+#include "warpwright/tile/cta_tiles.h"
+#include "warpwright/tile/even_tiles.h"
+#include "warpwright/tile/groups.h"
 #include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
 
 namespace warpwright::kernel {
 
@@ -21,6 +28,11 @@ struct AccumulatorsOf {
   static constexpr pipeline::UmmaAccumulatorShape value = accumulator_shape(Tag::config);
 };
 
+/// What a launch takes.
+template <class Tag>
+using BlackwellParamsOf =
+    std::conditional_t<has_width_maps(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>;
+
 /// A CTA as one of its threads sees it.
 template <class Tag>
 struct BlackwellCta {
@@ -29,7 +41,7 @@ struct BlackwellCta {
   static constexpr int tmem_barrier = 1;  ///< the named barrier that publishes the tensor memory
   using TileRing = TileRingOf<Tag, tile::CanceledClusters>;
 
-  WW_DEVICE explicit BlackwellCta(const BlackwellGemmParams& params)
+  WW_DEVICE explicit BlackwellCta(const BlackwellParamsOf<Tag>& params)
       : p(params),
         base(isa::shared_base()),
         rank(isa::cluster_rank()),
@@ -38,7 +50,7 @@ struct BlackwellCta {
         accumulators(base + smem.accumulators, rank),
         ring(base + smem.tiles, tile::CanceledClusters{p.cluster_size}) {}
 
-  const BlackwellGemmParams& p;
+  const BlackwellParamsOf<Tag>& p;
   isa::SharedAddress base;  ///< where shared memory begins
   int rank;                 ///< in the cluster
   atom::ClusterCoord at;
@@ -46,10 +58,25 @@ struct BlackwellCta {
   pipeline::UmmaAccumulator<AccumulatorsOf<Tag>> accumulators;
   TileRing ring;  ///< of the tiles that come from CLC
 
-  /// The tiles of this CTA, for a role that is one thread or a whole warp.
+  /// Who looks for the tiles of a role whose work is one thread's: it, or its warp together.
+  static constexpr pipeline::Reader looking =
+      walks_by_warp(Tag::config) ? pipeline::Reader::warp : pipeline::Reader::thread;
+
+  /// The tiles of this CTA, for a role that is one thread or a whole warp. Groups are found in
+  /// memory, which the grid before may have written.
   template <pipeline::Reader Who>
-  WW_DEVICE auto tiles() const {
-    return walk_tiles<Tag, Who>(p.walk, at, ring);
+  WW_DEVICE auto tiles([[maybe_unused]] const isa::Prerequisites& ready) const {
+    constexpr BlackwellConfig cfg = Tag::config;
+    if constexpr (cfg.grouped) {
+      static_assert(Who == pipeline::Reader::warp);
+      return even(tile::cta_tiles<result_rows(cfg), result_columns(cfg), true>(
+          tile::WarpScanGroups(p.walk.groups, p.walk.k_tiles, ready), p.walk.cluster, at));
+    } else if constexpr (cfg.splits_k) {
+      return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(
+          tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, at);
+    } else {
+      return even(walk_tiles<Tag, Who>(p.walk, at, ring));
+    }
   }
 
   /// The address of the tensor memory, once it is allocated: for the warp that owns it and the
@@ -60,6 +87,17 @@ struct BlackwellCta {
   }
 
  private:
+  // Tiles of several widths are cut evenly: of a whole product all of its rows are the tokens.
+  template <class Tiles>
+  WW_DEVICE auto even(const Tiles& tiles) const {
+    constexpr BlackwellConfig cfg = Tag::config;
+    if constexpr (has_widths(cfg)) {
+      return tile::EvenTiles<Tiles, cfg.widths>(tiles, cfg.grouped ? 0 : p.output.d_rows);
+    } else {
+      return tiles;
+    }
+  }
+
   // The CTAs whose stages the MMAs of this CTA (of its pair) read: atom::Masks::commit.
   WW_DEVICE static std::uint16_t commit_mask(const BlackwellGemmParams& p,
                                              const atom::ClusterCoord& at) {

@@ -7,6 +7,7 @@
 
 #include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/widths_words.h"
 
 namespace warpwright::kernel {
 
@@ -33,6 +34,14 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
   if (controlled) f.features.emplace_back("CLC");
   if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
+  if (c.grouped) f.features.emplace_back("grouped, warp_scan");
+  if (c.swap_ab) f.features.emplace_back("swap_ab");
+  if (has_widths(c)) f.features.push_back("cut evenly, in widths " + widths_words(c.widths));
+  if (c.gated) f.features.emplace_back("gated");
+  if (c.by_index) f.features.emplace_back("tokens by index");
+  if (c.block_scaled) f.features.emplace_back("block scales");
+  if (c.splits_k) f.features.emplace_back("stream-K");
+  if (takes_any_major(c)) f.features.emplace_back("any layout");
   f.clusters.clear();
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
     if (supports(c, cluster)) f.clusters.push_back(cluster);
@@ -40,8 +49,12 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.pair = c.pair;
   f.accumulators = c.accumulators;
   f.tile = {c.tile_m, c.tile_n, tile_k(c)};
-  f.result_rows = c.tile_m;
-  f.result_columns = c.tile_n;
+  f.result_rows = c.swap_ab ? result_columns(c) : result_rows(c);
+  f.result_columns = c.swap_ab ? result_rows(c) : result_columns(c);
+  f.swap_ab = c.swap_ab;
+  f.grouped = c.grouped;
+  f.search = c.grouped ? Grouping::warp_scan : Grouping::none;
+  f.gathers = c.by_index;
   f.stages = c.stages;
   f.threads = threads(c);
   f.registers = registers;
@@ -64,7 +77,10 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
   f.roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,
                      registers,
-                     "tensor memory -> registers -> shared memory -> D, 32 rows a warp"});
+                     c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
+                                      "registers -> shared memory -> D, 32 rows a warp"
+                                    : "tensor memory -> registers -> shared memory -> D, 32 rows a "
+                                      "warp"});
   return f;
 }
 

@@ -6,7 +6,7 @@
 //   mma          1       one lane (of a pair: of the even CTA) issues the MMAs; the warp owns the
 //                        tensor memory
 //   scheduler    2       one lane asks CLC for tiles, where the tiles come from there
-//   (idle)       3
+//   (idle)       3       checks the offsets of groups, where that is asked for
 //   epilogue     4..7    tensor memory -> registers -> shared memory -> D, 32 rows a warp
 //
 //   barrier      copies        arrivals a phase                    waits      arrives
@@ -22,10 +22,12 @@
 //   tile_empty   2             all roles of the cluster, in its    scheduler  all
 //                              first CTA
 //
-// The roles are in load.h, multiply.h and store.h, what they share in cta.h.
+// The roles are in load.h, multiply.h and store.h (with sums in registers: sums.h), what they share
+// in cta.h.
 //
-// A tile of a CTA has 128 rows. The CTAs of a pair are neighbours along M: each loads its rows of A
-// and half of the columns of B, and the even one's MMAs multiply 256 rows by all columns.
+// A tile of a CTA has 128 rows, weights where operands are swapped. The CTAs of a pair are
+// neighbours along M: each loads its rows of A and half of the columns of B, and the even one's
+// MMAs multiply 256 rows by all columns.
 #pragma once
 
 #include "warpwright/isa/barrier.h"
@@ -37,6 +39,7 @@
 #include "warpwright/kernel/blackwell/load.h"
 #include "warpwright/kernel/blackwell/multiply.h"
 #include "warpwright/kernel/blackwell/store.h"
+#include "warpwright/kernel/blackwell/sums.h"
 
 namespace warpwright::kernel {
 
@@ -44,7 +47,7 @@ namespace warpwright::kernel {
 template <class Tag>
 class BlackwellGemm {
  public:
-  using Params = BlackwellGemmParams;
+  using Params = BlackwellParamsOf<Tag>;
   using Cta = BlackwellCta<Tag>;
   static constexpr BlackwellConfig config = Tag::config;
   static constexpr BlackwellSmemMap smem = smem_map(config);
@@ -61,17 +64,27 @@ class BlackwellGemm {
     } else {
       isa::sync_threads(threads(cfg));
     }
-    isa::wait_for_prerequisites();
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
     isa::set_role("idle");
     if (warp == load_warp) {
-      if (isa::elect_one()) blackwell::load(cta);
+      blackwell::load(cta, ready);
     } else if (warp == mma_warp) {
-      blackwell::mma(cta);
+      blackwell::mma(cta, ready);
     } else if (warp >= first_epilogue_warp) {
-      blackwell::store(cta);
+      if constexpr (sums_in_registers(cfg)) {
+        blackwell::store_sums(cta, ready);
+      } else {
+        blackwell::store(cta, ready);
+      }
     } else if (controlled && warp == scheduler_warp && isa::elect_one()) {
       isa::set_role("scheduler");
       cta.ring.schedule(tile::CanceledClusters{p.cluster_size}, cta.rank);
+    }
+    if constexpr (cfg.grouped) {
+      if (warp == offsets_warp && isa::cta_index() == 0 && p.walk.offsets_status != nullptr) {
+        isa::set_role("checker of offsets");
+        tile::check_offsets(p.walk.groups.offsets, ready, p.walk.offsets_status);
+      }
     }
   }
 

@@ -3,52 +3,78 @@
 
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/blackwell/gather.h"
+#include "warpwright/kernel/blackwell/slice.h"
 
 namespace warpwright::kernel::blackwell {
 
-/// One thread: fills stage after stage, tile after tile.
+/// One operand's part of a stage that this CTA loads, for all CTAs that share it.
 template <class Tag>
-WW_DEVICE void load(const BlackwellCta<Tag>& cta) {
+struct RowSlice {
+  WW_DEVICE explicit RowSlice(const BlackwellCta<Tag>& cta)
+      : p(cta.p),
+        first(cta.at.y * p.operands.a_slice_rows),
+        ctas(static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(cta.at) : 0)),
+        stages(cta.base + smem_map(Tag::config).a +
+               first * atom::span_bytes(atom::SmemSwizzle::b128)) {}
+
+  /// One thread: the rows of A from `work` on, in k_tile `k_tile`. Gated rows come 16 of each half
+  /// at a time, so that both lie in the lanes of one epilogue warp.
+  WW_DEVICE void load(isa::SharedAddress full, const tile::Work& work, int stage,
+                      int k_tile) const {
+    constexpr BlackwellConfig cfg = Tag::config;
+    constexpr atom::OperandTile tile = tile_a(cfg);
+    const isa::SharedAddress to = stages + stage * atom::tile_bytes(tile);
+    const int k = k_tile * tile_k(cfg);
+    const int batch = work.tile.batch * p.operands.a_batch;
+    if constexpr (cfg.gated) {
+      constexpr int group = ctas_of_mma(cfg);
+      constexpr int each = 2 * warp_rows * atom::span_bytes(tile.swizzle);
+      WW_UNROLL for (int i = 0; i < cfg.tile_m / (2 * warp_rows); ++i) {
+        isa::tensor_load_to<group>(ctas, to + i * each, p.operands.a, full,
+                                   isa::Coords{k, work.row + i * warp_rows, 0, batch});
+      }
+    } else {
+      load_slice<cfg>(p.staged_a, ctas, to, p.operands.a, full, k, work.row + first,
+                      p.operands.a_slice_rows, batch);
+    }
+  }
+
+  const BlackwellGemmParams& p;
+  int first;           ///< its first row, in the tile
+  std::uint16_t ctas;  ///< to whom it goes, or 0: to this CTA alone
+  isa::SharedAddress stages;
+};
+
+/// One warp: fills stage after stage, tile after tile. One lane loads, or all gather tokens.
+template <class Tag>
+WW_DEVICE void load(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
-  constexpr BlackwellSmemMap smem = smem_map(cfg);
-  constexpr int ctas = ctas_of_mma(cfg);
-  const BlackwellGemmParams& p = cta.p;
-  constexpr int a_bytes = atom::tile_bytes(tile_a(cfg));
-  constexpr int b_bytes = atom::tile_bytes(tile_b(cfg));
-  constexpr int span = atom::span_bytes(atom::SmemSwizzle::b128);
+  const bool mine = isa::elect_one();
+  if (!walks_by_warp(cfg) && !mine) return;
   isa::set_role("load");
-  const atom::ClusterCoord at = cta.at;
-  // Which half of B, and which of the MMAs that share it along M.
-  const int half = cfg.pair ? at.x & 1 : 0;
-  const int mma = cfg.pair ? at.x / 2 : at.x;
-  const bool shares_a = p.walk.cluster.n > 1;
-  const bool shares_b = p.walk.cluster.m > ctas;
-  const auto a_ctas = static_cast<std::uint16_t>(shares_a ? p.operands.a_ctas(at) : 0);
-  const auto b_ctas =
-      static_cast<std::uint16_t>(shares_b ? p.operands.b_ctas(at, p.walk.cluster) << half : 0);
-  const int a_slice = at.y * p.operands.a_slice_rows;
-  const int b_slice = mma * p.operands.b_slice_rows;
-  auto tiles = cta.template tiles<pipeline::Reader::thread>();
+  const RowSlice<Tag> rows(cta);
+  ColumnsOf<Tag> columns(cta);
+  auto tiles = cta.template tiles<BlackwellCta<Tag>::looking>(ready);
   tile::Work work;
   pipeline::PipelineState state;
   while (tiles.next(work)) {
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-    const int row_a = work.row + a_slice;
-    const int row_b = work.column + half * tile_b(cfg).rows + b_slice;
-    for (int k_tile = 0; k_tile < p.walk.k_tiles; ++k_tile) {
+    columns.place(work);
+    WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
-      const isa::SharedAddress full = cta.mainloop.acquire(state);
-      const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
-      const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
-      const int k = k_tile * tile_k(cfg);
-      isa::tensor_load_to<ctas>(a_ctas, a, p.operands.a, full,
-                                isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
-      isa::tensor_load_to<ctas>(b_ctas, b, p.operands.b, full,
-                                isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
+      if (mine) {
+        const isa::SharedAddress full = cta.mainloop.acquire(state, -columns.missing());
+        rows.load(full, work, state.stage, k_tile);
+      }
+      columns.load(mine, cta.mainloop.full(state), work, state.stage, k_tile);
       state.advance(cfg.stages);
     }
   }
+  if (!mine) return;
   isa::launch_dependents();
   cta.mainloop.producer_tail(state);
 }

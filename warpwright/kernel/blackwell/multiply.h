@@ -2,59 +2,93 @@
 // out of the ring of stages into accumulators.
 #pragma once
 
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
 
 namespace warpwright::kernel::blackwell {
 
+/// The descriptor of an operand of a stage, and how far its k_blocks lie apart.
+struct StageWords {
+  std::uint64_t first = 0;
+  std::uint32_t step = 0;
+};
+template <bool IsA, class Tag>
+WW_DEVICE StageWords stage_words(const BlackwellCta<Tag>& cta, int stage) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
+  const isa::SharedAddress start =
+      cta.base + (IsA ? smem_map(cfg).a : smem_map(cfg).b) + stage * atom::tile_bytes(tile);
+  if constexpr (takes_any_major(cfg)) {
+    const StagedOperand& staged = IsA ? cta.p.staged_a : cta.p.staged_b;
+    return {atom::advance(staged.words, start & atom::kDescriptorAddressMask), staged.step};
+  }
+  return {atom::encode_umma(atom::descriptor(tile, start)), atom::k_block_offset<tile>(1)};
+}
+
 /// One k_tile: the MMAs on the operands of a stage. The first of a tile overwrites D.
 template <class Tag>
 WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
-                               const pipeline::PipelineState& state, bool accumulate) {
+                               const pipeline::PipelineState& state, std::uint32_t instruction,
+                               bool accumulate) {
   constexpr BlackwellConfig cfg = Tag::config;
-  constexpr BlackwellSmemMap smem = smem_map(cfg);
-  constexpr atom::OperandTile a = tile_a(cfg);
-  constexpr atom::OperandTile b = tile_b(cfg);
-  const std::uint64_t a0 =
-      atom::encode_umma(atom::descriptor(a, cta.base + smem.a + state.stage * atom::tile_bytes(a)));
-  const std::uint64_t b0 =
-      atom::encode_umma(atom::descriptor(b, cta.base + smem.b + state.stage * atom::tile_bytes(b)));
-  WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(a); ++k_block) {
-    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(
-        d, atom::advance(a0, atom::k_block_offset<a>(k_block)),
-        atom::advance(b0, atom::k_block_offset<b>(k_block)), cta.p.instruction,
-        accumulate || k_block > 0);
+  const StageWords a = stage_words<true>(cta, state.stage);
+  const StageWords b = stage_words<false>(cta, state.stage);
+  WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_a(cfg)); ++k_block) {
+    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, atom::advance(a.first, k_block * a.step),
+                                                 atom::advance(b.first, k_block * b.step),
+                                                 instruction, accumulate || k_block > 0);
   }
 }
 
-/// One thread: the MMAs of tile after tile, an accumulator for each in turn.
+/// The descriptor of the MMAs of a tile, as wide as it is.
 template <class Tag>
-WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem) {
+WW_DEVICE std::uint32_t instruction_of(const BlackwellCta<Tag>& cta,
+                                       [[maybe_unused]] const tile::Work& work) {
+  if constexpr (has_widths(Tag::config)) {
+    return atom::with_n(cta.p.instruction, columns_of<Tag>(work));
+  } else {
+    return cta.p.instruction;
+  }
+}
+
+/// One warp, of which one thread issues the MMAs of tile after tile, an accumulator for each in
+/// turn, or for each k_tile.
+template <class Tag>
+WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
+                        const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
-  auto tiles = cta.template tiles<pipeline::Reader::thread>();
+  const bool mine = isa::elect_one();
+  if (!walks_by_warp(cfg) && !mine) return;
+  auto tiles = cta.template tiles<BlackwellCta<Tag>::looking>(ready);
   tile::Work work;
   pipeline::PipelineState state;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
-    if (cta.p.walk.k_tiles == 0) continue;
+    if (work.first == work.end || !mine) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-    cta.accumulators.acquire(accumulator);
-    const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
-    for (int k_tile = 0; k_tile < cta.p.walk.k_tiles; ++k_tile) {
+    const std::uint32_t instruction = instruction_of(cta, work);
+    for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
+      const bool begins = cfg.block_scaled || k_tile == work.first;
+      if (begins) cta.accumulators.acquire(accumulator);
       cta.mainloop.wait(state);
-      multiply_k_tile(cta, d, state, k_tile > 0);
+      multiply_k_tile(cta, tmem + accumulator.stage * accumulator_columns(cfg), state, instruction,
+                      !begins);
       cta.mainloop.release(state);
       state.advance(cfg.stages);
+      if (cfg.block_scaled || k_tile + 1 == work.end) {
+        cta.accumulators.commit(accumulator);
+        accumulator.advance(cfg.accumulators);
+      }
     }
-    cta.accumulators.commit(accumulator);
-    accumulator.advance(cfg.accumulators);
   }
-  cta.accumulators.producer_tail(accumulator);
+  if (mine) cta.accumulators.producer_tail(accumulator);
 }
 
 /// One warp: allocates the tensor memory, multiplies, and frees it when nobody needs it any more.
 template <class Tag>
-WW_DEVICE void mma(const BlackwellCta<Tag>& cta) {
+WW_DEVICE void mma(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr int ctas = ctas_of_mma(cfg);
   isa::set_role("mma");
@@ -64,7 +98,7 @@ WW_DEVICE void mma(const BlackwellCta<Tag>& cta) {
   isa::tcgen05_relinquish<ctas>();
   const isa::TmemAddress tmem = cta.published_tmem();
   if (!cfg.pair || atom::is_pair_leader(cta.rank)) {
-    if (isa::elect_one()) multiply(cta, tmem);
+    multiply(cta, tmem, ready);
     isa::sync_warp();
   } else {
     cta.accumulators.wait_for_issuer();

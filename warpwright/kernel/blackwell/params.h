@@ -3,14 +3,23 @@
 
 #include <cstdint>
 
+#include "warpwright/isa/tensor_map.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
 
+/// How a launch's operand lies in a stage, for kernels that take any major.
+struct StagedOperand {
+  bool mn_major = false;    ///< a stage has boxes of a span of rows x tile_k, one behind the other
+  std::uint64_t words = 0;  ///< the matrix descriptor of one that begins at 0
+  std::uint32_t step = 0;   ///< bytes from k_block to k_block
+};
+
 /// Parameters of one launch: those of all kernels (the maps of A and B have boxes of a 128-byte
-/// span x the rows of a slice, and `row_mask` holds the CTAs of parity 0 alone with pairs), and
-/// what an MMA issuer must know.
+/// span x the rows of a slice, or, MN-major, of a span of rows x tile_k; `row_mask` holds the CTAs
+/// of parity 0 alone with pairs), and what an MMA issuer must know.
 struct BlackwellGemmParams : GemmParams {
   std::uint32_t instruction = 0;  ///< descriptor of the MMA: its shape and types
   /// The CTAs whose loads an MMA reads: by the MMA's column of the cluster (of x = 0, and of x = 1
@@ -18,6 +27,14 @@ struct BlackwellGemmParams : GemmParams {
   std::uint16_t commit_column_mask = 1;
   std::uint16_t commit_row_mask = 1;
   tile::Divisor cluster_size;  ///< divides by the CTAs of a cluster
+  StagedOperand staged_a;
+  StagedOperand staged_b;
+};
+
+/// Those of a kernel whose tiles have several widths.
+struct BlackwellWidthsParams : BlackwellGemmParams {
+  /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
+  isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 
 }  // namespace warpwright::kernel

@@ -8,16 +8,17 @@
 
 namespace warpwright::kernel::blackwell {
 
-/// A thread's accumulator values of a subtile of 16 rows. The registers of a load are spread like
-/// those of a wgmma, which is what the epilogue expects.
+/// A thread's accumulator values of a subtile of 16 rows, in one half of the product. The registers
+/// of a load are spread like those of a wgmma, which is what the epilogue expects.
 template <class Tag>
-WW_DEVICE void fetch(isa::TmemAddress from, int subtile, float (&value)[Epilogue<Tag>::values],
-                     isa::Site site = isa::Site::here()) {
+WW_DEVICE void fetch(isa::TmemAddress from, int subtile, int half,
+                     float (&value)[Epilogue<Tag>::values], isa::Site site = isa::Site::here()) {
   using Epilogue = kernel::Epilogue<Tag>;
   const isa::Call call(site);
   isa::Fragment<float, Epilogue::values> loaded;
+  const int row_atom = subtile / Epilogue::row_subtiles + half * Epilogue::result_atoms;
   isa::tcgen05_load<isa::TmemShape::lanes16>(
-      loaded, from + atom::tmem_address(warp_rows * (subtile / Epilogue::row_subtiles),
+      loaded, from + atom::tmem_address(warp_rows * row_atom,
                                         subtile % Epilogue::row_subtiles * Epilogue::columns));
   isa::tcgen05_wait_load(loaded);
   WW_UNROLL for (int i = 0; i < Epilogue::values; ++i) value[i] = loaded[i];
@@ -25,7 +26,7 @@ WW_DEVICE void fetch(isa::TmemAddress from, int subtile, float (&value)[Epilogue
 
 /// Four warps: each takes its 32 lanes of tile after tile to D.
 template <class Tag>
-WW_DEVICE void store(const BlackwellCta<Tag>& cta) {
+WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   using Epilogue = kernel::Epilogue<Tag>;
@@ -34,16 +35,16 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta) {
   const int warp = isa::warp_index() - first_epilogue_warp;
   const isa::TmemAddress tmem = cta.published_tmem() + atom::tmem_address(32 * warp, 0);
   Epilogue epilogue(p.output, p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
-  auto tiles = cta.template tiles<pipeline::Reader::warp>();
+  auto tiles = cta.template tiles<pipeline::Reader::warp>(ready);
   tile::Work work;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-    epilogue.begin(work, 32 * warp);
+    epilogue.begin(work, result_rows(cfg) / epilogue_warps * warp);
     if (p.operands.k > 0) cta.accumulators.wait(accumulator);
     const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
-    epilogue.write_from([&](int subtile, int /*half*/, float(&value)[Epilogue::values]) {
-      fetch<Tag>(from, subtile, value);
+    epilogue.write_from([&](int subtile, int half, float(&value)[Epilogue::values]) {
+      fetch<Tag>(from, subtile, half, value);
     });
     if (p.operands.k > 0) {
       cta.accumulators.release(accumulator);

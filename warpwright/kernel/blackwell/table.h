@@ -9,13 +9,25 @@
 
 namespace warpwright::kernel {
 
-/// Kind of the operands, result, CTAs of an MMA, where tiles come from.
+/// Kind of the operands, result, CTAs of an MMA, where tiles come from; of swapped operands the
+/// most tokens of a tile; then what is special.
 constexpr Name name_of(const BlackwellConfig& c) {
   constexpr std::string_view kinds[] = {"f16", "tf32", "f8f6f4"};
   constexpr std::string_view sources[] = {"", "_static", "_clc"};
   Name name("blackwell_");
   ((name += kinds[static_cast<int>(c.kind)]) += "_") += numeric::name(c.result);
-  (name += c.pair ? "_pair" : "_one") += sources[static_cast<int>(c.tiles)];
+  name += c.pair ? "_pair" : "_one";
+  if (c.grouped) {  // always in static persistent tiles
+    (name += "_grouped") += c.tile_n;
+  } else {
+    name += sources[static_cast<int>(c.tiles)];
+    if (c.swap_ab) (name += "_sw") += c.tile_n;
+  }
+  if (!c.swap_ab && c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
+  if (c.block_scaled) name += "_bs";
+  if (c.splits_k) name += "_sk";
+  if (c.gated) name += "_gated";
+  if (c.by_index) name += "_ix";
   return name;
 }
 
@@ -57,8 +69,80 @@ template <std::size_t... i>
 constexpr auto all_rows(std::index_sequence<i...> /*rows*/) {
   return std::array{row(i)...};
 }
-inline constexpr auto rows =
+
+// --- few tokens, and groups of them: weights on M -----------------------------------------------
+constexpr BlackwellConfig of(atom::UmmaKind kind, BlackwellConfig c) {
+  c.kind = kind;
+  return c;
+}
+/// Up to 128 tokens a tile, of one SM, in tiles cut evenly.
+constexpr BlackwellConfig swap_ab(BlackwellConfig c) {
+  c.swap_ab = true;
+  c.widths =
+      c.pair ? tile::TileWidths{{32, 64, 128, 192, 256}} : tile::TileWidths{{16, 32, 64, 96, 128}};
+  return c;
+}
+constexpr BlackwellConfig grouped(BlackwellConfig c) {
+  c = persistent(TileSource::static_persistent, swap_ab(c));
+  c.grouped = true;
+  return c;
+}
+constexpr BlackwellConfig gated(BlackwellConfig c) {
+  c.gated = true;
+  return c;
+}
+constexpr BlackwellConfig by_index(BlackwellConfig c) {
+  c.by_index = true;
+  return c;
+}
+
+constexpr auto f16 = atom::UmmaKind::f16;
+constexpr auto f8 = atom::UmmaKind::f8f6f4;
+inline constexpr auto token_rows = std::array{
+    common(of(f16, persistent(TileSource::clc, swap_ab(one(128))))),
+    more(of(f8, persistent(TileSource::clc, swap_ab(one(128))))),
+    more(of(f16, grouped(one(128)))),
+    common(of(f8, grouped(one(128)))),
+    more(of(f16, gated(grouped(one(128))))),
+    common(of(f8, gated(grouped(one(128))))),
+    more(of(f16, by_index(gated(grouped(one(128)))))),
+    more(of(f8, by_index(gated(grouped(one(128)))))),
+    more(of(f16, grouped(pair(256)))),
+    more(of(f8, grouped(pair(256)))),
+};
+
+// --- sums in registers, and the widest tile of one SM --------------------------------------------
+constexpr BlackwellConfig to(DType result, BlackwellConfig c) {
+  c.result = result;
+  return c;
+}
+/// As many accumulators as tensor memory has: k_tiles are short.
+constexpr BlackwellConfig block_scaled(BlackwellConfig c) {
+  c.kind = f8;
+  c.block_scaled = true;
+  c.accumulators = atom::kTmemColumns / c.tile_n;
+  return c;
+}
+constexpr BlackwellConfig split_k(BlackwellConfig c) {
+  c.tiles = TileSource::static_persistent;
+  if (!c.block_scaled) c.accumulators = 2;
+  c.splits_k = true;
+  return c;
+}
+inline constexpr auto sum_rows = std::array{
+    common(block_scaled(persistent(TileSource::clc, one(128)))),
+    common(split_k(one(128))),
+    more(block_scaled(persistent(TileSource::clc, pair(128)))),
+    more(block_scaled(to(DType::f32, persistent(TileSource::clc, one(128))))),
+    more(split_k(block_scaled(one(128)))),
+    more(split_k(of(f8, one(128)))),
+    more(split_k(to(DType::f32, one(128)))),
+    more(persistent(TileSource::clc, one(256))),
+};
+
+inline constexpr auto plain_rows =
     all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{});
+inline constexpr auto rows = joined(joined(plain_rows, token_rows), sum_rows);
 
 }  // namespace blackwell
 

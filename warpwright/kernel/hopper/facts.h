@@ -7,6 +7,7 @@
 
 #include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/hopper/limits.h"
+#include "warpwright/kernel/widths_words.h"
 
 namespace warpwright::kernel {
 
@@ -18,15 +19,6 @@ inline std::string sums_words(const GemmConfig& c) {
   }
   if (is_block_scaled(c)) return "block scales";
   return sums_of(c) == Sums::promoted ? "promoted" : "";
-}
-
-/// The widths of its tiles along the tokens, as a list.
-inline std::string widths_words(const GemmConfig& c) {
-  std::string words;
-  for (int i = 0; i < tile::count(tile_widths(c)); ++i) {
-    words += (i > 0 ? " " : "") + std::to_string(tile_widths(c).of[i]);
-  }
-  return words;
 }
 
 /// What the kernel has beside the plain product.
@@ -43,7 +35,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(true, schedules[static_cast<int>(schedule_of(c))]);
   add(true, sums_words(c));
   add(is_swapped(c), "swap_ab");
-  add(has_widths(c), "groups cut evenly, in widths " + widths_words(c));
+  add(has_widths(c), "groups cut evenly, in widths " + widths_words(tile_widths(c)));
   add(splits_k(c), "stream-K");
   add(shares_cluster_k(c), "split-K in a cluster");
   add(has_zero_points(c), "zero points");

@@ -18,15 +18,9 @@ namespace warpwright::kernel {
 
 /// A CTA has all of a tile's sums.
 template <class Tag>
-struct WholeTiles {
-  WW_DEVICE WholeTiles(const Cta<Tag>& /*cta*/, int /*warp*/) {}
-  WW_DEVICE bool stores(const tile::Work& /*work*/) const { return true; }
-  template <class Sums>
-  WW_DEVICE CompleteSums finish(Sums& /*sums*/, const tile::Work& /*work*/,
-                                const Walk<Tag>& /*walk*/) const {
-    return {true, 0, Tag::config.tile_n};
-  }
-  WW_DEVICE void drain() const {}
+struct WholeTiles : WholeSums<Tag::config> {
+  WW_DEVICE WholeTiles(const Cta<Tag>& cta, int warp)
+      : WholeSums<Tag::config>(cta.p.walk, cta.rank, warp) {}
 };
 
 /// Through the workspace.

@@ -129,10 +129,8 @@ class ScaleLoader {
     const ScaleMatrix& t = p_.tokens;
     const ScaleMatrix& w = p_.weights;
     WW_UNROLL for (int i = 0; i < values; ++i) {
-      // Tokens past the last one have the last one's scale: their products are never stored.
       const int row = (is_swapped(cfg) ? work_.column : work_.row) + isa::lane_index() + 32 * i;
-      token_[i] = t.data + work_.tile.batch * t.batch_stride + token_of(row, i) * t.row_stride +
-                  block_ * t.block_stride;
+      token_[i] = t.at(work_.tile.batch, token_of(row, i), block_);
     }
     if constexpr (weights == 0) return;
     constexpr int length = weights_per_scale(cfg);
@@ -144,21 +142,18 @@ class ScaleLoader {
     const int at =
         gate_.row((is_swapped(cfg) ? work_.row : work_.column) + (of_gate ? weight : weight - part),
                   of_gate ? 0 : 1);
-    const int row = at / 128 < w.rows ? at / 128 : w.rows - 1;
-    weight_ =
-        w.data + work_.tile.batch * w.batch_stride + row * w.row_stride + block_ * w.block_stride;
+    weight_ = w.at(work_.tile.batch, w.within(at / 128), block_);
   }
 
   /// The row of the matrix of scales for row `row` of D, this lane's `i`-th of the tile.
   WW_DEVICE int token_of(int row, int i) {
-    const int rows = p_.tokens.rows;
     if constexpr (gathers(Tag::config)) {
       const int token = row < work_.end_token ? p_.index.token(row) : tile::TokenIndex::none;
       const std::uint32_t bit = 1U << i;
       absent_ = token == tile::TokenIndex::none ? absent_ | bit : absent_ & ~bit;
       return token == tile::TokenIndex::none ? 0 : token;
     }
-    return row < rows ? row : rows - 1;
+    return p_.tokens.within(row);
   }
 
   /// Starts the loads of the batch at hand and moves the pointers behind it.

@@ -10,6 +10,7 @@
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/kernel.h"
+#include "warpwright/facts/micro_format.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/pipeline/ordered_sequence.h"
@@ -76,9 +77,10 @@ constexpr int first_consumer_warp(const RegisterConfig& c) {
 constexpr int threads(const RegisterConfig& c) {
   return 32 * (first_consumer_warp(c) + consumer_warps(c));
 }
-/// Bytes of a row of a stage.
+/// Bytes of a row of a stage: of operands that are multiplied out of bytes a byte an element,
+/// however narrow these are.
 constexpr int row_bytes(const RegisterConfig& c) {
-  return c.tile_k * numeric::bits(c.mma.a) / 8;
+  return c.tile_k * atom::register_bits(c.mma, c.mma.a) / 8;
 }
 /// k_blocks of a stage, 32 bytes each, and the MMAs of a k_block; and those of a warp along M and
 /// N.
@@ -87,12 +89,19 @@ constexpr int k_blocks(const RegisterConfig& c) {
   return row_bytes(c) / k_block_bytes;
 }
 constexpr int mmas_a_k_block(const RegisterConfig& c) {
-  return k_block_bytes * 8 / (c.mma.k * numeric::bits(c.mma.a));
+  return k_block_bytes * 8 / (c.mma.k * atom::register_bits(c.mma, c.mma.a));
 }
 /// Does the MMA take scales of blocks along K? They come with a producer, and stand behind A and B
 /// in a stage, in whole tiles (facts/block_scales.h); bytes of those of one operand.
 constexpr bool is_block_scaled(const RegisterConfig& c) {
   return c.mma.scale_block > 0;
+}
+/// The formats of A and B.
+constexpr MicroFormat format_a(const RegisterConfig& c) {
+  return known_micro_format(c.mma.a, c.mma.scale);
+}
+constexpr MicroFormat format_b(const RegisterConfig& c) {
+  return known_micro_format(c.mma.b, c.mma.scale);
 }
 constexpr int scale_bytes(const RegisterConfig& c, int rows) {
   return is_block_scaled(c) ? rows * c.tile_k / c.mma.scale_block : 0;
@@ -141,26 +150,39 @@ constexpr int consumer_registers(const RegisterConfig& c) {
   const int each = has_producer(c) ? pool / (32 * consumer_warps(c)) / 8 * 8 : launch_registers(c);
   return each > 240 && has_producer(c) ? 240 : each;
 }
-/// Of an element as it is copied: two of e2m1 in a byte; and how many are a stage's row.
-constexpr int operand_bits(const RegisterConfig& c) {
-  return std::max(8, numeric::bits(c.mma.a));
+/// Are elements of such an operand narrower than the bytes that they are multiplied out of? Copies
+/// leave 16 of them in 16 bytes then, with padding behind them.
+constexpr bool is_padded(const RegisterConfig& c, DType type) {
+  return numeric::bits(type) < atom::register_bits(c.mma, type);
 }
-constexpr int copied_k(const RegisterConfig& c) {
-  return row_bytes(c) * 8 / operand_bits(c);
+/// An operand of a stage, as TMA brings it: two of packed e2m1 are a byte.
+constexpr atom::OperandTile operand_tile(const RegisterConfig& c, int rows, DType type) {
+  const bool padded = is_padded(c, type);
+  const int bits = padded ? numeric::bits(type) : std::max(8, numeric::bits(type));
+  const int depth = row_bytes(c) * 8 / std::max(8, bits);
+  return {rows, depth, bits, atom::Major::k, swizzle(c), padded};
 }
-/// A and B of a stage, as TMA brings them.
 constexpr atom::OperandTile tile_a(const RegisterConfig& c) {
-  return {c.tile_m, copied_k(c), operand_bits(c), atom::Major::k, swizzle(c)};
+  return operand_tile(c, c.tile_m, c.mma.a);
 }
 constexpr atom::OperandTile tile_b(const RegisterConfig& c) {
-  return {c.tile_n, copied_k(c), operand_bits(c), atom::Major::k, swizzle(c)};
+  return operand_tile(c, c.tile_n, c.mma.b);
+}
+/// Elements of K of a stage as they are copied: the same of A and B.
+constexpr int copied_k(const RegisterConfig& c) {
+  return tile_a(c).depth;
+}
+/// What the copies of a stage signal: bytes of global memory.
+constexpr int loaded_bytes(const RegisterConfig& c) {
+  return atom::loaded_bytes(tile_a(c)) + atom::loaded_bytes(tile_b(c)) +
+         scale_bytes(c, c.tile_m + c.tile_n);
 }
 /// A row of tiles of scales of a stage, in float32 words, as they are copied.
 constexpr int scale_words(const RegisterConfig& c) {
   return scale_bytes(c, block_scales::kTileRows) / 4;
 }
 constexpr pipeline::TmaPipelineShape mainloop_shape(const RegisterConfig& c) {
-  return {.stages = c.stages, .consumer_warps = tile_warps(c), .stage_bytes = stage_bytes(c)};
+  return {.stages = c.stages, .consumer_warps = tile_warps(c), .stage_bytes = loaded_bytes(c)};
 }
 /// The scheduler, the producer and all consumer warps, which pass the tiles of others too.
 constexpr pipeline::TileRingShape tile_ring_shape(const RegisterConfig& c) {
@@ -220,6 +242,9 @@ constexpr const char* block_scale_fault(const RegisterConfig& c) {
   }
   if (c.tile_k % (block_scales::kTileColumns * c.mma.scale_block) != 0) {
     return "a stage has whole tiles of scales, four along K";
+  }
+  if (is_padded(c, c.mma.a) || is_padded(c, c.mma.b)) {
+    if (c.tile_k != padded_copy_elements) return "copies that pad bring 128 elements of K";
   }
   if (m_tiles(c) % 2 != 0 || n_tiles(c) % 4 != 0) {
     return "a register of scales is of 32 rows of A or columns of B, of which a warp has whole "

@@ -43,7 +43,7 @@ inline void add_parts(KernelFacts& f, const RegisterConfig& c) {
 inline std::vector<std::string> features(const RegisterConfig& c) {
   constexpr const char* schedules[] = {"cooperative", "pingpong", "multistage"};
   std::vector<std::string> words = {schedules[static_cast<int>(c.schedule)]};
-  if (is_block_scaled(c)) words.push_back(c.mma.a == DType::e2m1 ? "nvf4" : "mxf8");
+  if (is_block_scaled(c)) words.push_back(micro_words(format_a(c), format_b(c)));
   if (c.splits_k) words.emplace_back("stream-K");
   if (c.any_alignment) words.emplace_back("any alignment");
   if (asks_for_tiles(c)) words.emplace_back("CLC");

@@ -73,6 +73,22 @@ class StageRows {
   using Sums = isa::MmaSum<mma>[kMTiles][kNTiles][atom::mma_registers_c(mma)];
 
  protected:
+  /// 16 rows of 32 bytes of a stage by one ldmatrix, as the MMA takes elements of that type: those
+  /// that are padded in the stage with a byte each.
+  template <DType type>
+  WW_DEVICE static void load_rows(isa::SharedAddress row, std::uint32_t (&to)[4],
+                                  isa::Site site = isa::Site::here()) {
+    if constexpr (is_padded(config, type)) {
+      isa::load_matrix_padded<4, numeric::bits(type)>(row, to, site);
+      constexpr int up = atom::register_shift(mma, type);
+      if constexpr (up > 0) {
+        WW_UNROLL
+        for (std::uint32_t& word : to) word <<= up;
+      }
+    } else {
+      isa::load_matrix<4>(row, to, site);
+    }
+  }
   /// sums += the products of a k_block's fragments, the registers of its MMAs one behind the other.
   /// `scales` are none, or one who has those of<m, n>() of an MMA.
   template <int a_words, int b_words, class... Scales>
@@ -127,12 +143,12 @@ class MatrixFragments : public StageRows<Tag> {
     const std::uint32_t k = static_cast<std::uint32_t>(k_block * k_block_bytes);
     WW_UNROLL
     for (int m = 0; m < kMTiles; ++m) {
-      isa::load_matrix<4>(stage + place_a_ + place(16 * m) + (half_a_ ^ k), a_[set][m]);
+      Base::template load_rows<mma.a>(stage + place_a_ + place(16 * m) + (half_a_ ^ k), a_[set][m]);
     }
     WW_UNROLL
     for (int n = 0; n < kNTiles; n += 2) {
       std::uint32_t pair[4];
-      isa::load_matrix<4>(stage + place_b_ + place(8 * n) + (half_b_ ^ k), pair);
+      Base::template load_rows<mma.b>(stage + place_b_ + place(8 * n) + (half_b_ ^ k), pair);
       b_[set][n][0] = pair[0];
       b_[set][n][1] = pair[1];
       b_[set][n + 1][0] = pair[2];

@@ -8,11 +8,6 @@
 
 namespace warpwright::kernel {
 
-/// The usual names of block-scaled operands.
-constexpr std::string_view scaled_name(const atom::Mma& mma) {
-  return mma.a == DType::e2m1 ? "nvf4" : "mxf8";
-}
-
 /// The MMA, where it is not the usual one of 32 bytes of K; operands, result, tile, and whether
 /// rows may begin anywhere; with a producer whether tiles are taken in turn, and asked for.
 constexpr Name name_of(const RegisterConfig& c) {
@@ -21,10 +16,11 @@ constexpr Name name_of(const RegisterConfig& c) {
     (((((name += "m") += c.mma.m) += "n") += c.mma.n) += "k") += c.mma.k;
     name += "_";
   }
-  const std::string_view operands =
-      is_block_scaled(c) ? scaled_name(c.mma) : numeric::name(c.mma.a);
-  name += operands;
-  if (c.mma.b != c.mma.a) (name += "x") += numeric::name(c.mma.b);
+  const bool scaled = is_block_scaled(c);
+  name += scaled ? std::string_view(format_a(c).identifier) : numeric::name(c.mma.a);
+  if (c.mma.b != c.mma.a) {
+    (name += "x") += scaled ? std::string_view(format_b(c).identifier) : numeric::name(c.mma.b);
+  }
   (name += "_") += numeric::name(c.result);
   (((name += "_") += c.tile_m) += "x") += c.tile_n;
   if (c.any_alignment) name += "_any";
@@ -103,17 +99,25 @@ constexpr RegisterConfig in_turns(DType operand, DType result) {
 constexpr RegisterConfig shared_tile(DType operand, DType result) {
   return fed(operand, result, tile(128, 128, 2, 4, 0, 1), Schedule::cooperative);
 }
-/// Block-scaled operands, which come with their scales: mxf8 (e4m3, a ue8m0 each 32 of K) in stages
-/// of 128 bytes of K, nvf4 (e2m1, a ue4m3 each 16) in those of 64.
-constexpr RegisterConfig block_scaled(DType operand, RegisterConfig c) {
-  const bool nvf4 = operand == DType::e2m1;
-  c.mma.kind = nvf4 ? atom::MmaKind::mxf4nvf4 : atom::MmaKind::mxf8f6f4;
-  c.mma.a = c.mma.b = operand;
-  c.mma.k = nvf4 ? 64 : 32;
-  c.mma.scale_block = nvf4 ? 16 : 32;
-  c.mma.scale = nvf4 ? DType::ue4m3 : DType::ue8m0;
+/// Operands with scales for every few elements of K, in stages of 128 of K. Two of 4 bits are
+/// packed, 64 bytes a row, and have an MMA of their own; of all others each element has a byte.
+constexpr RegisterConfig block_scaled(const MicroFormat& a, const MicroFormat& b) {
+  RegisterConfig c = shared_tile(DType::e4m3, DType::bf16);
+  const bool packed = !multiplies_bytes(a.element, b.element);
+  c.mma.kind = !packed                   ? atom::MmaKind::mxf8f6f4
+               : a.scale == DType::ue8m0 ? atom::MmaKind::mxf4
+                                         : atom::MmaKind::mxf4nvf4;
+  c.mma.a = a.element;
+  c.mma.b = b.element;
+  c.mma.k = packed ? 64 : 32;
+  c.mma.scale_block = micro_block(a.scale);
+  c.mma.scale = a.scale;
   c.tile_k = 128;
   return c;
+}
+constexpr RegisterConfig block_scaled(const char* formats) {
+  const auto [a, b] = micro_formats_of(formats).value();
+  return block_scaled(a, b);
 }
 constexpr RegisterConfig asked_for(RegisterConfig c) {
   c.tiles = TileSource::clc;
@@ -182,8 +186,19 @@ inline constexpr auto rows = std::array{
     more(in_turns(DType::f16, DType::f16)),
     more(in_turns(DType::e4m3, DType::bf16)),
     more(asked_for(in_turns(DType::e4m3, DType::bf16))),
-    common(block_scaled(DType::e4m3, shared_tile(DType::e4m3, DType::bf16))),
-    common(block_scaled(DType::e2m1, shared_tile(DType::e4m3, DType::bf16))),
+    common(block_scaled("mxf8")),
+    common(block_scaled("nvf4")),
+    common(block_scaled("mxf4")),
+    common(block_scaled("mxf6")),
+    common(block_scaled("mxf8,mxf4")),
+    more(block_scaled("mxf8-e5m2")),
+    more(block_scaled("mxf6-e3m2")),
+    more(block_scaled("mxf8,mxf6")),
+    more(block_scaled("mxf8,mxf6-e3m2")),
+    more(block_scaled("mxf8-e5m2,mxf4")),
+    more(block_scaled("mxf6,mxf4")),
+    more(block_scaled("mxf6-e3m2,mxf4")),
+    more(block_scaled("mxf4,mxf8")),
 };
 
 }  // namespace registers

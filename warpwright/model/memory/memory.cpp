@@ -236,6 +236,13 @@ void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, S
   std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
 }
 
+// Of `bytes` that are touched the first `used`: the others may have no value.
+void load_part(Thread& by, std::uint32_t address, void* to, int bytes, int used, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, Touch::load, false, site);
+  check_defined(*cta, offset, used, site);
+  std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(used));
+}
+
 void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, bool far, Site site) {
   const auto [cta, offset] = access(by, address, bytes, Touch::store, far, site);
   std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
@@ -502,6 +509,31 @@ void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose,
           packed |= static_cast<std::uint32_t>(matrix[at.row][at.column]) << (16 * e);
         }
         static_cast<MatrixLane*>(lanes[lane])->to[j] = packed;
+      }
+    }
+  });
+}
+
+void load_matrix_padded(std::uint32_t row, std::span<std::uint32_t> to, int bits, Site site) {
+  MatrixLane self{&machine().current(), row, to, {}};
+  whole_warp("ldmatrix", site);
+  meet_warp("ldmatrix", site, &self, [&](std::span<void*> lanes) {
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      std::array<std::array<std::uint8_t, 16>, 8> matrix{};
+      for (std::size_t r = 0; r < 8; ++r) {
+        const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
+        std::array<std::uint8_t, 16> row_bytes{};  // of which the padding has no value
+        load_part(*giver.thread, giver.row, row_bytes.data(), 16, 2 * bits, site);
+        for (int i = 0; i < 16; ++i) {
+          const auto byte = static_cast<std::size_t>(i * bits / 8);
+          const int both = row_bytes[byte] | row_bytes[byte + 1] << 8;
+          matrix[r][static_cast<std::size_t>(i)] =
+              static_cast<std::uint8_t>(both >> i * bits % 8 & ((1 << bits) - 1));
+        }
+      }
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        std::memcpy(&static_cast<MatrixLane*>(lanes[lane])->to[j],
+                    matrix[lane / 4].data() + lane % 4 * 4, 4);
       }
     }
   });

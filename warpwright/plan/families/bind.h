@@ -52,6 +52,14 @@ inline MapRequest operand_request(const char* name, const MatrixView& v,
   return r;
 }
 
+/// The request for a matrix whose rows are gathered into tiles `tile`.
+inline MapRequest rows_request(const char* name, const MatrixView& v,
+                               const atom::OperandTile& tile) {
+  MapRequest r = operand_request(name, v, tile, 1);
+  r.by_rows = true;
+  return r;
+}
+
 /// The same of weights that are gates and ups: rows of each in a dimension of their own, whichever
 /// way they lie.
 inline MapRequest split_gate(MapRequest r, bool rows_inside, const GatePlaces& gate) {
@@ -194,7 +202,13 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
       const bool mn = tile.major == atom::Major::mn;
       const MapRequest whole =
           operand_request(of_b ? "B" : "A", of_b ? o.b : o.a, tile, mn ? tile_k(c) : rows);
-      return encode(of_b && shape.gated ? split_gate(whole, mn, gate_places(o)) : whole);
+      if (!of_b || !shape.gated) return encode(whole);
+      MapRequest split = split_gate(whole, mn, gate_places(o));
+      if (kernel::gated_atoms(shape)) {  // as many rows as lanes have, of both halves
+        split.box_outer = kernel::warp_rows;
+        split.box_parts = 2;
+      }
+      return encode(split);
     };
     // Tokens by index have no map.
     const bool maps_a = !shape.by_index || shape.swap_ab;
@@ -217,6 +231,17 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   };
   if (p.output.d_aligned && shape.store == kernel::Store::tensor) p.output.d = result("D", o.d);
   if (p.output.c_by_tma) p.output.c = result("C", o.c);
+}
+
+/// Encodes the maps of the narrower of a kernel's tile widths, for tokens `v`.
+template <class Params, class Config>
+void narrower_maps(Params& p, const Config& c, const tile::TileWidths& widths, const MatrixView& v,
+                   Encode encode) {
+  if (p.operands.k == 0) return;
+  const atom::OperandTile tile = tile_b(c);
+  for (int i = 0; i + 1 < tile::count(widths); ++i) {
+    p.narrower[i] = encode(operand_request("A", v, tile, widths.of[i] / p.walk.cluster.m));
+  }
 }
 
 }  // namespace warpwright

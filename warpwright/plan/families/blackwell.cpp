@@ -1,6 +1,5 @@
 // The Blackwell family: the choice of a kernel, what it says of itself, and the grid of a launch.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -8,7 +7,10 @@
 #include "warpwright/kernel/blackwell/facts.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/blackwell.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -18,15 +20,29 @@ namespace {
 using kernel::BlackwellConfig;
 using kernel::TileSource;
 
-std::optional<Refusal> layout_fault(const GemmProblem& p) {
-  if (!p.reads_ab() || p.m() == 0 || p.n() == 0) return std::nullopt;
-  for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
-    if (major == atom::Major::k) continue;
-    return refuse(RefusalCode::unsupported, as_tensor(name), " is MN-major; ",
-                  as_rule("the kernels of sm_100 take K-major operands alone: neighbours along K "
-                          "next to each other, column stride 1"));
+// A cluster whose slices are no whole boxes of an MN-major operand, for any kernel.
+std::optional<Refusal> slice_fault(const GemmProblem& p, const PlanChoices& choices) {
+  if (!choices.cluster || !p.multiplies()) return std::nullopt;
+  const bool mn = major_a(p) == atom::Major::mn || major_b(p) == atom::Major::mn;
+  if (!mn) return std::nullopt;
+  const auto serves = [&](const auto& row, atom::ClusterShape cluster) {
+    return choices.pair.value_or(row.config.pair) == row.config.pair &&
+           row.config.kind == atom::umma_kind(p.a.dtype) && kernel::takes_any_major(row.config) &&
+           kernel::supports(with_majors(row.config, p), cluster);
+  };
+  const auto& all = blackwell_kernels();
+  const auto any = [&](atom::ClusterShape cluster) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& r) { return serves(r, cluster); });
+  };
+  if (any(*choices.cluster)) return std::nullopt;
+  atom::ClusterShape nearest{1, 1};
+  for (const atom::ClusterShape& c : kernel::blackwell_clusters) {
+    const bool below = c.m <= choices.cluster->m && c.n <= choices.cluster->n;
+    if (below && any(c) && atom::cluster_size(c) > atom::cluster_size(nearest)) nearest = c;
   }
-  return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "cluster ", atom::cluster_text(*choices.cluster), ": ",
+                as_rule("the CTAs of a cluster share an MN-major operand in slices of 64 rows"),
+                "; the nearest legal cluster is ", as_nearest(atom::cluster_text(nearest)));
 }
 
 // What the Hopper kernels compute and these do not.
@@ -36,26 +52,12 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
   }
-  if (p.scaling == Scaling::blockwise) {
-    return refuse(RefusalCode::unsupported, "scaling is blockwise; ",
-                  as_rule("the kernels of sm_100 have no block scales"),
-                  ": the nearest scaling is ", as_nearest("row-column"));
-  }
-  if (p.accumulation == Accumulation::promoted) {
-    return refuse(RefusalCode::unsupported, "accumulation is promoted; ",
-                  as_rule("the tensor cores of sm_100 add in float32 without it"),
-                  ": the nearest accumulation is ", as_nearest("fast"));
-  }
-  if (p.epilogue.gated) {
-    return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
-                  as_rule("the kernels of sm_100 multiply without a gate: leave it out"));
-  }
   if (is_8bit_float(p.d.dtype)) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
                   as_rule("the kernels of sm_100 store bf16, fp16 and f32"), ": the nearest is ",
                   as_nearest("bf16"));
   }
-  return layout_fault(p);
+  return std::nullopt;
 }
 
 // The number of accumulators nearest to what is asked for that a kernel has; 0 where none has the
@@ -99,41 +101,13 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
   return std::nullopt;
 }
 
-// Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
-// tiles, and that a pair, and a cluster, read less of their operands. It orders candidates and is
-// shown to nobody.
-double cost(const Plan& p, bool pair) {
-  if (p.ctas == 0) return 0;
-  const auto [m, n, k] = p.tile();
-  double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k()) + 64);
-  if (!pair) time *= 1.05;
-  if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
-  return time;
-}
-
-// The grid of the tile source, and the walk over the tiles; false when the caller wants another
-// grid, or the tiles are more than a grid has CTAs.
-bool lay_out(Plan& plan, const BlackwellConfig& config, const PlanChoices& choices) {
-  plan.tile_source = config.tiles;
-  const int size = atom::cluster_size(plan.cluster);
-  const auto tiles_m = static_cast<int>((plan.problem.m() + config.tile_m - 1) / config.tile_m);
-  const auto tiles_n = static_cast<int>((plan.problem.n() + config.tile_n - 1) / config.tile_n);
-  const int resident = resident_ctas(plan.device, size);
-  plan.raster = tile::make_raster(
-      tiles_m, tiles_n, plan.cluster, resident,
-      {.row = static_cast<double>(config.tile_m), .column = static_cast<double>(config.tile_n)});
-  plan.raster.batch = static_cast<int>(plan.problem.batch());
-  const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
-  if (each > max_extent / size / plan.problem.batch()) return false;
-  const int all = tile::tile_count(plan.raster) * size;
-  const bool is_static = config.tiles == TileSource::static_persistent;
-  plan.ctas = is_static ? std::min(all, resident) : all;
-  if (!choices.ctas) return true;
-  const bool fits =
-      is_static ? *choices.ctas >= 1 && *choices.ctas <= resident && *choices.ctas % size == 0
-                : *choices.ctas == all;
-  if (fits && all > 0) plan.ctas = *choices.ctas;
-  return fits;
+std::string sums_text(const BlackwellConfig& c) {
+  std::string text = "in tensor memory";
+  if (c.block_scaled) {
+    text = format("added to float32 registers every %d of K, times the block's scales",
+                  kernel::tile_k(c));
+  }
+  return c.splits_k ? text + "; parts of tiles through the workspace" : text;
 }
 
 bool controlled(const BlackwellConfig& c) {
@@ -170,9 +144,30 @@ std::string tmem_table(const BlackwellConfig& c) {
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32\n", i * columns,
-                  (i + 1) * columns - 1, i);
+    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32%s\n", i * columns,
+                  (i + 1) * columns - 1, i, c.block_scaled ? " of a k_tile" : "");
   }
+  return out;
+}
+
+kernel::StagedOperand staged(const atom::OperandTile& tile) {
+  return {tile.major == atom::Major::mn, atom::encode_umma(atom::descriptor(tile, 0)),
+          atom::k_block_offset(tile, 1)};
+}
+
+// The MMA of a plan, by the types of its own A and B.
+atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& c) {
+  const DType a = plan.problem.a.dtype;
+  const DType b = plan.problem.b.dtype;
+  return c.swap_ab ? kernel::mma_atom(c, b, a) : kernel::mma_atom(c, a, b);
+}
+
+// The parameters of a kernel whose tiles have several widths, for tokens `v`.
+kernel::BlackwellWidthsParams with_widths(const kernel::BlackwellGemmParams& p,
+                                          const BlackwellConfig& c, const MatrixView& v,
+                                          Encode encode) {
+  kernel::BlackwellWidthsParams out{p, {}};
+  narrower_maps(out, c, c.widths, v, encode);
   return out;
 }
 
@@ -185,27 +180,28 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
     return kernel::blackwell_clusters;
   }
-  // CLC balances what static persistent tiles cannot.
-  [[nodiscard]] std::optional<TileSource> usual_tiles() const override { return TileSource::clc; }
+  // CLC balances what static persistent tiles cannot, but those that are split along K; how many
+  // tiles groups have no grid knows.
+  [[nodiscard]] std::optional<TileSource> usual_tiles(const KernelFacts& kernel) const override {
+    const BlackwellConfig& c = config_of(kernel);
+    return c.grouped || c.splits_k ? TileSource::static_persistent : TileSource::clc;
+  }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
-    if (start.problem.groups) return no_groups(start.device);
     if (start.problem.is_quantised()) return no_codes(start.device);
     return feature_fault(start.problem);
   }
-  [[nodiscard]] std::optional<Refusal> choice_fault(const PlanChoices& choices) const override {
-    return memory_fault(choices);
+  [[nodiscard]] std::optional<Refusal> choice_fault(const GemmProblem& problem,
+                                                    const PlanChoices& choices) const override {
+    if (auto r = memory_fault(choices)) return r;
+    return slice_fault(problem, choices);
   }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
-    const BlackwellConfig& c = config_of(kernel);
-    return c.kind == atom::umma_kind(ask.problem.a.dtype) && c.result == ask.problem.d.dtype;
+    return blackwell_serves(config_of(kernel), ask);
   }
   void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                 std::vector<Candidate>& all) const override {
-    const BlackwellConfig& c = config_of(kernel);
-    if (!lay_out(plan, c, ask.choices)) return;
-    plan.cost = cost(plan, c.pair);
-    all.push_back(candidate_of(plan, kernel));
+    blackwell_ways(plan, kernel, config_of(kernel), ask, all);
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
@@ -227,10 +223,11 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
 
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const BlackwellConfig& c = config_of(plan);
-    const atom::UmmaAtom mma = kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype);
+    const atom::UmmaAtom mma = mma_of(plan, c);
     ExplainParts parts;
     parts.persistent = c.tiles == TileSource::static_persistent;
-    parts.kernel = format("warp-specialised, %s\n", source_text(c));
+    parts.kernel =
+        format("warp-specialised, %s%s\n", source_text(c), c.splits_k ? ", split along K" : "");
     parts.kernel +=
         format("tile       %d x %d x %d a CTA, MMA m%dn%dk%d of kind %s, %s\n", c.tile_m, c.tile_n,
                kernel::tile_k(c), mma.m, mma.n, mma.k, atom::name(c.kind),
@@ -241,24 +238,42 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += format(
         "stages     %d of %d bytes (A %d, B %d)\n", c.stages, kernel::mainloop_shape(c).stage_bytes,
         atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+    parts.kernel += "sums       " + sums_text(c) + "\n";
     parts.beside = tmem_table(c) + masks_table(plan, c.pair);
     return parts;
   }
 
-  void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& /*memory*/,
+  void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
             Encode encode, LaunchGrids& out) const override {
-    const BlackwellConfig& c = config_of(plan);
+    const BlackwellConfig c = with_majors(config_of(plan), plan.problem);
     kernel::BlackwellGemmParams p;
     fill_params(p, c, plan, operands, encode);
+    Grid& grid = out.grids[0];
+    grid = grid_of(plan);
     p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
     p.commit_row_mask = atom::row_set(plan.cluster, 0);
     p.commit_column_mask = atom::column_set(plan.cluster, 0);
     if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
-    p.instruction =
-        atom::encode_instruction(kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype));
+    p.instruction = atom::encode_instruction(mma_of(plan, c));
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
-    out.grids[0] = grid_of(plan);
-    out.grids[0].set_params(p);
+    p.staged_a = staged(kernel::tile_a(c));
+    p.staged_b = staged(kernel::tile_b(c));
+    if (c.splits_k && p.operands.k > 0) bind_split(p.walk, grid, plan, memory.workspace);
+    if (operands.groups) {
+      p.walk.groups = group_tiles(plan, *operands.groups);
+      if (memory.check_offsets) {
+        p.walk.offsets_status = static_cast<std::uint32_t*>(memory.workspace);
+        grid.workspace[1] = {"status", 0, sizeof(std::uint32_t)};
+      }
+    }
+    if (c.by_index && p.operands.k > 0) {
+      p.operands.b = encode(rows_request("A", operands.a, kernel::tile_b(c)));
+    }
+    if (kernel::has_width_maps(c)) {
+      grid.set_params(with_widths(p, c, operands.a, encode));
+    } else {
+      grid.set_params(p);
+    }
     out.count = 1;
   }
 };

@@ -41,12 +41,14 @@ struct MapRequest {
   /// there is none.
   std::int64_t parts = 1;
   std::int64_t part_stride = 0;
+  int box_parts = 1;  ///< of them in a box
   /// Of elements of 4 and 6 bits: they arrive padded in shared memory, 16 in 16 bytes, as
   /// atom::OperandTile says. Those of 4 bits arrive packed otherwise; those of 6 cannot.
   bool padded = false;
+  bool by_rows = false;  ///< a matrix whose rows are gathered: two dimensions, a box of one row
 
   // Its dimensions, 0 the innermost; strides are of all but that one, in elements.
-  [[nodiscard]] constexpr int rank() const { return parts > 1 ? 4 : 3; }
+  [[nodiscard]] constexpr int rank() const { return by_rows ? 2 : (parts > 1 ? 4 : 3); }
   [[nodiscard]] constexpr std::int64_t extent(int d) const {
     if (d < 2) return d == 0 ? inner : outer;
     return d == 2 && parts > 1 ? parts : batch;
@@ -57,7 +59,7 @@ struct MapRequest {
   }
   [[nodiscard]] constexpr int box(int d) const {
     if (d < 2) return d == 0 ? box_inner : box_outer;
-    return 1;
+    return d == 2 && parts > 1 ? box_parts : 1;
   }
 
   friend constexpr bool operator==(const MapRequest&, const MapRequest&) = default;
@@ -146,14 +148,17 @@ class Family {
   [[nodiscard]] virtual std::span<const atom::ClusterShape> clusters() const = 0;
   /// CTAs of a cluster that nobody asked for, at most.
   [[nodiscard]] virtual int most_cluster_ctas(const GemmProblem& /*problem*/) const { return 2; }
-  /// Where its tiles come from, if the plan is free; nothing where that depends on the way.
-  [[nodiscard]] virtual std::optional<kernel::TileSource> usual_tiles() const {
+  /// Where the tiles of kernels like this one come from, if the plan is free; nothing where that
+  /// depends on the way.
+  [[nodiscard]] virtual std::optional<kernel::TileSource> usual_tiles(
+      const KernelFacts& /*kernel*/) const {
     return std::nullopt;
   }
   /// What other families compute and this one does not, of a legal product.
   [[nodiscard]] virtual std::optional<Refusal> fault(const Plan& start) const = 0;
   /// The same of choices, beyond what `choices_fault` reads off the kernels.
-  [[nodiscard]] virtual std::optional<Refusal> choice_fault(const PlanChoices& /*choices*/) const {
+  [[nodiscard]] virtual std::optional<Refusal> choice_fault(const GemmProblem& /*problem*/,
+                                                            const PlanChoices& /*choices*/) const {
     return std::nullopt;
   }
   /// Why a kernel that is named cannot serve, where the family knows better than that it does not.

@@ -9,9 +9,10 @@
 #include <span>
 #include <utility>
 
-#include "warpwright/kernel/hopper/fixup.h"
 #include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/first_tiles.h"
 
@@ -35,10 +36,6 @@ ResultTile result_tile(const kernel::GemmConfig& c) {
 }
 atom::ClusterShape along_d(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
   return is_swapped(c) ? atom::ClusterShape{cluster.n, cluster.m} : cluster;
-}
-
-std::int64_t pieces(std::int64_t extent, std::int64_t piece) {
-  return (extent + piece - 1) / piece;
 }
 
 // Grids worth trying for an instance that splits K: all CTAs that are resident, and as many as give
@@ -85,31 +82,11 @@ std::optional<std::int64_t> walk_whole(Plan& plan, const kernel::GemmConfig& c, 
   return each * p.batch();
 }
 
-// The walk over groups of the expected lengths, and the cluster tiles that groups of any length may
-// have. As many token tiles are taken at a time as make what the grid holds near square in bytes.
-std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c, int resident,
-                                        const GroupLengths& lengths) {
-  const GemmProblem& p = plan.problem;
+// The tile of a cluster.
+ResultTile cluster_tile(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
   const ResultTile tile = result_tile(c);
-  const atom::ClusterShape along = along_d(c, plan.cluster);
-  const std::int64_t tokens = tile.rows * along.m;
-  const std::int64_t weights = pieces(result_columns(p), tile.columns * along.n);
-  const std::int64_t most =
-      tile::GroupedTiles::most_token_tiles(p.m(), p.group_count(), tokens) * weights;
-  if (most > max_extent) return std::nullopt;
-  const auto width = static_cast<double>(tokens);
-  plan.raster = {};
-  if (most > 0) {
-    plan.raster = tile::make_raster(
-        static_cast<int>(std::clamp(std::ceil(lengths.high() / width), 1.0, 1024.0)),
-        static_cast<int>(weights), {1, 1}, resident / atom::cluster_size(plan.cluster),
-        {.row = static_cast<double>(tokens),
-         .column = static_cast<double>(tile.columns * along.n)});
-    const double expected = std::ceil(lengths.busy * lengths.tiles(width).mean - 1e-6);
-    plan.raster.tiles_m = static_cast<int>(std::min(
-        expected, std::floor(static_cast<double>(max_extent) / static_cast<double>(weights))));
-  }
-  return most;
+  const atom::ClusterShape along = along_d(c, cluster);
+  return {tile.rows * along.m, tile.columns * along.n};
 }
 
 // Where the tiles come from; nothing where a kernel that draws is of no use. With one wave, or
@@ -153,8 +130,7 @@ void take_memory(Plan& plan, const kernel::GemmConfig& c, int ctas) {
   plan.workspace_bytes = plan.flag_bytes = 0;
   plan.map_ctas = 0;
   if (splits_k(c)) {
-    plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
-    plan.flag_bytes = kernel::split_flag_bytes(c, ctas);
+    take_split_memory(plan, c, ctas);
   } else if (kernel::has_group_maps(c)) {
     // Small CTAs, many of which an SM holds: mostly each has one group.
     if (plan.ctas > 0) {
@@ -207,7 +183,8 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
   const int resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());
   if (resident == 0) return;
   const auto counted =
-      p.groups ? walk_groups(plan, c, resident, ask.lengths) : walk_whole(plan, c, resident);
+      p.groups ? walk_groups(plan, cluster_tile(c, plan.cluster), resident / size, ask.lengths)
+               : walk_whole(plan, c, resident);
   if (!counted) return;
   const std::int64_t count = *counted;
   const std::int64_t blocks = p.reads_ab() ? pieces(p.k(), kernel::tile_k(c)) : 0;

@@ -2,12 +2,13 @@
 #include <algorithm>
 
 #include "warpwright/kernel/hopper/facts.h"
-#include "warpwright/kernel/hopper/fixup.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -50,18 +51,6 @@ std::int64_t maps_offset(const Plan& plan, const void* workspace) {
   return static_cast<std::int64_t>((at + behind + 127) / 128 * 128 - at);
 }
 
-// How the kernel walks over the groups.
-tile::GroupedTiles group_tiles(const Plan& plan, const Groups& groups) {
-  const KernelFacts& f = plan.facts();
-  const GemmProblem& p = plan.problem;
-  const int along_tokens = f.result_rows * (f.swap_ab ? plan.cluster.n : plan.cluster.m);
-  const std::int64_t along_weights =
-      std::int64_t{f.result_columns} * (f.swap_ab ? plan.cluster.m : plan.cluster.n);
-  const std::int64_t weights = (result_columns(p) + along_weights - 1) / along_weights;
-  return {group_offsets(p, groups), along_tokens, static_cast<int>(weights), plan.raster.band,
-          f.swap_ab};
-}
-
 // With which numbers the clusters begin.
 tile::FirstNumbers first_numbers(const Plan& plan) {
   tile::FirstNumbers first;
@@ -93,13 +82,7 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
 kernel::WidthsGemmParams with_widths(const kernel::GemmParams& p, const GemmConfig& c,
                                      const MatrixView& v, Encode encode) {
   kernel::WidthsGemmParams out{p, {}};
-  if (p.operands.k == 0) return out;
-  const atom::OperandTile tile = tile_b(c);
-  const tile::TileWidths widths = tile_widths(c);
-  for (int i = 0; i + 1 < tile::count(widths); ++i) {
-    out.narrower[i] = encode(map_request("A", as_copied(v), false, atom::span_elements(tile),
-                                         widths.of[i] / p.walk.cluster.m, tile.swizzle));
-  }
+  narrower_maps(out, c, tile_widths(c), v, encode);
   return out;
 }
 
@@ -243,7 +226,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
         atom::wgmma_k(operand_a(c).type), c.consumer_warpgroups, kernel::warpgroup_rows(c),
         passes(c) > 1 ? format(", in %d passes over the columns", passes(c)).c_str() : "");
     if (kernel::has_widths(c)) {
-      out += "widths     " + kernel::widths_words(c) +
+      out += "widths     " + kernel::widths_words(tile_widths(c)) +
              " tokens: a group is cut into tiles of nearly equal width, each with wgmmas as wide\n";
     }
     out += cluster_line(plan, cluster.m, "");
@@ -286,12 +269,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
     grid = grid_of(plan);
     if (splits_k(c) && p.operands.k > 0) {
-      p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_tiles,
-                                     plan.ctas / atom::cluster_size(plan.cluster));
-      p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
-      p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
-      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
-      grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
+      bind_split(p.walk, grid, plan, workspace);
     }
     if (plan.tile_source == kernel::TileSource::dynamic_persistent && workspace != nullptr) {
       p.walk.counter = reinterpret_cast<std::uint32_t*>(workspace);

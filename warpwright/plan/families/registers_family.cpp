@@ -1,10 +1,10 @@
 // The register family: what its kernels say of themselves, and the grid of a launch.
 #include "warpwright/kernel/registers/facts.h"
 #include "warpwright/kernel/registers/params.h"
-#include "warpwright/kernel/stream_k_fixup.h"
 #include "warpwright/plan/families/bind.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/registers.h"
+#include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -29,7 +29,8 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     return one;
   }
   // Nobody has seen CLC of sm_120 at work: it is for who asks for it.
-  [[nodiscard]] std::optional<TileSource> usual_tiles() const override {
+  [[nodiscard]] std::optional<TileSource> usual_tiles(
+      const KernelFacts& /*kernel*/) const override {
     return TileSource::static_persistent;
   }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
@@ -72,8 +73,8 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     for (const int ctas : register_grids(c, tiles, resident, blocks, ask.choices)) {
       plan.ctas = ctas;
       plan.tile_source = c.tiles;
-      plan.flag_bytes = splits_tiles(plan) ? kernel::split_flag_bytes(c, ctas) : 0;
-      plan.workspace_bytes = splits_tiles(plan) ? kernel::split_workspace_bytes(c, ctas) : 0;
+      plan.flag_bytes = plan.workspace_bytes = 0;
+      if (splits_tiles(plan)) take_split_memory(plan, c, ctas);
       plan.cost = register_cost(plan, c);
       all.push_back(candidate_of(plan, kernel));
     }
@@ -164,16 +165,10 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     }
     Grid& grid = out.grids[0];
     grid = grid_of(plan);
-    const int tiles = p.walk.raster.count;
     if (splits_tiles(plan) && p.operands.k > 0) {
-      auto* const workspace = static_cast<std::byte*>(memory.workspace);
-      p.walk.split = tile::SplitPlan(tiles, p.walk.k_tiles, plan.ctas);
-      p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
-      p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
-      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
-      grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
+      bind_split(p.walk, grid, plan, memory.workspace);
     } else {
-      p.walk.split = tile::whole_tiles(tiles, p.walk.k_tiles, plan.ctas);
+      p.walk.split = tile::whole_tiles(p.walk.raster.count, p.walk.k_tiles, plan.ctas);
     }
     grid.set_params(p);
     out.count = 1;

@@ -28,8 +28,11 @@ std::string details(const GemmProblem& p) {
   std::string text;
   const auto add = [&text](const std::string& what) { text += ", " + what; };
   if (p.packed) add("B " + packed_words(*p.packed));
+  if (scales_elements(p.scaling)) {
+    add(micro_words(*micro_format_of(p, true), *micro_format_of(p, false)));
+  }
   if (p.scaling != Scaling::none) add(std::string(name(p.scaling)) + " scales");
-  if (is_8bit_float(p.a.dtype) && !p.packed) {
+  if (!scales_elements(p.scaling) && is_8bit_float(p.a.dtype) && !p.packed) {
     add(p.accumulation == Accumulation::promoted ? "promoted accumulation" : "fast accumulation");
   }
   if (p.multiplies() && major_a(p) == atom::Major::mn) add("A MN-major");

@@ -2,6 +2,8 @@
 // (Scaling::block_scaled), and how far scales reach.
 #pragma once
 
+#include <string>
+
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright {
@@ -22,6 +24,13 @@ constexpr DType micro_scale(const Product<Matrix>& p, bool of_a) {
 template <class Matrix>
 constexpr const MicroFormat* micro_format_of(const Product<Matrix>& p, bool of_a) {
   return micro_format((of_a ? p.a : p.b).dtype, micro_scale(p, of_a));
+}
+
+/// The word of A's or B's format, or of its type.
+template <class Matrix>
+std::string operand_name(const Product<Matrix>& p, bool of_a) {
+  const MicroFormat* const format = scales_elements(p.scaling) ? micro_format_of(p, of_a) : nullptr;
+  return format != nullptr ? format->word : std::string(numeric::word((of_a ? p.a : p.b).dtype));
 }
 
 /// The reach of the scales of A, or of B.

@@ -13,13 +13,14 @@ bool is_aligned(const PlannedMatrix& v) {
   return piece_of(v, v.alignment) == 16;
 }
 
-bool chosen(const Family& family, const KernelFacts& f, const PlanChoices& c) {
+bool chosen(const Family& family, const KernelFacts& f, const Ask& ask) {
+  const PlanChoices& c = ask.choices;
+  const auto usual = family.usual_tiles(f);
   const auto is = [](const auto& wanted, const auto& has) { return !wanted || *wanted == has; };
   // Left to the plan, tiles come from where the family's do; where it has no rule, `complete` says.
-  const auto tiles = c.tiles ? c.tiles : c.kernel ? std::optional(f.tiles) : family.usual_tiles();
+  const auto tiles = c.tiles ? c.tiles : c.kernel ? std::optional(f.tiles) : usual;
   const bool right_tiles =
-      !tiles || f.tiles == *tiles ||
-      (!family.usual_tiles() && *tiles != kernel::TileSource::dynamic_persistent);
+      !tiles || f.tiles == *tiles || (!usual && *tiles != kernel::TileSource::dynamic_persistent);
   return is(c.kernel, f.name) && is(c.tile_m, f.tile.m) && is(c.tile_n, f.tile.n) &&
          is(c.tile_tokens, f.result_rows) && is(c.schedule, f.schedule) &&
          is(c.swap_ab, f.swap_ab) && is(c.search, f.search) && is(c.group_maps, f.group_maps) &&
@@ -118,7 +119,7 @@ Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Row
   Plan plan = ask.start;  // of each way in turn
   for (const KernelFacts& f : family.kernels()) {
     if (f.built != (rows == Rows::built)) continue;
-    if (!chosen(family, f, choices) || !family.serves(f, ask, choices.kernel.has_value())) continue;
+    if (!chosen(family, f, ask) || !family.serves(f, ask, choices.kernel.has_value())) continue;
     if (f.group_maps && !takes_group_maps(ask.problem)) {
       if (wants_maps != nullptr) {
         *wants_maps = choices.kernel || choices.group_maps.value_or(false);

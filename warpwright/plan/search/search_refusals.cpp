@@ -159,8 +159,8 @@ Refusal none_serves(const Family& family, const Ask& ask) {
   const DeviceFacts& device = ask.start.device;
   const std::string kind = p.groups ? "no grouped kernel" : "no kernel";
   return refuse(RefusalCode::no_kernel, kind, family.whose(), " in this build multiplies ",
-                type_name(p.a.dtype), " by ", type_name(p.b.dtype), " into ", type_name(p.d.dtype),
-                " with ",
+                operand_name(p, true), " by ", operand_name(p, false), " into ",
+                type_name(p.d.dtype), " with ",
                 (p.groups ? scaling_words(p.scaling) + ", " +
                                 (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
                                 " accumulation and this epilogue" +
@@ -212,7 +212,7 @@ std::optional<Refusal> choices_fault(const Family& family, const Plan& start,
   if (choices.cluster_k) {
     if (auto r = along_k_fault(*choices.cluster_k, device)) return r;
   }
-  return family.choice_fault(choices);
+  return family.choice_fault(start.problem, choices);
 }
 
 Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {

@@ -1,0 +1,121 @@
+// The epilogue warps of a Blackwell kernel whose sums pass through registers: k_tiles that are
+// added up there, times the scales of their block, and tiles that clusters share along K.
+#pragma once
+
+#include <type_traits>
+
+#include "warpwright/isa/call.h"
+#include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/kernel/blackwell/block_scales.h"
+#include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/epilogue.h"
+#include "warpwright/kernel/stream_k_fixup.h"
+
+namespace warpwright::kernel::blackwell {
+
+/// A thread's sums of a tile, spread as those of a wgmma.
+template <class Tag>
+class TileSums {
+ public:
+  static constexpr int atoms = 32 / warp_rows;
+  static constexpr int values = Tag::config.tile_n / 2;  // of an atom
+
+  /// `tmem` is the address of the warp's lanes in the first accumulator.
+  WW_DEVICE TileSums(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem)
+      : cta_(cta), tmem_(tmem), scales_(cta.p.scales) {}
+
+  float sums[atoms][values];
+
+  /// The sums of `work`, of the warp's rows from `row` on.
+  WW_DEVICE void collect(const tile::Work& work, int row) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    if (work.first == work.end) return;
+    if constexpr (cfg.block_scaled) {
+      scales_.begin(work, row);
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        WW_UNROLL for (int v = 0; v < values; ++v) sums[i][v] = 0;
+      }
+      WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
+        const isa::Mark mark("k_tile %", k_tile);
+        const RowFactors factors = scales_.at(k_tile);
+        take([&](float& sum, float value, int atom, int v) {
+          sum += value * factors.of[atom][v % 4 / 2];
+        });
+      }
+    } else {
+      take([](float& sum, float value, int /*atom*/, int /*v*/) { sum = value; });
+    }
+  }
+
+ private:
+  static constexpr int part = 16;  // values of a load, of 32 columns
+  static constexpr int parts = atoms * values / part;
+
+  /// use(sum, value, atom, v) for all values of the next accumulator, which is given back when all
+  /// of it is in registers. While a part is used, the next one is on its way.
+  template <class Use>
+  WW_DEVICE void take(const Use& use, isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
+    constexpr BlackwellConfig cfg = Tag::config;
+    cta_.accumulators.wait(state_);
+    isa::Fragment<float, part> loaded[2];
+    load(loaded[0], 0);
+    WW_UNROLL for (int i = 0; i < parts; ++i) {
+      isa::tcgen05_wait_load(loaded[i % 2]);
+      if (i + 1 < parts) {
+        load(loaded[(i + 1) % 2], i + 1);
+      } else {
+        cta_.accumulators.release(state_);
+      }
+      const int atom = i / (values / part);
+      const int first = i % (values / part) * part;
+      WW_UNROLL for (int v = 0; v < part; ++v) {
+        use(sums[atom][first + v], loaded[i % 2][v], atom, v);
+      }
+    }
+    state_.advance(cfg.accumulators);
+  }
+
+  WW_DEVICE void load(isa::Fragment<float, part>& to, int i) const {
+    const int atom = i / (values / part);
+    const int column = i % (values / part) * (2 * part);
+    isa::tcgen05_load<isa::TmemShape::lanes16>(
+        to, tmem_ + state_.stage * accumulator_columns(Tag::config) +
+                atom::tmem_address(warp_rows * atom, column));
+  }
+
+  const BlackwellCta<Tag>& cta_;
+  isa::TmemAddress tmem_;
+  BlockScales<Tag> scales_;
+  pipeline::PipelineState state_;
+};
+
+/// Four warps: each adds up its 32 rows of tile after tile, or of shares of them, and takes those
+/// that are complete to D.
+template <class Tag>
+WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr BlackwellSmemMap smem = smem_map(cfg);
+  constexpr EpilogueShape shape = cfg;
+  using Fixup = std::conditional_t<cfg.splits_k, StreamKFixup<shape>, WholeSums<shape>>;
+  isa::set_role("epilogue");
+  const int warp = isa::warp_index() - first_epilogue_warp;
+  TileSums<Tag> tile(cta, cta.published_tmem() + atom::tmem_address(32 * warp, 0));
+  Epilogue<Tag> epilogue(cta.p.output, cta.p.scales, cta.base + smem.epilogue,
+                         cta.base + smem.c_barriers, warp);
+  const Fixup share(cta.p.walk, cta.rank, warp);
+  auto tiles = cta.template tiles<pipeline::Reader::warp>(ready);
+  tile::Work work;
+  while (tiles.next(work)) {
+    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    if (share.stores(work)) epilogue.begin(work, 32 * warp);
+    tile.collect(work, work.row + 32 * warp);
+    if (const CompleteSums complete = share.finish(tile.sums, work, tiles)) {
+      epilogue.write(tile.sums, complete);
+      if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();
+    }
+  }
+  epilogue.drain();
+}
+
+}  // namespace warpwright::kernel::blackwell
