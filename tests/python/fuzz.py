@@ -252,8 +252,8 @@ class Caller:
             size = self.number()
             return "Workspace", (4096 if size == 1 << 31 else size,
                                  self.word("model", "model", "cuda", "h200")), {}
-        return choose([quantise, quantise, pack, pack, checkpoint, load, form, packed, spec, empty,
-                       workspace])()
+        return choose([quantise, quantise, scales, elements, pack, pack, checkpoint, load, form,
+                       packed, spec, empty, workspace])()
 
     def moe(self):
         """A mixture of experts."""
