@@ -30,6 +30,7 @@
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
+#include "warpwright/weights/micro_source.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
@@ -77,12 +78,18 @@ constexpr const char* kPackExamples =
     "(two\n"
     "signed codes a byte beside NAME_scale); bf16 stands for floats, which are quantised. Groups "
     "in\n"
-    "act-order (g_idx) are refused.\n\n"
+    "act-order (g_idx) are refused. With scales of blocks: modelopt-nvfp4, "
+    "compressed-tensors-nvfp4,\n"
+    "compressed-tensors-mxfp4, gpt-oss (and -original), deepseek-mxfp4; of these and with --to "
+    "the\n"
+    "codes are written as NAME, scales in tiles as NAME_scale, and nvf4's factors as "
+    "NAME_alpha.\n\n"
     "Examples:\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 64\n"
     "  warpwright pack model.safetensors:model.layers.0.mlp.down_proj packed.safetensors\n"
     "  warpwright pack 'moe.safetensors:experts.*.down_proj' packed.safetensors:down --from "
-    "gptq";
+    "gptq\n"
+    "  warpwright pack w.safetensors:w blocks.safetensors:w --to nvf4";
 
 constexpr const char* kExplainPackedExamples =
     "Examples:\n"
@@ -208,12 +215,22 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
       ->required()
       ->option_text("OUT.safetensors[:NAME]");
   std::string layouts;
-  for (const weights::LayoutNames& names : weights::layouts()) {
-    layouts += std::string(names.layout) + " ";
+  for (const auto& list : {weights::layouts(), weights::micro_layouts()}) {
+    for (const weights::LayoutNames& names : list) layouts += std::string(names.layout) + " ";
   }
   offer(app.add_option("--from", o.from, "their layout (default: as their names tell)")
             ->type_name("LAYOUT"),
         layouts + "bf16");
+  std::string formats = "int4";
+  for (const MicroFormat& f : micro_formats) formats += " " + std::string(f.word);
+  offer(app.add_option("--to", o.to, "what floats become: int4 (default), mxf8, mxf4, nvf4, ...")
+            ->type_name("FORMAT"),
+        formats);
+  offer(app.add_option("--recipe", o.recipe,
+                       "their scales: floor or up (default) of mxf8, mxf6 and mxf4, nested "
+                       "(default) or 4-or-6 of nvf4")
+            ->type_name("R"),
+        "floor up nested 4-or-6");
   offer(app.add_option("--group", o.group,
                        "weights along K that share a scale, of floats: 32, 64 or 128")
             ->type_name("G")

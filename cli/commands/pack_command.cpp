@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/commands/gemm/run.h"
+#include "cli/commands/pack_micro.h"
 #include "cli/compute/words.h"
 #include "cli/files/checkpoint.h"
 #include "cli/files/output_file.h"
@@ -25,9 +26,11 @@ void check_options(const PackCommandOptions& o) {
   if (!o.from.empty() && o.from != "bf16") {
     std::string known;
     bool is_known = false;
-    for (const weights::LayoutNames& names : weights::layouts()) {
-      known += std::string(names.layout) + ", ";
-      is_known = is_known || names.layout == o.from;
+    for (const auto& list : {weights::layouts(), weights::micro_layouts()}) {
+      for (const weights::LayoutNames& names : list) {
+        known += std::string(names.layout) + ", ";
+        is_known = is_known || names.layout == o.from;
+      }
     }
     if (!is_known) {
       throw InputError("--from is \"" + o.from + "\"; " +
@@ -38,6 +41,7 @@ void check_options(const PackCommandOptions& o) {
     throw InputError("--group is " + std::to_string(*o.group) + "; " +
                      as_rule("it must be 32, 64 or 128") + ".");
   }
+  check_micro_options(o);
 }
 
 // A name without the place for the numbers of experts.
@@ -145,6 +149,16 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     const SafetensorsFile file(in.path);
     const FoundWeights found = find_weights(file, in.name, o.from);
     if (to.name.empty()) to.name = plain_name(found.name);
+    const bool to_micro = !o.to.empty() && o.to != "int4";
+    if (found.is_micro || (found.layout.empty() && to_micro)) {
+      pack_micro(o, file, found, to.path, to.name, out);
+      return 0;
+    }
+    if (to_micro) {
+      throw InputError("--to is " + o.to + ", and the weights " + in_quotes(found.name) +
+                       " are quantised, in layout " + found.layout + ": " +
+                       as_rule("leave it out, only floats become another format") + ".");
+    }
     check_safetensors_output(to.path, to.name);
     packed::Extents e;
     const HostTensor tensor = packed_of(o, file, found, e, err);

@@ -15,6 +15,8 @@ struct PackCommandOptions {
   std::string in;
   std::string out;
   std::string from;
+  std::string to;      ///< what floats become: int4, or a format with scales of blocks
+  std::string recipe;  ///< of the latter
   std::string encoding;
   std::string scales;
   std::optional<int> group;
@@ -24,7 +26,8 @@ struct PackCommandOptions {
 };
 
 /// `warpwright pack IN OUT`: reads weights, quantises them where they are floats, and writes one
-/// packed tensor. Returns 0, or 2 with one sentence on `err`.
+/// packed tensor of int4 weights, or codes and scales in tiles (pack_micro.h). Returns 0, or 2 with
+/// one sentence on `err`.
 int pack_command(const PackCommandOptions& options, std::ostream& out, std::ostream& err);
 
 /// The packed bytes that `pack` would write (of `options` all but `out`), or those of a tensor that

@@ -12,11 +12,27 @@ namespace {
 
 using weights::LayoutNames;
 
+// All layouts of both kinds, those with scales of blocks first: their names tell more.
+std::vector<LayoutNames> all_layouts() {
+  std::vector<LayoutNames> all;
+  for (const LayoutNames& names : weights::micro_layouts()) all.push_back(names);
+  for (const LayoutNames& names : weights::layouts()) all.push_back(names);
+  return all;
+}
+
 const LayoutNames* names_of(std::string_view layout) {
-  for (const LayoutNames& names : weights::layouts()) {
-    if (names.layout == layout) return &names;
+  for (const auto& list : {weights::micro_layouts(), weights::layouts()}) {
+    for (const LayoutNames& names : list) {
+      if (names.layout == layout) return &names;
+    }
   }
   return nullptr;
+}
+
+bool is_micro_layout(std::string_view layout) {
+  const auto all = weights::micro_layouts();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const LayoutNames& names) { return names.layout == layout; });
 }
 
 std::string with(const std::string& stem, std::string_view suffix) {
@@ -31,6 +47,29 @@ bool is_matrix(const TensorFacts& t) {
   return t.shape.size() == 2 || t.shape.size() == 3;
 }
 
+// gpt-oss has the 16 bytes of a block along a dimension of their own.
+bool has_blocks(const LayoutNames& names) {
+  return names.layout.starts_with("gpt-oss");
+}
+bool are_codes(const TensorFacts& t, const LayoutNames& names) {
+  if (!has_blocks(names)) return is_matrix(t);
+  return (t.shape.size() == 3 || t.shape.size() == 4) && t.shape.back() == 16;
+}
+
+// Do types and companions say it too? Asked of scales of blocks, whose names others have as well.
+bool is_micro_of(const SafetensorsFile& file, const std::string& stem, const LayoutNames& names) {
+  const auto type = [&](std::string_view suffix) {
+    const TensorFacts* const t = file.find(with(stem, suffix));
+    return t == nullptr ? std::nullopt : t->dtype;
+  };
+  const auto codes = type(names.codes);
+  const auto scales = type(names.scales);
+  const bool nvf4 = weights::format_of_layout(names).scale == DType::ue4m3;
+  return (codes == DType::u8 || codes == DType::s8 || codes == DType::e2m1) &&
+         (nvf4 ? scales == DType::e4m3 : scales == DType::u8 || scales == DType::ue8m0) &&
+         (names.tensor_scale.empty() || file.find(with(stem, names.tensor_scale)) != nullptr);
+}
+
 // What stands in front of the layout's own part of the names, where the file has such tensors.
 std::optional<std::string> stem_of(const SafetensorsFile& file, const std::string& name,
                                    const LayoutNames& names) {
@@ -42,7 +81,7 @@ std::optional<std::string> stem_of(const SafetensorsFile& file, const std::strin
   }
   for (const std::string& stem : stems) {
     const TensorFacts* codes = file.find(with(stem, names.codes));
-    if (codes != nullptr && is_matrix(*codes) && !is_float(*codes) &&
+    if (codes != nullptr && are_codes(*codes, names) && !is_float(*codes) &&
         file.find(with(stem, names.scales)) != nullptr) {
       return stem;
     }
@@ -78,6 +117,10 @@ std::string gptq_version(const SafetensorsFile& file, const std::string& zeros) 
 
 // The layout of the first tensors that fit `name`; empty where none do.
 std::string guess(const SafetensorsFile& file, const std::string& name) {
+  for (const LayoutNames& names : weights::micro_layouts()) {
+    const auto stem = stem_of(file, name, names);
+    if (stem && is_micro_of(file, *stem, names)) return std::string(names.layout);
+  }
   for (const LayoutNames& names : weights::layouts()) {
     const auto stem = stem_of(file, name, names);
     if (!stem) continue;
@@ -146,22 +189,26 @@ std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std
 
 // The weights of a file in which no name was chosen.
 std::string only_name(const SafetensorsFile& file) {
-  std::vector<std::string> int4;
+  std::vector<std::string> quantised;
   std::vector<std::string> floats;
+  const std::vector<LayoutNames> layouts = all_layouts();
+  const std::size_t micros = weights::micro_layouts().size();
   for (const TensorFacts& t : file.tensors()) {
     if (is_float(t) && is_matrix(t)) floats.push_back(t.name);
-    for (const LayoutNames& names : weights::layouts()) {
+    std::string name;
+    for (std::size_t i = 0; i < layouts.size() && name.empty(); ++i) {
+      const LayoutNames& names = layouts[i];
       if (names.codes.empty() || !t.name.ends_with(names.codes)) continue;
       const std::string stem = t.name.substr(0, t.name.size() - names.codes.size());
-      if (stem_of(file, stem, names)) {
-        int4.push_back(stem);
-        break;
+      if (stem_of(file, stem, names) && (i >= micros || is_micro_of(file, stem, names))) {
+        name = stem;
       }
     }
     const bool is_byte = t.dtype == DType::u8 || t.dtype == DType::s8;
-    if (is_byte && !guess(file, t.name).empty()) int4.push_back(t.name);
+    if (name.empty() && is_byte && !guess(file, t.name).empty()) name = t.name;
+    if (!name.empty()) quantised.push_back(name);
   }
-  const std::vector<std::string>& found = int4.empty() ? floats : int4;
+  const std::vector<std::string>& found = quantised.empty() ? floats : quantised;
   if (found.size() == 1) return found.front();
   if (found.empty()) throw FileError(file.path() + " holds no weights that can be packed.");
   throw FileError(file.path() + " holds " + std::to_string(found.size()) +
@@ -169,8 +216,14 @@ std::string only_name(const SafetensorsFile& file) {
                   as_rule("write ", file.path(), ":", found.front(), " or another") + ".");
 }
 
-MatrixView view_of(HostTensor& tensor, const std::string& name, bool is_vector) {
-  const std::vector<std::int64_t>& shape = tensor.shape;
+MatrixView view_of(HostTensor& tensor, const std::string& name, bool is_vector,
+                   bool blocks = false) {
+  std::vector<std::int64_t>& shape = tensor.shape;
+  if (blocks && shape.size() > 2) {
+    const std::int64_t bytes = shape.back();
+    shape.pop_back();
+    shape.back() *= bytes;
+  }
   const std::size_t rank = shape.size() + (is_vector ? 1 : 0);
   if (rank != 2 && rank != 3) {
     throw FileError(
@@ -182,6 +235,12 @@ MatrixView view_of(HostTensor& tensor, const std::string& name, bool is_vector) 
   const std::int64_t rows = is_vector ? 1 : shape[shape.size() - 2];
   return {tensor.bytes.data(),           tensor.dtype,  rows, columns, columns, 1,
           rank == 3 ? shape.front() : 1, rows * columns};
+}
+
+// The scales of tensors: one number, or one for each expert.
+MatrixView scalars_of(HostTensor& tensor) {
+  const std::int64_t count = tensor.elements();
+  return {tensor.bytes.data(), tensor.dtype, 1, 1, 1, 1, count, 1};
 }
 
 // CT's `weight_shape`, two integers, must say what the codes are.
@@ -200,10 +259,11 @@ void check_shape(const SafetensorsFile& file, const std::string& name, const Mat
 
 FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
                           const std::string& from) {
-  FoundWeights found{name.empty() ? only_name(file) : name, from, {}};
+  FoundWeights found{name.empty() ? only_name(file) : name, from, {}, false};
   const std::vector<std::string> names = names_of_experts(file, found.name);
   if (from.empty()) found.layout = guess(file, names.front());
   if (from == "bf16") found.layout.clear();
+  found.is_micro = is_micro_layout(found.layout);
   const LayoutNames* layout = names_of(found.layout);
   for (const std::string& each : names) {
     const auto stem = layout == nullptr ? float_of(file, each) : stem_of(file, each, *layout);
@@ -231,7 +291,7 @@ FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
 
 LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& found) {
   LoadedWeights loaded;
-  loaded.memory.reserve(4 * found.stems.size());  // views point to what lies there
+  loaded.memory.reserve(5 * found.stems.size());  // views point to what lies there
   const auto view = [&](const std::string& name, bool is_vector = false) {
     loaded.memory.push_back(file.read(name));
     return view_of(loaded.memory.back(), name, is_vector);
@@ -248,10 +308,15 @@ LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& foun
       return view(name, is_vector);
     };
     weights::CheckpointTensors t;
-    t.codes = view(with(stem, layout->codes));
+    loaded.memory.push_back(file.read(with(stem, layout->codes)));
+    t.codes = view_of(loaded.memory.back(), with(stem, layout->codes), false, has_blocks(*layout));
     t.scales = view(with(stem, layout->scales));
     t.zeros = optional_view(layout->zeros, false);
     t.group_index = optional_view(layout->group_index, true);
+    if (!layout->tensor_scale.empty() && file.find(with(stem, layout->tensor_scale)) != nullptr) {
+      loaded.memory.push_back(file.read(with(stem, layout->tensor_scale)));
+      t.tensor_scale = scalars_of(loaded.memory.back());
+    }
     if (found.layout == "compressed-tensors") check_shape(file, stem + ".weight_shape", t.codes);
     loaded.tensors.push_back(t);
   }

@@ -6,16 +6,18 @@
 
 #include "cli/files/safetensors.h"
 #include "warpwright/plan/product/problem.h"
-#include "warpwright/weights/source.h"
+#include "warpwright/weights/micro_source.h"
 
 namespace warpwright::cli {
 
 /// Weights that `find_weights` found.
 struct FoundWeights {
-  std::string name;                ///< as they were asked for, or the only ones of the file
-  std::string layout;              ///< of weights::layouts(); empty for weights in floats
+  std::string name;  ///< as they were asked for, or the only ones of the file
+  /// Of weights::layouts() or weights::micro_layouts(); empty for weights in floats.
+  std::string layout;
   std::vector<std::string> stems;  ///< the tensors' names up to what the layout puts behind them;
                                    ///< several are experts, in their order
+  bool is_micro = false;           ///< with scales of blocks (weights/micro_source.h)
 };
 
 /// The weights called `name`: a tensor's name or its stem ("model.layers.0.mlp.down_proj"); a `*`

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "cli/files/output_file.h"
-#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
@@ -38,9 +37,15 @@ constexpr NamedType kTypes[] = {
     {"F6_E3M2", 6, DType::e3m2},  {"C64", 64, std::nullopt},
 };
 
+// Is it a type of codes and scales of blocks alone?
+bool is_micro(const NamedType& t) {
+  return t.type && numeric::is_float(*t.type) &&
+         (numeric::bits(*t.type) < 8 || *t.type == DType::ue8m0);
+}
+
 // May such a tensor be an operand of a product by itself?
 bool is_operand(const NamedType& t) {
-  return t.type && (is_result_type(*t.type) || *t.type == DType::s8);
+  return t.type && !is_micro(t) && (numeric::is_float(*t.type) || *t.type == DType::s8);
 }
 
 // "F32, F16 and I8": those that are read.
@@ -397,14 +402,22 @@ HostTensor SafetensorsFile::read(const std::string& name) const {
 
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
                        const std::string& note) {
-  const NamedType* type = find_type(tensor.dtype);
-  if (type == nullptr || !(is_operand(*type) || tensor.dtype == DType::u8)) {
-    throw FileError("Tensor " + in_quotes(name) + " of type " +
-                    std::string(numeric::word(tensor.dtype)) + " cannot be written to " + path +
-                    ": " + as_rule("the types that are written are ", read_types(), ", and U8") +
-                    ".");
+  const NamedTensor one{name, &tensor};
+  write_safetensors(path, std::span(&one, 1), note);
+}
+
+void write_safetensors(const std::string& path, std::span<const NamedTensor> written,
+                       const std::string& note) {
+  for (const auto& [name, tensor] : written) {
+    const NamedType* type = find_type(tensor->dtype);
+    if (type == nullptr || !(is_operand(*type) || is_micro(*type) || tensor->dtype == DType::u8)) {
+      throw FileError("Tensor " + in_quotes(name) + " of type " +
+                      std::string(numeric::word(tensor->dtype)) + " cannot be written to " + path +
+                      ": " + as_rule("the types that are written are ", read_types(), ", and U8") +
+                      ".");
+    }
+    check_new_name(path, name);
   }
-  check_new_name(path, name);
   const OutputLock lock(path);
   Index index;
   std::vector<std::byte> old;
@@ -415,17 +428,21 @@ void write_safetensors(const std::string& path, const std::string& name, const H
   }
   std::vector<Outgoing> tensors;
   for (Entry& entry : index.entries) {
-    if (entry.name == name) continue;
+    const auto is_new = [&](const NamedTensor& t) { return t.name == entry.name; };
+    if (std::any_of(written.begin(), written.end(), is_new)) continue;
     const auto bytes = std::span(old).subspan(entry.begin, entry.end - entry.begin);
     tensors.push_back({std::move(entry), bytes});
   }
-  tensors.push_back({{name, type, tensor.shape, 0, 0}, std::span(tensor.bytes)});
+  for (const auto& [name, tensor] : written) {
+    tensors.push_back(
+        {{name, find_type(tensor->dtype), tensor->shape, 0, 0}, std::span(tensor->bytes)});
+  }
   // The widest elements first, as the reference writer does: each tensor is aligned to its type.
   std::stable_sort(tensors.begin(), tensors.end(), [](const Outgoing& a, const Outgoing& b) {
     return a.entry.type->bits > b.entry.type->bits;
   });
 
-  if (!note.empty()) index.metadata["warpwright." + name] = note;
+  if (!note.empty()) index.metadata["warpwright." + written.front().name] = note;
   std::string start = header_text(path, tensors, index.metadata);
   std::string length(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) {

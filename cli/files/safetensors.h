@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,8 @@ class SafetensorsFile {
   [[nodiscard]] const std::vector<TensorFacts>& tensors() const { return tensors_; }
   /// Null where there is no tensor of this name.
   [[nodiscard]] const TensorFacts* find(std::string_view name) const;
-  /// A tensor of a type that operands have, or of I32, I8 or U8. Throws InputError.
+  /// A tensor of a type that operands have, of I32, I8 or U8, or of what block-scaled operands are
+  /// made of (F4, F6, F8_E8M0; codes packed). Throws InputError.
   [[nodiscard]] HostTensor read(const std::string& name) const;
 
  private:
@@ -56,6 +58,13 @@ class SafetensorsFile {
 /// under "warpwright.NAME". Throws InputError.
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
                        const std::string& note = "");
+/// The same of several tensors at once; the note is of the first.
+struct NamedTensor {
+  std::string name;
+  const HostTensor* tensor;
+};
+void write_safetensors(const std::string& path, std::span<const NamedTensor> written,
+                       const std::string& note = {});
 
 /// Finds out before the work whether a tensor of this name can go into the file, if that is there.
 /// Throws InputError.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "warpwright/layout/layout.h"
+#include "warpwright/weights/tensor_rules.h"
 
 namespace warpwright::weights {
 namespace {
@@ -122,33 +123,9 @@ struct Reader {
   std::int64_t k = 0;
   std::int64_t groups = 0;  // along K
 
-  // The name of a tensor in sentences: without a stem.
-  [[nodiscard]] static std::string named(std::string_view suffix) {
-    if (suffix.empty()) return "The tensor of codes";
-    return "Tensor *" + std::string(suffix);
-  }
-
   [[nodiscard]] std::optional<Refusal> fault_of(std::string_view suffix, const MatrixView& v,
                                                 bool is_legal_type, const char* types) const {
-    if (v.data == nullptr) {
-      return refuse(RefusalCode::bad_pointer, named(suffix), " is missing, and weights in layout ",
-                    row.names.layout, " have it.");
-    }
-    if (!is_legal_type) {
-      return refuse(RefusalCode::bad_type, named(suffix), " has type ", numeric::word(v.dtype),
-                    "; ", as_rule("in layout ", row.names.layout, " it is ", types), ".");
-    }
-    if (v.column_stride != 1 || v.row_stride != v.columns ||
-        (v.batch > 1 && v.batch_stride != v.rows * v.columns)) {
-      return refuse(RefusalCode::bad_stride, named(suffix), " has gaps or another order; ",
-                    as_rule("the tensors of checkpoints are row-major"), ".");
-    }
-    if (v.batch != t.codes.batch || v.batch < 1 || v.rows < 1 || v.columns < 1) {
-      return refuse(RefusalCode::bad_shape, named(suffix), " has ", v.batch, " matrices of ",
-                    text(v.rows, v.columns), "; ",
-                    as_rule("the codes are of ", t.codes.batch, " experts"), ".");
-    }
-    return std::nullopt;
+    return checkpoint_fault({row.names.layout, suffix, types, is_legal_type}, v, t.codes.batch);
   }
 
   // Sets n, k and the groups.
@@ -202,7 +179,7 @@ struct Reader {
     if (auto f = fault_of(row.names.zeros, t.zeros, t.zeros.dtype == DType::s32, "s32")) return f;
     const auto wanted = shape_of(row.zeros, n, groups, 8);
     if (t.zeros.rows == wanted[0] && t.zeros.columns == wanted[1]) return std::nullopt;
-    return refuse(RefusalCode::bad_shape, named(row.names.zeros), " is ",
+    return refuse(RefusalCode::bad_shape, tensor_name(row.names.zeros), " is ",
                   text(t.zeros.rows, t.zeros.columns), "; ",
                   as_rule("for N = ", n, " and ", groups, " groups it is ",
                           text(wanted[0], wanted[1]), " in layout ", row.names.layout),
@@ -217,7 +194,7 @@ struct Reader {
       return f;
     }
     if (index.rows * index.columns != k) {
-      return refuse(RefusalCode::bad_shape, named(row.names.group_index), " has ",
+      return refuse(RefusalCode::bad_shape, tensor_name(row.names.group_index), " has ",
                     index.rows * index.columns, " numbers; ", as_rule("K is ", k), ".");
     }
     for (std::int64_t i = 0; i < index.batch * k; ++i) {
@@ -225,7 +202,7 @@ struct Reader {
       std::memcpy(&of, static_cast<const std::byte*>(index.data) + 4 * i, 4);
       const std::int64_t at = i % k;
       if (of == at * groups / k) continue;
-      return refuse(RefusalCode::unsupported, named(row.names.group_index), " puts k = ", at,
+      return refuse(RefusalCode::unsupported, tensor_name(row.names.group_index), " puts k = ", at,
                     " into group ", of, " and not ", at * groups / k,
                     ": weights in act-order are not packed; ", as_rule("quantise without desc_act"),
                     ".");
@@ -278,6 +255,35 @@ std::optional<Refusal> look_at_zeros(Source& s) {
 }
 
 }  // namespace
+
+std::string tensor_name(std::string_view suffix) {
+  if (suffix.empty()) return "The tensor of codes";
+  return "Tensor *" + std::string(suffix);
+}
+
+std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const MatrixView& v,
+                                        std::int64_t experts) {
+  if (v.data == nullptr) {
+    return refuse(RefusalCode::bad_pointer, tensor_name(is.suffix),
+                  " is missing, and weights in layout ", is.layout, " have it.");
+  }
+  if (!is.is_legal_type) {
+    return refuse(RefusalCode::bad_type, tensor_name(is.suffix), " has type ",
+                  numeric::word(v.dtype), "; ",
+                  as_rule("in layout ", is.layout, " it is ", is.types), ".");
+  }
+  if (v.column_stride != 1 || v.row_stride != v.columns ||
+      (v.batch > 1 && v.batch_stride != v.rows * v.columns)) {
+    return refuse(RefusalCode::bad_stride, tensor_name(is.suffix), " has gaps or another order; ",
+                  as_rule("the tensors of checkpoints are row-major"), ".");
+  }
+  if (v.batch != experts || v.batch < 1 || v.rows < 1 || v.columns < 1) {
+    return refuse(RefusalCode::bad_shape, tensor_name(is.suffix), " has ", v.batch, " matrices of ",
+                  text(v.rows, v.columns), "; ", as_rule("the codes are of ", experts, " experts"),
+                  ".");
+  }
+  return std::nullopt;
+}
 
 std::span<const LayoutNames> layouts() {
   return kNames;

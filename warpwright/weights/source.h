@@ -23,18 +23,20 @@ struct LayoutNames {
   std::string_view scales;
   std::string_view zeros;
   std::string_view group_index;
+  std::string_view tensor_scale = {};
 };
 
-/// The layouts that are read.
+/// The layouts of int4 weights that are read.
 std::span<const LayoutNames> layouts();
 
 /// The tensors of one matrix of weights, or of the matrices of experts as a batch: packed and
 /// row-major, of the types and shapes that the layout has.
 struct CheckpointTensors {
-  MatrixView codes = {};        ///< s32, s8 or u8
-  MatrixView scales = {};       ///< bf16, f16 or f32
-  MatrixView zeros = {};        ///< zero points, s32; may be left out where the layout has it so
-  MatrixView group_index = {};  ///< of each k its group (g_idx), s32, 1 x K; may be left out
+  MatrixView codes = {};         ///< s32, s8 or u8; or e2m1
+  MatrixView scales = {};        ///< bf16, f16 or f32; of e2m1 e4m3, u8 or ue8m0
+  MatrixView zeros = {};         ///< zero points, s32; may be left out where the layout has it so
+  MatrixView group_index = {};   ///< of each k its group (g_idx), s32, 1 x K; may be left out
+  MatrixView tensor_scale = {};  ///< f32, 1 x 1, where the layout has one (weights/micro_source.h)
 };
 
 /// Codes and scales of all experts, and where each of them lies. A value that points to memory of

@@ -1,0 +1,240 @@
+#include "cli/commands/pack_micro.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ostream>
+
+#include "cli/commands/gemm/run.h"
+#include "cli/compute/words.h"
+#include "cli/files/output_file.h"
+#include "cli/reports/refusal_json.h"
+#include "warpwright/device/quantise.h"
+#include "warpwright/facts/format.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/weights/micro_source.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr Recipe kRecipes[] = {Recipe::floor, Recipe::up, Recipe::nested, Recipe::nested_4_or_6};
+
+std::optional<Recipe> recipe_of(const std::string& word) {
+  for (const Recipe recipe : kRecipes) {
+    if (word == micro::name(recipe)) return recipe;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+T taken_or_thrown(Result<T> result) {
+  if (!result) throw InputError(result.refusal());
+  return std::move(*result);
+}
+
+// What is written.
+struct MicroPacked {
+  const MicroFormat* format = nullptr;
+  packed::Extents extents;
+  std::string origin;
+  HostTensor codes, scales, alpha;
+};
+
+// Tensors of the right sizes, as many matrices as there are experts.
+void allocate(MicroPacked& p, bool experts) {
+  const packed::Extents& e = p.extents;
+  const DType type = p.format->element;
+  const MatrixView tiles =
+      scale_tiles_of(p.format->scale, e.n, ScaleReach::count(e.k, micro_block(p.format->scale)));
+  const std::int64_t codes = numeric::packed_bytes(type, e.experts * e.n * e.k);
+  const std::int64_t scales = e.experts * tiles.rows * tiles.columns;
+  require_memory("The packed weights", static_cast<double>(codes + scales),
+                 "pack fewer experts at a time");
+  // What files call ue4m3 is e4m3 whose signs are 0.
+  const bool nvf4 = p.format->scale == DType::ue4m3;
+  p.codes = {type, {e.n, e.k}, std::vector<std::byte>(static_cast<std::size_t>(codes))};
+  p.scales = {nvf4 ? DType::e4m3 : p.format->scale,
+              {tiles.rows, tiles.columns},
+              std::vector<std::byte>(static_cast<std::size_t>(scales))};
+  if (nvf4) {
+    p.alpha = {
+        DType::f32, {e.experts}, std::vector<std::byte>(4 * static_cast<std::size_t>(e.experts))};
+  }
+  if (!experts) return;
+  p.codes.shape.insert(p.codes.shape.begin(), e.experts);
+  p.scales.shape.insert(p.scales.shape.begin(), e.experts);
+}
+
+// The scales of one expert as operands have them.
+MatrixView tiles_of(MicroPacked& p, std::int64_t expert) {
+  const packed::Extents& e = p.extents;
+  MatrixView tiles =
+      scale_tiles_of(p.format->scale, e.n, ScaleReach::count(e.k, micro_block(p.format->scale)));
+  tiles.data = p.scales.bytes.data() + expert * tiles.rows * tiles.columns;
+  return tiles;
+}
+
+std::int64_t code_bytes(const MicroPacked& p) {
+  return p.extents.n * p.extents.k * numeric::bits(p.format->element) / 8;
+}
+
+MicroPacked of_checkpoint(const FoundWeights& found, const LoadedWeights& loaded) {
+  const auto source = taken_or_thrown(weights::read_micro_checkpoint(found.layout, loaded.tensors));
+  MicroPacked p{source.format, source.extents, source.origin, {}, {}, {}};
+  const bool experts = found.stems.size() > 1 || loaded.tensors.front().codes.batch > 1;
+  allocate(p, experts);
+  const std::int64_t blocks = p.extents.k / micro_block(p.format->scale);
+  for (std::int64_t e = 0; e < p.extents.experts; ++e) {
+    const auto& from = source.experts[static_cast<std::size_t>(e)];
+    std::memcpy(p.codes.bytes.data() + e * code_bytes(p), from.codes,
+                static_cast<std::size_t>(code_bytes(p)));
+    ScaleReordering order;
+    // Read alone.
+    order.rows = matrix(const_cast<std::byte*>(from.scales), p.format->scale,  // NOLINT
+                        p.extents.n, blocks);
+    order.tiles = tiles_of(p, e);
+    if (const auto refused = reorder_scales_on_host(order)) throw InputError(*refused);
+    if (!p.alpha.bytes.empty()) std::memcpy(p.alpha.bytes.data() + 4 * e, &from.tensor, 4);
+  }
+  return p;
+}
+
+MicroPacked of_floats(const PackCommandOptions& o, const LoadedWeights& loaded) {
+  const MatrixView& first = loaded.floats.front();
+  MicroPacked p;
+  p.format = micro_format(o.to);
+  p.extents = {0, first.rows, first.columns};
+  p.origin = std::string(numeric::word(first.dtype));
+  for (const MatrixView& view : loaded.floats) {
+    p.extents.experts += view.batch;
+    if (view.rows == first.rows && view.columns == first.columns) continue;
+    throw InputError("The experts have " + shape_of(first) + " and " + shape_of(view) +
+                     " weights: " + as_rule("they must be of one shape") + ".");
+  }
+  const std::int64_t step = whole_elements(1, p.format->element);
+  if (p.extents.k % step != 0) {
+    throw InputError(
+        "K is " + std::to_string(p.extents.k) + ", and codes of " + p.format->word +
+        " fill whole bytes: " +
+        as_rule("the nearest legal K is ", as_nearest((p.extents.k + step - 1) / step * step)) +
+        ".");
+  }
+  allocate(p, p.extents.experts > 1 || loaded.floats.size() > 1);
+  std::int64_t e = 0;
+  for (const MatrixView& view : loaded.floats) {
+    for (std::int64_t b = 0; b < view.batch; ++b, ++e) {
+      Quantisation q;
+      q.x = matrix(static_cast<std::byte*>(view.data) +
+                       b * view.batch_stride * numeric::bits(view.dtype) / 8,
+                   view.dtype, view.rows, view.columns);
+      q.codes = matrix(p.codes.bytes.data() + e * code_bytes(p), p.format->element, view.rows,
+                       view.columns);
+      q.scales = tiles_of(p, e);
+      q.scaling = Scaling::block_scaled;
+      if (!o.recipe.empty()) q.recipe = recipe_of(o.recipe);
+      if (!p.alpha.bytes.empty()) {
+        q.tensor_scale = matrix(p.alpha.bytes.data() + 4 * e, DType::f32, 1, 1);
+      }
+      if (const auto refused = quantise_on_host(q)) throw InputError(*refused);
+    }
+  }
+  return p;
+}
+
+// A NaN among floats has no code, and would make a scale NaN.
+void refuse_nan(const MicroPacked& p) {
+  const auto nan = static_cast<std::byte>(micro::nan_scale(p.format->scale));
+  if (std::find(p.scales.bytes.begin(), p.scales.bytes.end(), nan) == p.scales.bytes.end()) return;
+  throw InputError("There is a NaN among the weights, which " + std::string(p.format->word) +
+                   " has no code for.");
+}
+
+// "nvf4, 1 x 72 x 192, scales in tiles, alpha 0.00037, from modelopt-nvfp4".
+std::string line_of(const MicroPacked& p) {
+  const packed::Extents& e = p.extents;
+  std::string text = std::string(p.format->word) + ", " + std::to_string(e.experts) + " x " +
+                     std::to_string(e.n) + " x " + std::to_string(e.k) + ", scales in tiles";
+  if (!p.alpha.bytes.empty()) {
+    float alpha = 0;
+    std::memcpy(&alpha, p.alpha.bytes.data(), 4);
+    text += e.experts > 1 ? ", an alpha each"
+                          : warpwright::format(", alpha %.9g", static_cast<double>(alpha));
+  }
+  return text + ", from " + p.origin;
+}
+
+std::string json_of(const MicroPacked& p, const std::string& spec, std::size_t bytes) {
+  nlohmann::ordered_json json;
+  json["file"] = spec;
+  json["format"] = p.format->word;
+  json["experts"] = p.extents.experts;
+  json["n"] = p.extents.n;
+  json["k"] = p.extents.k;
+  json["scale"] = spec + kScaleSuffix;
+  json["alpha"] = nullptr;
+  if (!p.alpha.bytes.empty()) json["alpha"] = spec + kAlphaSuffix;
+  json["source"] = p.origin;
+  json["bytes"] = bytes;
+  return json_text(json);
+}
+
+}  // namespace
+
+void check_micro_options(const PackCommandOptions& o) {
+  if (!o.to.empty() && o.to != "int4" && micro_format(o.to) == nullptr) {
+    std::string known;
+    for (const MicroFormat& f : micro_formats) known += ", " + std::string(f.word);
+    throw InputError("--to is " + in_quotes(o.to) + "; " + as_rule("it must be int4", known) +
+                     ": the nearest is " + as_nearest("int4") + ".");
+  }
+  if (o.recipe.empty()) return;
+  const MicroFormat* const format = micro_format(o.to);
+  if (format == nullptr) {
+    throw InputError("--recipe is given, and --to is " + (o.to.empty() ? "int4" : o.to) + ": " +
+                     as_rule("recipes are of mxf8, mxf6, mxf4 and nvf4: leave it out") + ".");
+  }
+  const auto recipe = recipe_of(o.recipe);
+  if (recipe && micro::scale_type(*recipe) == format->scale) return;
+  std::string known;
+  for (const Recipe each : kRecipes) {
+    if (micro::scale_type(each) != format->scale) continue;
+    known += (known.empty() ? "" : " or ") + std::string(micro::name(each));
+  }
+  throw InputError("--recipe is " + in_quotes(o.recipe) + "; " +
+                   as_rule("that of ", o.to, " is ", known) + ".");
+}
+
+void pack_micro(const PackCommandOptions& o, const SafetensorsFile& file, const FoundWeights& found,
+                const std::string& path, const std::string& name, std::ostream& out) {
+  for (const auto& [option, is_given] : {std::pair{"--group", o.group.has_value()},
+                                         {"--encoding", !o.encoding.empty()},
+                                         {"--scales", !o.scales.empty()},
+                                         {"--zero-points", o.zero_points},
+                                         {"--to", found.is_micro && !o.to.empty()}}) {
+    if (!is_given) continue;
+    throw InputError(std::string(option) + " is given, and the weights " + in_quotes(found.name) +
+                     (found.is_micro ? " are in layout " + found.layout : " become " + o.to) +
+                     ": " + as_rule("leave it out") + ".");
+  }
+  for (const char* const suffix : {"", kScaleSuffix, kAlphaSuffix}) {
+    check_safetensors_output(path, name + suffix);
+  }
+  const LoadedWeights loaded = load_weights(file, found);
+  const MicroPacked p = found.is_micro ? of_checkpoint(found, loaded) : of_floats(o, loaded);
+  refuse_nan(p);
+  std::vector<NamedTensor> tensors = {{name, &p.codes}, {name + kScaleSuffix, &p.scales}};
+  if (!p.alpha.bytes.empty()) tensors.push_back({name + kAlphaSuffix, &p.alpha});
+  const std::string line = line_of(p);
+  write_safetensors(path, tensors, line);
+  const std::size_t bytes = p.codes.bytes.size() + p.scales.bytes.size();
+  if (o.json) {
+    out << json_of(p, path + ":" + name, bytes);
+    return;
+  }
+  const packed::Extents& e = p.extents;
+  out << printable(path + ":" + name) << ": " << line
+      << warpwright::format(
+             "; %zu bytes, %.2f bits a weight\n", bytes,
+             8 * static_cast<double>(bytes) / static_cast<double>(e.experts * e.n * e.k));
+}
+
+}  // namespace warpwright::cli

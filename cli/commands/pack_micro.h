@@ -1,0 +1,26 @@
+// `warpwright pack` of weights with scales of blocks: those of checkpoints, and floats that are
+// quantised to them.
+#pragma once
+
+#include <iosfwd>
+
+#include "cli/commands/pack_command.h"
+#include "cli/files/checkpoint.h"
+#include "cli/files/tensor_file.h"
+
+namespace warpwright::cli {
+
+/// What the command writes where NAME is its output: codes NAME, scales in tiles NAME_scale, and
+/// the factors of tensors NAME_alpha.
+inline constexpr const char* kScaleSuffix = "_scale";
+inline constexpr const char* kAlphaSuffix = "_alpha";
+
+/// Refuses options that do not go with them, before any work; `to` is empty or a format's word.
+void check_micro_options(const PackCommandOptions& options);
+
+/// Packs what `found` names and writes it; tells `out` what it was.
+void pack_micro(const PackCommandOptions& options, const SafetensorsFile& file,
+                const FoundWeights& found, const std::string& path, const std::string& name,
+                std::ostream& out);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,202 @@
+#include "warpwright/weights/micro_source.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "warpwright/facts/format.h"
+#include "warpwright/facts/micro_scale.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/weights/tensor_rules.h"
+
+namespace warpwright::weights {
+namespace {
+
+using Fault = std::optional<Refusal>;
+
+// A layout of checkpoints. Facts and sources: docs/packing.md.
+struct MicroRow {
+  LayoutNames names;
+  DType scale;           // ue4m3 (e4m3 in files) or ue8m0 (a type of its own, or u8)
+  bool divides = false;  // the scale of the tensor: what codes are divided by
+};
+
+constexpr MicroRow kMicroRows[] = {
+    {{"modelopt-nvfp4", ".weight", ".weight_scale", "", "", ".weight_scale_2"}, DType::ue4m3},
+    {{"compressed-tensors-nvfp4", ".weight_packed", ".weight_scale", "", "",
+      ".weight_global_scale"},
+     DType::ue4m3,
+     true},
+    {{"compressed-tensors-mxfp4", ".weight_packed", ".weight_scale", "", "", ""}, DType::ue8m0},
+    {{"gpt-oss", "_blocks", "_scales", "", "", ""}, DType::ue8m0},
+    {{"gpt-oss-original", ".blocks", ".scales", "", "", ""}, DType::ue8m0},
+    {{"deepseek-mxfp4", ".weight", ".scale", "", "", ""}, DType::ue8m0},
+};
+
+constexpr auto kMicroNames = [] {
+  std::array<LayoutNames, std::size(kMicroRows)> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kMicroRows[i].names;
+  return names;
+}();
+
+// What a reader looks at: one matrix, or a batch of them.
+struct MicroReader {
+  const MicroRow& row;
+  const CheckpointTensors& t;
+
+  [[nodiscard]] Fault tensor_fault(std::string_view suffix, const MatrixView& v, bool is_legal_type,
+                                   const char* types) const {
+    return checkpoint_fault({row.names.layout, suffix, types, is_legal_type}, v, t.codes.batch);
+  }
+
+  [[nodiscard]] Fault shapes_fault() const {
+    const DType code = t.codes.dtype;
+    if (auto f = tensor_fault(row.names.codes, t.codes,
+                              code == DType::u8 || code == DType::s8 || code == DType::e2m1,
+                              "u8, s8 or e2m1")) {
+      return f;
+    }
+    const bool nvf4 = row.scale == DType::ue4m3;
+    const DType scale = t.scales.dtype;
+    if (auto f = tensor_fault(row.names.scales, t.scales,
+                              nvf4 ? scale == DType::e4m3 || scale == DType::ue4m3
+                                   : scale == DType::u8 || scale == DType::ue8m0,
+                              nvf4 ? "e4m3" : "u8 or ue8m0")) {
+      return f;
+    }
+    if (code == DType::e2m1 && t.codes.columns % 2 != 0) {
+      return refuse(RefusalCode::bad_shape, tensor_name(row.names.codes), " is ", shape_of(t.codes),
+                    "; ", as_rule("two codes are a byte: K is even"), ".");
+    }
+    const int block = micro_block(row.scale);
+    const std::int64_t k = depth();
+    if (t.scales.rows == t.codes.rows && t.scales.columns * block == k) return std::nullopt;
+    return refuse(RefusalCode::bad_shape, tensor_name(row.names.scales), " is ", shape_of(t.scales),
+                  "; ",
+                  as_rule("codes for ", shape_of(t.codes.rows, k), " have a scale for each ", block,
+                          " of K: ", shape_of(t.codes.rows, (k + block - 1) / block)),
+                  k % block == 0 ? "" : ", and K a multiple of that", ".");
+  }
+
+  [[nodiscard]] std::int64_t depth() const {
+    return t.codes.columns * (t.codes.dtype == DType::e2m1 ? 1 : 2);
+  }
+  [[nodiscard]] std::int64_t scales_of_matrix() const { return t.scales.rows * t.scales.columns; }
+
+  // Looks at the scales of a matrix, the largest of which it finds.
+  [[nodiscard]] Fault scales_fault(std::int64_t batch, std::size_t expert, float& largest) const {
+    const auto* const scales =
+        static_cast<const std::uint8_t*>(t.scales.data) + batch * scales_of_matrix();
+    std::uint32_t most = 0;
+    for (std::int64_t i = 0; i < scales_of_matrix(); ++i) {
+      const std::uint32_t code = scales[i];
+      const bool negative = row.scale == DType::ue4m3 && code >= 0x80;
+      if (negative || code == micro::nan_scale(row.scale)) {
+        const bool nan = code == 0xff || !negative;
+        return refuse(RefusalCode::bad_value, "The scale of row ", i / t.scales.columns,
+                      " and k = ", i % t.scales.columns * micro_block(row.scale), " of expert ",
+                      expert, " is ", warpwright::format("0x%02x, ", code),
+                      nan ? "NaN" : "negative", ": ",
+                      as_rule("scales of weights are numbers from 0 on"), ".");
+      }
+      most = std::max(most, code);
+    }
+    largest = micro::value(row.scale, most);
+    return std::nullopt;
+  }
+
+  // The factor of a matrix.
+  [[nodiscard]] Result<float> tensor_scale(std::int64_t batch, float largest) const {
+    if (row.names.tensor_scale.empty()) return 1.0F;
+    const MatrixView& v = t.tensor_scale;
+    if (auto f = tensor_fault(row.names.tensor_scale, v, v.dtype == DType::f32, "f32")) return *f;
+    if (v.rows * v.columns != 1) {
+      return refuse(RefusalCode::bad_shape, tensor_name(row.names.tensor_scale), " is ",
+                    shape_of(v), "; ", as_rule("there is one number for each matrix"), ".");
+    }
+    float stored = 0;
+    std::memcpy(&stored, static_cast<const std::byte*>(v.data) + 4 * batch, 4);
+    if (auto f =
+            tensor_scale_fault(tensor_name(row.names.tensor_scale), stored, row.divides, largest)) {
+      return *f;
+    }
+    return row.divides ? 1 / stored : stored;
+  }
+};
+
+const MicroRow* find_micro_row(std::string_view layout) {
+  for (const MicroRow& row : kMicroRows) {
+    if (row.names.layout == layout) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const LayoutNames> micro_layouts() {
+  return kMicroNames;
+}
+
+const MicroFormat& format_of_layout(const LayoutNames& layout) {
+  return *micro_format(DType::e2m1, find_micro_row(layout.layout)->scale);
+}
+
+Fault tensor_scale_fault(const std::string& name, float stored, bool divides, float largest) {
+  const float factor = divides ? 1 / stored : stored;
+  const auto text = [](double x) { return warpwright::format("%.6g", x); };
+  if (!(factor > 0) || factor - factor != 0 || stored - stored != 0) {
+    return refuse(RefusalCode::bad_value, name, " is ", text(static_cast<double>(stored)), "; ",
+                  as_rule("the scale of a tensor is a positive number"), ".");
+  }
+  const double most = 6.0 * static_cast<double>(largest) * static_cast<double>(factor);
+  constexpr double limit = 6.0 * 448;
+  if (most <= limit) return std::nullopt;
+  return refuse(RefusalCode::bad_value, name, " is ", text(static_cast<double>(stored)),
+                ", by which codes and scales are ", divides ? "divided" : "multiplied",
+                ": weights would go up to ", text(most), ", so it looks like a ",
+                divides ? "factor" : "divisor", ": ",
+                as_rule("the nearest legal is ", as_nearest(text(1 / static_cast<double>(stored)))),
+                ".");
+}
+
+Result<MicroSource> read_micro_checkpoint(std::string_view layout,
+                                          std::span<const CheckpointTensors> tensors) {
+  const MicroRow* const row = find_micro_row(layout);
+  if (row == nullptr || tensors.empty()) {
+    std::string known;
+    for (const MicroRow& r : kMicroRows)
+      known += (known.empty() ? "" : ", ") + std::string(r.names.layout);
+    return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout, "\"; ",
+                  as_rule("the layouts with scales of blocks are ", known), ".");
+  }
+  MicroSource source;
+  source.origin = row->names.layout;
+  source.format = &format_of_layout(row->names);
+  for (const CheckpointTensors& t : tensors) {
+    const MicroReader reader{*row, t};
+    if (auto f = reader.shapes_fault()) return *f;
+    const packed::Extents extents{1, t.codes.rows, reader.depth()};
+    if (source.experts.empty()) {
+      source.extents = extents;
+    } else if (extents != packed::Extents{1, source.extents.n, source.extents.k}) {
+      return refuse(RefusalCode::bad_shape, "Expert ", source.experts.size(),
+                    " has N = ", extents.n, " and K = ", extents.k, "; ",
+                    as_rule("expert 0 has N = ", source.extents.n, " and K = ", source.extents.k),
+                    ".");
+    }
+    for (std::int64_t e = 0; e < t.codes.batch; ++e) {
+      float largest = 0;
+      if (auto f = reader.scales_fault(e, source.experts.size(), largest)) return *f;
+      const auto tensor = reader.tensor_scale(e, largest);
+      if (!tensor) return tensor.refusal();
+      source.experts.push_back(
+          {static_cast<const std::byte*>(t.codes.data) + e * extents.n * extents.k / 2,
+           static_cast<const std::byte*>(t.scales.data) + e * reader.scales_of_matrix(), *tensor});
+    }
+  }
+  source.extents.experts = static_cast<std::int64_t>(source.experts.size());
+  return source;
+}
+
+}  // namespace warpwright::weights

@@ -1,0 +1,27 @@
+// What every tensor of a checkpoint must be, whatever its layout. Internal to weights/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "warpwright/plan/product/problem.h"
+
+namespace warpwright::weights {
+
+/// The name of a tensor in sentences, without a stem.
+std::string tensor_name(std::string_view suffix);
+
+/// A tensor of a layout: what is behind its stem, and the types it may have, in words.
+struct CheckpointTensor {
+  std::string_view layout;
+  std::string_view suffix;
+  const char* types;
+  bool is_legal_type;  ///< has it one of these?
+};
+
+/// Why `v` is none of a checkpoint whose codes are of so many experts, or nothing.
+std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const MatrixView& v,
+                                        std::int64_t experts);
+
+}  // namespace warpwright::weights
