@@ -285,7 +285,7 @@ class Problem {
   }
   /// A device with SMs that hold the grid.
   [[nodiscard]] DeviceFacts facts() const {
-    if (in_groups()) return model_facts(6);
+    if (in_groups()) return model_facts(6, architecture());
     // One tile a cluster.
     if (instance_.facts->shares_cluster_k) return model_facts(64);
     return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());
@@ -403,28 +403,45 @@ class Problem {
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
-        make_micro_scales(random, a_, scale_a_);
-        make_micro_scales(random, b_, scale_b_);
+        make_micro_scales(random, scale_a_, of_a, spans_of_a());
+        make_micro_scales(random, scale_b_, matrices_of_b(), {{0, ask_.n}});
         return;
     }
     scale_a_.fill(random, 0.5, 2);
     scale_b_.fill(random, 0.5, 2);
   }
 
-  // In whole tiles: behind the last row NaN, behind K the smallest.
-  void make_micro_scales(std::mt19937& random, const Tensor& of, Tensor& scales) const {
+  // The rows of A whose scales begin at a tile: all of them, or those of each group.
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> spans_of_a() const {
+    if (!in_groups()) return {{0, ask_.m}};
+    std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+    for (std::size_t g = 0; g + 1 < wide_.size(); ++g) spans.emplace_back(wide_[g], wide_[g + 1]);
+    return spans;
+  }
+
+  // In whole tiles, those of each span behind the last one's: behind the last row NaN, behind K the
+  // smallest.
+  void make_micro_scales(std::mt19937& random, Tensor& scales, int matrices,
+                         const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) const {
     const DType type = micro_scale_of(instance_);
     const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
-    const std::int64_t rows = (of.view().rows + 127) / 128 * 128;
+    const auto count = static_cast<std::int64_t>(spans.size());
+    const std::int64_t all = count > 1 || in_groups() ? ask_.m : spans.front().second;
+    const std::int64_t rows = block_scales::grouped_rows(all, count);
     const std::int64_t columns = (blocks + 3) / 4 * 4;
-    scales = Tensor(type, rows, columns, columns, 1, ask_.batch, rows * columns);
+    scales = Tensor(type, rows, columns, columns, 1, matrices, rows * columns);
     std::uniform_real_distribution<double> draw(0.3, 4);
-    for (int b = 0; b < ask_.batch; ++b) {
-      for (int i = 0; i < of.view().rows; ++i) {
-        for (int j = 0; j < columns; ++j) {
-          scales.address(b, 0, 0)[block_scales::place(i, j, columns)] = static_cast<std::byte>(
-              j < blocks ? numeric::from_double(type, draw(random)) : std::uint64_t{0});
+    for (int b = 0; b < matrices; ++b) {
+      std::int64_t tile = 0;
+      for (const auto& [begin, end] : spans) {
+        for (std::int64_t i = 0; i < end - begin; ++i) {
+          for (int j = 0; j < columns; ++j) {
+            scales.address(b, 0, 0)[block_scales::place(tile + i, j, columns)] =
+                static_cast<std::byte>(j < blocks ? numeric::from_double(type, draw(random))
+                                                  : std::uint64_t{0});
+          }
         }
+        tile += block_scales::padded_rows(end - begin);
       }
     }
   }

@@ -135,11 +135,24 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
   return ask;
 }
 
+/// Of operands with scales in the tensor core: K and rows as their widths ask.
+inline void fit_formats(const Instance& instance, Ask& ask) {
+  if (!has_block_scales(instance)) return;
+  ask.k = whole_k(instance, ask.k);
+  if (instance.a == DType::e4m3 && instance.b == DType::e4m3) return;
+  ask.loose = (ask.loose + 3) / 4 * 4;  // rows begin at whole bytes
+}
+
 /// What a kernel can be asked, with odd extents and everything else drawn, of at most about
 /// `most` multiplications.
 inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const kernel::GemmConfig& c = instance.config;
-  if (kernel::is_grouped(c)) return random_groups(instance, draw, most);
+  if (instance.facts->grouped) {
+    Ask grouped = random_groups(instance, draw, most);
+    if (is_register_kernel(instance)) grouped.cluster = {1, 1};
+    fit_formats(instance, grouped);
+    return grouped;
+  }
   Ask ask;
   const TileShape& tile = instance.facts->tile;
   const int tile_m = is_swapped(c) ? tile.n : tile.m;
@@ -212,10 +225,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   }
   // Where TMA reads A and B a launch has to copy them then.
   if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
-  ask.k = whole_k(instance, ask.k);
-  if (has_block_scales(instance) && instance.a != DType::e4m3) {  // rows begin at whole bytes
-    ask.loose = (ask.loose + 3) / 4 * 4;
-  }
+  fit_formats(instance, ask);
   if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
   ask.seed = draw.seed();
   ask_gate(c, ask.seed / 16, ask);

@@ -20,9 +20,10 @@ namespace {
 
 using kernel::RegisterConfig;
 
-std::vector<Instance> register_instances(bool any_alignment) {
+std::vector<Instance> register_instances(bool any_alignment, bool grouped = false) {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(registers_family())) {
+    if (f->grouped != grouped) continue;
     found.push_back({f->name.c_str(), f, f->a.front(), f->b.front()});
     if (any_alignment && !takes_any_rows(found.back())) found.pop_back();
   }
@@ -88,6 +89,57 @@ TEST(RegisterKernels, ProducersBringRowsThatAreAligned) {
     empty.k = whole_k(i, block);
     empty.alpha = 0;
     EXPECT_EQ(fault(i, empty, model::Mode::latest, seed), "") << i.name << ", alpha = 0";
+  }
+}
+
+// Lengths of all kinds, of which some groups have no rows and one several tiles: each group's
+// scales begin at a tile, and what lies between is NaN.
+Ask asked_in_groups(const Instance& i, const std::vector<std::int64_t>& offsets, int k) {
+  Ask ask;
+  ask.offsets = offsets;
+  ask.m = static_cast<int>(offsets.back());
+  ask.n = i.facts->tile.n + 24;
+  ask.k = whole_k(i, k);
+  return ask;
+}
+
+TEST(RegisterKernels, GroupsHaveScalesFromATileOn) {
+  unsigned seed = 120;
+  for (const Instance& i : register_instances(false, true)) {
+    for (const std::vector<std::int64_t>& offsets :
+         {std::vector<std::int64_t>{0, 3, 3, 140, 141, 410}, {0, 128, 256}, {0, 0, 1}}) {
+      Ask ask = asked_in_groups(i, offsets, 200);
+      ask.seed = ++seed;
+      ask.beta = seed % 2 == 0 ? 0.5F : 0.0F;
+      const auto mode = seed % 2 == 0 ? model::Mode::latest : model::Mode::random;
+      EXPECT_EQ(fault(i, ask, mode, seed), "") << i.name << ", " << text(ask);
+    }
+  }
+}
+
+// Three tiles a CTA or more, of groups and of columns. The mutants are killed in script/campaign.
+TEST(RegisterKernels, GroupsAreCleanInEverySchedule) {
+  for (const Instance& i : part_of(register_instances(false, true))) {
+    Ask ask = asked_in_groups(i, {0, 40, 40, 170, 171}, 200);
+    const Problem problem(i, ask);
+    const GemmOperands operands = problem.operands();
+    const auto made = plan(operands, model_facts(1, 120), problem.choices());
+    ASSERT_TRUE(made) << made.reason();
+    device::CheckOptions how;
+    how.jobs = all_threads();
+    how.schedules = campaign() ? 1000 : 3;
+    const auto checked = device::check(*made, operands, how);
+    ASSERT_TRUE(checked) << checked.reason();
+    EXPECT_TRUE(checked->clean()) << i.name;
+    if (!campaign()) continue;
+    how.schedules = 24;
+    const auto broken = device::mutate(*made, operands, how);
+    ASSERT_TRUE(broken) << broken.reason();
+    for (const device::Mutant& m : broken->mutants) {
+      if (m.fate != device::Mutant::Fate::survived) continue;
+      EXPECT_NE(m.site.find("fence.proxy.async at "), std::string::npos)
+          << i.name << ": " << m.site << ", " << model::text(m.mutation);
+    }
   }
 }
 
@@ -205,8 +257,9 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
   transposed.a.row_stride = 1;
   transposed.a.column_stride = 64;
   has(said("a100", transposed), "A is MN-major");
-  has(said("a100", packed_grouped_problem(64, 64, 64, 2, DType::bf16, DType::bf16)),
-      "the product has groups");
+  const GemmProblem groups = packed_grouped_problem(64, 64, 64, 2, DType::bf16, DType::bf16);
+  has(said("a100", groups), "the product has groups");
+  has(said("rtx5090", groups), "the nearest scaling is block_scaled");
   PlanChoices choices;
   choices.cluster = atom::ClusterShape{2, 1};
   has(said("a100", p, choices), "has a cluster of several CTAs, which those for sm_90");

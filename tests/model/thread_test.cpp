@@ -193,6 +193,54 @@ TEST(WarpTest, MatricesOutAndIn) {
   round_trip<4, true, true>();
 }
 
+// Element (r, c) of matrix j is some code; rows lie in a scattered order, the rest of their 16
+// bytes unwritten.
+template <int N, int Bits>
+void load_padded() {
+  const auto code = [](int j, int r, int c) { return (7 * j + 5 * r + 3 * c) % (1 << Bits); };
+  for (const Options& how : {schedules()[0], schedules()[1], schedules()[2]}) {
+    SCOPED_TRACE(text(how));
+    const Report report = run({.threads = 32, .shared_bytes = 1024}, how, {}, [&] {
+      const int lane = isa::lane_index();
+      const auto row = [](int of) {
+        return isa::shared_base() + static_cast<SharedAddress>(5 * of % 32 * 16);
+      };
+      const int j = lane / 8;
+      const int r = lane % 8;
+      for (int byte = 0; j < N && byte < 2 * Bits; ++byte) {
+        int value = 0;
+        for (int bit = 0; bit < 8; ++bit) {
+          const int at = 8 * byte + bit;
+          value |= (code(j, r, at / Bits) >> at % Bits & 1) << bit;
+        }
+        isa::SharedView<std::uint8_t>{row(lane)}.store(byte, static_cast<std::uint8_t>(value));
+      }
+      isa::sync_warp();
+      std::uint32_t to[N];
+      isa::load_matrix_padded<N, Bits>(lane < 8 * N ? row(lane) : 0, to);
+      for (int m = 0; m < N; ++m) {
+        for (int e = 0; e < 4; ++e) {
+          EXPECT_EQ(static_cast<int>(to[m] >> 8 * e & 0xff), code(m, lane / 4, lane % 4 * 4 + e));
+        }
+      }
+    });
+    EXPECT_TRUE(report.clean()) << report.text();
+  }
+}
+
+TEST(WarpTest, PaddedElementsBecomeBytes) {
+  load_padded<1, 4>();
+  load_padded<2, 6>();
+  load_padded<4, 4>();
+  load_padded<4, 6>();
+  expect_found({{.threads = 32, .shared_bytes = 512},
+                [] {
+                  std::uint32_t to[4];
+                  isa::load_matrix_padded<4, 6>(isa::shared_base() + 16 * isa::lane_index(), to);
+                }},
+               Check::uninitialised_read);
+}
+
 TEST(WarpTest, MatrixRowsAre16ByteAligned) {
   expect_found({{.threads = 32, .shared_bytes = 1024},
                 [] {

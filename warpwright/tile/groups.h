@@ -155,7 +155,7 @@ constexpr Work whole_tile(const GroupedTiles& t, int g, const GroupSpan& span, i
   const TileOfGroup at = in_group(t, tiles, index - before * static_cast<int>(t.by_weights.value));
   const TilePosition tile =
       t.swap_ab ? TilePosition{at.weight, at.token, g} : TilePosition{at.token, at.weight, g};
-  return {tile, 0, k_tiles, span.first, span.end};
+  return {tile, 0, k_tiles, span.first, span.end, before};
 }
 
 /// The last i with values(i) <= value, where values do not decrease, values(from) <= value, and

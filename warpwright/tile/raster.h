@@ -100,6 +100,7 @@ struct Work {
   /// The tokens of its group, in a grouped product.
   int first_token = 0;
   int end_token = 0;
+  int tiles_before = 0;  ///< token tiles of the groups before its own
   /// The first row and column of a CTA's tile (of its first half, when gated): set by CtaTiles.
   int row = 0;
   int column = 0;

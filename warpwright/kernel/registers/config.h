@@ -46,6 +46,7 @@ struct RegisterConfig {
   Schedule schedule = Schedule::multistage;
   TileSource tiles = TileSource::static_persistent;  ///< or, with a producer, clc
   int buffers = 2;                                   ///< of the epilogue, a warp
+  bool grouped = false;  ///< rows of A fall into groups (tile/groups.h), each with a B of its own
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const RegisterConfig&, const RegisterConfig&) = default;
@@ -57,6 +58,9 @@ constexpr bool has_producer(const RegisterConfig& c) {
 /// Does CLC say which tiles are a CTA's?
 constexpr bool asks_for_tiles(const RegisterConfig& c) {
   return c.tiles == TileSource::clc;
+}
+constexpr bool is_grouped(const RegisterConfig& c) {
+  return c.grouped;
 }
 constexpr bool takes_turns(const RegisterConfig& c) {
   return c.schedule == Schedule::pingpong;
@@ -198,6 +202,7 @@ constexpr RegisterConfig::operator EpilogueShape() const {
           .row_atom_step = warp_rows,
           .store = Store::lanes,
           .buffers = buffers,
+          .grouped = grouped,
           .tma = has_producer(*this)};
 }
 static_assert(EpilogueConfig<RegisterConfig>);
@@ -302,12 +307,18 @@ constexpr const char* producer_fault(const RegisterConfig& c) {
   if (has_producer(c) != (c.schedule != Schedule::multistage)) {
     return "a producer, and it alone, feeds cooperative kernels and ping-pong";
   }
+  if (c.grouped && !is_block_scaled(c)) {
+    return "products in groups have scales for every few elements";
+  }
   if (!has_producer(c)) {
     return c.tiles == TileSource::static_persistent
                ? nullptr
                : "without a producer tiles are static persistent";
   }
   if (c.mma.sums != DType::f32) return "with a producer sums are float32";
+  if (c.grouped && asks_for_tiles(c)) {
+    return "who asks CLC for tiles would have to know how many the groups have";
+  }
   if (c.splits_k || c.any_alignment) {
     return "a producer brings whole tiles of rows that begin at multiples of 16 bytes";
   }

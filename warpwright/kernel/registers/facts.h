@@ -45,6 +45,7 @@ inline std::vector<std::string> features(const RegisterConfig& c) {
   std::vector<std::string> words = {schedules[static_cast<int>(c.schedule)]};
   if (is_block_scaled(c)) words.push_back(micro_words(format_a(c), format_b(c)));
   if (c.splits_k) words.emplace_back("stream-K");
+  if (is_grouped(c)) words.emplace_back("grouped, linear_scan");
   if (c.any_alignment) words.emplace_back("any alignment");
   if (asks_for_tiles(c)) words.emplace_back("CLC");
   return words;
@@ -62,6 +63,8 @@ inline KernelFacts facts(const char* name, const RegisterConfig& c) {
   f.a = {c.mma.a};
   f.b = {c.mma.b};
   f.result = c.result;
+  f.grouped = is_grouped(c);
+  f.search = is_grouped(c) ? Grouping::linear_scan : Grouping::none;
   f.features = features(c);
   f.schedule = c.schedule;
   f.tile = {c.tile_m, c.tile_n, c.tile_k};

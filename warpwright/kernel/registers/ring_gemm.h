@@ -6,7 +6,8 @@
 //   producer     0       one lane: TMA loads of A and B, and of their scales, into the stages
 //   scheduler    3       one lane asks CLC for tiles, where the tiles come from there
 //   (idle)       1, 2    and all of these give their registers away; warp 1 initialises the
-//                        barriers before
+//                        barriers before; warp 2 of the first CTA looks at the offsets of groups,
+//                        where that is asked for
 //   consumer g   4..     ldmatrix and mma.sync, then the epilogue of its part of the tile
 //
 //   barrier      copies          arrivals a phase           waits      arrives
@@ -36,6 +37,7 @@
 #include "warpwright/kernel/registers/ring_mainloop.h"
 #include "warpwright/kernel/roles.h"
 #include "warpwright/tile/clc_tiles.h"
+#include "warpwright/tile/groups.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -55,20 +57,26 @@ struct RingGemm {
     const int warp = isa::warp_index();
     if (warp == 1) initialise(p, base);
     isa::sync_threads(threads(cfg));
-    isa::wait_for_prerequisites();
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
     if (warp < first_consumer_warp(cfg)) {
       give_registers<Tag>();
       isa::set_role("idle");
       if (warp == 0) {
         isa::set_role("producer");
-        if (isa::elect_one()) produce(p, base);
+        if (isa::elect_one()) produce(p, base, ready);
       } else if (controlled && warp == asking_warp) {
         isa::set_role("scheduler");
         if (isa::elect_one()) tile_ring(p, base).schedule(answers(p), 0);
       }
+      if constexpr (is_grouped(cfg)) {
+        if (warp == 2 && isa::cta_index() == 0 && p.walk.offsets_status != nullptr) {
+          isa::set_role("checker of offsets");
+          tile::check_offsets(p.walk.groups.offsets, ready, p.walk.offsets_status);
+        }
+      }
     } else {
       take_registers<Tag>();
-      consume(p, base, warp - first_consumer_warp(cfg));
+      consume(p, base, warp - first_consumer_warp(cfg), ready);
     }
   }
 
@@ -88,8 +96,21 @@ struct RingGemm {
 
   /// The tiles of this CTA, for a role that is one thread or a whole warp.
   template <pipeline::Reader Who>
-  WW_DEVICE static auto make_walk(const Params& p, isa::SharedAddress base) {
-    return walk_tiles<Tag, Who>(p.walk, {0, 0}, tile_ring(p, base));
+  WW_DEVICE static auto make_walk(const Params& p, isa::SharedAddress base,
+                                  [[maybe_unused]] const isa::Prerequisites& ready) {
+    constexpr RegisterConfig cfg = Tag::config;
+    if constexpr (is_grouped(cfg)) {
+      return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(
+          tile::LinearScanGroups(p.walk.groups, p.walk.k_tiles, ready), p.walk.cluster, {0, 0});
+    } else {
+      return walk_tiles<Tag, Who>(p.walk, {0, 0}, tile_ring(p, base));
+    }
+  }
+  /// Which row of tiles of scales those of a tile's rows are: of a group one of its own.
+  WW_DEVICE static int scale_tile(const tile::Work& work) {
+    static_assert(!is_grouped(config) || config.tile_m == block_scales::kTileRows);
+    return is_grouped(config) ? work.tiles_before + work.tile.m
+                              : work.row / block_scales::kTileRows;
   }
 
   /// One warp: makes the barriers.
@@ -111,10 +132,11 @@ struct RingGemm {
   }
 
   /// One thread: fills stage after stage, tile after tile.
-  WW_DEVICE static void produce(const Params& p, isa::SharedAddress base) {
+  WW_DEVICE static void produce(const Params& p, isa::SharedAddress base,
+                                const isa::Prerequisites& ready) {
     constexpr RegisterConfig cfg = Tag::config;
     const Ring ring(base + smem.barriers, p.walk.cluster);
-    auto walk = make_walk<pipeline::Reader::thread>(p, base);
+    auto walk = make_walk<pipeline::Reader::thread>(p, base, ready);
     tile::Work work;
     pipeline::PipelineState state;
     while (walk.next(work)) {
@@ -133,7 +155,7 @@ struct RingGemm {
           const isa::SharedAddress scales = a + (cfg.tile_m + cfg.tile_n) * row_bytes(cfg);
           const int word = k_tile * scale_words(cfg);
           isa::tensor_load(scales, p.sfa, full,
-                           isa::Coords{word, work.row / rows, work.tile.batch * p.sfa_batch});
+                           isa::Coords{word, scale_tile(work), work.tile.batch * p.sfa_batch});
           isa::tensor_load(scales + scale_bytes(cfg, cfg.tile_m), p.sfb, full,
                            isa::Coords{word, work.column / rows, work.tile.batch * p.sfb_batch});
         }
@@ -144,7 +166,8 @@ struct RingGemm {
   }
 
   /// A warp, number `consumer` of those that multiply: its part of tile after tile.
-  WW_DEVICE static void consume(const Params& p, isa::SharedAddress base, int consumer) {
+  WW_DEVICE static void consume(const Params& p, isa::SharedAddress base, int consumer,
+                                const isa::Prerequisites& ready) {
     constexpr RegisterConfig cfg = Tag::config;
     const int group = consumer / tile_warps(cfg);
     const int warp = consumer % tile_warps(cfg);
@@ -153,7 +176,7 @@ struct RingGemm {
     Loop loop(ring, base, 32 * warp + isa::lane_index());
     MathOrder<Tag> turns(base, group);
     Epilogue store(p.output, p.scales, base + smem.epilogue, base + smem.c_barriers, consumer);
-    auto walk = make_walk<pipeline::Reader::warp>(p, base);
+    auto walk = make_walk<pipeline::Reader::warp>(p, base, ready);
     tile::Work work;
     turns.begin(walk, loop.state);
     while (walk.next(work)) {

@@ -27,6 +27,7 @@ constexpr Name name_of(const RegisterConfig& c) {
   if (has_producer(c)) name += "_tma";
   if (takes_turns(c)) name += "_pp";
   if (asks_for_tiles(c)) name += "_clc";
+  if (is_grouped(c)) name += "_grouped";
   return name;
 }
 
@@ -119,6 +120,10 @@ constexpr RegisterConfig block_scaled(const char* formats) {
   const auto [a, b] = micro_formats_of(formats).value();
   return block_scaled(a, b);
 }
+constexpr RegisterConfig in_groups(RegisterConfig c) {
+  c.grouped = true;
+  return c;
+}
 constexpr RegisterConfig asked_for(RegisterConfig c) {
   c.tiles = TileSource::clc;
   return c;
@@ -199,6 +204,11 @@ inline constexpr auto rows = std::array{
     more(block_scaled("mxf6,mxf4")),
     more(block_scaled("mxf6-e3m2,mxf4")),
     more(block_scaled("mxf4,mxf8")),
+    common(in_groups(block_scaled("mxf8"))),
+    common(in_groups(block_scaled("nvf4"))),
+    more(in_groups(block_scaled("mxf4"))),
+    more(in_groups(block_scaled("mxf6"))),
+    more(in_groups(block_scaled("mxf8,mxf4"))),
 };
 
 }  // namespace registers

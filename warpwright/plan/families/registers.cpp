@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -15,7 +16,16 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
     return refuse(RefusalCode::unsupported, words...);
   };
   const std::string here = "; the kernels of mma.sync, which " + device.name + " runs, ";
-  if (p.groups) return no_groups(device);
+  if (p.groups && device.architecture < 120) return no_groups(device);
+  if (p.groups && !scales_elements(p.scaling)) {
+    return refused("the product has groups, and scaling is ", name(p.scaling), here,
+                   "take groups with scales for every few elements alone: the nearest scaling is ",
+                   as_nearest("block_scaled"));
+  }
+  if (p.is_by_index()) {
+    return refused("tokens are read by index", here,
+                   "take them one behind the other: ", as_rule("leave the index of rows out"));
+  }
   if (p.is_quantised()) return no_codes(device);
   if (p.packed) {
     return refused(as_tensor("B"), " are packed int4 weights", here, "take none: the nearest B is ",
@@ -93,13 +103,32 @@ bool register_runs(const kernel::RegisterConfig& c, const DeviceFacts& device, b
 
 bool register_multiplies(const kernel::RegisterConfig& c, const GemmProblem& p) {
   return c.mma.a == p.a.dtype && c.mma.b == p.b.dtype && c.result == p.d.dtype &&
-         is_block_scaled(c) == scales_elements(p.scaling) &&
+         is_block_scaled(c) == scales_elements(p.scaling) && is_grouped(c) == p.is_grouped() &&
          (!is_block_scaled(c) || c.mma.scale == micro_scale(p, true));
 }
 
 bool splits_tiles(const Plan& p) {
-  return p.tile_source == kernel::TileSource::static_persistent &&
+  return !p.problem.groups && p.tile_source == kernel::TileSource::static_persistent &&
          p.ctas > tile::tile_count(p.raster);
+}
+
+// The walk over a product, whole or in groups; none where it has more tiles than can be numbered.
+std::optional<int> register_walk(Plan& plan, const kernel::RegisterConfig& c, int resident,
+                                 const GroupLengths& lengths) {
+  const GemmProblem& p = plan.problem;
+  if (c.grouped) {
+    plan.workspace_bytes = 16;  // for the check of the offsets
+    const auto most = walk_groups(plan, {c.tile_m, c.tile_n}, resident, lengths);
+    return most ? std::optional(static_cast<int>(*most)) : std::nullopt;
+  }
+  const auto tiles_m = static_cast<int>(pieces(p.m(), c.tile_m));
+  const auto tiles_n = static_cast<int>(pieces(p.n(), c.tile_n));
+  if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch()) return std::nullopt;
+  plan.raster = tile::make_raster(
+      tiles_m, tiles_n, {}, resident,
+      {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
+  plan.raster.batch = static_cast<int>(p.batch());
+  return tile::tile_count(plan.raster);
 }
 
 // At a nominal clock: rounds of tiles, or of parts of them, on an SM that its CTAs share. Nobody

@@ -20,6 +20,11 @@ bool register_runs(const kernel::RegisterConfig& config, const DeviceFacts& devi
 /// Are the types its own, and whether the tensor core multiplies scales?
 bool register_multiplies(const kernel::RegisterConfig& config, const GemmProblem& problem);
 
+/// Lays out the walk of `plan` over the product, and what its groups want of the workspace. Returns
+/// the tiles that there may be; nothing where they are too many.
+std::optional<int> register_walk(Plan& plan, const kernel::RegisterConfig& config, int resident,
+                                 const GroupLengths& lengths);
+
 /// Grids worth trying: with CLC a CTA a tile; whole tiles, and as many CTAs as give each tile the
 /// same number of parts.
 std::vector<int> register_grids(const kernel::RegisterConfig& config, int tiles, int resident,

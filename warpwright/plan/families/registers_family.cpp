@@ -2,6 +2,7 @@
 #include "warpwright/kernel/registers/facts.h"
 #include "warpwright/kernel/registers/params.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/registers.h"
 #include "warpwright/plan/families/split.h"
@@ -59,21 +60,16 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
                 std::vector<Candidate>& all) const override {
     const RegisterConfig& c = config_of(kernel);
     const GemmProblem& p = plan.problem;
-    const auto tiles_m = static_cast<int>((p.m() + c.tile_m - 1) / c.tile_m);
-    const auto tiles_n = static_cast<int>((p.n() + c.tile_n - 1) / c.tile_n);
-    if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch()) return;
     const int resident = c.ctas_per_sm * resident_ctas(plan.device, 1);
     if (has_producer(c) && c.buffers > 1) plan.c_path = result_path(p, false);
-    plan.raster = tile::make_raster(
-        tiles_m, tiles_n, {}, resident,
-        {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
-    plan.raster.batch = static_cast<int>(p.batch());
+    plan.flag_bytes = plan.workspace_bytes = 0;
+    const auto tiles = register_walk(plan, c, resident, ask.lengths);
+    if (!tiles) return;
     const std::int64_t blocks = p.reads_ab() ? (p.k() + c.tile_k - 1) / c.tile_k : 0;
-    const int tiles = tile::tile_count(plan.raster);
-    for (const int ctas : register_grids(c, tiles, resident, blocks, ask.choices)) {
+    for (const int ctas : register_grids(c, *tiles, resident, blocks, ask.choices)) {
       plan.ctas = ctas;
       plan.tile_source = c.tiles;
-      plan.flag_bytes = plan.workspace_bytes = 0;
+      if (!c.grouped) plan.flag_bytes = plan.workspace_bytes = 0;
       if (splits_tiles(plan)) take_split_memory(plan, c, ctas);
       plan.cost = register_cost(plan, c);
       all.push_back(candidate_of(plan, kernel));
@@ -101,7 +97,9 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     if (has_producer(c)) {
       parts.kernel = format("a producer and %d warps that multiply, %s%s\n", consumer_warps(c),
                             takes_turns(c) ? "in turns of two groups" : "all together",
-                            asks_for_tiles(c) ? ", tiles from CLC" : "");
+                            asks_for_tiles(c) ? ", tiles from CLC"
+                            : is_grouped(c)   ? ", groups found on the device"
+                                              : "");
       parts.persistent = !asks_for_tiles(c);
     } else {
       parts.kernel = format("%d warps that all copy, multiply and store%s\n", threads(c) / 32,
@@ -154,6 +152,13 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
       }
       p.sfa_batch = matrices(o.scale_a) > 1 ? 1 : 0;
       p.sfb_batch = matrices(o.scale_b) > 1 ? 1 : 0;
+      if (o.groups) {
+        p.walk.groups = group_tiles(plan, *o.groups);
+        if (memory.check_offsets) {
+          p.walk.offsets_status = static_cast<std::uint32_t*>(memory.workspace);
+          out.grids[0].workspace[1] = {"status", 0, sizeof(std::uint32_t)};
+        }
+      }
       out.grids[0].set_params(p);
       return;
     }

@@ -239,7 +239,8 @@ Refusal no_sms(const DeviceFacts& device) {
 Refusal no_groups(const DeviceFacts& device) {
   return refuse(RefusalCode::no_device, "the product has groups, and device ", device.name,
                 " is sm_", device.architecture, "; ",
-                as_rule("kernels for groups exist for sm_90 (H100, H200)"));
+                as_rule("kernels for groups exist for sm_90 (H100, H200), sm_100 (B200), sm_103 "
+                        "(B300) and, with scales for every few elements, sm_120"));
 }
 
 Refusal cluster_too_large(int size, const DeviceFacts& device,
