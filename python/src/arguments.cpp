@@ -6,6 +6,7 @@
 
 #include "python/src/handles.h"
 #include "warpwright/facts/packed_weights.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::python {
 namespace {
@@ -557,6 +558,11 @@ void Product::choose(const Arguments& given) {
   options.launch.check_offsets = given.flag(Arg::check_offsets);
 }
 
+// What a D that is quantised is, by its scales.
+DType Product::quantised_codes() const {
+  return d_scales_shape(problem_of(operands)).dtype == DType::ue4m3 ? DType::e2m1 : DType::e4m3;
+}
+
 void Product::read_result(const Arguments& given, bool plans_only) {
   const auto asked = given.type(Arg::dtype);
   const std::int64_t columns = operands.epilogue.gated ? operands.b.rows / 2 : operands.b.rows;
@@ -564,10 +570,13 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   DType usual = DType::bf16;
   if (operands.a.dtype == DType::f16) usual = DType::f16;
   if (operands.a.dtype == DType::tf32) usual = DType::f32;
-  if (operands.is_quantised()) usual = DType::e4m3;
+  if (operands.is_quantised()) usual = quantised_codes();
   const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
     operands.d = given_result(given, Arg::out, "D", asked);
+    if (operands.is_quantised() && operands.d.dtype == DType::u8) {
+      take_bytes_as(operands.d, usual, "D");
+    }
     if (operands.is_by_index() && operands.d.rows != slots_) {
       throw Refused{refuse(RefusalCode::bad_shape, as_tensor("D"), " has ", operands.d.rows,
                            " rows, and rows ", slots_, " integers: the nearest legal number is ",
@@ -581,28 +590,45 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   d.batch = batch;
   d.batch_stride = batch == 1 ? 0 : d.rows * d.columns;
   if (plans_only || operands.a.rows < 0) return;
-  const std::array<std::int64_t, 3> shape = {batch, d.rows, d.columns};
-  d = new_result(given[Arg::a], "empty_like", std::span(shape).last(is_batch_ ? 3 : 2), type, "D",
-                 "out=", out);
+  std::array<std::int64_t, 3> shape = {batch, d.rows, d.columns};
+  const auto extents = std::span<const std::int64_t>(shape).last(is_batch_ ? 3 : 2);
+  if (type == DType::e2m1 && operands.is_quantised()) {
+    shape[2] = (d.columns + 1) / 2;
+    d = new_result(given[Arg::a], "empty_halves", extents, std::nullopt, "D", "out=", out);
+    if (d.dtype == DType::u8) take_bytes_as(d, type, "D");
+  } else {
+    d = new_result(given[Arg::a], "empty_like", extents, type, "D", "out=", out);
+  }
   options.launch.zero_rest = operands.groups.has_value();
 }
 
 void Product::read_scales_of_result(const Arguments& given, bool plans_only) {
   GemmOperands& o = operands;
+  const MatrixShape shape = d_scales_shape(problem_of(o));
+  const auto as_scales = [&](MatrixView view) {
+    const bool fits =
+        view.dtype == DType::u8 || (view.dtype == DType::e4m3 && shape.dtype == DType::ue4m3);
+    if (is_micro_scale(shape.dtype) && fits) view.dtype = shape.dtype;
+    return view;
+  };
   if (PyObject* const given_scales = given[Arg::d_scales]) {
-    o.d_scales = given_result(given, Arg::d_scales, "d_scales", std::nullopt);
+    o.d_scales = as_scales(given_result(given, Arg::d_scales, "d_scales", std::nullopt));
     scales = Ref::borrowed(given_scales);
     return;
   }
   if (!o.is_quantised()) return;
-  const std::int64_t blocks = (o.d.columns + scale_block - 1) / scale_block;
-  o.d_scales = matrix(nullptr, DType::f32, o.d.rows, blocks);
-  o.d_scales.batch = o.d.batch;
-  o.d_scales.batch_stride = o.d.batch > 1 ? o.d.rows * blocks : 0;
+  o.d_scales = {nullptr, shape};
   if (plans_only || o.d.rows < 0) return;
-  const std::array<std::int64_t, 3> shape = {o.d.batch, o.d.rows, blocks};
-  o.d_scales = new_result(given[Arg::a], "empty_scales", std::span(shape).last(is_batch_ ? 3 : 2),
-                          std::nullopt, "d_scales", "d_scales=", scales);
+  const std::array<std::int64_t, 3> all = {shape.batch, shape.rows, shape.columns};
+  const auto extents = std::span(all).last(is_batch_ ? 3 : 2);
+  if (shape.dtype == DType::f32) {
+    o.d_scales = new_result(given[Arg::a], "empty_scales", extents, std::nullopt, "d_scales",
+                            "d_scales=", scales);
+    return;
+  }
+  const DType named = shape.dtype == DType::ue4m3 ? DType::e4m3 : shape.dtype;
+  o.d_scales = as_scales(
+      new_result(given[Arg::a], "empty_like", extents, named, "d_scales", "d_scales=", scales));
 }
 
 }  // namespace warpwright::python

@@ -26,7 +26,8 @@ __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
-__all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor", "Trace",
-           "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
-           "fused_experts", "gemm", "grouped_gemm", "load_int4", "moe", "pack_elements", "pack_int4",
-           "pack_int4_checkpoint", "plan", "plan_moe", "quantise", "sort_slots", "trace"]
+__all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor",
+           "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
+           "fused_experts", "gemm", "grouped_gemm", "load_int4", "moe", "pack_elements",
+           "pack_int4", "pack_int4_checkpoint", "plan", "plan_moe", "quantise", "sort_slots",
+           "trace"]

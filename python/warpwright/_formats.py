@@ -2,11 +2,11 @@
 of wider tensors, scales of checkpoints in the order that products read, dense elements."""
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._interop import Refusal, adopted, device_of, dtype_name, empty_like, shape_of
+from ._interop import (Refusal, adopted, device_of, dtype_name, empty_halves, empty_like,
+                       shape_of)
 
 if TYPE_CHECKING:
     from ._types import Format, Recipe, Tensor
@@ -130,19 +130,9 @@ def _tile_extents(lead: tuple[int, ...], rows: int, blocks: int,
 
 
 def _empty_codes(x: Any, shape: tuple[int, ...], element: str, bits: int, device: int) -> Any:
-    """Of PyTorch float4_e2m1fn_x2, where it has that; else bytes, but of elements that are such."""
     if bits == 8:
         return empty_like(x, shape, element, device)
     packed = (*shape[:-1], shape[-1] * bits // 8)
-    if bits == 4 and type(x).__module__.split(".")[0] == "torch":
-        import torch  # pylint: disable=import-outside-toplevel
-        if hasattr(torch, "float4_e2m1fn_x2"):
-            return empty_like(x, packed, "float4_e2m1fn_x2", device)
-    if type(x).__module__.split(".")[0] != "numpy":
-        return empty_like(x, packed, "u8", device)
-    # Copies that pad begin at multiples of 32 bytes, which numpy's memory does not.
-    import numpy  # pylint: disable=import-outside-toplevel
-    count = math.prod(packed)
-    memory = numpy.empty(count + 63, numpy.uint8)
-    first = -memory.ctypes.data % 64
-    return memory[first:first + count].reshape(packed)
+    if bits == 4 or type(x).__module__.split(".")[0] == "numpy":
+        return empty_halves(x, packed, device)
+    return empty_like(x, packed, "u8", device)

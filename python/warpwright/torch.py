@@ -223,9 +223,11 @@ _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
           f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, float alpha=1.0, {_DTYPE}) -> Tensor",
           _scaled_gemm, _fake_dense)
 _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
-          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
+          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor",
+          _grouped_gemm, _fake_grouped)
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
-          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out, _fake_out)
+          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out,
+          _fake_out)
 _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
 _register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
           f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _int4_moe, _fake_moe)

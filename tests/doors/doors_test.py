@@ -442,7 +442,8 @@ class CommandLine:
         listed = re.search(r"(?:it must be|nearest legal value is) ([^:.]*)", said)
         assert listed, f"{option}: {said}"
         words = re.findall(r"[A-Za-z][\w-]*\b(?!=)", listed[1].split(" for ")[0])
-        return [w for w in words if w not in ("or", "two", "floats", "as", "bit", "of", "the", "last")]
+        return [w for w in words
+                if w not in ("or", "two", "floats", "as", "bit", "of", "the", "last")]
 
     def all_options(self):
         found = set()

@@ -76,6 +76,9 @@ struct RowRange {
 struct ScalesOfFile {
   bool in_tiles = false;  ///< as kernels read them (facts/block_scales.h), else row by row
   HostTensor tensor;      ///< a byte each, of the format's type
+  /// What `warpwright pack` wrote beside the codes: then it is not asked for, and this is the
+  /// factor of the codes, a part of alpha.
+  std::optional<float> packed_alpha = {};
 };
 
 /// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and

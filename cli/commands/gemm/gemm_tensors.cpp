@@ -142,6 +142,13 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
   if (job.product.is_grouped() || e.experts > 1) job.b.shape.insert(job.b.shape.begin(), e.experts);
 }
 
+// The scales that a packed file brings along, and its factor.
+void take_packed_scales(const GemmOptions& o, GemmJob& job, bool of_a, const MicroFormat& format) {
+  auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
+  scales = packed_scales(of_a ? "A" : "B", of_a ? o.a : o.b, format);
+  if (scales) job.product.alpha *= *scales->packed_alpha;
+}
+
 void read_operands(const GemmOptions& o, GemmJob& job) {
   if (o.a.empty() || o.b.empty()) {
     throw InputError(
@@ -151,8 +158,12 @@ void read_operands(const GemmOptions& o, GemmJob& job) {
         ".");
   }
   const auto formats = micro_formats_of(o.dtype);
-  const ReadAs a{formats ? &formats->first : nullptr, formats && !o.scale_a.empty(), "--scale-a"};
-  const ReadAs b{formats ? &formats->second : nullptr, formats && !o.scale_b.empty(), "--scale-b"};
+  if (formats && o.scale_a.empty()) take_packed_scales(o, job, true, formats->first);
+  if (formats && o.scale_b.empty()) take_packed_scales(o, job, false, formats->second);
+  const ReadAs a{formats ? &formats->first : nullptr,
+                 formats && (job.scales_of_a || !o.scale_a.empty()), "--scale-a"};
+  const ReadAs b{formats ? &formats->second : nullptr,
+                 formats && (job.scales_of_b || !o.scale_b.empty()), "--scale-b"};
   job.a = read_matrix("A", o.a, job, Along::rows, a);
   if (job.product.packed) {
     read_packed_b(o, job);
@@ -203,7 +214,11 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
   const std::string& spec = of_a ? o.scale_a : o.scale_b;
   const std::string option = of_a ? "--scale-a" : "--scale-b";
   if (job.is_block_scaled()) {
-    if (spec.empty()) return {};
+    if (spec.empty()) {
+      if (of_a ? job.scales_of_a : job.scales_of_b)
+        check_packed_scales(job, of_a, of_a ? o.a : o.b);
+      return {};
+    }
     if (o.a.empty()) {
       throw InputError(option + " is given, and --dtype is " + o.dtype +
                        ", whose scales are made with random operands: " + as_rule("leave it out") +

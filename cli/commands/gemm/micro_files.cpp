@@ -1,9 +1,14 @@
 #include "cli/commands/gemm/micro_files.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "cli/commands/gemm/operand_files.h"
+#include "cli/commands/pack_micro.h"
+#include "cli/files/safetensors.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -128,6 +133,44 @@ HostTensor read_codes_as(const std::string& name, const std::string& spec,
   return tensor;
 }
 
+std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::string& spec,
+                                          const MicroFormat& format) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind != TensorSpec::Kind::safetensors) return std::nullopt;
+  const SafetensorsFile file(where.path);
+  const std::string note = file.note(where.tensor);
+  const MicroFormat* const packed = micro_format(std::string_view(note).substr(0, note.find(',')));
+  if (packed == nullptr) return std::nullopt;
+  if (packed != &format) {
+    throw InputError(as_tensor(name) + " (" + spec + ") was packed as " + packed->word +
+                     ", and --dtype has " + format.word + ": the nearest is " +
+                     as_nearest(packed->word) + ".");
+  }
+  ScalesOfFile scales{true, file.read(where.tensor + kScaleSuffix), 1.0F};
+  scales.tensor.dtype = format.scale;
+  if (file.find(where.tensor + kAlphaSuffix) == nullptr) return scales;
+  const HostTensor alpha = file.read(where.tensor + kAlphaSuffix);
+  require_f32(name + "'s alpha", alpha);
+  std::vector<float> values(static_cast<std::size_t>(alpha.elements()));
+  std::memcpy(values.data(), alpha.bytes.data(), values.size() * sizeof(float));
+  if (values.empty()) return scales;
+  scales.packed_alpha = values.front();
+  if (std::ranges::all_of(values, [&](float each) { return each == values.front(); })) {
+    return scales;
+  }
+  throw InputError(as_tensor(name) + " (" + spec + ") has an alpha for each of " +
+                   std::to_string(values.size()) + " matrices; " +
+                   as_rule("a product has one, so they must be alike") + ".");
+}
+
+void check_packed_scales(const GemmJob& job, bool of_a, const std::string& spec) {
+  const ScalesOfFile& scales = *(of_a ? job.scales_of_a : job.scales_of_b);
+  const std::string what = std::string(scales_name(of_a)) + " (" + spec + kScaleSuffix + ")";
+  const Wanted w = wanted(job, of_a);
+  static_cast<void>(lies_in_tiles(what, scales.tensor, w, "tiles"));
+  if (!of_a || !job.product.is_grouped()) refuse_nan(what, scales, w);
+}
+
 ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& spec,
                             const std::string& layout) {
   const MicroFormat& format = *micro_format_of(job.product, of_a);
@@ -159,6 +202,12 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
 void tell_scales(const GemmJob& job, std::ostream& err) {
   for (const bool of_a : {true, false}) {
     const auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
+    if (scales && scales->packed_alpha) {
+      char alpha[32];
+      std::snprintf(alpha, sizeof alpha, "%.9g", static_cast<double>(*scales->packed_alpha));
+      err << "note: " << (of_a ? "A" : "B") << " is as `warpwright pack` wrote it: its scales, and "
+          << alpha << " in alpha, come with it.\n";
+    }
     if (!scales || scales->in_tiles) continue;
     err << "note: " << scales_name(of_a) << " is linear, " << shape_text(scales->tensor.shape)
         << ", and was put into tiles of 128 x 4.\n";

@@ -2,6 +2,7 @@
 // multiplies.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -19,6 +20,13 @@ HostTensor read_codes_as(const std::string& name, const std::string& spec,
 /// two are alike, and linear is meant where nothing says it. Refuses NaN. Throws InputError.
 ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& spec,
                             const std::string& layout);
+
+/// Those that `warpwright pack` wrote beside the codes `spec`, in tiles; nothing where it did not.
+/// Throws InputError, also where the codes were packed in another format.
+std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::string& spec,
+                                          const MicroFormat& format);
+/// Refuses tiles that are not those of the job's A or B, or hold NaN. Throws InputError.
+void check_packed_scales(const GemmJob& job, bool of_a, const std::string& spec);
 
 /// What the user should know of scales that were put into tiles.
 void tell_scales(const GemmJob& job, std::ostream& err);
