@@ -36,10 +36,14 @@ static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
+static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&
+              WW_RECIPE_LAST == 1 + static_cast<int>(warpwright::Recipe::nested_4_or_6) &&
+              WW_SCALES_IN_ROWS == static_cast<int>(warpwright::ScaleOrder::rows));
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
 static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 672 && sizeof(ww_choices) == 32 &&
-              sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48);
+              sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48 &&
+              sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
 // What a form is to say afterwards.
@@ -168,6 +172,32 @@ class Reader {
  private:
   bool plans_only_;
 };
+
+Fault read_groups(const ww_scale_groups& given, warpwright::ScaleGroups& to) {
+  if (auto r = word_fault("groups.offset_type", given.offset_type, WW_INT64)) return r;
+  if (auto r = word_fault("groups.reserved", given.reserved, 0)) return r;
+  to = {given.offsets, static_cast<warpwright::OffsetType>(given.offset_type), given.count};
+  return std::nullopt;
+}
+
+Fault read_quantisation(const ww_block_quantisation* given, warpwright::Quantisation& to) {
+  if (given == nullptr) return null_argument("what");
+  ww_block_quantisation q = {};
+  if (auto r = copy_struct(given, q, "ww_block_quantisation", sizeof q)) return r;
+  if (auto r = word_fault("scale_is_given", q.scale_is_given, 1)) return r;
+  if (auto r = word_fault("recipe", q.recipe, WW_RECIPE_LAST)) return r;
+  if (auto r = word_fault("order", q.order, WW_SCALES_IN_ROWS)) return r;
+  if (auto r = word_fault("ww_block_quantisation.reserved", q.reserved, 0)) return r;
+  if (auto r = view_of("x", q.x, to.x)) return r;
+  if (auto r = view_of("codes", q.codes, to.codes)) return r;
+  if (auto r = view_of("scales", q.scales, to.scales)) return r;
+  if (auto r = view_of("tensor_scale", q.tensor_scale, to.tensor_scale)) return r;
+  to.scaling = warpwright::Scaling::block_scaled;
+  to.given = q.scale_is_given == 1;
+  if (q.recipe != WW_RECIPE_USUAL) to.recipe = static_cast<warpwright::Recipe>(q.recipe - 1);
+  to.order = static_cast<warpwright::ScaleOrder>(q.order);
+  return read_groups(q.groups, to.groups);
+}
 
 ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_workspace** workspace) {
   if (bytes < 1) {
@@ -388,6 +418,30 @@ ww_refusal* ww_quantise(const ww_matrix* x, const ww_matrix* codes, const ww_mat
     what.scaling = static_cast<warpwright::Scaling>(scaling);
     what.given = scale_is_given == 1;
     return told(warpwright::quantise(what, device, stream));
+  });
+}
+
+ww_refusal* ww_quantise_blocks(const ww_block_quantisation* what, int32_t device, void* stream) {
+  return guarded([&]() -> ww_refusal* {
+    warpwright::Quantisation quantisation;
+    if (auto r = read_quantisation(what, quantisation)) return told(*r);
+    return told(warpwright::quantise(quantisation, device, stream));
+  });
+}
+
+ww_refusal* ww_order_scales(const ww_matrix* rows, const ww_matrix* tiles, int32_t to,
+                            const ww_scale_groups* groups, int32_t device, void* stream) {
+  return guarded([&]() -> ww_refusal* {
+    Reader reader(false);
+    warpwright::ScaleReordering what;
+    if (auto r = reader.read("rows", rows, what.rows)) return told(*r);
+    if (auto r = reader.read("tiles", tiles, what.tiles)) return told(*r);
+    if (auto r = word_fault("to", to, WW_SCALES_IN_ROWS)) return told(*r);
+    what.to = static_cast<warpwright::ScaleOrder>(to);
+    if (groups != nullptr) {
+      if (auto r = read_groups(*groups, what.groups)) return told(*r);
+    }
+    return told(warpwright::reorder_scales(what, device, stream));
   });
 }
 

@@ -50,8 +50,10 @@ enum {
   WW_BF16 = 4,
   WW_E4M3 = 5,   /**< fp8 without infinity, "float8_e4m3fn" */
   WW_E5M2 = 6,   /**< fp8 with infinity, "float8_e5m2" */
+  WW_E2M3 = 7,   /**< fp6, four in three bytes, from the low bits up; strides count elements */
+  WW_E3M2 = 8,   /**< the other fp6, as dense */
   WW_E2M1 = 9,   /**< fp4, two in a byte, the first in its low half; strides count elements */
-  WW_UE8M0 = 10, /**< a scale of mxf8: a power of two, "float8_e8m0fnu" */
+  WW_UE8M0 = 10, /**< a scale of mxf8, mxf6 and mxf4: a power of two, "float8_e8m0fnu" */
   WW_UE4M3 = 11, /**< a scale of nvf4: e4m3 without a sign */
   WW_S4 = 12,    /**< B as int4 weights: see ww_int4 */
   WW_S8 = 13,
@@ -64,13 +66,16 @@ enum {
  * memory, of any strides from 0. */
 enum {
   WW_SCALING_NONE = 0,
-  WW_SCALING_TENSOR = 1,       /**< scale_a and scale_b 1 x 1 */
-  WW_SCALING_ROW_COLUMN = 2,   /**< M x 1, and N x 1 */
-  WW_SCALING_BLOCKWISE = 3,    /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
-  WW_SCALING_GROUP = 4,        /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
-  WW_SCALING_BLOCK_SCALED = 5, /**< mxf8 (e4m3, a ue8m0 each 32 of K), nvf4 (e2m1, a ue4m3 each
-                            16), in tiles of 128 x 4 as cuBLASLt has them: M (N) rounded up to 128
-                            rows, the blocks of K to 4 columns, packed */
+  WW_SCALING_TENSOR = 1,     /**< scale_a and scale_b 1 x 1 */
+  WW_SCALING_ROW_COLUMN = 2, /**< M x 1, and N x 1 */
+  WW_SCALING_BLOCKWISE = 3,  /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
+  WW_SCALING_GROUP = 4,      /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+  /** mxf8 (WW_E4M3 or WW_E5M2), mxf6 (WW_E2M3 or WW_E3M2) and mxf4 (WW_E2M1) with a WW_UE8M0 each
+   *  32 of K, any two of them; or nvf4 by nvf4, WW_E2M1 with a WW_UE4M3 each 16: the types of
+   *  scale_a and scale_b say which. Scales lie in tiles of 128 x 4 as cuBLASLt has them: M (N)
+   *  rounded up to 128 rows, the blocks of K to 4 columns, packed. In groups the scales of each
+   *  group's rows of A begin at a tile; scale_a has (M + 127 G) / 128 * 128 rows then. */
+  WW_SCALING_BLOCK_SCALED = 5,
   WW_SCALING_LAST = WW_SCALING_BLOCK_SCALED
 };
 
@@ -487,6 +492,62 @@ WW_API ww_refusal* ww_moe_run(const ww_moe* moe, int32_t device,
 WW_API ww_refusal* ww_quantise(const ww_matrix* x, const ww_matrix* codes, const ww_matrix* scales,
                                int32_t scaling, int32_t scale_is_given, int32_t device,
                                void* stream);
+
+/** How the scale of a block follows from its elements (docs/packing.md). */
+enum {
+  WW_RECIPE_USUAL = 0,  /**< UP of WW_UE8M0, NESTED of WW_UE4M3 */
+  WW_RECIPE_FLOOR = 1,  /**< of WW_UE8M0: OCP MX 1.0; what is beyond the codes is cut off */
+  WW_RECIPE_UP = 2,     /**< of WW_UE8M0: nothing is cut off */
+  WW_RECIPE_NESTED = 3, /**< of WW_UE4M3: the largest element becomes 6 */
+  WW_RECIPE_4_OR_6 = 4, /**< of WW_UE4M3: it becomes 6 or 4, by the smaller squared error */
+  WW_RECIPE_LAST = WW_RECIPE_4_OR_6
+};
+
+/** How scales of blocks lie. */
+enum {
+  WW_SCALES_IN_TILES =
+      0,                /**< of 128 rows x 4, as products read them, see WW_SCALING_BLOCK_SCALED */
+  WW_SCALES_IN_ROWS = 1 /**< M x blocks, the scales of a row next to each other */
+};
+
+/** Rows in groups, whose scales in tiles begin at a tile each. */
+typedef struct ww_scale_groups {
+  const void* offsets; /**< count + 1, as those of ww_gemm, in the memory of the scales */
+  int64_t count;       /**< 0: the rows are no groups */
+  int32_t offset_type; /**< WW_INT32 or WW_INT64 */
+  int32_t reserved;    /**< 0 */
+} ww_scale_groups;
+
+/** Codes and scales of mxf8, mxf6, mxf4 or nvf4, which the types of codes and scales say. */
+typedef struct ww_block_quantisation {
+  size_t size;      /**< sizeof(ww_block_quantisation) */
+  ww_matrix x;      /**< M x K of WW_F32, WW_F16 or WW_BF16; elements of a row next to each other */
+  ww_matrix codes;  /**< M x K of WW_E4M3, WW_E5M2, WW_E2M3, WW_E3M2 or WW_E2M1; apart from x */
+  ww_matrix scales; /**< WW_UE8M0, one each 32 of K, or of WW_E2M1 WW_UE4M3, each 16 */
+  /** WW_F32, 1 x 1, of WW_UE4M3 alone: what codes and scales are multiplied by, ww_gemm.alpha, and
+   *  no divisor. It is found and written, or read where scale_is_given is 1. Left out: 1. */
+  ww_matrix tensor_scale;
+  ww_scale_groups groups;
+  int32_t scale_is_given;
+  int32_t recipe; /**< WW_RECIPE_ ... */
+  int32_t order;  /**< WW_SCALES_IN_ ..., of scales */
+  int32_t reserved;
+} ww_block_quantisation;
+
+/** Carries it out on CUDA device `device`, or in host memory with WW_MODEL, with the same bits. On
+ *  CUDA one launch, three where a tensor's scale is found; waits for nothing, legal in a capture.
+ */
+WW_API ww_refusal* ww_quantise_blocks(const ww_block_quantisation* what, int32_t device,
+                                      void* stream);
+
+/** Puts scales of blocks, WW_UE8M0 or WW_UE4M3, into the order that products read, or with
+ *  WW_SCALES_IN_ROWS out of it: rows is M x blocks or a batch of such, tiles M rounded up to 128,
+ *  or with groups (M + 127 G) / 128 * 128, x the blocks rounded up to 4, packed, at a multiple of
+ *  16 bytes. What lies between rows in tiles becomes 1 (WW_UE8M0) or 0. `device` and `stream` as
+ *  above. */
+WW_API ww_refusal* ww_order_scales(const ww_matrix* rows, const ww_matrix* tiles, int32_t to,
+                                   const ww_scale_groups* groups /* or NULL */, int32_t device,
+                                   void* stream);
 
 /** No extents, one expert, groups of 128, scales of bf16, the encoding left open. */
 WW_API void ww_int4_init(ww_int4* form);

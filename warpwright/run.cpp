@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
@@ -143,9 +144,30 @@ CurrentDevice::~CurrentDevice() {
   if (before_ >= 0) static_cast<void>(device::use_cuda_device(before_));
 }
 
+namespace {
+
+// The model, with the instructions of the device that WARPWRIGHT_MODEL names.
+Result<DeviceFacts> model_of_process() {
+  const char* const name = std::getenv("WARPWRIGHT_MODEL");
+  if (name == nullptr || *name == 0) return model_facts();
+  const auto known = known_facts(name);
+  if (known) return model_facts(model_facts().sms, known->architecture);
+  std::string words;
+  for (const std::string_view each : known_devices()) words += std::string(each) + ", ";
+  return refuse(RefusalCode::no_device, "WARPWRIGHT_MODEL is \"", name,
+                "\", which is no device whose instructions the model has; ",
+                as_rule("it is one of ", words.substr(0, words.size() - 2)), ": the nearest is ",
+                as_nearest("h200"));
+}
+
+}  // namespace
+
 Result<const DeviceFacts*> run_facts(int device) {
-  static const auto* const model = new DeviceFacts(model_facts());
-  if (device == run_on_model) return model;
+  static const auto* const model = new Result<DeviceFacts>(model_of_process());
+  if (device == run_on_model) {
+    if (!*model) return model->refusal();
+    return &**model;
+  }
   static auto* const mutex = new std::mutex;
   static auto* const known = new std::map<int, DeviceFacts>;
   const std::lock_guard lock(*mutex);
@@ -250,6 +272,10 @@ std::optional<Refusal> carry_out(const What& what, int device, void* stream,
 
 std::optional<Refusal> quantise(const Quantisation& what, int device, void* stream) {
   return carry_out(what, device, stream, quantise_on_host, device::quantise_on_cuda);
+}
+
+std::optional<Refusal> reorder_scales(const ScaleReordering& what, int device, void* stream) {
+  return carry_out(what, device, stream, reorder_scales_on_host, device::reorder_scales_on_cuda);
 }
 
 std::optional<Refusal> sort_slots(const SlotSort& what, int device, void* stream) {

@@ -48,6 +48,10 @@ struct RunOptions {
 /// memory.
 [[nodiscard]] std::optional<Refusal> quantise(const Quantisation& what, int device, void* stream);
 
+/// Puts scales of blocks into tiles, or out of them (device/scale_order.h), likewise.
+[[nodiscard]] std::optional<Refusal> reorder_scales(const ScaleReordering& what, int device,
+                                                    void* stream);
+
 /// Sorts slots by expert (device/sort_slots.h), likewise.
 [[nodiscard]] std::optional<Refusal> sort_slots(const SlotSort& what, int device, void* stream);
 

@@ -248,6 +248,15 @@ Array read_array(const std::string& path, const TypeOf& type_of) {
 
 }  // namespace
 
+HostTensor read_npy_bytes(const std::string& path) {
+  Array array = read_array(path, [&](const std::string& descr) -> ElementType {
+    if (descr == "|u1") return {"uint8", 8};
+    throw FileError(path + " holds elements of type '" + printable(descr, 40) + "'; " +
+                    as_rule("bytes are read as uint8 ('|u1')") + ".");
+  });
+  return {DType::u8, std::move(array.shape), std::move(array.bytes)};
+}
+
 HostTensor read_npy(const std::string& path) {
   Array array = read_array(path, [&](const std::string& descr) -> ElementType {
     const DType dtype = dtype_of(path, descr);

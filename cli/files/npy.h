@@ -15,6 +15,9 @@ HostTensor read_npy(const std::string& path);
 /// Reads a .npy file of int32 or int64, likewise.
 HostIntegers read_npy_integers(const std::string& path);
 
+/// Reads a .npy file of uint8, likewise.
+HostTensor read_npy_bytes(const std::string& path);
+
 /// Writes a .npy file of version 1.0, atomically. Throws InputError for types other than f32, f16.
 void write_npy(const std::string& path, const HostTensor& tensor);
 

@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::string_view kNotes = "warpwright.";
 
 struct NamedType {
   std::string_view name;
@@ -385,6 +386,14 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
     tensors_.push_back({entry.name, std::string(entry.type->name), entry.type->type, entry.shape,
                         index.data_start + entry.begin, entry.end - entry.begin});
   }
+  for (const auto& [key, text] : index.metadata.items()) {
+    if (key.starts_with(kNotes)) notes_[key.substr(kNotes.size())] = text.get<std::string>();
+  }
+}
+
+std::string SafetensorsFile::note(const std::string& name) const {
+  const auto at = notes_.find(name);
+  return at == notes_.end() ? "" : at->second;
 }
 
 const TensorFacts* SafetensorsFile::find(std::string_view name) const {
@@ -444,7 +453,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> wri
     return a.entry.type->bits > b.entry.type->bits;
   });
 
-  if (!note.empty()) index.metadata["warpwright." + written.front().name] = note;
+  if (!note.empty()) index.metadata[std::string(kNotes) + written.front().name] = note;
   std::string start = header_text(path, tensors, index.metadata);
   std::string length(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) {

@@ -3,6 +3,7 @@
 /// .safetensors files: an 8-byte header length, a JSON header, and the tensors' bytes.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +44,8 @@ class SafetensorsFile {
   [[nodiscard]] const std::vector<TensorFacts>& tensors() const { return tensors_; }
   /// Null where there is no tensor of this name.
   [[nodiscard]] const TensorFacts* find(std::string_view name) const;
+  /// What a writer of ours noted of a tensor (write_safetensors), or "".
+  [[nodiscard]] std::string note(const std::string& name) const;
   /// A tensor of a type that operands have, of I32, I8 or U8, or of what block-scaled operands are
   /// made of (F4, F6, F8_E8M0; codes packed). Throws InputError.
   [[nodiscard]] HostTensor read(const std::string& name) const;
@@ -50,6 +53,7 @@ class SafetensorsFile {
  private:
   InputFile file_;
   std::vector<TensorFacts> tensors_;
+  std::map<std::string, std::string> notes_;
 };
 
 /// Writes one tensor, atomically. A file that exists keeps its other tensors and its metadata; one

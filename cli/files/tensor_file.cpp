@@ -41,6 +41,12 @@ HostTensor read_tensor(const std::string& spec) {
   return read_safetensors(where.path, where.tensor);
 }
 
+HostTensor read_codes(const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind == TensorSpec::Kind::npy) return read_npy_bytes(where.path);
+  return SafetensorsFile(where.path).read(where.tensor);
+}
+
 HostIntegers read_integers(const std::string& spec) {
   const TensorSpec where = parse_spec(spec);
   if (where.kind == TensorSpec::Kind::npy) return read_npy_integers(where.path);

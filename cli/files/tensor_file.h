@@ -24,6 +24,10 @@ TensorSpec parse_spec(const std::string& spec);
 /// Reads the tensor that `spec` names. Throws InputError.
 HostTensor read_tensor(const std::string& spec);
 
+/// Reads codes or scales: of a .safetensors file a tensor of any type that elements have, of a .npy
+/// file uint8. Elements of 4 and 6 bits lie densely, and the shape counts them. Throws InputError.
+HostTensor read_codes(const std::string& spec);
+
 /// Reads the integers that `spec` names: int32 or int64 of a .npy file, I32 or I64 of a
 /// .safetensors file. Throws InputError.
 HostIntegers read_integers(const std::string& spec);

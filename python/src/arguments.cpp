@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "python/src/handles.h"
-#include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -30,6 +29,8 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "scaling",
                                                       "accumulation",
                                                       "operands",
+                                                      "a_type",
+                                                      "b_type",
                                                       "sums",
                                                       "dtype",
                                                       "quantise_d",
@@ -97,48 +98,11 @@ bool is_of(std::span<const Arg> some, Arg arg) {
   throw PythonError{};
 }
 
-// Scales of blocks along K, in tiles: as many bytes as whole tiles have, of any shape.
-MatrixView scale_tiles(const Tensor& t, const MatrixView& of) {
-  const bool nvf4 = of.dtype == DType::e2m1;
-  const std::int64_t rows = block_scales::padded_rows(of.rows);
-  const std::int64_t columns = block_scales::padded_columns(of.columns, nvf4 ? 16 : 32);
-  const DType type = nvf4 ? DType::ue4m3 : DType::ue8m0;
-  const bool right = t.type == type || t.type == DType::u8 || (nvf4 && t.type == DType::e4m3);
-  if (!right) {
-    throw Refused{refuse(RefusalCode::bad_type, as_tensor(t.name), " is ",
-                         std::string(numeric::name(t.type.value_or(DType::s32))), "; ",
-                         as_rule("the scales of ",
-                                 nvf4 ? "nvf4 are float8_e4m3fn"
-                                      : "mxf8 are "
-                                        "float8_e8m0fnu",
-                                 ", or their bytes as uint8"))};
-  }
-  std::int64_t packed = 1;
-  bool contiguous = true;
-  for (int i = t.dimensions - 1; i >= 0; --i) {
-    const auto at = static_cast<std::size_t>(i);
-    contiguous = contiguous && (t.shape[at] == 1 || t.stride[at] == packed);
-    packed *= t.shape[at];
-  }
-  const std::int64_t batch = rows * columns > 0 ? t.elements() / (rows * columns) : 1;
-  if (!contiguous || t.elements() != batch * rows * columns || batch < 1) {
-    throw Refused{refuse(
-        RefusalCode::bad_shape, as_tensor(t.name), " has ", t.elements(), " elements",
-        contiguous ? "" : " that are not contiguous", "; ",
-        as_rule("the scales of ", of.rows, " x ", of.columns, " elements are ", rows * columns,
-                " bytes in tiles of 128 x 4, as cuBLASLt and PyTorch have them"))};
-  }
-  MatrixView view = matrix(t.data, type, rows, columns);
-  view.batch = batch;
-  view.batch_stride = batch > 1 ? rows * columns : 0;
-  return view;
-}
+}  // namespace
 
 Refusal bad(Arg arg, const std::string& what) {
   return refuse(RefusalCode::bad_value, names[static_cast<std::size_t>(arg)], " ", what);
 }
-
-}  // namespace
 
 Arguments::Arguments(const Signature& of, PyObject* const* args, Py_ssize_t count,
                      PyObject* keywords) {
@@ -419,28 +383,6 @@ MatrixView CallTensors::read_packed(PyObject* weights, const char* name, bool in
   return view;
 }
 
-// What A's and B's bytes are, where their types do not say it.
-void Product::read_operand_types(const Arguments& given) {
-  constexpr std::array words = {"tf32", "nvf4"};
-  const int said = given.word(Arg::operands, words);
-  if (said < 0) return;
-  const DType from = said == 0 ? DType::f32 : DType::u8;
-  for (const auto& [view, name] : {std::pair{&operands.a, "A"}, {&operands.b, "B"}}) {
-    if (view->dtype == DType::e2m1 && said == 1) continue;
-    if (view->dtype != from) {
-      throw Refused{refuse(RefusalCode::bad_type, as_tensor(name), " is ",
-                           std::string(numeric::name(view->dtype)), ", and operands are ",
-                           words[static_cast<std::size_t>(said)], ", which lie as ",
-                           said == 0 ? "float32" : "uint8, two to a byte")};
-    }
-    view->dtype = said == 0 ? DType::tf32 : DType::e2m1;
-    if (said == 0) continue;
-    view->columns *= 2;
-    view->row_stride *= 2;
-    view->batch_stride *= 2;
-  }
-}
-
 void Product::read_inputs(const Arguments& given, bool grouped) {
   GemmOperands& o = operands;
   const Tensor a = read(given, Arg::a, "A");
@@ -572,33 +514,23 @@ void Product::read_scales(const Arguments& given, bool grouped) {
     operands.alpha *= static_cast<float>(product);
     return;
   }
-  std::array<std::optional<Tensor>, 2> scales;
+  ScaleTensors scales;
   if (given[Arg::scale_a] != nullptr) scales[0] = read(given, Arg::scale_a, "scale_a");
   if (given[Arg::scale_b] != nullptr) scales[1] = read(given, Arg::scale_b, "scale_b");
   if (said >= 0) {
     operands.scaling = static_cast<Scaling>(said);
-  } else if (scales[0] || scales[1]) {
-    // By the shapes: one number; one a row; else one a block. B of groups has one dimension more.
-    const Tensor& one = scales[0] ? *scales[0] : *scales[1];
-    guesses_scaling_ = true;
-    if (one.type == DType::ue8m0 || operands.a.dtype == DType::e2m1) {
-      operands.scaling = Scaling::block_scaled;
-    } else if (grouped && scales[1] && scales[1]->dimensions <= 1) {
-      operands.scaling = Scaling::group;
-    } else if (one.dimensions == 0 || (one.dimensions == 1 && one.elements() == 1 &&
-                                       (!scales[1] || scales[1]->elements() == 1))) {
-      operands.scaling = Scaling::tensor;
-    } else {  // one number beside several: the scale of the only row
-      operands.scaling = one.dimensions == 1 ? Scaling::row_column : Scaling::blockwise;
-    }
+  } else {
+    guess_scaling(scales, grouped);
+  }
+  if (operands.scaling == Scaling::block_scaled) {
+    read_scale_tiles(scales);
+    return;
   }
   for (const bool of_a : {true, false}) {
     const auto& t = scales[of_a ? 0 : 1];
     if (!t) continue;
     MatrixView& view = of_a ? operands.scale_a : operands.scale_b;
-    if (operands.scaling == Scaling::block_scaled) {
-      view = scale_tiles(*t, of_a ? operands.a : operands.b);
-    } else if (operands.scaling == Scaling::blockwise || operands.scaling == Scaling::none) {
+    if (operands.scaling == Scaling::blockwise || operands.scaling == Scaling::none) {
       view = t->dimensions >= 2 ? matrix_of(*t) : vector_of(*t);
     } else if (operands.scaling == Scaling::tensor) {
       view = scalar_of(*t);
@@ -626,6 +558,11 @@ void Product::choose(const Arguments& given) {
   options.launch.check_offsets = given.flag(Arg::check_offsets);
 }
 
+// What a D that is quantised is, by its scales.
+DType Product::quantised_codes() const {
+  return d_scales_shape(problem_of(operands)).dtype == DType::ue4m3 ? DType::e2m1 : DType::e4m3;
+}
+
 void Product::read_result(const Arguments& given, bool plans_only) {
   const auto asked = given.type(Arg::dtype);
   const std::int64_t columns = operands.epilogue.gated ? operands.b.rows / 2 : operands.b.rows;
@@ -633,10 +570,13 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   DType usual = DType::bf16;
   if (operands.a.dtype == DType::f16) usual = DType::f16;
   if (operands.a.dtype == DType::tf32) usual = DType::f32;
-  if (operands.is_quantised()) usual = form_of(operands.epilogue.quantise).codes;
+  if (operands.is_quantised()) usual = quantised_codes();
   const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
     operands.d = given_result(given, Arg::out, "D", asked);
+    if (operands.is_quantised() && operands.d.dtype == DType::u8) {
+      take_bytes_as(operands.d, usual, "D");
+    }
     if (operands.is_by_index() && operands.d.rows != slots_) {
       throw Refused{refuse(RefusalCode::bad_shape, as_tensor("D"), " has ", operands.d.rows,
                            " rows, and rows ", slots_, " integers: the nearest legal number is ",
@@ -650,33 +590,45 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   d.batch = batch;
   d.batch_stride = batch == 1 ? 0 : d.rows * d.columns;
   if (plans_only || operands.a.rows < 0) return;
-  const std::array<std::int64_t, 3> shape = {batch, d.rows, d.columns};
-  d = new_result(given[Arg::a], "empty_like", std::span(shape).last(is_batch_ ? 3 : 2), type, "D",
-                 "out=", out);
+  std::array<std::int64_t, 3> shape = {batch, d.rows, d.columns};
+  const auto extents = std::span<const std::int64_t>(shape).last(is_batch_ ? 3 : 2);
+  if (type == DType::e2m1 && operands.is_quantised()) {
+    shape[2] = (d.columns + 1) / 2;
+    d = new_result(given[Arg::a], "empty_halves", extents, std::nullopt, "D", "out=", out);
+    if (d.dtype == DType::u8) take_bytes_as(d, type, "D");
+  } else {
+    d = new_result(given[Arg::a], "empty_like", extents, type, "D", "out=", out);
+  }
   options.launch.zero_rest = operands.groups.has_value();
 }
 
 void Product::read_scales_of_result(const Arguments& given, bool plans_only) {
   GemmOperands& o = operands;
+  const MatrixShape shape = d_scales_shape(problem_of(o));
+  const auto as_scales = [&](MatrixView view) {
+    const bool fits =
+        view.dtype == DType::u8 || (view.dtype == DType::e4m3 && shape.dtype == DType::ue4m3);
+    if (is_micro_scale(shape.dtype) && fits) view.dtype = shape.dtype;
+    return view;
+  };
   if (PyObject* const given_scales = given[Arg::d_scales]) {
-    o.d_scales = given_result(given, Arg::d_scales, "d_scales", std::nullopt);
+    o.d_scales = as_scales(given_result(given, Arg::d_scales, "d_scales", std::nullopt));
     scales = Ref::borrowed(given_scales);
     return;
   }
   if (!o.is_quantised()) return;
-  const MatrixShape wanted = d_scales_shape(problem_of(o));
-  o.d_scales = matrix(nullptr, wanted.dtype, wanted.rows, wanted.columns);
-  o.d_scales.batch = wanted.batch;
-  o.d_scales.batch_stride = wanted.batch_stride;
+  o.d_scales = {nullptr, shape};
   if (plans_only || o.d.rows < 0) return;
-  if (is_micro(o.epilogue.quantise)) {
-    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("d_scales"), " is not given; ",
-                         as_rule("scales in tiles of 128 x 4 are written to memory that is given, ",
-                                 wanted.rows, " x ", wanted.columns, " bytes"))};
+  const std::array<std::int64_t, 3> all = {shape.batch, shape.rows, shape.columns};
+  const auto extents = std::span(all).last(is_batch_ ? 3 : 2);
+  if (shape.dtype == DType::f32) {
+    o.d_scales = new_result(given[Arg::a], "empty_scales", extents, std::nullopt, "d_scales",
+                            "d_scales=", scales);
+    return;
   }
-  const std::array<std::int64_t, 3> shape = {wanted.batch, wanted.rows, wanted.columns};
-  o.d_scales = new_result(given[Arg::a], "empty_scales", std::span(shape).last(is_batch_ ? 3 : 2),
-                          std::nullopt, "d_scales", "d_scales=", scales);
+  const DType named = shape.dtype == DType::ue4m3 ? DType::e4m3 : shape.dtype;
+  o.d_scales = as_scales(
+      new_result(given[Arg::a], "empty_like", extents, named, "d_scales", "d_scales=", scales));
 }
 
 }  // namespace warpwright::python

@@ -29,6 +29,8 @@ enum class Arg : std::uint8_t {
   scaling,
   accumulation,
   operands,
+  a_type,
+  b_type,
   sums,
   dtype,
   quantise_d,
@@ -109,6 +111,9 @@ class Arguments {
   std::array<PyObject*, arg_count> at_{};
 };
 
+/// The refusal of the value of an argument: "NAME is ...".
+Refusal bad(Arg arg, const std::string& what);
+
 /// A cudaStream_t from what `stream=` was given: an integer, or a stream of some library. Null: the
 /// default stream.
 void* stream_of(PyObject* given);
@@ -146,6 +151,9 @@ class CallTensors {
   const char* first_ = nullptr;  // the tensor that said where all lie
 };
 
+/// scale_a and scale_b, as far as they are given.
+using ScaleTensors = std::array<std::optional<Tensor>, 2>;
+
 /// A product that arguments describe: its tensors are read, and its result is there.
 struct Product : CallTensors {
   /// `plans_only`: tensors may be specs, and there need be no result.
@@ -164,13 +172,20 @@ struct Product : CallTensors {
   void read_rows(const Arguments& given);
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
+  void guess_scaling(const ScaleTensors& scales, bool grouped);
+  void read_scale_tiles(const ScaleTensors& scales);
   void read_result(const Arguments& given, bool plans_only);
+  [[nodiscard]] DType quantised_codes() const;
   void read_scales_of_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
-  bool is_batch_ = false;   // D has three dimensions
-  std::int64_t slots_ = 0;  // rows of D, where it reads A's by index
+  std::array<std::optional<DType>, 2> said_scales_;  // by a_type and b_type
+  bool is_batch_ = false;                            // D has three dimensions
+  std::int64_t slots_ = 0;                           // rows of D, where it reads A's by index
   bool guesses_scaling_ = false;
 };
+
+/// A matrix of bytes as one of the elements that lie densely in them. Throws Refused.
+void take_bytes_as(MatrixView& view, DType type, const char* name);
 
 /// (name of a device, for sentences) "cuda:0", "host memory (the model)".
 std::string place_name(int device);

@@ -9,6 +9,7 @@
 #include "cli/pictures/grid_svg.h"
 #include "cli/pictures/perfetto.h"
 #include "cli/pictures/timeline_svg.h"
+#include "python/src/blocks.h"
 #include "python/src/docs.h"
 #include "python/src/handles.h"
 #include "python/src/moe.h"
@@ -99,11 +100,18 @@ PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
   }
 }
 
+// The model that products run on, of so many SMs.
+DeviceFacts model_of(int sms) {
+  const auto model = run_facts(run_on_model);
+  if (!model) throw Refused{model.refusal()};
+  return model_facts(sms, (*model)->architecture);
+}
+
 // A product on the model, with a plan of its own.
 struct Study {
   Study(const Arguments& given)
       : product(given, given[Arg::offsets] != nullptr, false),
-        facts(model_facts(static_cast<int>(given.integer(Arg::sms, 8, 1, 1024)))) {
+        facts(model_of(static_cast<int>(given.integer(Arg::sms, 8, 1, 1024)))) {
     if (product.device != run_on_model) {
       throw Refused{refuse(
           RefusalCode::wrong_device, "the tensors lie in ", place_name(product.device),
@@ -270,6 +278,8 @@ PyMethodDef functions[] = {
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
      METH_VARARGS | METH_KEYWORDS, empty_doc},
     {"quantise", quantise_rows, METH_VARARGS, nullptr},
+    {"quantise_blocks", quantise_blocks, METH_VARARGS, nullptr},
+    {"order_scales", order_scales, METH_VARARGS, nullptr},
     {"sort_slots", sort_slots, METH_VARARGS, nullptr},
     {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
     {"int4_pack", int4_pack, METH_VARARGS, nullptr},
@@ -287,7 +297,8 @@ void add_types(PyObject* module, const char* name, bool of_arrays) {
   for (const ElementType& each : element_types) {
     if (each.of_arrays != of_arrays || each.type == DType::f64) continue;
     const Ref value = Ref::checked(text(each.name));
-    const std::string key(each.type ? numeric::name(*each.type) : each.name);
+    const bool is_one = each.type && each.dlpack.lanes == 1;
+    const std::string key(is_one ? numeric::name(*each.type) : each.name);
     if (PyDict_SetItemString(names.get(), key.c_str(), value.get()) != 0) throw PythonError{};
   }
   if (PyModule_AddObjectRef(module, name, names.get()) != 0) throw PythonError{};
@@ -299,6 +310,7 @@ int fill(PyObject* module) {
     add_moe_plan(module);
     add_types(module, "array_types", true);
     add_types(module, "other_types", false);
+    add_formats(module);
     if (PyModule_AddStringConstant(module, "version", cli::version()) != 0) throw PythonError{};
     const Ref cuda = Ref::borrowed(device::built_with_cuda() ? Py_True : Py_False);
     return PyModule_AddObjectRef(module, "built_with_cuda", cuda.get());

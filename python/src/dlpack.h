@@ -51,6 +51,7 @@ struct Version {
 };
 
 inline constexpr std::uint64_t flag_read_only = 1;
+inline constexpr std::uint64_t flag_padded = 4;  // elements of less than 8 bits have a byte each
 
 /// What a capsule named "dltensor_versioned" holds.
 struct ManagedVersioned {

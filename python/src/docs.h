@@ -7,9 +7,10 @@ namespace warpwright::python {
 inline constexpr const char* gemm_doc[] = {
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
         activation='none', gated=False, gate_up='halves', scale_a=None, scale_b=None,
-        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
-        measure=0, dependent=False, stream=None, workspace=None, plan=None)
+        scale_d=None, scaling=None, accumulation='fast', operands=None, a_type=None,
+        b_type=None, sums=None, dtype=None, quantise_d='none', d_scales=None,
+        batch_invariant=False, kernel=None, cluster=None, measure=0, dependent=False, stream=None,
+        workspace=None, plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -34,13 +35,20 @@ gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns. With sw
 gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 2j + 1] what they
              are for.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
-             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'); of mxf8 and nvf4
-             ('block_scaled') in tiles of 128 x 4 as cuBLASLt has them. scaling says which,
-             where the shapes do not. Int4Weights need no scale_b.
+             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'). scaling says which,
+             where the shapes do not. Int4Weights need no scale_b. Of operands in a format
+             ('block_scaled', see a_type): float8_e8m0fnu, a scale each 32 of K, or of nvf4
+             float8_e4m3fn, each 16; or their bytes as uint8. They lie in tiles of 128 x 4 as
+             cuBLASLt and PyTorch have them, of any shape: block_scales(linear) makes them.
 scale_d      f32, one number, for a D of 8 bits.
 accumulation 'fast' or 'promoted' (to float32 every 128 of K), of 8-bit operands.
-operands     what A and B are multiplied as where their types do not say it: 'tf32' (of float32), or
-             'nvf4' (of uint8 with two e2m1 each, or of PyTorch's float4_e2m1fn_x2).
+a_type, b_type   what A and B are multiplied as where their types do not say it: 'tf32' (of
+             float32); 'e4m3', 'e5m2', 'e2m3', 'e3m2' or 'e2m1' (of uint8, whose bytes the elements
+             fill densely from the low bits up: K/2 of e2m1, K*3/4 of e2m3 and e3m2); or a format,
+             which says the scales too: 'mxf8', 'mxf8-e5m2', 'mxf6', 'mxf6-e3m2', 'mxf4' or 'nvf4'.
+             PyTorch's float4_e2m1fn_x2 is e2m1 by itself. Formats may be mixed: a_type='mxf8',
+             b_type='mxf4'. Nvf4's float32 scale of a tensor goes into alpha.
+operands     the same for both.
 sums         how the sums of Int4Weights meet the scales of their groups: 'exact' (each group's is
              scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
              'table' (the weights are scaled, and rounded to e4m3).
@@ -70,11 +78,11 @@ beside D, does not wait, and is legal in a CUDA graph's capture, once such a pro
 inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
-        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
-        dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
-        cluster=None, expected_tokens=None, expected_lengths='routed', rows=None,
-        rows_divisor=None, measure=0, check_offsets=False, dependent=False, stream=None,
-        workspace=None, plan=None)
+        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None,
+        a_type=None, b_type=None, sums=None, dtype=None, quantise_d='none', d_scales=None,
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None,
+        expected_lengths='routed', rows=None, rows_divisor=None, measure=0, check_offsets=False,
+        dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -87,7 +95,10 @@ offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], off
 out      TOTAL x N. Rows in no group stay as they are; in a fresh result they are 0. (Scales of
          theirs, with quantise_d, stay as they are.)
 scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K/128); 'group':
-         one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
+         one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers. 'block_scaled':
+         the scales of each group's rows of A begin at a tile, so scale_a has tiles of
+         (TOTAL + 127 G) // 128 * 128 rows, whatever the offsets; block_scales(linear, offsets)
+         makes them. Those of B are G matrices.
 bias     G x N, or N for all.
 expected_tokens    rows of a group that has any, for the choice of a kernel alone.
 expected_lengths   how the groups' lengths are spread, for the choice alone: 'routed', as rows fall
@@ -105,10 +116,10 @@ All else as for gemm.)";
 inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
-        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
-        dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
-        cluster=None, expected_tokens=None, expected_lengths='routed', rows=None,
-        rows_divisor=None, measure=0)
+        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None,
+        a_type=None, b_type=None, sums=None, dtype=None, quantise_d='none', d_scales=None,
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None,
+        expected_lengths='routed', rows=None, rows_divisor=None, measure=0)
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

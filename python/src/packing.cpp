@@ -158,12 +158,14 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
       refuse_arguments();
     }
     const std::string_view word = scaling;
-    const auto* const mode = std::find_if(
-        std::begin(all_scalings), std::end(all_scalings),
-        [&](Scaling s) { return s != Scaling::none && words_of(s).identifier == word; });
+    const auto* const mode =
+        std::find_if(std::begin(all_scalings), std::end(all_scalings), [&](Scaling s) {
+          return s != Scaling::none && !scales_elements(s) && words_of(s).identifier == word;
+        });
     if (mode == std::end(all_scalings)) {
       throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", word, "\"; ",
-                           as_rule("it is one of \"tensor\", \"row_column\", \"blockwise\""))};
+                           as_rule("it is one of \"tensor\", \"row_column\", \"blockwise\", or a "
+                                   "format like \"mxf8\""))};
     }
     Reader reader;
     void* on = stream_of(is_given(stream) ? stream : nullptr);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "python/src/types.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::python {
 namespace {
@@ -74,8 +75,8 @@ void check_sign(PyObject* object, const char* name) {
                        as_rule("give its resolve_neg()"))};
 }
 
-// The type of elements, or of integers that may be offsets.
-void set_type(Tensor& t, const dlpack::Type& type) {
+// The type of elements, or of integers that may be offsets. Returns its lanes.
+int set_type(Tensor& t, const dlpack::Type& type) {
   const ElementType* const known = find_type([&](const ElementType& each) {
     const dlpack::Type& of = each.dlpack;
     return type.code == of.code && type.bits == of.bits && type.lanes == of.lanes;
@@ -83,7 +84,7 @@ void set_type(Tensor& t, const dlpack::Type& type) {
   if (known != nullptr) {
     t.type = known->type;
     t.offset = known->offset;
-    return;
+    return known->dlpack.lanes;
   }
   constexpr const char* kinds[] = {"int",    "uint",    "float", "an opaque type of ",
                                    "bfloat", "complex", "bool"};
@@ -96,21 +97,31 @@ void set_type(Tensor& t, const dlpack::Type& type) {
                        as_nearest(t.is_plural ? "int32" : "bfloat16"))};
 }
 
-// The type of that name.
-void set_type(Tensor& t, const char* name) {
-  const auto type = numeric::parse_dtype(name);
-  const ElementType* const known = find_type([&](const ElementType& each) {
-    return std::strcmp(each.name, name) == 0 || (type && each.type == type);
-  });
-  t.type = known != nullptr ? known->type : type;
-  if (known != nullptr) t.offset = known->offset;
+// The type of that name. Returns its lanes.
+int set_type(Tensor& t, const char* name) {
+  t.type = numeric::parse_dtype(name);
+  const ElementType* const known =
+      find_type([&](const ElementType& each) { return std::strcmp(each.name, name) == 0; });
+  if (known == nullptr) return 1;
+  t.type = known->type;
+  t.offset = known->offset;
+  return known->dlpack.lanes;
 }
 
-// Two elements of 4 bits in a byte: the extents of what the bytes hold.
-void count_halves(Tensor& t) {
+// Where an element of the tensor's own is several: the extents of what it holds.
+void count_lanes(Tensor& t, int lanes) {
+  if (lanes == 1 || t.dimensions == 0) return;
   const auto last = static_cast<std::size_t>(t.dimensions) - 1;
-  for (std::size_t i = 0; i < last; ++i) t.stride[i] *= 2;
-  t.shape[last] *= 2;
+  for (std::size_t i = 0; i < last; ++i) t.stride[i] *= lanes;
+  t.shape[last] *= lanes;
+}
+
+// Elements of 4 or 6 bits as ml_dtypes has them, each in a byte.
+Refusal one_a_byte(const char* name) {
+  return refuse(RefusalCode::bad_type, as_tensor(name),
+                " has elements of less than 8 bits with a byte each, and operands are dense: the "
+                "nearest is ",
+                as_nearest("warpwright.pack_elements(", name, ")"));
 }
 
 void check_dimensions(const char* name, std::int64_t dimensions) {
@@ -125,10 +136,9 @@ Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type 
   Tensor t;
   t.name = name;
   t.is_plural = std::strcmp(name, "offsets") == 0 || std::strcmp(name, "rows") == 0;
-  if (type != nullptr) {
-    set_type(t, type);
-  } else {
-    set_type(t, from.type);
+  const int lanes = type != nullptr ? set_type(t, type) : set_type(t, from.type);
+  if (t.type && numeric::bits(*t.type) * lanes < from.type.bits * from.type.lanes) {
+    throw Refused{one_a_byte(name)};
   }
   check_dimensions(name, from.dimensions);
   t.dimensions = from.dimensions;
@@ -141,7 +151,7 @@ Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type 
     t.stride[at] = is_packed ? packed : from.strides[i];
     packed *= std::max<std::int64_t>(1, t.shape[at]);
   }
-  if (t.type == DType::e2m1 && t.dimensions > 0) count_halves(t);
+  count_lanes(t, lanes);
   t.data = static_cast<char*>(from.data) + from.byte_offset;
   if (from.data == nullptr) t.data = nullptr;
   if (from.device.kind == dlpack::cpu) {
@@ -167,7 +177,7 @@ Tensor spec_of(PyObject* parts, const char* name) {
   t.name = name;
   t.device = run_nowhere;
   const char* const type = text_of(PyTuple_GetItem(parts, 1));
-  if (type != nullptr) set_type(t, type);
+  const int lanes = type != nullptr ? set_type(t, type) : 1;
   PyObject* const shape = PyTuple_GetItem(parts, 2);
   PyObject* const strides = PyTuple_GetItem(parts, 3);
   const Py_ssize_t count = PyTuple_Size(shape);
@@ -178,16 +188,20 @@ Tensor spec_of(PyObject* parts, const char* name) {
     t.stride[static_cast<std::size_t>(i)] = PyLong_AsLongLong(PyTuple_GetItem(strides, i));
   }
   if (PyErr_Occurred() != nullptr) throw PythonError{};
-  if (t.type == DType::e2m1 && t.dimensions > 0) count_halves(t);
+  count_lanes(t, lanes);
   return t;
 }
 
-// A row that stands alone may have any stride; this one is legal.
+}  // namespace
+
 void settle_lone_row(MatrixView& view) {
   if (view.rows > 1 || view.column_stride != 1) return;
-  const std::int64_t step = std::max(1, 128 / numeric::bits(view.dtype));
+  const bool narrow = numeric::bits(view.dtype) < 8;  // it may be copied with padding
+  const std::int64_t step = whole_elements(narrow ? padded_copy_bytes : 16, view.dtype);
   view.row_stride = (view.columns + step - 1) / step * step;
 }
+
+namespace {
 
 MatrixView view_of(const Tensor& t, int inner) {
   if (!t.type) {
@@ -292,6 +306,7 @@ Tensor Reader::read_capsule(PyObject* capsule, const char* name, const char* typ
                            managed->version.major, "; the nearest that is known is ",
                            as_nearest("1"))};
     }
+    if ((managed->flags & dlpack::flag_padded) != 0) throw Refused{one_a_byte(name)};
     Tensor t = tensor_of(managed->tensor, name, type);
     t.read_only = (managed->flags & dlpack::flag_read_only) != 0;
     if (consume) {

@@ -16,6 +16,7 @@ from . import _core
 from ._core import (Array, MoePlan, Plan, Workspace, devices, empty, gemm, grouped_gemm, moe, plan,
                     plan_moe)
 from ._experts import fused_experts
+from ._formats import block_scales, pack_elements
 from ._interop import Refusal, Spec
 from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise, sort_slots
 from ._study import Check, Trace, check, trace
@@ -25,7 +26,8 @@ __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
-__all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor", "Trace",
-           "Workspace", "built_with_cuda", "check", "devices", "empty", "fused_experts", "gemm",
-           "grouped_gemm", "load_int4", "moe", "pack_int4", "pack_int4_checkpoint", "plan",
-           "plan_moe", "quantise", "sort_slots", "trace"]
+__all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor",
+           "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
+           "fused_experts", "gemm", "grouped_gemm", "load_int4", "moe", "pack_elements",
+           "pack_int4", "pack_int4_checkpoint", "plan", "plan_moe", "quantise", "sort_slots",
+           "trace"]

@@ -11,6 +11,7 @@ version: str
 built_with_cuda: bool
 array_types: dict[str, str]
 other_types: dict[str, str]
+formats: dict[str, tuple[str, int, str, int]]
 
 @final
 class Plan:
@@ -75,6 +76,7 @@ def gemm(a: T, b: Tensor | Int4Weights, *, out: Tensor | None = None, c: Tensor 
          scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
          scale_d: Tensor | None = None, scaling: Scaling | None = None,
          accumulation: Accumulation = "fast", operands: Operands | None = None,
+         a_type: Operands | None = None, b_type: Operands | None = None,
          sums: Sums | None = None, dtype: Any = None, quantise_d: QuantiseD = "none",
          d_scales: Tensor | None = None, batch_invariant: bool = False,
          kernel: str | None = None, cluster: tuple[int, int] | None = None,
@@ -88,6 +90,7 @@ def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor 
                  scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
                  scale_d: Tensor | None = None, scaling: Scaling | None = None,
                  accumulation: Accumulation = "fast", operands: Operands | None = None,
+                 a_type: Operands | None = None, b_type: Operands | None = None,
                  sums: Sums | None = None, dtype: Any = None, quantise_d: QuantiseD = "none",
                  d_scales: Tensor | None = None, batch_invariant: bool = False,
                  kernel: str | None = None, cluster: tuple[int, int] | None = None,
@@ -104,7 +107,8 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          scale_a: Tensor | Spec | float | None = None,
          scale_b: Tensor | Spec | float | None = None, scale_d: Tensor | Spec | None = None,
          scaling: Scaling | None = None, accumulation: Accumulation = "fast",
-         operands: Operands | None = None, sums: Sums | None = None, dtype: Any = None,
+         operands: Operands | None = None, a_type: Operands | None = None,
+         b_type: Operands | None = None, sums: Sums | None = None, dtype: Any = None,
          quantise_d: QuantiseD = "none", d_scales: Tensor | Spec | None = None,
          batch_invariant: bool = False, kernel: str | None = None,
          cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
@@ -146,6 +150,10 @@ def command_line(arguments: Sequence[str], /) -> int: ...
 # What _prepare.py is made of.
 def quantise(x: Tensor, scaling: str, given: bool, codes: Tensor, scales: Tensor, stream: Any,
              /) -> None: ...
+def quantise_blocks(x: Tensor, form: str, recipe: str | None, given: bool, codes: Tensor,
+                    scales: Tensor, scale: Tensor | None, linear: bool, offsets: Tensor | None,
+                    stream: Any, /) -> None: ...
+def order_scales(rows: Tensor, tiles: Tensor, offsets: Tensor | None, stream: Any, /) -> None: ...
 def sort_slots(ids: Tensor, experts: int, first_expert: int, experts_total: int, offsets: Tensor,
                slots: Tensor, rows: Tensor, stream: Any, /) -> None: ...
 def int4_quantise(weights: Tensor, group: int, encoding: str | None, scales: str | None,

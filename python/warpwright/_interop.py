@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import operator
 import sys
 from typing import Any, Iterable
@@ -139,6 +140,21 @@ def stream_handle(stream: Any) -> int:
     raise TypeError(f"a {kind.__module__}.{kind.__qualname__} is neither an integer nor a stream")
 
 
+def shape_of(x: Any, name: str) -> tuple[int, ...]:
+    if not hasattr(x, "shape"):
+        raise Refusal(f"{name} is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
+                      "shape")
+    return tuple(x.shape)
+
+
+def device_of(x: Any) -> int:
+    if not hasattr(x, "__dlpack_device__"):
+        raise Refusal(f"x is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
+                      "__dlpack_device__")
+    kind, index = x.__dlpack_device__()
+    return int(index) if int(kind) in (2, 13) else -1
+
+
 def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> Any:
     """A tensor of the same library as `tensor`, and on its device; where that library's tensors
     cannot be written, or have no such type, an Array."""
@@ -158,6 +174,22 @@ def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> 
         import numpy  # pylint: disable=import-outside-toplevel
         return numpy.empty(shape, dtype=_numpy_type(name))
     return _core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
+
+
+def empty_halves(tensor: Any, shape: tuple[int, ...], device: int) -> Any:
+    """The same of two elements of 4 bits each: PyTorch's float4_e2m1fn_x2, or bytes. The memory
+    begins where copies that pad may begin, at a multiple of 32 bytes."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(tensor, torch.Tensor):
+        name = "float4_e2m1fn_x2" if hasattr(torch, "float4_e2m1fn_x2") else "u8"
+        return empty_like(tensor, shape, name, device)
+    if type(tensor).__module__.split(".")[0] != "numpy":
+        return empty_like(tensor, shape, "u8", device)
+    import numpy  # pylint: disable=import-outside-toplevel
+    count = math.prod(shape)
+    memory = numpy.empty(count + 63, numpy.uint8)
+    first = -memory.ctypes.data % 64
+    return memory[first:first + count].reshape(shape)
 
 
 def empty_scales(tensor: Any, shape: tuple[int, ...], device: int) -> Any:

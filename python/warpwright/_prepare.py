@@ -5,10 +5,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
-from ._interop import Refusal, Spec, adopted, empty_like, empty_scales, move_to
+from ._formats import FORMATS, quantise_blocks
+from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scales, move_to,
+                       shape_of)
 
 if TYPE_CHECKING:
-    from ._types import Encoding, Layout, ScaleType, Tensor
+    from ._types import Encoding, Layout, Recipe, ScaleType, Tensor
 
 _ENCODINGS: tuple[Encoding, ...] = ("sm", "ex")
 # By the numbers of the library's types.
@@ -16,31 +18,52 @@ _SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
 
 
-def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor"] = "row_column", *,
-             scale: Tensor | None = None, out: Tensor | None = None,
-             scales: Tensor | None = None, stream: Any = None) -> tuple[Any, Any]:
-    """Activations as e4m3: returns (codes, scales), with x about codes * scales.
+def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8", "mxf8-e5m2",
+                                      "mxf6", "mxf6-e3m2", "mxf4", "nvf4"] = "row_column", *,
+             scale: Any = None, out: Tensor | None = None, scales: Tensor | None = None,
+             recipe: Recipe | None = None, offsets: Tensor | None = None, linear: bool = False,
+             stream: Any = None) -> tuple[Any, ...]:
+    """Activations or weights as codes and scales: returns (codes, scales), with x about codes *
+    scales; of 'nvf4' (codes, scales, scale), x about codes * scales * scale.
 
     x        M x K of float32, bfloat16 or float16, rows contiguous; on a CUDA device or the host,
-             with the same bits.
-    scaling  'row_column': a scale for each row, M; 'blockwise': for each 1 x 128, M x ceil(K/128),
-             the scales of rows side by side, as products read them fastest; 'tensor': one. These
-             are what gemm(scale_a=) takes.
-    scale    for 'tensor': the scale, a 0-d or (1,) float32 tensor where x lies; without it the
-             scale is found, by three launches instead of one.
+             with the same bits. Of a format also G x N x K.
+    scaling  of e4m3 codes with float32 scales: 'row_column': a scale for each row, M; 'blockwise':
+             for each 1 x 128, M x ceil(K/128), the scales of rows side by side, as products read
+             them fastest; 'tensor': one. Or a format, 'mxf8', 'mxf8-e5m2', 'mxf6', 'mxf6-e3m2',
+             'mxf4' (a float8_e8m0fnu each 32 of K) or 'nvf4' (a float8_e4m3fn each 16). These are
+             what gemm(scale_a=) takes. Codes of e2m1 are PyTorch's float4_e2m1fn_x2, elsewhere
+             uint8, as are those of e2m3 and e3m2: gemm(a_type=) says what they are.
+    scale    for 'tensor' and 'nvf4': the scale, a (1,) float32 tensor where x lies; without it the
+             scale is found, by three launches instead of one. Of 'nvf4' it is what codes are
+             multiplied by, alpha of a product, never the divisor that some checkpoints have; 1
+             leaves it out.
+    recipe   of a format: 'floor' (OCP MX 1.0) or 'up' (default: nothing is cut off) of
+             float8_e8m0fnu scales; 'nested' (default) or '4-or-6' of nvf4 (docs/packing.md).
+    offsets  of a format: rows in groups, whose scales begin at a tile each (block_scales).
+    linear   of a format: scales row by row, M x ceil(K/32) or ceil(K/16), not in tiles of 128 x 4.
     out, scales   memory for the results.
 
-    A scale is the largest finite magnitude over 448, and 1 where all are 0. Codes are rounded to
-    nearest even; infinities become the largest e4m3, NaN stays NaN. On a CUDA device one launch,
-    which nothing waits for; legal in a graph's capture where out and scales are given.
+    A float32 scale is the largest finite magnitude over 448, and 1 where all are 0. Codes are
+    rounded to nearest even; infinities become the largest code, NaN stays NaN, of elements without
+    NaN by their scale. On a CUDA device one launch, which nothing waits for; legal in a graph's
+    capture where out and scales are given.
     """
-    shape = _shape(x, "x")
+    if scaling in FORMATS:
+        return quantise_blocks(x, scaling, scale=scale, out=out,  # type: ignore[arg-type]
+                               scales=scales, recipe=recipe, offsets=offsets, linear=linear,
+                               stream=stream)
+    for name, value in (("recipe", recipe), ("offsets", offsets), ("linear", linear or None)):
+        if value is not None:
+            raise Refusal(f"{name} is given, and scaling is {scaling!r}, which is no format with "
+                          f"scales of blocks; the nearest is to leave it out, or 'mxf8'")
+    shape = shape_of(x, "x")
     if len(shape) != 2:
         raise Refusal(f"x has {len(shape)} dimension{'s' * (len(shape) != 1)}; the nearest legal "
                       "is 2: rows to quantise", "bad_shape")
     if scale is not None and scales is not None:
         raise Refusal("scale and scales are given; one of them has the scale: leave one out")
-    device = _device(x)
+    device = device_of(x)
     codes = empty_like(x, shape, "e4m3", device) if out is None else out
     found = scale if scales is None else scales
     if found is None and scaling == "blockwise":
@@ -69,8 +92,8 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
 
     On a CUDA device one launch, which nothing waits for.
     """
-    shape = _shape(topk_ids, "topk_ids")
-    device = _device(topk_ids)
+    shape = shape_of(topk_ids, "topk_ids")
+    device = device_of(topk_ids)
     if type(topk_ids).__module__.split(".")[0] not in ("numpy", "torch", "cupy"):
         raise Refusal(f"topk_ids is of {type(topk_ids).__module__}, which has no integers that can "
                       "be written here; the nearest is a tensor of numpy, PyTorch or CuPy")
@@ -179,7 +202,7 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
     Works in host memory, on all processors, and gives the result to the library and the device of
     `weights`.
     """
-    is_batch = len(_shape(weights, "weights")) == 3
+    is_batch = len(shape_of(weights, "weights")) == 3
     host = move_to(weights, "cpu")
     packed = _core.int4_quantise(host, group, encoding, scales, zero_points)
     return _weights(weights, packed, is_batch)
@@ -195,7 +218,7 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
             and group_index are its tensors; a third dimension in front is experts.
     encoding, scale_type   of the packed form; default: what the codes allow, what the scales are.
     """
-    is_batch = len(_shape(codes, "codes")) == 3
+    is_batch = len(shape_of(codes, "codes")) == 3
     zeros, group_index = (None if t is None else move_to(t, "cpu") for t in (zeros, group_index))
     packed = _core.int4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), zeros,
                              group_index, encoding, scale_type)
@@ -237,18 +260,3 @@ def adopted_bytes(like: Any, array: _core.Array) -> Any:
         import numpy  # pylint: disable=import-outside-toplevel
         return numpy.asarray(array)
     return adopted(like, array)
-
-
-def _shape(x: Any, name: str) -> tuple[int, ...]:
-    if not hasattr(x, "shape"):
-        raise Refusal(f"{name} is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
-                      "shape")
-    return tuple(x.shape)
-
-
-def _device(x: Any) -> int:
-    if not hasattr(x, "__dlpack_device__"):
-        raise Refusal(f"x is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
-                      "__dlpack_device__")
-    kind, index = x.__dlpack_device__()
-    return int(index) if int(kind) in (2, 13) else -1

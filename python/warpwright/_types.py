@@ -25,7 +25,10 @@ GateUp = Literal["halves", "interleaved"]
 Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]
 QuantiseD = Literal["none", "1x128", "mxf8-1x32", "nvf4-1x16"]
 Accumulation = Literal["fast", "promoted"]
-Operands = Literal["tf32", "nvf4"]
+Format = Literal["mxf8", "mxf8-e5m2", "mxf6", "mxf6-e3m2", "mxf4", "nvf4"]
+Operands = Literal["tf32", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "mxf8", "mxf8-e5m2", "mxf6",
+                   "mxf6-e3m2", "mxf4", "nvf4"]
+Recipe = Literal["floor", "up", "nested", "4-or-6"]
 Sums = Literal["exact", "chained", "folded", "table"]
 Encoding = Literal["ex", "sm"]
 ScaleType = Literal["bf16", "f16", "f32"]
@@ -50,6 +53,8 @@ class Product(TypedDict, total=False):
     scaling: Scaling | None
     accumulation: Accumulation
     operands: Operands | None
+    a_type: Operands | None
+    b_type: Operands | None
     sums: Sums | None
     dtype: Any
     quantise_d: QuantiseD

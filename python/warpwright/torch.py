@@ -9,6 +9,9 @@
     y = torch.ops.warpwright.grouped_gemm(x, experts, offsets)
     y = torch.ops.warpwright.moe(x, topk_ids, topk_weights, w13, w2)  # a mixture of experts
     x8, scale_x = torch.ops.warpwright.quantise(x)  # e4m3, a scale a row
+    x8, scale_x = torch.ops.warpwright.quantise(x, "mxf8")  # a scale each 32, in tiles
+    x4, scale_x, s = torch.ops.warpwright.quantise_nvf4(x)  # a scale each 16, and one of all
+    scale_w = torch.ops.warpwright.block_scales(scales)  # of a checkpoint, in tiles
     y = torch.ops.warpwright.int4_moe(x, topk_ids, topk_weights, w13.data, w13.form, w2.data,
                                       w2.form)  # of warpwright.Int4Weights
     w = warpwright.pack_int4(weight)
@@ -21,7 +24,7 @@ refused while gradients are recorded. Arguments are those of warpwright.gemm, gr
 """
 import torch
 
-from . import _core, _prepare
+from . import _core, _formats, _prepare
 
 _LIBRARY = torch.library.Library("warpwright", "DEF")
 _EPILOGUE = ("Tensor? bias=None, str activation='none', bool gated=False, "
@@ -112,12 +115,48 @@ def _int4_result(a, form, gated, dtype):
 
 
 def _quantise(x, scaling="row_column", scale=None):
+    if scaling == "nvf4":
+        raise ValueError("nvf4 has a scale of the whole tensor too: quantise_nvf4 returns it")
     codes, scales = _prepare.quantise(x, scaling, scale=scale)
     # An operator's result is no view of its input.
     return codes, scales.clone() if scale is not None else scales
 
 
+def _quantise_nvf4(x, scale=None, recipe=None):
+    codes, scales, whole = _prepare.quantise(x, "nvf4", scale=scale, recipe=recipe)
+    return codes, scales, whole.clone() if scale is not None else whole
+
+
+def _fake_blocks(x, form):
+    element, bits, scale, block = _formats.FORMATS[form]
+    *lead, m, k = x.shape
+    types = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2,
+             "e2m1": getattr(torch, "float4_e2m1fn_x2", torch.uint8)}
+    codes = x.new_empty((*lead, m, k * bits // 8), dtype=types.get(element, torch.uint8))
+    tiles = (*lead, (m + 127) // 128 * 128, (k + 4 * block - 1) // (4 * block) * 4)
+    return codes, x.new_empty(tiles, dtype=torch.float8_e8m0fnu if scale == "ue8m0"
+                              else torch.float8_e4m3fn)
+
+
+def _fake_quantise_nvf4(x, scale=None, recipe=None):  # pylint: disable=unused-argument
+    return (*_fake_blocks(x, "nvf4"),
+            x.new_empty((1,), dtype=torch.float32) if scale is None else torch.empty_like(scale))
+
+
+def _block_scales(scales, offsets=None):
+    return _formats.block_scales(scales, offsets)
+
+
+def _fake_block_scales(scales, offsets=None):
+    *lead, m, blocks = scales.shape
+    groups = 0 if offsets is None else offsets.shape[0] - 1
+    rows = (m + 127 * groups) // 128 * 128 if groups else (m + 127) // 128 * 128
+    return scales.new_empty((*lead, rows, (blocks + 3) // 4 * 4))
+
+
 def _fake_quantise(x, scaling="row_column", scale=None):
+    if scaling in _formats.FORMATS:
+        return _fake_blocks(x, scaling)
     m, k = x.shape
     if scaling == "blockwise":
         scales = x.new_empty(((k + 127) // 128, (m + 3) // 4 * 4), dtype=torch.float32).T[:m]
@@ -163,7 +202,7 @@ def _register(schema, function, fake):
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
 
 
-_OPERANDS = "str? operands=None"
+_OPERANDS = "str? operands=None, str? a_type=None, str? b_type=None"
 _DTYPE = "ScalarType? dtype=None"
 _EXPECTED = "float expected_tokens=0.0, str expected_lengths='routed'"
 _ROWS = "Tensor? rows=None, int? rows_divisor=None"
@@ -181,11 +220,14 @@ _register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float be
 _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float alpha=1.0, "
           f"float beta=1.0, {_EPILOGUE}, {_OPERANDS}) -> ()", _gemm_out, _fake_out)
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
-          f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, {_DTYPE}) -> Tensor", _scaled_gemm, _fake_dense)
+          f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, float alpha=1.0, {_DTYPE}) -> Tensor",
+          _scaled_gemm, _fake_dense)
 _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
-          f"{_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
+          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor",
+          _grouped_gemm, _fake_grouped)
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
-          f"{_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out, _fake_out)
+          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out,
+          _fake_out)
 _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
 _register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
           f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _int4_moe, _fake_moe)
@@ -197,3 +239,7 @@ _register(f"int4_grouped_gemm(Tensor a, {_INT4}, Tensor offsets, *, {_WITH}, str
           _fake_int4_grouped)
 _register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None) -> (Tensor, Tensor)",
           _quantise, _fake_quantise)
+_register("quantise_nvf4(Tensor x, Tensor? scale=None, str? recipe=None) -> "
+          "(Tensor, Tensor, Tensor)", _quantise_nvf4, _fake_quantise_nvf4)
+_register("block_scales(Tensor scales, Tensor? offsets=None) -> Tensor", _block_scales,
+          _fake_block_scales)

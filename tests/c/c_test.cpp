@@ -90,9 +90,9 @@ TEST(C, HeaderAndStubsHaveTheLists) {
   }
   for (const std::string& word : words)
     scalings += (scalings.empty() ? "\"" : ", \"") + word + "\"";
-  // C has no double, and none of the types of 6 bits.
+  // C has no double.
   for (const DType each : all_types) {
-    if (each == DType::f64 || numeric::bits(each) == 6) continue;
+    if (each == DType::f64) continue;
     expect_in(header, "WW_", std::string(numeric::name(each)), static_cast<int>(each));
   }
   const std::string stubs = source("python/warpwright/_types.py");
@@ -578,6 +578,95 @@ TEST(C, OperandsOfOtherDevices) {
   g.scale_b = ww_packed(sb.data(), WW_UE4M3, 256, 4);
   product("model:rtx5090");
   EXPECT_EQ(out[m * n - 1], bf16(64));
+}
+
+// Formats whose scales the tensor core multiplies: which there are, the types of scales say.
+TEST(C, FormatsOfOperands) {
+  constexpr std::int64_t m = 5, n = 136, k = 128;
+  const auto plan = [&](std::int32_t a, std::int32_t b, std::int32_t of_a, std::int32_t of_b) {
+    ww_gemm g;
+    ww_gemm_init(&g);
+    g.a = ww_packed(nullptr, a, m, k);
+    g.b = ww_packed(nullptr, b, n, k);
+    g.d = ww_packed(nullptr, WW_BF16, m, n);
+    g.scaling = WW_SCALING_BLOCK_SCALED;
+    g.scale_a = ww_packed(nullptr, of_a, 128, of_a == WW_UE8M0 ? 4 : 8);
+    g.scale_b = ww_packed(nullptr, of_b, 256, of_b == WW_UE8M0 ? 4 : 8);
+    const Device there("rtx5090");
+    ww_plan* made = nullptr;
+    const Refusal refused(ww_plan_make(&g, there.device, nullptr, &made));
+    const std::string said = refused ? text(refused) : ww_plan_line(made);
+    ww_plan_free(made);
+    return said;
+  };
+  EXPECT_THAT(plan(WW_E2M1, WW_E2M1, WW_UE4M3, WW_UE4M3), HasSubstr("nvf4"));
+  // Of the others this build may have no kernel, but they are products.
+  for (const std::int32_t a : {WW_E4M3, WW_E5M2, WW_E2M3, WW_E3M2, WW_E2M1}) {
+    const std::string said = plan(a, WW_E2M1, WW_UE8M0, WW_UE8M0);
+    EXPECT_TRUE(said.find("registers_") != std::string::npos ||
+                said.find("no kernel") != std::string::npos)
+        << said;
+  }
+  EXPECT_THAT(plan(WW_E2M1, WW_E2M1, WW_UE4M3, WW_UE8M0), HasSubstr("nvf4 alone"));
+  EXPECT_THAT(plan(WW_E2M3, WW_E2M1, WW_UE4M3, WW_UE8M0), HasSubstr("ue8m0, one each 32"));
+}
+
+// What quantises is what multiplies: nvf4 of values that it holds exactly, by both orders of
+// scales.
+TEST(C, QuantisesToFormats) {
+  constexpr std::int64_t m = 5, n = 136, k = 64;
+  const std::vector<float> a(m * k, 3.0F), b(n * k, 0.5F);
+  std::vector<std::uint8_t> a4(m * k / 2), b4(n * k / 2);
+  alignas(16) std::uint8_t sa[128 * 4] = {};
+  alignas(16) std::uint8_t sb[256 * 4] = {};
+  alignas(16) std::uint8_t tiles[256 * 4] = {};
+  std::vector<std::uint8_t> rows(n * 4);
+  float of_a = 0, of_b = 0;
+  const auto quantise = [](const std::vector<float>& x, std::vector<std::uint8_t>& codes,
+                           const ww_matrix& scales, float& scale, std::int32_t order) {
+    ww_block_quantisation q = {};
+    q.size = sizeof q;
+    const auto count = static_cast<std::int64_t>(x.size()) / k;
+    q.x = ww_packed(const_cast<float*>(x.data()), WW_F32, count, k);
+    q.codes = ww_packed(codes.data(), WW_E2M1, count, k);
+    q.scales = scales;
+    q.tensor_scale = ww_packed(&scale, WW_F32, 1, 1);
+    q.order = order;
+    EXPECT_DONE(ww_quantise_blocks(&q, WW_MODEL, nullptr));
+    q.recipe = WW_RECIPE_UP;
+    EXPECT_THAT(text(Refusal(ww_quantise_blocks(&q, WW_MODEL, nullptr))),
+                HasSubstr("floor and up"));
+    q.recipe = 9;
+    EXPECT_THAT(text(Refusal(ww_quantise_blocks(&q, WW_MODEL, nullptr))), HasSubstr("recipe is 9"));
+  };
+  quantise(a, a4, ww_packed(sa, WW_UE4M3, 128, 4), of_a, WW_SCALES_IN_TILES);
+  quantise(b, b4, ww_packed(rows.data(), WW_UE4M3, n, 4), of_b, WW_SCALES_IN_ROWS);
+  const ww_matrix linear = ww_packed(rows.data(), WW_UE4M3, n, 4);
+  const ww_matrix in_tiles = ww_packed(sb, WW_UE4M3, 256, 4);
+  EXPECT_DONE(ww_order_scales(&linear, &in_tiles, WW_SCALES_IN_TILES, nullptr, WW_MODEL, nullptr));
+  quantise(b, b4, ww_packed(tiles, WW_UE4M3, 256, 4), of_b, WW_SCALES_IN_TILES);
+  EXPECT_EQ(std::memcmp(tiles, sb, sizeof sb), 0);
+  std::vector<std::uint16_t> out(m * n);
+  ww_gemm g;
+  ww_gemm_init(&g);
+  g.a = ww_packed(a4.data(), WW_E2M1, m, k);
+  g.b = ww_packed(b4.data(), WW_E2M1, n, k);
+  g.d = ww_packed(out.data(), WW_BF16, m, n);
+  g.scaling = WW_SCALING_BLOCK_SCALED;
+  g.scale_a = ww_packed(sa, WW_UE4M3, 128, 4);
+  g.scale_b = in_tiles;
+  g.alpha = of_a * of_b;
+  const Device there("model:rtx5090");
+  ww_plan* plan = nullptr;
+  EXPECT_DONE(ww_plan_make(&g, there.device, nullptr, &plan));
+  EXPECT_DONE(ww_launch(plan, &g, nullptr, nullptr, nullptr));
+  ww_plan_free(plan);
+  EXPECT_EQ(out[m * n - 1], bf16(96));
+  ww_scale_groups groups = {};
+  groups.count = 2;
+  EXPECT_THAT(text(Refusal(ww_order_scales(&linear, &in_tiles, WW_SCALES_IN_TILES, &groups,
+                                           WW_MODEL, nullptr))),
+              HasSubstr("group"));
 }
 
 // A program that was built with a later header has larger structs, one that was built with an

@@ -5,9 +5,12 @@ and Python.
     doors_test.py BUILD WARPWRIGHT [SEED]    in the environment of wheel_test.py
 
 Whatever the command line plans, the others plan, by the same kernel: for all words of its options,
-which are asked of itself. And 100 random products by files have the same bits through all doors.
+which are asked of itself. And 100 random products by files have the same bits through all doors,
+and 20 of formats whose scales the tensor core multiplies, on the model of an RTX 5090 (a process of
+its own: WARPWRIGHT_MODEL is read once).
 """
 import ctypes
+import os
 import pathlib
 import random
 import re
@@ -31,14 +34,19 @@ TYPES = {"f32": (1, "F32", np.float32), "tf32": (2, "F32", np.float32),
          "fp16": (3, "F16", np.float16),
          "bf16": (4, "BF16", ml_dtypes.bfloat16), "e4m3": (5, "F8_E4M3", ml_dtypes.float8_e4m3fn),
          "e5m2": (6, "F8_E5M2", ml_dtypes.float8_e5m2), "s8": (13, "I8", np.int8)}
-# Of mxf8 and nvf4: the operands' type, the scales', and elements that share one.
-BLOCK_SCALED = {"mxf8": (5, 10, 32), "nvf4": (9, 11, 16)}
-SPECS = {1: "f32", 2: "f32", 3: "f16", 4: "bf16", 5: "e4m3", 6: "e5m2", 9: "float4_e2m1fn_x2",
-         10: "float8_e8m0fnu", 11: "e4m3", 13: "int8"}
+# Of formats: the operands' type, the scales', and elements that share one.
+BLOCK_SCALED = {"mxf8": (5, 10, 32), "mxf8-e5m2": (6, 10, 32), "mxf6": (7, 10, 32),
+                "mxf6-e3m2": (8, 10, 32), "mxf4": (9, 10, 32), "nvf4": (9, 11, 16)}
+MIXED = ["mxf8,mxf4", "mxf4,mxf8-e5m2", "mxf6,mxf6-e3m2"]
+# Types that numpy has no dense ones of: bits of an element, and what safetensors calls them.
+RAW = {7: (6, "F6_E2M3"), 8: (6, "F6_E3M2"), 9: (4, "F4"), 10: (8, "F8_E8M0"), 11: (8, "F8_E4M3")}
+SPECS = {1: "f32", 2: "f32", 3: "f16", 4: "bf16", 5: "e4m3", 6: "e5m2", 7: "float6_e2m3fn",
+         8: "float6_e3m2fn", 9: "float4_e2m1fn_x2", 10: "float8_e8m0fnu", 11: "e4m3", 13: "int8"}
 SCALINGS = ["none", "tensor", "row-column", "blockwise", "group", "block_scaled"]
 ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai"]
 BIASES = ["none", "rows", "columns"]
 SUMS = ["exact", "chained", "folded", "table"]
+FORMATS_ALONE = os.environ.get("WARPWRIGHT_MODEL") == "rtx5090"
 # Options of products, by whether every door has them: a new one is to be put here, and into `walk`
 # or, where it is a choice of the plan or of the command line alone, into the others.
 MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "scale-d", "scale-a",
@@ -51,7 +59,7 @@ OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expecte
           "cluster-k", "ctas", "gpcs", "batch-invariant", "no-tuning", "pair", "scheduler",
           "accumulators", "first-tiles",
           # How memory lies, which other doors say by strides and addresses.
-          "in-place", "pitch", "scales-major",
+          "in-place", "pitch", "scales-major", "scales-layout",
           # Every door has them, with tests of their own: a D of two tensors, and tokens by index.
           "quantise-d", "rows-index", "rows-divisor"}
 
@@ -101,8 +109,9 @@ class Case:
         batch = how.get("batch", 1)
         of_b = self.groups or batch
         types = (how.get("dtype", "bf16").split(",") * 2)[:2]
-        block_scaled = BLOCK_SCALED.get(types[0])
-        a, b = (block_scaled[0],) * 2 if block_scaled else (TYPES[each][0] for each in types)
+        self.formats = types if types[0] in BLOCK_SCALED else None
+        block_scaled = [BLOCK_SCALED[each] for each in self.formats or ()]
+        a, b = ([each[0] for each in block_scaled] or [TYPES[each][0] for each in types])
         layout = how.get("layout", "NT")
         self.views["a"] = View(a, m, k, 1 if self.groups else batch,
                                layout[0] == "T")
@@ -115,7 +124,7 @@ class Case:
             # B is stored N x K for T, and K x N for N.
             self.views["b"] = View(b, n, k, of_b, layout[1] == "N")
         columns = n // 2 if "gated" in how else n
-        usual = {13: "bf16", 2: "f32", 5: "bf16", 6: "bf16", 9: "bf16"}.get(a, types[0])
+        usual = "f32" if a == 2 else types[0] if a in (3, 4) else "bf16"
         d = TYPES[how.get("d-dtype", usual)][0]
         of_d = 1 if self.groups else batch
         self.views["d"] = View(d, m, columns, of_d)
@@ -153,16 +162,19 @@ class Case:
                   3: ((m, blocks, of_a), (-(-n // 128), blocks, of_b)),
                   4: ((groups, 1, 1), (groups, 1, 1))}
         if scaling == 5:
-            columns = -(-k // block_scaled[2] // 4) * 4
-            sides = ((-(-m // 128) * 128, columns, of_a), (-(-n // 128) * 128, columns, of_b))
+            of = [-(-k // each[2] // 4) * 4 for each in block_scaled]
+            rows = (m + 127 * groups) // 128 * 128 if groups else -(-m // 128) * 128
+            sides = ((rows, of[0], of_a), (-(-n // 128) * 128, of[1], of_b))
         elif scaling in shapes:
             sides = shapes[scaling]
         else:
             return
-        for name, (rows, columns, batch) in zip(("scale_a", "scale_b"), sides):
+        for i, (rows, columns, batch) in enumerate(sides):
+            name = ("scale_a", "scale_b")[i]
             if name == "scale_b" and self.int4 and scaling == 3:
                 continue
-            self.views[name] = View(block_scaled[1] if scaling == 5 else 1, rows, columns, batch)
+            self.views[name] = View(block_scaled[i][1] if scaling == 5 else 1, rows, columns,
+                                    batch)
 
     # -- Memory, for those that run
 
@@ -170,7 +182,7 @@ class Case:
         size, places = 4096, {}
         for name, view in self.views.items():
             places[name] = view.offset = size
-            size += (view.rows * view.columns * view.batch * self.item(view) + 511) // 256 * 256
+            size += (self.bytes(view) + 511) // 256 * 256
         packed = None
         if self.int4:
             values = draw.integers(-7, 8, self.int4[:3]).astype(np.float32)
@@ -186,6 +198,10 @@ class Case:
             if name == "d":
                 continue
             count = view.rows * view.columns * view.batch
+            if view.dtype in RAW:
+                low, high = {10: (122, 133), 11: (0x30, 0x48)}.get(view.dtype, (0, 256))
+                self.flat(self.memory, view)[:] = draw.integers(low, high, self.bytes(view))
+                continue
             drawn = (draw.choice([0.25, 0.5, 1, 2], count) if name.startswith("scale")
                      else draw.integers(-6, 7, count) / (1 if view.dtype == 13 else 2))
             self.flat(self.memory, view)[:] = drawn.astype(self.numpy(view))
@@ -201,21 +217,24 @@ class Case:
 
     @staticmethod
     def numpy(view):
+        if view.dtype in RAW:
+            return np.uint8
         return next(t for number, _, t in TYPES.values() if number == view.dtype)
 
-    def item(self, view):
-        return np.dtype(self.numpy(view)).itemsize
+    def bytes(self, view):
+        bits = RAW[view.dtype][0] if view.dtype in RAW else 8 * np.dtype(self.numpy(view)).itemsize
+        return view.rows * view.columns * view.batch * bits // 8
 
     def flat(self, memory, view):
-        """All elements as they lie."""
-        count = view.rows * view.columns * view.batch * self.item(view)
-        return memory[view.offset:view.offset + count].view(self.numpy(view))
+        """All elements as they lie; of types without an own one in numpy their bytes."""
+        return memory[view.offset:view.offset + self.bytes(view)].view(self.numpy(view))
 
     def array(self, memory, view, vector=False):
         """As Python's functions take it."""
         flat = self.flat(memory, view)
         turned = view.strides[0] == 1 and view.columns > 1
-        shape = (view.columns, view.rows) if turned else (view.rows, view.columns)
+        columns = flat.size // (view.rows * view.batch)
+        shape = (columns, view.rows) if turned else (view.rows, columns)
         made = flat.reshape((view.batch,) + shape)
         made = made.swapaxes(-1, -2) if turned else made
         made = made[..., 0] if vector else made
@@ -371,6 +390,8 @@ class Python:
             given["bias_along"] = BIASES[case.words["bias_along"]]
         if case.views["a"].dtype == 2:
             given["operands"] = "tf32"
+        if case.formats and memory is not None:
+            given["a_type"], given["b_type"] = case.formats
         a = of("a")
         if case.int4:
             experts, n, k, group, encoding, _, zeros = case.int4
@@ -421,7 +442,8 @@ class CommandLine:
         listed = re.search(r"(?:it must be|nearest legal value is) ([^:.]*)", said)
         assert listed, f"{option}: {said}"
         words = re.findall(r"[A-Za-z][\w-]*\b(?!=)", listed[1].split(" for ")[0])
-        return [w for w in words if w not in ("or", "two", "floats", "as", "bit")]
+        return [w for w in words
+                if w not in ("or", "two", "floats", "as", "bit", "of", "the", "last")]
 
     def all_options(self):
         found = set()
@@ -467,11 +489,13 @@ class CommandLine:
             if view.batch > 1 or (case.groups and name == "b"):
                 shape = [view.batch, *shape]
             names = {number: text for number, text, _ in TYPES.values()}
+            names |= {number: text for number, (_, text) in RAW.items()}
             tensors[name] = (names[view.dtype], shape, case.flat(memory, view).tobytes())
         if case.int4:
             data = memory[case.places["int4"]:][:case.int4_bytes]
             tensors["b"] = ("U8", [data.size], data.tobytes())
         said = ["grouped" if case.groups else "gemm", *self.options(case), "--no-tuning"]
+        said += ["--scales-layout", "tiles"] if case.formats else []
         if case.groups:
             data = memory[case.places["offsets"]:][:(case.groups + 1) * case.width]
             tensors["offsets"] = ("I64" if case.width == 8 else "I32", [case.groups + 1],
@@ -518,12 +542,12 @@ def walk(line):
     sums = line.words("--sums", "--weights", "int4")
     assert line.words("--weights") == ["int4"] and set(sums) == set(SUMS)
     dense = []
-    for dtype in dtypes + ["e4m3,e5m2", "e5m2,e4m3"]:
+    for dtype in dtypes + ["e4m3,e5m2", "e5m2,e4m3"] + MIXED:
         for scaling in scalings:
             dense += [{"dtype": dtype, "scaling": scaling, "layout": layout} for layout in layouts]
         for option, words in singles.items():
             dense += [{"dtype": dtype, option: word} for word in words]
-        if dtype in BLOCK_SCALED or dtype in ("tf32", "s8"):
+        if dtype.split(",")[0] in BLOCK_SCALED or dtype in ("tf32", "s8"):
             dense += [{"dtype": dtype, "as": "rtx5090"}, {"dtype": dtype, "as": "a100"}]
     assert line.words("--gate-up") == ["halves", "interleaved"]
     dense += [{"dtype": dtype, "gated": True, **more} for dtype in dtypes
@@ -547,7 +571,7 @@ def walk(line):
 def every_word(line, doors):
     failures, planned, cases = [], 0, walk(line)
     for how in cases:
-        if BLOCK_SCALED.keys() & {how["dtype"]} and "scaling" in how:
+        if how["dtype"].split(",")[0] in BLOCK_SCALED and "scaling" in how:
             continue  # they are scaled already, which the command line refuses
         size = (how["m"], 1536, 2048) if "m" in how else (40, 256, 256)
         case = Case(*size, how)
@@ -604,14 +628,35 @@ def random_how(draw):
     return how
 
 
-def same_bits(line, doors, seed, wanted=100):
+def format_how(draw):
+    """The same of formats, on the model of an RTX 5090."""
+    a, b = draw.choice([(each, each) for each in BLOCK_SCALED] * 2 + [m.split(",") for m in MIXED])
+    how = {"dtype": a if a == b else f"{a},{b}", "as": "rtx5090"}
+    if draw.random() < 0.3:
+        how |= {"groups": draw.choice([1, 2, 4]), "offsets": draw.choice(["int32", "int64"])}
+    elif draw.random() < 0.25:
+        how["batch"] = draw.choice([2, 3])
+    if draw.random() < 0.3:
+        how["bias"] = "columns"
+    if draw.random() < 0.4:
+        how["activation"] = draw.choice(ACTIVATIONS[:5])
+    elif draw.random() < 0.3:
+        how["beta"] = draw.choice([0.5, 1.0, -2.0])
+    if draw.random() < 0.3:
+        how["alpha"] = draw.choice([0.5, -1.0, 3.0])
+    return how
+
+
+def same_bits(line, doors, seed, wanted=100, draws=random_how):
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
     failures, computed, refused = [], 0, 0
     everyone = {"command line": line, **doors}
     # The command line wanted a file of scales beside int4 weights, which have their own.
     always = [{"dtype": "e4m3", "weights": "int4", "scaling": "blockwise"}]
+    if draws is not random_how:
+        always = [{"dtype": "nvf4", "as": "rtx5090"}, {"dtype": "mxf8", "as": "rtx5090"}]
     while computed < wanted and refused < 4 * wanted:
-        how = always.pop() if always else random_how(draw)
+        how = always.pop() if always else draws(draw)
         # A row that stands alone and is stored K x 1 is a row of any pitch to Python alone.
         m = draw.choice([1, 5, 16, 40][how.get("layout", "NT")[0] == "T":])
         n = draw.choice([128, 256]) if "gated" in how or "weights" in how else \
@@ -619,7 +664,8 @@ def same_bits(line, doors, seed, wanted=100):
         if "gated" in how and ("weights" in how or how.get("scaling") == "blockwise"):
             n = 256
         k = draw.choice([128, 256]) if "weights" in how else draw.choice([16, 32, 45, 128, 144])
-        case = Case(m, n, k, how)
+        case = Case(m, n, draw.choice([128, 256, 384]) if draws is format_how else k, how)
+        case.device = f"model:{how['as']}" if "as" in how else case.device
         case.fill(numbers)
         answers, memories = {}, {}
         for name, door in everyone.items():
@@ -650,12 +696,19 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         line = CommandLine(sys.argv[2], pathlib.Path(folder))
         doors = {"C++": Cpp(build, pathlib.Path(folder)), "C": C(build), "Python": Python()}
-        failures = every_word(line, doors) + same_bits(line, doors, seed)
+        if FORMATS_ALONE:
+            failures = same_bits(line, doors, seed, 20, format_how)
+        else:
+            failures = every_word(line, doors) + same_bits(line, doors, seed)
         doors["C++"].process.stdin.close()
         doors["C++"].process.wait()
     for each in failures[:12]:
         print(each)
-    return 1 if failures else 0
+    if failures or FORMATS_ALONE:
+        return 1 if failures else 0
+    sys.stdout.flush()
+    return subprocess.run([sys.executable, *sys.argv[:3], str(seed)], check=False,
+                          env={**os.environ, "WARPWRIGHT_MODEL": "rtx5090"}).returncode
 
 
 if __name__ == "__main__":

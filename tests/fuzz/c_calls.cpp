@@ -1178,6 +1178,8 @@ class Calls {
     must_refuse(ww_moe_launch(nullptr, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_moe_ids_fault(nullptr, nullptr, nullptr));
     must_refuse(ww_quantise(nullptr, nullptr, nullptr, 0, 0, WW_MODEL, nullptr));
+    must_refuse(ww_quantise_blocks(nullptr, WW_MODEL, nullptr));
+    must_refuse(ww_order_scales(nullptr, nullptr, 0, nullptr, WW_MODEL, nullptr));
     ww_gemm_init(nullptr);
     ww_int4_init(nullptr);
     for (const char* said :

@@ -113,7 +113,9 @@ class Caller:
             "scaling": lambda: choose(["none", "tensor", "row_column", "blockwise", "group", "x",
                                         1]),
             "accumulation": lambda: choose(["fast", "promoted", "slow"]),
-            "operands": lambda: choose(["tf32", "nvf4", None, "x", 1]),
+            "operands": lambda: choose(["tf32", "nvf4", "mxf8", "e2m3", None, "x", 1]),
+            "a_type": lambda: choose(["tf32", "nvf4", "mxf6-e3m2", "mxf4", "e2m1", "x", 1]),
+            "b_type": lambda: choose(["tf32", "nvf4", "mxf6-e3m2", "mxf4", "e2m1", "x", 1]),
             "sums": lambda: choose(["exact", "chained", "folded", "table", "x", 1]),
             "dtype": lambda: choose(["bf16", "f32", "f16", "e4m3", "e5m2", "f64", 3, np.float32,
                                      ml_dtypes.bfloat16, object()]),
@@ -187,8 +189,24 @@ class Caller:
                                                  np.float32)
             if self.likely(0.05):
                 keywords["stream"] = choose([0, -1, "x", 1 << 80])
-            return "quantise", (self.tensor((m, k), floats),
-                                self.word("row_column", "blockwise", "tensor")), keywords
+            if self.likely(0.2):
+                keywords["recipe"] = self.word("floor", "up", "nested", "4-or-6")
+            if self.likely(0.2):
+                keywords["linear"] = choose([True, False, "x"])
+            return "quantise", (self.tensor(choose([(m, k), (2, m, k)]), floats),
+                                self.word("row_column", "blockwise", "tensor", "mxf8", "mxf6",
+                                          "mxf4", "nvf4")), keywords
+
+        def scales():
+            kind = choose([np.uint8, ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn, floats])
+            rows = choose([(m, k), (2, m, k), (m,)])
+            return "block_scales", (self.tensor(rows, kind), choose(
+                [None, None, np.array([0, m // 2, m], np.int32), self.tensor((3,), floats)])), {}
+
+        def elements():
+            return "pack_elements", (self.tensor((m, k), choose([
+                np.uint8, ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn, floats])),
+                                     self.word("e2m1", "e2m3", "bf16", None)), {}
 
         def pack():
             shape = choose([(m, k), (2, m, k)])
@@ -234,8 +252,8 @@ class Caller:
             size = self.number()
             return "Workspace", (4096 if size == 1 << 31 else size,
                                  self.word("model", "model", "cuda", "h200")), {}
-        return choose([quantise, quantise, pack, pack, checkpoint, load, form, packed, spec, empty,
-                       workspace])()
+        return choose([quantise, quantise, scales, elements, pack, pack, checkpoint, load, form,
+                       packed, spec, empty, workspace])()
 
     def moe(self):
         """A mixture of experts."""
@@ -374,7 +392,7 @@ def reference(verb, arguments, keywords):
     if not set(keywords) <= KNOWN or not all(isinstance(x, (np.ndarray, wp.Int4Weights))
                                              for x in tensors):
         return None
-    if keywords.get("dtype") in ("e4m3", "e5m2") or keywords.get("operands") == "nvf4":
+    if keywords.get("dtype") in ("e4m3", "e5m2") or keywords.get("operands") not in (None, "tf32"):
         return None
     a, b = f64(arguments[0]), value_of(arguments[1])
     scale_a, scale_b = keywords.get("scale_a"), keywords.get("scale_b")

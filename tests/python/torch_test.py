@@ -8,6 +8,7 @@ torch.mm and the launch of an empty kernel. What could not run is named in the l
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import time
 import unittest
@@ -24,6 +25,33 @@ ops = torch.ops.warpwright
 CUDA = torch.cuda.is_available()
 DEVICES = ["cpu"] + (["cuda"] if CUDA else [])
 LEFT_OUT = [] if CUDA else ["all that needs a CUDA device"]
+
+
+PRODUCTS = """
+import torch, warpwright as wp, warpwright.torch
+ops = torch.ops.warpwright
+torch.manual_seed(2026)
+x, w = torch.randn(20, 256), torch.randn(136, 256)
+want = x @ w.T
+def close(d, tolerance):
+    assert d.shape == want.shape and d.dtype == torch.bfloat16
+    assert (d.float() - want).abs().max() < tolerance * want.abs().max()
+a, sa, of_a = ops.quantise_nvf4(x)
+b, sb, of_b = ops.quantise_nvf4(w)
+assert a.dtype == torch.float4_e2m1fn_x2
+alpha = of_a.item() * of_b.item()
+close(ops.scaled_gemm(a, b, sa, sb, alpha=alpha), 0.2)
+close(wp.gemm(a.view(torch.uint8), b, operands="nvf4", scale_a=sa, scale_b=sb, alpha=alpha), 0.2)
+weight, of_weight = ops.quantise(w, "mxf8")
+def layer(x):
+    codes, scales = ops.quantise(x, "mxf8")
+    return ops.scaled_gemm(codes, weight, scales, of_weight, bias=torch.zeros(136))
+close(layer(x), 0.05)
+compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
+close(compiled(x), 0.05)
+close(torch.cat([compiled(x[:7]), compiled(x[7:])]), 0.05)
+print("all right")
+"""
 
 
 def normal(*shape, device, dtype=torch.bfloat16):
@@ -88,6 +116,40 @@ class Operators(unittest.TestCase):
             want = sum((a.float()[:, i * 128:][:, :128] @ b.float()[:, i * 128:][:, :128].T)
                        * sa[:, i:i + 1] * sb[0, i] for i in range(2))
             self.close(d, want)
+
+    def test_formats(self):
+        """Codes and scales of formats; the product where the machine's tensor cores have it, which
+        the model of an H200 has not (test_formats.py multiplies them on that of an RTX 5090)."""
+        for device in DEVICES:
+            x, w = normal(20, 128, device=device), normal(2, 64, 128, device=device)
+            for form, codes_type in (("mxf8", torch.float8_e4m3fn), ("mxf6", torch.uint8),
+                                     ("mxf4", torch.float4_e2m1fn_x2)):
+                codes, scales = ops.quantise(x, form)
+                self.assertEqual((codes.dtype, scales.dtype), (codes_type, torch.float8_e8m0fnu))
+                linear = wp.quantise(x, form, linear=True)[1]
+                self.assertTrue(torch.equal(ops.block_scales(linear).view(torch.uint8),
+                                            scales.view(torch.uint8)))
+                with self.assertRaisesRegex(wp.Refusal, "multiply no scales|no kernel"):
+                    ops.scaled_gemm(codes, codes, scales, scales, operands=form)
+            codes, scales, whole = ops.quantise_nvf4(w)
+            self.assertEqual((codes.shape, scales.shape), ((2, 64, 64), (2, 128, 8)))
+            self.assertEqual(whole.item(), (w.float().abs().max() / (448 * 6)).item())
+            again = ops.quantise_nvf4(w, whole)
+            self.assertTrue(torch.equal(again[0].view(torch.uint8), codes.view(torch.uint8)))
+            offsets = torch.tensor([0, 3, 20], dtype=torch.int32, device=device)
+            rows = wp.quantise(x, "nvf4", scale=whole, linear=True)[1]
+            self.assertEqual(ops.block_scales(rows, offsets).shape, (256, 8))
+            # PyTorch's float4_e2m1fn_x2 says what it is: a plan needs no word.
+            one = codes[0]
+            kernel = wp.plan(one, one, scale_a=scales[0], scale_b=scales[0],
+                             device="rtx5090").kernel
+            self.assertIn("nvf4", kernel)
+
+    def test_products_of_formats(self):
+        """In a process of its own: which instructions the model has is read once."""
+        done = subprocess.run([sys.executable, "-c", PRODUCTS], capture_output=True, text=True,
+                              env={**os.environ, "WARPWRIGHT_MODEL": "rtx5090"}, check=False)
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, "all right"), done.stderr)
 
     def test_groups(self):
         for device in DEVICES:
@@ -205,6 +267,9 @@ class Operators(unittest.TestCase):
                     (ops.quantise, (a,), {}),
                     (ops.quantise, (a, "blockwise"), {}),
                     (ops.quantise, (a, "tensor", one), {}),
+                    (ops.quantise, (a, "mxf8"), {}),
+                    (ops.quantise_nvf4, (a,), {}),
+                    (ops.block_scales, (torch.ones(20, 8, dtype=torch.uint8, device=device),), {}),
                     (ops.int4_gemm, (a8, int4.data, int4.form), {}),
                     (ops.int4_grouped_gemm, (a8, experts.data, experts.form, two), {}),
                     (ops.grouped_gemm, grouped(device), {}),
@@ -220,7 +285,8 @@ class Operators(unittest.TestCase):
                 # PyTorch's own test of schemas compares inputs in a way that fp8 does not have.
                 tests = ["test_autograd_registration", "test_faketensor",
                          "test_aot_dispatch_dynamic"]
-                if op not in (ops.scaled_gemm, ops.int4_gemm, ops.int4_grouped_gemm, ops.quantise):
+                if op not in (ops.scaled_gemm, ops.int4_gemm, ops.int4_grouped_gemm, ops.quantise,
+                              ops.quantise_nvf4):
                     tests.append("test_schema")
                 torch.library.opcheck(op.default, arguments, keywords, test_utils=tests)
 

@@ -31,6 +31,8 @@ def mistakes(x: Floats, w: Floats) -> None:
     wp.plan(x, w, activation="tanh")  # type: ignore[arg-type]
     wp.gemm(x, w, activation="tanh")  # type: ignore[arg-type]
     wp.gemm(x, w, operands="int4")  # type: ignore[arg-type]
+    wp.gemm(x, w, a_type="fp4")  # type: ignore[arg-type]
+    wp.quantise(x, "nvf4", recipe="best")  # type: ignore[arg-type]
     wp.gemm([[1.0]], w)  # type: ignore[type-var]
     wp.gemm(x, w, wp.Spec((3,)))  # type: ignore[arg-type, call-arg]
     wp.grouped_gemm(x, w)  # type: ignore[call-arg]
@@ -60,6 +62,13 @@ def main() -> int:
             cluster=(1, 1), kernel=None, dependent=False, stream=None)
     wp.gemm(x, np.ones((128, 256), bf16), gated=True)
     wp.gemm(np.ones((4, 8), np.float32), np.ones((8, 8), np.float32), operands="tf32")
+
+    codes4, tiles, whole = wp.quantise(x, "nvf4", recipe="4-or-6")
+    assert whole.shape == (1,)
+    wp.plan(codes4, codes4, a_type="nvf4", b_type="e2m1", scale_a=tiles, scale_b=tiles,
+            device="rtx5090")
+    assert wp.block_scales(wp.quantise(x, "mxf4", linear=True)[1]).shape == (128, 8)
+    assert wp.pack_elements(np.zeros((2, 4), np.uint8), "e2m1").shape == (2, 2)
 
     x8, scale = wp.quantise(x)
     blocks, block_scales = wp.quantise(x, "blockwise")

@@ -159,8 +159,8 @@ def main():
     if "--fuzz" in sys.argv:
         print(run(python, HERE / "fuzz.py", "30000"), end="")
         return 0
-    for test in ("test_values.py", "test_refusals.py", "test_prepare.py", "test_moe.py",
-                 "test_interrupt.py"):
+    for test in ("test_values.py", "test_refusals.py", "test_prepare.py", "test_formats.py",
+                 "test_moe.py", "test_interrupt.py"):
         done = subprocess.run([python, HERE / test], capture_output=True, text=True, check=False)
         print(done.stderr)
         if done.returncode != 0:

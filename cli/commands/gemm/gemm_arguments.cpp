@@ -119,6 +119,14 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
 // Whether --dtype says that operands have scales of their own.
 void read_micro(const GemmOptions& o, GemmJob& job) {
   const auto formats = micro_formats_of(o.dtype);
+  if (!o.scales_layout.empty()) {
+    if (!formats || (o.scale_a.empty() && o.scale_b.empty())) {
+      throw InputError("--scales-layout is said of scales of files with --dtype " +
+                       format_words(", ", " or ") + ": " + as_rule("leave it out") + ".");
+    }
+    static_cast<void>(
+        chosen<bool>("--scales-layout", o.scales_layout, {{"linear", false}, {"tiles", true}}));
+  }
   if (!formats) return;
   for (const auto& [option, text] :
        {std::pair{"--scaling", &o.scaling}, std::pair{"--weights", &o.weights}}) {

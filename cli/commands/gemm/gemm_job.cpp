@@ -10,6 +10,7 @@
 
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/gemm_tensors.h"
+#include "cli/commands/gemm/micro_files.h"
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/compute/mirror.h"
 #include "cli/compute/packing.h"
@@ -278,6 +279,14 @@ MatrixShape tiles_shape(const GemmJob& job, bool of_a) {
   return shape;
 }
 
+// The codes and scales of A or B: those of files, or made of values.
+MicroTensor micro_of(const GemmJob& job, bool of_a) {
+  const HostTensor& t = of_a ? job.a : job.b;
+  const auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
+  if (!scales) return quantise(t, *micro_format_of(job.product, of_a));
+  return {{t.bytes.begin(), t.bytes.end()}, scales->tensor.bytes};
+}
+
 void lay_out_scales(GemmJob& job) {
   const GemmOperands& p = job.product;
   std::vector<ScaleRows> groups;
@@ -292,9 +301,15 @@ void lay_out_scales(GemmJob& job) {
   const auto blocks = [&](bool of_a) {
     return ScaleReach::count(p.k(), scale_reach(p, of_a).depth);
   };
-  job.tiles_a =
-      scale_tiles(job.micro_a, tiles_shape(job, true), p.m(), blocks(true), groups, index);
-  job.tiles_b = scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
+  const auto in_tiles = [](const std::optional<ScalesOfFile>& scales) {
+    return scales && scales->in_tiles;
+  };
+  job.tiles_a = in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
+                                          : scale_tiles(job.micro_a, tiles_shape(job, true), p.m(),
+                                                        blocks(true), groups, index);
+  job.tiles_b = in_tiles(job.scales_of_b)
+                    ? job.scales_of_b->tensor.bytes
+                    : scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
 }
 
 // The scales of a product, as far as they are random.
@@ -377,19 +392,20 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   if (make(job.a, a_type, kStreamA)) {
     if (mirror) weigh(job.a, *mirror, job.a_transposed);
     if (!by_index) poison(job.a);
-  } else {
+  } else if (!job.scales_of_a) {
     round_to(job.a, a_type, "A", err);
   }
   if (job.product.packed) {
     if (job.packed_b.empty()) pack_random(job, seed, mirror);
   } else if (!make(job.b, b_type, kStreamB)) {
-    round_to(job.b, b_type, "B", err);
+    if (!job.scales_of_b) round_to(job.b, b_type, "B", err);
   } else if (mirror) {
     repeat(job.b, *mirror, job.b_transposed);
   }
   if (job.is_block_scaled()) {
-    job.micro_a = quantise(job.a, *micro_format_of(job.product, true));
-    job.micro_b = quantise(job.b, *micro_format_of(job.product, false));
+    job.micro_a = micro_of(job, true);
+    job.micro_b = micro_of(job, false);
+    tell_scales(job, err);
   }
   if (make(job.c, job.product.d.dtype, kStreamC)) {
     poison(job.c);

@@ -42,8 +42,9 @@ struct GemmOptions : RunOptions {
   std::optional<int> accumulators;  ///< in tensor memory (Blackwell)
   bool batch_invariant = false;
   bool no_tuning = false;
-  std::string scales_major;                  ///< k or mn: how block scales of A lie
-  bool in_place = false;                     ///< C is D's memory
+  std::string scales_major;   ///< k or mn: how block scales of A lie
+  std::string scales_layout;  ///< linear or tiles: how those lie that the tensor core multiplies
+  bool in_place = false;      ///< C is D's memory
   std::optional<std::int64_t> pitch;         ///< elements from row to row
   std::optional<std::uint64_t> first_tiles;  ///< the seed of a permutation
   bool check = false;
@@ -71,6 +72,15 @@ struct RowRange {
   [[nodiscard]] std::int64_t count() const { return end - begin; }
 };
 
+/// The scales of A or B that a file has, as it has them, which the tensor core multiplies.
+struct ScalesOfFile {
+  bool in_tiles = false;  ///< as kernels read them (facts/block_scales.h), else row by row
+  HostTensor tensor;      ///< a byte each, of the format's type
+  /// What `warpwright pack` wrote beside the codes: then it is not asked for, and this is the
+  /// factor of the codes, a part of alpha.
+  std::optional<float> packed_alpha = {};
+};
+
 /// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and
 /// those of files their content, as it lies there, until `load` ran.
 struct GemmJob {
@@ -89,8 +99,10 @@ struct GemmJob {
   /// A packed tensor, of int4 weights: of these `b` has the shape alone.
   std::vector<std::byte> packed_b;
   /// With scales that the tensor core multiplies `a` and `b` have f32, of which these are the codes
-  /// and scales, and the scales as kernels read them.
+  /// and scales, and the scales as kernels read them. Where a file has their scales, `a` and `b`
+  /// are its codes.
   MicroTensor micro_a, micro_b;
+  std::optional<ScalesOfFile> scales_of_a, scales_of_b;
   std::vector<std::byte> tiles_a, tiles_b;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
   /// Block scales of A lie with the tokens of a block side by side: scale_a once more, so.

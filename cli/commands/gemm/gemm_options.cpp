@@ -157,14 +157,16 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
                 ": run that device's kernels on the model (explain: plan for that device)"),
         names + "model");
   add_sms_option(app, o)->default_function(value_text(o.sms));
-  offer(add("--dtype", o.dtype, "TYPE",
-            listed(operand_types, is_of_all_kernels, ", ", ", ") +
-                " or e4m3,e5m2, or, on GPUs without wgmma, " +
-                listed(operand_types, is_of_registers) + ", or on sm_120 " +
-                format_words(", ", " or ") +
-                ", or two of these as mxf8,mxf4, with scales that are made here: what A and B are "
-                "multiplied as (default: the type of both files, else bf16)"),
-        operand_words(" ") + format_words(" ", " "));
+  offer(
+      add("--dtype", o.dtype, "TYPE",
+          listed(operand_types, is_of_all_kernels, ", ", ", ") +
+              " or e4m3,e5m2, or, on GPUs without wgmma, " +
+              listed(operand_types, is_of_registers) + ", or on sm_120 " +
+              format_words(", ", " or ") +
+              ", or two of these as mxf8,mxf4, with scales that are made here or come by --scale-a "
+              "and --scale-b: what A and B are multiplied as (default: the type of both files, "
+              "else bf16)"),
+      operand_words(" ") + format_words(" ", " "));
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
   add("--beta", o.beta, "X", "factor of C (default 1 with --c); with --random it asks for a C");
   app.add_flag("--in-place", o.in_place, "D's memory holds C, and D takes its place");
@@ -177,6 +179,9 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--scales-major", o.scales_major, "k|mn",
       "how the block scales of A lie: those of a token side by side, or those of a block of K, "
       "which TMA copies (default mn of random scales, k of those of files)");
+  add("--scales-layout", o.scales_layout, "linear|tiles",
+      "how the scales of mxf8, mxf6, mxf4 and nvf4 lie in files: row by row, as checkpoints have "
+      "them, or in tiles of 128 x 4 (default: as their shape says, linear where that is both)");
   add("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
   add("--accumulation", o.accumulation, "fast|promoted",
       "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "

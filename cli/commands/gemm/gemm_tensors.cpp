@@ -5,6 +5,7 @@
 
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/groups.h"
+#include "cli/commands/gemm/micro_files.h"
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/compute/words.h"
 #include "cli/files/packed_file.h"
@@ -24,10 +25,36 @@ Extents stacked(const GemmJob& job, Along along, std::int64_t rows, std::int64_t
   return {rows, columns};
 }
 
+// What an operand is read as: values of a type that is multiplied or rounded, or, where a file has
+// its scales, the codes of a format.
+struct ReadAs {
+  const MicroFormat* format = nullptr;  // none: values alone
+  bool has_scales = false;
+  const char* option = "";  // that gives them
+};
+
+HostTensor read_as(const char* name, const std::string& spec, const ReadAs& as) {
+  if (as.has_scales) return read_codes_as(name, spec, *as.format);
+  if (as.format == nullptr) return read_named(name, spec);
+  try {
+    return read_named(name, spec);
+  } catch (const InputError& refusal) {
+    bool is_codes = true;
+    try {
+      static_cast<void>(read_codes_as(name, spec, *as.format));
+    } catch (const InputError&) {
+      is_codes = false;
+    }
+    if (!is_codes) throw;
+    throw InputError(as_tensor(name) + " (" + spec + ") has codes of " + as.format->word +
+                     ", whose scales are missing: " + as_rule("give ", as.option, " FILE") + ".");
+  }
+}
+
 // A matrix of a file, or a batch of them where the product is one; B of groups always is.
 HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob& job,
-                       Along along = Along::rows) {
-  HostTensor tensor = read_named(name, spec);
+                       Along along = Along::rows, const ReadAs& as = {}) {
+  HostTensor tensor = read_as(name, spec, as);
   const std::string what = std::string(name) + " (" + spec + ")";
   const std::size_t rank = tensor.shape.size();
   const std::size_t wanted = job.product.is_grouped() && along == Along::groups ? 3 : 2;
@@ -59,7 +86,7 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
                            : "")) +
                      ".");
   }
-  require_operand_type(what, tensor);
+  if (!as.has_scales) require_operand_type(what, tensor);
   return tensor;
 }
 
@@ -115,6 +142,13 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
   if (job.product.is_grouped() || e.experts > 1) job.b.shape.insert(job.b.shape.begin(), e.experts);
 }
 
+// The scales that a packed file brings along, and its factor.
+void take_packed_scales(const GemmOptions& o, GemmJob& job, bool of_a, const MicroFormat& format) {
+  auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
+  scales = packed_scales(of_a ? "A" : "B", of_a ? o.a : o.b, format);
+  if (scales) job.product.alpha *= *scales->packed_alpha;
+}
+
 void read_operands(const GemmOptions& o, GemmJob& job) {
   if (o.a.empty() || o.b.empty()) {
     throw InputError(
@@ -123,11 +157,18 @@ void read_operands(const GemmOptions& o, GemmJob& job) {
                 (job.product.is_grouped() ? "--groups, --n and --k" : "--random M N K")) +
         ".");
   }
-  job.a = read_matrix("A", o.a, job);
+  const auto formats = micro_formats_of(o.dtype);
+  if (formats && o.scale_a.empty()) take_packed_scales(o, job, true, formats->first);
+  if (formats && o.scale_b.empty()) take_packed_scales(o, job, false, formats->second);
+  const ReadAs a{formats ? &formats->first : nullptr,
+                 formats && (job.scales_of_a || !o.scale_a.empty()), "--scale-a"};
+  const ReadAs b{formats ? &formats->second : nullptr,
+                 formats && (job.scales_of_b || !o.scale_b.empty()), "--scale-b"};
+  job.a = read_matrix("A", o.a, job, Along::rows, a);
   if (job.product.packed) {
     read_packed_b(o, job);
   } else {
-    job.b = read_matrix("B", o.b, job, Along::groups);
+    job.b = read_matrix("B", o.b, job, Along::groups, b);
   }
   auto [m, k] = extents(job.a);
   auto [n, other_k] = extents(job.b);
@@ -169,13 +210,22 @@ HostTensor read_vector(const std::string& name, const std::string& spec, const E
 }
 
 // The scales of A or B.
-HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
+HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
   const std::string& spec = of_a ? o.scale_a : o.scale_b;
   const std::string option = of_a ? "--scale-a" : "--scale-b";
   if (job.is_block_scaled()) {
-    if (spec.empty()) return {};
-    throw InputError(option + " is given, and --dtype is " + o.dtype +
-                     ", whose scales are made with the operands: " + as_rule("leave it out") + ".");
+    if (spec.empty()) {
+      if (of_a ? job.scales_of_a : job.scales_of_b)
+        check_packed_scales(job, of_a, of_a ? o.a : o.b);
+      return {};
+    }
+    if (o.a.empty()) {
+      throw InputError(option + " is given, and --dtype is " + o.dtype +
+                       ", whose scales are made with random operands: " + as_rule("leave it out") +
+                       ".");
+    }
+    (of_a ? job.scales_of_a : job.scales_of_b) = read_scales_as(job, of_a, spec, o.scales_layout);
+    return {};
   }
   if (job.product.scaling == Scaling::none) {
     if (spec.empty()) return {};

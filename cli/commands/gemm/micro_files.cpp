@@ -1,0 +1,217 @@
+#include "cli/commands/gemm/micro_files.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/gemm/operand_files.h"
+#include "cli/commands/pack_micro.h"
+#include "cli/files/safetensors.h"
+#include "warpwright/facts/block_scales.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::cli {
+namespace {
+
+std::string type_of(const HostTensor& t) {
+  return std::string(numeric::word(t.dtype));
+}
+
+const char* scales_name(bool of_a) {
+  return of_a ? "scale_a" : "scale_b";
+}
+
+// The code of a scale that is NaN, or none.
+bool is_wrong(DType scale, std::byte code) {
+  const auto value = static_cast<unsigned>(code);
+  return scale == DType::ue8m0 ? value == 0xff : value >= 0x7f;
+}
+
+// What the scales of an operand are to be.
+struct Wanted {
+  std::int64_t matrices = 1;
+  std::int64_t rows = 0;
+  std::int64_t blocks = 0;
+  MatrixShape tiles;
+
+  [[nodiscard]] Extents linear() const {
+    return matrices > 1 ? Extents{matrices, rows, blocks} : Extents{rows, blocks};
+  }
+  [[nodiscard]] Extents padded() const {
+    return matrices > 1 ? Extents{matrices, tiles.rows, tiles.columns}
+                        : Extents{tiles.rows, tiles.columns};
+  }
+  [[nodiscard]] std::int64_t tile_bytes() const { return matrices * tiles.rows * tiles.columns; }
+};
+
+Wanted wanted(const GemmJob& job, bool of_a) {
+  const GemmOperands& p = job.product;
+  const HostTensor& of = of_a ? job.a : job.b;
+  Wanted w;
+  w.matrices = of.shape.size() == 3 ? of.shape.front() : 1;
+  w.rows = of_a ? p.a.rows : p.n();
+  w.blocks = ScaleReach::count(p.k(), scale_reach(p, of_a).depth);
+  w.tiles = scale_shape(problem_of(p), of_a);
+  return w;
+}
+
+// Refuses scales that are no numbers: of linear ones all count, of tiles those of rows that are
+// there.
+void refuse_nan(const std::string& what, const ScalesOfFile& scales, const Wanted& w) {
+  const auto refuse_at = [&](std::int64_t row, std::int64_t block) {
+    throw InputError(what + " has NaN, or a sign, at row " + std::to_string(row) + ", block " +
+                     std::to_string(block) + "; " +
+                     as_rule("scales are numbers of ", type_of(scales.tensor), " from 0 on") + ".");
+  };
+  const DType type = scales.tensor.dtype;
+  const auto& bytes = scales.tensor.bytes;
+  for (std::int64_t row = 0; row < w.matrices * w.rows; ++row) {
+    for (std::int64_t block = 0; block < w.blocks; ++block) {
+      const std::int64_t at = scales.in_tiles
+                                  ? row / w.rows * w.tiles.rows * w.tiles.columns +
+                                        block_scales::place(row % w.rows, block, w.tiles.columns)
+                                  : row * w.blocks + block;
+      if (is_wrong(type, bytes[static_cast<std::size_t>(at)])) refuse_at(row, block);
+    }
+  }
+}
+
+// Are they in tiles? Throws InputError where they are neither.
+bool lies_in_tiles(const std::string& what, const HostTensor& t, const Wanted& w,
+                   const std::string& layout) {
+  const auto same = [](Extents x, Extents y) {
+    std::erase(x, 1);
+    std::erase(y, 1);
+    return x == y;
+  };
+  const bool linear = same(t.shape, w.linear());
+  const bool tiles = t.elements() == w.tile_bytes();
+  if (layout == "linear" ? linear : layout == "tiles" ? tiles : linear || tiles) {
+    return layout == "tiles" || !linear;
+  }
+  throw InputError(what + " is " + shape_text(t.shape) + "; " +
+                   as_rule("for these matrices it is ", shape_text(w.linear()),
+                           ", a scale for each ", micro_block(w.tiles.dtype), " of K, or ",
+                           shape_text(w.padded()), " in tiles of 128 x 4") +
+                   ": the nearest legal shape is " +
+                   as_nearest(shape_text(layout == "tiles" ? w.padded() : w.linear())) + ".");
+}
+
+}  // namespace
+
+HostTensor read_codes_as(const std::string& name, const std::string& spec,
+                         const MicroFormat& format) {
+  HostTensor tensor = [&] {
+    try {
+      return read_codes(spec);
+    } catch (const InputError& refusal) {
+      throw InputError(as_tensor(name) + ": " + refusal.sentence(), refusal.code());
+    }
+  }();
+  const std::string what = name + " (" + spec + ")";
+  if (tensor.dtype == format.element) return tensor;
+  const std::string element(numeric::word(format.element));
+  if (tensor.dtype != DType::u8) {
+    throw InputError(what + " is " + type_of(tensor) + " and has scales of a file; " +
+                     as_rule("the codes of ", format.word, " are ", element, ", or bytes (U8)") +
+                     ": the nearest is " + as_nearest(element) + ".");
+  }
+  tensor.dtype = format.element;
+  if (tensor.shape.empty()) return tensor;
+  const std::int64_t step = whole_elements(1, format.element);
+  const std::int64_t bytes = step * numeric::bits(format.element) / 8;
+  const std::int64_t row = tensor.shape.back();
+  if (row % bytes != 0) {
+    throw InputError(what + " has rows of " + std::to_string(row) + " bytes; " +
+                     as_rule(step, " elements of ", element, " are ", bytes) +
+                     ": the nearest legal number is " +
+                     as_nearest((row + bytes - 1) / bytes * bytes) + ".");
+  }
+  tensor.shape.back() = row / bytes * step;
+  return tensor;
+}
+
+std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::string& spec,
+                                          const MicroFormat& format) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind != TensorSpec::Kind::safetensors) return std::nullopt;
+  const SafetensorsFile file(where.path);
+  const std::string note = file.note(where.tensor);
+  const MicroFormat* const packed = micro_format(std::string_view(note).substr(0, note.find(',')));
+  if (packed == nullptr) return std::nullopt;
+  if (packed != &format) {
+    throw InputError(as_tensor(name) + " (" + spec + ") was packed as " + packed->word +
+                     ", and --dtype has " + format.word + ": the nearest is " +
+                     as_nearest(packed->word) + ".");
+  }
+  ScalesOfFile scales{true, file.read(where.tensor + kScaleSuffix), 1.0F};
+  scales.tensor.dtype = format.scale;
+  if (file.find(where.tensor + kAlphaSuffix) == nullptr) return scales;
+  const HostTensor alpha = file.read(where.tensor + kAlphaSuffix);
+  require_f32(name + "'s alpha", alpha);
+  std::vector<float> values(static_cast<std::size_t>(alpha.elements()));
+  std::memcpy(values.data(), alpha.bytes.data(), values.size() * sizeof(float));
+  if (values.empty()) return scales;
+  scales.packed_alpha = values.front();
+  if (std::ranges::all_of(values, [&](float each) { return each == values.front(); })) {
+    return scales;
+  }
+  throw InputError(as_tensor(name) + " (" + spec + ") has an alpha for each of " +
+                   std::to_string(values.size()) + " matrices; " +
+                   as_rule("a product has one, so they must be alike") + ".");
+}
+
+void check_packed_scales(const GemmJob& job, bool of_a, const std::string& spec) {
+  const ScalesOfFile& scales = *(of_a ? job.scales_of_a : job.scales_of_b);
+  const std::string what = std::string(scales_name(of_a)) + " (" + spec + kScaleSuffix + ")";
+  const Wanted w = wanted(job, of_a);
+  static_cast<void>(lies_in_tiles(what, scales.tensor, w, "tiles"));
+  if (!of_a || !job.product.is_grouped()) refuse_nan(what, scales, w);
+}
+
+ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& spec,
+                            const std::string& layout) {
+  const MicroFormat& format = *micro_format_of(job.product, of_a);
+  const std::string name = scales_name(of_a);
+  const std::string what = name + " (" + spec + ")";
+  ScalesOfFile scales;
+  try {
+    scales.tensor = read_codes(spec);
+  } catch (const InputError& refusal) {
+    throw InputError(as_tensor(name) + ": " + refusal.sentence(), refusal.code());
+  }
+  HostTensor& t = scales.tensor;
+  const bool as_signed = format.scale == DType::ue4m3 && t.dtype == DType::e4m3;
+  if (t.dtype != format.scale && t.dtype != DType::u8 && !as_signed) {
+    throw InputError(what + " is " + type_of(t) + "; " +
+                     as_rule("the scales of ", format.word, " are ",
+                             format.scale == DType::ue4m3 ? "F8_E4M3" : "F8_E8M0",
+                             ", or bytes (U8)") +
+                     ".");
+  }
+  t.dtype = format.scale;
+  const Wanted w = wanted(job, of_a);
+  scales.in_tiles = lies_in_tiles(what, t, w, layout);
+  const bool by_groups = of_a && job.product.is_grouped();
+  if (!scales.in_tiles || !by_groups) refuse_nan(what, scales, w);
+  return scales;
+}
+
+void tell_scales(const GemmJob& job, std::ostream& err) {
+  for (const bool of_a : {true, false}) {
+    const auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
+    if (scales && scales->packed_alpha) {
+      char alpha[32];
+      std::snprintf(alpha, sizeof alpha, "%.9g", static_cast<double>(*scales->packed_alpha));
+      err << "note: " << (of_a ? "A" : "B") << " is as `warpwright pack` wrote it: its scales, and "
+          << alpha << " in alpha, come with it.\n";
+    }
+    if (!scales || scales->in_tiles) continue;
+    err << "note: " << scales_name(of_a) << " is linear, " << shape_text(scales->tensor.shape)
+        << ", and was put into tiles of 128 x 4.\n";
+  }
+}
+
+}  // namespace warpwright::cli

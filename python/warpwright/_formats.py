@@ -1,0 +1,138 @@
+"""Operands whose scales the tensor core multiplies (mxf8, mxf6, mxf4, nvf4): codes and scales made
+of wider tensors, scales of checkpoints in the order that products read, dense elements."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._interop import (Refusal, adopted, device_of, dtype_name, empty_halves, empty_like,
+                       shape_of)
+
+if TYPE_CHECKING:
+    from ._types import Format, Recipe, Tensor
+
+#: Of a format's word: its elements' type, their bits, the scales' type, elements that share one.
+FORMATS: dict[str, tuple[str, int, str, int]] = _core.formats
+
+
+def quantise_blocks(x: Any, form: Format, *, scale: Any = None, out: Any = None,
+                    scales: Any = None, recipe: Recipe | None = None,
+                    offsets: Tensor | None = None, linear: bool = False,
+                    stream: Any = None) -> tuple[Any, ...]:
+    """quantise(x, form, ...) of a format."""
+    element, bits, scale_type, block = FORMATS[form]
+    shape = shape_of(x, "x")
+    is_nested = scale_type == "ue4m3"
+    if len(shape) not in (2, 3):
+        raise Refusal(f"x has {len(shape)} dimension{'s' * (len(shape) != 1)}; the nearest legal "
+                      "is 2: rows to quantise, or 3: matrices of them", "bad_shape")
+    if len(shape) == 3 and offsets is not None:
+        raise Refusal("offsets are of the rows of one matrix, and x has 3 dimensions: leave them "
+                      "out", "bad_shape")
+    if scale is not None and not is_nested:
+        raise Refusal(f"scale is given, and {form} has no scale of the whole tensor, which nvf4 "
+                      "has: leave it out")
+    device = device_of(x)
+    rows, k = shape[-2:]
+    if k * bits % 8 != 0:
+        whole = 2 if bits == 4 else 4
+        raise Refusal(f"x has rows of {k} elements, and {whole} of {element} are whole bytes: the "
+                      f"nearest legal number is {-(-k // whole) * whole}", "bad_shape")
+    codes = out if out is not None else _empty_codes(x, (*shape[:-1], k), element, bits, device)
+    blocks = -(-k // block)
+    made = scales
+    if made is None:
+        extents = ((*shape[:-1], blocks) if linear else
+                   _tile_extents(shape[:-2], rows, blocks, offsets))
+        made = empty_like(x, extents, _SCALES[scale_type], device)
+    takes_scale = is_nested and not isinstance(scale, (int, float))
+    if isinstance(scale, (int, float)) and scale != 1:
+        raise Refusal(f"scale is {scale}, and a scale that is read lies in x's memory; the nearest "
+                      "legal are a (1,) float32 tensor there, and 1")
+    whole = scale
+    if takes_scale and scale is None:
+        whole = empty_like(x, (1,), "f32", device)
+    _core.quantise_blocks(x, form, recipe, scale is not None, codes, made,
+                          whole if takes_scale else None, linear, offsets, stream)
+    codes = codes if out is not None else adopted(x, codes)
+    made = made if scales is not None else adopted(x, made)
+    if not is_nested:
+        return codes, made
+    return codes, made, whole if scale is not None else adopted(x, whole)
+
+
+def block_scales(scales: Any, offsets: Tensor | None = None, *, out: Any = None,
+                 stream: Any = None) -> Any:
+    """Scales of rows, as checkpoints have them, in the tiles of 128 x 4 that products read.
+
+    scales   M x ceil(K/32) (ue8m0) or M x ceil(K/16) (ue4m3): float8_e8m0fnu, float8_e4m3fn or
+             uint8, a scale for each block of a row; or a batch of such, each with tiles of its own.
+    offsets  G + 1 of int32 or int64, in the memory of the scales: the rows are tokens in groups, as
+             grouped_gemm(offsets=) takes them, and each group's scales begin at a tile.
+    out      memory for the result.
+
+    Returns them as M rounded up to 128 x the blocks rounded up to 4, with offsets as
+    (M + 127 G) // 128 * 128 rows: the very layout of cuBLASLt and of PyTorch's SWIZZLE_32_4_4. What
+    lies between and behind rows becomes 1 (float8_e8m0fnu) or 0. One launch, which nothing waits
+    for.
+    """
+    shape = shape_of(scales, "scales")
+    if len(shape) not in (2, 3):
+        raise Refusal(f"scales has {len(shape)} dimension{'s' * (len(shape) != 1)}; the nearest "
+                      "legal is 2: those of a matrix, row by row", "bad_shape")
+    if len(shape) == 3 and offsets is not None:
+        raise Refusal("offsets are of the rows of one matrix, and scales has 3 dimensions: leave "
+                      "them out", "bad_shape")
+    made = out
+    if made is None:
+        extents = _tile_extents(shape[:-2], shape[-2], shape[-1], offsets)
+        made = empty_like(scales, extents, dtype_name(scales.dtype), device_of(scales))
+    _core.order_scales(scales, made, offsets, stream)
+    return made if out is not None else adopted(scales, made)
+
+
+def pack_elements(x: Any, dtype: Any = None) -> Any:
+    """Elements of 4 or 6 bits with a byte each, as ml_dtypes has them, as the dense bytes (uint8)
+    that products read: two of e2m1 in a byte, four of e2m3 or e3m2 in three, from the low bits up.
+
+    x      of numpy: float4_e2m1fn, float6_e2m3fn or float6_e3m2fn; or of numpy, PyTorch or CuPy:
+           uint8, each a code, whose type `dtype` says ("e2m1", "e2m3" or "e3m2").
+    """
+    name = dtype_name(x.dtype)
+    of = dtype_name(dtype) if dtype is not None else name
+    bits = 4 if "e2m1" in of else 6 if "e2m3" in of or "e3m2" in of else 0
+    if bits == 0 or (dtype is None and name == "uint8"):
+        raise Refusal(f"x is {name}, whose elements are dense; those of e2m1, e2m3 and e3m2 are "
+                      "packed: dtype says what uint8 are", "bad_type")
+    codes = x if name == "uint8" else x.view("uint8")
+    each = 2 if bits == 4 else 4
+    if codes.shape[-1] % each != 0:
+        raise Refusal(f"x has rows of {codes.shape[-1]} elements, and {each} of {of} are whole "
+                      f"bytes: the nearest is {-(-codes.shape[-1] // each) * each}", "bad_shape")
+    c = [codes[..., i::each] for i in range(each)]
+    if bits == 4:
+        return c[0] & 15 | c[1] << 4
+    dense = codes[..., :codes.shape[-1] // 4 * 3] | 0  # of the same library, as large as it will be
+    dense[..., 0::3] = c[0] & 63 | c[1] << 6
+    dense[..., 1::3] = (c[1] & 63) >> 2 | c[2] << 4
+    dense[..., 2::3] = (c[2] & 63) >> 4 | c[3] << 2
+    return dense
+
+
+_SCALES = {"ue8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
+
+
+def _tile_extents(lead: tuple[int, ...], rows: int, blocks: int,
+                  offsets: Any) -> tuple[int, ...]:
+    groups = 0 if offsets is None else max(shape_of(offsets, "offsets")[0] - 1, 0)
+    padded = (rows + 127 * groups) // 128 * 128 if groups else -(-rows // 128) * 128
+    return (*lead, padded, -(-blocks // 4) * 4)
+
+
+def _empty_codes(x: Any, shape: tuple[int, ...], element: str, bits: int, device: int) -> Any:
+    if bits == 8:
+        return empty_like(x, shape, element, device)
+    packed = (*shape[:-1], shape[-1] * bits // 8)
+    if bits == 4 or type(x).__module__.split(".")[0] == "numpy":
+        return empty_halves(x, packed, device)
+    return empty_like(x, packed, "u8", device)
