@@ -27,6 +27,8 @@ struct Scaled {
   bool fence = true;             // behind the plain stores of scales
   bool stranger_copies = false;  // another thread than the one that multiplies
   bool waits_for_stranger = false;
+  bool stranger_overwrites = false;  // it copies the scales anew behind a word of the issuer
+  bool stranger_waits = false;       // and behind the MMAs' end
   int id = 0;
   int sfa = 256;              // column of A's scales; B's follow
   std::uint32_t flip = 0;     // bits of the instruction
@@ -123,6 +125,19 @@ void scaled_body(const Scaled& s) {
     }
     multiply_all<Ctas>(s, tmem, data, done);
   }
+  if (s.stranger_overwrites) {
+    isa::sync_threads(128);  // the MMAs are issued
+    if (leads && isa::thread_index() == 96) {
+      if (s.stranger_waits) {
+        isa::mbarrier_wait<Scope::cta>(done, 0, {"done", 0});
+        isa::tcgen05_fence_after_sync();
+      }
+      copy_all_scales<Ctas>(s, tmem, scales, 0);
+      isa::tcgen05_commit<Ctas>(done + 8);
+      isa::mbarrier_wait<Scope::cta>(done + 8, 0, {"done", 1});
+      isa::tcgen05_fence_after_sync();
+    }
+  }
   if (s.early_commit && isa::warp_index() == 3) {
     isa::mbarrier_wait<Scope::cta>(done + 16, 0, {"done", 2});
     isa::SharedView<std::uint32_t>{scales}.store(isa::lane_index(), 0);  // free: it was copied
@@ -170,6 +185,13 @@ TEST(Tcgen05RulesTest, CopiesOfAnotherThreadAreWaitedFor) {
   s.waits_for_stranger = false;
   s.sfa = 260;
   expect_found(scaled<1>(s), Check::tmem_unordered, Shows::always, {Check::uninitialised_read});
+}
+
+TEST(Tcgen05RulesTest, ACopyOfAnotherThreadWaitsForTheMmasThatRead) {
+  expect_clean(scaled<1>({.stranger_overwrites = true, .stranger_waits = true}));
+  const Kernel early = scaled<1>({.stranger_overwrites = true});
+  expect_found(early, Check::tmem_unordered);
+  expect_contains(sentence(early, Check::tmem_unordered), "tcgen05.cp issued by thread (warp 3");
 }
 
 TEST(Tcgen05RulesTest, Words) {
