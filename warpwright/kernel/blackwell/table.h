@@ -141,8 +141,7 @@ inline constexpr auto sum_rows = std::array{
     more(persistent(TileSource::clc, one(256))),
 };
 
-// --- scales that the tensor core multiplies
-// ----------------------------------------------------------
+// --- scales that the tensor core multiplies ------------------------------------------------------
 /// Operands with scales: any two of mxf8, mxf6 and mxf4 (which types they are is a matter of the
 /// launch), or packed ones, of mxf4 alone or of nvf4.
 constexpr BlackwellConfig mixed(DType result, BlackwellConfig c) {
