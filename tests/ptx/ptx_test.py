@@ -185,7 +185,8 @@ class Ptx(unittest.TestCase):
 
     def test_a_missing_instruction_is_noticed(self):
         """The patterns tell configurations apart: the PTX of one is not that of another."""
-        everything = {"pair": True, "kind": "f16", "tiles": "clc", "splits": True, "gated": True, "index": True, "groups": True,
+        everything = {"pair": True, "kind": "f16", "tiles": "clc", "splits": True,
+                      "gated": True, "index": True, "groups": True,
                       "scales": True, "codes": False, "result": "bf16"}
         nothing = "ret;"
         misses = [p for p, wanted in EXPECTED

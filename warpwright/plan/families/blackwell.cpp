@@ -129,6 +129,22 @@ const char* source_text(const BlackwellConfig& c) {
   return "";
 }
 
+// What few tokens and groups are: how they are found, cut, and loaded; empty for other kernels.
+std::string tokens_text(const BlackwellConfig& c) {
+  std::string text;
+  if (c.grouped) {
+    text += "groups     found on the device: a warp looks at 32 groups at a step\n";
+    text += c.by_index ? "tokens     by index: each lane of a warp gathers four rows by TMA\n"
+                       : "maps       one over all tokens; rows loaded past a group's end are not "
+                         "stored\n";
+  }
+  if (kernel::has_widths(c)) {
+    text += "widths     " + kernel::widths_words(c.widths) +
+            " tokens: cut into tiles of nearly equal width, each with MMAs as wide\n";
+  }
+  return text;
+}
+
 // Who receives whose slices, and whose barriers an MMA's commit reaches.
 std::string masks_table(const Plan& plan, bool pair) {
   std::string out = "\nrank  A mask  B mask  commit  arrivals\n";
@@ -225,7 +241,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     ExplainParts parts;
     parts.persistent = c.tiles == TileSource::static_persistent;
     parts.kernel =
-        format("warp-specialised, %s%s\n", source_text(c), c.splits_k ? ", split along K" : "");
+        format("warp-specialised, %s%s%s\n", source_text(c), c.splits_k ? ", split along K" : "",
+               c.swap_ab ? ", operands swap_ab (rows are columns of D)" : "");
+    parts.kernel += tokens_text(c);
     parts.kernel +=
         format("tile       %d x %d x %d a CTA, MMA m%dn%dk%d of kind %s, %s\n", c.tile_m, c.tile_n,
                kernel::tile_k(c), mma.m, mma.n, mma.k, atom::name(c.kind),
@@ -235,7 +253,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
         c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
     parts.tensor_store = !quantises(c);
     parts.kernel += stages_text(c);
-    parts.kernel += "sums       " + sums_text(c) + "\n";
+    parts.kernel += "sums       " + sums_text(c) +
+                    (c.gated ? "; of a gate and what it is for 16 rows in turns\n" : "\n");
+    parts.tensor_store = static_cast<kernel::EpilogueShape>(c).store != kernel::Store::lanes;
     parts.beside = tmem_table(c) + scale_table(c) + masks_table(plan, c.pair);
     return parts;
   }
