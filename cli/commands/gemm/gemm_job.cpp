@@ -376,19 +376,19 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   if (make(job.a, a_type, kStreamA)) {
     if (mirror) weigh(job.a, *mirror, job.a_transposed);
     if (!by_index) poison(job.a);
-  } else {
+  } else if (!job.has_codes_a) {
     round_to(job.a, a_type, "A", err);
   }
   if (job.product.packed) {
     if (job.packed_b.empty()) pack_random(job, seed, mirror);
   } else if (!make(job.b, b_type, kStreamB)) {
-    round_to(job.b, b_type, "B", err);
+    if (!job.has_codes_b) round_to(job.b, b_type, "B", err);
   } else if (mirror) {
     repeat(job.b, *mirror, job.b_transposed);
   }
   if (job.is_block_scaled()) {
-    job.micro_a = quantise(job.a, *micro_format_of(job.product, true));
-    job.micro_b = quantise(job.b, *micro_format_of(job.product, false));
+    if (!job.has_codes_a) job.micro_a = quantise(job.a, *micro_format_of(job.product, true));
+    if (!job.has_codes_b) job.micro_b = quantise(job.b, *micro_format_of(job.product, false));
   }
   if (make(job.c, job.product.d.dtype, kStreamC)) {
     poison(job.c);

@@ -91,6 +91,8 @@ struct GemmJob {
   /// With scales that the tensor core multiplies `a` and `b` have f32, of which these are the codes
   /// and scales, and the scales as kernels read them.
   MicroTensor micro_a, micro_b;
+  bool has_codes_a = false;  ///< `a` has codes of a file, and micro_a is there before `load`
+  bool has_codes_b = false;
   std::vector<std::byte> tiles_a, tiles_b;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
   /// Block scales of A lie with the tokens of a block side by side: scale_a once more, so.

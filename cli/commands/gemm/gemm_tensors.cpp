@@ -5,6 +5,7 @@
 
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/groups.h"
+#include "cli/commands/gemm/micro_files.h"
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/compute/words.h"
 #include "cli/files/packed_file.h"
@@ -25,9 +26,10 @@ Extents stacked(const GemmJob& job, Along along, std::int64_t rows, std::int64_t
 }
 
 // A matrix of a file, or a batch of them where the product is one; B of groups always is.
+// With `codes`, of what such a format's elements are.
 HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob& job,
-                       Along along = Along::rows) {
-  HostTensor tensor = read_named(name, spec);
+                       Along along = Along::rows, const MicroFormat* codes = nullptr) {
+  HostTensor tensor = codes != nullptr ? read_codes(name, spec, *codes) : read_named(name, spec);
   const std::string what = std::string(name) + " (" + spec + ")";
   const std::size_t rank = tensor.shape.size();
   const std::size_t wanted = job.product.is_grouped() && along == Along::groups ? 3 : 2;
@@ -59,8 +61,16 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
                            : "")) +
                      ".");
   }
-  require_operand_type(what, tensor);
+  if (codes == nullptr) require_operand_type(what, tensor);
   return tensor;
+}
+
+// The format of A or B where its scales are in a file; else null.
+const MicroFormat* codes_of_file(const GemmOptions& o, const GemmJob& job, bool of_a) {
+  if (!job.is_block_scaled() || (of_a ? o.scale_a : o.scale_b).empty()) return nullptr;
+  const auto formats = micro_formats_of(o.dtype);
+  return micro_format(of_a ? formats->first.element : formats->second.element,
+                      of_a ? formats->first.scale : formats->second.scale);
 }
 
 // Rows and columns of the (first) stored matrix.
@@ -123,11 +133,21 @@ void read_operands(const GemmOptions& o, GemmJob& job) {
                 (job.product.is_grouped() ? "--groups, --n and --k" : "--random M N K")) +
         ".");
   }
-  job.a = read_matrix("A", o.a, job);
+  const MicroFormat* const codes_a = codes_of_file(o, job, true);
+  const MicroFormat* const codes_b = codes_of_file(o, job, false);
+  job.a = read_matrix("A", o.a, job, Along::rows, codes_a);
   if (job.product.packed) {
     read_packed_b(o, job);
   } else {
-    job.b = read_matrix("B", o.b, job, Along::groups);
+    job.b = read_matrix("B", o.b, job, Along::groups, codes_b);
+  }
+  if (codes_a != nullptr) {
+    job.micro_a = with_scales(job.a, "--scale-a", o.scale_a, *codes_a);
+    job.has_codes_a = true;
+  }
+  if (codes_b != nullptr) {
+    job.micro_b = with_scales(job.b, "--scale-b", o.scale_b, *codes_b);
+    job.has_codes_b = true;
   }
   auto [m, k] = extents(job.a);
   auto [n, other_k] = extents(job.b);
@@ -173,9 +193,11 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
   const std::string& spec = of_a ? o.scale_a : o.scale_b;
   const std::string option = of_a ? "--scale-a" : "--scale-b";
   if (job.is_block_scaled()) {
-    if (spec.empty()) return {};
+    // Those of files are with their codes already.
+    if (spec.empty() || (of_a ? job.has_codes_a : job.has_codes_b)) return {};
     throw InputError(option + " is given, and --dtype is " + o.dtype +
-                     ", whose scales are made with the operands: " + as_rule("leave it out") + ".");
+                     ", whose random operands have scales that are made with them: " +
+                     as_rule("leave it out, or give ", of_a ? "--a" : "--b", " FILE") + ".");
   }
   if (job.product.scaling == Scaling::none) {
     if (spec.empty()) return {};
