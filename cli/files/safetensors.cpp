@@ -303,10 +303,13 @@ const Entry& find_entry(const std::string& path, const std::string& name, const 
 }
 
 [[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
+  const char* const hint =
+      is_micro(*found.type) ? "; codes and scales of blocks go together, by --scale-a and --scale-b"
+                            : "";
   throw FileError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
                   std::string(found.type->name) + "; " +
                   as_rule("the types that are read ", (read == read_types() ? "" : "as integers "),
-                          "are ", read) +
+                          "are ", read, hint) +
                   ".");
 }
 

@@ -43,6 +43,11 @@ GemmProblem packed_grouped_problem(std::int64_t /*groups*/, std::int64_t /*token
   std::abort();
 }
 
+std::optional<Refusal> expect_lengths(Groups& /*groups*/, std::string_view /*name*/,
+                                      std::string_view /*words*/) {
+  std::abort();
+}
+
 namespace {
 
 // A file of these bytes in memory, the same one for all inputs.
