@@ -61,8 +61,8 @@ constexpr int even_step(const TileWidths& widths, int kinds, int tokens) {
 }
 
 /// The tiles of `Tiles`, whose columns are tokens, with the groups cut evenly: column, end and
-/// width of a tile are its own.
-template <class Tiles, TileWidths tile_widths>
+/// width of a tile are its own. Not `Evenly`, all but the last tile of a group are the widest.
+template <class Tiles, TileWidths tile_widths, bool Evenly = true>
 class EvenTiles {
  public:
   /// `whole`: all tokens of a product without groups; 0 of one with groups.
@@ -74,7 +74,8 @@ class EvenTiles {
     if (whole_ > 0) work.end_token = whole_;
     constexpr TileWidths widths = tile_widths;
     constexpr int kinds = count(tile_widths);
-    const int step = even_step(widths, kinds, work.end_token - work.first_token);
+    const int step =
+        Evenly ? even_step(widths, kinds, work.end_token - work.first_token) : widths.of[kinds - 1];
     work.column = work.first_token + work.tile.n * step;
     if (work.end_token > work.column + step) work.end_token = work.column + step;
     work.width = narrowest_for(widths, kinds, work.end_token - work.column);

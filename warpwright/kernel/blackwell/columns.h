@@ -41,6 +41,16 @@ class ColumnSlice {
   /// Bytes that a stage of the tile at hand has less than one of the widest.
   [[nodiscard]] WW_DEVICE int missing() const { return missing_; }
 
+ private:
+  /// Of a row of a stage, as its copies signal them.
+  [[nodiscard]] WW_DEVICE int row_bytes() const {
+    if constexpr (is_scaled(config)) {
+      return p_.token_bytes;
+    } else {
+      return span;
+    }
+  }
+
  protected:
   /// Of a tile of `width` columns.
   WW_DEVICE void place_slice(const tile::Work& work, int width) {
@@ -48,7 +58,7 @@ class ColumnSlice {
     const int in_tile = mma_ * rows_;
     row_ = work.column + half_ * (width / ctas) + in_tile;
     offset_ = in_tile * span;
-    missing_ = (config.tile_n - width) / ctas * span;
+    missing_ = (config.tile_n - width) / ctas * row_bytes();
   }
   [[nodiscard]] WW_DEVICE isa::SharedAddress place(int stage) const {
     return stages_ + stage * atom::tile_bytes(tile) + offset_;

@@ -377,10 +377,15 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
   if (is_scaled(c) != atom::is_block_scaled(c.kind)) {
     return "kinds mxf8f6f4, mxf4 and mxf4nvf4 multiply scales, and no others";
   }
-  if (is_scaled(c) && (c.swap_ab || sums_in_registers(c))) {
-    return "with scales that the tensor core multiplies nothing is swapped or summed in registers";
+  if (!is_scaled(c)) return nullptr;
+  if (sums_in_registers(c)) {
+    return "with scales that the tensor core multiplies nothing is summed in registers";
   }
-  if (is_scaled(c) && c.tile_n % 64 != 0) {
+  if (c.swap_ab && (c.pair || c.gated || c.by_index || c.tile_n != atom::kScaleAtomRows)) {
+    return "tokens with scales that the tensor core multiplies come 128 a tile, in their order, to "
+           "MMAs of one SM without a gate";
+  }
+  if (c.tile_n % 64 != 0) {
     return "a tile's scales of B begin with an atom or in its middle: tile_n is a multiple of 64";
   }
   return nullptr;

@@ -31,7 +31,9 @@ struct AccumulatorsOf {
 /// What a launch takes.
 template <class Tag>
 using BlackwellParamsOf = std::conditional_t<
-    is_scaled(Tag::config), BlackwellScaledParams,
+    is_scaled(Tag::config),
+    std::conditional_t<has_width_maps(Tag::config), BlackwellScaledWidthsParams,
+                       BlackwellScaledParams>,
     std::conditional_t<has_width_maps(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>>;
 
 /// A CTA as one of its threads sees it.
@@ -88,12 +90,14 @@ struct BlackwellCta {
   }
 
  private:
-  // Tiles of several widths are cut evenly: of a whole product all of its rows are the tokens.
+  // Tiles of several widths are cut evenly, but those with scales, which lie in atoms of the widest
+  // from a group's first token on. Of a whole product all of its rows are the tokens.
   template <class Tiles>
   WW_DEVICE auto even(const Tiles& tiles) const {
     constexpr BlackwellConfig cfg = Tag::config;
     if constexpr (has_widths(cfg)) {
-      return tile::EvenTiles<Tiles, cfg.widths>(tiles, cfg.grouped ? 0 : p.output.d_rows);
+      return tile::EvenTiles<Tiles, cfg.widths, !is_scaled(cfg)>(tiles,
+                                                                 cfg.grouped ? 0 : p.output.d_rows);
     } else {
       return tiles;
     }

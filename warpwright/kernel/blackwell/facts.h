@@ -47,7 +47,10 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
   if (c.grouped) f.features.emplace_back("grouped, warp_scan");
   if (c.swap_ab) f.features.emplace_back("swap_ab");
-  if (has_widths(c)) f.features.push_back("cut evenly, in widths " + widths_words(c.widths));
+  if (has_widths(c)) {
+    f.features.push_back((is_scaled(c) ? "in widths " : "cut evenly, in widths ") +
+                         widths_words(c.widths));
+  }
   if (c.gated) f.features.emplace_back("gated");
   if (c.by_index) f.features.emplace_back("tokens by index");
   if (c.block_scaled) f.features.emplace_back("block scales");

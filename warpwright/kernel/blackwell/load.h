@@ -73,7 +73,9 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta, const isa::Prerequisites& read
         rows.load(full, work, state.stage, k_tile);
       }
       columns.load(mine, cta.mainloop.full(state), work, state.stage, k_tile);
-      if constexpr (is_scaled(cfg)) load_scales(cta, work, k_tile, state);
+      if constexpr (is_scaled(cfg)) {
+        if (mine) load_scales(cta, work, k_tile, state);
+      }
       state.advance(cfg.stages);
     }
   }

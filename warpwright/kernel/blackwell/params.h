@@ -42,6 +42,12 @@ struct BlackwellScaledParams : BlackwellGemmParams, ScaleMaps {
   /// How many bytes the copies of a stage signal in a CTA beyond what the configuration says: of
   /// types of 4 and 6 bits they are less.
   int more_bytes = 0;
+  int token_bytes = 0;  ///< swapped: those of a token's part of a stage
+};
+
+/// Those of one that has both.
+struct BlackwellScaledWidthsParams : BlackwellScaledParams {
+  isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 
 }  // namespace warpwright::kernel

@@ -43,6 +43,17 @@ WW_DEVICE void load_atoms(std::uint16_t ctas, isa::SharedAddress to, const isa::
   }
 }
 
+/// The row of atoms in which the scales of a tile's columns begin: every group of tokens begins
+/// with an atom of its own, and tiles of tokens are as wide as one.
+template <class Tag>
+WW_DEVICE int first_atom(const tile::Work& work) {
+  if constexpr (Tag::config.grouped) {
+    return work.tiles_before + work.tile.n;
+  } else {
+    return work.column / atom::kScaleAtomRows;
+  }
+}
+
 /// One thread: the scales of a k_tile of a tile, on the barrier of its operands.
 template <class Tag>
 WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work, int k_tile,
@@ -62,9 +73,10 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
     const auto ctas = static_cast<std::uint16_t>(
         p.walk.cluster.m > 1 ? p.commit_row_mask << (at.y * p.walk.cluster.m) : 0);
     const isa::SharedAddress to = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
+    const int first = first_atom<Tag>(work);
     WW_UNROLL for (int i = 0; i < scale_rows_of_b(cfg); ++i) {
-      load_atoms<Tag>(ctas, to + i * sfa_bytes(cfg), p.sfb, full, k_tile,
-                      work.column / atom::kScaleAtomRows + i, work.tile.batch * p.sfb_batch);
+      load_atoms<Tag>(ctas, to + i * sfa_bytes(cfg), p.sfb, full, k_tile, first + i,
+                      work.tile.batch * p.sfb_batch);
     }
   }
 }
@@ -107,8 +119,8 @@ class TmemScales {
         }
       }
       buffer_ = buffer_ + 1 == scale_buffers(cfg) ? 0 : buffer_ + 1;
-      // 32 rows of an atom are a column.
-      to.b += column % atom::kScaleAtomRows / 32;
+      // 32 rows of an atom are a column. A tile of tokens begins with one.
+      if constexpr (!cfg.swap_ab) to.b += column % atom::kScaleAtomRows / 32;
     }
     return to;
   }

@@ -112,7 +112,6 @@ inline constexpr auto token_rows = std::array{
     more(of(f8, gated(grouped(one(128))))),
     more(of(f16, by_index(gated(grouped(one(128)))))),
     common(of(f8, by_index(gated(grouped(one(128)))))),
-    more(of(f16, grouped(pair(256)))),
     more(of(f8, grouped(pair(256)))),
 };
 
@@ -137,7 +136,6 @@ inline constexpr auto sum_rows = std::array{
     more(block_scaled(grouped(one(128)))),
     more(block_scaled(gated(grouped(one(128))))),
     more(split_k(block_scaled(one(128)))),
-    more(split_k(of(f8, one(128)))),
     more(persistent(TileSource::clc, one(256))),
 };
 
@@ -183,7 +181,6 @@ inline constexpr auto scaled_rows = std::array{
     more(mixed(DType::f16, walks(by_clc, one(128)))),
     more(mixed(DType::f32, walks(by_clc, one(128)))),
     common(mixed(DType::bf16, walks(by_clc, pair(256)))),
-    more(mixed(DType::bf16, one(64))),
     more(mixed(DType::bf16, walks(by_static, pair(128)))),
     more(mixed(DType::bf16, walks(by_clc, pair(192)))),
     more(mxf4(DType::bf16, walks(by_clc, one(128)))),
@@ -199,13 +196,21 @@ inline constexpr auto scaled_rows = std::array{
     more(nvf4(DType::bf16, walks(by_clc, one(256)))),
     more(nvf4(DType::bf16, walks(by_clc, pair(64)))),
     common(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, one(128))))),
-    more(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, pair(256))))),
     common(codes(DType::ue4m3, nvf4(DType::e2m1, walks(by_clc, one(128))))),
+};
+
+/// Tokens on N, an atom of scales of them a tile.
+inline constexpr auto scaled_token_rows = std::array{
+    common(mixed(DType::bf16, grouped(one(128)))),
+    common(nvf4(DType::bf16, grouped(one(128)))),
+    more(mixed(DType::bf16, walks(by_clc, swap_ab(one(128))))),
+    more(nvf4(DType::bf16, walks(by_clc, swap_ab(one(128))))),
 };
 
 inline constexpr auto plain_rows =
     all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{});
-inline constexpr auto rows = joined(joined(joined(plain_rows, token_rows), sum_rows), scaled_rows);
+inline constexpr auto rows = joined(
+    joined(joined(joined(plain_rows, token_rows), sum_rows), scaled_rows), scaled_token_rows);
 
 }  // namespace blackwell
 

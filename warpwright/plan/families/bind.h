@@ -139,7 +139,8 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
 
 /// The maps of scales that the tensor core multiplies: rows of atoms of 128 rows x 4 as rows of
 /// float32 words, of which a copy brings `box` (at most 256).
-inline void set_scale_maps(kernel::ScaleMaps& p, const GemmOperands& o, int box, Encode encode) {
+inline void set_scale_maps(kernel::ScaleMaps& p, const GemmOperands& o, int box, bool swap_ab,
+                           Encode encode) {
   const auto request = [&](const char* name, const MatrixView& v) {
     constexpr int tile_rows = block_scales::kTileRows;
     MatrixView words = matrix(v.data, DType::f32, v.rows / tile_rows, v.columns * tile_rows / 4);
@@ -148,11 +149,11 @@ inline void set_scale_maps(kernel::ScaleMaps& p, const GemmOperands& o, int box,
     return map_request(name, words, false, box, 1, atom::SmemSwizzle::none);
   };
   if (o.reads_ab() && o.a.columns > 0) {
-    p.sfa = encode(request("the scales of A", o.scale_a));
-    p.sfb = encode(request("the scales of B", o.scale_b));
+    (swap_ab ? p.sfb : p.sfa) = encode(request("the scales of A", o.scale_a));
+    (swap_ab ? p.sfa : p.sfb) = encode(request("the scales of B", o.scale_b));
   }
-  p.sfa_batch = matrices(o.scale_a) > 1 ? 1 : 0;
-  p.sfb_batch = matrices(o.scale_b) > 1 ? 1 : 0;
+  (swap_ab ? p.sfb_batch : p.sfa_batch) = matrices(o.scale_a) > 1 ? 1 : 0;
+  (swap_ab ? p.sfa_batch : p.sfb_batch) = matrices(o.scale_b) > 1 ? 1 : 0;
 }
 
 /// Fills what all kernels take, but for tensor maps.
@@ -209,6 +210,14 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   if (o.groups && o.c.data == o.d.data) p.output.c_by_tma = false;
 }
 
+/// A kernel's tile of A, or of B, as copies bring it: elements of 4 and 6 bits may be padded.
+inline atom::OperandTile loaded_tile(const GemmOperands& o, bool of_a, atom::OperandTile tile) {
+  if (!is_padded(o, of_a)) return tile;
+  tile.element_bits = numeric::bits((of_a ? o.a : o.b).dtype);
+  tile.padded = true;
+  return tile;
+}
+
 /// Fills what all kernels take that copy by tensor maps, and encodes those that the launch uses.
 template <class Config>
 void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o,
@@ -216,11 +225,8 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   fill_numbers(p, c, plan, o);
   const kernel::EpilogueShape shape = c;
   if (p.operands.k > 0) {
-    const auto operand = [&](bool of_b, atom::OperandTile tile, int rows) {
-      if (is_padded(o, !of_b)) {
-        tile.element_bits = numeric::bits((of_b ? o.b : o.a).dtype);
-        tile.padded = true;
-      }
+    const auto operand = [&](bool of_b, const atom::OperandTile& stored, int rows) {
+      const atom::OperandTile tile = loaded_tile(o, !of_b, stored);
       const bool mn = tile.major == atom::Major::mn;
       const MapRequest whole =
           operand_request(of_b ? "B" : "A", of_b ? o.b : o.a, tile, mn ? tile_k(c) : rows);
@@ -255,14 +261,14 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   if (p.output.c_by_tma) p.output.c = result("C", o.c);
 }
 
-/// Encodes the maps of the narrower of a kernel's tile widths, for tokens `v`.
+/// Encodes the maps of the narrower of a kernel's tile widths, for the tokens, A.
 template <class Params, class Config>
-void narrower_maps(Params& p, const Config& c, const tile::TileWidths& widths, const MatrixView& v,
-                   Encode encode) {
+void narrower_maps(Params& p, const Config& c, const tile::TileWidths& widths,
+                   const GemmOperands& o, Encode encode) {
   if (p.operands.k == 0) return;
-  const atom::OperandTile tile = tile_b(c);
+  const atom::OperandTile tile = loaded_tile(o, true, tile_b(c));
   for (int i = 0; i + 1 < tile::count(widths); ++i) {
-    p.narrower[i] = encode(operand_request("A", v, tile, widths.of[i] / p.walk.cluster.m));
+    p.narrower[i] = encode(operand_request("A", o.a, tile, widths.of[i] / p.walk.cluster.m));
   }
 }
 

@@ -140,7 +140,9 @@ std::string tokens_text(const BlackwellConfig& c) {
   }
   if (kernel::has_widths(c)) {
     text += "widths     " + kernel::widths_words(c.widths) +
-            " tokens: cut into tiles of nearly equal width, each with MMAs as wide\n";
+            (is_scaled(c) ? " tokens: all but a group's last tile are the widest"
+                          : " tokens: cut into tiles of nearly equal width") +
+            ", each with MMAs as wide\n";
   }
   return text;
 }
@@ -170,17 +172,10 @@ atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& c) {
 
 // The stages of a plan, with the bytes that its types signal.
 pipeline::UmmaPipelineShape stages_of(const Plan& plan, const BlackwellConfig& c) {
-  return is_scaled(c) ? kernel::mainloop_shape(c, plan.problem.a.dtype, plan.problem.b.dtype)
-                      : kernel::mainloop_shape(c);
-}
-
-// The parameters of a kernel whose tiles have several widths, for tokens `v`.
-kernel::BlackwellWidthsParams with_widths(const kernel::BlackwellGemmParams& p,
-                                          const BlackwellConfig& c, const MatrixView& v,
-                                          Encode encode) {
-  kernel::BlackwellWidthsParams out{p, {}};
-  narrower_maps(out, c, c.widths, v, encode);
-  return out;
+  if (!is_scaled(c)) return kernel::mainloop_shape(c);
+  const DType a = plan.problem.a.dtype;
+  const DType b = plan.problem.b.dtype;
+  return c.swap_ab ? kernel::mainloop_shape(c, b, a) : kernel::mainloop_shape(c, a, b);
 }
 
 class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
@@ -286,17 +281,31 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     if (c.by_index && p.operands.k > 0) {
       p.operands.b = encode(rows_request("A", operands.a, kernel::tile_b(c)));
     }
-    if (kernel::has_width_maps(c)) {
-      grid.set_params(with_widths(p, c, operands.a, encode));
-    } else if (is_scaled(c)) {
-      kernel::BlackwellScaledParams all{p, {}, 0};
-      set_scale_maps(all, operands, kernel::scale_box_words(c), encode);
+    set_params(grid, p, c, plan, operands, encode);
+    out.count = 1;
+  }
+
+ private:
+  // The parameters that the kernel takes, which are more where it has scales, or several widths.
+  static void set_params(Grid& grid, const kernel::BlackwellGemmParams& p, const BlackwellConfig& c,
+                         const Plan& plan, const GemmOperands& o, Encode encode) {
+    if (is_scaled(c)) {
+      kernel::BlackwellScaledWidthsParams all{{p, {}, 0, 0}, {}};
+      set_scale_maps(all, o, kernel::scale_box_words(c), c.swap_ab, encode);
       all.more_bytes = stages_of(plan, c).stage_bytes - kernel::mainloop_shape(c).stage_bytes;
+      all.token_bytes = kernel::tile_k(c) * numeric::bits(o.a.dtype) / 8;
+      if (!kernel::has_width_maps(c)) {
+        return grid.set_params(static_cast<const kernel::BlackwellScaledParams&>(all));
+      }
+      narrower_maps(all, c, c.widths, o, encode);
+      grid.set_params(all);
+    } else if (kernel::has_width_maps(c)) {
+      kernel::BlackwellWidthsParams all{p, {}};
+      narrower_maps(all, c, c.widths, o, encode);
       grid.set_params(all);
     } else {
       grid.set_params(p);
     }
-    out.count = 1;
   }
 };
 

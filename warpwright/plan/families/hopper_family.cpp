@@ -78,11 +78,11 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
   return p;
 }
 
-// The parameters of a kernel whose tiles have several widths, for tokens `v`.
+// The parameters of a kernel whose tiles have several widths.
 kernel::WidthsGemmParams with_widths(const kernel::GemmParams& p, const GemmConfig& c,
-                                     const MatrixView& v, Encode encode) {
+                                     const GemmOperands& o, Encode encode) {
   kernel::WidthsGemmParams out{p, {}};
-  narrower_maps(out, c, tile_widths(c), v, encode);
+  narrower_maps(out, c, tile_widths(c), o, encode);
   return out;
 }
 
@@ -309,7 +309,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     if (kernel::is_dynamic_persistent(c)) {
       grid.set_params(kernel::DrawingGemmParams{p, first_numbers(plan)});
     } else if (kernel::has_widths(c)) {
-      grid.set_params(with_widths(p, c, o.a, encode));
+      grid.set_params(with_widths(p, c, o, encode));
     } else if (c.sums_slots) {
       grid.set_params(kernel::SummingGemmParams{p, *memory.slots});
     } else {

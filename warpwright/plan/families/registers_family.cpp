@@ -146,7 +146,7 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
         out.grids[0].set_params(static_cast<const kernel::GemmParams&>(p));
         return;
       }
-      set_scale_maps(p, o, kernel::scale_words(c), encode);
+      set_scale_maps(p, o, kernel::scale_words(c), false, encode);
       if (o.groups) {
         p.walk.groups = group_tiles(plan, *o.groups);
         if (memory.check_offsets) {
