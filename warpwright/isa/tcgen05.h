@@ -133,10 +133,10 @@ WW_DEVICE void tcgen05_mma(TmemAddress d, std::uint64_t descriptor_a, std::uint6
 #endif
 }
 
-/// Arrives once on `barrier` (shared::cluster address) when all MMAs that this thread issued so far
-/// are complete: their operands have been read and D written. The waiter needs
-/// `tcgen05_fence_after_sync` before it touches tensor memory. One thread executes it, the one that
-/// issued the MMAs (tcgen05.commit, PTX ISA 9.7.16.12).
+/// Arrives once on `barrier` (shared::cluster address) when all MMAs and copies to tensor memory
+/// that this thread issued so far are complete: their operands have been read and D written. The
+/// waiter needs `tcgen05_fence_after_sync` before it touches tensor memory. One thread executes it,
+/// the one that issued them (tcgen05.commit, PTX ISA 9.7.16.12).
 template <int Ctas>
 WW_DEVICE void tcgen05_commit(SharedAddress barrier, [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
