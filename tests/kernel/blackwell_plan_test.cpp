@@ -141,7 +141,8 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
                       p.epilogue.activation = Activation::silu;
                       gate(p);
                     }),
-            "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
+            "the epilogue is gated; the kernels of sm_100 for products without groups multiply "
+            "without a gate: leave it out");
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c.dtype = p.d.dtype = DType::e5m2; }),
             "D is e5m2; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
   EXPECT_EQ(refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),
@@ -188,9 +189,12 @@ TEST(BlackwellPlan, TakesEveryLayoutOf16Bits) {
     PlanChoices choices;
     choices.cluster = atom::ClusterShape{4, 4};
     choices.pair = false;
+    choices.tile_n = 128;
+    // Four CTAs along M share a B.
     EXPECT_EQ(refusal_of(p, choices),
-              "cluster 4,4: the CTAs of a cluster share an MN-major operand in slices of 64 rows; "
-              "the nearest legal cluster is 2,2");
+              std::string("cluster 4,4: the CTAs of a cluster share an MN-major operand in slices "
+                          "of 64 rows; the nearest legal cluster is ") +
+                  (of_a ? "4,2" : "2,2"));
     choices.cluster = atom::ClusterShape{2, 2};
     EXPECT_EQ(refusal_of(p, choices), "none");
   }
@@ -236,7 +240,9 @@ TEST(BlackwellPlan, CandidatesAndChoicesByName) {
   EXPECT_NE(refusal_of(problem(), {.kernel = "hopper_bf16_bf16_128x256"})
                 .find("the kernel hopper_bf16_bf16_128x256 does not run on b200 (sm_100)"),
             std::string::npos);
-  EXPECT_NE(refusal_of(problem(), {.ctas = 7}).find("a grid of 7 CTAs"), std::string::npos);
+  // (Who splits tiles along K takes any number.)
+  EXPECT_NE(refusal_of(problem(), {.ctas = 7, .tiles = TileSource::clc}).find("a grid of 7 CTAs"),
+            std::string::npos);
 }
 
 TEST(BlackwellPlan, RefusesWhatNoKernelHas) {
@@ -257,6 +263,7 @@ TEST(BlackwellPlan, GridsFollowTheTileSource) {
   const GemmProblem p = packed_problem(4096, 4096, 64, DType::bf16, DType::bf16);
   PlanChoices choices;
   choices.pair = false;
+  choices.tile_n = 128;
   choices.cluster = atom::ClusterShape{2, 1};
   choices.tiles = TileSource::static_persistent;
   EXPECT_EQ(plan(p, b200(), choices)->ctas, 148);

@@ -22,6 +22,8 @@ UNREACHABLE = [
     (r"blackwell_.*_pair.*", r"BlackwellGemm::run", "a pair is a cluster, and meets as one"),
     (r".*_q", r"Epilogue::initialise", "no C comes by copies where D is quantised"),
     (r".*_ck2?", r"await_cluster", "nor signal each other's barriers"),
+    (r"blackwell_.*_gated.*", r"RowSlice::load", "no cluster shares gates and what they are for"),
+    (r"blackwell_.*_(grouped|sw)\d+.*", r"Epilogue::initialise", "C comes by elements: cut evenly"),
     (r"grouped_.*", r"Loader::wait_early", "a mixture asks early: tests/device/mixture_check_test"),
 ]
 

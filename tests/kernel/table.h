@@ -65,7 +65,8 @@ inline bool has_feature(const Instance& instance, std::string_view feature) {
 inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b) {
   kernel::GemmConfig c;
   if (!f.swap_ab) return c;
-  c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .swap_ab = true};
+  const auto sums = has(f, "block scales") ? kernel::Sums::blockwise : kernel::Sums::tensor_core;
+  c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .sums = sums, .swap_ab = true};
   c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers};
   c.result = f.result;
   c.gated = has(f, "gated");

@@ -292,6 +292,11 @@ class Companions {
         add(std::string("layout ") + layout, 2 * rows_ - 6, 2 * columns_ - 8, round_,
             [layout](GemmOptions& o) { o.layout = layout; });
       }
+      add("layout TN in clusters of 2x2", 4 * rows_ - 6, 2 * columns_ - 8, round_,
+          [](GemmOptions& o) {
+            o.layout = "TN";
+            set_cluster(o, {2, 2});
+          });
     }
     add_loose();
   }

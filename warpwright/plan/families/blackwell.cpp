@@ -28,6 +28,7 @@ std::optional<Refusal> slice_fault(const GemmProblem& p, const PlanChoices& choi
   if (!mn) return std::nullopt;
   const auto serves = [&](const auto& row, atom::ClusterShape cluster) {
     return choices.pair.value_or(row.config.pair) == row.config.pair &&
+           choices.tile_n.value_or(row.config.tile_n) == row.config.tile_n &&
            row.config.kind == atom::umma_kind(p.a.dtype) && kernel::takes_any_major(row.config) &&
            kernel::supports(with_majors(row.config, p), cluster);
   };
@@ -52,6 +53,11 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
     return refuse(RefusalCode::unsupported, as_tensor("B"), " are packed int4 weights; ",
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
+  }
+  if (p.epilogue.gated && !p.is_grouped()) {
+    return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
+                  as_rule("the kernels of sm_100 for products without groups multiply without a "
+                          "gate: leave it out"));
   }
   if (is_8bit_float(p.d.dtype) && !p.is_quantised()) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
