@@ -204,8 +204,8 @@ bool all_poison(const std::byte* from, std::int64_t count) {
 
 // Rows of a result in no group that are not as they were made.
 std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
-  const std::int64_t pitch = d.row_stride * size_of(d.dtype);
-  const std::int64_t row = d.columns * size_of(d.dtype);
+  const std::int64_t pitch = numeric::packed_bytes(d.dtype, d.row_stride);
+  const std::int64_t row = numeric::packed_bytes(d.dtype, d.columns);
   const auto* bytes = static_cast<const std::byte*>(d.data);
   std::int64_t touched = 0;
   for (std::int64_t i = job.rest.begin; i < job.rest.end; ++i) {
@@ -219,8 +219,8 @@ std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
 
 // Rows of a result behind whose end something was written. Behind the last one there is no gap.
 std::int64_t touched_gaps(const MatrixView& d) {
-  const std::int64_t pitch = d.row_stride * size_of(d.dtype);
-  const std::int64_t row = d.columns * size_of(d.dtype);
+  const std::int64_t pitch = numeric::packed_bytes(d.dtype, d.row_stride);
+  const std::int64_t row = numeric::packed_bytes(d.dtype, d.columns);
   const auto* bytes = static_cast<const std::byte*>(d.data);
   std::int64_t touched = 0;
   for (std::int64_t i = 0; pitch > row && i + 1 < d.batch * d.rows; ++i) {
@@ -446,7 +446,7 @@ HostTensor poisoned_result(const GemmJob& job) {
     d.bytes = job.c.bytes;
     return d;
   }
-  d.bytes.assign(static_cast<std::size_t>(d.elements() * size_of(job.product.d.dtype)), kPoison);
+  d.bytes.assign(static_cast<std::size_t>(numeric::packed_bytes(d.dtype, d.elements())), kPoison);
   return d;
 }
 

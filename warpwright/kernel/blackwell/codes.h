@@ -135,7 +135,7 @@ WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta, const isa::Prerequisite
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   constexpr int columns = CodeRow<Tag>::columns;
   constexpr int together = atom::kScaleAtomDepth * micro_block(cfg.d_scale);
-  static_assert(smem.epilogue == smem.tiles, "it has no buffers");
+  static_assert(smem.epilogue == smem.sfa, "it has no buffers");
   const auto& p = cta.p;
   isa::set_role("epilogue");
   const int warp = isa::warp_index() - first_epilogue_warp;

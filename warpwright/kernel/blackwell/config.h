@@ -260,9 +260,9 @@ constexpr pipeline::TileRingShape tile_ring_shape(const BlackwellConfig& c) {
 struct BlackwellSmemMap {
   int a = 0;             ///< stages of A
   int b = 0;             ///< stages of B
+  int epilogue = 0;      ///< buffers of the epilogue warps
   int sfa = 0;           ///< stages of the scales of A
   int sfb = 0;           ///< and of B
-  int epilogue = 0;      ///< buffers of the epilogue warps
   int tiles = 0;         ///< the ring of tiles from CLC
   int barriers = 0;      ///< full and empty of the main loop
   int c_barriers = 0;    ///< one a buffer, for loads of C
@@ -274,10 +274,11 @@ struct BlackwellSmemMap {
 constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   BlackwellSmemMap map;
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
-  map.sfa = map.b + c.stages * atom::tile_bytes(tile_b(c));
+  map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
+  // Behind what is swizzled, which begins at multiples of 1024 bytes.
+  map.sfa = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
   map.sfb = map.sfa + c.stages * sfa_bytes(c);
-  map.epilogue = map.sfb + c.stages * sfb_bytes(c);
-  map.tiles = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
+  map.tiles = map.sfb + c.stages * sfb_bytes(c);
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
   map.accumulators = map.c_barriers + (quantises(c) ? 0 : c_barrier_bytes(c));
@@ -405,6 +406,9 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   }
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of an MMA";
+  }
+  if (smem_map(c).b % 1024 != 0 || smem_map(c).epilogue % 1024 != 0) {
+    return "what is swizzled begins at a multiple of 1024 bytes";
   }
   if (!fits_smem(c)) return "the stages do not fit into shared memory";
   for (const atom::ClusterShape& cluster : blackwell_clusters) {

@@ -75,10 +75,10 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.tiles = c.tiles;
   f.shared_bytes = map.bytes;
   f.regions = {{"A stages", map.a, map.b},
-               {"B stages", map.b, map.sfa},
+               {"B stages", map.b, map.epilogue},
+               {"epilogue buffers", map.epilogue, map.sfa},
                {"scales of A", map.sfa, map.sfb},
-               {"scales of B", map.sfb, map.epilogue},
-               {"epilogue buffers", map.epilogue, map.tiles},
+               {"scales of B", map.sfb, map.tiles},
                {"ring of tiles", map.tiles, map.barriers},
                {"barriers", map.barriers, map.tmem},
                {"TMEM address", map.tmem, map.bytes}};
