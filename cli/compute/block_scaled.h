@@ -13,19 +13,21 @@
 
 namespace warpwright::cli {
 
-/// Memory where copies that pad may begin (padded_copy_bytes).
+/// Memory where copies that pad may begin (padded_copy_bytes), as a standard allocator.
+template <class T>
 struct PaddedCopyMemory {
-  using value_type = std::byte;
+  using value_type = T;
   static constexpr std::align_val_t at{padded_copy_bytes};
-  static std::byte* allocate(std::size_t count) {
-    return static_cast<std::byte*>(::operator new(count, at));
+  PaddedCopyMemory() = default;
+  template <class U>
+  PaddedCopyMemory(const PaddedCopyMemory<U>& /*other*/) {}  // NOLINT: as allocators do
+  static T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), at));
   }
-  static void deallocate(std::byte* memory, std::size_t /*count*/) {
-    ::operator delete(memory, at);
-  }
+  static void deallocate(T* memory, std::size_t /*count*/) { ::operator delete(memory, at); }
   friend bool operator==(const PaddedCopyMemory&, const PaddedCopyMemory&) { return true; }
 };
-using MicroCodes = std::vector<std::byte, PaddedCopyMemory>;
+using MicroCodes = std::vector<std::byte, PaddedCopyMemory<std::byte>>;
 
 /// Codes, row by row, those of 4 and 6 bits densely; and their scales, a byte each, row by row.
 struct MicroTensor {

@@ -7,6 +7,7 @@
 #include "python/src/handles.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/packed_weights.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::python {
 namespace {
@@ -632,7 +633,7 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   DType usual = DType::bf16;
   if (operands.a.dtype == DType::f16) usual = DType::f16;
   if (operands.a.dtype == DType::tf32) usual = DType::f32;
-  if (operands.is_quantised()) usual = DType::e4m3;
+  if (operands.is_quantised()) usual = form_of(operands.epilogue.quantise).codes;
   const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
     operands.d = given_result(given, Arg::out, "D", asked);
@@ -663,12 +664,17 @@ void Product::read_scales_of_result(const Arguments& given, bool plans_only) {
     return;
   }
   if (!o.is_quantised()) return;
-  const std::int64_t blocks = (o.d.columns + scale_block - 1) / scale_block;
-  o.d_scales = matrix(nullptr, DType::f32, o.d.rows, blocks);
-  o.d_scales.batch = o.d.batch;
-  o.d_scales.batch_stride = o.d.batch > 1 ? o.d.rows * blocks : 0;
+  const MatrixShape wanted = d_scales_shape(problem_of(o));
+  o.d_scales = matrix(nullptr, wanted.dtype, wanted.rows, wanted.columns);
+  o.d_scales.batch = wanted.batch;
+  o.d_scales.batch_stride = wanted.batch_stride;
   if (plans_only || o.d.rows < 0) return;
-  const std::array<std::int64_t, 3> shape = {o.d.batch, o.d.rows, blocks};
+  if (is_micro(o.epilogue.quantise)) {
+    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("d_scales"), " is not given; ",
+                         as_rule("scales in tiles of 128 x 4 are written to memory that is given, ",
+                                 wanted.rows, " x ", wanted.columns, " bytes"))};
+  }
+  const std::array<std::int64_t, 3> shape = {wanted.batch, wanted.rows, wanted.columns};
   o.d_scales = new_result(given[Arg::a], "empty_scales", std::span(shape).last(is_batch_ ? 3 : 2),
                           std::nullopt, "d_scales", "d_scales=", scales);
 }

@@ -176,31 +176,31 @@ constexpr BlackwellConfig codes(DType scale, BlackwellConfig c) {
 constexpr auto by_static = TileSource::static_persistent;
 constexpr auto by_clc = TileSource::clc;
 
-// Each kind with each result, and each shape and source of tiles with some kind; of every usual
-// build those that together have every part.
+// Each kind with each result, by one SM, and by pairs into bf16; each shape and source of tiles
+// with some kind; of every usual build those that together have every part.
 inline constexpr auto scaled_rows = std::array{
-    common(mixed(DType::bf16, walks(by_static, one(128)))),
+    common(mixed(DType::bf16, walks(by_clc, one(128)))),
+    more(mixed(DType::f16, walks(by_clc, one(128)))),
+    more(mixed(DType::f32, walks(by_clc, one(128)))),
     common(mixed(DType::bf16, walks(by_clc, pair(256)))),
-    more(mixed(DType::f16, walks(by_clc, pair(256)))),
-    more(mixed(DType::f32, walks(by_clc, pair(256)))),
     more(mixed(DType::bf16, one(64))),
-    more(mixed(DType::bf16, walks(by_clc, one(256)))),
     more(mixed(DType::bf16, walks(by_static, pair(128)))),
     more(mixed(DType::bf16, walks(by_clc, pair(192)))),
-    common(mxf4(DType::bf16, walks(by_clc, one(64)))),
+    more(mxf4(DType::bf16, walks(by_clc, one(128)))),
+    more(mxf4(DType::f16, walks(by_clc, one(128)))),
+    more(mxf4(DType::f32, walks(by_clc, one(128)))),
     more(mxf4(DType::bf16, walks(by_clc, pair(256)))),
-    more(mxf4(DType::f16, walks(by_clc, pair(256)))),
-    more(mxf4(DType::f32, walks(by_clc, pair(256)))),
+    common(mxf4(DType::bf16, walks(by_clc, one(64)))),
     common(nvf4(DType::bf16, walks(by_clc, one(128)))),
+    more(nvf4(DType::f16, walks(by_clc, one(128)))),
+    more(nvf4(DType::f32, walks(by_clc, one(128)))),
     common(nvf4(DType::bf16, walks(by_clc, pair(256)))),
-    more(nvf4(DType::f16, walks(by_clc, pair(256)))),
-    more(nvf4(DType::f32, walks(by_clc, pair(256)))),
     more(nvf4(DType::bf16, walks(by_static, one(192)))),
+    more(nvf4(DType::bf16, walks(by_clc, one(256)))),
     more(nvf4(DType::bf16, walks(by_clc, pair(64)))),
-    more(nvf4(DType::bf16, one(256))),
     common(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, one(128))))),
-    common(codes(DType::ue4m3, nvf4(DType::e2m1, walks(by_clc, pair(128))))),
     more(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, pair(256))))),
+    common(codes(DType::ue4m3, nvf4(DType::e2m1, walks(by_clc, one(128))))),
 };
 
 inline constexpr auto plain_rows =

@@ -206,6 +206,13 @@ constexpr RegisterConfig::operator EpilogueShape() const {
           .tma = has_producer(*this)};
 }
 static_assert(EpilogueConfig<RegisterConfig>);
+/// Of D in a CTA's tile: its warps' epilogues have parts of the columns.
+constexpr int result_rows(const RegisterConfig& c) {
+  return c.tile_m;
+}
+constexpr int result_columns(const RegisterConfig& c) {
+  return c.tile_n;
+}
 
 /// Where things lie in dynamic shared memory, as byte offsets from its start: first the stages. The
 /// buffers of the epilogue lie where they were, or, with a producer that goes on, behind them.

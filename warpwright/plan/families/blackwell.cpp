@@ -251,6 +251,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += cluster_line(
         plan, plan.cluster.m / kernel::ctas_of_mma(c),
         c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
+    parts.tensor_store = !quantises(c);
     parts.kernel += stages_text(c);
     parts.kernel += "sums       " + sums_text(c) +
                     (c.gated ? "; of a gate and what it is for 16 rows in turns\n" : "\n");
