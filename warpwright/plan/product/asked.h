@@ -101,8 +101,6 @@ Fault d_scales_fault(const Asked& o);
 
 // memory_rules.cpp: addresses.
 Fault offsets_fault(const Asked& o);
-/// Of operands that are copied with padding.
-Fault padded_fault(const Asked& o);
 Fault overlap_fault(const Asked& o);
 
 }  // namespace warpwright::product

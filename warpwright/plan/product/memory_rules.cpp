@@ -85,21 +85,6 @@ Fault index_fault(const GemmOperands& o) {
 
 }  // namespace
 
-Fault padded_fault(const Asked& o) {
-  if (o.memory == nullptr || !o.p.multiplies()) return std::nullopt;
-  for (const bool of_a : {true, false}) {
-    if (!is_padded(o.p, of_a)) continue;
-    const Tensor t = of_a ? tensor_a(o) : tensor_b(o);
-    if (reinterpret_cast<std::uintptr_t>(t.address) % padded_copy_bytes == 0) continue;
-    return refuse(RefusalCode::bad_pointer, as_tensor(t.name), " is ", type_name(t.shape.dtype),
-                  ", and its ",
-                  as_rule("address must be a multiple of ", padded_copy_bytes,
-                          " bytes for the copies that pad it"),
-                  "; it is one of ", t.shape.alignment);
-  }
-  return std::nullopt;
-}
-
 Fault offsets_fault(const Asked& o) {
   if (o.memory == nullptr || !o.p.groups) return std::nullopt;
   const int width = offset_bytes(o.p.groups->type);

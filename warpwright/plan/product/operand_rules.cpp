@@ -77,8 +77,8 @@ Fault lines_fault(const Operand& o, bool are_rows) {
 Fault address_fault(const Operand& o) {
   if (o.matrix.alignment >= 16) return std::nullopt;
   return refuse(RefusalCode::bad_pointer, as_tensor(o.name), "'s ",
-                as_rule("address must be a multiple of 16 bytes for TMA"), "; it is one of ",
-                o.matrix.alignment);
+                as_rule("address must be a multiple of ", step_bytes(o), " bytes for TMA"),
+                "; it is one of ", o.matrix.alignment * (step_bytes(o) / 16));
 }
 
 Fault k_major_fault(const Operand& o) {

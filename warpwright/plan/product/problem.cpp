@@ -129,7 +129,10 @@ MatrixView stored_b(const GemmOperands& o) {
 }
 
 GemmProblem problem_of(const GemmOperands& o) {
-  return with_matrices(o, planned);
+  GemmProblem p = with_matrices(o, planned);
+  if (is_padded(p, true)) p.a.alignment = padded_alignment_of(o.a.data);
+  if (is_padded(p, false)) p.b.alignment = padded_alignment_of(o.b.data);
+  return p;
 }
 
 GemmProblem normalised(GemmProblem p) {

@@ -48,7 +48,9 @@ struct MatrixView : MatrixShape {
 
 /// A matrix that a plan is made for: of its address, what divides it.
 struct PlannedMatrix : MatrixShape {
-  int alignment = 16;  ///< bytes, as far as known (at most 16 is of interest)
+  /// Bytes, as far as known (at most 16 is of interest); of operands that copies pad, which ask for
+  /// twice as much, in units of 2 bytes.
+  int alignment = 16;
 
   friend constexpr bool operator==(const PlannedMatrix&, const PlannedMatrix&) = default;
 };

@@ -222,4 +222,12 @@ inline int alignment_of(const void* p) {
   return bytes;
 }
 
+/// The same of an operand that copies pad, in units of 2 bytes (PlannedMatrix::alignment).
+inline int padded_alignment_of(const void* p) {
+  static_assert(padded_copy_bytes == 32);
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const int whole = alignment_of(p);
+  return whole == 16 && address % padded_copy_bytes == 0 ? 16 : std::max(1, whole / 2);
+}
+
 }  // namespace warpwright
