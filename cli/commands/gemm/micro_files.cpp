@@ -91,7 +91,8 @@ bool lies_in_tiles(const std::string& what, const HostTensor& t, const Wanted& w
   if (layout == "linear" ? linear : layout == "tiles" ? tiles : linear || tiles) {
     return layout == "tiles" || !linear;
   }
-  throw InputError(what + " is " + shape_text(t.shape) + "; " +
+  throw InputError(what + " is " + shape_text(t.shape) +
+                   (layout.empty() ? "; " : ", and --scales-layout is " + layout + "; ") +
                    as_rule("for these matrices it is ", shape_text(w.linear()),
                            ", a scale for each ", micro_block(w.tiles.dtype), " of K, or ",
                            shape_text(w.padded()), " in tiles of 128 x 4") +
@@ -141,7 +142,7 @@ std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::st
   const std::string note = file.note(where.tensor);
   const MicroFormat* const packed = micro_format(std::string_view(note).substr(0, note.find(',')));
   if (packed == nullptr) return std::nullopt;
-  if (packed != &format) {
+  if (!(*packed == format)) {
     throw InputError(as_tensor(name) + " (" + spec + ") was packed as " + packed->word +
                      ", and --dtype has " + format.word + ": the nearest is " +
                      as_nearest(packed->word) + ".");
