@@ -221,8 +221,10 @@ void pack_micro(const PackCommandOptions& o, const SafetensorsFile& file, const 
   const LoadedWeights loaded = load_weights(file, found);
   const MicroPacked p = found.is_micro ? of_checkpoint(found, loaded) : of_floats(o, loaded);
   refuse_nan(p);
-  std::vector<NamedTensor> tensors = {{name, &p.codes}, {name + kScaleSuffix, &p.scales}};
-  if (!p.alpha.bytes.empty()) tensors.push_back({name + kAlphaSuffix, &p.alpha});
+  const std::vector<NamedTensor> tensors = {
+      {name, &p.codes},
+      {name + kScaleSuffix, &p.scales},
+      {name + kAlphaSuffix, p.alpha.bytes.empty() ? nullptr : &p.alpha}};
   const std::string line = line_of(p);
   write_safetensors(path, tensors, line);
   const std::size_t bytes = p.codes.bytes.size() + p.scales.bytes.size();

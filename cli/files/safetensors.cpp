@@ -303,10 +303,13 @@ const Entry& find_entry(const std::string& path, const std::string& name, const 
 }
 
 [[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
+  const char* const hint =
+      is_micro(*found.type) ? "; codes and scales of blocks go together, by --scale-a and --scale-b"
+                            : "";
   throw FileError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
                   std::string(found.type->name) + "; " +
                   as_rule("the types that are read ", (read == read_types() ? "" : "as integers "),
-                          "are ", read) +
+                          "are ", read, hint) +
                   ".");
 }
 
@@ -418,6 +421,7 @@ void write_safetensors(const std::string& path, const std::string& name, const H
 void write_safetensors(const std::string& path, std::span<const NamedTensor> written,
                        const std::string& note) {
   for (const auto& [name, tensor] : written) {
+    if (tensor == nullptr) continue;
     const NamedType* type = find_type(tensor->dtype);
     if (type == nullptr || !(is_operand(*type) || is_micro(*type) || tensor->dtype == DType::u8)) {
       throw FileError("Tensor " + in_quotes(name) + " of type " +
@@ -443,6 +447,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> wri
     tensors.push_back({std::move(entry), bytes});
   }
   for (const auto& [name, tensor] : written) {
+    if (tensor == nullptr) continue;
     tensors.push_back(
         {{name, find_type(tensor->dtype), tensor->shape, 0, 0}, std::span(tensor->bytes)});
   }

@@ -62,7 +62,8 @@ class SafetensorsFile {
 /// under "warpwright.NAME". Throws InputError.
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
                        const std::string& note = "");
-/// The same of several tensors at once; the note is of the first.
+/// The same of several tensors at once; the note is of the first. Null: the file has none of that
+/// name afterwards.
 struct NamedTensor {
   std::string name;
   const HostTensor* tensor;

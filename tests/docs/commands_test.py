@@ -49,6 +49,8 @@ FILES = {
                   "w.safetensors": {"w": ("bf16", 200, 256)}},
     "docs/grouped.md": {"x.safetensors": {"x": ("bf16", 64, 160)},
                         "w.safetensors": {"w": ("bf16", 4, 72, 160)}},
+    "docs/low_precision.md": {"w.safetensors": {"w": ("bf16", 200, 256)},
+                              "x.safetensors": {"x": ("bf16", 40, 256)}},
     "docs/packing.md": {"w.safetensors": {"w": ("bf16", 200, 256)},
                         "moe.safetensors": {"experts.0.down": ("bf16", 72, 128),
                                             "experts.1.down": ("bf16", 72, 128)}},

@@ -19,7 +19,7 @@ constexpr DType kElements[] = {DType::e4m3, DType::e5m2, DType::e2m3, DType::e3m
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-std::uint32_t bits_of(float x) {
+std::uint32_t word_of(float x) {
   return std::bit_cast<std::uint32_t>(x);
 }
 float float_of(std::uint64_t bits) {
@@ -83,7 +83,7 @@ TEST(MicroScale, ValuesAreExact) {
       const double want = numeric::to_double(type, code);
       const float got = micro::value(type, code);
       if (std::isfinite(want)) {
-        EXPECT_EQ(bits_of(got), bits_of(static_cast<float>(want)))
+        EXPECT_EQ(word_of(got), word_of(static_cast<float>(want)))
             << numeric::name(type) << ", code " << code;
       } else {
         EXPECT_TRUE(std::isnan(got)) << numeric::name(type) << ", code " << code;
@@ -168,11 +168,11 @@ TEST(MicroScale, EveryPowerHasItsInverse) {
 
 TEST(MicroScale, MagnitudesAreInOrder) {
   const auto of = [](float x, DType type) { return micro::magnitude(x, type); };
-  EXPECT_EQ(of(-3, DType::e2m1), bits_of(3));
+  EXPECT_EQ(of(-3, DType::e2m1), word_of(3));
   EXPECT_EQ(of(-kInf, DType::e2m1), 0U);
   EXPECT_EQ(of(kNan, DType::e4m3), 0U);
   EXPECT_GT(of(-kNan, DType::e2m1), of(0x1.fffffep127F, DType::e2m1));
-  EXPECT_EQ(micro::larger(of(2, DType::e2m1), of(-3, DType::e2m1)), bits_of(3));
+  EXPECT_EQ(micro::larger(of(2, DType::e2m1), of(-3, DType::e2m1)), word_of(3));
 }
 
 // A quotient of float64 that is rounded to float is the float's own: 53 bits are 2 * 24 + 2 and
@@ -192,7 +192,7 @@ TEST(MicroScale, NestedScalesAreAsTheyAreDefined) {
     const float largest =
         of_all * static_cast<float>(std::ldexp(static_cast<double>(random()),
                                                -32 - static_cast<int>(random() % 20)));
-    const std::uint32_t scale = micro::nested_scale(bits_of(largest), tensor);
+    const std::uint32_t scale = micro::nested_scale(word_of(largest), tensor);
     const auto six = static_cast<float>(6.0 * static_cast<double>(tensor));
     ASSERT_EQ(scale, rounded(DType::ue4m3, static_cast<double>(divided(largest, six))))
         << "seed 20261126, " << largest << " of " << of_all;

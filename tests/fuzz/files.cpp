@@ -20,6 +20,7 @@
 #include "cli/files/safetensors.h"
 #include "warpwright/layout/text.h"
 #include "warpwright/plan/tuning/tuning.h"
+#include "warpwright/weights/micro_source.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright {
@@ -39,6 +40,11 @@ GemmProblem packed_problem(std::int64_t /*m*/, std::int64_t /*n*/, std::int64_t 
 GemmProblem packed_grouped_problem(std::int64_t /*groups*/, std::int64_t /*tokens*/,
                                    std::int64_t /*n*/, std::int64_t /*k*/, DType /*operands*/,
                                    DType /*result*/) {
+  std::abort();
+}
+
+std::optional<Refusal> expect_lengths(Groups& /*groups*/, std::string_view /*name*/,
+                                      std::string_view /*words*/) {
   std::abort();
 }
 
@@ -94,6 +100,19 @@ void read_checkpoint(const std::string& path) {
   const cli::LoadedWeights loaded = cli::load_weights(file, found);
   if (found.layout.empty()) {
     static_cast<void>(weights::quantise(loaded.floats, {.group = 32}, {.threads = 1}));
+    return;
+  }
+  if (found.is_micro) {
+    const auto source = weights::read_micro_checkpoint(found.layout, loaded.tensors);
+    if (!source) return;
+    // All that is said to be there is read.
+    const auto bytes = static_cast<std::size_t>(source->extents.n * source->extents.k / 2);
+    const std::size_t scales = 2 * bytes / micro_block(source->format->scale);
+    std::vector<std::byte> copy(bytes + scales);
+    for (const auto& expert : source->experts) {
+      std::memcpy(copy.data(), expert.codes, bytes);
+      std::memcpy(copy.data() + bytes, expert.scales, scales);
+    }
     return;
   }
   const auto source = weights::read_checkpoint(found.layout, loaded.tensors);

@@ -403,8 +403,12 @@ class Problem {
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
-        make_micro_scales(random, scale_a_, of_a, spans_of_a());
-        make_micro_scales(random, scale_b_, matrices_of_b(), {{0, ask_.n}});
+        make_micro_scales(random, scale_a_, of_a,
+                          in_groups() ? block_scales::grouped_rows(ask_.m, matrices_of_b())
+                                      : block_scales::padded_rows(ask_.m),
+                          spans_of_a());
+        make_micro_scales(random, scale_b_, matrices_of_b(), block_scales::padded_rows(ask_.n),
+                          {{0, ask_.n}});
         return;
     }
     scale_a_.fill(random, 0.5, 2);
@@ -421,13 +425,10 @@ class Problem {
 
   // In whole tiles, those of each span behind the last one's: behind the last row NaN, behind K the
   // smallest.
-  void make_micro_scales(std::mt19937& random, Tensor& scales, int matrices,
+  void make_micro_scales(std::mt19937& random, Tensor& scales, int matrices, std::int64_t rows,
                          const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) const {
     const DType type = micro_scale_of(instance_);
     const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
-    const auto count = static_cast<std::int64_t>(spans.size());
-    const std::int64_t all = count > 1 || in_groups() ? ask_.m : spans.front().second;
-    const std::int64_t rows = block_scales::grouped_rows(all, count);
     const std::int64_t columns = (blocks + 3) / 4 * 4;
     scales = Tensor(type, rows, columns, columns, 1, matrices, rows * columns);
     std::uniform_real_distribution<double> draw(0.3, 4);

@@ -12,7 +12,7 @@ namespace {
 
 using tests::MicroQuantised;
 
-double element(const Quantisation& q, std::int64_t i, std::int64_t k) {
+double x_at(const Quantisation& q, std::int64_t i, std::int64_t k) {
   const std::int64_t bytes = numeric::bits(q.x.dtype) / 8;
   std::uint64_t code = 0;
   std::memcpy(&code, static_cast<const std::byte*>(q.x.data) + (i * q.x.row_stride + k) * bytes,
@@ -129,7 +129,7 @@ void expect_as_defined(MicroQuantised& problem, const Quantisation& q, float ten
       std::vector<double> x;
       Block got;
       for (std::int64_t k = first; k < std::min(first + block, q.x.columns); ++k) {
-        x.push_back(element(q, i, k));
+        x.push_back(x_at(q, i, k));
         got.codes.push_back(code_at(q.codes, i, k));
       }
       const std::int64_t place = rows[static_cast<std::size_t>(i)];
@@ -169,7 +169,7 @@ TEST(QuantiseMicro, IsAsItIsDefined) {
       double largest = 0;
       for (std::int64_t i = 0; i < q.x.rows; ++i) {
         for (std::int64_t k = 0; k < q.x.columns; ++k) {
-          const double x = std::fabs(element(q, i, k));
+          const double x = std::fabs(x_at(q, i, k));
           if (std::isfinite(x)) largest = std::max(largest, x);
         }
       }

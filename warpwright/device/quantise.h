@@ -9,8 +9,8 @@
 // the nearest e4m3, ties to even. Infinities become -448 or 448, NaN stays NaN (0x7f).
 //
 // Scaling::block_scaled: mxf8, mxf6, mxf4 and nvf4 by the recipes of facts/micro_scale.h
-// (docs/packing.md, "Recipes"). Codes of 4 bits lie two in a byte, the first in the low half, those
-// of 6 bits four in three bytes, the first in the lowest bits.
+// (docs/low_precision.md, "Recipes"). Codes of 4 bits lie two in a byte, the first in the low half,
+// those of 6 bits four in three bytes, the first in the lowest bits.
 #pragma once
 
 #include <cstdint>

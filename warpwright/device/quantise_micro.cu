@@ -17,6 +17,7 @@ struct MicroRows {
   ScaleOrder order;
   Recipe recipe;
   ScaleGroups groups;
+  bool whole;  // rows of x and of the codes begin where vectors may
 };
 
 template <DType element>
@@ -97,12 +98,17 @@ __device__ void store_scale(const MicroRows& r, int row, std::int64_t place, int
       word;
 }
 
-template <class T, bool whole, DType element, DType scale>
+// Whether rows are whole is asked here: a kernel for each answer would take twice as long to
+// compile.
+template <class T, DType element, DType scale>
 __global__ void __launch_bounds__(kThreads, 3) quantise_micro(const MicroRows r) {
   constexpr int bits = numeric::bits(element);
   const float tensor = r.tensor == nullptr ? 1.0F : *r.tensor;
   for_each_piece(
-      r.x, r.used, [&](int row, int k, float(&v)[kEach]) { load<T, whole>(r.x, row, k, v); },
+      r.x, r.used,
+      [&](int row, int k, float(&v)[kEach]) {
+        r.whole ? load<T, true>(r.x, row, k, v) : load<T, false>(r.x, row, k, v);
+      },
       [&](int row, int k, const float(&v)[kEach]) {
         float quotients[kEach];
         const std::uint32_t code = scaled<element, scale>(r, v, tensor, quotients);
@@ -111,8 +117,9 @@ __global__ void __launch_bounds__(kThreads, 3) quantise_micro(const MicroRows r)
         if (row >= r.x.rows || k >= r.x.k) return;
         const std::uint64_t codes =
             micro::clears(scale, code) ? 0 : micro_codes<element>(quotients);
-        store_codes<whole, bits>(r.x.codes + row * r.x.codes_pitch + k / kEach * bits, codes,
-                                 r.x.k - k);
+        std::uint8_t* const to = r.x.codes + row * r.x.codes_pitch + k / kEach * bits;
+        r.whole ? store_codes<true, bits>(to, codes, r.x.k - k)
+                : store_codes<false, bits>(to, codes, r.x.k - k);
       });
 }
 
@@ -120,12 +127,13 @@ __global__ void make_tensor_scale(float* scale, Recipe recipe) {
   *scale = micro::tensor_scale(recipe, *scale);
 }
 
-template <class T, bool whole>
+template <class T>
 cudaError_t start(const Quantisation& q, const MicroRows& r, cudaStream_t stream) {
   if (q.tensor_scale.data != nullptr && !q.given) {
     auto* const place = static_cast<float*>(q.tensor_scale.data);
     if (const cudaError_t e = cudaMemsetAsync(place, 0, sizeof(float), stream)) return e;
-    find_largest<T, whole><<<grid_for(r.x), kThreads, 0, stream>>>(r.x, place);
+    auto* const find = r.whole ? find_largest<T, true> : find_largest<T, false>;
+    find<<<grid_for(r.x), kThreads, 0, stream>>>(r.x, place);
     make_tensor_scale<<<1, 1, 0, stream>>>(place, r.recipe);
   }
   if (r.groups.count > 0) {  // between the groups there is padding
@@ -139,32 +147,30 @@ cudaError_t start(const Quantisation& q, const MicroRows& r, cudaStream_t stream
   };
   switch (q.codes.dtype) {
     case DType::e4m3:
-      return by(quantise_micro<T, whole, DType::e4m3, DType::ue8m0>);
+      return by(quantise_micro<T, DType::e4m3, DType::ue8m0>);
     case DType::e5m2:
-      return by(quantise_micro<T, whole, DType::e5m2, DType::ue8m0>);
+      return by(quantise_micro<T, DType::e5m2, DType::ue8m0>);
     case DType::e2m3:
-      return by(quantise_micro<T, whole, DType::e2m3, DType::ue8m0>);
+      return by(quantise_micro<T, DType::e2m3, DType::ue8m0>);
     case DType::e3m2:
-      return by(quantise_micro<T, whole, DType::e3m2, DType::ue8m0>);
+      return by(quantise_micro<T, DType::e3m2, DType::ue8m0>);
     default:
-      return q.scales.dtype == DType::ue8m0
-                 ? by(quantise_micro<T, whole, DType::e2m1, DType::ue8m0>)
-                 : by(quantise_micro<T, whole, DType::e2m1, DType::ue4m3>);
+      return q.scales.dtype == DType::ue8m0 ? by(quantise_micro<T, DType::e2m1, DType::ue8m0>)
+                                            : by(quantise_micro<T, DType::e2m1, DType::ue4m3>);
   }
 }
 
-template <class T>
-cudaError_t start(const Quantisation& q, const MicroRows& r, cudaStream_t stream) {
+// Do rows of x and of the codes begin where vectors may?
+bool is_whole(const Quantisation& q) {
   const auto begins = [](const void* data, std::int64_t pitch, std::int64_t rows, unsigned bytes) {
     return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 && (rows <= 1 || pitch % bytes == 0);
   };
   const int bits = numeric::bits(q.codes.dtype);
-  const bool whole = begins(q.x.data, q.x.row_stride * sizeof(T), q.x.rows, kEach * sizeof(T)) &&
-                     begins(q.codes.data, r.x.codes_pitch, q.x.rows,
-                            bits == 8   ? 8
-                            : bits == 6 ? 2
-                                        : 4);
-  return whole ? start<T, true>(q, r, stream) : start<T, false>(q, r, stream);
+  const int element = numeric::bits(q.x.dtype) / 8;
+  const unsigned at_once = bits == 8 ? 8 : bits == 6 ? 2 : 4;  // bytes that are stored
+  return begins(q.x.data, q.x.row_stride * element, q.x.rows,
+                static_cast<unsigned>(kEach * element)) &&
+         begins(q.codes.data, q.codes.row_stride * bits / 8, q.x.rows, at_once);
 }
 
 }  // namespace
@@ -184,7 +190,8 @@ std::optional<Refusal> quantise_micro_on_cuda(const Quantisation& q, void* strea
                     padded ? static_cast<int>(q.scales.rows) : rows,
                     q.order,
                     q.its_recipe(),
-                    q.groups};
+                    q.groups,
+                    is_whole(q)};
   cudaError_t error = cudaSuccess;
   if (q.x.dtype == DType::f32) {
     error = start<float>(q, r, in);

@@ -1,8 +1,8 @@
 // How values become codes of e4m3, e5m2, e2m3, e3m2 or e2m1 and the one-byte scale that a few
 // neighbours along K share (mxf8, mxf6, mxf4, nvf4): one recipe for the host, for kernels that
 // quantise and for epilogues that do. All of it is arithmetic on the bits of floats, or IEEE
-// operations one at a time, so that host, GPU and model have the same bits. docs/packing.md has the
-// decisions: zeros, NaN, infinities, ties and the direction of the tensor's scale.
+// operations one at a time, so that host, GPU and model have the same bits. docs/low_precision.md
+// has the decisions: zeros, NaN, infinities, ties and the direction of the tensor's scale.
 //
 //   std::uint32_t largest = 0;                                   // of the 16 or 32 that share
 //   for (...) largest = micro::larger(largest, micro::magnitude(x[i], type));

@@ -15,7 +15,7 @@ namespace {
 
 using Fault = std::optional<Refusal>;
 
-// A layout of checkpoints. Facts and sources: docs/packing.md.
+// A layout of checkpoints. Facts and sources: docs/low_precision.md.
 struct MicroRow {
   LayoutNames names;
   DType scale;           // ue4m3 (e4m3 in files) or ue8m0 (a type of its own, or u8)

@@ -1,5 +1,5 @@
 // Weights with a scale for every few elements of K (mxf4, nvf4) as checkpoints have them: readers
-// by a table of layouts. docs/packing.md has the facts of each and where they come from.
+// by a table of layouts. docs/low_precision.md has the facts of each and where they come from.
 #pragma once
 
 #include <cstddef>

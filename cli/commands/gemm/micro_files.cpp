@@ -57,6 +57,11 @@ Wanted wanted(const GemmJob& job, bool of_a) {
   return w;
 }
 
+// The format that a note of `warpwright pack` says; null where it is none of such.
+const MicroFormat* format_of_note(const std::string& note) {
+  return micro_format(std::string_view(note).substr(0, note.find(',')));
+}
+
 // Refuses scales that are no numbers: of linear ones all count, of tiles those of rows that are
 // there.
 void refuse_nan(const std::string& what, const ScalesOfFile& scales, const Wanted& w) {
@@ -76,6 +81,16 @@ void refuse_nan(const std::string& what, const ScalesOfFile& scales, const Wante
       if (is_wrong(type, bytes[static_cast<std::size_t>(at)])) refuse_at(row, block);
     }
   }
+}
+
+// Did `warpwright pack` write these scales beside codes?
+bool are_packed(const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind != TensorSpec::Kind::safetensors || !where.tensor.ends_with(kScaleSuffix)) {
+    return false;
+  }
+  const std::string codes = where.tensor.substr(0, where.tensor.rfind(kScaleSuffix));
+  return format_of_note(SafetensorsFile(where.path).note(codes)) != nullptr;
 }
 
 // Are they in tiles? Throws InputError where they are neither.
@@ -139,8 +154,7 @@ std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::st
   const TensorSpec where = parse_spec(spec);
   if (where.kind != TensorSpec::Kind::safetensors) return std::nullopt;
   const SafetensorsFile file(where.path);
-  const std::string note = file.note(where.tensor);
-  const MicroFormat* const packed = micro_format(std::string_view(note).substr(0, note.find(',')));
+  const MicroFormat* const packed = format_of_note(file.note(where.tensor));
   if (packed == nullptr) return std::nullopt;
   if (!(*packed == format)) {
     throw InputError(as_tensor(name) + " (" + spec + ") was packed as " + packed->word +
@@ -194,7 +208,8 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
   }
   t.dtype = format.scale;
   const Wanted w = wanted(job, of_a);
-  scales.in_tiles = lies_in_tiles(what, t, w, layout);
+  scales.in_tiles =
+      lies_in_tiles(what, t, w, layout.empty() && are_packed(spec) ? "tiles" : layout);
   const bool by_groups = of_a && job.product.is_grouped();
   if (!scales.in_tiles || !by_groups) refuse_nan(what, scales, w);
   return scales;

@@ -1,0 +1,94 @@
+#include "warpwright/weights/micro_source.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace warpwright::weights {
+namespace {
+
+// Tensors of 8 rows and K = 64 of two experts, as ModelOpt has them.
+class MicroSourceTest : public testing::Test {
+ protected:
+  MicroSourceTest() {
+    t_.codes = batch_of(codes_.data(), DType::u8, 8, 32);
+    t_.scales = batch_of(scales_.data(), DType::e4m3, 8, 4);
+    t_.tensor_scale = batch_of(tensor_.data(), DType::f32, 1, 1);
+  }
+  static MatrixView batch_of(void* data, DType type, std::int64_t rows, std::int64_t columns) {
+    MatrixView v = matrix(data, type, rows, columns);
+    v.batch = 2;
+    v.batch_stride = rows * columns;
+    return v;
+  }
+
+  [[nodiscard]] Result<MicroSource> read(std::string_view layout = "modelopt-nvfp4") const {
+    return read_micro_checkpoint(layout, std::span(&t_, 1));
+  }
+  void expect_refused(const std::string& part, std::string_view layout = "modelopt-nvfp4") {
+    const auto source = read(layout);
+    ASSERT_FALSE(source) << part;
+    EXPECT_NE(source.reason().find(part), std::string::npos) << source.reason();
+    EXPECT_EQ(source.reason().back(), '.');
+  }
+
+  std::vector<std::uint8_t> codes_ = std::vector<std::uint8_t>(2 * 8 * 32, 0x21);
+  std::vector<std::uint8_t> scales_ = std::vector<std::uint8_t>(2 * 8 * 4, 0x38);
+  std::vector<float> tensor_ = {0.5F, 0.25F};
+  CheckpointTensors t_;
+};
+
+TEST_F(MicroSourceTest, SaysWhatLiesThere) {
+  const auto source = read();
+  ASSERT_TRUE(source) << source.reason();
+  EXPECT_EQ(source->extents, (packed::Extents{2, 8, 64}));
+  EXPECT_EQ(source->format, micro_format("nvf4"));
+  EXPECT_EQ(source->experts[1].codes, reinterpret_cast<const std::byte*>(codes_.data()) + 256);
+  EXPECT_EQ(source->experts[1].scales, reinterpret_cast<const std::byte*>(scales_.data()) + 32);
+  EXPECT_EQ(source->experts[1].tensor, 0.25F);
+  const auto divided = read("compressed-tensors-nvfp4");
+  ASSERT_TRUE(divided) << divided.reason();
+  EXPECT_EQ(divided->experts[1].tensor, 4);
+}
+
+TEST_F(MicroSourceTest, Refusals) {
+  expect_refused("the layouts with scales of blocks are modelopt-nvfp4", "gptq");
+  expect_refused("has type e4m3; in layout gpt-oss it is u8 or ue8m0", "gpt-oss");
+  t_.tensor_scale.batch = 1;
+  expect_refused("has 1 matrices of 1 x 1; the codes are of 2 experts");
+  t_.tensor_scale = {};
+  expect_refused("weight_scale_2 is missing");
+  t_.scales.row_stride = 5;
+  expect_refused("the tensors of checkpoints are row-major");
+  t_.scales.row_stride = 4;
+  t_.codes.dtype = DType::s32;
+  expect_refused("in layout modelopt-nvfp4 it is u8, s8 or e2m1");
+  t_.codes.dtype = DType::e2m1;  // K = 32
+  expect_refused("a scale for each 16 of K: 8 x 2");
+  t_.codes.columns = 31;
+  t_.codes.row_stride = 31;
+  t_.codes.batch_stride = 8 * 31;
+  expect_refused("K is even");
+}
+
+// Both directions of every scale: one of them is refused, whatever the weights' size.
+TEST(TensorScale, OneDirectionAloneIsTaken) {
+  constexpr float largest = 448;
+  for (double amax = 1e-6; amax < 2600; amax *= 1.7) {
+    const auto factor = static_cast<float>(amax / 2688);
+    const auto divisor = static_cast<float>(2688 / amax);
+    EXPECT_FALSE(tensor_scale_fault("s", factor, false, largest)) << amax;
+    EXPECT_FALSE(tensor_scale_fault("s", divisor, true, largest)) << amax;
+    EXPECT_TRUE(tensor_scale_fault("s", divisor, false, largest)) << amax;
+    EXPECT_TRUE(tensor_scale_fault("s", factor, true, largest)) << amax;
+  }
+  for (const float none : {0.0F, -1.0F, std::numeric_limits<float>::infinity(),
+                           std::numeric_limits<float>::quiet_NaN()}) {
+    EXPECT_TRUE(tensor_scale_fault("s", none, false, largest));
+    EXPECT_TRUE(tensor_scale_fault("s", none, true, largest));
+  }
+}
+
+}  // namespace
+}  // namespace warpwright::weights
