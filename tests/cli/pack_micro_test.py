@@ -275,12 +275,45 @@ def test_refusals(t):
         t.refused("is no legal .safetensors file", "pack", "in.safetensors:x", "none.safetensors:w")
 
 
+def test_products(t):
+    """What is packed is multiplied as it says, and scales that are none are refused."""
+    draw = t.draw
+    a, b = Weights(draw, 3, 64, "ue4m3"), Weights(draw, 5, 64, "ue4m3")
+    for w in (a, b):  # so that sums are exact in float32
+        w.scales = [[draw.randrange(0x30, 0x40) for _ in row] for row in w.scales]
+    t.pack_micro({**modelopt(a, "a"), **modelopt(b, "b")}, "a")
+    path = t.folder / "out.safetensors"
+    t.run("pack", "in.safetensors:b", "out.safetensors:v")
+    names = ["--a", "out.safetensors:w", "--scale-a", "out.safetensors:w_scale",
+             "--b", "out.safetensors:v", "--scale-b", "out.safetensors:v_scale"]
+    gemm = ["gemm", "--as", "rtx5090", "--dtype", "nvf4"]
+    done = t.run(*gemm, *names, "--out", "d.safetensors:d")
+    assert done.returncode == 0, done.stderr
+    kind, shape, data = tensor_files.read_safetensors(t.folder / "d.safetensors")[0]["d"]
+    assert kind == "BF16" and shape == [3, 5]
+    got = tensor_files.decoded("bf16", data)
+    for i in range(3):
+        for j in range(5):
+            want = sum(a.value(i, k) * b.value(j, k) for k in range(64))
+            assert abs(got[5 * i + j] - want) <= abs(want) / 256, (i, j, got[5 * i + j], want)
+    tensors, _ = tensor_files.read_safetensors(path)
+    for code, row, block, what in ((0x7f, 2, 3, "NaN"), (0xff, 4, 0, "NaN"),
+                                   (0x90, 1, 0, "a negative number")):
+        at = row * 16 + block
+        kind, shape, data = tensors["v_scale"]
+        bad = dict(tensors)
+        bad["v_scale"] = (kind, shape, data[:at] + bytes([code]) + data[at + 1:])
+        tensor_files.write_safetensors(path, dict(sorted(
+            bad.items(), key=lambda x: {"F32": 0, "F8_E4M3": 1, "F4": 2}[x[1][0]])))
+        t.refused(f"has {what} at row {row}, block {block}", *gemm, *names)
+
+
 def main(program, seed=None):
     seed = int(seed) if seed else random.randrange(1 << 32)
     with tempfile.TemporaryDirectory() as folder:
         t = MicroTester(pathlib.Path(program).resolve(), pathlib.Path(folder), seed)
         try:
-            for test in (test_layouts, test_floats, test_refusals):
+            for test in (test_layouts, test_floats, test_refusals, test_products):
                 test(t)
         except AssertionError:
             print(f"seed {seed}")

@@ -28,7 +28,7 @@ LEFT_OUT = [] if CUDA else ["all that needs a CUDA device"]
 
 
 PRODUCTS = """
-import torch, warpwright as wp, warpwright.torch
+import sys, torch, warpwright as wp, warpwright.torch
 ops = torch.ops.warpwright
 torch.manual_seed(2026)
 x, w = torch.randn(20, 256), torch.randn(136, 256)
@@ -50,6 +50,10 @@ close(layer(x), 0.05)
 compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
 close(compiled(x), 0.05)
 close(torch.cat([compiled(x[:7]), compiled(x[7:])]), 0.05)
+here = {"torch": torch, "wp": wp, "ops": ops}
+exec(sys.argv[1], here)  # the layer of docs/inference.md, with a checkpoint's tensors
+codes, linear, whole = wp.quantise(w, "nvf4", linear=True)
+close(here["Nvf4Linear"](codes.view(torch.uint8), linear, whole, of_a)(x), 0.2)
 print("all right")
 """
 
@@ -147,7 +151,11 @@ class Operators(unittest.TestCase):
 
     def test_products_of_formats(self):
         """In a process of its own: which instructions the model has is read once."""
-        done = subprocess.run([sys.executable, "-c", PRODUCTS], capture_output=True, text=True,
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "inference.md"
+        (sample,) = (text for text in page.read_text().split("```python\n")
+                     if text.startswith("class Nvf4Linear"))
+        done = subprocess.run([sys.executable, "-c", PRODUCTS, sample.split("```")[0]],
+                              capture_output=True, text=True,
                               env={**os.environ, "WARPWRIGHT_MODEL": "rtx5090"}, check=False)
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "all right"), done.stderr)
 

@@ -60,8 +60,8 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
         operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
                                               : types_of_files(job.a.dtype, job.b.dtype));
   }
-  // Grouped kernels do not give f32: a .npy file gets what they give, widened.
-  const bool to_npy = is_npy(o.out) && !job.product.is_grouped();
+  // Not all kernels give f32: of those that do not a .npy file gets what they give, widened.
+  const bool to_npy = is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled();
   job.product.d.dtype =
       result.value_or(job.product.is_quantised() ? form_of(job.product.epilogue.quantise).codes
                       : to_npy                   ? DType::f32

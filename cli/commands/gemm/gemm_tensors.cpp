@@ -221,8 +221,8 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
     }
     if (o.a.empty()) {
       throw InputError(option + " is given, and --dtype is " + o.dtype +
-                       ", whose scales are made with random operands: " + as_rule("leave it out") +
-                       ".");
+                       ", whose random operands have scales that are made with them: " +
+                       as_rule("leave it out, or give ", of_a ? "--a" : "--b", " FILE") + ".");
     }
     (of_a ? job.scales_of_a : job.scales_of_b) = read_scales_as(job, of_a, spec, o.scales_layout);
     return {};

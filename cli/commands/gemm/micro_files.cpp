@@ -23,10 +23,11 @@ const char* scales_name(bool of_a) {
   return of_a ? "scale_a" : "scale_b";
 }
 
-// The code of a scale that is NaN, or none.
-bool is_wrong(DType scale, std::byte code) {
+// What is wrong with the code of a scale; null where nothing is.
+const char* fault_of(DType scale, std::byte code) {
   const auto value = static_cast<unsigned>(code);
-  return scale == DType::ue8m0 ? value == 0xff : value >= 0x7f;
+  if (scale == DType::ue8m0) return value == 0xff ? "NaN" : nullptr;
+  return (value & 0x7f) == 0x7f ? "NaN" : value > 0x7f ? "a negative number" : nullptr;
 }
 
 // What the scales of an operand are to be.
@@ -57,25 +58,40 @@ Wanted wanted(const GemmJob& job, bool of_a) {
   return w;
 }
 
+// The format that a note of `warpwright pack` says; null where it is none of such.
+const MicroFormat* format_of_note(const std::string& note) {
+  return micro_format(std::string_view(note).substr(0, note.find(',')));
+}
+
 // Refuses scales that are no numbers: of linear ones all count, of tiles those of rows that are
-// there.
+// there, with what lies behind K.
 void refuse_nan(const std::string& what, const ScalesOfFile& scales, const Wanted& w) {
-  const auto refuse_at = [&](std::int64_t row, std::int64_t block) {
-    throw InputError(what + " has NaN, or a sign, at row " + std::to_string(row) + ", block " +
-                     std::to_string(block) + "; " +
-                     as_rule("scales are numbers of ", type_of(scales.tensor), " from 0 on") + ".");
-  };
   const DType type = scales.tensor.dtype;
-  const auto& bytes = scales.tensor.bytes;
+  const std::int64_t blocks = scales.in_tiles ? w.tiles.columns : w.blocks;
   for (std::int64_t row = 0; row < w.matrices * w.rows; ++row) {
-    for (std::int64_t block = 0; block < w.blocks; ++block) {
+    for (std::int64_t block = 0; block < blocks; ++block) {
       const std::int64_t at = scales.in_tiles
                                   ? row / w.rows * w.tiles.rows * w.tiles.columns +
                                         block_scales::place(row % w.rows, block, w.tiles.columns)
                                   : row * w.blocks + block;
-      if (is_wrong(type, bytes[static_cast<std::size_t>(at)])) refuse_at(row, block);
+      const char* const wrong = fault_of(type, scales.tensor.bytes[static_cast<std::size_t>(at)]);
+      if (wrong == nullptr) continue;
+      throw InputError(what + " has " + wrong + " at row " + std::to_string(row) + ", block " +
+                       std::to_string(block) + "; " +
+                       as_rule("scales are numbers of ", type_of(scales.tensor), " from 0 on") +
+                       ".");
     }
   }
+}
+
+// Did `warpwright pack` write these scales beside codes?
+bool are_packed(const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind != TensorSpec::Kind::safetensors || !where.tensor.ends_with(kScaleSuffix)) {
+    return false;
+  }
+  const std::string codes = where.tensor.substr(0, where.tensor.rfind(kScaleSuffix));
+  return format_of_note(SafetensorsFile(where.path).note(codes)) != nullptr;
 }
 
 // Are they in tiles? Throws InputError where they are neither.
@@ -91,10 +107,14 @@ bool lies_in_tiles(const std::string& what, const HostTensor& t, const Wanted& w
   if (layout == "linear" ? linear : layout == "tiles" ? tiles : linear || tiles) {
     return layout == "tiles" || !linear;
   }
+  const std::string rows = shape_text(w.linear()) + ", a scale for each " +
+                           std::to_string(micro_block(w.tiles.dtype)) + " of K";
+  const std::string in_tiles = shape_text(w.padded()) + " in tiles of 128 x 4";
   throw InputError(what + " is " + shape_text(t.shape) + "; " +
-                   as_rule("for these matrices it is ", shape_text(w.linear()),
-                           ", a scale for each ", micro_block(w.tiles.dtype), " of K, or ",
-                           shape_text(w.padded()), " in tiles of 128 x 4") +
+                   as_rule("for these matrices it is ", layout == "linear" ? rows
+                                                        : layout == "tiles"
+                                                            ? in_tiles
+                                                            : rows + ", or " + in_tiles) +
                    ": the nearest legal shape is " +
                    as_nearest(shape_text(layout == "tiles" ? w.padded() : w.linear())) + ".");
 }
@@ -138,10 +158,9 @@ std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::st
   const TensorSpec where = parse_spec(spec);
   if (where.kind != TensorSpec::Kind::safetensors) return std::nullopt;
   const SafetensorsFile file(where.path);
-  const std::string note = file.note(where.tensor);
-  const MicroFormat* const packed = micro_format(std::string_view(note).substr(0, note.find(',')));
+  const MicroFormat* const packed = format_of_note(file.note(where.tensor));
   if (packed == nullptr) return std::nullopt;
-  if (packed != &format) {
+  if (!(*packed == format)) {
     throw InputError(as_tensor(name) + " (" + spec + ") was packed as " + packed->word +
                      ", and --dtype has " + format.word + ": the nearest is " +
                      as_nearest(packed->word) + ".");
@@ -193,7 +212,8 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
   }
   t.dtype = format.scale;
   const Wanted w = wanted(job, of_a);
-  scales.in_tiles = lies_in_tiles(what, t, w, layout);
+  scales.in_tiles =
+      lies_in_tiles(what, t, w, layout.empty() && are_packed(spec) ? "tiles" : layout);
   const bool by_groups = of_a && job.product.is_grouped();
   if (!scales.in_tiles || !by_groups) refuse_nan(what, scales, w);
   return scales;
