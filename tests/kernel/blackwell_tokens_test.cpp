@@ -8,6 +8,7 @@
 
 #include "tests/kernel/check_case.h"
 #include "tests/kernel/problems.h"
+#include "tests/kernel/scaled.h"
 #include "tests/problem_changes.h"
 
 namespace warpwright::device {
@@ -19,6 +20,10 @@ std::vector<tests::Instance> token_instances() {
   for (const tests::Instance& i : tests::blackwell_instances()) {
     const bool is_new = found.empty() || std::string(found.back().name) != i.name;
     if (i.facts->swap_ab && is_new) found.push_back(i);
+  }
+  for (const tests::Instance& i :
+       tests::scaled_instances([](const KernelFacts& f) { return f.swap_ab; })) {
+    found.push_back(i);
   }
   return found;
 }
@@ -38,7 +43,7 @@ tests::Ask token_ask(const tests::Instance& i, atom::ClusterShape cluster, int l
     ask.clusters = 1;
   }
   ask.cluster = cluster;
-  return ask;
+  return tests::has_block_scales(i) ? tests::scaled_ask(i, ask) : ask;
 }
 
 struct TokenForm {
@@ -109,6 +114,7 @@ TEST(BlackwellTokens, GroupsAroundEveryWidth) {
     }
     tests::Ask ask = tests::grouped_ask(i, offsets, i.facts->result_columns, i.facts->tile.k + 16);
     ask.cluster = tests::smallest_cluster(i);
+    if (tests::has_block_scales(i)) ask = tests::scaled_ask(i, ask);
     tests::Problem problem(i, ask);
     EXPECT_EQ(problem.run(problem.planned()), "") << problem.text();
   }

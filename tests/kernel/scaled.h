@@ -10,14 +10,20 @@
 
 namespace warpwright::tests {
 
-/// Those of Blackwell, each with the first pair of its types that no other kind multiplies.
-inline std::vector<Instance> scaled_instances() {
+/// Those of Blackwell for which `is_wanted`, each with the first pair of its types that no other
+/// kind multiplies.
+template <class Wanted>
+std::vector<Instance> scaled_instances(const Wanted& is_wanted) {
   std::vector<Instance> all;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
-    if (!is_micro_scale(f->micro_scale)) continue;
+    if (!is_micro_scale(f->micro_scale) || !is_wanted(*f)) continue;
     all.push_back({f->name.c_str(), f, f->a.front(), f->b.front()});
   }
   return all;
+}
+/// Those for whole products.
+inline std::vector<Instance> scaled_instances() {
+  return scaled_instances([](const KernelFacts& f) { return !f.grouped; });
 }
 
 inline std::string types(const Instance& i) {
