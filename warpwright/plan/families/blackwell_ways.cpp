@@ -58,7 +58,7 @@ std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const Pl
   const std::int64_t blocks = pieces(plan.problem.k(), kernel::tile_k(c));
   const auto all =
       static_cast<int>(is_static ? std::min<std::int64_t>(tiles * size, resident) : tiles * size);
-  const std::vector<int> grids =
+  std::vector<int> grids =
       c.splits_k ? split_grids_of_umma(resident / size, size, tiles, blocks) : std::vector{all};
   if (!choices.ctas) return grids;
   const int wanted = *choices.ctas;
@@ -81,7 +81,8 @@ double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double
   const tile::SplitPlan split(tile::tile_count(plan.raster), static_cast<int>(blocks),
                               plan.ctas / atom::cluster_size(plan.cluster));
   const int piece = split.each + (split.longer > 0 ? 1 : 0);
-  double clocks = split.whole / split.clusters * (blocks * k_tile + tile_clocks);
+  const int whole = split.whole / split.clusters;
+  double clocks = whole * (blocks * k_tile + tile_clocks);
   if (piece > 0) clocks += piece * k_tile + tile_clocks;
   const double parts = piece > 0 ? std::ceil(blocks / piece) : 0;
   if (parts > 1) clocks += wait_clocks + parts * 4 * c.tile_m * c.tile_n / bytes_per_clock;
@@ -152,7 +153,8 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   }
   // An MMA of 32 bytes of K takes as many clocks as half its columns, but not less than for 64.
   const double mma = std::max(58.0, columns / 2 + (c.pair ? 6 : 14));
-  const double loaded = 128.0 * (c.tile_m / plan.cluster.n + columns / plan.cluster.m);
+  const double loaded =
+      128.0 * (static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m);
   double k_tile = std::max(4 * mma, loaded / sm_bytes_per_clock);
   if (c.block_scaled) k_tile = std::max(k_tile, c.tile_n + sum_clocks);
   const double products = busiest(plan, c, blocks, k_tile);
