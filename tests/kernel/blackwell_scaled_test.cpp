@@ -12,8 +12,8 @@
 namespace warpwright::tests {
 namespace {
 
-void expect_right(const Instance& instance, const Ask& ask,
-                  model::Mode mode = model::Mode::random) {
+void expect_scaled_right(const Instance& instance, const Ask& ask,
+                         model::Mode mode = model::Mode::random) {
   Problem problem(instance, ask);
   EXPECT_EQ(problem.run(scheduled(mode, ask.seed)), "")
       << problem.text() << ", " << types(instance);
@@ -30,7 +30,7 @@ TEST(BlackwellScaled, EveryKernelIsRightOnTailsAndClusters) {
                                .cluster = cluster,
                                .clusters = 2,
                                .seed = ++seed});
-      expect_right(i, ask);
+      expect_scaled_right(i, ask);
     }
   }
 }
@@ -49,7 +49,7 @@ TEST(BlackwellScaled, EveryPairOfTypesOfOneKind) {
       i.a = a;
       i.b = b;
       if (numeric::bits(a) == 4 && numeric::bits(b) == 4) continue;  // those are mxf4's
-      expect_right(
+      expect_scaled_right(
           i,
           scaled_ask(
               i, {.m = 136, .n = 104, .k = 160, .cluster = smallest_cluster(i), .seed = ++seed}));
@@ -73,7 +73,7 @@ TEST(BlackwellScaled, RandomProblemsBySeed) {
     const Ask ask = scaled_ask(instance, random_ask(instance, draw, 4e6));
     constexpr model::Mode modes[] = {model::Mode::eager, model::Mode::latest, model::Mode::random,
                                      model::Mode::starve};
-    expect_right(instance, ask, draw.of(modes));
+    expect_scaled_right(instance, ask, draw.of(modes));
   }
 }
 

@@ -75,7 +75,8 @@ EXPECTED_SASS = [
     (r"\bUTC\w*MMA\b", lambda c: True),
     (r"\bUTCCP\b", lambda c: c["scales"]),
     (r"\bUTCOMMA\b", lambda c: c["kind"] in ("mxf4", "nvf4")),
-    (r"\bUTCOMMA\S*\.4X", lambda c: c["kind"] == "nvf4"),
+    # A scale each 16: sm_100's word, and sm_103's.
+    (r"\bUTCOMMA\S*\.(4X|BLOCK16)", lambda c: c["kind"] == "nvf4"),
     (r"\bUTCQMMA\b", lambda c: c["kind"] in ("f8f6f4", "mxf8f6f4")),
     (r"\bUTMALDG\S*\.MULTICAST", lambda c: True),
 ]
