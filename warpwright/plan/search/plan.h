@@ -70,9 +70,9 @@ struct PlanChoices {
   /// A kernel that adds up the rows of D to those of tokens, as the last product of a mixture of
   /// experts has it (plan_moe). Such a plan runs in that mixture alone.
   bool sums_slots = false;
-  // Hopper alone (schedules: with a producer on sm_120 too):
+  // Hopper alone, but for `swap_ab` (schedules: with a producer on sm_120 too):
   std::optional<kernel::Schedule> schedule = {};
-  std::optional<bool> swap_ab = {};   ///< tokens on wgmma's N (see GemmConfig)
+  std::optional<bool> swap_ab = {};   ///< tokens on N (see GemmConfig, BlackwellConfig)
   std::optional<int> cluster_k = {};  ///< CTAs of a cluster that share a tile
   // Products in groups alone:
   std::optional<int> tile_tokens = {};
