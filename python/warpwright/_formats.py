@@ -98,12 +98,15 @@ def pack_elements(x: Any, dtype: Any = None) -> Any:
     x      of numpy: float4_e2m1fn, float6_e2m3fn or float6_e3m2fn; or of numpy, PyTorch or CuPy:
            uint8, each a code, whose type `dtype` says ("e2m1", "e2m3" or "e3m2").
     """
+    if not hasattr(x, "dtype") or len(shape_of(x, "x")) == 0:
+        raise Refusal("x is no tensor of elements in rows", "bad_type")
     name = dtype_name(x.dtype)
-    of = dtype_name(dtype) if dtype is not None else name
-    bits = 4 if "e2m1" in of else 6 if "e2m3" in of or "e3m2" in of else 0
-    if bits == 0 or (dtype is None and name == "uint8"):
-        raise Refusal(f"x is {name}, whose elements are dense; those of e2m1, e2m3 and e3m2 are "
-                      "packed: dtype says what uint8 are", "bad_type")
+    of = _UNPACKED.get(name, "" if dtype is None else dtype_name(dtype))
+    bits = {"e2m1": 4, "e2m3": 6, "e3m2": 6}.get(of, 0)
+    if bits == 0 or (name != "uint8" and name not in _UNPACKED):
+        raise Refusal(f"x is {name}, dtype {dtype!r}; elements with a byte each are ml_dtypes' of "
+                      "4 and 6 bits, or uint8 of which dtype says 'e2m1', 'e2m3' or 'e3m2'",
+                      "bad_type")
     codes = x if name == "uint8" else x.view("uint8")
     each = 2 if bits == 4 else 4
     if codes.shape[-1] % each != 0:
@@ -119,6 +122,8 @@ def pack_elements(x: Any, dtype: Any = None) -> Any:
     return dense
 
 
+# Types of ml_dtypes with a byte for each element.
+_UNPACKED = {"float4_e2m1fn": "e2m1", "float6_e2m3fn": "e2m3", "float6_e3m2fn": "e3m2"}
 _SCALES = {"ue8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
 
 

@@ -201,7 +201,9 @@ class Elements(Case):
             name = {"mxf4": "e2m1", "mxf6": "e2m3", "mxf6-e3m2": "e3m2"}[word]
             self.assertTrue((wp.pack_elements(codes | 0xc0 if bits == 6 else codes, name)
                              == dense).all())
-        self.refused("bad_type", "dtype says", wp.pack_elements, np.ones((2, 4), np.uint8))
+        for wrong in ((np.ones((2, 4), np.uint8),), (np.ones((2, 4), np.float32), "e2m1"), (3,),
+                      (np.ones((2, 4), np.uint8), "bf16")):
+            self.refused("bad_type", "elements", wp.pack_elements, *wrong)
         self.refused("bad_shape", "the nearest is 8", wp.pack_elements, np.ones((2, 6), np.uint8),
                      "e2m3")
 

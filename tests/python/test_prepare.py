@@ -257,8 +257,8 @@ class EveryKind(Close):
         d = wp.gemm(a, b, operands="tf32", plan=plan)
         self.assertEqual(d.dtype, np.float32)
         self.close(d, a @ b.T, 2e-3)
-        self.refused("bad_type", "A is bf16, and operands are tf32", wp.gemm, a.astype(bf16), b,
-                     operands="tf32")
+        self.refused("bad_type", "to be multiplied as tf32, which lies as float32", wp.gemm,
+                     a.astype(bf16), b, operands="tf32")
 
     @staticmethod
     def tiles(scales):
