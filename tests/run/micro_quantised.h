@@ -17,9 +17,6 @@
 
 namespace warpwright::tests {
 
-/// Bytes whose first lies at a multiple of 16 (the allocator's, of more than 16 bytes).
-using Bytes = std::vector<std::byte>;
-
 /// A problem by its seed: tensors in host memory, and their views.
 struct MicroQuantised {
   explicit MicroQuantised(std::uint32_t seed) : random(seed) {
@@ -79,7 +76,7 @@ struct MicroQuantised {
   bool has_tensor = false;
   float tensor = 0;
   std::vector<std::int32_t> offsets;
-  Bytes x, codes, scales;
+  std::vector<std::byte> x, codes, scales;
 
  private:
   void choose_scales(const MicroFormat& format, std::int64_t m, std::int64_t k) {
