@@ -12,8 +12,10 @@ import re
 import sys
 
 # The file of a set, and what is in it.
-SCHEDULES = {"schedules": "Hopper", "blackwell_schedules": "Blackwell"}
-MUTANTS = {"mutation": "Hopper", "blackwell_mutation": "Blackwell"}
+SCHEDULES = {"schedules": "Hopper", "blackwell_schedules": "Blackwell",
+             "blackwell_tokens_schedules": "Blackwell, tokens on N:"}
+MUTANTS = {"mutation": "Hopper", "blackwell_mutation": "Blackwell",
+           "blackwell_tokens_mutation": "Blackwell, tokens on N:"}
 
 CAMPAIGN = """# What the full sets found
 

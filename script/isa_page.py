@@ -18,8 +18,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Headers in the order of the page; the others have no instruction that a kernel calls.
 ORDER = ["config", "thread", "memory", "mbarrier", "barrier", "fence", "tma", "copy_async",
-         "tensor_map", "fragment", "wgmma", "mma", "warp", "tcgen05", "tcgen05_memory",
-         "clc", "draw", "numeric", "call", "trace"]
+         "tensor_map", "fragment", "wgmma", "mma", "warp", "tcgen05", "tcgen05_scaled",
+         "tcgen05_memory", "clc", "draw", "numeric", "call", "trace"]
 LEFT_OUT = ["bounded_wait", "tcgen05_operands", "wgmma_operands"]
 # What the instructions themselves call, and how the GPU's timelines lie in memory.
 INTERNAL = re.compile(r"\btrace_|^Trace")
@@ -33,7 +33,7 @@ HEAD = """# The instructions: `warpwright/isa/`
 | to bring a tile into shared memory | [tma.h](#tmah); before sm_90 [copy_async.h](#copy_asynch) |
 | to wait for it | [mbarrier.h](#mbarrierh) |
 | to multiply on Hopper | [wgmma.h](#wgmmah) |
-| on Blackwell | [tcgen05.h](#tcgen05h) |
+| on Blackwell | [tcgen05.h](#tcgen05h); with scales of blocks [tcgen05_scaled.h](#tcgen05_scaledh) |
 | elsewhere | [mma.h](#mmah) |
 | to read or write a byte | [memory.h](#memoryh): views, never a raw pointer |
 | to order plain stores before an asynchronous read | [fence.h](#fenceh) |

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <tuple>
 #include <vector>
 
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/reference/product.h"
@@ -71,15 +75,27 @@ bool note(CheckResult& result, const reference::Verdict& verdict, double got, do
 class Judged {
  public:
   Judged(const GemmOperands& o, std::int64_t batch, std::int64_t row, std::int64_t block,
-         const std::vector<reference::Expected>& due)
-      : d_(o.d.dtype), is_quantised_(o.is_quantised()) {
-    if (!is_quantised_) return;
+         std::span<const reference::Expected> due)
+      : d_(o.d.dtype), way_(o.epilogue.quantise) {
+    if (way_ == QuantiseD::none) return;
+    if (is_micro(way_)) {
+      const QuantisedForm form = form_of(way_);
+      const auto* const codes = static_cast<const std::uint8_t*>(o.d_scales.data);
+      const std::uint8_t code = codes[batch * o.d_scales.batch_stride +
+                                      block_scales::place(row, block, o.d_scales.row_stride)];
+      const auto* const tensor = static_cast<const float*>(o.scale_d.data);
+      const float of_all = tensor == nullptr ? 1.0F : *tensor;
+      scale_ = numeric::to_double(form.scale, code) * static_cast<double>(of_all);
+      has_scale_ = reference::is_micro_scale_of(way_, code, of_all, due);
+      return;
+    }
     scale_ = reference::element(o.d_scales, batch, row, block);
     has_scale_ = reference::is_scale_of(scale_, due);
   }
   [[nodiscard]] double scale() const { return scale_; }
   [[nodiscard]] reference::Verdict verdict(double code, const reference::Expected& want) const {
-    if (!is_quantised_) return reference::judge(d_, code, want);
+    if (way_ == QuantiseD::none) return reference::judge(d_, code, want);
+    if (has_scale_ && is_micro(way_)) return reference::judge_micro_code(d_, code, scale_, want);
     if (has_scale_) return reference::judge_code(code, scale_, want);
     constexpr double infinity = std::numeric_limits<double>::infinity();
     return {.passed = false, .error = infinity, .allowed = 0, .ratio = infinity};
@@ -87,7 +103,7 @@ class Judged {
 
  private:
   DType d_;
-  bool is_quantised_;
+  QuantiseD way_;
   double scale_ = 1;
   bool has_scale_ = true;
 };
@@ -100,12 +116,20 @@ CheckResult check_tile(const GemmOperands& o, const Task& task, reference::Tile&
   due.compute(batch, group, task.row, task.column, rows, columns);
   CheckResult result;
   result.elements = rows * columns;
-  static_assert(kTile == scale_block);  // a tile's columns share the scales of a D with some
+  // A tile's columns share scales of a D that has some, all of them or a few.
+  static_assert(kTile == scale_block);
+  const std::int64_t together = form_of(o.epilogue.quantise).columns;
   std::vector<reference::Expected> row(static_cast<std::size_t>(columns));
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < columns; ++j) row[static_cast<std::size_t>(j)] = due.at(i, j);
-    const Judged judged(o, batch, task.row + i, task.column / kTile, row);
+    std::optional<Judged> block;
     for (std::int64_t j = 0; j < columns; ++j) {
+      if (j % together == 0) {
+        const auto count = static_cast<std::size_t>(std::min(together, columns - j));
+        block.emplace(o, batch, task.row + i, (task.column + j) / together,
+                      std::span(row).subspan(static_cast<std::size_t>(j), count));
+      }
+      const Judged& judged = *block;
       const double code = reference::element(o.d, batch, task.row + i, task.column + j);
       const reference::Expected& want = row[static_cast<std::size_t>(j)];
       const double got = code * judged.scale();
@@ -168,7 +192,7 @@ void require_checkable(const GemmOperands& o) {
   require(is_operand(o.a.dtype), "A", o.a.dtype, operands);
   require(o.packed || is_operand(o.b.dtype), "B", o.b.dtype, operands);
   if (beta_of(o) != 0) require(is_result_type(o.c.dtype), "C", o.c.dtype, rule);
-  require(is_result_type(o.d.dtype), "D", o.d.dtype, rule);
+  require(is_result_type(o.d.dtype) || is_micro(o.epilogue.quantise), "D", o.d.dtype, rule);
   const bool narrow = numeric::is_8bit(o.a.dtype) && (o.packed || numeric::is_8bit(o.b.dtype));
   if (o.scaling != Scaling::none && !scales_elements(o.scaling) && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::word(o.a.dtype)) +

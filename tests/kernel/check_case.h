@@ -104,6 +104,12 @@ inline constexpr Argued no_copy_to_wait_for = {
     "in the other buffer ago, the warp has met",
     all_by_elements};
 
+/// Of tiles that are split along K through the workspace.
+inline constexpr Argued flag_goes_back = {
+    "syncwarp at kernel/stream_k_fixup.h", "together) add(sums, c);", "dropped",
+    "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end of "
+    "this one orders"};
+
 /// The mutants of a family of kernels. A survivor fails the test unless an argument explains it, at
 /// most one survivor of a kernel by each; in a campaign so does an argument that explains nobody.
 class Mutants {

@@ -173,9 +173,7 @@ constexpr Argued argued_hopper[] = {
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"syncwarp at kernel/stream_k_fixup.h", "together) add(sums, c);", "dropped",
-     "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
-     "of this one orders"},
+    flag_goes_back,
     {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},

@@ -17,6 +17,7 @@
 #include "tests/reference.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/reference/tolerance.h"
 #include "warpwright/simulation/model.h"
@@ -152,7 +153,18 @@ class Problem {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
       bias_.fill(random, -1, 1);
     }
-    if (c.quantises) {
+    const QuantiseD way = quantisation(instance);
+    if (is_micro(way)) {
+      // As a plan wants them: whole tiles, one matrix after the other.
+      const DType scale = form_of(way).scale;
+      const auto down = block_scales::padded_rows(ask.m);
+      const auto across = block_scales::padded_columns(columns, micro_block(scale));
+      d_scales_ = Tensor(scale, down, across, across, 1, of_a, down * across);
+      if (way == QuantiseD::nvf4_1x16) {
+        scale_d_ = matrices(DType::f32, 1, 1, 1);
+        scale_d_.fill(random, 16, 32);
+      }
+    } else if (c.quantises) {
       // Row after row, or block after block; with gaps.
       const int blocks = (columns + 127) / 128;
       d_scales_ = matrices(DType::f32, of_a, ask.m, blocks, ask.seed % 2 == 0, 0, 0, ask.seed % 3);
@@ -236,14 +248,10 @@ class Problem {
       o.scale_a = view(4);
       if (!o.packed || scaling_ != Scaling::blockwise) o.scale_b = view(5);
     }
-    const bool quantises = instance_.config.quantises;
-    if (quantises) {
-      o.d_scales = view(8);
-    } else if (numeric::bits(result()) == 8) {
-      o.scale_d = view(6);
-    }
-    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved,
-                  quantises ? QuantiseD::block_1x128 : QuantiseD::none};
+    const QuantiseD way = quantisation(instance_);
+    if (way != QuantiseD::none) o.d_scales = view(8);
+    if (scale_d_.bytes() > 0) o.scale_d = view(6);
+    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved, way};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
       o.groups = Groups{copies.empty() ? offsets() : copies[pieces - 1],
@@ -343,6 +351,8 @@ class Problem {
       }
     }
     std::int64_t disturbed = d_.disturbed(rows);
+    // Of tiles of scales, all rows are written.
+    if (is_micro(quantisation(instance_))) rows.back().second = d_scales_.view().rows;
     if (d_scales_.bytes() > 0) disturbed += d_scales_.disturbed(rows);
     if (disturbed == 0) return {};
     return std::to_string(disturbed) + " bytes beside the elements of D were written";
@@ -427,7 +437,7 @@ class Problem {
   // smallest.
   void make_micro_scales(std::mt19937& random, Tensor& scales, int matrices, std::int64_t rows,
                          const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) const {
-    const DType type = micro_scale_of(instance_);
+    const DType type = instance_.facts->micro_scale;
     const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
     const std::int64_t columns = (blocks + 3) / 4 * 4;
     scales = Tensor(type, rows, columns, columns, 1, matrices, rows * columns);
@@ -451,7 +461,13 @@ class Problem {
 
   // Of the block of an element; 1 where D has none.
   [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {
-    return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
+    const QuantisedForm form = form_of(quantisation(instance_));
+    if (!is_micro_scale(form.scale))
+      return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
+    const auto at = block_scales::place(i, j / form.columns, d_scales_.view().row_stride);
+    const auto code = std::to_integer<unsigned>(d_scales_.address(b, 0, 0)[at]);
+    const double tensor = scale_d_.bytes() > 0 ? scale_d_.get(0, 0, 0) : 1;
+    return numeric::to_double(form.scale, code) * tensor;
   }
   [[nodiscard]] DType result() const { return instance_.facts->result; }
   [[nodiscard]] Activation activation() const {
@@ -474,7 +490,7 @@ class Problem {
     const auto loss = [share](const Sum& sum) { return share * sum.size; };
     Bounded want = product.bounded(b, g, i, j, loss, slope);
     const DType type = result();
-    if (instance_.config.quantises) {
+    if (quantisation(instance_) != QuantiseD::none) {
       const double scale = scale_of_d(b, i, j);
       want.bound += 0.51 * numeric::ulp(type, (std::abs(want.value) + want.bound) / scale) * scale +
                     std::abs(want.value) * 1e-5 + 1e-9;

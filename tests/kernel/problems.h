@@ -15,17 +15,19 @@
 
 namespace warpwright::tests {
 
-/// Those of Blackwell, with each pair of types that they multiply.
+/// Those of Blackwell, with each pair of types that they multiply; without those that multiply
+/// scales (scaled.h).
 inline std::vector<Instance> blackwell_instances() {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
+    if (is_micro_scale(f->micro_scale)) continue;
     using Types = std::vector<std::pair<DType, DType>>;
     for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
                                   ? Types{{DType::e4m3, DType::e5m2},
                                           {DType::e4m3, DType::e4m3},
                                           {DType::e5m2, DType::e5m2}}
                                   : Types{{DType::f16, DType::f16}, {DType::bf16, DType::bf16}}) {
-      found.push_back({f->name.c_str(), f, a, b});
+      found.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b)});
     }
   }
   return found;
@@ -123,7 +125,7 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
   if (draw.rarely(2)) ask.padding = has_maps ? 8 * draw(0, 2) : draw(0, 9);
   constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 1}};
   ask.cluster = draw.of(clusters);
-  if (!kernel::supports(config, ask.cluster)) ask.cluster = {1, 1};
+  if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
   ask.scaling = draw.of(scalings_in_groups(config));
   ask.shares_b = draw.rarely(10);
   ask.alpha = draw.rarely(20) ? 0.0F : 1.0F;

@@ -22,7 +22,7 @@ struct Instance {
   const char* name;
   const KernelFacts* facts;
   DType a, b;                      ///< the caller's A and B
-  kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others that of none
+  kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others see `asked_like`
 };
 
 /// The kernels of this build that the family has, in their order.
@@ -54,9 +54,22 @@ inline const std::vector<Instance>& grouped_instances() {
   return all;
 }
 
+inline bool has(const KernelFacts& f, std::string_view feature) {
+  return std::find(f.features.begin(), f.features.end(), feature) != f.features.end();
+}
 inline bool has_feature(const Instance& instance, std::string_view feature) {
-  const std::vector<std::string>& all = instance.facts->features;
-  return std::find(all.begin(), all.end(), feature) != all.end();
+  return has(*instance.facts, feature);
+}
+/// The configuration of a Hopper kernel that is asked what this one of Blackwell is, with tokens on
+/// N: in groups, gated, by index.
+inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b) {
+  kernel::GemmConfig c;
+  if (!f.swap_ab) return c;
+  c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .swap_ab = true};
+  c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers};
+  c.result = f.result;
+  c.gated = has(f, "gated");
+  return c;
 }
 inline bool is_blackwell(const Instance& instance) {
   return instance.facts->accumulators > 0;  // in tensor memory
@@ -71,18 +84,19 @@ inline bool is_fed(const Instance& instance) {
 inline bool is_fed_by_request(const Instance& instance) {
   return is_fed(instance) && instance.facts->tiles == kernel::TileSource::clc;
 }
-/// The formats of A and B, where the tensor core multiplies scales of blocks along K too.
-inline std::optional<std::pair<MicroFormat, MicroFormat>> formats_of(const Instance& instance) {
-  for (const std::string& feature : instance.facts->features) {
-    if (const auto formats = micro_formats_of(feature)) return formats;
-  }
-  return std::nullopt;
-}
+/// Whether the tensor core multiplies scales of blocks along K too; and their type.
 inline bool has_block_scales(const Instance& instance) {
-  return formats_of(instance).has_value();
+  return is_micro_scale(instance.facts->micro_scale);
 }
 inline DType micro_scale_of(const Instance& instance) {
-  return formats_of(instance)->first.scale;
+  return instance.facts->micro_scale;
+}
+/// How D is quantised.
+inline QuantiseD quantisation(const Instance& instance) {
+  for (const QuantiseD way : all_quantisations) {
+    if (is_micro(way) && form_of(way).scale == instance.facts->d_scale) return way;
+  }
+  return instance.config.quantises ? QuantiseD::block_1x128 : QuantiseD::none;
 }
 /// The K from `k` on that a kernel's operands have: whole bytes, or whole pieces of copies that
 /// pad.

@@ -41,7 +41,8 @@ struct ScaledMatrix {
 inline ScaledMatrix random_scaled(const atom::UmmaAtom& atom, DType type, int rows, int depth,
                                   unsigned seed) {
   std::mt19937 random(seed);
-  ScaledMatrix m{rows, depth, atom.scale_block, type, atom.scale, {}, {}, {}};
+  const bool scaled = atom.scale_block > 0;
+  ScaledMatrix m{rows, depth, scaled ? atom.scale_block : 32, type, atom.scale, {}, {}, {}};
   const unsigned mask = (1U << numeric::bits(type)) - 1;
   while (m.codes.size() < index(rows * depth)) {
     const unsigned code = random() & mask;
@@ -51,6 +52,10 @@ inline ScaledMatrix random_scaled(const atom::UmmaAtom& atom, DType type, int ro
   }
   m.scales.resize(index(rows * (depth / m.block)));
   for (std::uint8_t& s : m.scales) {
+    if (!scaled) {
+      s = 127;  // 1
+      continue;
+    }
     s = static_cast<std::uint8_t>(atom.scale == DType::ue8m0 ? 121 + random() % 12
                                                              : random() % 0x7f);
   }
@@ -98,17 +103,19 @@ inline std::vector<unsigned char> stored_codes(const atom::UmmaAtom& atom,
 }
 
 /// The scales of rows [first, first + count) as atoms of 512 bytes: all rows of four of K, then the
-/// next four. Rows that are not there have scales that are NaN.
-inline std::vector<unsigned char> stored_scales(const ScaledMatrix& m, int first, int count) {
+/// next four. Rows that are not there have scales that are NaN, the first `skip` of them too.
+inline std::vector<unsigned char> stored_scales(const ScaledMatrix& m, int first, int count,
+                                                int skip = 0) {
   const int of_row = m.depth / m.block;
-  const int atoms = (count + 127) / 128;
+  const int atoms = (count + skip + 127) / 128;
   const int words = (of_row + 3) / 4;
   std::vector<unsigned char> image(index(atoms * words * atom::kScaleAtomBytes),
                                    m.scale == DType::ue8m0 ? 0xff : 0x7f);
   for (int r = 0; r < count; ++r) {
     for (int s = 0; s < of_row; ++s) {
-      const int atom = s / 4 * atoms + r / 128;
-      image[index(512 * atom + r % 32 * 16 + r / 32 % 4 * 4 + s % 4)] =
+      const int at = r + skip;
+      const int atom = s / 4 * atoms + at / 128;
+      image[index(512 * atom + at % 32 * 16 + at / 32 % 4 * 4 + s % 4)] =
           m.scales[index((first + r) * of_row + s)];
     }
   }

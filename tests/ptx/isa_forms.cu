@@ -4,6 +4,7 @@
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/tcgen05.h"
 #include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/isa/tcgen05_scaled.h"
 #include "warpwright/isa/tma.h"
 
 namespace {
@@ -11,6 +12,7 @@ namespace {
 using namespace warpwright;
 using isa::SharedAddress;
 using isa::TmemAddress;
+using isa::TmemCopy;
 using isa::TmemShape;
 
 struct Words {
@@ -19,11 +21,39 @@ struct Words {
   std::uint32_t instruction;
 };
 
+template <atom::UmmaKind Kind, int Block, int Ctas>
+__device__ void scaled_forms(TmemAddress tmem, const Words& w) {
+  isa::tcgen05_mma_scaled<Kind, Block, Ctas>(tmem, w.a, w.b, w.instruction, tmem + 256, tmem + 260,
+                                             true);
+  isa::tcgen05_mma_scaled_tmem<Kind, Block, Ctas>(tmem, tmem + 64, w.b, w.instruction, tmem + 256,
+                                                  tmem + 260, true);
+}
+
+template <TmemCopy Shape, int Ctas>
+__device__ void copy_forms(TmemAddress tmem, std::uint64_t from) {
+  isa::tcgen05_copy<Shape, Ctas>(tmem, from);
+  isa::tcgen05_copy<Shape, Ctas, isa::TmemWiden::from_b4x16_p64>(tmem, from);
+  isa::tcgen05_copy<Shape, Ctas, isa::TmemWiden::from_b6x16_p32>(tmem, from);
+}
+
 template <int Ctas>
 __device__ void mma_forms(TmemAddress tmem, const Words& w, SharedAddress barrier) {
   isa::tcgen05_mma<atom::UmmaKind::f16, Ctas>(tmem, w.a, w.b, w.instruction, false);
   isa::tcgen05_mma<atom::UmmaKind::tf32, Ctas>(tmem, w.a, w.b, w.instruction, true);
   isa::tcgen05_mma<atom::UmmaKind::f8f6f4, Ctas>(tmem, w.a, w.b, w.instruction, true);
+  isa::tcgen05_mma_tmem<atom::UmmaKind::f16, Ctas>(tmem, tmem + 64, w.b, w.instruction, true);
+  isa::tcgen05_mma_tmem<atom::UmmaKind::tf32, Ctas>(tmem, tmem + 64, w.b, w.instruction, true);
+  isa::tcgen05_mma_tmem<atom::UmmaKind::f8f6f4, Ctas>(tmem, tmem + 64, w.b, w.instruction, true);
+  scaled_forms<atom::UmmaKind::mxf8f6f4, 32, Ctas>(tmem, w);
+  scaled_forms<atom::UmmaKind::mxf4, 32, Ctas>(tmem, w);
+  scaled_forms<atom::UmmaKind::mxf4nvf4, 32, Ctas>(tmem, w);
+  scaled_forms<atom::UmmaKind::mxf4nvf4, 16, Ctas>(tmem, w);
+  copy_forms<TmemCopy::b32x128_warpx4, Ctas>(tmem, w.a);
+  copy_forms<TmemCopy::b128x256, Ctas>(tmem, w.a);
+  copy_forms<TmemCopy::b128x128, Ctas>(tmem, w.a);
+  copy_forms<TmemCopy::b4x256, Ctas>(tmem, w.a);
+  copy_forms<TmemCopy::b64x128_warpx2_02_13, Ctas>(tmem, w.a);
+  copy_forms<TmemCopy::b64x128_warpx2_01_23, Ctas>(tmem, w.a);
   isa::tcgen05_commit<Ctas>(barrier);
   isa::tcgen05_commit_multicast<Ctas>(barrier, 3);
 }

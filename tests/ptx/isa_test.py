@@ -4,9 +4,11 @@
     isa_test.py ROOT
 
 Compiles isa_forms.cu for sm_100a and sm_103a, ptxas included, and looks for each form in the PTX of
-the kernel that has it. Exits 77 where there is no nvcc.
+the kernel that has it; where nvdisasm is there too, for the tensor core's words in the machine
+code. Exits 77 where there is no nvcc.
 """
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,9 +19,21 @@ import ptx_test  # noqa: E402
 
 ROOT = None
 NVCC = None
+DISASSEMBLER = None
 
 LOAD = "cp.async.bulk.tensor.{rank}d.shared::{to}.global.mbarrier::complete_tx::bytes"
 COMMIT = "tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
+SCALED = (("mxf8f6f4", 32), ("mxf4", 32), ("mxf4nvf4", 32), ("mxf4nvf4", 16))
+COPIES = ("32x128b.warpx4", "128x256b", "128x128b", "4x256b", "64x128b.warpx2::02_13",
+          "64x128b.warpx2::01_23")
+# The machine's own words, where they can be read. MMAs of 16 bits, of 8 bits and less, with scales
+# too (behind the descriptor of the instruction), of packed 4 bits with a scale each 32 and each 16;
+# copies to tensor memory.
+SCALES = r"[^;\n]*idesc\[UR\d+\], tmem"
+SASS = (r"UTCHMMA\b", r"UTCQMMA\b", rf"UTCQMMA(\.2CTA)? {SCALES}", rf"UTCOMMA(\.2CTA)? {SCALES}",
+        rf"UTCOMMA(\.2CTA)?\.{{sixteen}} {SCALES}", r"UTCCP\.T\.S(\.2CTA)?\.4x32dp128bit ",
+        r"UTCCP\S*2x64dp128bit_lw01_lw23\.U6x16P32 ", r"UTCCP\S*\.U4x16P64 ")
+SIXTEEN = {"100a": "4X", "103a": "BLOCK16"}
 CANCEL = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
 
 
@@ -28,6 +42,12 @@ def forms(group):
     own = f"tcgen05.{{}}.cta_group::{group}"
     found = [own.format(name) for name in ("alloc", "dealloc", "relinquish_alloc_permit")]
     found += [own.format("mma") + f".kind::{kind} " for kind in ("f16", "tf32", "f8f6f4")]
+    for kind, block in SCALED:
+        scaled = own.format("mma") + f".kind::{kind}.block_scale.block{block} [%r"
+        found += [scaled]
+    for shape in COPIES:
+        copy = own.format("cp") + f".{shape}"
+        found += [f"{copy} [", f"{copy}.b8x16.b4x16_p64 [", f"{copy}.b8x16.b6x16_p32 ["]
     commit = COMMIT.format(group=group)
     found += [commit + ".b64", commit + ".multicast::cluster.b64"]
     pair = ".cta_group::2" if group == 2 else ""
@@ -56,16 +76,29 @@ class Forms(unittest.TestCase):
                     capture_output=True, text=True, check=False)
                 self.assertEqual(made.returncode, 0, made.stderr)
                 kernels = ptx_test.entries(pathlib.Path(folder, "isa_forms.ptx").read_text())
+                if DISASSEMBLER is not None:
+                    sass = ptx_test.run(DISASSEMBLER, "-c", f"{folder}/forms.cubin").stdout
+                    for word in SASS:
+                        word = word.replace("{sixteen}", SIXTEEN[architecture])
+                        with self.subTest(architecture=architecture, sass=word):
+                            self.assertIsNotNone(re.search(word, sass))
             for group in (1, 2):
                 for form in forms(group):
                     with self.subTest(architecture=architecture, group=group, form=form):
                         self.assertIn(form, kernels[f"group_{group}"])
+                # Of every kind of MMA one has A in shared memory, and one in tensor memory.
+                for kind in ("f16 ", "tf32 ", "f8f6f4 ", *(
+                        f"{kind}.block_scale.block{block} " for kind, block in SCALED)):
+                    from_tmem = rf"mma\.cta_group::{group}\.kind::{kind}\[%r\d+\], \["
+                    with self.subTest(architecture=architecture, group=group, form=from_tmem):
+                        self.assertRegex(kernels[f"group_{group}"], from_tmem)
 
     def test_the_groups_are_told_apart(self):
         self.assertTrue(set(forms(1)) - set(forms(2)))
-        self.assertGreater(len(forms(1)), 45)
+        self.assertGreater(len(forms(1)), 65)
 
 
 if __name__ == "__main__":
     ROOT, NVCC = ptx_test.root_and_nvcc()
+    DISASSEMBLER = ptx_test.cuda_program("nvdisasm")
     unittest.main()

@@ -19,6 +19,7 @@
 #else
 #include "warpwright/isa/tcgen05.h"
 #include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/isa/tcgen05_scaled.h"
 #endif
 
 using namespace warpwright;
@@ -311,6 +312,24 @@ TEXT(
     mma_f8_pair,
     "{ .reg .pred p; setp.ne.b32 p, %, 0; tcgen05.mma.cta_group::2.kind::f8f6f4 [%], %, %, %, p; }",
     (isa::tcgen05_mma<atom::UmmaKind::f8f6f4, 2>(at, word, word, at, count != 0)))
+TEXT(mma_tmem,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; tcgen05.mma.cta_group::1.kind::f16 [%], [%], %, %, p; }",
+     (isa::tcgen05_mma_tmem<atom::UmmaKind::f16, 1>(at, at, word, at, count != 0)))
+TEXT(mma_scaled,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; "
+     "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [%], %, %, %, [%], [%], p; }",
+     (isa::tcgen05_mma_scaled<atom::UmmaKind::mxf4nvf4, 16, 2>(at, word, word, at, at, at,
+                                                               count != 0)))
+TEXT(mma_scaled_tmem,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; "
+     "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [%], [%], %, %, [%], [%], p; }",
+     (isa::tcgen05_mma_scaled_tmem<atom::UmmaKind::mxf8f6f4, 32, 1>(at, at, word, at, at, at,
+                                                                    count != 0)))
+TEXT(copy_scales, "tcgen05.cp.cta_group::1.32x128b.warpx4 [%], %;",
+     (isa::tcgen05_copy<isa::TmemCopy::b32x128_warpx4, 1>(at, word)))
+TEXT(copy_widening, "tcgen05.cp.cta_group::2.64x128b.warpx2::01_23.b8x16.b6x16_p32 [%], %;",
+     (isa::tcgen05_copy<isa::TmemCopy::b64x128_warpx2_01_23, 2, isa::TmemWiden::from_b6x16_p32>(
+         at, word)))
 TEXT(commit, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%];",
      isa::tcgen05_commit<1>(at))
 TEXT(commit_multicast,

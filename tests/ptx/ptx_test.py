@@ -45,24 +45,39 @@ EXPECTED = [
     (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
      r"\.multicast::cluster\.cta_group::2", lambda c: c["pair"]),
     (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
-     r"\.multicast::cluster \[", lambda c: not c["pair"]),
+     r"\.multicast::cluster \[", lambda c: not c["pair"] and not c["index"]),
+    # Gates and ups in one box, tokens by index, groups found by a warp together.
+    (r"cp\.async\.bulk\.tensor\.4d\.shared::cluster", lambda c: c["gated"]),
+    (r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\S*\.tile::gather4", lambda c: c["index"]),
+    (r"vote\.sync\.ballot", lambda c: c["groups"]),
     (r"tcgen05\.commit\.cta_group::2\S*\.multicast::cluster\.b64", lambda c: c["pair"]),
     (r"tcgen05\.commit\.cta_group::1\S*\.multicast::cluster\.b64", lambda c: not c["pair"]),
     (r"tcgen05\.alloc\.cta_group::2", lambda c: c["pair"]),
     (r"tcgen05\.dealloc\.cta_group::1", lambda c: not c["pair"]),
-    (r"tcgen05\.ld\.sync\.aligned\.16x256b", lambda c: True),
+    (r"kind::mxf8f6f4\.block_scale\.block32 ", lambda c: c["kind"] == "mxf8f6f4"),
+    (r"kind::mxf4\.block_scale\.block32 ", lambda c: c["kind"] == "mxf4"),
+    (r"kind::mxf4nvf4\.block_scale\.block16 ", lambda c: c["kind"] == "nvf4"),
+    (r"tcgen05\.cp\.cta_group::1\.32x128b\.warpx4", lambda c: c["scales"] and not c["pair"]),
+    (r"tcgen05\.cp\.cta_group::2\.32x128b\.warpx4", lambda c: c["scales"] and c["pair"]),
+    (r"tcgen05\.ld\.sync\.aligned\.16x256b", lambda c: not c["codes"]),
+    (r"tcgen05\.ld\.sync\.aligned\.32x32b", lambda c: c["codes"]),
+    (r"cvt\.rn\.satfinite\.e2m1x2", lambda c: c["result"] == "nvf4"),
     (r"clusterlaunchcontrol\.try_cancel\S*\.multicast::cluster::all",
      lambda c: c["tiles"] == "clc"),
     (r"clusterlaunchcontrol\.query_cancel\.is_canceled",
      lambda c: c["tiles"] == "clc"),
     (r"\bwgmma\.", lambda c: False),
-    # Scales from the lanes that have fetched them; parts of tiles through the workspace.
-    (r"shfl\.sync\.idx", lambda c: c["blocks"]),
+    # Parts of tiles through the workspace.
     (r"(ld|atom|red)\.\S*acquire\.gpu|ld\.acquire\.gpu", lambda c: c["splits"]),
 ]
 # The same in machine code, where it can be read.
 EXPECTED_SASS = [
     (r"\bUTC\w*MMA\b", lambda c: True),
+    (r"\bUTCCP\b", lambda c: c["scales"]),
+    (r"\bUTCOMMA\b", lambda c: c["kind"] in ("mxf4", "nvf4")),
+    # A scale each 16: sm_100's word, and sm_103's.
+    (r"\bUTCOMMA\S*\.(4X|BLOCK16)", lambda c: c["kind"] == "nvf4"),
+    (r"\bUTCQMMA\b", lambda c: c["kind"] in ("f8f6f4", "mxf8f6f4")),
     (r"\bUTMALDG\S*\.MULTICAST", lambda c: True),
 ]
 
@@ -100,7 +115,11 @@ def configurations():
         _, kind, result, ctas, *special = name.split("_")
         found.append({"tag": name, "kind": kind, "result": result, "pair": ctas == "pair",
                       "tiles": "clc" if "clc" in special else "others",
-                      "blocks": "bs" in special, "splits": "sk" in special})
+                      "blocks": "bs" in special, "splits": "sk" in special,
+                      "gated": "gated" in special, "index": "ix" in special,
+                      "groups": any(word.startswith("grouped") for word in special),
+                      "scales": kind in ("mxf8f6f4", "mxf4", "nvf4"),
+                      "codes": result in ("mxf8", "nvf4")})
     return found, rows
 
 
@@ -142,12 +161,14 @@ class Ptx(unittest.TestCase):
 
     def check(self, kind, result):
         group = [c for c in configurations()[0] if (c["kind"], c["result"]) == (kind, result)]
-        self.assertGreaterEqual(len(group), 6)
+        self.assertNotEqual(group, [])
         architectures = ARCHITECTURES
         if os.environ.get("WARPWRIGHT_CAMPAIGN") != "1":
             number = sorted({(c["kind"], c["result"]) for c in configurations()[0]}).index(
                 (kind, result))
-            group = group[number % 3::3]
+            if group[0]["scales"] and result in ("f16", "f32"):
+                self.skipTest("a part of script/campaign")
+            group = group[number % 3::3] or group[:1]
             architectures = ARCHITECTURES[number % 2:][:1]
         for architecture in architectures:
             ptx, remarks, cubin = self.compile(group, architecture)
@@ -166,7 +187,8 @@ class Ptx(unittest.TestCase):
     def test_a_missing_instruction_is_noticed(self):
         """The patterns tell configurations apart: the PTX of one is not that of another."""
         everything = {"pair": True, "kind": "f16", "tiles": "clc", "blocks": True,
-                      "splits": True}
+                      "splits": True, "gated": True, "index": True, "groups": True,
+                      "scales": True, "codes": False, "result": "bf16"}
         nothing = "ret;"
         misses = [p for p, wanted in EXPECTED
                   if wanted(everything) and re.search(p, nothing) is None]

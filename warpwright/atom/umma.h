@@ -258,6 +258,20 @@ constexpr TmemCell umma_cell(const UmmaAtom& atom, int row, int col) {
   return {row, col};
 }
 
+/// Where a CTA holds its rows of A, where A lies in tensor memory: the lanes of D's, K along the
+/// columns, 32 bits a column. Two rows of lanes hold the same where the halves of N lie side by
+/// side: copy 1 is the second. Elements of less than 8 bits of the kinds that mix have a byte each,
+/// in its low bits.
+constexpr int umma_a_lane(const UmmaAtom& atom, int row, int copy = 0) {
+  return umma_cell(atom, row, 0).lane + 64 * copy;
+}
+constexpr int umma_a_copies(const UmmaAtom& atom) {
+  return umma_folds_columns(atom) ? 2 : 1;
+}
+constexpr int umma_a_columns(const UmmaAtom& atom) {
+  return atom.k * umma_operand_bits(atom.kind, atom.a) / 32;
+}
+
 /// Columns to allocate for `wanted` ones: a power of two from 32 to 512; 0 when there are not so
 /// many.
 constexpr int tmem_allocation(int wanted) {

@@ -206,4 +206,14 @@ constexpr const char* umma_fault(const UmmaAtom& atom) {
                      "is MN-major)";
 }
 
+/// The same of an instruction that takes A from tensor memory.
+constexpr const char* umma_tmem_fault(const UmmaAtom& atom) {
+  if (const char* fault = umma_fault(atom)) return fault;
+  if (atom.a_major != Major::k) return "A in tensor memory is K-major";
+  if (is_block_scaled(atom.kind) || atom.m == 64) return nullptr;
+  if (atom.n % (atom.pair ? 32 : 16) == 0) return nullptr;
+  return atom.pair ? "with A in tensor memory N of a CTA pair's MMA is a multiple of 32"
+                   : "with A in tensor memory N of an MMA of 128 rows is a multiple of 16";
+}
+
 }  // namespace warpwright::atom

@@ -77,6 +77,10 @@ struct KernelFacts {
   std::vector<int> architectures;
   std::vector<DType> a, b;     ///< types of the caller's A and B that it multiplies, either by any
   DType result = DType::bf16;  ///< of C and D
+  /// Of the scales of elements that the tensor core multiplies, and of those of a D that is
+  /// quantised by few columns (micro_format.h); f32: there are none.
+  DType micro_scale = DType::f32;
+  DType d_scale = DType::f32;
   /// What it has beside the plain product, in a few words each: "gated", "block scales".
   std::vector<std::string> features;
   std::vector<atom::ClusterShape> clusters = {{1, 1}};  ///< that it may run in

@@ -145,6 +145,37 @@ WW_DEVICE std::uint16_t pack_bytes(float low, float high) {
 #endif
 }
 
+/// 32 bits of codes of T, the first in the lowest bits: floats rounded to nearest even, those
+/// beyond the largest number becoming it. Of e4m3 and e5m2 four; of e2m1 eight
+/// (cvt.rn.satfinite.e2m1x2, sm_100a and later of that kind).
+template <DType T, int N>
+WW_DEVICE std::uint32_t pack_codes(const float (&x)[N]) {
+  static_assert(N == 32 / numeric::bits(T));
+  if constexpr (T != DType::e2m1) {
+    return pack_bytes<T>(x[0], x[1]) | static_cast<std::uint32_t>(pack_bytes<T>(x[2], x[3])) << 16;
+  } else {
+    std::uint32_t packed = 0;
+#if WW_GPU
+    asm("{\n\t.reg .b8 b0, b1, b2, b3;\n\t"
+        "cvt.rn.satfinite.e2m1x2.f32 b0, %2, %1;\n\t"
+        "cvt.rn.satfinite.e2m1x2.f32 b1, %4, %3;\n\t"
+        "cvt.rn.satfinite.e2m1x2.f32 b2, %6, %5;\n\t"
+        "cvt.rn.satfinite.e2m1x2.f32 b3, %8, %7;\n\t"
+        "mov.b32 %0, {b0, b1, b2, b3};\n\t}"
+        : "=r"(packed)
+        : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "f"(x[4]), "f"(x[5]), "f"(x[6]), "f"(x[7]));
+#else
+    for (int i = 0; i < N; ++i) {
+      packed |= static_cast<std::uint32_t>(numeric::from_double(T, static_cast<double>(x[i]),
+                                                                numeric::Rounding::nearest_even,
+                                                                numeric::Overflow::saturate))
+                << 4 * i;
+    }
+#endif
+    return packed;
+  }
+}
+
 /// Two bytes of e4m3 as two halves of f16, exactly, the lower byte in the lower half
 /// (cvt.rn.f16x2.e4m3x2).
 WW_DEVICE std::uint32_t halves_of_bytes(std::uint16_t bytes) {

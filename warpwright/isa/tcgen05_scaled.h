@@ -69,6 +69,72 @@ WW_DEVICE void tcgen05_mma_scaled(TmemAddress d, std::uint64_t descriptor_a,
 #endif
 }
 
+/// `tcgen05_mma` with A in tensor memory at `a`: row r of A (of each CTA of a pair its own rows) in
+/// the lane of row r of D, K along the columns, 32 bytes of it. Elements of less than 8 bits of
+/// kind f8f6f4 have a byte each, in its low bits. A is K-major; N is a multiple of 16 (of a pair
+/// 32), with 64 rows of 8. What threads store there needs `tcgen05_wait_store` and the fences.
+template <atom::UmmaKind Kind, int Ctas>
+WW_DEVICE void tcgen05_mma_tmem(TmemAddress d, TmemAddress a, std::uint64_t descriptor_b,
+                                std::uint32_t instruction, bool accumulate,
+                                [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
+  static_assert(!atom::is_block_scaled(Kind), "tcgen05_mma_scaled_tmem has the kinds with scales");
+#if WW_GPU
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %4, 0;\n\t"
+      "tcgen05.mma.cta_group::%5.kind::%6 [%0], [%1], %2, %3, p;\n\t}" ::"r"(d),
+      "r"(a), "l"(descriptor_b), "r"(instruction), "r"(static_cast<int>(accumulate)),
+      "C"(detail::GroupText<Ctas>::text), "C"(detail::KindText<Kind>::text)
+      : "memory");
+#else
+  model::tcgen05_mma({.kind = Kind,
+                      .ctas = Ctas,
+                      .d = d,
+                      .descriptor_b = descriptor_b,
+                      .instruction = instruction,
+                      .accumulate = accumulate,
+                      .a_in_tmem = true,
+                      .a = a},
+                     site);
+#endif
+}
+
+/// `tcgen05_mma_scaled` with A in tensor memory, as `tcgen05_mma_tmem` has it: of kinds mxf4 and
+/// mxf4nvf4 eight elements a column, of mxf8f6f4 four.
+template <atom::UmmaKind Kind, int Block, int Ctas>
+WW_DEVICE void tcgen05_mma_scaled_tmem(TmemAddress d, TmemAddress a, std::uint64_t descriptor_b,
+                                       std::uint32_t instruction, TmemAddress scales_a,
+                                       TmemAddress scales_b, bool accumulate,
+                                       [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
+  static_assert(atom::is_block_scaled(Kind), "tcgen05_mma_tmem has the kinds without scales");
+  static_assert(Block == 32 || (Block == 16 && Kind == atom::UmmaKind::mxf4nvf4),
+                "a scale serves 32 elements, of kind mxf4nvf4 also 16");
+#if WW_GPU
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %6, 0;\n\t"
+      "tcgen05.mma.cta_group::%7.kind::%8.block_scale.block%9 [%0], [%1], %2, %3, [%4], [%5], "
+      "p;\n\t}" ::"r"(d),
+      "r"(a), "l"(descriptor_b), "r"(instruction), "r"(scales_a), "r"(scales_b),
+      "r"(static_cast<int>(accumulate)), "C"(detail::GroupText<Ctas>::text),
+      "C"(detail::KindText<Kind>::text), "C"(detail::BlockText<Block>::text)
+      : "memory");
+#else
+  model::tcgen05_mma({.kind = Kind,
+                      .ctas = Ctas,
+                      .d = d,
+                      .descriptor_b = descriptor_b,
+                      .instruction = instruction,
+                      .accumulate = accumulate,
+                      .a_in_tmem = true,
+                      .a = a,
+                      .scale_block = Block,
+                      .scales_a = scales_a,
+                      .scales_b = scales_b},
+                     site);
+#endif
+}
+
 #if WW_GPU
 namespace detail {
 

@@ -121,7 +121,7 @@ class Quantiser {
   }
 
   WW_DEVICE static void store(const ScalesOfD& to, int batch, int row, int column, float scale) {
-    isa::GlobalView<float>{to.data}.store(
+    isa::GlobalView<float>{static_cast<float*>(to.data)}.store(
         batch * to.batch_stride + row * to.row_stride + column / 128 * to.block_stride, scale);
   }
 

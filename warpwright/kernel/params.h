@@ -43,10 +43,11 @@ struct ScaleMatrix {
   }
 };
 
-/// Where the scales of a quantised D go: element (row, block of 128 columns).
+/// Where the scales of a quantised D go: float32, element (row, block of 128 columns); or of fewer
+/// columns, a byte each, in tiles of 128 rows x 4 (facts/block_scales.h).
 struct ScalesOfD {
-  float* data = nullptr;
-  std::int64_t row_stride = 0;  ///< elements
+  void* data = nullptr;
+  std::int64_t row_stride = 0;  ///< elements; of tiles the columns of scales, whole tiles
   std::int64_t block_stride = 0;
   std::int64_t batch_stride = 0;
 };
@@ -210,6 +211,15 @@ struct GemmParams {
   WalkParams walk;
   ScaleParams scales;
   OutputParams output;
+};
+
+/// Maps of the scales that the tensor core multiplies, A's and B's: their rows of atoms of 128 x 4
+/// (facts/block_scales.h) as rows of float32 words.
+struct ScaleMaps {
+  isa::TensorMap sfa;
+  isa::TensorMap sfb;
+  int sfa_batch = 0;  ///< 0 where one matrix serves the whole batch
+  int sfb_batch = 0;
 };
 
 /// Those of a kernel whose tiles have several widths.

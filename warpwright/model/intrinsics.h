@@ -213,6 +213,8 @@ struct UmmaRequest {
   std::uint64_t descriptor_b = 0;
   std::uint32_t instruction = 0;
   bool accumulate = false;
+  bool a_in_tmem = false;  ///< at `a`, in place of descriptor_a
+  std::uint32_t a = 0;
   // Of a block-scaled one: the elements that share a scale, and where the scales lie.
   int scale_block = 0;
   std::uint32_t scales_a = 0;

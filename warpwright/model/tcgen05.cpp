@@ -5,7 +5,7 @@
 
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
-#include "warpwright/model/tcgen05_scales.h"
+#include "warpwright/model/tcgen05_operands.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::model {
@@ -59,15 +59,79 @@ void check_words(const UmmaRequest& r, Site site) {
   if (fault != nullptr) refuse(Check::bad_instruction, fault);
   const atom::UmmaAtom atom =
       atom::decode_instruction(r.instruction, r.kind, r.ctas == 2, r.scale_block);
-  for (const std::uint64_t word : {r.descriptor_a, r.descriptor_b}) {
-    fault = atom::umma_descriptor_fault(word, atom.k);
+  if (r.a_in_tmem) {
+    fault = atom::umma_tmem_fault(atom);
+    if (fault != nullptr) refuse(Check::bad_instruction, fault);
+  } else {
+    fault = atom::umma_descriptor_fault(r.descriptor_a, atom.k);
     if (fault != nullptr) refuse(Check::bad_descriptor, fault);
   }
+  fault = atom::umma_descriptor_fault(r.descriptor_b, atom.k);
+  if (fault != nullptr) refuse(Check::bad_descriptor, fault);
   const int lane = atom::tmem_lane(r.d);
   const bool sixteen = atom.m == 64 && lane == 16;
   if (lane != 0 && !sixteen) {
     refuse(Check::tmem_lanes, "the accumulator begins at lane " + std::to_string(lane) +
                                   "; it must begin at lane 0 (one of 64 rows also at 16)");
+  }
+  if (r.a_in_tmem && atom::tmem_lane(r.a) != lane) {
+    refuse(Check::tmem_lanes, "A in tensor memory begins at lane " +
+                                  std::to_string(atom::tmem_lane(r.a)) +
+                                  "; it must begin at the accumulator's, " + std::to_string(lane));
+  }
+}
+
+// Reads of tensor memory by the MMA `op` of a CTA: what they find is allocated, written and no part
+// of D, and their order is proved.
+void take_region(const TensorOp& op, Cta& cta, const TmemRegion& region, const char* what,
+                 std::uint32_t number) {
+  Machine& m = machine();
+  m.check_tmem(cta, region, "tcgen05.mma", op.site);
+  const TmemRegion d = accumulator(op.atom, op.d);
+  if ((d.halves & region.halves) != 0 && d.column < region.column + region.columns &&
+      region.column < d.column + d.columns) {
+    m.fatal(Check::bad_instruction,
+            m.who(*op.issuer) + ": tcgen05.mma: " + what + ", from column " +
+                std::to_string(region.column) + " on, lie in the columns of D, " +
+                std::to_string(d.column) + " to " + std::to_string(d.column + d.columns - 1),
+            op.site);
+  }
+  if (cta.tmem.lacks(region)) {
+    m.finding(Check::uninitialised_read,
+              m.who(*op.issuer) + ": tcgen05.mma reads " + what +
+                  " from tensor memory of CTA rank " + std::to_string(cta.rank) +
+                  " of which nothing has written a part, from column " +
+                  std::to_string(region.column) + " on",
+              op.site);
+  }
+  Thread* const issuer = op.issuer;
+  if (m.order) m.order->touch_tmem(number, {&issuer, 1}, cta, region, false);
+}
+
+void take_a(const TensorOp& op, Cta& cta, std::uint32_t address, std::uint32_t number) {
+  TmemRegion region = accumulator(op.atom, address);
+  region.columns = atom::umma_a_columns(op.atom);
+  take_region(op, cta, region, "elements of A", number);
+}
+
+// The columns that an MMA finds its scales in: four scales of K of all rows lie together, the next
+// four further on.
+void take_scales(const TensorOp& op, Cta& cta, bool of_b, std::uint32_t number) {
+  Machine& m = machine();
+  const std::uint32_t address = of_b ? op.scales_b : op.scales_a;
+  const char* const what = of_b ? "scales of B" : "scales of A";
+  if (atom::tmem_lane(address) != 0) {
+    m.fatal(Check::tmem_lanes,
+            m.who(*op.issuer) + ": tcgen05.mma: the " + what + " begin at lane " +
+                std::to_string(atom::tmem_lane(address)) + "; they must begin at lane 0",
+            op.site);
+  }
+  const int words = atom::scale_words(op.atom, of_b ? op.ids.b : op.ids.a);
+  for (int word = 0; word < words; ++word) {
+    take_region(op, cta,
+                {0xff, atom::tmem_column(address) + word * atom::scale_word_step(op.atom, of_b),
+                 atom::scale_word_columns(op.atom, of_b)},
+                what, number);
   }
 }
 
@@ -75,11 +139,7 @@ void check_accumulator(Cta& cta, const TmemRegion& region, bool accumulate, Site
   Machine& m = machine();
   m.check_tmem(cta, region, "tcgen05.mma", site);
   if (!accumulate) return;
-  bool undefined = false;
-  for_each_tmem_piece(region, [&](int piece, std::uint16_t mask) {
-    undefined = undefined || (mask & ~cta.tmem.defined[static_cast<std::size_t>(piece)]) != 0;
-  });
-  if (!undefined) return;
+  if (!cta.tmem.lacks(region)) return;
   m.finding(Check::uninitialised_read,
             m.who(m.current()) +
                 ": tcgen05.mma adds to columns of tensor memory that nothing has written, from "
@@ -94,6 +154,8 @@ void find_operands(TensorOp& op, const UmmaRequest& r, const std::vector<Cta*>& 
   for (Cta* cta : ctas) {
     op.a.push_back({cta, atom::decode_umma(r.descriptor_a), op.atom.m / share, op.atom.k, op.atom.a,
                     op.atom.a_major, "A", atom::umma_operand_bits(r.kind, op.atom.a)});
+    op.a.back().in_tmem = r.a_in_tmem;
+    op.a.back().tmem = r.a;
     op.b.push_back({cta, atom::decode_umma(r.descriptor_b), op.atom.n / share, op.atom.k, op.atom.b,
                     op.atom.b_major, "B", atom::umma_operand_bits(r.kind, op.atom.b)});
   }
@@ -131,10 +193,11 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
     }
   }
   const TmemRegion region = accumulator(op->atom, request.d);
-  if (op->atom.scale_block > 0) {
-    for (Cta* cta : ctas) take_scales(*op, *cta, region, number);
-  }
   for (Cta* cta : ctas) {
+    if (request.a_in_tmem) take_a(*op, *cta, request.a, number);
+    for (const bool of_b : {false, true}) {
+      if (op->atom.scale_block > 0) take_scales(*op, *cta, of_b, number);
+    }
     check_accumulator(*cta, region, request.accumulate, site);
     if (m.order) m.order->touch_tmem(number, {&issuer, 1}, *cta, region, true);
     cta->tmem.define(region);
@@ -195,9 +258,10 @@ void Machine::execute(const TensorOp& op) {
     first += operand.rows;
   }
   for (const Operand& operand : op.a) {
+    Tmem& tmem = operand.cta->tmem;
+    if (operand.in_tmem && !tmem.cells.empty()) read_a_in_tmem(op.atom, operand, a.data());
     read_operand(operand, a.data(), k, 1);
     mark_operand(operand, -1);
-    Tmem& tmem = operand.cta->tmem;
     if (tmem.cells.empty()) continue;
     std::fill(c.begin(), c.end(), 0.0F);
     if (op.accumulate) {

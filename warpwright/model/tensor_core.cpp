@@ -97,6 +97,18 @@ void widen_piece(DType type, const std::byte* piece, float* out, int count) {
 
 }  // namespace
 
+void widen_cells(DType type, int bits, const void* cells, float* out, int count) {
+  if (bits >= 8 && numeric::bits(type) >= 8) return widen(type, cells, out, index(count));
+  static thread_local std::vector<std::uint8_t> codes;
+  codes.resize(index(count));
+  const auto* const bytes = static_cast<const std::uint8_t*>(cells);
+  const unsigned mask = (1U << numeric::bits(type)) - 1;
+  for (int i = 0; i < count; ++i) {
+    codes[index(i)] = static_cast<std::uint8_t>(bytes[i * bits / 8] >> i * bits % 8 & mask);
+  }
+  numeric::widen(codes.data(), out, index(count), type);
+}
+
 void read_codes(const Operand& operand, std::uint8_t* out) {
   for_each_piece(operand, [&](int row, int i, std::uint32_t address) {
     unpack_piece(numeric::bits(operand.type), operand.cta->shared.data() + address,

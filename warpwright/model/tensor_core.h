@@ -20,6 +20,8 @@ struct Operand {
   atom::Major major = atom::Major::k;
   const char* name = "";  ///< "A" or "B"
   int bits = 0;           ///< that an element takes, 8 where 16 of less are padded to 16 bytes
+  bool in_tmem = false;   ///< A in tensor memory, at `tmem`: it has no pieces
+  std::uint32_t tmem = 0;
 };
 
 /// Elements in a 16-byte piece of an operand, and the bytes of it that they lie in: the rest is
@@ -34,6 +36,7 @@ constexpr int piece_bytes_used(const Operand& operand) {
 /// Calls visit(row, k, address): the 16-byte piece that begins with element (row, k).
 template <class Visit>
 void for_each_piece(const Operand& operand, const Visit& visit) {
+  if (operand.in_tmem) return;
   const atom::Descriptor& d = operand.descriptor;
   const int bits = operand.bits;
   const int piece = piece_elements(operand);
@@ -51,6 +54,9 @@ void for_each_piece(const Operand& operand, const Visit& visit) {
     }
   }
 }
+
+/// `count` elements that lie at `cells`, each in `bits` bits, as floats.
+void widen_cells(DType type, int bits, const void* cells, float* out, int count);
 
 /// Codes of a K-major operand, a byte each: out[row * k + k].
 void read_codes(const Operand& operand, std::uint8_t* out);

@@ -260,7 +260,7 @@ WW_FORMULA Bounded<Float> finished(const GemmOperands& o, std::int64_t batch,
                                    Float at_least = 1) {
   Bounded<Float> x = o.epilogue.gated ? gated<How>(o.epilogue.activation, product, up, at_least)
                                       : activated<How>(o.epilogue.activation, product, at_least);
-  if (o.scale_d.data != nullptr) {
+  if (o.scale_d.data != nullptr && o.scales_values()) {
     const auto scale = static_cast<Float>(element(o.scale_d, batch, 0, 0));
     const Float value = x.value * scale;
     x = {value, x.bound * std::abs(scale) + rounding_of<How>(value)};

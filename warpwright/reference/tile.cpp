@@ -282,7 +282,7 @@ Expected Tile::at(std::int64_t i, std::int64_t j) const {
   } else {
     static_cast<Bounded<double>&>(due) = finished<Roundings::counted, double>(o_, batch_, x);
   }
-  if (o_.scale_d.data != nullptr) {
+  if (o_.scale_d.data != nullptr && o_.scales_values()) {
     const double scale = element(o_.scale_d, batch_, 0, 0);
     due.magnitude = std::max(due.magnitude, due.magnitude * std::abs(scale));
   }

@@ -1,11 +1,13 @@
 #include "warpwright/reference/verdict.h"
 
 #include <algorithm>
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <limits>
 
 #include "warpwright/facts/e4m3_scale.h"
+#include "warpwright/facts/micro_scale.h"
 
 namespace warpwright::reference {
 namespace {
@@ -64,6 +66,46 @@ bool is_scale_of(double scale, std::span<const Expected> block) {
   const auto most = static_cast<double>(largest_e4m3);
   return scale >= std::max(least, low / most) * (1 - rounding) &&
          scale <= std::max(least, high / most) * (1 + rounding);
+}
+
+bool is_micro_scale_of(QuantiseD way, std::uint32_t scale, float tensor,
+                       std::span<const Expected> block) {
+  double low = 0;
+  double high = 0;
+  for (const Expected& x : block) {
+    if (may_overflow(x) || !std::isfinite(x.value)) return true;
+    low = std::max(low, std::abs(x.value) - x.bound);
+    high = std::max(high, std::abs(x.value) + x.bound);
+  }
+  // Both recipes give larger blocks no smaller scales.
+  const QuantisedForm form = form_of(way);
+  const auto code_of = [&](double largest) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(largest));
+    return form.scale == DType::ue8m0 ? micro::power_scale(Recipe::up, form.codes, bits)
+                                      : micro::nested_scale(bits, tensor);
+  };
+  if (low <= 0 && scale == micro::neutral_scale(form.scale)) return true;  // all may be 0
+  constexpr double rounding = 0x1p-22;
+  const double least = std::max(low * (1 - rounding), static_cast<double>(FLT_MIN));
+  return scale >= code_of(least) && scale <= code_of(high * (1 + rounding));
+}
+
+Verdict judge_micro_code(DType type, double code, double scale, const Expected& want) {
+  if (std::isnan(want.value) || std::isinf(want.value) || may_overflow(want)) {
+    return right_if(true, Kind::overflowed);  // of e2m1 the whole block is lost
+  }
+  if (std::isnan(code)) return wrong;
+  const double most = numeric::format_of(type).max() * scale;
+  const double size = std::abs(want.value) + want.bound;
+  const double beyond = std::max(0.0, size - most);
+  const double step = scale > 0 ? numeric::ulp(type, std::min(most, size) / scale) * scale : 0;
+  Verdict verdict;
+  verdict.error = std::abs(code * scale - want.value);
+  // A scale of 0 stands for blocks below the least of them.
+  verdict.allowed = want.bound + beyond + step * (0.5 + 0x1p-20) + static_cast<double>(FLT_MIN);
+  verdict.passed = verdict.error <= verdict.allowed;
+  verdict.ratio = verdict.error / verdict.allowed;
+  return verdict;
 }
 
 Verdict judge_code(double code, double scale, const Expected& want) {

@@ -62,8 +62,9 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   }
   // Not all kernels give f32: of those that do not a .npy file gets what they give, widened.
   const bool to_npy = is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled();
-  job.product.d.dtype = result.value_or(job.product.is_quantised() ? DType::e4m3
-                                        : to_npy                   ? DType::f32
+  job.product.d.dtype =
+      result.value_or(job.product.is_quantised() ? form_of(job.product.epilogue.quantise).codes
+                      : to_npy                   ? DType::f32
                                                  : natural_result(job.product.a.dtype));
   if (to_npy && !fits_npy(job.product.d.dtype)) {
     const std::string name(numeric::word(job.product.d.dtype));
@@ -146,9 +147,9 @@ void lay_out(GemmJob& job) {
   if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
   if (o.is_quantised()) {
     const MatrixShape scales = d_scales_shape(problem_of(o));
-    job.d_scales = {DType::f32, {scales.rows, scales.columns}, {}};
+    job.d_scales = {scales.dtype, {scales.rows, scales.columns}, {}};
     if (job.is_batch) job.d_scales.shape.insert(job.d_scales.shape.begin(), o.d.batch);
-    o.d_scales = stored(job.d_scales, DType::f32);
+    o.d_scales = stored(job.d_scales, scales.dtype);
   }
   if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
@@ -203,8 +204,8 @@ bool all_poison(const std::byte* from, std::int64_t count) {
 
 // Rows of a result in no group that are not as they were made.
 std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
-  const std::int64_t pitch = d.row_stride * size_of(d.dtype);
-  const std::int64_t row = d.columns * size_of(d.dtype);
+  const std::int64_t pitch = numeric::packed_bytes(d.dtype, d.row_stride);
+  const std::int64_t row = numeric::packed_bytes(d.dtype, d.columns);
   const auto* bytes = static_cast<const std::byte*>(d.data);
   std::int64_t touched = 0;
   for (std::int64_t i = job.rest.begin; i < job.rest.end; ++i) {
@@ -218,8 +219,8 @@ std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
 
 // Rows of a result behind whose end something was written. Behind the last one there is no gap.
 std::int64_t touched_gaps(const MatrixView& d) {
-  const std::int64_t pitch = d.row_stride * size_of(d.dtype);
-  const std::int64_t row = d.columns * size_of(d.dtype);
+  const std::int64_t pitch = numeric::packed_bytes(d.dtype, d.row_stride);
+  const std::int64_t row = numeric::packed_bytes(d.dtype, d.columns);
   const auto* bytes = static_cast<const std::byte*>(d.data);
   std::int64_t touched = 0;
   for (std::int64_t i = 0; pitch > row && i + 1 < d.batch * d.rows; ++i) {
@@ -421,7 +422,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     poison(job.bias);
   if (job.product.is_quantised()) {
     job.d_scales.bytes.assign(
-        static_cast<std::size_t>(job.d_scales.elements() * size_of(DType::f32)), kPoison);
+        static_cast<std::size_t>(job.d_scales.elements() * size_of(job.d_scales.dtype)), kPoison);
   }
   const auto write = [&job](auto width) {
     const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
@@ -445,7 +446,7 @@ HostTensor poisoned_result(const GemmJob& job) {
     d.bytes = job.c.bytes;
     return d;
   }
-  d.bytes.assign(static_cast<std::size_t>(d.elements() * size_of(job.product.d.dtype)), kPoison);
+  d.bytes.assign(static_cast<std::size_t>(numeric::packed_bytes(d.dtype, d.elements())), kPoison);
   return d;
 }
 

@@ -79,9 +79,9 @@ class BoxColumns : public ColumnSlice<Tag> {
                       int k_tile) const {
     if (!mine) return;
     const OperandParams& operands = Slice::p_.operands;
-    load_slice<Tag::config>(Slice::p_.staged_b, Slice::to_, Slice::place(stage), map(work), full,
-                            k_tile * tile_k(Tag::config), Slice::row_, Slice::rows_,
-                            work.tile.batch * operands.b_batch);
+    load_slice<Tag>(Slice::p_.staged_b, Slice::to_, Slice::place(stage), map(work), full,
+                    k_tile * tile_k(Tag::config), Slice::row_, Slice::rows_,
+                    work.tile.batch * operands.b_batch);
   }
 
  private:

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/descriptor.h"
-#include "warpwright/atom/umma.h"
+#include "warpwright/atom/umma_scaled.h"
 #include "warpwright/facts/kernel.h"
+#include "warpwright/facts/micro_format.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
@@ -41,6 +43,11 @@ struct BlackwellConfig {
   bool by_index = false;  ///< tokens are gathered by their numbers
   /// Along the tokens, swapped: tiles are cut evenly, and each is multiplied by an N of its own.
   tile::TileWidths widths = {};
+  /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
+  /// it multiplies none.
+  DType scale = DType::f32;
+  /// Of the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
+  DType d_scale = DType::f32;
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const BlackwellConfig&, const BlackwellConfig&) = default;
@@ -63,6 +70,15 @@ constexpr int launch_registers(const BlackwellConfig& c) {
   return launch_registers(threads(c), 1);
 }
 
+/// Does the tensor core multiply scales?
+constexpr bool is_scaled(const BlackwellConfig& c) {
+  return is_micro_scale(c.scale);
+}
+/// Are D codes, stored with their scales?
+constexpr bool quantises(const BlackwellConfig& c) {
+  return is_micro_scale(c.d_scale);
+}
+
 /// Whether the tiles come from CLC.
 constexpr bool asks_for_tiles(const BlackwellConfig& c) {
   return c.tiles == TileSource::clc;
@@ -82,21 +98,13 @@ constexpr bool walks_by_warp(const BlackwellConfig& c) {
   return c.grouped;
 }
 
-/// A type that stands for all of the kind: they have one width.
+/// A type that stands for all of the kind: they take as many bits of shared memory, those of 4 and
+/// 6 bits with padding.
 constexpr DType sample_type(atom::UmmaKind kind) {
-  switch (kind) {
-    case atom::UmmaKind::f16:
-      return DType::bf16;
-    case atom::UmmaKind::tf32:
-      return DType::tf32;
-    case atom::UmmaKind::f8f6f4:
-    case atom::UmmaKind::mxf8f6f4:
-      return DType::e4m3;
-    case atom::UmmaKind::mxf4:
-    case atom::UmmaKind::mxf4nvf4:
-      break;
-  }
-  return DType::e2m1;
+  if (atom::is_packed(kind)) return DType::e2m1;
+  return kind == atom::UmmaKind::f16    ? DType::bf16
+         : kind == atom::UmmaKind::tf32 ? DType::tf32
+                                        : DType::e4m3;
 }
 
 /// Do the epilogue warps hold a tile's sums, before they store them or give them away?
@@ -114,11 +122,17 @@ constexpr int tile_k(const BlackwellConfig& c) {
 
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  atom::UmmaAtom mma =
-      atom::umma_atom(a, b, DType::f32, c.tile_m * ctas_of_mma(c), c.tile_n, c.pair);
+  const int m = c.tile_m * ctas_of_mma(c);
+  if (is_scaled(c)) {
+    return atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
+  }
+  atom::UmmaAtom mma = atom::umma_atom(a, b, DType::f32, m, c.tile_n, c.pair);
   mma.a_major = c.a_major;
   mma.b_major = c.b_major;
   return mma;
+}
+constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c) {
+  return mma_atom(c, sample_type(c.kind), sample_type(c.kind));
 }
 /// Does a launch say which majors its operands have? (Tokens are K-major.)
 constexpr bool takes_any_major(const BlackwellConfig& c) {
@@ -132,6 +146,43 @@ constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
   return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
           atom::SmemSwizzle::b128};
+}
+
+// --- scales --------------------------------------------------------------------------------------
+// They come in atoms of 128 rows x 4 of K. A stage has those of the CTA's own rows of A, and of all
+// columns of D, of a pair too: each CTA's tensor core reads them from its own tensor memory.
+
+/// Atoms along K of a stage.
+constexpr int scale_atoms(const BlackwellConfig& c) {
+  return is_scaled(c) ? tile_k(c) / micro_block(c.scale) / atom::kScaleAtomDepth : 0;
+}
+/// Rows of atoms that hold the scales of a tile's columns: of 64 and 192 columns every other tile
+/// begins in the middle of an atom.
+constexpr int scale_rows_of_b(const BlackwellConfig& c) {
+  const int latest = atom::kScaleAtomRows - std::gcd(c.tile_n, atom::kScaleAtomRows);
+  return (c.tile_n + latest + atom::kScaleAtomRows - 1) / atom::kScaleAtomRows;
+}
+/// Bytes of them in a stage.
+constexpr int sfa_bytes(const BlackwellConfig& c) {
+  return scale_atoms(c) * atom::kScaleAtomBytes;
+}
+constexpr int sfb_bytes(const BlackwellConfig& c) {
+  return scale_rows_of_b(c) * sfa_bytes(c);
+}
+/// 32-bit words of a row of atoms that one copy brings: a box has 256 at most.
+constexpr int scale_box_words(const BlackwellConfig& c) {
+  const int all = sfa_bytes(c) / 4;
+  return all < 256 ? all : 256;
+}
+/// Columns of tensor memory that the scales of a stage take, A's and then B's.
+constexpr int sfa_columns(const BlackwellConfig& c) {
+  return scale_atoms(c) * atom::kScaleAtomColumns;
+}
+constexpr int sfb_columns(const BlackwellConfig& c) {
+  return scale_rows_of_b(c) * sfa_columns(c);
+}
+constexpr int scale_columns(const BlackwellConfig& c) {
+  return sfa_columns(c) + sfb_columns(c);
 }
 
 /// The widest part of a tile that all widths consist of, of 16 to 128 columns.
@@ -154,24 +205,47 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
           .row_atom_step = warp_rows,
           .swap_ab = swap_ab,
           .gated = gated,
-          .store = grouped || has_widths(*this) ? Store::lanes : Store::tensor,
+          .store = grouped || has_widths(*this) || is_micro_scale(d_scale) ? Store::lanes
+                                                                           : Store::tensor,
           .most_columns = width_step(*this),
           .grouped = grouped || has_widths(*this),
           .by_index = by_index};
 }
 static_assert(EpilogueConfig<BlackwellConfig>);
 
-/// Columns of tensor memory that one accumulator takes, and what the kernel allocates for all of
-/// them (0: there are not so many).
+/// Columns of tensor memory that one accumulator takes.
 constexpr int accumulator_columns(const BlackwellConfig& c) {
-  return atom::umma_columns(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
+  return atom::umma_columns(mma_atom(c));
 }
+/// Where the scales begin behind the accumulators, and of how many stages there are some: of two,
+/// where that costs no larger allocation, so that copies need not wait for the MMAs before them.
+constexpr int first_scale_column(const BlackwellConfig& c) {
+  return c.accumulators * accumulator_columns(c);
+}
+constexpr int scale_buffers(const BlackwellConfig& c) {
+  if (!is_scaled(c)) return 0;
+  const int one = first_scale_column(c) + scale_columns(c);
+  const int two = one + scale_columns(c);
+  return atom::tmem_allocation(two) == atom::tmem_allocation(one) ? 2 : 1;
+}
+/// What the kernel allocates for all of them (0: there are not so many).
 constexpr int tmem_columns(const BlackwellConfig& c) {
-  return atom::tmem_allocation(c.accumulators * accumulator_columns(c));
+  return atom::tmem_allocation(first_scale_column(c) + scale_buffers(c) * scale_columns(c));
 }
 
+/// Bytes that the copies of a stage signal in one CTA: of operands with padding those of global
+/// memory, which has none.
+constexpr int stage_bytes(const BlackwellConfig& c, DType a, DType b) {
+  const auto bytes = [&c](const atom::OperandTile& tile, DType type) {
+    return is_scaled(c) ? tile.rows * tile.depth * numeric::bits(type) / 8 : atom::tile_bytes(tile);
+  };
+  return bytes(tile_a(c), a) + bytes(tile_b(c), b) + sfa_bytes(c) + sfb_bytes(c);
+}
+constexpr pipeline::UmmaPipelineShape mainloop_shape(const BlackwellConfig& c, DType a, DType b) {
+  return {c.stages, stage_bytes(c, a, b), c.pair};
+}
 constexpr pipeline::UmmaPipelineShape mainloop_shape(const BlackwellConfig& c) {
-  return {c.stages, atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)), c.pair};
+  return mainloop_shape(c, sample_type(c.kind), sample_type(c.kind));
 }
 constexpr pipeline::UmmaAccumulatorShape accumulator_shape(const BlackwellConfig& c) {
   return {c.accumulators, epilogue_warps, c.pair};
@@ -187,6 +261,8 @@ struct BlackwellSmemMap {
   int a = 0;             ///< stages of A
   int b = 0;             ///< stages of B
   int epilogue = 0;      ///< buffers of the epilogue warps
+  int sfa = 0;           ///< stages of the scales of A
+  int sfb = 0;           ///< and of B
   int tiles = 0;         ///< the ring of tiles from CLC
   int barriers = 0;      ///< full and empty of the main loop
   int c_barriers = 0;    ///< one a buffer, for loads of C
@@ -199,10 +275,13 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   BlackwellSmemMap map;
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
-  map.tiles = map.epilogue + epilogue_bytes(c);
+  // Behind what is swizzled, which begins at multiples of 1024 bytes.
+  map.sfa = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
+  map.sfb = map.sfa + c.stages * sfa_bytes(c);
+  map.tiles = map.sfb + c.stages * sfb_bytes(c);
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
-  map.accumulators = map.c_barriers + c_barrier_bytes(c);
+  map.accumulators = map.c_barriers + (quantises(c) ? 0 : c_barrier_bytes(c));
   map.tmem = map.accumulators + pipeline::barrier_bytes(accumulator_shape(c));
   map.bytes = map.tmem + 8;
   return map;
@@ -238,14 +317,16 @@ constexpr bool fits_smem(const BlackwellConfig& c) {
 /// The same of one whose sums pass through registers.
 constexpr const char* sums_fault(const BlackwellConfig& c) {
   if (!sums_in_registers(c)) return nullptr;
-  if (c.tile_n % 64 != 0 || c.tile_n > 128) {
-    return "sums in registers are those of 64 or 128 columns: a thread has one of each for a row";
+  if (c.tile_n % (c.swap_ab ? 16 : 32) != 0 || c.tile_n > 128) {
+    return "sums in registers are those of 32s of columns up to 128, of 16s where they are tokens: "
+           "a thread has one of each";
   }
+  if (c.block_scaled && c.by_index) return "scales of blocks are those of tokens in their order";
   if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
   if (c.splits_k && c.tiles != TileSource::static_persistent) {
     return "tiles are split along K in static persistent tiles";
   }
-  if (c.swap_ab) return "sums in registers are not swapped";
+  if (c.splits_k && c.swap_ab) return "tiles whose columns are tokens are not split along K";
   return nullptr;
 }
 
@@ -271,23 +352,58 @@ constexpr const char* token_fault(const BlackwellConfig& c) {
   return !has_widths(c) || before == c.tile_n ? nullptr : "the last of the widths is tile_n";
 }
 
-/// Why this configuration cannot be a kernel, as a sentence; null when it can.
-constexpr const char* config_fault(const BlackwellConfig& c) {
+/// Why it cannot store its results, as a sentence; null when it can.
+constexpr const char* result_fault(const BlackwellConfig& c) {
+  if (quantises(c)) {
+    if (c.swap_ab || sums_in_registers(c)) return "what is quantised are rows of an accumulator";
+    if (micro_format(c.result, c.d_scale) == nullptr || numeric::bits(c.result) == 6) {
+      return "what is quantised becomes mxf8, mxf4 or nvf4";
+    }
+    // Four scales of a row are a word.
+    if (c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
+      return "tile_n must be whole atoms of the scales of D";
+    }
+    return nullptr;
+  }
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
     return "results are bf16, f16 or f32";
   }
-  if (c.tile_m != 128) return "tile_m must be 128, the lanes of tensor memory";
-  const char* const fault = atom::umma_fault(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
-  if (fault != nullptr) return fault;
   if (const char* wrong = epilogue_fault(c)) return wrong;
+  const bool whole = c.swap_ab || subtile_row_bytes(c) == 128;
+  return whole ? nullptr : "tile_n must be whole epilogue buffers";
+}
+
+/// The same of its scales.
+constexpr const char* scale_fault(const BlackwellConfig& c) {
+  if (is_scaled(c) != atom::is_block_scaled(c.kind)) {
+    return "kinds mxf8f6f4, mxf4 and mxf4nvf4 multiply scales, and no others";
+  }
+  if (is_scaled(c) && (c.swap_ab || sums_in_registers(c))) {
+    return "with scales that the tensor core multiplies nothing is swapped or summed in registers";
+  }
+  if (is_scaled(c) && c.tile_n % 64 != 0) {
+    return "a tile's scales of B begin with an atom or in its middle: tile_n is a multiple of 64";
+  }
+  return nullptr;
+}
+
+/// Why this configuration cannot be a kernel, as a sentence; null when it can.
+constexpr const char* config_fault(const BlackwellConfig& c) {
+  if (c.tile_m != 128) return "tile_m must be 128, the lanes of tensor memory";
+  if (const char* wrong = scale_fault(c)) return wrong;
+  if (const char* wrong = atom::umma_fault(mma_atom(c))) return wrong;
+  if (const char* wrong = result_fault(c)) return wrong;
   if (const char* wrong = sums_fault(c)) return wrong;
   if (const char* wrong = token_fault(c)) return wrong;
-  if (!c.swap_ab && subtile_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
   if (c.accumulators < 1 || tmem_columns(c) == 0) {
-    return "the accumulators need more than the 512 columns of tensor memory";
+    return "the accumulators, and the scales of a stage, need more than the 512 columns of tensor "
+           "memory";
   }
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of an MMA";
+  }
+  if (smem_map(c).b % 1024 != 0 || smem_map(c).epilogue % 1024 != 0) {
+    return "what is swizzled begins at a multiple of 1024 bytes";
   }
   if (!fits_smem(c)) return "the stages do not fit into shared memory";
   for (const atom::ClusterShape& cluster : blackwell_clusters) {

@@ -30,8 +30,9 @@ struct AccumulatorsOf {
 
 /// What a launch takes.
 template <class Tag>
-using BlackwellParamsOf =
-    std::conditional_t<has_width_maps(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>;
+using BlackwellParamsOf = std::conditional_t<
+    is_scaled(Tag::config), BlackwellScaledParams,
+    std::conditional_t<has_width_maps(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>>;
 
 /// A CTA as one of its threads sees it.
 template <class Tag>

@@ -15,7 +15,12 @@ namespace warpwright::kernel {
 inline std::vector<DType> types_of(atom::UmmaKind kind) {
   if (kind == atom::UmmaKind::f16) return {DType::bf16, DType::f16};
   if (kind == atom::UmmaKind::tf32) return {DType::tf32};
-  return {DType::e4m3, DType::e5m2};
+  if (kind == atom::UmmaKind::f8f6f4) return {DType::e4m3, DType::e5m2};
+  std::vector<DType> types;
+  for (const MicroFormat& f : micro_formats) {
+    if (f.scale == DType::ue8m0 && atom::multiplies(kind, f.element)) types.push_back(f.element);
+  }
+  return types;
 }
 
 /// The facts of the kernel `name` of this configuration.
@@ -30,6 +35,12 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.architectures = {100, 103};
   f.a = f.b = types_of(c.kind);
   f.result = c.result;
+  f.micro_scale = c.scale;
+  f.d_scale = c.d_scale;
+  if (is_scaled(c)) f.features.push_back(std::string(numeric::name(c.scale)) + " scales");
+  if (quantises(c)) {
+    f.features.push_back(std::string("quantised ") + micro_format(c.result, c.d_scale)->word);
+  }
   if (c.pair) f.features.emplace_back("pairs of SMs");
   if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
   if (controlled) f.features.emplace_back("CLC");
@@ -62,11 +73,16 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.shared_bytes = map.bytes;
   f.regions = {{"A stages", map.a, map.b},
                {"B stages", map.b, map.epilogue},
-               {"epilogue buffers", map.epilogue, map.tiles},
+               {"epilogue buffers", map.epilogue, map.sfa},
+               {"scales of A", map.sfa, map.sfb},
+               {"scales of B", map.sfb, map.tiles},
                {"ring of tiles", map.tiles, map.barriers},
                {"barriers", map.barriers, map.tmem},
                {"TMEM address", map.tmem, map.bytes}};
-  f.roles = {{"load", load_warp, load_warp, registers, "one lane issues the TMA loads of A and B"},
+  std::erase_if(f.regions, [](const SharedRegion& r) { return r.begin == r.end; });
+  f.roles = {{"load", load_warp, load_warp, registers,
+              is_scaled(c) ? "one lane issues the TMA loads of A and B, and of their scales"
+                           : "one lane issues the TMA loads of A and B"},
              {"mma", mma_warp, mma_warp, registers,
               c.pair ? "one lane of the even CTA issues the MMAs of both; owns the tensor memory"
                      : "one lane issues the MMAs; owns the tensor memory"}};
@@ -75,12 +91,14 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
                        "one lane asks CLC for the next tile"});
   }
   f.roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
-  f.roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,
-                     registers,
-                     c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
-                                      "registers -> shared memory -> D, 32 rows a warp"
-                                    : "tensor memory -> registers -> shared memory -> D, 32 rows a "
-                                      "warp"});
+  f.roles.push_back(
+      {"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1, registers,
+       quantises(c)     ? "tensor memory -> registers -> codes and scales of D, a "
+                          "row a thread"
+       : c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
+                          "registers -> shared memory -> D, 32 rows a warp"
+                        : "tensor memory -> registers -> shared memory -> D, 32 rows a "
+                          "warp"});
   return f;
 }
 

@@ -2,15 +2,15 @@
 // model, and for MMAs of one SM and of a pair of SMs.
 //
 //   role         warps   does
-//   load         0       one lane: TMA loads of A and B into a ring of stages
-//   mma          1       one lane (of a pair: of the even CTA) issues the MMAs; the warp owns the
-//                        tensor memory
+//   load         0       one lane: TMA loads of A and B, and of their scales, into a ring of stages
+//   mma          1       one lane (of a pair: of the even CTA) issues the MMAs, and before those of
+//                        a stage the copies of its scales to tensor memory, which the warp owns
 //   scheduler    2       one lane asks CLC for tiles, where the tiles come from there
 //   (idle)       3       checks the offsets of groups, where that is asked for
 //   epilogue     4..7    tensor memory -> registers -> shared memory -> D, 32 rows a warp
 //
 //   barrier      copies        arrivals a phase                    waits      arrives
-//   full         stages        1 + bytes of A and B, of a pair     mma        load, copies
+//   full         stages        1 + bytes of a stage, of a pair     mma        load, copies
 //                              of both CTAs in the even one
 //   empty        stages        (cm+cn-1), with pairs (cm/2+cn-1)   load       commits of the
 //                                                                             cluster's row, column
@@ -22,8 +22,8 @@
 //   tile_empty   2             all roles of the cluster, in its    scheduler  all
 //                              first CTA
 //
-// The roles are in load.h, multiply.h and store.h (with sums in registers: sums.h), what they share
-// in cta.h.
+// The roles are in load.h, multiply.h and store.h (with sums in registers: sums.h; D quantised:
+// codes.h), what they share in cta.h, scales that the tensor core multiplies in scales.h.
 //
 // A tile of a CTA has 128 rows, weights where operands are swapped. The CTAs of a pair are
 // neighbours along M: each loads its rows of A and half of the columns of B, and the even one's
@@ -35,6 +35,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/blackwell/codes.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/load.h"
 #include "warpwright/kernel/blackwell/multiply.h"
@@ -73,6 +74,8 @@ class BlackwellGemm {
     } else if (warp >= first_epilogue_warp) {
       if constexpr (sums_in_registers(cfg)) {
         blackwell::store_sums(cta, ready);
+      } else if constexpr (quantises(cfg)) {
+        blackwell::store_codes(cta, ready);
       } else {
         blackwell::store(cta, ready);
       }
@@ -98,11 +101,17 @@ class BlackwellGemm {
       if (p.operands.k > 0) {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
+        if constexpr (is_scaled(config)) {
+          isa::prefetch_map(p.sfa);
+          isa::prefetch_map(p.sfb);
+        }
       }
       cta.mainloop.initialise();
       cta.accumulators.initialise();
       if constexpr (controlled) cta.ring.initialise(p.walk.cluster);
-      if (p.output.c_by_tma) Epilogue<Tag>::initialise(cta.base + smem.c_barriers);
+      if constexpr (!quantises(config)) {
+        if (p.output.c_by_tma) Epilogue<Tag>::initialise(cta.base + smem.c_barriers);
+      }
     });
   }
 };

@@ -7,6 +7,7 @@
 #include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/gather.h"
+#include "warpwright/kernel/blackwell/scales.h"
 #include "warpwright/kernel/blackwell/slice.h"
 
 namespace warpwright::kernel::blackwell {
@@ -38,7 +39,7 @@ struct RowSlice {
                                    isa::Coords{k, work.row + i * warp_rows, 0, batch});
       }
     } else {
-      load_slice<cfg>(p.staged_a, ctas, to, p.operands.a, full, k, work.row + first,
+      load_slice<Tag>(p.staged_a, ctas, to, p.operands.a, full, k, work.row + first,
                       p.operands.a_slice_rows, batch);
     }
   }
@@ -67,10 +68,12 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta, const isa::Prerequisites& read
     WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);
       if (mine) {
-        const isa::SharedAddress full = cta.mainloop.acquire(state, -columns.missing());
+        const isa::SharedAddress full =
+            cta.mainloop.acquire(state, more_bytes(cta) - columns.missing());
         rows.load(full, work, state.stage, k_tile);
       }
       columns.load(mine, cta.mainloop.full(state), work, state.stage, k_tile);
+      if constexpr (is_scaled(cfg)) load_scales(cta, work, k_tile, state);
       state.advance(cfg.stages);
     }
   }

@@ -5,6 +5,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/blackwell/scales.h"
 
 namespace warpwright::kernel::blackwell {
 
@@ -26,18 +27,24 @@ WW_DEVICE StageWords stage_words(const BlackwellCta<Tag>& cta, int stage) {
   return {atom::encode_umma(atom::descriptor(tile, start)), atom::k_block_offset<tile>(1)};
 }
 
-/// One k_tile: the MMAs on the operands of a stage. The first of a tile overwrites D.
+/// One k_tile: the MMAs on the operands of a stage, which may have scales. The first of a tile
+/// overwrites D.
 template <class Tag>
 WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
                                const pipeline::PipelineState& state, std::uint32_t instruction,
-                               bool accumulate) {
+                               const ScalesAt& scales, bool accumulate) {
   constexpr BlackwellConfig cfg = Tag::config;
   const StageWords a = stage_words<true>(cta, state.stage);
   const StageWords b = stage_words<false>(cta, state.stage);
   WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_a(cfg)); ++k_block) {
-    isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, atom::advance(a.first, k_block * a.step),
-                                                 atom::advance(b.first, k_block * b.step),
-                                                 instruction, accumulate || k_block > 0);
+    const std::uint64_t at_a = atom::advance(a.first, k_block * a.step);
+    const std::uint64_t at_b = atom::advance(b.first, k_block * b.step);
+    const bool adds = accumulate || k_block > 0;
+    if constexpr (is_scaled(cfg)) {
+      multiply_scaled<Tag>(d, at_a, at_b, instruction, scales, k_block, adds);
+    } else {
+      isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, at_a, at_b, instruction, adds);
+    }
   }
 }
 
@@ -64,6 +71,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
   tile::Work work;
   pipeline::PipelineState state;
   pipeline::PipelineState accumulator;
+  TmemScales<Tag> scales(tmem);
   while (tiles.next(work)) {
     if (work.first == work.end || !mine) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
@@ -73,8 +81,9 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
       const bool begins = cfg.block_scaled || k_tile == work.first;
       if (begins) cta.accumulators.acquire(accumulator);
       cta.mainloop.wait(state);
+      const ScalesAt at = scales.copy(cta, state, work.column);
       multiply_k_tile(cta, tmem + accumulator.stage * accumulator_columns(cfg), state, instruction,
-                      !begins);
+                      at, !begins);
       cta.mainloop.release(state);
       state.advance(cfg.stages);
       if (cfg.block_scaled || k_tile + 1 == work.end) {

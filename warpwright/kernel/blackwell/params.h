@@ -37,4 +37,11 @@ struct BlackwellWidthsParams : BlackwellGemmParams {
   isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 
+/// Those of a kernel whose tensor core multiplies scales.
+struct BlackwellScaledParams : BlackwellGemmParams, ScaleMaps {
+  /// How many bytes the copies of a stage signal in a CTA beyond what the configuration says: of
+  /// types of 4 and 6 bits they are less.
+  int more_bytes = 0;
+};
+
 }  // namespace warpwright::kernel

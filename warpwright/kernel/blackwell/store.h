@@ -30,7 +30,7 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   using Epilogue = kernel::Epilogue<Tag>;
-  const BlackwellGemmParams& p = cta.p;
+  const auto& p = cta.p;
   isa::set_role("epilogue");
   const int warp = isa::warp_index() - first_epilogue_warp;
   const isa::TmemAddress tmem = cta.published_tmem() + atom::tmem_address(32 * warp, 0);

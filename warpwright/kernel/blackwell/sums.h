@@ -7,6 +7,7 @@
 #include "warpwright/isa/call.h"
 #include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/kernel/blackwell/block_scales.h"
+#include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/stream_k_fixup.h"
@@ -22,7 +23,7 @@ class TileSums {
 
   /// `tmem` is the address of the warp's lanes in the first accumulator.
   WW_DEVICE TileSums(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem)
-      : cta_(cta), tmem_(tmem), scales_(cta.p.scales) {}
+      : cta_(cta), tmem_(tmem), scales_(cta.p.scales, cta.p.operands.gate) {}
 
   float sums[atoms][values];
 
@@ -30,6 +31,7 @@ class TileSums {
   WW_DEVICE void collect(const tile::Work& work, int row) {
     constexpr BlackwellConfig cfg = Tag::config;
     if (work.first == work.end) return;
+    const int columns = columns_of<Tag>(work);
     if constexpr (cfg.block_scaled) {
       scales_.begin(work, row);
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
@@ -37,56 +39,65 @@ class TileSums {
       }
       WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
         const isa::Mark mark("k_tile %", k_tile);
-        const RowFactors factors = scales_.at(k_tile);
-        take([&](float& sum, float value, int atom, int v) {
-          sum += value * factors.of[atom][v % 4 / 2];
-        });
+        scales_.next(k_tile);
+        FactorsOf<Tag> factors(scales_);
+        take(
+            columns, [&](int first) { factors.template at<part>(first); },
+            [&](float& sum, float value, int atom, int v) { sum += value * factors.of(atom, v); });
       }
     } else {
-      take([](float& sum, float value, int /*atom*/, int /*v*/) { sum = value; });
+      take(
+          columns, [](int /*first*/) {},
+          [](float& sum, float value, int /*atom*/, int /*v*/) { sum = value; });
     }
   }
 
  private:
-  static constexpr int part = 16;  // values of a load, of 32 columns
+  static constexpr int part =
+      Tag::config.swap_ab ? 8 : 16;  // values of a load, of twice the columns
   static constexpr int parts = atoms * values / part;
 
-  /// use(sum, value, atom, v) for all values of the next accumulator, which is given back when all
-  /// of it is in registers. While a part is used, the next one is on its way.
-  template <class Use>
-  WW_DEVICE void take(const Use& use, isa::Site site = isa::Site::here()) {
+  /// use(sum, value, atom, v) for all values of the next accumulator, a few columns of all atoms at
+  /// a time, before which begin(v) is called. The accumulator is given back when all of it is in
+  /// registers. While a part is used, the next one is on its way. A tile may be narrower than most.
+  template <class Begin, class Use>
+  WW_DEVICE void take(int columns, const Begin& begin, const Use& use,
+                      isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
     constexpr BlackwellConfig cfg = Tag::config;
+    const auto is_there = [&](int i) {
+      return i < parts && (!has_widths(cfg) || i / atoms * (2 * part) < columns);
+    };
     cta_.accumulators.wait(state_);
     isa::Fragment<float, part> loaded[2];
     load(loaded[0], 0);
     WW_UNROLL for (int i = 0; i < parts; ++i) {
-      isa::tcgen05_wait_load(loaded[i % 2]);
-      if (i + 1 < parts) {
-        load(loaded[(i + 1) % 2], i + 1);
-      } else {
-        cta_.accumulators.release(state_);
-      }
-      const int atom = i / (values / part);
-      const int first = i % (values / part) * part;
-      WW_UNROLL for (int v = 0; v < part; ++v) {
-        use(sums[atom][first + v], loaded[i % 2][v], atom, v);
+      if (is_there(i)) {
+        isa::tcgen05_wait_load(loaded[i % 2]);
+        if (is_there(i + 1)) {
+          load(loaded[(i + 1) % 2], i + 1);
+        } else {
+          cta_.accumulators.release(state_);
+        }
+        const int first = i / atoms * part;
+        if (i % atoms == 0) begin(first);
+        WW_UNROLL for (int v = 0; v < part; ++v) {
+          use(sums[i % atoms][first + v], loaded[i % 2][v], i % atoms, v);
+        }
       }
     }
     state_.advance(cfg.accumulators);
   }
 
   WW_DEVICE void load(isa::Fragment<float, part>& to, int i) const {
-    const int atom = i / (values / part);
-    const int column = i % (values / part) * (2 * part);
     isa::tcgen05_load<isa::TmemShape::lanes16>(
         to, tmem_ + state_.stage * accumulator_columns(Tag::config) +
-                atom::tmem_address(warp_rows * atom, column));
+                atom::tmem_address(warp_rows * (i % atoms), i / atoms * (2 * part)));
   }
 
   const BlackwellCta<Tag>& cta_;
   isa::TmemAddress tmem_;
-  BlockScales<Tag> scales_;
+  FetchedScales<Tag> scales_;
   pipeline::PipelineState state_;
 };
 
@@ -100,6 +111,7 @@ WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta, const isa::Prerequisites
   using Fixup = std::conditional_t<cfg.splits_k, StreamKFixup<shape>, WholeSums<shape>>;
   isa::set_role("epilogue");
   const int warp = isa::warp_index() - first_epilogue_warp;
+  const int first_row = result_rows(cfg) / epilogue_warps * warp;
   TileSums<Tag> tile(cta, cta.published_tmem() + atom::tmem_address(32 * warp, 0));
   Epilogue<Tag> epilogue(cta.p.output, cta.p.scales, cta.base + smem.epilogue,
                          cta.base + smem.c_barriers, warp);
@@ -108,8 +120,8 @@ WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta, const isa::Prerequisites
   tile::Work work;
   while (tiles.next(work)) {
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-    if (share.stores(work)) epilogue.begin(work, 32 * warp);
-    tile.collect(work, work.row + 32 * warp);
+    if (share.stores(work)) epilogue.begin(work, first_row);
+    tile.collect(work, work.row + first_row);
     if (const CompleteSums complete = share.finish(tile.sums, work, tiles)) {
       epilogue.write(tile.sums, complete);
       if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();

@@ -9,13 +9,18 @@
 
 namespace warpwright::kernel {
 
-/// Kind of the operands, result, CTAs of an MMA, where tiles come from; of swapped operands the
-/// most tokens of a tile; then what is special.
+/// What is multiplied: the kind, or the format of operands that are packed.
+constexpr std::string_view operands_name(const BlackwellConfig& c) {
+  if (atom::is_packed(c.kind)) return micro_format(DType::e2m1, c.scale)->identifier;
+  return atom::name(c.kind);
+}
+/// Operands, result, CTAs of an MMA, where tiles come from; of swapped operands the most tokens of
+/// a tile; then what is special.
 constexpr Name name_of(const BlackwellConfig& c) {
-  constexpr std::string_view kinds[] = {"f16", "tf32", "f8f6f4"};
   constexpr std::string_view sources[] = {"", "_static", "_clc"};
   Name name("blackwell_");
-  ((name += kinds[static_cast<int>(c.kind)]) += "_") += numeric::name(c.result);
+  (name += operands_name(c)) += "_";
+  name += quantises(c) ? micro_format(c.result, c.d_scale)->identifier : numeric::name(c.result);
   name += c.pair ? "_pair" : "_one";
   if (c.grouped) {  // always in static persistent tiles
     (name += "_grouped") += c.tile_n;
@@ -104,18 +109,14 @@ inline constexpr auto token_rows = std::array{
     more(of(f16, grouped(one(128)))),
     common(of(f8, grouped(one(128)))),
     more(of(f16, gated(grouped(one(128))))),
-    common(of(f8, gated(grouped(one(128))))),
+    more(of(f8, gated(grouped(one(128))))),
     more(of(f16, by_index(gated(grouped(one(128)))))),
-    more(of(f8, by_index(gated(grouped(one(128)))))),
+    common(of(f8, by_index(gated(grouped(one(128)))))),
     more(of(f16, grouped(pair(256)))),
     more(of(f8, grouped(pair(256)))),
 };
 
 // --- sums in registers, and the widest tile of one SM --------------------------------------------
-constexpr BlackwellConfig to(DType result, BlackwellConfig c) {
-  c.result = result;
-  return c;
-}
 /// As many accumulators as tensor memory has: k_tiles are short.
 constexpr BlackwellConfig block_scaled(BlackwellConfig c) {
   c.kind = f8;
@@ -133,16 +134,79 @@ inline constexpr auto sum_rows = std::array{
     common(block_scaled(persistent(TileSource::clc, one(128)))),
     common(split_k(one(128))),
     more(block_scaled(persistent(TileSource::clc, pair(128)))),
-    more(block_scaled(to(DType::f32, persistent(TileSource::clc, one(128))))),
+    more(block_scaled(grouped(one(128)))),
+    more(block_scaled(gated(grouped(one(128))))),
     more(split_k(block_scaled(one(128)))),
     more(split_k(of(f8, one(128)))),
-    more(split_k(to(DType::f32, one(128)))),
     more(persistent(TileSource::clc, one(256))),
+};
+
+// --- scales that the tensor core multiplies
+// ----------------------------------------------------------
+/// Operands with scales: any two of mxf8, mxf6 and mxf4 (which types they are is a matter of the
+/// launch), or packed ones, of mxf4 alone or of nvf4.
+constexpr BlackwellConfig mixed(DType result, BlackwellConfig c) {
+  c.kind = atom::UmmaKind::mxf8f6f4;
+  c.scale = DType::ue8m0;
+  c.result = result;
+  return c;
+}
+constexpr BlackwellConfig mxf4(DType result, BlackwellConfig c) {
+  c = mixed(result, c);
+  c.kind = atom::UmmaKind::mxf4;
+  return c;
+}
+constexpr BlackwellConfig nvf4(DType result, BlackwellConfig c) {
+  c = mixed(result, c);
+  c.kind = atom::UmmaKind::mxf4nvf4;
+  c.scale = DType::ue4m3;
+  return c;
+}
+/// Two accumulators, where tensor memory has room for them and the scales; with 256 columns it has
+/// for one.
+constexpr BlackwellConfig walks(TileSource tiles, BlackwellConfig c) {
+  c.tiles = tiles;
+  c.accumulators = c.tile_n == 256 ? 1 : 2;
+  return c;
+}
+/// D as codes of the format of such elements, with their scales.
+constexpr BlackwellConfig codes(DType scale, BlackwellConfig c) {
+  c.d_scale = scale;
+  return c;
+}
+constexpr auto by_static = TileSource::static_persistent;
+constexpr auto by_clc = TileSource::clc;
+
+// Each kind with each result, by one SM, and by pairs into bf16; each shape and source of tiles
+// with some kind; of every usual build those that together have every part.
+inline constexpr auto scaled_rows = std::array{
+    common(mixed(DType::bf16, walks(by_clc, one(128)))),
+    more(mixed(DType::f16, walks(by_clc, one(128)))),
+    more(mixed(DType::f32, walks(by_clc, one(128)))),
+    common(mixed(DType::bf16, walks(by_clc, pair(256)))),
+    more(mixed(DType::bf16, one(64))),
+    more(mixed(DType::bf16, walks(by_static, pair(128)))),
+    more(mixed(DType::bf16, walks(by_clc, pair(192)))),
+    more(mxf4(DType::bf16, walks(by_clc, one(128)))),
+    more(mxf4(DType::f16, walks(by_clc, one(128)))),
+    more(mxf4(DType::f32, walks(by_clc, one(128)))),
+    more(mxf4(DType::bf16, walks(by_clc, pair(256)))),
+    common(mxf4(DType::bf16, walks(by_clc, one(64)))),
+    common(nvf4(DType::bf16, walks(by_clc, one(128)))),
+    more(nvf4(DType::f16, walks(by_clc, one(128)))),
+    more(nvf4(DType::f32, walks(by_clc, one(128)))),
+    common(nvf4(DType::bf16, walks(by_clc, pair(256)))),
+    more(nvf4(DType::bf16, walks(by_static, one(192)))),
+    more(nvf4(DType::bf16, walks(by_clc, one(256)))),
+    more(nvf4(DType::bf16, walks(by_clc, pair(64)))),
+    common(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, one(128))))),
+    more(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, pair(256))))),
+    common(codes(DType::ue4m3, nvf4(DType::e2m1, walks(by_clc, one(128))))),
 };
 
 inline constexpr auto plain_rows =
     all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{});
-inline constexpr auto rows = joined(joined(plain_rows, token_rows), sum_rows);
+inline constexpr auto rows = joined(joined(joined(plain_rows, token_rows), sum_rows), scaled_rows);
 
 }  // namespace blackwell
 

@@ -32,14 +32,8 @@ constexpr RegisterOperand with_steps(RegisterOperand o, const RegisterConfig& c,
   return o;
 }
 
-/// Parameters of one launch of a block-scaled kernel: maps of the scales of A and of B, rows of
-/// their tiles as float32 words.
-struct BlockScaledParams : GemmParams {
-  isa::TensorMap sfa;
-  isa::TensorMap sfb;
-  int sfa_batch = 0;  ///< 0 where one matrix serves the whole batch
-  int sfb_batch = 0;
-};
+/// Parameters of one launch of a block-scaled kernel.
+struct BlockScaledParams : GemmParams, ScaleMaps {};
 
 /// Parameters of one launch: those of all kernels, without maps, and the operands.
 struct RegisterGemmParams : GemmParams {

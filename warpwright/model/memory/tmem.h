@@ -79,6 +79,14 @@ struct Tmem {
       return region.column >= b.column && region.column + region.columns <= b.column + b.columns;
     });
   }
+  /// Is there a part of it that nothing has written?
+  [[nodiscard]] bool lacks(const TmemRegion& region) const {
+    bool undefined = false;
+    for_each_tmem_piece(region, [&](int piece, std::uint16_t mask) {
+      undefined = undefined || (mask & ~defined[static_cast<std::size_t>(piece)]) != 0;
+    });
+    return undefined;
+  }
   void define(const TmemRegion& region) {
     for_each_tmem_piece(region, [&](int piece, std::uint16_t mask) {
       defined[static_cast<std::size_t>(piece)] |= mask;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/plan/families/family.h"
@@ -115,8 +116,7 @@ inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands&
   if (o.epilogue.bias == Bias::rows) *rows = vector_of(o.bias);
   if (o.epilogue.bias == Bias::columns) *columns = vector_of(o.bias);
   p.output.result_scale = static_cast<const float*>(o.scale_d.data);
-  p.output.d_scales = {static_cast<float*>(o.d_scales.data), o.d_scales.row_stride,
-                       o.d_scales.column_stride,
+  p.output.d_scales = {o.d_scales.data, o.d_scales.row_stride, o.d_scales.column_stride,
                        o.d_scales.batch > 1 ? o.d_scales.batch_stride : 0};
   if (p.operands.k == 0 || o.scaling == Scaling::none || scales_elements(o.scaling)) return;
   for (const bool of_a : {true, false}) set_scales(p.scales, swap_ab, o, of_a);
@@ -135,6 +135,24 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
           .carries = packed::carries_of(f.encoding),
           .scale = f.scale,
           .zero_points = packed::zero_points_begin(f)};
+}
+
+/// The maps of scales that the tensor core multiplies: rows of atoms of 128 rows x 4 as rows of
+/// float32 words, of which a copy brings `box` (at most 256).
+inline void set_scale_maps(kernel::ScaleMaps& p, const GemmOperands& o, int box, Encode encode) {
+  const auto request = [&](const char* name, const MatrixView& v) {
+    constexpr int tile_rows = block_scales::kTileRows;
+    MatrixView words = matrix(v.data, DType::f32, v.rows / tile_rows, v.columns * tile_rows / 4);
+    words.batch = v.batch;
+    words.batch_stride = v.batch_stride / 4;
+    return map_request(name, words, false, box, 1, atom::SmemSwizzle::none);
+  };
+  if (o.reads_ab() && o.a.columns > 0) {
+    p.sfa = encode(request("the scales of A", o.scale_a));
+    p.sfb = encode(request("the scales of B", o.scale_b));
+  }
+  p.sfa_batch = matrices(o.scale_a) > 1 ? 1 : 0;
+  p.sfb_batch = matrices(o.scale_b) > 1 ? 1 : 0;
 }
 
 /// Fills what all kernels take, but for tensor maps.
@@ -198,7 +216,11 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   fill_numbers(p, c, plan, o);
   const kernel::EpilogueShape shape = c;
   if (p.operands.k > 0) {
-    const auto operand = [&](bool of_b, const atom::OperandTile& tile, int rows) {
+    const auto operand = [&](bool of_b, atom::OperandTile tile, int rows) {
+      if (is_padded(o, !of_b)) {
+        tile.element_bits = numeric::bits((of_b ? o.b : o.a).dtype);
+        tile.padded = true;
+      }
       const bool mn = tile.major == atom::Major::mn;
       const MapRequest whole =
           operand_request(of_b ? "B" : "A", of_b ? o.b : o.a, tile, mn ? tile_k(c) : rows);

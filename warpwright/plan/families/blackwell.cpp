@@ -8,6 +8,7 @@
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/plan/families/bind.h"
 #include "warpwright/plan/families/blackwell.h"
+#include "warpwright/plan/families/blackwell_scales.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
@@ -52,7 +53,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
   }
-  if (is_8bit_float(p.d.dtype)) {
+  if (is_8bit_float(p.d.dtype) && !p.is_quantised()) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
                   as_rule("the kernels of sm_100 store bf16, fp16 and f32"), ": the nearest is ",
                   as_nearest("bf16"));
@@ -139,17 +140,6 @@ std::string masks_table(const Plan& plan, bool pair) {
   return out;
 }
 
-std::string tmem_table(const BlackwellConfig& c) {
-  const int columns = kernel::accumulator_columns(c);
-  std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
-                           atom::kTmemColumns);
-  for (int i = 0; i < c.accumulators; ++i) {
-    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32%s\n", i * columns,
-                  (i + 1) * columns - 1, i, c.block_scaled ? " of a k_tile" : "");
-  }
-  return out;
-}
-
 kernel::StagedOperand staged(const atom::OperandTile& tile) {
   return {tile.major == atom::Major::mn, atom::encode_umma(atom::descriptor(tile, 0)),
           atom::k_block_offset(tile, 1)};
@@ -160,6 +150,12 @@ atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& c) {
   const DType a = plan.problem.a.dtype;
   const DType b = plan.problem.b.dtype;
   return c.swap_ab ? kernel::mma_atom(c, b, a) : kernel::mma_atom(c, a, b);
+}
+
+// The stages of a plan, with the bytes that its types signal.
+pipeline::UmmaPipelineShape stages_of(const Plan& plan, const BlackwellConfig& c) {
+  return is_scaled(c) ? kernel::mainloop_shape(c, plan.problem.a.dtype, plan.problem.b.dtype)
+                      : kernel::mainloop_shape(c);
 }
 
 // The parameters of a kernel whose tiles have several widths, for tokens `v`.
@@ -187,7 +183,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     return c.grouped || c.splits_k ? TileSource::static_persistent : TileSource::clc;
   }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
-    if (start.problem.is_quantised()) return no_codes(start.device);
+    if (start.problem.is_quantised() && !is_micro(start.problem.epilogue.quantise)) {
+      return no_codes(start.device);
+    }
     return feature_fault(start.problem);
   }
   [[nodiscard]] std::optional<Refusal> choice_fault(const GemmProblem& problem,
@@ -206,13 +204,13 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
     const BlackwellConfig& c = config_of(plan);
-    const pipeline::UmmaPipelineShape ring = kernel::mainloop_shape(c);
+    const pipeline::UmmaPipelineShape ring = stages_of(plan, c);
     const pipeline::UmmaAccumulatorShape accumulators = kernel::accumulator_shape(c);
     std::vector<pipeline::BarrierRow> rows = {
         pipeline::full_row(ring), pipeline::empty_row(ring, plan.cluster),
         pipeline::acc_full_row(accumulators), pipeline::acc_empty_row(accumulators)};
     if (c.pair) rows.push_back(pipeline::tmem_done_row());
-    rows.push_back(kernel::c_full_row(c));
+    if (!quantises(c)) rows.push_back(kernel::c_full_row(c));
     if (controlled(c)) {
       const pipeline::TileRingShape tiles = kernel::tile_ring_shape(c);
       rows.push_back(pipeline::tile_full_row(tiles));
@@ -235,11 +233,10 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += cluster_line(
         plan, plan.cluster.m / kernel::ctas_of_mma(c),
         c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
-    parts.kernel += format(
-        "stages     %d of %d bytes (A %d, B %d)\n", c.stages, kernel::mainloop_shape(c).stage_bytes,
-        atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+    parts.tensor_store = !quantises(c);
+    parts.kernel += stages_text(c);
     parts.kernel += "sums       " + sums_text(c) + "\n";
-    parts.beside = tmem_table(c) + masks_table(plan, c.pair);
+    parts.beside = tmem_table(c) + scale_table(c) + masks_table(plan, c.pair);
     return parts;
   }
 
@@ -271,6 +268,11 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     }
     if (kernel::has_width_maps(c)) {
       grid.set_params(with_widths(p, c, operands.a, encode));
+    } else if (is_scaled(c)) {
+      kernel::BlackwellScaledParams all{p, {}, 0};
+      set_scale_maps(all, operands, kernel::scale_box_words(c), encode);
+      all.more_bytes = stages_of(plan, c).stage_bytes - kernel::mainloop_shape(c).stage_bytes;
+      grid.set_params(all);
     } else {
       grid.set_params(p);
     }

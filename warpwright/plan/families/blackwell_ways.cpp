@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "warpwright/plan/families/blackwell.h"
+#include "warpwright/plan/families/blackwell_scales.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
@@ -71,6 +72,8 @@ std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const Pl
 // Rounds of whole tiles and what is left of a tile's k_tiles for the busiest cluster, in clocks.
 double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile) {
   constexpr double tile_clocks = 600;  // beside its k_tiles
+  // With one accumulator the MMAs of a tile wait for the epilogue of the one before.
+  if (c.accumulators == 1 && c.tiles != TileSource::one_tile) blocks += 4.0 * c.tile_n / k_tile;
   if (!c.splits_k) return std::ceil(plan.waves() - 1e-9) * (blocks * k_tile + tile_clocks);
   // The bytes of a part, which one CTA writes and another reads, and the wait for them.
   constexpr double bytes_per_clock = 64;
@@ -103,8 +106,9 @@ bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
   if (c.splits_k && (!p.multiplies() || p.k() == 0 || ask.choices.batch_invariant)) return false;
   const bool k_major = ask.a == atom::Major::k && ask.b == atom::Major::k;
   if (!k_major && !kernel::takes_any_major(c)) return false;
-  return c.kind == atom::umma_kind(p.a.dtype) && c.result == p.d.dtype &&
-         c.grouped == p.is_grouped() && c.by_index == p.is_by_index() && c.gated == p.is_gated();
+  return blackwell_multiplies(c, p) && c.result == p.d.dtype &&
+         c.d_scale == form_of(p.epilogue.quantise).scale && c.grouped == p.is_grouped() &&
+         c.by_index == p.is_by_index() && c.gated == p.is_gated();
 }
 
 void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig& c, const Ask& ask,

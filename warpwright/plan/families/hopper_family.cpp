@@ -161,8 +161,13 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     if (p.groups || p.packed) return 2;
     return pitch_of_a(p) % 128 != 0 || pitch_of_b(p) % 128 != 0 ? 8 : 2;
   }
-  [[nodiscard]] std::optional<Refusal> fault(const Plan& /*start*/) const override {
-    return std::nullopt;
+  [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
+    if (start.problem.scaling != Scaling::block_scaled) return std::nullopt;  // nor such a D
+    return refuse(RefusalCode::unsupported, "scaling is block_scaled, and no kernel for ",
+                  start.device.name, " (sm_", start.device.architecture,
+                  ") has scales that the tensor core multiplies, which those for sm_100 and sm_120 "
+                  "have: the nearest is ",
+                  as_nearest("row-column scaling of e4m3"));
   }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {

@@ -146,12 +146,7 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
         out.grids[0].set_params(static_cast<const kernel::GemmParams&>(p));
         return;
       }
-      if (p.operands.k > 0) {
-        p.sfa = encode(scale_request("the scales of A", o.scale_a, c));
-        p.sfb = encode(scale_request("the scales of B", o.scale_b, c));
-      }
-      p.sfa_batch = matrices(o.scale_a) > 1 ? 1 : 0;
-      p.sfb_batch = matrices(o.scale_b) > 1 ? 1 : 0;
+      set_scale_maps(p, o, kernel::scale_words(c), encode);
       if (o.groups) {
         p.walk.groups = group_tiles(plan, *o.groups);
         if (memory.check_offsets) {
@@ -180,14 +175,6 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
   }
 
  private:
-  // Rows of tiles of scales as rows of float32 words, of which a copy brings a stage's.
-  static MapRequest scale_request(const char* name, const MatrixView& v, const RegisterConfig& c) {
-    constexpr int tile_rows = block_scales::kTileRows;
-    MatrixView words = matrix(v.data, DType::f32, v.rows / tile_rows, v.columns * tile_rows / 4);
-    words.batch = v.batch;
-    words.batch_stride = v.batch_stride / 4;
-    return map_request(name, words, false, kernel::scale_words(c), 1, atom::SmemSwizzle::none);
-  }
   static kernel::RegisterOperand operand(const MatrixView& v) {
     const std::int64_t size = element_bytes(v.dtype);
     return {.base = static_cast<const std::uint8_t*>(v.data),

@@ -93,6 +93,8 @@ Fault packed_fault(const Asked& o);
 /// Tensors that are given and would not be read: their caller expects something else.
 Fault unread_fault(const Asked& o);
 Fault scales_fault(const Asked& o);
+/// Of scales in tiles, which copies bring.
+Fault scale_tiles_fault(const Tensor& scale);
 Fault bias_fault(const Asked& o);
 /// The scales that are written beside a D that is quantised.
 Fault d_scales_fault(const Asked& o);

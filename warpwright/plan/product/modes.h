@@ -169,14 +169,41 @@ enum class QuantiseD : std::uint8_t {
   /// block of a row may be short), found as device/quantise.h finds them: what a next product of
   /// Scaling::blockwise reads as its A.
   block_1x128,
+  /// What a next product of Scaling::block_scaled reads as its A: mxf8, e4m3 codes with a ue8m0 for
+  /// every 1 x 32, rounded up; or nvf4, e2m1 codes with a ue4m3 for every 1 x 16, times scale_d,
+  /// the scale of all of D (1 where it is left out; facts/micro_scale.h has both recipes). The
+  /// scales lie as those of an operand, in tiles of 128 rows x 4.
+  mxf8_1x32,
+  nvf4_1x16,
 };
 
 /// All of them, in their order.
-inline constexpr QuantiseD all_quantisations[] = {QuantiseD::none, QuantiseD::block_1x128};
+inline constexpr QuantiseD all_quantisations[] = {QuantiseD::none, QuantiseD::block_1x128,
+                                                  QuantiseD::mxf8_1x32, QuantiseD::nvf4_1x16};
+
+/// What a D that is quantised consists of: codes, and scales each of so many columns.
+struct QuantisedForm {
+  const char* word = "";
+  DType codes = DType::e4m3;
+  DType scale = DType::f32;
+  std::int64_t columns = scale_block;
+};
+constexpr QuantisedForm form_of(QuantiseD quantise) {
+  constexpr QuantisedForm forms[] = {
+      {"none"},
+      {"1x128"},
+      {"mxf8-1x32", DType::e4m3, DType::ue8m0, micro_block(DType::ue8m0)},
+      {"nvf4-1x16", DType::e2m1, DType::ue4m3, micro_block(DType::ue4m3)}};
+  return forms[static_cast<std::size_t>(quantise)];
+}
 
 constexpr const char* name(QuantiseD quantise) {
-  constexpr const char* words[] = {"none", "1x128"};
-  return words[static_cast<std::size_t>(quantise)];
+  return form_of(quantise).word;
+}
+
+/// Are they codes of a block-scaled format, whose scales lie in tiles?
+constexpr bool is_micro(QuantiseD quantise) {
+  return is_micro_scale(form_of(quantise).scale);
 }
 
 /// The words of those of `all` that `keep`, modes or types, with `between` between two and

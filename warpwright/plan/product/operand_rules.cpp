@@ -283,14 +283,14 @@ GemmProblem with_copies(GemmProblem p, const OperandCopies& copies) {
 EpiloguePath result_path(const GemmProblem& p, bool store) {
   if (!store && !p.reads_c()) return EpiloguePath::none;
   const PlannedMatrix& v = store ? p.d : p.c;
-  const int element = element_bytes(v.dtype);
+  const std::int64_t piece = elements_in(16, v.dtype);
   const auto is_pitch = [&](std::int64_t stride) {
-    return stride >= 0 && stride < max_pitch_bytes / element && stride * element % 16 == 0;
+    return stride >= 0 && stride < elements_in(max_pitch_bytes, v.dtype) && stride % piece == 0;
   };
   const bool starts =
       is_pitch(v.row_stride) && (v.batch <= 1 || is_pitch(v.batch_stride)) && v.alignment % 16 == 0;
   // Lanes store the rows of groups, whose ends they see element by element.
-  const bool ends = !store || p.groups || v.columns * element % 16 == 0;
+  const bool ends = !store || p.groups || v.columns % piece == 0;
   return starts && ends ? EpiloguePath::tma : EpiloguePath::elements;
 }
 

@@ -169,9 +169,11 @@ struct Product {
   /// type of A is A's format.
   Matrix scale_a = {};
   Matrix scale_b = {};
-  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
+  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates; of a D that is
+  /// quantised to nvf4 by which codes and their scales are multiplied.
   Matrix scale_d = {};
-  /// f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D that is quantised,
+  /// f32, M x ceil(D's columns / 128), any strides from 1 (of mxf8 and nvf4 codes as their scales
+  /// lie, in tiles): the scales of a D that is quantised,
   /// which are written beside it.
   Matrix d_scales = {};
   Epilogue epilogue = {};
@@ -191,6 +193,10 @@ struct Product {
   [[nodiscard]] constexpr bool is_by_index() const { return groups && groups->rows_divisor != 0; }
   [[nodiscard]] constexpr bool is_gated() const { return epilogue.gated; }
   [[nodiscard]] constexpr bool is_quantised() const { return epilogue.quantise != QuantiseD::none; }
+  /// Is scale_d, where there is one, multiplied to D's values? Else codes and scales are by it.
+  [[nodiscard]] constexpr bool scales_values() const {
+    return epilogue.quantise != QuantiseD::nvf4_1x16;
+  }
   [[nodiscard]] constexpr bool has_bias() const { return epilogue.bias != Bias::none; }
   /// Are A and B read?
   [[nodiscard]] constexpr bool reads_ab() const { return alpha != 0.0F && a.columns != 0; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/plan/product/asked.h"
 
 namespace warpwright {
@@ -41,15 +42,18 @@ Fault d_scales_fault(const Asked& o) {
   const PlannedMatrix& v = scales.shape;
   if (!o.p.is_quantised()) {
     if (!scales.is_given) return std::nullopt;
-    return refuse(RefusalCode::bad_value, as_tensor(scales.name),
-                  " is given and epilogue.quantise is none; ",
-                  as_rule("say how D is quantised (1x128), or leave it out"));
+    return refuse(
+        RefusalCode::bad_value, as_tensor(scales.name), " is given and epilogue.quantise is none; ",
+        as_rule("say how D is quantised (",
+                listed(all_quantisations, [](QuantiseD q) { return q != QuantiseD::none; }),
+                "), or leave it out"));
   }
   if (!scales.is_given && !o.is_strict) return std::nullopt;
   const MatrixShape s = d_scales_shape(o.p);
   const auto need = [&] {
-    return "; " + as_rule("a D (", shape_of(o.p.d), ") that is quantised has f32 scales of shape ",
-                          shape_of(s), s.batch > 1 ? ", a batch of " + number(s.batch) : "");
+    return "; " + as_rule("a D (", shape_of(o.p.d), ") that is quantised has ", type_name(s.dtype),
+                          " scales of shape ", shape_of(s),
+                          s.batch > 1 ? ", a batch of " + number(s.batch) : "");
   };
   if (!scales.is_given && s.rows > 0 && s.columns > 0) {
     return refuse(RefusalCode::bad_pointer, as_tensor(scales.name), " is a null pointer", need());
@@ -63,33 +67,90 @@ Fault d_scales_fault(const Asked& o) {
                   (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), need());
   }
   if (auto r = tensor_fault(o, scales, true)) return r;
+  if (is_micro(o.p.epilogue.quantise)) {
+    if (auto r = scale_tiles_fault(scales)) return r;
+  }
   return apart_fault(scales);
 }
 
 }  // namespace product
 
 MatrixShape d_scales_shape(const GemmProblem& p) {
-  MatrixShape s{DType::f32, p.d.rows, ScaleReach::count(p.d.columns, scale_block)};
+  const QuantisedForm form = form_of(p.epilogue.quantise);
+  MatrixShape s{form.scale, p.d.rows, ScaleReach::count(p.d.columns, form.columns)};
+  if (is_micro(p.epilogue.quantise)) {
+    s.rows = block_scales::padded_rows(s.rows);
+    s.columns = block_scales::padded_columns(p.d.columns, micro_block(form.scale));
+  }
   s.row_stride = s.columns;
   s.batch = p.batch();
   s.batch_stride = s.batch > 1 ? s.rows * s.columns : 0;
   return s;
 }
 
+namespace {
+
+using Fault = std::optional<Refusal>;
+
+// The operands of which products with such a D exist.
+Fault quantised_operands_fault(const GemmProblem& p) {
+  const char* const how = name(p.epilogue.quantise);
+  if (is_micro(p.epilogue.quantise)) {
+    if (p.scaling == Scaling::block_scaled) return std::nullopt;
+    return refuse(RefusalCode::unsupported, "scaling is ", name(p.scaling),
+                  ", and D is quantised (", how, "); ",
+                  as_rule("products of block_scaled operands are"), ": the nearest way is ",
+                  as_nearest(name(QuantiseD::block_1x128)), ", of two e4m3");
+  }
+  const bool wrong_a = p.a.dtype != DType::e4m3;
+  if (!p.packed && !wrong_a && p.b.dtype == DType::e4m3 && p.scaling != Scaling::block_scaled) {
+    return std::nullopt;
+  }
+  if (p.scaling == Scaling::block_scaled) {
+    return refuse(RefusalCode::unsupported, "scaling is block_scaled, and D is quantised (", how,
+                  "); ",
+                  as_rule("codes with a scale for each 128 of a row are of products without "
+                          "such scales"),
+                  ": the nearest way is ", as_nearest(name(QuantiseD::mxf8_1x32)));
+  }
+  return refuse(RefusalCode::bad_type, as_tensor(wrong_a ? "A" : "B"), " is ",
+                type_name(wrong_a ? p.a.dtype : p.b.dtype), ", and D is quantised (", how, "); ",
+                as_rule("products of two e4m3 are"), ": the nearest is ", as_nearest("e4m3"));
+}
+
+}  // namespace
+
 std::optional<Refusal> quantise_fault(const GemmProblem& p) {
   if (!p.is_quantised()) return std::nullopt;
   const std::string how = name(p.epilogue.quantise);
-  if (p.d.dtype != DType::e4m3) {
+  const QuantisedForm form = form_of(p.epilogue.quantise);
+  if (p.d.dtype != form.codes) {
     return refuse(RefusalCode::bad_type, as_tensor("D"), " is ", type_name(p.d.dtype),
                   ", and it is quantised (", how, "); ",
-                  as_rule("codes with a scale for each 128 of a row are e4m3"), ": the nearest is ",
-                  as_nearest("e4m3"));
+                  as_rule("codes with a scale for each ", form.columns, " of a row are ",
+                          type_name(form.codes)),
+                  ": the nearest is ", as_nearest(type_name(form.codes)));
   }
-  const bool wrong_a = p.a.dtype != DType::e4m3;
-  if (p.packed || wrong_a || p.b.dtype != DType::e4m3) {
-    return refuse(RefusalCode::bad_type, as_tensor(wrong_a ? "A" : "B"), " is ",
-                  type_name(wrong_a ? p.a.dtype : p.b.dtype), ", and D is quantised (", how, "); ",
-                  as_rule("products of two e4m3 are"), ": the nearest is ", as_nearest("e4m3"));
+  if (auto r = quantised_operands_fault(p)) return r;
+  if (is_micro(p.epilogue.quantise)) {
+    if (p.groups || p.is_gated()) {
+      return refuse(RefusalCode::unsupported,
+                    p.groups ? "the product is in groups"
+                             : "the epilogue "
+                               "is gated",
+                    ", and D is quantised (", how, "); ",
+                    as_rule("kernels that do it multiply whole matrices without a gate"));
+    }
+    const std::int64_t whole = whole_elements(1, form.codes);
+    for (const auto& [value, what] :
+         {std::pair{p.d.columns, "columns"},
+          {p.d.row_stride, "elements from row to row"},
+          {p.d.batch > 1 ? p.d.batch_stride : 0, "elements from matrix to matrix"}}) {
+      if (value % whole == 0) continue;
+      return refuse(RefusalCode::bad_shape, as_tensor("D"), " has ", value, " ", what, ", and ",
+                    whole, " of its codes are a byte: the nearest legal is ",
+                    as_nearest(value + whole - value % whole));
+    }
   }
   if (p.reads_c()) {
     return refuse(RefusalCode::unsupported, as_tensor("C"),
@@ -97,7 +158,7 @@ std::optional<Refusal> quantise_fault(const GemmProblem& p) {
                   as_rule("no kernel adds a C to what it quantises"),
                   ": the nearest legal beta is ", as_nearest("0"));
   }
-  if (is_given(p.scale_d)) {
+  if (is_given(p.scale_d) && p.epilogue.quantise != QuantiseD::nvf4_1x16) {
     return refuse(RefusalCode::unsupported, as_tensor("scale_d"), " is given, and D is quantised (",
                   how, "), which finds scales of its own: ", as_rule("leave scale_d out"));
   }
@@ -105,9 +166,11 @@ std::optional<Refusal> quantise_fault(const GemmProblem& p) {
 }
 
 Refusal no_codes(const DeviceFacts& device) {
-  return refuse(RefusalCode::no_device, "D is quantised, and device ", device.name, " is sm_",
-                device.architecture, "; ",
-                as_rule("kernels that quantise D exist for sm_90 (H100, H200)"));
+  return refuse(
+      RefusalCode::no_device, "D is quantised, and device ", device.name, " is sm_",
+      device.architecture, "; ",
+      as_rule("kernels that quantise D exist for sm_90 (H100, H200; 1x128) and sm_100 and "
+              "sm_103 (B200, B300; mxf8-1x32 and nvf4-1x16)"));
 }
 
 }  // namespace warpwright

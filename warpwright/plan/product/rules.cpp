@@ -92,6 +92,7 @@ Fault operand_type_fault(const GemmProblem& p, bool tma) {
 }
 
 Fault result_type_fault(const GemmProblem& p) {
+  if (is_micro(p.epilogue.quantise)) return std::nullopt;  // quantise_fault has said what D is
   const bool wide = is_result_type(p.d.dtype) && !is_8bit_float(p.d.dtype);
   const bool narrow_operands = is_8bit_float(p.a.dtype);
   const bool narrow =
@@ -149,7 +150,8 @@ Fault scaling_fault(const GemmProblem& p) {
                           listed(operand_types, is_8bit_float, ", ", " and ")),
                   ": the nearest accumulation is ", as_nearest("fast"));
   }
-  if (is_given(p.scale_d) && !is_8bit_float(p.d.dtype)) {
+  const bool has_scale = is_8bit_float(p.d.dtype) || p.epilogue.quantise == QuantiseD::nvf4_1x16;
+  if (is_given(p.scale_d) && !has_scale) {
     return refuse(RefusalCode::unsupported, as_tensor("scale_d"), " is given, and D is ",
                   type_name(p.d.dtype), "; ",
                   as_rule("only a D of ", listed(operand_types, is_8bit_float),

@@ -30,27 +30,6 @@ Fault one_scale_fault(const Tensor& scale) {
                 " (row-column scaling has scales for each)");
 }
 
-// Of scales in tiles, which TMA brings.
-Fault scale_tiles_fault(const Tensor& scale) {
-  const PlannedMatrix& v = scale.shape;
-  if ((v.rows > 1 && v.row_stride != v.columns) || (v.columns > 1 && v.column_stride != 1)) {
-    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
-                  v.row_stride, " and a column stride of ", v.column_stride, "; ",
-                  as_rule("its tiles follow each other without gaps"), ": the nearest legal are ",
-                  as_nearest(v.columns, " and 1"));
-  }
-  if (v.batch > 1 && v.batch_stride % 16 != 0) {
-    return refuse(RefusalCode::bad_stride, "the matrices of ", as_tensor(scale.name), " are ",
-                  v.batch_stride, " bytes apart (batch stride); ",
-                  as_rule("they must be a multiple of 16"), ": the nearest legal is ",
-                  as_nearest((v.batch_stride + 15) / 16 * 16));
-  }
-  if (v.alignment >= 16) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), "'s ",
-                as_rule("address must be a multiple of 16 bytes for TMA"), "; it is one of ",
-                v.alignment);
-}
-
 Fault scale_fault(const Asked& o, bool of_a) {
   const GemmProblem& p = o.p;
   const Tensor scale = scale_of(o, of_a);
@@ -89,6 +68,26 @@ Fault scale_fault(const Asked& o, bool of_a) {
 }
 
 }  // namespace
+
+Fault scale_tiles_fault(const Tensor& scale) {
+  const PlannedMatrix& v = scale.shape;
+  if ((v.rows > 1 && v.row_stride != v.columns) || (v.columns > 1 && v.column_stride != 1)) {
+    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
+                  v.row_stride, " and a column stride of ", v.column_stride, "; ",
+                  as_rule("its tiles follow each other without gaps"), ": the nearest legal are ",
+                  as_nearest(v.columns, " and 1"));
+  }
+  if (v.batch > 1 && v.batch_stride % 16 != 0) {
+    return refuse(RefusalCode::bad_stride, "the matrices of ", as_tensor(scale.name), " are ",
+                  v.batch_stride, " bytes apart (batch stride); ",
+                  as_rule("they must be a multiple of 16"), ": the nearest legal is ",
+                  as_nearest((v.batch_stride + 15) / 16 * 16));
+  }
+  if (v.alignment >= 16) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), "'s ",
+                as_rule("address must be a multiple of 16 bytes for TMA"), "; it is one of ",
+                v.alignment);
+}
 
 Fault packed_fault(const Asked& o) {
   if (!o.p.packed) return std::nullopt;

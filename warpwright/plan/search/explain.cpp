@@ -72,13 +72,20 @@ std::string barrier_table(const std::vector<pipeline::BarrierRow>& rows) {
   return out + "first wait parity: 1 passes on a fresh barrier, 0 waits for its first phase\n";
 }
 
+// A's type, or one of as many bits as the tensor core multiplies elements of less than 8 at.
+DType multiplied_type(const GemmProblem& p) {
+  const DType a = p.a.dtype;
+  const bool widened = numeric::bits(a) < 8 && multiplies_bytes(a, p.b.dtype);
+  return widened ? DType::e4m3 : a;
+}
+
 std::string bound_line(const Plan& plan) {
   const DeviceFacts& device = plan.device;
   if (device.flops_16bit > 0 && device.memory_bytes_per_second > 0) {
     return format("bound      %s: tensor cores %s at %.0f TFLOP/s, HBM %s at %.1f TB/s\n",
                   plan.bound() == Bound::tensor_cores ? "tensor cores" : "HBM",
                   seconds(plan.compute_seconds()).c_str(),
-                  tensor_rate(device, plan.problem.a.dtype) / 1e12,
+                  tensor_rate(device, multiplied_type(plan.problem)) / 1e12,
                   seconds(plan.memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
   }
   return "bound      none: the model has no rates\n";
@@ -200,7 +207,7 @@ double tensor_rate(const DeviceFacts& device, DType type) {
 }
 
 double Plan::compute_seconds() const {
-  const double rate = tensor_rate(device, problem.a.dtype);
+  const double rate = tensor_rate(device, multiplied_type(problem));
   return rate > 0 ? operations(problem) / rate : 0;
 }
 

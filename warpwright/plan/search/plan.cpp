@@ -154,13 +154,6 @@ std::optional<Refusal> device_fault(const Family* family, const GemmProblem& pro
                   as_rule("kernels exist for sm_70 (V100), sm_75 (T4), sm_80 (A100), sm_86, sm_89, "
                           "sm_90 (H100, H200), sm_100 (B200), sm_103 (B300) and sm_120"));
   }
-  if (problem.scaling == Scaling::block_scaled && tma) {
-    return refuse(RefusalCode::unsupported, "scaling is block_scaled, and no kernel for ",
-                  device.name, " (sm_", device.architecture,
-                  ") has scales that the tensor core multiplies, which those for sm_120 have: the "
-                  "nearest is ",
-                  as_nearest("row-column scaling of e4m3"));
-  }
   if (device.sms < 1) return no_sms(device);
   if (!problem.groups && (choices.tile_tokens || choices.search || choices.group_maps)) {
     return refuse(RefusalCode::bad_choice,

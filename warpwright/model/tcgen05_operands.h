@@ -1,4 +1,4 @@
-// The scales of block-scaled MMAs in tensor memory, and the copies that bring them there. Internal
+// What MMAs read from tensor memory, A and scales, and the copies that bring it there. Internal
 // to model/.
 #pragma once
 
@@ -9,9 +9,8 @@
 
 namespace warpwright::model {
 
-/// An MMA is issued: its scales lie in allocated columns that something has written and that D,
-/// `accumulator`, does not share; and its reads are proved to be ordered, as operation `number`.
-void take_scales(const TensorOp& op, Cta& cta, const TmemRegion& accumulator, std::uint32_t number);
+/// A of an MMA, of one CTA, as floats: out[row * k + k].
+void read_a_in_tmem(const atom::UmmaAtom& atom, const Operand& operand, float* out);
 
 /// c (+)= a * b with the scales of this CTA: its rows of A, all rows of B. Row-major, b as k x n.
 void multiply_by_scales(const TensorOp& op, Tmem& tmem, const std::vector<float>& a,

@@ -1,7 +1,8 @@
-#include "warpwright/model/tcgen05_scales.h"
+#include "warpwright/model/tcgen05_operands.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 
 #include "warpwright/model/report/timing.h"
@@ -12,24 +13,6 @@ namespace {
 
 constexpr std::size_t at_of(int i) {
   return static_cast<std::size_t>(i);
-}
-
-// The columns that an MMA reads from: four scales of K of all rows lie together, the next four
-// further on.
-template <class Visit>
-void for_each_scale_region(const TensorOp& op, bool of_b, const Visit& visit) {
-  const int id = of_b ? op.ids.b : op.ids.a;
-  const int from = atom::tmem_column(of_b ? op.scales_b : op.scales_a);
-  const int words = atom::scale_words(op.atom, id);
-  for (int word = 0; word < words; ++word) {
-    visit(TmemRegion{0xff, from + word * atom::scale_word_step(op.atom, of_b),
-                     atom::scale_word_columns(op.atom, of_b)});
-  }
-}
-
-bool overlap(const TmemRegion& a, const TmemRegion& b) {
-  return (a.halves & b.halves) != 0 && a.column < b.column + b.columns &&
-         b.column < a.column + a.columns;
 }
 
 // The scales of `count` rows of A or of B as doubles, scale by scale: out[scale * count + row]. The
@@ -60,43 +43,21 @@ void read_scales(const TensorOp& op, Tmem& tmem, bool of_b, int count, std::vect
 
 }  // namespace
 
-void take_scales(const TensorOp& op, Cta& cta, const TmemRegion& accumulator,
-                 std::uint32_t number) {
-  Machine& m = machine();
-  Thread* const issuer = op.issuer;
-  for (const bool of_b : {false, true}) {
-    const std::string what = std::string("the scales of ") + (of_b ? "B" : "A");
-    const std::uint32_t address = of_b ? op.scales_b : op.scales_a;
-    if (atom::tmem_lane(address) != 0) {
-      m.fatal(Check::tmem_lanes,
-              m.who(*issuer) + ": tcgen05.mma: " + what + " begin at lane " +
-                  std::to_string(atom::tmem_lane(address)) + "; they must begin at lane 0",
-              op.site);
+// Where the lanes hold A twice, and unlike, it is no number.
+void read_a_in_tmem(const atom::UmmaAtom& atom, const Operand& operand, float* out) {
+  Tmem& tmem = operand.cta->tmem;
+  const int columns = atom::umma_a_columns(atom);
+  const int column = atom::tmem_column(operand.tmem);
+  const auto cells = [&](int row, int copy) {
+    return tmem.at(atom::tmem_lane(operand.tmem) + atom::umma_a_lane(atom, row, copy), column);
+  };
+  for (int row = 0; row < operand.rows; ++row, out += operand.k) {
+    const float* const from = cells(row, 0);
+    widen_cells(operand.type, operand.bits, from, out, operand.k);
+    if (atom::umma_a_copies(atom) == 1) continue;
+    if (std::memcmp(from, cells(row, 1), at_of(columns) * 4) != 0) {
+      std::fill_n(out, operand.k, std::numeric_limits<float>::quiet_NaN());
     }
-    bool undefined = false;
-    for_each_scale_region(op, of_b, [&](const TmemRegion& region) {
-      m.check_tmem(cta, region, "tcgen05.mma", op.site);
-      if (overlap(region, accumulator)) {
-        m.fatal(Check::bad_instruction,
-                m.who(*issuer) + ": tcgen05.mma: " + what + ", from column " +
-                    std::to_string(region.column) + " on, lie in the columns of D, " +
-                    std::to_string(accumulator.column) + " to " +
-                    std::to_string(accumulator.column + accumulator.columns - 1),
-                op.site);
-      }
-      for_each_tmem_piece(region, [&](int piece, std::uint16_t mask) {
-        undefined = undefined || (mask & ~cta.tmem.defined[at_of(piece)]) != 0;
-      });
-      if (m.order) m.order->touch_tmem(number, {&issuer, 1}, cta, region, false);
-    });
-    if (!undefined) continue;
-    m.finding(Check::uninitialised_read,
-              m.who(*issuer) + ": tcgen05.mma reads " + what +
-                  " from columns of tensor memory of CTA rank " + std::to_string(cta.rank) +
-                  " of which nothing has written a part, from column " +
-                  std::to_string(atom::tmem_column(address)) +
-                  " on. Mend: tcgen05_copy() of every atom of 128 rows, before the MMA",
-              op.site);
   }
 }
 

@@ -1,0 +1,131 @@
+// Blackwell kernels with the tokens on N: few of them, groups, gates, tokens by index. Under many
+// schedules and with their synchronisation broken: a sample here, the whole set in script/campaign.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/kernel/check_case.h"
+#include "tests/kernel/problems.h"
+#include "tests/problem_changes.h"
+
+namespace warpwright::device {
+namespace {
+
+// Those of this build, each with one pair of types.
+std::vector<tests::Instance> token_instances() {
+  std::vector<tests::Instance> found;
+  for (const tests::Instance& i : tests::blackwell_instances()) {
+    const bool is_new = found.empty() || std::string(found.back().name) != i.name;
+    if (i.facts->swap_ab && is_new) found.push_back(i);
+  }
+  return found;
+}
+
+// K goes once round the ring of stages and on, and every CTA of two clusters' SMs takes two tiles
+// or more, of different widths. `longest`: where the last group ends, or all tokens.
+tests::Ask token_ask(const tests::Instance& i, atom::ClusterShape cluster, int longest) {
+  const int columns = 2 * i.facts->result_columns * cluster.m - 40;
+  const int k = (i.facts->stages + 1) * i.facts->tile.k - 8;
+  tests::Ask ask;
+  if (i.facts->grouped) {
+    ask = tests::grouped_ask(i, {0, 3, 3, 21, longest}, columns, k);
+  } else {
+    ask.m = longest;
+    ask.n = columns;
+    ask.k = k;
+    ask.clusters = 1;
+  }
+  ask.cluster = cluster;
+  return ask;
+}
+
+struct TokenForm {
+  std::string name;
+  tests::Instance instance;
+  tests::Ask ask;
+};
+
+std::vector<TokenForm> token_forms(int longest) {
+  std::vector<TokenForm> all;
+  for (const tests::Instance& i : token_instances()) {
+    for (const atom::ClusterShape cluster : {atom::ClusterShape{1, 1}, {2, 1}}) {
+      if (!tests::takes(i, cluster)) continue;
+      all.push_back({std::string(i.name) + (cluster.m == 1 ? ", alone" : ", in a cluster"), i,
+                     token_ask(i, cluster, longest)});
+      if (!i.facts->grouped) {
+        all.push_back(all.back());
+        all.back().name += ", with C and a bias";
+        all.back().ask.beta = 1;
+        all.back().ask.bias = Bias::columns;
+      }
+    }
+  }
+  return all;
+}
+
+constexpr Argued argued_tokens[] = {no_copy_to_wait_for};
+
+TEST(BlackwellTokens, CleanUnderManySchedules) {
+  std::ofstream table = campaign_table("blackwell_tokens_schedules");
+  table << "# Blackwell kernels with the tokens on N under many schedules\n\n"
+           "Written by `script/campaign`.\n\n"
+           "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
+  for (const TokenForm& f : token_forms(160)) {
+    const tests::Problem problem(f.instance, f.ask);
+    expect_clean(f.name, problem.planned(), problem.operands(), 3, table);
+  }
+}
+
+// In a cluster: without one nobody misses the last wait of who loads.
+TEST(BlackwellTokens, NoMutantSurvives) {
+  std::ofstream table = campaign_table("blackwell_tokens_mutation");
+  table << "# Mutants of Blackwell kernels with the tokens on N\n\n"
+           "Written by `script/campaign`; see docs/mutation.md for what the columns say.\n";
+  Mutants mutants(argued_tokens);
+  std::vector<TokenForm> all = token_forms(campaign() ? 160 : 60);
+  // In the usual run the one that gathers.
+  if (!campaign()) {
+    std::erase_if(
+        all, [](const TokenForm& f) { return !f.instance.facts->gathers || f.ask.cluster.m == 1; });
+  }
+  for (const TokenForm& f : part_of(all)) {
+    const tests::Problem problem(f.instance, f.ask);
+    mutants.expect_all_killed(f.name, problem.planned(), problem.operands(), 3, table);
+  }
+}
+
+// A tile of a group ends with it, and the next one's tokens are never in its rows of D: the widths
+// of the tiles of groups of one token more and less than each.
+TEST(BlackwellTokens, GroupsAroundEveryWidth) {
+  for (const tests::Instance& i : token_instances()) {
+    if (!i.facts->grouped) continue;
+    std::vector<std::int64_t> offsets = {0};
+    for (const int width : {16, 32, 64, 96, 128, 192, 256}) {
+      for (const int tokens : {width - 1, width, width + 1}) {
+        offsets.push_back(offsets.back() + tokens);
+      }
+    }
+    tests::Ask ask = tests::grouped_ask(i, offsets, i.facts->result_columns, i.facts->tile.k + 16);
+    ask.cluster = tests::smallest_cluster(i);
+    tests::Problem problem(i, ask);
+    EXPECT_EQ(problem.run(problem.planned()), "") << problem.text();
+  }
+}
+
+TEST(BlackwellTokens, FewTokensAreOnN) {
+  for (const int m : {1, 8, 16, 17, 96}) {
+    const auto made =
+        plan(packed_problem(m, 4096, 512, DType::bf16, DType::bf16), *known_facts("b200"));
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_TRUE(made->facts().swap_ab) << m << ": " << made->kernel;
+  }
+  const auto many =
+      plan(packed_problem(4096, 4096, 512, DType::bf16, DType::bf16), *known_facts("b200"));
+  ASSERT_TRUE(many.ok()) << many.reason();
+  EXPECT_FALSE(many->facts().swap_ab) << many->kernel;
+}
+
+}  // namespace
+}  // namespace warpwright::device

@@ -1,0 +1,174 @@
+// The epilogue warps of a Blackwell kernel whose D is quantised: from tensor memory to codes and
+// the scales that a few columns of a row share, which lie as a next product reads them, in tiles of
+// 128 rows x 4 (facts/block_scales.h). The recipes are facts/micro_scale.h's, with the same bits:
+// scales that are powers of two are rounded up, those of nvf4 are of two levels.
+//
+// A thread has a row of the tile, so the columns that share a scale are its own and no lanes meet.
+// What it writes of a row begins at 16 bytes, and four scales are a word. Rows of the last tile
+// behind D get the scales of padding, so that all of a tile of scales is written.
+#pragma once
+
+#include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/micro_scale.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/kernel/blackwell/cta.h"
+#include "warpwright/kernel/epilogue_values.h"
+
+namespace warpwright::kernel::blackwell {
+
+/// One thread's row of tile after tile.
+template <class Tag>
+class CodeRow {
+  static constexpr BlackwellConfig config = Tag::config;
+  static constexpr DType element = config.result;
+  static constexpr DType scale_type = config.d_scale;
+  static constexpr int bits = numeric::bits(element);
+  static constexpr int block = micro_block(scale_type);  // columns that share a scale
+  static constexpr int depth = block_scales::kTileColumns;
+
+ public:
+  static constexpr int columns = 32;  ///< that are taken at once
+
+  WW_DEVICE explicit CodeRow(const OutputParams& p) : p_(p) {
+    tensor_ =
+        p.result_scale == nullptr ? 1.0F : isa::GlobalView<const float>{p.result_scale}.load();
+  }
+
+  /// Before a tile of which this thread's row is `row` of D's: finds what all columns share.
+  WW_DEVICE void begin(const tile::Work& work, int row) {
+    row_ = row;
+    batch_ = work.tile.batch;
+    bias_ = element_of(p_.row_bias, row, p_.d_rows);
+  }
+
+  /// Is all of what begins at `column` of the tile, whose rows begin at `row`, outside D?
+  [[nodiscard]] WW_DEVICE bool outside(int row, int column) const {
+    return row >= p_.d_rows || column >= p_.d_columns;
+  }
+
+  /// Sums of `columns` columns from `column` on become codes, which are stored, and scales.
+  WW_DEVICE void put(int column, float (&value)[columns]) {
+    WW_UNROLL for (int i = 0; i < columns; ++i) {
+      const float bias = element_of(p_.column_bias, column + i, p_.d_columns);
+      value[i] = p_.alpha * value[i] + (bias + bias_);
+    }
+    activate(p_.activation, value);
+    std::uint32_t words[columns * bits / 32];
+    WW_UNROLL for (int first = 0; first < columns; first += block) {
+      const std::uint32_t scale = quantise(column, first, value, words);
+      scales_ = scales_ >> 8 | scale << 24;
+    }
+    if (row_ < p_.d_rows) store(column, words);
+  }
+
+  /// Stores the scales of the `depth` blocks that `put` was given last, whose columns begin at
+  /// `column`.
+  WW_DEVICE void put_scales(int column) const {
+    constexpr std::uint32_t padding = micro::neutral_scale(scale_type) * 0x01010101U;
+    auto* const to = static_cast<std::uint8_t*>(p_.d_scales.data) +
+                     batch_ * p_.d_scales.batch_stride +
+                     block_scales::place(row_, column / block, p_.d_scales.row_stride);
+    isa::global_view<std::uint32_t>(to).store(0, row_ < p_.d_rows ? scales_ : padding);
+  }
+
+ private:
+  WW_DEVICE float element_of(const Vector& v, int i, int size) const {
+    return kernel::element(v, batch_, i, size, 0);
+  }
+
+  /// Codes of the block that begins at value `first`; columns behind D have none. Its scale.
+  WW_DEVICE std::uint32_t quantise(int column, int first, const float (&value)[columns],
+                                   std::uint32_t (&words)[columns * bits / 32]) const {
+    std::uint32_t largest = 0;
+    WW_UNROLL for (int i = first; i < first + block; ++i) {
+      const std::uint32_t size = micro::magnitude(value[i], element);
+      largest = micro::larger(largest, column + i < p_.d_columns ? size : 0);
+    }
+    constexpr bool powers = scale_type == DType::ue8m0;
+    const std::uint32_t scale = powers ? micro::power_scale(Recipe::up, element, largest)
+                                       : micro::nested_scale(largest, tensor_);
+    const float factor =
+        powers ? micro::power_inverse(scale) : micro::nested_divisor(scale, tensor_);
+    const bool clears = micro::clears(scale_type, scale);
+    constexpr int each = 32 / bits;  // codes of a word
+    WW_UNROLL for (int i = first; i < first + block; i += each) {
+      float scaled[each];
+      WW_UNROLL for (int j = 0; j < each; ++j) {
+        scaled[j] = powers ? value[i + j] * factor : value[i + j] / factor;
+      }
+      words[i / each] = clears ? 0 : isa::pack_codes<element>(scaled);
+    }
+    return scale;
+  }
+
+  /// 16 bytes at once where they are aligned and inside D, else byte by byte.
+  WW_DEVICE void store(int column, const std::uint32_t (&words)[columns * bits / 32]) const {
+    const std::int64_t first = batch_ * p_.d_batch + row_ * p_.d_pitch + column;
+    auto* const to = static_cast<std::uint8_t*>(p_.d_data) + first * bits / 8;
+    if (p_.d_aligned && column + columns <= p_.d_columns) {
+      WW_UNROLL for (int i = 0; i < columns * bits / 32; i += 4) {
+        isa::global_words<4>(to).store(i / 4, {words[i], words[i + 1], words[i + 2], words[i + 3]});
+      }
+      return;
+    }
+    WW_UNROLL for (int i = 0; i < columns * bits / 8; ++i) {
+      if (column + i * 8 / bits < p_.d_columns) {
+        isa::GlobalView<std::uint8_t>{to}.store(
+            i, static_cast<std::uint8_t>(words[i / 4] >> 8 * (i % 4)));
+      }
+    }
+  }
+
+  const OutputParams& p_;
+  float tensor_ = 1;  // the scale of all of D
+  int row_ = 0;
+  int batch_ = 0;
+  float bias_ = 0;
+  std::uint32_t scales_ = 0;  // of the latest four blocks
+};
+
+/// Four warps: each takes its 32 lanes of tile after tile to D's codes and scales.
+template <class Tag>
+WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr BlackwellSmemMap smem = smem_map(cfg);
+  constexpr int columns = CodeRow<Tag>::columns;
+  constexpr int together = atom::kScaleAtomDepth * micro_block(cfg.d_scale);
+  static_assert(smem.epilogue == smem.sfa, "it has no buffers");
+  const auto& p = cta.p;
+  isa::set_role("epilogue");
+  const int warp = isa::warp_index() - first_epilogue_warp;
+  const isa::TmemAddress tmem = cta.published_tmem() + atom::tmem_address(32 * warp, 0);
+  CodeRow<Tag> row(p.output);
+  auto tiles = cta.template tiles<pipeline::Reader::warp>(ready);
+  tile::Work work;
+  pipeline::PipelineState accumulator;
+  while (tiles.next(work)) {
+    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    row.begin(work, work.row + 32 * warp + isa::lane_index());
+    if (p.operands.k > 0) cta.accumulators.wait(accumulator);
+    const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
+    WW_NO_UNROLL for (int first = 0; first < cfg.tile_n; first += together) {
+      if (row.outside(work.row, work.column + first)) break;
+      WW_NO_UNROLL for (int i = first; i < first + together; i += columns) {
+        float value[columns] = {};
+        if (p.operands.k > 0) {
+          isa::Fragment<float, columns> loaded;
+          isa::tcgen05_load<isa::TmemShape::lanes32>(loaded, from + i);
+          isa::tcgen05_wait_load(loaded);
+          WW_UNROLL for (int j = 0; j < columns; ++j) value[j] = loaded[j];
+        }
+        row.put(work.column + i, value);
+      }
+      row.put_scales(work.column + first);
+    }
+    if (p.operands.k > 0) {
+      cta.accumulators.release(accumulator);
+      accumulator.advance(cfg.accumulators);
+    }
+    if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();
+  }
+}
+
+}  // namespace warpwright::kernel::blackwell

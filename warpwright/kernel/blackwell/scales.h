@@ -1,0 +1,139 @@
+// The scales of a Blackwell kernel whose tensor core multiplies some: from global memory into the
+// stages, beside A and B and on the same full barrier; from there to tensor memory, by the thread
+// that issues the MMAs, which follow the copies without a wait. The one commit behind the MMAs of a
+// stage releases it, scales and all.
+//
+//   in a stage       SFA: the atoms of 128 rows of A x 4 scales of K, one behind the other along K.
+//                    SFB: the same of 128 columns of D, then of the next 128
+//   tensor memory    SFA, 4 columns an atom; SFB, four scales of K of all columns of D, then the
+//                    next four
+//
+// A CTA needs the scales of its own rows of A and of all columns of D, a pair's too. Those that
+// share A's rows, or D's columns, get their scales from the first of them by multicast.
+#pragma once
+
+#include "warpwright/atom/umma_scaled.h"
+#include "warpwright/isa/tcgen05_scaled.h"
+#include "warpwright/isa/tma.h"
+#include "warpwright/kernel/blackwell/cta.h"
+
+namespace warpwright::kernel::blackwell {
+
+/// Bytes that the copies of a stage of this launch signal beyond what the configuration says.
+template <class Tag>
+WW_DEVICE int more_bytes([[maybe_unused]] const BlackwellCta<Tag>& cta) {
+  if constexpr (is_scaled(Tag::config)) {
+    return cta.p.more_bytes;
+  } else {
+    return 0;
+  }
+}
+
+/// One row of atoms of a stage.
+template <class Tag>
+WW_DEVICE void load_atoms(std::uint16_t ctas, isa::SharedAddress to, const isa::TensorMap& map,
+                          isa::SharedAddress full, int k_tile, int row, int batch,
+                          isa::Site site = isa::Site::sync()) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr int box = scale_box_words(cfg);
+  constexpr int words = sfa_bytes(cfg) / 4;
+  WW_UNROLL for (int first = 0; first < words; first += box) {
+    isa::tensor_load_to<ctas_of_mma(cfg)>(ctas, to + 4 * first, map, full,
+                                          isa::Coords{k_tile * words + first, row, batch}, site);
+  }
+}
+
+/// One thread: the scales of a k_tile of a tile, on the barrier of its operands.
+template <class Tag>
+WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work, int k_tile,
+                           const pipeline::PipelineState& state) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr BlackwellSmemMap smem = smem_map(cfg);
+  const auto& p = cta.p;
+  const atom::ClusterCoord at = cta.at;
+  const isa::SharedAddress full = cta.mainloop.full(state);
+  if (at.y == 0) {
+    const auto ctas = static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(at) : 0);
+    load_atoms<Tag>(ctas, cta.base + smem.sfa + state.stage * sfa_bytes(cfg), p.sfa, full, k_tile,
+                    work.row / atom::kScaleAtomRows, work.tile.batch * p.sfa_batch);
+  }
+  if (at.x == 0) {
+    // Both CTAs of every pair of the row.
+    const auto ctas = static_cast<std::uint16_t>(
+        p.walk.cluster.m > 1 ? p.commit_row_mask << (at.y * p.walk.cluster.m) : 0);
+    const isa::SharedAddress to = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
+    WW_UNROLL for (int i = 0; i < scale_rows_of_b(cfg); ++i) {
+      load_atoms<Tag>(ctas, to + i * sfa_bytes(cfg), p.sfb, full, k_tile,
+                      work.column / atom::kScaleAtomRows + i, work.tile.batch * p.sfb_batch);
+    }
+  }
+}
+
+/// Where the MMAs of a stage find their scales in tensor memory.
+struct ScalesAt {
+  isa::TmemAddress a = 0;
+  isa::TmemAddress b = 0;
+};
+
+/// The scales in tensor memory, for the thread that issues the MMAs; nothing where there are none.
+template <class Tag>
+class TmemScales {
+  static constexpr BlackwellConfig config = Tag::config;
+
+ public:
+  WW_DEVICE explicit TmemScales(isa::TmemAddress tmem)
+      : begin_(tmem + first_scale_column(config)) {}
+
+  /// Copies those of a stage, for a tile whose columns begin at `column` of D.
+  WW_DEVICE ScalesAt copy([[maybe_unused]] const BlackwellCta<Tag>& cta,
+                          [[maybe_unused]] const pipeline::PipelineState& state,
+                          [[maybe_unused]] int column) {
+    ScalesAt to;
+    if constexpr (is_scaled(config)) {
+      constexpr BlackwellConfig cfg = Tag::config;
+      constexpr BlackwellSmemMap smem = smem_map(cfg);
+      constexpr int step = atom::scale_word_step(mma_atom(cfg), true);
+      to.a = begin_ + buffer_ * scale_columns(cfg);
+      to.b = to.a + sfa_columns(cfg);
+      const isa::SharedAddress a = cta.base + smem.sfa + state.stage * sfa_bytes(cfg);
+      const isa::SharedAddress b = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
+      WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
+        copy_atom(to.a + i * atom::kScaleAtomColumns, a + i * atom::kScaleAtomBytes);
+      }
+      WW_UNROLL for (int row = 0; row < scale_rows_of_b(cfg); ++row) {
+        WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
+          copy_atom(to.b + i * step + row * atom::kScaleAtomColumns,
+                    b + row * sfa_bytes(cfg) + i * atom::kScaleAtomBytes);
+        }
+      }
+      buffer_ = buffer_ + 1 == scale_buffers(cfg) ? 0 : buffer_ + 1;
+      // 32 rows of an atom are a column.
+      to.b += column % atom::kScaleAtomRows / 32;
+    }
+    return to;
+  }
+
+ private:
+  WW_DEVICE static void copy_atom(isa::TmemAddress to, isa::SharedAddress from,
+                                  isa::Site site = isa::Site::sync()) {
+    isa::tcgen05_copy<isa::TmemCopy::b32x128_warpx4, ctas_of_mma(Tag::config)>(
+        to, atom::encode_umma(atom::scale_descriptor(from)), site);
+  }
+
+  isa::TmemAddress begin_;
+  int buffer_ = 0;
+};
+
+/// The MMA of k_block `k_block` of a stage.
+template <class Tag>
+WW_DEVICE void multiply_scaled(isa::TmemAddress d, std::uint64_t a, std::uint64_t b,
+                               std::uint32_t instruction, const ScalesAt& scales, int k_block,
+                               bool accumulate, isa::Site site = isa::Site::here()) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  const atom::ScaleStep step = atom::scale_step(mma_atom(cfg), k_block);
+  isa::tcgen05_mma_scaled<cfg.kind, micro_block(cfg.scale), ctas_of_mma(cfg)>(
+      d, a, b, atom::with_scale_ids(instruction, step.id, step.id), scales.a + step.column_a,
+      scales.b + step.column_b, accumulate, site);
+}
+
+}  // namespace warpwright::kernel::blackwell

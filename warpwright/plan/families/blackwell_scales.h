@@ -1,0 +1,22 @@
+// The Blackwell family's products whose scales the tensor core multiplies, and what `explain` says
+// of its tensor memory. Internal to plan/.
+#pragma once
+
+#include <string>
+
+#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/plan/product/problem.h"
+
+namespace warpwright {
+
+/// Does the kernel multiply such operands, and the scales that they have?
+bool blackwell_multiplies(const kernel::BlackwellConfig& config, const GemmProblem& problem);
+
+/// A stage's bytes of shared memory, for `explain`.
+std::string stages_text(const kernel::BlackwellConfig& config);
+/// Which columns of tensor memory hold what.
+std::string tmem_table(const kernel::BlackwellConfig& config);
+/// The scales that each k_block of a k_tile takes; "" where there are none.
+std::string scale_table(const kernel::BlackwellConfig& config);
+
+}  // namespace warpwright
