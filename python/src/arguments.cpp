@@ -558,11 +558,6 @@ void Product::choose(const Arguments& given) {
   options.launch.check_offsets = given.flag(Arg::check_offsets);
 }
 
-// What a D that is quantised is, by its scales.
-DType Product::quantised_codes() const {
-  return d_scales_shape(problem_of(operands)).dtype == DType::ue4m3 ? DType::e2m1 : DType::e4m3;
-}
-
 void Product::read_result(const Arguments& given, bool plans_only) {
   const auto asked = given.type(Arg::dtype);
   const std::int64_t columns = operands.epilogue.gated ? operands.b.rows / 2 : operands.b.rows;
@@ -570,7 +565,7 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   DType usual = DType::bf16;
   if (operands.a.dtype == DType::f16) usual = DType::f16;
   if (operands.a.dtype == DType::tf32) usual = DType::f32;
-  if (operands.is_quantised()) usual = quantised_codes();
+  if (operands.is_quantised()) usual = form_of(operands.epilogue.quantise).codes;
   const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
     operands.d = given_result(given, Arg::out, "D", asked);

@@ -175,7 +175,6 @@ struct Product : CallTensors {
   void guess_scaling(const ScaleTensors& scales, bool grouped);
   void read_scale_tiles(const ScaleTensors& scales);
   void read_result(const Arguments& given, bool plans_only);
-  [[nodiscard]] DType quantised_codes() const;
   void read_scales_of_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
   std::array<std::optional<DType>, 2> said_scales_;  // by a_type and b_type

@@ -56,7 +56,7 @@ dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-
 quantise_d   '1x128', of e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
              'blockwise') makes them, with a float32 scale for each 1 x 128. Returns (D, scales),
              which are a and scale_a of a next product. On B200 also 'mxf8-1x32' and 'nvf4-1x16', of
-             block-scaled operands, with out and d_scales given.
+             operands in formats: codes of that format, and their scales in tiles of 128 x 4.
 d_scales     memory for these scales, M x ceil(D's columns/128) of any strides: nothing is allocated
              then.
 batch_invariant  the bits of a row of D do not depend on M, the batch or other rows.
