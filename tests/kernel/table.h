@@ -65,7 +65,12 @@ inline bool has_feature(const Instance& instance, std::string_view feature) {
 inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b) {
   kernel::GemmConfig c;
   if (!f.swap_ab) return c;
-  c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .swap_ab = true};
+  const bool scaled = has(f, "block scales");
+  c.operands =
+      kernel::SharedOperands{.a = {b},
+                             .b = {a},
+                             .sums = scaled ? kernel::Sums::blockwise : kernel::Sums::tensor_core,
+                             .swap_ab = true};
   c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers};
   c.result = f.result;
   c.gated = has(f, "gated");
