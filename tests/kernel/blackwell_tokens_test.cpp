@@ -31,7 +31,7 @@ std::vector<tests::Instance> token_instances() {
 // K goes once round the ring of stages and on, and every CTA of two clusters' SMs takes two tiles
 // or more, of different widths. `longest`: where the last group ends, or all tokens.
 tests::Ask token_ask(const tests::Instance& i, atom::ClusterShape cluster, int longest) {
-  const int columns = 2 * i.facts->result_columns * cluster.m - 40;
+  const int columns = 3 * i.facts->result_columns * cluster.m - 40;
   const int k = (i.facts->stages + 1) * i.facts->tile.k - 8;
   tests::Ask ask;
   if (i.facts->grouped) {
