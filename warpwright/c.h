@@ -115,7 +115,7 @@ enum {
 /** How D is made of its values, beside being rounded to its type. */
 enum {
   WW_QUANTISE_NONE = 0,
-  WW_QUANTISE_1X128 = 1, /**< e4m3 codes, and a float32 scale for each 1 x 128 of D */
+  WW_QUANTISE_1X128 = 1,     /**< e4m3 codes, and a float32 scale for each 1 x 128 of D */
   WW_QUANTISE_MXF8_1X32 = 2, /**< e4m3 codes, and a ue8m0 for each 1 x 32, in tiles of 128 x 4 */
   WW_QUANTISE_NVF4_1X16 = 3, /**< e2m1 codes, a ue4m3 for each 1 x 16, likewise, and scale_d */
   WW_QUANTISE_LAST = WW_QUANTISE_NVF4_1X16
