@@ -187,7 +187,7 @@ def empty_halves(tensor: Any, shape: tuple[int, ...], device: int) -> Any:
         return empty_like(tensor, shape, "u8", device)
     import numpy  # pylint: disable=import-outside-toplevel
     count = math.prod(shape)
-    memory = numpy.empty(count + 63, numpy.uint8)
+    memory: Any = numpy.empty(count + 63, numpy.uint8)
     first = -memory.ctypes.data % 64
     return memory[first:first + count].reshape(shape)
 

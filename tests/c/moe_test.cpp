@@ -307,6 +307,10 @@ TEST(CMoe, RefusesWhatIsNoMixture) {
   refused("bad_shape", "w2", "64 x 32", [](ww_moe& m) { m.w2.columns = 16; });
   refused("bad_shape", "topk_weights", "one for each id",
           [](ww_moe& m) { m.topk_weights.columns = 1; });
+  refused("bad_shape", "bias13", "has an address and is 0 x 0", [](ww_moe& m) {
+    m.bias13 = {};
+    m.bias13.data = m.x.data;
+  });
   refused("bad_type", "topk_ids", "4 bytes wide or 8",
           [](ww_moe& m) { m.topk_ids.dtype = WW_F32; });
   refused("bad_type", "w13", "x's type", [](ww_moe& m) { m.w13.dtype = WW_F16; });

@@ -122,7 +122,7 @@ def main(name, program):
             ("grouped", "--bad-offsets", ""): ["beyond", "decreasing"],
             ("mask", "--cluster", "4,"): ["4,1", "4,2", "4,4"],
             ("bench", "w4a8", "--encoding", ""): ["ex", "sm"],
-            ("kernels", "--dtype", "m"): ["mxf8"],
+            ("kernels", "--dtype", "m"): ["mxf4", "mxf6", "mxf6-e3m2", "mxf8", "mxf8-e5m2"],
             ("completion", ""): ["bash", "fish", "zsh"],
             ("gemm", "--a", "mat"): ["matrix.npy"],
             ("pack", "mat"): ["matrix.npy"],

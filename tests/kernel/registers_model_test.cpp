@@ -286,7 +286,7 @@ TEST(RegisterKernels, RefusalsNameWhatMicroScalesAsk) {
   has(said("a100", DType::e4m3), "the nearest is bf16 without scales");
   has(said("t4", DType::e2m1), "the nearest is fp16 without scales");
   has(said("l40s", DType::e2m1), "the nearest is row-column scaling of e4m3");
-  for (const char* device : {"h200", "b200"}) has(said(device, DType::e4m3), "no kernel for ");
+  has(said("h200", DType::e4m3), "no kernel for ");
   has(said("rtx5090", DType::bf16), "e4m3, e5m2, e2m3, e3m2 or e2m1: the nearest is e4m3");
   has(said("rtx5090", DType::e2m1, 63), "the nearest legal K is 64");
   GemmProblem without = packed_problem(64, 64, 64, DType::e2m1, DType::bf16);

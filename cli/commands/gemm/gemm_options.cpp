@@ -241,8 +241,10 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
   app.add_flag("--batch-invariant", o.batch_invariant,
                "a row's bits do not depend on M, the batch or other rows");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
-  app.add_flag("--pair,!--one-sm", o.pair,
-               "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
+  // By a function: a flag that is left out would set an optional to false.
+  app.add_flag_function(
+      "--pair,!--one-sm", [&o](std::int64_t count) { o.pair = count > 0; },
+      "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
   offer(add("--scheduler", o.scheduler, "S",
             "where tiles come from: static persistent tiles (the default of sm_90); dynamic, a "
             "counter (sm_90: "

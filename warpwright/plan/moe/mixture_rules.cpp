@@ -193,6 +193,12 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
     if (auto r = mixture_pointer_fault(each.view, each.name, element_bytes(each.view.dtype)))
       return r;
   }
+  // What the plan took for none would be read.
+  for (const auto& [bias, name] : {std::pair{&o.bias13, "bias13"}, {&o.bias2, "bias2"}}) {
+    if (!is_given(*bias) || (bias->rows > 0 && bias->columns > 0)) continue;
+    return refuse(RefusalCode::bad_shape, as_tensor(name), " has an address and is ",
+                  shape_of(*bias), "; ", as_rule("a bias that is left out has none"));
+  }
   for (const Named& each : all) {
     if (!each.given) continue;
     if (auto r = mixture_pointer_fault(each.view, each.name, element_bytes(each.view.dtype)))
