@@ -492,11 +492,14 @@ class Problem {
     const DType type = result();
     if (quantisation(instance_) != QuantiseD::none) {
       const double scale = scale_of_d(b, i, j);
-      if (scale == 0) {  // what half of the smallest scale would not be reached by
-        const double tensor = scale_d_.bytes() > 0 ? scale_d_.get(0, 0, 0) : 1;
+      const QuantisedForm form = form_of(quantisation(instance_));
+      const double tensor = scale_d_.bytes() > 0 ? scale_d_.get(0, 0, 0) : 1;
+      // A scale that is no normal ue4m3 is off by up to half of the least, and 6 is the largest
+      // code.
+      if (form.scale == DType::ue4m3 && scale < 0x1p-6 * tensor) {
         want.bound += 6 * tensor * 0x1p-10 * (1 + 1e-5);
-        return want;
       }
+      if (scale == 0) return want;
       want.bound += 0.51 * numeric::ulp(type, (std::abs(want.value) + want.bound) / scale) * scale +
                     std::abs(want.value) * 1e-5 + 1e-9;
       return want;
