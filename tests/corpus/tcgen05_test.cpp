@@ -6,6 +6,7 @@
 #include "tests/corpus/corpus.h"
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/isa/tcgen05_scaled.h"
 
 namespace warpwright::corpus {
 namespace {
@@ -540,6 +541,68 @@ TEST(Tcgen05, PairLoadsSignalTheLeader) {
   EXPECT_FINDING(run(kernel(6, true), warpgroup_pair, in.memory), Check::transaction_bytes);
   EXPECT_FINDING(run(kernel(12, false), warpgroup_pair, in.memory), Check::deadlock);
   EXPECT_CLEAN(run(kernel(12, true), warpgroup_pair, in.memory));
+}
+
+// --- scales in tensor memory
+// ----------------------------------------------------------------------
+
+// Columns of scales are copied anew behind MMAs of a pair that still read them. The thread that
+// issued those may do so at once. The warp that puts scales into order may not: it waits for the
+// MMAs' commit, not for a word of the issuer.
+// deepseek-ai/DeepGEMM, impls/sm100_fp8_fp4_gemm_1d1d.cuh: a comment there doubts whether the
+// copies of two CTAs are behind the MMAs before them; the ISA says so of one thread since 9.3. Who
+// copies here in the thread's place is our own.
+TEST(Tcgen05, ScalesOfAPairAreCopiedOverMmasThatReadThem) {
+  enum class Copies : std::uint8_t { issuer, another_behind_a_word, another_behind_the_commit };
+  constexpr atom::OperandTile a{128, 32, 8, atom::Major::k, atom::SmemSwizzle::none};
+  constexpr atom::OperandTile b{64, 32, 8, atom::Major::k, atom::SmemSwizzle::none};
+  constexpr atom::UmmaAtom mma =
+      atom::scaled_umma_atom(atom::UmmaKind::mxf8f6f4, DType::e4m3, DType::e4m3, 256, 128, true);
+  constexpr TmemAddress scales = 128;  // behind D
+  const auto copy = [](TmemAddress tmem) {
+    for (const TmemAddress column : {0U, 4U}) {
+      isa::tcgen05_copy<isa::TmemCopy::b32x128_warpx4, 2>(
+          tmem + scales + column,
+          atom::encode_umma(atom::scale_descriptor(data(6) + 128 * column)));
+    }
+  };
+  const auto multiply = [&](TmemAddress tmem, bool accumulate) {
+    isa::tcgen05_mma_scaled<atom::UmmaKind::mxf8f6f4, 32, 2>(
+        tmem, atom::encode_umma(atom::descriptor(a, data())),
+        atom::encode_umma(atom::descriptor(b, data(4))), atom::encode_instruction(mma),
+        tmem + scales, tmem + scales + 4, accumulate);
+  };
+  const auto kernel = [&](Copies who) {
+    return [&, who] {
+      fill(data(6), isa::thread_index(), 128);
+      const TmemAddress tmem = start<2>(256, 3);
+      if (isa::thread_index() == 32 && isa::cluster_rank() == 0 && who != Copies::issuer) {
+        isa::mbarrier_wait<Scope::cta>(barrier(1), 0);
+        isa::tcgen05_fence_after_sync();
+        copy(tmem);
+        isa::tcgen05_commit<2>(barrier(2));
+      }
+      if (issuer()) {
+        copy(tmem);
+        multiply(tmem, false);
+        if (who == Copies::another_behind_the_commit) isa::tcgen05_commit<2>(barrier(1));
+        if (who == Copies::another_behind_a_word) isa::mbarrier_arrive<Scope::cta>(barrier(1));
+        if (who == Copies::issuer) {
+          copy(tmem);
+        } else {
+          isa::mbarrier_wait<Scope::cta>(barrier(2), 0);
+          isa::tcgen05_fence_after_sync();
+        }
+        multiply(tmem, true);
+        isa::tcgen05_commit_multicast<2>(barrier(), 3);
+      }
+      isa::sync_warp();
+      finish<2>(tmem, 256);
+    };
+  };
+  EXPECT_FINDING(run(kernel(Copies::another_behind_a_word), warpgroup_pair), Check::tmem_unordered);
+  EXPECT_CLEAN(run(kernel(Copies::another_behind_the_commit), warpgroup_pair));
+  EXPECT_CLEAN(run(kernel(Copies::issuer), warpgroup_pair));
 }
 
 // --- tails: what a CTA without rows of its own still owes ---------------------------------------
