@@ -63,18 +63,20 @@ __device__ std::uint32_t scaled(const MicroRows& r, const float (&v)[kEach], flo
     for (int i = 0; i < kEach; ++i) quotients[i] = v[i] * factor;
     return code;
   } else {
-    const std::uint32_t six = micro::nested_scale(largest, tensor);
-    if (r.recipe == Recipe::nested) {
-      divide(Divisor(micro::nested_divisor(six, tensor)), v, quotients);
-      return six;
+    // One body for both scales of nested_4_or_6: two would be twice the code.
+    std::uint32_t code = 0;
+    float least = 0;
+#pragma unroll 1
+    for (int pass = 0; pass < (r.recipe == Recipe::nested ? 1 : 2); ++pass) {
+      const std::uint32_t its = micro::nested_scale(largest, tensor, pass == 0 ? 6.0F : 4.0F);
+      float others[kEach];
+      const float errors = errors_of(v, micro::nested_divisor(its, tensor), others);
+      if (pass == 1 && !micro::takes_four(code, least, its, errors)) break;
+      for (int i = 0; i < kEach; ++i) quotients[i] = others[i];
+      code = its;
+      least = errors;
     }
-    const std::uint32_t four = micro::nested_scale(largest, tensor, 4);
-    float others[kEach];
-    const float errors = errors_of(v, micro::nested_divisor(six, tensor), quotients);
-    const float its_errors = errors_of(v, micro::nested_divisor(four, tensor), others);
-    if (!micro::takes_four(six, errors, four, its_errors)) return six;
-    for (int i = 0; i < kEach; ++i) quotients[i] = others[i];
-    return four;
+    return code;
   }
 }
 
@@ -103,8 +105,10 @@ __device__ void store_scale(const MicroRows& r, int row, std::int64_t place, int
 template <class T, DType element, DType scale>
 __global__ void __launch_bounds__(kThreads, 3) quantise_micro(const MicroRows r) {
   constexpr int bits = numeric::bits(element);
+  // Of nvf4 there is more to do a row: with as many of them the code would be too long.
+  constexpr int at_once = scale == DType::ue4m3 ? kAtOnce / 2 : kAtOnce;
   const float tensor = r.tensor == nullptr ? 1.0F : *r.tensor;
-  for_each_piece(
+  for_each_piece<at_once>(
       r.x, r.used,
       [&](int row, int k, float(&v)[kEach]) {
         r.whole ? load<T, true>(r.x, row, k, v) : load<T, false>(r.x, row, k, v);

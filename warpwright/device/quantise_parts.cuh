@@ -143,24 +143,24 @@ inline __device__ float largest_of_cta(float largest) {
 }
 
 // The elements of x in a grid of CTAs: gridDim.x of them share a row, and each takes every
-// gridDim.y-th row. Calls load(row, k, values) for kAtOnce rows, then use(row, k, values), by all
+// gridDim.y-th row. Calls load(row, k, values) for at_once rows, then use(row, k, values), by all
 // lanes of a warp, also where k is behind the row; `use` for `rows` rows, which may be more.
 constexpr int kAtOnce = 4;
-template <class Load, class Use>
+template <int at_once = kAtOnce, class Load, class Use>
 __device__ void for_each_piece(const Rows& r, int rows, const Load& load, const Use& use) {
   constexpr std::int64_t piece = kThreads * kEach;
   const std::int64_t stride = gridDim.y;
   for (std::int64_t k = blockIdx.x * piece; k < r.k; k += gridDim.x * piece) {
     const int mine = static_cast<int>(k) + static_cast<int>(threadIdx.x) * kEach;
-    for (std::int64_t first = blockIdx.y; first < rows; first += kAtOnce * stride) {
-      float values[kAtOnce][kEach] = {};
+    for (std::int64_t first = blockIdx.y; first < rows; first += at_once * stride) {
+      float values[at_once][kEach] = {};
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
+      for (int i = 0; i < at_once; ++i) {
         const std::int64_t row = first + i * stride;
         if (row < r.rows && mine < r.k) load(static_cast<int>(row), mine, values[i]);
       }
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
+      for (int i = 0; i < at_once; ++i) {
         const std::int64_t row = first + i * stride;
         if (row < rows) use(static_cast<int>(row), mine, values[i]);
       }
