@@ -10,22 +10,33 @@
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
+namespace {
+
+// Of groups, and of tokens by index; `here` names the kernels.
+std::optional<Refusal> group_fault(const GemmProblem& p, const DeviceFacts& device,
+                                   const std::string& here) {
+  if (p.groups && device.architecture < 120) return no_groups(device);
+  if (p.groups && !scales_elements(p.scaling)) {
+    return refuse(RefusalCode::unsupported, "the product has groups, and scaling is ",
+                  name(p.scaling), here,
+                  "take groups with scales for every few elements alone: the nearest scaling is ",
+                  as_nearest("block_scaled"));
+  }
+  if (p.is_by_index()) {
+    return refuse(RefusalCode::unsupported, "tokens are read by index", here,
+                  "take them one behind the other: ", as_rule("leave the index of rows out"));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& device) {
   const auto refused = [](const auto&... words) {
     return refuse(RefusalCode::unsupported, words...);
   };
   const std::string here = "; the kernels of mma.sync, which " + device.name + " runs, ";
-  if (p.groups && device.architecture < 120) return no_groups(device);
-  if (p.groups && !scales_elements(p.scaling)) {
-    return refused("the product has groups, and scaling is ", name(p.scaling), here,
-                   "take groups with scales for every few elements alone: the nearest scaling is ",
-                   as_nearest("block_scaled"));
-  }
-  if (p.is_by_index()) {
-    return refused("tokens are read by index", here,
-                   "take them one behind the other: ", as_rule("leave the index of rows out"));
-  }
+  if (auto r = group_fault(p, device, here)) return r;
   if (p.is_quantised()) return no_codes(device);
   if (p.packed) {
     return refused(as_tensor("B"), " are packed int4 weights", here, "take none: the nearest B is ",
