@@ -122,15 +122,7 @@ std::optional<Refusal> quantise_on_cuda(const Quantisation& q, void* stream) {
                static_cast<int>(q.x.rows),
                static_cast<int>(q.x.columns)};
   if (r.rows == 0 && q.scaling == Scaling::row_column) return std::nullopt;
-  cudaError_t error = cudaSuccess;
-  if (q.x.dtype == DType::f32) {
-    error = start<float>(q, r, in);
-  } else if (q.x.dtype == DType::bf16) {
-    error = start<__nv_bfloat16>(q, r, in);
-  } else {
-    error = start<__half>(q, r, in);
-  }
-  return cuda_refusal(error, "quantising x");
+  return started(q.x.dtype, [&](auto x) { return start<decltype(x)>(q, r, in); });
 }
 
 }  // namespace warpwright::device

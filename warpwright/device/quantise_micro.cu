@@ -63,11 +63,16 @@ __device__ std::uint32_t scaled(const MicroRows& r, const float (&v)[kEach], flo
     for (int i = 0; i < kEach; ++i) quotients[i] = v[i] * factor;
     return code;
   } else {
+    if (r.recipe == Recipe::nested) {
+      const std::uint32_t code = micro::nested_scale(largest, tensor);
+      divide(Divisor(micro::nested_divisor(code, tensor)), v, quotients);
+      return code;
+    }
     // One body for both scales of nested_4_or_6: two would be twice the code.
     std::uint32_t code = 0;
     float least = 0;
 #pragma unroll 1
-    for (int pass = 0; pass < (r.recipe == Recipe::nested ? 1 : 2); ++pass) {
+    for (int pass = 0; pass < 2; ++pass) {
       const std::uint32_t its = micro::nested_scale(largest, tensor, pass == 0 ? 6.0F : 4.0F);
       float others[kEach];
       const float errors = errors_of(v, micro::nested_divisor(its, tensor), others);
@@ -196,15 +201,7 @@ std::optional<Refusal> quantise_micro_on_cuda(const Quantisation& q, void* strea
                     q.its_recipe(),
                     q.groups,
                     is_whole(q)};
-  cudaError_t error = cudaSuccess;
-  if (q.x.dtype == DType::f32) {
-    error = start<float>(q, r, in);
-  } else if (q.x.dtype == DType::bf16) {
-    error = start<__nv_bfloat16>(q, r, in);
-  } else {
-    error = start<__half>(q, r, in);
-  }
-  return cuda_refusal(error, "quantising x");
+  return started(q.x.dtype, [&](auto x) { return start<decltype(x)>(q, r, in); });
 }
 
 }  // namespace warpwright::device

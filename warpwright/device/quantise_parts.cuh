@@ -186,6 +186,20 @@ inline dim3 grid_for(const Rows& r) {
   return {static_cast<unsigned>(across), static_cast<unsigned>(std::clamp(r.rows, 1, wanted))};
 }
 
+// start(T{}) for the type of x; what went wrong, as a refusal.
+template <class Start>
+std::optional<Refusal> started(DType x, const Start& start) {
+  cudaError_t error = cudaSuccess;
+  if (x == DType::f32) {
+    error = start(float{});
+  } else if (x == DType::bf16) {
+    error = start(__nv_bfloat16{});
+  } else {
+    error = start(__half{});
+  }
+  return cuda_refusal(error, "quantising x");
+}
+
 /// Scaling::block_scaled, of what has no fault.
 std::optional<Refusal> quantise_micro_on_cuda(const Quantisation& q, void* stream);
 
