@@ -319,6 +319,7 @@ constexpr bool moves_registers(const GemmConfig& c) {
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
   if (is_block_scaled(c)) {
+    if (c.consumer_warpgroups > 2) return 40;
     if (sum_registers(c) > 128) return sum_registers(c) > 160 ? 40 : 80;
     return splits_k(c) ? 88 : 104;
   }
@@ -353,9 +354,10 @@ constexpr int stage_a_bytes(const GemmConfig& c) {
   return atom::tile_bytes(tile_a(c));
 }
 
-/// Block scales of a stage: a float for each token, and one for every 64 (or 32, where the tile is
-/// no multiple of that) of the other dimension, whose blocks have 128.
+/// Block scales of a stage: a float for each token, and one for every 128 of the other dimension
+/// where tiles begin and end with its blocks, else for every 64, or 32.
 constexpr int weights_per_scale(const GemmConfig& c) {
+  if (!is_swapped(c) && !c.gated && c.tile_n / passes(c) % 128 == 0) return 128;
   return (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
 constexpr int token_scales(const GemmConfig& c) {
