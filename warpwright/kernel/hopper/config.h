@@ -319,7 +319,6 @@ constexpr bool moves_registers(const GemmConfig& c) {
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
   if (is_block_scaled(c)) {
-    if (c.consumer_warpgroups > 2) return 40;
     if (sum_registers(c) > 128) return sum_registers(c) > 160 ? 40 : 80;
     return splits_k(c) ? 88 : 104;
   }

@@ -19,7 +19,7 @@ namespace warpwright::kernel {
 /// scheduler.
 constexpr int blocks_ahead(const GemmConfig& c) {
   const int values = (token_scales(c) + 31) / 32;
-  if (sum_registers(c) > 160 || c.consumer_warpgroups > 2) return 1;
+  if (sum_registers(c) > 160) return 1;
   if (values >= 8 || sum_registers(c) > 128 || splits_k(c)) return 3;
   if (values < 4 || grouping(c) != Grouping::binary_search) return 6;
   return has_group_maps(c) ? 4 : 5;
