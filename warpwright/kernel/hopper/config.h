@@ -353,9 +353,10 @@ constexpr int stage_a_bytes(const GemmConfig& c) {
   return atom::tile_bytes(tile_a(c));
 }
 
-/// Block scales of a stage: a float for each token, and one for every 64 (or 32, where the tile is
-/// no multiple of that) of the other dimension, whose blocks have 128.
+/// Block scales of a stage: a float for each token, and one for every 128 of the other dimension
+/// where tiles begin and end with its blocks, else for every 64, or 32.
 constexpr int weights_per_scale(const GemmConfig& c) {
+  if (!is_swapped(c) && !c.gated && c.tile_n / passes(c) % 128 == 0) return 128;
   return (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
 constexpr int token_scales(const GemmConfig& c) {
