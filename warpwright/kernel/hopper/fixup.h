@@ -12,6 +12,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/hopper/cta.h"
+#include "warpwright/kernel/sliced_fixup.h"
 #include "warpwright/kernel/stream_k_fixup.h"
 
 namespace warpwright::kernel {
@@ -28,6 +29,13 @@ template <class Tag>
 struct StreamKTiles : StreamKFixup<Tag::config> {
   WW_DEVICE StreamKTiles(const Cta<Tag>& cta, int warp)
       : StreamKFixup<Tag::config>(cta.p.walk, cta.rank, warp) {}
+};
+
+/// The same, where all CTAs of a tile add up.
+template <class Tag>
+struct SlicedSums : SlicedFixup<Tag::config> {
+  WW_DEVICE SlicedSums(const Cta<Tag>& cta, int warp)
+      : SlicedFixup<Tag::config>(cta.p.walk, warp) {}
 };
 
 /// The CTAs of a cluster share a tile along K: each leaves its part in its shared memory, where the
@@ -128,8 +136,10 @@ class ClusterFixup {
 };
 
 template <class Tag>
-using Fixup = std::conditional_t<
-    splits_k(Tag::config), StreamKTiles<Tag>,
-    std::conditional_t<shares_cluster_k(Tag::config), ClusterFixup<Tag>, WholeTiles<Tag>>>;
+using Fixup =
+    std::conditional_t<splits_k(Tag::config), StreamKTiles<Tag>,
+                       std::conditional_t<slices_k(Tag::config), SlicedSums<Tag>,
+                                          std::conditional_t<shares_cluster_k(Tag::config),
+                                                             ClusterFixup<Tag>, WholeTiles<Tag>>>>;
 
 }  // namespace warpwright::kernel

@@ -17,6 +17,8 @@ constexpr bool slices_evenly(const atom::OperandTile& tile, bool gated, int slic
 }
 
 constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
+  // Each CTA has a piece of its own.
+  if (slices_k(c) && atom::cluster_size(cluster) > 1) return false;
   // Packed tiles are not multicast, and CTAs along the tokens would have to agree on a width.
   if ((packed_a(c) || has_widths(c)) && cluster.n > 1) return false;
   for (const int width : tile_widths(c).of) {
