@@ -55,12 +55,13 @@ std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
 }
 
 // Grids worth trying for an instance that adds up in slices: all CTAs that are resident, and those
-// with a k_tile more each; of both as few as come out with as many k_tiles.
+// with a k_tile more each; of both as few as come out with as many k_tiles. Where there are tiles
+// for all of them, a CTA a tile.
 std::vector<int> sliced_grids(int resident, std::int64_t count, std::int64_t blocks) {
   std::vector<int> grids;
   const std::int64_t most = std::min<std::int64_t>(
       {count > 0 ? resident / count : 0, blocks, tile::SlicePlan::most_sharers});
-  if (most < 2) return grids;
+  if (most < 2) return {static_cast<int>(count)};
   const std::int64_t least = pieces(blocks, most);  // k_tiles of a CTA
   for (std::int64_t each = least; each < least + 2; ++each) {
     const std::int64_t sharers = pieces(blocks, each);
@@ -76,7 +77,7 @@ bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int residen
                std::int64_t count, std::int64_t blocks) {
   const int size = atom::cluster_size(p.cluster);
   if (slices_k(c)) {
-    return ctas >= 1 && ctas <= resident && ctas % count == 0 &&
+    return ctas >= 1 && (ctas <= resident || ctas == count) && ctas % count == 0 &&
            ctas / count <= std::min<std::int64_t>(blocks, tile::SlicePlan::most_sharers);
   }
   return ctas >= 1 && ctas <= resident && ctas % size == 0 &&
