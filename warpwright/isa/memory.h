@@ -314,21 +314,7 @@ std::uint32_t flag_count(std::uint32_t* flag, std::uint32_t by = 1,
                : "memory");
   return before;
 #else
-  return model::flag_count(flag, by, true, site);
-#endif
-}
-
-/// The same for a word that only such counts and waits touch: orders nothing but the counts of the
-/// word themselves (atom.relaxed.gpu), so that nobody stands still until its value is used.
-WW_DEVICE
-std::uint32_t flag_count_relaxed(std::uint32_t* flag, std::uint32_t by,
-                                 [[maybe_unused]] Site site = Site::sync()) {
-#if WW_GPU
-  std::uint32_t before = 0;
-  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(flag), "r"(by));
-  return before;
-#else
-  return model::flag_count(flag, by, false, site);
+  return model::flag_count(flag, by, site);
 #endif
 }
 

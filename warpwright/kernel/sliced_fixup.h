@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "warpwright/isa/draw.h"
+#include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
@@ -23,7 +25,7 @@
 
 namespace warpwright::kernel {
 
-/// Bytes of the workspace: a line of words for every tile, one a warp that stores, so that tiles do
+/// Bytes of the workspace: a line of words for every tile, two a warp that stores, so that tiles do
 /// not meet in a line; then the sums of every CTA.
 inline constexpr int slice_flag_bytes = 128;
 constexpr std::int64_t sliced_flag_bytes(int tiles) {
@@ -33,12 +35,12 @@ constexpr std::int64_t sliced_workspace_bytes(const EpilogueShape& c, int tiles,
   return sliced_flag_bytes(tiles) + 4 * part_floats(c) * ctas;
 }
 
-/// The word of a warp of a tile: four counts. All are of CTAs, 255 at most.
+/// The first word of a warp of a tile: three counts, of CTAs, 255 at most. The second counts those
+/// that have added up, and comes back to 0 by itself.
 enum class SliceCount : std::uint8_t {
   begun = 0,  ///< that run or have run
   there = 8,  ///< whose part is there
   gone = 16,  ///< of these, that went before all had begun
-  ended = 24  ///< that have added up their columns
 };
 constexpr std::uint32_t one_of(SliceCount which) {
   return 1U << static_cast<int>(which);
@@ -55,14 +57,16 @@ class SlicedFixup {
  public:
   static constexpr int atoms = Parts::atoms;
   static constexpr int words = Parts::words;
-  static_assert(4 * Shape.warps <= slice_flag_bytes);
+  static_assert(8 * Shape.warps <= slice_flag_bytes);
 
   /// Of the warp `warp` of those that store, before the main loop.
-  WW_DEVICE SlicedFixup(const WalkParams& p, int warp)
-      : p_(p), tile_(tile::tile_of(p.slices, isa::cta_index())), warp_(warp) {
-    if (shares() && isa::lane_index() == 0) {
-      word_ = isa::flag_count_relaxed(counts(), one_of(SliceCount::begun));
-    }
+  WW_DEVICE SlicedFixup(const WalkParams& p, int warp, const isa::Prerequisites& ready)
+      : p_(p), ready_(ready), tile_(tile::tile_of(p.slices, isa::cta_index())), warp_(warp) {
+    static_assert(one_of(SliceCount::begun) == 1);
+    // Nobody stands still for the answer before it is used. (Of a limit that no number reaches, but
+    // of that alone, ptxas makes an addition, and then a shuffle behind it.)
+    constexpr std::uint32_t never = 0x7fffffff;
+    if (shares() && isa::lane_index() == 0) begun_ = isa::draw(counts(), never, ready);
   }
 
   WW_DEVICE bool stores(const tile::Work& /*work*/) const { return true; }
@@ -79,7 +83,6 @@ class SlicedFixup {
     if (isa::lane_index() == 0) arrive(came, all);
     came = isa::shuffle(came, 0);
     all = isa::shuffle(all, 0);
-    word_ = 0;
     if (count_of(came, SliceCount::begun) < sharers) return {};
     isa::sync_warp();  // what a lane has acquired, all have
     const int gone = count_of(all, SliceCount::gone);
@@ -96,36 +99,33 @@ class SlicedFixup {
     } else {
       add<4, 8>(sums, first, end);
     }
-    if (isa::lane_index() == 0) {
-      word_ = isa::flag_count_relaxed(counts(), one_of(SliceCount::ended));
-    }
+    adders_ = adders;
+    if (isa::lane_index() == 0) ended_ = isa::draw(ends(), last(), ready_);
     return {first < end, 8 * first, 8 * end};
   }
 
   /// Who is the last to have added up leaves the word as it was before the launch, for the next
   /// one.
   WW_DEVICE void drain() const {
-    if (!shares() || isa::lane_index() != 0) return;
-    const int adders = p_.slices.sharers - count_of(word_, SliceCount::gone);
-    if (count_of(word_, SliceCount::ended) + 1 != adders) return;
-    isa::flag_count_relaxed(counts(), 0U - (word_ + one_of(SliceCount::ended)));
+    if (adders_ > 0 && isa::lane_index() == 0 && ended_ == last()) isa::flag_clear(counts());
   }
 
  private:
   WW_DEVICE bool shares() const { return p_.slices.sharers > 1; }
+  /// What the last of those that add up finds in the second word.
+  WW_DEVICE std::uint32_t last() const { return static_cast<std::uint32_t>(adders_ - 1); }
 
   /// One lane, when the part is there: `came` is the word before, and `all` as it is when all parts
   /// are, where all have begun.
   WW_DEVICE void arrive(std::uint32_t& came, std::uint32_t& all) const {
     const int sharers = p_.slices.sharers;
-    std::uint32_t by = one_of(SliceCount::there);
     // Whoever was the last to begin knows how many had gone.
-    if (count_of(word_, SliceCount::begun) + 1 == sharers) {
-      by +=
-          static_cast<std::uint32_t>(count_of(word_, SliceCount::there)) * one_of(SliceCount::gone);
+    const int gone = count_of(begun_, SliceCount::there);
+    if (gone > 0 && count_of(begun_, SliceCount::begun) + 1 == sharers) {
+      isa::flag_count(counts(), static_cast<std::uint32_t>(gone) * one_of(SliceCount::gone));
     }
-    came = isa::flag_count(counts(), by);
-    all = came + by;
+    came = isa::flag_count(counts(), one_of(SliceCount::there));
+    all = came + one_of(SliceCount::there);
     if (count_of(came, SliceCount::begun) < sharers) return;
     if (count_of(all, SliceCount::there) < sharers) {
       all =
@@ -186,15 +186,19 @@ class SlicedFixup {
   WW_DEVICE std::uint32_t* counts() const {
     return p_.flags + tile_ * (slice_flag_bytes / 4) + warp_;
   }
+  WW_DEVICE std::uint32_t* ends() const { return counts() + Shape.warps; }
   /// That of a sharer of the tile.
   WW_DEVICE auto part(int sharer) const {
     return Parts::part(p_.partials, tile_ * p_.slices.sharers + sharer, warp_);
   }
 
   const WalkParams& p_;
+  isa::Prerequisites ready_;
   int tile_;
   int warp_;
-  std::uint32_t word_ = 0;  // lane 0: as it was when this CTA began; then, when it had added up
+  int adders_ = 0;           // where this CTA is one
+  std::uint32_t begun_ = 0;  // lane 0: the first word, when this CTA began
+  std::uint32_t ended_ = 0;  // the second, when it had added up
 };
 
 }  // namespace warpwright::kernel

@@ -60,8 +60,8 @@ void global_store(void* address, const void* from, int bytes, Site site);
 void flag_set(void* flag, std::uint32_t value, Site site);
 /// `flag_wait` looks at the bits of `mask` alone, and returns the word.
 std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
-/// Returns the word and adds `by` to it; releases and acquires where it is `ordered`.
-std::uint32_t flag_count(void* flag, std::uint32_t by, bool ordered, Site site);
+/// Returns the word and adds `by` to it; releases and acquires.
+std::uint32_t flag_count(void* flag, std::uint32_t by, Site site);
 /// Returns the word and makes it one more, or 0 where it was `last` or more; atomically.
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 /// 16 bytes from registers to shared memory of any CTA of the cluster, signalled at a barrier of

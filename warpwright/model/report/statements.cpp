@@ -399,13 +399,13 @@ void flag_set(void* flag, std::uint32_t value, Site site) {
   act::flag_set(flag, value, site);
 }
 
-std::uint32_t flag_count(void* flag, std::uint32_t by, bool ordered, Site site) {
-  const Mutation* broken = machine().sync(SyncKind::flag_count, site, "", 0, ordered);
+std::uint32_t flag_count(void* flag, std::uint32_t by, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::flag_count, site, "", 0, true);
   if (dropped(broken)) {
     machine().maybe_yield();
     return 0;
   }
-  if (is(broken, Broken::weaken)) ordered = false;
+  const bool ordered = !is(broken, Broken::weaken);
   if (repeated(broken)) act::flag_count(flag, by, ordered, site);
   return act::flag_count(flag, by, ordered, site);
 }
