@@ -255,13 +255,9 @@ constexpr int tile_k(const GemmConfig& c) {
 constexpr bool shares_registers(const GemmConfig& c) {
   return packed_a(c) && (c.ctas_per_sm > 1 || c.consumer_warpgroups > 2);
 }
-/// The warp that draws them.
-inline constexpr int drawing_warp = 3;
 /// The warps that copy tokens by index.
 inline constexpr int first_row_warp = 2;
 inline constexpr int row_warps = 2;
-/// The warp that clears tokens without a slot.
-inline constexpr int clearing_warp = 3;
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
   return has_producer(c) ? 4 : 0;
@@ -436,14 +432,6 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.turns = map.c_barriers + c_barrier_bytes(c);
   map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
-}
-
-/// The part of a cluster whose CTAs write into each other's stages, as the ring counts them. Tokens
-/// by index are each CTA's own: who shares no weights with it must not release its stages, or one
-/// that is ahead would do it in place of one that still reads.
-constexpr atom::ClusterShape ring_cluster(const GemmConfig& c, const atom::ClusterShape& cluster) {
-  if (!gathers(c)) return cluster;
-  return is_swapped(c) ? atom::ClusterShape{1, cluster.n} : atom::ClusterShape{cluster.m, 1};
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
