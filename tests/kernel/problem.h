@@ -281,6 +281,13 @@ class Problem {
       choices.cluster_k = shares[i];
       return choices;
     }
+    if (slices_k(c) && tiles() > 0) {
+      constexpr int shares[] = {1, 2, 3, 4, 5, 7, 9, 13, 33};
+      int i = std::min(ask_.clusters, 9) - 1;
+      while (i > 0 && (shares[i] > blocks || shares[i] * tiles() > 64)) --i;
+      choices.ctas = shares[i] * tiles();
+      return choices;
+    }
     // These have as many as SMs take, and nothing has none.
     const bool splits = splits_k(c) || (has_feature(instance_, "stream-K") && ask_.alpha != 0);
     if (in_groups() || (is_blackwell(instance_) && !splits) || is_fed_by_request(instance_) ||
@@ -296,6 +303,7 @@ class Problem {
     if (in_groups()) return model_facts(6, architecture());
     // One tile a cluster.
     if (instance_.facts->shares_cluster_k) return model_facts(64);
+    if (slices_k(instance_.config)) return model_facts(std::max(64, tiles()));
     return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());
   }
   [[nodiscard]] int architecture() const {

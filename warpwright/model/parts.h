@@ -770,9 +770,9 @@ void mbarrier_expect(std::uint32_t address, int bytes, Site site);
 void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site);
 bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
 void flag_set(void* flag, std::uint32_t value, Site site);
-void flag_wait(void* flag, std::uint32_t value, Site site);
+std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// `ordered`: it releases and acquires.
-std::uint32_t flag_count(void* flag, bool ordered, Site site);
+std::uint32_t flag_count(void* flag, std::uint32_t by, bool ordered, Site site);
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);

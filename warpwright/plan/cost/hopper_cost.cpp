@@ -140,7 +140,7 @@ class Estimate {
   // get it together.
   double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
-    if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
+    if (tiles_ > clusters_ || plan_.cluster_k > 1 || slices_k(c_)) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
     const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
     const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
@@ -284,6 +284,17 @@ class Estimate {
                            machine_.cluster_exchange_tile * c_.tile_m * c_.tile_n / 8192 +
                            machine_.cluster_exchange_each * plan_.cluster_k;
       return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
+    }
+    if (slices_k(c_)) {
+      const double sharers = plan_.ctas / tiles_;
+      const double once = std::ceil(blocks_ / sharers) * block * sharing;
+      if (sharers <= 1) {
+        const double waves = std::ceil(tiles_ / resident_ctas(plan_.device, 1));
+        return {waves * once + (waves - 1) * (store + machine_.cluster_wave), store};
+      }
+      const double after = store / std::min(sharers, c_.tile_n / 8.0) + machine_.slice_exchange +
+                           machine_.slice_exchange_tile * c_.tile_m * c_.tile_n / 8192;
+      return {once, after};
     }
     if (splits_k(c_)) {
       const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),
