@@ -61,11 +61,14 @@ enum class PackedSums : std::uint8_t {
   table,
 };
 
-/// A are int4 weights in their packed form: bytes that are copied as they lie, and converted to
-/// e4m3 on the way to the registers. B are tokens of e4m3: operands are swapped.
+/// A are weights of 4 bits in their packed form: bytes that are copied as they lie, and converted
+/// on the way to the registers: int4 to e4m3, e2m1 to e5m2 or, for tokens of bf16, to that. B are
+/// tokens: operands are swapped.
 struct PackedOperands {
   PackedSums sums = PackedSums::chained;
   bool zero_points = false;
+  DType code = DType::s4;  ///< or e2m1
+  DType tokens = DType::e4m3;
 
   friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
 };
@@ -120,14 +123,17 @@ constexpr bool packed_a(const GemmConfig& c) {
   return c.operands.is<PackedOperands>();
 }
 constexpr Operand operand_a(const GemmConfig& c) {
-  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().a;
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().a;
+  const PackedOperands& packed = c.operands.as<PackedOperands>();
+  return {packed.code == DType::e2m1 && packed.tokens == DType::e4m3 ? DType::e5m2 : packed.tokens};
 }
 constexpr Operand operand_b(const GemmConfig& c) {
-  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().b;
+  return packed_a(c) ? Operand{c.operands.as<PackedOperands>().tokens}
+                     : c.operands.as<SharedOperands>().b;
 }
 /// The type of A in memory. (B is multiplied as it is stored.)
 constexpr DType stored_a(const GemmConfig& c) {
-  return packed_a(c) ? DType::s4 : operand_a(c).type;
+  return packed_a(c) ? c.operands.as<PackedOperands>().code : operand_a(c).type;
 }
 constexpr bool is_swapped(const GemmConfig& c) {
   return packed_a(c) || c.operands.as<SharedOperands>().swap_ab;
@@ -165,8 +171,18 @@ constexpr int passes(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().passes;
   return c.operands.as<PackedOperands>().sums == PackedSums::exact_in_halves ? 2 : 1;
 }
+/// Spans of 128 bytes along K in a stage. A packed tile has one, or two for tokens of 16 bits.
 constexpr int k_atoms(const GemmConfig& c) {
-  return packed_a(c) ? in_flight(c) : c.operands.as<SharedOperands>().k_atoms;
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().k_atoms;
+  return in_flight(c) * numeric::bits(c.operands.as<PackedOperands>().tokens) / 8;
+}
+/// Packed tiles along K in a stage.
+constexpr int packed_tiles(const GemmConfig& c) {
+  return in_flight(c);
+}
+/// Are they e2m1?
+constexpr bool is_e2m1(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().code == DType::e2m1;
 }
 
 // --- its walk -----------------------------------------------------------------------------------
@@ -344,12 +360,17 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 
 /// Room for a packed tile of any format that the kernel takes.
 constexpr int most_packed_tile(const GemmConfig& c) {
+  if (is_e2m1(c)) {
+    const bool nv = c.operands.as<PackedOperands>().tokens == DType::bf16;
+    return packed::tile_bytes(
+        {.group = nv ? 16 : 32, .scale = nv ? DType::ue4m3 : DType::ue8m0, .code = DType::e2m1});
+  }
   const ZeroPoints zeros = has_zero_points(c) ? ZeroPoints::groups : ZeroPoints::none;
   return packed::tile_bytes({.group = 32, .scale = DType::f32, .zero_points = zeros});
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * k_atoms(c) * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * packed_tiles(c) * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 

@@ -70,8 +70,9 @@ class Estimate {
         blocks_(p_.reads_ab()
                     ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_atoms(c_)
                     : 0),
-        a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
-                                 static_cast<double>(packed::kTileRows * packed::kTileK)
+        a_share_(p_.packed ? 8.0 * packed::tile_bytes(p_.packed->format) /
+                                 (numeric::bits(p_.a.dtype) *
+                                  static_cast<double>(packed::kTileRows * packed::kTileK))
                            : 1),
         lengths_(lengths),
         walk_(p_.groups ? group_walk(plan, c, lengths) : GroupWalk{}),
@@ -186,6 +187,7 @@ class Estimate {
   // 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
   // grouped tiles show; and two groups in flight hide some of both.
   double packed_clocks() const {
+    if (kernel::is_e2m1(c_)) return e2m1_clocks();
     const double warpgroups = c_.tile_m / 64.0;
     const double groups = static_cast<double>(packed::slices(p_.packed->format));
     const bool coded_sm = p_.packed->format.encoding == Int4Encoding::sm;
@@ -208,6 +210,27 @@ class Estimate {
     const double waits = passes(c_) > 1 ? 2.06 : 1.65;
     const double beside = passes(c_) > 1 ? 1.6 : 1.3;
     return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
+  }
+
+  // The same of e2m1 weights, by their instructions: a span of 128 bytes is a k_tile of e4m3, half
+  // of one of bf16. With straight sums two groups are in flight, which hides most of the waits. Not
+  // measured yet.
+  double e2m1_clocks() const {
+    const double warpgroups = c_.tile_m / 64.0;
+    const bool own = p_.packed->format.exponents == Exponents::own && p_.a.dtype == DType::e4m3;
+    const double groups = own && sums_in_registers(c_) ? 4 : 1;
+    const double scaling = sums_in_registers(c_) ? groups * c_.tile_n / 2 : 0;
+    const double converting = 116;
+    const double products = 4.0 * passes(c_) * std::max(15.0, c_.tile_n / 2.0 / passes(c_));
+    const bool two = kernel::in_flight(c_) > 1 || !sums_in_registers(c_);
+    const double hidden = two ? 0.87 : 1;
+    const double issue =
+        warpgroups * std::max(products, hidden * (converting + scaling) + products / 2);
+    const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
+    const double shared =
+        (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
+    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * passes(c_);
+    return std::max({issue, shared, (two ? 1.1 : 1.65) * alone / (c_.ctas_per_sm > 1 ? 1.3 : 1)});
   }
 
   // Clocks in which one SM gets its part of a k_tile's operands.
