@@ -29,8 +29,9 @@ struct E5m2Table {
 
 /// The codes of one k_block as e5m2, by the tables of the thread's two rows. No wgmma that reads
 /// `to` may be in flight.
+template <class Registers>
 WW_DEVICE void convert_by_tables(const std::uint32_t (&word)[2], const E5m2Table (&tables)[2],
-                                 KBlockA& to) {
+                                 Registers& to) {
   WW_UNROLL for (int p = 0; p < 2; ++p) {
     const std::uint32_t selectors = word[p] & 0x77777777U;
     to[2 * p] =
@@ -41,8 +42,9 @@ WW_DEVICE void convert_by_tables(const std::uint32_t (&word)[2], const E5m2Table
 }
 
 /// The codes of one k_block of 16 as bf16, times the factors of the thread's two rows.
+template <class Registers>
 WW_DEVICE void convert_by_factors(std::uint32_t word, const std::uint32_t (&factors)[2],
-                                  KBlockA& to) {
+                                  Registers& to) {
   constexpr std::uint32_t places = 0x81c081c0U;
   const std::uint32_t codes[] = {
       word & places, word << 3 & places, word << 6 & places,
