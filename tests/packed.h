@@ -102,7 +102,7 @@ struct Packed {
     const bool wide = format.tokens == DType::bf16;
     for (int row = 0; row < packed::kTileRows; ++row) {
       const std::int64_t n = row_tile * packed::kTileRows + row;
-      const int unit = 120 + static_cast<int>((expert + n) % 5);
+      const int unit = (wide ? 128 : 120) + static_cast<int>((expert + n) % 5);
       std::byte* const bytes = tile + packed::scales_begin() + packed::scale_byte(format, row, 0);
       for (int slice = 0; slice < packed::slices(format); ++slice) {
         // Around 1: sums of a row are comparable, as a check of them must be.
