@@ -262,7 +262,7 @@ nlohmann::ordered_json packed_json(const std::string& name, const weights::Heade
   json["encoding"] = packed::is_e2m1(f) ? "e2m1" : f.encoding == Int4Encoding::sm ? "sm" : "ex";
   if (packed::is_e2m1(f)) {
     json["tokens"] = numeric::word(f.tokens);
-    json["folded"] = f.exponents == Exponents::of_rows || f.scale == DType::ue4m3;
+    json["folded"] = packed::folds(f);
   }
   json["scales"] = numeric::word(f.scale);
   json["zero_points"] = f.zero_points == ZeroPoints::groups;

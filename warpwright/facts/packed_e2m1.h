@@ -15,6 +15,11 @@ constexpr bool is_e2m1(const PackedFormat& f) {
   return f.code == DType::e2m1;
 }
 
+/// Do codes get their scales before they are multiplied?
+constexpr bool folds(const PackedFormat& f) {
+  return f.exponents == Exponents::of_rows || f.scale == DType::ue4m3;
+}
+
 // --- words -------------------------------------------------------------------------------------
 /// For e4m3: magnitudes of the row in the lower four nibbles, where a byte permutation takes its
 /// selectors from, those of the eighth row below in the upper ones. Signs are in the nibbles' bits

@@ -153,7 +153,8 @@ std::optional<WideRow> wide_row(const MicroSource& source, DType tokens, const W
   std::optional<WideRow> found;
   share(e.experts * e.n, work.threads, [&](int /*worker*/) {
     return [&](std::int64_t row) {
-      const ScaleSpan span({source, source.experts[static_cast<std::size_t>(row / e.n)], row % e.n});
+      const ScaleSpan span(
+          {source, source.experts[static_cast<std::size_t>(row / e.n)], row % e.n});
       if (span.fits(tokens)) return;
       const std::lock_guard lock(mutex);
       if (found && found->expert * e.n + found->row < row) return;

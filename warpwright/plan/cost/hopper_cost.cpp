@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/hopper.h"
@@ -212,25 +213,20 @@ class Estimate {
     return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
   }
 
-  // The same of e2m1 weights, by their instructions: a span of 128 bytes is a k_tile of e4m3, half
-  // of one of bf16. With straight sums two groups are in flight, which hides most of the waits. Not
-  // measured yet.
+  // The same of e2m1 weights, by their instructions: a span is a k_tile of e4m3, half of one of
+  // bf16. With straight sums two groups are in flight, which hides most waits. Not measured yet.
   double e2m1_clocks() const {
     const double warpgroups = c_.tile_m / 64.0;
-    const bool own = p_.packed->format.exponents == Exponents::own && p_.a.dtype == DType::e4m3;
-    const double groups = own && sums_in_registers(c_) ? 4 : 1;
-    const double scaling = sums_in_registers(c_) ? groups * c_.tile_n / 2 : 0;
-    const double converting = 116;
-    const double products = 4.0 * passes(c_) * std::max(15.0, c_.tile_n / 2.0 / passes(c_));
-    const bool two = kernel::in_flight(c_) > 1 || !sums_in_registers(c_);
-    const double hidden = two ? 0.87 : 1;
-    const double issue =
-        warpgroups * std::max(products, hidden * (converting + scaling) + products / 2);
-    const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
-    const double shared =
-        (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
-    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * passes(c_);
-    return std::max({issue, shared, (two ? 1.1 : 1.65) * alone / (c_.ctas_per_sm > 1 ? 1.3 : 1)});
+    const bool promotes = sums_in_registers(c_);
+    const double groups = promotes && !packed::folds(p_.packed->format) ? 4 : 1;
+    const double working = 116 + (promotes ? groups * c_.tile_n / 2 : 0);  // converts, scales
+    const double products = 4.0 * std::max(15.0, c_.tile_n / 2.0);
+    const double bytes = 128.0 * (a_share_ * c_.tile_m + (1 + warpgroups) * c_.tile_n);
+    const double waits = kernel::in_flight(c_) > 1 || !promotes ? 1.1 : 1.65;
+    const double alone = waits * (66 + working + 2.0 * c_.tile_n + 60 * groups);
+    return std::max({warpgroups * std::max(products, working + products / 2),
+                     (warpgroups * 4096 + bytes) / machine_.shared_bytes_per_clock,
+                     alone / (c_.ctas_per_sm > 1 ? 1.3 : 1)});
   }
 
   // Clocks in which one SM gets its part of a k_tile's operands.

@@ -91,11 +91,8 @@ kernel::WidthsGemmParams with_widths(const kernel::GemmParams& p, const GemmConf
 std::string sums_text(const GemmConfig& c) {
   std::string text;
   if (kernel::packed_a(c) && kernel::is_e2m1(c)) {
-    if (!kernel::sums_in_registers(c))
-      return "in the tensor core's accumulators, times the rows' units";
-    text =
-        "added to float32 registers after every 128 of K, or every group of 32 where exponents "
-        "are not of rows";
+    text = kernel::sums_in_registers(c) ? "added to float32 registers every 128 of K"
+                                        : "in the tensor core's accumulators, of folded weights";
     return kernel::is_block_scaled(c) ? text + ", times the scales of the tokens' block" : text;
   }
   if (kernel::packed_a(c)) {
@@ -150,16 +147,14 @@ std::string weights_text(const Plan& plan) {
   const PackedFormat& f = plan.problem.packed->format;
   const int blocks = packed_tiles(hopper_config(plan));
   if (packed::is_e2m1(f)) {
-    const bool own = f.exponents == Exponents::own && f.tokens == DType::e4m3;
     return format(
         "weights    e2m1, a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which lanes "
         "convert to %s in registers, and %d of %s scales of groups of %d, which %s\n",
         blocks * packed::tile_bytes(f), blocks * packed::kTileCodeBytes,
         f.tokens == DType::bf16 ? "bf16" : "e5m2",
         blocks * packed::slices(f) * packed::slice_bytes(f), type_name(f.scale).c_str(), f.group,
-        own ? "are multiplied to their groups' sums, as exponents of a row span too far to be "
-              "folded"
-            : "are folded into them: no weight is rounded");
+        packed::folds(f) ? "are folded into them: no weight is rounded"
+                         : "meet their groups' sums, for a row's span too far to be folded");
   }
   return format(
       "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
