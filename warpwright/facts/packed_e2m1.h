@@ -20,6 +20,37 @@ constexpr bool folds(const PackedFormat& f) {
   return f.exponents == Exponents::of_rows || f.scale == DType::ue4m3;
 }
 
+/// What C and Python call a form's codes by: sm and ex as Int4Encoding numbers them, 2 is open
+/// there, and then the forms of e2m1.
+inline constexpr PackedFormat kE2m1Forms[] = {
+    {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1, .exponents = Exponents::of_rows},
+    {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1},
+    {.group = 32,
+     .scale = DType::ue8m0,
+     .code = DType::e2m1,
+     .tokens = DType::bf16,
+     .exponents = Exponents::of_rows},
+    {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::bf16},
+};
+inline constexpr int kFirstE2m1Form = 3;
+inline constexpr int kLastForm = kFirstE2m1Form + 3;
+constexpr int form_number(const PackedFormat& f) {
+  for (int i = 0; i <= kLastForm - kFirstE2m1Form; ++i) {
+    if (f == kE2m1Forms[i]) return kFirstE2m1Form + i;
+  }
+  return static_cast<int>(f.encoding);
+}
+/// The form with this number, of these parts where they are its own.
+constexpr PackedFormat form_of(int number, int group, DType scale, ZeroPoints zeros) {
+  PackedFormat f;
+  if (number >= kFirstE2m1Form && number <= kLastForm) f = kE2m1Forms[number - kFirstE2m1Form];
+  if (number < kFirstE2m1Form) f.encoding = static_cast<Int4Encoding>(number);
+  f.group = group;
+  f.scale = scale;
+  f.zero_points = zeros;
+  return f;
+}
+
 // --- words -------------------------------------------------------------------------------------
 /// For e4m3: magnitudes of the row in the lower four nibbles, where a byte permutation takes its
 /// selectors from, those of the eighth row below in the upper ones. Signs are in the nibbles' bits

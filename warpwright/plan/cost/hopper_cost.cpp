@@ -213,20 +213,18 @@ class Estimate {
     return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
   }
 
-  // The same of e2m1 weights, by their instructions: a span is a k_tile of e4m3, half of one of
-  // bf16. With straight sums two groups are in flight, which hides most waits. Not measured yet.
+  // Of e2m1 weights, by their instructions: not measured yet. A span is half a k_tile of bf16.
   double e2m1_clocks() const {
     const double warpgroups = c_.tile_m / 64.0;
-    const bool promotes = sums_in_registers(c_);
-    const double groups = promotes && !packed::folds(p_.packed->format) ? 4 : 1;
-    const double working = 116 + (promotes ? groups * c_.tile_n / 2 : 0);  // converts, scales
+    const double groups = sums_in_registers(c_) && !packed::folds(p_.packed->format) ? 4 : 1;
+    const double working = 116 + (sums_in_registers(c_) ? groups * c_.tile_n / 2 : 0);
     const double products = 4.0 * std::max(15.0, c_.tile_n / 2.0);
-    const double bytes = 128.0 * (a_share_ * c_.tile_m + (1 + warpgroups) * c_.tile_n);
-    const double waits = kernel::in_flight(c_) > 1 || !promotes ? 1.1 : 1.65;
-    const double alone = waits * (66 + working + 2.0 * c_.tile_n + 60 * groups);
+    const double bytes =
+        128.0 * (a_share_ * c_.tile_m + c_.tile_n) + warpgroups * (4096 + 128.0 * c_.tile_n);
+    const double waits = kernel::in_flight(c_) > 1 || !sums_in_registers(c_) ? 1.1 : 1.65;
     return std::max({warpgroups * std::max(products, working + products / 2),
-                     (warpgroups * 4096 + bytes) / machine_.shared_bytes_per_clock,
-                     alone / (c_.ctas_per_sm > 1 ? 1.3 : 1)});
+                     bytes / machine_.shared_bytes_per_clock,
+                     waits * (66 + working + 2.0 * c_.tile_n + 60 * groups) / c_.ctas_per_sm});
   }
 
   // Clocks in which one SM gets its part of a k_tile's operands.
