@@ -231,6 +231,11 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
                        "(default) or 4-or-6 of nvf4")
             ->type_name("R"),
         "floor up nested 4-or-6");
+  offer(app.add_option("--for", o.tokens,
+                       "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
+                       "registers: for tokens of e4m3 (mxf4) or bf16")
+            ->type_name("TOKENS"),
+        "e4m3 bf16");
   offer(app.add_option("--group", o.group,
                        "weights along K that share a scale, of floats: 32, 64 or 128")
             ->type_name("G")

@@ -82,10 +82,12 @@ bool scaled_in_cluster(const GemmConfig& c) {
   return shares_cluster_k(c) && is_block_scaled(c);
 }
 bool packed(const GemmConfig& c) {
-  return kernel::packed_a(c) && sums_of(c) == kernel::Sums::promoted && takes_whole_tiles(c);
+  return kernel::packed_a(c) && !is_e2m1(c) && sums_of(c) == kernel::Sums::promoted &&
+         takes_whole_tiles(c);
 }
 bool packed_in_cluster(const GemmConfig& c) {
-  return kernel::packed_a(c) && group_sums(c) == GroupSums::folded && shares_cluster_k(c);
+  return kernel::packed_a(c) && !is_e2m1(c) && group_sums(c) == GroupSums::folded &&
+         shares_cluster_k(c);
 }
 bool packed_in_passes(const GemmConfig& c) {
   return kernel::packed_a(c) && passes(c) > 1;
@@ -95,6 +97,15 @@ bool packed_tables(const GemmConfig& c) {
 }
 bool packed_gated(const GemmConfig& c) {
   return kernel::packed_a(c) && c.gated;
+}
+bool e2m1_straight(const GemmConfig& c) {
+  return kernel::packed_a(c) && is_e2m1(c) && !sums_in_registers(c) && takes_whole_tiles(c);
+}
+bool e2m1_by_two(const GemmConfig& c) {
+  return kernel::packed_a(c) && is_e2m1(c) && in_flight(c) > 1;
+}
+bool e2m1_bf16_in_cluster(const GemmConfig& c) {
+  return kernel::packed_a(c) && operand_bits(c) == 16 && shares_cluster_k(c);
 }
 bool gated(const GemmConfig& c) {
   return c.gated;
@@ -135,6 +146,9 @@ constexpr Case cases[] = {
     {"packed weights, in passes over the tokens, 2x1", packed_in_passes, {2, 1}},
     {"packed weights, looked up, 2x1", packed_tables, {2, 1}},
     {"packed weights, gated, 2x1", packed_gated, {2, 1}},
+    {"e2m1 weights, two groups of one accumulator in flight, 2x1", e2m1_straight, {2, 1}},
+    {"e2m1 weights, two accumulators", e2m1_by_two},
+    {"e2m1 weights and bf16 tokens, shared along K in a cluster", e2m1_bf16_in_cluster},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
     {"drawn, but static persistent tiles, in turns, 2x1",

@@ -83,7 +83,7 @@ WW_FORMULA double element(const MatrixView& v, std::int64_t matrix, std::int64_t
 }
 
 /// What an int4 weight stands for; without zero points `zero_point` is 8.
-WW_FORMULA double int4_value(int code, double scale, int zero_point = 8) {
+WW_FORMULA double int4_value(double code, double scale, int zero_point = 8) {
   return scale * (code + 8 - zero_point);
 }
 

@@ -54,7 +54,8 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
                   const std::optional<DType>& result, GemmJob& job) {
   if (job.product.packed) {
     std::tie(job.product.a.dtype, job.product.b.dtype) =
-        std::pair(operands ? operands->first : DType::e4m3, DType::s4);
+        std::pair(operands ? operands->first : job.product.packed->format.tokens,
+                  job.product.packed->format.code);
   } else {
     std::tie(job.product.a.dtype, job.product.b.dtype) =
         operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
@@ -79,7 +80,8 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
 std::int64_t pitch_of(const GemmJob& job, const HostTensor& t, std::optional<DType> operand = {}) {
   const std::int64_t columns = t.shape.empty() ? 0 : t.shape.back();
   if (job.pitch <= columns) return columns;
-  if (operand && (job.product.packed && *operand == DType::s4)) return columns;
+  if (operand && (job.product.packed && *operand == job.product.packed->format.code))
+    return columns;
   if (operand && (job.is_block_scaled() || job.pitch * size_of(*operand) % 16 != 0)) return columns;
   return job.pitch;
 }
@@ -162,7 +164,7 @@ std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
                                     static_cast<std::size_t>(rows.count() * row));
 }
 
-// Random int4 weights: normal ones, quantised.
+// Random packed weights: normal ones, quantised.
 void pack_random(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
   HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
   if (mirror) repeat(wide, *mirror);

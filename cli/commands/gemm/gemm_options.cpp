@@ -186,14 +186,16 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--accumulation", o.accumulation, "fast|promoted",
       "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
       "block scales imply promoted)");
-  offer(add("--weights", o.weights, "int4",
-            "B are int4 weights with scales of groups along K: random ones are quantised, a FILE "
-            "is what `warpwright pack` wrote; A is e4m3"),
-        "int4");
+  offer(add("--weights", o.weights, "int4|mxf4|nvf4",
+            "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
+            "FILE is what `warpwright pack` wrote; A is e4m3, of mxf4 also bf16, of nvf4 bf16"),
+        "int4 mxf4 nvf4");
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
-      "int4 weights: scale each group's sum and add it in float32, rescale the tensor core's from "
-      "group to group, or scale the weights, by fp16 or by a table (default exact)");
+      "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
+      "from "
+      "group to group, or scale the weights, by fp16 or by a table (default exact; mxf4 with "
+      "e4m3: add in float32 every 128 of K, or folded: in the tensor core alone)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");

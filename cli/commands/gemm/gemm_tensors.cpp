@@ -135,7 +135,14 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
                 ": `warpwright grouped` takes any number") +
         ".");
   }
+  if (weights_word(header.format) != o.weights) {
+    throw InputError(
+        "--weights is " + o.weights + ", and " + as_tensor("B") + " (" + read.name + ") are " +
+        weights_word(header.format) + ": " +
+        as_rule("the nearest legal value is ", as_nearest(weights_word(header.format))) + ".");
+  }
   job.product.packed->format = header.format;
+  job.product.alpha *= read.alpha;
   job.packed_b = std::move(read.tensor.bytes);
   job.b.dtype = DType::f32;
   job.b.shape = {e.n, e.k};

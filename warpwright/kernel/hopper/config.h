@@ -10,6 +10,7 @@
 #include "warpwright/facts/kernel.h"
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/hopper/operands.h"
 #include "warpwright/kernel/one_of.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
@@ -19,56 +20,6 @@
 #include "warpwright/tile/groups.h"
 
 namespace warpwright::kernel {
-
-/// Where the sums are kept.
-enum class Sums : std::uint8_t {
-  tensor_core,  ///< in wgmma's accumulators, from the first k_tile to the last
-  promoted,     ///< added to float32 registers after every k_tile (128 of fp8), or group
-  blockwise,    ///< the same, times the scales of the block (of packed weights: of tokens alone)
-};
-
-/// A or B, as the tensor cores multiply it.
-struct Operand {
-  DType type = DType::bf16;
-  atom::Major major = atom::Major::k;
-
-  friend constexpr bool operator==(const Operand&, const Operand&) = default;
-};
-
-/// A and B from shared memory, multiplied as they are stored.
-struct SharedOperands {
-  Operand a = {};
-  Operand b = {};
-  Sums sums = Sums::tensor_core;
-  /// Its A is the caller's B, so that few tokens lie on wgmma's N, which may be as small as 8, and
-  /// its rows are the columns of D.
-  bool swap_ab = false;
-  int k_atoms = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
-  /// Over the columns of a tile, whose sums wait in registers: fewer accumulators at once.
-  int passes = 1;
-
-  friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
-};
-
-/// How packed weights are multiplied: their GroupSums, and exact ones in a way.
-enum class PackedSums : std::uint8_t {
-  exact,
-  exact_by_two,     ///< two groups at once, of stages of two k_tiles
-  exact_in_halves,  ///< in two passes over the tokens, so that half of the products wait
-  exact_scaled,     ///< times the block scales of the tokens
-  chained,
-  folded,
-  table,
-};
-
-/// A are int4 weights in their packed form: bytes that are copied as they lie, and converted to
-/// e4m3 on the way to the registers. B are tokens of e4m3: operands are swapped.
-struct PackedOperands {
-  PackedSums sums = PackedSums::chained;
-  bool zero_points = false;
-
-  friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
-};
 
 /// A producer loads, and the sums of a tile are its CTA's alone.
 struct Whole {
@@ -125,14 +76,17 @@ constexpr bool packed_a(const GemmConfig& c) {
   return c.operands.is<PackedOperands>();
 }
 constexpr Operand operand_a(const GemmConfig& c) {
-  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().a;
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().a;
+  const PackedOperands& packed = c.operands.as<PackedOperands>();
+  return {packed.code == DType::e2m1 && packed.tokens == DType::e4m3 ? DType::e5m2 : packed.tokens};
 }
 constexpr Operand operand_b(const GemmConfig& c) {
-  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().b;
+  return packed_a(c) ? Operand{c.operands.as<PackedOperands>().tokens}
+                     : c.operands.as<SharedOperands>().b;
 }
 /// The type of A in memory. (B is multiplied as it is stored.)
 constexpr DType stored_a(const GemmConfig& c) {
-  return packed_a(c) ? DType::s4 : operand_a(c).type;
+  return packed_a(c) ? c.operands.as<PackedOperands>().code : operand_a(c).type;
 }
 constexpr bool is_swapped(const GemmConfig& c) {
   return packed_a(c) || c.operands.as<SharedOperands>().swap_ab;
@@ -170,8 +124,18 @@ constexpr int passes(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().passes;
   return c.operands.as<PackedOperands>().sums == PackedSums::exact_in_halves ? 2 : 1;
 }
+/// Spans of 128 bytes along K in a stage. A packed tile has one, or two for tokens of 16 bits.
 constexpr int k_atoms(const GemmConfig& c) {
-  return packed_a(c) ? in_flight(c) : c.operands.as<SharedOperands>().k_atoms;
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().k_atoms;
+  return in_flight(c) * numeric::bits(c.operands.as<PackedOperands>().tokens) / 8;
+}
+/// Packed tiles along K in a stage.
+constexpr int packed_tiles(const GemmConfig& c) {
+  return in_flight(c);
+}
+/// Are they e2m1?
+constexpr bool is_e2m1(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().code == DType::e2m1;
 }
 
 // --- its walk -----------------------------------------------------------------------------------
@@ -354,12 +318,17 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 
 /// Room for a packed tile of any format that the kernel takes.
 constexpr int most_packed_tile(const GemmConfig& c) {
+  if (is_e2m1(c)) {
+    const bool nv = c.operands.as<PackedOperands>().tokens == DType::bf16;
+    return packed::tile_bytes(
+        {.group = nv ? 16 : 32, .scale = nv ? DType::ue4m3 : DType::ue8m0, .code = DType::e2m1});
+  }
   const ZeroPoints zeros = has_zero_points(c) ? ZeroPoints::groups : ZeroPoints::none;
   return packed::tile_bytes({.group = 32, .scale = DType::f32, .zero_points = zeros});
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * k_atoms(c) * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * packed_tiles(c) * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 

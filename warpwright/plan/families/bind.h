@@ -130,7 +130,8 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
           .tile_bytes = packed::tile_bytes(f),
           .row_tiles = static_cast<int>(packed::row_tiles(extents)),
           .k_tiles = static_cast<int>(packed::k_tiles(extents)),
-          .group = f.group,
+          // Where exponents are of rows all of a tile is one group.
+          .group = f.exponents == Exponents::of_rows ? packed::kTileK : f.group,
           .slice_bytes = packed::slice_bytes(f),
           .carries = packed::carries_of(f.encoding),
           .scale = f.scale,

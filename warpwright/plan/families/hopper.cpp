@@ -22,6 +22,7 @@ namespace {
 kernel::Sums sums_of(const GemmProblem& p) {
   if (p.scaling == Scaling::blockwise) return kernel::Sums::blockwise;
   if (p.packed) {
+    if (p.a.dtype == DType::bf16) return kernel::Sums::tensor_core;
     return p.packed->sums == GroupSums::exact ? kernel::Sums::promoted : kernel::Sums::tensor_core;
   }
   return p.accumulation == Accumulation::promoted ? kernel::Sums::promoted
@@ -191,7 +192,8 @@ bool hopper_serves(const kernel::GemmConfig& c, const Ask& ask) {
   if (p.a.dtype != a || p.b.dtype != b || c.result != p.d.dtype) return false;
   if (c.gated != p.is_gated() || sums_of(c) != sums_of(p)) return false;
   if (c.quantises != p.is_quantised() || c.sums_slots != ask.choices.sums_slots) return false;
-  if (p.packed && group_sums(c) != p.packed->sums) return false;
+  // Products with bf16 are float32 sums in any case.
+  if (p.packed && a != DType::bf16 && group_sums(c) != p.packed->sums) return false;
   if (has_zero_points(c) != (p.packed && p.packed->format.zero_points != ZeroPoints::none))
     return false;
   // Of nothing there is no k_tile to share; where D is empty the majors of A and B do not matter.

@@ -91,9 +91,10 @@ Fault scale_tiles_fault(const Tensor& scale) {
 
 Fault packed_fault(const Asked& o) {
   if (!o.p.packed) return std::nullopt;
-  if (o.p.b.dtype != DType::s4) {
+  if (o.p.b.dtype != o.p.packed->format.code) {
     return refuse(RefusalCode::bad_type, as_tensor("B"), " is ", type_name(o.p.b.dtype),
-                  ", and packed weights are given; ", as_rule("they are s4"));
+                  ", and packed weights are given; ",
+                  as_rule("they are ", type_name(o.p.packed->format.code)));
   }
   // First of all: the bytes of its tiles are told from it.
   if (const char* fault = packed::format_fault(o.p.packed->format)) {
