@@ -6,17 +6,18 @@
 // group that the wait covers, k behind the newest.
 //   --stages 1 --in-flight 0   page 26: a single buffer, the tensor core idles
 //   --stages 2                 page 27: the next k_tile comes while this one is multiplied
-//   --in-flight 1 ... 3        page 28: MMAs are kept in flight
+//   --in-flight 1 ... 3        page 28: MMAs are kept in flight; each takes a stage from the loads,
+//                              so it pays where the ring is long: --stages 8
 #pragma once
 
 #include "lessons/lesson.h"
 
 namespace lessons::in_flight {
 
-constexpr int tiles = 8, stage_bytes = 2 * tile_bytes;
+constexpr int tiles = 12, stage_bytes = 2 * tile_bytes;
 
 struct Params {
-  isa::TensorMap a, b;  // 64 x 512 bf16
+  isa::TensorMap a, b;  // 64 x 768 bf16
   float* d;             // 64 x 64
   int stages;
 };
@@ -92,7 +93,7 @@ inline constexpr Lesson lesson{
     .pages = "deck 4, 24 to 28",
     .picture = Picture::timeline,
     .run = run,
-    .stages = 4,
+    .stages = 8,
     .in_flight = 3,
 };
 

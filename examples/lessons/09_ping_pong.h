@@ -34,7 +34,7 @@ WW_DEVICE void produce(const Params& p, SharedAddress base, const Loads& loads) 
   for (int tile = 0; tile < tiles; ++tile) {
     const isa::Mark mark("tile m % n %", 0, tile);
     for (int k = 0; k < k_tiles; ++k, at.advance(stages)) {
-      const isa::Mark block("k block %", k);
+      const isa::Mark block("k_tile %", k);
       const SharedAddress full = loads.acquire(at);
       const SharedAddress stage = base + at.stage * 2 * tile_bytes;
       isa::tensor_load(stage, p.a, full, Coords{64 * k, 0});
@@ -54,7 +54,7 @@ WW_DEVICE void consume(const Params& p, SharedAddress base, const Loads& loads, 
     const isa::Mark mark("tile m % n %", 0, tile);
     if constexpr (!Broken) turn.enter();
     for (int k = 0; k < k_tiles; ++k, at.advance(stages)) {
-      const isa::Mark block("k block %", k);
+      const isa::Mark block("k_tile %", k);
       loads.wait(at);
       const SharedAddress stage = base + at.stage * 2 * tile_bytes;
       multiply_tile(sum, stage, stage + tile_bytes, k > 0);

@@ -45,7 +45,7 @@ WW_DEVICE void kernel(const Params& p) {
   if (isa::thread_index() == 128) {
     isa::set_role("producer");
     for (int k = 0; k < k_tiles; ++k, at.advance(stages)) {
-      const isa::Mark mark("k block %", k);
+      const isa::Mark mark("k_tile %", k);
       const int s = at.stage;
       isa::mbarrier_wait<Scope::cta>(empty(s), at.parity ^ 1, {"empty", s});
       isa::mbarrier_arrive_expect(full(s), stage_bytes);  // both halves of A and of B
@@ -60,7 +60,7 @@ WW_DEVICE void kernel(const Params& p) {
     isa::set_role("consumer");
     isa::Fragment<float, 32> sum;
     for (int k = 0; k < k_tiles; ++k, at.advance(stages)) {
-      const isa::Mark mark("k block %", k);
+      const isa::Mark mark("k_tile %", k);
       const int s = at.stage;
       isa::mbarrier_wait<Scope::cta>(full(s), at.parity, {"full", s});
       multiply_tile(sum, base + s * stage_bytes, base + s * stage_bytes + tile_bytes, k > 0);

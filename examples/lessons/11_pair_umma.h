@@ -51,7 +51,7 @@ WW_DEVICE void kernel(const Params& p) {
       atom::umma_atom(DType::bf16, DType::bf16, DType::f32, 256, columns, true));
   int parity = 0;
   for (int k = 0; k < k_tiles; ++k, parity ^= 1) {
-    const isa::Mark mark("k block %", k);
+    const isa::Mark mark("k_tile %", k);
     if (one) {
       // The bytes of both CTAs arrive at the leader. The broken one expects its own.
       if (leads) isa::mbarrier_arrive_expect(tma_bar, (Broken ? 1 : 2) * (bytes_a + bytes_b));
