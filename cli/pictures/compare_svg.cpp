@@ -117,7 +117,8 @@ std::string compare_svg(const std::string& title, const std::vector<ComparedRun>
     y += 18;
     for (const TraceTrack* track : compared_tracks(*run.trace)) {
       svg += svg_text(kCompareLeft - 8, y + 12, track->name, 11, "text-anchor=\"end\"");
-      for (const ComparedSlice& s : compared_slices(*run.trace, *track)) {
+      const std::vector<ComparedSlice> slices = compared_slices(*run.trace, *track);
+      for (const ComparedSlice& s : slices) {
         const bool role = track->kind == TraceTrack::Kind::role;
         const double width = std::max(1.0, x(s.end) - x(s.begin));
         svg += svg_box(x(s.begin), y, width > 3 ? width - 0.6 : width, kCompareRow - 4,
@@ -125,8 +126,13 @@ std::string compare_svg(const std::string& title, const std::vector<ComparedRun>
                        : role && s.depth > 0 ? "#cfa5d9"
                                              : compared_fill(track->kind),
                        s.name);
+        // What lies inside would cover a role's label.
+        const bool covered =
+            role && std::any_of(slices.begin(), slices.end(), [&](const auto& other) {
+              return other.depth > s.depth && other.begin < s.end && other.end > s.begin;
+            });
         const std::string label = compared_label(s, width - 4);
-        if (!label.empty() && !s.waits) {
+        if (!label.empty() && !s.waits && !covered) {
           svg += svg_text(x(s.begin) + 3, y + 11, label, 10, role ? "" : "style=\"fill:#ffffff\"");
         }
       }

@@ -25,18 +25,19 @@ constexpr int place_of(int lane) {
   return Broken ? lane % 8 : lane % 4 + lane / 16 * 4;
 }
 
+inline constexpr layout::Layout of_a = atom::mma_layout_a(mma), of_b = atom::mma_layout_b(mma),
+                                of_c = atom::mma_layout_c(mma);
+
 /// Of the thread at `place` of a quad pair value `value`: an element of the 8 rows of an operand or
 /// of the sums, row and column (i + 8 * j in the layouts).
 struct Element {
   int row, column;
 };
-constexpr Element element(const layout::Layout& of, int place, int value) {
-  const int at = int(of(place, value));
+template <layout::Layout Of>
+constexpr Element element(int place, int value) {
+  const int at = int(layout::offset_of<Of>(place, value));
   return {at % 8, at / 8};
 }
-inline constexpr layout::Layout of_a = atom::mma_layout_a(mma), of_b = atom::mma_layout_b(mma),
-                                of_c = atom::mma_layout_c(mma);
-
 /// One warp: D[16 x 16] = A[16 x 4] * B[16 x 4]^T, f16 operands as bits.
 template <bool Broken>
 WW_DEVICE void kernel(const std::uint16_t* a, const std::uint16_t* b, float* d) {
@@ -49,13 +50,13 @@ WW_DEVICE void kernel(const std::uint16_t* a, const std::uint16_t* b, float* d) 
                  isa::GlobalView<const std::uint16_t>{from}.load((first + e.row) * 4 + e.column))
              << 16 * (v % 2);
     };
-    words_a[v / 2] |= load(a, rows, element(of_a, place, v));
-    words_b[v / 2] |= load(b, columns, element(of_b, place, v));
+    words_a[v / 2] |= load(a, rows, element<of_a>(place, v));
+    words_b[v / 2] |= load(b, columns, element<of_b>(place, v));
   }
   float sums[8] = {};
   isa::mma_sync<mma>(sums, words_a, words_b);
   for (int v = 0; v < 8; ++v) {
-    const Element e = element(of_c, place, v);
+    const Element e = element<of_c>(place, v);
     isa::GlobalView<float>{d}.store((rows + e.row) * 16 + columns + e.column, sums[v]);
   }
 }
@@ -78,7 +79,7 @@ Cells holders(const char* title) {
     for (int lane = 0; lane < 32; ++lane) {
       const int pair = pair_of<Broken>(lane);
       for (int v = 0; v < 8; ++v) {
-        const Element e = element(of_c, place_of<Broken>(lane), v);
+        const Element e = element<of_c>(place_of<Broken>(lane), v);
         if (pair / 2 * 8 + e.row == row && pair % 2 * 8 + e.column == column) return lane;
       }
     }

@@ -29,6 +29,7 @@ WW_DEVICE void kernel(const Params& p) {
   const bool loads = isa::thread_index() == 0;
   const auto load = [&](int tile) {
     if (!loads || tile >= tiles) return;
+    const isa::Mark mark("k_tile %", tile);
     const int s = tile % p.stages;
     const SharedAddress at = base + s * stage_bytes;
     isa::mbarrier_arrive_expect(full(s), stage_bytes);

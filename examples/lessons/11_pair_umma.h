@@ -64,8 +64,9 @@ WW_DEVICE void kernel(const Params& p) {
     if (one && leads) {
       isa::mbarrier_wait<Scope::cta>(tma_bar, parity, {"tma_bar"});
       isa::tcgen05_fence_after_sync();
-      const std::uint64_t a = atom::encode_umma(atom::descriptor(tile_a, base));
-      const std::uint64_t b = atom::encode_umma(atom::descriptor(tile64, base + bytes_a));
+      constexpr atom::OperandTile of_a = tile_a, of_b = tile64;
+      const std::uint64_t a = atom::encode_umma(atom::descriptor(of_a, base));
+      const std::uint64_t b = atom::encode_umma(atom::descriptor(of_b, base + bytes_a));
       for (int k_block = 0; k_block < 4; ++k_block) {
         isa::tcgen05_mma<atom::UmmaKind::f16, 2>(sums, atom::advance(a, 32U * k_block),
                                                  atom::advance(b, 32U * k_block), instruction,

@@ -78,7 +78,7 @@ inline constexpr Lesson lesson{
     .name = "launch_control",
     .title = "Launch control: tiles from CTAs that have not started",
     .question = "SM 2 belongs to another grid. Who does the tiles that it would have had?",
-    .answer = "Whoever is done first: SMs 0, 1 and 3 end together.",
+    .answer = "Whoever is done first: each of SMs 0, 1 and 3 takes the next one left.",
     .broken = "nobody looks whether a CTA was cancelled, and the number of none is taken",
     .finding = Check::clc,
     .line = "canceled_first_cta(",

@@ -25,8 +25,8 @@ using Codes = isa::Fragment<std::uint32_t, 4>;  // of one k_block: 16 elements o
 /// The thread's part of a group's weights as e4m3: a register is four neighbours of a row.
 WW_DEVICE void convert(const Params& p, int group, Codes (&a)[4]) {
   const isa::Mark mark("convert %", group);
-  for (int k_block = 0; k_block < 4; ++k_block) {
-    for (int r = 0; r < 4; ++r) {
+  WW_UNROLL for (int k_block = 0; k_block < 4; ++k_block) {
+    WW_UNROLL for (int r = 0; r < 4; ++r) {
       const int row = atom::a_row<8>(isa::thread_index(), 4 * r);
       const int k = 128 * group + 32 * k_block + atom::a_k<8>(isa::thread_index(), 4 * r);
       const isa::GlobalView<const std::uint32_t> codes{p.codes};
@@ -58,19 +58,20 @@ WW_DEVICE void kernel(const Params& p) {
   float total[tokens / 2] = {};
   const auto add = [&](int group) {  // scaling_B & add
     const isa::Mark mark("scale and add %", group);
-    for (int i = 0; i < tokens / 2; ++i) {
+    WW_UNROLL for (int i = 0; i < tokens / 2; ++i) {
       const int row = atom::c_row(isa::thread_index(), i);
       total[i] +=
           isa::GlobalView<const float>{p.scales}.load(row * groups + group) * sum[group % 2][i];
     }
   };
-  for (int g = 0; g < groups; ++g) {
+  WW_UNROLL for (int g = 0; g < groups; ++g) {
     // The broken one has one set of registers, which the group before may still be read from.
     Codes(&codes)[4] = a[Broken ? 0 : g % 2];
     convert(p, g, codes);
     isa::wgmma_fence(sum[g % 2], codes);
-    const std::uint64_t b = atom::encode(atom::descriptor(tile, base + g * group_bytes));
-    for (int k_block = 0; k_block < 4; ++k_block) {
+    constexpr atom::OperandTile of_b = tile;
+    const std::uint64_t b = atom::encode(atom::descriptor(of_b, base + g * group_bytes));
+    WW_UNROLL for (int k_block = 0; k_block < 4; ++k_block) {
       isa::wgmma_registers<DType::e4m3, tokens>(sum[g % 2], codes[k_block],
                                                 atom::advance(b, 32U * k_block), k_block > 0);
     }

@@ -5,6 +5,7 @@
 // constant `Broken` that takes one thing away, and what the model finds then.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -153,8 +154,9 @@ inline constexpr int tile_bytes = atom::tile_bytes(tile64);  // 8 KiB
 /// Starts the four wgmmas of one k_tile: sum += A * B^T of tiles at `a` and `b`.
 WW_DEVICE void multiply_tile(isa::Fragment<float, 32>& sum, SharedAddress a, SharedAddress b,
                              bool accumulate, isa::Site site = isa::Site::sync()) {
-  const std::uint64_t of_a = atom::encode(atom::descriptor(tile64, a));
-  const std::uint64_t of_b = atom::encode(atom::descriptor(tile64, b));
+  constexpr atom::OperandTile tile = tile64;  // (device code has no address of the other)
+  const std::uint64_t of_a = atom::encode(atom::descriptor(tile, a));
+  const std::uint64_t of_b = atom::encode(atom::descriptor(tile, b));
   isa::wgmma_fence(sum, site);
   for (int k_block = 0; k_block < 4; ++k_block) {
     isa::wgmma<DType::bf16, 64>(sum, atom::advance(of_a, 32U * k_block),

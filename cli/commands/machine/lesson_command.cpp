@@ -222,6 +222,9 @@ std::string page(const Lesson& lesson, const std::vector<LessonRun>& runs) {
   html += row("Broken twin", lesson.broken) + row("It gives", expected(lesson));
   html += row("In the seeds", lesson.pages) + row("Source", file_of(lesson)) + "</dl>\n";
   html += "<div class=\"picture\">\n" + picture(lesson, runs) + "</div>\n";
+  if (lesson.cells != nullptr && lesson.picture != lessons::Picture::cells) {
+    html += "<div class=\"picture\">\n" + cells_svg("", grids_of(lesson)) + "</div>\n";
+  }
   html += "<h2>" + std::string(broken ? "The broken twin" : "As it stands") + "</h2>\n<pre>" +
           escaped(outcome_text(lesson, runs)) + "</pre>\n<pre>" +
           escaped(shown_text(lesson, runs)) + "</pre>\n</body></html>\n";
