@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "lessons/lesson.h"
+#include "lessons/11_pair_umma.h"
 
 namespace warpwright::model {
 namespace {
@@ -47,6 +47,12 @@ TEST_P(LessonTest, IsCleanAndItsTwinIsFound) {
 
 INSTANTIATE_TEST_SUITE_P(All, LessonTest, ::testing::ValuesIn(lessons::all()),
                          [](const auto& each) { return std::string(each.param.name); });
+
+// A find in the seeds, as docs/seeds.md has it: seed 000's loop lets all threads wait for a phase
+// and go on, and one that is late misses it.
+TEST(PairUmma, WithoutABarrierBehindTheWaitAPhaseIsMissed) {
+  EXPECT_TRUE(lessons::pair_umma::run<false>({}).has(Check::stale_parity));
+}
 
 }  // namespace
 }  // namespace warpwright::model
