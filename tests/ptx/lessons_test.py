@@ -18,6 +18,8 @@ import ptx_test  # noqa: E402
 
 # By lesson: its architecture, its namespace, and the kernel's call behind its parameters.
 MAP = "const __grid_constant__ isa::TensorMap map, float* out"
+# Where a header's second part begins.
+LAUNCH = r"(?:inline|template <bool Meets = true>\n)\s*testing::Outcome run\("
 PARAMS = "const __grid_constant__ Params p"
 KERNELS = {
     1: ("90a", "transpose<B>(in, out)", "const float* in, float* out"),
@@ -46,7 +48,7 @@ def source(root, architecture):
             continue
         header, = (root / "examples" / "lessons").glob(f"{number:02}_*.h")
         lesson = header.read_text()
-        kernel = re.split(r"(?:inline|template <bool Meets = true>\n)\s*testing::Outcome run\(", lesson)[0]
+        kernel = re.split(LAUNCH, lesson)[0]
         text += re.sub(r"#pragma once\n", "", kernel)
         for broken in ("true", "false"):
             text += (f"__global__ void lesson_{number}_{broken}({parameters}) {{\n"
