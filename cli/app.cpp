@@ -20,6 +20,7 @@
 #include "cli/commands/machine/devices_command.h"
 #include "cli/commands/machine/kernels_command.h"
 #include "cli/commands/machine/layout_command.h"
+#include "cli/commands/machine/lesson_command.h"
 #include "cli/commands/machine/mask_command.h"
 #include "cli/commands/machine/mma_command.h"
 #include "cli/commands/measure/measure_options.h"
@@ -51,6 +52,7 @@ constexpr const char* kExamples =
     "  warpwright mask --cluster 4,4 --rank 11\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
     "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
+    "  warpwright lesson 3 --broken\n"
     "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.\n"
@@ -439,6 +441,7 @@ class CommandLine {
     add_layout();
     add_mask();
     mma_ = add_mma_command(app_, mma_options_);
+    lesson_ = add_lesson_command(app_, lesson_options_);
     add_completion();
     app_.footer(kExamples);  // last: commands take over what is there when they are made
   }
@@ -552,6 +555,7 @@ class CommandLine {
     if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
+    if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
@@ -607,6 +611,8 @@ class CommandLine {
   std::optional<int> rank_;
   const CLI::App* mma_ = nullptr;
   MmaOptions mma_options_;
+  const CLI::App* lesson_ = nullptr;
+  LessonOptions lesson_options_;
   CLI::App* completion_ = nullptr;
   std::string shell_;
 };

@@ -521,6 +521,9 @@ class Machine {
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
   void complete_tx(Cta& cta, MBarrier& bar, const Copy& copy);
+  /// Adds to Options::barrier_events, if that is asked for.
+  void note_barrier(BarrierEvent::Kind kind, const Cta& cta, const MBarrier& bar, const Thread* by,
+                    std::int64_t amount, Site site);
   void settle(const Cta& cta, MBarrier& bar);
   /// A wait of the current thread's sees the phase complete.
   void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);
