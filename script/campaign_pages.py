@@ -100,8 +100,8 @@ def write_pages(folder, docs):
             name, line = row(family, text)
             sets[name] = line
             if row is mutants_row:
-                mutation, count = re.subn(rf"(<!-- {re.escape(family)}: [^\n]*-->\n).*?(<!-- end -->)",
-                                          lambda m, t=text: m[1] + kernels_table(t) + m[2],
+                place = rf"(<!-- {re.escape(family)}: [^\n]*-->\n).*?(<!-- end -->)"
+                mutation, count = re.subn(place, lambda m, t=text: m[1] + kernels_table(t) + m[2],
                                           mutation, flags=re.S)
                 if count != 1:
                     sys.exit(f"{docs}/mutation.md has {count} places for the {family} kernels, "

@@ -117,8 +117,8 @@ class Pages(unittest.TestCase):
                 if sets:
                     self.assertRegex(shared, rf"\b{name}\b", source)
                 written.update(sets)
-        known = {begin + kind for begin in self.pages.FAMILIES for kind in ("schedules", "mutation")}
-        self.assertEqual(written, known)
+        kinds = ("schedules", "mutation")
+        self.assertEqual(written, {name + kind for name in self.pages.FAMILIES for kind in kinds})
 
 
 if __name__ == "__main__":
