@@ -70,8 +70,6 @@ std::vector<TokenForm> token_forms(int longest) {
   return all;
 }
 
-constexpr Argued argued_tokens[] = {no_copy_to_wait_for};
-
 TEST(BlackwellTokens, CleanUnderManySchedules) {
   std::ofstream table = campaign_table("blackwell_tokens_schedules");
   table << "# Blackwell kernels with the tokens on N under many schedules\n\n"
@@ -88,7 +86,7 @@ TEST(BlackwellTokens, NoMutantSurvives) {
   std::ofstream table = campaign_table("blackwell_tokens_mutation");
   table << "# Mutants of Blackwell kernels with the tokens on N\n\n"
            "Written by `script/campaign`; see docs/mutation.md for what the columns say.\n";
-  Mutants mutants(argued_tokens);
+  Mutants mutants({});
   std::vector<TokenForm> all = token_forms(campaign() ? 160 : 60);
   // In the usual run the one that gathers.
   if (!campaign()) {
