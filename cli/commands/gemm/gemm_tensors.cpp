@@ -1,5 +1,6 @@
 #include "cli/commands/gemm/gemm_tensors.h"
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 
