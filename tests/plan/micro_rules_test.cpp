@@ -114,6 +114,21 @@ TEST(MicroRules, TypesThatAreNone) {
                                "the nearest scaling is block_scaled"});
 }
 
+// Scales row by row, of rows that there are not, or missing.
+TEST(MicroRules, ScalesThatAreNone) {
+  expect_refused(
+      micro_product("mxf8", "mxf4"),
+      {{Code::bad_shape,
+        [](O& o) { o.scale_a.rows = 384; },
+        {"scale_a is 384 x 8", "takes ue8m0 scales of shape 256 x 8"}},
+       {Code::bad_shape,
+        [](O& o) { o.scale_b.rows = o.b.rows; },
+        {"scale_b is " + std::to_string(kMicroN), "takes ue8m0 scales of shape 256 x 8"}},
+       {std::nullopt, [](O& o) { o.scale_a.data = at(0x30000010); }},
+       {Code::bad_stride, [](O& o) { o.scale_a.row_stride = 16; }, {"scale_a", "tiles"}},
+       {Code::bad_pointer, [](O& o) { o.scale_b.data = nullptr; }, {"scale_b is a null pointer"}}});
+}
+
 // What TMA asks: of packed operands 16 bytes, of padded ones 32, and pieces of 128 elements.
 TEST(MicroRules, RowsOfNarrowElements) {
   const auto depth = [](O& o, std::int64_t k) {
