@@ -299,7 +299,8 @@ class Problem {
     return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());
   }
   [[nodiscard]] int architecture() const {
-    return is_fed(instance_) ? 120 : instance_.facts->architecture;
+    const KernelFacts& f = *instance_.facts;
+    return is_fed(instance_) ? 120 : std::max(f.architecture, f.architectures.front());
   }
   [[nodiscard]] Result<Plan> planned() const { return plan(operands(), facts(), choices()); }
   [[nodiscard]] std::string text() const {

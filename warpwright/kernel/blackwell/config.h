@@ -46,6 +46,7 @@ struct BlackwellConfig {
   /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
   /// it multiplies none.
   DType scale = DType::f32;
+  bool long_k = false;  ///< MMAs of K 96, which sm_103 alone has: eight on three stages
   /// Of the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
   DType d_scale = DType::f32;
 
@@ -124,7 +125,10 @@ constexpr int tile_k(const BlackwellConfig& c) {
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
   const int m = c.tile_m * ctas_of_mma(c);
   if (is_scaled(c)) {
-    return atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
+    atom::UmmaAtom mma =
+        atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
+    if (c.long_k) mma.k = atom::kUmmaLongK;
+    return mma;
   }
   atom::UmmaAtom mma = atom::umma_atom(a, b, DType::f32, m, c.tile_n, c.pair);
   mma.a_major = c.a_major;
@@ -137,6 +141,17 @@ constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c) {
 /// Does a launch say which majors its operands have? (Tokens are K-major.)
 constexpr bool takes_any_major(const BlackwellConfig& c) {
   return operand_bits(c) == 16 && !c.swap_ab;
+}
+
+/// Stages that MMAs are issued on together: of K 96 some begin in one and end in the next, and
+/// every third ends with an MMA. K counts as a multiple of so many; what is behind it comes as
+/// zeros.
+constexpr int stages_together(const BlackwellConfig& c) {
+  return c.long_k ? 3 : 1;
+}
+/// MMAs on them.
+constexpr int k_blocks(const BlackwellConfig& c) {
+  return stages_together(c) * tile_k(c) / mma_atom(c).k;
 }
 
 /// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
@@ -174,9 +189,10 @@ constexpr int scale_box_words(const BlackwellConfig& c) {
   const int all = sfa_bytes(c) / 4;
   return all < 256 ? all : 256;
 }
-/// Columns of tensor memory that the scales of a stage take, A's and then B's.
+/// Columns of tensor memory that the scales of a stage, or of those that MMAs are issued on
+/// together, take: A's and then B's.
 constexpr int sfa_columns(const BlackwellConfig& c) {
-  return scale_atoms(c) * atom::kScaleAtomColumns;
+  return stages_together(c) * scale_atoms(c) * atom::kScaleAtomColumns;
 }
 constexpr int sfb_columns(const BlackwellConfig& c) {
   return scale_rows_of_b(c) * sfa_columns(c);
@@ -217,8 +233,9 @@ static_assert(EpilogueConfig<BlackwellConfig>);
 constexpr int accumulator_columns(const BlackwellConfig& c) {
   return atom::umma_columns(mma_atom(c));
 }
-/// Where the scales begin behind the accumulators, and of how many stages there are some: of two,
-/// where that costs no larger allocation, so that copies need not wait for the MMAs before them.
+/// Where the scales begin behind the accumulators, and how often there are those of a stage (or of
+/// stages that MMAs are issued on together): twice, where that costs no larger allocation, so that
+/// copies need not wait for the MMAs before them.
 constexpr int first_scale_column(const BlackwellConfig& c) {
   return c.accumulators * accumulator_columns(c);
 }
@@ -385,6 +402,12 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
   if (c.swap_ab && (c.pair || c.gated || c.by_index || c.tile_n != atom::kScaleAtomRows)) {
     return "tokens with scales that the tensor core multiplies come 128 a tile, in their order, to "
            "MMAs of one SM without a gate";
+  }
+  if (c.long_k && (!atom::is_packed(c.kind) || c.swap_ab)) {
+    return "MMAs of K 96 are of kinds mxf4 and mxf4nvf4, and have no tokens on N here";
+  }
+  if (c.stages < stages_together(c) - 1) {
+    return "an MMA of K 96 reads two stages at once, so that a ring has at least two";
   }
   if (c.tile_n % 64 != 0) {
     return "a tile's scales of B begin with an atom or in its middle: tile_n is a multiple of 64";

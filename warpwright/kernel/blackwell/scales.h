@@ -96,10 +96,11 @@ class TmemScales {
   WW_DEVICE explicit TmemScales(isa::TmemAddress tmem)
       : begin_(tmem + first_scale_column(config)) {}
 
-  /// Copies those of a stage, for a tile whose columns begin at `column` of D.
+  /// Copies those of a stage, for a tile whose columns begin at `column` of D: the `part`-th of
+  /// stages whose MMAs find their scales from one address on.
   WW_DEVICE ScalesAt copy([[maybe_unused]] const BlackwellCta<Tag>& cta,
                           [[maybe_unused]] const pipeline::PipelineState& state,
-                          [[maybe_unused]] int column) {
+                          [[maybe_unused]] int column, [[maybe_unused]] int part = 0) {
     ScalesAt to;
     if constexpr (is_scaled(config)) {
       constexpr BlackwellConfig cfg = Tag::config;
@@ -110,15 +111,18 @@ class TmemScales {
       const isa::SharedAddress a = cta.base + smem.sfa + state.stage * sfa_bytes(cfg);
       const isa::SharedAddress b = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
       WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
-        copy_atom(to.a + i * atom::kScaleAtomColumns, a + i * atom::kScaleAtomBytes);
+        copy_atom(to.a + (part * scale_atoms(cfg) + i) * atom::kScaleAtomColumns,
+                  a + i * atom::kScaleAtomBytes);
       }
       WW_UNROLL for (int row = 0; row < scale_rows_of_b(cfg); ++row) {
         WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
-          copy_atom(to.b + i * step + row * atom::kScaleAtomColumns,
+          copy_atom(to.b + (part * scale_atoms(cfg) + i) * step + row * atom::kScaleAtomColumns,
                     b + row * sfa_bytes(cfg) + i * atom::kScaleAtomBytes);
         }
       }
-      buffer_ = buffer_ + 1 == scale_buffers(cfg) ? 0 : buffer_ + 1;
+      if (part + 1 == stages_together(cfg)) {
+        buffer_ = buffer_ + 1 == scale_buffers(cfg) ? 0 : buffer_ + 1;
+      }
       // 32 rows of an atom are a column. A tile of tokens begins with one.
       if constexpr (!cfg.swap_ab) to.b += column % atom::kScaleAtomRows / 32;
     }
@@ -136,7 +140,7 @@ class TmemScales {
   int buffer_ = 0;
 };
 
-/// The MMA of k_block `k_block` of a stage.
+/// The MMA of k_block `k_block` of a stage, or of stages that MMAs are issued on together.
 template <class Tag>
 WW_DEVICE void multiply_scaled(isa::TmemAddress d, std::uint64_t a, std::uint64_t b,
                                std::uint32_t instruction, const ScalesAt& scales, int k_block,

@@ -31,6 +31,7 @@ constexpr Name name_of(const BlackwellConfig& c) {
   if (!c.swap_ab && c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
   if (c.block_scaled) name += "_bs";
   if (c.splits_k) name += "_sk";
+  if (c.long_k) name += "_k96";
   if (c.gated) name += "_gated";
   if (c.by_index) name += "_ix";
   return name;
@@ -166,6 +167,11 @@ constexpr BlackwellConfig walks(TileSource tiles, BlackwellConfig c) {
   c.accumulators = c.tile_n == 256 ? 1 : 2;
   return c;
 }
+/// By MMAs of K 96, of sm_103.
+constexpr BlackwellConfig k96(BlackwellConfig c) {
+  c.long_k = true;
+  return c;
+}
 /// D as codes of the format of such elements, with their scales.
 constexpr BlackwellConfig codes(DType scale, BlackwellConfig c) {
   c.d_scale = scale;
@@ -195,6 +201,8 @@ inline constexpr auto scaled_rows = std::array{
     more(nvf4(DType::bf16, walks(by_static, one(192)))),
     more(nvf4(DType::bf16, walks(by_clc, one(256)))),
     more(nvf4(DType::bf16, walks(by_clc, pair(64)))),
+    more(k96(mxf4(DType::bf16, walks(by_clc, one(128))))),
+    more(k96(nvf4(DType::bf16, walks(by_clc, pair(256))))),
     common(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, one(128))))),
     common(codes(DType::ue4m3, nvf4(DType::e2m1, walks(by_clc, one(128))))),
 };

@@ -252,8 +252,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += cluster_line(
         plan, plan.cluster.m / kernel::ctas_of_mma(c),
         c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
-    parts.tensor_store = !quantises(c);
-    parts.kernel += stages_text(c);
+    parts.kernel += stages_text(c) + long_k_text(c);
     parts.kernel += "sums       " + sums_text(c) +
                     (c.gated ? "; of a gate and what it is for 16 rows in turns\n" : "\n");
     parts.tensor_store = static_cast<kernel::EpilogueShape>(c).store != kernel::Store::lanes;
@@ -266,6 +265,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     const BlackwellConfig c = with_majors(config_of(plan), plan.problem);
     kernel::BlackwellGemmParams p;
     fill_params(p, c, plan, operands, encode);
+    const int together = kernel::stages_together(c);
+    p.walk.k_tiles = (p.walk.k_tiles + together - 1) / together * together;
     Grid& grid = out.grids[0];
     grid = grid_of(plan);
     p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;

@@ -40,6 +40,13 @@ std::string stages_text(const BlackwellConfig& c) {
   return out + ")\n";
 }
 
+std::string long_k_text(const BlackwellConfig& c) {
+  if (!c.long_k) return "";
+  const int together = kernel::stages_together(c);
+  return format("k_blocks   %d of K 96 on %d stages: K counts as a multiple of %d\n",
+                kernel::k_blocks(c), together, together * kernel::tile_k(c));
+}
+
 std::string tmem_table(const BlackwellConfig& c) {
   const int columns = kernel::accumulator_columns(c);
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
@@ -51,9 +58,11 @@ std::string tmem_table(const BlackwellConfig& c) {
   }
   for (int i = 0; i < kernel::scale_buffers(c); ++i) {
     const int first = kernel::first_scale_column(c) + i * kernel::scale_columns(c);
-    const std::string which =
-        kernel::scale_buffers(c) == 1 ? "each stage" : format("every other stage, %d", i);
-    const int atoms = kernel::scale_atoms(c);
+    const std::string what = c.long_k ? "three stages" : "stage";
+    const std::string which = kernel::scale_buffers(c) == 1
+                                  ? "each " + what
+                                  : format("every other %s, %d", what.c_str(), i);
+    const int atoms = kernel::stages_together(c) * kernel::scale_atoms(c);
     out += tmem_line(first, kernel::sfa_columns(c),
                      format("scales of A of %s: %d of 128 rows x 4", which.c_str(), atoms));
     out += tmem_line(first + kernel::sfa_columns(c), kernel::sfb_columns(c),
@@ -66,8 +75,10 @@ std::string tmem_table(const BlackwellConfig& c) {
 std::string scale_table(const BlackwellConfig& c) {
   if (!is_scaled(c)) return "";
   const atom::UmmaAtom mma = kernel::mma_atom(c);
-  std::string out = "\nk_block  K in the stage  scale id  columns from the scales of A, of B\n";
-  for (int i = 0; i < kernel::tile_k(c) / mma.k; ++i) {
+  std::string out =
+      c.long_k ? "\nk_block  K in 3 stages  scale id  columns from the scales of A, of B\n"
+               : "\nk_block  K in the stage  scale id  columns from the scales of A, of B\n";
+  for (int i = 0; i < kernel::k_blocks(c); ++i) {
     const atom::ScaleStep step = atom::scale_step(mma, i);
     out += format("%7d  %3d .. %8d  %8d  %27d, %4d\n", i, i * mma.k, (i + 1) * mma.k - 1, step.id,
                   step.column_a, step.column_b);
