@@ -10,6 +10,7 @@
 #include "tests/kernel/kernel_head.h"
 #include "tests/problem_changes.h"
 #include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -293,6 +294,63 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
     EXPECT_EQ(kernel::config_fault(c), nullptr);
     EXPECT_LE(kernel::smem_map(c).bytes, kernel::max_smem_bytes);
   }
+}
+
+GemmProblem scaled_problem(DType scale, int m, int n, int k) {
+  GemmProblem p = packed_problem(m, n, k, DType::e2m1, DType::bf16);
+  p.scaling = Scaling::block_scaled;
+  const int depth = k / micro_block(scale);
+  p.scale_a = packed_matrix(scale, m, depth);
+  p.scale_b = packed_matrix(scale, n, depth);
+  return p;
+}
+
+// MMAs of K 96 are of sm_103: a B200 never runs their kernels, by name neither.
+TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
+  int there = 0;
+  for (const KernelFacts& f : blackwell_family().kernels()) {
+    const bool is_long =
+        std::find(f.features.begin(), f.features.end(), "MMAs of K 96") != f.features.end();
+    EXPECT_EQ(f.architectures, is_long ? std::vector{103} : (std::vector{100, 103})) << f.name;
+    there += is_long ? 1 : 0;
+    if (!is_long || !f.built) continue;
+    const GemmProblem p = scaled_problem(f.micro_scale, 4096, 4096, 7680);
+    const std::string said = "the kernel " + f.name +
+                             " does not run on b200 (sm_100); only sm_103 (b300) has MMAs of K 96: "
+                             "the nearest is the kernel without _k96";
+    EXPECT_EQ(refusal_of(p, {.kernel = f.name}).find(said), 0U);
+    EXPECT_EQ(refusal_of(p, {.kernel = f.name}, *known_facts("b300")), "none");
+    const auto on_b200 = candidates(p, b200());
+    if (!on_b200.ok()) continue;  // no other kernel of this build
+    for (const Plan& one : *on_b200) EXPECT_FALSE(config_of(one).long_k) << one.kernel;
+    // In a cluster that shares its loads the MMAs decide, of which it has fewer; not for a K of
+    // 256, which counts as 768.
+    PlanChoices choices{.tile_n = f.tile.n, .pair = f.pair};
+    choices.cluster = atom::ClusterShape{4, 4};
+    const auto best = plan(p, *known_facts("b300"), choices);
+    ASSERT_TRUE(best.ok()) << best.reason();
+    EXPECT_TRUE(config_of(*best).long_k) << best->kernel;
+    const auto shorter =
+        plan(scaled_problem(f.micro_scale, 4096, 4096, 256), *known_facts("b300"), choices);
+    ASSERT_TRUE(shorter.ok()) << shorter.reason();
+    EXPECT_FALSE(config_of(*shorter).long_k) << shorter->kernel;
+  }
+  EXPECT_EQ(there, 2);
+}
+
+TEST(BlackwellPlan, LongKIsJudged) {
+  BlackwellConfig c{
+      .kind = atom::UmmaKind::mxf4, .stages = 3, .scale = DType::ue8m0, .long_k = true};
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  EXPECT_EQ(kernel::mma_atom(c).k, 96);
+  EXPECT_EQ(kernel::k_blocks(c), 8);
+  c.stages = 1;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "an MMA of K 96 reads two stages at once, so that a ring has at least two");
+  c.stages = 3;
+  c.kind = atom::UmmaKind::mxf8f6f4;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "MMAs of K 96 are of kinds mxf4 and mxf4nvf4, and have no tokens on N here");
 }
 
 // The seed's numbers of a 4 x 4 cluster: one SM, and pairs.

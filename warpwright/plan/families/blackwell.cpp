@@ -210,6 +210,15 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     if (auto r = memory_fault(choices)) return r;
     return slice_fault(problem, choices);
   }
+  [[nodiscard]] std::optional<Refusal> named_fault(const KernelFacts& kernel,
+                                                   const Ask& ask) const override {
+    const DeviceFacts& device = ask.start.device;
+    if (!config_of(kernel).long_k || device.architecture == 103) return std::nullopt;
+    return refuse(RefusalCode::no_kernel, "the kernel ", kernel.name, " does not run on ",
+                  device.name, " (sm_", device.architecture, "); ",
+                  as_rule("only sm_103 (b300) has MMAs of K 96"), ": the nearest is ",
+                  as_nearest("the kernel without _k96"));
+  }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
     return blackwell_serves(config_of(kernel), ask);
