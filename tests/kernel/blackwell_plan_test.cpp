@@ -9,7 +9,7 @@
 
 #include "tests/kernel/kernel_head.h"
 #include "tests/problem_changes.h"
-#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/blackwell/config_fault.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
@@ -353,6 +353,48 @@ TEST(BlackwellPlan, LongKIsJudged) {
                "MMAs of K 96 are of kinds mxf4 and mxf4nvf4, and have no tokens on N here");
 }
 
+// Two accumulators of 256 columns and the scales are more columns than there are: the accumulators
+// share whole subtiles.
+TEST(BlackwellPlan, WideAccumulatorsShareColumns) {
+  const auto wide = [](atom::UmmaKind kind, DType scale, bool long_k, DType result) {
+    return BlackwellConfig{.kind = kind,
+                           .result = result,
+                           .tile_n = 256,
+                           .stages = 3,
+                           .accumulators = 2,
+                           .pair = true,
+                           .tiles = TileSource::clc,
+                           .scale = scale,
+                           .long_k = long_k};
+  };
+  struct Row {
+    BlackwellConfig c;
+    int shared, buffers, columns;
+  };
+  constexpr auto mx = atom::UmmaKind::mxf8f6f4;
+  constexpr auto nv = atom::UmmaKind::mxf4nvf4;
+  for (const auto& [c, shared, buffers, columns] :
+       {Row{wide(mx, DType::ue8m0, false, DType::bf16), 64, 2, 448 + 2 * 12},
+        Row{wide(mx, DType::ue8m0, false, DType::f32), 32, 2, 480 + 2 * 12},
+        Row{wide(nv, DType::ue4m3, false, DType::bf16), 64, 1, 448 + 48},
+        Row{wide(nv, DType::ue4m3, true, DType::bf16), 192, 1, 320 + 144}}) {
+    EXPECT_EQ(kernel::config_fault(c), nullptr);
+    EXPECT_TRUE(kernel::overlaps(c));
+    EXPECT_EQ(kernel::shared_columns(c), shared);
+    EXPECT_EQ(kernel::scale_buffers(c), buffers);
+    EXPECT_EQ(kernel::first_scale_column(c) + buffers * kernel::scale_columns(c), columns);
+    EXPECT_EQ(kernel::tmem_columns(c), 512);
+    EXPECT_EQ(kernel::accumulator_shape(c).accumulators, 1);
+  }
+  BlackwellConfig codes = wide(mx, DType::ue8m0, false, DType::e4m3);
+  codes.d_scale = DType::ue8m0;
+  EXPECT_STREQ(kernel::config_fault(codes), "accumulators that share columns do not become codes");
+  BlackwellConfig narrow = wide(mx, DType::ue8m0, false, DType::bf16);
+  narrow.tile_n = 192;
+  EXPECT_FALSE(kernel::overlaps(narrow));
+  EXPECT_FALSE(kernel::overlaps(BlackwellConfig{.tile_n = 256, .stages = 3, .accumulators = 2}));
+}
+
 // The seed's numbers of a 4 x 4 cluster: one SM, and pairs.
 TEST(BlackwellPlan, BarriersAsTheSeedCountsThem) {
   PlanChoices choices;
@@ -381,11 +423,14 @@ TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
   const auto table = barriers_in_head("blackwell/gemm.h");
   ASSERT_FALSE(table.empty());
   std::vector<std::string> declared;
-  for (const bool pair : {false, true}) {
+  // The last one has two accumulators that share columns.
+  const GemmProblem scaled = scaled_problem(DType::ue4m3, 512, 512, 512);
+  for (const auto& [p, tile_n] : {std::pair{problem(), 128}, {problem(), 256}, {scaled, 256}}) {
     PlanChoices choices;
-    choices.pair = pair;
+    choices.pair = tile_n == 256;
+    choices.tile_n = tile_n;
     choices.cluster = atom::ClusterShape{2, 1};
-    const auto made = plan(problem(), b200(), choices);
+    const auto made = plan(p, b200(), choices);
     ASSERT_TRUE(made.ok()) << made.reason();
     for (const pipeline::BarrierRow& row : made->barriers()) {
       declared.emplace_back(row.name);

@@ -16,6 +16,8 @@
 //                                                                             cluster's row, column
 //   acc_full     accumulators  1                                   epilogue   commit
 //   acc_empty    accumulators  4, with pairs 8 in the even CTA     mma        epilogue warps
+//   acc_read     1 where two       4, with pairs 8 in the even CTA     mma        epilogue warps,
+//                share columns                                                    at their end
 //   tmem_done    1 with pairs  1, in the odd CTA                   mma        mma of the even CTA
 //   c_full       2 a warp      1 + bytes of a buffer               epilogue   its leader, copies
 //   tile_full    2             1 + 16 bytes                        all        scheduler, answers
@@ -36,6 +38,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/blackwell/codes.h"
+#include "warpwright/kernel/blackwell/config_fault.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/load.h"
 #include "warpwright/kernel/blackwell/multiply.h"

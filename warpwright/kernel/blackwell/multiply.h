@@ -134,7 +134,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
       const isa::Mark block_mark("k_tile %", k_tile);
       const bool begins = cfg.block_scaled || k_tile == work.first;
       if (begins) cta.accumulators.acquire(accumulator);
-      const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
+      const isa::TmemAddress d = tmem + cta.accumulator_column(accumulator);
       if constexpr (cfg.long_k) {
         multiply_long(cta, d, state, instruction, scales, work.column, !begins);
       } else {
@@ -146,7 +146,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
       }
       if (cfg.block_scaled || k_tile + stages_together(cfg) == work.end) {
         cta.accumulators.commit(accumulator);
-        accumulator.advance(cfg.accumulators);
+        accumulator.advance(accumulator_slots(cfg));
       }
     }
   }

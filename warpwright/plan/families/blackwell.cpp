@@ -235,6 +235,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     std::vector<pipeline::BarrierRow> rows = {
         pipeline::full_row(ring), pipeline::empty_row(ring, plan.cluster),
         pipeline::acc_full_row(accumulators), pipeline::acc_empty_row(accumulators)};
+    if (overlaps(c)) rows.push_back(pipeline::acc_read_row(accumulators));
     if (c.pair) rows.push_back(pipeline::tmem_done_row());
     if (!quantises(c)) rows.push_back(kernel::c_full_row(c));
     if (controlled(c)) {

@@ -52,9 +52,13 @@ std::string tmem_table(const BlackwellConfig& c) {
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    out += tmem_line(
-        i * columns, columns,
-        format("accumulator %d, 128 rows of f32%s", i, c.block_scaled ? " of a k_tile" : ""));
+    std::string what = format("accumulator %d, 128 rows of f32", i);
+    if (c.block_scaled) what += " of a k_tile";
+    if (i == 1 && overlaps(c)) {
+      what += format("; both have %d of these columns, which the epilogue empties first",
+                     kernel::shared_columns(c));
+    }
+    out += tmem_line(i * kernel::accumulator_step(c), columns, what);
   }
   for (int i = 0; i < kernel::scale_buffers(c); ++i) {
     const int first = kernel::first_scale_column(c) + i * kernel::scale_columns(c);

@@ -72,8 +72,10 @@ std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const Pl
 // Rounds of whole tiles and what is left of a tile's k_tiles for the busiest cluster, in clocks.
 double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile) {
   constexpr double tile_clocks = 600;  // beside its k_tiles
-  // With one accumulator the MMAs of a tile wait for the epilogue of the one before.
-  if (c.accumulators == 1 && c.tiles != TileSource::one_tile) blocks += 4.0 * c.tile_n / k_tile;
+  // With one accumulator the MMAs of a tile wait for the epilogue of the one before; with two that
+  // share columns for that of these.
+  const int exposed = c.accumulators == 1 ? c.tile_n : kernel::shared_columns(c);
+  if (c.tiles != TileSource::one_tile) blocks += 4.0 * exposed / k_tile;
   if (!c.splits_k) return std::ceil(plan.waves() - 1e-9) * (blocks * k_tile + tile_clocks);
   // The bytes of a part, which one CTA writes and another reads, and the wait for them.
   constexpr double bytes_per_clock = 64;
