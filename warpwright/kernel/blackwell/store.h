@@ -48,8 +48,9 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
       const auto& order = epilogue.order;
       fetch<Tag>(from, order.atom(subtile) + half * Epilogue::result_atoms,
                  order.column(subtile) * Epilogue::columns, value);
-      if constexpr (overlaps(cfg)) {
-        constexpr int shared = shared_columns(cfg) / Epilogue::columns * Epilogue::result_atoms;
+      if constexpr (overlaps(Tag::config)) {
+        constexpr int shared =
+            shared_columns(Tag::config) / Epilogue::columns * Epilogue::result_atoms;
         if (is_given_back || subtile + 1 < shared) return;
         cta.accumulators.release(accumulator);
         is_given_back = true;
