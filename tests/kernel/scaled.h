@@ -17,7 +17,9 @@ std::vector<Instance> scaled_instances(const Wanted& is_wanted) {
   std::vector<Instance> all;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
     if (!is_micro_scale(f->micro_scale) || !is_wanted(*f)) continue;
-    all.push_back({f->name.c_str(), f, f->a.front(), f->b.front()});
+    const DType a = f->a.front();
+    const DType b = f->b.front();
+    all.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b)});
   }
   return all;
 }

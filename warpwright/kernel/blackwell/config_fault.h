@@ -73,9 +73,9 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
   if (sums_in_registers(c)) {
     return "with scales that the tensor core multiplies nothing is summed in registers";
   }
-  if (c.swap_ab && (c.pair || c.gated || c.by_index || c.tile_n != atom::kScaleAtomRows)) {
-    return "tokens with scales that the tensor core multiplies come 128 a tile, in their order, to "
-           "MMAs of one SM without a gate";
+  if (c.swap_ab && (c.pair || c.gated || c.tile_n != atom::kScaleAtomRows)) {
+    return "tokens with scales that the tensor core multiplies come 128 a tile, to MMAs of one SM "
+           "without a gate";
   }
   if (c.long_k && (!atom::is_packed(c.kind) || c.swap_ab)) {
     return "MMAs of K 96 are of kinds mxf4 and mxf4nvf4, and have no tokens on N here";

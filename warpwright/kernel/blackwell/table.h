@@ -204,6 +204,8 @@ inline constexpr auto scaled_rows = std::array{
 inline constexpr auto scaled_token_rows = std::array{
     common(mixed(DType::bf16, grouped(one(128)))),
     common(nvf4(DType::bf16, grouped(one(128)))),
+    more(mixed(DType::bf16, by_index(grouped(one(128))))),
+    more(nvf4(DType::bf16, by_index(grouped(one(128))))),
     more(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
     more(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
 };

@@ -296,7 +296,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
       }
     }
     if (c.by_index && p.operands.k > 0) {
-      p.operands.b = encode(rows_request("A", operands.a, kernel::tile_b(c)));
+      p.operands.b =
+          encode(rows_request("A", operands.a, loaded_tile(operands, true, kernel::tile_b(c))));
     }
     set_params(grid, p, c, plan, operands, encode);
     out.count = 1;
