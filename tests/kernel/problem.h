@@ -414,10 +414,15 @@ class Problem {
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
-        make_micro_scales(random, scale_a_, of_a,
-                          in_groups() ? block_scales::grouped_rows(ask_.m, matrices_of_b())
-                                      : block_scales::padded_rows(ask_.m),
-                          spans_of_a());
+        if (has_feature(instance_, "plain tokens")) {
+          scale_a_ = column(of_a, rows_of_a());
+          scale_a_.fill(random, 0.5, 2);
+        } else {
+          make_micro_scales(random, scale_a_, of_a,
+                            in_groups() ? block_scales::grouped_rows(ask_.m, matrices_of_b())
+                                        : block_scales::padded_rows(ask_.m),
+                            spans_of_a());
+        }
         make_micro_scales(random, scale_b_, matrices_of_b(), block_scales::padded_rows(ask_.n),
                           {{0, ask_.n}});
         return;

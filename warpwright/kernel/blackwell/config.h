@@ -48,7 +48,8 @@ struct BlackwellConfig {
   /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
   /// it multiplies none.
   DType scale = DType::f32;
-  bool long_k = false;  ///< MMAs of K 96, which sm_103 alone has: eight on three stages
+  bool plain_tokens = false;  ///< A has scales of 1 there, and one for each row in the epilogue
+  bool long_k = false;        ///< MMAs of K 96, which sm_103 alone has: eight on three stages
   /// Of the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
   DType d_scale = DType::f32;
 
@@ -179,16 +180,20 @@ constexpr int scale_rows_of_b(const BlackwellConfig& c) {
   const int latest = atom::kScaleAtomRows - std::gcd(c.tile_n, atom::kScaleAtomRows);
   return (c.tile_n + latest + atom::kScaleAtomRows - 1) / atom::kScaleAtomRows;
 }
-/// Bytes of them in a stage.
-constexpr int sfa_bytes(const BlackwellConfig& c) {
+/// Bytes of a row of atoms, and of those of A and of B in a stage. (Those of plain tokens are there
+/// once.)
+constexpr int scale_row_bytes(const BlackwellConfig& c) {
   return scale_atoms(c) * atom::kScaleAtomBytes;
 }
+constexpr int sfa_bytes(const BlackwellConfig& c) {
+  return c.plain_tokens ? 0 : scale_row_bytes(c);
+}
 constexpr int sfb_bytes(const BlackwellConfig& c) {
-  return scale_rows_of_b(c) * sfa_bytes(c);
+  return scale_rows_of_b(c) * scale_row_bytes(c);
 }
 /// 32-bit words of a row of atoms that one copy brings: a box has 256 at most.
 constexpr int scale_box_words(const BlackwellConfig& c) {
-  const int all = sfa_bytes(c) / 4;
+  const int all = scale_row_bytes(c) / 4;
   return all < 256 ? all : 256;
 }
 /// Columns of tensor memory that the scales of a stage, or of those that MMAs are issued on
@@ -317,7 +322,7 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
   // Behind what is swizzled, which begins at multiples of 1024 bytes.
   map.sfa = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
-  map.sfb = map.sfa + c.stages * sfa_bytes(c);
+  map.sfb = map.sfa + (c.plain_tokens ? scale_row_bytes(c) : c.stages * sfa_bytes(c));
   map.tiles = map.sfb + c.stages * sfb_bytes(c);
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));

@@ -63,7 +63,13 @@ class BlackwellGemm {
     const Cta cta(p);
     const int warp = isa::warp_index();
     if (warp == load_warp) initialise(cta);
-    if (atom::cluster_size(p.walk.cluster) > 1) {
+    if constexpr (cfg.plain_tokens) {
+      if (warp == mma_warp) blackwell::write_ones(cta);
+    }
+    if constexpr (cfg.pair && cfg.plain_tokens) {
+      isa::cluster_arrive();  // the ones too, which the even CTA copies for both
+      isa::cluster_wait();
+    } else if (atom::cluster_size(p.walk.cluster) > 1) {
       await_cluster();
     } else {
       isa::sync_threads(threads(cfg));
@@ -105,7 +111,7 @@ class BlackwellGemm {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
         if constexpr (is_scaled(config)) {
-          isa::prefetch_map(p.sfa);
+          if constexpr (!config.plain_tokens) isa::prefetch_map(p.sfa);
           isa::prefetch_map(p.sfb);
         }
       }

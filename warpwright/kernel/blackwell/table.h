@@ -32,6 +32,7 @@ constexpr Name name_of(const BlackwellConfig& c) {
   if (c.block_scaled) name += "_bs";
   if (c.splits_k) name += "_sk";
   if (c.long_k) name += "_k96";
+  if (c.plain_tokens) name += "_plain";
   if (c.gated) name += "_gated";
   if (c.by_index) name += "_ix";
   return name;
@@ -160,6 +161,11 @@ constexpr BlackwellConfig nvf4(DType result, BlackwellConfig c) {
   c.scale = DType::ue4m3;
   return c;
 }
+/// Of tokens of e4m3 with a scale a row.
+constexpr BlackwellConfig plain(BlackwellConfig c) {
+  c.plain_tokens = true;
+  return c;
+}
 /// By MMAs of K 96, of sm_103.
 constexpr BlackwellConfig k96(BlackwellConfig c) {
   c.long_k = true;
@@ -194,6 +200,8 @@ inline constexpr auto scaled_rows = std::array{
     more(nvf4(DType::bf16, persistent(by_static, one(192)))),
     more(nvf4(DType::bf16, persistent(by_clc, one(256)))),
     more(nvf4(DType::bf16, persistent(by_clc, pair(64)))),
+    more(plain(mixed(DType::bf16, persistent(by_clc, one(128))))),
+    more(plain(mixed(DType::bf16, persistent(by_clc, pair(256))))),
     more(k96(mxf4(DType::bf16, persistent(by_clc, one(128))))),
     more(k96(nvf4(DType::bf16, persistent(by_clc, pair(256))))),
     common(codes(DType::ue8m0, mixed(DType::e4m3, persistent(by_clc, one(128))))),

@@ -26,7 +26,8 @@ bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
   if (!is_scaled(c)) {
     return p.scaling != Scaling::block_scaled && c.kind == atom::umma_kind(p.a.dtype);
   }
-  return p.scaling == Scaling::block_scaled && c.kind == scaled_kind(p);
+  return p.scaling == Scaling::block_scaled && c.kind == scaled_kind(p) &&
+         c.plain_tokens == has_plain_tokens(p);
 }
 
 std::string stages_text(const BlackwellConfig& c) {
@@ -67,8 +68,11 @@ std::string tmem_table(const BlackwellConfig& c) {
                                   ? "each " + what
                                   : format("every other %s, %d", what.c_str(), i);
     const int atoms = kernel::stages_together(c) * kernel::scale_atoms(c);
+    const std::string ones = "scales of A of " + which + ": 1, copied once";
     out += tmem_line(first, kernel::sfa_columns(c),
-                     format("scales of A of %s: %d of 128 rows x 4", which.c_str(), atoms));
+                     c.plain_tokens
+                         ? ones
+                         : format("scales of A of %s: %d of 128 rows x 4", which.c_str(), atoms));
     out += tmem_line(first + kernel::sfa_columns(c), kernel::sfb_columns(c),
                      format("scales of B of %s: %d of 128 columns of D x 4", which.c_str(),
                             atoms * kernel::scale_rows_of_b(c)));
