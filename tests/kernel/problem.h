@@ -307,7 +307,8 @@ class Problem {
     return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());
   }
   [[nodiscard]] int architecture() const {
-    return is_fed(instance_) ? 120 : instance_.facts->architecture;
+    const KernelFacts& f = *instance_.facts;
+    return is_fed(instance_) ? 120 : std::max(f.architecture, f.architectures.front());
   }
   [[nodiscard]] Result<Plan> planned() const { return plan(operands(), facts(), choices()); }
   [[nodiscard]] std::string text() const {
@@ -421,10 +422,15 @@ class Problem {
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
-        make_micro_scales(random, scale_a_, of_a,
-                          in_groups() ? block_scales::grouped_rows(ask_.m, matrices_of_b())
-                                      : block_scales::padded_rows(ask_.m),
-                          spans_of_a());
+        if (has_feature(instance_, "plain tokens")) {
+          scale_a_ = column(of_a, rows_of_a());
+          scale_a_.fill(random, 0.5, 2);
+        } else {
+          make_micro_scales(random, scale_a_, of_a,
+                            in_groups() ? block_scales::grouped_rows(ask_.m, matrices_of_b())
+                                        : block_scales::padded_rows(ask_.m),
+                            spans_of_a());
+        }
         make_micro_scales(random, scale_b_, matrices_of_b(), block_scales::padded_rows(ask_.n),
                           {{0, ask_.n}});
         return;

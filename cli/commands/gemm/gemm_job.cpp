@@ -308,9 +308,10 @@ void lay_out_scales(GemmJob& job) {
   const auto in_tiles = [](const std::optional<ScalesOfFile>& scales) {
     return scales && scales->in_tiles;
   };
-  job.tiles_a = in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
-                                          : scale_tiles(job.micro_a, tiles_shape(job, true), p.m(),
-                                                        blocks(true), groups, index);
+  job.tiles_a = has_plain_tokens(p)         ? job.micro_a.scales
+                : in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
+                                            : scale_tiles(job.micro_a, tiles_shape(job, true),
+                                                          p.m(), blocks(true), groups, index);
   job.tiles_b = in_tiles(job.scales_of_b)
                     ? job.scales_of_b->tensor.bytes
                     : scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
