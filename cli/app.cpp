@@ -286,6 +286,10 @@ void add_trace_options(CLI::App& app, TraceOptions& how) {
   app.add_option("--grid-svg", how.grid_svg,
                  "where a picture of all SMs and their tiles is written")
       ->type_name("FILE");
+  app.add_option("--machine", how.machine,
+                 "a machine in numbers by whose costs the model runs, as docs/machines.md says "
+                 "(default: that of --as)")
+      ->type_name("FILE");
   app.add_option("--occupy-sm", how.occupy_sm,
                  "an SM of the model that another grid holds: nothing of this one runs there")
       ->type_name("I")
