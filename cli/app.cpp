@@ -27,6 +27,7 @@
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
+#include "cli/commands/predict/predict_command.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -95,6 +96,11 @@ constexpr const char* kExplainPackedExamples =
     "Examples:\n"
     "  warpwright explain packed packed.safetensors:w --tile 0,1,0\n"
     "  warpwright explain packed packed.safetensors:w --json";
+
+constexpr const char* kPredictExamples =
+    "Examples:\n"
+    "  warpwright predict gemm 4096 4096 4096 --dtype e4m3\n"
+    "  warpwright predict grouped --groups 8 --tokens 64 --n 4096 --k 4096 --as h200 --json";
 
 constexpr const char* kTraceExamples =
     "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
@@ -316,6 +322,9 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
   add_kernel_check(*check, product, check_how);
   CLI::App* explain =
       add("explain", "show how a product would be computed, and why", kExplainExamples);
+  CLI::App* predict =
+      add("predict", "say how long a product will take on a device that need not be here",
+          kPredictExamples);
   CLI::App* trace = add("trace", "record what happens when, as a timeline", kTraceExamples);
   for (CLI::App* run : {gemm, grouped}) {
     const bool is_grouped = run == grouped;
@@ -342,7 +351,13 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
     }
     CLI::App* traces = add_to(trace, "the timeline, every role of every CTA, TMA and tensor core,");
     add_trace_options(*traces, trace_how);
-    for (CLI::App* printing : {plan, traces}) {
+    CLI::App* predicted = add_to(predict, "time, what bounds it and its parts,");
+    if (!is_grouped) {
+      predicted->add_option("shape", product.random, "M, N and K, as --random has them")
+          ->expected(3)
+          ->type_name("M N K");
+    }
+    for (CLI::App* printing : {plan, traces, predicted}) {
       printing->add_flag("--json", product.json, "for programs");
     }
   }
@@ -562,6 +577,7 @@ class CommandLine {
     product_.is_grouped = command.ends_with(" grouped");
     if (command.starts_with(" check")) return check_command(product_, check_how_, out, err);
     if (command.starts_with(" explain")) return explain_command(product_, out, err);
+    if (command.starts_with(" predict")) return predict_command(product_, out, err);
     if (command.starts_with(" trace")) return trace_command(product_, trace_how_, out, err);
     if (command.starts_with(" bench")) {
       return bench_command(product_.is_grouped          ? bench_grouped_options_

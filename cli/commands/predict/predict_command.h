@@ -1,0 +1,15 @@
+// `warpwright predict gemm` and `predict grouped`: how long a product will take on a device that
+// need not be here.
+#pragma once
+
+#include <ostream>
+
+#include "cli/commands/gemm/gemm_job.h"
+
+namespace warpwright::cli {
+
+/// Plans the product for the device (--as, an H200 where nothing is said), samples its kernel on
+/// the model and composes. Returns 0; 1 when the model found a fault; 2 for bad input.
+int predict_command(const GemmOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace warpwright::cli
