@@ -15,6 +15,7 @@ namespace warpwright {
 namespace {
 
 constexpr double kLine = 128;
+constexpr std::size_t kGroupSms = 16;
 
 bool has_word(const KernelFacts& kernel, const char* feature) {
   return std::find(kernel.features.begin(), kernel.features.end(), feature) !=
@@ -55,6 +56,7 @@ class Composer {
  private:
   void list_tiles();
   [[nodiscard]] double k_tile_clocks() const;
+  [[nodiscard]] double asked(std::size_t begin, std::size_t end) const;
   Prediction at_clock(double hz, double& busy) const;
   // Bytes that memory sends for the tiles [begin, end).
   double missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,
@@ -69,8 +71,9 @@ class Composer {
 
   std::vector<ClusterTile> tiles_;
   std::int64_t panels_ = 0;
-  double k_tiles_ = 0;      // of a CTA's tile
-  double lines_ = 0;        // of L2 that a cluster tile asks for
+  double k_tiles_ = 0;    // of a CTA's tile
+  double row_lines_ = 0;  // of L2 that a cluster tile asks for
+  double column_lines_ = 0;
   double clocks_ = 0;       // of a k_tile
   double store_bytes_ = 0;  // of one CTA's tile
 };
@@ -128,19 +131,40 @@ void Composer::list_tiles() {
 }
 
 double Composer::k_tile_clocks() const {
-  double clocks = phases_.k_tile;
-  const bool hopper = f_.architecture == 90 && !p_.packed;
-  if (!hopper) return clocks;
-  const double steps =
-      4.0 * f_.tile.m / 64 * std::max(1, f_.tile.k * numeric::bits(p_.a.dtype) / 1024);
-  const double bytes =
-      (f_.tile.m + f_.tile.n) * static_cast<double>(f_.tile.k) * numeric::bits(p_.a.dtype) / 8;
-  const bool alone = f_.tile.m == 64;
-  clocks = std::max(clocks, steps * wgmma_clocks(f_.tile.n, alone));
-  clocks = std::max(clocks, (steps * (2048 + 32.0 * f_.tile.n) + bytes) /
-                                (m_.shared_bytes_per_clock * m_.shared_overlap));
-  if (p_.scaling == Scaling::block_scaled) return clocks * m_.scaled_share;
-  return has_word(f_, "promoted") ? clocks * m_.promoted_share : clocks;
+  if (f_.architecture != 90 || p_.packed) return phases_.k_tile / m_.tensor_share;
+  const int row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8;
+  const double steps = f_.tile.m / 64.0 * row_bytes / 32;
+  const double bytes = static_cast<double>(f_.tile.m + f_.tile.n) * row_bytes;
+  const double tensor = steps * wgmma_clocks(f_.tile.n, f_.tile.m == 64);
+  const double shared =
+      (steps * (2048 + 32.0 * f_.tile.n) + bytes) / (m_.shared_bytes_per_clock * m_.shared_overlap);
+  const double floor = std::max(tensor / m_.tensor_share, shared);
+  // Sums in registers: the model counts each addition as a conversion on its way to memory, which
+  // is too much by far.
+  if (p_.scaling == Scaling::block_scaled) return floor * m_.scaled_share;
+  if (has_word(f_, "promoted")) return floor * m_.promoted_share;
+  return std::max(phases_.k_tile / m_.tensor_share, floor);
+}
+
+// Lines that the tiles [begin, end) ask L2 for. CTAs without a cluster fill one group of some 16
+// SMs after the other, and what these ask for at about the same time is fetched once.
+double Composer::asked(std::size_t begin, std::size_t end) const {
+  const double all = static_cast<double>(end - begin) * (row_lines_ + column_lines_);
+  if (atom::cluster_size(plan_.cluster) > 1 || plan_.cluster_k > 1) return all;
+  double apart = 0;
+  for (std::size_t i = begin; i < end; i += kGroupSms) {
+    const std::size_t last = std::min(end, i + kGroupSms);
+    for (std::size_t j = i; j < last; ++j) {
+      bool row = false;
+      bool column = false;
+      for (std::size_t other = i; other < j; ++other) {
+        row |= tiles_[other].rows == tiles_[j].rows;
+        column |= tiles_[other].columns == tiles_[j].columns;
+      }
+      apart += (row ? 0 : row_lines_) + (column ? 0 : column_lines_);
+    }
+  }
+  return all - (begin == 0 ? m_.merged_at_first : m_.merged_later) * (all - apart);
 }
 
 double Composer::missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,
@@ -190,8 +214,10 @@ Prediction Composer::at_clock(double hz, double& busy) const {
   const double d_bytes = static_cast<double>(cluster) / plan_.cluster_k * store_bytes_;
   const double stores = store_bytes_ * sharing / m_.store_bytes_per_clock;
   const bool hides = f_.schedule == kernel::Schedule::pingpong;
+  // D goes through shared memory, which gives the other tile's operands later meanwhile.
   const double between =
-      hides ? std::max(0.0, phases_.between) : std::max(phases_.between * sharing, stores);
+      hides ? std::max(0.0, phases_.between) + 2 * store_bytes_ / m_.shared_bytes_per_clock
+            : std::max(phases_.between * sharing, stores);
   std::vector<Panel> panels(static_cast<std::size_t>(panels_));
   double passed = 0;
   double tensor_clocks = 0;  // of all SMs
@@ -209,8 +235,9 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     const double sm = depth * k_tiles_ * clocks_ * sharing / hz;
     const double bytes = missed(begin, end, panels, passed) + (hides ? here * d_bytes : 0);
     const double written = hides ? 0 : here * d_bytes;
+    const double lines = asked(begin, end);
     const double from_memory = bytes / memory;
-    const double from_l2 = here * lines_ / l2;
+    const double from_l2 = lines / l2;
     const double wave = std::max({sm, from_memory, from_l2});
     const double store = std::max(between / hz, written / memory * 0.5);
     out.multiply += sm;
@@ -218,7 +245,7 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     out.epilogue += store;
     if (!shared) out.tail += sm * (1 - here / resident);
     out.memory_bytes += bytes + written;
-    out.l2_lines += here * lines_;
+    out.l2_lines += lines;
     by_limit[static_cast<int>(wave == sm              ? Limit::tensor_cores
                               : from_memory > from_l2 ? Limit::memory
                                                       : Limit::l2)] += wave;
@@ -245,9 +272,9 @@ Prediction Composer::made() {
   const bool swapped = f_.swap_ab;
   const double of_a = lines_asked(pitch_of_a(p_));
   const double of_b = p_.packed ? 0.5 : lines_asked(pitch_of_b(p_));
-  lines_ = k_tiles_ * plan_.cluster_k * rows *
-           ((swapped ? of_b : of_a) * plan_.cluster.m * f_.tile.m +
-            (swapped ? of_a : of_b) * plan_.cluster.n * f_.tile.n);
+  const double deep = k_tiles_ * plan_.cluster_k * rows;
+  row_lines_ = deep * (swapped ? of_b : of_a) * plan_.cluster.m * f_.tile.m;
+  column_lines_ = deep * (swapped ? of_a : of_b) * plan_.cluster.n * f_.tile.n;
   store_bytes_ =
       static_cast<double>(f_.result_rows) * f_.result_columns * numeric::bits(f_.result) / 8;
   // The clock under power: what it is at the highest, then what that power allows, until it stays.

@@ -31,9 +31,13 @@ struct PredictionMachine {
   double shared_bytes_per_clock = 128;
   double shared_overlap = 1.15;         ///< reads of wgmma come faster than that, as counted
   double store_bytes_per_clock = 16.5;  ///< of an epilogue that nothing hides, all SMs at once
+  double tensor_share = 0.96;           ///< busy in a main loop, as ncu counts it
+  /// Of what SMs of a group ask for together: fetched once, in the first wave and later.
+  double merged_at_first = 0.78;
+  double merged_later = 0.49;
   /// A k_tile of a kernel whose warps add scaled sums up themselves, over its multiplications.
-  double promoted_share = 1.12;
-  double scaled_share = 1.32;
+  double promoted_share = 1.04;
+  double scaled_share = 1.15;
   double exchange_seconds = 3.5e-6;  ///< sums of a shared tile through the workspace
 };
 
