@@ -141,8 +141,12 @@ double Composer::k_tile_clocks() const {
   const double floor = std::max(tensor / m_.tensor_share, shared);
   // Sums in registers: the model counts each addition as a conversion on its way to memory, which
   // is too much by far.
-  if (p_.scaling == Scaling::block_scaled) return floor * m_.scaled_share;
-  if (has_word(f_, "promoted")) return floor * m_.promoted_share;
+  const bool scaled = has_word(f_, "block scales");
+  if (scaled || has_word(f_, "promoted")) {
+    // A warpgroup by itself waits for its products, then adds n / 2 registers.
+    if (f_.tile.m == 64) return std::max(floor, tensor + f_.tile.n + m_.drain_clocks);
+    return floor * (scaled ? m_.scaled_share : m_.promoted_share);
+  }
   return std::max(phases_.k_tile / m_.tensor_share, floor);
 }
 
@@ -233,18 +237,17 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     const double depth = shared ? rounds_of_split : 1;
     // In one wave of CTAs that share an SM each has a part of it.
     const double sm = depth * k_tiles_ * clocks_ * sharing / hz;
-    const double bytes = missed(begin, end, panels, passed) + (hides ? here * d_bytes : 0);
-    const double written = hides ? 0 : here * d_bytes;
+    const double bytes = missed(begin, end, panels, passed) + here * d_bytes;
     const double lines = asked(begin, end);
     const double from_memory = bytes / memory;
     const double from_l2 = lines / l2;
     const double wave = std::max({sm, from_memory, from_l2});
-    const double store = std::max(between / hz, written / memory * 0.5);
+    const double store = between / hz;
     out.multiply += sm;
     out.loads += wave - sm;
     out.epilogue += store;
     if (!shared) out.tail += sm * (1 - here / resident);
-    out.memory_bytes += bytes + written;
+    out.memory_bytes += bytes;
     out.l2_lines += lines;
     by_limit[static_cast<int>(wave == sm              ? Limit::tensor_cores
                               : from_memory > from_l2 ? Limit::memory
@@ -278,7 +281,8 @@ Prediction Composer::made() {
   store_bytes_ =
       static_cast<double>(f_.result_rows) * f_.result_columns * numeric::bits(f_.result) / 8;
   // The clock under power: what it is at the highest, then what that power allows, until it stays.
-  double hz = m_.clock_hz;
+  const double highest = m_.load_clock * m_.clock_hz;
+  double hz = highest;
   Prediction out;
   for (int i = 0; i < 6; ++i) {
     double busy = 0;
@@ -288,7 +292,7 @@ Prediction Composer::made() {
     // Power of the tensor cores goes with the clock's third power, as voltage follows it.
     const double at_most =
         m_.power_clock_hz * std::cbrt(left / std::max(1e-3, m_.tensor_watts * busy));
-    const double next = std::min(m_.clock_hz, at_most);
+    const double next = std::min(highest, at_most);
     if (std::abs(next - hz) < 1e-3 * hz) break;
     hz = 0.5 * (hz + next);
   }

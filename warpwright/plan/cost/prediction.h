@@ -16,7 +16,8 @@ struct PredictionMachine {
   /// From entry to the first operands beyond what the model counts: stamps say 1,100 clocks until
   /// the first load and 3,000 until its data; the model's start is some 750 of these.
   double start_clocks = 2250;
-  double clock_hz = 1.98e9;  ///< the highest
+  double clock_hz = 1.98e9;   ///< the highest
+  double load_clock = 0.886;  ///< of it, that a card at work has: 1.755 GHz of an H200
   /// Watts: those that do not move with the clock, of the tensor cores of all SMs when always busy
   /// at `power_clock_hz`, of 1e12 bytes a second from memory, and the limit.
   double idle_watts = 200;
@@ -38,6 +39,7 @@ struct PredictionMachine {
   /// A k_tile of a kernel whose warps add scaled sums up themselves, over its multiplications.
   double promoted_share = 1.04;
   double scaled_share = 1.15;
+  double drain_clocks = 120;  ///< from a wgmma's issue to its sums, where nothing runs beside it
   double exchange_seconds = 3.5e-6;  ///< sums of a shared tile through the workspace
 };
 
