@@ -32,7 +32,14 @@ std::string text_of(const Plan& plan, const Prediction& p) {
                   us * p.exchange);
     all += text;
   }
-  return all;
+  // Held against an H200's times alone.
+  if (plan.device.name == "h200" && plan.facts().architecture == 90) {
+    std::snprintf(text, sizeof text,
+                  "  sure to    %8.0f %%   in the mean, as measured H200 products that %s bounds\n",
+                  100 * p.within, limit_name(p.limit));
+    return all + text;
+  }
+  return all + "  how sure: not known, as nobody measured a product of this device beside it\n";
 }
 
 nlohmann::ordered_json to_json(const Plan& plan, const TilePhases& phases, const Prediction& p) {
@@ -44,6 +51,9 @@ nlohmann::ordered_json to_json(const Plan& plan, const TilePhases& phases, const
   json["breakdown"] = {{"start", 1e6 * p.start},       {"multiply", 1e6 * p.multiply},
                        {"tail", 1e6 * p.tail},         {"loads", 1e6 * p.loads},
                        {"epilogue", 1e6 * p.epilogue}, {"exchange", 1e6 * p.exchange}};
+  json["mean_error"] = plan.device.name == "h200" && plan.facts().architecture == 90
+                           ? nlohmann::ordered_json(p.within)
+                           : nlohmann::ordered_json();
   json["waves"] = p.waves;
   json["clock_ghz"] = 1e-9 * p.clock_hz;
   json["memory_bytes"] = p.memory_bytes;

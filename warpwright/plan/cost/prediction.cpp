@@ -15,7 +15,11 @@ namespace warpwright {
 namespace {
 
 constexpr double kLine = 128;
+constexpr double kModelPort = 64;  // bytes a clock (model/report/timing.h)
 constexpr std::size_t kGroupSms = 16;
+
+// Mean errors of measured products by what bounds them (docs/log/prediction.md).
+constexpr double kWithin[] = {0.09, 0.05, 0.09, 0.05, 0.2};
 
 bool has_word(const KernelFacts& kernel, const char* feature) {
   return std::find(kernel.features.begin(), kernel.features.end(), feature) !=
@@ -147,7 +151,10 @@ double Composer::k_tile_clocks() const {
     if (f_.tile.m == 64) return std::max(floor, tensor + f_.tile.n + m_.drain_clocks);
     return floor * (scaled ? m_.scaled_share : m_.promoted_share);
   }
-  return std::max(phases_.k_tile / m_.tensor_share, floor);
+  // Where the model waited for its port to L2, a round number there, the measured one counts.
+  const double port = bytes / m_.port_bytes_per_clock;
+  const bool waited = phases_.k_tile < 1.03 * bytes / kModelPort && phases_.k_tile > 1.03 * tensor;
+  return std::max({waited ? 0 : phases_.k_tile / m_.tensor_share, port, floor});
 }
 
 // Lines that the tiles [begin, end) ask L2 for. CTAs without a cluster fill one group of some 16
@@ -219,9 +226,8 @@ Prediction Composer::at_clock(double hz, double& busy) const {
   const double stores = store_bytes_ * sharing / m_.store_bytes_per_clock;
   const bool hides = f_.schedule == kernel::Schedule::pingpong;
   // D goes through shared memory, which gives the other tile's operands later meanwhile.
-  const double between =
-      hides ? std::max(0.0, phases_.between) + 2 * store_bytes_ / m_.shared_bytes_per_clock
-            : std::max(phases_.between * sharing, stores);
+  const double own = std::max(0.0, phases_.between) * (hides ? 1 : sharing) +
+                     (hides ? 2 * store_bytes_ / m_.shared_bytes_per_clock : 0);
   std::vector<Panel> panels(static_cast<std::size_t>(panels_));
   double passed = 0;
   double tensor_clocks = 0;  // of all SMs
@@ -242,7 +248,8 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     const double from_memory = bytes / memory;
     const double from_l2 = lines / l2;
     const double wave = std::max({sm, from_memory, from_l2});
-    const double store = between / hz;
+    // All SMs together store no faster than L2 takes it; fewer of them in the last wave do.
+    const double store = std::max(own, hides ? 0 : stores * here / resident) / hz;
     out.multiply += sm;
     out.loads += wave - sm;
     out.epilogue += store;
@@ -259,6 +266,7 @@ Prediction Composer::at_clock(double hz, double& busy) const {
   }
   by_limit[static_cast<int>(Limit::start)] = start + out.exchange;
   out.limit = static_cast<Limit>(std::max_element(by_limit, by_limit + 5) - by_limit);
+  out.within = kWithin[static_cast<int>(out.limit)];
   out.seconds = start + out.multiply + out.loads + out.epilogue + out.exchange;
   busy = tensor_clocks / (out.seconds * hz * plan_.device.sms);
   return out;

@@ -29,6 +29,7 @@ struct PredictionMachine {
   double memory_share = 0.93;               ///< of it, that a kernel with a ring of copies reaches
   double l2_lines_per_clock = 48;           ///< of 128 bytes, of all slices
   double l2_kept = 0.5;                     ///< of L2, that holds what was read before
+  double port_bytes_per_clock = 82;         ///< that L2 sends to one SM
   double shared_bytes_per_clock = 128;
   double shared_overlap = 1.15;         ///< reads of wgmma come faster than that, as counted
   double store_bytes_per_clock = 16.5;  ///< of an epilogue that nothing hides, all SMs at once
