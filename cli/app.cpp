@@ -22,6 +22,7 @@
 #include "cli/commands/machine/layout_command.h"
 #include "cli/commands/machine/mask_command.h"
 #include "cli/commands/machine/mma_command.h"
+#include "cli/commands/measure/calibrate_command.h"
 #include "cli/commands/measure/measure_options.h"
 #include "cli/commands/moe/moe_command.h"
 #include "cli/commands/moe/moe_options.h"
@@ -303,6 +304,28 @@ std::string examples_of(const std::string& help, const std::string& command) {
   return text;
 }
 
+const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "measure what a GPU's units take, and write the machine's file");
+  command->add_option("--out", options.out, "the machine's file, replaced as a whole or not at all")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--from", options.from,
+                   "a machine's file whose other numbers are kept (default: that of --out)")
+      ->type_name("FILE");
+  command->add_option("--device", options.device, "cuda, cuda:1, ... (default cuda)")
+      ->type_name("DEVICE");
+  command->add_option("--rounds", options.rounds, "of every measurement (default 5)")
+      ->type_name("N")
+      ->check(whole<int>(3, 100));
+  command->add_flag("--json", options.json, "for programs: the file's content");
+  command->footer(
+      "Examples:\n"
+      "  warpwright calibrate --from machines/h200.json --out h200.json");
+  return command;
+}
+
 // `gemm` and `grouped`, and the commands that take either. One of all these is called.
 void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptions& check_how,
                           TraceOptions& trace_how) {
@@ -494,6 +517,7 @@ class CommandLine {
     add_bench_command(app_, bench_options_, bench_grouped_options_, bench_w4a8_options_,
                       bench_moe_options_);
     tune_ = add_tune_command(app_, tune_options_);
+    calibrate_ = add_calibrate_command(app_, calibrate_options_);
   }
 
   void add_packing() {
@@ -560,6 +584,7 @@ class CommandLine {
     }
     if (pack_->parsed()) return pack_command(pack_options_, out, err);
     if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
+    if (calibrate_->parsed()) return calibrate_command(calibrate_options_, out, err);
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
@@ -606,6 +631,8 @@ class CommandLine {
   BenchMoeOptions bench_moe_options_;
   const CLI::App* tune_ = nullptr;
   TuneOptions tune_options_;
+  const CLI::App* calibrate_ = nullptr;
+  CalibrateOptions calibrate_options_;
   CLI::App* pack_ = nullptr;
   PackCommandOptions pack_options_;
   CLI::App* packed_ = nullptr;
