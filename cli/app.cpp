@@ -312,7 +312,8 @@ const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) 
       ->required();
   command
       ->add_option("--from", options.from,
-                   "a machine's file whose other numbers are kept (default: that of --out)")
+                   "a machine's file whose other numbers are kept (default: that of --out, or "
+                   "where there is none the known machine of the GPU's kind)")
       ->type_name("FILE");
   command->add_option("--device", options.device, "cuda, cuda:1, ... (default cuda)")
       ->type_name("DEVICE");
@@ -322,13 +323,13 @@ const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) 
   command->add_flag("--json", options.json, "for programs: the file's content");
   command->footer(
       "Examples:\n"
-      "  warpwright calibrate --from machines/h200.json --out h200.json");
+      "  warpwright calibrate --out h200.json");
   return command;
 }
 
 // `gemm` and `grouped`, and the commands that take either. One of all these is called.
 void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptions& check_how,
-                          TraceOptions& trace_how) {
+                          TraceOptions& trace_how, std::string& machine) {
   CLI::App* gemm = app.add_subcommand(
       "gemm", "multiply matrices: D[M,N] = alpha * A[M,K] * B[N,K]^T + beta * C[M,N]");
   CLI::App* grouped = app.add_subcommand(
@@ -380,6 +381,8 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
           ->expected(3)
           ->type_name("M N K");
     }
+    predicted->add_option("--machine", machine, "numbers of the device, as calibrate writes them")
+        ->type_name("FILE");
     for (CLI::App* printing : {plan, traces, predicted}) {
       printing->add_flag("--json", product.json, "for programs");
     }
@@ -464,7 +467,7 @@ class CommandLine {
     app_.require_subcommand(1);
     add_devices();
     kernels_ = add_kernels_command(app_, kernels_options_);
-    add_product_commands(app_, product_, check_how_, trace_how_);
+    add_product_commands(app_, product_, check_how_, trace_how_, machine_);
     add_moe_commands(app_, moe_);
     add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
     add_measurements();
@@ -602,7 +605,7 @@ class CommandLine {
     product_.is_grouped = command.ends_with(" grouped");
     if (command.starts_with(" check")) return check_command(product_, check_how_, out, err);
     if (command.starts_with(" explain")) return explain_command(product_, out, err);
-    if (command.starts_with(" predict")) return predict_command(product_, out, err);
+    if (command.starts_with(" predict")) return predict_command(product_, machine_, out, err);
     if (command.starts_with(" trace")) return trace_command(product_, trace_how_, out, err);
     if (command.starts_with(" bench")) {
       return bench_command(product_.is_grouped          ? bench_grouped_options_
@@ -624,6 +627,7 @@ class CommandLine {
   GemmOptions product_;
   CheckCommandOptions check_how_;
   TraceOptions trace_how_;
+  std::string machine_;  // a file of `predict`
   MoeOptions moe_;
   BenchOptions bench_options_;
   BenchOptions bench_grouped_options_;

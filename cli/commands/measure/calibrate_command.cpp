@@ -1,36 +1,27 @@
 #include "cli/commands/measure/calibrate_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands/gemm/run.h"
+#include "cli/files/machine_file.h"
 #include "cli/files/output_file.h"
 #include "cli/files/printable.h"
-#include "cli/reports/refusal_json.h"
 #include "warpwright/device/cuda.h"
+#include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/calibration.h"
 
 namespace warpwright::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
-// The machine's file that keeps what no probe measures.
-ordered_json machine_of(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    throw InputError("No machine's file to start from: " + printable(path) + " is not there; " +
-                     as_rule("give --from a file of machines/") + ".");
-  }
-  ordered_json machine = ordered_json::parse(file, nullptr, false);
-  if (!machine.is_object() || !machine.contains("numbers") || !machine["numbers"].is_object() ||
-      !machine.contains("curves") || !machine["curves"].is_object()) {
-    throw InputError(printable(path) + " is no machine's file: it has no numbers and curves; " +
-                     as_rule("give --from a file of machines/") + ".");
-  }
-  return machine;
+// The machine that keeps what no probe measures.
+MachineNumbers machine_of(const CalibrateOptions& o, int index) {
+  if (!o.from.empty()) return read_machine("--from", o.from);
+  if (std::filesystem::exists(o.out)) return read_machine("--out", o.out);
+  const auto facts = device::cuda_device(index);
+  if (!facts) throw InputError(facts.refusal());
+  return machine_of_architecture(facts->architecture);
 }
 
 std::string card_name(int index) {
@@ -44,22 +35,20 @@ std::string source_of(const device::MeasuredNumber& n, const Spread& s, const st
   return "measured: calibrate, " + n.how + ", " + card + text;
 }
 
-void put(ordered_json& machine, const device::MeasuredNumber& n, const Spread& s,
+void put(MachineNumbers& machine, const device::MeasuredNumber& n, const Spread& s,
          const std::string& card) {
-  if (n.size == 0) {
-    machine["numbers"][n.name] = {s.median, source_of(n, s, card)};
-    return;
-  }
-  ordered_json& curve = machine["curves"][n.name];
-  if (!curve.is_array() || curve.size() != 2) curve = {ordered_json::array(), ""};
-  bool is_new = true;
-  for (ordered_json& point : curve[0]) {
-    if (!point.is_array() || point.size() != 2 || point[0] != n.size) continue;
-    point[1] = s.median;
-    is_new = false;
-  }
-  if (is_new) curve[0].push_back({n.size, s.median});
-  curve[1] = "measured: calibrate, " + n.how + ", " + card;
+  const auto number = [&](const NumberRule& rule, double& value) {
+    if (n.name == rule.name && n.size == 0) value = s.median;
+  };
+  const auto curve = [&](const NumberRule& rule, ClockCurve& value) {
+    if (n.name != rule.name || n.size == 0) return;
+    std::erase_if(value.points, [&](const auto& point) { return point.first == n.size; });
+    value.points.emplace_back(n.size, s.median);
+    std::sort(value.points.begin(), value.points.end());
+  };
+  for_each_number(machine, number);
+  for_each_curve(machine, curve);
+  machine.sources[n.name] = source_of(n, s, card);
 }
 
 }  // namespace
@@ -73,7 +62,7 @@ int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream
                        as_rule("give --device cuda") + ".");
     }
     check_output_file("The machine", o.out);
-    ordered_json machine = machine_of(o.from.empty() ? o.out : o.from);
+    MachineNumbers machine = machine_of(o, index);
     const auto measured = probes(index, o.rounds);
     if (!measured) throw InputError(measured.refusal());
     const std::string card = card_name(index);
@@ -97,10 +86,13 @@ int calibrate_command(const CalibrateOptions& o, std::ostream& out, std::ostream
       throw RunError(Sentence{"The calibration cannot be trusted, and " + printable(o.out) +
                               " stays as it was:\n" + faults});
     }
-    machine["card"] = card;
-    replace_file(o.out, machine.dump(1) + "\n");
+    machine.card = card;
+    if (const auto fault = machine_fault(machine)) {
+      throw RunError(Sentence{printable(o.out) + " stays as it was: " + *fault});
+    }
+    replace_file(o.out, machine_text(machine));
     if (o.json) {
-      out << json_text(machine);
+      out << machine_text(machine);
     } else {
       out << printable(o.out) << ": " << measured->size() << " numbers of " << printable(card)
           << "\n";

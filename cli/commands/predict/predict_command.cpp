@@ -6,6 +6,7 @@
 
 #include "cli/commands/gemm/product.h"
 #include "cli/commands/predict/sample.h"
+#include "cli/files/machine_file.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/plan/cost/prediction.h"
 
@@ -64,15 +65,20 @@ nlohmann::ordered_json to_json(const Plan& plan, const TilePhases& phases, const
 
 }  // namespace
 
-int predict_command(const GemmOptions& given, std::ostream& out, std::ostream& err) {
+int predict_command(const GemmOptions& given, const std::string& machine, std::ostream& out,
+                    std::ostream& err) {
   return exit_status(out, err, given.json, [&] {
     GemmOptions options = given;
     if (options.as.empty() && options.device == "model") options.as = "h200";
+    const std::optional<MachineNumbers> numbers =
+        machine.empty() ? std::nullopt : std::optional(read_machine("--machine", machine));
     const Product product(options, facts_elsewhere(options), err);
     const TilePhases phases =
         product.plan.ctas > 0 ? sample_phases(options, product.plan) : TilePhases{};
-    const Prediction prediction = predict(
-        product.plan, phases, prediction_machine(product.plan.device), product.job.lengths());
+    const Prediction prediction =
+        predict(product.plan, phases,
+                numbers ? prediction_machine(*numbers) : prediction_machine(product.plan.device),
+                product.job.lengths());
     if (options.json) {
       out << json_text(to_json(product.plan, phases, prediction));
     } else {

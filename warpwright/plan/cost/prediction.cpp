@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
@@ -24,12 +25,6 @@ constexpr double kWithin[] = {0.09, 0.05, 0.09, 0.05, 0.2};
 bool has_word(const KernelFacts& kernel, const char* feature) {
   return std::find(kernel.features.begin(), kernel.features.end(), feature) !=
          kernel.features.end();
-}
-
-// Clocks of a wgmma of 64 x n and 32 bytes of K, both operands in shared memory, measured
-// (docs/log/prediction.md): by one warpgroup alone, or by several in turn.
-double wgmma_clocks(double n, bool alone) {
-  return alone ? std::max(n / 2 + 7, 21 + 0.28 * n) : std::max(n / 2, 16 + n / 4);
 }
 
 // A part of A or B that tiles share: rows or columns of one tile along all of K.
@@ -139,7 +134,7 @@ double Composer::k_tile_clocks() const {
   const int row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8;
   const double steps = f_.tile.m / 64.0 * row_bytes / 32;
   const double bytes = static_cast<double>(f_.tile.m + f_.tile.n) * row_bytes;
-  const double tensor = steps * wgmma_clocks(f_.tile.n, f_.tile.m == 64);
+  const double tensor = steps * (f_.tile.m == 64 ? m_.wgmma_one : m_.wgmma_more).at(f_.tile.n);
   const double shared =
       (steps * (2048 + 32.0 * f_.tile.n) + bytes) / (m_.shared_bytes_per_clock * m_.shared_overlap);
   const double floor = std::max(tensor / m_.tensor_share, shared);
@@ -309,11 +304,32 @@ Prediction Composer::made() {
 
 }  // namespace
 
-PredictionMachine prediction_machine(const DeviceFacts& device) {
+PredictionMachine prediction_machine(const MachineNumbers& numbers) {
   PredictionMachine m;
+  m.launch_seconds = numbers.launch_seconds;
+  // The first operands came 1,900 clocks after the first load; the model counts 750 of it all.
+  m.start_clocks = numbers.start_clocks + numbers.cold_start_clocks + 1900 - 750;
+  m.clock_hz = numbers.clock_hz;
+  m.limit_watts = numbers.power_watts;
+  m.idle_watts = 0.286 * numbers.power_watts;
+  m.tensor_watts = 0.7 * numbers.power_watts;
+  m.power_clock_hz = numbers.loaded_clock_hz;
+  m.memory_bytes_per_second = numbers.hbm_bytes_per_second;
+  m.shared_bytes_per_clock = numbers.shared_bytes_per_clock;
+  m.wgmma_one = numbers.wgmma_shared_one;
+  m.wgmma_more = numbers.wgmma_shared_more;
+  m.l2_lines_per_clock = numbers.l2_requests_per_second / (m.load_clock * m.clock_hz);
+  return m;
+}
+
+PredictionMachine prediction_machine(const DeviceFacts& device) {
+  const MachineNumbers* const known = known_machine(device.name);
+  PredictionMachine m =
+      prediction_machine(known != nullptr ? *known : machine_of_architecture(device.architecture));
   if (device.clock_hz > 0) m.clock_hz = device.clock_hz;
-  if (device.memory_bytes_per_second > 0)
+  if (device.memory_bytes_per_second > 0) {
     m.memory_bytes_per_second = device.memory_bytes_per_second;
+  }
   return m;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/group_lengths.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -27,6 +28,8 @@ struct PredictionMachine {
   double limit_watts = 700;
   double memory_bytes_per_second = 4.4e12;  ///< reading
   double memory_share = 0.93;               ///< of it, that a kernel with a ring of copies reaches
+  ClockCurve wgmma_one;                     ///< m64nN by 32 bytes of K: one warpgroup alone
+  ClockCurve wgmma_more;                    ///< several in turn
   double l2_lines_per_clock = 48;           ///< of 128 bytes, of all slices
   double l2_kept = 0.5;                     ///< of L2, that holds what was read before
   double port_bytes_per_clock = 82;         ///< that L2 sends to one SM
@@ -44,7 +47,10 @@ struct PredictionMachine {
   double exchange_seconds = 3.5e-6;  ///< sums of a shared tile through the workspace
 };
 
-/// The machine of `device`: an H200's, with the rates of the device's own facts.
+/// By a machine's description; what that does not say is an H200's.
+PredictionMachine prediction_machine(const MachineNumbers& numbers);
+/// By the description of the known device of that name, or of its architecture, with the rates of
+/// the device's own facts.
 PredictionMachine prediction_machine(const DeviceFacts& device);
 
 /// What one SM takes, in clocks: a run of t tiles (a CTA) of k k_tiles takes
