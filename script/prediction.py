@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds `warpwright predict` against the times that docs/log/performance.md has of an H200.
 
-script/prediction.py build/bin/warpwright [--log docs/log/performance.md] [--only bf16] [--markdown]
+script/prediction.py build/bin/warpwright [--rows docs/log/prediction.md] [--only bf16] [--markdown]
+With --rows it takes the rows of that file's tables, as it prints them itself, instead of the log's.
 Prints each row and, of each table and of all, the mean absolute error and the worst. With --most X
 it fails where the mean of all is above X percent.
 """
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 HEADING = re.compile(r"^### (.*?): `(.*)`")
 ROW = re.compile(r"^\| (\d+)x(\d+)x(\d+) \| ([\d.]+) \(\d+\) \| [\d.]+% \| (\w+) \| ([\d.]+) \|")
+OTHER = re.compile(r"^\| (bf16|e4m3) \| (\d+)x(\d+)x(\d+) \| (\w+) \| ([\d.]+) \|")
 KERNEL = re.compile(r"^(\w+?)_c(\d+)x(\d+)(?:x(\d+))?$")
 
 
@@ -32,6 +34,13 @@ def measured(path):
             rows.append((table, options, row.groups()[:3], row[5],
                          float(row[6])))
     return rows
+
+
+def measured_elsewhere(path):
+    """The rows of tables as this script prints them, whose table is a type."""
+    found = [OTHER.match(line) for line in path.read_text().splitlines()]
+    return [(row[1], ["--dtype", row[1]], row.groups()[1:4], row[5], float(row[6]))
+            for row in found if row]
 
 
 def predicted(program, row):
@@ -52,13 +61,15 @@ def predicted(program, row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
-    parser.add_argument("--log", default="docs/log/performance.md")
+    parser.add_argument("--rows", help="a file with tables as this prints them")
     parser.add_argument("--only", default="", help="tables whose name begins so")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--every", type=int, default=1, help="each N-th row alone")
     parser.add_argument("--most", type=float, help="percent of mean error at most")
     args = parser.parse_args()
-    rows = [r for r in measured(pathlib.Path(args.log)) if r[0].startswith(args.only)]
+    read = measured_elsewhere(pathlib.Path(args.rows)) if args.rows else measured(
+        pathlib.Path(__file__).parents[1] / "docs/log/performance.md")
+    rows = [r for r in read if r[0].startswith(args.only)]
     rows = rows[:: args.every]
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda row: predicted(args.program, row), rows))

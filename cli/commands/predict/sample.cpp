@@ -59,7 +59,8 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
   o.cluster = std::to_string(c.m) + "," + std::to_string(c.n);
   o.cluster_k = plan.cluster_k > 1 ? std::optional<int>(plan.cluster_k) : std::nullopt;
   if (plan.cluster_k > 1) o.cluster.clear();
-  o.ctas = plan.cluster_ctas();
+  // Tiles shared along K have a cluster each.
+  o.ctas = plan.cluster_k > 1 ? std::nullopt : std::optional<int>(plan.cluster_ctas());
   o.sms = plan.cluster_ctas();
   o.no_tuning = true;
   return o;
