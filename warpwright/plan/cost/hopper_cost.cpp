@@ -12,12 +12,6 @@
 namespace warpwright {
 namespace {
 
-// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted by
-// ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors too.
-double requests(std::int64_t pitch) {
-  return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
-}
-
 // What a walk over groups is expected to take.
 struct GroupWalk {
   double tiles = 0;   // of clusters, over all groups
@@ -94,8 +88,8 @@ class Estimate {
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = pitch_of_a(p_);
     const std::int64_t b_pitch = pitch_of_b(p_);
-    const double asked = row_loads(p_.packed ? 1 : requests(is_swapped(c_) ? b_pitch : a_pitch),
-                                   requests(is_swapped(c_) ? a_pitch : b_pitch));
+    const double asked = row_loads(p_.packed ? 1 : lines_asked(is_swapped(c_) ? b_pitch : a_pitch),
+                                   lines_asked(is_swapped(c_) ? a_pitch : b_pitch));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     if (p_.groups) {
       // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it

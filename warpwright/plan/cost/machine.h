@@ -113,6 +113,12 @@ inline const Machine& machine_of(bool groups_or_packed) {
   static const Machine grouped = grouped_machine();
   return groups_or_packed ? grouped : whole;
 }
+/// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted
+/// by ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors
+/// too.
+inline double lines_asked(std::int64_t pitch) {
+  return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
+}
 /// Bytes a second of a device's memory: its own rate where that is known, else the machine's.
 inline double memory_rate(const Machine& machine, const DeviceFacts& device) {
   return device.memory_bytes_per_second > 0 ? device.memory_bytes_per_second
