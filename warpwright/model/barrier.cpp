@@ -240,7 +240,7 @@ void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
 void act::mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::arrive);
+  m.spend(m.costs().arrive);
   MBarrier& bar = m.barrier(address, "mbarrier.arrive", true, site);
   Cta& cta = m.owner(address, "mbarrier.arrive", site);
   if (m.order) m.order->arrives(m.current(), cta, bar, scope, site);
@@ -254,7 +254,7 @@ bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Sco
   MBarrier& bar =
       m.barrier(address, may_suspend ? "mbarrier.try_wait" : "mbarrier.test_wait", false, site);
   ++m.statistics.barrier_waits;
-  m.spend(nominal::wait);
+  m.spend(m.costs().wait);
   if ((bar.phase & 1) == parity) {
     m.poll_failed(*m.current().cta, bar, site);
     return false;
@@ -274,7 +274,7 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
   m.maybe_yield();
   MBarrier& bar = m.barrier(address, "a wait", false, site);
   ++m.statistics.barrier_waits;
-  m.spend(nominal::wait);
+  m.spend(m.costs().wait);
   Thread& self = m.current();
   self.failed_polls = 0;
   if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
@@ -315,7 +315,7 @@ void act::fence_mbarrier_init(Site /*site*/) {
 void act::fence_proxy_async(Space space, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::proxy_fence);
+  m.spend(m.costs().proxy_fence);
   if (m.order) m.order->fence(m.current(), space, site);
 }
 
@@ -338,7 +338,7 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
                 std::to_string(bar.expected),
             site);
   }
-  m.spend(nominal::named_barrier);
+  m.spend(m.costs().named_barrier);
   // The barrier counts warps, 32 threads each, and a warp comes when all of its lanes have.
   Meeting& warp = self.cta->warp_meetings[static_cast<std::size_t>(self.warp())];
   if (!m.gather(warp, lanes_of_warp(), site, {wait ? "barrier.sync" : "barrier.arrive"})) return;
@@ -413,7 +413,7 @@ void act::cluster_arrive(bool release, Site site) {
     m.fatal(Check::cluster_lifetime,
             m.who(self) + " arrives twice on the cluster barrier without waiting", site);
   }
-  m.spend(nominal::cluster_barrier);
+  m.spend(m.costs().cluster_barrier);
   self.cluster_generation = cluster.generation;
   ++cluster.arrived;
   if (m.order) m.order->cluster_arrives(self, release, site);
@@ -460,7 +460,7 @@ void set_max_registers(int count, bool increase, Site site) {
                 " registers goes the wrong way",
             site);
   }
-  m.spend(nominal::set_registers);
+  m.spend(m.costs().set_registers);
   const int change = (count - group.registers) * warpgroup_threads;
   bool last = false;
   m.meet(cta.warpgroup_meetings[at], warpgroup_threads, self.index % warpgroup_threads, site,
