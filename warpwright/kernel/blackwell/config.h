@@ -24,8 +24,10 @@ namespace warpwright::kernel {
 struct BlackwellConfig {
   atom::UmmaKind kind = atom::UmmaKind::f16;
   DType result = DType::bf16;  ///< of C and D
-  int tile_m = 128;            ///< rows of D that one CTA computes, a lane of tensor memory each
-  int tile_n = 128;            ///< columns; with pairs both CTAs of one compute all of them
+  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; of gates with
+  /// scales 128 of them and the 128 that they are for, each with an accumulator of its own.
+  int tile_m = 128;
+  int tile_n = 128;  ///< columns; with pairs both CTAs of one compute all of them
   int stages = 6;
   int accumulators = 1;  ///< in tensor memory; with 2 the epilogue of a tile hides behind the next
   bool pair = false;     ///< an MMA of two CTAs
@@ -39,7 +41,8 @@ struct BlackwellConfig {
   atom::Major b_major = atom::Major::k;
   bool swap_ab = false;  ///< its A is the caller's B: few tokens lie on N, rows are columns of D
   bool grouped = false;  ///< for products in groups; its tokens are on N
-  bool gated = false;    ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on
+  bool gated = false;  ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on;
+                       ///< with scales, whose atoms have 128 rows, 128 of each
   bool by_index = false;  ///< tokens are gathered by their numbers
   /// Along the tokens, swapped: tiles are cut evenly, and each is multiplied by an N of its own.
   tile::TileWidths widths = {};
@@ -120,9 +123,14 @@ constexpr int tile_k(const BlackwellConfig& c) {
   return 1024 / operand_bits(c);
 }
 
+/// Accumulators side by side that make one tile: of gates, and of what they are for.
+constexpr int halves(const BlackwellConfig& c) {
+  return c.tile_m / atom::kTmemLanes;
+}
+
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  const int m = c.tile_m * ctas_of_mma(c);
+  const int m = atom::kTmemLanes * ctas_of_mma(c);
   if (is_scaled(c)) {
     return atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
   }
@@ -139,9 +147,10 @@ constexpr bool takes_any_major(const BlackwellConfig& c) {
   return operand_bits(c) == 16 && !c.swap_ab;
 }
 
-/// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
+/// What one CTA holds of A (of each of its halves) and of B in a stage. Of a pair's B each CTA
+/// holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
+  return {atom::kTmemLanes, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
   return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
@@ -162,7 +171,10 @@ constexpr int scale_rows_of_b(const BlackwellConfig& c) {
   const int latest = atom::kScaleAtomRows - std::gcd(c.tile_n, atom::kScaleAtomRows);
   return (c.tile_n + latest + atom::kScaleAtomRows - 1) / atom::kScaleAtomRows;
 }
-/// Bytes of them in a stage.
+/// Bytes of A in a stage, and of the scales of one of A's halves and of B.
+constexpr int a_bytes(const BlackwellConfig& c) {
+  return halves(c) * atom::tile_bytes(tile_a(c));
+}
 constexpr int sfa_bytes(const BlackwellConfig& c) {
   return scale_atoms(c) * atom::kScaleAtomBytes;
 }
@@ -174,7 +186,7 @@ constexpr int scale_box_words(const BlackwellConfig& c) {
   const int all = sfa_bytes(c) / 4;
   return all < 256 ? all : 256;
 }
-/// Columns of tensor memory that the scales of a stage take, A's and then B's.
+/// Columns of tensor memory that the scales of a stage take: those of A's halves, and then B's.
 constexpr int sfa_columns(const BlackwellConfig& c) {
   return scale_atoms(c) * atom::kScaleAtomColumns;
 }
@@ -182,7 +194,7 @@ constexpr int sfb_columns(const BlackwellConfig& c) {
   return scale_rows_of_b(c) * sfa_columns(c);
 }
 constexpr int scale_columns(const BlackwellConfig& c) {
-  return sfa_columns(c) + sfb_columns(c);
+  return halves(c) * sfa_columns(c) + sfb_columns(c);
 }
 
 /// The widest part of a tile that all widths consist of, of 16 to 128 columns.
@@ -201,7 +213,7 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
           .tile_m = tile_m,
           .tile_n = tile_n,
           .warps = epilogue_warps,
-          .row_atoms = 32 / warp_rows,
+          .row_atoms = halves(*this) * 32 / warp_rows,
           .row_atom_step = warp_rows,
           .swap_ab = swap_ab,
           .gated = gated,
@@ -213,9 +225,12 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
 }
 static_assert(EpilogueConfig<BlackwellConfig>);
 
-/// Columns of tensor memory that one accumulator takes.
-constexpr int accumulator_columns(const BlackwellConfig& c) {
+/// Columns of tensor memory that one accumulator takes; of several halves they stand side by side.
+constexpr int half_columns(const BlackwellConfig& c) {
   return atom::umma_columns(mma_atom(c));
+}
+constexpr int accumulator_columns(const BlackwellConfig& c) {
+  return halves(c) * half_columns(c);
 }
 /// Where the scales begin behind the accumulators, and of how many stages there are some: of two,
 /// where that costs no larger allocation, so that copies need not wait for the MMAs before them.
@@ -239,7 +254,7 @@ constexpr int stage_bytes(const BlackwellConfig& c, DType a, DType b) {
   const auto bytes = [&c](const atom::OperandTile& tile, DType type) {
     return is_scaled(c) ? tile.rows * tile.depth * numeric::bits(type) / 8 : atom::tile_bytes(tile);
   };
-  return bytes(tile_a(c), a) + bytes(tile_b(c), b) + sfa_bytes(c) + sfb_bytes(c);
+  return halves(c) * (bytes(tile_a(c), a) + sfa_bytes(c)) + bytes(tile_b(c), b) + sfb_bytes(c);
 }
 constexpr pipeline::UmmaPipelineShape mainloop_shape(const BlackwellConfig& c, DType a, DType b) {
   return {c.stages, stage_bytes(c, a, b), c.pair};
@@ -273,11 +288,11 @@ struct BlackwellSmemMap {
 
 constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   BlackwellSmemMap map;
-  map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
+  map.b = map.a + c.stages * a_bytes(c);
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
   // Behind what is swizzled, which begins at multiples of 1024 bytes.
   map.sfa = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
-  map.sfb = map.sfa + c.stages * sfa_bytes(c);
+  map.sfb = map.sfa + c.stages * halves(c) * sfa_bytes(c);
   map.tiles = map.sfb + c.stages * sfb_bytes(c);
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
@@ -382,9 +397,9 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
   if (sums_in_registers(c)) {
     return "with scales that the tensor core multiplies nothing is summed in registers";
   }
-  if (c.swap_ab && (c.pair || c.gated || c.by_index || c.tile_n != atom::kScaleAtomRows)) {
+  if (c.swap_ab && (c.pair || c.by_index || c.tile_n != atom::kScaleAtomRows)) {
     return "tokens with scales that the tensor core multiplies come 128 a tile, in their order, to "
-           "MMAs of one SM without a gate";
+           "MMAs of one SM";
   }
   if (c.tile_n % 64 != 0) {
     return "a tile's scales of B begin with an atom or in its middle: tile_n is a multiple of 64";
@@ -394,7 +409,9 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
 
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
-  if (c.tile_m != 128) return "tile_m must be 128, the lanes of tensor memory";
+  if (c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {
+    return "tile_m must be 128, the lanes of tensor memory; of gates with scales twice as many";
+  }
   if (const char* wrong = scale_fault(c)) return wrong;
   if (const char* wrong = atom::umma_fault(mma_atom(c))) return wrong;
   if (const char* wrong = result_fault(c)) return wrong;

@@ -16,7 +16,11 @@ WW_DEVICE void fetch(isa::TmemAddress from, int subtile, int half,
   using Epilogue = kernel::Epilogue<Tag>;
   const isa::Call call(site);
   isa::Fragment<float, Epilogue::values> loaded;
-  const int row_atom = subtile / Epilogue::row_subtiles + half * Epilogue::result_atoms;
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr bool apart = halves(cfg) > 1;  // an accumulator each, or rows of one
+  const int row_atom =
+      subtile / Epilogue::row_subtiles + (apart ? 0 : half * Epilogue::result_atoms);
+  if constexpr (apart) from += half * half_columns(cfg);
   isa::tcgen05_load<isa::TmemShape::lanes16>(
       loaded, from + atom::tmem_address(warp_rows * row_atom,
                                         subtile % Epilogue::row_subtiles * Epilogue::columns));

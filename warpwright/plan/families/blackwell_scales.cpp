@@ -30,12 +30,14 @@ bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
 }
 
 std::string stages_text(const BlackwellConfig& c) {
-  const int a = atom::tile_bytes(kernel::tile_a(c));
+  const int a = kernel::a_bytes(c);
   const int b = atom::tile_bytes(kernel::tile_b(c));
-  std::string out = format("stages     %d of %d bytes (A %d, B %d", c.stages,
-                           a + b + kernel::sfa_bytes(c) + kernel::sfb_bytes(c), a, b);
+  std::string out =
+      format("stages     %d of %d bytes (A %d, B %d", c.stages,
+             a + b + kernel::halves(c) * kernel::sfa_bytes(c) + kernel::sfb_bytes(c), a, b);
   if (is_scaled(c)) {
-    out += format(", scales of A %d, of B %d", kernel::sfa_bytes(c), kernel::sfb_bytes(c));
+    out += format(", scales of A %d, of B %d", kernel::halves(c) * kernel::sfa_bytes(c),
+                  kernel::sfb_bytes(c));
   }
   return out + ")\n";
 }
@@ -45,18 +47,23 @@ std::string tmem_table(const BlackwellConfig& c) {
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    out += tmem_line(
-        i * columns, columns,
-        format("accumulator %d, 128 rows of f32%s", i, c.block_scaled ? " of a k_tile" : ""));
+    for (int half = 0; half < kernel::halves(c); ++half) {
+      const char* const of = kernel::halves(c) == 1 ? "" : half == 0 ? " of gates" : " of ups";
+      out += tmem_line(i * columns + half * kernel::half_columns(c), kernel::half_columns(c),
+                       format("accumulator %d%s, 128 rows of f32%s", i, of,
+                              c.block_scaled ? " of a k_tile" : ""));
+    }
   }
   for (int i = 0; i < kernel::scale_buffers(c); ++i) {
     const int first = kernel::first_scale_column(c) + i * kernel::scale_columns(c);
     const std::string which =
         kernel::scale_buffers(c) == 1 ? "each stage" : format("every other stage, %d", i);
     const int atoms = kernel::scale_atoms(c);
-    out += tmem_line(first, kernel::sfa_columns(c),
-                     format("scales of A of %s: %d of 128 rows x 4", which.c_str(), atoms));
-    out += tmem_line(first + kernel::sfa_columns(c), kernel::sfb_columns(c),
+    const int of_a = kernel::halves(c) * kernel::sfa_columns(c);
+    out += tmem_line(
+        first, of_a,
+        format("scales of A of %s: %d of 128 rows x 4", which.c_str(), kernel::halves(c) * atoms));
+    out += tmem_line(first + of_a, kernel::sfb_columns(c),
                      format("scales of B of %s: %d of 128 columns of D x 4", which.c_str(),
                             atoms * kernel::scale_rows_of_b(c)));
   }
