@@ -56,6 +56,18 @@ MBarrier& Machine::barrier(std::uint32_t address, const char* operation, bool ma
   return bar;
 }
 
+void Machine::note_barrier(BarrierEvent::Kind kind, const Cta& cta, const MBarrier& bar,
+                           const Thread* by, std::int64_t amount, Site site) {
+  if (options_.barrier_events == nullptr) return;
+  const std::string whose = kind == BarrierEvent::Kind::bytes ? "TMA"
+                            : by == nullptr                   ? ""
+                                                              : who(*by);
+  options_.barrier_events->push_back({kind, now(), cta.index,
+                                      std::string(bar.name) + "[" + std::to_string(bar.index) + "]",
+                                      whose, amount, bar.phase, bar.pending, bar.expected, bar.tx,
+                                      static_cast<int>(bar.waiting.size()), site});
+}
+
 void Machine::settle(const Cta& cta, MBarrier& bar) {
   if (bar.pending != 0 || bar.tx != 0) return;
   if (bar.on_their_way > 0) {
@@ -65,6 +77,7 @@ void Machine::settle(const Cta& cta, MBarrier& bar) {
   ++bar.phase;
   if (order) order->phase_completed(cta, bar);
   bar.pending = bar.expected;
+  note_barrier(BarrierEvent::Kind::flip, cta, bar, nullptr, 0, bar.made);
   bar.before.swap(bar.arrivals);
   bar.arrivals.clear();
   bar.bytes_before.swap(bar.bytes);
@@ -130,12 +143,14 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
   if (drop) bar.expected -= count;
   bar.pending -= count;
   bar.arrivals.push_back({&by, by.cta->rank, count, site, by.order.time});
+  note_barrier(BarrierEvent::Kind::arrive, cta, bar, &by, count, site);
   settle(cta, bar);
 }
 
 void Machine::complete_tx(Cta& cta, MBarrier& bar, const Copy& copy) {
   bar.tx -= copy.bytes;
   bar.bytes.push_back({copy.issuer, copy.site, copy.instruction(), copy.bytes});
+  note_barrier(BarrierEvent::Kind::bytes, cta, bar, copy.issuer, copy.bytes, copy.site);
   if (bar.tx < -max_count) {
     report(bytes_finding(
         cta, bar, barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes"));
@@ -151,6 +166,8 @@ void act::name_barrier(std::uint32_t address, const char* name, int index, const
   bar.name = name;
   bar.index = index;
   bar.arrivers = arrivers;
+  m.note_barrier(BarrierEvent::Kind::init, *m.current().cta, bar, &m.current(), bar.expected,
+                 bar.made);
 }
 
 void act::mbarrier_init(std::uint32_t address, int count, Site site) {
@@ -211,6 +228,7 @@ void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", false, site);
   bar.tx += bytes;
   bar.bytes.push_back({&m.current(), site, nullptr, bytes});
+  m.note_barrier(BarrierEvent::Kind::expect, *m.current().cta, bar, &m.current(), bytes, site);
   if (bytes < 0 || bar.tx > max_count) {
     m.fatal(Check::transaction_bytes,
             m.barrier_text(m.owner(address, "", site), bar) +
@@ -261,16 +279,19 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
   self.failed_polls = 0;
   if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
     m.observe(bar, bar.phase - 1, scope, site);
+    m.note_barrier(BarrierEvent::Kind::pass, *self.cta, bar, &self, parity, site);
     return;
   }
   const std::int64_t awaited = bar.phase;
   bar.waiting.push_back(&self);
+  m.note_barrier(BarrierEvent::Kind::wait, *self.cta, bar, &self, parity, site);
   m.block({.kind = Wait::Kind::mbarrier,
            .site = site,
            .cta = self.cta,
            .offset = bar.offset,
            .phase = awaited});
   m.observe(bar, awaited, scope, site);
+  m.note_barrier(BarrierEvent::Kind::pass, *self.cta, bar, &self, parity, site);
   if (bar.live && bar.phase > awaited + 1) {
     // A real waiter polls: by now the parity it polls for says "not complete" again.
     m.finding(Check::stale_parity,

@@ -17,6 +17,7 @@
 
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/model/mutation.h"
+#include "warpwright/model/report/barrier_event.h"
 #include "warpwright/model/report/report.h"
 #include "warpwright/model/report/trace.h"
 
@@ -120,6 +121,8 @@ struct Options {
   /// Filled with the run's events. Complete in Mode::timed; in other modes time counts scheduler
   /// steps and the engines stay empty.
   Trace* trace = nullptr;
+  /// Filled with what happens to the mbarriers, in the order of the run.
+  std::vector<BarrierEvent>* barrier_events = nullptr;
 };
 
 /// Runs `thread_body` once for every thread of the grid and reports what the checks found. The body

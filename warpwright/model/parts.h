@@ -524,6 +524,9 @@ class Machine {
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
   void complete_tx(Cta& cta, MBarrier& bar, const Copy& copy);
+  /// Adds to Options::barrier_events, if that is asked for.
+  void note_barrier(BarrierEvent::Kind kind, const Cta& cta, const MBarrier& bar, const Thread* by,
+                    std::int64_t amount, Site site);
   void settle(const Cta& cta, MBarrier& bar);
   /// A wait of the current thread's sees the phase complete.
   void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);
@@ -790,9 +793,9 @@ void mbarrier_expect(std::uint32_t address, int bytes, Site site);
 void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site);
 bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
 void flag_set(void* flag, std::uint32_t value, Site site);
-void flag_wait(void* flag, std::uint32_t value, Site site);
+std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// `ordered`: it releases and acquires.
-std::uint32_t flag_count(void* flag, bool ordered, Site site);
+std::uint32_t flag_count(void* flag, std::uint32_t by, bool ordered, Site site);
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);

@@ -366,21 +366,27 @@ void act::flag_set(void* flag, std::uint32_t value, Site site) {
   m.wake_all(f.waiting);
 }
 
-void act::flag_wait(void* flag, std::uint32_t value, Site site) {
+std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   m.spend(m.costs().global_access);
   Flag& f = m.flag(flag, "a flag in global memory", site);
   Thread* const self = &m.current();
   const std::byte* const word = m.bytes_at(reinterpret_cast<std::uintptr_t>(flag));
-  while (std::memcmp(word, &value, sizeof value) != 0) {
+  const auto seen = [word] {
+    std::uint32_t now = 0;
+    std::memcpy(&now, word, sizeof now);
+    return now;
+  };
+  while ((seen() & mask) != value) {
     f.waiting.push_back(self);
     m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
   }
   if (m.order) m.order->flag_waited(*self, f.order);
+  return seen();
 }
 
-std::uint32_t act::flag_count(void* flag, bool ordered, Site site) {
+std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   m.spend(m.costs().atomic);
@@ -396,8 +402,9 @@ std::uint32_t act::flag_count(void* flag, bool ordered, Site site) {
     }
   }
   std::memcpy(&before, m.bytes_at(at), sizeof before);
-  const std::uint32_t next = before + 1;
+  const std::uint32_t next = before + by;
   std::memcpy(m.bytes_at(at), &next, sizeof next);
+  m.wake_all(f.waiting);
   return before;
 }
 
