@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "warpwright/facts/packed_places.h"
 #include "warpwright/reference/formulas.h"
 
 namespace warpwright::bench {
@@ -96,6 +97,67 @@ __global__ void values_kernel(const std::uint8_t* codes, const void* scales, DTy
   }
 }
 
+// The scale of a row and a slice, as it is stored.
+__device__ std::uint32_t random_scale(const PackedFormat& f, int slice, std::uint64_t word) {
+  if (f.scale == DType::ue4m3) return packed::stored_ue4m3(0x30U + (word & 15U));
+  const int scale = 126 + static_cast<int>(word & 3U);
+  if (f.exponents == Exponents::own) return static_cast<std::uint32_t>(scale);
+  const int unit = packed::unit_of_largest(f.tokens, 129);  // of all rows
+  return packed::exponent_byte(packed::exponent_under(f.tokens, unit, scale), unit, slice);
+}
+
+__global__ void e2m1_tiles_kernel(PackedFormat f, std::int64_t tiles, std::byte* to,
+                                  std::uint64_t seed, std::uint64_t stream) {
+  const std::uint64_t base = mix(mix(seed) ^ stream);
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    std::byte* const at = to + tile * packed::tile_bytes(f);
+    for (int word = static_cast<int>(threadIdx.x); word < packed::kTileCodeBytes / 4;
+         word += static_cast<int>(blockDim.x)) {
+      reinterpret_cast<std::uint32_t*>(at)[word] = static_cast<std::uint32_t>(
+          mix(base + static_cast<std::uint64_t>(tile * (packed::kTileCodeBytes / 4) + word)));
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < packed::kTileRows * packed::slices(f);
+         i += static_cast<int>(blockDim.x)) {
+      const int row = i / packed::slices(f);
+      const int slice = i % packed::slices(f);
+      const std::uint64_t word =
+          mix(~base + static_cast<std::uint64_t>(tile * packed::kTileRows * 8 + i));
+      at[packed::scales_begin() + packed::scale_byte(f, row, slice)] =
+          static_cast<std::byte>(random_scale(f, slice, word));
+    }
+  }
+}
+
+__global__ void e2m1_values_kernel(PackedFormat f, packed::Extents e, const std::byte* tiles,
+                                   float* values) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  const std::int64_t count = e.experts * e.n * e.k;
+  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += step) {
+    const std::int64_t k = i % e.k;
+    const std::int64_t n = i / e.k % e.n;
+    const std::byte* const tile =
+        tiles + packed::tile_index(e, i / e.k / e.n, n / packed::kTileRows, k / packed::kTileK) *
+                    packed::tile_bytes(f);
+    const int row = static_cast<int>(n % packed::kTileRows);
+    const int in_tile = static_cast<int>(k % packed::kTileK);
+    const std::int64_t place = row + packed::kTileRows * in_tile;
+    const int nibble =
+        static_cast<int>(f.tokens == DType::bf16 ? layout::offset_of<packed::kNibbles16>(place)
+                                                 : layout::offset_of<packed::kNibbles>(place));
+    const std::uint32_t bits =
+        packed::bits_of(f, reinterpret_cast<const std::uint32_t*>(tile)[nibble / 8]);
+    const std::byte* const scales = tile + packed::scales_begin() + packed::scale_byte(f, row, 0);
+    std::uint32_t first = 0;
+    for (int j = 0; j < 4; ++j) first |= static_cast<std::uint32_t>(scales[j]) << 8 * j;
+    const std::uint32_t unit = f.exponents == Exponents::of_rows ? packed::unit_in(first) : 0;
+    const double scale =
+        packed::scale_value(f, static_cast<std::uint32_t>(scales[in_tile / f.group]), unit);
+    values[i] =
+        static_cast<float>(scale * numeric::to_double(DType::e2m1, bits >> nibble % 8 * 4 & 15U));
+  }
+}
+
 __global__ void relay_kernel(MatrixView from, float* to, std::int64_t pitch) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
@@ -173,6 +235,18 @@ void fill_codes(std::uint8_t* codes, std::int64_t count, int least, std::uint64_
 void int4_values(const std::uint8_t* codes, const void* scales, DType scale, int group,
                  std::int64_t count, float* values, cudaStream_t on) {
   values_kernel<<<blocks(count), 256, 0, on>>>(codes, scales, scale, group, count, values);
+  require(cudaGetLastError(), "making the values of weights");
+}
+
+void fill_e2m1(const PackedFormat& format, const packed::Extents& extents, void* tiles,
+               float* values, std::uint64_t seed, std::uint64_t stream, cudaStream_t on) {
+  auto* const to = static_cast<std::byte*>(tiles);
+  const std::int64_t count = packed::tiles(extents);
+  e2m1_tiles_kernel<<<static_cast<unsigned>(std::min<std::int64_t>(count, 65535)), 256, 0, on>>>(
+      format, count, to, seed, stream);
+  require(cudaGetLastError(), "making random weights");
+  e2m1_values_kernel<<<blocks(extents.experts * extents.n * extents.k), 256, 0, on>>>(
+      format, extents, to, values);
   require(cudaGetLastError(), "making the values of weights");
 }
 

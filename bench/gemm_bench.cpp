@@ -121,7 +121,7 @@ class Session {
         roof_(roof(problem_, plans.front().device, options.lengths)) {
     make_operands(host, plans.front().device);
     if (problem_.packed) {
-      no_baseline_ = "cuBLASLt has no int4 weights";
+      no_baseline_ = "cuBLASLt has no packed weights";
     } else if (!options.beside.empty()) {
       no_baseline_ = "other products take its turns";
     } else {

@@ -54,12 +54,17 @@ void fill(const MatrixView& view, const Slot& slot, std::uint64_t seed, std::uin
   }
 }
 
-// Random int4 weights: packs them into B's memory, and gives the values they stand for.
+// Random packed weights: packs them into B's memory, and gives the values they stand for.
 std::shared_ptr<device::CudaBuffer> fill_packed(const GemmOperands& o, std::uint64_t seed,
                                                 std::uint64_t stream, cudaStream_t on) {
   const PackedFormat& f = o.packed->format;
   const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
   const std::int64_t count = extents.experts * extents.n * extents.k;
+  if (f.code == DType::e2m1) {
+    auto values = filled_memory(count * 4);
+    fill_e2m1(f, extents, o.b.data, static_cast<float*>(values->data()), seed, stream, on);
+    return values;
+  }
   if (f.zero_points != ZeroPoints::none || extents.k % f.group != 0) {
     throw Failure{
         "random int4 weights are made without zero points, and with a K that is a multiple of the "
@@ -198,7 +203,7 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
       if (i == 0 && slot_begin(host, slot) > 0) {
         if (from != nullptr) {
           throw Failure{
-              "int4 weights of one's own are not measured: `warpwright bench w4a8` "
+              "packed weights of one's own are not measured: `warpwright bench w4a8` "
               "measures random ones"};
         }
         values_ = fill_packed(set, seed, s, stream);

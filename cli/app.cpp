@@ -20,6 +20,7 @@
 #include "cli/commands/machine/devices_command.h"
 #include "cli/commands/machine/kernels_command.h"
 #include "cli/commands/machine/layout_command.h"
+#include "cli/commands/machine/lesson_command.h"
 #include "cli/commands/machine/mask_command.h"
 #include "cli/commands/machine/mma_command.h"
 #include "cli/commands/measure/calibrate_command.h"
@@ -53,6 +54,7 @@ constexpr const char* kExamples =
     "  warpwright mask --cluster 4,4 --rank 11\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
     "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
+    "  warpwright lesson 3 --broken\n"
     "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.\n"
@@ -238,6 +240,11 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
                        "(default) or 4-or-6 of nvf4")
             ->type_name("R"),
         "floor up nested 4-or-6");
+  offer(app.add_option("--for", o.tokens,
+                       "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
+                       "registers: for tokens of e4m3 (mxf4) or bf16")
+            ->type_name("TOKENS"),
+        "e4m3 bf16");
   offer(app.add_option("--group", o.group,
                        "weights along K that share a scale, of floats: 32, 64 or 128")
             ->type_name("G")
@@ -285,6 +292,10 @@ void add_trace_options(CLI::App& app, TraceOptions& how) {
       ->type_name("FILE");
   app.add_option("--grid-svg", how.grid_svg,
                  "where a picture of all SMs and their tiles is written")
+      ->type_name("FILE");
+  app.add_option("--machine", how.machine,
+                 "a machine in numbers by whose costs the model runs, as docs/machines.md says "
+                 "(default: that of --as)")
       ->type_name("FILE");
   app.add_option("--occupy-sm", how.occupy_sm,
                  "an SM of the model that another grid holds: nothing of this one runs there")
@@ -475,6 +486,7 @@ class CommandLine {
     add_layout();
     add_mask();
     mma_ = add_mma_command(app_, mma_options_);
+    lesson_ = add_lesson_command(app_, lesson_options_);
     add_completion();
     app_.footer(kExamples);  // last: commands take over what is there when they are made
   }
@@ -590,6 +602,7 @@ class CommandLine {
     if (calibrate_->parsed()) return calibrate_command(calibrate_options_, out, err);
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
+    if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
@@ -649,6 +662,8 @@ class CommandLine {
   std::optional<int> rank_;
   const CLI::App* mma_ = nullptr;
   MmaOptions mma_options_;
+  const CLI::App* lesson_ = nullptr;
+  LessonOptions lesson_options_;
   CLI::App* completion_ = nullptr;
   std::string shell_;
 };

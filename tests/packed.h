@@ -31,8 +31,8 @@ struct Packed {
 
   /// As B of a product; with the tiles in a copy at `base`.
   [[nodiscard]] MatrixView view(void* base = nullptr) const {
-    return {tiles.view(base).data, DType::s4, extents.n, extents.k, extents.k, 1, extents.experts,
-            extents.n * extents.k};
+    return {tiles.view(base).data, format.code,          extents.n, extents.k, extents.k, 1,
+            extents.experts,       extents.n * extents.k};
   }
 
   PackedFormat format;
@@ -44,6 +44,7 @@ struct Packed {
   bool powers_ = false;
 
   void fill(std::int64_t expert, std::int64_t row_tile, std::int64_t k_tile, std::mt19937& random) {
+    if (format.code == DType::e2m1) return fill_e2m1(expert, row_tile, k_tile, random);
     std::vector<std::uint32_t> words(packed::kTileCodeBytes / 4);
     std::byte* const tile =
         tiles.address(0, 0, 0) +
@@ -90,7 +91,63 @@ struct Packed {
     for (std::uint32_t& word : words) word = packed::word_of(word);
     std::memcpy(tile, words.data(), packed::kTileCodeBytes);
   }
+
+  // Rows have units of their own, the same in all k_tiles; scales of many powers of two.
+  void fill_e2m1(std::int64_t expert, std::int64_t row_tile, std::int64_t k_tile,
+                 std::mt19937& random) {
+    std::vector<std::uint32_t> words(packed::kTileCodeBytes / 4);
+    std::byte* const tile =
+        tiles.address(0, 0, 0) +
+        packed::tile_index(extents, expert, row_tile, k_tile) * packed::tile_bytes(format);
+    const bool wide = format.tokens == DType::bf16;
+    for (int row = 0; row < packed::kTileRows; ++row) {
+      const std::int64_t n = row_tile * packed::kTileRows + row;
+      const int unit = (wide ? 128 : 120) + static_cast<int>((expert + n) % 5);
+      std::byte* const bytes = tile + packed::scales_begin() + packed::scale_byte(format, row, 0);
+      for (int slice = 0; slice < packed::slices(format); ++slice) {
+        // Around 1: sums of a row are comparable, as a check of them must be.
+        const int drawn = static_cast<int>(random() % 8);
+        std::uint32_t byte = static_cast<std::uint32_t>(122 + drawn);
+        if (format.scale == DType::ue4m3) byte = packed::stored_ue4m3(0x28 + random() % 32);
+        if (format.exponents == Exponents::of_rows) {
+          const int x = packed::exponent_under(format.tokens, unit, 122 + drawn);
+          byte = packed::exponent_byte(x, unit, slice);
+        }
+        bytes[slice] = static_cast<std::byte>(byte);
+        const double scale = packed::scale_value(format, byte, static_cast<std::uint32_t>(unit));
+        for (int i = 0; i < format.group; ++i) {
+          const int in_tile = slice * format.group + i;
+          const std::int64_t k = k_tile * packed::kTileK + in_tile;
+          if (n >= extents.n || k >= extents.k) continue;
+          const std::uint32_t code = random() % 16;
+          values.set(expert, n, k, scale * numeric::to_double(DType::e2m1, code));
+          const std::int64_t at = row + packed::kTileRows * in_tile;
+          const auto nibble = wide ? layout::offset_of<packed::kNibbles16>(at)
+                                   : layout::offset_of<packed::kNibbles>(at);
+          words[index(nibble / 8)] |= code << 4 * (nibble % 8);
+        }
+      }
+    }
+    for (std::uint32_t& word : words) word = packed::word_of(format, word);
+    std::memcpy(tile, words.data(), packed::kTileCodeBytes);
+  }
 };
+
+/// Of e2m1: a format that a kernel takes.
+inline PackedFormat e2m1_format_of(const kernel::GemmConfig& c, unsigned number) {
+  PackedFormat f{.group = 32,
+                 .scale = DType::ue8m0,
+                 .code = DType::e2m1,
+                 .tokens = operand_b(c).type,
+                 .exponents = Exponents::of_rows};
+  if (f.tokens == DType::bf16 && number % 2 == 1) {
+    f.group = 16;
+    f.scale = DType::ue4m3;
+    f.exponents = Exponents::own;
+  }
+  if (sums_in_registers(c) && number % 2 == 1) f.exponents = Exponents::own;
+  return f;
+}
 
 /// Any of the formats without zero points.
 inline PackedFormat format_of(unsigned number) {
@@ -109,6 +166,7 @@ inline int gated_unit(const kernel::GemmConfig& c) {
 
 /// What a kernel of packed weights multiplies: its sums, and a format that it takes.
 inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
+  if (is_e2m1(c)) return {.format = e2m1_format_of(c, number), .sums = group_sums(c)};
   PackedWeights w{.format = format_of(number)};
   if (has_zero_points(c)) w.format.zero_points = ZeroPoints::groups;
   if (has_zero_points(c)) w.format.encoding = Int4Encoding::ex;

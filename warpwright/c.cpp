@@ -9,6 +9,7 @@
 
 #include "warpwright/c_parts.h"
 #include "warpwright/device/pack.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack.h"
 
 using warpwright::as_nearest;
@@ -35,6 +36,8 @@ static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
 static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
+              WW_INT4_MXF4 == warpwright::packed::kFirstE2m1Form &&
+              WW_INT4_NVF4_BF16 == warpwright::packed::kLastForm &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&
               WW_RECIPE_LAST == 1 + static_cast<int>(warpwright::Recipe::nested_4_or_6) &&
@@ -53,7 +56,7 @@ void write_form(ww_int4& form, const warpwright::PackedFormat& format,
   form.n = extents.n;
   form.k = extents.k;
   form.group = format.group;
-  form.encoding = static_cast<std::int32_t>(format.encoding);
+  form.encoding = warpwright::packed::form_number(format);
   form.scale = static_cast<std::int32_t>(format.scale);
   form.zero_points = static_cast<std::int32_t>(format.zero_points);
 }

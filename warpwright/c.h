@@ -161,9 +161,14 @@ enum {
 
 /** How the four bits of an int4 code stand for its value. */
 enum {
-  WW_INT4_SM = 0, /**< sign and magnitude: -7..7 */
-  WW_INT4_EX = 1, /**< -8..7 */
-  WW_INT4_ANY = 2 /**< for packing: sm where no code is -8 and there are no zero points, else ex */
+  WW_INT4_SM = 0,  /**< sign and magnitude: -7..7 */
+  WW_INT4_EX = 1,  /**< -8..7 */
+  WW_INT4_ANY = 2, /**< for packing: sm where no code is -8 and there are no zero points, else ex */
+  /* Weights of e2m1, which `warpwright pack --for` packs; ww_int4_form says which these are. */
+  WW_INT4_MXF4 = 3,       /**< WW_UE8M0 scales of 32, for tokens of e4m3: no weight is rounded */
+  WW_INT4_MXF4_EXACT = 4, /**< the same where scales span too far for that: sums of each 32 */
+  WW_INT4_MXF4_BF16 = 5,  /**< for tokens of bf16 */
+  WW_INT4_NVF4_BF16 = 6   /**< WW_UE4M3 scales of 16, for tokens of bf16 */
 };
 
 /** Bytes of the header in front of packed int4 weights. */

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "warpwright/c.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/run_moe.h"
 
 struct ww_refusal {
@@ -133,9 +134,15 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
                        bool open) {
   ww_int4 f = {};
   if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
-  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_EX)) return r;
+  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_NVF4_BF16)) return r;
   if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
-  if (f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
+  if (!open && f.encoding == WW_INT4_ANY) {
+    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
+                  ", which is for packing alone; the nearest legal value is ",
+                  as_nearest(int{WW_INT4_EX}));
+  }
+  const bool int4 = f.encoding <= WW_INT4_ANY;
+  if (int4 && f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
     return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
                   "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
   }
@@ -147,8 +154,8 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
                   "; ",
                   as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
   }
-  format = {static_cast<Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding), f.group,
-            static_cast<DType>(f.scale), static_cast<ZeroPoints>(f.zero_points)};
+  format = packed::form_of(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding, f.group,
+                           static_cast<DType>(f.scale), static_cast<ZeroPoints>(f.zero_points));
   if (const char* const wrong = packed::format_fault(format)) {
     return refuse(RefusalCode::bad_value, wrong);
   }
@@ -169,7 +176,8 @@ inline Fault int4_weights(const char* name, const ww_matrix& given, const ww_int
                   as_rule("leave all but ", name, ".data 0"));
   }
   auto* const data = static_cast<std::byte*>(given.data);
-  to = matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, DType::s4, extents.n, extents.k);
+  to = matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, packed.format.code, extents.n,
+              extents.k);
   to.batch = extents.experts;
   to.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
   return std::nullopt;

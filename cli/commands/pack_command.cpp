@@ -159,6 +159,10 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
                        " are quantised, in layout " + found.layout + ": " +
                        as_rule("leave it out, only floats become another format") + ".");
     }
+    if (!o.tokens.empty()) {
+      throw InputError("--for is given, and the weights " + in_quotes(found.name) +
+                       " become int4: " + as_rule("it is said of mxf4 and nvf4 weights") + ".");
+    }
     check_safetensors_output(to.path, to.name);
     packed::Extents e;
     const HostTensor tensor = packed_of(o, file, found, e, err);

@@ -5,13 +5,17 @@
 #include <ostream>
 
 #include "cli/commands/gemm/run.h"
+#include "cli/compute/packing.h"
 #include "cli/compute/words.h"
 #include "cli/files/output_file.h"
+#include "cli/files/packed_file.h"
+#include "cli/reports/packed_text.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/device/quantise.h"
 #include "warpwright/facts/format.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/micro_source.h"
+#include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright::cli {
 namespace {
@@ -177,9 +181,70 @@ std::string json_of(const MicroPacked& p, const std::string& spec, std::size_t b
   return json_text(json);
 }
 
+// Packs for Hopper: one tensor of bytes, and the factors of nvf4 beside it.
+void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const FoundWeights& found,
+                const std::string& path, const std::string& name, std::ostream& out) {
+  if (!found.is_micro && micro_format(o.to)->element != DType::e2m1) {
+    throw InputError("--for is given, and --to is " + o.to + ": " +
+                     as_rule("mxf4 and nvf4 weights are packed for tokens") + ": the nearest is " +
+                     as_nearest("mxf4") + ".");
+  }
+  const LoadedWeights loaded = load_weights(file, found);
+  QuantisedMicro quantised;
+  if (found.is_micro) {
+    quantised.source =
+        taken_or_thrown(weights::read_micro_checkpoint(found.layout, loaded.tensors));
+  } else {
+    quantised = quantise_micro(loaded.floats, *micro_format(o.to),
+                               o.recipe.empty() ? std::nullopt : recipe_of(o.recipe), true);
+  }
+  const weights::MicroSource& source = quantised.source;
+  const packed::Extents& e = source.extents;
+  const weights::E2m1Options options{.tokens = o.tokens == "bf16" ? DType::bf16 : DType::e4m3};
+  const weights::Work work{o.jobs, {}};
+  const PackedFormat format = taken_or_thrown(weights::packed_format(source, options, work));
+  require_memory("The packed tensor", static_cast<double>(packed::data_bytes(format, e)),
+                 "pack fewer experts at a time");
+  HostTensor tensor{DType::u8, {}, taken_or_thrown(weights::pack_e2m1(source, options, work))};
+  tensor.shape = {static_cast<std::int64_t>(tensor.bytes.size())};
+  HostTensor alpha{DType::f32, {e.experts}, {}};
+  for (const auto& expert : source.experts) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&expert.tensor);
+    alpha.bytes.insert(alpha.bytes.end(), bytes, bytes + 4);
+  }
+  const bool has_alpha = format.scale == DType::ue4m3;
+  const weights::Header header = taken_or_thrown(weights::parse_header(tensor.bytes));
+  const std::string line = packed_line(header);
+  const std::vector<NamedTensor> tensors = {{name, &tensor},
+                                            {name + kAlphaSuffix, has_alpha ? &alpha : nullptr}};
+  write_safetensors(path, tensors, "packed " + line);
+  if (o.json) {
+    out << json_text(packed_json(path + ":" + name, header, tensor.bytes.size()));
+    return;
+  }
+  out << printable(path + ":" + name) << ": " << line
+      << warpwright::format("; %zu bytes, %.2f bits a weight\n", tensor.bytes.size(),
+                            8 * static_cast<double>(tensor.bytes.size()) /
+                                static_cast<double>(e.experts * e.n * e.k));
+  if (const auto wide = format.exponents == Exponents::own && !has_alpha
+                            ? weights::wide_row(source, format.tokens, work)
+                            : std::nullopt) {
+    out << warpwright::format(
+        "Its scales stay as they are, to be multiplied to sums of 32: those of row %lld of expert "
+        "%lld are 2^%d to 2^%d, and at most 27 powers of two are folded.\n",
+        static_cast<long long>(wide->row), static_cast<long long>(wide->expert), wide->least - 127,
+        wide->largest - 127);
+  }
+}
+
 }  // namespace
 
 void check_micro_options(const PackCommandOptions& o) {
+  if (!o.tokens.empty() && o.tokens != "e4m3" && o.tokens != "bf16") {
+    throw InputError("--for is " + in_quotes(o.tokens) + "; " +
+                     as_rule("tokens of packed mxf4 weights are e4m3 or bf16, of nvf4 bf16") +
+                     ": the nearest is " + as_nearest("bf16") + ".");
+  }
   if (!o.to.empty() && o.to != "int4" && micro_format(o.to) == nullptr) {
     std::string known;
     for (const MicroFormat& f : micro_formats) known += ", " + std::string(f.word);
@@ -216,8 +281,9 @@ void pack_micro(const PackCommandOptions& o, const SafetensorsFile& file, const 
                      ": " + as_rule("leave it out") + ".");
   }
   for (const char* const suffix : {"", kScaleSuffix, kAlphaSuffix}) {
-    check_safetensors_output(path, name + suffix);
+    if (o.tokens.empty() || suffix != kScaleSuffix) check_safetensors_output(path, name + suffix);
   }
+  if (!o.tokens.empty()) return pack_tiles(o, file, found, path, name, out);
   const LoadedWeights loaded = load_weights(file, found);
   const MicroPacked p = found.is_micro ? of_checkpoint(found, loaded) : of_floats(o, loaded);
   refuse_nan(p);

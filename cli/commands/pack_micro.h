@@ -6,6 +6,7 @@
 
 #include "cli/commands/pack_command.h"
 #include "cli/files/checkpoint.h"
+#include "cli/files/packed_file.h"
 #include "cli/files/tensor_file.h"
 
 namespace warpwright::cli {
@@ -13,7 +14,6 @@ namespace warpwright::cli {
 /// What the command writes where NAME is its output: codes NAME, scales in tiles NAME_scale, and
 /// the factors of tensors NAME_alpha.
 inline constexpr const char* kScaleSuffix = "_scale";
-inline constexpr const char* kAlphaSuffix = "_alpha";
 
 /// Refuses options that do not go with them, before any work; `to` is empty or a format's word.
 void check_micro_options(const PackCommandOptions& options);

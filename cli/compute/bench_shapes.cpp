@@ -270,6 +270,26 @@ std::vector<ProductKind> w4a8_kinds(int group, Int4Encoding encoding) {
   return kinds;
 }
 
+std::vector<ProductKind> e2m1_kinds(const std::string& weights) {
+  const bool nv = weights == "nvf4";
+  const bool wide = nv || weights == "mxf4-bf16";
+  PackedWeights packed{.format = {.group = nv ? 16 : 32,
+                                  .scale = nv ? DType::ue4m3 : DType::ue8m0,
+                                  .code = DType::e2m1,
+                                  .tokens = wide ? DType::bf16 : DType::e4m3,
+                                  .exponents = nv ? Exponents::own : Exponents::of_rows}};
+  const Scaling scaling = wide ? Scaling::none : Scaling::tensor;
+  std::vector<ProductKind> kinds;
+  for (const GroupSums sums : {GroupSums::exact, GroupSums::folded}) {
+    if (wide && sums == GroupSums::folded) continue;  // the same
+    packed.sums = sums;
+    kinds.emplace_back(name(sums), ProductTypes{packed.format.tokens, DType::bf16, scaling,
+                                                Accumulation::fast, packed});
+  }
+  kinds.push_back(parse_kinds("e4m3-block").front());
+  return kinds;
+}
+
 GemmProblem problem_of(const ProductTypes& types, const Shape& s,
                        const std::vector<std::int64_t>& lengths) {
   const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
@@ -277,7 +297,7 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
                                 : packed_grouped_problem(total, s.n, s.k, s.groups, types.operand,
                                                          types.result);
   if (types.packed) {
-    p.b.dtype = DType::s4;
+    p.b.dtype = types.packed->format.code;
     p.packed = types.packed;
   }
   p.scaling = types.scaling;
@@ -288,6 +308,10 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
 std::string operands_name(const ProductTypes& types) {
   std::string text = type_name(types.operand) + " to " + type_name(types.result);
   if (types.packed) {
+    const PackedFormat& f = types.packed->format;
+    if (f.code == DType::e2m1) {
+      return std::string(f.scale == DType::ue4m3 ? "nvf4" : "mxf4") + " weights, " + text;
+    }
     const bool sm = types.packed->format.encoding == Int4Encoding::sm;
     return std::string("int4 weights") + (sm ? " (-7..7)" : "") + " in groups of " +
            std::to_string(types.packed->format.group) + ", " + text;

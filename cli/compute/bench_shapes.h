@@ -72,7 +72,7 @@ struct ProductTypes {
   DType result = DType::bf16;
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
-  std::optional<PackedWeights> packed = {};  ///< B, which is s4 then
+  std::optional<PackedWeights> packed = {};  ///< B, which is s4 or e2m1 then
 
   /// What N and K of a sampled shape are multiples of: rows of 16 bytes.
   [[nodiscard]] int step() const { return 128 / numeric::bits(operand); }
@@ -92,6 +92,10 @@ std::vector<ProductKind> parse_kinds(const std::string& words);
 /// Of int4 weights in groups of `group`: those with exact sums, and what is measured beside them,
 /// the other sums and our FP8 with block scales. Throws InputError for a group that there is not.
 std::vector<ProductKind> w4a8_kinds(int group, Int4Encoding encoding = Int4Encoding::ex);
+
+/// Of mxf4 weights (promoted sums and fast ones), and of those and nvf4 ones times bf16 tokens:
+/// `weights` is mxf4, mxf4-bf16 or nvf4; and our FP8 with block scales.
+std::vector<ProductKind> e2m1_kinds(const std::string& weights);
 
 /// The packed product of a shape; one in groups has these `lengths`, and says nothing of them but
 /// their sum.

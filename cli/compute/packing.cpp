@@ -1,13 +1,84 @@
 #include "cli/compute/packing.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "warpwright/device/quantise.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/pack.h"
+#include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright::cli {
+namespace {
+
+void check_shapes(std::span<const MatrixView> all, const MicroFormat& format) {
+  const MatrixView& first = all.front();
+  for (const MatrixView& view : all) {
+    if (view.rows == first.rows && view.columns == first.columns) continue;
+    throw InputError("The experts have " + shape_of(first) + " and " + shape_of(view) +
+                     " weights: " + as_rule("they must be of one shape") + ".");
+  }
+  const std::int64_t block = micro_block(format.scale);
+  if (first.columns % block == 0) return;
+  throw InputError("K is " + std::to_string(first.columns) + "; " +
+                   as_rule("that of packed ", format.word, " weights is a multiple of ", block) +
+                   ": the nearest legal value is " +
+                   as_nearest((first.columns + block - 1) / block * block) + ".");
+}
+
+}  // namespace
+
+QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat& format,
+                              std::optional<Recipe> recipe, bool factors) {
+  check_shapes(all, format);
+  QuantisedMicro result;
+  weights::MicroSource& source = result.source;
+  source.origin = std::string(numeric::word(all.front().dtype));
+  source.format = &format;
+  source.extents = {0, all.front().rows, all.front().columns};
+  for (const MatrixView& view : all) source.extents.experts += view.batch;
+  const packed::Extents& e = source.extents;
+  const std::int64_t block = micro_block(format.scale);
+  const std::int64_t codes = e.n * e.k / 2;
+  const std::int64_t scales = e.n * e.k / block;
+  result.bytes.resize(static_cast<std::size_t>(e.experts * (codes + scales)));
+  std::byte* at = result.bytes.data();
+  for (const MatrixView& view : all) {
+    for (std::int64_t b = 0; b < view.batch; ++b, at += codes + scales) {
+      float factor = 1;
+      Quantisation q;
+      q.x = matrix(static_cast<std::byte*>(view.data) +
+                       b * view.batch_stride * numeric::bits(view.dtype) / 8,
+                   view.dtype, view.rows, view.columns);
+      q.codes = matrix(at, format.element, e.n, e.k);
+      q.scales = matrix(at + codes, format.scale, e.n, e.k / block);
+      q.scaling = Scaling::block_scaled;
+      q.order = ScaleOrder::rows;
+      q.recipe = recipe;
+      if (factors && format.scale == DType::ue4m3) {
+        q.tensor_scale = matrix(&factor, DType::f32, 1, 1);
+      }
+      if (const auto refused = quantise_on_host(q)) throw InputError(*refused);
+      const auto nan = static_cast<std::byte>(micro::nan_scale(format.scale));
+      if (std::find(at + codes, at + codes + scales, nan) != at + codes + scales) {
+        throw InputError("There is a NaN among the weights, which " + std::string(format.word) +
+                         " has no code for.");
+      }
+      source.experts.push_back({at, at + codes, factor});
+    }
+  }
+  return result;
+}
 
 std::vector<std::byte> pack_weights(const HostTensor& w, const PackedFormat& f) {
   const MatrixView view = packed_view(w);
+  if (f.code == DType::e2m1) {
+    const QuantisedMicro quantised =
+        quantise_micro({&view, 1}, *micro_format(f.code, f.scale), {}, false);
+    auto packed = weights::pack_e2m1(quantised.source, {.tokens = f.tokens});
+    if (!packed) throw InputError(packed.refusal());
+    return std::move(*packed);
+  }
   const auto quantised = weights::quantise(
       {&view, 1},
       {.encoding = f.encoding, .group = f.group, .scale = f.scale, .zero_points = f.zero_points});

@@ -1,5 +1,6 @@
 #include "cli/files/packed_file.h"
 
+#include <cstring>
 #include <vector>
 
 #include "cli/files/safetensors.h"
@@ -42,7 +43,28 @@ PackedTensor read_packed(const std::string& spec) {
   const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
   if (!header) throw InputError(header.refusal());
   packed.header = *header;
+  if (file.find(name + kAlphaSuffix) != nullptr) {
+    const HostTensor alpha = file.read(name + kAlphaSuffix);
+    const std::size_t count = alpha.bytes.size() / 4;
+    if (alpha.dtype != DType::f32 || count != static_cast<std::size_t>(header->extents.experts)) {
+      throw InputError("Tensor " + in_quotes(name + kAlphaSuffix) + " of " + path + " is not the " +
+                       std::to_string(header->extents.experts) + " factors of " + in_quotes(name) +
+                       ": " + as_rule("they are F32, one for each expert") + ".");
+    }
+    std::memcpy(&packed.alpha, alpha.bytes.data(), 4);
+    for (std::size_t i = 1; i < count; ++i) {
+      if (std::memcmp(alpha.bytes.data() + 4 * i, alpha.bytes.data(), 4) == 0) continue;
+      throw InputError("The experts of " + packed.name +
+                       " have factors that differ, and a product has one alpha: " +
+                       as_rule("pack them one by one") + ".");
+    }
+  }
   return packed;
+}
+
+std::string weights_word(const PackedFormat& f) {
+  if (f.code == DType::s4) return "int4";
+  return f.scale == DType::ue4m3 ? "nvf4" : "mxf4";
 }
 
 }  // namespace warpwright::cli

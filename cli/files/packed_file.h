@@ -1,4 +1,4 @@
-// Packed int4 weights in .safetensors files: a tensor of U8, with its header in front.
+// Packed weights of 4 bits in .safetensors files: a tensor of U8, with its header in front.
 #pragma once
 
 #include <string>
@@ -13,7 +13,14 @@ struct PackedTensor {
   std::string name;  ///< "path.safetensors:name"
   weights::Header header;
   HostTensor tensor;  ///< u8: the header's bytes, then the tiles
+  float alpha = 1;    ///< what products are multiplied by: of nvf4 the factor of the tensor
 };
+
+/// What the name of a tensor's factors ends with.
+inline constexpr const char* kAlphaSuffix = "_alpha";
+
+/// int4, mxf4 or nvf4, as --weights says it.
+std::string weights_word(const PackedFormat& format);
 
 /// Reads the packed tensor of "path.safetensors:name", or the only one of "path.safetensors", and
 /// checks it as a whole. Throws InputError.

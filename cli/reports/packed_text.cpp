@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "warpwright/facts/format.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/facts/packed_places.h"
 #include "warpwright/numeric/float_format.h"
 
@@ -33,6 +34,12 @@ class TileText {
       part(begin, begin + packed::kHalfBytes,
            format("codes of k %lld..%lld: 16 bytes, 4 words, for each of 128 threads",
                   at(64 * half), at(64 * half + 63)));
+    }
+    if (packed::is_e2m1(f_)) {
+      part(packed::scales_begin(), packed::tile_bytes(f_),
+           format("scales, %d bytes for each row, behind them those of the eighth row below",
+                  packed::slices(f_)));
+      return text;
     }
     for (int slice = 0; slice < packed::slices(f_); ++slice) {
       const int begin = packed::scale_pair_begin(f_, slice, 0);
@@ -63,6 +70,21 @@ class TileText {
   // One pair of rows a line.
   [[nodiscard]] std::string scales() const {
     std::string text;
+    if (packed::is_e2m1(f_)) {
+      for (int thread = 0; thread < 128; thread += 4) {
+        for (int below = 0; below < 2; ++below) {
+          const int row = thread / 32 * 16 + thread % 32 / 4 + 8 * below;
+          const int begin = packed::scales_begin() + packed::scale_byte(f_, row, 0);
+          text += format("  %5d  %-24s row %lld:", begin, hex(begin, packed::slices(f_)).c_str(),
+                         row_ + row);
+          for (int slice = 0; slice < packed::slices(f_); ++slice) {
+            text += format(" %g", scale(row, slice));
+          }
+          text += "\n";
+        }
+      }
+      return text;
+    }
     for (int slice = 0; slice < packed::slices(f_); ++slice) {
       for (int thread = 0; thread < 128; thread += 4) {
         const int begin = packed::scale_pair_begin(f_, slice, thread);
@@ -84,7 +106,7 @@ class TileText {
   /// By rows of the tile: its codes, its scales and, where there are some, its zero points.
   [[nodiscard]] nlohmann::ordered_json values() const {
     constexpr int rows = packed::kTileRows;
-    std::vector<std::vector<int>> codes(rows, std::vector<int>(packed::kTileK));
+    std::vector<std::vector<double>> codes(rows, std::vector<double>(packed::kTileK));
     for (int half = 0; half < 2; ++half) {
       for (int thread = 0; thread < 128; ++thread) {
         for (int word = 0; word < 4; ++word) {
@@ -108,18 +130,26 @@ class TileText {
   }
 
  private:
-  void put_codes(int begin, std::vector<std::vector<int>>& codes) const {
-    const auto [row, k] = packed::word_place(begin / 4);
-    std::uint32_t word = 0;
-    std::memcpy(&word, tile_ + begin, 4);
-    const std::uint32_t bits = packed::bits_of(word);
+  void put_codes(int begin, std::vector<std::vector<double>>& codes) const {
+    const auto [row, k] = packed::word_place(f_, begin / 4);
+    const std::uint32_t bits = bits_at(begin);
     for (int below = 0; below < 2; ++below) {
-      std::vector<int>& line = codes.at(static_cast<std::size_t>(row) + (below == 0 ? 0U : 8U));
+      std::vector<double>& line = codes.at(static_cast<std::size_t>(row) + (below == 0 ? 0U : 8U));
       for (int i = 0; i < 4; ++i) {
-        line.at(static_cast<std::size_t>(k) + static_cast<std::size_t>(i)) =
-            packed::code_of(bits >> (8 * i + 4 * below) & 15U, f_.encoding);
+        line.at(static_cast<std::size_t>(k + packed::quad_step(f_, i))) =
+            code(bits >> (8 * i + 4 * below) & 15U);
       }
     }
+  }
+
+  [[nodiscard]] std::uint32_t bits_at(int begin) const {
+    std::uint32_t word = 0;
+    std::memcpy(&word, tile_ + begin, 4);
+    return packed::bits_of(f_, word);
+  }
+  [[nodiscard]] double code(std::uint32_t bits) const {
+    return packed::is_e2m1(f_) ? numeric::to_double(DType::e2m1, bits)
+                               : packed::code_of(bits, f_.encoding);
   }
 
   [[nodiscard]] long long at(int k) const { return k_ + k; }
@@ -133,21 +163,30 @@ class TileText {
   }
 
   [[nodiscard]] std::string code_line(int begin, int thread) const {
-    const auto [row, k] = packed::word_place(begin / 4);
-    std::uint32_t word = 0;
-    std::memcpy(&word, tile_ + begin, 4);
-    const std::uint32_t bits = packed::bits_of(word);
+    const auto [row, k] = packed::word_place(f_, begin / 4);
+    const std::uint32_t bits = bits_at(begin);
     std::string text = format("  %5d  %s  thread %3d:", begin, hex(begin, 4).c_str(), thread);
     for (int below = 0; below < 2; ++below) {
-      text += format("  row %lld, k %lld..%lld:", row_ + row + 8 * below, at(k), at(k + 3));
+      const bool apart = packed::quad_step(f_, 2) > 2;
+      text += format("  row %lld, k %lld..%lld:", row_ + row + 8 * below, at(k),
+                     at(k + (apart ? 1 : 3)));
       for (int i = 0; i < 4; ++i) {
-        text += format(" %2d", packed::code_of(bits >> (8 * i + 4 * below) & 15U, f_.encoding));
+        if (apart && i == 2) text += format(", %lld..%lld:", at(k + 8), at(k + 9));
+        text += format(" %2g", code(bits >> (8 * i + 4 * below) & 15U));
       }
     }
     return text + "\n";
   }
 
   [[nodiscard]] double scale(int row, int slice) const {
+    if (packed::is_e2m1(f_)) {
+      const std::byte* const bytes =
+          tile_ + packed::scales_begin() + packed::scale_byte(f_, row, 0);
+      std::uint32_t word = 0;
+      std::memcpy(&word, bytes, 4);
+      return packed::scale_value(f_, static_cast<std::uint32_t>(bytes[slice]),
+                                 f_.exponents == Exponents::of_rows ? packed::unit_in(word) : 0);
+    }
     const int size = std::min(numeric::bits(f_.scale) / 8, 4);
     std::uint32_t code = 0;
     std::memcpy(&code,
@@ -185,9 +224,23 @@ std::int64_t tile_begin(const PackedTensor& packed, const TileView& view) {
 
 }  // namespace
 
+namespace {
+// How kernels take the scales of e2m1 weights.
+const char* scales_text(const PackedFormat& f) {
+  if (f.exponents == Exponents::of_rows) return "scales folded by rows: no weight is rounded";
+  if (f.scale == DType::ue4m3) return "scales folded: no weight is rounded";
+  return "scales exact, of groups of 32: those of a row span too far to be folded";
+}
+}  // namespace
+
 std::string packed_line(const weights::Header& header) {
   const PackedFormat& f = header.format;
   const packed::Extents& e = header.extents;
+  if (packed::is_e2m1(f)) {
+    return format("%s for tokens of %s, %s, %lld x %lld x %lld, from %s", weights_word(f).c_str(),
+                  type_text(f.tokens).c_str(), scales_text(f), static_cast<long long>(e.experts),
+                  static_cast<long long>(e.n), static_cast<long long>(e.k), header.source.c_str());
+  }
   return format("int4 %s, groups of %d, %s scales%s, %lld x %lld x %lld, from %s",
                 f.encoding == Int4Encoding::sm ? "sm (-7..7)" : "ex (-8..7)", f.group,
                 type_text(f.scale).c_str(),
@@ -206,7 +259,11 @@ nlohmann::ordered_json packed_json(const std::string& name, const weights::Heade
   json["n"] = e.n;
   json["k"] = e.k;
   json["group"] = f.group;
-  json["encoding"] = f.encoding == Int4Encoding::sm ? "sm" : "ex";
+  json["encoding"] = packed::is_e2m1(f) ? "e2m1" : f.encoding == Int4Encoding::sm ? "sm" : "ex";
+  if (packed::is_e2m1(f)) {
+    json["tokens"] = numeric::word(f.tokens);
+    json["folded"] = packed::folds(f);
+  }
   json["scales"] = numeric::word(f.scale);
   json["zero_points"] = f.zero_points == ZeroPoints::groups;
   json["from"] = header.source;
@@ -256,12 +313,14 @@ std::string packed_text(const PackedTensor& packed, const TileView& view) {
       number(row + packed::kTileRows - 1), number(k), number(k + packed::kTileK - 1), number(begin),
       number(begin + packed::tile_bytes(f) - 1));
   text += tile.parts();
-  text +=
-      "\nA word of codes: byte i has the magnitude of code i of the row in bits 2..0 and its sign "
-      "in "
-      "bit 7;\nthe magnitude of code i of the eighth row below in bits 6..4, and its sign in bit 3 "
-      "of the next byte.\n";
-  if (f.encoding == Int4Encoding::ex)
+  text += packed::is_e2m1(f) ? "\nA word of codes:\n"
+                             : "\nA word of codes: byte i has the magnitude of code i of the row "
+                               "in bits 2..0 and its sign "
+                               "in "
+                               "bit 7;\nthe magnitude of code i of the eighth row below in bits "
+                               "6..4, and its sign in bit 3 "
+                               "of the next byte.\n";
+  if (f.encoding == Int4Encoding::ex && !packed::is_e2m1(f))
     text += "The magnitude of a negative code is stored less 1.\n";
   text += tile.codes(view.threads);
   if (view.threads < 128) text += "  ... (--threads 128 shows all)\n";

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "python/src/handles.h"
-#include "warpwright/facts/packed_weights.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::python {
@@ -361,8 +361,9 @@ MatrixView CallTensors::read_packed(PyObject* weights, const char* name, bool in
   is_batch = has_experts != 0;
   const Tensor t = placed(reader.read(data.get(), name));
   const packed::Extents extents{numbers[0], numbers[1], numbers[2]};
-  packed.format = {static_cast<Int4Encoding>(numbers[4]), static_cast<int>(numbers[3]),
-                   static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6])};
+  packed.format =
+      packed::form_of(static_cast<int>(numbers[4]), static_cast<int>(numbers[3]),
+                      static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6]));
   const std::int64_t bytes = packed::kHeaderBytes + packed::data_bytes(packed.format, extents);
   if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
     throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor(name),
@@ -376,8 +377,8 @@ MatrixView CallTensors::read_packed(PyObject* weights, const char* name, bool in
                                  " weights of as many experts as there are groups"))};
   }
   auto* const first = static_cast<std::byte*>(t.data);
-  MatrixView view = matrix(first == nullptr ? nullptr : first + packed::kHeaderBytes, DType::s4,
-                           extents.n, extents.k);
+  MatrixView view = matrix(first == nullptr ? nullptr : first + packed::kHeaderBytes,
+                           packed.format.code, extents.n, extents.k);
   view.batch = extents.experts;
   view.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
   return view;

@@ -10,6 +10,7 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/pack_command.h"
 #include "warpwright/device/pack.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::python {
@@ -306,7 +307,7 @@ PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
     }
     return Py_BuildValue("(LLLiiiis)", static_cast<long long>(h.extents.experts),
                          static_cast<long long>(h.extents.n), static_cast<long long>(h.extents.k),
-                         h.format.group, static_cast<int>(h.format.encoding),
+                         h.format.group, packed::form_number(h.format),
                          static_cast<int>(h.format.scale), static_cast<int>(h.format.zero_points),
                          h.source.c_str());
   });

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._types import Encoding, Layout, Recipe, ScaleType, Tensor
 
 _ENCODINGS: tuple[Encoding, ...] = ("sm", "ex")
+_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16")  #: by number
 # By the numbers of the library's types.
 _SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
@@ -112,7 +113,8 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Int4Weights:
     """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
-    e4m3. pack_int4, pack_int4_checkpoint and load_int4 make them.
+    e4m3. pack_int4, pack_int4_checkpoint and load_int4 make them. Or mxf4 and nvf4 weights that
+    `warpwright pack --for` packed, with x of e4m3 or bf16, as `encoding` says.
 
     Int4Weights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
     front, of any library and device. ``data`` is that row: what a module registers as its buffer
@@ -156,14 +158,15 @@ class Int4Weights:
         return self.form[3]
 
     @property
-    def encoding(self) -> Encoding:
-        """"ex" (-8 to 7) or "sm" (-7 to 7)."""
-        return _ENCODINGS[self.form[4]]
+    def encoding(self) -> str:
+        """"ex" (-8 to 7) or "sm" (-7 to 7); of weights that are no int4 "mxf4" or "mxf4-exact" (for
+        e4m3), "mxf4-bf16" or "nvf4-bf16"."""
+        return _FORMS[self.form[4]]
 
     @property
-    def scales(self) -> ScaleType:
-        """The type of the scales: "bf16", "f16" or "f32"."""
-        return _SCALES[self.form[5]]
+    def scales(self) -> str:
+        """The type of the scales: "bf16", "f16" or "f32"; of mxf4 "ue8m0", of nvf4 "ue4m3"."""
+        return {"mxf4": "ue8m0", "nvf4": "ue4m3"}.get(self.encoding[:4]) or _SCALES[self.form[5]]
 
     @property
     def zero_points(self) -> bool:

@@ -119,6 +119,18 @@ TEST(GroupedMutants, PackedWeightsGatedByIndex) {
   expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_pr_sw_gated_ix", {2, 1});
 }
 
+TEST(GroupedMutants, E2m1Weights) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_e2m1xe4m3_bf16_128x16_b_pr_sw2_k2", {1, 1});
+  expect_all_killed("grouped_e2m1xe4m3_bf16_128x64_b_sw2_fold", {2, 1});
+}
+
+TEST(GroupedMutants, E2m1WeightsAndBf16Tokens) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_e2m1xbf16_bf16_128x64_b_sw_fold", {1, 1});
+  expect_all_killed("grouped_e2m1xbf16_bf16_128x32_b_sw_fold_gated", {2, 1});
+}
+
 TEST(GroupedMutants, VerticalPingPong) {
   WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});

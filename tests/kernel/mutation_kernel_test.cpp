@@ -54,6 +54,12 @@ bool pingpong_into(const GemmConfig& c) {
 bool split(const GemmConfig& c) {
   return splits_k(c) && !sums_in_registers(c) && c.tile_n <= 64;
 }
+bool sliced(const GemmConfig& c) {
+  return slices_k(c) && !is_swapped(c) && c.tile_n <= 64;
+}
+bool sliced_swapped(const GemmConfig& c) {
+  return slices_k(c) && is_swapped(c) && c.tile_n > 64;
+}
 bool scaled(const GemmConfig& c) {
   return is_block_scaled(c) && takes_whole_tiles(c);
 }
@@ -76,10 +82,12 @@ bool scaled_in_cluster(const GemmConfig& c) {
   return shares_cluster_k(c) && is_block_scaled(c);
 }
 bool packed(const GemmConfig& c) {
-  return kernel::packed_a(c) && sums_of(c) == kernel::Sums::promoted && takes_whole_tiles(c);
+  return kernel::packed_a(c) && !is_e2m1(c) && sums_of(c) == kernel::Sums::promoted &&
+         takes_whole_tiles(c);
 }
 bool packed_in_cluster(const GemmConfig& c) {
-  return kernel::packed_a(c) && group_sums(c) == GroupSums::folded && shares_cluster_k(c);
+  return kernel::packed_a(c) && !is_e2m1(c) && group_sums(c) == GroupSums::folded &&
+         shares_cluster_k(c);
 }
 bool packed_in_passes(const GemmConfig& c) {
   return kernel::packed_a(c) && passes(c) > 1;
@@ -89,6 +97,15 @@ bool packed_tables(const GemmConfig& c) {
 }
 bool packed_gated(const GemmConfig& c) {
   return kernel::packed_a(c) && c.gated;
+}
+bool e2m1_straight(const GemmConfig& c) {
+  return kernel::packed_a(c) && is_e2m1(c) && !sums_in_registers(c) && takes_whole_tiles(c);
+}
+bool e2m1_by_two(const GemmConfig& c) {
+  return kernel::packed_a(c) && is_e2m1(c) && in_flight(c) > 1;
+}
+bool e2m1_bf16_in_cluster(const GemmConfig& c) {
+  return kernel::packed_a(c) && operand_bits(c) == 16 && shares_cluster_k(c);
 }
 bool gated(const GemmConfig& c) {
   return c.gated;
@@ -102,6 +119,7 @@ constexpr Case in_turns_with_c = {"in turns, 2x1, C", pingpong, {2, 1}, 1};
 constexpr Case cases[] = {
     {"in turns", pingpong},
     {"split along K", split},
+    {"in slices", sliced},
     {"no producer", multistage},
     {"block scales", scaled},
     {"block scales, A's by copies, 2x1", scaled, {2, 1}, 0, 0, false, false, 2},
@@ -113,6 +131,7 @@ constexpr Case cases[] = {
     {"in turns, C and D by elements", pingpong, {1, 1}, 1, 1},
     {"in turns, C, D by elements", pingpong, {1, 1}, 1, 1, false, true},
     {"split along K, 2x1, C", split, {2, 1}, 1},
+    {"in slices, swapped, C", sliced_swapped, {1, 1}, 1},
     {"swapped, 1x2", swap_ab, {1, 2}},
     {"no producer, 2x1, C", multistage, {2, 1}, 1},
     {"shared along K in a cluster", in_cluster},
@@ -127,6 +146,9 @@ constexpr Case cases[] = {
     {"packed weights, in passes over the tokens, 2x1", packed_in_passes, {2, 1}},
     {"packed weights, looked up, 2x1", packed_tables, {2, 1}},
     {"packed weights, gated, 2x1", packed_gated, {2, 1}},
+    {"e2m1 weights, two groups of one accumulator in flight, 2x1", e2m1_straight, {2, 1}},
+    {"e2m1 weights, two accumulators", e2m1_by_two},
+    {"e2m1 weights and bf16 tokens, shared along K in a cluster", e2m1_bf16_in_cluster},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
     {"drawn, but static persistent tiles, in turns, 2x1",
@@ -194,6 +216,7 @@ constexpr Case more_clean_cases[] = {
      true},
     {"shared, 1x2, C, ragged", cooperative, {1, 2}, 1, 0, true},
     {"split along K, 2x1, ragged, by elements", split, {2, 1}, 0, 3, true},
+    {"in slices, ragged, C by elements", sliced, {1, 1}, 1, 3, true},
 };
 
 constexpr int sharers = 2;  // CTAs that share the tile of a cluster
@@ -204,11 +227,14 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   const int tiles_n = atom::cluster_size(c.cluster) > 4 ? 1 : 2;  // 16 tiles are enough
   Ask ask;
   ask.seed = c.seed;
-  if (shares_cluster_k(config)) {
+  if (shares_columns(config)) {
     ask.m = is_swapped(config) ? columns : rows;
     ask.n = is_swapped(config) ? rows : columns;
     ask.k = sharers * (config.stages + 1) * kernel::tile_k(config);
     ask.beta = c.beta;
+    ask.clusters = sharers;
+    ask.padding = c.padding;
+    if (c.ragged) ask.m -= 5;
     return ask;
   }
   // Some buffer of the epilogue must be filled a second time; three clusters share eight tiles.

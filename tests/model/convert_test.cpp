@@ -61,6 +61,12 @@ TEST(Convert, PackBytesRoundsToEvenAndSaturates) {
   EXPECT_EQ(nan >> 8, 0);
 }
 
+// Subnormal numbers count, on both sides: 2^-127 * 2^120 and 2^-100 * -2^-30; a tie goes to even.
+TEST(ConvertTest, PairsOfBf16AreMultiplied) {
+  EXPECT_EQ(multiply_bf16_pairs(0x0d800040, 0xb0807b80), 0x80083c00U);
+  EXPECT_EQ(multiply_bf16_pairs(0x3f813f81, 0x3fc03f80), 0x3fc23f81U);
+}
+
 TEST(ConvertTest, BytesArePermuted) {
   EXPECT_EQ(permute_bytes(0x33221100, 0x77665544, 0x7531), 0x77553311U);
   EXPECT_EQ(permute_bytes(0x33221100, 0x77665544, 0x0246), 0x00224466U);

@@ -149,6 +149,10 @@ std::optional<Refusal> fault_of(const PlainInt4& w, const PackedFormat& format, 
   if (const char* fault = packed::format_fault(format)) {
     return refuse(RefusalCode::unsupported, "These cannot be packed: ", fault, ".");
   }
+  if (format.code != DType::s4) {
+    return refuse(RefusalCode::unsupported,
+                  "These cannot be packed: ", as_rule("a GPU packs int4 weights alone"), ".");
+  }
   if (e.experts < 1 || e.n < 1 || e.k < 1 || e.k % format.group != 0 ||
       packed::tiles(e) > INT_MAX) {
     return refuse(RefusalCode::bad_shape, "Weights of ", e.experts, " x ", e.n, " x ", e.k,

@@ -1,5 +1,5 @@
-// The packed form of int4 weights, as values: what its tiles hold, and how many bytes they take.
-// docs/packing.md describes it byte by byte; packed_places.h says where each weight lies.
+// The packed form of weights of 4 bits, as values: what its tiles hold, and how many bytes they
+// take. docs/packing.md describes it byte by byte; packed_places.h says where each weight lies.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,22 @@ enum class ZeroPoints : std::uint8_t {
   groups,  ///< 0..15 for every scale, as checkpoints of unsigned codes have them
 };
 
+/// How the scales of e2m1 weights are stored.
+enum class Exponents : std::uint8_t {
+  own,      ///< as they are
+  of_rows,  ///< of ue8m0, beside a unit that the row counts in: kernels fold them into the codes
+};
+
 /// What a packed tensor is made of.
 struct PackedFormat {
-  Int4Encoding encoding = Int4Encoding::ex;
-  int group = 128;            ///< weights along K that share a scale: 32, 64 or 128
-  DType scale = DType::bf16;  ///< as stored: bf16, fp16 or f32
+  Int4Encoding encoding = Int4Encoding::ex;  ///< of s4
+  int group = 128;  ///< weights along K that share a scale: 32, 64 or 128; of nvf4 16
+  DType scale =
+      DType::bf16;  ///< as stored: bf16, fp16 or f32; of e2m1 ue8m0 (mxf4) or ue4m3 (nvf4)
   ZeroPoints zero_points = ZeroPoints::none;
+  DType code = DType::s4;      ///< or e2m1 (packed_e2m1.h)
+  DType tokens = DType::e4m3;  ///< whose registers the codes lie for; e2m1: or bf16
+  Exponents exponents = Exponents::own;
 
   friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
 };
@@ -65,6 +75,24 @@ inline constexpr int kZeroPointBytes = 128;
 
 /// Why there is no such format, as a sentence; null when there is.
 constexpr const char* format_fault(const PackedFormat& f) {
+  if (f.code == DType::e2m1) {
+    const bool mx = f.scale == DType::ue8m0 && f.group == 32;
+    const bool nv = f.scale == DType::ue4m3 && f.group == 16;
+    if (!mx && !nv) return "e2m1 weights have a ue8m0 scale for each 32 along K, or a ue4m3 for 16";
+    if (f.zero_points != ZeroPoints::none) return "e2m1 weights have no zero points";
+    if (f.tokens != DType::e4m3 && f.tokens != DType::bf16) {
+      return "e2m1 weights are packed for tokens of e4m3 or bf16";
+    }
+    if (nv && f.tokens != DType::bf16) return "nvf4 weights are packed for tokens of bf16";
+    const bool units = f.exponents == Exponents::of_rows;
+    if (units != mx && (nv || f.tokens == DType::bf16)) {
+      return "mxf4 weights for tokens of bf16 have exponents of rows, and nvf4 weights none";
+    }
+    return nullptr;
+  }
+  if (f.code != DType::s4 || f.tokens != DType::e4m3 || f.exponents != Exponents::own) {
+    return "packed weights are int4 for tokens of e4m3, or e2m1";
+  }
   if (f.group != 32 && f.group != 64 && f.group != 128) {
     return "int4 weights share a scale in groups of 32, 64 or 128 along K";
   }

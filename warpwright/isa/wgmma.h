@@ -178,34 +178,34 @@ WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_
   wgmma<T, T, N, A, B>(fragment, descriptor_a, descriptor_b, accumulate, site);
 }
 
-/// The same with A from registers: four 32-bit registers a thread, laid out as atom::a_row and a_k
-/// say. They must be written before the fence, and not again before a wait names them that covers
-/// the instruction.
-template <DType T, int N, atom::Major B = atom::Major::k>
+/// The same with A of TA and B of TB, A from registers: four 32-bit registers a thread, laid out as
+/// atom::a_row and a_k say. They must be written before the fence, and not again before a wait
+/// names them that covers the instruction.
+template <DType TA, DType TB, int N, atom::Major B = atom::Major::k>
 WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, Fragment<std::uint32_t, 4>& a,
                                std::uint64_t descriptor_b, bool accumulate,
                                [[maybe_unused]] Site site = Site::here()) {
-  static_assert(atom::wgmma_fault(atom::wgmma_atom(T, T, DType::f32, N), atom::Major::k, B, true) ==
-                nullptr);
+  static_assert(atom::wgmma_fault(atom::wgmma_atom(TA, TB, DType::f32, N), atom::Major::k, B,
+                                  true) == nullptr);
 #if WW_GPU
   float* d = fragment.registers();
   const std::uint32_t* r = a.registers();
-  using Tail = detail::WgmmaTail<numeric::bits(T) == 16, atom::Major::k, B>;
-#define WW_CASE(n, count, p0, p1, p2, p3, p4, p5, p6, p7)                                  \
-  if constexpr (N == n) {                                                                  \
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                                \
-                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##count    \
-                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"        \
-                 : WW_INOUT_##count                                                        \
-                 : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(descriptor_b),          \
-                   "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<T, T>::types), \
-                   "C"(Tail::registers));                                                  \
+  using Tail = detail::WgmmaTail<numeric::bits(TA) == 16, atom::Major::k, B>;
+#define WW_CASE(n, count, p0, p1, p2, p3, p4, p5, p6, p7)                                    \
+  if constexpr (N == n) {                                                                    \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                                  \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##count      \
+                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"          \
+                 : WW_INOUT_##count                                                          \
+                 : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(descriptor_b),            \
+                   "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<TA, TB>::types), \
+                   "C"(Tail::registers));                                                    \
   }
   WW_WGMMA_SHAPES(WW_CASE)
 #undef WW_CASE
 #else
-  model::wgmma({.type = T,
-                .type_b = T,
+  model::wgmma({.type = TA,
+                .type_b = TB,
                 .n = N,
                 .descriptor_b = descriptor_b,
                 .registers_a = a.registers(),
@@ -216,6 +216,14 @@ WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, Fragment<std::u
                 .state = &fragment.state()},
                site);
 #endif
+}
+
+/// The same with both operands of type T.
+template <DType T, int N, atom::Major B = atom::Major::k>
+WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, Fragment<std::uint32_t, 4>& a,
+                               std::uint64_t descriptor_b, bool accumulate,
+                               [[maybe_unused]] Site site = Site::here()) {
+  wgmma_registers<T, T, N, B>(fragment, a, descriptor_b, accumulate, site);
 }
 
 }  // namespace warpwright::isa

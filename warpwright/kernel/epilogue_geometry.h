@@ -36,6 +36,7 @@ struct EpilogueShape {
   bool grouped = false;         ///< tiles end with their group
   bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
   bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
+  bool by_columns = false;      ///< subtiles are written column by column: SubtileOrder
   bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
 };
 
@@ -69,7 +70,7 @@ constexpr bool gated_columns(const EpilogueShape& c) {
 /// Gated rows whose halves alternate by `warp_rows`, so that one warp that reaches 32 rows has
 /// both.
 constexpr bool gated_atoms(const EpilogueShape& c) {
-  return gated_rows(c) && c.row_atom_step == warp_rows;
+  return gated_rows(c) && c.row_atom_step == warp_rows && c.row_atoms == 2;
 }
 /// Rows and columns of a tile that have different places in D.
 constexpr int result_rows(const EpilogueShape& c) {

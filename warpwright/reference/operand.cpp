@@ -14,26 +14,36 @@ std::int64_t distinct(const MatrixView& v) {
 }
 
 // The four bits of (row, k) among those of a packed tile, by row + 64 k.
+template <const layout::Layout& places>
 const std::vector<int>& nibbles() {
   static const std::vector<int> all = [] {
-    std::vector<int> places(packed::kTileRows * packed::kTileK);
+    std::vector<int> found(packed::kTileRows * packed::kTileK);
     int at = 0;
-    for (int& place : places) place = static_cast<int>(layout::offset_of<packed::kNibbles>(at++));
-    return places;
+    for (int& place : found) place = static_cast<int>(layout::offset_of<places>(at++));
+    return found;
   }();
   return all;
 }
 
-// The code of (row, k) in a packed tile.
-int code_in(const std::byte* tile, const PackedFormat& f, int row, int k) {
-  const int place = row + packed::kTileRows * k;
-  const int nibble = nibbles()[static_cast<std::size_t>(place)];
-  const std::uint32_t bits = packed::bits_of(word_at<std::uint32_t>(tile, nibble / 8));
-  return packed::code_of(bits >> nibble % 8 * 4 & 15U, f.encoding);
+// The code of (row, k) in a packed tile: a whole number, or an e2m1.
+double code_in(const std::byte* tile, const PackedFormat& f, int row, int k) {
+  const auto place = static_cast<std::size_t>(row + packed::kTileRows * k);
+  const int nibble = f.tokens == DType::bf16 ? nibbles<packed::kNibbles16>()[place]
+                                             : nibbles<packed::kNibbles>()[place];
+  const std::uint32_t bits = packed::bits_of(f, word_at<std::uint32_t>(tile, nibble / 8));
+  const std::uint32_t code = bits >> nibble % 8 * 4 & 15U;
+  return packed::is_e2m1(f) ? numeric::to_double(DType::e2m1, code)
+                            : packed::code_of(code, f.encoding);
 }
 
 // The scale of a row and a slice of a packed tile, and its zero point.
 double scale_in(const std::byte* tile, const PackedFormat& f, int row, int slice) {
+  if (packed::is_e2m1(f)) {
+    const std::byte* const bytes = tile + packed::scales_begin() + packed::scale_byte(f, row, 0);
+    const std::uint32_t unit =
+        f.exponents == Exponents::of_rows ? packed::unit_in(word_at<std::uint32_t>(bytes, 0)) : 0;
+    return packed::scale_value(f, static_cast<std::uint32_t>(bytes[slice]), unit);
+  }
   const auto place = layout::offset_of<packed::kScales>(row + packed::kTileRows * slice);
   return read(tile + packed::scales_begin(), f.scale, place) / packed::kScaleFactor;
 }
@@ -120,7 +130,7 @@ void Operand::scale_line(std::int64_t batch, std::int64_t group, std::int64_t ro
                          std::int64_t depth, float* to) const {
   const std::int64_t reach = scale_reach(o_, side_).depth;
   for (std::int64_t j = 0; j < depth;) {
-    const std::int64_t end = std::min(depth, j + reach - (k + j) % reach);
+    const std::int64_t end = reach == 0 ? depth : std::min(depth, j + reach - (k + j) % reach);
     const auto scale = static_cast<float>(scale_of(o_, side_, batch, group, row, k + j));
     for (; j < end; ++j) to[j] *= scale;
   }

@@ -26,7 +26,7 @@ inline Sums sums_of(const GemmOperands& o) {
                                                                          : Accumulation::fast;
   sums.promoted = o.scaling == Scaling::blockwise || accumulation == Accumulation::promoted;
   sums.exact = o.a.dtype == DType::s8;
-  sums.folded = o.packed && folds(o.packed->sums);
+  sums.folded = o.packed && o.packed->format.code == DType::s4 && folds(o.packed->sums);
   return sums;
 }
 

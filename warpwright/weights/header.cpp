@@ -16,6 +16,7 @@ constexpr int kSizeAt = 12;
 constexpr int kEncodingAt = 16;  // a byte each, then the group
 constexpr int kScaleAt = 17;
 constexpr int kZeroPointsAt = 18;
+constexpr int kCodeAt = 19;
 constexpr int kGroupAt = 20;
 constexpr int kExpertsAt = 24;
 constexpr int kNAt = 32;
@@ -32,7 +33,18 @@ constexpr std::size_t kSourceBytes = kHeaderSumAt - kSourceAt;
 // A newline in its two forms tells a copy that was taken for text.
 constexpr std::string_view kMagic = "WWINT4\r\n";
 constexpr std::uint32_t kVersion = 1;
-constexpr DType kScales[] = {DType::bf16, DType::f16, DType::f32};
+constexpr DType kScales[] = {DType::bf16, DType::f16, DType::f32, DType::ue8m0, DType::ue4m3};
+// What codes are, whose registers they lie for, and how their scales are stored.
+struct CodeKind {
+  DType code;
+  DType tokens;
+  Exponents exponents;
+};
+constexpr CodeKind kCodes[] = {{DType::s4, DType::e4m3, Exponents::own},
+                               {DType::e2m1, DType::e4m3, Exponents::own},
+                               {DType::e2m1, DType::e4m3, Exponents::of_rows},
+                               {DType::e2m1, DType::bf16, Exponents::own},
+                               {DType::e2m1, DType::bf16, Exponents::of_rows}};
 // More than any machine holds, and far from what 64 bits cannot count.
 constexpr std::int64_t kMostWeights = std::int64_t{1} << 48;
 
@@ -83,6 +95,11 @@ HeaderBytes header_bytes(const Header& header) {
   const auto* const scale = std::find(std::begin(kScales), std::end(kScales), f.scale);
   put(at + kScaleAt, static_cast<std::uint64_t>(scale - kScales), 1);
   put(at + kZeroPointsAt, static_cast<std::uint64_t>(f.zero_points), 1);
+  const auto* const code =
+      std::find_if(std::begin(kCodes), std::end(kCodes), [&](const CodeKind& c) {
+        return c.code == f.code && c.tokens == f.tokens && c.exponents == f.exponents;
+      });
+  put(at + kCodeAt, static_cast<std::uint64_t>(code - kCodes), 1);
   put(at + kGroupAt, static_cast<std::uint64_t>(f.group), 4);
   const auto put_number = [at](int where, std::int64_t number) {
     put(at + where, static_cast<std::uint64_t>(number), 8);
@@ -104,7 +121,7 @@ HeaderBytes header_bytes(const Header& header) {
 Result<Header> parse_header(std::span<const std::byte> bytes, const std::string& name) {
   const std::byte* const at = bytes.data();
   if (bytes.size() < packed::kHeaderBytes || std::memcmp(at, kMagic.data(), kMagic.size()) != 0) {
-    return refuse_file(name, " holds no packed int4 weights: it does not begin with their header.");
+    return refuse_file(name, " holds no packed weights: it does not begin with their header.");
   }
   if (const std::uint64_t version = get(at + kVersionAt, 4); version != kVersion) {
     return refuse(RefusalCode::file_error, name, " has version ", version,
@@ -125,6 +142,12 @@ Result<Header> parse_header(std::span<const std::byte> bytes, const std::string&
   f.scale = scale < std::size(kScales) ? kScales[scale] : DType::f64;
   f.zero_points = static_cast<ZeroPoints>(get(at + kZeroPointsAt, 1));
   f.group = static_cast<int>(get(at + kGroupAt, 4));
+  const std::uint64_t code = get(at + kCodeAt, 1);
+  if (code < std::size(kCodes)) {
+    f.code = kCodes[code].code;
+    f.tokens = kCodes[code].tokens;
+    f.exponents = kCodes[code].exponents;
+  }
   header.sum = get(at + kSumAt, 8);
   const auto* const text = reinterpret_cast<const char*>(at + kSourceAt);
   header.source.assign(text, strnlen(text, kSourceBytes));

@@ -475,6 +475,10 @@ Result<Int4Weights> unpack(std::span<const std::byte> bytes, const Work& work,
   const auto header = parse_packed(bytes, name);
   if (!header) return header.refusal();
   const PackedFormat& f = header->format;
+  if (f.code != DType::s4) {
+    return refuse(RefusalCode::unsupported, name,
+                  " holds e2m1 weights: ", as_rule("int4 weights alone are unpacked"), ".");
+  }
   const packed::Extents& e = header->extents;
   const bool has_zeros = f.zero_points == ZeroPoints::groups;
   Int4Weights w = empty_weights(e, f.group, f.scale, header->source, has_zeros);

@@ -82,7 +82,24 @@ PlanChoices parse_choices(const GemmOptions& o) {
   return choices;
 }
 
-// What is said of int4 weights. Those of a file say the rest themselves.
+// --weights mxf4 or nvf4: for tokens of --dtype, or those that are usual.
+PackedFormat e2m1_format(const GemmOptions& o) {
+  for (const auto& [option, is_given] :
+       {std::pair{"--group", o.group.has_value()}, std::pair{"--zero-points", o.zero_points}}) {
+    if (!is_given) continue;
+    throw InputError(std::string(option) + " is said of int4 weights, and --weights is " +
+                     o.weights + ": " + as_rule("leave it out") + ".");
+  }
+  const bool nv = o.weights == "nvf4";
+  PackedFormat f{.group = nv ? 16 : 32,
+                 .scale = nv ? DType::ue4m3 : DType::ue8m0,
+                 .code = DType::e2m1,
+                 .tokens = nv || o.dtype == "bf16" ? DType::bf16 : DType::e4m3,
+                 .exponents = nv ? Exponents::own : Exponents::of_rows};
+  return f;
+}
+
+// What is said of packed weights. Those of a file say the rest themselves.
 void read_weights(const GemmOptions& o, GemmJob& job) {
   if (o.weights.empty()) {
     const char* given = o.group ? "--group" : !o.sums.empty() ? "--sums" : nullptr;
@@ -91,29 +108,31 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
     throw InputError(std::string(given) +
                      " is said of int4 weights: " + as_rule("give --weights int4 too") + ".");
   }
-  if (o.weights != "int4") {
-    throw InputError("--weights is '" + o.weights + "'; the nearest legal value is " +
-                     as_nearest("int4") + ": leave it out for B of --dtype.");
+  if (o.weights != "int4" && o.weights != "mxf4" && o.weights != "nvf4") {
+    throw InputError("--weights is '" + o.weights + "'; " + as_rule("it is int4, mxf4 or nvf4") +
+                     ": the nearest legal value is " + as_nearest("int4") +
+                     ": leave it out for B of --dtype.");
   }
   if (!o.accumulation.empty()) {
-    throw InputError("--accumulation is given, and " + as_tensor("B") +
-                     " are int4 weights, whose sums --sums is about: " + as_rule("give that") +
-                     ".");
+    throw InputError("--accumulation is given, and " + as_tensor("B") + " are " + o.weights +
+                     " weights, whose sums --sums is about: " + as_rule("give that") + ".");
   }
   if (job.b_transposed) {
-    throw InputError("--layout is " + o.layout +
-                     ", and int4 weights are packed N x K: the nearest legal value is " +
-                     as_nearest("NT") + ".");
+    throw InputError("--layout is " + o.layout + ", and " + o.weights +
+                     " weights are packed N x K: the nearest legal value is " + as_nearest("NT") +
+                     ".");
   }
   PackedWeights& packed = job.product.packed.emplace();
   packed.format.group = o.group.value_or(128);
+  if (o.weights != "int4") packed.format = e2m1_format(o);
   if (o.zero_points) packed.format.zero_points = ZeroPoints::groups;
   choose<GroupSums>(packed.sums, "--sums", o.sums,
                     {{"exact", GroupSums::exact},
                      {"chained", GroupSums::chained},
                      {"folded", GroupSums::folded},
                      {"table", GroupSums::table}});
-  if (packed.sums == GroupSums::table && !o.zero_points) packed.format.encoding = Int4Encoding::sm;
+  if (packed.sums == GroupSums::table && !o.zero_points && o.weights == "int4")
+    packed.format.encoding = Int4Encoding::sm;
 }
 
 // Whether --dtype says that operands have scales of their own.

@@ -12,6 +12,7 @@
 #include "cli/commands/gemm/gemm_tensors.h"
 #include "cli/commands/gemm/micro_files.h"
 #include "cli/commands/gemm/operand_files.h"
+#include "cli/commands/gemm/quantised_result.h"
 #include "cli/compute/mirror.h"
 #include "cli/compute/packing.h"
 #include "cli/compute/random.h"
@@ -54,14 +55,16 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
                   const std::optional<DType>& result, GemmJob& job) {
   if (job.product.packed) {
     std::tie(job.product.a.dtype, job.product.b.dtype) =
-        std::pair(operands ? operands->first : DType::e4m3, DType::s4);
+        std::pair(operands ? operands->first : job.product.packed->format.tokens,
+                  job.product.packed->format.code);
   } else {
     std::tie(job.product.a.dtype, job.product.b.dtype) =
         operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
                                               : types_of_files(job.a.dtype, job.b.dtype));
   }
   // Not all kernels give f32: of those that do not a .npy file gets what they give, widened.
-  const bool to_npy = is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled();
+  const bool to_npy = is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled() &&
+                      !job.product.is_quantised();
   job.product.d.dtype =
       result.value_or(job.product.is_quantised() ? form_of(job.product.epilogue.quantise).codes
                       : to_npy                   ? DType::f32
@@ -79,7 +82,8 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
 std::int64_t pitch_of(const GemmJob& job, const HostTensor& t, std::optional<DType> operand = {}) {
   const std::int64_t columns = t.shape.empty() ? 0 : t.shape.back();
   if (job.pitch <= columns) return columns;
-  if (operand && (job.product.packed && *operand == DType::s4)) return columns;
+  if (operand && (job.product.packed && *operand == job.product.packed->format.code))
+    return columns;
   if (operand && (job.is_block_scaled() || job.pitch * size_of(*operand) % 16 != 0)) return columns;
   return job.pitch;
 }
@@ -162,7 +166,7 @@ std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
                                     static_cast<std::size_t>(rows.count() * row));
 }
 
-// Random int4 weights: normal ones, quantised.
+// Random packed weights: normal ones, quantised.
 void pack_random(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
   HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
   if (mirror) repeat(wide, *mirror);
@@ -234,8 +238,8 @@ std::int64_t touched_gaps(const MatrixView& d) {
 void set_pitch(HostTensor& t, std::int64_t pitch) {
   if (t.shape.empty() || t.shape.back() == pitch) return;
   const std::int64_t rows = t.shape.back() == 0 ? 0 : t.elements() / t.shape.back();
-  const std::int64_t from = t.shape.back() * size_of(t.dtype);
-  const std::int64_t to = pitch * size_of(t.dtype);
+  const std::int64_t from = numeric::packed_bytes(t.dtype, t.shape.back());
+  const std::int64_t to = numeric::packed_bytes(t.dtype, pitch);
   std::vector<std::byte> bytes(static_cast<std::size_t>(rows * to), kPoison);
   for (std::int64_t row = 0; row < rows; ++row) {
     std::copy_n(t.bytes.data() + row * from, std::min(from, to), bytes.data() + row * to);
@@ -304,9 +308,10 @@ void lay_out_scales(GemmJob& job) {
   const auto in_tiles = [](const std::optional<ScalesOfFile>& scales) {
     return scales && scales->in_tiles;
   };
-  job.tiles_a = in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
-                                          : scale_tiles(job.micro_a, tiles_shape(job, true), p.m(),
-                                                        blocks(true), groups, index);
+  job.tiles_a = has_plain_tokens(p)         ? job.micro_a.scales
+                : in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
+                                            : scale_tiles(job.micro_a, tiles_shape(job, true),
+                                                          p.m(), blocks(true), groups, index);
   job.tiles_b = in_tiles(job.scales_of_b)
                     ? job.scales_of_b->tensor.bytes
                     : scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
@@ -484,6 +489,11 @@ JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
 void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err) {
   set_pitch(d, job.result_columns());
   std::ranges::fill(bytes_of(d, job.rest), std::byte{0});
+  if (job.product.is_quantised()) {
+    if (!is_npy(spec)) return write_quantised(job, d, spec);
+    err << "note: D is quantised: " << spec << " holds its values, codes times scales, as f32.\n";
+    return write_tensor(spec, values_of(job, d));
+  }
   if (is_npy(spec) && !fits_npy(d.dtype)) {
     err << "note: D is " << numeric::word(d.dtype) << ", which .npy does not have: " << spec
         << " holds the same values as f32.\n";

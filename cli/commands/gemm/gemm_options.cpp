@@ -161,7 +161,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       add("--dtype", o.dtype, "TYPE",
           listed(operand_types, is_of_all_kernels, ", ", ", ") +
               " or e4m3,e5m2, or, on GPUs without wgmma, " +
-              listed(operand_types, is_of_registers) + ", or on sm_120 " +
+              listed(operand_types, is_of_registers) + ", or on sm_100 and sm_120 " +
               format_words(", ", " or ") +
               ", or two of these as mxf8,mxf4, with scales that are made here or come by --scale-a "
               "and --scale-b: what A and B are multiplied as (default: the type of both files, "
@@ -186,14 +186,16 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--accumulation", o.accumulation, "fast|promoted",
       "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
       "block scales imply promoted)");
-  offer(add("--weights", o.weights, "int4",
-            "B are int4 weights with scales of groups along K: random ones are quantised, a FILE "
-            "is what `warpwright pack` wrote; A is e4m3"),
-        "int4");
+  offer(add("--weights", o.weights, "int4|mxf4|nvf4",
+            "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
+            "FILE is what `warpwright pack` wrote; A is e4m3, of mxf4 also bf16, of nvf4 bf16"),
+        "int4 mxf4 nvf4");
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
-      "int4 weights: scale each group's sum and add it in float32, rescale the tensor core's from "
-      "group to group, or scale the weights, by fp16 or by a table (default exact)");
+      "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
+      "from "
+      "group to group, or scale the weights, by fp16 or by a table (default exact; mxf4 with "
+      "e4m3: add in float32 every 128 of K, or folded: in the tensor core alone)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
@@ -205,7 +207,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--gate-up", o.gate_up, "halves|interleaved",
       "of a gated product: B's first rows are the gates, or its even ones (default halves)");
   add("--quantise-d", o.quantise_d, listed(all_quantisations, any<QuantiseD>, "|", "|").c_str(),
-      "D are e4m3 codes, with a float32 scale for each 1 x 128 (default none)");
+      "D are codes with scales: e4m3 and a float32 each 1 x 128, or mxf8, or nvf4, whose scales "
+      "--out writes beside D as pack does (default none)");
 }
 
 // What is fixed of the plan; all default to the plan's choice.

@@ -277,12 +277,18 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
                kBenchGroupedExamples);
 
   CLI::App* w4a8 =
-      bench->add_subcommand("w4a8", "int4 weights times 8-bit tokens, one shape a row");
+      bench->add_subcommand("w4a8", "packed weights of 4 bits times tokens, one shape a row");
   of_w4a8.kind = BenchKind::w4a8;
   w4a8->add_option("--shapes", of_w4a8.shapes,
                    "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
                        std::to_string(w4a8_shapes().size()) + " built in)")
       ->type_name("FILE");
+  offer(w4a8->add_option("--weights", of_w4a8.weights,
+                         "int4, mxf4 (times e4m3 tokens), or mxf4-bf16 and nvf4 (times bf16 ones)")
+            ->check(CLI::IsMember({"int4", "mxf4", "mxf4-bf16", "nvf4"}).description(""))
+            ->type_name("WEIGHTS")
+            ->capture_default_str(),
+        "int4 mxf4 mxf4-bf16 nvf4");
   offer(w4a8->add_option("--group", of_w4a8.group,
                          "weights along K that share a scale: 32, 64 or 128")
             ->type_name("K")

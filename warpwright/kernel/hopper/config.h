@@ -10,6 +10,7 @@
 #include "warpwright/facts/kernel.h"
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/hopper/operands.h"
 #include "warpwright/kernel/one_of.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
@@ -19,56 +20,6 @@
 #include "warpwright/tile/groups.h"
 
 namespace warpwright::kernel {
-
-/// Where the sums are kept.
-enum class Sums : std::uint8_t {
-  tensor_core,  ///< in wgmma's accumulators, from the first k_tile to the last
-  promoted,     ///< added to float32 registers after every k_tile (128 of fp8), or group
-  blockwise,    ///< the same, times the scales of the block (of packed weights: of tokens alone)
-};
-
-/// A or B, as the tensor cores multiply it.
-struct Operand {
-  DType type = DType::bf16;
-  atom::Major major = atom::Major::k;
-
-  friend constexpr bool operator==(const Operand&, const Operand&) = default;
-};
-
-/// A and B from shared memory, multiplied as they are stored.
-struct SharedOperands {
-  Operand a = {};
-  Operand b = {};
-  Sums sums = Sums::tensor_core;
-  /// Its A is the caller's B, so that few tokens lie on wgmma's N, which may be as small as 8, and
-  /// its rows are the columns of D.
-  bool swap_ab = false;
-  int k_atoms = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
-  /// Over the columns of a tile, whose sums wait in registers: fewer accumulators at once.
-  int passes = 1;
-
-  friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
-};
-
-/// How packed weights are multiplied: their GroupSums, and exact ones in a way.
-enum class PackedSums : std::uint8_t {
-  exact,
-  exact_by_two,     ///< two groups at once, of stages of two k_tiles
-  exact_in_halves,  ///< in two passes over the tokens, so that half of the products wait
-  exact_scaled,     ///< times the block scales of the tokens
-  chained,
-  folded,
-  table,
-};
-
-/// A are int4 weights in their packed form: bytes that are copied as they lie, and converted to
-/// e4m3 on the way to the registers. B are tokens of e4m3: operands are swapped.
-struct PackedOperands {
-  PackedSums sums = PackedSums::chained;
-  bool zero_points = false;
-
-  friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
-};
 
 /// A producer loads, and the sums of a tile are its CTA's alone.
 struct Whole {
@@ -89,6 +40,11 @@ struct Multistage {
 struct SplitK {
   friend constexpr bool operator==(const SplitK&, const SplitK&) = default;
 };
+/// As many CTAs as the GPU has share few tiles along K through the workspace, one piece each, and
+/// add up slices of the columns each.
+struct SlicedK {
+  friend constexpr bool operator==(const SlicedK&, const SlicedK&) = default;
+};
 /// The CTAs of a cluster, which then share nothing else, do: through their memory.
 struct ClusterK {
   friend constexpr bool operator==(const ClusterK&, const ClusterK&) = default;
@@ -99,7 +55,7 @@ struct ClusterK {
 /// kernel's own.
 struct GemmConfig {
   OneOf<SharedOperands, PackedOperands> operands = SharedOperands{};
-  OneOf<Whole, Multistage, SplitK, ClusterK> walk = Whole{};
+  OneOf<Whole, Multistage, SplitK, SlicedK, ClusterK> walk = Whole{};
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 128;
   int tile_n = 256;
@@ -120,14 +76,17 @@ constexpr bool packed_a(const GemmConfig& c) {
   return c.operands.is<PackedOperands>();
 }
 constexpr Operand operand_a(const GemmConfig& c) {
-  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().a;
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().a;
+  const PackedOperands& packed = c.operands.as<PackedOperands>();
+  return {packed.code == DType::e2m1 && packed.tokens == DType::e4m3 ? DType::e5m2 : packed.tokens};
 }
 constexpr Operand operand_b(const GemmConfig& c) {
-  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().b;
+  return packed_a(c) ? Operand{c.operands.as<PackedOperands>().tokens}
+                     : c.operands.as<SharedOperands>().b;
 }
 /// The type of A in memory. (B is multiplied as it is stored.)
 constexpr DType stored_a(const GemmConfig& c) {
-  return packed_a(c) ? DType::s4 : operand_a(c).type;
+  return packed_a(c) ? c.operands.as<PackedOperands>().code : operand_a(c).type;
 }
 constexpr bool is_swapped(const GemmConfig& c) {
   return packed_a(c) || c.operands.as<SharedOperands>().swap_ab;
@@ -165,8 +124,18 @@ constexpr int passes(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().passes;
   return c.operands.as<PackedOperands>().sums == PackedSums::exact_in_halves ? 2 : 1;
 }
+/// Spans of 128 bytes along K in a stage. A packed tile has one, or two for tokens of 16 bits.
 constexpr int k_atoms(const GemmConfig& c) {
-  return packed_a(c) ? in_flight(c) : c.operands.as<SharedOperands>().k_atoms;
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().k_atoms;
+  return in_flight(c) * numeric::bits(c.operands.as<PackedOperands>().tokens) / 8;
+}
+/// Packed tiles along K in a stage.
+constexpr int packed_tiles(const GemmConfig& c) {
+  return in_flight(c);
+}
+/// Are they e2m1?
+constexpr bool is_e2m1(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().code == DType::e2m1;
 }
 
 // --- its walk -----------------------------------------------------------------------------------
@@ -176,11 +145,18 @@ constexpr bool has_producer(const GemmConfig& c) {
 constexpr bool splits_k(const GemmConfig& c) {
   return c.walk.is<SplitK>();
 }
+constexpr bool slices_k(const GemmConfig& c) {
+  return c.walk.is<SlicedK>();
+}
 constexpr bool shares_cluster_k(const GemmConfig& c) {
   return c.walk.is<ClusterK>();
 }
 constexpr bool takes_whole_tiles(const GemmConfig& c) {
-  return !splits_k(c) && !shares_cluster_k(c);
+  return !splits_k(c) && !slices_k(c) && !shares_cluster_k(c);
+}
+/// Does a CTA store some columns of its tile alone?
+constexpr bool shares_columns(const GemmConfig& c) {
+  return slices_k(c) || shares_cluster_k(c);
 }
 constexpr Grouping grouping(const GemmConfig& c) {
   return c.walk.as<Whole>().grouped;
@@ -223,7 +199,7 @@ constexpr bool asks_early(const GemmConfig& c) {
 /// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
 constexpr Store store_of(const GemmConfig& c) {
   if (has_group_maps(c)) return Store::tensor_per_group;
-  return is_grouped(c) || shares_cluster_k(c) || c.quantises ? Store::lanes : Store::tensor;
+  return is_grouped(c) || shares_columns(c) || c.quantises ? Store::lanes : Store::tensor;
 }
 
 /// Bits of a multiplied element: the same of A and B.
@@ -243,13 +219,9 @@ constexpr int tile_k(const GemmConfig& c) {
 constexpr bool shares_registers(const GemmConfig& c) {
   return packed_a(c) && (c.ctas_per_sm > 1 || c.consumer_warpgroups > 2);
 }
-/// The warp that draws them.
-inline constexpr int drawing_warp = 3;
 /// The warps that copy tokens by index.
 inline constexpr int first_row_warp = 2;
 inline constexpr int row_warps = 2;
-/// The warp that clears tokens without a slot.
-inline constexpr int clearing_warp = 3;
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
   return has_producer(c) ? 4 : 0;
@@ -286,7 +258,7 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .store = store_of(*this),
           .buffers = buffers,
           .most_columns = quantises || shares_registers(*this) ? 32 : 128,
-          .shares_columns = shares_cluster_k(*this),
+          .shares_columns = kernel::shares_columns(*this),
           .grouped = is_grouped(*this),
           .quantises = quantises,
           .by_index = gathers(*this)};
@@ -314,7 +286,9 @@ constexpr int sum_registers(const GemmConfig& c) {
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
-  return has_producer(c) && sum_registers(c) + (splits_k(c) ? 110 : 90) > launch_registers(c);
+  // Parts of sums that are on their way take 128.
+  const int beside = slices_k(c) ? 160 : splits_k(c) ? 110 : 90;
+  return has_producer(c) && sum_registers(c) + beside > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
@@ -344,18 +318,24 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 
 /// Room for a packed tile of any format that the kernel takes.
 constexpr int most_packed_tile(const GemmConfig& c) {
+  if (is_e2m1(c)) {
+    const bool nv = c.operands.as<PackedOperands>().tokens == DType::bf16;
+    return packed::tile_bytes(
+        {.group = nv ? 16 : 32, .scale = nv ? DType::ue4m3 : DType::ue8m0, .code = DType::e2m1});
+  }
   const ZeroPoints zeros = has_zero_points(c) ? ZeroPoints::groups : ZeroPoints::none;
   return packed::tile_bytes({.group = 32, .scale = DType::f32, .zero_points = zeros});
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * k_atoms(c) * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * packed_tiles(c) * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 
-/// Block scales of a stage: a float for each token, and one for every 64 (or 32, where the tile is
-/// no multiple of that) of the other dimension, whose blocks have 128.
+/// Block scales of a stage: a float for each token, and one for every 128 of the other dimension
+/// where tiles begin and end with its blocks, else for every 64, or 32.
 constexpr int weights_per_scale(const GemmConfig& c) {
+  if (!is_swapped(c) && !c.gated && c.tile_n / passes(c) % 128 == 0) return 128;
   return (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
 constexpr int token_scales(const GemmConfig& c) {
@@ -422,14 +402,6 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.turns = map.c_barriers + c_barrier_bytes(c);
   map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
-}
-
-/// The part of a cluster whose CTAs write into each other's stages, as the ring counts them. Tokens
-/// by index are each CTA's own: who shares no weights with it must not release its stages, or one
-/// that is ahead would do it in place of one that still reads.
-constexpr atom::ClusterShape ring_cluster(const GemmConfig& c, const atom::ClusterShape& cluster) {
-  if (!gathers(c)) return cluster;
-  return is_swapped(c) ? atom::ClusterShape{1, cluster.n} : atom::ClusterShape{cluster.m, 1};
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {

@@ -14,7 +14,9 @@ namespace warpwright::kernel {
 /// How it scales and adds up, in words; none where there is but one way.
 inline std::string sums_words(const GemmConfig& c) {
   if (packed_a(c)) {
-    const std::string words = std::string(name(group_sums(c))) + " sums";
+    const std::string words = is_e2m1(c) ? std::string(sums_in_registers(c) ? "promoted" : "fast") +
+                                               " sums of folded e2m1"
+                                         : std::string(name(group_sums(c))) + " sums";
     return is_block_scaled(c) ? words + ", block scales of A" : words;
   }
   if (is_block_scaled(c)) return "block scales";
@@ -37,6 +39,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(is_swapped(c), "swap_ab");
   add(has_widths(c), "groups cut evenly, in widths " + widths_words(tile_widths(c)));
   add(splits_k(c), "stream-K");
+  add(slices_k(c), "split-K in slices");
   add(shares_cluster_k(c), "split-K in a cluster");
   add(has_zero_points(c), "zero points");
   add(c.gated, "gated");

@@ -19,6 +19,17 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     return "packed weights are multiplied by all warpgroups together, each 64 rows and half of K "
            "blocks by two";
   }
+  if (packed_a(c) && is_e2m1(c)) {
+    const PackedOperands& packed = c.operands.as<PackedOperands>();
+    const bool in_tensor_core = packed.sums == PackedSums::folded;
+    const bool chains = packed.sums == PackedSums::chained || packed.sums == PackedSums::table;
+    if (packed.zero_points || chains || (half && !in_tensor_core)) {
+      return "e2m1 weights have exact or folded sums, those for 16-bit tokens folded ones, and no "
+             "zero points";
+    }
+  } else if (packed_a(c) && half) {
+    return "int4 weights are multiplied by e4m3";
+  }
   if (atom::wgmma_fault(atom::wgmma_atom(a.type, b.type, DType::f32, c.tile_n / passes(c)), a.major,
                         b.major) != nullptr) {
     return "tile_n must be an N of wgmma, and only 16-bit operands may be MN-major";
@@ -97,6 +108,7 @@ constexpr const char* walk_fault(const GemmConfig& c) {
       return "sums that are exchanged in a cluster must fit where the stages were";
     }
   }
+  if (slices_k(c) && c.gated) return "a tile whose columns several CTAs store is not gated";
   if (const char* fault = widths_fault(c)) return fault;
   if (has_widths(c) && (gathers(c) || c.quantises)) {
     return "tiles of several widths are not read by index, nor are their results quantised";

@@ -1,6 +1,6 @@
-// Int4 weights in their packed form (facts/packed_weights.h), as A of a kernel: the producer's
+// Weights of 4 bits in their packed form (facts/packed_weights.h), as A of a kernel: the producer's
 // part. One bulk copy brings 64 rows of a k_tile with their scales; a consumer's lanes read them
-// from there (decode/int4.h).
+// from there (decode/int4.h, decode/e2m1.h).
 #pragma once
 
 #include "warpwright/facts/packed_weights.h"
@@ -14,7 +14,7 @@ template <class Tag>
 class WeightLoader {
  public:
   static constexpr int row_tiles = Tag::config.tile_m / packed::kTileRows;
-  static constexpr int spans = k_atoms(Tag::config);
+  static constexpr int spans = packed_tiles(Tag::config);
   /// Read once, where one tile holds all tokens of its group as a rule.
   static constexpr bool once = Tag::config.tile_n <= 64;
 

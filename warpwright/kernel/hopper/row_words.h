@@ -35,6 +35,18 @@ constexpr GemmConfig s4(int tile_weights, int tile_tokens) {
   c.operands = PackedOperands{};
   return c;
 }
+/// Packed e2m1 weights (mxf4; for tokens of bf16 nvf4 too), with folded sums.
+constexpr GemmConfig e2m1(DType tokens, int tile_weights, int tile_tokens) {
+  GemmConfig c = tile(tile_weights, tile_tokens);
+  c.operands = PackedOperands{.sums = PackedSums::folded, .code = DType::e2m1, .tokens = tokens};
+  return c;
+}
+constexpr GemmConfig mxf4(int tile_weights, int tile_tokens) {
+  return e2m1(DType::e4m3, tile_weights, tile_tokens);
+}
+constexpr GemmConfig fp4_bf16(int tile_weights, int tile_tokens) {
+  return e2m1(DType::bf16, tile_weights, tile_tokens);
+}
 constexpr GemmConfig to(DType result, GemmConfig c) {
   c.result = result;
   return c;
@@ -148,6 +160,7 @@ constexpr GemmConfig walks(GemmConfig c) {
 }
 inline constexpr auto multistage = walks<Multistage>;
 inline constexpr auto split_k = walks<SplitK>;
+inline constexpr auto sliced_k = walks<SlicedK>;
 inline constexpr auto cluster_k = walks<ClusterK>;
 
 }  // namespace hopper

@@ -1,5 +1,6 @@
 // The main loop of kernels with A from registers (wgmma's RS form): a warpgroup decodes the packed
-// weights of its rows to e4m3 in registers, and multiplies them by the tokens in shared memory.
+// weights of its rows in registers (int4 to e4m3), and multiplies them by the tokens in shared
+// memory.
 //
 // The loop owns the ring, its waits, the groups of wgmmas and the release of stages. What codes
 // become and where their scales come in is a decoder's (kernel/hopper/decode/). Of a row with codes
@@ -12,11 +13,15 @@
 //   folded    for g: acc = acc * u / v + e4m3(q[g] s[g] / v) x total = acc * v; then u = v
 //             v = max(u, 2^-13 times the powers of two of the k_tile's scales)
 //   table     folded, where e4m3(...) is looked up for each magnitude of q
+//   straight  acc += (q[g] s[g] / v) x                         total = acc * v: folded e2m1
+//   weights,
+//             exactly in e5m2 or bf16; v: the row's unit, the same from its first k_tile on
 //
 // Every group of wgmmas is waited for before the next codes are converted, so what overlaps is one
 // warpgroup's decoding with another's products. Where stages have several k_tiles (run_by_two) two
 // groups are in flight, in two accumulators, but none over the back edge of the loop: there ptxas
-// would serialise all wgmmas (C7514).
+// would serialise all wgmmas (C7514). With straight sums nothing but wgmmas touches the
+// accumulator: there two groups are in flight all along (run_straight).
 //
 // A decoder is a view of the weights and of the sums. It has
 //   k_blocks                       k_blocks of 32 that are one group of wgmmas
@@ -34,6 +39,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
 #include "warpwright/kernel/hopper/decode/exact.h"
+#include "warpwright/kernel/hopper/decode/straight.h"
 #include "warpwright/kernel/hopper/decode/table.h"
 #include "warpwright/kernel/hopper/decode/zero_points.h"
 #include "warpwright/kernel/hopper/mainloop.h"
@@ -71,13 +77,21 @@ class RsMainloop {
       WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
     }
     weights_.by_group([&](auto k_blocks) {
-      const Exact<Weights, decltype(k_blocks)::value> decoder(weights_, token_scales_, total);
+      const Exact<Weights, decltype(k_blocks)::value> decoder(weights_, token_scales_, total,
+                                                              unit_);
       if constexpr (in_flight(config) > 1) {
         run_by_two(work, accumulators, decoder, leave);
       } else {
         run(work, accumulators, decoder, leave);
       }
     });
+    if constexpr (Weights::has_units) {
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        WW_UNROLL for (int v = 0; v < values; ++v) {
+          total[i][v] *= v % 4 < 2 ? unit_[i].low : unit_[i].high;
+        }
+      }
+    }
   }
 
   /// The same in the tensor core's accumulators.
@@ -85,15 +99,21 @@ class RsMainloop {
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Leave& leave) {
     weights_.by_group([&](auto k_blocks) {
-      const InTensorCore<decltype(k_blocks)::value> decoder(weights_, unit_);
-      run(work, accumulator, decoder, leave);
+      if constexpr (Weights::has_units) {
+        const Straight<Weights, decltype(k_blocks)::value> decoder(weights_, unit_);
+        run_straight(work, accumulator, decoder, leave);
+      } else {
+        const InTensorCore<decltype(k_blocks)::value> decoder(weights_, unit_);
+        run(work, accumulator, decoder, leave);
+      }
     });
     WW_UNROLL for (int i = 0; i < atoms; ++i) scale_rows(accumulator[i], unit_[i]);
   }
 
  private:
-  using Weights =
-      std::conditional_t<has_zero_points(config), ZeroPointWeights<Tag>, Int4Weights<Tag>>;
+  using Weights = std::conditional_t<
+      is_e2m1(config), E2m1Weights<Tag>,
+      std::conditional_t<has_zero_points(config), ZeroPointWeights<Tag>, Int4Weights<Tag>>>;
   using Factor = std::conditional_t<group_sums(config) == GroupSums::table, CodeTable, F16Factor>;
   template <int k_blocks>
   using InTensorCore =
@@ -179,6 +199,43 @@ class RsMainloop {
     }
   }
 
+  /// The same where a k_tile is two groups of wgmmas of one accumulator, of which two are in
+  /// flight: a group's codes are converted while the one before is multiplied, and a stage is
+  /// released when the next one's first group is on its way.
+  template <class Decoder, class Leave>
+  WW_DEVICE void run_straight(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                              const Decoder& decoder, const Leave& leave) {
+    constexpr int k_blocks = Decoder::k_blocks;
+    const int k_tiles = work.end - work.first;
+    KBlockA a[2][atoms * k_blocks];
+    pipeline::PipelineState previous = state;
+    const auto step = [&](int k_tile, auto is_first) {
+      constexpr bool first = decltype(is_first)::value > 0;
+      const isa::Mark mark("k_tile %", k_tile);
+      const std::uint32_t b = tokens(state.stage);
+      ring_.wait(state);
+      if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
+      typename Decoder::KTile held;
+      decoder.begin(held, weights(state.stage), first);
+      decoder.produce(held, 0, a[0]);
+      multiply(accumulator, a[0], b, 0, 0, !first);
+      if constexpr (!first) {
+        isa::wgmma_wait<1>(a[1]);  // the k_tile before has been read
+        release(previous);
+      }
+      decoder.produce(held, k_blocks, a[1]);
+      multiply(accumulator, a[1], b, k_blocks, 0, true);
+      isa::wgmma_wait<1>(a[0]);
+      previous = state;
+      state.advance(Tag::config.stages);
+    };
+    step(0, KBlocks<1>{});
+    WW_NO_UNROLL for (int k_tile = 1; k_tile < k_tiles; ++k_tile) step(k_tile, KBlocks<0>{});
+    leave();
+    isa::wgmma_wait<0>(accumulator, a[1]);
+    release(previous);
+  }
+
   /// Gives a stage back that all lanes have read: one of them arrives for the others.
   WW_DEVICE void release(const pipeline::PipelineState& stage) const {
     isa::sync_warp();
@@ -200,7 +257,7 @@ class RsMainloop {
     isa::wgmma_fence(accumulator, a);
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int s = 0; s < k_blocks; ++s) {
-        isa::wgmma_registers<DType::e4m3, columns>(
+        isa::wgmma_registers<operand_a(cfg).type, operand_b(cfg).type, columns>(
             accumulator[i], a[i * k_blocks + s],
             atom::join_words(atom::advance(b, from + atom::k_block_offset<tile_of_b>(first + s)),
                              b_high),

@@ -29,11 +29,12 @@ constexpr Name name_of(const GemmConfig& c) {
   if (is_swapped(c)) name += "_sw";
   if (has_widths(c)) name += "_w";
   if (splits_k(c)) name += "_sk";
+  if (slices_k(c)) name += "_sl";
   if (shares_cluster_k(c)) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (has_zero_points(c)) name += "_zp";
   if (passes(c) > 1) (name += "_p") += passes(c);
-  if (packed_a(c) && k_atoms(c) > 1) (name += "_k") += k_atoms(c);
+  if (packed_a(c) && packed_tiles(c) > 1) (name += "_k") += packed_tiles(c);
   if (group_sums(c) == GroupSums::folded) name += "_fold";
   if (group_sums(c) == GroupSums::table) name += "_lut";
   if (c.gated) name += "_gated";
@@ -63,6 +64,9 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(cluster_k(swap_ab(bf16(128, 64)))),
     common(cluster_k(swap_ab(bf16(128, 16)))),
     common(two_ctas(cluster_k(swap_ab(consumers(1, bf16(128, 32)))))),
+    common(sliced_k(bf16(128, 64))),
+    common(sliced_k(swap_ab(bf16(128, 64)))),
+    common(sliced_k(swap_ab(bf16(128, 128)))),
     common(split_k(bf16(128, 256))),
     common(split_k(bf16(128, 160))),
     common(pingpong(bf16(128, 176))),
@@ -119,6 +123,11 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(promoted(e4m3(128, 192))),
     common(promoted(e4m3(128, 160))),
     common(blockwise(e4m3(128, 192))),
+    common(in_halves(blockwise(e4m3(128, 256)))),
+    common(in_halves(promoted(e4m3(128, 256)))),
+    common(sliced_k(e4m3(128, 64))),
+    common(sliced_k(swap_ab(e4m3(128, 64)))),
+    common(sliced_k(swap_ab(e4m3(128, 128)))),
     common(split_k(e4m3(128, 256))),
     common(split_k(e4m3(128, 160))),
     common(pingpong(e4m3(128, 176))),
@@ -158,9 +167,23 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(cluster_k(by_table(s4(128, 64)))),
     common(cluster_k(zero_points(exact(s4(128, 64))))),
     common(gated(consumers(1, exact(s4(128, 32))))),
+    // Weights of e2m1, dense products: tokens of e4m3, then of bf16.
+    common(two_ctas(cluster_k(exact_by_two(mxf4(128, 16))))),
+    common(cluster_k(mxf4(128, 64))),
+    common(mxf4(128, 256)),
+    common(cluster_k(blockwise(mxf4(128, 32)))),
+    common(two_ctas(cluster_k(fp4_bf16(128, 16)))),
+    common(cluster_k(fp4_bf16(128, 64))),
+    common(fp4_bf16(128, 256)),
     common(dynamic(pingpong(bf16(128, 128)))),
     common(dynamic(pingpong(swap_ab(bf16(128, 176))))),
     common(dynamic(pingpong(e4m3(128, 160)))),
+    more(two_ctas(cluster_k(mxf4(128, 16)))),
+    more(cluster_k(exact(mxf4(128, 64)))),
+    more(mxf4(128, 128)),
+    more(exact(mxf4(128, 128))),
+    more(cluster_k(fp4_bf16(128, 32))),
+    more(fp4_bf16(128, 128)),
     more(cluster_k(swap_ab(bf16(128, 8)))),
     more(cluster_k(swap_ab(bf16(128, 32)))),
     more(cluster_k(swap_ab(bf16(128, 128)))),
@@ -228,6 +251,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(warp_scan(swap_ab(blockwise(e4m3(128, 64))))),
     common(binary_search(blockwise(e4m3(128, 128)))),
     common(binary_search(blockwise(e4m3(128, 192)))),
+    common(binary_search(in_halves(blockwise(e4m3(128, 256))))),
     common(warp_scan(swap_ab(bf16(128, 16)))),
     common(warp_scan(swap_ab(bf16(128, 32)))),
     common(warp_scan(swap_ab(bf16(128, 64)))),
@@ -261,6 +285,15 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(two_ctas(warp_scan(zero_points(exact(s4(128, 32)))))),
     common(warp_scan(gated(consumers(1, exact(s4(128, 32)))))),
     common(warp_scan(gated(consumers(1, blockwise(s4(128, 32)))))),
+    common(two_ctas(warp_scan(exact_by_two(mxf4(128, 16))))),
+    common(two_ctas(warp_scan(mxf4(128, 64)))),
+    common(warp_scan(mxf4(128, 256))),
+    common(warp_scan(blockwise(mxf4(128, 32)))),
+    common(warp_scan(gated(consumers(1, exact(mxf4(128, 32)))))),
+    common(two_ctas(warp_scan(fp4_bf16(128, 16)))),
+    common(warp_scan(fp4_bf16(128, 64))),
+    common(warp_scan(fp4_bf16(128, 256))),
+    common(warp_scan(gated(consumers(1, fp4_bf16(128, 32))))),
     common(dynamic(binary_search(pingpong(e4m3(128, 128))))),
     // Grouped products whose tokens are read by index.
     common(by_index(warp_scan(swap_ab(bf16(128, 32))))),
@@ -323,6 +356,12 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(group_maps(warp_scan(swap_ab(e4m3(128, 64))))),
     more(group_maps(binary_search(e4m3(128, 256)))),
     more(group_maps(binary_search(blockwise(e4m3(128, 128))))),
+    more(two_ctas(warp_scan(mxf4(128, 16)))),
+    more(two_ctas(warp_scan(exact(mxf4(128, 32))))),
+    more(warp_scan(exact(mxf4(128, 64)))),
+    more(warp_scan(mxf4(128, 128))),
+    more(two_ctas(warp_scan(fp4_bf16(128, 32)))),
+    more(warp_scan(fp4_bf16(128, 128))),
     more(two_ctas(warp_scan(exact(s4(128, 8))))),
     more(two_ctas(warp_scan(exact_in_halves(s4(128, 64))))),
     more(warp_scan(exact(s4(128, 64)))),

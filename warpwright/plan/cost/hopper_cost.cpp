@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/hopper.h"
@@ -64,8 +65,9 @@ class Estimate {
         blocks_(p_.reads_ab()
                     ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_atoms(c_)
                     : 0),
-        a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
-                                 static_cast<double>(packed::kTileRows * packed::kTileK)
+        a_share_(p_.packed ? 8.0 * packed::tile_bytes(p_.packed->format) /
+                                 (numeric::bits(p_.a.dtype) *
+                                  static_cast<double>(packed::kTileRows * packed::kTileK))
                            : 1),
         lengths_(lengths),
         walk_(p_.groups ? group_walk(plan, c, lengths) : GroupWalk{}),
@@ -134,7 +136,7 @@ class Estimate {
   // get it together.
   double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
-    if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
+    if (tiles_ > clusters_ || plan_.cluster_k > 1 || slices_k(c_)) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
     const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
     const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
@@ -180,6 +182,7 @@ class Estimate {
   // 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
   // grouped tiles show; and two groups in flight hide some of both.
   double packed_clocks() const {
+    if (kernel::is_e2m1(c_)) return e2m1_clocks();
     const double warpgroups = c_.tile_m / 64.0;
     const double groups = static_cast<double>(packed::slices(p_.packed->format));
     const bool coded_sm = p_.packed->format.encoding == Int4Encoding::sm;
@@ -202,6 +205,20 @@ class Estimate {
     const double waits = passes(c_) > 1 ? 2.06 : 1.65;
     const double beside = passes(c_) > 1 ? 1.6 : 1.3;
     return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
+  }
+
+  // Of e2m1 weights, by their instructions: not measured yet. A span is half a k_tile of bf16.
+  double e2m1_clocks() const {
+    const double warpgroups = c_.tile_m / 64.0;
+    const double groups = sums_in_registers(c_) && !packed::folds(p_.packed->format) ? 4 : 1;
+    const double working = 116 + (sums_in_registers(c_) ? groups * c_.tile_n / 2 : 0);
+    const double products = 4.0 * std::max(15.0, c_.tile_n / 2.0);
+    const double bytes =
+        128.0 * (a_share_ * c_.tile_m + c_.tile_n) + warpgroups * (4096 + 128.0 * c_.tile_n);
+    const double waits = kernel::in_flight(c_) > 1 || !sums_in_registers(c_) ? 1.1 : 1.65;
+    return std::max({warpgroups * std::max(products, working + products / 2),
+                     bytes / machine_.shared_bytes_per_clock,
+                     waits * (66 + working + 2.0 * c_.tile_n + 60 * groups) / c_.ctas_per_sm});
   }
 
   // Clocks in which one SM gets its part of a k_tile's operands.
@@ -278,6 +295,17 @@ class Estimate {
                            machine_.cluster_exchange_tile * c_.tile_m * c_.tile_n / 8192 +
                            machine_.cluster_exchange_each * plan_.cluster_k;
       return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
+    }
+    if (slices_k(c_)) {
+      const double sharers = plan_.ctas / tiles_;
+      const double once = std::ceil(blocks_ / sharers) * block * sharing;
+      if (sharers <= 1) {
+        const double waves = std::ceil(tiles_ / resident_ctas(plan_.device, 1));
+        return {waves * once + (waves - 1) * (store + machine_.cluster_wave), store};
+      }
+      const double after = store / std::min(sharers, c_.tile_n / 8.0) + machine_.slice_exchange +
+                           machine_.slice_exchange_tile * c_.tile_m * c_.tile_n / 8192;
+      return {once, after};
     }
     if (splits_k(c_)) {
       const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),

@@ -1,6 +1,7 @@
 // The Hopper family: what its kernels say of themselves, and the grids of a launch.
 #include <algorithm>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/facts.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/pipeline/ordered_sequence.h"
@@ -89,6 +90,11 @@ kernel::WidthsGemmParams with_widths(const kernel::GemmParams& p, const GemmConf
 // Where sums are kept, and what becomes of them besides alpha and beta.
 std::string sums_text(const GemmConfig& c) {
   std::string text;
+  if (kernel::packed_a(c) && kernel::is_e2m1(c)) {
+    text = kernel::sums_in_registers(c) ? "added to float32 registers every 128 of K"
+                                        : "in the tensor core's accumulators, of folded weights";
+    return kernel::is_block_scaled(c) ? text + ", times the scales of the tokens' block" : text;
+  }
   if (kernel::packed_a(c)) {
     switch (kernel::group_sums(c)) {
       case GroupSums::exact:
@@ -130,8 +136,8 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
   const GemmConfig& c = hopper_config(plan);
   pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
   if (plan.problem.packed) {
-    shape.stage_bytes +=
-        c.tile_m / packed::kTileRows * k_atoms(c) * packed::tile_bytes(plan.problem.packed->format);
+    shape.stage_bytes += c.tile_m / packed::kTileRows * packed_tiles(c) *
+                         packed::tile_bytes(plan.problem.packed->format);
   }
   return shape;
 }
@@ -139,7 +145,17 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
 // How packed weights come into the registers.
 std::string weights_text(const Plan& plan) {
   const PackedFormat& f = plan.problem.packed->format;
-  const int blocks = k_atoms(hopper_config(plan));
+  const int blocks = packed_tiles(hopper_config(plan));
+  if (packed::is_e2m1(f)) {
+    return format(
+        "weights    e2m1, a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which lanes "
+        "convert to %s in registers, and %d of %s scales of groups of %d, which %s\n",
+        blocks * packed::tile_bytes(f), blocks * packed::kTileCodeBytes,
+        f.tokens == DType::bf16 ? "bf16" : "e5m2",
+        blocks * packed::slices(f) * packed::slice_bytes(f), type_name(f.scale).c_str(), f.group,
+        packed::folds(f) ? "are folded into them: no weight is rounded"
+                         : "meet their groups' sums, for a row's span too far to be folded");
+  }
   return format(
       "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
       "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d%s\n",
@@ -209,7 +225,9 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",
                   schedules[static_cast<int>(schedule_of(c))],
                   is_swapped(c) ? ", operands swap_ab (rows are columns of D)" : "",
-                  splits_k(c) ? ", split along K" : "");
+                  splits_k(c)   ? ", split along K"
+                  : slices_k(c) ? ", split along K and added up in slices"
+                                : "");
     if (kernel::is_grouped(c)) {
       out +=
           format("groups     found on the device, %s\n", searches[static_cast<int>(grouping(c))]);
@@ -235,6 +253,13 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
              " tokens: a group is cut into tiles of nearly equal width, each with wgmmas as wide\n";
     }
     out += cluster_line(plan, cluster.m, "");
+    if (slices_k(c)) {
+      out += format(
+          "slices     %d CTAs share a tile along K, each with a piece; each adds up some columns "
+          "of "
+          "all pieces\n",
+          plan.ctas / std::max(1, tile::tile_count(plan.raster)));
+    }
     const auto shape = stage_shape(plan);
     const int of_b = atom::tile_bytes(kernel::tile_b(c));
     out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
@@ -276,6 +301,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     if (splits_k(c) && p.operands.k > 0) {
       bind_split(p.walk, grid, plan, workspace);
     }
+    if (slices_k(c)) bind_slices(p.walk, grid, plan, workspace);
     if (plan.tile_source == kernel::TileSource::dynamic_persistent && workspace != nullptr) {
       p.walk.counter = reinterpret_cast<std::uint32_t*>(workspace);
       grid.workspace[0] = {"counter", 0, sizeof(std::uint32_t)};

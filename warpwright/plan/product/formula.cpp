@@ -57,6 +57,13 @@ std::string details(const GemmProblem& p) {
 
 std::string packed_words(const PackedWeights& w) {
   const PackedFormat& f = w.format;
+  if (f.code == DType::e2m1) {
+    std::string text = f.scale == DType::ue4m3 ? "packed nvf4" : "packed mxf4";
+    text += " for " + type_name(f.tokens);
+    if (f.tokens == DType::bf16) return text;
+    text += f.exponents == Exponents::own ? ", scales of groups of 32" : ", folded";
+    return text + ", " + (w.sums == GroupSums::exact ? "promoted" : "fast") + " sums";
+  }
   return "packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales, " +
          name(w.sums) + " sums";
 }

@@ -71,7 +71,7 @@ constexpr void lie_side_by_side(MatrixShape& m) {
   m.batch_stride = m.batch > 1 ? m.rows * m.columns : 0;
 }
 
-/// B as int4 weights in their packed form (facts/packed_weights.h, docs/w4a8.md).
+/// B as weights of 4 bits in their packed form (facts/packed_weights.h, docs/w4a8.md).
 struct PackedWeights {
   PackedFormat format = {};
   GroupSums sums = GroupSums::exact;
@@ -285,11 +285,14 @@ constexpr void for_each_field(const Groups& g, const Visit& visit) {
 }
 template <class Visit>
 constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {
-  const auto& [encoding, group, scale, zero_points] = w.format;
+  const auto& [encoding, group, scale, zero_points, code, tokens, exponents] = w.format;
   visit("encoding", encoding);
   visit("group", group);
   visit("scale", scale);
   visit("zero_points", zero_points);
+  visit("code", code);
+  visit("tokens", tokens);
+  visit("exponents", exponents);
   visit("sums", w.sums);
 }
 

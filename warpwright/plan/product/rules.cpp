@@ -11,7 +11,41 @@ namespace {
 
 using Fault = std::optional<Refusal>;
 
-// Of int4 weights.
+// Of weights of 4 bits.
+std::string packed_name(const PackedFormat& f) {
+  if (f.code == DType::s4) return "packed int4 weights";
+  return f.scale == DType::ue4m3 ? "packed nvf4 weights" : "packed mxf4 weights";
+}
+
+// Sums of packed weights, and what no kernel has together with them.
+Fault packed_sums_fault(const GemmProblem& p) {
+  const PackedFormat& f = p.packed->format;
+  const GroupSums summed = p.packed->sums;
+  const std::string sums = name(summed);
+  const auto refused = [&](const char* with) {
+    return refuse(RefusalCode::unsupported, "the sums of packed weights are ", sums, " and ", with,
+                  ", which no kernel has together: the nearest is ", as_nearest("exact"));
+  };
+  if (summed == GroupSums::exact) return std::nullopt;
+  if (f.code == DType::e2m1) {
+    if (summed != GroupSums::folded) return refused("B are e2m1");
+    if (f.tokens == DType::bf16) return std::nullopt;
+    if (f.exponents == Exponents::own) {
+      return refused("B's exponents are not of rows, for they span too far");
+    }
+  }
+  if (p.scaling == Scaling::blockwise) return refused("A has block scales");
+  if (f.zero_points != ZeroPoints::none) return refused("B has zero points");
+  if (p.is_gated()) return refused("the epilogue is gated");
+  if (summed == GroupSums::table && f.encoding != Int4Encoding::sm) {
+    return refuse(RefusalCode::unsupported,
+                  "the sums of packed weights are table, and their encoding is ex, for whose 16 "
+                  "codes a table has no room: the nearest is ",
+                  as_nearest("folded"), ", or weights that are packed with the encoding sm");
+  }
+  return std::nullopt;
+}
+
 Fault packed_fault(const GemmProblem& p) {
   if (p.b.dtype == DType::s4 && !p.packed) {
     return refuse(
@@ -19,36 +53,21 @@ Fault packed_fault(const GemmProblem& p) {
         as_rule("int4 weights are multiplied in their packed form, which `warpwright pack` makes"));
   }
   if (!p.packed) return std::nullopt;
-  if (p.a.dtype != DType::e4m3) {
-    return refuse(
-        RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype),
-        ", and B are packed int4 weights, which are multiplied by e4m3 alone: the nearest A is ",
-        as_nearest("e4m3"));
+  const PackedFormat& f = p.packed->format;
+  if (p.a.dtype != f.tokens) {
+    return refuse(RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype),
+                  ", and B are ", packed_name(f), ", which are multiplied by ", type_name(f.tokens),
+                  f.code == DType::s4 ? " alone" : " as they are packed for", ": the nearest A is ",
+                  as_nearest(type_name(f.tokens)));
   }
   if (p.scaling == Scaling::block_scaled) {
-    return refuse(RefusalCode::unsupported, as_tensor("B"),
-                  " are packed int4 weights, and scaling is block_scaled, which no kernel has "
+    return refuse(RefusalCode::unsupported, as_tensor("B"), " are ", packed_name(f),
+                  ", and scaling is block_scaled, which no kernel has "
                   "together: the nearest is ",
                   as_nearest("row-column"));
   }
-  const bool has_zeros = p.packed->format.zero_points != ZeroPoints::none;
-  if (p.packed->sums != GroupSums::exact) {
-    const std::string sums = name(p.packed->sums);
-    const char* with = p.scaling == Scaling::blockwise ? "A has block scales"
-                       : has_zeros                     ? "B has zero points"
-                       : p.is_gated()                  ? "the epilogue is gated"
-                                                       : nullptr;
-    if (with != nullptr) {
-      return refuse(RefusalCode::unsupported, "the sums of packed weights are ", sums, " and ",
-                    with, ", which no kernel has together: the nearest is ", as_nearest("exact"));
-    }
-  }
-  if (p.packed->sums == GroupSums::table && p.packed->format.encoding != Int4Encoding::sm) {
-    return refuse(RefusalCode::unsupported,
-                  "the sums of packed weights are table, and their encoding is ex, for whose 16 "
-                  "codes a table has no room: the nearest is ",
-                  as_nearest("folded"), ", or weights that are packed with the encoding sm");
-  }
+  if (auto r = packed_sums_fault(p)) return r;
+  const bool has_zeros = f.zero_points != ZeroPoints::none;
   if (has_zeros && (p.is_gated() || p.scaling == Scaling::blockwise)) {
     return refuse(RefusalCode::unsupported, as_tensor("B"), " has zero points and ",
                   p.is_gated() ? "the epilogue is gated" : "A has block scales",

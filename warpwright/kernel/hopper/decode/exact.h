@@ -1,6 +1,9 @@
 // Exact: a group's products are sums of their own in the tensor core; times the group's scales they
 // are added to float32 registers. With tokens that have block scales, times those too.
 //
+// Weights whose scales are folded into the codes, but for a unit of the row, have groups of a whole
+// k_tile.
+//
 //   total[row, token] += scale[row, group] (* token_scale[token, k_tile]) * (codes x tokens)
 #pragma once
 
@@ -21,10 +24,11 @@ class Exact {
   static constexpr bool token_blocks = is_block_scaled(config);
   using Accumulator = isa::Fragment<float, values / passes(config)>;
 
-  /// `token_scales` is where those of stage 0 lie.
+  /// `token_scales` is where those of stage 0 lie; `unit` gets what the totals count in, of weights
+  /// that have units.
   WW_DEVICE Exact(const Weights& weights, isa::SharedAddress token_scales,
-                  float (&total)[atoms][values])
-      : weights_(weights), token_scales_(token_scales), total_(total) {}
+                  float (&total)[atoms][values], isa::Pair (&unit)[atoms])
+      : weights_(weights), token_scales_(token_scales), total_(total), unit_(unit) {}
 
   /// What a thread has read of a k_tile: of its two rows in each atom the codes, and the scales of
   /// a group or two; and those of the columns of its sums, a pair of each.
@@ -35,10 +39,17 @@ class Exact {
     float token[token_blocks ? values / 4 : 1][2];
   };
 
-  WW_DEVICE void begin(KTile& k, isa::SharedAddress tile, int stage, bool /*is_first*/,
+  WW_DEVICE void begin(KTile& k, isa::SharedAddress tile, int stage, bool is_first,
                        Accumulator (&/*accumulator*/)[atoms]) const {
     k.tile = tile;
     weights_.read(tile, k.codes);
+    if constexpr (Weights::has_units) {
+      if (is_first) {
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          unit_[i] = weights_.template unit<(group_steps > 1)>(k.codes[i]);
+        }
+      }
+    }
     if constexpr (token_blocks) read_token_scales(k, stage);
   }
 
@@ -55,7 +66,7 @@ class Exact {
   }
   WW_DEVICE void read_scales(KTile& k, int first, int slot = 0) const {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      k.row[slot][i] = weights_.scales(k.tile, i, weights_.template group_of<k_blocks>(first));
+      k.row[slot][i] = weights_.template scales_of<k_blocks>(k.codes[i], k.tile, i, first);
     }
   }
 
@@ -91,6 +102,7 @@ class Exact {
   const Weights& weights_;
   isa::SharedAddress token_scales_;
   float (&total_)[atoms][values];
+  isa::Pair (&unit_)[atoms];
 };
 
 }  // namespace warpwright::kernel

@@ -1,7 +1,8 @@
 // Int4 weights in their packed form (facts/packed_weights.h), as one thread of a warpgroup reads
 // them: its codes of a k_tile, which become e4m3 in wgmma's registers of A, and its scales.
 //
-// Weights of another form need the same members: by_group, group_of, scales, Codes, read, convert.
+// Weights of another form need the same members: by_group, scales_of, has_units, Codes, read,
+// convert; with sums by `Folded` group_of and scales too.
 #pragma once
 
 #include "warpwright/facts/packed_weights.h"
@@ -70,6 +71,7 @@ class Int4Weights {
   static constexpr GemmConfig config = Tag::config;
   static constexpr int atoms = row_atoms(config);
   using Codes = LaneCodes;
+  static constexpr bool has_units = false;  // what sums are multiplied by at the end
 
   WW_DEVICE Int4Weights(const PackedParams& packed, int thread)
       : packed_(packed), thread_(thread) {}
@@ -77,7 +79,8 @@ class Int4Weights {
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
     constexpr GemmConfig cfg = Tag::config;
-    return atom_row(cfg, warpgroup, i) / packed::kTileRows * k_atoms(cfg) * most_packed_tile(cfg);
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * packed_tiles(cfg) *
+           most_packed_tile(cfg);
   }
 
   /// Calls `body` with the k_blocks of 32 that share scales, which only the launch knows. With one
@@ -109,6 +112,13 @@ class Int4Weights {
     return load_scales(tile + tile_of(0, i) + packed::scales_begin() +
                            static_cast<isa::SharedAddress>(group * packed_.slice_bytes),
                        thread_, packed_.scale);
+  }
+
+  /// Those of the group that begins with a k_block, of which `body` has got `k_blocks`.
+  template <int k_blocks, class AnyCodes>
+  [[nodiscard]] WW_DEVICE isa::Pair scales_of(const AnyCodes& /*codes*/, isa::SharedAddress tile,
+                                              int i, int k_block) const {
+    return scales(tile, i, group_of<k_blocks>(k_block));
   }
 
   /// The thread's codes of a k_tile.

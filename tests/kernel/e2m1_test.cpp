@@ -1,0 +1,121 @@
+// E2m1 weights: what their codes become in registers, beside float64 (products by them:
+// model_test.cpp).
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/kernel/hopper/decode/e2m1.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::tests {
+namespace {
+
+// Calls `body` with canonical bits in which each code is in each place once, beside any others.
+template <class Body>
+void for_each_code_in_each_place(std::mt19937& random, const Body& body) {
+  for (std::uint32_t code = 0; code < 16; ++code) {
+    for (int place = 0; place < 8; ++place) {
+      auto bits = static_cast<std::uint32_t>(random());
+      bits = (bits & ~(0xfU << 4 * place)) | code << 4 * place;
+      body(bits);
+    }
+  }
+}
+
+double value_of(std::uint32_t bits, int place) {
+  return numeric::to_double(DType::e2m1, bits >> 4 * place & 15U);
+}
+
+TEST(PackedE2m1, WordsAreTurnedBack) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    EXPECT_EQ(packed::bits_of_table_word(packed::table_word(bits)), bits);
+    EXPECT_EQ(packed::bits_of_half_word(packed::half_word(bits)), bits);
+  }
+}
+
+// Every code at every exponent, exactly: none is rounded, none is subnormal or infinite.
+TEST(PackedE2m1, CodesBecomeE5m2) {
+  std::mt19937 random(2);
+  const auto most = static_cast<std::uint32_t>(packed::exponent_range(DType::e4m3).most);
+  for (std::uint32_t x = 0; x <= most; ++x) {
+    for_each_code_in_each_place(random, [&](std::uint32_t bits) {
+      const std::uint32_t other = random() % (most + 1);
+      const kernel::E5m2Table tables[] = {kernel::E5m2Table::of(x), kernel::E5m2Table::of(other)};
+      const std::uint32_t words[] = {packed::table_word(bits), packed::table_word(~bits)};
+      std::uint32_t a[4];
+      kernel::convert_by_tables(words, tables, a);
+      for (int r = 0; r < 4; ++r) {
+        const double unit = std::ldexp(1, static_cast<int>(r % 2 == 0 ? x : other) - 13);
+        for (int i = 0; i < 4; ++i) {
+          ASSERT_EQ(numeric::to_double(DType::e5m2, a[r] >> 8 * i & 0xff),
+                    value_of(r < 2 ? bits : ~bits, 2 * i + r % 2) * unit)
+              << std::hex << bits << " " << x << " " << r;
+        }
+      }
+    });
+  }
+}
+
+// The same as bf16, for exponents of mxf4 and all numbers of ue4m3.
+TEST(PackedE2m1, CodesBecomeBf16) {
+  std::mt19937 random(3);
+  const auto check = [&](std::uint32_t factor, double scale) {
+    for_each_code_in_each_place(random, [&](std::uint32_t bits) {
+      const std::uint32_t factors[] = {factor, kernel::bf16_of_exponent(62)};
+      std::uint32_t a[4];
+      kernel::convert_by_factors(packed::half_word(bits), factors, a);
+      for (int r = 0; r < 4; ++r) {
+        for (int half = 0; half < 2; ++half) {
+          const double right = value_of(bits, 2 * (r / 2 * 2 + half) + r % 2);
+          ASSERT_EQ(numeric::to_double(DType::bf16, a[r] >> 16 * half & 0xffff),
+                    right * (r % 2 == 0 ? scale : 1))
+              << std::hex << bits << " " << factor << " " << r;
+        }
+      }
+    });
+  };
+  for (std::uint32_t x = 0; x <= packed::kExponentMask; ++x) {
+    check(kernel::bf16_of_exponent(x), std::ldexp(1, static_cast<int>(x) - 62));
+  }
+  for (std::uint32_t code = 1; code < 0x7f; ++code) {
+    const std::uint32_t stored = packed::stored_ue4m3(code);
+    const double scale = numeric::to_double(DType::e4m3, code);
+    ASSERT_EQ(
+        packed::scale_value({.group = 16, .scale = DType::ue4m3, .code = DType::e2m1}, stored, 0),
+        scale);
+    check(kernel::bf16_of_ue4m3(stored), std::ldexp(scale, -7));
+  }
+}
+
+// Exponents and the unit of a row, through its four bytes.
+TEST(PackedE2m1, UnitsOfRows) {
+  for (const DType tokens : {DType::e4m3, DType::bf16}) {
+    const packed::ExponentRange range = packed::exponent_range(tokens);
+    const PackedFormat f{.group = 32,
+                         .scale = DType::ue8m0,
+                         .code = DType::e2m1,
+                         .tokens = tokens,
+                         .exponents = Exponents::of_rows};
+    for (int largest = 0; largest < 255; ++largest) {
+      const int unit = packed::unit_of_largest(tokens, largest);
+      std::uint32_t word = 0;
+      for (int slice = 0; slice < 4; ++slice) {
+        const int scale = std::max(0, largest - slice * 8);
+        const int x = packed::exponent_under(tokens, unit, scale);
+        ASSERT_TRUE(x >= 0 && x <= range.most) << largest << " " << slice;
+        const std::uint32_t byte = packed::exponent_byte(x, unit, slice);
+        word |= byte << 8 * slice;
+        ASSERT_EQ(packed::scale_value(f, byte, static_cast<std::uint32_t>(unit)),
+                  std::ldexp(1, scale - 127));
+      }
+      ASSERT_EQ(packed::unit_in(word), static_cast<std::uint32_t>(unit));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warpwright::tests

@@ -1,0 +1,128 @@
+// Packed e2m1 weights: their values are those of the checkpoint, to the bit.
+#include "warpwright/weights/pack_e2m1.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/draws.h"
+#include "warpwright/numeric/float_format.h"
+#include "warpwright/reference/operand.h"
+
+namespace warpwright::weights {
+namespace {
+
+// Weights of a layout with random codes and scales: exponents `least` to `largest`.
+struct Checkpoint {
+  std::vector<std::uint8_t> codes, scales;
+  std::vector<float> factors;
+  MicroSource source;
+
+  Checkpoint(packed::Extents e, const char* format, int least, int largest, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    source.origin = "test";
+    source.format = micro_format(std::string_view(format));
+    source.extents = e;
+    const int block = micro_block(source.format->scale);
+    codes.resize(static_cast<std::size_t>(e.experts * e.n * e.k / 2));
+    scales.resize(static_cast<std::size_t>(e.experts * e.n * e.k / block));
+    for (auto& code : codes) code = static_cast<std::uint8_t>(random());
+    for (auto& scale : scales) {
+      scale = static_cast<std::uint8_t>(
+          least + static_cast<int>(random() % static_cast<unsigned>(largest - least + 1)));
+    }
+    for (std::int64_t i = 0; i < e.experts; ++i) {
+      source.experts.push_back({reinterpret_cast<std::byte*>(codes.data()) + i * e.n * e.k / 2,
+                                reinterpret_cast<std::byte*>(scales.data()) + i * e.n * e.k / block,
+                                1});
+    }
+  }
+
+  [[nodiscard]] double value(std::int64_t row, std::int64_t k) const {  // rows of all experts
+    const std::int64_t at = row * source.extents.k + k;
+    const std::uint32_t code = codes[static_cast<std::size_t>(at / 2)] >> at % 2 * 4 & 15U;
+    const std::uint8_t scale =
+        scales[static_cast<std::size_t>(at / micro_block(source.format->scale))];
+    const DType type = source.format->scale == DType::ue8m0 ? DType::ue8m0 : DType::e4m3;
+    return numeric::to_double(DType::e2m1, code) * numeric::to_double(type, scale);
+  }
+
+  void expect_same(const std::vector<std::byte>& packed) const {
+    const auto header = parse_packed(packed);
+    ASSERT_TRUE(header) << header.reason();
+    const packed::Extents& e = source.extents;
+    ASSERT_EQ(header->extents, e);
+    GemmOperands o;
+    // Read alone.
+    auto* const tiles = const_cast<std::byte*>(packed.data()) + packed::kHeaderBytes;  // NOLINT
+    o.b = matrix(tiles, DType::e2m1, e.n, e.k);
+    o.b.batch = e.experts;
+    o.packed = PackedWeights{.format = header->format};
+    std::vector<float> row(static_cast<std::size_t>(e.k));
+    for (std::int64_t n = 0; n < e.experts * e.n; ++n) {
+      reference::Operand(o, reference::Side::b)
+          .read(n / e.n, n / e.n, n % e.n, 1, 0, e.k, row.data(), e.k);
+      for (std::int64_t k = 0; k < e.k; ++k) {
+        ASSERT_EQ(static_cast<double>(row[static_cast<std::size_t>(k)]), value(n, k))
+            << n << ", " << k;
+      }
+    }
+  }
+};
+
+TEST(PackE2m1, ValuesStayToTheBit) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    tests::Draws draw(seed);
+    const packed::Extents e{draw(1, 2), draw(1, 140), 32 * draw(1, 9)};
+    const int least = draw(1, 200);
+    const bool nv = seed % 3 == 0;
+    const int span = seed % 3 == 1 ? 26 : 45;
+    const Checkpoint c = nv ? Checkpoint(e, "nvf4", 0, 0x7e, seed)
+                            : Checkpoint(e, "mxf4", least, least + draw(0, span), seed);
+    for (const DType tokens : {DType::e4m3, DType::bf16}) {
+      if (nv && tokens == DType::e4m3) continue;
+      const auto packed = pack_e2m1(c.source, {.tokens = tokens}, {.threads = 2});
+      ASSERT_TRUE(packed) << packed.reason();
+      c.expect_same(*packed);
+    }
+  }
+}
+
+// Scales that span too far stay as they are, or are refused; those of zeros do not count.
+TEST(PackE2m1, ScalesThatSpanTooFar) {
+  Checkpoint c({2, 3, 128}, "mxf4", 100, 126, 7);
+  EXPECT_EQ(packed_format(c.source)->exponents, Exponents::of_rows);
+  c.scales[4 * 4 + 1] = 99;  // expert 1, row 1
+  c.codes[(4 * 128 + 32) / 2] = 0x12;
+  c.scales[4 * 4 + 2] = 126;
+  c.codes[(4 * 128 + 64) / 2] = 0x12;
+  EXPECT_EQ(packed_format(c.source)->exponents, Exponents::own);
+  c.expect_same(*pack_e2m1(c.source));
+  const auto refused = pack_e2m1(c.source, {.exponents = Exponents::of_rows});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.reason(),
+            "The scales of row 1 of expert 1 are 2^-28 to 2^-1; for tokens of e4m3 those of a row "
+            "are folded into the codes where they span at most 27 powers of two: the nearest is to "
+            "leave exponents to pack, which keeps them.");
+  ASSERT_TRUE(pack_e2m1(c.source, {.tokens = DType::bf16}));
+  c.scales[4 * 4 + 1] = 20;
+  const auto wide = pack_e2m1(c.source, {.tokens = DType::bf16});
+  ASSERT_FALSE(wide);
+  EXPECT_NE(wide.reason().find("at most 64 powers of two"), std::string::npos) << wide.reason();
+  std::fill_n(c.codes.begin() + (4 * 128 + 32) / 2, 16, std::uint8_t{0x80});
+  EXPECT_EQ(packed_format(c.source)->exponents, Exponents::of_rows);
+  c.expect_same(*pack_e2m1(c.source));
+}
+
+TEST(PackE2m1, Refusals) {
+  const Checkpoint nv({1, 8, 64}, "nvf4", 1, 9, 1);
+  const auto refused = pack_e2m1(nv.source, {.tokens = DType::e4m3});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.reason(),
+            "These cannot be packed: nvf4 weights are packed for tokens of bf16.");
+  EXPECT_FALSE(pack_e2m1(nv.source, {.exponents = Exponents::of_rows}));
+  EXPECT_FALSE(pack_e2m1(nv.source, {.tokens = DType::f16}));
+}
+
+}  // namespace
+}  // namespace warpwright::weights

@@ -1,0 +1,209 @@
+// The packed form of e2m1 weights (mxf4, nvf4), as values: its words, and how their scales are
+// stored. Tiles, lanes and the order of all are those of packed_weights.h.
+//
+// A word has the bits of eight codes as `lane_word` takes them: of four codes of a row in the even
+// nibbles, of the eighth row below in the odd ones. For tokens of e4m3 these four are neighbours
+// along K, and a table of bytes makes e5m2 of them; for bf16 they are k, k + 1, k + 8, k + 9, and
+// become the upper bits of bf16: two for each of four registers.
+#pragma once
+
+#include "warpwright/facts/packed_weights.h"
+
+namespace warpwright::packed {
+
+constexpr bool is_e2m1(const PackedFormat& f) {
+  return f.code == DType::e2m1;
+}
+
+/// Do codes get their scales before they are multiplied?
+constexpr bool folds(const PackedFormat& f) {
+  return f.exponents == Exponents::of_rows || f.scale == DType::ue4m3;
+}
+
+/// What C and Python call a form's codes by: sm and ex as Int4Encoding numbers them, 2 is open
+/// there, and then the forms of e2m1.
+inline constexpr PackedFormat kE2m1Forms[] = {
+    {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1, .exponents = Exponents::of_rows},
+    {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1},
+    {.group = 32,
+     .scale = DType::ue8m0,
+     .code = DType::e2m1,
+     .tokens = DType::bf16,
+     .exponents = Exponents::of_rows},
+    {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::bf16},
+};
+inline constexpr int kFirstE2m1Form = 3;
+inline constexpr int kLastForm = kFirstE2m1Form + 3;
+constexpr int form_number(const PackedFormat& f) {
+  for (int i = 0; i <= kLastForm - kFirstE2m1Form; ++i) {
+    if (f == kE2m1Forms[i]) return kFirstE2m1Form + i;
+  }
+  return static_cast<int>(f.encoding);
+}
+/// The form with this number, of these parts where they are its own.
+constexpr PackedFormat form_of(int number, int group, DType scale, ZeroPoints zeros) {
+  PackedFormat f;
+  if (number >= kFirstE2m1Form && number <= kLastForm) f = kE2m1Forms[number - kFirstE2m1Form];
+  if (number < kFirstE2m1Form) f.encoding = static_cast<Int4Encoding>(number);
+  f.group = group;
+  f.scale = scale;
+  f.zero_points = zeros;
+  return f;
+}
+
+// --- words -------------------------------------------------------------------------------------
+/// For e4m3: magnitudes of the row in the lower four nibbles, where a byte permutation takes its
+/// selectors from, those of the eighth row below in the upper ones. Signs are in the nibbles' bits
+/// 3: the odd ones are where the row's four bytes have theirs, the even ones 4 bits below where the
+/// other row's have.
+constexpr std::uint32_t table_word(std::uint32_t bits) {
+  std::uint32_t word = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t row = bits >> 8 * i;
+    const std::uint32_t below = bits >> (8 * i + 4);
+    word |= (row & 7U) << 4 * i | (below & 7U) << (16 + 4 * i);
+    word |= (row & 8U) << (8 * i + 4) | (below & 8U) << 8 * i;
+  }
+  return word;
+}
+constexpr std::uint32_t bits_of_table_word(std::uint32_t word) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t row = (word >> 4 * i & 7U) | (word >> (8 * i + 4) & 8U);
+    const std::uint32_t below = (word >> (16 + 4 * i) & 7U) | (word >> 8 * i & 8U);
+    bits |= row << 8 * i | below << (8 * i + 4);
+  }
+  return bits;
+}
+
+/// For bf16: where a half of the word has sign, exponent and mantissa of the code that goes into
+/// register r, as the lowest bit of each. A shift to the left by 0, 3 or 6 brings the first three
+/// to bits 15 and 8 to 6 of their half, which are those of bf16; the last one has what is left.
+struct HalfPlaces {
+  int sign;
+  int exponent;
+  int mantissa;
+};
+inline constexpr HalfPlaces kHalfPlaces[] = {{15, 7, 6}, {12, 4, 3}, {9, 1, 0}, {10, 13, 11}};
+
+/// Calls `body` with a code's four bits' place among the canonical ones, and with its half's first
+/// bit and its places in it.
+template <class Body>
+constexpr void for_each_half_place(const Body& body) {
+  for (int r = 0; r < 4; ++r) {
+    for (int half = 0; half < 2; ++half) {
+      const int i = r / 2 * 2 + half;  // of the four of a row
+      body(8 * i + r % 2 * 4, 16 * half, kHalfPlaces[r]);
+    }
+  }
+}
+constexpr std::uint32_t half_word(std::uint32_t bits) {
+  std::uint32_t word = 0;
+  for_each_half_place([&](int from, int half, const HalfPlaces& to) {
+    const std::uint32_t code = bits >> from & 15U;
+    word |= (code >> 3) << (half + to.sign) | (code >> 1 & 3U) << (half + to.exponent) |
+            (code & 1U) << (half + to.mantissa);
+  });
+  return word;
+}
+constexpr std::uint32_t bits_of_half_word(std::uint32_t word) {
+  std::uint32_t bits = 0;
+  for_each_half_place([&](int to, int half, const HalfPlaces& from) {
+    const std::uint32_t code = (word >> (half + from.sign) & 1U) << 3 |
+                               (word >> (half + from.exponent) & 3U) << 1 |
+                               (word >> (half + from.mantissa) & 1U);
+    bits |= code << to;
+  });
+  return bits;
+}
+
+/// The word of any format, and its bits.
+constexpr std::uint32_t word_of(const PackedFormat& f, std::uint32_t bits) {
+  if (!is_e2m1(f)) return word_of(bits);
+  return f.tokens == DType::bf16 ? half_word(bits) : table_word(bits);
+}
+constexpr std::uint32_t bits_of(const PackedFormat& f, std::uint32_t word) {
+  if (!is_e2m1(f)) return bits_of(word);
+  return f.tokens == DType::bf16 ? bits_of_half_word(word) : bits_of_table_word(word);
+}
+/// From one of a row's four codes of a word to the next, along K.
+constexpr int quad_step(const PackedFormat& f, int i) {
+  return f.tokens == DType::bf16 && i > 1 ? i + 6 : i;
+}
+
+// --- exponents of rows ---------------------------------------------------------------------------
+// A row's four bytes of a tile have exponents x, in their low six bits, and in the upper two those
+// of its unit v, the lowest first: the scale is 2^(x - bias) * 2^(v - 127). Kernels fold the first
+// factor into the codes and multiply sums by the other.
+
+inline constexpr int kExponentBits = 6;
+inline constexpr std::uint32_t kExponentMask = (1U << kExponentBits) - 1;
+struct ExponentRange {
+  int bias;
+  int most;  ///< x is 0 to this
+};
+/// In e5m2 a half times 2^-13 is the least normal number, and 6 times 2^13 below the largest one.
+constexpr ExponentRange exponent_range(DType tokens) {
+  return tokens == DType::bf16 ? ExponentRange{62, 63} : ExponentRange{13, 26};
+}
+/// The unit with which the largest of a row's ue8m0 scales has the largest exponent, or nearly.
+constexpr int unit_of_largest(DType tokens, int largest) {
+  const ExponentRange range = exponent_range(tokens);
+  const int unit = largest + range.bias - range.most;
+  return unit < 1 ? 1 : unit > 254 ? 254 : unit;
+}
+/// The exponent of a scale under a unit; one that is out of 0 to `most` has no place.
+constexpr int exponent_under(DType tokens, int unit, int scale) {
+  return scale - unit + exponent_range(tokens).bias;
+}
+constexpr std::uint32_t exponent_byte(int exponent, int unit, int slice) {
+  return static_cast<std::uint32_t>(exponent) | (static_cast<std::uint32_t>(unit) >> 2 * slice & 3U)
+                                                    << kExponentBits;
+}
+/// The unit in a row's four bytes.
+constexpr std::uint32_t unit_in(std::uint32_t word) {
+  return (word >> 6 & 3U) | (word >> 12 & 0xcU) | (word >> 18 & 0x30U) | (word >> 24 & 0xc0U);
+}
+
+// --- ue4m3 scales --------------------------------------------------------------------------------
+// They are stored without subnormals: 2^(e - 9) (1 + m / 8) as 8 e + m, so that an addition makes
+// bf16 of it. A scale of 0 has codes 0.
+
+constexpr std::uint32_t stored_ue4m3(std::uint32_t code) {
+  int exponent = static_cast<int>(code >> 3);
+  std::uint32_t mantissa = code & 7U;
+  if (exponent > 0) return static_cast<std::uint32_t>(exponent + 2) << 3 | mantissa;
+  if (mantissa == 0) return 0;
+  for (exponent = 3; mantissa < 8; mantissa <<= 1) --exponent;
+  return static_cast<std::uint32_t>(exponent) << 3 | (mantissa & 7U);
+}
+
+/// Where the scale byte of (row, slice) is among a tile's: a row's are side by side, behind them
+/// those of the eighth row below, which the same threads have.
+constexpr int scale_byte(const PackedFormat& f, int row, int slice) {
+  const int pair = row / 16 * 8 + row % 8;
+  return (2 * pair + row / 8 % 2) * slices(f) + slice;
+}
+/// Where the scales of a thread's two rows begin.
+constexpr int scale_bytes_begin(const PackedFormat& f, int thread) {
+  return scales_begin() + thread / 4 * 2 * slices(f);
+}
+
+// --- values ------------------------------------------------------------------------------------
+/// The scale whose byte is `byte`, in a row with the unit `unit`.
+constexpr double scale_value(const PackedFormat& f, std::uint32_t byte, std::uint32_t unit) {
+  const auto power = [](int exponent) {
+    double x = 1;
+    for (; exponent > 0; --exponent) x *= 2;
+    for (; exponent < 0; ++exponent) x /= 2;
+    return x;
+  };
+  if (f.scale == DType::ue4m3) {
+    return power(static_cast<int>(byte >> 3) - 9) * (1 + static_cast<double>(byte & 7U) / 8);
+  }
+  if (f.exponents == Exponents::own) return power(static_cast<int>(byte) - 127);
+  return power(static_cast<int>(byte & kExponentMask) - exponent_range(f.tokens).bias +
+               static_cast<int>(unit) - 127);
+}
+
+}  // namespace warpwright::packed

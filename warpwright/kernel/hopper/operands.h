@@ -1,0 +1,64 @@
+// What a Hopper kernel multiplies, and where the sums are kept: parts of its configuration.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/numeric/types.h"
+
+namespace warpwright::kernel {
+
+/// Where the sums are kept.
+enum class Sums : std::uint8_t {
+  tensor_core,  ///< in wgmma's accumulators, from the first k_tile to the last
+  promoted,     ///< added to float32 registers after every k_tile (128 of fp8), or group
+  blockwise,    ///< the same, times the scales of the block (of packed weights: of tokens alone)
+};
+
+/// A or B, as the tensor cores multiply it.
+struct Operand {
+  DType type = DType::bf16;
+  atom::Major major = atom::Major::k;
+
+  friend constexpr bool operator==(const Operand&, const Operand&) = default;
+};
+
+/// A and B from shared memory, multiplied as they are stored.
+struct SharedOperands {
+  Operand a = {};
+  Operand b = {};
+  Sums sums = Sums::tensor_core;
+  /// Its A is the caller's B, so that few tokens lie on wgmma's N, which may be as small as 8, and
+  /// its rows are the columns of D.
+  bool swap_ab = false;
+  int k_atoms = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
+  /// Over the columns of a tile, whose sums wait in registers: fewer accumulators at once.
+  int passes = 1;
+
+  friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
+};
+
+/// How packed weights are multiplied: their GroupSums, and exact ones in a way.
+enum class PackedSums : std::uint8_t {
+  exact,
+  exact_by_two,     ///< two groups at once, of stages of two k_tiles
+  exact_in_halves,  ///< in two passes over the tokens, so that half of the products wait
+  exact_scaled,     ///< times the block scales of the tokens
+  chained,
+  folded,
+  table,
+};
+
+/// A are weights of 4 bits in their packed form: bytes that are copied as they lie, and converted
+/// on the way to the registers: int4 to e4m3, e2m1 to e5m2 or, for tokens of bf16, to that. B are
+/// tokens: operands are swapped.
+struct PackedOperands {
+  PackedSums sums = PackedSums::chained;
+  bool zero_points = false;
+  DType code = DType::s4;  ///< or e2m1
+  DType tokens = DType::e4m3;
+
+  friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
+};
+
+}  // namespace warpwright::kernel
