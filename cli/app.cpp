@@ -20,13 +20,16 @@
 #include "cli/commands/machine/devices_command.h"
 #include "cli/commands/machine/kernels_command.h"
 #include "cli/commands/machine/layout_command.h"
+#include "cli/commands/machine/lesson_command.h"
 #include "cli/commands/machine/mask_command.h"
 #include "cli/commands/machine/mma_command.h"
+#include "cli/commands/measure/calibrate_command.h"
 #include "cli/commands/measure/measure_options.h"
 #include "cli/commands/moe/moe_command.h"
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
+#include "cli/commands/predict/predict_command.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -51,6 +54,7 @@ constexpr const char* kExamples =
     "  warpwright mask --cluster 4,4 --rank 11\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
     "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
+    "  warpwright lesson 3 --broken\n"
     "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.\n"
@@ -95,6 +99,11 @@ constexpr const char* kExplainPackedExamples =
     "Examples:\n"
     "  warpwright explain packed packed.safetensors:w --tile 0,1,0\n"
     "  warpwright explain packed packed.safetensors:w --json";
+
+constexpr const char* kPredictExamples =
+    "Examples:\n"
+    "  warpwright predict gemm 4096 4096 4096 --dtype e4m3\n"
+    "  warpwright predict grouped --groups 8 --tokens 64 --n 4096 --k 4096 --as h200 --json";
 
 constexpr const char* kTraceExamples =
     "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
@@ -284,6 +293,10 @@ void add_trace_options(CLI::App& app, TraceOptions& how) {
   app.add_option("--grid-svg", how.grid_svg,
                  "where a picture of all SMs and their tiles is written")
       ->type_name("FILE");
+  app.add_option("--machine", how.machine,
+                 "a machine in numbers by whose costs the model runs, as docs/machines.md says "
+                 "(default: that of --as)")
+      ->type_name("FILE");
   app.add_option("--occupy-sm", how.occupy_sm,
                  "an SM of the model that another grid holds: nothing of this one runs there")
       ->type_name("I")
@@ -302,9 +315,32 @@ std::string examples_of(const std::string& help, const std::string& command) {
   return text;
 }
 
+const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "measure what a GPU's units take, and write the machine's file");
+  command->add_option("--out", options.out, "the machine's file, replaced as a whole or not at all")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--from", options.from,
+                   "a machine's file whose other numbers are kept (default: that of --out, or "
+                   "where there is none the known machine of the GPU's kind)")
+      ->type_name("FILE");
+  command->add_option("--device", options.device, "cuda, cuda:1, ... (default cuda)")
+      ->type_name("DEVICE");
+  command->add_option("--rounds", options.rounds, "of every measurement (default 5)")
+      ->type_name("N")
+      ->check(whole<int>(3, 100));
+  command->add_flag("--json", options.json, "for programs: the file's content");
+  command->footer(
+      "Examples:\n"
+      "  warpwright calibrate --out h200.json");
+  return command;
+}
+
 // `gemm` and `grouped`, and the commands that take either. One of all these is called.
 void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptions& check_how,
-                          TraceOptions& trace_how) {
+                          TraceOptions& trace_how, std::string& machine) {
   CLI::App* gemm = app.add_subcommand(
       "gemm", "multiply matrices: D[M,N] = alpha * A[M,K] * B[N,K]^T + beta * C[M,N]");
   CLI::App* grouped = app.add_subcommand(
@@ -321,6 +357,9 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
   add_kernel_check(*check, product, check_how);
   CLI::App* explain =
       add("explain", "show how a product would be computed, and why", kExplainExamples);
+  CLI::App* predict =
+      add("predict", "say how long a product will take on a device that need not be here",
+          kPredictExamples);
   CLI::App* trace = add("trace", "record what happens when, as a timeline", kTraceExamples);
   for (CLI::App* run : {gemm, grouped}) {
     const bool is_grouped = run == grouped;
@@ -347,7 +386,15 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
     }
     CLI::App* traces = add_to(trace, "the timeline, every role of every CTA, TMA and tensor core,");
     add_trace_options(*traces, trace_how);
-    for (CLI::App* printing : {plan, traces}) {
+    CLI::App* predicted = add_to(predict, "time, what bounds it and its parts,");
+    if (!is_grouped) {
+      predicted->add_option("shape", product.random, "M, N and K, as --random has them")
+          ->expected(3)
+          ->type_name("M N K");
+    }
+    predicted->add_option("--machine", machine, "numbers of the device, as calibrate writes them")
+        ->type_name("FILE");
+    for (CLI::App* printing : {plan, traces, predicted}) {
       printing->add_flag("--json", product.json, "for programs");
     }
   }
@@ -431,7 +478,7 @@ class CommandLine {
     app_.require_subcommand(1);
     add_devices();
     kernels_ = add_kernels_command(app_, kernels_options_);
-    add_product_commands(app_, product_, check_how_, trace_how_);
+    add_product_commands(app_, product_, check_how_, trace_how_, machine_);
     add_moe_commands(app_, moe_);
     add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
     add_measurements();
@@ -439,6 +486,7 @@ class CommandLine {
     add_layout();
     add_mask();
     mma_ = add_mma_command(app_, mma_options_);
+    lesson_ = add_lesson_command(app_, lesson_options_);
     add_completion();
     app_.footer(kExamples);  // last: commands take over what is there when they are made
   }
@@ -484,6 +532,7 @@ class CommandLine {
     add_bench_command(app_, bench_options_, bench_grouped_options_, bench_w4a8_options_,
                       bench_moe_options_);
     tune_ = add_tune_command(app_, tune_options_);
+    calibrate_ = add_calibrate_command(app_, calibrate_options_);
   }
 
   void add_packing() {
@@ -550,8 +599,10 @@ class CommandLine {
     }
     if (pack_->parsed()) return pack_command(pack_options_, out, err);
     if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
+    if (calibrate_->parsed()) return calibrate_command(calibrate_options_, out, err);
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
+    if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
@@ -567,6 +618,7 @@ class CommandLine {
     product_.is_grouped = command.ends_with(" grouped");
     if (command.starts_with(" check")) return check_command(product_, check_how_, out, err);
     if (command.starts_with(" explain")) return explain_command(product_, out, err);
+    if (command.starts_with(" predict")) return predict_command(product_, machine_, out, err);
     if (command.starts_with(" trace")) return trace_command(product_, trace_how_, out, err);
     if (command.starts_with(" bench")) {
       return bench_command(product_.is_grouped          ? bench_grouped_options_
@@ -588,6 +640,7 @@ class CommandLine {
   GemmOptions product_;
   CheckCommandOptions check_how_;
   TraceOptions trace_how_;
+  std::string machine_;  // a file of `predict`
   MoeOptions moe_;
   BenchOptions bench_options_;
   BenchOptions bench_grouped_options_;
@@ -595,6 +648,8 @@ class CommandLine {
   BenchMoeOptions bench_moe_options_;
   const CLI::App* tune_ = nullptr;
   TuneOptions tune_options_;
+  const CLI::App* calibrate_ = nullptr;
+  CalibrateOptions calibrate_options_;
   CLI::App* pack_ = nullptr;
   PackCommandOptions pack_options_;
   CLI::App* packed_ = nullptr;
@@ -607,6 +662,8 @@ class CommandLine {
   std::optional<int> rank_;
   const CLI::App* mma_ = nullptr;
   MmaOptions mma_options_;
+  const CLI::App* lesson_ = nullptr;
+  LessonOptions lesson_options_;
   CLI::App* completion_ = nullptr;
   std::string shell_;
 };

@@ -44,6 +44,18 @@ function(ww_room name)
   target_link_libraries(${target} ${kind} ${ARG_LIBRARIES})
 endfunction()
 
+# ww_known_machines(): a header with the texts of machines/*.json, for facts/machines.cpp.
+function(ww_known_machines)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/machines/*.json)
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} text)
+    string(APPEND WARPWRIGHT_MACHINES "R\"machine(${text})machine\",\n")
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/known_machine_texts.h.in
+                 ${PROJECT_BINARY_DIR}/machines/warpwright/facts/known_machine_texts.h @ONLY)
+endfunction()
+
 # ww_public(NAME TARGETS...): warpwright::NAME, for users of the build and of the installed package.
 function(ww_public name)
   set(target warpwright_public_${name})

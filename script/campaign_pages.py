@@ -11,11 +11,10 @@ import pathlib
 import re
 import sys
 
-# The file of a set, and what is in it.
-SCHEDULES = {"schedules": "Hopper", "blackwell_schedules": "Blackwell",
-             "blackwell_tokens_schedules": "Blackwell, tokens on N:"}
-MUTANTS = {"mutation": "Hopper", "blackwell_mutation": "Blackwell",
-           "blackwell_tokens_mutation": "Blackwell, tokens on N:"}
+# What the files of a family begin with, which end in "schedules" and "mutation".
+FAMILIES = {"": "Hopper", "blackwell_": "Blackwell",
+            "blackwell_tokens_": "Blackwell (tokens on N)",
+            "blackwell_scaled_": "Blackwell (scales in the tensor core)"}
 
 CAMPAIGN = """# What the full sets found
 
@@ -89,9 +88,9 @@ def write_pages(folder, docs):
     sets = rows_of(docs / "campaign.md", 5)
     programs = rows_of(docs / "campaign.md", 8)
     mutation = (docs / "mutation.md").read_text(encoding="utf-8")
-    for files, row in ((SCHEDULES, schedules_row), (MUTANTS, mutants_row)):
-        for file, family in files.items():
-            table = folder / f"{file}.md"
+    for kind, row in (("schedules", schedules_row), ("mutation", mutants_row)):
+        for begin, family in FAMILIES.items():
+            table = folder / f"{begin}{kind}.md"
             if not table.exists():
                 continue
             text = table.read_text(encoding="utf-8")
@@ -101,8 +100,8 @@ def write_pages(folder, docs):
             name, line = row(family, text)
             sets[name] = line
             if row is mutants_row:
-                mutation, count = re.subn(rf"(<!-- {family}: [^\n]*-->\n).*?(<!-- end -->)",
-                                          lambda m, t=text: m[1] + kernels_table(t) + m[2],
+                place = rf"(<!-- {re.escape(family)}: [^\n]*-->\n).*?(<!-- end -->)"
+                mutation, count = re.subn(place, lambda m, t=text: m[1] + kernels_table(t) + m[2],
                                           mutation, flags=re.S)
                 if count != 1:
                     sys.exit(f"{docs}/mutation.md has {count} places for the {family} kernels, "

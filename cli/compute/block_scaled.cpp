@@ -22,6 +22,16 @@ MicroTensor quantise(const HostTensor& values, const MicroFormat& f) {
   const std::int64_t all = k == 0 ? 0 : values.elements() / k;
   const std::int64_t blocks = ScaleReach::count(k, micro_block(f.scale));
   MicroTensor made;
+  if (f == plain_tokens) {
+    made.codes.resize(index_of(all * k));
+    made.scales.resize(index_of(all) * sizeof(float));
+    Quantisation q;
+    q.x = matrix(packed_view(values).data, DType::f32, all, k);
+    q.codes = matrix(made.codes.data(), f.element, all, k);
+    q.scales = matrix(made.scales.data(), f.scale, all, 1);
+    if (const auto refused = quantise_on_host(q)) throw InputError(*refused);
+    return made;
+  }
   made.codes.resize(index_of((all * k * numeric::bits(f.element) + 7) / 8));
   made.scales.resize(index_of(all * blocks));
   Quantisation q;

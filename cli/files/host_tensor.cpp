@@ -103,7 +103,9 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 
 std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype,
                              std::uint64_t limit) {
-  return bytes_of_shape(shape, static_cast<std::uint64_t>(numeric::packed_bytes(dtype, 1)), limit);
+  const std::uint64_t bits =
+      bytes_of_shape(shape, static_cast<std::uint64_t>(numeric::bits(dtype)), 8 * limit);
+  return (bits + 7) / 8;
 }
 
 std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, std::uint64_t element_bytes,

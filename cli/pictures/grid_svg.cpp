@@ -131,9 +131,8 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
       "to its last store; colours alternate from CTA to CTA.",
       slices.size(), static_cast<double>(last) / 1000,
       trace.measured ? "microseconds" : "nominal kilocycles", is_grouped ? "group: " : "");
-  if (view.ctas_per_sm > 1 && !trace.measured) {
-    remark +=
-        format(" A GPU's SM holds %d such CTAs at once; the model's holds one.", view.ctas_per_sm);
+  if (view.ctas_per_sm > 1) {
+    remark += format(" An SM holds %d such CTAs at once.", view.ctas_per_sm);
   }
   out += label_at(18, 50, 12.5, "#4b5563", remark);
   for (int sm = 0; sm < view.sms; ++sm) {

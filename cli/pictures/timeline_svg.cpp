@@ -1,13 +1,13 @@
 #include "cli/pictures/timeline_svg.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cli/pictures/svg_parts.h"
 #include "cli/pictures/timeline_parts.h"
 
 namespace warpwright::cli {
@@ -61,38 +61,6 @@ const Shades& shades(Paint paint) {
       {{"#b8c4d2", "#d6dee8"}, {"#1f2933", "#1f2933"}, "instructions"},
   };
   return table[static_cast<int>(paint)];
-}
-
-std::string escape(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
-
-std::string decimal(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  std::string_view shown = text;
-  while (shown.ends_with('0')) shown.remove_suffix(1);
-  if (shown.ends_with('.')) shown.remove_suffix(1);
-  return std::string(shown);
 }
 
 // "k_tile 3" of "consumer 0: tile m 1 n 0, k_tile 3", what an engine's slice is called. Of
@@ -322,7 +290,7 @@ class Picture {
   void text(double at, double y, double size, const char* colour, std::string_view value,
             const char* more = "") {
     body_ += "<text x=\"" + decimal(at) + "\" y=\"" + decimal(y) + "\" font-size=\"" +
-             decimal(size) + "\" fill=\"" + colour + "\" " + more + ">" + escape(value) +
+             decimal(size) + "\" fill=\"" + colour + "\" " + more + ">" + escaped(value) +
              "</text>\n";
   }
 
@@ -331,7 +299,7 @@ class Picture {
     body_ += "<rect x=\"" + decimal(left) + "\" y=\"" + decimal(y) + "\" width=\"" +
              decimal(width) + "\" height=\"" + decimal(height) + "\" fill=\"" + fill + "\"";
     if (width > 4) body_ += " rx=\"2\"";
-    body_ += tip.empty() ? "/>\n" : "><title>" + escape(tip) + "</title></rect>\n";
+    body_ += tip.empty() ? "/>\n" : "><title>" + escaped(tip) + "</title></rect>\n";
   }
 
   void legend(double y) {

@@ -576,8 +576,28 @@ TEST(C, OperandsOfOtherDevices) {
   g.scaling = WW_SCALING_BLOCK_SCALED;
   g.scale_a = ww_packed(sa.data(), WW_UE4M3, 128, 4);
   g.scale_b = ww_packed(sb.data(), WW_UE4M3, 256, 4);
-  product("model:rtx5090");
-  EXPECT_EQ(out[m * n - 1], bf16(64));
+  for (const char* const device : {"model:rtx5090", "model:b200"}) {
+    out.assign(out.size(), 0);
+    product(device);
+    EXPECT_EQ(out[m * n - 1], bf16(64)) << device;
+  }
+  const auto refused = [&g](const char* says, const auto& change) {
+    ww_gemm bad = g;
+    change(bad);
+    const Device there("model:b200");
+    ww_plan* plan = nullptr;
+    const Refusal told(ww_plan_make(&bad, there.device, nullptr, &plan));
+    EXPECT_THAT(text(told), HasSubstr(says));
+    ww_plan_free(plan);
+  };
+  refused("takes ue4m3 scales of shape 128 x 4", [](ww_gemm& x) { x.scale_a.rows = 256; });
+  refused("takes ue4m3 scales of shape 256 x 4", [](ww_gemm& x) { x.scale_b.rows = x.b.rows; });
+  refused("the nearest legal K is 64", [](ww_gemm& x) { x.a.columns = x.b.columns = 63; });
+  refused("8 bits and less K-major alone", [](ww_gemm& x) {
+    x.a.row_stride = 1;
+    x.a.column_stride = 256;
+  });
+  refused("nvf4 alone", [](ww_gemm& x) { x.scale_b.dtype = WW_UE8M0, x.scale_b.columns = 4; });
 }
 
 // Formats whose scales the tensor core multiplies: which there are, the types of scales say.

@@ -5,6 +5,7 @@
 """
 import importlib.util
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -102,9 +103,22 @@ class Pages(unittest.TestCase):
 
     def test_the_pages_of_this_tree_have_them(self):
         text = (ROOT / "docs/log/mutation.md").read_text(encoding="utf-8")
-        for family in ("Hopper", "Blackwell"):
+        for family in self.pages.FAMILIES.values():
             self.assertEqual(text.count(f"<!-- {family}: "), 1)
-        self.assertEqual(text.count("<!-- end -->"), 2)
+        self.assertEqual(text.count("<!-- end -->"), len(self.pages.FAMILIES))
+
+    def test_every_set_that_a_test_writes_is_known(self):
+        shared = (ROOT / "script/many_cores").read_text(encoding="utf-8")
+        written = set()
+        for source in sorted((ROOT / "tests").rglob("*.cpp")):
+            for test in re.split(r"^TEST", source.read_text(encoding="utf-8"), flags=re.M)[1:]:
+                sets = re.findall(r'campaign_table\("(\w+)"\)', test)
+                name = ".".join(re.match(r"\w*\((\w+), (\w+)\)", test).groups())
+                if sets:
+                    self.assertRegex(shared, rf"\b{name}\b", source)
+                written.update(sets)
+        kinds = ("schedules", "mutation")
+        self.assertEqual(written, {name + kind for name in self.pages.FAMILIES for kind in kinds})
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ constexpr char usage[] =
     "              [--most MULTIPLICATIONS] [--kernel NAME] [--seeds model|cuda]\n"
     "Runs the problems of the seeds from --first on (1), --count of them (1000) or as many as\n"
     "--seconds allow, on --jobs threads (one a core), each of at most about --most\n"
-    "multiplications (3e5); with --kernel those by that kernel alone. Every element of every "
-    "result is compared with float64, and all that\n"
+    "multiplications (3e5); with --kernel those by that kernel alone, or by all whose names begin "
+    "so\n"
+    "where NAME ends in *. Every element of every result is compared with float64, and all that\n"
     "lies around the results must stay as it was. Exits with 1 when a problem failed; --count 1\n"
     "--first SEED runs it again. Seeds name the same problems in builds with the same kernels.\n"
     "The model knows other kernels than a GPU, whose problems it runs with --seeds cuda.\n";
@@ -40,6 +41,11 @@ struct Asked {
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   double most = 3e5;
   std::string kernel;
+  /// Are problems by this kernel wanted?
+  [[nodiscard]] bool wants(std::string_view name) const {
+    if (kernel.empty() || name == kernel) return true;
+    return kernel.back() == '*' && name.rfind(kernel.substr(0, kernel.size() - 1), 0) == 0;
+  }
   /// Do seeds name problems of Blackwell kernels too?
   [[nodiscard]] bool blackwell() const { return !cuda && seeds != "cuda"; }
 };
@@ -82,8 +88,8 @@ class Fuzz {
  public:
   explicit Fuzz(const Asked& asked) : asked_(asked), next_(asked.first) {
     const std::vector<Instance>& all = drawn_instances(asked.blackwell());
-    const auto wanted = [&](const Instance& i) { return asked.kernel == i.name; };
-    if (!asked.kernel.empty() && std::none_of(all.begin(), all.end(), wanted)) {
+    const auto wanted = [&](const Instance& i) { return asked.wants(i.name); };
+    if (std::none_of(all.begin(), all.end(), wanted)) {
       throw std::invalid_argument("--kernel " + asked.kernel + ": not in this build");
     }
     if (!asked.cuda) return;
@@ -119,7 +125,7 @@ class Fuzz {
       const std::uint64_t seed = next_++;
       if (taken_ >= asked_.count) return;
       const Seeded problem(seed, asked_.most, asked_.blackwell());
-      if (!asked_.kernel.empty() && asked_.kernel != problem.instance().name) continue;
+      if (!asked_.wants(problem.instance().name)) continue;
       if (taken_++ >= asked_.count) return;
       std::string said;
       try {

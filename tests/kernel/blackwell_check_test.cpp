@@ -90,6 +90,27 @@ Form mn_major(atom::ClusterShape cluster) {
   return f;
 }
 
+// Kernels that few builds have.
+std::vector<Form> rare() {
+  std::vector<Form> found;
+  const auto add = [&](const char* name, const char* what, tests::Ask ask) {
+    for (const KernelFacts* f : tests::built_kernels(blackwell_family())) {
+      if (f->name == name) found.push_back({what, {name, f, f->a.front(), f->b.front()}, ask});
+    }
+  };
+  const tests::Ask of_blocks = {
+      .m = 256, .n = 264, .k = 128 * 9 - 16, .cluster = {2, 1}, .clusters = 1, .seed = 2};
+  add("blackwell_f8f6f4_bf16_pair_clc_n128_bs", "block scales, pair", of_blocks);
+  tests::Ask parts = of_blocks;
+  parts.m = 128;
+  parts.cluster = {1, 1};
+  parts.clusters = 3;
+  add("blackwell_f8f6f4_bf16_one_static_bs_sk", "block scales, stream-K", parts);
+  add("blackwell_f16_bf16_one_clc_n256", "one SM, CLC, 256 columns",
+      {.m = 256, .n = 768, .k = 128, .cluster = {2, 1}, .clusters = 1});
+  return found;
+}
+
 constexpr TileSource sources[] = {TileSource::one_tile, TileSource::static_persistent,
                                   TileSource::clc};
 
@@ -123,6 +144,7 @@ std::vector<Form> variants() {
     f->ask.packed_c = true;
   }
   for (const Form& f : {block_scaled(), in_parts(), mn_major({2, 1})}) all.push_back(f);
+  for (const Form& f : rare()) all.push_back(f);
   return all;
 }
 

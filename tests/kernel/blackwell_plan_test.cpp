@@ -9,7 +9,8 @@
 
 #include "tests/kernel/kernel_head.h"
 #include "tests/problem_changes.h"
-#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/blackwell/config_fault.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -295,6 +296,105 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
   }
 }
 
+GemmProblem scaled_problem(DType scale, int m, int n, int k) {
+  GemmProblem p = packed_problem(m, n, k, DType::e2m1, DType::bf16);
+  p.scaling = Scaling::block_scaled;
+  const int depth = k / micro_block(scale);
+  p.scale_a = packed_matrix(scale, m, depth);
+  p.scale_b = packed_matrix(scale, n, depth);
+  return p;
+}
+
+// MMAs of K 96 are of sm_103: a B200 never runs their kernels, by name neither.
+TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
+  int there = 0;
+  for (const KernelFacts& f : blackwell_family().kernels()) {
+    const bool is_long =
+        std::find(f.features.begin(), f.features.end(), "MMAs of K 96") != f.features.end();
+    EXPECT_EQ(f.architectures, is_long ? std::vector{103} : (std::vector{100, 103})) << f.name;
+    there += is_long ? 1 : 0;
+    if (!is_long || !f.built) continue;
+    const GemmProblem p = scaled_problem(f.micro_scale, 4096, 4096, 7680);
+    const std::string said = "the kernel " + f.name +
+                             " does not run on b200 (sm_100); only sm_103 (b300) has MMAs of K 96: "
+                             "the nearest is the kernel without _k96";
+    EXPECT_EQ(refusal_of(p, {.kernel = f.name}).find(said), 0U);
+    EXPECT_EQ(refusal_of(p, {.kernel = f.name}, *known_facts("b300")), "none");
+    const auto on_b200 = candidates(p, b200());
+    if (!on_b200.ok()) continue;  // no other kernel of this build
+    for (const Plan& one : *on_b200) EXPECT_FALSE(config_of(one).long_k) << one.kernel;
+    // In a cluster that shares its loads the MMAs decide, of which it has fewer; not for a K of
+    // 256, which counts as 768.
+    PlanChoices choices{.tile_n = f.tile.n, .pair = f.pair};
+    choices.cluster = atom::ClusterShape{4, 4};
+    const auto best = plan(p, *known_facts("b300"), choices);
+    ASSERT_TRUE(best.ok()) << best.reason();
+    EXPECT_TRUE(config_of(*best).long_k) << best->kernel;
+    const auto shorter =
+        plan(scaled_problem(f.micro_scale, 4096, 4096, 256), *known_facts("b300"), choices);
+    ASSERT_TRUE(shorter.ok()) << shorter.reason();
+    EXPECT_FALSE(config_of(*shorter).long_k) << shorter->kernel;
+  }
+  EXPECT_EQ(there, 2);
+}
+
+TEST(BlackwellPlan, LongKIsJudged) {
+  BlackwellConfig c{
+      .kind = atom::UmmaKind::mxf4, .stages = 3, .scale = DType::ue8m0, .long_k = true};
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  EXPECT_EQ(kernel::mma_atom(c).k, 96);
+  EXPECT_EQ(kernel::k_blocks(c), 8);
+  c.stages = 1;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "an MMA of K 96 reads two stages at once, so that a ring has at least two");
+  c.stages = 3;
+  c.kind = atom::UmmaKind::mxf8f6f4;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "MMAs of K 96 are of kinds mxf4 and mxf4nvf4, and have no tokens on N here");
+}
+
+// Two accumulators of 256 columns and the scales are more columns than there are: the accumulators
+// share whole subtiles.
+TEST(BlackwellPlan, WideAccumulatorsShareColumns) {
+  const auto wide = [](atom::UmmaKind kind, DType scale, bool long_k, DType result) {
+    return BlackwellConfig{.kind = kind,
+                           .result = result,
+                           .tile_n = 256,
+                           .stages = 3,
+                           .accumulators = 2,
+                           .pair = true,
+                           .tiles = TileSource::clc,
+                           .scale = scale,
+                           .long_k = long_k};
+  };
+  struct Row {
+    BlackwellConfig c;
+    int shared, buffers, columns;
+  };
+  constexpr auto mx = atom::UmmaKind::mxf8f6f4;
+  constexpr auto nv = atom::UmmaKind::mxf4nvf4;
+  for (const auto& [c, shared, buffers, columns] :
+       {Row{wide(mx, DType::ue8m0, false, DType::bf16), 64, 2, 448 + 2 * 12},
+        Row{wide(mx, DType::ue8m0, false, DType::f32), 32, 2, 480 + 2 * 12},
+        Row{wide(nv, DType::ue4m3, false, DType::bf16), 64, 1, 448 + 48},
+        Row{wide(nv, DType::ue4m3, true, DType::bf16), 192, 1, 320 + 144}}) {
+    EXPECT_EQ(kernel::config_fault(c), nullptr);
+    EXPECT_TRUE(kernel::overlaps(c));
+    EXPECT_EQ(kernel::shared_columns(c), shared);
+    EXPECT_EQ(kernel::scale_buffers(c), buffers);
+    EXPECT_EQ(kernel::first_scale_column(c) + buffers * kernel::scale_columns(c), columns);
+    EXPECT_EQ(kernel::tmem_columns(c), 512);
+    EXPECT_EQ(kernel::accumulator_shape(c).accumulators, 1);
+  }
+  BlackwellConfig codes = wide(mx, DType::ue8m0, false, DType::e4m3);
+  codes.d_scale = DType::ue8m0;
+  EXPECT_STREQ(kernel::config_fault(codes), "accumulators that share columns do not become codes");
+  BlackwellConfig narrow = wide(mx, DType::ue8m0, false, DType::bf16);
+  narrow.tile_n = 192;
+  EXPECT_FALSE(kernel::overlaps(narrow));
+  EXPECT_FALSE(kernel::overlaps(BlackwellConfig{.tile_n = 256, .stages = 3, .accumulators = 2}));
+}
+
 // The seed's numbers of a 4 x 4 cluster: one SM, and pairs.
 TEST(BlackwellPlan, BarriersAsTheSeedCountsThem) {
   PlanChoices choices;
@@ -323,11 +423,14 @@ TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
   const auto table = barriers_in_head("blackwell/gemm.h");
   ASSERT_FALSE(table.empty());
   std::vector<std::string> declared;
-  for (const bool pair : {false, true}) {
+  // The last one has two accumulators that share columns.
+  const GemmProblem scaled = scaled_problem(DType::ue4m3, 512, 512, 512);
+  for (const auto& [p, tile_n] : {std::pair{problem(), 128}, {problem(), 256}, {scaled, 256}}) {
     PlanChoices choices;
-    choices.pair = pair;
+    choices.pair = tile_n == 256;
+    choices.tile_n = tile_n;
     choices.cluster = atom::ClusterShape{2, 1};
-    const auto made = plan(problem(), b200(), choices);
+    const auto made = plan(p, b200(), choices);
     ASSERT_TRUE(made.ok()) << made.reason();
     for (const pipeline::BarrierRow& row : made->barriers()) {
       declared.emplace_back(row.name);

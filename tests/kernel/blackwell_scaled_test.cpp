@@ -64,13 +64,8 @@ TEST(BlackwellScaled, RandomProblemsBySeed) {
   for (int i = 0; i < count; ++i) {
     const auto seed = static_cast<std::uint64_t>(7000 + i);
     Draws draw(seed);
-    Instance instance = all[index(i) % all.size()];
-    instance.a = draw.of(instance.facts->a);
-    instance.b = draw.of(instance.facts->b);
-    if (atom_bits(instance) == 8 && numeric::bits(instance.a) + numeric::bits(instance.b) == 8) {
-      instance.a = DType::e4m3;  // two of e2m1 have a kind of their own
-    }
-    const Ask ask = scaled_ask(instance, random_ask(instance, draw, 4e6));
+    const Instance instance = with_drawn_types(all[index(i) % all.size()], seed);
+    const Ask ask = random_ask(instance, draw, 4e6);
     constexpr model::Mode modes[] = {model::Mode::eager, model::Mode::latest, model::Mode::random,
                                      model::Mode::starve};
     expect_scaled_right(instance, ask, draw.of(modes));

@@ -260,7 +260,7 @@ TEST(HopperOnTheModel, OneSeedOneRun) {
 TEST(HopperOnTheModel, InPlaceWhereCtasShareATile) {
   Rows rows;
   for (const Instance& i : all_with([](const kernel::GemmConfig& c) {
-         return shares_cluster_k(c) && !c.gated && numeric::bits(c.result) > 8;
+         return shares_columns(c) && !c.gated && numeric::bits(c.result) > 8;
        })) {
     for (const int padding : {0, 3}) {
       rows.push_back({i, tiles_of(i, 0, 301, 4)});
@@ -270,6 +270,59 @@ TEST(HopperOnTheModel, InPlaceWhereCtasShareATile) {
     }
   }
   expect_right(sampled(rows, 3));
+}
+
+// CTAs that add up a tile in slices wait for none that has not begun: they end on fewer SMs than
+// CTAs, down to one, and with an SM held by another grid, and D has the same bits.
+TEST(HopperOnTheModel, SlicesEndOnAnySms) {
+  for (const Instance& i : all_with([](const kernel::GemmConfig& c) { return slices_k(c); })) {
+    Ask ask = tiles_of(i, 0, 77, 5);
+    ask.k = 11 * step_k(i);
+    ask.clusters = 5;
+    Problem problem(i, ask);
+    auto made = problem.planned();
+    ASSERT_TRUE(made) << made.reason();
+    ASSERT_GE(made->ctas, 4 * made->tiles()) << made->name();
+    ASSERT_EQ(problem.run(made), "") << problem.text();
+    const std::vector<std::byte> bits = problem.d_bytes();
+    Plan held = *made;
+    for (const int sms : {1, 2, 3, 5, made->ctas}) {
+      held.device.sms = sms;
+      for (const Mode mode : {Mode::eager, Mode::latest, Mode::random, Mode::starve, Mode::timed}) {
+        device::ModelOptions how = scheduled(mode, static_cast<std::uint64_t>(sms));
+        how.occupied_sm = sms - 1;
+        how.launches = mode == Mode::random ? 2 : 1;
+        SCOPED_TRACE(problem.text() + " on " + std::to_string(sms) + " SMs, mode " +
+                     std::to_string(static_cast<int>(mode)));
+        ASSERT_EQ(problem.run(Result<Plan>(held), how), "");
+        ASSERT_EQ(problem.d_bytes(), bits);
+      }
+    }
+  }
+}
+
+// Any number of CTAs a tile, more than it has columns of eight, too: the sums are of the same parts
+// in the same order, whatever the schedule.
+TEST(HopperOnTheModel, SlicesOfAnyNumberOfCtas) {
+  for (const Instance& i : all_with([](const kernel::GemmConfig& c) { return slices_k(c); })) {
+    for (const int sharers : {1, 2, 3, 6, 17, 41}) {
+      Ask ask = tiles_of(i, 0, 91, 5);
+      ask.k = 41 * step_k(i) - 8;
+      ask.m = ask.n = 8 * sharers % 37 + 9;
+      Problem problem(i, ask);
+      PlanChoices choices = problem.choices();
+      choices.ctas = sharers;
+      const auto made = plan(problem.operands(), model_facts(64), choices);
+      ASSERT_TRUE(made) << made.reason();
+      std::vector<std::byte> bits;
+      for (const std::uint64_t seed : {0, 1, 2}) {
+        SCOPED_TRACE(problem.text() + ", " + std::to_string(sharers) + " CTAs");
+        ASSERT_EQ(problem.run(made, scheduled(seed == 0 ? Mode::eager : Mode::random, seed)), "");
+        if (seed == 0) bits = problem.d_bytes();
+        ASSERT_EQ(problem.d_bytes(), bits);
+      }
+    }
+  }
 }
 
 // The comparison itself can fail: one wrong element, one element left out, one byte beside them.

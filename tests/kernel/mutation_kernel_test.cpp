@@ -54,6 +54,12 @@ bool pingpong_into(const GemmConfig& c) {
 bool split(const GemmConfig& c) {
   return splits_k(c) && !sums_in_registers(c) && c.tile_n <= 64;
 }
+bool sliced(const GemmConfig& c) {
+  return slices_k(c) && !is_swapped(c) && c.tile_n <= 64;
+}
+bool sliced_swapped(const GemmConfig& c) {
+  return slices_k(c) && is_swapped(c) && c.tile_n > 64;
+}
 bool scaled(const GemmConfig& c) {
   return is_block_scaled(c) && takes_whole_tiles(c);
 }
@@ -113,6 +119,7 @@ constexpr Case in_turns_with_c = {"in turns, 2x1, C", pingpong, {2, 1}, 1};
 constexpr Case cases[] = {
     {"in turns", pingpong},
     {"split along K", split},
+    {"in slices", sliced},
     {"no producer", multistage},
     {"block scales", scaled},
     {"block scales, A's by copies, 2x1", scaled, {2, 1}, 0, 0, false, false, 2},
@@ -124,6 +131,7 @@ constexpr Case cases[] = {
     {"in turns, C and D by elements", pingpong, {1, 1}, 1, 1},
     {"in turns, C, D by elements", pingpong, {1, 1}, 1, 1, false, true},
     {"split along K, 2x1, C", split, {2, 1}, 1},
+    {"in slices, swapped, C", sliced_swapped, {1, 1}, 1},
     {"swapped, 1x2", swap_ab, {1, 2}},
     {"no producer, 2x1, C", multistage, {2, 1}, 1},
     {"shared along K in a cluster", in_cluster},
@@ -208,6 +216,7 @@ constexpr Case more_clean_cases[] = {
      true},
     {"shared, 1x2, C, ragged", cooperative, {1, 2}, 1, 0, true},
     {"split along K, 2x1, ragged, by elements", split, {2, 1}, 0, 3, true},
+    {"in slices, ragged, C by elements", sliced, {1, 1}, 1, 3, true},
 };
 
 constexpr int sharers = 2;  // CTAs that share the tile of a cluster
@@ -218,11 +227,14 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   const int tiles_n = atom::cluster_size(c.cluster) > 4 ? 1 : 2;  // 16 tiles are enough
   Ask ask;
   ask.seed = c.seed;
-  if (shares_cluster_k(config)) {
+  if (shares_columns(config)) {
     ask.m = is_swapped(config) ? columns : rows;
     ask.n = is_swapped(config) ? rows : columns;
     ask.k = sharers * (config.stages + 1) * kernel::tile_k(config);
     ask.beta = c.beta;
+    ask.clusters = sharers;
+    ask.padding = c.padding;
+    if (c.ragged) ask.m -= 5;
     return ask;
   }
   // Some buffer of the epilogue must be filled a second time; three clusters share eight tiles.

@@ -281,6 +281,13 @@ class Problem {
       choices.cluster_k = shares[i];
       return choices;
     }
+    if (slices_k(c) && tiles() > 0) {
+      constexpr int shares[] = {1, 2, 3, 4, 5, 7, 9, 13, 33};
+      int i = std::min(ask_.clusters, 9) - 1;
+      while (i > 0 && (shares[i] > blocks || shares[i] * tiles() > 64)) --i;
+      choices.ctas = shares[i] * tiles();
+      return choices;
+    }
     // These have as many as SMs take, and nothing has none.
     const bool splits = splits_k(c) || (has_feature(instance_, "stream-K") && ask_.alpha != 0);
     if (in_groups() || (is_blackwell(instance_) && !splits) || is_fed_by_request(instance_) ||
@@ -296,10 +303,12 @@ class Problem {
     if (in_groups()) return model_facts(6, architecture());
     // One tile a cluster.
     if (instance_.facts->shares_cluster_k) return model_facts(64);
+    if (slices_k(instance_.config)) return model_facts(std::max(64, tiles()));
     return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());
   }
   [[nodiscard]] int architecture() const {
-    return is_fed(instance_) ? 120 : instance_.facts->architecture;
+    const KernelFacts& f = *instance_.facts;
+    return is_fed(instance_) ? 120 : std::max(f.architecture, f.architectures.front());
   }
   [[nodiscard]] Result<Plan> planned() const { return plan(operands(), facts(), choices()); }
   [[nodiscard]] std::string text() const {
@@ -343,7 +352,7 @@ class Problem {
           const bool edge = i < first + 2 || i + 3 > end || j < 2 || j + 3 > columns;
           if (in_groups() && !edge && (i * 7 + j) % 23 != 0 && !std::isnan(got)) continue;
           const Bounded want = wanted(product, share, b, g, i, j);
-          if (std::abs(got - want.value) <= want.bound) continue;
+          if (std::abs(got - want.value) <= want.bound || overflows(got, want)) continue;
           return "D[" + std::to_string(b) + ", " + std::to_string(i) + ", " + std::to_string(j) +
                  "] is " + std::to_string(got) + ", not " + std::to_string(want.value) +
                  " give or take " + std::to_string(want.bound);
@@ -413,10 +422,15 @@ class Problem {
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
-        make_micro_scales(random, scale_a_, of_a,
-                          in_groups() ? block_scales::grouped_rows(ask_.m, matrices_of_b())
-                                      : block_scales::padded_rows(ask_.m),
-                          spans_of_a());
+        if (has_feature(instance_, "plain tokens")) {
+          scale_a_ = column(of_a, rows_of_a());
+          scale_a_.fill(random, 0.5, 2);
+        } else {
+          make_micro_scales(random, scale_a_, of_a,
+                            in_groups() ? block_scales::grouped_rows(ask_.m, matrices_of_b())
+                                        : block_scales::padded_rows(ask_.m),
+                            spans_of_a());
+        }
         make_micro_scales(random, scale_b_, matrices_of_b(), block_scales::padded_rows(ask_.n),
                           {{0, ask_.n}});
         return;
@@ -508,6 +522,13 @@ class Problem {
     want.bound += 0.51 * numeric::ulp(type, std::abs(want.value) + want.bound) +
                   std::abs(want.value) * 1e-5 + 1e-6;
     return want;
+  }
+
+  // Is it infinite where a value that is right rounds to infinity?
+  [[nodiscard]] bool overflows(double got, const Bounded& want) const {
+    if (!std::isinf(got) || (got > 0) != (want.value > 0)) return false;
+    const double most = numeric::format_of(result()).max();
+    return std::abs(want.value) + want.bound >= most + numeric::ulp(result(), most) / 2;
   }
 
   Instance instance_;

@@ -16,7 +16,7 @@
 namespace warpwright::tests {
 
 /// Those of Blackwell, with each pair of types that they multiply; without those that multiply
-/// scales (scaled.h).
+/// scales.
 inline std::vector<Instance> blackwell_instances() {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
@@ -33,12 +33,41 @@ inline std::vector<Instance> blackwell_instances() {
   return found;
 }
 
+/// Those of Blackwell that multiply scales and are `wanted`, each with the first of the types that
+/// it takes.
+template <class Wanted>
+std::vector<Instance> scaled_instances(const Wanted& wanted) {
+  std::vector<Instance> all;
+  for (const KernelFacts* f : built_kernels(blackwell_family())) {
+    if (!is_micro_scale(f->micro_scale) || !wanted(*f)) continue;
+    const DType a = f->a.front(), b = f->b.front();
+    all.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b)});
+  }
+  return all;
+}
+
+/// The same kernel with types that are drawn, of one that takes several by its launch and
+/// multiplies scales. Two of 4 bits have kernels of their own.
+inline Instance with_drawn_types(Instance instance, std::uint64_t seed) {
+  const KernelFacts& f = *instance.facts;
+  if (!has_block_scales(instance) || f.a.size() * f.b.size() == 1) return instance;
+  Draws draw(seed ^ 0x7e57'7e57ULL);
+  do {
+    instance.a = draw.of(f.a);
+    instance.b = draw.of(f.b);
+  } while (numeric::bits(instance.a) == 4 && numeric::bits(instance.b) == 4);
+  return instance;
+}
+
 /// Kernels of this build that problems are drawn for; those of groups are after the others. With
 /// those of Blackwell, which a Hopper GPU does not run, come the register kernels of sm_120 alone.
 inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
   static const auto all = [](bool blackwell) {
     std::vector<Instance> found = instances();
-    if (blackwell) found = joined(found, blackwell_instances());
+    if (blackwell) {
+      found = joined(found, blackwell_instances());
+      found = joined(found, scaled_instances([](const KernelFacts&) { return true; }));
+    }
     for (const KernelFacts* f : built_kernels(registers_family())) {
       if (!blackwell && f->architecture > 90) continue;
       found.push_back({f->name.c_str(), f, f->a.front(), f->b.front()});
@@ -137,12 +166,23 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
   return ask;
 }
 
-/// Of operands with scales in the tensor core: K and rows as their widths ask.
+/// Of operands with scales in the tensor core: K and rows as their widths ask, no other scales, and
+/// what a quantised D takes.
 inline void fit_formats(const Instance& instance, Ask& ask) {
   if (!has_block_scales(instance)) return;
   ask.k = whole_k(instance, ask.k);
-  if (instance.a == DType::e4m3 && instance.b == DType::e4m3) return;
-  ask.loose = (ask.loose + 3) / 4 * 4;  // rows begin at whole bytes
+  ask.scaling = Scaling::none;
+  if (numeric::bits(instance.a) + numeric::bits(instance.b) < 16) {
+    ask.loose = (ask.loose + 3) / 4 * 4;  // rows begin at whole bytes
+  }
+  if (quantisation(instance) == QuantiseD::none) return;
+  ask.beta = 0;
+  ask.in_place = ask.packed_c = false;
+  if (numeric::bits(instance.facts->result) == 4) {
+    ask.n += ask.n % 2;
+    ask.padding += ask.padding % 2;
+    ask.shift += ask.shift % 2;
+  }
 }
 
 /// What a kernel can be asked, with odd extents and everything else drawn, of at most about
@@ -240,7 +280,7 @@ class Seeded {
  public:
   /// Of at most about `most` multiplications; `blackwell`: by kernels of Blackwell too.
   Seeded(std::uint64_t seed, double most, bool blackwell)
-      : seed_(seed), instance_(instance_of(seed, blackwell)) {
+      : seed_(seed), instance_(with_drawn_types(instance_of(seed, blackwell), seed)) {
     Draws draw(seed);
     mode_ = draw.of(modes);
     twice_ = draw.rarely(4);
@@ -250,8 +290,13 @@ class Seeded {
 
   [[nodiscard]] std::string text() const {
     constexpr const char* names[] = {"eager", "latest", "random", "starve"};
-    return "seed " + std::to_string(seed_) + ": " + instance_.name + ", " + tests::text(ask_) +
-           ", " + names[std::find(std::begin(modes), std::end(modes), mode_) - std::begin(modes)] +
+    const std::string types = has_block_scales(instance_)
+                                  ? " of " + std::string(numeric::name(instance_.a)) + " by " +
+                                        std::string(numeric::name(instance_.b))
+                                  : "";
+    return "seed " + std::to_string(seed_) + ": " + instance_.name + types + ", " +
+           tests::text(ask_) + ", " +
+           names[std::find(std::begin(modes), std::end(modes), mode_) - std::begin(modes)] +
            (twice() ? ", launched twice" : "") +
            (planned_ ? ", by the kernel that a plan chooses" : "");
   }
@@ -288,7 +333,7 @@ class Seeded {
   }
 
   std::uint64_t seed_;
-  const Instance& instance_;
+  Instance instance_;
   model::Mode mode_ = model::Mode::latest;
   bool twice_ = false;
   bool planned_ = false;

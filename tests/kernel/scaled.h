@@ -10,17 +10,6 @@
 
 namespace warpwright::tests {
 
-/// Those of Blackwell for which `is_wanted`, each with the first pair of its types that no other
-/// kind multiplies.
-template <class Wanted>
-std::vector<Instance> scaled_instances(const Wanted& is_wanted) {
-  std::vector<Instance> all;
-  for (const KernelFacts* f : built_kernels(blackwell_family())) {
-    if (!is_micro_scale(f->micro_scale) || !is_wanted(*f)) continue;
-    all.push_back({f->name.c_str(), f, f->a.front(), f->b.front()});
-  }
-  return all;
-}
 /// Those for whole products.
 inline std::vector<Instance> scaled_instances() {
   return scaled_instances([](const KernelFacts& f) { return !f.grouped; });
@@ -37,20 +26,7 @@ inline int atom_bits(const Instance& i) {
 
 /// The nearest that a product with these types may ask.
 inline Ask scaled_ask(const Instance& i, Ask ask) {
-  const bool padded = is_padded_in_shared(i.a, i.b) || is_padded_in_shared(i.b, i.a);
-  const int step = padded ? padded_copy_elements : atom_bits(i) == 4 ? 2 : 1;
-  ask.k = (ask.k + step - 1) / step * step;
-  ask.scaling = Scaling::none;
-  if (atom_bits(i) == 4 || padded) ask.loose = 0;
-  if (quantisation(i) != QuantiseD::none) {
-    ask.beta = 0;
-    ask.in_place = ask.packed_c = false;
-    if (numeric::bits(i.facts->result) == 4) {
-      ask.n += ask.n % 2;
-      ask.padding += ask.padding % 2;
-      ask.shift += ask.shift % 2;
-    }
-  }
+  fit_formats(i, ask);
   return ask;
 }
 

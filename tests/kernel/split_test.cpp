@@ -87,6 +87,37 @@ TEST(SplitTest, PiecesCoverTheLine) {
   }
 }
 
+// Two tiles of 5 k_tiles for 6 CTAs: of each tile 2, 2 and 1.
+constexpr SlicePlan slices(2, 5, 6);
+static_assert(slices.sharers == 3 && slice_start(slices, 1) == 2 && slice_start(slices, 2) == 4);
+static_assert(slice_start(slices, 3) == 5);
+static_assert(sharer_of(slices, 3) == 1 && tile_of(slices, 3) == 1);
+
+TEST(SplitTest, SlicesCoverEveryTile) {
+  constexpr unsigned seed = 2027;
+  std::printf("slices by seed %u\n", seed);
+  std::mt19937 random(seed);
+  for (int i = 0; i < 2000; ++i) {
+    Line line = draw_line(random);
+    line.clusters = 1 + line.clusters % std::min(line.blocks, SlicePlan::most_sharers);
+    SCOPED_TRACE(text(line));
+    const int tiles = tile_count(line.raster);
+    const SlicePlan plan(tiles, line.blocks, tiles * line.clusters);
+    ASSERT_EQ(plan.sharers, line.clusters);
+    ASSERT_EQ(slice_start(plan, 0), 0);
+    ASSERT_EQ(slice_start(plan, plan.sharers), line.blocks);
+    std::vector<int> taken(index(tiles * plan.sharers));
+    for (int cta = 0; cta < tiles * plan.sharers; ++cta) {
+      ++taken[index(tile_of(plan, cta) * plan.sharers + sharer_of(plan, cta))];
+      const int length =
+          slice_start(plan, sharer_of(plan, cta) + 1) - slice_start(plan, sharer_of(plan, cta));
+      ASSERT_TRUE(length == line.blocks / plan.sharers ||
+                  length == (line.blocks + plan.sharers - 1) / plan.sharers);
+    }
+    for (const int times : taken) ASSERT_EQ(times, 1);
+  }
+}
+
 // What one CTA was given, in the order of its walk.
 struct Given {
   Work work;

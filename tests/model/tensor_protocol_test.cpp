@@ -8,6 +8,7 @@
 #include "tests/model/mutants.h"
 #include "tests/model/operands.h"
 #include "warpwright/atom/umma.h"
+#include "warpwright/facts/machines.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/clc.h"
 #include "warpwright/isa/fence.h"
@@ -193,7 +194,7 @@ TEST(LaunchQueue, MutantsAreKilledOrTheSame) {
 // tiles take two rounds of 4 tiles each, one after the other; 3 that ask take 5 tiles each.
 TEST(LaunchQueue, TakesOverWhatAnSmCannotDo) {
   constexpr int work = 300;
-  constexpr int tile_cycles = work * nominal::proxy_fence;
+  const auto tile_cycles = work * Costs(machine_of_architecture(90), 0).proxy_fence;
   Memory<std::uint32_t> done(16);
   const Trace fixed = traced(worker(done, 4, false, work), on(4, 2));
   const Trace asked = traced(worker(done, 16, true, work), on(4, 2));
@@ -212,12 +213,13 @@ TEST(LaunchQueue, TakesOverWhatAnSmCannotDo) {
 // when they are over.
 TEST(TensorTimeline, ShowsTheMmasOfAPair) {
   const Trace trace = traced(accumulator, on(2));
+  const Costs costs(machine_of_architecture(90), 0);
   std::vector<const TraceTrack*> cores;
   for (const TraceTrack& t : trace.tracks) {
     if (t.kind == TraceTrack::Kind::tensor_core) cores.push_back(&t);
   }
   ASSERT_EQ(cores.size(), 2U);
-  const std::int64_t cycles = 2 * nominal::umma(64, 32);
+  const std::int64_t cycles = std::llround(2 * costs.umma(64, pair_atom));
   for (const TraceTrack* core : cores) {
     ASSERT_EQ(core->events.size(), 2U * tiles);
     for (int tile = 0; tile < tiles; ++tile) {
@@ -225,7 +227,7 @@ TEST(TensorTimeline, ShowsTheMmasOfAPair) {
       const TraceEvent& end = core->events[index(2 * tile + 1)];
       EXPECT_EQ(trace.texts[index(begin.name)], "tile " + std::to_string(tile));
       EXPECT_GE(end.time - begin.time, cycles);
-      EXPECT_LE(end.time - begin.time, cycles + 2 * nominal::umma_issue);
+      EXPECT_LE(end.time - begin.time, cycles + 2 * costs.umma_issue);
     }
   }
 }

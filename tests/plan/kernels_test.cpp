@@ -109,6 +109,7 @@ TEST(Kernels, WordsOfOtherFormsAreRefused) {
   EXPECT_THROW(swap_ab(s4(128, 128)), const char*);
   EXPECT_THROW(pingpong(split_k(bf16(128, 128))), const char*);
   EXPECT_THROW(split_k(pingpong(bf16(128, 128))), const char*);
+  EXPECT_THROW(sliced_k(split_k(bf16(128, 128))), const char*);
   EXPECT_THROW(warp_scan(cluster_k(swap_ab(bf16(128, 128)))), const char*);
   EXPECT_THROW(dynamic(multistage(bf16(128, 128))), const char*);
 }
@@ -190,6 +191,9 @@ TEST(KernelList, SaysWhatAKernelDoes) {
   EXPECT_EQ(gm.features,
             (Words{"grouped, warp_scan", "cooperative", "swap_ab", "per-group tensor maps"}));
   EXPECT_EQ(gm.architectures, (std::vector<int>{90}));
+  EXPECT_EQ(find("hopper_bf16_bf16_128x64_sl").features,
+            (Words{"cooperative", "split-K in slices"}));
+  EXPECT_EQ(find("hopper_bf16_bf16_128x64_sl").most_cluster_ctas(), 1);
   const KernelFacts& block = find("hopper_e4m3_bf16_128x128_bs_sk");
   EXPECT_EQ(block.features, (Words{"cooperative", "block scales", "stream-K"}));
   EXPECT_EQ(find("hopper_e5m2xe4m3_bf16_128x128_pr").a, (Types{DType::e5m2}));

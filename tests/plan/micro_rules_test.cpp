@@ -79,6 +79,33 @@ TEST(MicroRules, ScalesSayTheFormat) {
   EXPECT_EQ(micro_scale(p, false), DType::ue8m0) << "beside e4m3";
 }
 
+// Tokens of e4m3 with a float32 for each row, beside weights with a ue8m0.
+TEST(MicroRules, PlainTokens) {
+  for (const MicroFormat& b : micro_formats) {
+    const O o = micro_product(plain_tokens, b);
+    if (b.scale == DType::ue8m0) {
+      EXPECT_EQ(refusal(o), "") << b.word;
+      EXPECT_EQ(o.scale_a.dtype, DType::f32);
+      EXPECT_EQ(o.scale_a.rows, kMicroM);
+      EXPECT_EQ(o.scale_a.columns, 1);
+      EXPECT_EQ(micro_scale(o, false), DType::ue8m0);
+      EXPECT_TRUE(has_plain_tokens(*describe(o)));
+      EXPECT_NE(*describe(o), *describe(micro_product(*micro_format("mxf8"), b)));
+    } else {
+      expect_says(refusal(o), {"A is e4m3 and B is nvf4", "nvf4 alone", "the nearest B is mxf4"});
+    }
+  }
+  EXPECT_EQ(micro_formats_of("e4m3,mxf4"), std::pair(plain_tokens, *micro_format("mxf4")));
+  EXPECT_FALSE(micro_formats_of("e4m3") || micro_formats_of("mxf8,e4m3") ||
+               micro_formats_of("e4m3,e4m3"));
+  O groups = micro_product(plain_tokens, *micro_format("mxf8"));
+  groups.groups.emplace();
+  expect_says(refusal(groups), {"tokens in groups have scales of blocks", "the nearest A is mxf8"});
+  O other = micro_product("mxf8-e5m2", "mxf8");
+  other.scale_a = matrix(other.scale_a.data, DType::f32, kMicroM, 1);
+  expect_says(refusal(other), {"scale_a is f32", "takes ue8m0 scales"});
+}
+
 TEST(MicroRules, AProductKeepsItsFormats) {
   const auto mxf4 = describe(micro_product("mxf4", "mxf4"));
   const auto nvf4 = describe(micro_product("nvf4", "nvf4"));
@@ -112,6 +139,21 @@ TEST(MicroRules, TypesThatAreNone) {
   plain.scale_a = plain.scale_b = {};
   expect_says(refusal(plain), {"A is e2m3", "scaling is none", "a scale for every 32",
                                "the nearest scaling is block_scaled"});
+}
+
+// Scales row by row, of rows that there are not, or missing.
+TEST(MicroRules, ScalesThatAreNone) {
+  expect_refused(
+      micro_product("mxf8", "mxf4"),
+      {{Code::bad_shape,
+        [](O& o) { o.scale_a.rows = 384; },
+        {"scale_a is 384 x 8", "takes ue8m0 scales of shape 256 x 8"}},
+       {Code::bad_shape,
+        [](O& o) { o.scale_b.rows = o.b.rows; },
+        {"scale_b is " + std::to_string(kMicroN), "takes ue8m0 scales of shape 256 x 8"}},
+       {std::nullopt, [](O& o) { o.scale_a.data = at(0x30000010); }},
+       {Code::bad_stride, [](O& o) { o.scale_a.row_stride = 16; }, {"scale_a", "tiles"}},
+       {Code::bad_pointer, [](O& o) { o.scale_b.data = nullptr; }, {"scale_b is a null pointer"}}});
 }
 
 // What TMA asks: of packed operands 16 bytes, of padded ones 32, and pieces of 128 elements.

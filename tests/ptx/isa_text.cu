@@ -108,7 +108,7 @@ TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",
      isa::cluster_add(at, static_cast<float>(count)))
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
-TEXT(flag_count, "... atom.acq_rel.gpu.global.add.u32 %, [%], 1;", to[0] = isa::flag_count(to))
+TEXT(flag_count, "... atom.acq_rel.gpu.global.add.u32 %, [%], %;", to[0] = isa::flag_count(to))
 TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))
 
 // --- copies

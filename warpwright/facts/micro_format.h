@@ -36,8 +36,13 @@ inline constexpr MicroFormat micro_formats[] = {
     {DType::e2m1, DType::ue4m3, "nvf4", "nvf4"},
 };
 
+/// Tokens beside weights of a format: elements without scales in the tensor core, and a float32 for
+/// each row, which the epilogue multiplies.
+inline constexpr MicroFormat plain_tokens = {DType::e4m3, DType::f32, "e4m3", "e4m3"};
+
 /// The format of such elements and scales; null where there is none.
 constexpr const MicroFormat* micro_format(DType element, DType scale) {
+  if (MicroFormat{element, scale} == plain_tokens) return &plain_tokens;
   for (const MicroFormat& f : micro_formats) {
     if (f.element == element && f.scale == scale) return &f;
   }
@@ -64,9 +69,11 @@ inline std::string micro_words(const MicroFormat& a, const MicroFormat& b) {
 constexpr std::optional<std::pair<MicroFormat, MicroFormat>> micro_formats_of(
     std::string_view text) {
   const std::size_t comma = text.find(',');
-  const MicroFormat* const a = micro_format(text.substr(0, comma));
-  const MicroFormat* const b =
-      comma == std::string_view::npos ? a : micro_format(text.substr(comma + 1));
+  const bool is_one = comma == std::string_view::npos;
+  const MicroFormat* const a = !is_one && text.substr(0, comma) == plain_tokens.word
+                                   ? &plain_tokens
+                                   : micro_format(text.substr(0, comma));
+  const MicroFormat* const b = is_one ? a : micro_format(text.substr(comma + 1));
   if (a == nullptr || b == nullptr) return std::nullopt;
   return std::pair(*a, *b);
 }
@@ -79,7 +86,7 @@ constexpr bool is_micro_scale(DType scale) {
   return scale == DType::ue8m0 || scale == DType::ue4m3;
 }
 
-/// Elements of K that share a scale of that type; 0 of a type that is none.
+/// Elements of K that share a scale of that type; 0, all of them, of a type that is none.
 constexpr int micro_block(DType scale) {
   return scale == DType::ue8m0 ? 32 : scale == DType::ue4m3 ? 16 : 0;
 }

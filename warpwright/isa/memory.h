@@ -282,37 +282,39 @@ void flag_set(std::uint32_t* flag, std::uint32_t value, [[maybe_unused]] Site si
 #endif
 }
 
-/// Waits until the flag has the value, and sees what was written before it was set
-/// (ld.acquire.gpu). The thread that sets it must be running or able to start: its CTA must not
-/// come later in the grid, or the whole grid be resident.
+/// Waits until the flag has the value in the bits of `mask`, and sees what was written before it
+/// was set or counted (ld.acquire.gpu); returns all of it. The thread that sets it must be running
+/// or able to start: its CTA must not come later in the grid, or the whole grid be resident.
 WW_DEVICE
-void flag_wait(std::uint32_t* flag, std::uint32_t value,
-               [[maybe_unused]] Site site = Site::sync()) {
+std::uint32_t flag_wait(std::uint32_t* flag, std::uint32_t value, std::uint32_t mask = 0xffffffffU,
+                        [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   std::uint32_t seen = 0;
   do {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
-  } while (seen != value);
+  } while ((seen & mask) != value);
+  return seen;
 #else
-  model::flag_wait(flag, value, site);
+  return model::flag_wait(flag, value, mask, site);
 #endif
 }
 
-/// Adds 1 to a word in global memory (4-byte aligned) and returns what it was before. Releases this
-/// thread's earlier writes, and those of threads it has met at a barrier, and acquires what all who
-/// counted there before released, anywhere on the GPU (atom.acq_rel.gpu, PTX ISA 9.7.13.5). Who
-/// gets the last number may so read what the others wrote; nobody waits.
+/// Adds `by` to a word in global memory (4-byte aligned) and returns what it was before. Releases
+/// this thread's earlier writes, and those of threads it has met at a barrier, and acquires what
+/// all who counted there before released, anywhere on the GPU (atom.acq_rel.gpu, PTX ISA 9.7.13.5).
+/// Who gets the last number may so read what the others wrote; nobody waits.
 WW_DEVICE
-std::uint32_t flag_count(std::uint32_t* flag, [[maybe_unused]] Site site = Site::sync()) {
+std::uint32_t flag_count(std::uint32_t* flag, std::uint32_t by = 1,
+                         [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   std::uint32_t before = 0;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
                : "=r"(before)
-               : "l"(flag)
+               : "l"(flag), "r"(by)
                : "memory");
   return before;
 #else
-  return model::flag_count(flag, site);
+  return model::flag_count(flag, by, site);
 #endif
 }
 

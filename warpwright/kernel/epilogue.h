@@ -31,6 +31,7 @@
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/subtile_buffer.h"
+#include "warpwright/kernel/subtile_order.h"
 #include "warpwright/kernel/subtile_sums.h"
 #include "warpwright/tile/raster.h"
 
@@ -42,8 +43,9 @@ class Epilogue {
  public:
   static constexpr EpilogueShape config = Tag::config;
   static constexpr int columns = subtile_columns(config);
-  static constexpr int row_subtiles = result_columns(config) / columns;  // side by side
-  static constexpr int result_atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
+  using Order = SubtileOrder<config>;
+  static constexpr int row_subtiles = Order::beside;
+  static constexpr int result_atoms = Order::atoms;
   static constexpr int subtiles = result_atoms * row_subtiles;
   using Buffer = SubtileBuffer<Tag>;
   static constexpr int buffer_bytes = epilogue_buffer_bytes(config);
@@ -93,7 +95,7 @@ class Epilogue {
       }
     }
     if (p_.reads_c && c_by_tma() && leader()) [[unlikely]]
-      load_c(0);
+      load_c(config.by_columns ? following(-1) : 0);
   }
 
   /// Writes the warp's rows of the tile that `begin` named, 16 of each atom, as far as they are
@@ -133,6 +135,8 @@ class Epilogue {
           write_subtile<false>(source, subtile);
     }
   }
+
+  Order order;  ///< of the subtiles of a tile
 
   /// At the kernel's end: shared memory must outlive the stores that read it.
   WW_DEVICE void drain() const {
@@ -278,8 +282,8 @@ class Epilogue {
 
   /// Where its rows begin in the product.
   WW_DEVICE Place place(int subtile) const {
-    return {at_.row + config.row_atom_step * (subtile / row_subtiles),
-            at_.column + subtile % row_subtiles * columns, at_.batch};
+    return {at_.row + config.row_atom_step * order.atom(subtile),
+            at_.column + order.column(subtile) * columns, at_.batch};
   }
 
   WW_DEVICE TileCoord coord(int subtile) const {
@@ -289,11 +293,7 @@ class Epilogue {
 
   /// The next subtile of the tile that is inside D; `subtiles` or one outside when there is none.
   WW_DEVICE int following(int subtile) const {
-    const int beside = subtile + 1;
-    if (beside % row_subtiles != 0 && outside(coord(beside))) {
-      return (subtile / row_subtiles + 1) * row_subtiles;
-    }
-    return beside;
+    return order.following(subtile, [&](int next) { return outside(coord(next)); });
   }
 
   /// Rows of D that the tile at hand may write end before it.

@@ -36,6 +36,7 @@ struct EpilogueShape {
   bool grouped = false;         ///< tiles end with their group
   bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
   bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
+  bool by_columns = false;      ///< subtiles are written column by column: SubtileOrder
   bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
 };
 

@@ -142,8 +142,9 @@ struct WalkParams {
   int k_tiles = 0;
   tile::PreparedRaster raster;
   tile::SplitPlan split;           ///< when the kernel splits K
+  tile::SlicePlan slices;          ///< when it adds up parts of tiles in slices
   float* partials = nullptr;       ///< workspace: sums of CTAs, tile_m x tile_n floats each
-  std::uint32_t* flags = nullptr;  ///< one a consumer warp of a CTA; all 0 between launches
+  std::uint32_t* flags = nullptr;  ///< of consumer warps; all 0 between launches
   tile::GroupedTiles groups;       ///< when the kernel is grouped
   /// In the workspace: tiles drawn, 0 between launches; null: the walk is static.
   std::uint32_t* counter = nullptr;

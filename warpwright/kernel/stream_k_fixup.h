@@ -11,6 +11,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/kernel/sum_parts.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -20,8 +21,7 @@ constexpr std::int64_t split_flag_bytes(const EpilogueShape& c, int ctas) {
   return (std::int64_t{4} * c.warps * ctas + 255) / 256 * 256;
 }
 constexpr std::int64_t split_workspace_bytes(const EpilogueShape& c, int ctas) {
-  return split_flag_bytes(c, ctas) +
-         std::int64_t{4} * c.warps * c.row_atoms * warp_rows * c.tile_n * ctas;
+  return split_flag_bytes(c, ctas) + 4 * part_floats(c) * ctas;
 }
 
 /// A CTA has all of a tile's sums.
@@ -41,10 +41,12 @@ struct WholeSums {
 /// each about its own 16 rows of every atom: no barrier of the CTA is needed.
 template <EpilogueShape Shape>
 class StreamKFixup {
+  using Parts = SumParts<Shape>;
+
  public:
-  static constexpr int atoms = Shape.row_atoms;
-  static constexpr int together = 3;              // parts that are read at once
-  static constexpr int words = Shape.tile_n / 8;  // of four floats, in an atom of a thread
+  static constexpr int atoms = Parts::atoms;
+  static constexpr int words = Parts::words;
+  static constexpr int together = 3;  // parts that are read at once
 
   /// Of the warp `warp` of those that store, in the CTA of rank `rank` of its cluster.
   WW_DEVICE StreamKFixup(const WalkParams& p, int rank, int warp)
@@ -69,14 +71,7 @@ class StreamKFixup {
   template <class Sums>
   WW_DEVICE void give(Sums& sums) const {
     const int cta = isa::cta_index();
-    const isa::GlobalView<isa::Words<4>> to = part(cta);
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int j = 0; j < words; ++j) {
-        to.store(place(i, j),
-                 {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
-                  isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])});
-      }
-    }
+    Parts::leave(part(cta), sums);
     isa::sync_warp();
     if (isa::lane_index() == 0) isa::flag_set(flag(cta), 1);
   }
@@ -106,11 +101,11 @@ class StreamKFixup {
       WW_UNROLL for (int first = 0; first < words; first += batch) {
         isa::Words<4> w[together][batch];
         WW_UNROLL for (int part = 0; part < together; ++part) {
-          const isa::GlobalView<isa::Words<4>> from = this->part(cta_of(c + part));
+          const auto from = this->part(cta_of(c + part));
           WW_UNROLL for (int j = 0; j < batch; ++j) {
             w[part][j] = {};
             if (first + j < words && c + part < isa::cluster_index()) {
-              w[part][j] = from.load(place(i, first + j));
+              w[part][j] = from.load(Parts::place(i, first + j));
             }
           }
         }
@@ -129,11 +124,7 @@ class StreamKFixup {
   /// The CTA of this one's rank in cluster `c`.
   WW_DEVICE int cta_of(int c) const { return c * atom::cluster_size(p_.cluster) + rank_; }
   WW_DEVICE std::uint32_t* flag(int cta) const { return p_.flags + cta * Shape.warps + warp_; }
-  WW_DEVICE isa::GlobalView<isa::Words<4>> part(int cta) const {
-    constexpr std::int64_t floats = std::int64_t{Shape.warps} * atoms * words * 128;
-    return isa::global_words<4>(p_.partials + cta * floats + warp_ * (atoms * words * 128));
-  }
-  WW_DEVICE static int place(int i, int j) { return (i * words + j) * 32 + isa::lane_index(); }
+  WW_DEVICE auto part(int cta) const { return Parts::part(p_.partials, cta, warp_); }
 
   const WalkParams& p_;
   int rank_;

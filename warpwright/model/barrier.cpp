@@ -56,6 +56,18 @@ MBarrier& Machine::barrier(std::uint32_t address, const char* operation, bool ma
   return bar;
 }
 
+void Machine::note_barrier(BarrierEvent::Kind kind, const Cta& cta, const MBarrier& bar,
+                           const Thread* by, std::int64_t amount, Site site) {
+  if (options_.barrier_events == nullptr) return;
+  const std::string whose = kind == BarrierEvent::Kind::bytes ? "TMA"
+                            : by == nullptr                   ? ""
+                                                              : who(*by);
+  options_.barrier_events->push_back({kind, now(), cta.index,
+                                      std::string(bar.name) + "[" + std::to_string(bar.index) + "]",
+                                      whose, amount, bar.phase, bar.pending, bar.expected, bar.tx,
+                                      static_cast<int>(bar.waiting.size()), site});
+}
+
 void Machine::settle(const Cta& cta, MBarrier& bar) {
   if (bar.pending != 0 || bar.tx != 0) return;
   if (bar.on_their_way > 0) {
@@ -65,6 +77,7 @@ void Machine::settle(const Cta& cta, MBarrier& bar) {
   ++bar.phase;
   if (order) order->phase_completed(cta, bar);
   bar.pending = bar.expected;
+  note_barrier(BarrierEvent::Kind::flip, cta, bar, nullptr, 0, bar.made);
   bar.before.swap(bar.arrivals);
   bar.arrivals.clear();
   bar.bytes_before.swap(bar.bytes);
@@ -130,12 +143,14 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
   if (drop) bar.expected -= count;
   bar.pending -= count;
   bar.arrivals.push_back({&by, by.cta->rank, count, site, by.order.time});
+  note_barrier(BarrierEvent::Kind::arrive, cta, bar, &by, count, site);
   settle(cta, bar);
 }
 
 void Machine::complete_tx(Cta& cta, MBarrier& bar, const Copy& copy) {
   bar.tx -= copy.bytes;
   bar.bytes.push_back({copy.issuer, copy.site, copy.instruction(), copy.bytes});
+  note_barrier(BarrierEvent::Kind::bytes, cta, bar, copy.issuer, copy.bytes, copy.site);
   if (bar.tx < -max_count) {
     report(bytes_finding(
         cta, bar, barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes"));
@@ -151,6 +166,8 @@ void act::name_barrier(std::uint32_t address, const char* name, int index, const
   bar.name = name;
   bar.index = index;
   bar.arrivers = arrivers;
+  m.note_barrier(BarrierEvent::Kind::init, *m.current().cta, bar, &m.current(), bar.expected,
+                 bar.made);
 }
 
 void act::mbarrier_init(std::uint32_t address, int count, Site site) {
@@ -211,6 +228,7 @@ void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", false, site);
   bar.tx += bytes;
   bar.bytes.push_back({&m.current(), site, nullptr, bytes});
+  m.note_barrier(BarrierEvent::Kind::expect, *m.current().cta, bar, &m.current(), bytes, site);
   if (bytes < 0 || bar.tx > max_count) {
     m.fatal(Check::transaction_bytes,
             m.barrier_text(m.owner(address, "", site), bar) +
@@ -222,7 +240,7 @@ void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
 void act::mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::arrive);
+  m.spend(m.costs().arrive);
   MBarrier& bar = m.barrier(address, "mbarrier.arrive", true, site);
   Cta& cta = m.owner(address, "mbarrier.arrive", site);
   if (m.order) m.order->arrives(m.current(), cta, bar, scope, site);
@@ -236,7 +254,7 @@ bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Sco
   MBarrier& bar =
       m.barrier(address, may_suspend ? "mbarrier.try_wait" : "mbarrier.test_wait", false, site);
   ++m.statistics.barrier_waits;
-  m.spend(nominal::wait);
+  m.spend(m.costs().wait);
   if ((bar.phase & 1) == parity) {
     m.poll_failed(*m.current().cta, bar, site);
     return false;
@@ -256,21 +274,24 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
   m.maybe_yield();
   MBarrier& bar = m.barrier(address, "a wait", false, site);
   ++m.statistics.barrier_waits;
-  m.spend(nominal::wait);
+  m.spend(m.costs().wait);
   Thread& self = m.current();
   self.failed_polls = 0;
   if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
     m.observe(bar, bar.phase - 1, scope, site);
+    m.note_barrier(BarrierEvent::Kind::pass, *self.cta, bar, &self, parity, site);
     return;
   }
   const std::int64_t awaited = bar.phase;
   bar.waiting.push_back(&self);
+  m.note_barrier(BarrierEvent::Kind::wait, *self.cta, bar, &self, parity, site);
   m.block({.kind = Wait::Kind::mbarrier,
            .site = site,
            .cta = self.cta,
            .offset = bar.offset,
            .phase = awaited});
   m.observe(bar, awaited, scope, site);
+  m.note_barrier(BarrierEvent::Kind::pass, *self.cta, bar, &self, parity, site);
   if (bar.live && bar.phase > awaited + 1) {
     // A real waiter polls: by now the parity it polls for says "not complete" again.
     m.finding(Check::stale_parity,
@@ -294,7 +315,7 @@ void act::fence_mbarrier_init(Site /*site*/) {
 void act::fence_proxy_async(Space space, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::proxy_fence);
+  m.spend(m.costs().proxy_fence);
   if (m.order) m.order->fence(m.current(), space, site);
 }
 
@@ -317,7 +338,7 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
                 std::to_string(bar.expected),
             site);
   }
-  m.spend(nominal::named_barrier);
+  m.spend(m.costs().named_barrier);
   // The barrier counts warps, 32 threads each, and a warp comes when all of its lanes have.
   Meeting& warp = self.cta->warp_meetings[static_cast<std::size_t>(self.warp())];
   if (!m.gather(warp, lanes_of_warp(), site, {wait ? "barrier.sync" : "barrier.arrive"})) return;
@@ -392,7 +413,7 @@ void act::cluster_arrive(bool release, Site site) {
     m.fatal(Check::cluster_lifetime,
             m.who(self) + " arrives twice on the cluster barrier without waiting", site);
   }
-  m.spend(nominal::cluster_barrier);
+  m.spend(m.costs().cluster_barrier);
   self.cluster_generation = cluster.generation;
   ++cluster.arrived;
   if (m.order) m.order->cluster_arrives(self, release, site);
@@ -439,7 +460,7 @@ void set_max_registers(int count, bool increase, Site site) {
                 " registers goes the wrong way",
             site);
   }
-  m.spend(nominal::set_registers);
+  m.spend(m.costs().set_registers);
   const int change = (count - group.registers) * warpgroup_threads;
   bool last = false;
   m.meet(cta.warpgroup_meetings[at], warpgroup_threads, self.index % warpgroup_threads, site,

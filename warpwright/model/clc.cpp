@@ -72,7 +72,7 @@ void act::try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
-  m.spend(nominal::tensor_copy_issue);
+  m.spend(m.costs().tma_issue);
   if (answer % answer_bytes != 0) {
     m.fatal(Check::misaligned,
             m.who(self) + ": the answer of a try_cancel goes to a multiple of 16 bytes", site);
@@ -107,7 +107,7 @@ void act::try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast
 void act::store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::shared_access);
+  m.spend(m.costs().shared_access);
   if (to % answer_bytes != 0) {
     m.fatal(Check::misaligned,
             m.who(m.current()) + ": an st.async of 16 bytes goes to a multiple of 16 bytes", site);

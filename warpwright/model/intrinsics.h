@@ -58,9 +58,10 @@ void global_store(void* address, const void* from, int bytes, Site site);
 /// A 32-bit word in global memory by which one thread tells another, anywhere in the grid, that its
 /// writes are done: `flag_set` releases them, `flag_wait` waits for the value and acquires them.
 void flag_set(void* flag, std::uint32_t value, Site site);
-void flag_wait(void* flag, std::uint32_t value, Site site);
-/// Returns the word and makes it one more; releases and acquires.
-std::uint32_t flag_count(void* flag, Site site);
+/// `flag_wait` looks at the bits of `mask` alone, and returns the word.
+std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
+/// Returns the word and adds `by` to it; releases and acquires.
+std::uint32_t flag_count(void* flag, std::uint32_t by, Site site);
 /// Returns the word and makes it one more, or 0 where it was `last` or more; atomically.
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 /// 16 bytes from registers to shared memory of any CTA of the cluster, signalled at a barrier of

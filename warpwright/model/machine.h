@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/model/mutation.h"
+#include "warpwright/model/report/barrier_event.h"
 #include "warpwright/model/report/report.h"
 #include "warpwright/model/report/trace.h"
 
@@ -28,7 +30,7 @@ enum class Mode : std::uint8_t {
   random,  ///< anywhere the rules allow, by seed; threads interleave at random too
   starve,  ///< one CTA, one warp, or TMA, by seed, is held back as long as any other
            ///< can go on; TMA is prompt elsewhere
-  timed,   ///< by a virtual clock with the nominal costs of timing.h: for pictures, no measurement
+  timed,   ///< by a virtual clock, with the costs of Options::machine
 };
 
 /// A byte range of global memory that the grid may touch. Accesses outside all ranges are findings.
@@ -54,6 +56,9 @@ struct LaunchShape {
   int shared_bytes = 0;
   /// Registers a thread has at launch (what __launch_bounds__ gives): the CTA's setmaxnreg pool.
   int registers_per_thread = 255;
+  /// CTAs that an SM holds at once: in Mode::timed they share its units. In other modes one CTA has
+  /// an SM.
+  int ctas_per_sm = 1;
 };
 
 /// One of several grids that are launched one after the other on the same memory.
@@ -109,9 +114,15 @@ struct Options {
   std::optional<Mutation> mutation;
   /// Called after every finished tile with the number of tiles so far.
   std::function<void(std::int64_t)> on_tile;
+  /// What Mode::timed costs: an H200's numbers where it is null. It must outlive the run.
+  const MachineNumbers* machine = nullptr;
+  /// In Mode::timed: of what is loaded, the part (0 to 1) that comes from memory, not from L2.
+  double cold_share = 0;
   /// Filled with the run's events. Complete in Mode::timed; in other modes time counts scheduler
   /// steps and the engines stay empty.
   Trace* trace = nullptr;
+  /// Filled with what happens to the mbarriers, in the order of the run.
+  std::vector<BarrierEvent>* barrier_events = nullptr;
 };
 
 /// Runs `thread_body` once for every thread of the grid and reports what the checks found. The body

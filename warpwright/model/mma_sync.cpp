@@ -200,10 +200,11 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
 
 void mma_sync(const MmaRequest& request, Site site) {
   whole_warp("mma.sync", site);
-  machine().spend(nominal::warp_collective);
-  meet_warp("mma.sync", site, const_cast<MmaRequest*>(&request), [](std::span<void*> lanes) {
+  const Together all{.what = "mma.sync", .queues = true};
+  meet_warp(all, site, const_cast<MmaRequest*>(&request), [](std::span<void*> lanes) {
     const MmaRequest& first = *static_cast<const MmaRequest*>(lanes[0]);
     const atom::Mma& mma = *first.mma;
+    machine().use_tensor_core(mma, first.sums);
     for (const void* lane : lanes) {
       const MmaRequest& r = *static_cast<const MmaRequest*>(lane);
       if (r.mma == first.mma && r.from == first.from) continue;  // the usual case, and cheap

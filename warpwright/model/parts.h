@@ -24,6 +24,7 @@
 #include "warpwright/model/mutation.h"
 #include "warpwright/model/order/order.h"
 #include "warpwright/model/report/report.h"
+#include "warpwright/model/report/timing.h"
 #include "warpwright/model/tensor_core.h"
 
 namespace warpwright::model {
@@ -178,6 +179,7 @@ struct Thread {
   TensorPipe tensor_pipe;
   bool peers_run = false;   // it has passed the cluster barrier
   std::int64_t clock = 0;   // of Mode::timed
+  std::int64_t loaded = 0;  // when its loads of global memory are there
   int track = -1;           // in the trace; lane 0 of a warp has one
   bool wait_shown = false;  // its wait has begun in the trace
   ThreadOrder order;
@@ -227,6 +229,7 @@ struct Meeting {
 struct Together {
   const char* what = "";
   bool aligned = true;
+  bool queues = false;  // its time is that of a unit: only its issue costs the warp's own
 };
 
 /// A word in global memory that threads of the grid wait on.
@@ -353,15 +356,14 @@ struct Cta {
   bool launch_refused = false;
   int sm = 0;  // where it runs
   CtaOrder order;
-  // One pipe for loads, one for stores and the tensor core: when each is free, in Mode::timed, and
-  // its track in the trace.
-  struct Engine {
-    std::int64_t free = 0;
-    int track = -1;
-  };
-  Engine loads;
-  Engine stores;
-  Engine tensor_core;
+  // In Mode::timed: its SM's units, when sums of mma.sync are there, by warps and places of
+  // registers, and the engines' tracks in the trace.
+  SmUnits* units = nullptr;
+  using SumsReady = std::array<std::pair<const void*, double>, 64>;
+  std::vector<SumsReady> sums_ready;
+  int loads_track = -1;
+  int stores_track = -1;
+  int tensor_track = -1;
 };
 
 struct Cluster {
@@ -404,6 +406,7 @@ struct Copy {
   Site site;
   std::int64_t start = 0;  // when the engine begins and ends to move it, in Mode::timed
   std::int64_t stop = 0;
+  int destinations = 1;       // of the load, this one among them
   Clock passed;               // waits that came before it was issued
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
@@ -521,6 +524,9 @@ class Machine {
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
   void complete_tx(Cta& cta, MBarrier& bar, const Copy& copy);
+  /// Adds to Options::barrier_events, if that is asked for.
+  void note_barrier(BarrierEvent::Kind kind, const Cta& cta, const MBarrier& bar, const Thread* by,
+                    std::int64_t amount, Site site);
   void settle(const Cta& cta, MBarrier& bar);
   /// A wait of the current thread's sees the phase complete.
   void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);
@@ -604,11 +610,20 @@ class Machine {
   void spend(std::int64_t cycles) {
     if (timed()) current_->clock += cycles;
   }
+  [[nodiscard]] const Costs& costs() const { return costs_; }
+  /// What units of the current thread's SM take (Mode::timed): bytes that a warp reads or writes in
+  /// shared memory together; a load or store of global memory, whose value is asked for when the
+  /// thread stores something; a cp.async, whose end it returns; an mma.sync.
+  void use_shared(int bytes);
+  void use_global(int bytes, bool store);
+  void settle_loads();
+  std::int64_t use_copy_path(int bytes);
+  void use_tensor_core(const atom::Mma& mma, const void* sums);
   /// The current thread goes on at `time` (Mode::timed), a slice `why` in the trace until then.
   void sleep_until(std::int64_t time, const char* why);
   /// Places the instants of a copy, or of a committed group of wgmmas, in time.
   void schedule(Copy& copy);
-  void schedule(Cta& cta, const Thread& leader, std::deque<WgmmaOp>& ops);
+  void schedule(Cta& cta, const Thread& leader, Warpgroup& group);
   void schedule(TensorOp& op);
   void show(Thread& issuer);
   void mark_begin(const std::string& name);
@@ -688,6 +703,11 @@ class Machine {
   void end_grids();
   void make_ready(Thread& thread);
   void start_clock(Cta& cta);
+  [[nodiscard]] int slots_of(const GridRun& grid) const;
+  SmUnits& units_of_sm(int sm);
+  [[nodiscard]] std::int64_t wake_delay(const Thread& thread) const;
+  [[nodiscard]] std::int64_t together_clocks(int members, const Together& together) const;
+  void show_mma(const Cta& cta, std::int64_t start, std::int64_t stop);
   /// Lets something happen, and says whether to go on before the residents are looked at again.
   bool step();
   bool step_timed();
@@ -737,6 +757,9 @@ class Machine {
   std::vector<Thread*> pollers_;  // asked a barrier in vain, more than once
   Thread* current_ = nullptr;
 
+  Costs costs_;
+  std::deque<SmUnits> sm_units_;
+
   // Mode::timed: what happens next, earliest first; `order` makes ties deterministic.
   template <class T>
   struct Due {
@@ -770,9 +793,9 @@ void mbarrier_expect(std::uint32_t address, int bytes, Site site);
 void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site);
 bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
 void flag_set(void* flag, std::uint32_t value, Site site);
-void flag_wait(void* flag, std::uint32_t value, Site site);
+std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// `ordered`: it releases and acquires.
-std::uint32_t flag_count(void* flag, bool ordered, Site site);
+std::uint32_t flag_count(void* flag, std::uint32_t by, bool ordered, Site site);
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);

@@ -66,7 +66,10 @@ Machine& machine() {
 }
 
 Machine::Machine(const std::vector<GridLaunch>& grids, const Options& options)
-    : options_(options), sites_(options.mutation) {
+    : options_(options),
+      sites_(options.mutation),
+      costs_(options.machine != nullptr ? *options.machine : machine_of_architecture(90),
+             options.cold_share) {
   reads_in_flight = 0;
   // Small numbers stand for the ends of grids (Order::ended).
   std::uint32_t number =
@@ -273,8 +276,7 @@ int Machine::elected() const {
 
 void Machine::wake(Thread& thread) {
   if (timed()) {
-    const int delay = thread.wait.kind == Wait::Kind::meeting ? 0 : nominal::wake;
-    thread.clock = std::max(thread.clock, now()) + delay;
+    thread.clock = std::max(thread.clock, now()) + wake_delay(thread);
   }
   thread.wait = {};
   make_ready(thread);
@@ -340,7 +342,7 @@ void Machine::meet(Meeting& meeting, int members, int slot, Site site, const Tog
                    void* argument, const std::function<void(std::span<void*>)>& action) {
   maybe_yield();
   meeting.arguments[static_cast<std::size_t>(slot)] = argument;
-  spend(members > warp_lanes ? nominal::warpgroup_collective : nominal::warp_collective);
+  if (timed()) spend(together_clocks(members, together));
   if (!gather(meeting, members, site, together)) return;
   action(std::span(meeting.arguments.data(), static_cast<std::size_t>(members)));
   let_go(meeting);
@@ -383,7 +385,8 @@ void Machine::launch_cluster(GridRun& grid, int slot) {
     const int groups = (shape.threads + warpgroup_threads - 1) / warpgroup_threads;
     cta->warp_meetings.resize(static_cast<std::size_t>(warps));
     cta->tmem_ops.resize(static_cast<std::size_t>(warps));
-    cta->sm = slot * shape.cluster_size + rank;
+    cta->sm = slot % slots_of(grid) * shape.cluster_size + rank;
+    if (timed()) cta->units = &units_of_sm(cta->sm);
     cta->warpgroup_meetings.resize(static_cast<std::size_t>(groups));
     cta->warpgroups.resize(static_cast<std::size_t>(groups));
     for (Warpgroup& group : cta->warpgroups) group.registers = shape.registers_per_thread;
@@ -665,17 +668,24 @@ bool Machine::in_use(const Cluster& cluster) const {
                      [&](const Thread* t) { return t->cta->cluster == &cluster; });
 }
 
+int Machine::slots_of(const GridRun& grid) const {
+  return std::max(1, options_.sms / grid.shape().cluster_size);
+}
+
 int Machine::free_slot(const GridRun& grid) const {
   // A slot is a cluster's share of the SMs. One always exists, however few SMs there are. Every
   // grid has SMs of its own: those that follow each other overlap as much as they can.
   const int size = grid.shape().cluster_size;
-  const int slots = std::max(1, options_.sms / size);
+  const int slots = slots_of(grid);
   const int held = options_.occupied_sm < 0 || slots == 1 ? -1 : options_.occupied_sm / size;
-  for (int slot = 0; slot < slots; ++slot) {
+  // By the clock CTAs share an SM, as many as fit: the others come when each SM has one.
+  const int layers = timed() ? grid.shape().ctas_per_sm : 1;
+  for (int slot = 0; slot < slots * layers; ++slot) {
     const auto there = [&](const auto& cluster) {
       return cluster->grid == &grid && cluster->slot == slot;
     };
-    if (slot != held && std::none_of(clusters_.begin(), clusters_.end(), there)) return slot;
+    if (slot % slots != held && std::none_of(clusters_.begin(), clusters_.end(), there))
+      return slot;
   }
   return -1;
 }

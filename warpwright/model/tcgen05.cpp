@@ -167,7 +167,7 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
-  m.spend(nominal::umma_issue);
+  m.spend(m.costs().umma_issue);
   const std::vector<Cta*> ctas = m.group(request.ctas, "tcgen05.mma", site);
   check_words(request, site);
   ++m.statistics.ummas;
@@ -314,7 +314,7 @@ void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int cta
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
-  m.spend(nominal::umma_issue);
+  m.spend(m.costs().umma_issue);
   m.group(ctas, "tcgen05.commit", site);
   const Commit handed = m.order ? m.order->commits(self) : Commit{};
   (self.mma_site.line > 0 ? self.commit_site : self.bare_commit_site) = site;
@@ -353,7 +353,7 @@ void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int cta
 void act::tcgen05_fence(bool before, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::tensor_fence);
+  m.spend(m.costs().tensor_fence);
   if (m.order) m.order->tensor_fence(m.current(), before, site);
 }
 

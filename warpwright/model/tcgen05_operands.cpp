@@ -105,7 +105,7 @@ void act::tcgen05_copy(const TmemCopyRequest& request, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
-  m.spend(nominal::umma_issue);
+  m.spend(m.costs().umma_issue);
   const std::vector<Cta*> ctas = m.group(request.ctas, "tcgen05.cp", site);
   const std::string by = m.who(self) + ": tcgen05.cp: ";
   if (const char* fault = atom::umma_descriptor_fault(request.descriptor)) {

@@ -498,7 +498,7 @@ void act::wgmma_commit(Site site) {
   meet_warpgroup("wgmma.commit_group", site, nullptr, [](std::span<void*>) {
     Machine& m = machine();
     Warpgroup& group = warpgroup();
-    if (m.timed()) m.schedule(*m.current().cta, leader(), group.open);
+    if (m.timed()) m.schedule(*m.current().cta, leader(), group);
     group.groups.emplace_back(std::make_move_iterator(group.open.begin()),
                               std::make_move_iterator(group.open.end()));
     group.open.clear();
@@ -552,7 +552,7 @@ void touch_fragment(FragmentState& state, Site site) {
               place());
     state.unnamed = false;  // said once
   }
-  m.spend(nominal::fragment_register);
+  m.spend(m.costs().element);
   state.touched_epoch = no_fence;
 }
 

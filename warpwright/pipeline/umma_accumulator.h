@@ -4,8 +4,14 @@
 //   acc_full[a]   1 arrival: the commit behind the last MMA of a tile, in both CTAs of a pair
 //   acc_empty[a]  one arrival from every epilogue warp of the MMA's CTAs; of a pair the even CTA's
 //                 alone is used, where the issuer waits
+//   acc_read      where two accumulators share columns: the same arrivals, at the end
 //   tmem_done     with pairs alone, in the odd CTA: 1 arrival, the issuer's, when both epilogues
 //                 have read their last accumulators and the tensor memory may be freed
+//
+// Two accumulators that share columns are one to acc_full and acc_empty. The epilogue empties the
+// columns they share first and gives those alone back: the MMAs of the next tile touch no others of
+// this one, and those of the tile after it wait for the next one's, whose epilogue follows this
+// tile's. That all has been read is said once, at the end.
 //
 // What is handed on is tensor memory, ordered by the fences of tcgen05, and the end of reads, so
 // all scopes are CTA.
@@ -29,6 +35,7 @@ struct UmmaAccumulatorShape {
   int accumulators = 0;
   int epilogue_warps = 0;  ///< of one CTA
   bool pair = false;       ///< an MMA writes the tensor memory of two CTAs
+  bool overlaps = false;   ///< the one is two that share columns
 };
 
 /// Epilogue warps of all CTAs of one MMA.
@@ -55,13 +62,19 @@ constexpr BarrierRow acc_empty_row(const UmmaAccumulatorShape& shape) {
           shape.pair ? "MMA thread of the even CTA" : "MMA thread",
           1};
 }
+constexpr BarrierRow acc_read_row(const UmmaAccumulatorShape& shape) {
+  BarrierRow row = acc_empty_row(shape);
+  row.name = "acc_read";
+  row.first_wait_parity = 0;
+  return row;
+}
 constexpr BarrierRow tmem_done_row() {
   return {"tmem_done", 1, 1, 0, "MMA thread of the even CTA", "MMA warp of the odd CTA", 0};
 }
 
 /// Bytes of shared memory that the barriers take.
 constexpr int barrier_bytes(const UmmaAccumulatorShape& shape) {
-  return barrier_bytes(shape.accumulators) + (shape.pair ? 8 : 0);
+  return barrier_bytes(shape.accumulators) + (shape.pair ? 8 : 0) + (shape.overlaps ? 8 : 0);
 }
 
 /// The pipeline as one thread uses it. `Shape` is a type with a static constexpr
@@ -81,6 +94,10 @@ class UmmaAccumulator {
     WW_UNROLL for (int a = 0; a < declared.accumulators; ++a) {
       isa::mbarrier_init(ring_.full(a), 1, {"acc_full", a}, "the commit of the tile's MMAs");
       isa::mbarrier_init(ring_.empty(a), epilogue_arrivals(declared), {"acc_empty", a},
+                         "each epilogue warp of the MMA's CTAs");
+    }
+    if (declared.overlaps) {
+      isa::mbarrier_init(read(), epilogue_arrivals(declared), {"acc_read", 0},
                          "each epilogue warp of the MMA's CTAs");
     }
     if (declared.pair) {
@@ -113,6 +130,10 @@ class UmmaAccumulator {
       acquire(state, site);
       state.advance(shape.accumulators);
     }
+    if constexpr (shape.overlaps) {
+      isa::mbarrier_wait<isa::Scope::cta>(read(), read_parity, {"acc_read", 0}, site);
+      isa::tcgen05_fence_after_sync(site);
+    }
     if constexpr (ctas == 2) {
       isa::tcgen05_fence_before_sync(site);
       isa::mbarrier_arrive<isa::Scope::cta>(isa::map_rank(done(), atom::pair_peer(rank_)), site);
@@ -137,20 +158,30 @@ class UmmaAccumulator {
     isa::tcgen05_fence_after_sync(site);
   }
 
-  /// Gives the accumulator back. All loads of it must have been waited for, which the lanes do
-  /// together.
+  /// Gives the accumulator back, or of two that share columns these. All loads of it must have been
+  /// waited for, which the lanes do together.
   WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
+    tell(ring_.empty(state.stage), site);
+  }
+
+  /// At the end: all of every accumulator has been read.
+  WW_DEVICE void consumer_tail(isa::Site site = isa::Site::sync()) const {
+    if constexpr (shape.overlaps) tell(read(), site);
+  }
+
+ private:
+  WW_DEVICE static void tell(isa::SharedAddress own, isa::Site site) {
     if (isa::lane_index() == 0) {
       isa::tcgen05_fence_before_sync(site);
-      const isa::SharedAddress own = ring_.empty(state.stage);
       isa::mbarrier_arrive<isa::Scope::cta>(shape.pair ? atom::pair_leader_address(own) : own,
                                             site);
     }
   }
 
- private:
+  WW_DEVICE isa::SharedAddress read() const { return ring_.end() + (shape.pair ? 8 : 0); }
   WW_DEVICE isa::SharedAddress done() const { return ring_.end(); }
 
+  static constexpr int read_parity = first_parity(acc_read_row(shape));
   static constexpr int done_parity = first_parity(tmem_done_row());
 
   RingBarriers<shape.accumulators, first_parity(acc_full_row(shape)),

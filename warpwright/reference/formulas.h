@@ -106,7 +106,7 @@ WW_FORMULA std::int64_t scale_place(const GemmOperands& o, Side side, std::int64
   const ScaleReach reach = scale_reach(o, side);
   const std::int64_t i = reach.rows == 0 ? 0 : row / reach.rows;
   const std::int64_t j = reach.depth == 0 ? 0 : k / reach.depth;
-  return matrix_begin(v, of_a ? batch : group) + (scales_elements(o.scaling)
+  return matrix_begin(v, of_a ? batch : group) + (is_micro_scale(v.dtype)
                                                       ? block_scales::place(i, j, v.columns)
                                                       : i * v.row_stride + j * v.column_stride);
 }

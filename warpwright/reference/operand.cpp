@@ -130,7 +130,7 @@ void Operand::scale_line(std::int64_t batch, std::int64_t group, std::int64_t ro
                          std::int64_t depth, float* to) const {
   const std::int64_t reach = scale_reach(o_, side_).depth;
   for (std::int64_t j = 0; j < depth;) {
-    const std::int64_t end = std::min(depth, j + reach - (k + j) % reach);
+    const std::int64_t end = reach == 0 ? depth : std::min(depth, j + reach - (k + j) % reach);
     const auto scale = static_cast<float>(scale_of(o_, side_, batch, group, row, k + j));
     for (; j < end; ++j) to[j] *= scale;
   }

@@ -24,7 +24,7 @@ double scale_of_a(const GemmOperands& operands, std::int64_t batch, std::int64_t
 
 /// An operand of a product: the values of its codes, times the scales that the tensor core
 /// multiplies (Scaling::block_scaled), and of packed int4 weights those of their groups. Every
-/// value is exact in a float; with int4 weights' scales of f32 it is rounded once.
+/// value is exact in a float; with scales of f32, of int4 weights or of rows, it is rounded once.
 class Operand {
  public:
   /// `operands` and the memory they point to stay.

@@ -120,8 +120,13 @@ void add_sharing(const Plan& plan, const Others& others, std::vector<std::string
       break;
     }
   }
-  const bool splits =
-      std::find(facts.features.begin(), facts.features.end(), "stream-K") != facts.features.end();
+  const auto has = [&facts](const char* feature) {
+    return std::find(facts.features.begin(), facts.features.end(), feature) != facts.features.end();
+  };
+  if (has("split-K in slices") && plan.ctas < 2 * plan.tiles()) {
+    ways.emplace_back("no tile split along K");
+  }
+  const bool splits = has("stream-K");
   if (!splits || plan.ctas == 0) return;
   const auto clusters = static_cast<int>(plan.ctas / plan.cluster_ctas());
   const auto tiles = static_cast<int>(plan.tiles() / size);

@@ -68,6 +68,7 @@ class Launches {
       all.push_back(grid_launch(
           grid, allocations_of(plan_, grid.copies ? operands_ : grids_.operands, grid, workspace_),
           [kernel, &grid] { kernel->run(grid.params.data()); }));
+      if (grid.multiplies) all.back().shape.ctas_per_sm = plan_.facts().ctas_per_sm;
       if (!grid.multiplies || workspace_ == nullptr) continue;
       all.back().ended = [this] { return flags_left(plan_, workspace_); };
     }

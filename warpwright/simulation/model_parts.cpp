@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "warpwright/facts/machines.h"
 #include "warpwright/model/memory/tensor_map.h"
 
 namespace warpwright::device {
@@ -106,6 +107,9 @@ model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const De
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
+  how.machine = options.machine != nullptr ? options.machine
+                                           : &machine_of_architecture(device.architecture);
+  how.cold_share = options.cold_share;
   return model::run(grids, how);
 }
 

@@ -9,6 +9,8 @@
 // higher index, so a grid whose CTAs start in order of their indices cannot hang. And a piece is no
 // longer than a tile, so that all who begin a tile, and all who end one, go along K in step and
 // share what they read in L2.
+//
+// Where tiles are few and K is long, CTAs share them evenly instead (SlicePlan).
 #pragma once
 
 #include "warpwright/isa/config.h"
@@ -146,6 +148,60 @@ class ClusterSplit {
   int end_;
   int next_;
   int step_;
+};
+
+/// How the CTAs of a grid share its tiles evenly along K, one piece each: CTA c is sharer
+/// c / `tiles` of tile c % `tiles`, so that neighbours go along the same K. The first `longer`
+/// sharers have `each` + 1 k_tiles.
+struct SlicePlan {
+  int tiles = 0;
+  int sharers = 1;  ///< CTAs of a tile, each with a k_tile at least
+  int each = 0;
+  int longer = 0;
+  Divisor by_tiles;
+
+  constexpr SlicePlan() = default;
+  constexpr SlicePlan(int tile_count, int k_tiles, int ctas)
+      : tiles(tile_count),
+        sharers(ctas / tile_count),
+        each(k_tiles / sharers),
+        longer(k_tiles % sharers),
+        by_tiles(tile_count) {}
+  static constexpr int most_sharers = 255;  ///< as counts of a byte hold
+};
+
+/// The sharer and the tile that CTA `cta` is and has.
+constexpr int sharer_of(const SlicePlan& p, int cta) {
+  return p.by_tiles.quotient(cta);
+}
+constexpr int tile_of(const SlicePlan& p, int cta) {
+  return cta - sharer_of(p, cta) * p.tiles;
+}
+/// The first k_tile of a sharer; of `sharers` the end.
+constexpr int slice_start(const SlicePlan& p, int sharer) {
+  return sharer * p.each + (sharer < p.longer ? sharer : p.longer);
+}
+
+/// The scheduler: every CTA has one piece of one tile.
+class SlicedTiles {
+ public:
+  /// Keeps references to its arguments.
+  WW_DEVICE SlicedTiles(const PreparedRaster& raster, const SlicePlan& plan)
+      : raster_(raster), plan_(plan) {}
+
+  WW_DEVICE bool next(Work& work) {
+    if (given_) return false;
+    given_ = true;
+    const int sharer = sharer_of(plan_, isa::cta_index());
+    work = {position(raster_, tile_of(plan_, isa::cta_index())), slice_start(plan_, sharer),
+            slice_start(plan_, sharer + 1)};
+    return true;
+  }
+
+ private:
+  const PreparedRaster& raster_;
+  const SlicePlan& plan_;
+  bool given_ = false;
 };
 
 }  // namespace warpwright::tile

@@ -241,6 +241,19 @@ class Companions {
             });
       }
     }
+    if (has_feature(kernel_, "split-K in slices")) {
+      for (const int ctas : {2, 5, 13}) {
+        const auto sliced = [ctas](GemmOptions& o) { o.ctas = o.sms = ctas; };
+        add("a tile in slices of " + std::to_string(ctas) + " CTAs", rows_ - 1, columns_ - 8,
+            (ctas * std::max(2, kernel_.stages) + 1) * k_tile_, sliced);
+        add("a tile in slices of " + std::to_string(ctas) + " CTAs, with C and a bias", rows_,
+            columns_, ctas * k_tile_, [sliced](GemmOptions& o) {
+              sliced(o);
+              o.beta = "1";
+              o.bias = "columns";
+            });
+      }
+    }
     if (has_feature(kernel_, "stream-K")) {
       for (const int ctas : {2, 3, 5}) {
         const auto split = [ctas](GemmOptions& o) {

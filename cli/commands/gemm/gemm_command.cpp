@@ -10,6 +10,7 @@
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/commands/gemm/outputs.h"
+#include "cli/commands/gemm/quantised_result.h"
 #include "cli/commands/measure/bench.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/plan_json.h"
@@ -236,6 +237,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     Product product(options, facts, err);
     const GemmJob& job = product.job;
     check_output(options.out, "D");
+    check_quantised(job, options.out);
     check_not_read(options, "--out", options.out);
     check_memory(job);
     note_duration(err, job.command(),

@@ -12,6 +12,7 @@
 #include "cli/commands/gemm/gemm_tensors.h"
 #include "cli/commands/gemm/micro_files.h"
 #include "cli/commands/gemm/operand_files.h"
+#include "cli/commands/gemm/quantised_result.h"
 #include "cli/compute/mirror.h"
 #include "cli/compute/packing.h"
 #include "cli/compute/random.h"
@@ -62,7 +63,8 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
                                               : types_of_files(job.a.dtype, job.b.dtype));
   }
   // Not all kernels give f32: of those that do not a .npy file gets what they give, widened.
-  const bool to_npy = is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled();
+  const bool to_npy = is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled() &&
+                      !job.product.is_quantised();
   job.product.d.dtype =
       result.value_or(job.product.is_quantised() ? form_of(job.product.epilogue.quantise).codes
                       : to_npy                   ? DType::f32
@@ -236,8 +238,8 @@ std::int64_t touched_gaps(const MatrixView& d) {
 void set_pitch(HostTensor& t, std::int64_t pitch) {
   if (t.shape.empty() || t.shape.back() == pitch) return;
   const std::int64_t rows = t.shape.back() == 0 ? 0 : t.elements() / t.shape.back();
-  const std::int64_t from = t.shape.back() * size_of(t.dtype);
-  const std::int64_t to = pitch * size_of(t.dtype);
+  const std::int64_t from = numeric::packed_bytes(t.dtype, t.shape.back());
+  const std::int64_t to = numeric::packed_bytes(t.dtype, pitch);
   std::vector<std::byte> bytes(static_cast<std::size_t>(rows * to), kPoison);
   for (std::int64_t row = 0; row < rows; ++row) {
     std::copy_n(t.bytes.data() + row * from, std::min(from, to), bytes.data() + row * to);
@@ -306,9 +308,10 @@ void lay_out_scales(GemmJob& job) {
   const auto in_tiles = [](const std::optional<ScalesOfFile>& scales) {
     return scales && scales->in_tiles;
   };
-  job.tiles_a = in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
-                                          : scale_tiles(job.micro_a, tiles_shape(job, true), p.m(),
-                                                        blocks(true), groups, index);
+  job.tiles_a = has_plain_tokens(p)         ? job.micro_a.scales
+                : in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
+                                            : scale_tiles(job.micro_a, tiles_shape(job, true),
+                                                          p.m(), blocks(true), groups, index);
   job.tiles_b = in_tiles(job.scales_of_b)
                     ? job.scales_of_b->tensor.bytes
                     : scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
@@ -486,6 +489,11 @@ JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
 void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err) {
   set_pitch(d, job.result_columns());
   std::ranges::fill(bytes_of(d, job.rest), std::byte{0});
+  if (job.product.is_quantised()) {
+    if (!is_npy(spec)) return write_quantised(job, d, spec);
+    err << "note: D is quantised: " << spec << " holds its values, codes times scales, as f32.\n";
+    return write_tensor(spec, values_of(job, d));
+  }
   if (is_npy(spec) && !fits_npy(d.dtype)) {
     err << "note: D is " << numeric::word(d.dtype) << ", which .npy does not have: " << spec
         << " holds the same values as f32.\n";

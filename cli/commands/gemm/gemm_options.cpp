@@ -161,7 +161,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       add("--dtype", o.dtype, "TYPE",
           listed(operand_types, is_of_all_kernels, ", ", ", ") +
               " or e4m3,e5m2, or, on GPUs without wgmma, " +
-              listed(operand_types, is_of_registers) + ", or on sm_120 " +
+              listed(operand_types, is_of_registers) + ", or on sm_100 and sm_120 " +
               format_words(", ", " or ") +
               ", or two of these as mxf8,mxf4, with scales that are made here or come by --scale-a "
               "and --scale-b: what A and B are multiplied as (default: the type of both files, "
@@ -207,7 +207,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--gate-up", o.gate_up, "halves|interleaved",
       "of a gated product: B's first rows are the gates, or its even ones (default halves)");
   add("--quantise-d", o.quantise_d, listed(all_quantisations, any<QuantiseD>, "|", "|").c_str(),
-      "D are e4m3 codes, with a float32 scale for each 1 x 128 (default none)");
+      "D are codes with scales: e4m3 and a float32 each 1 x 128, or mxf8, or nvf4, whose scales "
+      "--out writes beside D as pack does (default none)");
 }
 
 // What is fixed of the plan; all default to the plan's choice.

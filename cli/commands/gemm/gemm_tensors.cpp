@@ -1,5 +1,6 @@
 #include "cli/commands/gemm/gemm_tensors.h"
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -264,7 +265,7 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
 }
 
 // The scale of D: a number, or a file's.
-std::optional<HostTensor> scale_of_result(const std::string& text) {
+std::optional<HostTensor> scale_of_result(const std::string& text, QuantiseD quantise) {
   if (text.empty()) return std::nullopt;
   if (names_file(text)) {
     HostTensor tensor = read_vector("scale_d", text, {1, 1}, {1, 1});
@@ -272,6 +273,13 @@ std::optional<HostTensor> scale_of_result(const std::string& text) {
     return tensor;
   }
   const float value = parse_scalar("scale_d", text, 1.0F);
+  if (quantise != QuantiseD::none && !(value > 0 && std::isfinite(value))) {
+    throw InputError("scale_d is " + text + ", and D is quantised (" + std::string(name(quantise)) +
+                     "): " +
+                     as_rule("the scale of all of D is positive and finite, about its "
+                             "largest magnitude / 2688") +
+                     ".");
+  }
   HostTensor tensor{DType::f32, {1, 1}, std::vector<std::byte>(sizeof value)};
   std::memcpy(tensor.bytes.data(), &value, sizeof value);
   return tensor;
@@ -328,7 +336,7 @@ void read_matrices(const GemmOptions& o, GemmJob& job) {
 void read_vectors(const GemmOptions& o, GemmJob& job) {
   job.scale_a = scales_of(o, job, true);
   job.scale_b = scales_of(o, job, false);
-  job.scale_d = scale_of_result(o.scale_d);
+  job.scale_d = scale_of_result(o.scale_d, job.product.epilogue.quantise);
   if (job.product.epilogue.bias != Bias::none) job.bias = bias_of(parse_bias(o.bias).second, job);
 }
 

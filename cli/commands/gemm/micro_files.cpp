@@ -195,6 +195,11 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
   const MicroFormat& format = *micro_format_of(job.product, of_a);
   const std::string name = scales_name(of_a);
   const std::string what = name + " (" + spec + ")";
+  if (format == plain_tokens) {
+    throw InputError(what +
+                     " is given, and A is e4m3 with a float32 for each row, which are made " +
+                     "of values here: " + as_rule("leave it out") + ".");
+  }
   ScalesOfFile scales;
   try {
     scales.tensor = read_codes(spec);

@@ -1,6 +1,8 @@
 #include "cli/commands/gemm/trace_command.h"
 
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 #include "warpwright/device/trace_cuda.h"
+#include "warpwright/facts/machines.h"
 
 namespace warpwright::cli {
 namespace {
@@ -61,6 +64,29 @@ model::Trace trace_on_gpu(const Product& product, int index) {
   return *trace;
 }
 
+// By whose costs the model runs: the file's, or those of the device that --as names.
+MachineNumbers machine_of(const GemmOptions& run, const TraceOptions& how,
+                          const DeviceFacts& device) {
+  if (how.machine.empty()) {
+    const MachineNumbers* const known = known_machine(run.as);
+    return known != nullptr ? *known : machine_of_architecture(device.architecture);
+  }
+  if (!device.is_model) {
+    throw InputError("--machine is of the model, and " + device.name + " has its own times: " +
+                     as_rule("leave it out, or give --device model") + ".");
+  }
+  std::ifstream file(how.machine);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || text.empty()) {
+    throw InputError("--machine " + printable(how.machine) + " cannot be read.");
+  }
+  try {
+    return parse_machine(text);
+  } catch (const MachineError& error) {
+    throw InputError("--machine " + printable(how.machine) + ": " + error.what());
+  }
+}
+
 // The SM that another grid holds must be one of the model's, and not the last that is left.
 void check_occupied(const TraceOptions& how, const DeviceFacts& device) {
   if (!how.occupy_sm) return;
@@ -96,13 +122,16 @@ std::string size_text(const model::Trace& trace) {
 }
 
 nlohmann::ordered_json to_json(const Product& product, const TraceOptions& o,
-                               const model::Trace& trace, const model::Report& report) {
+                               const model::Trace& trace, const model::Report& report,
+                               const MachineNumbers& machine) {
   const auto file = [](const std::string& path) {
     return path.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(path);
   };
   nlohmann::ordered_json json;
   json["plan"] = product.plan.name();
   json["device"] = product.plan.device.name;
+  json["machine"] =
+      trace.measured ? nlohmann::ordered_json() : nlohmann::ordered_json(machine.name);
   json["out"] = file(o.out);
   json["svg"] = file(o.svg);
   json["grid_svg"] = file(o.grid_svg);
@@ -130,6 +159,7 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
     Product product(run, facts_of(run), err);
     const DeviceFacts& device = product.plan.device;
     check_occupied(o, device);
+    const MachineNumbers machine = machine_of(run, o, device);
     check_memory(product.job);
     if (index == run_on_model) {
       note_duration(err, "trace", product.model_seconds(), "smaller extents are faster");
@@ -142,6 +172,7 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       device::ModelOptions how;
       how.mode = model::Mode::timed;
       how.trace = &trace;
+      how.machine = &machine;
       how.occupied_sm = o.occupy_sm.value_or(-1);
       report = run_with_checks(product, how, "trace", err);
     } else {
@@ -172,9 +203,10 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       say(o.grid_svg, "which SM worked on which tile, when");
     }
     if (run.json) {
-      out << json_text(to_json(product, o, trace, report));
+      out << json_text(to_json(product, o, trace, report, machine));
     } else if (!trace.measured) {
-      out << "Times are nominal cycles from the model's table of costs, no measurement.\n";
+      out << "Times are nominal cycles, from " << printable(machine.card)
+          << " in numbers; no measurement.\n";
     }
     if (report.clean()) return 0;
     err << "The model found faults; the timeline shows the run as far as it went:\n"

@@ -148,7 +148,7 @@ WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta, const isa::Prerequisite
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
     row.begin(work, work.row + 32 * warp + isa::lane_index());
     if (p.operands.k > 0) cta.accumulators.wait(accumulator);
-    const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
+    const isa::TmemAddress from = tmem + cta.accumulator_column(accumulator);
     WW_NO_UNROLL for (int first = 0; first < cfg.tile_n; first += together) {
       if (row.outside(work.row, work.column + first)) break;
       WW_NO_UNROLL for (int i = first; i < first + together; i += columns) {

@@ -27,8 +27,10 @@ struct BlackwellConfig {
   int tile_m = 128;            ///< rows of D that one CTA computes, a lane of tensor memory each
   int tile_n = 128;            ///< columns; with pairs both CTAs of one compute all of them
   int stages = 6;
-  int accumulators = 1;  ///< in tensor memory; with 2 the epilogue of a tile hides behind the next
-  bool pair = false;     ///< an MMA of two CTAs
+  /// In tensor memory; with 2, which may share columns, the epilogue of a tile hides behind the
+  /// next.
+  int accumulators = 1;
+  bool pair = false;  ///< an MMA of two CTAs
   /// Every k_tile has an accumulator of its own, which is added to float32 registers, times its
   /// scales where a launch has some (1 x 128 of A by 128 x 128 of B).
   bool block_scaled = false;
@@ -46,6 +48,8 @@ struct BlackwellConfig {
   /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
   /// it multiplies none.
   DType scale = DType::f32;
+  bool plain_tokens = false;  ///< A has scales of 1 there, and one for each row in the epilogue
+  bool long_k = false;        ///< MMAs of K 96, which sm_103 alone has: eight on three stages
   /// Of the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
   DType d_scale = DType::f32;
 
@@ -124,7 +128,10 @@ constexpr int tile_k(const BlackwellConfig& c) {
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
   const int m = c.tile_m * ctas_of_mma(c);
   if (is_scaled(c)) {
-    return atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
+    atom::UmmaAtom mma =
+        atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
+    if (c.long_k) mma.k = atom::kUmmaLongK;
+    return mma;
   }
   atom::UmmaAtom mma = atom::umma_atom(a, b, DType::f32, m, c.tile_n, c.pair);
   mma.a_major = c.a_major;
@@ -137,6 +144,17 @@ constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c) {
 /// Does a launch say which majors its operands have? (Tokens are K-major.)
 constexpr bool takes_any_major(const BlackwellConfig& c) {
   return operand_bits(c) == 16 && !c.swap_ab;
+}
+
+/// Stages that MMAs are issued on together: of K 96 some begin in one and end in the next, and
+/// every third ends with an MMA. K counts as a multiple of so many; what is behind it comes as
+/// zeros.
+constexpr int stages_together(const BlackwellConfig& c) {
+  return c.long_k ? 3 : 1;
+}
+/// MMAs on them.
+constexpr int k_blocks(const BlackwellConfig& c) {
+  return stages_together(c) * tile_k(c) / mma_atom(c).k;
 }
 
 /// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
@@ -162,27 +180,45 @@ constexpr int scale_rows_of_b(const BlackwellConfig& c) {
   const int latest = atom::kScaleAtomRows - std::gcd(c.tile_n, atom::kScaleAtomRows);
   return (c.tile_n + latest + atom::kScaleAtomRows - 1) / atom::kScaleAtomRows;
 }
-/// Bytes of them in a stage.
-constexpr int sfa_bytes(const BlackwellConfig& c) {
+/// Bytes of a row of atoms, and of those of A and of B in a stage. (Those of plain tokens are there
+/// once.)
+constexpr int scale_row_bytes(const BlackwellConfig& c) {
   return scale_atoms(c) * atom::kScaleAtomBytes;
 }
+constexpr int sfa_bytes(const BlackwellConfig& c) {
+  return c.plain_tokens ? 0 : scale_row_bytes(c);
+}
 constexpr int sfb_bytes(const BlackwellConfig& c) {
-  return scale_rows_of_b(c) * sfa_bytes(c);
+  return scale_rows_of_b(c) * scale_row_bytes(c);
 }
 /// 32-bit words of a row of atoms that one copy brings: a box has 256 at most.
 constexpr int scale_box_words(const BlackwellConfig& c) {
-  const int all = sfa_bytes(c) / 4;
+  const int all = scale_row_bytes(c) / 4;
   return all < 256 ? all : 256;
 }
-/// Columns of tensor memory that the scales of a stage take, A's and then B's.
+/// Columns of tensor memory that the scales of a stage, or of those that MMAs are issued on
+/// together, take: A's and then B's.
 constexpr int sfa_columns(const BlackwellConfig& c) {
-  return scale_atoms(c) * atom::kScaleAtomColumns;
+  return stages_together(c) * scale_atoms(c) * atom::kScaleAtomColumns;
 }
 constexpr int sfb_columns(const BlackwellConfig& c) {
   return scale_rows_of_b(c) * sfa_columns(c);
 }
 constexpr int scale_columns(const BlackwellConfig& c) {
   return sfa_columns(c) + sfb_columns(c);
+}
+
+/// Columns of tensor memory that one accumulator takes.
+constexpr int accumulator_columns(const BlackwellConfig& c) {
+  return atom::umma_columns(mma_atom(c));
+}
+/// Do two accumulators share columns, because the scales need some of their own?
+constexpr bool overlaps(const BlackwellConfig& c) {
+  return c.accumulators == 2 && 2 * accumulator_columns(c) + scale_columns(c) > atom::kTmemColumns;
+}
+/// Those that the barriers of accumulators tell apart.
+constexpr int accumulator_slots(const BlackwellConfig& c) {
+  return overlaps(c) ? 1 : c.accumulators;
 }
 
 /// The widest part of a tile that all widths consist of, of 16 to 128 columns.
@@ -209,18 +245,27 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
                                                                            : Store::tensor,
           .most_columns = width_step(*this),
           .grouped = grouped || has_widths(*this),
-          .by_index = by_index};
+          .by_index = by_index,
+          .by_columns = overlaps(*this)};
 }
 static_assert(EpilogueConfig<BlackwellConfig>);
 
-/// Columns of tensor memory that one accumulator takes.
-constexpr int accumulator_columns(const BlackwellConfig& c) {
-  return atom::umma_columns(mma_atom(c));
+/// Columns that two accumulators share, which an epilogue warp empties first: whole subtiles.
+constexpr int shared_columns(const BlackwellConfig& c) {
+  if (!overlaps(c)) return 0;
+  const int subtile = subtile_columns(c);
+  const int missing = 2 * accumulator_columns(c) + scale_columns(c) - atom::kTmemColumns;
+  return (missing + subtile - 1) / subtile * subtile;
 }
-/// Where the scales begin behind the accumulators, and of how many stages there are some: of two,
-/// where that costs no larger allocation, so that copies need not wait for the MMAs before them.
+/// From the first column of an accumulator to that of the next.
+constexpr int accumulator_step(const BlackwellConfig& c) {
+  return accumulator_columns(c) - shared_columns(c);
+}
+/// Where the scales begin behind the accumulators, and how often there are those of a stage (or of
+/// stages that MMAs are issued on together): twice, where that costs no larger allocation, so that
+/// copies need not wait for the MMAs before them.
 constexpr int first_scale_column(const BlackwellConfig& c) {
-  return c.accumulators * accumulator_columns(c);
+  return (c.accumulators - 1) * accumulator_step(c) + accumulator_columns(c);
 }
 constexpr int scale_buffers(const BlackwellConfig& c) {
   if (!is_scaled(c)) return 0;
@@ -248,7 +293,7 @@ constexpr pipeline::UmmaPipelineShape mainloop_shape(const BlackwellConfig& c) {
   return mainloop_shape(c, sample_type(c.kind), sample_type(c.kind));
 }
 constexpr pipeline::UmmaAccumulatorShape accumulator_shape(const BlackwellConfig& c) {
-  return {c.accumulators, epilogue_warps, c.pair};
+  return {accumulator_slots(c), epilogue_warps, c.pair, overlaps(c)};
 }
 /// Who reads the answers of CLC: in every CTA the scheduler, the load thread and the
 /// epilogue warps, and the thread that issues MMAs.
@@ -277,7 +322,7 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
   // Behind what is swizzled, which begins at multiples of 1024 bytes.
   map.sfa = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
-  map.sfb = map.sfa + c.stages * sfa_bytes(c);
+  map.sfb = map.sfa + (c.plain_tokens ? scale_row_bytes(c) : c.stages * sfa_bytes(c));
   map.tiles = map.sfb + c.stages * sfb_bytes(c);
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
@@ -312,111 +357,6 @@ constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
 
 constexpr bool fits_smem(const BlackwellConfig& c) {
   return smem_map(c).bytes <= max_smem_bytes;
-}
-
-/// The same of one whose sums pass through registers.
-constexpr const char* sums_fault(const BlackwellConfig& c) {
-  if (!sums_in_registers(c)) return nullptr;
-  if (c.tile_n % (c.swap_ab ? 16 : 32) != 0 || c.tile_n > 128) {
-    return "sums in registers are those of 32s of columns up to 128, of 16s where they are tokens: "
-           "a thread has one of each";
-  }
-  if (c.block_scaled && c.by_index) return "scales of blocks are those of tokens in their order";
-  if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
-  if (c.splits_k && c.tiles != TileSource::static_persistent) {
-    return "tiles are split along K in static persistent tiles";
-  }
-  if (c.splits_k && c.swap_ab) return "tiles whose columns are tokens are not split along K";
-  return nullptr;
-}
-
-/// The same of what serves few tokens and groups.
-constexpr const char* token_fault(const BlackwellConfig& c) {
-  if ((c.grouped || c.gated || has_widths(c)) && !c.swap_ab) {
-    return "groups, gates and tiles of several widths have the tokens on N";
-  }
-  if (c.grouped && c.tiles != TileSource::static_persistent) {
-    return "groups are walked over in static persistent tiles";
-  }
-  if (c.by_index && (!c.grouped || c.pair)) {
-    return "tokens are gathered in groups, for MMAs of one SM";
-  }
-  int before = 0;
-  for (int i = 0; i < tile::count(c.widths); ++i) {
-    const int width = c.widths.of[i];
-    if (width <= before || width % (c.pair ? 32 : 16) != 0) {
-      return "widths ascend in multiples of 16, with pairs of 32";
-    }
-    before = width;
-  }
-  return !has_widths(c) || before == c.tile_n ? nullptr : "the last of the widths is tile_n";
-}
-
-/// Why it cannot store its results, as a sentence; null when it can.
-constexpr const char* result_fault(const BlackwellConfig& c) {
-  if (quantises(c)) {
-    if (c.swap_ab || sums_in_registers(c)) return "what is quantised are rows of an accumulator";
-    if (micro_format(c.result, c.d_scale) == nullptr || numeric::bits(c.result) == 6) {
-      return "what is quantised becomes mxf8, mxf4 or nvf4";
-    }
-    // Four scales of a row are a word.
-    if (c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
-      return "tile_n must be whole atoms of the scales of D";
-    }
-    return nullptr;
-  }
-  if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
-    return "results are bf16, f16 or f32";
-  }
-  if (const char* wrong = epilogue_fault(c)) return wrong;
-  const bool whole = c.swap_ab || subtile_row_bytes(c) == 128;
-  return whole ? nullptr : "tile_n must be whole epilogue buffers";
-}
-
-/// The same of its scales.
-constexpr const char* scale_fault(const BlackwellConfig& c) {
-  if (is_scaled(c) != atom::is_block_scaled(c.kind)) {
-    return "kinds mxf8f6f4, mxf4 and mxf4nvf4 multiply scales, and no others";
-  }
-  if (!is_scaled(c)) return nullptr;
-  if (sums_in_registers(c)) {
-    return "with scales that the tensor core multiplies nothing is summed in registers";
-  }
-  if (c.swap_ab && (c.pair || c.gated || c.by_index || c.tile_n != atom::kScaleAtomRows)) {
-    return "tokens with scales that the tensor core multiplies come 128 a tile, in their order, to "
-           "MMAs of one SM without a gate";
-  }
-  if (c.tile_n % 64 != 0) {
-    return "a tile's scales of B begin with an atom or in its middle: tile_n is a multiple of 64";
-  }
-  return nullptr;
-}
-
-/// Why this configuration cannot be a kernel, as a sentence; null when it can.
-constexpr const char* config_fault(const BlackwellConfig& c) {
-  if (c.tile_m != 128) return "tile_m must be 128, the lanes of tensor memory";
-  if (const char* wrong = scale_fault(c)) return wrong;
-  if (const char* wrong = atom::umma_fault(mma_atom(c))) return wrong;
-  if (const char* wrong = result_fault(c)) return wrong;
-  if (const char* wrong = sums_fault(c)) return wrong;
-  if (const char* wrong = token_fault(c)) return wrong;
-  if (c.accumulators < 1 || tmem_columns(c) == 0) {
-    return "the accumulators, and the scales of a stage, need more than the 512 columns of tensor "
-           "memory";
-  }
-  if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
-    return "a tile is not an operand of an MMA";
-  }
-  if (smem_map(c).b % 1024 != 0 || smem_map(c).epilogue % 1024 != 0) {
-    return "what is swizzled begins at a multiple of 1024 bytes";
-  }
-  if (!fits_smem(c)) return "the stages do not fit into shared memory";
-  for (const atom::ClusterShape& cluster : blackwell_clusters) {
-    if (supports(c, cluster) && !pipeline::counts_match(mainloop_shape(c), cluster)) {
-      return "arrival counts do not match the signals";
-    }
-  }
-  return nullptr;
 }
 
 }  // namespace warpwright::kernel

@@ -82,6 +82,13 @@ struct BlackwellCta {
     }
   }
 
+  /// The column where the accumulator of a tile begins. To their barriers two that share columns
+  /// are one, and alternate with its parity.
+  WW_DEVICE static int accumulator_column(const pipeline::PipelineState& at) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    return (overlaps(cfg) ? at.parity : at.stage) * accumulator_step(cfg);
+  }
+
   /// The address of the tensor memory, once it is allocated: for the warp that owns it and the
   /// epilogue.
   WW_DEVICE isa::TmemAddress published_tmem() const {

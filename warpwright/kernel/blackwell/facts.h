@@ -33,11 +33,15 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.family = "blackwell_gemm";
   f.architecture = 100;
   f.architectures = {100, 103};
+  if (c.long_k) f.architectures = {103};
   f.a = f.b = types_of(c.kind);
+  if (c.plain_tokens) f.a = {plain_tokens.element};
   f.result = c.result;
   f.micro_scale = c.scale;
   f.d_scale = c.d_scale;
   if (is_scaled(c)) f.features.push_back(std::string(numeric::name(c.scale)) + " scales");
+  if (c.plain_tokens) f.features.emplace_back("plain tokens");
+  if (c.long_k) f.features.emplace_back("MMAs of K 96");
   if (quantises(c)) {
     f.features.push_back(std::string("quantised ") + micro_format(c.result, c.d_scale)->word);
   }

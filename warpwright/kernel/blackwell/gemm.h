@@ -16,6 +16,8 @@
 //                                                                             cluster's row, column
 //   acc_full     accumulators  1                                   epilogue   commit
 //   acc_empty    accumulators  4, with pairs 8 in the even CTA     mma        epilogue warps
+//   acc_read     1 where two       4, with pairs 8 in the even CTA     mma        epilogue warps,
+//                share columns                                                    at their end
 //   tmem_done    1 with pairs  1, in the odd CTA                   mma        mma of the even CTA
 //   c_full       2 a warp      1 + bytes of a buffer               epilogue   its leader, copies
 //   tile_full    2             1 + 16 bytes                        all        scheduler, answers
@@ -36,6 +38,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/blackwell/codes.h"
+#include "warpwright/kernel/blackwell/config_fault.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/load.h"
 #include "warpwright/kernel/blackwell/multiply.h"
@@ -60,7 +63,13 @@ class BlackwellGemm {
     const Cta cta(p);
     const int warp = isa::warp_index();
     if (warp == load_warp) initialise(cta);
-    if (atom::cluster_size(p.walk.cluster) > 1) {
+    if constexpr (cfg.plain_tokens) {
+      if (warp == mma_warp) blackwell::write_ones(cta);
+    }
+    if constexpr (cfg.pair && cfg.plain_tokens) {
+      isa::cluster_arrive();  // the ones too, which the even CTA copies for both
+      isa::cluster_wait();
+    } else if (atom::cluster_size(p.walk.cluster) > 1) {
       await_cluster();
     } else {
       isa::sync_threads(threads(cfg));
@@ -102,7 +111,7 @@ class BlackwellGemm {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
         if constexpr (is_scaled(config)) {
-          isa::prefetch_map(p.sfa);
+          if constexpr (!config.plain_tokens) isa::prefetch_map(p.sfa);
           isa::prefetch_map(p.sfb);
         }
       }

@@ -48,6 +48,60 @@ WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
   }
 }
 
+/// One k_block of K 96, as a row's bytes are cut: 48 of them, which may begin in the stage before
+/// the one they end in.
+struct LongBlock {
+  int begin = 0;  ///< byte of the stage it begins in
+  int stage = 0;  ///< that it ends in
+  bool crosses = false;
+};
+constexpr LongBlock long_block(int k_block) {
+  constexpr int span = atom::span_bytes(atom::SmemSwizzle::b128);
+  const int begin = k_block * atom::kLongStepBytes;
+  const int stage = (begin + atom::kLongStepBytes - 1) / span;
+  return {begin % span, stage, begin / span != stage};
+}
+
+/// The descriptor of such a k_block of an operand, which begins in one stage and ends in another,
+/// or in the same.
+template <bool IsA, class Tag>
+WW_DEVICE std::uint64_t long_word(const BlackwellCta<Tag>& cta, int first, int last, int begin) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
+  const isa::SharedAddress stages = cta.base + (IsA ? smem_map(cfg).a : smem_map(cfg).b);
+  atom::Descriptor d = atom::descriptor(
+      tile, stages + static_cast<std::uint32_t>(first * atom::tile_bytes(tile) + begin));
+  d.leading = stages + static_cast<std::uint32_t>(last * atom::tile_bytes(tile));
+  d.leading_is_address = true;
+  return atom::encode_umma(d);
+}
+
+/// Three k_tiles by eight MMAs of K 96: waits for a stage after the other, issues what ends in it,
+/// and releases the one before behind the MMA that begins there. `state` goes on.
+template <class Tag>
+WW_DEVICE void multiply_long(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
+                             pipeline::PipelineState& state, std::uint32_t instruction,
+                             TmemScales<Tag>& scales, int column, bool accumulate) {
+  constexpr BlackwellConfig cfg = Tag::config;
+  pipeline::PipelineState before = state;
+  WW_UNROLL for (int part = 0; part < stages_together(cfg); ++part) {
+    cta.mainloop.wait(state);
+    const ScalesAt at = scales.copy(cta, state, column, part);
+    WW_UNROLL for (int k_block = 0; k_block < k_blocks(cfg); ++k_block) {
+      const LongBlock block = long_block(k_block);
+      if (block.stage != part) continue;
+      const int first = block.crosses ? before.stage : state.stage;
+      multiply_scaled<Tag>(d, long_word<true>(cta, first, state.stage, block.begin),
+                           long_word<false>(cta, first, state.stage, block.begin), instruction, at,
+                           k_block, accumulate || k_block > 0);
+      if (block.crosses) cta.mainloop.release(before);
+    }
+    before = state;
+    state.advance(cfg.stages);
+  }
+  cta.mainloop.release(before);
+}
+
 /// The descriptor of the MMAs of a tile, as wide as it is.
 template <class Tag>
 WW_DEVICE std::uint32_t instruction_of(const BlackwellCta<Tag>& cta,
@@ -76,19 +130,23 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
     if (work.first == work.end || !mine) continue;
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
     const std::uint32_t instruction = instruction_of(cta, work);
-    for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
+    for (int k_tile = work.first; k_tile < work.end; k_tile += stages_together(cfg)) {
       const isa::Mark block_mark("k_tile %", k_tile);
       const bool begins = cfg.block_scaled || k_tile == work.first;
       if (begins) cta.accumulators.acquire(accumulator);
-      cta.mainloop.wait(state);
-      const ScalesAt at = scales.copy(cta, state, work.column);
-      multiply_k_tile(cta, tmem + accumulator.stage * accumulator_columns(cfg), state, instruction,
-                      at, !begins);
-      cta.mainloop.release(state);
-      state.advance(cfg.stages);
-      if (cfg.block_scaled || k_tile + 1 == work.end) {
+      const isa::TmemAddress d = tmem + cta.accumulator_column(accumulator);
+      if constexpr (cfg.long_k) {
+        multiply_long(cta, d, state, instruction, scales, work.column, !begins);
+      } else {
+        cta.mainloop.wait(state);
+        const ScalesAt at = scales.copy(cta, state, work.column);
+        multiply_k_tile(cta, d, state, instruction, at, !begins);
+        cta.mainloop.release(state);
+        state.advance(cfg.stages);
+      }
+      if (cfg.block_scaled || k_tile + stages_together(cfg) == work.end) {
         cta.accumulators.commit(accumulator);
-        accumulator.advance(cfg.accumulators);
+        accumulator.advance(accumulator_slots(cfg));
       }
     }
   }

@@ -8,6 +8,9 @@
 //   tensor memory    SFA, 4 columns an atom; SFB, four scales of K of all columns of D, then the
 //                    next four
 //
+// Plain tokens have scales of 1 there: an atom of them is written once, and copied before a CTA's
+// first MMAs.
+//
 // A CTA needs the scales of its own rows of A and of all columns of D, a pair's too. Those that
 // share A's rows, or D's columns, get their scales from the first of them by multicast.
 #pragma once
@@ -36,7 +39,7 @@ WW_DEVICE void load_atoms(std::uint16_t ctas, isa::SharedAddress to, const isa::
                           isa::Site site = isa::Site::sync()) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr int box = scale_box_words(cfg);
-  constexpr int words = sfa_bytes(cfg) / 4;
+  constexpr int words = scale_row_bytes(cfg) / 4;
   WW_UNROLL for (int first = 0; first < words; first += box) {
     isa::tensor_load_to<ctas_of_mma(cfg)>(ctas, to + 4 * first, map, full,
                                           isa::Coords{k_tile * words + first, row, batch}, site);
@@ -63,7 +66,7 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
   const auto& p = cta.p;
   const atom::ClusterCoord at = cta.at;
   const isa::SharedAddress full = cta.mainloop.full(state);
-  if (at.y == 0) {
+  if (!cfg.plain_tokens && at.y == 0) {
     const auto ctas = static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(at) : 0);
     load_atoms<Tag>(ctas, cta.base + smem.sfa + state.stage * sfa_bytes(cfg), p.sfa, full, k_tile,
                     work.row / atom::kScaleAtomRows, work.tile.batch * p.sfa_batch);
@@ -75,10 +78,20 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
     const isa::SharedAddress to = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
     const int first = first_atom<Tag>(work);
     WW_UNROLL for (int i = 0; i < scale_rows_of_b(cfg); ++i) {
-      load_atoms<Tag>(ctas, to + i * sfa_bytes(cfg), p.sfb, full, k_tile, first + i,
+      load_atoms<Tag>(ctas, to + i * scale_row_bytes(cfg), p.sfb, full, k_tile, first + i,
                       work.tile.batch * p.sfb_batch);
     }
   }
+}
+
+/// One warp, before the CTA, and a pair, meets: scales of 1 for plain tokens.
+template <class Tag>
+WW_DEVICE void write_ones(const BlackwellCta<Tag>& cta) {
+  constexpr std::uint32_t ones = 0x7f7f7f7f;
+  const isa::SharedAddress to = cta.base + smem_map(Tag::config).sfa + 16 * isa::lane_index();
+  static_assert(scale_row_bytes(Tag::config) == 32 * 16);
+  isa::SharedView<isa::Words<4>>{to}.store(0, {ones, ones, ones, ones});
+  isa::fence_proxy_async_shared();
 }
 
 /// Where the MMAs of a stage find their scales in tensor memory.
@@ -96,10 +109,11 @@ class TmemScales {
   WW_DEVICE explicit TmemScales(isa::TmemAddress tmem)
       : begin_(tmem + first_scale_column(config)) {}
 
-  /// Copies those of a stage, for a tile whose columns begin at `column` of D.
+  /// Copies those of a stage, for a tile whose columns begin at `column` of D: the `part`-th of
+  /// stages whose MMAs find their scales from one address on.
   WW_DEVICE ScalesAt copy([[maybe_unused]] const BlackwellCta<Tag>& cta,
                           [[maybe_unused]] const pipeline::PipelineState& state,
-                          [[maybe_unused]] int column) {
+                          [[maybe_unused]] int column, [[maybe_unused]] int part = 0) {
     ScalesAt to;
     if constexpr (is_scaled(config)) {
       constexpr BlackwellConfig cfg = Tag::config;
@@ -107,18 +121,22 @@ class TmemScales {
       constexpr int step = atom::scale_word_step(mma_atom(cfg), true);
       to.a = begin_ + buffer_ * scale_columns(cfg);
       to.b = to.a + sfa_columns(cfg);
+      if (cfg.plain_tokens && !has_ones_) copy_ones(cta.base + smem.sfa);
       const isa::SharedAddress a = cta.base + smem.sfa + state.stage * sfa_bytes(cfg);
       const isa::SharedAddress b = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
-      WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
-        copy_atom(to.a + i * atom::kScaleAtomColumns, a + i * atom::kScaleAtomBytes);
+      WW_UNROLL for (int i = 0; i < (cfg.plain_tokens ? 0 : scale_atoms(cfg)); ++i) {
+        copy_atom(to.a + (part * scale_atoms(cfg) + i) * atom::kScaleAtomColumns,
+                  a + i * atom::kScaleAtomBytes);
       }
       WW_UNROLL for (int row = 0; row < scale_rows_of_b(cfg); ++row) {
         WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
-          copy_atom(to.b + i * step + row * atom::kScaleAtomColumns,
-                    b + row * sfa_bytes(cfg) + i * atom::kScaleAtomBytes);
+          copy_atom(to.b + (part * scale_atoms(cfg) + i) * step + row * atom::kScaleAtomColumns,
+                    b + row * scale_row_bytes(cfg) + i * atom::kScaleAtomBytes);
         }
       }
-      buffer_ = buffer_ + 1 == scale_buffers(cfg) ? 0 : buffer_ + 1;
+      if (part + 1 == stages_together(cfg)) {
+        buffer_ = buffer_ + 1 == scale_buffers(cfg) ? 0 : buffer_ + 1;
+      }
       // 32 rows of an atom are a column. A tile of tokens begins with one.
       if constexpr (!cfg.swap_ab) to.b += column % atom::kScaleAtomRows / 32;
     }
@@ -132,11 +150,20 @@ class TmemScales {
         to, atom::encode_umma(atom::scale_descriptor(from)), site);
   }
 
+  /// The scales of plain tokens, which stay: where every buffer has those of A.
+  WW_DEVICE void copy_ones(isa::SharedAddress from) {
+    WW_UNROLL for (int i = 0; i < scale_buffers(config); ++i) {
+      copy_atom(begin_ + i * scale_columns(config), from);
+    }
+    has_ones_ = true;
+  }
+
   isa::TmemAddress begin_;
   int buffer_ = 0;
+  bool has_ones_ = false;
 };
 
-/// The MMA of k_block `k_block` of a stage.
+/// The MMA of k_block `k_block` of a stage, or of stages that MMAs are issued on together.
 template <class Tag>
 WW_DEVICE void multiply_scaled(isa::TmemAddress d, std::uint64_t a, std::uint64_t b,
                                std::uint32_t instruction, const ScalesAt& scales, int k_block,

@@ -8,18 +8,16 @@
 
 namespace warpwright::kernel::blackwell {
 
-/// A thread's accumulator values of a subtile of 16 rows, in one half of the product. The registers
-/// of a load are spread like those of a wgmma, which is what the epilogue expects.
+/// A thread's accumulator values of a subtile of 16 rows, which begins at that column. The
+/// registers of a load are spread like those of a wgmma, which is what the epilogue expects.
 template <class Tag>
-WW_DEVICE void fetch(isa::TmemAddress from, int subtile, int half,
+WW_DEVICE void fetch(isa::TmemAddress from, int row_atom, int column,
                      float (&value)[Epilogue<Tag>::values], isa::Site site = isa::Site::here()) {
   using Epilogue = kernel::Epilogue<Tag>;
   const isa::Call call(site);
   isa::Fragment<float, Epilogue::values> loaded;
-  const int row_atom = subtile / Epilogue::row_subtiles + half * Epilogue::result_atoms;
   isa::tcgen05_load<isa::TmemShape::lanes16>(
-      loaded, from + atom::tmem_address(warp_rows * row_atom,
-                                        subtile % Epilogue::row_subtiles * Epilogue::columns));
+      loaded, from + atom::tmem_address(warp_rows * row_atom, column));
   isa::tcgen05_wait_load(loaded);
   WW_UNROLL for (int i = 0; i < Epilogue::values; ++i) value[i] = loaded[i];
 }
@@ -40,18 +38,31 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    // The first accumulator shares its last columns, the second its first.
+    if constexpr (overlaps(cfg)) epilogue.order.backwards = accumulator.parity == 0;
     epilogue.begin(work, result_rows(cfg) / epilogue_warps * warp);
     if (p.operands.k > 0) cta.accumulators.wait(accumulator);
-    const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
+    const isa::TmemAddress from = tmem + cta.accumulator_column(accumulator);
+    bool is_given_back = false;
     epilogue.write_from([&](int subtile, int half, float(&value)[Epilogue::values]) {
-      fetch<Tag>(from, subtile, half, value);
+      const auto& order = epilogue.order;
+      fetch<Tag>(from, order.atom(subtile) + half * Epilogue::result_atoms,
+                 order.column(subtile) * Epilogue::columns, value);
+      if constexpr (overlaps(Tag::config)) {
+        constexpr int shared =
+            shared_columns(Tag::config) / Epilogue::columns * Epilogue::result_atoms;
+        if (is_given_back || subtile + 1 < shared) return;
+        cta.accumulators.release(accumulator);
+        is_given_back = true;
+      }
     });
     if (p.operands.k > 0) {
-      cta.accumulators.release(accumulator);
-      accumulator.advance(cfg.accumulators);
+      if (!is_given_back) cta.accumulators.release(accumulator);
+      accumulator.advance(accumulator_slots(cfg));
     }
     if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();
   }
+  cta.accumulators.consumer_tail();
   epilogue.drain();
 }
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/blackwell/config_fault.h"
 #include "warpwright/kernel/rows.h"
 
 namespace warpwright::kernel {
@@ -31,6 +31,8 @@ constexpr Name name_of(const BlackwellConfig& c) {
   if (!c.swap_ab && c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
   if (c.block_scaled) name += "_bs";
   if (c.splits_k) name += "_sk";
+  if (c.long_k) name += "_k96";
+  if (c.plain_tokens) name += "_plain";
   if (c.gated) name += "_gated";
   if (c.by_index) name += "_ix";
   return name;
@@ -159,11 +161,14 @@ constexpr BlackwellConfig nvf4(DType result, BlackwellConfig c) {
   c.scale = DType::ue4m3;
   return c;
 }
-/// Two accumulators, where tensor memory has room for them and the scales; with 256 columns it has
-/// for one.
-constexpr BlackwellConfig walks(TileSource tiles, BlackwellConfig c) {
-  c.tiles = tiles;
-  c.accumulators = c.tile_n == 256 ? 1 : 2;
+/// Of tokens of e4m3 with a scale a row.
+constexpr BlackwellConfig plain(BlackwellConfig c) {
+  c.plain_tokens = true;
+  return c;
+}
+/// By MMAs of K 96, of sm_103.
+constexpr BlackwellConfig k96(BlackwellConfig c) {
+  c.long_k = true;
   return c;
 }
 /// D as codes of the format of such elements, with their scales.
@@ -177,34 +182,40 @@ constexpr auto by_clc = TileSource::clc;
 // Each kind with each result, by one SM, and by pairs into bf16; each shape and source of tiles
 // with some kind; of every usual build those that together have every part.
 inline constexpr auto scaled_rows = std::array{
-    common(mixed(DType::bf16, walks(by_clc, one(128)))),
-    more(mixed(DType::f16, walks(by_clc, one(128)))),
-    more(mixed(DType::f32, walks(by_clc, one(128)))),
-    common(mixed(DType::bf16, walks(by_clc, pair(256)))),
-    more(mixed(DType::bf16, walks(by_static, pair(128)))),
-    more(mixed(DType::bf16, walks(by_clc, pair(192)))),
-    more(mxf4(DType::bf16, walks(by_clc, one(128)))),
-    more(mxf4(DType::f16, walks(by_clc, one(128)))),
-    more(mxf4(DType::f32, walks(by_clc, one(128)))),
-    more(mxf4(DType::bf16, walks(by_clc, pair(256)))),
-    common(mxf4(DType::bf16, walks(by_clc, one(64)))),
-    common(nvf4(DType::bf16, walks(by_clc, one(128)))),
-    more(nvf4(DType::f16, walks(by_clc, one(128)))),
-    more(nvf4(DType::f32, walks(by_clc, one(128)))),
-    common(nvf4(DType::bf16, walks(by_clc, pair(256)))),
-    more(nvf4(DType::bf16, walks(by_static, one(192)))),
-    more(nvf4(DType::bf16, walks(by_clc, one(256)))),
-    more(nvf4(DType::bf16, walks(by_clc, pair(64)))),
-    common(codes(DType::ue8m0, mixed(DType::e4m3, walks(by_clc, one(128))))),
-    common(codes(DType::ue4m3, nvf4(DType::e2m1, walks(by_clc, one(128))))),
+    common(mixed(DType::bf16, persistent(by_clc, one(128)))),
+    more(mixed(DType::f16, persistent(by_clc, one(128)))),
+    more(mixed(DType::f32, persistent(by_clc, one(128)))),
+    common(mixed(DType::bf16, persistent(by_clc, pair(256)))),
+    more(mixed(DType::bf16, persistent(by_static, pair(128)))),
+    more(mixed(DType::bf16, persistent(by_clc, pair(192)))),
+    more(mxf4(DType::bf16, persistent(by_clc, one(128)))),
+    more(mxf4(DType::f16, persistent(by_clc, one(128)))),
+    more(mxf4(DType::f32, persistent(by_clc, one(128)))),
+    more(mxf4(DType::bf16, persistent(by_clc, pair(256)))),
+    common(mxf4(DType::bf16, persistent(by_clc, one(64)))),
+    common(nvf4(DType::bf16, persistent(by_clc, one(128)))),
+    more(nvf4(DType::f16, persistent(by_clc, one(128)))),
+    more(nvf4(DType::f32, persistent(by_clc, one(128)))),
+    common(nvf4(DType::bf16, persistent(by_clc, pair(256)))),
+    more(nvf4(DType::bf16, persistent(by_static, one(192)))),
+    more(nvf4(DType::bf16, persistent(by_clc, one(256)))),
+    more(nvf4(DType::bf16, persistent(by_clc, pair(64)))),
+    more(plain(mixed(DType::bf16, persistent(by_clc, one(128))))),
+    more(plain(mixed(DType::bf16, persistent(by_clc, pair(256))))),
+    more(k96(mxf4(DType::bf16, persistent(by_clc, one(128))))),
+    more(k96(nvf4(DType::bf16, persistent(by_clc, pair(256))))),
+    common(codes(DType::ue8m0, mixed(DType::e4m3, persistent(by_clc, one(128))))),
+    common(codes(DType::ue4m3, nvf4(DType::e2m1, persistent(by_clc, one(128))))),
 };
 
 /// Tokens on N, an atom of scales of them a tile.
 inline constexpr auto scaled_token_rows = std::array{
     common(mixed(DType::bf16, grouped(one(128)))),
     common(nvf4(DType::bf16, grouped(one(128)))),
-    more(mixed(DType::bf16, walks(by_clc, swap_ab(one(128))))),
-    more(nvf4(DType::bf16, walks(by_clc, swap_ab(one(128))))),
+    more(mixed(DType::bf16, by_index(grouped(one(128))))),
+    more(nvf4(DType::bf16, by_index(grouped(one(128))))),
+    more(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
+    more(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
 };
 
 inline constexpr auto plain_rows =

@@ -40,6 +40,11 @@ struct Multistage {
 struct SplitK {
   friend constexpr bool operator==(const SplitK&, const SplitK&) = default;
 };
+/// As many CTAs as the GPU has share few tiles along K through the workspace, one piece each, and
+/// add up slices of the columns each.
+struct SlicedK {
+  friend constexpr bool operator==(const SlicedK&, const SlicedK&) = default;
+};
 /// The CTAs of a cluster, which then share nothing else, do: through their memory.
 struct ClusterK {
   friend constexpr bool operator==(const ClusterK&, const ClusterK&) = default;
@@ -50,7 +55,7 @@ struct ClusterK {
 /// kernel's own.
 struct GemmConfig {
   OneOf<SharedOperands, PackedOperands> operands = SharedOperands{};
-  OneOf<Whole, Multistage, SplitK, ClusterK> walk = Whole{};
+  OneOf<Whole, Multistage, SplitK, SlicedK, ClusterK> walk = Whole{};
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 128;
   int tile_n = 256;
@@ -140,11 +145,18 @@ constexpr bool has_producer(const GemmConfig& c) {
 constexpr bool splits_k(const GemmConfig& c) {
   return c.walk.is<SplitK>();
 }
+constexpr bool slices_k(const GemmConfig& c) {
+  return c.walk.is<SlicedK>();
+}
 constexpr bool shares_cluster_k(const GemmConfig& c) {
   return c.walk.is<ClusterK>();
 }
 constexpr bool takes_whole_tiles(const GemmConfig& c) {
-  return !splits_k(c) && !shares_cluster_k(c);
+  return !splits_k(c) && !slices_k(c) && !shares_cluster_k(c);
+}
+/// Does a CTA store some columns of its tile alone?
+constexpr bool shares_columns(const GemmConfig& c) {
+  return slices_k(c) || shares_cluster_k(c);
 }
 constexpr Grouping grouping(const GemmConfig& c) {
   return c.walk.as<Whole>().grouped;
@@ -187,7 +199,7 @@ constexpr bool asks_early(const GemmConfig& c) {
 /// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
 constexpr Store store_of(const GemmConfig& c) {
   if (has_group_maps(c)) return Store::tensor_per_group;
-  return is_grouped(c) || shares_cluster_k(c) || c.quantises ? Store::lanes : Store::tensor;
+  return is_grouped(c) || shares_columns(c) || c.quantises ? Store::lanes : Store::tensor;
 }
 
 /// Bits of a multiplied element: the same of A and B.
@@ -207,13 +219,9 @@ constexpr int tile_k(const GemmConfig& c) {
 constexpr bool shares_registers(const GemmConfig& c) {
   return packed_a(c) && (c.ctas_per_sm > 1 || c.consumer_warpgroups > 2);
 }
-/// The warp that draws them.
-inline constexpr int drawing_warp = 3;
 /// The warps that copy tokens by index.
 inline constexpr int first_row_warp = 2;
 inline constexpr int row_warps = 2;
-/// The warp that clears tokens without a slot.
-inline constexpr int clearing_warp = 3;
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
   return has_producer(c) ? 4 : 0;
@@ -250,7 +258,7 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .store = store_of(*this),
           .buffers = buffers,
           .most_columns = quantises || shares_registers(*this) ? 32 : 128,
-          .shares_columns = shares_cluster_k(*this),
+          .shares_columns = kernel::shares_columns(*this),
           .grouped = is_grouped(*this),
           .quantises = quantises,
           .by_index = gathers(*this)};
@@ -278,7 +286,9 @@ constexpr int sum_registers(const GemmConfig& c) {
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
-  return has_producer(c) && sum_registers(c) + (splits_k(c) ? 110 : 90) > launch_registers(c);
+  // Parts of sums that are on their way take 128.
+  const int beside = slices_k(c) ? 160 : splits_k(c) ? 110 : 90;
+  return has_producer(c) && sum_registers(c) + beside > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
@@ -322,9 +332,10 @@ constexpr int stage_a_bytes(const GemmConfig& c) {
   return atom::tile_bytes(tile_a(c));
 }
 
-/// Block scales of a stage: a float for each token, and one for every 64 (or 32, where the tile is
-/// no multiple of that) of the other dimension, whose blocks have 128.
+/// Block scales of a stage: a float for each token, and one for every 128 of the other dimension
+/// where tiles begin and end with its blocks, else for every 64, or 32.
 constexpr int weights_per_scale(const GemmConfig& c) {
+  if (!is_swapped(c) && !c.gated && c.tile_n / passes(c) % 128 == 0) return 128;
   return (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
 constexpr int token_scales(const GemmConfig& c) {
@@ -391,14 +402,6 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.turns = map.c_barriers + c_barrier_bytes(c);
   map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
-}
-
-/// The part of a cluster whose CTAs write into each other's stages, as the ring counts them. Tokens
-/// by index are each CTA's own: who shares no weights with it must not release its stages, or one
-/// that is ahead would do it in place of one that still reads.
-constexpr atom::ClusterShape ring_cluster(const GemmConfig& c, const atom::ClusterShape& cluster) {
-  if (!gathers(c)) return cluster;
-  return is_swapped(c) ? atom::ClusterShape{1, cluster.n} : atom::ClusterShape{cluster.m, 1};
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {

@@ -87,6 +87,8 @@ WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
                                     make_numbers<Tag, Who>(cta));
   } else if constexpr (splits_k(cfg)) {
     return tile::SplitPersistent(p.raster, p.split);
+  } else if constexpr (slices_k(cfg)) {
+    return tile::SlicedTiles(p.raster, p.slices);
   } else if constexpr (shares_cluster_k(cfg)) {
     return tile::ClusterSplit(p.raster, p.k_tiles, p.cluster_k);
   } else {

@@ -39,6 +39,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(is_swapped(c), "swap_ab");
   add(has_widths(c), "groups cut evenly, in widths " + widths_words(tile_widths(c)));
   add(splits_k(c), "stream-K");
+  add(slices_k(c), "split-K in slices");
   add(shares_cluster_k(c), "split-K in a cluster");
   add(has_zero_points(c), "zero points");
   add(c.gated, "gated");

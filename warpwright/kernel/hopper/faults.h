@@ -108,6 +108,7 @@ constexpr const char* walk_fault(const GemmConfig& c) {
       return "sums that are exchanged in a cluster must fit where the stages were";
     }
   }
+  if (slices_k(c) && c.gated) return "a tile whose columns several CTAs store is not gated";
   if (const char* fault = widths_fault(c)) return fault;
   if (has_widths(c) && (gathers(c) || c.quantises)) {
     return "tiles of several widths are not read by index, nor are their results quantised";

@@ -12,6 +12,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/hopper/cta.h"
+#include "warpwright/kernel/sliced_fixup.h"
 #include "warpwright/kernel/stream_k_fixup.h"
 
 namespace warpwright::kernel {
@@ -19,15 +20,22 @@ namespace warpwright::kernel {
 /// A CTA has all of a tile's sums.
 template <class Tag>
 struct WholeTiles : WholeSums<Tag::config> {
-  WW_DEVICE WholeTiles(const Cta<Tag>& cta, int warp)
+  WW_DEVICE WholeTiles(const Cta<Tag>& cta, int warp, const isa::Prerequisites& /*ready*/)
       : WholeSums<Tag::config>(cta.p.walk, cta.rank, warp) {}
 };
 
 /// Through the workspace.
 template <class Tag>
 struct StreamKTiles : StreamKFixup<Tag::config> {
-  WW_DEVICE StreamKTiles(const Cta<Tag>& cta, int warp)
+  WW_DEVICE StreamKTiles(const Cta<Tag>& cta, int warp, const isa::Prerequisites& /*ready*/)
       : StreamKFixup<Tag::config>(cta.p.walk, cta.rank, warp) {}
+};
+
+/// The same, where all CTAs of a tile add up.
+template <class Tag>
+struct SlicedSums : SlicedFixup<Tag::config> {
+  WW_DEVICE SlicedSums(const Cta<Tag>& cta, int warp, const isa::Prerequisites& ready)
+      : SlicedFixup<Tag::config>(cta.p.walk, warp, ready) {}
 };
 
 /// The CTAs of a cluster share a tile along K: each leaves its part in its shared memory, where the
@@ -39,7 +47,7 @@ class ClusterFixup {
   static constexpr int atoms = row_atoms(Tag::config);
   static constexpr int words = Tag::config.tile_n / 8;  // of four floats: 8 columns of the tile
 
-  WW_DEVICE ClusterFixup(const Cta<Tag>& cta, int warp)
+  WW_DEVICE ClusterFixup(const Cta<Tag>& cta, int warp, const isa::Prerequisites& /*ready*/)
       : base_(cta.base + static_cast<isa::SharedAddress>(warp * atoms * words * 32 * 16)),
         ctas_(cta.p.walk.cluster_k) {}
 
@@ -128,8 +136,10 @@ class ClusterFixup {
 };
 
 template <class Tag>
-using Fixup = std::conditional_t<
-    splits_k(Tag::config), StreamKTiles<Tag>,
-    std::conditional_t<shares_cluster_k(Tag::config), ClusterFixup<Tag>, WholeTiles<Tag>>>;
+using Fixup =
+    std::conditional_t<splits_k(Tag::config), StreamKTiles<Tag>,
+                       std::conditional_t<slices_k(Tag::config), SlicedSums<Tag>,
+                                          std::conditional_t<shares_cluster_k(Tag::config),
+                                                             ClusterFixup<Tag>, WholeTiles<Tag>>>>;
 
 }  // namespace warpwright::kernel

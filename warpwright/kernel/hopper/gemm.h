@@ -102,7 +102,8 @@ struct HopperGemm {
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
       const Ring ring(base + smem.barriers, sharing(p), released(p, at), first_rank);
-      consume(Cta<Tag>{p, base, rank, at, ready, ring}, (warp - first_consumer_warp(cfg)) / 4);
+      consume(Cta<Tag>{p, base, rank, at, ready, ring}, ready,
+              (warp - first_consumer_warp(cfg)) / 4);
     }
   }
 
@@ -232,24 +233,26 @@ struct HopperGemm {
   }
 
   /// One warpgroup: multiplies its rows of its tiles and hands them to the epilogue.
-  WW_DEVICE static void consume(const Cta<Tag>& cta, int warpgroup) {
+  WW_DEVICE static void consume(const Cta<Tag>& cta, const isa::Prerequisites& ready,
+                                int warpgroup) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role(role_of_warp(cfg, first_consumer_warp(cfg) + 4 * warpgroup));
     if constexpr (has_producer(cfg)) {
-      consume_tiles(cta, warpgroup, NoLoads{});
+      consume_tiles(cta, ready, warpgroup, NoLoads{});
     } else {
       Loader<Tag> loader(cta);
       const LaneLoads<Tag> loads{loader, isa::warp_index() == 0 && isa::elect_one()};
       if (loads.mine) loader.find(true);
       for (int s = 0; s < cfg.stages; ++s) loads.step();
-      consume_tiles(cta, warpgroup, loads);
+      consume_tiles(cta, ready, warpgroup, loads);
       isa::launch_dependents();
       if (loads.mine) loader.producer_tail();
     }
   }
 
   template <class Loads>
-  WW_DEVICE static void consume_tiles(const Cta<Tag>& cta, int warpgroup, const Loads& loads) {
+  WW_DEVICE static void consume_tiles(const Cta<Tag>& cta, const isa::Prerequisites& ready,
+                                      int warpgroup, const Loads& loads) {
     constexpr GemmConfig cfg = Tag::config;
     const int warp = isa::warp_index() - first_consumer_warp(cfg);
     const int first_row = atom_row(cfg, warpgroup, 0) + warp_rows * (warp % 4);
@@ -258,7 +261,7 @@ struct HopperGemm {
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
                    warp);
     MathOrder<Tag> turns(cta.base, warpgroup);
-    Fixup<Tag> share(cta, warp);
+    Fixup<Tag> share(cta, warp, ready);
     const SlotSumsOf<Tag> slots(cta);
     TileSums sums;
     Walk<Tag> walk = make_walk<Tag>(cta);

@@ -17,6 +17,8 @@ constexpr bool slices_evenly(const atom::OperandTile& tile, bool gated, int slic
 }
 
 constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
+  // Each CTA has a piece of its own.
+  if (slices_k(c) && atom::cluster_size(cluster) > 1) return false;
   // Packed tiles are not multicast, and CTAs along the tokens would have to agree on a width.
   if ((packed_a(c) || has_widths(c)) && cluster.n > 1) return false;
   for (const int width : tile_widths(c).of) {
@@ -31,9 +33,22 @@ constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
   return false;
 }
 
+/// The part of a cluster whose CTAs write into each other's stages, as the ring counts them. Tokens
+/// by index are each CTA's own: who shares no weights with it must not release its stages, or one
+/// that is ahead would do it in place of one that still reads.
+constexpr atom::ClusterShape ring_cluster(const GemmConfig& c, const atom::ClusterShape& cluster) {
+  if (!gathers(c)) return cluster;
+  return is_swapped(c) ? atom::ClusterShape{1, cluster.n} : atom::ClusterShape{cluster.m, 1};
+}
+
 constexpr bool fits_smem(const GemmConfig& c) {
   return c.ctas_per_sm * (smem_map(c).bytes + reserved_smem_bytes) <= sm_smem_bytes;
 }
+
+/// The warp that draws tiles.
+inline constexpr int drawing_warp = 3;
+/// The warp that clears tokens without a slot.
+inline constexpr int clearing_warp = 3;
 
 /// The part that a warp plays, as reports name it.
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {

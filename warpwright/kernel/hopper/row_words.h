@@ -160,6 +160,7 @@ constexpr GemmConfig walks(GemmConfig c) {
 }
 inline constexpr auto multistage = walks<Multistage>;
 inline constexpr auto split_k = walks<SplitK>;
+inline constexpr auto sliced_k = walks<SlicedK>;
 inline constexpr auto cluster_k = walks<ClusterK>;
 
 }  // namespace hopper

@@ -29,6 +29,7 @@ constexpr Name name_of(const GemmConfig& c) {
   if (is_swapped(c)) name += "_sw";
   if (has_widths(c)) name += "_w";
   if (splits_k(c)) name += "_sk";
+  if (slices_k(c)) name += "_sl";
   if (shares_cluster_k(c)) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (has_zero_points(c)) name += "_zp";
@@ -63,6 +64,9 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(cluster_k(swap_ab(bf16(128, 64)))),
     common(cluster_k(swap_ab(bf16(128, 16)))),
     common(two_ctas(cluster_k(swap_ab(consumers(1, bf16(128, 32)))))),
+    common(sliced_k(bf16(128, 64))),
+    common(sliced_k(swap_ab(bf16(128, 64)))),
+    common(sliced_k(swap_ab(bf16(128, 128)))),
     common(split_k(bf16(128, 256))),
     common(split_k(bf16(128, 160))),
     common(pingpong(bf16(128, 176))),
@@ -119,6 +123,11 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(promoted(e4m3(128, 192))),
     common(promoted(e4m3(128, 160))),
     common(blockwise(e4m3(128, 192))),
+    common(in_halves(blockwise(e4m3(128, 256)))),
+    common(in_halves(promoted(e4m3(128, 256)))),
+    common(sliced_k(e4m3(128, 64))),
+    common(sliced_k(swap_ab(e4m3(128, 64)))),
+    common(sliced_k(swap_ab(e4m3(128, 128)))),
     common(split_k(e4m3(128, 256))),
     common(split_k(e4m3(128, 160))),
     common(pingpong(e4m3(128, 176))),
@@ -242,6 +251,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(warp_scan(swap_ab(blockwise(e4m3(128, 64))))),
     common(binary_search(blockwise(e4m3(128, 128)))),
     common(binary_search(blockwise(e4m3(128, 192)))),
+    common(binary_search(in_halves(blockwise(e4m3(128, 256))))),
     common(warp_scan(swap_ab(bf16(128, 16)))),
     common(warp_scan(swap_ab(bf16(128, 32)))),
     common(warp_scan(swap_ab(bf16(128, 64)))),

@@ -101,8 +101,7 @@ void copy_async(std::uint32_t to, const void* from, int bytes, int from_bytes, S
     m.check_global(*cta.grid, at, from_bytes, false, operation, site);
     m.check_prerequisites(at, false, operation, site);
   }
-  m.spend(nominal::shared_access);
-  ThreadCopy copy{offset, at, bytes, from_bytes, site, m.now() + nominal::load_latency};
+  ThreadCopy copy{offset, at, bytes, from_bytes, site, m.use_copy_path(from_bytes)};
   if (m.order) m.order->copy_async(self, copy);
   if (bytes == 16 && (cta.writers[offset / 16] > 0 || cta.readers[offset / 16] > 0)) {
     m.finding(Check::in_flight_access,
@@ -154,7 +153,7 @@ void act::copy_async_wait(int pending) {
 void act::copy_async_arrive(std::uint32_t barrier, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::arrive);
+  m.spend(m.costs().arrive);
   Thread& self = m.current();
   (void)m.barrier(barrier, "cp.async.mbarrier.arrive", false, site);
   auto arrival = std::make_unique<Copy>();

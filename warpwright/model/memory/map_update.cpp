@@ -119,7 +119,7 @@ void act::release_map(TensorMap* to, std::uint32_t from, bool effective, Site si
     }
     static_cast<void>(fields_of(map, what, site));
     const std::uintptr_t at = global_map(to, true, what, site);
-    m.spend(nominal::global_access);
+    m.spend(m.costs().global_access);
     Thread& first = *static_cast<const UpdateLane*>(lanes.front())->thread;
     if (m.order) m.order->generic_global(first, at, map_bytes, true, site, effective);
     std::memcpy(m.bytes_at(at), &map, sizeof map);
@@ -130,7 +130,7 @@ void act::release_map(TensorMap* to, std::uint32_t from, bool effective, Site si
 void act::acquire_map(const TensorMap* map, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::global_access);
+  m.spend(m.costs().global_access);
   const std::uintptr_t at = global_map(map, false, "fence.proxy.tensormap::generic.acquire", site);
   if (m.order) m.order->acquires_map(m.current(), at);
 }

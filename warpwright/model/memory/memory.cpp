@@ -194,7 +194,6 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
                 " bytes at offset " + std::to_string(offset) + " is not aligned",
             site);
   }
-  m.spend(nominal::shared_access);
   if (write) by.stores_to(address);
   if (m.order) m.order->generic(by, cta, offset, bytes, write, site, touch == Touch::add);
   for (std::uint32_t g = offset / 16; g <= (offset + bytes - 1) / 16; ++g) {
@@ -267,19 +266,24 @@ void Machine::load_shared(Thread& by, std::uint32_t address, void* to, int bytes
 
 void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
   Machine& m = machine();
+  m.spend(m.costs().shared_access);
   load_by(m.current(), address, to, bytes, false, site);
   m.watch_load(address, to, bytes, site);
 }
 
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site) {
   Machine& m = machine();
+  m.spend(m.costs().far_access(bytes));
   load_by(m.current(), address, to, bytes, true, site);
   if (m.order) Order::reads_peer(m.current());
   m.watch_load(address, to, bytes, site);
 }
 
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
-  store_by(machine().current(), address, from, bytes, false, site);
+  Machine& m = machine();
+  m.settle_loads();
+  m.spend(m.costs().shared_access);
+  store_by(m.current(), address, from, bytes, false, site);
 }
 
 void leave_unwritten(std::uint32_t address, int bytes, Site site) {
@@ -293,21 +297,26 @@ void leave_unwritten(std::uint32_t address, int bytes, Site site) {
 }
 
 void cluster_store(std::uint32_t address, const void* from, int bytes, Site site) {
-  store_by(machine().current(), address, from, bytes, true, site);
+  Machine& m = machine();
+  m.settle_loads();
+  m.spend(m.costs().shared_access);
+  store_by(m.current(), address, from, bytes, true, site);
 }
 
 void cluster_add(std::uint32_t address, std::uint32_t value, Site site) {
+  machine().spend(machine().costs().shared_access);
   add_by(machine().current(), address, value, site);
 }
 
 void cluster_add(std::uint32_t address, float value, Site site) {
+  machine().spend(machine().costs().shared_access);
   add_by(machine().current(), address, value, site);
 }
 
 void global_load(const void* address, void* to, int bytes, Site site) {
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  m.spend(nominal::global_access);
+  m.use_global(bytes, false);
   GridRun& grid = *m.current().cta->grid;
   m.check_global(grid, at, bytes, false, "a load from global memory", site);
   m.check_prerequisites(at, false, "a load", site);
@@ -324,7 +333,7 @@ void global_load(const void* address, void* to, int bytes, Site site) {
 void global_store(void* address, const void* from, int bytes, Site site) {
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  m.spend(nominal::global_access);
+  m.use_global(bytes, true);
   GridRun& grid = *m.current().cta->grid;
   m.check_global(grid, at, bytes, true, "a store to global memory", site);
   m.check_prerequisites(at, true, "a store", site);
@@ -350,31 +359,37 @@ Flag& Machine::flag(void* address, const char* operation, Site site) {
 void act::flag_set(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::global_access);
+  m.spend(m.costs().global_access);
   Flag& f = m.flag(flag, "a flag in global memory", site);
   if (m.order) m.order->flag_set(m.current(), f.order);
   std::memcpy(m.bytes_at(reinterpret_cast<std::uintptr_t>(flag)), &value, sizeof value);
   m.wake_all(f.waiting);
 }
 
-void act::flag_wait(void* flag, std::uint32_t value, Site site) {
+std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::global_access);
+  m.spend(m.costs().global_access);
   Flag& f = m.flag(flag, "a flag in global memory", site);
   Thread* const self = &m.current();
   const std::byte* const word = m.bytes_at(reinterpret_cast<std::uintptr_t>(flag));
-  while (std::memcmp(word, &value, sizeof value) != 0) {
+  const auto seen = [word] {
+    std::uint32_t now = 0;
+    std::memcpy(&now, word, sizeof now);
+    return now;
+  };
+  while ((seen() & mask) != value) {
     f.waiting.push_back(self);
     m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
   }
   if (m.order) m.order->flag_waited(*self, f.order);
+  return seen();
 }
 
-std::uint32_t act::flag_count(void* flag, bool ordered, Site site) {
+std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  m.spend(nominal::atomic);
+  m.spend(m.costs().atomic);
   const auto at = reinterpret_cast<std::uintptr_t>(flag);
   Flag& f = m.flag(flag, "a count in global memory", site);
   std::uint32_t before = 0;
@@ -387,8 +402,9 @@ std::uint32_t act::flag_count(void* flag, bool ordered, Site site) {
     }
   }
   std::memcpy(&before, m.bytes_at(at), sizeof before);
-  const std::uint32_t next = before + 1;
+  const std::uint32_t next = before + by;
   std::memcpy(m.bytes_at(at), &next, sizeof next);
+  m.wake_all(f.waiting);
   return before;
 }
 
@@ -397,7 +413,7 @@ std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
   m.maybe_yield();
   const auto at = reinterpret_cast<std::uintptr_t>(counter);
   constexpr int bytes = sizeof *counter;
-  m.spend(nominal::atomic);
+  m.spend(m.costs().atomic);
   m.check_global(*m.current().cta->grid, at, bytes, true, "an atomic increment", site);
   m.check_prerequisites(at, true, "an atomic increment", site);
   if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
@@ -492,10 +508,19 @@ void act::sync_warp(Site site) {
   });
 }
 
+namespace {
+
+Together together_with_unit(const char* what) {
+  return {.what = what, .queues = true};
+}
+
+}  // namespace
+
 void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site) {
   MatrixLane self{&machine().current(), row, to, {}};
   whole_warp("ldmatrix", site);
-  meet_warp("ldmatrix", site, &self, [&](std::span<void*> lanes) {
+  meet_warp(together_with_unit("ldmatrix"), site, &self, [&](std::span<void*> lanes) {
+    machine().use_shared(static_cast<int>(to.size()) * 128);
     for (std::size_t j = 0; j < to.size(); ++j) {
       std::array<std::array<std::uint16_t, 8>, 8> matrix{};
       for (std::size_t r = 0; r < 8; ++r) {
@@ -517,7 +542,8 @@ void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose,
 void load_matrix_padded(std::uint32_t row, std::span<std::uint32_t> to, int bits, Site site) {
   MatrixLane self{&machine().current(), row, to, {}};
   whole_warp("ldmatrix", site);
-  meet_warp("ldmatrix", site, &self, [&](std::span<void*> lanes) {
+  meet_warp(together_with_unit("ldmatrix"), site, &self, [&](std::span<void*> lanes) {
+    machine().use_shared(static_cast<int>(to.size()) * 128);
     for (std::size_t j = 0; j < to.size(); ++j) {
       std::array<std::array<std::uint8_t, 16>, 8> matrix{};
       for (std::size_t r = 0; r < 8; ++r) {
@@ -543,7 +569,9 @@ void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool t
                   Site site) {
   MatrixLane self{&machine().current(), row, {}, from};
   whole_warp("stmatrix", site);
-  meet_warp("stmatrix", site, &self, [&](std::span<void*> lanes) {
+  machine().settle_loads();
+  meet_warp(together_with_unit("stmatrix"), site, &self, [&](std::span<void*> lanes) {
+    machine().use_shared(static_cast<int>(from.size()) * 128);
     for (std::size_t j = 0; j < from.size(); ++j) {
       std::array<std::array<std::uint16_t, 8>, 8> matrix{};
       for (std::size_t lane = 0; lane < lanes.size(); ++lane) {

@@ -1,6 +1,7 @@
 // The bulk tensor TMA: loads, multicast loads, stores and reduce-add stores
 // (PTX ISA 9.7.9.25 to 9.7.9.27; out-of-bounds and swizzle rules probed on an H200).
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -402,7 +403,7 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, CopyMod
   load.offset = destination & 0xffffffu;
   load.barrier = barrier & 0xffffffu;
   load.site = site;
-  m.spend(nominal::tensor_copy_issue);
+  m.spend(m.costs().tma_issue);
   const auto data = std::make_shared<std::vector<std::byte>>();
   const auto& all = self.cta->cluster->ctas;
   const std::uint32_t parity = barrier >> 24 & 1;
@@ -418,6 +419,7 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, CopyMod
     }
     start_load(load, cta, *all[signals], data);
   };
+  load.destinations = std::max(1, std::popcount(multicast));
   if (multicast == 0) return to(destination_of(load, destination, barrier, ctas));
   for (unsigned rank = 0; rank < 16; ++rank) {
     if ((multicast >> rank & 1) == 0) continue;
@@ -476,7 +478,7 @@ void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint
   load.offset = destination & 0xffffffu;
   load.barrier = barrier & 0xffffffu;
   load.site = site;
-  m.spend(nominal::tensor_copy_issue);
+  m.spend(m.costs().tma_issue);
   Cta& cta = destination_of(load, destination, barrier, 1);
   start_load(load, cta, cta, std::make_shared<std::vector<std::byte>>());
 }
@@ -523,7 +525,7 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, CopyMode mo
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
-  m.spend(nominal::tensor_copy_issue);
+  m.spend(m.costs().tma_issue);
   auto copy = std::make_unique<Copy>();
   copy->kind = Copy::Kind::store;
   copy->mode = mode;

@@ -381,7 +381,8 @@ void begin(TmemOp op) {
     }
   }
   if (!op.load) cta.tmem.define(region);
-  op.done = m.now() + nominal::tmem_latency + std::int64_t{first.count} * nominal::tmem_register;
+  op.done = m.now() + m.costs().tmem_latency +
+            static_cast<std::int64_t>(first.count * m.costs().tmem_register);
   const bool at_once =
       m.options().mode == Mode::eager || (m.options().mode == Mode::random && m.chance(50));
   if (at_once) m.execute(cta, op);

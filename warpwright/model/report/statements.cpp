@@ -399,21 +399,24 @@ void flag_set(void* flag, std::uint32_t value, Site site) {
   act::flag_set(flag, value, site);
 }
 
-std::uint32_t flag_count(void* flag, Site site) {
+std::uint32_t flag_count(void* flag, std::uint32_t by, Site site) {
   const Mutation* broken = machine().sync(SyncKind::flag_count, site, "", 0, true);
   if (dropped(broken)) {
     machine().maybe_yield();
     return 0;
   }
   const bool ordered = !is(broken, Broken::weaken);
-  if (repeated(broken)) act::flag_count(flag, ordered, site);
-  return act::flag_count(flag, ordered, site);
+  if (repeated(broken)) act::flag_count(flag, by, ordered, site);
+  return act::flag_count(flag, by, ordered, site);
 }
 
-void flag_wait(void* flag, std::uint32_t value, Site site) {
+std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site) {
   Machine& m = machine();
-  if (dropped(m.sync(SyncKind::flag_wait, site))) return m.maybe_yield();
-  act::flag_wait(flag, value, site);
+  if (dropped(m.sync(SyncKind::flag_wait, site))) {
+    m.maybe_yield();
+    return value;
+  }
+  return act::flag_wait(flag, value, mask, site);
 }
 
 }  // namespace warpwright::model

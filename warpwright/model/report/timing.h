@@ -1,61 +1,93 @@
-// What operations cost in Mode::timed: one table of nominal cycles of an SM.
+// What operations cost in Mode::timed: a machine in numbers, as the parts of the model use it.
 //
-// The numbers are round figures near what is published or was measured for an H100 or H200. They
-// make pictures in which loads, tensor core and epilogue have about the right proportions. They are
-// no measurement and predict no speed: caches, other SMs and bank conflicts do not exist here.
+// A thread's own instructions cost clocks of its time. What several share, an SM's units, are
+// queues: they take work in the order in which it comes and do one piece at a time. All CTAs of an
+// SM share them. docs/trace.md says what is left out.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <utility>
 
-namespace warpwright::model::nominal {
+#include "warpwright/facts/machine_numbers.h"
 
-// --- a thread's own instructions: cycles until it goes on ----------------------------------------
-inline constexpr int arrive = 10;         ///< mbarrier.arrive, arrive.expect_tx
-inline constexpr int wait = 20;           ///< mbarrier.try_wait that finds the phase complete
-inline constexpr int wake = 20;           ///< from a phase's completion until its waiter runs
-inline constexpr int named_barrier = 20;  ///< bar.sync once all have come
-inline constexpr int cluster_barrier = 150;
-inline constexpr int warp_collective = 10;  ///< elect, shuffle, syncwarp, and before ld/stmatrix
-inline constexpr int warpgroup_collective = 6;  ///< wgmma and its fence, commit and wait
-inline constexpr int proxy_fence = 20;
-inline constexpr int tensor_copy_issue = 30;  ///< one thread hands a copy to TMA
-inline constexpr int shared_access = 1;  ///< a 16-byte row of ld/stmatrix, a lane's ld/st.shared
-inline constexpr int global_access = 20;
-inline constexpr int atomic = 600;  ///< one thread's, on global memory, until it has the result
-inline constexpr int fragment_register = 6;  ///< read, scale and convert one accumulator register
-inline constexpr int set_registers = 20;     ///< setmaxnreg
+namespace warpwright::model {
 
-// --- TMA of an SM -------------------------------------------------------------------
-inline constexpr int load_latency = 600;   ///< from the issue of a load to its first byte (L2 hit)
-inline constexpr int store_latency = 100;  ///< from the issue of a store to its first read
-inline constexpr int store_to_global = 600;  ///< from its last read to its completion
-inline constexpr int store_async =
-    200;  ///< from an st.async to its signal, in any CTA of a cluster
-inline constexpr int copy_bytes_per_cycle = 64;  ///< width of an SM's port to L2, each direction
+/// A machine's numbers in whole clocks of a thread, and rates of an SM.
+struct Costs {
+  explicit Costs(const MachineNumbers& numbers, double cold_share);
 
-// --- the tensor core of an SM -------------------------------------------------------------------
-inline constexpr int wgmma_latency = 32;  ///< from the commit of a group to its start
+  // A thread's own instructions: clocks until it goes on.
+  std::int64_t arrive;
+  std::int64_t wait;
+  std::int64_t wake;           ///< from a phase's completion until its waiter runs
+  std::int64_t remote_wake;    ///< the same, where another CTA arrived last
+  std::int64_t named_barrier;  ///< once all have come
+  std::int64_t cluster_barrier;
+  std::int64_t warp;
+  std::int64_t warpgroup;
+  std::int64_t proxy_fence;
+  std::int64_t tma_issue;
+  std::int64_t shared_access;  ///< a lane's load or store
+  std::int64_t global_access;
+  std::int64_t atomic;
+  std::int64_t element;  ///< to read, scale and convert a register of sums
+  std::int64_t set_registers;
+  std::int64_t tensor_fence = 2;  ///< tcgen05.fence
+  double far_rate;                ///< of another CTA's shared memory, in bytes a clock
+  /// A lane's load of so many bytes from there, where the other lanes of its warp load too.
+  [[nodiscard]] std::int64_t far_access(int bytes) const {
+    return static_cast<std::int64_t>(32 * bytes / far_rate);
+  }
 
-/// Cycles of one wgmma m64nNk(32 bytes of a row): 64 x N x 16 multiply-adds of 16-bit elements at
-/// the dense rate, 2048 a cycle and SM. An 8-bit row holds twice as many and they go twice as fast.
-constexpr std::int64_t wgmma(int n) {
-  return n / 2;
-}
+  // Ways to memory and back. Rates in bytes a clock of one SM, of whose device all SMs are at work.
+  double read_rate;
+  double write_rate;
+  double tma_rate;
+  double cp_async_rate;
+  std::int64_t load_latency;  ///< of a thread's load of global memory
+  std::int64_t tma_latency;
+  std::int64_t multicast;  ///< more, for several CTAs
+  double tma_copy;         ///< of TMA, for a copy, for a row of it, and for one outside the matrix
+  double tma_row;
+  double tma_outside_row;
+  std::int64_t store_latency;
+  std::int64_t store_done;
+  std::int64_t store_async;  ///< from an st.async to its signal
+  double cp_async_issue;     ///< of the path of a warp's 32 copies
+  std::int64_t cp_async_latency;
+  double shared_rate;
 
-// --- tcgen05 and CLC (an SM of sm_100) -----------------------------------------------
-inline constexpr int umma_issue = 10;    ///< one thread hands an MMA or a commit to the tensor core
-inline constexpr int tmem_copy = 32;     ///< a tcgen05.cp, from its issue to its end
-inline constexpr int umma_latency = 32;  ///< from the issue of an MMA to its start
-inline constexpr int commit_latency = 20;  ///< from the last MMA's end to the arrival
-inline constexpr int tensor_fence = 2;     ///< tcgen05.fence
-inline constexpr int tmem_latency = 20;    ///< of a load or store of tensor memory
-inline constexpr int tmem_register = 1;    ///< one register of each lane of a warp
-inline constexpr int launch_answer = 600;  ///< from a try_cancel to its answer
+  // Tensor cores.
+  std::int64_t wgmma_latency;
+  std::int64_t umma_issue;
+  std::int64_t umma_latency;
+  std::int64_t commit_latency;
+  std::int64_t tmem_copy;
+  std::int64_t tmem_latency;
+  double tmem_register;
+  std::int64_t launch_answer;  ///< from a try_cancel to its answer
+  std::int64_t next_cta;       ///< from a CTA's end to the start of the next one there
 
-/// Cycles of one tcgen05.mma with `rows` rows in each CTA and N columns, K of 32 bytes: 4096
-/// multiply-adds of 16-bit elements a cycle and SM. A pair works side by side.
-constexpr std::int64_t umma(int rows, int n) {
-  return static_cast<std::int64_t>(rows) * n / 256;
-}
+  /// Clocks of a tensor core for one wgmma, or one tcgen05.mma.
+  [[nodiscard]] double wgmma(int n, bool a_in_registers, bool in_turns) const;
+  [[nodiscard]] double umma(int rows, const atom::UmmaAtom& mma) const;
+  /// Of a partition's tensor core for one mma.sync: clocks, and latency.
+  [[nodiscard]] std::pair<double, double> mma_sync(const atom::Mma& mma) const;
 
-}  // namespace warpwright::model::nominal
+  const MachineNumbers* numbers;
+};
+
+/// The units of one SM, in Mode::timed: when each is free.
+struct SmUnits {
+  double tma = 0;                    ///< the engine that makes requests of copies
+  double read = 0;                   ///< the way from L2
+  double write = 0;                  ///< and back
+  double lsu = 0;                    ///< the path of cp.async
+  double shared = 0;                 ///< shared memory, as far as warps read and write it together
+  double tensor = 0;                 ///< of wgmma and tcgen05: all four tensor cores
+  const void* multiplies = nullptr;  ///< whose wgmmas it did last
+  std::array<double, 4> mma{};       ///< of mma.sync: a partition's tensor core
+};
+
+}  // namespace warpwright::model

@@ -12,12 +12,6 @@
 namespace warpwright {
 namespace {
 
-// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted by
-// ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors too.
-double requests(std::int64_t pitch) {
-  return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
-}
-
 // What a walk over groups is expected to take.
 struct GroupWalk {
   double tiles = 0;   // of clusters, over all groups
@@ -94,8 +88,8 @@ class Estimate {
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = pitch_of_a(p_);
     const std::int64_t b_pitch = pitch_of_b(p_);
-    const double asked = row_loads(p_.packed ? 1 : requests(is_swapped(c_) ? b_pitch : a_pitch),
-                                   requests(is_swapped(c_) ? a_pitch : b_pitch));
+    const double asked = row_loads(p_.packed ? 1 : lines_asked(is_swapped(c_) ? b_pitch : a_pitch),
+                                   lines_asked(is_swapped(c_) ? a_pitch : b_pitch));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     if (p_.groups) {
       // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
@@ -142,7 +136,7 @@ class Estimate {
   // get it together.
   double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
-    if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
+    if (tiles_ > clusters_ || plan_.cluster_k > 1 || slices_k(c_)) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
     const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
     const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
@@ -301,6 +295,17 @@ class Estimate {
                            machine_.cluster_exchange_tile * c_.tile_m * c_.tile_n / 8192 +
                            machine_.cluster_exchange_each * plan_.cluster_k;
       return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
+    }
+    if (slices_k(c_)) {
+      const double sharers = plan_.ctas / tiles_;
+      const double once = std::ceil(blocks_ / sharers) * block * sharing;
+      if (sharers <= 1) {
+        const double waves = std::ceil(tiles_ / resident_ctas(plan_.device, 1));
+        return {waves * once + (waves - 1) * (store + machine_.cluster_wave), store};
+      }
+      const double after = store / std::min(sharers, c_.tile_n / 8.0) + machine_.slice_exchange +
+                           machine_.slice_exchange_tile * c_.tile_m * c_.tile_n / 8192;
+      return {once, after};
     }
     if (splits_k(c_)) {
       const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),

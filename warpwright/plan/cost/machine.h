@@ -24,13 +24,16 @@ struct Machine {
   double cluster_exchange_each = 0.156;  ///< for every CTA of the cluster
   double workspace_exchange = 5.59;      ///< through the workspace
   double split_start = 1.81;             ///< of kernels that could share tiles, and do not
-  double workspace_bytes = 30e3;  ///< of other CTAs' parts, that one CTA adds up, a microsecond
-  double cluster_wave = 2.36;     ///< from a cluster's end to the next one's loads
-  double pingpong_hides = 0.02;   ///< epilogues as long as a tile's products
-  double pingpong_each = 0.853;   ///< of the epilogue: what ping-pong does not hide
-  double pingpong_last = 1.36;    ///< of the epilogue: what follows the last tile
-  double cluster_gain = 0.992;    ///< a pair of CTAs loads less
-  double hbm_share = 0.928;       ///< of the device's rate, over a whole kernel
+  // Of sums that all CTAs of a tile add up in slices; set by hand before any was measured.
+  double slice_exchange = 2.2;       ///< of any tile
+  double slice_exchange_tile = 1.1;  ///< for a tile of 128 x 64
+  double workspace_bytes = 30e3;     ///< of other CTAs' parts, that one CTA adds up, a microsecond
+  double cluster_wave = 2.36;        ///< from a cluster's end to the next one's loads
+  double pingpong_hides = 0.02;      ///< epilogues as long as a tile's products
+  double pingpong_each = 0.853;      ///< of the epilogue: what ping-pong does not hide
+  double pingpong_last = 1.36;       ///< of the epilogue: what follows the last tile
+  double cluster_gain = 0.992;       ///< a pair of CTAs loads less
+  double hbm_share = 0.928;          ///< of the device's rate, over a whole kernel
   double hbm_bytes_per_second = 4.4e12;
   double l2_bytes_per_second = 15.1e12;
   double l2_requests_per_second = 86.3e9;
@@ -109,6 +112,12 @@ inline const Machine& machine_of(bool groups_or_packed) {
   static const Machine whole;
   static const Machine grouped = grouped_machine();
   return groups_or_packed ? grouped : whole;
+}
+/// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted
+/// by ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors
+/// too.
+inline double lines_asked(std::int64_t pitch) {
+  return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
 }
 /// Bytes a second of a device's memory: its own rate where that is known, else the machine's.
 inline double memory_rate(const Machine& machine, const DeviceFacts& device) {

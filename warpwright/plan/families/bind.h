@@ -118,7 +118,11 @@ inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands&
   p.output.result_scale = static_cast<const float*>(o.scale_d.data);
   p.output.d_scales = {o.d_scales.data, o.d_scales.row_stride, o.d_scales.column_stride,
                        o.d_scales.batch > 1 ? o.d_scales.batch_stride : 0};
-  if (p.operands.k == 0 || o.scaling == Scaling::none || scales_elements(o.scaling)) return;
+  if (p.operands.k == 0 || o.scaling == Scaling::none) return;
+  if (scales_elements(o.scaling)) {
+    if (has_plain_tokens(o)) set_scales(p.scales, swap_ab, o, true);
+    return;
+  }
   for (const bool of_a : {true, false}) set_scales(p.scales, swap_ab, o, of_a);
 }
 
@@ -150,7 +154,9 @@ inline void set_scale_maps(kernel::ScaleMaps& p, const GemmOperands& o, int box,
     return map_request(name, words, false, box, 1, atom::SmemSwizzle::none);
   };
   if (o.reads_ab() && o.a.columns > 0) {
-    (swap_ab ? p.sfb : p.sfa) = encode(request("the scales of A", o.scale_a));
+    if (!has_plain_tokens(o)) {
+      (swap_ab ? p.sfb : p.sfa) = encode(request("the scales of A", o.scale_a));
+    }
     (swap_ab ? p.sfa : p.sfb) = encode(request("the scales of B", o.scale_b));
   }
   (swap_ab ? p.sfb_batch : p.sfa_batch) = matrices(o.scale_a) > 1 ? 1 : 0;

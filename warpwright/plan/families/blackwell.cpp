@@ -210,6 +210,15 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     if (auto r = memory_fault(choices)) return r;
     return slice_fault(problem, choices);
   }
+  [[nodiscard]] std::optional<Refusal> named_fault(const KernelFacts& kernel,
+                                                   const Ask& ask) const override {
+    const DeviceFacts& device = ask.start.device;
+    if (!config_of(kernel).long_k || device.architecture == 103) return std::nullopt;
+    return refuse(RefusalCode::no_kernel, "the kernel ", kernel.name, " does not run on ",
+                  device.name, " (sm_", device.architecture, "); ",
+                  as_rule("only sm_103 (b300) has MMAs of K 96"), ": the nearest is ",
+                  as_nearest("the kernel without _k96"));
+  }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
     return blackwell_serves(config_of(kernel), ask);
@@ -226,6 +235,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     std::vector<pipeline::BarrierRow> rows = {
         pipeline::full_row(ring), pipeline::empty_row(ring, plan.cluster),
         pipeline::acc_full_row(accumulators), pipeline::acc_empty_row(accumulators)};
+    if (overlaps(c)) rows.push_back(pipeline::acc_read_row(accumulators));
     if (c.pair) rows.push_back(pipeline::tmem_done_row());
     if (!quantises(c)) rows.push_back(kernel::c_full_row(c));
     if (controlled(c)) {
@@ -252,8 +262,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel += cluster_line(
         plan, plan.cluster.m / kernel::ctas_of_mma(c),
         c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
-    parts.tensor_store = !quantises(c);
-    parts.kernel += stages_text(c);
+    parts.kernel += stages_text(c) + long_k_text(c);
     parts.kernel += "sums       " + sums_text(c) +
                     (c.gated ? "; of a gate and what it is for 16 rows in turns\n" : "\n");
     parts.tensor_store = static_cast<kernel::EpilogueShape>(c).store != kernel::Store::lanes;
@@ -266,6 +275,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     const BlackwellConfig c = with_majors(config_of(plan), plan.problem);
     kernel::BlackwellGemmParams p;
     fill_params(p, c, plan, operands, encode);
+    const int together = kernel::stages_together(c);
+    p.walk.k_tiles = (p.walk.k_tiles + together - 1) / together * together;
     Grid& grid = out.grids[0];
     grid = grid_of(plan);
     p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
@@ -285,7 +296,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
       }
     }
     if (c.by_index && p.operands.k > 0) {
-      p.operands.b = encode(rows_request("A", operands.a, kernel::tile_b(c)));
+      p.operands.b =
+          encode(rows_request("A", operands.a, loaded_tile(operands, true, kernel::tile_b(c))));
     }
     set_params(grid, p, c, plan, operands, encode);
     out.count = 1;

@@ -26,7 +26,8 @@ bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
   if (!is_scaled(c)) {
     return p.scaling != Scaling::block_scaled && c.kind == atom::umma_kind(p.a.dtype);
   }
-  return p.scaling == Scaling::block_scaled && c.kind == scaled_kind(p);
+  return p.scaling == Scaling::block_scaled && c.kind == scaled_kind(p) &&
+         c.plain_tokens == has_plain_tokens(p);
 }
 
 std::string stages_text(const BlackwellConfig& c) {
@@ -40,22 +41,38 @@ std::string stages_text(const BlackwellConfig& c) {
   return out + ")\n";
 }
 
+std::string long_k_text(const BlackwellConfig& c) {
+  if (!c.long_k) return "";
+  const int together = kernel::stages_together(c);
+  return format("k_blocks   %d of K 96 on %d stages: K counts as a multiple of %d\n",
+                kernel::k_blocks(c), together, together * kernel::tile_k(c));
+}
+
 std::string tmem_table(const BlackwellConfig& c) {
   const int columns = kernel::accumulator_columns(c);
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    out += tmem_line(
-        i * columns, columns,
-        format("accumulator %d, 128 rows of f32%s", i, c.block_scaled ? " of a k_tile" : ""));
+    std::string what = format("accumulator %d, 128 rows of f32", i);
+    if (c.block_scaled) what += " of a k_tile";
+    if (i == 1 && overlaps(c)) {
+      what += format("; both have %d of these columns, which the epilogue empties first",
+                     kernel::shared_columns(c));
+    }
+    out += tmem_line(i * kernel::accumulator_step(c), columns, what);
   }
   for (int i = 0; i < kernel::scale_buffers(c); ++i) {
     const int first = kernel::first_scale_column(c) + i * kernel::scale_columns(c);
-    const std::string which =
-        kernel::scale_buffers(c) == 1 ? "each stage" : format("every other stage, %d", i);
-    const int atoms = kernel::scale_atoms(c);
+    const std::string what = c.long_k ? "three stages" : "stage";
+    const std::string which = kernel::scale_buffers(c) == 1
+                                  ? "each " + what
+                                  : format("every other %s, %d", what.c_str(), i);
+    const int atoms = kernel::stages_together(c) * kernel::scale_atoms(c);
+    const std::string ones = "scales of A of " + which + ": 1, copied once";
     out += tmem_line(first, kernel::sfa_columns(c),
-                     format("scales of A of %s: %d of 128 rows x 4", which.c_str(), atoms));
+                     c.plain_tokens
+                         ? ones
+                         : format("scales of A of %s: %d of 128 rows x 4", which.c_str(), atoms));
     out += tmem_line(first + kernel::sfa_columns(c), kernel::sfb_columns(c),
                      format("scales of B of %s: %d of 128 columns of D x 4", which.c_str(),
                             atoms * kernel::scale_rows_of_b(c)));
@@ -66,8 +83,10 @@ std::string tmem_table(const BlackwellConfig& c) {
 std::string scale_table(const BlackwellConfig& c) {
   if (!is_scaled(c)) return "";
   const atom::UmmaAtom mma = kernel::mma_atom(c);
-  std::string out = "\nk_block  K in the stage  scale id  columns from the scales of A, of B\n";
-  for (int i = 0; i < kernel::tile_k(c) / mma.k; ++i) {
+  std::string out =
+      c.long_k ? "\nk_block  K in 3 stages  scale id  columns from the scales of A, of B\n"
+               : "\nk_block  K in the stage  scale id  columns from the scales of A, of B\n";
+  for (int i = 0; i < kernel::k_blocks(c); ++i) {
     const atom::ScaleStep step = atom::scale_step(mma, i);
     out += format("%7d  %3d .. %8d  %8d  %27d, %4d\n", i, i * mma.k, (i + 1) * mma.k - 1, step.id,
                   step.column_a, step.column_b);

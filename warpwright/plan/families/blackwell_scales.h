@@ -12,6 +12,8 @@ namespace warpwright {
 /// Does the kernel multiply such operands, and the scales that they have?
 bool blackwell_multiplies(const kernel::BlackwellConfig& config, const GemmProblem& problem);
 
+/// That MMAs are of K 96, and what K counts as; "" where they are not.
+std::string long_k_text(const kernel::BlackwellConfig& config);
 /// A stage's bytes of shared memory, for `explain`.
 std::string stages_text(const kernel::BlackwellConfig& config);
 /// Which columns of tensor memory hold what.

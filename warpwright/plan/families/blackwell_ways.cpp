@@ -72,8 +72,10 @@ std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const Pl
 // Rounds of whole tiles and what is left of a tile's k_tiles for the busiest cluster, in clocks.
 double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile) {
   constexpr double tile_clocks = 600;  // beside its k_tiles
-  // With one accumulator the MMAs of a tile wait for the epilogue of the one before.
-  if (c.accumulators == 1 && c.tiles != TileSource::one_tile) blocks += 4.0 * c.tile_n / k_tile;
+  // With one accumulator the MMAs of a tile wait for the epilogue of the one before; with two that
+  // share columns for that of these.
+  const int exposed = c.accumulators == 1 ? c.tile_n : kernel::shared_columns(c);
+  if (c.tiles != TileSource::one_tile) blocks += 4.0 * exposed / k_tile;
   if (!c.splits_k) return std::ceil(plan.waves() - 1e-9) * (blocks * k_tile + tile_clocks);
   // The bytes of a part, which one CTA writes and another reads, and the wait for them.
   constexpr double bytes_per_clock = 64;
@@ -103,6 +105,7 @@ bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
   const bool adds_k_tiles =
       p.scaling == Scaling::blockwise || p.accumulation == Accumulation::promoted;
   if (c.block_scaled != adds_k_tiles) return false;
+  if (c.long_k && ask.start.device.architecture != 103) return false;
   // Of nothing there is no k_tile to share. Where tiles are cut depends on how many there are.
   if (c.splits_k && (!p.multiplies() || p.k() == 0 || ask.choices.batch_invariant)) return false;
   const bool k_major = ask.a == atom::Major::k && ask.b == atom::Major::k;
@@ -141,8 +144,10 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   constexpr double sum_clocks = 120;
   if (plan.ctas == 0) return 0;
   const GemmProblem& p = plan.problem;
+  const int together = kernel::stages_together(c);
   const double blocks =
-      p.reads_ab() ? std::ceil(static_cast<double>(p.k()) / kernel::tile_k(c)) : 0;
+      p.reads_ab() ? together * std::ceil(static_cast<double>(p.k()) / kernel::tile_k(c) / together)
+                   : 0;
   // Columns that a tile multiplies. Tiles of a whole product are cut evenly too.
   const bool has_widths = kernel::has_widths(c);
   double columns = c.tile_n;
@@ -151,11 +156,12 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   } else if (has_widths && p.m() > 0) {
     columns = tile::even_step(c.widths, tile::count(c.widths), static_cast<int>(p.m()));
   }
-  // An MMA of 32 bytes of K takes as many clocks as half its columns, but not less than for 64.
+  // An MMA of 32 bytes of K, or of K 96, takes as many clocks as half its columns, but not less
+  // than for 64.
   const double mma = std::max(58.0, columns / 2 + (c.pair ? 6 : 14));
   const double loaded =
       128.0 * (static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m);
-  double k_tile = std::max(4 * mma, loaded / sm_bytes_per_clock);
+  double k_tile = std::max(mma * kernel::k_blocks(c) / together, loaded / sm_bytes_per_clock);
   if (c.block_scaled) k_tile = std::max(k_tile, c.tile_n + sum_clocks);
   const double products = busiest(plan, c, blocks, k_tile);
   const double moved = p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p);

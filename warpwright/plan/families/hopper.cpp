@@ -55,10 +55,34 @@ std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
   return grids;
 }
 
+// Grids worth trying for an instance that adds up in slices: all CTAs that are resident, and those
+// with a k_tile more each; of both as few as come out with as many k_tiles. Where there are tiles
+// for all of them, a CTA a tile, for who names the kernel.
+std::vector<int> sliced_grids(int resident, std::int64_t count, std::int64_t blocks,
+                              bool is_named) {
+  std::vector<int> grids;
+  const std::int64_t most = std::min<std::int64_t>(
+      {count > 0 ? resident / count : 0, blocks, tile::SlicePlan::most_sharers});
+  if (most < 2 && is_named) return {static_cast<int>(count)};
+  if (most < 2) return {};
+  const std::int64_t least = pieces(blocks, most);  // k_tiles of a CTA
+  for (std::int64_t each = least; each < least + 2; ++each) {
+    const std::int64_t sharers = pieces(blocks, each);
+    if (sharers < 2) break;
+    const int ctas = static_cast<int>(count * sharers);
+    if (grids.empty() || grids.back() != ctas) grids.push_back(ctas);
+  }
+  return grids;
+}
+
 // What the caller fixed of the grid, against what is `resident` for `count` cluster tiles.
 bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int resident,
                std::int64_t count, std::int64_t blocks) {
   const int size = atom::cluster_size(p.cluster);
+  if (slices_k(c)) {
+    return ctas >= 1 && (ctas <= resident || ctas == count) && ctas % count == 0 &&
+           ctas / count <= std::min<std::int64_t>(blocks, tile::SlicePlan::most_sharers);
+  }
   return ctas >= 1 && ctas <= resident && ctas % size == 0 &&
          (!shares_cluster_k(c) || ctas <= count) && (!splits_k(c) || ctas / size <= count * blocks);
 }
@@ -106,7 +130,9 @@ std::optional<kernel::TileSource> source(const kernel::GemmConfig& c, bool more_
 std::vector<int> grids_of(const Plan& plan, const kernel::GemmConfig& c, const PlanChoices& choices,
                           int resident, std::int64_t count, std::int64_t blocks) {
   const int size = atom::cluster_size(plan.cluster);
-  if (splits_k(c) && (blocks == 0 || count * blocks > max_extent)) return {};
+  if ((splits_k(c) || slices_k(c)) && (count * blocks == 0 || count * blocks > max_extent)) {
+    return {};
+  }
   std::vector<int> grids;
   if (shares_cluster_k(c)) {
     // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
@@ -115,6 +141,8 @@ std::vector<int> grids_of(const Plan& plan, const kernel::GemmConfig& c, const P
                                                  : std::min<std::int64_t>(count, resident))};
   } else if (splits_k(c)) {
     grids = split_grids(plan, resident, blocks);
+  } else if (slices_k(c)) {
+    grids = sliced_grids(resident, count, blocks, choices.kernel.has_value());
   } else {
     grids = {static_cast<int>(std::min<std::int64_t>(count * size, resident))};
   }
@@ -132,6 +160,8 @@ void take_memory(Plan& plan, const kernel::GemmConfig& c, int ctas) {
   plan.map_ctas = 0;
   if (splits_k(c)) {
     take_split_memory(plan, c, ctas);
+  } else if (slices_k(c)) {
+    take_slice_memory(plan, c, ctas);
   } else if (kernel::has_group_maps(c)) {
     // Small CTAs, many of which an SM holds: mostly each has one group.
     if (plan.ctas > 0) {
@@ -180,7 +210,9 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
   const GemmProblem& p = plan.problem;
   const PlanChoices& choices = ask.choices;
   // Where along K a tile is cut depends on how many tiles there are.
-  if (choices.batch_invariant && (splits_k(c) || plan.cluster_k > 1)) return;
+  if (choices.batch_invariant && (splits_k(c) || slices_k(c) || plan.cluster_k > 1)) return;
+  // Of C only some columns are a CTA's own.
+  if (slices_k(c) && plan.c_path == EpiloguePath::tma) plan.c_path = EpiloguePath::elements;
   const int size = atom::cluster_size(plan.cluster);
   const int resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());
   if (resident == 0) return;

@@ -225,7 +225,9 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",
                   schedules[static_cast<int>(schedule_of(c))],
                   is_swapped(c) ? ", operands swap_ab (rows are columns of D)" : "",
-                  splits_k(c) ? ", split along K" : "");
+                  splits_k(c)   ? ", split along K"
+                  : slices_k(c) ? ", split along K and added up in slices"
+                                : "");
     if (kernel::is_grouped(c)) {
       out +=
           format("groups     found on the device, %s\n", searches[static_cast<int>(grouping(c))]);
@@ -251,6 +253,13 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
              " tokens: a group is cut into tiles of nearly equal width, each with wgmmas as wide\n";
     }
     out += cluster_line(plan, cluster.m, "");
+    if (slices_k(c)) {
+      out += format(
+          "slices     %d CTAs share a tile along K, each with a piece; each adds up some columns "
+          "of "
+          "all pieces\n",
+          plan.ctas / std::max(1, tile::tile_count(plan.raster)));
+    }
     const auto shape = stage_shape(plan);
     const int of_b = atom::tile_bytes(kernel::tile_b(c));
     out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
@@ -292,6 +301,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     if (splits_k(c) && p.operands.k > 0) {
       bind_split(p.walk, grid, plan, workspace);
     }
+    if (slices_k(c)) bind_slices(p.walk, grid, plan, workspace);
     if (plan.tile_source == kernel::TileSource::dynamic_persistent && workspace != nullptr) {
       p.walk.counter = reinterpret_cast<std::uint32_t*>(workspace);
       grid.workspace[0] = {"counter", 0, sizeof(std::uint32_t)};

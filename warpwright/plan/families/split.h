@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "warpwright/kernel/params.h"
+#include "warpwright/kernel/sliced_fixup.h"
 #include "warpwright/kernel/stream_k_fixup.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/search/plan.h"
@@ -25,6 +26,21 @@ inline void bind_split(kernel::WalkParams& p, Grid& grid, const Plan& plan, void
   auto* const workspace = static_cast<std::byte*>(memory);
   p.split =
       tile::SplitPlan(p.raster.count, p.k_tiles, plan.ctas / atom::cluster_size(plan.cluster));
+  p.flags = reinterpret_cast<std::uint32_t*>(workspace);
+  p.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
+  grid.workspace[0] = {"flags", 0, plan.flag_bytes};
+  grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
+}
+
+/// The same of a plan whose CTAs add up their tiles in slices.
+inline void take_slice_memory(Plan& plan, const kernel::EpilogueShape& shape, int ctas) {
+  const int tiles = tile::tile_count(plan.raster);
+  plan.workspace_bytes = kernel::sliced_workspace_bytes(shape, tiles, ctas);
+  plan.flag_bytes = kernel::sliced_flag_bytes(tiles);
+}
+inline void bind_slices(kernel::WalkParams& p, Grid& grid, const Plan& plan, void* memory) {
+  auto* const workspace = static_cast<std::byte*>(memory);
+  p.slices = tile::SlicePlan(p.raster.count, p.k_tiles, plan.ctas);
   p.flags = reinterpret_cast<std::uint32_t*>(workspace);
   p.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
   grid.workspace[0] = {"flags", 0, plan.flag_bytes};

@@ -8,13 +8,14 @@
 
 namespace warpwright {
 
-/// The type of the scales of A or B that the tensor core multiplies. Where they do not say it: as
-/// the other operand's, if its elements are the same, else what is usual of such elements beside
-/// the other's.
+/// The type of the scales of A or B that the tensor core multiplies (f32: of plain tokens). Where
+/// they do not say it: as the other operand's, if its elements are the same, else what is usual of
+/// such elements beside the other's.
 template <class Matrix>
 constexpr DType micro_scale(const Product<Matrix>& p, bool of_a) {
   const DType said = (of_a ? p.scale_a : p.scale_b).dtype;
   if (is_micro_scale(said)) return said;
+  if (of_a && MicroFormat{p.a.dtype, said} == plain_tokens) return said;
   const DType others = (of_a ? p.scale_b : p.scale_a).dtype;
   if (p.a.dtype != p.b.dtype) return DType::ue8m0;
   return is_micro_scale(others) ? others : micro_scale(p.a.dtype);
@@ -24,6 +25,12 @@ constexpr DType micro_scale(const Product<Matrix>& p, bool of_a) {
 template <class Matrix>
 constexpr const MicroFormat* micro_format_of(const Product<Matrix>& p, bool of_a) {
   return micro_format((of_a ? p.a : p.b).dtype, micro_scale(p, of_a));
+}
+
+/// Has A no scales in the tensor core, but a float32 for each row?
+template <class Matrix>
+constexpr bool has_plain_tokens(const Product<Matrix>& p) {
+  return scales_elements(p.scaling) && micro_scale(p, true) == plain_tokens.scale;
 }
 
 /// The word of A's or B's format, or of its type.

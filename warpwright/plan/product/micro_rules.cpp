@@ -44,16 +44,17 @@ Fault element_fault(const GemmProblem& p, bool of_a) {
 Fault mix_fault(const GemmProblem& p) {
   const MicroFormat& a = *micro_format_of(p, true);
   const MicroFormat& b = *micro_format_of(p, false);
-  if (a.scale == b.scale) return std::nullopt;
+  if (a.scale == b.scale || (a == plain_tokens && b.scale == DType::ue8m0)) return std::nullopt;
   const MicroFormat& nvf4 = a.scale == DType::ue4m3 ? a : b;
   const MicroFormat& other = a.scale == DType::ue4m3 ? b : a;
-  return refuse(RefusalCode::bad_type, as_tensor("A"), " is ", a.word, " and B is ", b.word, "; ",
-                as_rule(nvf4.word, " (", type_name(nvf4.scale), " each ", micro_block(nvf4.scale),
-                        ") is multiplied by ", nvf4.word, " alone, and any two of ",
-                        formats([](const MicroFormat& f) { return f.scale == DType::ue8m0; }),
-                        " by each other"),
-                ": the nearest ", &nvf4 == &a ? "A" : "B", " is ",
-                as_nearest(micro_format(DType::e2m1, other.scale)->word));
+  return refuse(
+      RefusalCode::bad_type, as_tensor("A"), " is ", a.word, " and B is ", b.word, "; ",
+      as_rule(nvf4.word, " (", type_name(nvf4.scale), " each ", micro_block(nvf4.scale),
+              ") is multiplied by ", nvf4.word, " alone, and any two of ",
+              formats([](const MicroFormat& f) { return f.scale == DType::ue8m0; }),
+              " by each other"),
+      ": the nearest ", &nvf4 == &a ? "A" : "B", " is ",
+      as_nearest(micro_format(DType::e2m1, a == plain_tokens ? DType::ue8m0 : other.scale)->word));
 }
 
 // Whole bytes a row, and of operands that are copied with padding whole pieces.
@@ -99,6 +100,12 @@ std::optional<Refusal> micro_fault(const GemmProblem& p, bool tma) {
     if (auto r = micro_scale_fault(p, of_a)) return r;
   }
   if (auto r = mix_fault(p)) return r;
+  if (p.groups && has_plain_tokens(p)) {
+    return refuse(RefusalCode::unsupported, as_tensor("A"),
+                  " is e4m3 with a float32 for each row, and the product is in groups; ",
+                  as_rule("tokens in groups have scales of blocks"), ": the nearest A is ",
+                  as_nearest("mxf8"));
+  }
   for (const bool of_a : {true, false}) {
     if (auto r = depth_fault(p, of_a, tma)) return r;
   }

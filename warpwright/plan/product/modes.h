@@ -34,6 +34,8 @@ enum class Scaling : std::uint8_t {
   /// as a packed matrix of whole tiles, M (or N) rounded up to 128 rows by the blocks of K rounded
   /// up to 4. Those of A in a product in groups begin at a multiple of 128 rows for each group
   /// (block_scales::grouped_rows). Behind K they are anything but NaN.
+  /// An A of e4m3 may have a float32 for each row (M x 1) instead, beside a B with ue8m0; not in
+  /// groups.
   block_scaled,
 };
 

@@ -62,7 +62,7 @@ Fault scale_fault(const Asked& o, bool of_a) {
                   ": the nearest legal is ", as_nearest(max_extent));
   }
   if (auto r = side_fault(o, scale, s.batch)) return r;
-  if (scales_elements(p.scaling)) return scale_tiles_fault(scale);
+  if (scales_elements(p.scaling) && is_micro_scale(v.dtype)) return scale_tiles_fault(scale);
   const bool is_one = p.scaling != Scaling::group && serves_all(scale_reach(p, of_a));
   return is_one ? one_scale_fault(scale) : std::nullopt;
 }
@@ -186,7 +186,7 @@ MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
     s.rows = p.b.batch;
     s.batch = 1;
   }
-  if (scales_elements(p.scaling)) {  // in tiles
+  if (scales_elements(p.scaling) && !(of_a && has_plain_tokens(p))) {  // in tiles
     s.dtype = micro_scale(p, of_a);
     s.rows = p.groups && of_a ? block_scales::grouped_rows(p.m(), p.group_count())
                               : block_scales::padded_rows(of.rows);

@@ -153,6 +153,30 @@ std::string names_of(std::span<const atom::ClusterShape> clusters) {
   return text;
 }
 
+// ", tile_m 64 and 128".
+std::string extents_of(const std::string& name, const std::set<int>& extents) {
+  std::string text = ", " + name + " ";
+  for (auto i = extents.begin(); i != extents.end(); ++i) {
+    text += i == extents.begin() ? "" : std::next(i) == extents.end() ? " and " : ", ";
+    text += number(*i);
+  }
+  return text;
+}
+
+// The way to quantise D that a kernel with A's scales has, where no kernel has the one asked for.
+Sentence nearest_way(const Family& family, const GemmProblem& p, int architecture) {
+  if (!is_micro(p.epilogue.quantise) || p.scaling != Scaling::block_scaled) return {};
+  const DType scale = micro_scale(p, true);
+  for (const KernelFacts& f : family.kernels()) {
+    if (!f.built || f.micro_scale != scale || !runs_on(f, architecture)) continue;
+    for (const QuantiseD way : all_quantisations) {
+      if (!is_micro(way) || form_of(way).scale != f.d_scale || way == p.epilogue.quantise) continue;
+      return "; those with its scales quantise D as " + as_nearest(std::string(name(way)));
+    }
+  }
+  return {};
+}
+
 // No kernel of this build serves the product, whatever is chosen.
 Refusal none_serves(const Family& family, const Ask& ask) {
   const GemmProblem& p = ask.problem;
@@ -166,7 +190,7 @@ Refusal none_serves(const Family& family, const Ask& ask) {
                                 " accumulation and this epilogue" +
                                 (p.is_by_index() ? ", tokens by index" : "")
                           : std::string("these layouts, scales and epilogue")),
-                " on sm_", device.architecture);
+                " on sm_", device.architecture, nearest_way(family, p, device.architecture));
 }
 
 // A kernel of another family than the device's.
@@ -222,6 +246,7 @@ Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
   if (auto r = device_lacks(family, ask)) return *r;
   std::vector<ResultTile> tiles;
   std::string there;
+  std::set<int> of_m, of_n;
   for (const KernelFacts& f : family.kernels()) {
     if (!f.built) continue;
     if (choices.kernel && *choices.kernel == f.name) {
@@ -230,6 +255,8 @@ Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
     }
     if (!family.serves(f, ask, false)) continue;
     tiles.push_back({f.result_rows, f.result_columns});
+    of_m.insert(f.tile.m);
+    of_n.insert(f.tile.n);
     if (tiles.size() <= 8) there += (there.empty() ? "" : ", ") + f.name;
     if (tiles.size() == 9) there += ", ...";
   }
@@ -243,7 +270,8 @@ Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
   return refuse(
       RefusalCode::no_kernel, kind, family.whose(), " ",
       (wanted.empty() ? "runs" : "has " + wanted + " for"), " this problem on ", device.name, "; ",
-      as_rule("there are ", there,
+      as_rule("there are ", there, (choices.tile_m ? extents_of("tile_m", of_m) : ""),
+              (choices.tile_n ? extents_of("tile_n", of_n) : ""),
               (family.clusters().size() > 1 ? ", and clusters " + names_of(family.clusters())
                                             : std::string()),
               (choices.ctas ? nearest_grid(family, ask.start, choices) : "")));

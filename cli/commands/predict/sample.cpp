@@ -1,0 +1,115 @@
+#include "cli/commands/predict/sample.h"
+
+#include <algorithm>
+#include <future>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "warpwright/atom/mask_text.h"
+#include "warpwright/model/report/trace.h"
+
+namespace warpwright::cli {
+namespace {
+
+// Of these many k_tiles: beyond the first filling of any ring that matters, and cheap.
+constexpr std::int64_t kShallow = 8;
+constexpr std::int64_t kDeep = 24;
+
+// The product in so many rounds of tiles and k_tiles, and nothing of files.
+GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t rounds,
+                   std::int64_t k_tiles) {
+  const KernelFacts& kernel = plan.facts();
+  GemmOptions o = given;
+  for (std::string* file : {&o.a, &o.b, &o.c, &o.scale_a, &o.scale_b, &o.scale_d, &o.rows_index}) {
+    file->clear();
+  }
+  if (plan.problem.reads_c()) o.beta = given.beta.empty() ? "1" : given.beta;
+  const atom::ClusterShape c = plan.cluster;
+  const std::int64_t m = std::int64_t{kernel.result_rows} * (kernel.swap_ab ? c.n : c.m);
+  const std::int64_t columns =
+      std::int64_t{kernel.result_columns} * (kernel.swap_ab ? c.m : c.n) * rounds;
+  const std::int64_t n = plan.problem.is_gated() ? 2 * columns : columns;
+  const std::int64_t k = kernel.tile.k * k_tiles * plan.cluster_k;
+  o.m = o.n = o.k = std::nullopt;
+  o.batch = std::nullopt;
+  o.pitch = std::nullopt;
+  o.in_place = false;
+  o.batch_invariant = false;
+  o.total = std::nullopt;
+  o.offsets.clear();
+  o.expected_tokens = std::nullopt;
+  o.expected_lengths.clear();
+  o.tile_m = o.tile_n = o.tile_tokens = std::nullopt;
+  o.schedule.clear();
+  o.swap_ab.clear();
+  o.search.clear();
+  if (o.is_grouped) {
+    o.random.clear();
+    o.groups = 1;
+    o.tokens = std::to_string(m);
+    o.n = n;
+    o.k = k;
+    if (kernel.gathers) o.rows_index = "random:" + std::to_string(m);
+  } else {
+    o.random = {m, n, k};
+  }
+  o.device = "model";
+  o.kernel = plan.kernel;
+  o.cluster = std::to_string(c.m) + "," + std::to_string(c.n);
+  o.cluster_k = plan.cluster_k > 1 ? std::optional<int>(plan.cluster_k) : std::nullopt;
+  if (plan.cluster_k > 1) o.cluster.clear();
+  // Tiles shared along K have a cluster each.
+  o.ctas = plan.cluster_k > 1 ? std::nullopt : std::optional<int>(plan.cluster_ctas());
+  o.sms = plan.cluster_ctas();
+  o.no_tuning = true;
+  return o;
+}
+
+double clocks_of(const GemmOptions& options) {
+  std::ostringstream silent;
+  Product product(options, facts_of(options), silent);
+  product.load(options.seed, silent);
+  model::Trace trace;
+  device::ModelOptions how;
+  how.mode = model::Mode::timed;
+  how.trace = &trace;
+  how.check_order = false;
+  const Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
+  if (!report) throw InputError(report.refusal());
+  if (!report->clean()) throw RunError(Sentence{"The model found faults:\n" + report->text()});
+  return static_cast<double>(trace.end());
+}
+
+}  // namespace
+
+TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {
+  const std::int64_t all =
+      (plan.problem.k() + plan.tile().k - 1) / plan.tile().k / std::max(1, plan.cluster_k);
+  const std::int64_t depth = std::clamp<std::int64_t>(all, 1, kDeep);
+  // Consumers that take tiles in turn have one each.
+  const std::int64_t few = plan.facts().schedule == kernel::Schedule::pingpong ? 2 : 1;
+  std::vector<std::pair<std::int64_t, std::int64_t>> asked = {
+      {2 * few, kDeep}, {2 * few, kShallow}, {few, depth}, {2 * few, depth}};
+  std::vector<double> clocks(asked.size());
+  const auto from = [&](std::size_t first) {
+    for (std::size_t i = first; i < asked.size(); i += 2) {
+      clocks[i] = i == 3 && depth == kDeep
+                      ? 0
+                      : clocks_of(shrunk(options, plan, asked[i].first, asked[i].second));
+    }
+  };
+  auto other = std::async(std::launch::async, from, 1);
+  from(0);
+  other.get();
+  if (depth == kDeep) clocks[3] = clocks[0];
+  TilePhases phases;
+  const auto tiles = static_cast<double>(few);
+  const auto k = static_cast<double>(depth);
+  phases.k_tile = (clocks[0] - clocks[1]) / (2 * tiles * static_cast<double>(kDeep - kShallow));
+  phases.between = (clocks[3] - clocks[2]) / tiles - k * phases.k_tile;
+  phases.first = clocks[2] - tiles * (phases.between + k * phases.k_tile);
+  return phases;
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,24 @@
+// What the units of a CUDA device take, measured by probes: the numbers of facts/machine_numbers.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "warpwright/plan/product/refusal.h"
+
+namespace warpwright::device {
+
+/// One number, measured several times. Of a curve the name is the curve's, and `size` its point.
+struct MeasuredNumber {
+  std::string name;  ///< as MachineNumbers has it
+  int size = 0;
+  std::string how;  ///< by which probe, in a few words
+  std::vector<double> rounds;
+};
+
+/// All that probes measure, on CUDA device `index`, each `rounds` times, in well below a minute.
+/// Takes 1 GiB of its memory meanwhile. Waits. Refuses where there is no such device, or none of
+/// sm_90.
+Result<std::vector<MeasuredNumber>> measure_machine(int index, int rounds = 5);
+
+}  // namespace warpwright::device

@@ -1,0 +1,41 @@
+// Machines in numbers as files: the known ones, which lie in machines/ and are compiled in, and any
+// other's.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warpwright/facts/machine_numbers.h"
+
+namespace warpwright {
+
+/// What is wrong with a description, as a sentence that names the number.
+struct MachineError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The first number that is missing, negative or absurd, as a sentence; nothing where there is
+/// none.
+std::optional<std::string> machine_fault(const MachineNumbers& machine);
+
+/// Reads a file of machines/. Throws MachineError for what is no such text, for a number that it
+/// does not know, and for what machine_fault finds.
+MachineNumbers parse_machine(std::string_view text);
+
+/// The text that parse_machine reads, a number a line.
+std::string machine_text(const MachineNumbers& machine);
+
+/// The known machine of that name, or null.
+const MachineNumbers* known_machine(std::string_view name);
+
+/// All of them, by name.
+const std::vector<MachineNumbers>& known_machines();
+
+/// The known machine that stands for an architecture where no device is named: an H200 for 90, a
+/// B200 for 100, ...; of one that nobody knows, that of the nearest earlier.
+const MachineNumbers& machine_of_architecture(int architecture);
+
+}  // namespace warpwright

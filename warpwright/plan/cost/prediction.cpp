@@ -1,0 +1,346 @@
+#include "warpwright/plan/cost/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <vector>
+
+#include "warpwright/facts/machines.h"
+#include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/families/hopper.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
+
+namespace warpwright {
+namespace {
+
+constexpr double kLine = 128;
+constexpr double kModelPort = 64;  // bytes a clock (model/report/timing.h)
+constexpr std::size_t kGroupSms = 16;
+
+// Mean errors of measured products by what bounds them (docs/log/prediction.md).
+constexpr double kWithin[] = {0.09, 0.05, 0.09, 0.05, 0.2};
+
+bool has_word(const KernelFacts& kernel, const char* feature) {
+  return std::find(kernel.features.begin(), kernel.features.end(), feature) !=
+         kernel.features.end();
+}
+
+// A part of A or B that tiles share: rows or columns of one tile along all of K.
+struct Panel {
+  double bytes = 0;
+  double last = -1;  // bytes that had passed through L2 when it was read last
+};
+
+// The tile of a cluster and what it reads.
+struct ClusterTile {
+  std::int64_t rows, columns;      // numbers of its panels
+  double row_bytes, column_bytes;  // of these
+};
+
+class Composer {
+ public:
+  Composer(const Plan& plan, const TilePhases& phases, const PredictionMachine& machine,
+           const std::vector<std::int64_t>& lengths)
+      : plan_(plan),
+        p_(plan.problem),
+        f_(plan.facts()),
+        phases_(phases),
+        m_(machine),
+        lengths_(lengths) {}
+
+  Prediction made();
+
+ private:
+  void list_tiles();
+  [[nodiscard]] double k_tile_clocks() const;
+  [[nodiscard]] double asked(std::size_t begin, std::size_t end) const;
+  Prediction at_clock(double hz, double& busy) const;
+  // Bytes that memory sends for the tiles [begin, end).
+  double missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,
+                double& passed) const;
+
+  const Plan& plan_;
+  const GemmProblem& p_;
+  const KernelFacts& f_;
+  const TilePhases& phases_;
+  const PredictionMachine& m_;
+  const std::vector<std::int64_t>& lengths_;
+
+  std::vector<ClusterTile> tiles_;
+  std::int64_t panels_ = 0;
+  double k_tiles_ = 0;    // of a CTA's tile
+  double row_lines_ = 0;  // of L2 that a cluster tile asks for
+  double column_lines_ = 0;
+  double clocks_ = 0;       // of a k_tile
+  double store_bytes_ = 0;  // of one CTA's tile
+};
+
+// Every family's rows and columns are the kernel's own, where it swaps A and B too.
+void Composer::list_tiles() {
+  const bool swapped = f_.swap_ab;
+  const double k = static_cast<double>(p_.k());
+  const double a_bits = k * numeric::bits(p_.a.dtype);
+  const double b_bits = p_.packed ? k * 8 * packed::tile_bytes(p_.packed->format) /
+                                        static_cast<double>(packed::kTileRows * packed::kTileK)
+                                  : k * numeric::bits(p_.b.dtype);
+  const double row_bits = swapped ? b_bits : a_bits;  // of the kernel's rows
+  const double column_bits = swapped ? a_bits : b_bits;
+  const int high = plan_.cluster.m * f_.tile.m;
+  const int wide = plan_.cluster.n * f_.tile.n;
+  const auto extent = [](std::int64_t all, std::int64_t at, int each) {
+    return static_cast<double>(std::clamp<std::int64_t>(all - at * each, 0, each));
+  };
+  const auto add = [&](std::int64_t rows, std::int64_t columns, const tile::Raster& r,
+                       std::int64_t base) {
+    for (int i = 0; i < r.tiles_m * r.tiles_n; ++i) {
+      const tile::TilePosition at = tile::position(r, i);
+      tiles_.push_back({base + at.m, base + r.tiles_m + at.n,
+                        extent(rows, at.m, high) * row_bits / 8,
+                        extent(columns, at.n, wide) * column_bits / 8});
+    }
+  };
+  if (!p_.groups) {
+    const std::int64_t rows = swapped ? p_.n() : p_.m();
+    const std::int64_t columns = swapped ? p_.m() : p_.n();
+    for (int b = 0; b < plan_.raster.batch; ++b) {
+      tile::Raster one = plan_.raster;
+      one.batch = 1;
+      add(rows, columns, one, panels_);
+      panels_ += one.tiles_m + one.tiles_n;
+    }
+    return;
+  }
+  for (const std::int64_t tokens : lengths_) {
+    tile::Raster one = plan_.raster;
+    const int each = swapped ? wide : high;
+    const int weights = swapped ? high : wide;
+    const auto token_tiles = static_cast<int>((tokens + each - 1) / each);
+    const auto weight_tiles = static_cast<int>((p_.n() + weights - 1) / weights);
+    one.tiles_m = swapped ? weight_tiles : token_tiles;
+    one.tiles_n = swapped ? token_tiles : weight_tiles;
+    // A group's tiles of tokens follow each other for one tile of weights.
+    one.along_m = !swapped;
+    one.band = std::max(1, token_tiles);
+    one.batch = 1;
+    add(swapped ? p_.n() : tokens, swapped ? tokens : p_.n(), one, panels_);
+    panels_ += one.tiles_m + one.tiles_n;
+  }
+}
+
+double Composer::k_tile_clocks() const {
+  if (f_.architecture != 90 || p_.packed) return phases_.k_tile / m_.tensor_share;
+  const int row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8;
+  const double steps = f_.tile.m / 64.0 * row_bytes / 32;
+  const double bytes = static_cast<double>(f_.tile.m + f_.tile.n) * row_bytes;
+  const double tensor = steps * (f_.tile.m == 64 ? m_.wgmma_one : m_.wgmma_more).at(f_.tile.n);
+  const double shared =
+      (steps * (2048 + 32.0 * f_.tile.n) + bytes) / (m_.shared_bytes_per_clock * m_.shared_overlap);
+  const double floor = std::max(tensor / m_.tensor_share, shared);
+  // Sums in registers: the model counts each addition as a conversion on its way to memory, which
+  // is too much by far.
+  const bool scaled = has_word(f_, "block scales");
+  if (scaled || has_word(f_, "promoted")) {
+    // A warpgroup by itself waits for its products, then adds n / 2 registers.
+    if (f_.tile.m == 64) return std::max(floor, tensor + f_.tile.n + m_.drain_clocks);
+    return floor * (scaled ? m_.scaled_share : m_.promoted_share);
+  }
+  // Where the model waited for its port to L2, a round number there, the measured one counts.
+  const double port = bytes / m_.port_bytes_per_clock;
+  const bool waited = phases_.k_tile < 1.03 * bytes / kModelPort && phases_.k_tile > 1.03 * tensor;
+  return std::max({waited ? 0 : phases_.k_tile / m_.tensor_share, port, floor});
+}
+
+// Lines that the tiles [begin, end) ask L2 for. CTAs without a cluster fill one group of some 16
+// SMs after the other, and what these ask for at about the same time is fetched once.
+double Composer::asked(std::size_t begin, std::size_t end) const {
+  const double all = static_cast<double>(end - begin) * (row_lines_ + column_lines_);
+  if (atom::cluster_size(plan_.cluster) > 1 || plan_.cluster_k > 1) return all;
+  double apart = 0;
+  for (std::size_t i = begin; i < end; i += kGroupSms) {
+    const std::size_t last = std::min(end, i + kGroupSms);
+    for (std::size_t j = i; j < last; ++j) {
+      bool row = false;
+      bool column = false;
+      for (std::size_t other = i; other < j; ++other) {
+        row |= tiles_[other].rows == tiles_[j].rows;
+        column |= tiles_[other].columns == tiles_[j].columns;
+      }
+      apart += (row ? 0 : row_lines_) + (column ? 0 : column_lines_);
+    }
+  }
+  return all - (begin == 0 ? m_.merged_at_first : m_.merged_later) * (all - apart);
+}
+
+double Composer::missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,
+                        double& passed) const {
+  const double kept = m_.l2_kept * static_cast<double>(plan_.device.l2_bytes);
+  double bytes = 0;
+  const double before = passed;
+  const auto read = [&](std::int64_t number, double size) {
+    Panel& panel = panels[static_cast<std::size_t>(number)];
+    if (panel.last >= before && panel.last == before + 1e-3) return;  // of this wave already
+    if (panel.last < 0 || before - panel.last > kept) bytes += size;
+    panel.last = before + 1e-3;
+    passed += size;
+  };
+  for (std::size_t i = begin; i < end; ++i) {
+    read(tiles_[i].rows, tiles_[i].row_bytes);
+    read(tiles_[i].columns, tiles_[i].column_bytes);
+  }
+  return bytes;
+}
+
+Prediction Composer::at_clock(double hz, double& busy) const {
+  Prediction out;
+  out.clock_hz = hz;
+  const int cluster = plan_.cluster_ctas();
+  const double clusters = static_cast<double>(plan_.ctas) / cluster;
+  const double resident =
+      std::max(1.0, std::min(clusters, static_cast<double>(f_.ctas_per_sm) *
+                                           resident_ctas(plan_.device, cluster) / cluster));
+  const double sharing =
+      std::clamp(resident * cluster / plan_.device.sms, 1.0, static_cast<double>(f_.ctas_per_sm));
+  const auto count = static_cast<double>(tiles_.size());
+  const bool splits = has_word(f_, "stream-K") && count > 0;
+  double rounds_of_split = 0;  // k_tiles of the shared part, in tiles
+  double whole = count;
+  if (splits) {
+    const tile::SplitPlan split(static_cast<int>(count), static_cast<int>(std::max(1.0, k_tiles_)),
+                                static_cast<int>(resident));
+    whole = split.whole;
+    if (count > whole) {
+      rounds_of_split = (split.each + (split.longer > 0 ? 1 : 0)) / std::max(1.0, k_tiles_);
+      out.exchange = m_.exchange_seconds;
+    }
+  }
+  const double memory = m_.memory_bytes_per_second * m_.memory_share;
+  const double l2 = m_.l2_lines_per_clock * hz;
+  const double d_bytes = static_cast<double>(cluster) / plan_.cluster_k * store_bytes_;
+  const double stores = store_bytes_ * sharing / m_.store_bytes_per_clock;
+  const bool hides = f_.schedule == kernel::Schedule::pingpong;
+  // D goes through shared memory, which gives the other tile's operands later meanwhile.
+  const double own = std::max(0.0, phases_.between) * (hides ? 1 : sharing) +
+                     (hides ? 2 * store_bytes_ / m_.shared_bytes_per_clock : 0);
+  std::vector<Panel> panels(static_cast<std::size_t>(panels_));
+  double passed = 0;
+  double tensor_clocks = 0;  // of all SMs
+  double by_limit[5] = {};
+  const double start = m_.launch_seconds + (m_.start_clocks + phases_.first) / hz;
+  out.start = start;
+  for (std::size_t begin = 0; begin < tiles_.size();) {
+    const bool shared = static_cast<double>(begin) >= whole;
+    const double take = shared ? count - whole : resident;
+    const std::size_t end =
+        shared ? tiles_.size() : std::min(tiles_.size(), begin + static_cast<std::size_t>(take));
+    const auto here = static_cast<double>(end - begin);
+    const double depth = shared ? rounds_of_split : 1;
+    // In one wave of CTAs that share an SM each has a part of it.
+    const double sm = depth * k_tiles_ * clocks_ * sharing / hz;
+    const double bytes = missed(begin, end, panels, passed) + here * d_bytes;
+    const double lines = asked(begin, end);
+    const double from_memory = bytes / memory;
+    const double from_l2 = lines / l2;
+    const double wave = std::max({sm, from_memory, from_l2});
+    // All SMs together store no faster than L2 takes it; fewer of them in the last wave do.
+    const double store = std::max(own, hides ? 0 : stores * here / resident) / hz;
+    out.multiply += sm;
+    out.loads += wave - sm;
+    out.epilogue += store;
+    if (!shared) out.tail += sm * (1 - here / resident);
+    out.memory_bytes += bytes;
+    out.l2_lines += lines;
+    by_limit[static_cast<int>(wave == sm              ? Limit::tensor_cores
+                              : from_memory > from_l2 ? Limit::memory
+                                                      : Limit::l2)] += wave;
+    by_limit[static_cast<int>(Limit::epilogue)] += store;
+    tensor_clocks += here * cluster * k_tiles_ * clocks_;
+    out.waves += shared ? depth : here / resident;
+    begin = end;
+  }
+  by_limit[static_cast<int>(Limit::start)] = start + out.exchange;
+  out.limit = static_cast<Limit>(std::max_element(by_limit, by_limit + 5) - by_limit);
+  out.within = kWithin[static_cast<int>(out.limit)];
+  out.seconds = start + out.multiply + out.loads + out.epilogue + out.exchange;
+  busy = tensor_clocks / (out.seconds * hz * plan_.device.sms);
+  return out;
+}
+
+Prediction Composer::made() {
+  if (plan_.ctas == 0) return {};
+  list_tiles();
+  k_tiles_ = p_.reads_ab()
+                 ? std::ceil(std::ceil(static_cast<double>(p_.k()) / f_.tile.k) / plan_.cluster_k)
+                 : 0;
+  clocks_ = k_tile_clocks();
+  const double rows = static_cast<double>(f_.tile.k) * numeric::bits(p_.a.dtype) / 8 / kLine;
+  const bool swapped = f_.swap_ab;
+  const double of_a = lines_asked(pitch_of_a(p_));
+  const double of_b = p_.packed ? 0.5 : lines_asked(pitch_of_b(p_));
+  const double deep = k_tiles_ * plan_.cluster_k * rows;
+  row_lines_ = deep * (swapped ? of_b : of_a) * plan_.cluster.m * f_.tile.m;
+  column_lines_ = deep * (swapped ? of_a : of_b) * plan_.cluster.n * f_.tile.n;
+  store_bytes_ =
+      static_cast<double>(f_.result_rows) * f_.result_columns * numeric::bits(f_.result) / 8;
+  // The clock under power: what it is at the highest, then what that power allows, until it stays.
+  const double highest = m_.load_clock * m_.clock_hz;
+  double hz = highest;
+  Prediction out;
+  for (int i = 0; i < 6; ++i) {
+    double busy = 0;
+    out = at_clock(hz, busy);
+    const double bytes_rate = out.memory_bytes / out.seconds / 1e12;
+    const double left = m_.limit_watts - m_.idle_watts - m_.memory_watts * bytes_rate;
+    // Power of the tensor cores goes with the clock's third power, as voltage follows it.
+    const double at_most =
+        m_.power_clock_hz * std::cbrt(left / std::max(1e-3, m_.tensor_watts * busy));
+    const double next = std::min(highest, at_most);
+    if (std::abs(next - hz) < 1e-3 * hz) break;
+    hz = 0.5 * (hz + next);
+  }
+  return out;
+}
+
+}  // namespace
+
+PredictionMachine prediction_machine(const MachineNumbers& numbers) {
+  PredictionMachine m;
+  m.launch_seconds = numbers.launch_seconds;
+  // The first operands came 1,900 clocks after the first load; the model counts 750 of it all.
+  m.start_clocks = numbers.start_clocks + numbers.cold_start_clocks + 1900 - 750;
+  m.clock_hz = numbers.clock_hz;
+  m.limit_watts = numbers.power_watts;
+  m.idle_watts = 0.286 * numbers.power_watts;
+  m.tensor_watts = 0.7 * numbers.power_watts;
+  m.power_clock_hz = numbers.loaded_clock_hz;
+  m.memory_bytes_per_second = numbers.hbm_bytes_per_second;
+  m.shared_bytes_per_clock = numbers.shared_bytes_per_clock;
+  m.wgmma_one = numbers.wgmma_shared_one;
+  m.wgmma_more = numbers.wgmma_shared_more;
+  m.l2_lines_per_clock = numbers.l2_requests_per_second / (m.load_clock * m.clock_hz);
+  return m;
+}
+
+PredictionMachine prediction_machine(const DeviceFacts& device) {
+  const MachineNumbers* const known = known_machine(device.name);
+  PredictionMachine m =
+      prediction_machine(known != nullptr ? *known : machine_of_architecture(device.architecture));
+  if (device.clock_hz > 0) m.clock_hz = device.clock_hz;
+  if (device.memory_bytes_per_second > 0) {
+    m.memory_bytes_per_second = device.memory_bytes_per_second;
+  }
+  return m;
+}
+
+const char* limit_name(Limit limit) {
+  constexpr const char* names[] = {"start", "tensor cores", "L2", "memory", "epilogue"};
+  return names[static_cast<int>(limit)];
+}
+
+Prediction predict(const Plan& plan, const TilePhases& phases, const PredictionMachine& machine,
+                   const std::vector<std::int64_t>& lengths) {
+  return Composer(plan, phases, machine, lengths).made();
+}
+
+}  // namespace warpwright
