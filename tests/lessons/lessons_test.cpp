@@ -8,6 +8,15 @@
 
 #include "lessons/11_pair_umma.h"
 
+namespace lessons {
+
+// What GoogleTest prints of a lesson.
+static void PrintTo(const Lesson& lesson, std::ostream* out) {
+  *out << lesson.name;
+}
+
+}  // namespace lessons
+
 namespace warpwright::model {
 namespace {
 
@@ -47,6 +56,42 @@ TEST_P(LessonTest, IsCleanAndItsTwinIsFound) {
 
 INSTANTIATE_TEST_SUITE_P(All, LessonTest, ::testing::ValuesIn(lessons::all()),
                          [](const auto& each) { return std::string(each.param.name); });
+
+// With other stages and other numbers in flight, too.
+TEST(Lesson, KnobsAreCleanAndTheirTwinsAreFound) {
+  for (const lessons::Ask& ask : {lessons::Ask{.stages = 1, .in_flight = 0},
+                                  {.stages = 2, .in_flight = 1},
+                                  {.stages = 4, .in_flight = 3},
+                                  {.stages = 8, .in_flight = 2}}) {
+    lessons::Ask twin = ask;
+    twin.broken = true;
+    const lessons::Lesson& wgmma = lessons::all()[6];
+    EXPECT_TRUE(wgmma.run(ask).clean()) << ask.stages << " stages, in flight " << ask.in_flight;
+    EXPECT_TRUE(wgmma.run(twin).has(wgmma.finding)) << ask.stages << " stages";
+  }
+  for (const int stages : {2, 4}) {
+    const lessons::Lesson& ampere = lessons::all()[5];
+    EXPECT_TRUE(ampere.run({.stages = stages}).clean()) << stages << " stages";
+    EXPECT_TRUE(ampere.run({.broken = true, .stages = stages}).has(ampere.finding)) << stages;
+  }
+}
+
+// A recording is of the schedule by the clock, whatever the others do.
+TEST(Lesson, ARecordingHasTheTimelineAndTheBarriers) {
+  testing::Recording recording;
+  const testing::Outcome outcome = lessons::all()[1].run({.recording = &recording});
+  EXPECT_TRUE(outcome.clean());
+  EXPECT_EQ(recording.trace.fault(), "");
+  EXPECT_GT(recording.trace.event_count(), 0);
+  std::int64_t landed = 0;
+  int flips = 0;
+  for (const BarrierEvent& e : recording.barriers) {
+    if (e.kind == BarrierEvent::Kind::bytes) landed += e.amount;
+    if (e.kind == BarrierEvent::Kind::flip) ++flips;
+  }
+  EXPECT_EQ(landed, 16384);
+  EXPECT_EQ(flips, 1);
+}
 
 // A find in the seeds, as docs/seeds.md has it: seed 000's loop lets all threads wait for a phase
 // and go on, and one that is late misses it.

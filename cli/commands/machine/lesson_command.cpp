@@ -135,6 +135,7 @@ std::string picture(const Lesson& lesson, const std::vector<LessonRun>& runs) {
       (runs.front().ask.broken ? " (broken: " + std::string(lesson.broken) + ")" : "");
   if (runs.size() > 1) {
     std::vector<ComparedRun> compared;
+    compared.reserve(runs.size());
     for (const LessonRun& run : runs) compared.push_back({run.knobs, &run.recording.trace});
     return compare_svg(title, compared);
   }
