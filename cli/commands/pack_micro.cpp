@@ -215,8 +215,9 @@ void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const 
   const bool has_alpha = format.scale == DType::ue4m3;
   const weights::Header header = taken_or_thrown(weights::parse_header(tensor.bytes));
   const std::string line = packed_line(header);
-  write_safetensors(path, {{name, &tensor}, {name + kAlphaSuffix, has_alpha ? &alpha : nullptr}},
-                    "packed " + line);
+  const std::vector<NamedTensor> tensors = {{name, &tensor},
+                                            {name + kAlphaSuffix, has_alpha ? &alpha : nullptr}};
+  write_safetensors(path, tensors, "packed " + line);
   if (o.json) {
     out << json_text(packed_json(path + ":" + name, header, tensor.bytes.size()));
     return;

@@ -242,6 +242,39 @@ TEST(PlanTest, GridsOfSplitTiles) {
   expect_says(refusal(problem, choices, *known_facts("h200")), {"a grid of 5000 CTAs"});
 }
 
+// Few tiles and a long K: all SMs share them, but where a row's bits may depend on nothing.
+TEST(PlanTest, SlicesOfFewTilesOfALongK) {
+  const auto sliced = [](const Plan& plan) { return slices_k(hopper_config(plan)); };
+  const DeviceFacts h200 = *known_facts("h200");
+  const GemmProblem problem = packed_problem(469, 64, 11568, DType::bf16, DType::bf16);
+  const auto made = plan(problem, h200);
+  ASSERT_TRUE(made.ok()) << made.reason();
+  EXPECT_TRUE(sliced(*made)) << made->name();
+  EXPECT_GT(made->ctas, 100);
+  EXPECT_EQ(made->ctas % made->tiles(), 0);
+  EXPECT_GE(made->flag_bytes, 128 * made->tiles());
+  const TileShape tile = made->tile();
+  EXPECT_EQ(made->workspace_bytes,
+            made->flag_bytes + std::int64_t{4} * tile.m * tile.n * made->ctas);
+  const std::string words = std::to_string(made->ctas / made->tiles()) + " CTAs share a tile along";
+  EXPECT_NE(made->explain().find(words), std::string::npos) << made->explain();
+  PlanChoices choices;
+  choices.batch_invariant = true;
+  const auto invariant = plan(problem, h200, choices);
+  ASSERT_TRUE(invariant.ok()) << invariant.reason();
+  EXPECT_FALSE(sliced(*invariant)) << invariant->name();
+  choices.kernel = made->kernel;
+  expect_says(refusal(problem, choices, h200), {made->kernel.c_str()});
+  // Every tile is shared by as many.
+  choices.batch_invariant = false;
+  choices.ctas = made->ctas + 1;
+  expect_says(refusal(problem, choices, h200), {"a grid of"});
+  // A tile for every SM.
+  const auto whole = plan(packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16), h200);
+  ASSERT_TRUE(whole.ok()) << whole.reason();
+  EXPECT_FALSE(sliced(*whole)) << whole->name();
+}
+
 TEST(PlanTest, EmptyProblems) {
   for (const auto& [m, n, k] : {std::tuple{0, 64, 64}, {64, 0, 64}, {0, 0, 0}}) {
     const auto made = plan(packed_problem(m, n, k, DType::bf16, DType::bf16), model_facts());

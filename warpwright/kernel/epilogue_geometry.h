@@ -70,7 +70,7 @@ constexpr bool gated_columns(const EpilogueShape& c) {
 /// Gated rows whose halves alternate by `warp_rows`, so that one warp that reaches 32 rows has
 /// both.
 constexpr bool gated_atoms(const EpilogueShape& c) {
-  return gated_rows(c) && c.row_atom_step == warp_rows;
+  return gated_rows(c) && c.row_atom_step == warp_rows && c.row_atoms == 2;
 }
 /// Rows and columns of a tile that have different places in D.
 constexpr int result_rows(const EpilogueShape& c) {

@@ -24,8 +24,10 @@ namespace warpwright::kernel {
 struct BlackwellConfig {
   atom::UmmaKind kind = atom::UmmaKind::f16;
   DType result = DType::bf16;  ///< of C and D
-  int tile_m = 128;            ///< rows of D that one CTA computes, a lane of tensor memory each
-  int tile_n = 128;            ///< columns; with pairs both CTAs of one compute all of them
+  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; of gates with
+  /// scales 128 of them and the 128 that they are for, each with an accumulator of its own.
+  int tile_m = 128;
+  int tile_n = 128;  ///< columns; with pairs both CTAs of one compute all of them
   int stages = 6;
   /// In tensor memory; with 2, which may share columns, the epilogue of a tile hides behind the
   /// next.
@@ -41,7 +43,8 @@ struct BlackwellConfig {
   atom::Major b_major = atom::Major::k;
   bool swap_ab = false;  ///< its A is the caller's B: few tokens lie on N, rows are columns of D
   bool grouped = false;  ///< for products in groups; its tokens are on N
-  bool gated = false;    ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on
+  bool gated = false;  ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on;
+                       ///< with scales, whose atoms have 128 rows, 128 of each
   bool by_index = false;  ///< tokens are gathered by their numbers
   /// Along the tokens, swapped: tiles are cut evenly, and each is multiplied by an N of its own.
   tile::TileWidths widths = {};
@@ -124,9 +127,14 @@ constexpr int tile_k(const BlackwellConfig& c) {
   return 1024 / operand_bits(c);
 }
 
+/// Accumulators side by side that make one tile: of gates, and of what they are for.
+constexpr int halves(const BlackwellConfig& c) {
+  return c.tile_m / atom::kTmemLanes;
+}
+
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  const int m = c.tile_m * ctas_of_mma(c);
+  const int m = atom::kTmemLanes * ctas_of_mma(c);
   if (is_scaled(c)) {
     atom::UmmaAtom mma =
         atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
@@ -157,9 +165,10 @@ constexpr int k_blocks(const BlackwellConfig& c) {
   return stages_together(c) * tile_k(c) / mma_atom(c).k;
 }
 
-/// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
+/// What one CTA holds of A (of each of its halves) and of B in a stage. Of a pair's B each CTA
+/// holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
+  return {atom::kTmemLanes, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
   return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
@@ -180,8 +189,12 @@ constexpr int scale_rows_of_b(const BlackwellConfig& c) {
   const int latest = atom::kScaleAtomRows - std::gcd(c.tile_n, atom::kScaleAtomRows);
   return (c.tile_n + latest + atom::kScaleAtomRows - 1) / atom::kScaleAtomRows;
 }
-/// Bytes of a row of atoms, and of those of A and of B in a stage. (Those of plain tokens are there
-/// once.)
+/// Bytes of A in a stage.
+constexpr int a_bytes(const BlackwellConfig& c) {
+  return halves(c) * atom::tile_bytes(tile_a(c));
+}
+/// Bytes of a row of atoms, and of those of one of A's halves and of B in a stage. (Those of plain
+/// tokens are there once.)
 constexpr int scale_row_bytes(const BlackwellConfig& c) {
   return scale_atoms(c) * atom::kScaleAtomBytes;
 }
@@ -197,7 +210,7 @@ constexpr int scale_box_words(const BlackwellConfig& c) {
   return all < 256 ? all : 256;
 }
 /// Columns of tensor memory that the scales of a stage, or of those that MMAs are issued on
-/// together, take: A's and then B's.
+/// together, take: those of A's halves and then B's.
 constexpr int sfa_columns(const BlackwellConfig& c) {
   return stages_together(c) * scale_atoms(c) * atom::kScaleAtomColumns;
 }
@@ -205,12 +218,15 @@ constexpr int sfb_columns(const BlackwellConfig& c) {
   return scale_rows_of_b(c) * sfa_columns(c);
 }
 constexpr int scale_columns(const BlackwellConfig& c) {
-  return sfa_columns(c) + sfb_columns(c);
+  return halves(c) * sfa_columns(c) + sfb_columns(c);
 }
 
-/// Columns of tensor memory that one accumulator takes.
-constexpr int accumulator_columns(const BlackwellConfig& c) {
+/// Columns of tensor memory that one accumulator takes; of several halves they stand side by side.
+constexpr int half_columns(const BlackwellConfig& c) {
   return atom::umma_columns(mma_atom(c));
+}
+constexpr int accumulator_columns(const BlackwellConfig& c) {
+  return halves(c) * half_columns(c);
 }
 /// Do two accumulators share columns, because the scales need some of their own?
 constexpr bool overlaps(const BlackwellConfig& c) {
@@ -237,7 +253,7 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
           .tile_m = tile_m,
           .tile_n = tile_n,
           .warps = epilogue_warps,
-          .row_atoms = 32 / warp_rows,
+          .row_atoms = halves(*this) * 32 / warp_rows,
           .row_atom_step = warp_rows,
           .swap_ab = swap_ab,
           .gated = gated,
@@ -284,7 +300,7 @@ constexpr int stage_bytes(const BlackwellConfig& c, DType a, DType b) {
   const auto bytes = [&c](const atom::OperandTile& tile, DType type) {
     return is_scaled(c) ? tile.rows * tile.depth * numeric::bits(type) / 8 : atom::tile_bytes(tile);
   };
-  return bytes(tile_a(c), a) + bytes(tile_b(c), b) + sfa_bytes(c) + sfb_bytes(c);
+  return halves(c) * (bytes(tile_a(c), a) + sfa_bytes(c)) + bytes(tile_b(c), b) + sfb_bytes(c);
 }
 constexpr pipeline::UmmaPipelineShape mainloop_shape(const BlackwellConfig& c, DType a, DType b) {
   return {c.stages, stage_bytes(c, a, b), c.pair};
@@ -318,11 +334,11 @@ struct BlackwellSmemMap {
 
 constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   BlackwellSmemMap map;
-  map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
+  map.b = map.a + c.stages * a_bytes(c);
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
   // Behind what is swizzled, which begins at multiples of 1024 bytes.
   map.sfa = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
-  map.sfb = map.sfa + (c.plain_tokens ? scale_row_bytes(c) : c.stages * sfa_bytes(c));
+  map.sfb = map.sfa + (c.plain_tokens ? scale_row_bytes(c) : c.stages * halves(c) * sfa_bytes(c));
   map.tiles = map.sfb + c.stages * sfb_bytes(c);
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));

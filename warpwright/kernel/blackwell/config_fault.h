@@ -73,9 +73,8 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
   if (sums_in_registers(c)) {
     return "with scales that the tensor core multiplies nothing is summed in registers";
   }
-  if (c.swap_ab && (c.pair || c.gated || c.tile_n != atom::kScaleAtomRows)) {
-    return "tokens with scales that the tensor core multiplies come 128 a tile, to MMAs of one SM "
-           "without a gate";
+  if (c.swap_ab && (c.pair || c.tile_n != atom::kScaleAtomRows)) {
+    return "tokens with scales that the tensor core multiplies come 128 a tile, to MMAs of one SM";
   }
   if (c.plain_tokens && (c.kind != atom::UmmaKind::mxf8f6f4 || c.swap_ab || quantises(c))) {
     return "plain tokens are rows of kind mxf8f6f4, whose scales the epilogue of values multiplies";
@@ -94,12 +93,19 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
 
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
-  if (c.tile_m != 128) return "tile_m must be 128, the lanes of tensor memory";
+  if (c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {
+    return "tile_m must be 128, the lanes of tensor memory; of gates with scales twice as many";
+  }
   if (const char* wrong = scale_fault(c)) return wrong;
   if (const char* wrong = atom::umma_fault(mma_atom(c))) return wrong;
   if (const char* wrong = result_fault(c)) return wrong;
   if (const char* wrong = sums_fault(c)) return wrong;
   if (const char* wrong = token_fault(c)) return wrong;
+  if (overlaps(c) && halves(c) > 1) {
+    return "two accumulators of a gate and what it is for, and the scales of a stage, need more "
+           "than "
+           "the 512 columns of tensor memory";
+  }
   if (overlaps(c) && quantises(c)) return "accumulators that share columns do not become codes";
   if (c.accumulators < 1 || accumulator_step(c) <= 0 || tmem_columns(c) == 0) {
     return "the accumulators, and the scales of a stage, need more than the 512 columns of tensor "

@@ -23,15 +23,22 @@ struct RowSlice {
                first * atom::span_bytes(atom::SmemSwizzle::b128)) {}
 
   /// One thread: the rows of A from `work` on, in k_tile `k_tile`. Gated rows come 16 of each half
-  /// at a time, so that both lie in the lanes of one epilogue warp.
+  /// at a time, so that both lie in the lanes of one epilogue warp; those with scales half by half,
+  /// each for an accumulator of its own.
   WW_DEVICE void load(isa::SharedAddress full, const tile::Work& work, int stage,
                       int k_tile) const {
     constexpr BlackwellConfig cfg = Tag::config;
     constexpr atom::OperandTile tile = tile_a(cfg);
-    const isa::SharedAddress to = stages + stage * atom::tile_bytes(tile);
+    const isa::SharedAddress to = stages + stage * a_bytes(cfg);
     const int k = k_tile * tile_k(cfg);
     const int batch = work.tile.batch * p.operands.a_batch;
-    if constexpr (cfg.gated) {
+    if constexpr (halves(cfg) > 1) {
+      WW_UNROLL for (int half = 0; half < halves(cfg); ++half) {
+        isa::tensor_load_to<ctas_of_mma(cfg)>(ctas, to + half * atom::tile_bytes(tile),
+                                              p.operands.a, full,
+                                              isa::Coords{k, work.row, half, batch});
+      }
+    } else if constexpr (cfg.gated) {
       constexpr int group = ctas_of_mma(cfg);
       constexpr int each = 2 * warp_rows * atom::span_bytes(tile.swizzle);
       WW_UNROLL for (int i = 0; i < cfg.tile_m / (2 * warp_rows); ++i) {

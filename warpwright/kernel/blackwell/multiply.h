@@ -18,8 +18,8 @@ template <bool IsA, class Tag>
 WW_DEVICE StageWords stage_words(const BlackwellCta<Tag>& cta, int stage) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
-  const isa::SharedAddress start =
-      cta.base + (IsA ? smem_map(cfg).a : smem_map(cfg).b) + stage * atom::tile_bytes(tile);
+  const isa::SharedAddress start = cta.base + (IsA ? smem_map(cfg).a : smem_map(cfg).b) +
+                                   stage * (IsA ? a_bytes(cfg) : atom::tile_bytes(tile));
   if constexpr (takes_any_major(cfg)) {
     const StagedOperand& staged = IsA ? cta.p.staged_a : cta.p.staged_b;
     return {atom::advance(staged.words, start & atom::kDescriptorAddressMask), staged.step};
@@ -37,13 +37,17 @@ WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
   const StageWords a = stage_words<true>(cta, state.stage);
   const StageWords b = stage_words<false>(cta, state.stage);
   WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_a(cfg)); ++k_block) {
-    const std::uint64_t at_a = atom::advance(a.first, k_block * a.step);
     const std::uint64_t at_b = atom::advance(b.first, k_block * b.step);
     const bool adds = accumulate || k_block > 0;
-    if constexpr (is_scaled(cfg)) {
-      multiply_scaled<Tag>(d, at_a, at_b, instruction, scales, k_block, adds);
-    } else {
-      isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(d, at_a, at_b, instruction, adds);
+    WW_UNROLL for (int half = 0; half < halves(cfg); ++half) {
+      const std::uint64_t at_a =
+          atom::advance(a.first, half * atom::tile_bytes(tile_a(cfg)) + k_block * a.step);
+      const isa::TmemAddress to = d + half * half_columns(cfg);
+      if constexpr (is_scaled(cfg)) {
+        multiply_scaled<Tag>(to, at_a, at_b, instruction, scales, half, k_block, adds);
+      } else {
+        isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(to, at_a, at_b, instruction, adds);
+      }
     }
   }
 }
@@ -93,7 +97,7 @@ WW_DEVICE void multiply_long(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
       const int first = block.crosses ? before.stage : state.stage;
       multiply_scaled<Tag>(d, long_word<true>(cta, first, state.stage, block.begin),
                            long_word<false>(cta, first, state.stage, block.begin), instruction, at,
-                           k_block, accumulate || k_block > 0);
+                           0, k_block, accumulate || k_block > 0);
       if (block.crosses) cta.mainloop.release(before);
     }
     before = state;

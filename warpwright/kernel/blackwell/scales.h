@@ -3,7 +3,8 @@
 // that issues the MMAs, which follow the copies without a wait. The one commit behind the MMAs of a
 // stage releases it, scales and all.
 //
-//   in a stage       SFA: the atoms of 128 rows of A x 4 scales of K, one behind the other along K.
+//   in a stage       SFA: the atoms of 128 rows of A x 4 scales of K, one behind the other along K;
+//                    with a gate then those of the 128 rows that the gates are for.
 //                    SFB: the same of 128 columns of D, then of the next 128
 //   tensor memory    SFA, 4 columns an atom; SFB, four scales of K of all columns of D, then the
 //                    next four
@@ -68,8 +69,12 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
   const isa::SharedAddress full = cta.mainloop.full(state);
   if (!cfg.plain_tokens && at.y == 0) {
     const auto ctas = static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(at) : 0);
-    load_atoms<Tag>(ctas, cta.base + smem.sfa + state.stage * sfa_bytes(cfg), p.sfa, full, k_tile,
-                    work.row / atom::kScaleAtomRows, work.tile.batch * p.sfa_batch);
+    const isa::SharedAddress to = cta.base + smem.sfa + state.stage * halves(cfg) * sfa_bytes(cfg);
+    WW_UNROLL for (int half = 0; half < halves(cfg); ++half) {
+      load_atoms<Tag>(ctas, to + half * sfa_bytes(cfg), p.sfa, full, k_tile,
+                      p.operands.gate.row(work.row, half) / atom::kScaleAtomRows,
+                      work.tile.batch * p.sfa_batch);
+    }
   }
   if (at.x == 0) {
     // Both CTAs of every pair of the row.
@@ -120,11 +125,12 @@ class TmemScales {
       constexpr BlackwellSmemMap smem = smem_map(cfg);
       constexpr int step = atom::scale_word_step(mma_atom(cfg), true);
       to.a = begin_ + buffer_ * scale_columns(cfg);
-      to.b = to.a + sfa_columns(cfg);
+      to.b = to.a + halves(cfg) * sfa_columns(cfg);
       if (cfg.plain_tokens && !has_ones_) copy_ones(cta.base + smem.sfa);
-      const isa::SharedAddress a = cta.base + smem.sfa + state.stage * sfa_bytes(cfg);
+      const isa::SharedAddress a = cta.base + smem.sfa + state.stage * halves(cfg) * sfa_bytes(cfg);
       const isa::SharedAddress b = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
-      WW_UNROLL for (int i = 0; i < (cfg.plain_tokens ? 0 : scale_atoms(cfg)); ++i) {
+      constexpr int atoms_of_a = cfg.plain_tokens ? 0 : halves(cfg) * scale_atoms(cfg);
+      WW_UNROLL for (int i = 0; i < atoms_of_a; ++i) {
         copy_atom(to.a + (part * scale_atoms(cfg) + i) * atom::kScaleAtomColumns,
                   a + i * atom::kScaleAtomBytes);
       }
@@ -163,16 +169,18 @@ class TmemScales {
   bool has_ones_ = false;
 };
 
-/// The MMA of k_block `k_block` of a stage, or of stages that MMAs are issued on together.
+/// The MMA of k_block `k_block` of a stage, or of stages that MMAs are issued on together, and of
+/// one of A's halves.
 template <class Tag>
 WW_DEVICE void multiply_scaled(isa::TmemAddress d, std::uint64_t a, std::uint64_t b,
-                               std::uint32_t instruction, const ScalesAt& scales, int k_block,
-                               bool accumulate, isa::Site site = isa::Site::here()) {
+                               std::uint32_t instruction, const ScalesAt& scales, int half,
+                               int k_block, bool accumulate, isa::Site site = isa::Site::here()) {
   constexpr BlackwellConfig cfg = Tag::config;
   const atom::ScaleStep step = atom::scale_step(mma_atom(cfg), k_block);
   isa::tcgen05_mma_scaled<cfg.kind, micro_block(cfg.scale), ctas_of_mma(cfg)>(
-      d, a, b, atom::with_scale_ids(instruction, step.id, step.id), scales.a + step.column_a,
-      scales.b + step.column_b, accumulate, site);
+      d, a, b, atom::with_scale_ids(instruction, step.id, step.id),
+      scales.a + half * sfa_columns(cfg) + step.column_a, scales.b + step.column_b, accumulate,
+      site);
 }
 
 }  // namespace warpwright::kernel::blackwell

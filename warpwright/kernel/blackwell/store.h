@@ -46,7 +46,10 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
     bool is_given_back = false;
     epilogue.write_from([&](int subtile, int half, float(&value)[Epilogue::values]) {
       const auto& order = epilogue.order;
-      fetch<Tag>(from, order.atom(subtile) + half * Epilogue::result_atoms,
+      // A gate and what it is for are rows of one accumulator, or have one each.
+      constexpr bool apart = halves(Tag::config) > 1;
+      fetch<Tag>(apart ? from + half * half_columns(Tag::config) : from,
+                 order.atom(subtile) + (apart ? 0 : half * Epilogue::result_atoms),
                  order.column(subtile) * Epilogue::columns, value);
       if constexpr (overlaps(Tag::config)) {
         constexpr int shared =

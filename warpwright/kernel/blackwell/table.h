@@ -96,6 +96,10 @@ constexpr BlackwellConfig grouped(BlackwellConfig c) {
 }
 constexpr BlackwellConfig gated(BlackwellConfig c) {
   c.gated = true;
+  if (is_scaled(c)) {  // its two halves leave tensor memory for one accumulator of each
+    c.tile_m *= 2;
+    c.accumulators = 1;
+  }
   return c;
 }
 constexpr BlackwellConfig by_index(BlackwellConfig c) {
@@ -216,6 +220,12 @@ inline constexpr auto scaled_token_rows = std::array{
     more(nvf4(DType::bf16, by_index(grouped(one(128))))),
     more(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
     more(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
+    common(gated(mixed(DType::bf16, grouped(one(128))))),
+    common(gated(nvf4(DType::bf16, grouped(one(128))))),
+    more(gated(mxf4(DType::bf16, grouped(one(128))))),
+    more(mxf4(DType::bf16, grouped(one(128)))),
+    more(gated(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
+    more(gated(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
 };
 
 inline constexpr auto plain_rows =

@@ -54,10 +54,24 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
   }
-  if (p.epilogue.gated && !p.is_grouped()) {
+  if (p.epilogue.gated && scales_elements(p.scaling)) {
+    constexpr std::int64_t each = block_scales::kTileRows;
+    if (p.epilogue.interleaved || p.n() % (2 * each) != 0) {
+      return refuse(RefusalCode::unsupported, "the epilogue is gated, and ",
+                    p.epilogue.interleaved ? "gate and up are interleaved"
+                                           : "gate and up have " + number(p.n() / 2) + " rows each",
+                    "; ",
+                    as_rule("their scales lie in tiles of ", each,
+                            " rows, so the kernels of sm_100 take halves of a multiple of them"),
+                    ": the nearest is ",
+                    as_nearest(p.epilogue.interleaved
+                                   ? std::string("halves")
+                                   : number((p.n() / 2 + each - 1) / each * each) + " rows each"));
+    }
+  } else if (p.epilogue.gated && !p.is_grouped()) {
     return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
-                  as_rule("the kernels of sm_100 for products without groups multiply without a "
-                          "gate: leave it out"));
+                  as_rule("the kernels of sm_100 for products without groups multiply a gate with "
+                          "scales of blocks alone: leave it out"));
   }
   if (is_8bit_float(p.d.dtype) && !p.is_quantised()) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
@@ -263,8 +277,11 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
         plan, plan.cluster.m / kernel::ctas_of_mma(c),
         c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
     parts.kernel += stages_text(c) + long_k_text(c);
-    parts.kernel += "sums       " + sums_text(c) +
-                    (c.gated ? "; of a gate and what it is for 16 rows in turns\n" : "\n");
+    parts.kernel +=
+        "sums       " + sums_text(c) +
+        (kernel::halves(c) > 1 ? "; a gate and what it is for have an accumulator each\n"
+         : c.gated             ? "; of a gate and what it is for 16 rows in turns\n"
+                               : "\n");
     parts.tensor_store = static_cast<kernel::EpilogueShape>(c).store != kernel::Store::lanes;
     parts.beside = tmem_table(c) + scale_table(c) + masks_table(plan, c.pair);
     return parts;

@@ -31,12 +31,14 @@ bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
 }
 
 std::string stages_text(const BlackwellConfig& c) {
-  const int a = atom::tile_bytes(kernel::tile_a(c));
+  const int a = kernel::a_bytes(c);
   const int b = atom::tile_bytes(kernel::tile_b(c));
-  std::string out = format("stages     %d of %d bytes (A %d, B %d", c.stages,
-                           a + b + kernel::sfa_bytes(c) + kernel::sfb_bytes(c), a, b);
+  std::string out =
+      format("stages     %d of %d bytes (A %d, B %d", c.stages,
+             a + b + kernel::halves(c) * kernel::sfa_bytes(c) + kernel::sfb_bytes(c), a, b);
   if (is_scaled(c)) {
-    out += format(", scales of A %d, of B %d", kernel::sfa_bytes(c), kernel::sfb_bytes(c));
+    out += format(", scales of A %d, of B %d", kernel::halves(c) * kernel::sfa_bytes(c),
+                  kernel::sfb_bytes(c));
   }
   return out + ")\n";
 }
@@ -49,17 +51,20 @@ std::string long_k_text(const BlackwellConfig& c) {
 }
 
 std::string tmem_table(const BlackwellConfig& c) {
-  const int columns = kernel::accumulator_columns(c);
+  const int columns = kernel::half_columns(c);
   std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
                            atom::kTmemColumns);
   for (int i = 0; i < c.accumulators; ++i) {
-    std::string what = format("accumulator %d, 128 rows of f32", i);
-    if (c.block_scaled) what += " of a k_tile";
-    if (i == 1 && overlaps(c)) {
-      what += format("; both have %d of these columns, which the epilogue empties first",
-                     kernel::shared_columns(c));
+    for (int half = 0; half < kernel::halves(c); ++half) {
+      const char* const of = kernel::halves(c) == 1 ? "" : half == 0 ? " of gates" : " of ups";
+      std::string what = format("accumulator %d%s, 128 rows of f32", i, of);
+      if (c.block_scaled) what += " of a k_tile";
+      if (i == 1 && overlaps(c)) {
+        what += format("; both have %d of these columns, which the epilogue empties first",
+                       kernel::shared_columns(c));
+      }
+      out += tmem_line(i * kernel::accumulator_step(c) + half * columns, columns, what);
     }
-    out += tmem_line(i * kernel::accumulator_step(c), columns, what);
   }
   for (int i = 0; i < kernel::scale_buffers(c); ++i) {
     const int first = kernel::first_scale_column(c) + i * kernel::scale_columns(c);
@@ -69,11 +74,12 @@ std::string tmem_table(const BlackwellConfig& c) {
                                   : format("every other %s, %d", what.c_str(), i);
     const int atoms = kernel::stages_together(c) * kernel::scale_atoms(c);
     const std::string ones = "scales of A of " + which + ": 1, copied once";
-    out += tmem_line(first, kernel::sfa_columns(c),
-                     c.plain_tokens
-                         ? ones
-                         : format("scales of A of %s: %d of 128 rows x 4", which.c_str(), atoms));
-    out += tmem_line(first + kernel::sfa_columns(c), kernel::sfb_columns(c),
+    const int of_a = kernel::halves(c) * kernel::sfa_columns(c);
+    out += tmem_line(first, of_a,
+                     c.plain_tokens ? ones
+                                    : format("scales of A of %s: %d of 128 rows x 4", which.c_str(),
+                                             kernel::halves(c) * atoms));
+    out += tmem_line(first + of_a, kernel::sfb_columns(c),
                      format("scales of B of %s: %d of 128 columns of D x 4", which.c_str(),
                             atoms * kernel::scale_rows_of_b(c)));
   }

@@ -161,7 +161,8 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   const double mma = std::max(58.0, columns / 2 + (c.pair ? 6 : 14));
   const double loaded =
       128.0 * (static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m);
-  double k_tile = std::max(mma * kernel::k_blocks(c) / together, loaded / sm_bytes_per_clock);
+  double k_tile = std::max(mma * kernel::halves(c) * kernel::k_blocks(c) / together,
+                           loaded / sm_bytes_per_clock);
   if (c.block_scaled) k_tile = std::max(k_tile, c.tile_n + sum_clocks);
   const double products = busiest(plan, c, blocks, k_tile);
   const double moved = p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p);

@@ -57,12 +57,14 @@ std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
 
 // Grids worth trying for an instance that adds up in slices: all CTAs that are resident, and those
 // with a k_tile more each; of both as few as come out with as many k_tiles. Where there are tiles
-// for all of them, a CTA a tile.
-std::vector<int> sliced_grids(int resident, std::int64_t count, std::int64_t blocks) {
+// for all of them, a CTA a tile, for who names the kernel.
+std::vector<int> sliced_grids(int resident, std::int64_t count, std::int64_t blocks,
+                              bool is_named) {
   std::vector<int> grids;
   const std::int64_t most = std::min<std::int64_t>(
       {count > 0 ? resident / count : 0, blocks, tile::SlicePlan::most_sharers});
-  if (most < 2) return {static_cast<int>(count)};
+  if (most < 2 && is_named) return {static_cast<int>(count)};
+  if (most < 2) return {};
   const std::int64_t least = pieces(blocks, most);  // k_tiles of a CTA
   for (std::int64_t each = least; each < least + 2; ++each) {
     const std::int64_t sharers = pieces(blocks, each);
@@ -140,7 +142,7 @@ std::vector<int> grids_of(const Plan& plan, const kernel::GemmConfig& c, const P
   } else if (splits_k(c)) {
     grids = split_grids(plan, resident, blocks);
   } else if (slices_k(c)) {
-    grids = sliced_grids(resident, count, blocks);
+    grids = sliced_grids(resident, count, blocks, choices.kernel.has_value());
   } else {
     grids = {static_cast<int>(std::min<std::int64_t>(count * size, resident))};
   }
