@@ -84,7 +84,13 @@ struct HalfPlaces {
   int exponent;
   int mantissa;
 };
-inline constexpr HalfPlaces kHalfPlaces[] = {{15, 7, 6}, {12, 4, 3}, {9, 1, 0}, {10, 13, 11}};
+/// By branches: CUDA has no constant array to index.
+constexpr HalfPlaces half_places(int r) {
+  return r == 0   ? HalfPlaces{15, 7, 6}
+         : r == 1 ? HalfPlaces{12, 4, 3}
+         : r == 2 ? HalfPlaces{9, 1, 0}
+                  : HalfPlaces{10, 13, 11};
+}
 
 /// Calls `body` with a code's four bits' place among the canonical ones, and with its half's first
 /// bit and its places in it.
@@ -93,7 +99,7 @@ constexpr void for_each_half_place(const Body& body) {
   for (int r = 0; r < 4; ++r) {
     for (int half = 0; half < 2; ++half) {
       const int i = r / 2 * 2 + half;  // of the four of a row
-      body(8 * i + r % 2 * 4, 16 * half, kHalfPlaces[r]);
+      body(8 * i + r % 2 * 4, 16 * half, half_places(r));
     }
   }
 }
