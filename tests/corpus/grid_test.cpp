@@ -250,7 +250,10 @@ TEST(Grids, ALoopOfPlainLoads) {
         if (sets == 2) isa::flag_set(flag.data() + 1, 1);
         return;
       }
-      if (sets == 2) return isa::flag_wait(flag.data() + 1, 1);
+      if (sets == 2) {
+        isa::flag_wait(flag.data() + 1, 1);
+        return;
+      }
       while (word.load(1) == 0) {
       }
     };
