@@ -79,14 +79,6 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
   return p;
 }
 
-// The parameters of a kernel whose tiles have several widths.
-kernel::WidthsGemmParams with_widths(const kernel::GemmParams& p, const GemmConfig& c,
-                                     const GemmOperands& o, Encode encode) {
-  kernel::WidthsGemmParams out{p, {}};
-  narrower_maps(out, c, tile_widths(c), o, encode);
-  return out;
-}
-
 // Where sums are kept, and what becomes of them besides alpha and beta.
 std::string sums_text(const GemmConfig& c) {
   std::string text;
@@ -253,13 +245,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
              " tokens: a group is cut into tiles of nearly equal width, each with wgmmas as wide\n";
     }
     out += cluster_line(plan, cluster.m, "");
-    if (slices_k(c)) {
-      out += format(
-          "slices     %d CTAs share a tile along K, each with a piece; each adds up some columns "
-          "of "
-          "all pieces\n",
-          plan.ctas / std::max(1, tile::tile_count(plan.raster)));
-    }
+    if (slices_k(c)) out += slices_line(plan);
     const auto shape = stage_shape(plan);
     const int of_b = atom::tile_bytes(kernel::tile_b(c));
     out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
