@@ -341,7 +341,7 @@ def test_explain(t):
     content = bytearray(path.read_bytes())
     begin = content.find(b"WWINT4")
     for at, part in ((5000, "its tiles do not add up"), (8, "has version 5"),
-                     (33, "its header does not add up"), (3, "holds no packed int4 weights")):
+                     (33, "its header does not add up"), (3, "holds no packed weights")):
         damaged = bytearray(content)
         damaged[begin + at] ^= 4
         (t.folder / "bad.safetensors").write_bytes(damaged)

@@ -142,8 +142,8 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
                       p.epilogue.activation = Activation::silu;
                       gate(p);
                     }),
-            "the epilogue is gated; the kernels of sm_100 for products without groups multiply a gate "
-            "with scales of blocks alone: leave it out");
+            "the epilogue is gated; the kernels of sm_100 for products without groups multiply a "
+            "gate with scales of blocks alone: leave it out");
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c.dtype = p.d.dtype = DType::e5m2; }),
             "D is e5m2; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
   EXPECT_EQ(refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),

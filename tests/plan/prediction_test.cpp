@@ -13,19 +13,19 @@ namespace warpwright {
 namespace {
 
 // What the model says of a 128 x 256 tile, about.
-constexpr TilePhases kPhases{1000, 1024, 1324};
+constexpr TilePhases kWideTile{1000, 1024, 1324};
 
-Plan planned(std::int64_t m, std::int64_t n, std::int64_t k) {
+Plan planned_on_h200(std::int64_t m, std::int64_t n, std::int64_t k) {
   const auto made = plan(packed_problem(m, n, k, DType::bf16, DType::bf16), *known_facts("h200"));
   EXPECT_TRUE(made);
   return *made;
 }
 
 Prediction predicted(const Plan& plan, const PredictionMachine& machine) {
-  return predict(plan, kPhases, machine, {plan.problem.m()});
+  return predict(plan, kWideTile, machine, {plan.problem.m()});
 }
 
-PredictionMachine h200() {
+PredictionMachine h200_numbers() {
   return prediction_machine(*known_facts("h200"));
 }
 
@@ -38,17 +38,17 @@ TEST(Prediction, PartsAddUpAndNothingBeatsTheRoofs) {
     const std::int64_t k = 16 * extent(random);
     SCOPED_TRACE("seed 20261127, " + std::to_string(m) + "x" + std::to_string(n) + "x" +
                  std::to_string(k));
-    const Plan p = planned(m, n, k);
-    const Prediction t = predicted(p, h200());
+    const Plan p = planned_on_h200(m, n, k);
+    const Prediction t = predicted(p, h200_numbers());
     EXPECT_NEAR(t.seconds, t.start + t.multiply + t.loads + t.epilogue + t.exchange,
                 1e-9 * t.seconds);
     EXPECT_GE(t.seconds, p.compute_seconds() * 0.99);
     EXPECT_GE(t.seconds, p.memory_seconds());
     EXPECT_GE(t.loads, 0);
     EXPECT_LE(t.tail, t.multiply);
-    EXPECT_LE(t.clock_hz, h200().clock_hz);
+    EXPECT_LE(t.clock_hz, h200_numbers().clock_hz);
     // A faster unit never makes it slower.
-    PredictionMachine better = h200();
+    PredictionMachine better = h200_numbers();
     better.memory_bytes_per_second *= 2;
     better.l2_lines_per_clock *= 2;
     better.store_bytes_per_clock *= 2;
@@ -58,26 +58,28 @@ TEST(Prediction, PartsAddUpAndNothingBeatsTheRoofs) {
 }
 
 TEST(Prediction, SaysWhatBoundsIt) {
-  EXPECT_EQ(predicted(planned(8192, 8192, 8192), h200()).limit, Limit::tensor_cores);
-  EXPECT_EQ(predicted(planned(16, 24576, 1536), h200()).limit, Limit::memory);
-  EXPECT_EQ(predicted(planned(16, 64, 64), h200()).limit, Limit::start);
+  EXPECT_EQ(predicted(planned_on_h200(8192, 8192, 8192), h200_numbers()).limit,
+            Limit::tensor_cores);
+  const Plan narrow = planned_on_h200(16, 24576, 1536);
+  EXPECT_EQ(predict(narrow, {1000, 100, 100}, h200_numbers(), {16}).limit, Limit::memory);
+  EXPECT_EQ(predicted(planned_on_h200(16, 64, 64), h200_numbers()).limit, Limit::start);
 }
 
 TEST(Prediction, MemorySendsWhatIsNotKept) {
   // One wave reads each operand once, whatever L2 keeps.
-  PredictionMachine m = h200();
-  const Plan one = planned(1024, 1024, 1024);
+  PredictionMachine m = h200_numbers();
+  const Plan one = planned_on_h200(1024, 1024, 1024);
   const double once = moved_bytes(one.problem);
   EXPECT_NEAR(predicted(one, m).memory_bytes, once, 1e-6 * once);
   // Without L2 every wave reads anew.
-  const Plan many = planned(8192, 8192, 1024);
+  const Plan many = planned_on_h200(8192, 8192, 1024);
   m.l2_kept = 0;
-  EXPECT_GT(predicted(many, m).memory_bytes, 2 * predicted(many, h200()).memory_bytes);
+  EXPECT_GT(predicted(many, m).memory_bytes, 2 * predicted(many, h200_numbers()).memory_bytes);
 }
 
 TEST(Prediction, PowerLowersTheClock) {
-  const Plan p = planned(8192, 8192, 8192);
-  PredictionMachine m = h200();
+  const Plan p = planned_on_h200(8192, 8192, 8192);
+  PredictionMachine m = h200_numbers();
   const Prediction limited = predicted(p, m);
   EXPECT_LT(limited.clock_hz, 1.65e9);
   m.limit_watts = 2000;

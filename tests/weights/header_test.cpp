@@ -82,8 +82,8 @@ TEST(HeaderTest, EveryBitIsChecked) {
 
 TEST(HeaderTest, Refusals) {
   const HeaderBytes good = header_bytes(some_header());
-  expect_refused(std::span(good).first(127), "holds no packed int4 weights");
-  expect_refused({}, "holds no packed int4 weights");
+  expect_refused(std::span(good).first(127), "holds no packed weights");
+  expect_refused({}, "holds no packed weights");
   expect_refused(changed([](std::byte* at) { at[6] = std::byte{'\n'}; }), "holds no packed");
   expect_refused(changed([](std::byte* at) { at[8] = std::byte{2}; }),
                  "has version 2 of the packed form, and version 1 is the one that is read");

@@ -40,9 +40,14 @@ inline constexpr MicroFormat micro_formats[] = {
 /// each row, which the epilogue multiplies.
 inline constexpr MicroFormat plain_tokens = {DType::e4m3, DType::f32, "e4m3", "e4m3"};
 
+/// Are these plain tokens? By types alone: CUDA has no comparison of the words.
+constexpr bool is_plain_tokens(DType element, DType scale) {
+  return element == DType::e4m3 && scale == DType::f32;
+}
+
 /// The format of such elements and scales; null where there is none.
 constexpr const MicroFormat* micro_format(DType element, DType scale) {
-  if (MicroFormat{element, scale} == plain_tokens) return &plain_tokens;
+  if (is_plain_tokens(element, scale)) return &plain_tokens;
   for (const MicroFormat& f : micro_formats) {
     if (f.element == element && f.scale == scale) return &f;
   }

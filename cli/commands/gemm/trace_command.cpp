@@ -1,8 +1,6 @@
 #include "cli/commands/gemm/trace_command.h"
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +11,7 @@
 #include "cli/commands/gemm/model_time.h"
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/product.h"
+#include "cli/files/machine_file.h"
 #include "cli/files/output_file.h"
 #include "cli/pictures/grid_svg.h"
 #include "cli/pictures/perfetto.h"
@@ -75,16 +74,7 @@ MachineNumbers machine_of(const GemmOptions& run, const TraceOptions& how,
     throw InputError("--machine is of the model, and " + device.name + " has its own times: " +
                      as_rule("leave it out, or give --device model") + ".");
   }
-  std::ifstream file(how.machine);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) {
-    throw InputError("--machine " + printable(how.machine) + " cannot be read.");
-  }
-  try {
-    return parse_machine(text);
-  } catch (const MachineError& error) {
-    throw InputError("--machine " + printable(how.machine) + ": " + error.what());
-  }
+  return read_machine("--machine", how.machine);
 }
 
 // The SM that another grid holds must be one of the model's, and not the last that is left.

@@ -13,6 +13,11 @@
 namespace warpwright::cli {
 namespace {
 
+// Only an H200's times were at hand, of products without packed weights.
+bool is_held_against_times(const Plan& plan) {
+  return plan.device.name == "h200" && plan.facts().architecture == 90 && !plan.problem.packed;
+}
+
 std::string text_of(const Plan& plan, const Prediction& p) {
   char text[1024];
   const double us = 1e6;
@@ -33,14 +38,13 @@ std::string text_of(const Plan& plan, const Prediction& p) {
                   us * p.exchange);
     all += text;
   }
-  // Held against an H200's times alone.
-  if (plan.device.name == "h200" && plan.facts().architecture == 90) {
+  if (is_held_against_times(plan)) {
     std::snprintf(text, sizeof text,
                   "  sure to    %8.0f %%   in the mean, as measured H200 products that %s bounds\n",
                   100 * p.within, limit_name(p.limit));
     return all + text;
   }
-  return all + "  how sure: not known, as nobody measured a product of this device beside it\n";
+  return all + "  how sure: not known, as no measured product of this kind was held beside it\n";
 }
 
 nlohmann::ordered_json to_json(const Plan& plan, const TilePhases& phases, const Prediction& p) {
@@ -52,9 +56,8 @@ nlohmann::ordered_json to_json(const Plan& plan, const TilePhases& phases, const
   json["breakdown"] = {{"start", 1e6 * p.start},       {"multiply", 1e6 * p.multiply},
                        {"tail", 1e6 * p.tail},         {"loads", 1e6 * p.loads},
                        {"epilogue", 1e6 * p.epilogue}, {"exchange", 1e6 * p.exchange}};
-  json["mean_error"] = plan.device.name == "h200" && plan.facts().architecture == 90
-                           ? nlohmann::ordered_json(p.within)
-                           : nlohmann::ordered_json();
+  json["mean_error"] =
+      is_held_against_times(plan) ? nlohmann::ordered_json(p.within) : nlohmann::ordered_json();
   json["waves"] = p.waves;
   json["clock_ghz"] = 1e-9 * p.clock_hz;
   json["memory_bytes"] = p.memory_bytes;

@@ -15,6 +15,23 @@ namespace {
 // Of these many k_tiles: beyond the first filling of any ring that matters, and cheap.
 constexpr std::int64_t kShallow = 8;
 constexpr std::int64_t kDeep = 24;
+// And of CTAs that share a tile along K, which are many.
+constexpr std::int64_t kShallowShare = 4;
+constexpr std::int64_t kDeepShare = 12;
+
+// A large cluster's CTAs do what those of a small one do, for their SM, and take the model as much
+// longer as they are more.
+atom::ClusterShape sampled_cluster(const Plan& plan) {
+  constexpr int most = 4;
+  if (atom::cluster_size(plan.cluster) <= most) return plan.cluster;
+  atom::ClusterShape best = plan.cluster;
+  for (const atom::ClusterShape& c : plan.facts().clusters) {
+    const int size = atom::cluster_size(c);
+    const bool within = c.m <= plan.cluster.m && c.n <= plan.cluster.n && size <= 2;
+    if (within && (atom::cluster_size(best) > most || size > atom::cluster_size(best))) best = c;
+  }
+  return best;
+}
 
 // The product in so many rounds of tiles and k_tiles, and nothing of files.
 GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t rounds,
@@ -25,7 +42,7 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
     file->clear();
   }
   if (plan.problem.reads_c()) o.beta = given.beta.empty() ? "1" : given.beta;
-  const atom::ClusterShape c = plan.cluster;
+  const atom::ClusterShape c = sampled_cluster(plan);
   const std::int64_t m = std::int64_t{kernel.result_rows} * (kernel.swap_ab ? c.n : c.m);
   const std::int64_t columns =
       std::int64_t{kernel.result_columns} * (kernel.swap_ab ? c.m : c.n) * rounds;
@@ -59,9 +76,10 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
   o.cluster = std::to_string(c.m) + "," + std::to_string(c.n);
   o.cluster_k = plan.cluster_k > 1 ? std::optional<int>(plan.cluster_k) : std::nullopt;
   if (plan.cluster_k > 1) o.cluster.clear();
-  // Tiles shared along K have a cluster each.
-  o.ctas = plan.cluster_k > 1 ? std::nullopt : std::optional<int>(plan.cluster_ctas());
-  o.sms = plan.cluster_ctas();
+  // Of kernels that have two CTAs on an SM one is looked at; others fill their SMs.
+  o.ctas = kernel.ctas_per_sm > 1 && plan.cluster_k == 1 ? std::optional<int>(atom::cluster_size(c))
+                                                         : std::nullopt;
+  o.sms = atom::cluster_size(c) * plan.cluster_k;
   o.no_tuning = true;
   return o;
 }
@@ -86,15 +104,18 @@ double clocks_of(const GemmOptions& options) {
 TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {
   const std::int64_t all =
       (plan.problem.k() + plan.tile().k - 1) / plan.tile().k / std::max(1, plan.cluster_k);
-  const std::int64_t depth = std::clamp<std::int64_t>(all, 1, kDeep);
+  const bool shares = plan.cluster_k > 1;
+  const std::int64_t deep = shares ? kDeepShare : kDeep;
+  const std::int64_t shallow = shares ? kShallowShare : kShallow;
+  const std::int64_t depth = std::clamp<std::int64_t>(all, 1, deep);
   // Consumers that take tiles in turn have one each.
   const std::int64_t few = plan.facts().schedule == kernel::Schedule::pingpong ? 2 : 1;
   std::vector<std::pair<std::int64_t, std::int64_t>> asked = {
-      {2 * few, kDeep}, {2 * few, kShallow}, {few, depth}, {2 * few, depth}};
+      {2 * few, deep}, {2 * few, shallow}, {few, depth}, {2 * few, depth}};
   std::vector<double> clocks(asked.size());
   const auto from = [&](std::size_t first) {
     for (std::size_t i = first; i < asked.size(); i += 2) {
-      clocks[i] = i == 3 && depth == kDeep
+      clocks[i] = i == 3 && depth == deep
                       ? 0
                       : clocks_of(shrunk(options, plan, asked[i].first, asked[i].second));
     }
@@ -102,11 +123,11 @@ TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {
   auto other = std::async(std::launch::async, from, 1);
   from(0);
   other.get();
-  if (depth == kDeep) clocks[3] = clocks[0];
+  if (depth == deep) clocks[3] = clocks[0];
   TilePhases phases;
   const auto tiles = static_cast<double>(few);
   const auto k = static_cast<double>(depth);
-  phases.k_tile = (clocks[0] - clocks[1]) / (2 * tiles * static_cast<double>(kDeep - kShallow));
+  phases.k_tile = (clocks[0] - clocks[1]) / (2 * tiles * static_cast<double>(deep - shallow));
   phases.between = (clocks[3] - clocks[2]) / tiles - k * phases.k_tile;
   phases.first = clocks[2] - tiles * (phases.between + k * phases.k_tile);
   return phases;

@@ -157,7 +157,8 @@ class Estimate {
     const double bytes = 128.0 * (c_.tile_m + tile_n_);
     const double tensor = steps * tile_n_ / 2;
     if (p_.packed) {
-      return std::max({tensor, packed_clocks(), load_clocks(), row_copy_clocks()});
+      return std::max({tensor, packed_clocks(c_, p_.packed->format, a_share_, machine_),
+                       load_clocks(), row_copy_clocks()});
     }
     const double shared =
         (steps * (2048.0 * passes(c_) + 32.0 * tile_n_) + bytes) / machine_.shared_bytes_per_clock;
@@ -172,53 +173,6 @@ class Estimate {
       clocks *= machine_.cooperative_share;
     }
     return std::max({clocks, machine_.block_clocks, load_clocks(), row_copy_clocks()});
-  }
-
-  // The same of packed weights, by what the SM's parts must do: a warp of each warpgroup on every
-  // scheduler converts, multiplies and scales, of which hardly anything overlaps as measured, and a
-  // wgmma with A from registers takes no less for few tokens; shared memory gives codes, tokens and
-  // room to copies; and a warpgroup by itself waits for its codes, its products and its sums in
-  // turn, which takes the more by what was measured of dense tiles with exact sums (440, 700 and
-  // 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
-  // grouped tiles show; and two groups in flight hide some of both.
-  double packed_clocks() const {
-    if (kernel::is_e2m1(c_)) return e2m1_clocks();
-    const double warpgroups = c_.tile_m / 64.0;
-    const double groups = static_cast<double>(packed::slices(p_.packed->format));
-    const bool coded_sm = p_.packed->format.encoding == Int4Encoding::sm;
-    const GroupSums sums = group_sums(c_);
-    const double scaling = folds(sums) ? 0 : groups * c_.tile_n / 2;
-    // Folded: through f16, and the factors of every step, or by tables, which are made of every
-    // group. Zero points: three instructions a weight.
-    const double converting = sums == GroupSums::table    ? 180 + 60 * groups
-                              : sums == GroupSums::folded ? 360
-                              : has_zero_points(c_)       ? 380
-                              : coded_sm                  ? 48
-                                                          : 112;
-    const double products = 4.0 * passes(c_) * std::max(26.0, c_.tile_n / 2.0 / passes(c_));
-    const double hidden = kernel::in_flight(c_) > 1 ? 0.87 : 1;
-    const double issue = hidden * warpgroups * (converting + products + scaling);
-    const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
-    const double shared =
-        (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
-    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * passes(c_);
-    const double waits = passes(c_) > 1 ? 2.06 : 1.65;
-    const double beside = passes(c_) > 1 ? 1.6 : 1.3;
-    return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
-  }
-
-  // Of e2m1 weights, by their instructions: not measured yet. A span is half a k_tile of bf16.
-  double e2m1_clocks() const {
-    const double warpgroups = c_.tile_m / 64.0;
-    const double groups = sums_in_registers(c_) && !packed::folds(p_.packed->format) ? 4 : 1;
-    const double working = 116 + (sums_in_registers(c_) ? groups * c_.tile_n / 2 : 0);
-    const double products = 4.0 * std::max(15.0, c_.tile_n / 2.0);
-    const double bytes =
-        128.0 * (a_share_ * c_.tile_m + c_.tile_n) + warpgroups * (4096 + 128.0 * c_.tile_n);
-    const double waits = kernel::in_flight(c_) > 1 || !sums_in_registers(c_) ? 1.1 : 1.65;
-    return std::max({warpgroups * std::max(products, working + products / 2),
-                     bytes / machine_.shared_bytes_per_clock,
-                     waits * (66 + working + 2.0 * c_.tile_n + 60 * groups) / c_.ctas_per_sm});
   }
 
   // Clocks in which one SM gets its part of a k_tile's operands.

@@ -279,13 +279,4 @@ void narrower_maps(Params& p, const Config& c, const tile::TileWidths& widths,
   }
 }
 
-/// The parameters of a kernel whose tiles have several widths.
-template <class Config>
-kernel::WidthsGemmParams with_widths(const kernel::GemmParams& p, const Config& c,
-                                     const GemmOperands& o, Encode encode) {
-  kernel::WidthsGemmParams out{p, {}};
-  narrower_maps(out, c, tile_widths(c), o, encode);
-  return out;
-}
-
 }  // namespace warpwright

@@ -54,21 +54,8 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
   }
-  if (p.epilogue.gated && scales_elements(p.scaling)) {
-    constexpr std::int64_t each = block_scales::kTileRows;
-    if (p.epilogue.interleaved || p.n() % (2 * each) != 0) {
-      return refuse(RefusalCode::unsupported, "the epilogue is gated, and ",
-                    p.epilogue.interleaved ? "gate and up are interleaved"
-                                           : "gate and up have " + number(p.n() / 2) + " rows each",
-                    "; ",
-                    as_rule("their scales lie in tiles of ", each,
-                            " rows, so the kernels of sm_100 take halves of a multiple of them"),
-                    ": the nearest is ",
-                    as_nearest(p.epilogue.interleaved
-                                   ? std::string("halves")
-                                   : number((p.n() / 2 + each - 1) / each * each) + " rows each"));
-    }
-  } else if (p.epilogue.gated && !p.is_grouped()) {
+  if (auto r = gated_scales_fault(p)) return r;
+  if (p.epilogue.gated && !scales_elements(p.scaling) && !p.is_grouped()) {
     return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
                   as_rule("the kernels of sm_100 for products without groups multiply a gate with "
                           "scales of blocks alone: leave it out"));

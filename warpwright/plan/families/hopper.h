@@ -1,6 +1,7 @@
 // The Hopper family's own. Internal to plan/ and to tests of kernels.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "warpwright/kernel/hopper/config.h"
@@ -8,6 +9,8 @@
 #include "warpwright/plan/search/search.h"
 
 namespace warpwright {
+
+struct Machine;
 
 /// The configuration of a Hopper plan's kernel.
 const kernel::GemmConfig& hopper_config(const Plan& plan);
@@ -31,5 +34,15 @@ std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfi
 /// rates. `lengths` are those of groups.
 double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
                       const GroupLengths& lengths);
+
+/// Clocks of a k_tile of packed weights on one SM; `a_share`: their bytes in those of the tokens'
+/// type.
+double packed_clocks(const kernel::GemmConfig& config, const PackedFormat& format, double a_share,
+                     const Machine& machine);
+
+/// Where sums are kept, and what becomes of them besides alpha and beta.
+std::string hopper_sums_text(const kernel::GemmConfig& config);
+/// How packed weights come into the registers.
+std::string hopper_weights_text(const Plan& plan);
 
 }  // namespace warpwright

@@ -2,16 +2,13 @@
 // The same for all families. Internal to them.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/sliced_fixup.h"
 #include "warpwright/kernel/stream_k_fixup.h"
 #include "warpwright/plan/families/family.h"
-#include "warpwright/plan/search/explain_text.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/tile/split.h"
 
@@ -48,15 +45,6 @@ inline void bind_slices(kernel::WalkParams& p, Grid& grid, const Plan& plan, voi
   p.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
   grid.workspace[0] = {"flags", 0, plan.flag_bytes};
   grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
-}
-
-/// And its line of Plan::explain.
-inline std::string slices_line(const Plan& plan) {
-  return format(
-      "slices     %d CTAs share a tile along K, each with a piece; each adds up some columns of "
-      "all "
-      "pieces\n",
-      plan.ctas / std::max(1, tile::tile_count(plan.raster)));
 }
 
 }  // namespace warpwright

@@ -15,7 +15,7 @@ template <class Matrix>
 constexpr DType micro_scale(const Product<Matrix>& p, bool of_a) {
   const DType said = (of_a ? p.scale_a : p.scale_b).dtype;
   if (is_micro_scale(said)) return said;
-  if (of_a && MicroFormat{p.a.dtype, said} == plain_tokens) return said;
+  if (of_a && is_plain_tokens(p.a.dtype, said)) return said;
   const DType others = (of_a ? p.scale_b : p.scale_a).dtype;
   if (p.a.dtype != p.b.dtype) return DType::ue8m0;
   return is_micro_scale(others) ? others : micro_scale(p.a.dtype);

@@ -1,0 +1,62 @@
+// Clocks of a k_tile of packed weights on one SM.
+#include <algorithm>
+
+#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/families/hopper.h"
+
+namespace warpwright {
+namespace {
+
+// Of e2m1 weights, by their instructions: not measured yet. A span is half a k_tile of bf16.
+double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
+                   const Machine& machine) {
+  const double warpgroups = c.tile_m / 64.0;
+  const double groups = sums_in_registers(c) && !packed::folds(f) ? 4 : 1;
+  const double working = 116 + (sums_in_registers(c) ? groups * c.tile_n / 2 : 0);
+  const double products = 4.0 * std::max(15.0, c.tile_n / 2.0);
+  const double bytes =
+      128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
+  const double waits = kernel::in_flight(c) > 1 || !sums_in_registers(c) ? 1.1 : 1.65;
+  return std::max({warpgroups * std::max(products, working + products / 2),
+                   bytes / machine.shared_bytes_per_clock,
+                   waits * (66 + working + 2.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
+}
+
+}  // namespace
+
+// By what the SM's parts must do: a warp of each warpgroup on every
+// scheduler converts, multiplies and scales, of which hardly anything overlaps as measured, and a
+// wgmma with A from registers takes no less for few tokens; shared memory gives codes, tokens and
+// room to copies; and a warpgroup by itself waits for its codes, its products and its sums in
+// turn, which takes the more by what was measured of dense tiles with exact sums (440, 700 and
+// 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
+// grouped tiles show; and two groups in flight hide some of both.
+double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
+                     const Machine& machine) {
+  if (kernel::is_e2m1(c)) return e2m1_clocks(c, f, a_share, machine);
+  const double warpgroups = c.tile_m / 64.0;
+  const double groups = static_cast<double>(packed::slices(f));
+  const bool coded_sm = f.encoding == Int4Encoding::sm;
+  const GroupSums sums = group_sums(c);
+  const double scaling = folds(sums) ? 0 : groups * c.tile_n / 2;
+  // Folded: through f16, and the factors of every step, or by tables, which are made of every
+  // group. Zero points: three instructions a weight.
+  const double converting = sums == GroupSums::table    ? 180 + 60 * groups
+                            : sums == GroupSums::folded ? 360
+                            : has_zero_points(c)        ? 380
+                            : coded_sm                  ? 48
+                                                        : 112;
+  const double products = 4.0 * passes(c) * std::max(26.0, c.tile_n / 2.0 / passes(c));
+  const double hidden = kernel::in_flight(c) > 1 ? 0.87 : 1;
+  const double issue = hidden * warpgroups * (converting + products + scaling);
+  const double copied = 128.0 * (a_share * c.tile_m + c.tile_n);
+  const double shared =
+      (warpgroups * (4096 + 128.0 * c.tile_n) + copied) / machine.shared_bytes_per_clock;
+  const double alone = 66 + converting + 2.0 * c.tile_n + scaling + 60 * groups * passes(c);
+  const double waits = passes(c) > 1 ? 2.06 : 1.65;
+  const double beside = passes(c) > 1 ? 1.6 : 1.3;
+  return std::max({issue, shared, hidden * waits * alone / (c.ctas_per_sm > 1 ? beside : 1)});
+}
+
+}  // namespace warpwright

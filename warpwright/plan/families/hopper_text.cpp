@@ -1,0 +1,76 @@
+// What `explain` says of a Hopper kernel's sums and weights.
+#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/plan/families/hopper.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/plan/search/explain_text.h"
+
+namespace warpwright {
+
+using kernel::GemmConfig;
+
+std::string hopper_sums_text(const GemmConfig& c) {
+  std::string text;
+  if (kernel::packed_a(c) && kernel::is_e2m1(c)) {
+    text = kernel::sums_in_registers(c) ? "added to float32 registers every 128 of K"
+                                        : "in the tensor core's accumulators, of folded weights";
+    return kernel::is_block_scaled(c) ? text + ", times the scales of the tokens' block" : text;
+  }
+  if (kernel::packed_a(c)) {
+    switch (kernel::group_sums(c)) {
+      case GroupSums::exact:
+        text = "exact: added to float32 registers after every group, times its scales";
+        return kernel::is_block_scaled(c) ? text + " and those of the tokens' block" : text;
+      case GroupSums::chained:
+        return "chained: in the tensor core's accumulators, rescaled from group to group";
+      case GroupSums::folded:
+        return "folded: in the tensor core's accumulators, of codes times scales in e4m3";
+      case GroupSums::table:
+        return "table: in the tensor core's accumulators, of codes times scales in e4m3, from a "
+               "table of each group and row";
+    }
+  }
+  switch (sums_of(c)) {
+    case kernel::Sums::tensor_core:
+      text = "in the tensor core's accumulators";
+      if (kernel::operand_bits(c) == 8) {
+        text += ", 13 bits below the leading one (fast accumulation)";
+      }
+      break;
+    case kernel::Sums::promoted:
+      text = format("added to float32 registers every %d of K", kernel::tile_k(c));
+      break;
+    case kernel::Sums::blockwise:
+      text = format("added to float32 registers every %d of K, times the block's scales",
+                    kernel::tile_k(c));
+      break;
+  }
+  if (kernel::passes(c) > 1) {
+    text += format(", %d columns after the others", c.tile_n / kernel::passes(c));
+  }
+  if (c.gated) text += "; a tile holds the same part of both halves of N";
+  return text;
+}
+
+std::string hopper_weights_text(const Plan& plan) {
+  const PackedFormat& f = plan.problem.packed->format;
+  const int blocks = packed_tiles(hopper_config(plan));
+  if (packed::is_e2m1(f)) {
+    return format(
+        "weights    e2m1, a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which lanes "
+        "convert to %s in registers, and %d of %s scales of groups of %d, which %s\n",
+        blocks * packed::tile_bytes(f), blocks * packed::kTileCodeBytes,
+        f.tokens == DType::bf16 ? "bf16" : "e5m2",
+        blocks * packed::slices(f) * packed::slice_bytes(f), type_name(f.scale).c_str(), f.group,
+        packed::folds(f) ? "are folded into them: no weight is rounded"
+                         : "meet their groups' sums, for a row's span too far to be folded");
+  }
+  return format(
+      "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
+      "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d%s\n",
+      f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", blocks * packed::tile_bytes(f),
+      blocks * packed::kTileCodeBytes, blocks * packed::slices(f) * packed::slice_bytes(f),
+      type_name(f.scale).c_str(), f.group,
+      f.zero_points == ZeroPoints::none ? "" : ", with zero points, which are subtracted exactly");
+}
+
+}  // namespace warpwright
