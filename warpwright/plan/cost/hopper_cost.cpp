@@ -252,14 +252,9 @@ class Estimate {
     }
     if (slices_k(c_)) {
       const double sharers = plan_.ctas / tiles_;
-      const double once = std::ceil(blocks_ / sharers) * block * sharing;
-      if (sharers <= 1) {
-        const double waves = std::ceil(tiles_ / resident_ctas(plan_.device, 1));
-        return {waves * once + (waves - 1) * (store + machine_.cluster_wave), store};
-      }
-      const double after = store / std::min(sharers, c_.tile_n / 8.0) + machine_.slice_exchange +
-                           machine_.slice_exchange_tile * c_.tile_m * c_.tile_n / 8192;
-      return {once, after};
+      const double exchange = sharers > 1 ? slice_time(machine_, c_.tile_m, c_.tile_n) : 0;
+      return {std::ceil(plan_.waves()) * std::ceil(blocks_ / sharers) * block * sharing,
+              store / std::min(sharers, c_.tile_n / 8.0) + exchange};
     }
     if (splits_k(c_)) {
       const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),

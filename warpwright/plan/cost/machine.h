@@ -125,4 +125,9 @@ inline double memory_rate(const Machine& machine, const DeviceFacts& device) {
                                             : machine.hbm_bytes_per_second;
 }
 
+/// Microseconds in which the CTAs of a tile give each other its sums in slices.
+inline double slice_time(const Machine& m, int tile_m, int tile_n) {
+  return m.slice_exchange + m.slice_exchange_tile * tile_m * tile_n / 8192;
+}
+
 }  // namespace warpwright
