@@ -146,9 +146,12 @@ double Composer::k_tile_clocks() const {
     if (f_.tile.m == 64) return std::max(floor, tensor + f_.tile.n + m_.drain_clocks);
     return floor * (scaled ? m_.scaled_share : m_.promoted_share);
   }
-  // Where the model waited for its port to L2, a round number there, the measured one counts.
+  // The model's pace counts where roles and barriers hold it up. Where it waited for its port to
+  // L2, a round number there, or for the waits that the curve of one warpgroup has in it, which a
+  // main loop has not, the measured rates count.
   const double port = bytes / m_.port_bytes_per_clock;
-  const bool waited = phases_.k_tile < 1.03 * bytes / kModelPort && phases_.k_tile > 1.03 * tensor;
+  const double told = std::max(bytes / kModelPort, steps * m_.wgmma_one.at(f_.tile.n));
+  const bool waited = phases_.k_tile < 1.12 * told;
   return std::max({waited ? 0 : phases_.k_tile / m_.tensor_share, port, floor});
 }
 
