@@ -54,6 +54,7 @@ FILES = {
     "docs/packing.md": {"w.safetensors": {"w": ("bf16", 200, 256)},
                         "moe.safetensors": {"experts.0.down": ("bf16", 72, 128),
                                             "experts.1.down": ("bf16", 72, 128)}},
+    "docs/weights.md": {"w.safetensors": {"w": ("bf16", 200, 256)}},
     "docs/w4a8.md": {"x.safetensors": {"x": ("e4m3", 59, 256)},
                      "w.safetensors": {"w": ("bf16", 4, 72, 256)}},
     "docs/gemm.md": {"x.safetensors": {"x": ("e4m3", 64, 384), "scale": ("f32", 64, 3)},

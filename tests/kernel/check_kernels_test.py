@@ -21,6 +21,7 @@ UNREACHABLE = [
     (r".*_ck2?", r"Loader::load", "CTAs that share a tile along K load nothing for each other"),
     (r"blackwell_.*_pair.*", r"BlackwellGemm::run", "a pair is a cluster, and meets as one"),
     (r".*_q", r"Epilogue::initialise", "no C comes by copies where D is quantised"),
+    (r".*_bs.*_gated.*", r"Epilogue::initialise", "gates with block scales read no C"),
     (r".*_ck2?", r"await_cluster", "nor signal each other's barriers"),
     (r"blackwell_.*_gated.*", r"RowSlice::load", "no cluster shares gates and what they are for"),
     (r"blackwell_.*_(grouped|sw)\d+.*", r"Epilogue::initialise", "C comes by elements: cut evenly"),

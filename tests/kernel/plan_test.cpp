@@ -333,8 +333,8 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       EXPECT_EQ(rows[0].arrivals, is_block_scaled(c) ? 2 : 1);
       const auto& packed = made->problem.packed;
       const int span = 128 * k_atoms(c);
-      const int of_a = packed ? c.tile_m / 64 * k_atoms(c) * packed::tile_bytes(packed->format)
-                              : c.tile_m * span;
+      const int packed_tiles = c.tile_m / 64 * (tile_k(c) / packed::kTileK);
+      const int of_a = packed ? packed_tiles * packed::tile_bytes(packed->format) : c.tile_m * span;
       EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * span);
       EXPECT_EQ(rows[0].copies, c.stages);
       // One of a warp that reads scales or codes itself, else one of a warpgroup.

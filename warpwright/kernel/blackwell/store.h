@@ -65,7 +65,7 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
     }
     if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();
   }
-  cta.accumulators.consumer_tail();
+  if constexpr (overlaps(cfg)) cta.accumulators.consumer_tail();
   epilogue.drain();
 }
 
