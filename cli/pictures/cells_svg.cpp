@@ -41,7 +41,8 @@ std::string cells_svg(const std::string& title, const std::vector<CellGrid>& gri
       svg += svg_text(left - 6, kAbove + (r + 0.6) * kCell, std::to_string(r), 10,
                       "text-anchor=\"end\" opacity=\"0.6\"");
       for (int c = 0; c < grid.columns; ++c) {
-        const auto at = static_cast<std::size_t>(r * grid.columns + c);
+        const auto at = static_cast<std::size_t>(r) * static_cast<std::size_t>(grid.columns) +
+                        static_cast<std::size_t>(c);
         svg += svg_box(left + c * kCell, kAbove + r * kCell, kCell - 1, kCell - 1,
                        kColours[grid.colours[at] & 7],
                        "(" + std::to_string(r) + "," + std::to_string(c) + "): " + grid.words[at]);
@@ -61,7 +62,9 @@ std::string cells_text(const CellGrid& grid) {
   for (int r = 0; r < grid.rows; ++r) {
     text += " ";
     for (int c = 0; c < grid.columns; ++c) {
-      const std::string& word = grid.words[static_cast<std::size_t>(r * grid.columns + c)];
+      const std::string& word =
+          grid.words[static_cast<std::size_t>(r) * static_cast<std::size_t>(grid.columns) +
+                     static_cast<std::size_t>(c)];
       text += std::string(width + 1 - word.size(), ' ') + word;
     }
     text += "\n";

@@ -125,6 +125,11 @@ class TileText {
       }
     }
     nlohmann::ordered_json json = {{"row", row_}, {"k", k_}, {"codes", codes}, {"scales", scales}};
+    if (!packed::is_e2m1(f_)) {  // whole numbers
+      json["codes"] = std::vector<std::vector<int>>{};
+      for (const auto& line : codes)
+        json["codes"].push_back(std::vector<int>(line.begin(), line.end()));
+    }
     if (f_.zero_points == ZeroPoints::groups) json["zero_points"] = zeros;
     return json;
   }
@@ -136,7 +141,7 @@ class TileText {
     for (int below = 0; below < 2; ++below) {
       std::vector<double>& line = codes.at(static_cast<std::size_t>(row) + (below == 0 ? 0U : 8U));
       for (int i = 0; i < 4; ++i) {
-        line.at(static_cast<std::size_t>(k + packed::quad_step(f_, i))) =
+        line.at(static_cast<std::size_t>(k) + static_cast<std::size_t>(packed::quad_step(f_, i))) =
             code(bits >> (8 * i + 4 * below) & 15U);
       }
     }

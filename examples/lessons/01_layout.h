@@ -37,7 +37,8 @@ inline testing::Outcome run(const Ask& ask) {
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {
                         for (int i = 0; i < 64; ++i) {
-                          if (to[i] != float(i % 8 * 8 + i / 8)) return "it is not transposed";
+                          const int due = i % 8 * 8 + i / 8;
+                          if (to[i] != float(due)) return "it is not transposed";
                         }
                         return "";
                       }};

@@ -52,7 +52,10 @@ WW_DEVICE void kernel(const isa::TensorMap& map, float* sums) {
 inline testing::Outcome run(const Ask& ask) {
   Buffer<bf16_t> x("x", iterations * 8 * 64, Access::input);
   Buffer<float> sums("sums", 128);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = bf16_t(float(i / 512 + 1));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t iteration = i / 512 + 1;
+    x[i] = bf16_t(float(iteration));
+  }
   const isa::TensorMap map = testing::tensor_map(
       x, {.rows = iterations * 8, .columns = 64, .box_rows = 8, .box_columns = 64});
   const Launch launch{.threads = 160,

@@ -62,7 +62,10 @@ WW_DEVICE void kernel(const isa::TensorMap& map, float* sums) {
 inline testing::Outcome run(const Ask& ask) {
   Buffer<bf16_t> x("x", tiles * 8 * 64, Access::input);
   Buffer<float> sums("sums", 32);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = bf16_t(float(i / 512));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t tile = i / 512;
+    x[i] = bf16_t(float(tile));
+  }
   const isa::TensorMap map =
       testing::tensor_map(x, {.rows = tiles * 8, .columns = 64, .box_rows = 8, .box_columns = 64});
   const Launch launch{.threads = 64,
@@ -70,8 +73,9 @@ inline testing::Outcome run(const Ask& ask) {
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {
+                        const int due = 16 * (tiles * (tiles - 1) / 2);
                         for (const float sum : sums) {
-                          if (sum != 16 * (tiles * (tiles - 1) / 2)) return "a sum is wrong";
+                          if (sum != float(due)) return "a sum is wrong";
                         }
                         return "";
                       }};

@@ -51,7 +51,10 @@ WW_DEVICE void kernel(const float* x, float* sums) {
 
 inline testing::Outcome run(const Ask& ask) {
   Buffer<float> x("x", tiles * rows * 32, Access::input), sums("sums", tiles * 32);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i / (rows * 32));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t tile = i / (rows * 32);
+    x[i] = float(tile);
+  }
   const Launch launch{.ctas = tiles,
                       .threads = 32,
                       .shared_bytes = 32,
@@ -61,7 +64,8 @@ inline testing::Outcome run(const Ask& ask) {
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {
                         for (int i = 0; i < tiles * 32; ++i) {
-                          if (sums[i] != float(i / 32 * rows)) return "a tile is not done";
+                          const int due = i / 32 * rows;
+                          if (sums[i] != float(due)) return "a tile is not done";
                         }
                         return "";
                       }};

@@ -27,7 +27,8 @@ const std::vector<int>& nibbles() {
 
 // The code of (row, k) in a packed tile: a whole number, or an e2m1.
 double code_in(const std::byte* tile, const PackedFormat& f, int row, int k) {
-  const auto place = static_cast<std::size_t>(row + packed::kTileRows * k);
+  const auto place =
+      static_cast<std::size_t>(row) + packed::kTileRows * static_cast<std::size_t>(k);
   const int nibble = f.tokens == DType::bf16 ? nibbles<packed::kNibbles16>()[place]
                                              : nibbles<packed::kNibbles>()[place];
   const std::uint32_t bits = packed::bits_of(f, word_at<std::uint32_t>(tile, nibble / 8));

@@ -400,10 +400,10 @@ GemmOptions words_for(const KernelFacts& kernel) {
     if (has_feature(kernel, "exact sums, block scales of A")) o.scaling = "blockwise";
   } else if (b == DType::e2m1 && kernel.architecture == 90) {
     o.weights = "mxf4";
-    const auto is_fast = [](const std::string& f) { return f.starts_with("fast sums"); };
-    const auto& all = kernel.features;
-    if (a == DType::e4m3 && std::any_of(all.begin(), all.end(), is_fast)) o.sums = "folded";
-    if (has_feature(kernel, "block scales of A")) o.scaling = "blockwise";
+    for (const std::string& feature : kernel.features) {
+      if (a == DType::e4m3 && feature.starts_with("fast sums")) o.sums = "folded";
+      if (feature.ends_with("block scales of A")) o.scaling = "blockwise";
+    }
   } else if (a != b) {
     o.dtype += "," + std::string(numeric::word(b));
   }

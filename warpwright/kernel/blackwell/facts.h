@@ -23,6 +23,33 @@ inline std::vector<DType> types_of(atom::UmmaKind kind) {
   return types;
 }
 
+/// What the configuration is beside its tile and types, in words.
+inline std::vector<std::string> features(const BlackwellConfig& c) {
+  std::vector<std::string> all;
+  if (is_scaled(c)) all.push_back(std::string(numeric::name(c.scale)) + " scales");
+  if (c.plain_tokens) all.emplace_back("plain tokens");
+  if (c.long_k) all.emplace_back("MMAs of K 96");
+  if (quantises(c)) {
+    all.push_back(std::string("quantised ") + micro_format(c.result, c.d_scale)->word);
+  }
+  if (c.pair) all.emplace_back("pairs of SMs");
+  if (c.tiles == TileSource::one_tile) all.emplace_back("one tile a cluster");
+  if (c.tiles == TileSource::clc) all.emplace_back("CLC");
+  if (c.accumulators > 1) all.push_back(std::to_string(c.accumulators) + " accumulators");
+  if (c.grouped) all.emplace_back("grouped, warp_scan");
+  if (c.swap_ab) all.emplace_back("swap_ab");
+  if (has_widths(c)) {
+    all.push_back((is_scaled(c) ? "in widths " : "cut evenly, in widths ") +
+                  widths_words(c.widths));
+  }
+  if (c.gated) all.emplace_back("gated");
+  if (c.by_index) all.emplace_back("tokens by index");
+  if (c.block_scaled) all.emplace_back("block scales");
+  if (c.splits_k) all.emplace_back("stream-K");
+  if (takes_any_major(c)) all.emplace_back("any layout");
+  return all;
+}
+
 /// The facts of the kernel `name` of this configuration.
 inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   const bool controlled = c.tiles == TileSource::clc;
@@ -39,27 +66,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.result = c.result;
   f.micro_scale = c.scale;
   f.d_scale = c.d_scale;
-  if (is_scaled(c)) f.features.push_back(std::string(numeric::name(c.scale)) + " scales");
-  if (c.plain_tokens) f.features.emplace_back("plain tokens");
-  if (c.long_k) f.features.emplace_back("MMAs of K 96");
-  if (quantises(c)) {
-    f.features.push_back(std::string("quantised ") + micro_format(c.result, c.d_scale)->word);
-  }
-  if (c.pair) f.features.emplace_back("pairs of SMs");
-  if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
-  if (controlled) f.features.emplace_back("CLC");
-  if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
-  if (c.grouped) f.features.emplace_back("grouped, warp_scan");
-  if (c.swap_ab) f.features.emplace_back("swap_ab");
-  if (has_widths(c)) {
-    f.features.push_back((is_scaled(c) ? "in widths " : "cut evenly, in widths ") +
-                         widths_words(c.widths));
-  }
-  if (c.gated) f.features.emplace_back("gated");
-  if (c.by_index) f.features.emplace_back("tokens by index");
-  if (c.block_scaled) f.features.emplace_back("block scales");
-  if (c.splits_k) f.features.emplace_back("stream-K");
-  if (takes_any_major(c)) f.features.emplace_back("any layout");
+  f.features = features(c);
   f.clusters.clear();
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
     if (supports(c, cluster)) f.clusters.push_back(cluster);
