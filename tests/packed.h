@@ -164,6 +164,11 @@ inline int gated_unit(const kernel::GemmConfig& c) {
   return is_block_scaled(c) ? 128 : 16;
 }
 
+/// Does it multiply packed weights by tokens of 16 bits, which have no scales?
+inline bool has_wide_tokens(const kernel::GemmConfig& c) {
+  return kernel::packed_a(c) && kernel::operand_bits(c) == 16;
+}
+
 /// What a kernel of packed weights multiplies: its sums, and a format that it takes.
 inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
   if (is_e2m1(c)) return {.format = e2m1_format_of(c, number), .sums = group_sums(c)};

@@ -49,18 +49,6 @@ static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 672 && sizeof(ww_cho
               sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
-// What a form is to say afterwards.
-void write_form(ww_int4& form, const warpwright::PackedFormat& format,
-                const warpwright::packed::Extents& extents) {
-  form.experts = extents.experts;
-  form.n = extents.n;
-  form.k = extents.k;
-  form.group = format.group;
-  form.encoding = warpwright::packed::form_number(format);
-  form.scale = static_cast<std::int32_t>(format.scale);
-  form.zero_points = static_cast<std::int32_t>(format.zero_points);
-}
-
 // What the structs of the ABI say, as values of the library.
 class Reader {
  public:

@@ -162,6 +162,18 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
   return std::nullopt;
 }
 
+// What a form is to say afterwards.
+inline void write_form(ww_int4& form, const PackedFormat& format,
+                const packed::Extents& extents) {
+  form.experts = extents.experts;
+  form.n = extents.n;
+  form.k = extents.k;
+  form.group = format.group;
+  form.encoding = packed::form_number(format);
+  form.scale = static_cast<std::int32_t>(format.scale);
+  form.zero_points = static_cast<std::int32_t>(format.zero_points);
+}
+
 // Packed int4 weights, whose bytes begin at given.data: `to` are their tiles.
 inline Fault int4_weights(const char* name, const ww_matrix& given, const ww_int4& form,
                           std::int32_t sums, MatrixView& to, PackedWeights& packed) {

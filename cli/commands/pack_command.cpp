@@ -147,7 +147,13 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     FileAndName to = parse_file_and_name(o.out);
     check_output_file("The packed tensor", to.path);
     const SafetensorsFile file(in.path);
+    if (!o.as.empty() && pack_fp8_of_packed(o, file, out)) return 0;
     const FoundWeights found = find_weights(file, in.name, o.from);
+    if (!o.as.empty() && !found.is_micro) {
+      throw InputError("--as is fp8, and the weights " + in_quotes(found.name) + " are " +
+                       (found.layout.empty() ? "floats" : "in layout " + found.layout) + ": " +
+                       as_rule("those of mxf4 become fp8 without being rounded") + ".");
+    }
     if (to.name.empty()) to.name = plain_name(found.name);
     const bool to_micro = !o.to.empty() && o.to != "int4";
     if (found.is_micro || (found.layout.empty() && to_micro)) {

@@ -17,6 +17,7 @@ struct PackCommandOptions {
   std::string from;
   std::string to;      ///< what floats become: int4, or a format with scales of blocks
   std::string recipe;  ///< of the latter
+  std::string as;      ///< "fp8": another form of the same weights
   std::string tokens;  ///< what packed mxf4 and nvf4 weights are multiplied by, on Hopper
   std::string encoding;
   std::string scales;

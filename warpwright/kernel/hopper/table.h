@@ -309,6 +309,8 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(by_index(warp_scan(swap_ab(gated(consumers(1, blockwise(e4m3(128, 32)))))))),
     common(by_index(binary_search(gated(blockwise(e4m3(128, 128)))))),
     common(by_index(warp_scan(gated(consumers(1, exact(s4(128, 32))))))),
+    common(by_index(warp_scan(gated(consumers(1, exact(mxf4(128, 32))))))),
+    common(by_index(warp_scan(gated(consumers(1, fp4_bf16(128, 32)))))),
     common(by_index(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 16)))))))),
     common(by_index(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 24)))))))),
     more(by_index(warp_scan(swap_ab(bf16(128, 8))))),
@@ -322,6 +324,9 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 64))))))),
     more(by_index(two_ctas(warp_scan(exact(s4(128, 32)))))),
     more(by_index(two_ctas(warp_scan(exact_by_two(s4(128, 16)))))),
+    more(by_index(two_ctas(warp_scan(exact_by_two(mxf4(128, 16)))))),
+    more(by_index(two_ctas(warp_scan(mxf4(128, 64))))),
+    more(by_index(two_ctas(warp_scan(fp4_bf16(128, 16))))),
     // The last product of a mixture of few tokens.
     common(summing(warp_scan(swap_ab(bf16(128, 16))))),
     more(summing(warp_scan(swap_ab(bf16(128, 32))))),
@@ -333,6 +338,8 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(summing(warp_scan(swap_ab(blockwise(e4m3(128, 32)))))),
     more(summing(warp_scan(swap_ab(blockwise(e4m3(128, 64)))))),
     common(summing(warp_scan(exact_by_two(s4(128, 16))))),
+    common(summing(warp_scan(exact_by_two(mxf4(128, 16))))),
+    common(summing(warp_scan(fp4_bf16(128, 16)))),
     more(summing(warp_scan(exact(s4(128, 32))))),
     // For groups of some 64 to 512 tokens, cut evenly.
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(bf16(128, 144)))))),

@@ -19,8 +19,9 @@ namespace warpwright {
 ///
 /// Weights are of x's type; or e4m3 with `scaling` row_column (a scale for each row of weights; x
 /// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
-/// in their packed form, as B of a product is (`packed13` and `packed2` say which), with row_column
-/// (where scale_w13 and scale_w2 may be left out) or blockwise (where they are).
+/// or e2m1 in their packed form, as B of a product is (`packed13` and `packed2` say which). Those
+/// that are packed for e4m3 have row_column (where scale_w13 and scale_w2 may be left out) or
+/// blockwise (where they are); those for tokens of x's type none, or row_column, of weights alone.
 ///
 /// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
 template <class Matrix>
@@ -35,7 +36,7 @@ struct Mixture {
   Matrix scale_w2 = {};
   Matrix bias13 = {};  ///< E vectors of 2I, or left out
   Matrix bias2 = {};   ///< E vectors of H, or left out
-  /// The form of int4 weights: then w13's data are the tiles of a packed tensor.
+  /// The form of packed weights: then w13's data are the tiles of a packed tensor.
   std::optional<PackedWeights> packed13 = {};
   std::optional<PackedWeights> packed2 = {};  ///< of w2, which has it where w13 has
   OffsetType id_type = OffsetType::int32;
@@ -58,11 +59,14 @@ struct Mixture {
   }
   [[nodiscard]] constexpr std::int64_t top_k() const { return topk_ids.columns; }
   [[nodiscard]] constexpr std::int64_t slots() const { return tokens() * top_k(); }
-  [[nodiscard]] constexpr bool is_packed() const { return w13.dtype == DType::s4; }
-  /// Are tokens and the rows between the products quantised?
-  [[nodiscard]] constexpr bool quantises() const { return w13.dtype == DType::e4m3 || is_packed(); }
+  [[nodiscard]] constexpr bool is_packed() const { return packed13.has_value(); }
   /// What the products multiply weights by.
-  [[nodiscard]] constexpr DType token_type() const { return quantises() ? DType::e4m3 : x.dtype; }
+  [[nodiscard]] constexpr DType token_type() const {
+    if (is_packed()) return packed13->format.tokens;
+    return w13.dtype == DType::e4m3 ? DType::e4m3 : x.dtype;
+  }
+  /// Are tokens and the rows between the products quantised?
+  [[nodiscard]] constexpr bool quantises() const { return token_type() == DType::e4m3; }
 
   friend constexpr bool operator==(const Mixture&, const Mixture&) = default;
 };
