@@ -261,7 +261,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
       "fp8");
   offer(app.add_option("--for", o.tokens,
                        "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
-                       "registers: for tokens of e4m3 (mxf4) or bf16")
+                       "registers: for tokens of e4m3 (mxf4) or bf16; int4 ones for bf16")
             ->type_name("TOKENS"),
         "e4m3 bf16");
   offer(app.add_option("--group", o.group,
@@ -311,6 +311,9 @@ void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
       ->type_name("N")
       ->check(whole(0, 128))
       ->capture_default_str();
+  app.add_option("--against", o.against,
+                 "the weights in floats that it was made of: tells the error")
+      ->option_text("FILE.safetensors[:NAME]");
   app.add_flag("--json", o.json, "for programs: the tile's codes and scales by rows of weights");
   app.footer(kExplainPackedExamples);
 }

@@ -37,7 +37,9 @@ static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
               WW_INT4_MXF4 == warpwright::packed::kFirstE2m1Form &&
-              WW_INT4_NVF4_BF16 == warpwright::packed::kLastForm &&
+              WW_INT4_NVF4_BF16 == warpwright::packed::kLastE2m1Form &&
+              WW_INT4_BF16 == warpwright::packed::kLastForm &&
+              WW_SUMS_OPEN == static_cast<int>(warpwright::GroupSums::open) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&
               WW_RECIPE_LAST == 1 + static_cast<int>(warpwright::Recipe::nested_4_or_6) &&
@@ -59,6 +61,7 @@ class Reader {
     ww_gemm g;
     ww_gemm_init(&g);
     if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
+    if (g.int4 == nullptr && g.sums == WW_SUMS_OPEN) g.sums = 0;
     for (const auto& [name, value, most] :
          {Word{"scaling", g.scaling, WW_SCALING_LAST},
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
@@ -68,7 +71,7 @@ class Reader {
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
           {"expected_lengths", g.expected_lengths, WW_LENGTHS_EQUAL},
-          {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_TABLE : 0},
+          {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_OPEN : 0},
           {"quantise_d", g.quantise_d, WW_QUANTISE_LAST}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
@@ -211,7 +214,8 @@ ww_refusal* packed_at(const warpwright::weights::Source& source,
   const auto format = warpwright::weights::packed_format(source, options);
   if (!format) return told(format.refusal());
   if (packed != nullptr) {
-    const auto bytes = warpwright::weights::pack(source, {format->encoding, format->scale});
+    const auto bytes =
+        warpwright::weights::pack(source, {format->encoding, format->scale, format->tokens});
     if (!bytes) return told(bytes.refusal());
     std::memcpy(packed, bytes->data(), bytes->size());
   }
@@ -236,6 +240,7 @@ void ww_gemm_init(ww_gemm* gemm) {
   gemm->size = sizeof *gemm;
   gemm->alpha = 1;
   gemm->beta = 1;
+  gemm->sums = WW_SUMS_OPEN;
 }
 
 const char* ww_refusal_text(const ww_refusal* refusal) {
@@ -482,12 +487,12 @@ ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, void* pack
     if (auto r = Reader(false).read("weights", weights, view)) return told(*r);
     warpwright::PackedFormat format;
     warpwright::packed::Extents extents;
-    if (auto r = read_form(*form, format, extents, true)) return told(*r);
+    if (auto r = read_form(*form, format, extents, true, false)) return told(*r);
     const auto quantised = warpwright::weights::quantise(
         std::span(&view, 1), {format.encoding, format.group, format.scale, format.zero_points});
     if (!quantised) return told(quantised.refusal());
-    return packed_at(warpwright::weights::source_of(*quantised), {format.encoding, format.scale},
-                     *form, packed);
+    return packed_at(warpwright::weights::source_of(*quantised),
+                     {format.encoding, format.scale, format.tokens}, *form, packed);
   });
 }
 ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
@@ -508,12 +513,13 @@ ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_ma
     }
     warpwright::PackedFormat format;
     warpwright::packed::Extents extents;
-    if (auto r = read_form(*form, format, extents, true)) return told(*r);
+    if (auto r = read_form(*form, format, extents, true, false)) return told(*r);
     const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
     if (!source) return told(source.refusal());
     warpwright::weights::PackOptions options;
     if (form->encoding != WW_INT4_ANY) options.encoding = format.encoding;
     options.scale = format.scale;
+    options.tokens = format.tokens;
     return packed_at(*source, options, *form, packed);
   });
 }

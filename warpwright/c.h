@@ -156,7 +156,9 @@ enum {
   WW_SUMS_EXACT = 0,   /**< summed group by group, scaled, added to float32 */
   WW_SUMS_CHAINED = 1, /**< in the tensor core, rescaled from group to group */
   WW_SUMS_FOLDED = 2,  /**< scales multiplied to the weights, rounded to e4m3 */
-  WW_SUMS_TABLE = 3    /**< the same by a table, of codes without -8 */
+  WW_SUMS_TABLE = 3,   /**< the same by a table, of codes without -8 */
+  WW_SUMS_OPEN = 4     /**< what ww_gemm_init and ww_moe_init set: exact, but of WW_INT4_MXF4, which
+                          folding rounds none of, exact or folded, which the plan takes for faster */
 };
 
 /** How the four bits of an int4 code stand for its value. */
@@ -168,7 +170,8 @@ enum {
   WW_INT4_MXF4 = 3,       /**< WW_UE8M0 scales of 32, for tokens of e4m3: no weight is rounded */
   WW_INT4_MXF4_EXACT = 4, /**< the same where scales span too far for that: sums of each 32 */
   WW_INT4_MXF4_BF16 = 5,  /**< for tokens of bf16 */
-  WW_INT4_NVF4_BF16 = 6   /**< WW_UE4M3 scales of 16, for tokens of bf16 */
+  WW_INT4_NVF4_BF16 = 6,  /**< WW_UE4M3 scales of 16, for tokens of bf16 */
+  WW_INT4_BF16 = 7        /**< int4, -8..7, for tokens of bf16 */
 };
 
 /** Bytes of the header in front of packed int4 weights. */

@@ -41,6 +41,7 @@ struct ExplainPackedOptions {
   std::string file;
   std::vector<std::int64_t> tile = {0, 0, 0};  ///< expert, row tile, K tile
   int threads = 2;
+  std::string against;  ///< the weights in floats that it was made of
   bool json = false;
 };
 int explain_packed_command(const ExplainPackedOptions& options, std::ostream& out,

@@ -342,7 +342,7 @@ bool pack_fp8_of_packed(const PackCommandOptions& o, const SafetensorsFile& file
 void check_micro_options(const PackCommandOptions& o) {
   if (!o.tokens.empty() && o.tokens != "e4m3" && o.tokens != "bf16") {
     throw InputError("--for is " + in_quotes(o.tokens) + "; " +
-                     as_rule("tokens of packed mxf4 weights are e4m3 or bf16, of nvf4 bf16") +
+                     as_rule("tokens of packed weights are e4m3 or bf16, of nvf4 bf16") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   if (!o.as.empty() && o.as != "fp8") {

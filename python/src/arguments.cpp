@@ -414,7 +414,8 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   is_batch_ = a.dimensions == 3;
   if (is_int4(given[Arg::b])) {
     PackedWeights& packed = operands.packed.emplace();
-    packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums_words)));
+    const int sums = given.word(Arg::sums, sums_words);
+    if (sums >= 0) packed.sums = static_cast<GroupSums>(sums);
     const PackedMatrix b = read_packed(given, Arg::b, "B", grouped, Arg::scale_b, packed);
     o.b = b.view;
     o.alpha *= b.factor;

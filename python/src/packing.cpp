@@ -18,10 +18,10 @@ namespace {
 
 Int4Encoding encoding_of(const char* word) {
   const std::string_view text = word;
-  if (text == "ex") return Int4Encoding::ex;
+  if (text == "ex" || text == "ex-bf16") return Int4Encoding::ex;
   if (text == "sm") return Int4Encoding::sm;
   throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
-                       as_rule("it is \"ex\" (-8 to 7) or \"sm\" (-7 to 7)"))};
+                       as_rule("it is \"ex\" (-8 to 7), \"sm\" (-7 to 7) or \"ex-bf16\""))};
 }
 
 DType scale_of(const char* word) {
@@ -34,6 +34,7 @@ DType scale_of(const char* word) {
 weights::PackOptions pack_options(const char* encoding, const char* scales) {
   weights::PackOptions options;
   if (encoding != nullptr) options.encoding = encoding_of(encoding);
+  if (encoding != nullptr && std::string_view(encoding) == "ex-bf16") options.tokens = DType::bf16;
   if (scales != nullptr) options.scale = scale_of(scales);
   return options;
 }
@@ -140,7 +141,7 @@ PyObject* int4_quantise(PyObject* /*module*/, PyObject* args) {
     {
       const WithoutGil others;
       const auto quantised = taken(weights::quantise(std::span(&view, 1), how));
-      bytes = taken(weights::pack(weights::source_of(quantised), {how.encoding, how.scale}));
+      bytes = taken(weights::pack(weights::source_of(quantised), {how.encoding, how.scale, options.tokens}));
     }
     return array_of(bytes);
   });
@@ -194,7 +195,9 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
     o.in = file;
     if (layout != nullptr) o.from = layout;
     if (group > 0) o.group = group;
-    if (encoding != nullptr) o.encoding = encoding;
+    const bool wide = encoding != nullptr && std::string_view(encoding) == "ex-bf16";
+    if (encoding != nullptr) o.encoding = wide ? "ex" : encoding;
+    if (wide) o.tokens = "bf16";
     if (scales != nullptr) o.scales = scales;
     o.zero_points = zeros != 0;
     cli::HostTensor packed;

@@ -12,10 +12,11 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-_WORDS = ("sm", "ex", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16")
+_WORDS = ("sm", "ex", "ex-bf16", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16")
 #: Of e2m1 weights: weights along K that share a scale, and the number of the scales' type.
 _FP4 = {"mxf4": (32, 10), "nvf4": (16, 11)}
-_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16")  #: by number
+#: By number.
+_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16", "ex-bf16")
 # By the numbers of the library's types.
 _SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
@@ -168,7 +169,8 @@ class Int4Weights:
 
     @property
     def encoding(self) -> str:
-        """"ex" (-8 to 7) or "sm" (-7 to 7); of weights that are no int4 "mxf4" or "mxf4-exact" (for
+        """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of bf16, "ex-bf16"; of weights that are no int4
+        "mxf4" or "mxf4-exact" (for
         e4m3), "mxf4-bf16" or "nvf4-bf16"."""
         return _FORMS[self.form[4]]
 
@@ -206,8 +208,8 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, as packed int4.
 
     group        weights along K that share a scale: 32, 64 or 128.
-    encoding     "ex" (codes -8 to 7, the default) or "sm" (-7 to 7, which some kernels convert
-                 faster).
+    encoding     "ex" (codes -8 to 7, the default), "sm" (-7 to 7, which some kernels convert
+                 faster), or "ex-bf16": -8 to 7 for x of bf16.
     scales       their type: "bf16", "f16" or "f32".
     zero_points  a zero point beside each scale, for weights that do not lie around 0.
 

@@ -174,4 +174,46 @@ TEST(CFp4, AMixtureTakesThem) {
   }
 }
 
+// Int4 for tokens of bf16, quantised: weights whose scales are 1.
+TEST(CFp4, Int4ForTokensOfBf16) {
+  constexpr std::int64_t m = 4, n = 64, k = 128;
+  std::vector<float> w(n * k);
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 7 % 15) - 7;
+  for (std::size_t i = 0; i < w.size(); i += 32) w[i] = -8;
+  ww_int4 form;
+  ww_int4_init(&form);
+  form.n = n;
+  form.k = k;
+  form.group = 32;
+  form.encoding = WW_INT4_BF16;
+  std::vector<Piece> packed = pieces(form);
+  const ww_matrix floats = ww_packed(w.data(), WW_F32, n, k);
+  EXPECT_DONE(ww_int4_quantise(&floats, &form, packed.data()));
+  EXPECT_EQ(form.encoding, WW_INT4_BF16);
+  std::vector<std::uint16_t> x(m * k, bf16(1)), d(m * n);
+  ww_gemm g;
+  ww_gemm_init(&g);
+  EXPECT_EQ(g.sums, WW_SUMS_OPEN);
+  g.a = ww_packed(x.data(), WW_BF16, m, k);
+  g.b.data = packed.data();
+  g.int4 = &form;
+  g.d = ww_packed(d.data(), WW_BF16, m, n);
+  for (const int sums : {WW_SUMS_OPEN, WW_SUMS_EXACT, WW_SUMS_FOLDED}) {
+    g.sums = sums;
+    EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    for (std::int64_t j = 0; j < n; ++j) {
+      float want = 0;
+      for (std::int64_t l = 0; l < k; ++l) want += w[static_cast<std::size_t>(j * k + l)];
+      EXPECT_EQ(bf16_value(d[static_cast<std::size_t>(j)]), want) << sums;
+    }
+  }
+  const auto refused = [&](const char* says, ww_refusal* told) {
+    EXPECT_THAT(text(Refusal(told)), HasSubstr(says));
+  };
+  g.sums = WW_SUMS_CHAINED;
+  refused("A is bf16", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  form.encoding = WW_INT4_MXF4;
+  refused("these become int4", ww_int4_quantise(&floats, &form, packed.data()));
+}
+
 }  // namespace

@@ -115,6 +115,7 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
 
 PackedWeights packed_by_word(const std::string& weights, DType tokens) {
   PackedWeights w;
+  w.format.tokens = tokens;
   if (weights == "int4") return w;
   w.format = {.group = 32,
               .scale = DType::ue8m0,
@@ -146,8 +147,7 @@ MoeTypes moe_types(const std::string& dtype, const std::string& weights,
     throw InputError("--dtype is \"" + dtype + "\"; " + as_rule("it must be bf16, e4m3 or int4") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
-  if (is_packed &&
-      ((word == "int4" && type != DType::e4m3) || (word == "nvf4" && type != DType::bf16))) {
+  if (word == "nvf4" && type != DType::bf16) {
     throw InputError("--dtype is " + dtype + ", and --weights is " + word + ", which are " +
                      "multiplied by tokens of " + usual + ": " + as_rule("leave it out") + ".");
   }
