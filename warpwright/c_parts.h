@@ -169,8 +169,7 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
 }
 
 // What a form is to say afterwards.
-inline void write_form(ww_int4& form, const PackedFormat& format,
-                const packed::Extents& extents) {
+inline void write_form(ww_int4& form, const PackedFormat& format, const packed::Extents& extents) {
   form.experts = extents.experts;
   form.n = extents.n;
   form.k = extents.k;

@@ -141,7 +141,8 @@ PyObject* int4_quantise(PyObject* /*module*/, PyObject* args) {
     {
       const WithoutGil others;
       const auto quantised = taken(weights::quantise(std::span(&view, 1), how));
-      bytes = taken(weights::pack(weights::source_of(quantised), {how.encoding, how.scale, options.tokens}));
+      bytes = taken(
+          weights::pack(weights::source_of(quantised), {how.encoding, how.scale, options.tokens}));
     }
     return array_of(bytes);
   });

@@ -102,8 +102,8 @@ void read_packed(const std::uint8_t* data, std::size_t size) {
   if (!read) return;
   // What was read is packed again to the same tiles, but for scales of 0 and such that nobody
   // packs.
-  static_cast<void>(weights::pack(weights::source_of(*read), {.tokens = header->format.tokens},
-                                  {.threads = 1}));
+  static_cast<void>(
+      weights::pack(weights::source_of(*read), {.tokens = header->format.tokens}, {.threads = 1}));
 }
 
 void read_checkpoint(const std::string& path) {

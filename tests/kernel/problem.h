@@ -241,7 +241,8 @@ class Problem {
     o.alpha = ask_.alpha;
     o.beta = ask_.beta;
     o.scaling = scaling_;
-    if ((sums_of(instance_.config) == kernel::Sums::promoted && !kernel::packed_a(instance_.config)) ||
+    if ((sums_of(instance_.config) == kernel::Sums::promoted &&
+         !kernel::packed_a(instance_.config)) ||
         (adds_k_tiles(instance_) && ask_.promoted))
       o.accumulation = Accumulation::promoted;
     if (scaling_ != Scaling::none) {

@@ -12,9 +12,9 @@ namespace warpwright::reference {
 struct Sums {
   /// Of 8-bit floats: in Hopper's tensor core, `narrow_step` products at a time.
   bool narrow = false;
-  bool promoted = false;  ///< narrow ones begin at 0 every `scale_block` of K
-  bool exact = false;     ///< of integers, until they become a float
-  bool folded = false;    ///< of int4 weights that are rounded to e4m3 with their scales
+  bool promoted = false;     ///< narrow ones begin at 0 every `scale_block` of K
+  bool exact = false;        ///< of integers, until they become a float
+  bool folded = false;       ///< of int4 weights that are rounded to e4m3 with their scales
   bool folded_bf16 = false;  ///< the same to bf16
 };
 

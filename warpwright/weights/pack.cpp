@@ -434,7 +434,7 @@ Result<PackedFormat> packed_format(const Source& source, const PackOptions& opti
   format.tokens = options.tokens;
   if (options.encoding) {
     format.encoding = *options.encoding;
-  } else if (format.tokens == DType::e4m3 &&!source.has_zero_points && !has_least_code(source)) {
+  } else if (format.tokens == DType::e4m3 && !source.has_zero_points && !has_least_code(source)) {
     format.encoding = Int4Encoding::sm;
   }
   if (const char* fault = packed::format_fault(format)) {

@@ -58,10 +58,11 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
             "of the weights: bf16; or e4m3 or int4, for which tokens are bf16 and are quantised "
             "(default bf16). With --weights of what these are multiplied by: e4m3, or bf16"),
         "bf16 e4m3 int4");
-  offer(add("--weights", o.weights, "int4|mxf4|nvf4",
-            "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens that "
-            "are quantised to e4m3, or with --dtype bf16 for those as they are; nvf4 for these"),
-        "int4 mxf4 nvf4");
+  offer(
+      add("--weights", o.weights, "int4|mxf4|nvf4",
+          "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "
+          "that are quantised to e4m3, or with --dtype bf16 for those as they are; nvf4 for these"),
+      "int4 mxf4 nvf4");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
       "128 of tokens (default blockwise); of packed weights those of tokens of e4m3 (default "

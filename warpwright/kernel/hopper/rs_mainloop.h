@@ -1,6 +1,6 @@
 // The main loop of kernels with A from registers (wgmma's RS form): a warpgroup decodes the packed
-// weights of its rows in registers (int4 to e4m3 or bf16, e2m1 to e5m2 or bf16), and multiplies them by the tokens in shared
-// memory.
+// weights of its rows in registers (int4 to e4m3 or bf16, e2m1 to e5m2 or bf16), and multiplies
+// them by the tokens in shared memory.
 //
 // The loop owns the ring, its waits, the groups of wgmmas and the release of stages. What codes
 // become and where their scales come in is a decoder's (kernel/hopper/decode/). Of a row with codes

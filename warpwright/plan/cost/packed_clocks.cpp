@@ -32,8 +32,8 @@ double int4_bf16_clocks(const kernel::GemmConfig& c, const PackedFormat& f, doub
   const double groups = static_cast<double>(packed::slices(f));
   const double working = (in_registers ? 96 : 132) + (in_registers ? groups * c.tile_n / 2 : 0);
   const double products = 8.0 * std::max(15.0, c.tile_n / 2.0);
-  const double bytes = 256.0 * (a_share * c.tile_m / 4 + c.tile_n) +
-                       warpgroups * (4096 + 256.0 * c.tile_n);
+  const double bytes =
+      256.0 * (a_share * c.tile_m / 4 + c.tile_n) + warpgroups * (4096 + 256.0 * c.tile_n);
   const double waits = in_registers ? 1.65 : 1.1;
   return std::max({warpgroups * std::max(products, working + products / 2),
                    bytes / machine.shared_bytes_per_clock,

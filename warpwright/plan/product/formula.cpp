@@ -65,13 +65,14 @@ std::string packed_words(const PackedWeights& w) {
     text += f.exponents == Exponents::own ? ", scales of groups of 32" : ", folded";
     const GroupSums sums = packed::sums_for(f, w.sums);
     return text + ", " +
-           (sums == GroupSums::open ? "promoted or fast"
-                                    : sums == GroupSums::exact ? "promoted" : "fast") +
+           (sums == GroupSums::open    ? "promoted or fast"
+            : sums == GroupSums::exact ? "promoted"
+                                       : "fast") +
            " sums";
   }
   return "packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales" +
-         (f.tokens == DType::bf16 ? " for bf16" : "") + ", " +
-         name(packed::sums_for(f, w.sums)) + " sums";
+         (f.tokens == DType::bf16 ? " for bf16" : "") + ", " + name(packed::sums_for(f, w.sums)) +
+         " sums";
 }
 
 std::string formula(const GemmProblem& p) {

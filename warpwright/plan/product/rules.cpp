@@ -153,11 +153,10 @@ Fault result_type_fault(const GemmProblem& p) {
 
 Fault scaling_fault(const GemmProblem& p) {
   if (p.packed && p.scaling == Scaling::blockwise && !numeric::is_8bit(p.a.dtype)) {
-    return refuse(RefusalCode::unsupported, "scaling is blockwise, and ", as_tensor("A"), " is ",
-                  type_name(p.a.dtype), "; ",
-                  as_rule("only tokens of 8 bits have scales of blocks"),
-                  ": the nearest scaling is ", as_nearest("row-column"),
-                  ", of the packed weights alone");
+    return refuse(
+        RefusalCode::unsupported, "scaling is blockwise, and ", as_tensor("A"), " is ",
+        type_name(p.a.dtype), "; ", as_rule("only tokens of 8 bits have scales of blocks"),
+        ": the nearest scaling is ", as_nearest("row-column"), ", of the packed weights alone");
   }
   if (p.scaling != Scaling::none && p.scaling != Scaling::block_scaled && !p.packed &&
       !numeric::is_8bit(p.a.dtype)) {
