@@ -94,8 +94,9 @@ class Page(unittest.TestCase):
                 self.assertEqual([r for r in self.b.requests() if not r.startswith("data:")],
                                  [f"file://{page.resolve()}"])
                 self.assertLess(page.stat().st_size, MOST_BYTES)
-                self.assertEqual(self.js("[...document.scripts].filter(s => s.src).length + "
-                                         "document.querySelectorAll('link, img, iframe').length"), 0)
+                self.assertEqual(self.js(
+                    "[...document.scripts].filter(s => s.src).length + "
+                    "document.querySelectorAll('link, img, iframe').length"), 0)
                 self.assertEqual(self.js(
                     "[...document.querySelectorAll('script.data')].map(s => typeof JSON.parse("
                     "s.textContent)).filter(t => t !== 'object').length"), 0)
@@ -151,15 +152,15 @@ class Page(unittest.TestCase):
         self.assertEqual(self.js("document.title"),
                          "</script><script>document.title='broken'</script>")
         self.assertEqual(self.js("document.querySelector('dt').textContent"), "</dt></dl>")
-        self.assertEqual(self.js("JSON.parse(document.querySelector('script.data').textContent).name"),
-                         "</script><script>document.title='broken'</script><!--")
+        data = "JSON.parse(document.querySelector('script.data').textContent).name"
+        self.assertEqual(self.js(data), "</script><script>document.title='broken'</script><!--")
         for i in range(6):  # each view by its link, and by its address
             self.b.click(f"nav a:nth-of-type({i + 1})")
             self.assertEqual(self.js("[...document.querySelectorAll('section')]"
                                      ".findIndex(s => !s.hidden)"), i)
             title = self.js("document.querySelector('section:not([hidden]) h2').textContent")
-            self.assertEqual(self.js(
-                "[...document.querySelectorAll('section:not([hidden]) td')].pop().textContent"), title)
+            cells = "[...document.querySelectorAll('section:not([hidden]) td')]"
+            self.assertEqual(self.js(cells + ".pop().textContent"), title)
             self.b.click("section:not([hidden]) [data-row='1']")
             self.becomes(True, lambda: self.js("location.hash.endsWith('&row=1')"))
             fragment = self.js("location.hash")
@@ -182,7 +183,8 @@ class Page(unittest.TestCase):
         self.assertEqual(self.js("location.hash"), "")
         self.b.click("nav a:nth-of-type(3)")
         self.assertEqual(self.shown(), "wide")
-        self.assertEqual(self.js("document.querySelector('nav a[aria-current]').textContent"), "6 x 48")
+        now = "document.querySelector('nav a[aria-current]').textContent"
+        self.assertEqual(self.js(now), "6 x 48")
         self.js("history.back()")
         self.becomes("small", self.shown)
         self.b.press("n")
@@ -268,16 +270,18 @@ class Page(unittest.TestCase):
         self.assertEqual((self.steps(), self.chosen()), (["0"], [0]))
         self.b.click("#view\\=bar [data-step-by='1']")
         self.assertEqual((self.steps(), self.chosen()), (["1"], [1]))
-        self.assertEqual(self.readout(), "Step 2 of 6. cycle: 50 · bytes: 1024 · what: 1024 bytes land")
+        self.assertEqual(self.readout(),
+                         "Step 2 of 6. cycle: 50 · bytes: 1024 · what: 1024 bytes land")
         self.fragment_becomes("#view=bar&step=1&row=1")
-        for key, step in (("ArrowRight", "2"), ("ArrowLeft", "1"), ("End", "5"), ("ArrowRight", "5"),
-                          ("Home", "0"), ("ArrowLeft", "0")):
+        for key, step in (("ArrowRight", "2"), ("ArrowLeft", "1"), ("End", "5"),
+                          ("ArrowRight", "5"), ("Home", "0"), ("ArrowLeft", "0")):
             self.b.press(key)
             self.assertEqual(self.steps(), [step], key)
         self.js("document.querySelector('#view\\\\=bar input.step').focus()")
         self.b.press("ArrowRight")
         self.assertEqual(self.steps(), ["1"])
-        self.assertEqual(self.js("document.activeElement.getAttribute('aria-valuetext')"), "step 2 of 6")
+        said = "document.activeElement.getAttribute('aria-valuetext')"
+        self.assertEqual(self.js(said), "step 2 of 6")
         self.b.click("#view\\=bar tbody tr:nth-child(4)")  # a row of another step brings it
         self.assertEqual((self.steps(), self.lit()), (["3"], [3]))
         self.assertEqual(self.js("document.querySelector('.count').textContent"), "4 / 6")
@@ -334,8 +338,8 @@ class Page(unittest.TestCase):
         return self.js("[getComputedStyle(document.body).backgroundColor, getComputedStyle("
                        "document.querySelector('section:not([hidden]) .ww-ground')).fill,"
                        "getComputedStyle(document.querySelector('section:not([hidden]) svg text'))"
-                       ".fill].map(c => c.match(/\\d+/g).slice(0, 3).reduce((a, x) => a + +x, 0) > 384"
-                       "? 'light' : 'dark')")
+                       ".fill].map(c => c.match(/\\d+/g).slice(0, 3)"
+                       ".reduce((a, x) => a + +x, 0) > 384 ? 'light' : 'dark')")
 
     def test_dark(self):
         light, dark = ["light", "light", "dark"], ["dark", "dark", "light"]
@@ -406,7 +410,8 @@ class Page(unittest.TestCase):
             self.b.tap("#view\\=bar [data-step-by='1']")
             self.becomes(["1"], self.steps)
             small = self.js((VISIBLE % "button, nav a, select, input") +
-                            ".filter(e => e.getBoundingClientRect().height < 24 && e.type !== 'range')"
+                            ".filter(e => e.type !== 'range')"
+                            ".filter(e => e.getBoundingClientRect().height < 24)"
                             ".map(e => e.outerHTML)")
             self.assertEqual(small, [])
             self.no_faults()
@@ -467,7 +472,8 @@ class Page(unittest.TestCase):
     def test_copy_marks_the_command(self):
         self.open("plain.html")
         self.b.click("[data-action='copy']")
-        self.becomes("warpwright draw plain --html plain.html", lambda: self.js("String(getSelection())"))
+        self.becomes("warpwright draw plain --html plain.html",
+                     lambda: self.js("String(getSelection())"))
         self.no_faults()
 
     def test_without_script_all_is_seen(self):
@@ -483,13 +489,13 @@ class Page(unittest.TestCase):
 
 
 def shots(folder, pages):
-    """Pictures of pages: NAME_wide.png, NAME_dark.png, NAME_narrow.png. PAGE may have a fragment."""
+    """Pictures of pages: NAME_wide.png, _dark.png, _narrow.png. PAGE may have a fragment."""
     folder.mkdir(parents=True, exist_ok=True)
     with chromium.Browser(chromium.find()) as browser:
         for number, page in enumerate(pages):
             path, mark, fragment = page.partition("#")
-            for name, size, scheme in (("wide", (1280, 900), "light"), ("dark", (1280, 900), "dark"),
-                                       ("narrow", NARROW, "light")):
+            for name, size, scheme in (("wide", (1280, 900), "light"),
+                                       ("dark", (1280, 900), "dark"), ("narrow", NARROW, "light")):
                 browser.size(*size, mobile=size == NARROW)
                 browser.prefer(prefers_color_scheme=scheme)
                 browser.open(path, mark + fragment)
