@@ -207,6 +207,12 @@ class Page(unittest.TestCase):
         self.js("document.querySelector('nav select').focus()")
         self.b.press("ArrowDown")
         self.becomes("v2", self.shown)
+        self.open("many.html", "#row=9")
+        self.b.click("section a")  # a link in a picture
+        self.becomes("v7", self.shown)
+        self.js("history.back()")
+        self.becomes("v0", self.shown)
+        self.assertEqual(self.chosen(), [9])
         self.open("many.html", "#view=v39")
         self.assertEqual(self.js("document.querySelector('nav select').selectedIndex"), 39)
         self.assertTrue(self.js("document.querySelector('nav [data-move=\"1\"]').disabled"))

@@ -82,7 +82,9 @@ std::string embedded(const View& view, const std::string& number) {
     svg = replaced(std::move(svg), "url(#" + each + ")", "url(#" + own + ")");
     svg = replaced(std::move(svg), "href=\"#" + each + "\"", "href=\"#" + own + "\"");
   }
-  svg.insert(4, " role=\"img\" aria-labelledby=\"title-" + number + "\"");
+  // The parts of an image are nobody's to reach; links are.
+  const std::string role = svg.find("<a ") == std::string::npos ? "img" : "group";
+  svg.insert(4, " role=\"" + role + "\" aria-labelledby=\"title-" + number + "\"");
   return svg;
 }
 
