@@ -1,4 +1,4 @@
-#include "cli/pictures/grid_svg.h"
+#include "warpwright/pictures/grid_svg.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/pictures/timeline_parts.h"
 #include "warpwright/facts/format.h"
+#include "warpwright/pictures/svg_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 namespace {
 
 using model::Trace;
@@ -26,67 +27,23 @@ constexpr double kGridTop = 74;
 constexpr double kGridRow = 24;
 constexpr double kGridGap = 6;
 
+// Tiles of one SM at the same time, of ping-pong or of several CTAs, lie in rows of their own.
 struct GridSlice {
-  int sm = 0;
-  int cta = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::string_view name;
+  TileRun tile;
   int row = 0;  // within its SM's
 };
 
-// The tiles of a run, a slice each: of roles that share one, from the first one's start to the last
-// one's end. Tiles of one SM at the same time, of ping-pong or of several CTAs, lie in rows of
-// their own.
 std::vector<GridSlice> slices_of(const Trace& trace) {
   std::vector<GridSlice> slices;
-  std::map<std::pair<int, std::string_view>, std::size_t> known;  // by CTA and tile
-  std::map<std::string_view, bool> roles;
-  for (const TraceTrack& track : trace.tracks) {
-    const auto [role, is_new] = roles.try_emplace(track.name, false);
-    if (is_new) role->second = stores_tiles(trace, track);
-    if (!role->second) continue;
-    std::vector<std::size_t> open;
-    for (const TraceEvent& e : track.events) {
-      const std::string_view name = trace.texts[static_cast<std::size_t>(e.name)];
-      if (name.empty() || name != tile_of(name)) continue;
-      if (e.kind == TraceEvent::Kind::begin) {
-        const auto [at, first] = known.try_emplace({track.cta, name}, slices.size());
-        if (first) slices.push_back({track.sm, track.cta, e.time, e.time, name});
-        GridSlice& s = slices[at->second];
-        s.begin = std::min(s.begin, e.time);
-        open.push_back(at->second);
-      } else if (e.kind == TraceEvent::Kind::end && !open.empty()) {
-        slices[open.back()].end = std::max(slices[open.back()].end, e.time);
-        open.pop_back();
-      }
-    }
-  }
-  std::stable_sort(slices.begin(), slices.end(), [](const GridSlice& a, const GridSlice& b) {
-    return std::tuple(a.sm, a.begin) < std::tuple(b.sm, b.begin);
-  });
   std::vector<std::int64_t> ends;  // of the rows of an SM
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    GridSlice& s = slices[i];
-    if (i == 0 || slices[i - 1].sm != s.sm) ends.clear();
-    const auto free =
-        std::find_if(ends.begin(), ends.end(), [&](auto end) { return end <= s.begin; });
-    s.row = static_cast<int>(free - ends.begin());
-    if (free == ends.end()) ends.push_back(0);
-    ends[static_cast<std::size_t>(s.row)] = s.end;
+  for (const TileRun& tile : tile_runs(trace)) {
+    if (slices.empty() || slices.back().tile.sm != tile.sm) ends.clear();
+    auto free = std::find_if(ends.begin(), ends.end(), [&](auto end) { return end <= tile.begin; });
+    if (free == ends.end()) free = ends.insert(free, 0);
+    *free = tile.end;
+    slices.push_back({tile, static_cast<int>(free - ends.begin())});
   }
   return slices;
-}
-
-// "tile m 1 n 0" as "1,0", and "group 3 tile m 1 n 0" as "3: 1,0".
-std::string label(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c >= '0' && c <= '9') text += c;
-    if (c == 'm' && !text.empty()) text += ": ";
-    if (c == 'n') text += ',';
-  }
-  return text;
 }
 
 std::string label_at(double x, double y, double size, const char* colour, const std::string& value,
@@ -104,13 +61,43 @@ std::string box(double x, double y, double width, double height, const char* fil
 
 }  // namespace
 
+std::vector<TileRun> tile_runs(const Trace& trace) {
+  std::vector<TileRun> slices;
+  std::map<std::pair<int, std::string_view>, std::size_t> known;  // by CTA and tile
+  std::map<std::string_view, bool> roles;
+  for (const TraceTrack& track : trace.tracks) {
+    const auto [role, is_new] = roles.try_emplace(track.name, false);
+    if (is_new) role->second = stores_tiles(trace, track);
+    if (!role->second) continue;
+    std::vector<std::size_t> open;
+    for (const TraceEvent& e : track.events) {
+      const std::string_view name = trace.texts[static_cast<std::size_t>(e.name)];
+      if (name.empty() || name != tile_of(name)) continue;
+      if (e.kind == TraceEvent::Kind::begin) {
+        const auto [at, first] = known.try_emplace({track.cta, name}, slices.size());
+        if (first) slices.push_back({track.sm, track.cta, e.time, e.time, name});
+        TileRun& s = slices[at->second];
+        s.begin = std::min(s.begin, e.time);
+        open.push_back(at->second);
+      } else if (e.kind == TraceEvent::Kind::end && !open.empty()) {
+        slices[open.back()].end = std::max(slices[open.back()].end, e.time);
+        open.pop_back();
+      }
+    }
+  }
+  std::stable_sort(slices.begin(), slices.end(), [](const TileRun& a, const TileRun& b) {
+    return std::tuple(a.sm, a.begin) < std::tuple(b.sm, b.begin);
+  });
+  return slices;
+}
+
 std::string grid_svg(const Trace& trace, const GridView& view) {
   const std::vector<GridSlice> slices = slices_of(trace);
-  const bool is_grouped = !slices.empty() && slices.front().name.starts_with("group ");
+  const bool is_grouped = !slices.empty() && slices.front().tile.name.starts_with("group ");
   std::int64_t last = 1;
   int rows = 1;
   for (const GridSlice& s : slices) {
-    last = std::max(last, s.end);
+    last = std::max(last, s.tile.end);
     rows = std::max(rows, s.row + 1);
   }
   const double row = kGridRow / rows;
@@ -120,11 +107,7 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   };
   const auto y = [](int sm) { return kGridTop + sm * (kGridRow + kGridGap); };
   const double height = y(view.sms) + 40;
-  std::string out = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f "
-      "%.0f\" font-family=\"Inter, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif\">\n",
-      kGridWidth, height, kGridWidth, height);
-  out += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
+  std::string out = svg_head(kGridWidth, height);
   out += label_at(18, 28, 16, "#111827", view.title);
   std::string remark = format(
       "%zu tiles in %.1f %s. A lane is an SM; a box is a tile (%sm,n), from the first wait for it "
@@ -144,14 +127,14 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   }
   constexpr const char* fills[] = {"#2f6fb3", "#1f8a63"};
   for (const GridSlice& s : slices) {
-    const double width = std::max(x(s.end) - x(s.begin) - 1, 0.5);
-    const double top = y(s.sm) + s.row * row;
-    out += box(x(s.begin), top, width, rows > 1 ? row - 1 : row, fills[s.cta % 2]);
-    const std::string name = label(s.name);
+    const double width = std::max(x(s.tile.end) - x(s.tile.begin) - 1, 0.5);
+    const double top = y(s.tile.sm) + s.row * row;
+    out += box(x(s.tile.begin), top, width, rows > 1 ? row - 1 : row, fills[s.tile.cta % 2]);
+    const std::string name = short_tile(s.tile.name);
     const double size = rows > 1 ? 9 : 11;
     if (rows <= 2 && 0.64 * size * static_cast<double>(name.size()) < width) {
-      out += label_at(x(s.begin) + width / 2, top + row / 2 + 0.36 * size, size, "#ffffff", name,
-                      "middle");
+      out += label_at(x(s.tile.begin) + width / 2, top + row / 2 + 0.36 * size, size, "#ffffff",
+                      name, "middle");
     }
   }
   for (const Tick& tick : round_ticks(0, last, trace.measured)) {
@@ -160,4 +143,4 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   return out + "</svg>\n";
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures
