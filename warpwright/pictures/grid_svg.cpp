@@ -53,10 +53,11 @@ std::string label_at(double x, double y, double size, const char* colour, const 
          value + "</text>\n";
 }
 
-std::string box(double x, double y, double width, double height, const char* fill) {
-  return format(
-      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" fill=\"%s\"/>\n", x, y,
-      width, height, fill);
+std::string box(double x, double y, double width, double height, const char* fill,
+                const std::string& more = "") {
+  return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" fill=\"%s\" ",
+                x, y, width, height, fill) +
+         more + "/>\n";
 }
 
 }  // namespace
@@ -126,10 +127,12 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
     if (held) out += label_at(kGridLeft + 10, y(sm) + 16.5, 12, "#6b7480", "held by another grid");
   }
   constexpr const char* fills[] = {"#2f6fb3", "#1f8a63"};
-  for (const GridSlice& s : slices) {
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const GridSlice& s = slices[i];
     const double width = std::max(x(s.tile.end) - x(s.tile.begin) - 1, 0.5);
     const double top = y(s.tile.sm) + s.row * row;
-    out += box(x(s.tile.begin), top, width, rows > 1 ? row - 1 : row, fills[s.tile.cta % 2]);
+    out += box(x(s.tile.begin), top, width, rows > 1 ? row - 1 : row, fills[s.tile.cta % 2],
+               data_row(i));
     const std::string name = short_tile(s.tile.name);
     const double size = rows > 1 ? 9 : 11;
     if (rows <= 2 && 0.64 * size * static_cast<double>(name.size()) < width) {
@@ -141,6 +144,25 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
     out += label_at(x(tick.time), height - 18, 12, "#374151", tick.text, "middle");
   }
   return out + "</svg>\n";
+}
+
+View grid_view(const Trace& trace, const GridView& what) {
+  View view;
+  view.id = "time";
+  view.title = "SMs over time";
+  view.caption = what.occupied_sm < 0 ? "A lane an SM, a box a tile."
+                                      : "A lane an SM, a box a tile; another grid holds SM " +
+                                            std::to_string(what.occupied_sm) + ".";
+  view.svg = grid_svg(trace, what);
+  const char* const unit = trace.measured ? "ns" : "cycles";
+  view.table.header = {"tile", "SM", "CTA", std::string("begin, ") + unit,
+                       std::string("end, ") + unit};
+  for (const TileRun& tile : tile_runs(trace)) {
+    view.table.rows.push_back({std::string(tile.name), std::to_string(tile.sm),
+                               std::to_string(tile.cta), std::to_string(tile.begin),
+                               std::to_string(tile.end)});
+  }
+  return view;
 }
 
 }  // namespace warpwright::pictures

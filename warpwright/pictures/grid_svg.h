@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "warpwright/model/report/trace.h"
+#include "warpwright/pictures/picture.h"
 
 namespace warpwright::pictures {
 
@@ -33,5 +34,8 @@ struct GridView {
 /// An SVG of one lane an SM: the tiles of the role that multiplies, on the SM its CTA ran on. The
 /// time of the last tile's end is written beside the title.
 std::string grid_svg(const model::Trace& trace, const GridView& view);
+
+/// The view "time" of that picture. The table has a row a tile.
+View grid_view(const model::Trace& trace, const GridView& view);
 
 }  // namespace warpwright::pictures
