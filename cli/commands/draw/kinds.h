@@ -23,6 +23,12 @@ struct DrawKind {
 
 /// Each adds its subcommand to `draw`. In kinds.cpp they stand in the order of the help.
 DrawKind add_draw_layout(CLI::App& draw);
+DrawKind add_draw_roles(CLI::App& draw);
+DrawKind add_draw_barrier(CLI::App& draw);
+DrawKind add_draw_pipeline(CLI::App& draw);
+DrawKind add_draw_compare(CLI::App& draw);
+DrawKind add_draw_tiles(CLI::App& draw);
+DrawKind add_draw_break(CLI::App& draw);
 
 /// All of them.
 std::vector<DrawKind> add_draw_kinds(CLI::App& draw);

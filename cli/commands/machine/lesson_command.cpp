@@ -8,6 +8,7 @@
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/machine/lesson_picture.h"
+#include "cli/commands/machine/lesson_runs.h"
 #include "cli/commands/numbers.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/refusal_json.h"
@@ -28,75 +29,11 @@ using pictures::cells_text;
 using pictures::step_text;
 using pictures::tensor_core_time;
 
-using lessons::Ask;
 using lessons::Lesson;
 using model::testing::Recording;
 
 std::string expected(const Lesson& lesson) {
   return std::string(model::code(lesson.finding)) + " " + std::string(model::name(lesson.finding));
-}
-
-const Lesson& lesson_of(int number) {
-  const std::vector<Lesson>& all = lessons::all();
-  const int last = static_cast<int>(all.size());
-  if (number < 1 || number > last) {
-    throw InputError("There is no lesson " + std::to_string(number) + ": lessons are 1 to " +
-                     std::to_string(last) + "; the nearest is " +
-                     as_nearest(std::to_string(std::clamp(number, 1, last))) + ".");
-  }
-  return all[static_cast<std::size_t>(number - 1)];
-}
-
-void check_knob(const Lesson& lesson, const char* option, const std::vector<int>& values, int least,
-                int most) {
-  if (values.empty()) return;
-  if (most == 0) {
-    std::string having;
-    for (const Lesson& other : lessons::all()) {
-      const bool has = std::string(option) == "--stages" ? other.stages > 0 : other.in_flight > 0;
-      if (has) having += (having.empty() ? "" : " and ") + std::to_string(other.number);
-    }
-    throw InputError("Lesson " + std::to_string(lesson.number) + " does not take " + option +
-                     ": leave it out; it is of " +
-                     (having.find(' ') == std::string::npos ? "lesson " : "lessons ") + having +
-                     ".");
-  }
-  for (const int value : values) {
-    if (value >= least && value <= most) continue;
-    throw InputError(std::string(option) + " is " + std::to_string(value) + "; of lesson " +
-                     std::to_string(lesson.number) + " it is " + std::to_string(least) + " to " +
-                     std::to_string(most) + "; the nearest is " +
-                     as_nearest(std::to_string(std::clamp(value, least, most))) + ".");
-  }
-}
-
-// All that is asked for: one run, or one for each pair of knobs that fits.
-std::vector<LessonRun> runs_of(const Lesson& lesson, const LessonOptions& o) {
-  const int least = lesson.in_flight > 0 ? 1 : 2;
-  check_knob(lesson, "--stages", o.stages, least, lesson.stages);
-  check_knob(lesson, "--in-flight", o.in_flight, 0, lesson.in_flight);
-  std::vector<LessonRun> runs;
-  for (const int stages : o.stages.empty() ? std::vector<int>{0} : o.stages) {
-    for (const int in_flight : o.in_flight.empty() ? std::vector<int>{-1} : o.in_flight) {
-      const int ring = stages == 0 ? 4 : stages;
-      if (in_flight >= ring) continue;
-      LessonRun run;
-      run.ask = {.broken = o.broken, .stages = stages, .in_flight = in_flight};
-      if (stages > 0) run.knobs = "stages " + std::to_string(stages);
-      if (in_flight >= 0) {
-        run.knobs +=
-            (run.knobs.empty() ? "in flight " : ", in flight ") + std::to_string(in_flight);
-      }
-      runs.push_back(std::move(run));
-    }
-  }
-  if (runs.empty()) {
-    throw InputError("--in-flight is " + std::to_string(o.in_flight.front()) + " with --stages " +
-                     std::to_string(o.stages.front()) +
-                     ": fewer groups are in flight than there are stages; the nearest is " +
-                     as_nearest(std::to_string(o.stages.front() - 1)) + ".");
-  }
-  return runs;
 }
 
 bool is_as_said(const Lesson& lesson, const LessonRun& run) {
@@ -276,7 +213,7 @@ int lesson_command(const LessonOptions& o, std::ostream& out, std::ostream& err)
     check_options(o);
     if (!o.number) return list(o.json, out);
     const Lesson& lesson = lesson_of(*o.number);
-    std::vector<LessonRun> runs = runs_of(lesson, o);
+    std::vector<LessonRun> runs = lesson_runs(lesson, o);
     bool as_said = true;
     for (LessonRun& run : runs) {
       run.ask.recording = &run.recording;

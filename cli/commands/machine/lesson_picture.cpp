@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "warpwright/pictures/barrier_states.h"
 #include "warpwright/pictures/barrier_svg.h"
 #include "warpwright/pictures/compare_svg.h"
 #include "warpwright/pictures/grid_svg.h"
@@ -66,9 +67,10 @@ View cells_view(const Lesson& lesson) {
   return view;
 }
 
-View barriers_view(const Recording& recording) {
-  View view{.id = "barriers",
-            .title = "Its mbarriers, event by event",
+// The events of mbarriers, as rows and as values; of CTA 0, as all that is shown of them.
+View life_view(const Recording& recording) {
+  View view{.id = "life",
+            .title = "Its mbarriers over time",
             .caption =
                 "CTA 0, in the schedule by the clock: for each mbarrier its phases, the "
                 "outstanding arrivals and bytes, and the threads that wait.",
@@ -77,67 +79,45 @@ View barriers_view(const Recording& recording) {
                        "bytes outstanding", "threads that wait", "what"},
                       {}},
             .data = ""};
-  ordered_json data = ordered_json::array();
   for (const BarrierStep& step : pictures::barrier_steps(recording.barriers)) {
     const model::BarrierEvent& e = step.event;
     view.table.rows.push_back(
         {std::to_string(e.time), e.barrier, std::to_string(e.phase), std::to_string(e.phase & 1),
          std::to_string(e.pending) + " of " + std::to_string(e.expected), std::to_string(e.tx),
          std::to_string(e.waiting), pictures::step_text(step)});
-    data.push_back({{"cycle", e.time},
-                    {"barrier", e.barrier},
-                    {"phase", e.phase},
-                    {"pending", e.pending},
-                    {"expected", e.expected},
-                    {"bytes", e.tx},
-                    {"waiting", e.waiting},
-                    {"what", pictures::step_text(step)}});
   }
-  view.data = data.dump();
   return view;
 }
 
-// Of timelines: how long each took, and how busy the tensor core was.
-void add_times(View& view, const std::vector<LessonRun>& runs) {
-  view.table.header = {"run", "cycles", "tensor core at work", "share", "findings"};
-  ordered_json data = ordered_json::array();
-  for (const LessonRun& run : runs) {
-    const model::Trace& trace = run.recording.trace;
-    const std::string name = run.knobs.empty() ? "CTA 0" : run.knobs;
-    const std::int64_t busy = pictures::tensor_core_time(trace);
-    const std::size_t findings = run.outcome.findings().size();
-    view.table.rows.push_back({name, std::to_string(trace.end()), std::to_string(busy),
-                               tensor_core_share(trace), std::to_string(findings)});
-    data.push_back({{"run", name},
-                    {"cycles", trace.end()},
-                    {"tensor_core_cycles", busy},
-                    {"findings", findings}});
+// Step by step, where the run is short enough for that.
+void add_barriers(std::vector<View>& views, const Recording& recording) {
+  views.push_back(life_view(recording));
+  const std::vector<pictures::BarrierMoment> moments =
+      pictures::barrier_moments(recording.barriers, 0);
+  if (moments.empty() ||
+      moments.size() * moments.front().states.size() > pictures::most_barrier_states) {
+    return;
   }
-  view.data = data.dump();
+  views.push_back(pictures::barrier_view("", moments));
+  views.back().title = "Step by step";
 }
 
-View timeline_view(const Lesson& lesson, const std::vector<LessonRun>& runs) {
-  View view{.id = "timeline",
-            .title = "What works when",
-            .caption = "CTA 0, by the model's clock.",
-            .svg = "",
-            .table = {},
-            .data = ""};
+View times_view(const Lesson& lesson, const std::vector<LessonRun>& runs) {
+  View view;
   if (runs.size() == 1 && lesson.picture == lessons::Picture::grid) {
-    view.title = "Which SM works on which tile";
-    view.caption = "All CTAs, by the model's clock.";
-    view.svg = pictures::grid_svg(
+    view = pictures::grid_view(
         runs.front().recording.trace,
         {.title = "", .sms = 4, .occupied_sm = lesson.occupied_sm, .ctas_per_sm = 1});
-  } else {
-    std::vector<ComparedRun> compared;
-    compared.reserve(runs.size());
-    for (const LessonRun& run : runs) {
-      compared.push_back({run.knobs.empty() ? "CTA 0" : run.knobs, &run.recording.trace});
-    }
-    view.svg = pictures::compare_svg("", compared);
+    view.title = "Which SM works on which tile";
+    return view;
   }
-  add_times(view, runs);
+  std::vector<ComparedRun> compared;
+  compared.reserve(runs.size());
+  for (const LessonRun& run : runs) {
+    compared.push_back({run.knobs.empty() ? "CTA 0" : run.knobs, &run.recording.trace});
+  }
+  view = pictures::compare_view("", compared);
+  view.title = "What works when";
   return view;
 }
 
@@ -187,10 +167,10 @@ pictures::Picture lesson_picture(const Lesson& lesson, const std::vector<LessonR
       .command = command_of(lesson, runs),
       .views = {}};
   if (runs.size() == 1 && lesson.picture == lessons::Picture::barriers) {
-    picture.views.push_back(barriers_view(runs.front().recording));
+    add_barriers(picture.views, runs.front().recording);
   }
   if (runs.size() > 1 || lesson.picture != lessons::Picture::cells) {
-    picture.views.push_back(timeline_view(lesson, runs));
+    picture.views.push_back(times_view(lesson, runs));
   }
   if (lesson.cells != nullptr) picture.views.push_back(cells_view(lesson));
   return picture;
