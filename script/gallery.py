@@ -149,6 +149,9 @@ def main():
     if not kinds:
         found.append("`warpwright draw --help` names no kinds")
     pictures = [p for group in groups for p in group["pictures"] if only in (None, p["id"])]
+    if only is None:  # what a list of before has left
+        for path in [*folder.glob("*.svg"), *folder.glob("*.html")]:
+            path.unlink()
     begun = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(lambda picture: make(warpwright, folder, picture), pictures))

@@ -53,7 +53,7 @@ class Page(unittest.TestCase):
     def chosen(self):
         """The rows of the table that are marked as chosen, of all views that are shown."""
         return self.js("[...document.querySelectorAll('section:not([hidden]) tbody tr')]"
-                       ".map((r, i) => r.getAttribute('aria-selected') === 'true' ? i : -1)"
+                       ".map((r, i) => r.getAttribute('aria-current') === 'true' ? i : -1)"
                        ".filter(i => i >= 0)")
 
     def lit(self):
@@ -473,7 +473,11 @@ class Page(unittest.TestCase):
         self.open("plain.html")
         self.b.click("#view\\=small [data-action='save-data']")
         name, text = self.b.saved(".json")
-        self.assertEqual((name, json.loads(text)), ("plain-small.json", {"shape": [4, 8]}))
+        self.assertEqual(name, "plain-small.json")
+        values = json.loads(text)
+        self.assertEqual((values["id"], values["data"]), ("small", {"shape": [4, 8]}))
+        self.assertEqual(values["header"], ["row", "column", "offset", "thread"])
+        self.assertEqual((len(values["rows"]), values["rows"][9]), (32, ["1", "1", "5", "T1"]))
 
     def test_copy_marks_the_command(self):
         self.open("plain.html")

@@ -42,6 +42,10 @@ CellGrid cell_grid(const std::string& title, int rows, int columns);
 /// word of their grid asks; those of large grids are small and without words or tips.
 std::string cells_svg(const std::string& title, const std::vector<CellGrid>& grids);
 
+/// A product: `a` left of `c`, `b` above it, so that rows of A and C and columns of B and C are in
+/// line. All have cells of one size.
+std::string product_svg(const CellGrid& a, const CellGrid& b, const CellGrid& c);
+
 /// A grid as lines of text, columns to the right.
 std::string cells_text(const CellGrid& grid);
 

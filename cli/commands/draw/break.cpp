@@ -155,7 +155,8 @@ DrawKind add_draw_break(CLI::App& app) {
       "  warpwright draw break gemm --random 128 128 128 --as h200 --site 'mbarrier.arrive "
       "empty' --svg break.svg\n"
       "  warpwright draw break gemm --random 128 128 128 --as h200 --mutant 3 --table");
-  return {kind, [o](std::ostream& err) { return draw_break_picture(*o, err); }};
+  return {kind, [o](std::ostream& err) { return draw_break_picture(*o, err); },
+          4 * pictures::most_page_bytes};
 }
 
 }  // namespace warpwright::cli

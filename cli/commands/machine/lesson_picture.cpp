@@ -68,13 +68,13 @@ View cells_view(const Lesson& lesson) {
 }
 
 // The events of mbarriers, as rows and as values; of CTA 0, as all that is shown of them.
-View life_view(const Recording& recording) {
+View life_view(const std::string& title, const Recording& recording) {
   View view{.id = "life",
             .title = "Its mbarriers over time",
             .caption =
                 "CTA 0, in the schedule by the clock: for each mbarrier its phases, the "
                 "outstanding arrivals and bytes, and the threads that wait.",
-            .svg = pictures::barrier_svg("", recording.barriers),
+            .svg = pictures::barrier_svg(title, recording.barriers),
             .table = {{"cycle", "barrier", "phase", "parity", "arrivals outstanding",
                        "bytes outstanding", "threads that wait", "what"},
                       {}},
@@ -90,24 +90,25 @@ View life_view(const Recording& recording) {
 }
 
 // Step by step, where the run is short enough for that.
-void add_barriers(std::vector<View>& views, const Recording& recording) {
-  views.push_back(life_view(recording));
+void add_barriers(pictures::Picture& picture, const Recording& recording) {
+  picture.views.push_back(life_view(picture.title, recording));
   const std::vector<pictures::BarrierMoment> moments =
       pictures::barrier_moments(recording.barriers, 0);
   if (moments.empty() ||
       moments.size() * moments.front().states.size() > pictures::most_barrier_states) {
     return;
   }
-  views.push_back(pictures::barrier_view("", moments));
-  views.back().title = "Step by step";
+  picture.views.push_back(pictures::barrier_view(picture.title, moments));
+  picture.views.back().title = "Step by step";
 }
 
-View times_view(const Lesson& lesson, const std::vector<LessonRun>& runs) {
+View times_view(const std::string& title, const Lesson& lesson,
+                const std::vector<LessonRun>& runs) {
   View view;
   if (runs.size() == 1 && lesson.picture == lessons::Picture::grid) {
     view = pictures::grid_view(
         runs.front().recording.trace,
-        {.title = "", .sms = 4, .occupied_sm = lesson.occupied_sm, .ctas_per_sm = 1});
+        {.title = title, .sms = 4, .occupied_sm = lesson.occupied_sm, .ctas_per_sm = 1});
     view.title = "Which SM works on which tile";
     return view;
   }
@@ -116,7 +117,7 @@ View times_view(const Lesson& lesson, const std::vector<LessonRun>& runs) {
   for (const LessonRun& run : runs) {
     compared.push_back({run.knobs.empty() ? "CTA 0" : run.knobs, &run.recording.trace});
   }
-  view = pictures::compare_view("", compared);
+  view = pictures::compare_view(title, compared);
   view.title = "What works when";
   return view;
 }
@@ -167,10 +168,10 @@ pictures::Picture lesson_picture(const Lesson& lesson, const std::vector<LessonR
       .command = command_of(lesson, runs),
       .views = {}};
   if (runs.size() == 1 && lesson.picture == lessons::Picture::barriers) {
-    add_barriers(picture.views, runs.front().recording);
+    add_barriers(picture, runs.front().recording);
   }
   if (runs.size() > 1 || lesson.picture != lessons::Picture::cells) {
-    picture.views.push_back(times_view(lesson, runs));
+    picture.views.push_back(times_view(picture.title, lesson, runs));
   }
   if (lesson.cells != nullptr) picture.views.push_back(cells_view(lesson));
   return picture;

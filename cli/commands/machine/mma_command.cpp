@@ -125,13 +125,9 @@ int target_as(const std::string& name) {
   throw layout::Error("--as \"" + name + "\": known are " + known + ".");
 }
 
-struct Answer {
-  atom::Mma mma;
-  atom::TiledMma tiled;
-  bool is_tiled = false;
-};
+}  // namespace
 
-Answer answer(const MmaOptions& o) {
+atom::TiledMma tiled_mma_of(const MmaOptions& o) {
   std::string kind = o.words.size() == 1 ? "mma" : o.words[0];
   if (o.words.size() == 3) kind += " " + o.words[1];
   atom::Mma mma = atom::parse_mma(kind, o.words.back());
@@ -144,12 +140,23 @@ Answer answer(const MmaOptions& o) {
   const int target = !o.as.empty() ? target_as(o.as) : o.target.empty() ? 0 : target_of(o.target);
   const std::string refusal = atom::mma_refusal(mma, target);
   if (!refusal.empty()) throw layout::Error(refusal);
-  const bool is_tiled = !o.tiled.empty() || !o.permutation.empty();
-  return {
-      mma,
-      atom::make_tiled_mma(mma, o.tiled.empty() ? layout::Layout{} : threads_of(o.tiled),
-                           o.permutation.empty() ? layout::Tiler{} : permutation_of(o.permutation)),
-      is_tiled};
+  return atom::make_tiled_mma(
+      mma, o.tiled.empty() ? layout::Layout{} : threads_of(o.tiled),
+      o.permutation.empty() ? layout::Tiler{} : permutation_of(o.permutation));
+}
+
+namespace {
+
+// What the command prints of.
+struct Answer {
+  atom::Mma mma;
+  atom::TiledMma tiled;
+  bool is_tiled = false;
+};
+
+Answer answer(const MmaOptions& o) {
+  const atom::TiledMma tiled = tiled_mma_of(o);
+  return {tiled.atom, tiled, !o.tiled.empty() || !o.permutation.empty()};
 }
 
 std::string text_of(const Answer& answer, bool table) {
@@ -241,9 +248,8 @@ ordered_json json_of(const Answer& answer, bool table) {
 
 }  // namespace
 
-CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
-  CLI::App* mma =
-      app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
+void add_mma_choices(CLI::App& app, MmaOptions& o) {
+  CLI::App* const mma = &app;
   mma->add_option("MMA", o.words,
                   "m16n8k16, or the word of its kind and its shape: f8f6f4, mxf8f6f4, mxf4, "
                   "mxf4nvf4, wgmma, wgmma_rs, tcgen05, tcgen05_pair; behind the last two also "
@@ -282,6 +288,12 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
   mma->add_option("--permute", o.permutation,
                   "order of the tile's elements along M, N and K, as a tiler")
       ->type_name("P");
+}
+
+CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
+  CLI::App* mma =
+      app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
+  add_mma_choices(*mma, o);
   mma->add_flag("--table", o.table, "print what the registers of each lane hold");
   mma->add_flag("--json", o.json, "for programs");
   mma->footer(
