@@ -2,9 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <functional>
 #include <ostream>
+#include <vector>
 
+#include "warpwright/pictures/page.h"
 #include "warpwright/pictures/picture.h"
 
 namespace warpwright::cli {
@@ -15,6 +18,7 @@ namespace warpwright::cli {
 struct DrawKind {
   CLI::App* app = nullptr;
   std::function<pictures::Picture(std::ostream& err)> make;
+  std::size_t most_page_bytes = pictures::most_page_bytes;  ///< that its HTML may have
 };
 
 /// Each adds its subcommand to `draw`. In kinds.cpp they stand in the order of the help.
