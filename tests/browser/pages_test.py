@@ -434,6 +434,11 @@ class Page(unittest.TestCase):
         self.assertEqual(self.shown(), "small")
         self.b.press("Escape")
         self.becomes(False, lambda: self.js("document.querySelector('dialog').open"))
+        self.b.click("[data-action='keys']")
+        self.assertTrue(self.js("document.querySelector('dialog').open"))
+        self.b.click("dialog button")
+        self.becomes(False, lambda: self.js("document.querySelector('dialog').open"))
+        self.no_faults()
 
     def test_the_keyboard_reaches_all(self):
         self.open("plain.html", "#view=bar")

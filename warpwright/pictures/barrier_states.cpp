@@ -17,15 +17,23 @@ constexpr double kStatesWidth = 1180;
 constexpr double kStatesEdge = 16;
 constexpr double kCardGap = 12;
 constexpr double kCardHeight = 112;
-constexpr double kCardsTop = 78;
+constexpr double kCardsTop = 40;
 constexpr double kBarLeft = 74;
-constexpr double kLaneLeft = 130;
-constexpr double kLaneHeight = 34;
+constexpr double kLaneLeft = 190;
 
 bool is_wanted(const std::string& barrier, const std::vector<std::string>& wanted) {
   return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
            return barrier == w || barrier.substr(0, barrier.find('[')) == w;
          });
+}
+
+std::vector<BarrierEvent> chosen_events(const std::vector<BarrierEvent>& events, int cta,
+                                        const std::vector<std::string>& wanted) {
+  std::vector<BarrierEvent> chosen;
+  for (const BarrierEvent& e : events) {
+    if (e.cta == cta && is_wanted(e.barrier, wanted)) chosen.push_back(e);
+  }
+  return chosen;
 }
 
 std::string counted(std::int64_t count, const char* one, const char* many) {
@@ -68,30 +76,27 @@ class Follower {
 
 class StatesPicture {
  public:
-  StatesPicture(const std::string& title, const std::vector<BarrierMoment>& moments)
-      : moments_(moments) {
+  StatesPicture(const std::vector<BarrierEvent>& events, int cta,
+                const std::vector<BarrierMoment>& moments)
+      : events_(events), cta_(cta), moments_(moments) {
     if (moments.empty()) return;
     for (const BarrierState& s : moments.back().states) names_.push_back(s.barrier);
-    end_ = 1;
-    for (const BarrierMoment& m : moments) end_ = std::max(end_, m.step.event.time);
+    for (const BarrierEvent& e : events) end_ = std::max(end_, e.time);
     columns_ = std::min<std::size_t>(3, names_.size());
     card_ = (kStatesWidth - 2 * kStatesEdge - kCardGap * static_cast<double>(columns_ - 1)) /
             static_cast<double>(columns_);
-    svg_ += svg_text(kStatesEdge, 30, title, 16, "font-weight=\"600\"");
   }
 
   std::string draw() {
     for (std::size_t i = 0; i < names_.size(); ++i) frame(i);
-    const double lanes = top_of(names_.size() + columns_ - 1) + 22;
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      lane(i, lanes + static_cast<double>(i) * kLaneHeight);
+    const LanePlace lanes{kLaneLeft, top_of(names_.size() + columns_ - 1) + 22, lane_width(), end_};
+    svg_ += barrier_lanes(events_, lanes, cta_);
+    const double bottom = lanes.top + barrier_lanes_height(events_, cta_);
+    const std::size_t shown = telling_step();
+    for (std::size_t step = 0; step < moments_.size(); ++step) {
+      moment(step, step == shown, lanes.top, bottom);
     }
-    const double bottom = lanes + static_cast<double>(names_.size()) * kLaneHeight;
-    for (const Tick& tick : round_ticks(0, end_, false)) {
-      svg_ += svg_text(x(tick.time), bottom + 14, tick.text, 10, "text-anchor=\"middle\"");
-    }
-    for (std::size_t step = 0; step < moments_.size(); ++step) moment(step, lanes, bottom);
-    return svg_head(kStatesWidth, bottom + 24) + svg_ + "</svg>\n";
+    return svg_head(kStatesWidth, bottom + 26) + svg_ + "</svg>\n";
   }
 
  private:
@@ -101,9 +106,9 @@ class StatesPicture {
   [[nodiscard]] double top_of(std::size_t card) const {
     return kCardsTop + static_cast<double>(card / columns_) * (kCardHeight + kCardGap);
   }
+  static double lane_width() { return kStatesWidth - kLaneLeft - kStatesEdge; }
   [[nodiscard]] double x(std::int64_t time) const {
-    return kLaneLeft + static_cast<double>(time) / static_cast<double>(end_) *
-                           (kStatesWidth - kLaneLeft - kStatesEdge);
+    return kLaneLeft + static_cast<double>(time) / static_cast<double>(end_) * lane_width();
   }
   [[nodiscard]] double bar_width() const { return card_ - kBarLeft - 170; }
 
@@ -122,54 +127,24 @@ class StatesPicture {
     svg_ += svg_text(x + 10, y + 96, "waits", 12);
   }
 
-  // Phases over time; whose they are one reads on the card.
-  void lane(std::size_t i, double y) {
-    svg_ += svg_text(kLaneLeft - 8, y + 16, names_[i], 12, "text-anchor=\"end\"");
-    std::int64_t begin = -1;
-    std::int64_t phase = 0;
-    const auto close = [&](std::int64_t until) {
-      const double width = std::max(1.0, x(until) - x(begin) - 1);
-      const std::string text =
-          "phase " + std::to_string(phase) + ", parity " + std::to_string(phase & 1);
-      svg_ += svg_box(x(begin), y, width, 18, (phase & 1) == 0 ? ink::yellow : ink::orange, text);
-      if (width > 92) {
-        svg_ += svg_text(x(begin) + 5, y + 13, text, 11);
-      } else if (width > 14) {
-        svg_ += svg_text(x(begin) + 3, y + 13, std::to_string(phase), 11);
+  // The step that says most without the others: a part of the bytes has landed, or some have
+  // arrived, and somebody waits.
+  [[nodiscard]] std::size_t telling_step() const {
+    std::size_t waits = moments_.empty() ? 0 : moments_.size() - 1;
+    for (std::size_t i = moments_.size(); i > 0; --i) {
+      const BarrierMoment& m = moments_[i - 1];
+      for (const BarrierState& s : m.states) {
+        if (s.barrier == m.step.event.barrier && s.waiting > 0) waits = i - 1;
       }
-    };
-    for (const BarrierMoment& m : moments_) {
-      if (m.step.event.barrier != names_[i]) continue;
-      if (begin < 0) begin = m.step.event.time;
-      if (m.step.event.kind != Kind::flip) continue;
-      close(m.step.event.time);
-      begin = m.step.event.time;
-      phase = m.step.event.phase;
     }
-    if (begin >= 0) close(end_);
-    for (std::size_t step = 0; step < moments_.size(); ++step) {
-      const BarrierEvent& e = moments_[step].step.event;
-      if (e.barrier != names_[i]) continue;
-      svg_ += svg_box(x(e.time) - 1, y + 20, 2, 8, colour_of(e.kind),
-                      step_text(moments_[step].step), data_row(step));
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+      const BarrierMoment& m = moments_[i];
+      for (const BarrierState& s : m.states) {
+        if (s.barrier != m.step.event.barrier || s.waiting == 0) continue;
+        if (s.landed > 0 && 2 * s.landed >= s.bytes && s.landed < s.bytes) return i;
+      }
     }
-  }
-
-  static std::string_view colour_of(Kind kind) {
-    switch (kind) {
-      case Kind::bytes:
-      case Kind::expect:
-        return ink::strong_blue;
-      case Kind::arrive:
-        return ink::strong_green;
-      case Kind::flip:
-        return ink::strong_orange;
-      case Kind::init:
-      case Kind::wait:
-      case Kind::pass:
-        break;
-    }
-    return ink::line;
+    return waits;
   }
 
   // A text in the style of its group.
@@ -185,13 +160,12 @@ class StatesPicture {
             std::string(fill) + "\"/>";
   }
 
-  // Without a script the last step alone is seen.
-  void moment(std::size_t step, double lanes, double bottom) {
+  void moment(std::size_t step, bool is_shown, double lanes, double bottom) {
     const BarrierMoment& m = moments_[step];
     svg_ += "<g data-step=\"" + std::to_string(step) + "\" " + data_row(step) +
             " font-size=\"12\" fill=\"" + std::string(ink::text) + "\"" +
-            (step + 1 < moments_.size() ? " style=\"display:none\"" : "") + ">";
-    write(kStatesEdge, 58,
+            (is_shown ? "" : " style=\"display:none\"") + ">";
+    write(kStatesEdge, 22,
           "cycle " + std::to_string(m.step.event.time) + ": " + m.step.event.barrier + ": " +
               step_text(m.step),
           " font-size=\"14\"");
@@ -232,6 +206,8 @@ class StatesPicture {
     write(x + kBarLeft, y + 96, s.waiting == 0 ? "nobody" : s.waiters);
   }
 
+  const std::vector<BarrierEvent>& events_;
+  int cta_;
   const std::vector<BarrierMoment>& moments_;
   std::vector<std::string> names_;
   std::int64_t end_ = 1;
@@ -253,10 +229,7 @@ std::vector<std::string> barriers_of(const std::vector<BarrierEvent>& events, in
 
 std::vector<BarrierMoment> barrier_moments(const std::vector<BarrierEvent>& events, int cta,
                                            const std::vector<std::string>& wanted) {
-  std::vector<BarrierEvent> chosen;
-  for (const BarrierEvent& e : events) {
-    if (e.cta == cta && is_wanted(e.barrier, wanted)) chosen.push_back(e);
-  }
+  const std::vector<BarrierEvent> chosen = chosen_events(events, cta, wanted);
   std::vector<Follower> followers;
   std::map<std::string, std::size_t> place;
   for (const std::string& name : barriers_of(chosen, cta)) {
@@ -277,16 +250,18 @@ std::vector<BarrierMoment> barrier_moments(const std::vector<BarrierEvent>& even
   return moments;
 }
 
-View barrier_view(const std::string& title, const std::vector<BarrierMoment>& moments) {
+View barrier_view(const std::vector<BarrierEvent>& events, int cta,
+                  const std::vector<std::string>& wanted) {
+  const std::vector<BarrierEvent> chosen = chosen_events(events, cta, wanted);
+  const std::vector<BarrierMoment> moments = barrier_moments(chosen, cta);
   View view;
   view.id = "barrier";
   view.title = "mbarriers, event by event";
   view.caption =
-      "A phase is complete when all arrivals have come and all expected bytes have landed; then "
-      "the "
-      "parity flips and those who wait for it go on. The hardware counts down what is outstanding. "
-      "Marks below the phases: bytes blue, arrivals green, flips orange, waits grey.";
-  view.svg = StatesPicture(title, moments).draw();
+      "A phase is complete when all arrivals have come and all expected bytes have landed; then the "
+      "parity flips, and those who wait for it go on. The cards count up, the lanes below show what "
+      "is outstanding, as the hardware counts it.";
+  view.svg = StatesPicture(chosen, cta, moments).draw();
   view.table.header = {"cycle",   "barrier", "what",   "phase",    "parity",
                        "arrived", "of",      "landed", "of bytes", "waiting"};
   for (const BarrierMoment& m : moments) {

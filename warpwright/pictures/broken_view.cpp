@@ -19,8 +19,9 @@ constexpr double kBrokenLeft = 150;
 constexpr double kBrokenRow = 20;
 constexpr std::size_t kShownBefore = 3;  // happenings that both have, in the lists
 constexpr std::size_t kShownBehind = 7;
-constexpr std::size_t kDrawnBefore = 10;  // and in the window of the lanes
-constexpr std::size_t kDrawnBehind = 24;
+constexpr std::size_t kDrawnBefore = 8;  // and in the window of the lanes
+constexpr std::size_t kDrawnBehind = 16;
+constexpr std::size_t kSentenceLines = 4;
 
 std::string site_place(const model::Site& site) {
   if (site.line == 0) return "";
@@ -108,25 +109,26 @@ class BrokenPicture {
   [[nodiscard]] const Sides& sides() const { return sides_; }
 
   std::string draw() {
-    double y = 28;
-    text(kBrokenEdge, y, s_.line.how + ": " + s_.line.site, 16, "font-weight=\"600\"");
-    y += 22;
+    double y = 20;
     const std::string found = std::string(model::code(s_.finding.check)) + " " +
                               std::string(model::name(s_.finding.check));
     const std::string at = site_place(s_.finding.site);
     text(kBrokenEdge, y,
          found + (at.empty() ? "" : " at " + at) + ", under the schedule " + s_.line.schedule, 13,
          "font-weight=\"600\"");
-    for (const std::string& line : lines_of(s_.finding.sentence, 175)) {
+    const std::vector<std::string> lines =
+        lines_of(s_.finding.sentence.substr(0, s_.finding.sentence.find('\n')), 175);
+    for (std::size_t i = 0; i < lines.size() && i < kSentenceLines; ++i) {
       y += 16;
-      text(kBrokenEdge, y, line, 12);
+      text(kBrokenEdge, y, lines[i] + (i + 1 == kSentenceLines && lines.size() > i + 1 ? " ..." : ""),
+           12);
     }
-    y += 24;
+    y += 26;
     const double top = y;
     y = lanes(s_.whole, "unbroken", y);
     y = lanes(s_.broken, "broken", y + 10);
     mark(top, y);
-    y = lists(y + 26);
+    y = lists(y + 38);
     return svg_head(kBrokenWidth, y + 12) + svg_ + "</svg>\n";
   }
 
@@ -135,24 +137,42 @@ class BrokenPicture {
     svg_ += svg_text(x, y, what, size, more);
   }
 
+  // The times at which something happens near the parting, in either run.
   void choose_window() {
-    from_ = sides_.time;
-    to_ = sides_.time;
+    times_.push_back(sides_.time);
     for (const auto* list : {&sides_.whole, &sides_.broken}) {
-      const std::vector<Happening> shown = around(*list, sides_.time, kDrawnBefore, kDrawnBehind);
-      if (shown.empty()) continue;
-      from_ = std::min(from_, shown.front().time);
-      to_ = std::max(to_, shown.back().time);
+      for (const Happening& h : around(*list, sides_.time, kDrawnBefore, kDrawnBehind)) {
+        times_.push_back(h.time);
+      }
     }
-    const std::int64_t margin = (to_ - from_) / 30 + 1;
-    from_ = std::max<std::int64_t>(0, from_ - margin);
-    to_ += margin;
+    std::sort(times_.begin(), times_.end());
+    times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
+    // The same number in front of the parting and behind it leaves no lane empty.
+    const auto at = std::find(times_.begin(), times_.end(), sides_.time) - times_.begin();
+    if (times_.size() > static_cast<std::size_t>(at) + kDrawnBehind) {
+      times_.resize(static_cast<std::size_t>(at) + kDrawnBehind);
+    }
+    if (at > static_cast<std::ptrdiff_t>(kDrawnBefore)) {
+      times_.erase(times_.begin(),
+                   times_.begin() + (at - static_cast<std::ptrdiff_t>(kDrawnBefore)));
+    }
+    from_ = times_.front();
+    to_ = times_.back() + 1;
   }
 
+  // Scheduling steps are no durations: times at which something happens stand equally far apart.
   [[nodiscard]] double x(std::int64_t time) const {
-    const double share = static_cast<double>(std::clamp(time, from_, to_) - from_) /
-                         static_cast<double>(std::max<std::int64_t>(1, to_ - from_));
-    return kBrokenLeft + share * (kBrokenWidth - kBrokenLeft - kBrokenEdge);
+    const auto count = static_cast<double>(times_.size());
+    double at = count;
+    const auto next = std::lower_bound(times_.begin(), times_.end(), time);
+    if (next != times_.end()) {
+      at = static_cast<double>(next - times_.begin());
+      if (*next != time && next != times_.begin()) {  // between two
+        const double span = static_cast<double>(*next - *(next - 1));
+        at -= static_cast<double>(*next - time) / span;
+      }
+    }
+    return kBrokenLeft + at / count * (kBrokenWidth - kBrokenLeft - kBrokenEdge);
   }
 
   double lanes(const KeptRun& run, const char* what, double y) {
@@ -190,8 +210,13 @@ class BrokenPicture {
     const double at = x(sides_.time);
     svg_ += svg_box(at - 0.8, top - 2, 1.6, bottom - top + 4, ink::strong_red);
     text(at + 5, top + 8, part_ ? "here they part" : "here the broken run ends", 11);
-    for (const Tick& tick : round_ticks(from_, to_, false)) {
-      text(x(tick.time), bottom + 12, std::to_string(tick.time), 10, "text-anchor=\"middle\"");
+    double free = 0;
+    for (const std::int64_t time : times_) {
+      const double left = x(time);
+      svg_ += svg_box(left, bottom, 0.8, 4, ink::line);
+      if (left < free) continue;
+      text(left, bottom + 14, std::to_string(time), 9);
+      free = left + 6 + 5.5 * static_cast<double>(std::to_string(time).size());
     }
   }
 
@@ -201,11 +226,16 @@ class BrokenPicture {
     for (const auto& [list, what, left] : {std::tuple{&sides_.whole, "unbroken", kBrokenEdge},
                                            {&sides_.broken, "broken", kBrokenEdge + half}}) {
       double line = y;
+      bool marked = false;
       text(left, line, what, 12, "font-weight=\"600\"");
       for (const Happening& h : around(*list, sides_.time, kShownBefore, kShownBehind)) {
         line += 15;
-        const bool is_parting =
-            part_ && (list == &sides_.whole ? part_->whole == h : part_->broken == h);
+        const std::optional<Happening> what_parts = !part_                   ? std::nullopt
+                                                    : list == &sides_.whole ? part_->whole
+                                                                             : part_->broken;
+        const bool is_parting = what_parts && !marked && h.where == part_->where &&
+                                h.time >= what_parts->time;
+        marked = marked || is_parting;
         text(left, line, cut(line_of(h), half - 8, 11), 11,
              is_parting ? "font-weight=\"600\"" : "");
       }
@@ -218,6 +248,7 @@ class BrokenPicture {
   const std::optional<Parting>& part_;
   int cta_ = 0;
   Sides sides_;
+  std::vector<std::int64_t> times_;
   std::int64_t from_ = 0;
   std::int64_t to_ = 1;
   std::string svg_;
@@ -249,7 +280,7 @@ std::string mutant_id(int number) {
   return "m" + std::to_string(number);
 }
 
-View mutants_view(const std::string& title, const std::vector<MutantLine>& mutants) {
+View mutants_view(const std::vector<MutantLine>& mutants) {
   constexpr double left = 470;
   constexpr double box = 66;
   constexpr double row = 22;
@@ -260,8 +291,8 @@ View mutants_view(const std::string& title, const std::vector<MutantLine>& mutan
       "A line a statement that synchronises, a box a way to break it, with the finding that tells. "
       "Grey: no schedule shows a difference, and none is ordered otherwise.";
   view.table.header = {"mutant", "kind", "site", "fate", "finding", "schedule"};
-  std::string svg = svg_text(kBrokenEdge, 30, title, 16, "font-weight=\"600\"");
-  double y = 40;
+  std::string svg;
+  double y = -4;
   double x = left;
   const std::string* site = nullptr;
   for (const MutantLine& m : mutants) {

@@ -32,7 +32,7 @@ struct BrokenStatement {
 
 /// The view "mutants": the sites, and beside each a box a mutant with what finds it. Boxes of
 /// killed ones lead to their views. The table has a row a mutant.
-View mutants_view(const std::string& title, const std::vector<MutantLine>& mutants);
+View mutants_view(const std::vector<MutantLine>& mutants);
 
 /// The id of a mutant's view: "m12".
 std::string mutant_id(int number);

@@ -19,7 +19,6 @@ constexpr double kCompareWidth = 1180;
 constexpr double kCompareLeft = 210;
 constexpr double kCompareRight = 24;
 constexpr double kCompareRow = 18;
-constexpr double kCompareTop = 68;
 
 // What a slice is called where there is room: its own part of "warpgroup: k_tile 3", or the number.
 std::string compared_label(std::string_view name, double width) {
@@ -116,15 +115,18 @@ class ComparePicture {
 
   std::string draw(const std::string& title) {
     std::string lanes;
-    y_ = kCompareTop;
+    const double top = title.empty() ? 40 : 68;
+    y_ = top;
     for (std::size_t i = 0; i < runs_.size(); ++i) draw_run(i);
     std::swap(lanes, svg_);
-    svg_ += svg_text(16, 30, title, 16, "font-weight=\"600\"");
-    legend();
+    if (!title.empty()) svg_ += svg_text(16, 30, title, 16, "font-weight=\"600\"");
+    legend(top - 27);
     for (const Tick& tick : round_ticks(0, static_cast<std::int64_t>(end_), how_.nanoseconds)) {
       const double x = at(static_cast<double>(tick.time));
-      svg_ += svg_box(x, kCompareTop - 8, 1, y_ - kCompareTop + 6, ink::none);
-      svg_ += svg_text(x, y_ + 14, tick.text, 10, "text-anchor=\"middle\"");
+      svg_ += svg_box(x, top - 8, 1, y_ - top + 6, ink::none);
+      svg_ += svg_text(x, y_ + 14, tick.text, 10,
+                       static_cast<double>(tick.time) > 0.96 * end_ ? "text-anchor=\"end\""
+                                                                    : "text-anchor=\"middle\"");
     }
     return svg_head(kCompareWidth, y_ + 24) + svg_ + lanes + "</svg>\n";
   }
@@ -134,11 +136,11 @@ class ComparePicture {
     return kCompareLeft + units / end_ * (kCompareWidth - kCompareLeft - kCompareRight);
   }
 
-  void legend() {
+  void legend(double y) {
     double x = 16;
     const auto entry = [&](std::string_view fill, const char* text) {
-      svg_ += svg_box(x, 41, 12, 11, fill);
-      svg_ += svg_text(x + 17, 50, text, 11);
+      svg_ += svg_box(x, y, 12, 11, fill);
+      svg_ += svg_text(x + 17, y + 9, text, 11);
       x += 34 + 6.3 * static_cast<double>(std::string_view(text).size());
     };
     entry(ink::yellow, "prologue: first load to first MMA");
@@ -251,15 +253,14 @@ std::size_t compared_slices(const Trace& trace, bool roles) {
   return count;
 }
 
-View compare_view(const std::string& title, const std::vector<ComparedRun>& runs,
-                  const CompareHow& how) {
+View compare_view(const std::vector<ComparedRun>& runs, const CompareHow& how) {
   View view;
   view.id = "compare";
   view.title = "Runs on one axis";
   view.caption =
       "Of the first CTA of each run. A prologue or an epilogue costs time where it lies under no "
       "main loop.";
-  view.svg = compare_svg(title, runs, how);
+  view.svg = compare_svg("", runs, how);
   view.table.header = {
       "run",           how.nanoseconds ? "ns" : "cycles", "tensor core", "tiles", "bare prologues",
       "bare epilogues"};

@@ -27,7 +27,7 @@ struct CompareHow {
 /// How long the tensor core of the first CTA was at work: times at which it had an MMA.
 std::int64_t tensor_core_time(const model::Trace& trace);
 
-/// An SVG: for each run the prologues, main loops and epilogues of its first CTA
+/// An SVG, without a title where that is empty: for each run the prologues, main loops and epilogues of its first CTA
 /// (pictures/phases.h), and what its TMA, tensor core and roles did.
 std::string compare_svg(const std::string& title, const std::vector<ComparedRun>& runs,
                         const CompareHow& how = {});
@@ -39,7 +39,6 @@ std::size_t compared_slices(const model::Trace& trace, bool roles);
 
 /// The view "compare" of that picture. The table has a row a run: how long it took, the share of
 /// time in which the tensor core worked, and how long prologues and epilogues lay bare.
-View compare_view(const std::string& title, const std::vector<ComparedRun>& runs,
-                  const CompareHow& how = {});
+View compare_view(const std::vector<ComparedRun>& runs, const CompareHow& how = {});
 
 }  // namespace warpwright::pictures

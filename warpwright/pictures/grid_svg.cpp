@@ -106,7 +106,8 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
     return kGridLeft + static_cast<double>(time) / static_cast<double>(last) *
                            (kGridWidth - kGridLeft - kGridRight);
   };
-  const auto y = [](int sm) { return kGridTop + sm * (kGridRow + kGridGap); };
+  const double top = view.title.empty() ? kGridTop - 22 : kGridTop;
+  const auto y = [top](int sm) { return top + sm * (kGridRow + kGridGap); };
   const double height = y(view.sms) + 40;
   std::string out = svg_head(kGridWidth, height);
   out += label_at(18, 28, 16, "#111827", view.title);
@@ -118,7 +119,7 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   if (view.ctas_per_sm > 1) {
     remark += format(" An SM holds %d such CTAs at once.", view.ctas_per_sm);
   }
-  out += label_at(18, 50, 12.5, "#4b5563", remark);
+  out += label_at(18, top - 24, 12.5, "#4b5563", remark);
   for (int sm = 0; sm < view.sms; ++sm) {
     out += label_at(18, y(sm) + 16.5, 12.5, "#1f2933", "SM " + std::to_string(sm));
     const bool held = sm == view.occupied_sm;
@@ -130,13 +131,13 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const GridSlice& s = slices[i];
     const double width = std::max(x(s.tile.end) - x(s.tile.begin) - 1, 0.5);
-    const double top = y(s.tile.sm) + s.row * row;
-    out += box(x(s.tile.begin), top, width, rows > 1 ? row - 1 : row, fills[s.tile.cta % 2],
+    const double row_top = y(s.tile.sm) + s.row * row;
+    out += box(x(s.tile.begin), row_top, width, rows > 1 ? row - 1 : row, fills[s.tile.cta % 2],
                data_row(i));
     const std::string name = short_tile(s.tile.name);
     const double size = rows > 1 ? 9 : 11;
     if (rows <= 2 && 0.64 * size * static_cast<double>(name.size()) < width) {
-      out += label_at(x(s.tile.begin) + width / 2, top + row / 2 + 0.36 * size, size, "#ffffff",
+      out += label_at(x(s.tile.begin) + width / 2, row_top + row / 2 + 0.36 * size, size, "#ffffff",
                       name, "middle");
     }
   }

@@ -13,7 +13,7 @@ namespace {
 
 // More views than that, or longer titles, are chosen from a list.
 constexpr std::size_t kMostLinks = 8;
-constexpr std::size_t kMostLetters = 220;
+constexpr std::size_t kMostLetters = 250;
 
 // What a security policy wants of a script: the hash in base64.
 std::string base64_of_hex(std::string_view hex) {

@@ -28,7 +28,16 @@ void add_roles(const model::Trace& trace, Threads& all) {
   }
 }
 
-void add_barriers(const std::vector<model::BarrierEvent>& events, Threads& all) {
+// Each event by itself: what two runs have done of a step one sees only so.
+void add_events(const std::vector<model::BarrierEvent>& events, Threads& all) {
+  for (const model::BarrierEvent& e : events) {
+    const BarrierStep step{e, 1, e.amount, e.who.substr(0, e.who.find(" ("))};
+    all[{-1, e.cta, e.barrier}].push_back({e.time, e.cta, e.barrier, step_text(step)});
+  }
+}
+
+// Events of one kind that follow each other as one, for a reader.
+void add_steps(const std::vector<model::BarrierEvent>& events, Threads& all) {
   std::map<int, std::vector<model::BarrierEvent>> by_cta;
   for (const model::BarrierEvent& e : events) by_cta[e.cta].push_back(e);
   for (const auto& [cta, own] : by_cta) {
@@ -42,7 +51,7 @@ void add_barriers(const std::vector<model::BarrierEvent>& events, Threads& all) 
 Threads threads_of(const KeptRun& run) {
   Threads all;
   add_roles(run.trace, all);
-  add_barriers(run.barriers, all);
+  add_events(run.barriers, all);
   return all;
 }
 
@@ -55,8 +64,11 @@ std::int64_t end_of(const KeptRun& run) {
 }  // namespace
 
 std::vector<Happening> happenings(const KeptRun& run) {
+  Threads threads;
+  add_roles(run.trace, threads);
+  add_steps(run.barriers, threads);
   std::vector<Happening> all;
-  for (auto& [key, list] : threads_of(run)) all.insert(all.end(), list.begin(), list.end());
+  for (auto& [key, list] : threads) all.insert(all.end(), list.begin(), list.end());
   std::stable_sort(all.begin(), all.end(),
                    [](const Happening& a, const Happening& b) { return a.time < b.time; });
   return all;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kGraphWidth = 1180;
 constexpr double kGraphEdge = 16;
-constexpr double kRoleWidth = 240;
-constexpr double kRoleHeight = 58;
+constexpr double kRoleWidth = 250;
+constexpr double kRoleHeight = 70;
 constexpr double kRowLeft = 390;
 constexpr double kRowWidth = kGraphWidth - 2 * kRowLeft;
 constexpr double kRowHeight = 74;
@@ -111,10 +111,8 @@ class GraphPicture {
  public:
   explicit GraphPicture(const RoleGraph& graph) : graph_(graph) {}
 
-  std::string draw(const std::string& title) {
-    double y = 30;
-    svg_ += svg_text(kGraphEdge, y, title, 16, "font-weight=\"600\"");
-    y = strip(y + 26);
+  std::string draw() {
+    double y = strip(20);
     if (!graph_.barriers.empty()) y = barriers(y + 34);
     if (!graph_.beside.empty()) {
       y += 22;
@@ -186,7 +184,14 @@ class GraphPicture {
       svg_ += svg_text(x + 10, y + 18, r.name, 13, "font-weight=\"600\"");
       svg_ += svg_text(x + 10, y + 34,
                        warps_text(r) + ", " + std::to_string(r.registers) + " registers", 11);
-      svg_ += svg_text(x + 10, y + 49, fitting(r.does, kRoleWidth - 14, 10), 10);
+      // What it does, in two lines where it has to.
+      const std::size_t room = 44;
+      std::size_t end = r.does.size();
+      if (end > room) end = std::min(end, r.does.rfind(' ', room));
+      svg_ += svg_text(x + 10, y + 49, r.does.substr(0, end), 10);
+      if (end < r.does.size()) {
+        svg_ += svg_text(x + 10, y + 62, fitting(r.does.substr(end + 1), kRoleWidth - 14, 10), 10);
+      }
     }
   }
 
@@ -309,7 +314,7 @@ std::vector<RoleEdge> role_edges(const RoleGraph& graph) {
   return edges;
 }
 
-View role_view(const std::string& title, const RoleGraph& graph) {
+View role_view(const RoleGraph& graph) {
   View view;
   view.id = "roles";
   view.title = "Roles and barriers";
@@ -318,7 +323,7 @@ View role_view(const std::string& title, const RoleGraph& graph) {
           ? "All warps do the same and meet at CTA barriers: there is no mbarrier."
           : "Whole arrows arrive, dashed ones wait. A phase of a barrier is complete when so many "
             "have arrived and so many bytes have landed; a first wait for parity 1 passes.";
-  view.svg = GraphPicture(graph).draw(title);
+  view.svg = GraphPicture(graph).draw();
   view.table.header = {
       "barrier", "copies", "arrivals a phase", "bytes a phase", "first wait parity",
       "arrives", "waits",  "who arrives",      "who waits"};

@@ -38,6 +38,6 @@ std::vector<RoleEdge> role_edges(const RoleGraph& graph);
 
 /// The view "roles": the warps of the CTA, below them each barrier between those who arrive and
 /// those who wait. The table has a row a barrier.
-View role_view(const std::string& title, const RoleGraph& graph);
+View role_view(const RoleGraph& graph);
 
 }  // namespace warpwright::pictures

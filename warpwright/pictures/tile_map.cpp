@@ -41,9 +41,8 @@ class MapPicture {
     height_ = std::clamp(1400.0 / std::max(1, rows), 12.0, kMostCellHeight);
   }
 
-  std::string draw(const std::string& title) {
-    svg_ += svg_text(kMapEdge, 30, title, 16, "font-weight=\"600\"");
-    double y = 54;
+  std::string draw() {
+    double y = 16;
     for (std::size_t i = 0; i < map_.outputs.size(); ++i) {
       const TileOutput& o = map_.outputs[i];
       if (!o.name.empty()) {
@@ -160,7 +159,7 @@ TileMap planned_tiles(const TilePlan& plan) {
   return map;
 }
 
-View raster_view(const std::string& title, const std::string& caption, const TileMap& map) {
+View raster_view(const std::string& caption, const TileMap& map) {
   const CellWords words{[](const TilePlace& t) { return t.wave; },
                         [](const TilePlace& t) { return std::to_string(t.number); },
                         [](const TilePlace& t) {
@@ -172,7 +171,7 @@ View raster_view(const std::string& title, const std::string& caption, const Til
   view.id = "d";
   view.title = "D and the order of its tiles";
   view.caption = caption;
-  view.svg = MapPicture(map, words).draw(title);
+  view.svg = MapPicture(map, words).draw();
   view.table.header = {"output", "row", "column", "number", "wave"};
   for (const TilePlace& t : map.tiles) {
     view.table.rows.push_back(cells_of(map, t));
@@ -182,7 +181,7 @@ View raster_view(const std::string& title, const std::string& caption, const Til
   return view;
 }
 
-View placement_view(const std::string& title, const std::string& caption, const TileMap& map) {
+View placement_view(const std::string& caption, const TileMap& map) {
   const CellWords words{[](const TilePlace& t) { return t.sm; },
                         [](const TilePlace& t) { return "SM " + std::to_string(t.sm); },
                         [](const TilePlace& t) {
@@ -195,7 +194,7 @@ View placement_view(const std::string& title, const std::string& caption, const 
   view.id = "sms";
   view.title = "Which SM computed which tile";
   view.caption = caption;
-  view.svg = MapPicture(map, words).draw(title);
+  view.svg = MapPicture(map, words).draw();
   view.table.header = {"output", "row", "column", "SM", "CTA", "begin", "end"};
   for (const TilePlace& t : map.tiles) {
     view.table.rows.push_back(cells_of(map, t));

@@ -55,10 +55,10 @@ TileMap planned_tiles(const TilePlan& plan);
 
 /// The view "d": D with its tiles, numbered in their order, coloured by their wave, with a line
 /// from each to the next.
-View raster_view(const std::string& title, const std::string& caption, const TileMap& map);
+View raster_view(const std::string& caption, const TileMap& map);
 
 /// The view "sms": the same coloured by the SM that computed a tile, with its number. Tiles of
 /// `map` have their SMs.
-View placement_view(const std::string& title, const std::string& caption, const TileMap& map);
+View placement_view(const std::string& caption, const TileMap& map);
 
 }  // namespace warpwright::pictures

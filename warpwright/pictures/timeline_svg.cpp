@@ -216,8 +216,8 @@ class Timeline {
   }
 
   std::string draw() {
-    double y = 30;
-    text(18, y, 17, "#111827", view_.title, "font-weight=\"600\"");
+    double y = view_.title.empty() ? 0 : 30;
+    if (y > 0) text(18, y, 17, "#111827", view_.title, "font-weight=\"600\"");
     y += 21;
     text(
         18, y, 12.5, "#4b5563",

@@ -79,7 +79,7 @@ pictures::Picture draw_barrier_picture(BarrierOptions& o, std::ostream& err) {
   }
   pictures::Picture picture;
   picture.title = run.title;
-  picture.views.push_back(pictures::barrier_view(run.title, moments));
+  picture.views.push_back(pictures::barrier_view(run.barriers, o.cta, shown));
   pictures::View& view = picture.views.back();
   if (moments.front().states.size() < all.size()) {
     view.caption += " Of " + std::to_string(all.size()) +

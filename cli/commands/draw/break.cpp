@@ -121,7 +121,7 @@ pictures::Picture draw_break_picture(BreakOptions& o, std::ostream& err) {
   });
   pictures::Picture picture;
   picture.title = product.title() + ", " + product.plan.name();
-  picture.views.push_back(pictures::mutants_view(picture.title, lines));
+  picture.views.push_back(pictures::mutants_view(lines));
   picture.views.back().caption += " " + report->score() + ".";
   for (pictures::View& view : views) {
     if (!view.id.empty()) picture.views.push_back(std::move(view));
@@ -155,8 +155,8 @@ DrawKind add_draw_break(CLI::App& app) {
       "  warpwright draw break gemm --random 128 128 128 --as h200 --site 'mbarrier.arrive "
       "empty' --svg break.svg\n"
       "  warpwright draw break gemm --random 128 128 128 --as h200 --mutant 3 --table");
-  return {kind, [o](std::ostream& err) { return draw_break_picture(*o, err); },
-          4 * pictures::most_page_bytes};
+  // A view a mutant: all of a kernel's are more than one page of another kind.
+  return {kind, [o](std::ostream& err) { return draw_break_picture(*o, err); }, 4'000'000};
 }
 
 }  // namespace warpwright::cli

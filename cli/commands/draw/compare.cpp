@@ -140,7 +140,7 @@ pictures::Picture draw_compare_picture(CompareOptions& o, std::ostream& err) {
   }
   pictures::Picture picture;
   picture.title = title;
-  picture.views.push_back(pictures::compare_view(title, compared, how));
+  picture.views.push_back(pictures::compare_view(compared, how));
   picture.views.back().caption += remarks;
   return picture;
 }

@@ -10,16 +10,6 @@
 namespace warpwright::cli {
 namespace {
 
-// A sentence on what the model found.
-std::string remark_of(const std::vector<model::Finding>& findings) {
-  if (findings.empty()) return "";
-  const model::Finding& first = findings.front();
-  return " The model found " + std::string(model::code(first.check)) + " " +
-         std::string(model::name(first.check)) +
-         (findings.size() > 1 ? ", and " + std::to_string(findings.size() - 1) + " more" : "") +
-         ": the picture shows the run as far as it went.";
-}
-
 std::string title_of(const lessons::Lesson& lesson, const LessonRun& run) {
   return "Lesson " + std::to_string(lesson.number) + ": " + std::string(lesson.title) +
          (run.ask.broken ? " (broken: " + std::string(lesson.broken) + ")" : "");
@@ -67,6 +57,15 @@ const GemmOptions* DrawnRun::asked_product() {
   }
   product.is_grouped = grouped->parsed();
   return asks ? &product : nullptr;
+}
+
+std::string remark_of(const std::vector<model::Finding>& findings) {
+  if (findings.empty()) return "";
+  const model::Finding& first = findings.front();
+  return " The model found " + std::string(model::code(first.check)) + " " +
+         std::string(model::name(first.check)) +
+         (findings.size() > 1 ? ", and " + std::to_string(findings.size() - 1) + " more" : "") +
+         ": the picture shows the run as far as it went.";
 }
 
 void add_drawn_run(CLI::App& kind, DrawnRun& run, const DrawnRunTakes& takes,

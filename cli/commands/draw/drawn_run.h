@@ -41,6 +41,9 @@ void add_drawn_run(CLI::App& kind, DrawnRun& run, const DrawnRunTakes& takes,
 /// Seconds of the model that a picture may take.
 inline constexpr double most_drawn_seconds = 20;
 
+/// A sentence on what the model found, to stand behind a caption; empty without findings.
+std::string remark_of(const std::vector<model::Finding>& findings);
+
 /// A run with what a picture needs of it.
 struct DrawnRecording {
   std::string title;

@@ -19,10 +19,9 @@ pictures::Picture draw_pipeline_picture(PipelineOptions& o, std::ostream& err) {
   picture.title = run.title;
   if (run.product == nullptr) {
     // The tiles of lessons have no names.
-    picture.views.push_back(pictures::compare_view(run.title, {{"CTA 0", &run.trace}}));
+    picture.views.push_back(pictures::compare_view({{"CTA 0", &run.trace}}));
   } else {
     pictures::TimelineView view;
-    view.title = run.title;
     view.tiles = o.tiles;
     view.ctas = atom::cluster_size(run.product->product->plan.cluster) > 1 ? 2 : 1;
     picture.views.push_back(pictures::timeline_view(run.trace, view));

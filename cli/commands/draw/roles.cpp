@@ -18,7 +18,7 @@ pictures::Picture draw_roles_picture(DrawnRun& run, std::ostream& err) {
   }
   pictures::Picture picture;
   picture.title = plan.name() + " on " + plan.device.name;
-  picture.views.push_back(pictures::role_view(picture.title, graph));
+  picture.views.push_back(pictures::role_view(graph));
   return picture;
 }
 

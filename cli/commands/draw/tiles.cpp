@@ -131,37 +131,43 @@ void add_run_views(DrawnRun& o, const GemmOptions& options, pictures::Picture& p
                    std::ostream& err) {
   const RecordedProduct run = record_product(options, o.how, "draw", err);
   const Product& product = *run.product;
-  const pictures::TileMap map = recorded_tiles(product, run.trace);
-  const std::string what = picture.title + ", " + std::to_string(product.plan.device.sms) + " SMs";
-  picture.views.push_back(pictures::placement_view(
-      what,
-      "As a run on the model had it: a colour an SM. Tiles are in the order in which they began.",
-      map));
-  pictures::GridView view;
-  view.title = what;
-  view.sms = product.plan.device.sms;
-  view.occupied_sm = o.how.occupy_sm.value_or(-1);
-  view.ctas_per_sm = product.plan.facts().ctas_per_sm;
-  picture.views.push_back(pictures::grid_view(run.trace, view));
+  pictures::View where = pictures::placement_view(
+      "As a run on the model of " + std::to_string(product.plan.device.sms) +
+          " SMs had it: a colour an SM. The table has the tiles in the order in which they began.",
+      recorded_tiles(product, run.trace));
+  pictures::GridView lanes;
+  lanes.sms = product.plan.device.sms;
+  lanes.occupied_sm = o.how.occupy_sm.value_or(-1);
+  lanes.ctas_per_sm = product.plan.facts().ctas_per_sm;
+  pictures::View when = pictures::grid_view(run.trace, lanes);
+  when.caption += remark_of(run.report.findings);
+  picture.views.push_back(std::move(where));
+  picture.views.push_back(std::move(when));
 }
 
 pictures::Picture draw_tiles_picture(DrawnRun& o, std::ostream& err) {
   const GemmOptions& options = *o.asked_product();
-  const Product product(options, facts_elsewhere(options), err);
+  // A device that is elsewhere has SMs of its own, and a plan for them; what runs is the model's.
+  const bool elsewhere =
+      !options.as.empty() && !options.sms && !o.how.occupy_sm && !o.grouped->parsed();
+  const Product product(options, elsewhere ? facts_elsewhere(options) : facts_of(options), err);
   const Plan& plan = product.plan;
   if (plan.kernel.empty()) throw InputError("D has no element, so no kernel runs.");
   pictures::Picture picture;
   picture.title = product.title() + ", " + plan.name() + " on " + plan.device.name;
-  const bool is_grouped = product.job.product.is_grouped();
   const std::int64_t tiles = tiles_of(product.job, plan);
   check_count(tiles);
-  if (!is_grouped) {
+  if (!product.job.product.is_grouped()) {
     const pictures::TilePlan cut = tile_plan(product);
-    picture.views.push_back(pictures::raster_view(picture.title, plan_caption(product, cut),
-                                                  pictures::planned_tiles(cut)));
+    picture.views.push_back(
+        pictures::raster_view(plan_caption(product, cut), pictures::planned_tiles(cut)));
   }
-  // A device that is elsewhere has its own number of SMs; the model runs what fits on its few.
-  if (is_grouped || product.model_seconds() <= quick_seconds || o.how.occupy_sm) {
+  if (elsewhere) {
+    picture.views.back().caption +=
+        " With --sms N a run on a model of N SMs stands beside it: who computed which tile, when.";
+    return picture;
+  }
+  if (product.job.product.is_grouped() || product.model_seconds() <= quick_seconds) {
     add_run_views(o, options, picture, err);
   } else {
     picture.views.back().caption +=

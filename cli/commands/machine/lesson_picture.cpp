@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "warpwright/pictures/barrier_states.h"
-#include "warpwright/pictures/barrier_svg.h"
 #include "warpwright/pictures/compare_svg.h"
 #include "warpwright/pictures/grid_svg.h"
 
@@ -67,58 +66,44 @@ View cells_view(const Lesson& lesson) {
   return view;
 }
 
-// The events of mbarriers, as rows and as values; of CTA 0, as all that is shown of them.
-View life_view(const std::string& title, const Recording& recording) {
-  View view{.id = "life",
-            .title = "Its mbarriers over time",
-            .caption =
-                "CTA 0, in the schedule by the clock: for each mbarrier its phases, the "
-                "outstanding arrivals and bytes, and the threads that wait.",
-            .svg = pictures::barrier_svg(title, recording.barriers),
-            .table = {{"cycle", "barrier", "phase", "parity", "arrivals outstanding",
-                       "bytes outstanding", "threads that wait", "what"},
-                      {}},
-            .data = ""};
+View barriers_view(const Recording& recording) {
+  View view = pictures::barrier_view(recording.barriers);
+  view.id = "barriers";
+  view.title = "Its mbarriers, event by event";
+  view.caption = "CTA 0, in the schedule by the clock. " + view.caption;
+  ordered_json data = ordered_json::array();
   for (const BarrierStep& step : pictures::barrier_steps(recording.barriers)) {
     const model::BarrierEvent& e = step.event;
-    view.table.rows.push_back(
-        {std::to_string(e.time), e.barrier, std::to_string(e.phase), std::to_string(e.phase & 1),
-         std::to_string(e.pending) + " of " + std::to_string(e.expected), std::to_string(e.tx),
-         std::to_string(e.waiting), pictures::step_text(step)});
+    data.push_back({{"cycle", e.time},
+                    {"barrier", e.barrier},
+                    {"phase", e.phase},
+                    {"pending", e.pending},
+                    {"expected", e.expected},
+                    {"bytes", e.tx},
+                    {"waiting", e.waiting},
+                    {"what", pictures::step_text(step)}});
   }
+  view.data = data.dump();
   return view;
 }
 
-// Step by step, where the run is short enough for that.
-void add_barriers(pictures::Picture& picture, const Recording& recording) {
-  picture.views.push_back(life_view(picture.title, recording));
-  const std::vector<pictures::BarrierMoment> moments =
-      pictures::barrier_moments(recording.barriers, 0);
-  if (moments.empty() ||
-      moments.size() * moments.front().states.size() > pictures::most_barrier_states) {
-    return;
-  }
-  picture.views.push_back(pictures::barrier_view(picture.title, moments));
-  picture.views.back().title = "Step by step";
-}
-
-View times_view(const std::string& title, const Lesson& lesson,
-                const std::vector<LessonRun>& runs) {
+View times_view(const Lesson& lesson, const std::vector<LessonRun>& runs) {
   View view;
   if (runs.size() == 1 && lesson.picture == lessons::Picture::grid) {
     view = pictures::grid_view(
         runs.front().recording.trace,
-        {.title = title, .sms = 4, .occupied_sm = lesson.occupied_sm, .ctas_per_sm = 1});
+        {.title = "", .sms = 4, .occupied_sm = lesson.occupied_sm, .ctas_per_sm = 1});
     view.title = "Which SM works on which tile";
-    return view;
+  } else {
+    std::vector<ComparedRun> compared;
+    compared.reserve(runs.size());
+    for (const LessonRun& run : runs) {
+      compared.push_back({run.knobs.empty() ? "CTA 0" : run.knobs, &run.recording.trace});
+    }
+    view = pictures::compare_view(compared);
+    view.title = "What works when";
   }
-  std::vector<ComparedRun> compared;
-  compared.reserve(runs.size());
-  for (const LessonRun& run : runs) {
-    compared.push_back({run.knobs.empty() ? "CTA 0" : run.knobs, &run.recording.trace});
-  }
-  view = pictures::compare_view(title, compared);
-  view.title = "What works when";
+  view.id = "timeline";
   return view;
 }
 
@@ -168,10 +153,10 @@ pictures::Picture lesson_picture(const Lesson& lesson, const std::vector<LessonR
       .command = command_of(lesson, runs),
       .views = {}};
   if (runs.size() == 1 && lesson.picture == lessons::Picture::barriers) {
-    add_barriers(picture, runs.front().recording);
+    picture.views.push_back(barriers_view(runs.front().recording));
   }
   if (runs.size() > 1 || lesson.picture != lessons::Picture::cells) {
-    picture.views.push_back(times_view(picture.title, lesson, runs));
+    picture.views.push_back(times_view(lesson, runs));
   }
   if (lesson.cells != nullptr) picture.views.push_back(cells_view(lesson));
   return picture;

@@ -4,13 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/machine/lesson_runs.h"
 #include "lessons/lesson.h"
 #include "warpwright/pictures/cells_svg.h"
 #include "warpwright/pictures/page.h"
 #include "warpwright/pictures/picture.h"
 
 namespace warpwright::cli {
+
+/// A way to run the lesson, and what came of it.
+struct LessonRun {
+  lessons::Ask ask;
+  std::string knobs;  ///< "stages 2, in flight 1"; empty without
+  model::testing::Recording recording;
+  model::testing::Outcome outcome;
+};
 
 /// "Lesson 3: Whose wait passes first?"
 std::string lesson_heading(const lessons::Lesson& lesson);

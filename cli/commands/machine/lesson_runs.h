@@ -1,21 +1,13 @@
 // Which lesson is meant, and the ways in which it is to run.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "cli/commands/machine/lesson_command.h"
+#include "cli/commands/machine/lesson_picture.h"
 #include "lessons/lesson.h"
 
 namespace warpwright::cli {
-
-/// A way to run the lesson, and what came of it.
-struct LessonRun {
-  lessons::Ask ask;
-  std::string knobs;  ///< "stages 2, in flight 1"; empty without
-  model::testing::Recording recording;
-  model::testing::Outcome outcome;
-};
 
 /// The lesson of this number. Throws InputError.
 const lessons::Lesson& lesson_of(int number);
