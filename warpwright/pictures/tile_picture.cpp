@@ -127,6 +127,7 @@ View memory_view(const TileAsk& ask) {
       cell.colour = chunk % (atom::span_bytes(tile.swizzle) / kChunk) +
                     (tile.swizzle == atom::SmemSwizzle::none ? chunk % 8 : 0);
       cell.is_marked = is_read;
+      cell.filled = static_cast<double>(data) / kChunk;
       cell.row = static_cast<std::int64_t>(view.table.rows.size());
       const std::string rows = span_text(row, k_major ? 1 : chunks.elements);
       const std::string depth = span_text(k, k_major ? chunks.elements : 1);
@@ -137,6 +138,7 @@ View memory_view(const TileAsk& ask) {
       Cell& in_box = box.at(line, chunk);
       in_box = cell;
       in_box.word = std::to_string(k_major ? k : row);
+      in_box.filled = 1;  // global memory has no padding
       memory.at(static_cast<int>(at / kLine), static_cast<int>(at % kLine / kChunk)) = cell;
     }
   }
@@ -226,7 +228,8 @@ std::string word_svg(const char* name, std::span<const Field> fields, std::uint6
   }
   double y = top + 148;
   for (const Field& f : fields) {
-    const std::string bits = "[" + std::to_string(f.last) + ":" + std::to_string(f.first) + "]";
+    const std::string bits = "[" + std::to_string(f.last) +
+                             (f.first == f.last ? "" : ":" + std::to_string(f.first)) + "]";
     const std::string value = hex(value_of(f, word), 1);
     const std::string meaning = meaning_of(f, word, d, major);
     svg += svg_box(16, y - 11, 14, 14, pale(f.colour), "", data_row(table.rows.size()));
