@@ -15,18 +15,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* kind_of(const layout::Value& value) {
-  constexpr const char* names[] = {"layout", "composed layout", "coordinate tensor",
-                                   "tuple",  "integer",         "shape",
-                                   "tiler",  "swizzle"};
-  static_assert(std::variant_size_v<layout::Value> == std::size(names));
-  return names[value.index()];
-}
-
 ordered_json to_json(const std::string& expr, const layout::Value& value, bool table) {
   ordered_json json;
   json["expression"] = expr;
-  json["kind"] = kind_of(value);
+  json["kind"] = layout::kind_of(value);
   json["value"] = layout::to_text(value);
   if (const auto* of = std::get_if<layout::Layout>(&value)) {
     const std::int64_t size = layout::size(*of);
