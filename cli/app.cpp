@@ -30,6 +30,7 @@
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
 #include "cli/commands/predict/predict_command.h"
+#include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -552,11 +553,15 @@ class CommandLine {
     layout_->add_flag("--table", table_, "print the table of indices too");
     layout_->add_flag("--json", json_, "for programs");
     layout_->footer(
-        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one. Functions, which nest:\n" +
-        layout::expression_help() +
+        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one; NAME = EXPR; may stand before "
+        "EXPR. Functions, which nest:\n" +
+        layout::expression_help(atom::copy_functions()) +
         "\nExamples:\n"
         "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
-        "  warpwright layout '(8,16):(16,1)' --table");
+        "  warpwright layout '(8,16):(16,1)' --table\n"
+        "  warpwright layout 'get_flat_coord((1,4,4,1), 11)'\n"
+        "  warpwright layout 'mA = (512,256):(256,1); local_tile(mA, (128,256,64), (1,0,_), "
+        "(1,X,1))'");
   }
 
   void add_mask() {

@@ -6,6 +6,7 @@
 
 #include "cli/commands/gemm/run.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/atom/values.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
@@ -36,7 +37,7 @@ int layout_command(const std::string& expr, bool table, bool json, std::ostream&
                    std::ostream& err) {
   return exit_status(out, err, json, [&] {
     try {
-      const layout::Value value = layout::evaluate(expr);
+      const layout::Value value = layout::evaluate(expr, atom::copy_functions());
       // Built in full before anything is printed: a refusal leaves no half answer behind. What is
       // too large for a table is refused for programs too.
       const std::string text = table ? layout::to_table(value) : "";
