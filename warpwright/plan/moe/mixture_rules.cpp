@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "warpwright/kernel/moe/micro_rows.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/plan/moe/mixture.h"
@@ -80,10 +81,13 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
   if (auto r = mixture_type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype), "tokens are bf16 or fp16",
                                   "bf16"))
     return r;
-  const bool served =
-      p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 || p.w13.dtype == DType::s4;
-  if (auto r = mixture_type_fault({&p.w13, "w13"}, served,
-                                  "weights are of x's type, e4m3 or packed s4", of_x))
+  const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 ||
+                      p.w13.dtype == DType::s4 || (p.is_micro() && is_micro_element(p.w13.dtype));
+  if (auto r =
+          mixture_type_fault({&p.w13, "w13"}, served,
+                             "weights are of x's type, e4m3 or packed s4, or with block_scaled "
+                             "of mxf8 to nvf4",
+                             of_x))
     return r;
   if (auto r = mixture_type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype,
                                   "both weights are of one type", type_name(p.w13.dtype)))
@@ -99,10 +103,69 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
                             "the result is of x's type, or f32", of_x);
 }
 
+// What tokens become beside weights whose scales the tensor core multiplies.
+std::optional<Refusal> mixture_tokens_fault(const MixtureProblem& p) {
+  if (!p.is_micro()) {
+    if (p.tokens_as == DType::f32) return std::nullopt;
+    return refuse(RefusalCode::bad_value, "tokens_as is ", type_name(p.tokens_as),
+                  ", and scaling is ", name(p.scaling), "; ",
+                  as_rule("it says what tokens become beside block_scaled weights: leave it out"));
+  }
+  for (const MixtureMatrix& v :
+       {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
+    const DType scale = v.matrix->dtype;
+    if (scale == p.micro_scale() && micro_format(p.w13.dtype, scale) != nullptr) continue;
+    const bool legal = micro_format(p.w13.dtype, p.micro_scale()) != nullptr;
+    return refuse(
+        RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(scale), ", and w13 ",
+        type_name(p.w13.dtype), "; ", as_rule("scales of both weights are ue8m0, or of e2m1 ue4m3"),
+        ": the nearest is ", as_nearest(type_name(legal ? p.micro_scale() : DType::ue8m0)));
+  }
+  if (kernel::makes_micro_rows(p.token_type(), p.micro_scale())) return std::nullopt;
+  return refuse(RefusalCode::bad_value, "tokens would become ", type_name(p.token_type()),
+                " with scales of ", type_name(p.micro_scale()), "; ",
+                as_rule("they become mxf8, mxf4, or beside nvf4 weights nvf4"),
+                ": the nearest tokens_as is ",
+                as_nearest(type_name(p.micro_scale() == DType::ue4m3 ? DType::e2m1 : DType::e4m3)));
+}
+
+// Factors of whole tensors.
+std::optional<Refusal> mixture_factors_fault(const MixtureProblem& p) {
+  const struct {
+    MixtureMatrix of;
+    bool of_tokens;
+  } all[] = {{{&p.factor_w13, "factor_w13"}, false},
+             {{&p.factor_w2, "factor_w2"}, false},
+             {{&p.factor_x, "factor_x"}, true},
+             {{&p.factor_inner, "factor_inner"}, true}};
+  for (const auto& [of, of_tokens] : all) {
+    const PlannedMatrix& v = *of.matrix;
+    if (!is_given(v)) continue;
+    const bool legal = of_tokens ? p.micro_scale() == DType::ue4m3 : p.is_micro();
+    if (!legal) {
+      return refuse(RefusalCode::bad_value, as_tensor(of.name), " is given; ",
+                    as_rule(of_tokens ? "tokens of nvf4 have a scale of the tensor"
+                                      : "weights that are block_scaled have factors"),
+                    ": leave it out");
+    }
+    const std::int64_t most = of_tokens ? 1 : p.experts();
+    if (v.dtype == DType::f32 && v.batch == 1 && v.columns == 1 &&
+        (v.rows == 1 || v.rows == most)) {
+      continue;
+    }
+    return refuse(RefusalCode::bad_shape, as_tensor(of.name), " is ", shape_of(v), " of ",
+                  type_name(v.dtype), "; ",
+                  as_rule(of_tokens ? "there is one" : "there is one, or one for each expert"),
+                  ": the nearest legal is ", as_nearest(shape_of(most, 1), " of f32"));
+  }
+  return std::nullopt;
+}
+
 std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
-  const bool legal = p.quantises()
-                         ? p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise
-                         : p.scaling == Scaling::none;
+  const bool micro = p.is_micro() && is_micro_element(p.w13.dtype);
+  const bool legal = micro || (p.quantises() && !p.is_micro() ? p.scaling == Scaling::row_column ||
+                                                                    p.scaling == Scaling::blockwise
+                                                              : p.scaling == Scaling::none);
   for (const MixtureMatrix& v :
        {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
     if (!legal || p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
@@ -117,13 +180,20 @@ std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
                           "blocks"),
                   ": the nearest is ", as_nearest("row-column"));
   }
+  if (p.is_micro()) {
+    return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is ",
+                  type_name(p.w13.dtype), "; ",
+                  as_rule("block_scaled weights are ", listed(all_types, is_micro_element)),
+                  ": the nearest is ", as_nearest("e4m3"));
+  }
   if (!p.quantises()) {
     return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is ",
                   type_name(p.w13.dtype), "; ", as_rule("weights of 16 bits have no scales"),
                   ": the nearest is ", as_nearest("none"));
   }
   return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), "; ",
-                as_rule("e4m3 weights of a mixture have scales of rows or of blocks"),
+                as_rule("e4m3 weights of a mixture have scales of rows or of blocks, or are "
+                        "block_scaled"),
                 ": the nearest is ", as_nearest("blockwise"));
 }
 
@@ -180,13 +250,18 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
       {stored(o, o.w2), "w2"},
       {o.scale_w13, "scale_w13", scaled && (!o.is_packed() || is_given(o.scale_w13))},
       {o.scale_w2, "scale_w2", scaled && (!o.is_packed() || is_given(o.scale_w2))},
+      {o.factor_w13, "factor_w13", is_given(o.factor_w13)},
+      {o.factor_w2, "factor_w2", is_given(o.factor_w2)},
+      {o.factor_x, "factor_x", is_given(o.factor_x)},
+      {o.factor_inner, "factor_inner", is_given(o.factor_inner)},
       {o.bias13, "bias13", is_given(o.bias13)},
       {o.bias2, "bias2", is_given(o.bias2)}};
   for (const auto& [scales, name] :
        {std::pair{&o.scale_w13, "scale_w13"}, {&o.scale_w2, "scale_w2"}}) {
     if (!scaled || o.is_packed() || is_given(*scales)) continue;
     return refuse(RefusalCode::bad_pointer, as_tensor(name), " is left out, and scaling is ",
-                  warpwright::name(o.scaling), "; ", as_rule("e4m3 weights have scales"));
+                  warpwright::name(o.scaling), "; ",
+                  as_rule(type_name(o.w13.dtype), " weights have scales"));
   }
   if (auto r = mixture_pointer_fault(o.topk_ids, "topk_ids", offset_bytes(o.id_type))) return r;
   for (const Named& each : {Named{o.x, "x"}, Named{o.d, "d"}}) {
@@ -233,12 +308,14 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   }
   if (auto r = mixture_types_fault(p)) return r;
   if (auto r = mixture_scaling_fault(p)) return r;
+  if (auto r = mixture_tokens_fault(p)) return r;
   if (!gates(p.activation)) {
     return refuse(RefusalCode::bad_value, "activation is ", name(p.activation), "; ",
                   as_rule("the gate of a mixture is ", listed(all_activations, gates)),
                   ": the nearest is ", as_nearest("silu"));
   }
   if (auto r = mixture_experts_fault(p)) return r;
+  if (auto r = mixture_factors_fault(p)) return r;
   const std::int64_t inner = p.w13.rows / 2;
   const struct {
     MixtureMatrix of;
@@ -266,8 +343,20 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
 
 Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
   MixtureProblem p = with_matrices(o, [&](const MatrixView& v) { return planned_of(v, known); });
-  if (known && !is_given(o.bias13)) p.bias13 = {};
-  if (known && !is_given(o.bias2)) p.bias2 = {};
+  if (known) {  // what is left out has no extents
+    const std::pair<const MatrixView&, PlannedMatrix&> all[] = {
+        {o.bias13, p.bias13},       {o.bias2, p.bias2},       {o.factor_w13, p.factor_w13},
+        {o.factor_w2, p.factor_w2}, {o.factor_x, p.factor_x}, {o.factor_inner, p.factor_inner}};
+    for (const auto& [view, planned] : all) {
+      if (!is_given(view)) planned = {};
+    }
+  }
+  if (p.is_micro() && is_padded_in_shared(p.w13.dtype, p.token_type())) {
+    for (const auto& [view, planned] :
+         {std::pair<const MatrixView&, PlannedMatrix&>{o.w13, p.w13}, {o.w2, p.w2}}) {
+      if (known && view.data != nullptr) planned.alignment = padded_alignment_of(view.data);
+    }
+  }
   if (o.is_packed()) {
     if (known && !is_given(o.scale_w13)) p.scale_w13 = {};
     if (known && !is_given(o.scale_w2)) p.scale_w2 = {};

@@ -171,6 +171,10 @@ struct Product {
   /// type of A is A's format.
   Matrix scale_a = {};
   Matrix scale_b = {};
+  /// Of block_scaled operands in groups, what their tensors are multiplied by beside their scales,
+  /// as nvf4 has it: f32, A's 1 x 1, B's 1 x 1 or one for each group (G x 1). May be left out (1).
+  Matrix factor_a = {};
+  Matrix factor_b = {};
   /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates; of a D that is
   /// quantised to nvf4 by which codes and their scales are multiplied.
   Matrix scale_d = {};
@@ -249,6 +253,8 @@ constexpr void for_each_field_of(const Visit& visit, Products&... p) {
   visit("accumulation", p.accumulation...);
   visit("scale_a", p.scale_a...);
   visit("scale_b", p.scale_b...);
+  visit("factor_a", p.factor_a...);
+  visit("factor_b", p.factor_b...);
   visit("scale_d", p.scale_d...);
   visit("d_scales", p.d_scales...);
   visit("activation", p.epilogue.activation...);
