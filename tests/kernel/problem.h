@@ -163,7 +163,8 @@ class Problem {
       d_scales_ = Tensor(scale, down, across, across, 1, of_a, down * across);
       if (way == QuantiseD::nvf4_1x16) {
         scale_d_ = matrices(DType::f32, 1, 1, 1);
-        scale_d_.fill(random, 16, 32);
+        const double most = c.gated ? 16384 : 32;  // the product of two of them
+        scale_d_.fill(random, most / 2, most);
       }
     } else if (c.quantises) {
       // Row after row, or block after block; with gaps.
@@ -363,8 +364,8 @@ class Problem {
       }
     }
     std::int64_t disturbed = d_.disturbed(rows);
-    // Of tiles of scales, all rows are written.
-    if (is_micro(quantisation(instance_))) rows.back().second = d_scales_.view().rows;
+    // Of tiles of scales, all rows may be written.
+    if (is_micro(quantisation(instance_))) rows = {{0, d_scales_.view().rows}};
     if (d_scales_.bytes() > 0) disturbed += d_scales_.disturbed(rows);
     if (disturbed == 0) return {};
     return std::to_string(disturbed) + " bytes beside the elements of D were written";
@@ -542,6 +543,9 @@ class Problem {
       // code.
       if (form.scale == DType::ue4m3 && scale < 0x1p-6 * tensor) {
         want.bound += 6 * tensor * 0x1p-10 * (1 + 1e-5);
+      }
+      if (form.scale == DType::ue4m3) {  // what is beyond the largest code of the largest scale
+        want.bound += std::max(0.0, std::abs(want.value) + want.bound - 6 * 448 * tensor);
       }
       if (scale == 0) return want;
       want.bound += 0.51 * numeric::ulp(type, (std::abs(want.value) + want.bound) / scale) * scale +
