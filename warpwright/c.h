@@ -125,7 +125,7 @@ enum {
 
 /** What the tokens of a mixture become beside weights of WW_SCALING_BLOCK_SCALED. */
 enum {
-  WW_TOKENS_AS_WEIGHTS = 0, /**< their format: mxf8, mxf4 or nvf4 */
+  WW_TOKENS_AS_WEIGHTS = 0, /**< mxf4 or nvf4 beside these, else mxf8 */
   WW_TOKENS_MXF8 = 1,       /**< WW_E4M3 with WW_UE8M0 scales */
   WW_TOKENS_MXF4 = 2,       /**< WW_E2M1 with them */
   WW_TOKENS_LAST = WW_TOKENS_MXF4

@@ -174,7 +174,8 @@ factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is
              its scales, E or 1; and of nvf4 the scales of the tensors that x and the rows between
              the products become, 1. Default: 1. Factors, not divisors.
 format       'mxf8', 'mxf4', 'nvf4', or of tokens and weights, as 'mxf8,mxf4': what bytes are, and
-             tokens become. Default: by the types of w13 and scale_w13, tokens as the weights.
+             tokens become. Default: by the types of w13 and scale_w13; tokens are mxf4 or nvf4
+             beside such weights, else mxf8.
 sums         of w2 as Int4Weights, as for gemm, with 'row_column'.
 bias13, bias2         E x 2I and E x H of f32 or x's type.
 first_expert, experts_total   of a rank with a part of the experts: the number of its first, and how

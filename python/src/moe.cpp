@@ -177,7 +177,8 @@ void MixtureCall::read_format(const Arguments& given) {
                                  "and of weights"),
                          ": the nearest is ", as_nearest("\"mxf8,mxf4\""))};
   }
-  operands.tokens_as = formats->first.element;
+  const bool is_one = std::string_view(text).find(',') == std::string_view::npos;
+  if (!is_one) operands.tokens_as = formats->first.element;
   weights_as_ = formats->second;
 }
 

@@ -78,7 +78,8 @@ class MicroMixture {
   explicit MicroMixture(const MicroAsk& ask) : ask_(ask), random_(ask.seed) {
     const auto formats = micro_formats_of(ask.formats);
     const MicroFormat weights = formats->second;
-    o.tokens_as = formats->first.element;
+    // Left open where it is the same anyway.
+    if (!(formats->first == weights)) o.tokens_as = formats->first.element;
     o.scaling = Scaling::block_scaled;
     o.activation = ask.activation;
     o.interleaved = ask.interleaved;

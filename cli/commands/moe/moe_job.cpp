@@ -120,7 +120,8 @@ MoeTypes moe_types(const std::string& dtype, const std::string& scaling) {
   MoeTypes types;
   if (const auto formats = micro_formats_of(dtype)) {
     types.weights = formats->second.element;
-    types.tokens = formats->first.element;
+    const bool is_one = dtype.find(',') == std::string::npos;
+    types.tokens = is_one ? DType::f32 : formats->first.element;
     types.scale = formats->second.scale;
     types.scaling = Scaling::block_scaled;
     if (formats->first.scale == formats->second.scale) {

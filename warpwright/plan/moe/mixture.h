@@ -51,7 +51,7 @@ struct Mixture {
   std::optional<PackedWeights> packed2 = {};  ///< of w2, which has it where w13 has
   OffsetType id_type = OffsetType::int32;
   /// Of block_scaled weights the elements that tokens become: e4m3 (mxf8) or e2m1 (mxf4, nvf4).
-  /// f32: as the weights'.
+  /// f32: e2m1 beside e2m1, else e4m3.
   DType tokens_as = DType::f32;
   Scaling scaling = Scaling::none;
   Activation activation = Activation::silu;  ///< of the gate: silu or swiglu_oai
@@ -81,7 +81,8 @@ struct Mixture {
   }
   /// What the products multiply weights by.
   [[nodiscard]] constexpr DType token_type() const {
-    if (is_micro()) return tokens_as == DType::f32 ? w13.dtype : tokens_as;
+    if (is_micro() && tokens_as != DType::f32) return tokens_as;
+    if (is_micro()) return w13.dtype == DType::e2m1 ? DType::e2m1 : DType::e4m3;
     return quantises() ? DType::e4m3 : x.dtype;
   }
   /// The type of the scales that the tensor core multiplies, of weights and tokens alike; f32: it
