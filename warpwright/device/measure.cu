@@ -54,7 +54,8 @@ using Graph = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // The tensors of a product, B second.
 std::array<MatrixView*, 11> tensors_of(GemmOperands& o) {
-  return {&o.a, &o.b, &o.c, &o.d, &o.scale_a, &o.scale_b, &o.scale_d, &o.bias, &o.d_scales, &o.factor_a, &o.factor_b};
+  return {&o.a,       &o.b,    &o.c,        &o.d,        &o.scale_a, &o.scale_b,
+          &o.scale_d, &o.bias, &o.d_scales, &o.factor_a, &o.factor_b};
 }
 
 // Where the tensors lie in a set of operands: bytes from its begin, -1 of one that is left out. As
