@@ -120,8 +120,9 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
   if (!scales_elements(o_.scaling)) return;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t its = row + i * step;
-    const std::int64_t of_scales =
-        scale_rows_.empty() ? its : scale_rows_[static_cast<std::size_t>(its)];
+    const std::int64_t of_scales = !scale_rows_.empty() ? scale_rows_[static_cast<std::size_t>(its)]
+                                   : side_ == Side::b   ? scale_row_of_b(o_, its)
+                                                        : its;
     if (of_scales >= 0) scale_line(batch, group, of_scales, k, depth, to + i * pitch);
   }
 }

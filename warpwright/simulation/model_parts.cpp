@@ -56,6 +56,8 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
     all.add(operands.bias, "bias");
     all.add(operands.scale_a, "scale_a");
     all.add(operands.scale_b, "scale_b");
+    all.add(operands.factor_a, "factor_a");
+    all.add(operands.factor_b, "factor_b");
     all.add(operands.scale_d, "scale_d");
     all.add(operands.d_scales, "d_scales", true);
   }
