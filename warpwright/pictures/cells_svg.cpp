@@ -106,6 +106,11 @@ std::string drawn(const CellGrid& grid, const Measures& m, double left, double t
       svg += svg_box(x(c), y(r), m.width - 1, m.height - 1,
                      cell.colour < 0 ? ink::none : pale(cell.colour),
                      has_tips ? tip_of(grid, r, c) : "", more);
+      if (cell.filled < 1) {
+        const double filled = cell.filled * (m.width - 1);
+        svg += svg_box(x(c) + filled, y(r), m.width - 1 - filled, m.height - 1, ink::none, "",
+                       "pointer-events=\"none\"");
+      }
       if (!m.has_words || cell.word.empty()) continue;
       words += "<text x=\"" + decimal(x(c) + (m.width - 1) / 2) + "\" y=\"" +
                decimal(y(r) + m.height / 2 + 0.34 * m.text) + "\">" + escaped(cell.word) +

@@ -14,6 +14,7 @@ struct Cell {
   std::int64_t row = -1;   ///< of the view's table; -1 for none
   std::string tip;         ///< shown when one points at it; empty: place and word
   bool is_marked = false;  ///< with a frame
+  double filled = 1;       ///< the part of it that has the colour, from the left; the rest is grey
 };
 
 /// A grid of `rows` x `columns` cells, row by row.

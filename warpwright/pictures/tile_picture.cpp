@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "warpwright/atom/descriptor_text.h"
 #include "warpwright/atom/umma.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/pictures/cells_svg.h"
@@ -127,6 +128,7 @@ View memory_view(const TileAsk& ask) {
       cell.colour = chunk % (atom::span_bytes(tile.swizzle) / kChunk) +
                     (tile.swizzle == atom::SmemSwizzle::none ? chunk % 8 : 0);
       cell.is_marked = is_read;
+      cell.filled = static_cast<double>(data) / kChunk;
       cell.row = static_cast<std::int64_t>(view.table.rows.size());
       const std::string rows = span_text(row, k_major ? 1 : chunks.elements);
       const std::string depth = span_text(k, k_major ? chunks.elements : 1);
@@ -137,6 +139,7 @@ View memory_view(const TileAsk& ask) {
       Cell& in_box = box.at(line, chunk);
       in_box = cell;
       in_box.word = std::to_string(k_major ? k : row);
+      in_box.filled = 1;  // global memory has no padding
       memory.at(static_cast<int>(at / kLine), static_cast<int>(at % kLine / kChunk)) = cell;
     }
   }
@@ -156,67 +159,29 @@ View memory_view(const TileAsk& ask) {
 
 // --- descriptors ---------------------------------------------------------------------------------
 
-// Bits [last:first] of the word.
-struct Field {
-  const char* name;
-  int first, last;
-  int colour;
-  bool in_units;  // of 16 bytes
-};
-
-constexpr Field kWgmmaFields[] = {{"start >> 4", 0, 13, 0, true},
-                                  {"LBO >> 4", 16, 29, 1, true},
-                                  {"SBO >> 4", 32, 45, 2, true},
-                                  {"base offset", 49, 51, 3, false},
-                                  {"swizzle", 62, 63, 4, false}};
-constexpr Field kUmmaFields[] = {{"start >> 4", 0, 13, 0, true},    {"LBO >> 4", 16, 29, 1, true},
-                                 {"SBO >> 4", 32, 45, 2, true},     {"001", 46, 48, 5, false},
-                                 {"base offset", 49, 51, 3, false}, {"LBO mode", 52, 52, 6, false},
-                                 {"swizzle", 61, 63, 4, false}};
-
-std::uint64_t value_of(const Field& f, std::uint64_t word) {
-  return word >> f.first & ((std::uint64_t{1} << (f.last - f.first + 1)) - 1);
-}
-
-std::string meaning_of(const Field& f, std::uint64_t word, const Descriptor& d, Major major) {
-  const std::string_view name = f.name;
-  if (name == "swizzle") return atom::name(d.swizzle);
-  if (name == "001") return "fixed";
-  if (name == "base offset") return "the pattern starts on its repeat";
-  if (name == "LBO mode") return d.leading_is_address ? "LBO is an address" : "LBO is an offset";
-  const std::string bytes = std::to_string(value_of(f, word) * 16) + " bytes";
-  if (name.starts_with("start")) return "byte " + hex(value_of(f, word) * 16, 4);
-  const bool is_leading = name.starts_with("LBO");
-  if (d.swizzle != atom::SmemSwizzle::none) {
-    if (!is_leading) return bytes + " to the next 8 lines";
-    return major == Major::k ? bytes + ", not read" : bytes + " to the next span of rows";
-  }
-  return bytes + (is_leading ? " to the next core matrix along K"
-                             : " to the next core matrix along the rows");
-}
-
 constexpr double kBit = 17;
 constexpr double kBitsLeft = 96;
 
-std::string word_svg(const char* name, std::span<const Field> fields, std::uint64_t word,
-                     const Descriptor& d, Major major, double top, Table& table) {
+// A word with its fields; what they are becomes rows of the table.
+std::string word_svg(const char* name, const TileAsk& ask, const Descriptor& d, bool umma,
+                     double top, Table& table) {
+  const std::uint64_t word = umma ? atom::encode_umma(d) : atom::encode(d);
+  const std::vector<atom::DescriptorField> fields = atom::descriptor_fields(ask.tile, d, umma);
   std::string svg =
       svg_text(16, top + 14, std::string(name) + "  " + hex(word, 16), 12.5, "font-weight=\"600\"");
   // Bits 63 to 32 above 31 to 0.
   for (int bit = 63; bit >= 0; --bit) {
     const double x = kBitsLeft + (31 - bit % 32) * kBit + (31 - bit % 32) / 4 * 3;
     const double y = top + 40 + (bit < 32 ? 44 : 0);
-    const Field* of = nullptr;
-    std::size_t row = 0;
+    std::string_view fill = ink::none;
+    std::string tip = "bit " + std::to_string(bit), row;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (bit < fields[i].first || bit > fields[i].last) continue;
-      of = &fields[i];
-      row = table.rows.size() + i;
+      fill = pale(static_cast<int>(i));
+      tip = fields[i].name + ": " + tip;
+      row = data_row(table.rows.size() + i);
     }
-    svg += svg_box(x, y, kBit - 1, 20, of == nullptr ? ink::none : pale(of->colour),
-                   of == nullptr ? "bit " + std::to_string(bit) + ": 0"
-                                 : std::string(of->name) + ": bit " + std::to_string(bit),
-                   of == nullptr ? "" : data_row(row));
+    svg += svg_box(x, y, kBit - 1, 20, fill, tip, row);
     svg += svg_text(x + kBit / 2 - 0.5, y + 14, (word >> bit & 1) != 0 ? "1" : "0", 11,
                     "text-anchor=\"middle\" pointer-events=\"none\"");
     if (bit % 4 == 3 || bit % 32 == 0) {
@@ -225,16 +190,18 @@ std::string word_svg(const char* name, std::span<const Field> fields, std::uint6
     }
   }
   double y = top + 148;
-  for (const Field& f : fields) {
-    const std::string bits = "[" + std::to_string(f.last) + ":" + std::to_string(f.first) + "]";
-    const std::string value = hex(value_of(f, word), 1);
-    const std::string meaning = meaning_of(f, word, d, major);
-    svg += svg_box(16, y - 11, 14, 14, pale(f.colour), "", data_row(table.rows.size()));
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const atom::DescriptorField& f = fields[i];
+    const std::string bits = f.first == f.last
+                                 ? std::to_string(f.first)
+                                 : std::to_string(f.last) + "-" + std::to_string(f.first);
+    const std::string value = hex(f.value, 1);
+    svg += svg_box(16, y - 11, 14, 14, pale(static_cast<int>(i)), "", data_row(table.rows.size()));
     svg += svg_text(38, y, bits, 12);
     svg += svg_text(kBitsLeft, y, f.name, 12);
-    svg += svg_text(kBitsLeft + 110, y, value, 12);
-    svg += svg_text(kBitsLeft + 190, y, meaning, 12);
-    table.rows.push_back({name, f.name, bits, value, meaning});
+    svg += svg_text(kBitsLeft + 150, y, value, 12);
+    svg += svg_text(kBitsLeft + 220, y, f.meaning, 12);
+    table.rows.push_back({name, f.name, bits, value, f.meaning});
     y += 20;
   }
   return svg;
@@ -250,15 +217,14 @@ View descriptor_view(const TileAsk& ask) {
       "Bits 63 to 32 above bits 31 to 0. LBO and SBO are the leading and the stride "
       "dimension's byte offset; all but the start is the same for every k_block.";
   view.table.header = {"descriptor", "field", "bits", "value", "meaning"};
-  const bool for_wgmma = tile.element_bits >= 8;
-  const double height = 148 + 20.0 * std::size(kUmmaFields) + 16;
+  constexpr double height = 148 + 20 * 7 + 16;
   double top = 4;
   std::string body;
-  if (for_wgmma) {
-    body += word_svg("wgmma", kWgmmaFields, atom::encode(d), d, tile.major, top, view.table);
+  if (tile.element_bits >= 8) {
+    body += word_svg("wgmma", ask, d, false, top, view.table);
     top += height - 40;
   }
-  body += word_svg("tcgen05", kUmmaFields, atom::encode_umma(d), d, tile.major, top, view.table);
+  body += word_svg("tcgen05", ask, d, true, top, view.table);
   view.svg = svg_head(kBitsLeft + 32 * kBit + 8 * 3 + 24, top + height) + body + "</svg>\n";
   return view;
 }

@@ -187,7 +187,7 @@ View scales_view(const TmemMap& map) {
   std::vector<CellGrid> grids;
   for (const TmemPart& part : map.parts) {
     if (part.kind == TmemPart::Kind::accumulator || part.index > 0) continue;
-    if (part.kind == TmemPart::Kind::scales_a && map.plain_tokens) continue;
+    if (part.kind == TmemPart::Kind::scales_a ? map.has_ones_a : map.has_ones_b) continue;
     grids.push_back(scale_grid(map, part, view.table));
   }
   view.svg = cells_svg("", grids);

@@ -6,6 +6,7 @@
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "warpwright/atom/descriptor_text.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pictures/tile_picture.h"
 
@@ -25,19 +26,13 @@ pictures::Picture draw_tile(const TileOptions& o) {
   if (o.major != "k" && o.major != "mn") {
     throw InputError("--major \"" + o.major + "\": it is " + as_rule("k or mn") + ".");
   }
-  std::optional<atom::SmemSwizzle> swizzle;
-  for (const atom::SmemSwizzle s : {atom::SmemSwizzle::none, atom::SmemSwizzle::b32,
-                                    atom::SmemSwizzle::b64, atom::SmemSwizzle::b128}) {
-    if (o.swizzle == atom::name(s)) swizzle = s;
-  }
-  if (!swizzle) {
-    throw InputError("--swizzle \"" + o.swizzle + "\": it is " + as_rule("none, 32B, 64B or 128B") +
-                     ".");
-  }
   pictures::TileAsk ask;
-  ask.tile = {
-      o.rows,   o.depth, numeric::bits(*type), o.major == "k" ? atom::Major::k : atom::Major::mn,
-      *swizzle, o.padded};
+  ask.tile = {o.rows,
+              o.depth,
+              numeric::bits(*type),
+              o.major == "k" ? atom::Major::k : atom::Major::mn,
+              atom::parse_swizzle(o.swizzle),
+              o.padded};
   ask.type = numeric::name(*type);
   ask.start = o.start;
   ask.k_block = o.k_block;

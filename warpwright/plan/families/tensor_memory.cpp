@@ -14,7 +14,8 @@ TmemMap tensor_memory_of(const BlackwellConfig& c) {
   map.mma = kernel::mma_atom(c);
   map.allocated = kernel::tmem_columns(c);
   map.shared_columns = kernel::shared_columns(c);
-  map.plain_tokens = c.plain_tokens;
+  map.has_ones_a = has_ones(c, true);
+  map.has_ones_b = has_ones(c, false);
   map.stages_together = kernel::stages_together(c);
   const int columns = kernel::half_columns(c);
   for (int i = 0; i < c.accumulators; ++i) {
@@ -38,13 +39,15 @@ TmemMap tensor_memory_of(const BlackwellConfig& c) {
                                   : format("every other %s, %d", what.c_str(), i);
     const int atoms = map.stages_together * kernel::scale_atoms(c);
     const int of_a = kernel::halves(c) * kernel::sfa_columns(c);
+    const auto text = [&](const char* of, bool ones, int count, const char* lines) {
+      return format("scales of %s of %s: ", of, which.c_str()) +
+             (ones ? "1, copied once" : format("%d of 128 %s x 4", count, lines));
+    };
     map.parts.push_back({TmemPart::Kind::scales_a, i, first, of_a,
-                         c.plain_tokens ? "scales of A of " + which + ": 1, copied once"
-                                        : format("scales of A of %s: %d of 128 rows x 4",
-                                                 which.c_str(), kernel::halves(c) * atoms)});
-    map.parts.push_back({TmemPart::Kind::scales_b, i, first + of_a, kernel::sfb_columns(c),
-                         format("scales of B of %s: %d of 128 columns of D x 4", which.c_str(),
-                                atoms * kernel::scale_rows_of_b(c))});
+                         text("A", map.has_ones_a, kernel::halves(c) * atoms, "rows")});
+    map.parts.push_back(
+        {TmemPart::Kind::scales_b, i, first + of_a, kernel::sfb_columns(c),
+         text("B", map.has_ones_b, atoms * kernel::scale_rows_of_b(c), "columns of D")});
   }
   for (int i = 0; is_scaled(c) && i < kernel::k_blocks(c); ++i) {
     const atom::ScaleStep step = atom::scale_step(map.mma, i);

@@ -34,7 +34,7 @@ struct TmemMap {
   int allocated = 0;  ///< columns
   /// Columns that accumulator 1 has in common with accumulator 0; the epilogue empties them first.
   int shared_columns = 0;
-  bool plain_tokens = false;  ///< A's scales are all 1 and copied once
+  bool has_ones_a = false, has_ones_b = false;  ///< those scales are all 1 and copied once
   std::vector<TmemPart> parts;
   std::vector<TmemStep> steps;  ///< of the stages that MMAs are issued on together; none: no scales
   int stages_together = 1;
