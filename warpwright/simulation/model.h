@@ -42,7 +42,7 @@ struct ModelOptions {
   /// Filled with what happens to the mbarriers (see model::Options::barrier_events).
   std::vector<model::BarrierEvent>* barrier_events = nullptr;
   /// What Mode::timed costs: where it is null, the numbers that stand for the architecture
-  /// (machine_of_architecture). It must outlive the run.
+  /// (DeviceFacts::numbers). It must outlive the run.
   const MachineNumbers* machine = nullptr;
   double cold_share = 0;  ///< see model::Options
   /// An SM that another grid holds, -1 for none: no cluster is launched there.

@@ -151,7 +151,7 @@ DrawKind add_draw_break(CLI::App& app) {
       ->type_name("J")
       ->check(whole());
   add_drawn_run(
-      *kind, *o, {.lesson = false, .timing = false, .occupied = false},
+      *kind, *o, {.lesson = false, .occupied = false},
       "  warpwright draw break gemm --random 128 128 128 --as h200 --site 'mbarrier.arrive "
       "empty' --svg break.svg\n"
       "  warpwright draw break gemm --random 128 128 128 --as h200 --mutant 3 --table");

@@ -71,12 +71,6 @@ std::string remark_of(const std::vector<model::Finding>& findings) {
 void add_drawn_run(CLI::App& kind, DrawnRun& run, const DrawnRunTakes& takes,
                    const std::string& examples) {
   if (takes.lesson) add_lesson_options(kind, run, takes.knobs);
-  if (takes.timing) {
-    kind.add_option("--machine", run.how.machine,
-                    "a machine in numbers by whose costs the model runs, as docs/machines.md says "
-                    "(default: that of --as)")
-        ->type_name("FILE");
-  }
   if (takes.occupied) {
     kind.add_option("--occupy-sm", run.how.occupy_sm,
                     "an SM of the model that another grid holds: nothing of this one runs there")
@@ -99,10 +93,8 @@ void add_drawn_run(CLI::App& kind, DrawnRun& run, const DrawnRunTakes& takes,
 DrawnRecording record(DrawnRun& run, std::ostream& err) {
   const GemmOptions* const product = run.asked_product();
   if (product == nullptr) {
-    if (!run.how.machine.empty() || run.how.occupy_sm) {
-      throw InputError(std::string(run.how.occupy_sm ? "--occupy-sm" : "--machine") +
-                       " is of a product, and a lesson has its own: " + as_rule("leave it out") +
-                       ".");
+    if (run.how.occupy_sm) {
+      throw InputError("--occupy-sm is of a product: " + as_rule("leave it out") + ".");
     }
     std::vector<DrawnRecording> all = record_lesson(run);
     if (all.size() != 1) {

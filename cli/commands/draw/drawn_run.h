@@ -30,7 +30,6 @@ struct DrawnRun {
 struct DrawnRunTakes {
   bool lesson = true;    ///< --lesson and --broken
   bool knobs = false;    ///< --stages and --in-flight of lessons
-  bool timing = true;    ///< --machine
   bool occupied = true;  ///< --occupy-sm
 };
 

@@ -23,6 +23,10 @@ struct DrawKind {
 
 /// Each adds its subcommand to `draw`. In kinds.cpp they stand in the order of the help.
 DrawKind add_draw_layout(CLI::App& draw);
+DrawKind add_draw_mma(CLI::App& draw);
+DrawKind add_draw_mask(CLI::App& draw);
+DrawKind add_draw_tile(CLI::App& draw);
+DrawKind add_draw_tmem(CLI::App& draw);
 DrawKind add_draw_roles(CLI::App& draw);
 DrawKind add_draw_barrier(CLI::App& draw);
 DrawKind add_draw_pipeline(CLI::App& draw);

@@ -28,7 +28,7 @@ DrawKind add_draw_roles(CLI::App& app) {
   CLI::App* kind = app.add_subcommand(
       "roles", "who arrives at which mbarrier of a kernel, and who waits for it");
   const auto run = std::make_shared<DrawnRun>();
-  add_drawn_run(*kind, *run, {.lesson = false, .timing = false, .occupied = false},
+  add_drawn_run(*kind, *run, {.lesson = false, .occupied = false},
                 "  warpwright draw roles gemm --random 2048 2048 512 --as b200 --svg roles.svg\n"
                 "  warpwright draw roles grouped --weights int4 --groups 4 --tokens 16,0,3,40 "
                 "--n 256 --k 256 --table");

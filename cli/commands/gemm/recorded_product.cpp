@@ -5,9 +5,7 @@
 
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
-#include "cli/files/machine_file.h"
 #include "warpwright/device/trace_cuda.h"
-#include "warpwright/facts/machines.h"
 
 namespace warpwright::cli {
 namespace {
@@ -29,16 +27,12 @@ model::Trace trace_on_gpu(const Product& product, int index) {
 }
 
 // By whose costs the model runs: the file's, or those of the device that --as names.
-MachineNumbers machine_of(const GemmOptions& run, const RecordHow& how, const DeviceFacts& device) {
-  if (how.machine.empty()) {
-    const MachineNumbers* const known = known_machine(run.as);
-    return known != nullptr ? *known : machine_of_architecture(device.architecture);
-  }
-  if (!device.is_model) {
+MachineNumbers machine_of(const GemmOptions& run, const DeviceFacts& device) {
+  if (!run.machine.empty() && !device.is_model) {
     throw InputError("--machine is of the model, and " + device.name + " has its own times: " +
                      as_rule("leave it out, or give --device model") + ".");
   }
-  return read_machine("--machine", how.machine);
+  return numbers_of(device);
 }
 
 // The SM that another grid holds must be one of the model's, and not the last that is left.
@@ -90,7 +84,7 @@ RecordedProduct record_product(const GemmOptions& run, const RecordHow& how, con
   Product& product = *recorded.product;
   const DeviceFacts& device = product.plan.device;
   check_occupied(how, device);
-  recorded.machine = machine_of(run, how, device);
+  recorded.machine = machine_of(run, device);
   check_memory(product.job);
   if (index == run_on_model) {
     check_length(product, how.most_seconds);

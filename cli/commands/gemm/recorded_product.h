@@ -17,7 +17,6 @@ namespace warpwright::cli {
 
 /// How it is recorded.
 struct RecordHow {
-  std::string machine;           ///< a machine in numbers, by whose costs the model runs; or empty
   std::optional<int> occupy_sm;  ///< an SM of the model that another grid holds
   bool barriers = false;         ///< keeps the events of mbarriers too
   double most_seconds = 0;       ///< refuses what the model would need longer for; 0: nothing
