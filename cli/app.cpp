@@ -30,6 +30,8 @@
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
 #include "cli/commands/predict/predict_command.h"
+#include "cli/commands/predict/predict_moe_command.h"
+#include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -103,7 +105,8 @@ constexpr const char* kExplainPackedExamples =
 constexpr const char* kPredictExamples =
     "Examples:\n"
     "  warpwright predict gemm 4096 4096 4096 --dtype e4m3\n"
-    "  warpwright predict grouped --groups 8 --tokens 64 --n 4096 --k 4096 --as h200 --json";
+    "  warpwright predict grouped --groups 8 --tokens 64 --n 4096 --k 4096 --as h200 --json\n"
+    "  warpwright predict moe --tokens 64 --model qwen3-30b";
 
 constexpr const char* kTraceExamples =
     "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
@@ -293,10 +296,6 @@ void add_trace_options(CLI::App& app, TraceOptions& how) {
   app.add_option("--grid-svg", how.grid_svg,
                  "where a picture of all SMs and their tiles is written")
       ->type_name("FILE");
-  app.add_option("--machine", how.machine,
-                 "a machine in numbers by whose costs the model runs, as docs/machines.md says "
-                 "(default: that of --as)")
-      ->type_name("FILE");
   app.add_option("--occupy-sm", how.occupy_sm,
                  "an SM of the model that another grid holds: nothing of this one runs there")
       ->type_name("I")
@@ -340,7 +339,7 @@ const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) 
 
 // `gemm` and `grouped`, and the commands that take either. One of all these is called.
 void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptions& check_how,
-                          TraceOptions& trace_how, std::string& machine) {
+                          TraceOptions& trace_how) {
   CLI::App* gemm = app.add_subcommand(
       "gemm", "multiply matrices: D[M,N] = alpha * A[M,K] * B[N,K]^T + beta * C[M,N]");
   CLI::App* grouped = app.add_subcommand(
@@ -392,8 +391,6 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
           ->expected(3)
           ->type_name("M N K");
     }
-    predicted->add_option("--machine", machine, "numbers of the device, as calibrate writes them")
-        ->type_name("FILE");
     for (CLI::App* printing : {plan, traces, predicted}) {
       printing->add_flag("--json", product.json, "for programs");
     }
@@ -478,7 +475,7 @@ class CommandLine {
     app_.require_subcommand(1);
     add_devices();
     kernels_ = add_kernels_command(app_, kernels_options_);
-    add_product_commands(app_, product_, check_how_, trace_how_, machine_);
+    add_product_commands(app_, product_, check_how_, trace_how_);
     add_moe_commands(app_, moe_);
     add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
     add_measurements();
@@ -552,11 +549,15 @@ class CommandLine {
     layout_->add_flag("--table", table_, "print the table of indices too");
     layout_->add_flag("--json", json_, "for programs");
     layout_->footer(
-        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one. Functions, which nest:\n" +
-        layout::expression_help() +
+        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one; NAME = EXPR; may stand before "
+        "EXPR. Functions, which nest:\n" +
+        layout::expression_help(atom::copy_functions()) +
         "\nExamples:\n"
         "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
-        "  warpwright layout '(8,16):(16,1)' --table");
+        "  warpwright layout '(8,16):(16,1)' --table\n"
+        "  warpwright layout 'get_flat_coord((1,4,4,1), 11)'\n"
+        "  warpwright layout 'mA = (512,256):(256,1); local_tile(mA, (128,256,64), (1,0,_), "
+        "(1,X,1))'");
   }
 
   void add_mask() {
@@ -608,6 +609,7 @@ class CommandLine {
     if (command == " moe") return moe_command(moe_, out, err);
     if (command == " check moe") return check_moe_command(moe_, check_how_, out, err);
     if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
+    if (command == " predict moe") return predict_moe_command(moe_, out, err);
     if (command == " explain moe") return explain_moe_command(moe_, out, err);
     if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
     return call_product(command, out, err);
@@ -618,7 +620,7 @@ class CommandLine {
     product_.is_grouped = command.ends_with(" grouped");
     if (command.starts_with(" check")) return check_command(product_, check_how_, out, err);
     if (command.starts_with(" explain")) return explain_command(product_, out, err);
-    if (command.starts_with(" predict")) return predict_command(product_, machine_, out, err);
+    if (command.starts_with(" predict")) return predict_command(product_, out, err);
     if (command.starts_with(" trace")) return trace_command(product_, trace_how_, out, err);
     if (command.starts_with(" bench")) {
       return bench_command(product_.is_grouped          ? bench_grouped_options_
@@ -640,7 +642,6 @@ class CommandLine {
   GemmOptions product_;
   CheckCommandOptions check_how_;
   TraceOptions trace_how_;
-  std::string machine_;  // a file of `predict`
   MoeOptions moe_;
   BenchOptions bench_options_;
   BenchOptions bench_grouped_options_;

@@ -122,8 +122,8 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t its = row + i * step;
     const std::int64_t of_scales = !scale_rows_.empty() ? scale_rows_[static_cast<std::size_t>(its)]
-                                   : side_ == Side::a   ? row_of_a(o_, its)
-                                                        : its;
+                                   : side_ == Side::b   ? scale_row_of_b(o_, its)
+                                                        : row_of_a(o_, its);
     if (of_scales >= 0) scale_line(batch, group, of_scales, k, depth, to + i * pitch);
   }
 }

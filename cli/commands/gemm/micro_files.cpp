@@ -34,6 +34,8 @@ const char* fault_of(DType scale, std::byte code) {
 
 // What the scales of an operand are to be.
 struct Wanted {
+  const GemmOperands& product;
+  bool of_a = true;
   std::int64_t matrices = 1;
   std::int64_t rows = 0;
   std::int64_t blocks = 0;
@@ -46,13 +48,16 @@ struct Wanted {
     return matrices > 1 ? Extents{matrices, tiles.rows, tiles.columns}
                         : Extents{tiles.rows, tiles.columns};
   }
+  [[nodiscard]] std::int64_t row_in_tiles(std::int64_t row) const {
+    return of_a ? row : scale_row_of_b(product, row);
+  }
   [[nodiscard]] std::int64_t tile_bytes() const { return matrices * tiles.rows * tiles.columns; }
 };
 
 Wanted wanted(const GemmJob& job, bool of_a) {
   const GemmOperands& p = job.product;
   const HostTensor& of = of_a ? job.a : job.b;
-  Wanted w;
+  Wanted w{p, of_a, 1, 0, 0, {}};
   w.matrices = of.shape.size() == 3 ? of.shape.front() : 1;
   w.rows = of_a ? p.a.rows : p.n();
   w.blocks = ScaleReach::count(p.k(), scale_reach(p, of_a).depth);
@@ -72,10 +77,11 @@ void refuse_nan(const std::string& what, const ScalesOfFile& scales, const Wante
   const std::int64_t blocks = scales.in_tiles ? w.tiles.columns : w.blocks;
   for (std::int64_t row = 0; row < w.matrices * w.rows; ++row) {
     for (std::int64_t block = 0; block < blocks; ++block) {
-      const std::int64_t at = scales.in_tiles
-                                  ? row / w.rows * w.tiles.rows * w.tiles.columns +
-                                        block_scales::place(row % w.rows, block, w.tiles.columns)
-                                  : row * w.blocks + block;
+      const std::int64_t at =
+          scales.in_tiles
+              ? row / w.rows * w.tiles.rows * w.tiles.columns +
+                    block_scales::place(w.row_in_tiles(row % w.rows), block, w.tiles.columns)
+              : row * w.blocks + block;
       const char* const wrong = fault_of(type, scales.tensor.bytes[static_cast<std::size_t>(at)]);
       if (wrong == nullptr) continue;
       throw InputError(what + " has " + wrong + " at row " + std::to_string(row) + ", block " +

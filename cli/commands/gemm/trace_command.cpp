@@ -11,7 +11,6 @@
 #include "cli/commands/gemm/model_time.h"
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/product.h"
-#include "cli/files/machine_file.h"
 #include "cli/files/output_file.h"
 #include "cli/pictures/grid_svg.h"
 #include "cli/pictures/perfetto.h"
@@ -19,7 +18,6 @@
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 #include "warpwright/device/trace_cuda.h"
-#include "warpwright/facts/machines.h"
 
 namespace warpwright::cli {
 namespace {
@@ -64,17 +62,12 @@ model::Trace trace_on_gpu(const Product& product, int index) {
 }
 
 // By whose costs the model runs: the file's, or those of the device that --as names.
-MachineNumbers machine_of(const GemmOptions& run, const TraceOptions& how,
-                          const DeviceFacts& device) {
-  if (how.machine.empty()) {
-    const MachineNumbers* const known = known_machine(run.as);
-    return known != nullptr ? *known : machine_of_architecture(device.architecture);
-  }
-  if (!device.is_model) {
+MachineNumbers machine_of(const GemmOptions& run, const DeviceFacts& device) {
+  if (!run.machine.empty() && !device.is_model) {
     throw InputError("--machine is of the model, and " + device.name + " has its own times: " +
                      as_rule("leave it out, or give --device model") + ".");
   }
-  return read_machine("--machine", how.machine);
+  return numbers_of(device);
 }
 
 // The SM that another grid holds must be one of the model's, and not the last that is left.
@@ -149,7 +142,7 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
     Product product(run, facts_of(run), err);
     const DeviceFacts& device = product.plan.device;
     check_occupied(o, device);
-    const MachineNumbers machine = machine_of(run, o, device);
+    const MachineNumbers machine = machine_of(run, device);
     check_memory(product.job);
     if (index == run_on_model) {
       note_duration(err, "trace", product.model_seconds(), "smaller extents are faster");

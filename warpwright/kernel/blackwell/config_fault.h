@@ -46,12 +46,13 @@ constexpr const char* token_fault(const BlackwellConfig& c) {
 /// Why it cannot store its results, as a sentence; null when it can.
 constexpr const char* result_fault(const BlackwellConfig& c) {
   if (quantises(c)) {
-    if (c.swap_ab || sums_in_registers(c)) return "what is quantised are rows of an accumulator";
+    if (sums_in_registers(c)) return "what is quantised comes out of tensor memory";
     if (micro_format(c.result, c.d_scale) == nullptr || numeric::bits(c.result) == 6) {
       return "what is quantised becomes mxf8, mxf4 or nvf4";
     }
+    if (c.swap_ab && !is_scaled(c)) return "tokens that become codes had scales before";
     // Four scales of a row are a word.
-    if (c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
+    if (!c.swap_ab && c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
       return "tile_n must be whole atoms of the scales of D";
     }
     return nullptr;

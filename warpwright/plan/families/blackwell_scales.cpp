@@ -32,22 +32,6 @@ bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
          c.plain_tokens == has_plain_tokens(p);
 }
 
-std::optional<Refusal> gated_scales_fault(const GemmProblem& p) {
-  constexpr std::int64_t each = block_scales::kTileRows;
-  if (!p.epilogue.gated || !scales_elements(p.scaling)) return std::nullopt;
-  if (!p.epilogue.interleaved && p.n() % (2 * each) == 0) return std::nullopt;
-  const bool halves = !p.epilogue.interleaved;
-  return refuse(RefusalCode::unsupported, "the epilogue is gated, and ",
-                halves ? "gate and up have " + number(p.n() / 2) + " rows each"
-                       : std::string("gate and up are interleaved"),
-                "; ",
-                as_rule("their scales lie in tiles of ", each,
-                        " rows, so the kernels of sm_100 take halves of a multiple of them"),
-                ": the nearest is ",
-                as_nearest(halves ? number((p.n() / 2 + each - 1) / each * each) + " rows each"
-                                  : std::string("halves")));
-}
-
 std::string stages_text(const BlackwellConfig& c) {
   const int a = kernel::a_bytes(c);
   const int b = atom::tile_bytes(kernel::tile_b(c));
