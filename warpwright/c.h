@@ -577,6 +577,15 @@ WW_API ww_refusal* ww_order_scales(const ww_matrix* rows, const ww_matrix* tiles
                                    const ww_scale_groups* groups /* or NULL */, int32_t device,
                                    void* stream);
 
+/** The same into tiles of WW_UE8M0 of scales that serve more: 1 or 128 rows, 1 or 4 blocks of 32 of
+ *  K. 1 and 4 are the 1 x 128 of fp8 tokens, 128 and 4 the 128 x 128 of fp8 weights; rows has
+ *  ceil(M / rows_each) x ceil(blocks / blocks_each) of WW_UE8M0, or of WW_F32, powers of two:
+ * others are refused in host memory and become NaN on a device. */
+WW_API ww_refusal* ww_spread_scales(const ww_matrix* rows, const ww_matrix* tiles,
+                                    int32_t rows_each, int32_t blocks_each,
+                                    const ww_scale_groups* groups /* or NULL */, int32_t device,
+                                    void* stream);
+
 /** No extents, one expert, groups of 128, scales of bf16, the encoding left open. */
 WW_API void ww_int4_init(ww_int4* form);
 /** Bytes of weights of this form, header and tiles, whatever the encoding. */

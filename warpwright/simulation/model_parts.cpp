@@ -109,8 +109,7 @@ model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const De
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
-  how.machine =
-      options.machine != nullptr ? options.machine : &machine_of_architecture(device.architecture);
+  how.machine = options.machine != nullptr ? options.machine : &numbers_of(device);
   how.cold_share = options.cold_share;
   return model::run(grids, how);
 }

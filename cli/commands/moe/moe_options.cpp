@@ -78,6 +78,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
   offer(add("--as", o.as, "NAME",
             known_names() + ": run that device's kernels on the model (a plan: for that device)"),
         names + "model");
+  add_machine_option(app, o.machine);
   add_sms_option(app, o);
   add_moe_choices(app, o.choices);
 }
@@ -140,6 +141,17 @@ void add_moe_commands(CLI::App& app, MoeOptions& o) {
   plan->footer(
       "Examples:\n"
       "  warpwright explain moe --tokens 64 --model qwen3-30b --dtype e4m3 --as h200");
+  CLI::App* predicted = app.get_subcommand("predict")->add_subcommand(
+      "moe", "time of a layer of experts, and of each of its steps");
+  add_moe_options(*predicted, o);
+  predicted->add_option("--seed", o.seed, "of ids")
+      ->type_name("N")
+      ->check(refuse_seed)
+      ->capture_default_str();
+  predicted->add_flag("--json", o.json, "for programs");
+  predicted->footer(
+      "Examples:\n"
+      "  warpwright predict moe --tokens 64 --model qwen3-30b --dtype e4m3");
 }
 
 }  // namespace warpwright::cli

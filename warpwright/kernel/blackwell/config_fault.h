@@ -77,8 +77,8 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
   if (c.swap_ab && (c.pair || c.tile_n != atom::kScaleAtomRows)) {
     return "tokens with scales that the tensor core multiplies come 128 a tile, to MMAs of one SM";
   }
-  if (c.plain_tokens && (c.kind != atom::UmmaKind::mxf8f6f4 || c.swap_ab || quantises(c))) {
-    return "plain tokens are rows of kind mxf8f6f4, whose scales the epilogue of values multiplies";
+  if (c.plain_tokens && (c.kind != atom::UmmaKind::mxf8f6f4 || quantises(c))) {
+    return "plain tokens are of kind mxf8f6f4, and the epilogue of values multiplies their scales";
   }
   if (c.long_k && (!atom::is_packed(c.kind) || c.swap_ab)) {
     return "MMAs of K 96 are of kinds mxf4 and mxf4nvf4, and have no tokens on N here";

@@ -117,8 +117,8 @@ class BlackwellGemm {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
         if constexpr (is_scaled(config)) {
-          if constexpr (!config.plain_tokens) isa::prefetch_map(p.sfa);
-          isa::prefetch_map(p.sfb);
+          if constexpr (!has_ones(config, true)) isa::prefetch_map(p.sfa);
+          if constexpr (!has_ones(config, false)) isa::prefetch_map(p.sfb);
         }
       }
       cta.mainloop.initialise();

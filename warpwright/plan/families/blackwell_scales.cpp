@@ -75,15 +75,15 @@ std::string tmem_table(const BlackwellConfig& c) {
                                   ? "each " + what
                                   : format("every other %s, %d", what.c_str(), i);
     const int atoms = kernel::stages_together(c) * kernel::scale_atoms(c);
-    const std::string ones = "scales of A of " + which + ": 1, copied once";
+    const auto add = [&](bool of_a, int from, int size, int count, const char* lines) {
+      std::string text = format("scales of %s of %s: ", of_a ? "A" : "B", which.c_str());
+      text += has_ones(c, of_a) ? "1, copied once" : format("%d of 128 %s x 4", count, lines);
+      out += tmem_line(from, size, text);
+    };
     const int of_a = kernel::halves(c) * kernel::sfa_columns(c);
-    out += tmem_line(first, of_a,
-                     c.plain_tokens ? ones
-                                    : format("scales of A of %s: %d of 128 rows x 4", which.c_str(),
-                                             kernel::halves(c) * atoms));
-    out += tmem_line(first + of_a, kernel::sfb_columns(c),
-                     format("scales of B of %s: %d of 128 columns of D x 4", which.c_str(),
-                            atoms * kernel::scale_rows_of_b(c)));
+    add(true, first, of_a, kernel::halves(c) * atoms, "rows");
+    add(false, first + of_a, kernel::sfb_columns(c), atoms * kernel::scale_rows_of_b(c),
+        "columns of D");
   }
   return out;
 }
