@@ -40,7 +40,7 @@ struct ModelOptions {
   /// Filled with the run's timeline (see model::Options::trace).
   model::Trace* trace = nullptr;
   /// What Mode::timed costs: where it is null, the numbers that stand for the architecture
-  /// (machine_of_architecture). It must outlive the run.
+  /// (DeviceFacts::numbers). It must outlive the run.
   const MachineNumbers* machine = nullptr;
   double cold_share = 0;  ///< see model::Options
   /// An SM that another grid holds, -1 for none: no cluster is launched there.

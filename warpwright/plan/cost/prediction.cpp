@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
@@ -326,9 +325,7 @@ PredictionMachine prediction_machine(const MachineNumbers& numbers) {
 }
 
 PredictionMachine prediction_machine(const DeviceFacts& device) {
-  const MachineNumbers* const known = known_machine(device.name);
-  PredictionMachine m =
-      prediction_machine(known != nullptr ? *known : machine_of_architecture(device.architecture));
+  PredictionMachine m = prediction_machine(numbers_of(device));
   if (device.clock_hz > 0) m.clock_hz = device.clock_hz;
   if (device.memory_bytes_per_second > 0) {
     m.memory_bytes_per_second = device.memory_bytes_per_second;

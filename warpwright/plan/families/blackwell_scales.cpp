@@ -32,22 +32,6 @@ bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
          c.plain_tokens == has_plain_tokens(p);
 }
 
-std::optional<Refusal> gated_scales_fault(const GemmProblem& p) {
-  constexpr std::int64_t each = block_scales::kTileRows;
-  if (!p.epilogue.gated || !scales_elements(p.scaling)) return std::nullopt;
-  if (!p.epilogue.interleaved && p.n() % (2 * each) == 0) return std::nullopt;
-  const bool halves = !p.epilogue.interleaved;
-  return refuse(RefusalCode::unsupported, "the epilogue is gated, and ",
-                halves ? "gate and up have " + number(p.n() / 2) + " rows each"
-                       : std::string("gate and up are interleaved"),
-                "; ",
-                as_rule("their scales lie in tiles of ", each,
-                        " rows, so the kernels of sm_100 take halves of a multiple of them"),
-                ": the nearest is ",
-                as_nearest(halves ? number((p.n() / 2 + each - 1) / each * each) + " rows each"
-                                  : std::string("halves")));
-}
-
 std::string stages_text(const BlackwellConfig& c) {
   const int a = kernel::a_bytes(c);
   const int b = atom::tile_bytes(kernel::tile_b(c));
@@ -91,15 +75,15 @@ std::string tmem_table(const BlackwellConfig& c) {
                                   ? "each " + what
                                   : format("every other %s, %d", what.c_str(), i);
     const int atoms = kernel::stages_together(c) * kernel::scale_atoms(c);
-    const std::string ones = "scales of A of " + which + ": 1, copied once";
+    const auto add = [&](bool of_a, int from, int size, int count, const char* lines) {
+      std::string text = format("scales of %s of %s: ", of_a ? "A" : "B", which.c_str());
+      text += has_ones(c, of_a) ? "1, copied once" : format("%d of 128 %s x 4", count, lines);
+      out += tmem_line(from, size, text);
+    };
     const int of_a = kernel::halves(c) * kernel::sfa_columns(c);
-    out += tmem_line(first, of_a,
-                     c.plain_tokens ? ones
-                                    : format("scales of A of %s: %d of 128 rows x 4", which.c_str(),
-                                             kernel::halves(c) * atoms));
-    out += tmem_line(first + of_a, kernel::sfb_columns(c),
-                     format("scales of B of %s: %d of 128 columns of D x 4", which.c_str(),
-                            atoms * kernel::scale_rows_of_b(c)));
+    add(true, first, of_a, kernel::halves(c) * atoms, "rows");
+    add(false, first + of_a, kernel::sfb_columns(c), atoms * kernel::scale_rows_of_b(c),
+        "columns of D");
   }
   return out;
 }

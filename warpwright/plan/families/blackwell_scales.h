@@ -2,7 +2,6 @@
 // of its tensor memory. Internal to plan/.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "warpwright/kernel/blackwell/config.h"
@@ -15,8 +14,6 @@ bool blackwell_multiplies(const kernel::BlackwellConfig& config, const GemmProbl
 
 /// That MMAs are of K 96, and what K counts as; "" where they are not.
 std::string long_k_text(const kernel::BlackwellConfig& config);
-/// Why scales of weights with a gate are none that a kernel could fetch, or nothing.
-[[nodiscard]] std::optional<Refusal> gated_scales_fault(const GemmProblem& problem);
 
 /// A stage's bytes of shared memory, for `explain`.
 std::string stages_text(const kernel::BlackwellConfig& config);
