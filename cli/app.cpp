@@ -484,7 +484,7 @@ class CommandLine {
     add_measurements();
     add_packing();
     add_layout();
-    add_mask();
+    mask_ = add_mask_command(app_, mask_options_);
     mma_ = add_mma_command(app_, mma_options_);
     lesson_ = add_lesson_command(app_, lesson_options_);
     draw_options_.arguments = arguments_;
@@ -565,23 +565,6 @@ class CommandLine {
         "(1,X,1))'");
   }
 
-  void add_mask() {
-    CLI::App* mask = app_.add_subcommand("mask", "the multicast and commit masks of a cluster");
-    offer(mask->add_option("--cluster", cluster_, "CTAs along M and along N, at most 16 in all")
-              ->required()
-              ->type_name("M,N"),
-          "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
-    mask->add_flag("--pair", pair_, "for MMAs of a pair of SMs");
-    mask->add_option("--rank", rank_, "the line of this CTA alone")
-        ->type_name("R")
-        ->check(whole(0, 15));
-    mask->add_flag("--json", json_, "for programs");
-    mask->footer(
-        "Examples:\n"
-        "  warpwright mask --cluster 4,4 --rank 11\n"
-        "  warpwright mask --cluster 2,1 --pair");
-  }
-
   void add_completion() {
     completion_ = app_.add_subcommand(
         "completion", "print the script by which a shell completes this command line");
@@ -610,6 +593,7 @@ class CommandLine {
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
     if (draw_->parsed()) return draw_command(draw_options_, out, err);
+    if (mask_->parsed()) return mask_command(mask_options_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
@@ -617,7 +601,6 @@ class CommandLine {
     if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
     if (command == " predict moe") return predict_moe_command(moe_, out, err);
     if (command == " explain moe") return explain_moe_command(moe_, out, err);
-    if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
     return call_product(command, out, err);
   }
 
@@ -664,9 +647,8 @@ class CommandLine {
   CLI::App* layout_ = nullptr;
   std::string expression_;
   bool table_ = false;
-  std::string cluster_;
-  bool pair_ = false;
-  std::optional<int> rank_;
+  const CLI::App* mask_ = nullptr;
+  MaskOptions mask_options_;
   const CLI::App* mma_ = nullptr;
   MmaOptions mma_options_;
   const CLI::App* lesson_ = nullptr;

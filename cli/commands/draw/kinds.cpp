@@ -3,7 +3,8 @@
 namespace warpwright::cli {
 
 std::vector<DrawKind> add_draw_kinds(CLI::App& draw) {
-  return {add_draw_layout(draw)};
+  return {add_draw_layout(draw), add_draw_mma(draw), add_draw_mask(draw), add_draw_tile(draw),
+          add_draw_tmem(draw)};
 }
 
 }  // namespace warpwright::cli

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <ostream>
+#include <vector>
 
 #include "warpwright/pictures/picture.h"
 
@@ -19,6 +20,10 @@ struct DrawKind {
 
 /// Each adds its subcommand to `draw`. In kinds.cpp they stand in the order of the help.
 DrawKind add_draw_layout(CLI::App& draw);
+DrawKind add_draw_mma(CLI::App& draw);
+DrawKind add_draw_mask(CLI::App& draw);
+DrawKind add_draw_tile(CLI::App& draw);
+DrawKind add_draw_tmem(CLI::App& draw);
 
 /// All of them.
 std::vector<DrawKind> add_draw_kinds(CLI::App& draw);
