@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/commands/completion.h"
+#include "cli/commands/draw/draw_command.h"
 #include "cli/commands/gemm/check_command.h"
 #include "cli/commands/gemm/gemm_command.h"
 #include "cli/commands/gemm/gemm_options.h"
@@ -57,6 +58,7 @@ constexpr const char* kExamples =
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
     "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
     "  warpwright lesson 3 --broken\n"
+    "  warpwright draw layout '(4,8):(8,1)' --svg layout.svg\n"
     "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.\n"
@@ -446,11 +448,12 @@ std::string empty_argument(const std::vector<std::string>& arguments) {
 }
 
 // Whether a refusal goes to stdout as an object: for where the arguments could not be read. Of
-// `bench` --json may name a file instead.
+// `bench` and `draw` --json may name a file instead.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   const auto at = std::find(arguments.begin(), arguments.end(), "--json");
   if (at == arguments.end()) return false;
-  return arguments.front() != "bench" || at + 1 == arguments.end() || (at + 1)->starts_with("-");
+  return (arguments.front() != "bench" && arguments.front() != "draw") ||
+         at + 1 == arguments.end() || (at + 1)->starts_with("-");
 }
 
 // The status of a command whose output went to `out`: whatever it was, output that did not arrive
@@ -484,6 +487,8 @@ class CommandLine {
     add_mask();
     mma_ = add_mma_command(app_, mma_options_);
     lesson_ = add_lesson_command(app_, lesson_options_);
+    draw_options_.arguments = arguments_;
+    draw_ = add_draw_command(app_, draw_options_);
     add_completion();
     app_.footer(kExamples);  // last: commands take over what is there when they are made
   }
@@ -604,6 +609,7 @@ class CommandLine {
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
+    if (draw_->parsed()) return draw_command(draw_options_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
@@ -665,6 +671,8 @@ class CommandLine {
   MmaOptions mma_options_;
   const CLI::App* lesson_ = nullptr;
   LessonOptions lesson_options_;
+  const CLI::App* draw_ = nullptr;
+  DrawOptions draw_options_;
   CLI::App* completion_ = nullptr;
   std::string shell_;
 };

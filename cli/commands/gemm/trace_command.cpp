@@ -12,12 +12,12 @@
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/product.h"
 #include "cli/files/output_file.h"
-#include "cli/pictures/grid_svg.h"
-#include "cli/pictures/perfetto.h"
-#include "cli/pictures/timeline_svg.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 #include "warpwright/device/trace_cuda.h"
+#include "warpwright/pictures/grid_svg.h"
+#include "warpwright/pictures/perfetto.h"
+#include "warpwright/pictures/timeline_svg.h"
 
 namespace warpwright::cli {
 namespace {
@@ -165,24 +165,24 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       if (!run.json) out << printable(path) << ": " << what << "\n";
     };
     if (!o.out.empty()) {
-      replace_file(o.out, perfetto_bytes(trace));
+      replace_file(o.out, pictures::perfetto_bytes(trace));
       say(o.out, size_text(trace) + "; open it in https://ui.perfetto.dev");
     }
     const std::string plan_on_device = product.plan.name() + " on " + device.name;
     if (!o.svg.empty()) {
-      TimelineView picture;
+      pictures::TimelineView picture;
       picture.title = product.title() + ", " + plan_on_device;
       picture.ctas = atom::cluster_size(product.plan.cluster) > 1 ? 2 : 1;
-      replace_file(o.svg, timeline_svg(trace, picture));
+      replace_file(o.svg, pictures::timeline_svg(trace, picture));
       say(o.svg, "the first tiles as a picture");
     }
     if (!o.grid_svg.empty()) {
-      GridView picture;
+      pictures::GridView picture;
       picture.title = plan_on_device;
       picture.sms = device.sms;
       picture.occupied_sm = o.occupy_sm.value_or(-1);
       picture.ctas_per_sm = product.plan.facts().ctas_per_sm;
-      replace_file(o.grid_svg, grid_svg(trace, picture));
+      replace_file(o.grid_svg, pictures::grid_svg(trace, picture));
       say(o.grid_svg, "which SM worked on which tile, when");
     }
     if (run.json) {

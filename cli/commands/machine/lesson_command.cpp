@@ -9,17 +9,31 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
 #include "cli/files/output_file.h"
-#include "cli/pictures/barrier_svg.h"
-#include "cli/pictures/cells_svg.h"
-#include "cli/pictures/compare_svg.h"
-#include "cli/pictures/grid_svg.h"
-#include "cli/pictures/svg_parts.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 #include "lessons/lesson.h"
+#include "warpwright/pictures/barrier_svg.h"
+#include "warpwright/pictures/cells_svg.h"
+#include "warpwright/pictures/compare_svg.h"
+#include "warpwright/pictures/grid_svg.h"
+#include "warpwright/pictures/svg_parts.h"
 
 namespace warpwright::cli {
 namespace {
+
+using pictures::barrier_steps;
+using pictures::barrier_svg;
+using pictures::barrier_text;
+using pictures::BarrierStep;
+using pictures::CellGrid;
+using pictures::cells_svg;
+using pictures::cells_text;
+using pictures::compare_svg;
+using pictures::ComparedRun;
+using pictures::escaped;
+using pictures::grid_svg;
+using pictures::step_text;
+using pictures::tensor_core_time;
 
 using lessons::Ask;
 using lessons::Lesson;
@@ -111,12 +125,13 @@ std::vector<LessonRun> runs_of(const Lesson& lesson, const LessonOptions& o) {
   return runs;
 }
 
+// Colour 0 of a lesson stands for what is not looked at.
 CellGrid grid_of(const lessons::Cells& cells) {
-  CellGrid grid{cells.title, cells.rows, cells.columns, {}, {}};
+  CellGrid grid = pictures::cell_grid(cells.title, cells.rows, cells.columns);
   for (int r = 0; r < cells.rows; ++r) {
     for (int c = 0; c < cells.columns; ++c) {
-      grid.words.push_back(cells.word(r, c));
-      grid.colours.push_back(cells.colour(r, c));
+      grid.at(r, c).word = cells.word(r, c);
+      grid.at(r, c).colour = cells.colour(r, c) - 1;
     }
   }
   return grid;

@@ -1,4 +1,4 @@
-#include "cli/pictures/grid_svg.h"
+#include "warpwright/pictures/grid_svg.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/pictures/timeline_parts.h"
 #include "warpwright/facts/format.h"
+#include "warpwright/pictures/svg_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 namespace {
 
 using model::Trace;
@@ -120,11 +121,7 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   };
   const auto y = [](int sm) { return kGridTop + sm * (kGridRow + kGridGap); };
   const double height = y(view.sms) + 40;
-  std::string out = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f "
-      "%.0f\" font-family=\"Inter, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif\">\n",
-      kGridWidth, height, kGridWidth, height);
-  out += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
+  std::string out = svg_head(kGridWidth, height);
   out += label_at(18, 28, 16, "#111827", view.title);
   std::string remark = format(
       "%zu tiles in %.1f %s. A lane is an SM; a box is a tile (%sm,n), from the first wait for it "
@@ -160,4 +157,4 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   return out + "</svg>\n";
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

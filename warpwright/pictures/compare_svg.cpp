@@ -1,12 +1,12 @@
-#include "cli/pictures/compare_svg.h"
+#include "warpwright/pictures/compare_svg.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "cli/pictures/svg_parts.h"
-#include "cli/pictures/timeline_parts.h"
+#include "warpwright/pictures/svg_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 namespace {
 
 using model::Trace;
@@ -143,4 +143,4 @@ std::string compare_svg(const std::string& title, const std::vector<ComparedRun>
   return svg + "</svg>\n";
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

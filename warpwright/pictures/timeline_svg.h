@@ -5,7 +5,7 @@
 
 #include "warpwright/model/report/trace.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 
 /// What the picture shows.
 struct TimelineView {
@@ -18,4 +18,4 @@ struct TimelineView {
 /// CTAs.
 std::string timeline_svg(const model::Trace& trace, const TimelineView& view);
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

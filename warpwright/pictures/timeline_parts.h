@@ -8,7 +8,7 @@
 
 #include "warpwright/model/report/trace.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 
 /// Who issued the work of an engine's slice: "consumer 0" of "consumer 0: tile m 1 n 0, k_tile 3".
 /// Empty where the name says nothing of it.
@@ -34,4 +34,4 @@ struct Tick {
 /// `measured` times are nanoseconds, others nominal cycles.
 std::vector<Tick> round_ticks(std::int64_t from, std::int64_t to, bool measured);
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

@@ -1,4 +1,4 @@
-#include "cli/pictures/timeline_svg.h"
+#include "warpwright/pictures/timeline_svg.h"
 
 #include <algorithm>
 #include <map>
@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/pictures/svg_parts.h"
-#include "cli/pictures/timeline_parts.h"
+#include "warpwright/pictures/svg_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 namespace {
 
 using model::Trace;
@@ -191,9 +191,9 @@ std::vector<Lane> by_issuer(Lane all) {
   return split;
 }
 
-class Picture {
+class Timeline {
  public:
-  Picture(const Trace& trace, const TimelineView& view) : trace_(trace), view_(view) {
+  Timeline(const Trace& trace, const TimelineView& view) : trace_(trace), view_(view) {
     // The first CTAs of every grid.
     std::map<std::pair<int, int>, std::map<std::string_view, int>> tiles;
     const TraceTrack* last = nullptr;
@@ -251,11 +251,7 @@ class Picture {
     body_.clear();
     axis(top, y);
     const double height = y + 46;
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + decimal(kWidth) + "\" height=\"" +
-           decimal(height) + "\" viewBox=\"0 0 " + decimal(kWidth) + " " + decimal(height) +
-           "\" font-family=\"Inter, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif\">\n" +
-           "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + header + body_ + drawn +
-           "</svg>\n";
+    return svg_head(kWidth, height) + header + body_ + drawn + "</svg>\n";
   }
 
  private:
@@ -429,7 +425,7 @@ class Picture {
 }  // namespace
 
 std::string timeline_svg(const Trace& trace, const TimelineView& view) {
-  return Picture(trace, view).draw();
+  return Timeline(trace, view).draw();
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

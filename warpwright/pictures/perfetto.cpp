@@ -1,15 +1,15 @@
 // The protobuf wire format written by hand: a message is a sequence of fields, a field its number
 // and wire type in a varint, then a varint (type 0) or a length and bytes (type 2). Field numbers
 // are those of the public perfetto/trace protos, named beside each use.
-#include "cli/pictures/perfetto.h"
+#include "warpwright/pictures/perfetto.h"
 
-#include "cli/pictures/timeline_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 namespace {
 
 class Message {
@@ -121,4 +121,4 @@ std::string perfetto_bytes(const model::Trace& trace) {
   return bytes;
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

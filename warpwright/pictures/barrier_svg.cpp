@@ -1,12 +1,12 @@
-#include "cli/pictures/barrier_svg.h"
+#include "warpwright/pictures/barrier_svg.h"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/pictures/svg_parts.h"
-#include "cli/pictures/timeline_parts.h"
+#include "warpwright/pictures/svg_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 namespace {
 
 using model::BarrierEvent;
@@ -184,4 +184,4 @@ std::string barrier_svg(const std::string& title, const std::vector<BarrierEvent
   return svg + "</svg>\n";
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/pictures/timeline_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 namespace {
 
 TEST(TimelineParts, NamesOfTiles) {
@@ -44,4 +44,4 @@ TEST(TimelineParts, TicksAreRoundAndHaveAUnit) {
 }
 
 }  // namespace
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

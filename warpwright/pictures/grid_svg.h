@@ -5,7 +5,7 @@
 
 #include "warpwright/model/report/trace.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 
 /// What the picture shows.
 struct GridView {
@@ -19,4 +19,4 @@ struct GridView {
 /// time of the last tile's end is written beside the title.
 std::string grid_svg(const model::Trace& trace, const GridView& view);
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

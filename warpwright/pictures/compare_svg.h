@@ -7,7 +7,7 @@
 
 #include "warpwright/model/report/trace.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 
 /// A run, and what it is called.
 struct ComparedRun {
@@ -21,4 +21,4 @@ std::int64_t tensor_core_time(const model::Trace& trace);
 /// An SVG: for each run what TMA, the first role and the tensor core of its first CTA did.
 std::string compare_svg(const std::string& title, const std::vector<ComparedRun>& runs);
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

@@ -7,7 +7,7 @@
 
 #include "warpwright/model/report/barrier_event.h"
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 
 /// Events of one kind that follow each other at one barrier and source line, as one.
 struct BarrierStep {
@@ -31,4 +31,4 @@ std::string barrier_text(const std::vector<BarrierStep>& steps, int most = 64);
 std::string barrier_svg(const std::string& title, const std::vector<model::BarrierEvent>& events,
                         int cta = 0);
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures

@@ -1,8 +1,8 @@
-#include "cli/pictures/timeline_parts.h"
+#include "warpwright/pictures/timeline_parts.h"
 
 #include <algorithm>
 
-namespace warpwright::cli {
+namespace warpwright::pictures {
 
 std::string_view issuer_of(std::string_view name) {
   const std::size_t colon = name.find(": ");
@@ -59,4 +59,4 @@ std::vector<Tick> round_ticks(std::int64_t from, std::int64_t to, bool measured)
   return ticks;
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright::pictures
