@@ -165,6 +165,37 @@ TEST(TilePicture, LiesWhereTheTensorCoreReads) {
   }
 }
 
+// K 96 of sm_103: eight k_blocks on three spans, of which the third and the sixth lie in two.
+TEST(TilePicture, LongK) {
+  TileAsk ask{{64, 768, 4, atom::Major::k, atom::SmemSwizzle::b128}, "e2m1"};
+  ask.long_k = true;
+  for (ask.k_block = 0; ask.k_block < 8; ++ask.k_block) {
+    const Picture picture = tile_picture(ask);
+    tests::expect_sound(picture);
+    const View& memory = picture.views[0];
+    const auto all = boxes(memory.svg);
+    EXPECT_EQ(all.size(), memory.table.rows.size());
+    // What is framed is 48 bytes of every row, and of the K that the k_block has.
+    int frames = 0;
+    for (std::size_t p = memory.svg.find("<rect "); p != std::string::npos;
+         p = memory.svg.find("<rect ", p + 1)) {
+      const std::string box = memory.svg.substr(p, memory.svg.find('>', p) - p);
+      if (box.find("stroke-width") == std::string::npos) continue;
+      const auto row =
+          static_cast<std::size_t>(std::atoi(box.c_str() + box.find("data-row=") + 10));
+      EXPECT_EQ(number(memory, row, "k_block"), ask.k_block);
+      ++frames;
+    }
+    EXPECT_EQ(frames, 2 * 64 * 48 / 16);
+    const View& descriptor = picture.views[1];
+    EXPECT_EQ(word(descriptor, 5, "value"), "0x1") << word(descriptor, 5, "field");
+    EXPECT_EQ(picture.views[2].table.rows.size(), 8U);
+  }
+  ask.k_block = 0;
+  ask.tile.depth = 512;
+  EXPECT_THROW(tile_picture(ask), layout::Error);
+}
+
 // 128 bytes from line to line: all eight lines would lie in the same four banks.
 TEST(TilePicture, ConflictsWithoutTheXor) {
   const atom::OperandTile tile{64, 64, 16, atom::Major::k, atom::SmemSwizzle::b128};

@@ -72,7 +72,9 @@ std::vector<DescriptorField> descriptor_fields(const OperandTile& tile, const De
                                                bool umma) {
   std::vector<DescriptorField> fields = {
       {"start address", 0, 13, 0, "address / 16"},
-      {"leading byte offset", 16, 29, 0, bytes(d.leading) + leading_step(tile)},
+      {"leading byte offset", 16, 29, 0,
+       d.leading_is_address ? "address / 16 of the next span of K"
+                            : bytes(d.leading) + leading_step(tile)},
       {"stride byte offset", 32, 45, 0, bytes(d.stride) + stride_step(tile)},
   };
   if (umma) fields.push_back({"version", 46, 48, 0, ""});

@@ -258,8 +258,10 @@ View barrier_view(const std::vector<BarrierEvent>& events, int cta,
   view.id = "barrier";
   view.title = "mbarriers, event by event";
   view.caption =
-      "A phase is complete when all arrivals have come and all expected bytes have landed; then the "
-      "parity flips, and those who wait for it go on. The cards count up, the lanes below show what "
+      "A phase is complete when all arrivals have come and all expected bytes have landed; then "
+      "the "
+      "parity flips, and those who wait for it go on. The cards count up, the lanes below show "
+      "what "
       "is outstanding, as the hardware counts it.";
   view.svg = StatesPicture(chosen, cta, moments).draw();
   view.table.header = {"cycle",   "barrier", "what",   "phase",    "parity",

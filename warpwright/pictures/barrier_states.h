@@ -43,9 +43,9 @@ std::vector<std::string> barriers_of(const std::vector<model::BarrierEvent>& eve
 /// States that are drawn at most, of all barriers and steps together: what a page has room for.
 inline constexpr std::size_t most_barrier_states = 1600;
 
-/// The view "barrier" of the barriers of one CTA that `wanted` names: a card a barrier, as it stands
-/// behind the step that is shown (groups with data-step), above all of them over time. The table has
-/// a row a step. Without a script a step is shown at which somebody waits.
+/// The view "barrier" of the barriers of one CTA that `wanted` names: a card a barrier, as it
+/// stands behind the step that is shown (groups with data-step), above all of them over time. The
+/// table has a row a step. Without a script a step is shown at which somebody waits.
 View barrier_view(const std::vector<model::BarrierEvent>& events, int cta = 0,
                   const std::vector<std::string>& wanted = {});
 

@@ -92,15 +92,22 @@ struct Sides {
   std::vector<Happening> broken;
 };
 
+int last_grid(const Trace& trace) {
+  int last = 0;
+  for (const TraceTrack& track : trace.tracks) last = std::max(last, track.grid);
+  return last;
+}
+
 class BrokenPicture {
  public:
   BrokenPicture(const BrokenStatement& statement, const std::optional<Parting>& part)
       : s_(statement), part_(part) {
     cta_ = part ? part->cta : 0;
+    grid_ = part ? part->grid : last_grid(s_.broken.trace);
     sides_.time = part ? part->time : s_.broken.trace.end();
     for (auto& [run, list] : {std::pair{&s_.whole, &sides_.whole}, {&s_.broken, &sides_.broken}}) {
       for (Happening& h : happenings(*run)) {
-        if (h.cta == cta_) list->push_back(std::move(h));
+        if (h.cta == cta_ && h.grid == grid_) list->push_back(std::move(h));
       }
     }
     choose_window();
@@ -120,8 +127,8 @@ class BrokenPicture {
         lines_of(s_.finding.sentence.substr(0, s_.finding.sentence.find('\n')), 175);
     for (std::size_t i = 0; i < lines.size() && i < kSentenceLines; ++i) {
       y += 16;
-      text(kBrokenEdge, y, lines[i] + (i + 1 == kSentenceLines && lines.size() > i + 1 ? " ..." : ""),
-           12);
+      text(kBrokenEdge, y,
+           lines[i] + (i + 1 == kSentenceLines && lines.size() > i + 1 ? " ..." : ""), 12);
     }
     y += 26;
     const double top = y;
@@ -179,13 +186,11 @@ class BrokenPicture {
     text(kBrokenEdge, y + 12, std::string(what) + ", CTA " + std::to_string(cta_), 12,
          "font-weight=\"600\"");
     y += 18;
-    int grid = -1;  // of several launches the one in which they part
+    const std::vector<EndlessWait> hanging = endless_waits(run);
     for (const TraceTrack& track : run.trace.tracks) {
-      if (track.cta != cta_ || track.kind != TraceTrack::Kind::role) continue;
-      if (track.events.empty() || track.events.front().time > to_) continue;
-      if (track.events.back().time < from_) continue;
-      if (grid < 0) grid = track.grid;
-      if (track.grid != grid) continue;
+      if (track.cta != cta_ || track.grid != grid_ || track.events.empty()) continue;
+      if (track.kind != TraceTrack::Kind::role || track.events.front().time > to_) continue;
+      if (track.name == "idle" || track.name == "initialiser") continue;
       text(kBrokenLeft - 8, y + 13, track.name, 11, "text-anchor=\"end\"");
       for (const TrackSlice& slice : track_slices(run.trace, track)) {
         if (slice.end < from_ || slice.begin > to_) continue;
@@ -200,6 +205,17 @@ class BrokenPicture {
                                            : ink::green);
         const std::string label = cut(std::string(slice.name), width - 4, 10);
         if (!label.empty() && !slice.covered) text(left + 3, y + 12, label, 10);
+      }
+      for (const EndlessWait& w : hanging) {
+        if (w.cta != cta_ || w.grid != grid_ || w.role != track.name || w.since > to_) continue;
+        const double left = x(w.since);
+        const double room = kBrokenWidth - kBrokenEdge - left;
+        const bool hangs = s_.line.code.starts_with('D');
+        svg_ += svg_box(left, y, room, kBrokenRow - 4, hangs ? ink::red : ink::line);
+        text(left + 3, y + 12,
+             cut("waits for " + w.barrier + (hangs ? " and hangs" : " until the run ends"),
+                 room - 4, 10),
+             10);
       }
       y += kBrokenRow;
     }
@@ -220,24 +236,35 @@ class BrokenPicture {
     }
   }
 
+  // The one at which they part: a step that ends with it, the last that says the same, or the first
+  // behind it.
+  [[nodiscard]] std::size_t parting_among(const std::vector<Happening>& shown, bool whole) const {
+    std::size_t found = shown.size();
+    const std::optional<Happening> parts = !part_  ? std::nullopt
+                                           : whole ? part_->whole
+                                                   : part_->broken;
+    if (!parts) return found;
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      const Happening& h = shown[i];
+      if (h.where != parts->where || h.time < parts->time) continue;
+      if (h == *parts || found == shown.size()) found = i;
+    }
+    return found;
+  }
+
   double lists(double y) {
     const double half = (kBrokenWidth - 2 * kBrokenEdge) / 2;
     double bottom = y;
     for (const auto& [list, what, left] : {std::tuple{&sides_.whole, "unbroken", kBrokenEdge},
                                            {&sides_.broken, "broken", kBrokenEdge + half}}) {
       double line = y;
-      bool marked = false;
       text(left, line, what, 12, "font-weight=\"600\"");
-      for (const Happening& h : around(*list, sides_.time, kShownBefore, kShownBehind)) {
+      const std::vector<Happening> shown = around(*list, sides_.time, kShownBefore, kShownBehind);
+      const std::size_t parts = parting_among(shown, list == &sides_.whole);
+      for (std::size_t i = 0; i < shown.size(); ++i) {
         line += 15;
-        const std::optional<Happening> what_parts = !part_                   ? std::nullopt
-                                                    : list == &sides_.whole ? part_->whole
-                                                                             : part_->broken;
-        const bool is_parting = what_parts && !marked && h.where == part_->where &&
-                                h.time >= what_parts->time;
-        marked = marked || is_parting;
-        text(left, line, cut(line_of(h), half - 8, 11), 11,
-             is_parting ? "font-weight=\"600\"" : "");
+        text(left, line, cut(line_of(shown[i]), half - 8, 11), 11,
+             i == parts ? "font-weight=\"600\"" : "");
       }
       bottom = std::max(bottom, line);
     }
@@ -246,6 +273,7 @@ class BrokenPicture {
 
   const BrokenStatement& s_;
   const std::optional<Parting>& part_;
+  int grid_ = 0;
   int cta_ = 0;
   Sides sides_;
   std::vector<std::int64_t> times_;

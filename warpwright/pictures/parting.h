@@ -22,6 +22,7 @@ struct KeptRun {
 /// Something that happened in a run, as a line of text.
 struct Happening {
   std::int64_t time = 0;
+  int grid = 0;  ///< of several launches
   int cta = 0;
   std::string where;  ///< the role, or the barrier
   std::string what;
@@ -31,9 +32,20 @@ struct Happening {
 /// All of a run, in the order of time: what roles begin, and the steps of mbarriers.
 std::vector<Happening> happenings(const KeptRun& run);
 
+/// A wait at an mbarrier that never returns.
+struct EndlessWait {
+  std::int64_t since = 0;
+  int grid = 0;
+  int cta = 0;
+  std::string role;
+  std::string barrier;
+};
+std::vector<EndlessWait> endless_waits(const KeptRun& run);
+
 /// The first thing that one of the runs does and the other does not, at that time.
 struct Parting {
   std::int64_t time = 0;
+  int grid = 0;
   int cta = 0;
   std::string where;                ///< the role, or the barrier
   std::optional<Happening> whole;   ///< what happens there in the unbroken run

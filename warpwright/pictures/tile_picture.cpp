@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "warpwright/atom/descriptor_text.h"
-#include "warpwright/atom/umma.h"
+#include "warpwright/atom/umma_scaled.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/pictures/cells_svg.h"
 #include "warpwright/pictures/svg_parts.h"
@@ -69,13 +69,26 @@ struct Chunks {
   }
 };
 
-// Is the chunk at this address one that the tensor core reads for the k_block?
+// K of an instruction, how many there are, and where each begins.
+int k_of(const TileAsk& ask) {
+  return ask.long_k ? atom::kUmmaLongK : atom::k_block_elements(ask.tile);
+}
+int steps_of(const TileAsk& ask) {
+  return ask.long_k ? ask.tile.depth / atom::kUmmaLongK : atom::k_block_count(ask.tile);
+}
+Descriptor descriptor_of(const TileAsk& ask, int step) {
+  // Behind the tile's last span would come the next stage; no step of a whole tile reads it.
+  if (ask.long_k) return atom::long_descriptor(ask.tile, ask.start, step, ask.start);
+  return atom::descriptor(ask.tile, ask.start + atom::k_block_offset(ask.tile, step));
+}
+
+// The chunks that the tensor core reads for the k_block.
 std::vector<std::uint32_t> read_addresses(const TileAsk& ask) {
   const OperandTile& tile = ask.tile;
-  const Descriptor d = atom::descriptor(tile, ask.start + atom::k_block_offset(tile, ask.k_block));
+  const Descriptor d = descriptor_of(ask, ask.k_block);
   std::vector<std::uint32_t> all;
   for (int row = 0; row < tile.rows; ++row) {
-    for (int k = 0; k < atom::k_block_elements(tile); ++k) {
+    for (int k = 0; k < k_of(ask); ++k) {
       const std::uint32_t at =
           atom::element_address(d, row, k, atom::stored_bits(tile), tile.major);
       all.push_back(at / kChunk * kChunk);
@@ -87,8 +100,7 @@ std::vector<std::uint32_t> read_addresses(const TileAsk& ask) {
 }
 
 std::string k_range(const TileAsk& ask, int step) {
-  const int each = atom::k_block_elements(ask.tile);
-  return span_text(step * each, each);
+  return span_text(step * k_of(ask), k_of(ask));
 }
 
 View memory_view(const TileAsk& ask) {
@@ -134,8 +146,8 @@ View memory_view(const TileAsk& ask) {
       const std::string depth = span_text(k, k_major ? chunks.elements : 1);
       cell.tip = "rows " + rows + ", K " + depth + ": " + hex(address, 4) +
                  (data < kChunk ? ", " + std::to_string(data) + " of 16 bytes" : "");
-      view.table.rows.push_back({rows, depth, hex(address, 4), std::to_string(data),
-                                 std::to_string(k / atom::k_block_elements(tile))});
+      view.table.rows.push_back(
+          {rows, depth, hex(address, 4), std::to_string(data), std::to_string(k / k_of(ask))});
       Cell& in_box = box.at(line, chunk);
       in_box = cell;
       in_box.word = std::to_string(k_major ? k : row);
@@ -209,7 +221,7 @@ std::string word_svg(const char* name, const TileAsk& ask, const Descriptor& d, 
 
 View descriptor_view(const TileAsk& ask) {
   const OperandTile& tile = ask.tile;
-  const Descriptor d = atom::descriptor(tile, ask.start + atom::k_block_offset(tile, ask.k_block));
+  const Descriptor d = descriptor_of(ask, ask.k_block);
   View view;
   view.id = "descriptor";
   view.title = "The descriptor of k_block " + std::to_string(ask.k_block);
@@ -230,23 +242,23 @@ View descriptor_view(const TileAsk& ask) {
 }
 
 View steps_view(const TileAsk& ask) {
-  const OperandTile& tile = ask.tile;
-  const int steps = atom::k_block_count(tile);
+  const int steps = steps_of(ask);
   View view;
   view.id = "k-blocks";
   view.title = "From k_block to k_block";
-  view.caption = "An instruction takes " + std::to_string(atom::k_block_elements(tile)) +
-                 " elements of K, 32 bytes of shared memory. The main loop adds the step, in 16 "
+  view.caption = "An instruction takes " + std::to_string(k_of(ask)) + " elements of K, " +
+                 std::to_string(k_of(ask) * atom::stored_bits(ask.tile) / 8) +
+                 " bytes of shared memory. The main loop adds the step, in 16 "
                  "bytes, to the low word of the descriptor.";
   view.table.header = {"k_block", "K", "start", "bytes from the tile's", "low word", "high word"};
   const std::vector<std::string> names = {"K", "start", "low word"};
   CellGrid grid = cell_grid("", static_cast<int>(names.size()), steps);
   grid.row_names = names;
   for (int i = 0; i < steps; ++i) {
-    const std::uint32_t from = atom::k_block_offset(tile, i);
-    const std::uint64_t word = atom::encode_umma(atom::descriptor(tile, ask.start + from));
-    const std::string words[] = {k_range(ask, i), hex(ask.start + from, 4),
-                                 hex(atom::low_word(word), 8)};
+    const Descriptor d = descriptor_of(ask, i);
+    const std::uint32_t from = d.start - ask.start;
+    const std::uint64_t word = atom::encode_umma(d);
+    const std::string words[] = {k_range(ask, i), hex(d.start, 4), hex(atom::low_word(word), 8)};
     for (int r = 0; r < grid.rows; ++r) {
       Cell& cell = grid.at(r, i);
       cell.word = words[r];
@@ -332,7 +344,14 @@ void require_legal(const TileAsk& ask) {
                                 repeat * repeat)) +
                         ".");
   }
-  const int steps = atom::k_block_count(tile);
+  constexpr int whole = 3 * 256;  // the least that K 96 and spans of 256 elements divide
+  if (ask.long_k && (tile.element_bits != 4 || tile.padded || tile.major != Major::k ||
+                     tile.swizzle != atom::SmemSwizzle::b128 || tile.depth % whole != 0)) {
+    throw layout::Error(what +
+                        ": k_blocks of K 96 are of packed e2m1, K-major in the 128B swizzle, " +
+                        "on a K that is a multiple of " + std::to_string(whole) + ".");
+  }
+  const int steps = steps_of(ask);
   if (ask.k_block < 0 || ask.k_block >= steps) {
     throw layout::Error(what + " has k_blocks 0 to " + std::to_string(steps - 1) +
                         ", and k_block " + std::to_string(ask.k_block) +

@@ -15,6 +15,7 @@ struct TileAsk {
   std::string type;         ///< what its elements are called, "bf16"
   std::uint32_t start = 0;  ///< a multiple of atom::repeat_bytes
   int k_block = 0;          ///< whose bytes are framed
+  bool long_k = false;      ///< k_blocks of K 96 (sm_103): 48 bytes, which may lie in two spans
 };
 
 /// Four views: the tile as TMA reads it beside its bytes in shared memory, the descriptors' 64 bits

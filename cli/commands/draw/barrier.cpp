@@ -27,6 +27,22 @@ std::string with_commas(const std::vector<std::string>& words) {
   return all;
 }
 
+// "full[0] to full[12], turn[0]".
+std::string kinds_text(const std::vector<std::string>& all) {
+  std::string text;
+  for (const std::string& first : all) {
+    const bool is_first = std::none_of(all.begin(), all.end(), [&](const std::string& other) {
+      return &other < &first && kind_of(other) == kind_of(first);
+    });
+    if (!is_first) continue;
+    const auto last = std::find_if(all.rbegin(), all.rend(), [&](const std::string& other) {
+      return kind_of(other) == kind_of(first);
+    });
+    text += (text.empty() ? "" : ", ") + first + (*last == first ? "" : " to " + *last);
+  }
+  return text;
+}
+
 // All where they are few, else the first of each kind.
 std::vector<std::string> shown_barriers(const std::vector<std::string>& all) {
   constexpr std::size_t few = 6;
@@ -48,8 +64,7 @@ void check_names(const std::vector<std::string>& wanted, const std::vector<std::
       return barrier == name || kind_of(barrier) == name;
     });
     if (!known) {
-      throw InputError("--barrier \"" + name + "\": the CTA has " + as_rule(with_commas(all)) +
-                       ".");
+      throw InputError("--barrier \"" + name + "\": the CTA has " + as_rule(kinds_text(all)) + ".");
     }
   }
 }
@@ -85,7 +100,7 @@ pictures::Picture draw_barrier_picture(BarrierOptions& o, std::ostream& err) {
     view.caption += " Of " + std::to_string(all.size()) +
                     " barriers of the CTA these are shown; "
                     "--barrier names others: " +
-                    with_commas(all) + ".";
+                    kinds_text(all) + ".";
   }
   view.caption += run.remark;
   return picture;

@@ -94,8 +94,7 @@ DrawnRecording record(DrawnRun& run, std::ostream& err) {
   const GemmOptions* const product = run.asked_product();
   if (product == nullptr) {
     if (run.how.occupy_sm) {
-      throw InputError("--occupy-sm is of a product, and a lesson has its own: " +
-                       as_rule("leave it out") + ".");
+      throw InputError("--occupy-sm is of a product: " + as_rule("leave it out") + ".");
     }
     std::vector<DrawnRecording> all = record_lesson(run);
     if (all.size() != 1) {

@@ -17,7 +17,7 @@ struct TileOptions {
   int rows = 64, depth = 64, k_block = 0;
   std::uint32_t start = 0;
   std::string dtype = "bf16", major = "k", swizzle = "128B";
-  bool padded = false;
+  bool padded = false, long_k = false;
 };
 
 pictures::Picture draw_tile(const TileOptions& o) {
@@ -36,6 +36,7 @@ pictures::Picture draw_tile(const TileOptions& o) {
   ask.type = numeric::name(*type);
   ask.start = o.start;
   ask.k_block = o.k_block;
+  ask.long_k = o.long_k;
   return pictures::tile_picture(ask);
 }
 
@@ -67,6 +68,8 @@ DrawKind add_draw_tile(CLI::App& app) {
         "none 32B 64B 128B");
   tile->add_flag("--padded", o->padded,
                  "of 4 or 6 bits: 16 elements in 16 bytes, as kinds that mix types read them");
+  tile->add_flag("--k96", o->long_k,
+                 "k_blocks of K 96, as sm_103 has them for packed e2m1: 48 bytes");
   tile->add_option("--k-block", o->k_block, "whose bytes are framed")
       ->type_name("I")
       ->check(whole<int>(0))

@@ -94,7 +94,9 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
     check_outputs(run, o);
-    const RecordedProduct recorded = record_product(run, {.occupy_sm = o.occupy_sm}, "trace", err);
+    RecordHow how;
+    how.occupy_sm = o.occupy_sm;
+    const RecordedProduct recorded = record_product(run, how, "trace", err);
     const Product& product = *recorded.product;
     const DeviceFacts& device = product.plan.device;
     const model::Trace& trace = recorded.trace;
