@@ -171,8 +171,8 @@ scale_w13, scale_w2   f32, of e4m3 weights: E x 2I and E x H ('row_column'; toke
              block_scales() makes them: of w13 those of the gates, then of the ups, 2 E matrices of
              I rows, also where gate_up is 'interleaved'.
 factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is multiplied by
-             beside its scales, E or 1; and of nvf4 the scales of the tensors that x and the rows between
-             the products become, 1. Default: 1. Factors, not divisors.
+             beside its scales, E or 1; and of nvf4 the scales of the tensors that x and the rows
+             between the products become, 1. Default: 1. Factors, not divisors.
 format       'mxf8', 'mxf4', 'nvf4', or of tokens and weights, as 'mxf8,mxf4': what bytes are, and
              tokens become. Default: by the types of w13 and scale_w13; tokens are mxf4 or nvf4
              beside such weights, else mxf8.

@@ -16,6 +16,7 @@
 #include "tests/packed.h"
 #include "tests/reference.h"
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/micro_scale.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/plan.h"
@@ -363,6 +364,9 @@ class Problem {
         }
       }
     }
+    if (is_micro(quantisation(instance_)) && in_groups()) {
+      if (const std::string wrong = padding_fault(); !wrong.empty()) return wrong;
+    }
     std::int64_t disturbed = d_.disturbed(rows);
     // Of tiles of scales, all rows may be written.
     if (is_micro(quantisation(instance_))) rows = {{0, d_scales_.view().rows}};
@@ -503,6 +507,26 @@ class Problem {
   }
 
  private:
+  // Behind the rows of a group its tiles of scales have those of padding.
+  [[nodiscard]] std::string padding_fault() const {
+    const QuantisedForm form = form_of(quantisation(instance_));
+    const MatrixView tiles = d_scales_.view();
+    std::int64_t tile = 0;
+    for (const auto& [begin, end] : spans_of_a()) {
+      const std::int64_t padded = block_scales::padded_rows(end - begin);
+      for (std::int64_t row = tile + end - begin; row < tile + padded; ++row) {
+        for (std::int64_t block = 0; block < tiles.columns; ++block) {
+          const auto at = block_scales::place(row, block, tiles.row_stride);
+          const auto code = std::to_integer<std::uint32_t>(d_scales_.address(0, 0, 0)[at]);
+          if (code == micro::neutral_scale(form.scale)) continue;
+          return "row " + std::to_string(row) + " of the scales is padding, and scale " +
+                 std::to_string(block) + " of it is " + std::to_string(code);
+        }
+      }
+      tile += padded;
+    }
+    return {};
+  }
   // Of the block of an element; 1 where D has none.
   [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {
     const QuantisedForm form = form_of(quantisation(instance_));

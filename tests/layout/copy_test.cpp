@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/cute_text.h"
 #include "tests/draws.h"
+#include "tests/layout/answers.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
@@ -14,28 +16,7 @@
 namespace warpwright::layout {
 namespace {
 
-std::string answer(const std::string& expression) {
-  return to_text(evaluate(expression));
-}
-
-std::string refusal(const std::string& expression) {
-  try {
-    const Value value = evaluate(expression);
-    ADD_FAILURE() << expression << " gave " << to_text(value);
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-std::string without_underscores(std::string text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool before_digit = i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '9';
-    if (text[i] != '_' || !before_digit) out += text[i];
-  }
-  return out;
-}
+using tests::without_underscores;
 
 // Each element of a tile belongs to one value of one thread, on both sides.
 TEST(TiledCopy, PartsCoverATensorOnce) {

@@ -7,26 +7,13 @@
 #include <vector>
 
 #include "tests/draws.h"
+#include "tests/layout/answers.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
 
 namespace warpwright::layout {
 namespace {
-
-std::string answer(const std::string& expression) {
-  return to_text(evaluate(expression));
-}
-
-std::string refusal(const std::string& expression) {
-  try {
-    const Value value = evaluate(expression);
-    ADD_FAILURE() << expression << " gave " << to_text(value);
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 // A swizzled layout of which something is fixed: a plain one where there is one, and the same
 // function in any case.

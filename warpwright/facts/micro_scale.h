@@ -194,8 +194,11 @@ struct Block {
             tensor};
   }
 
-  /// What is rounded to the code of x.
-  [[nodiscard]] constexpr float scaled(float x) const { return powers ? x * factor : x / factor; }
+  /// What is rounded to the code of x, in a block of that factor.
+  static constexpr float scaled_by(float factor, float x) {
+    return powers ? x * factor : x / factor;
+  }
+  [[nodiscard]] constexpr float scaled(float x) const { return scaled_by(factor, x); }
   /// Are all codes 0?
   [[nodiscard]] constexpr bool clears() const { return micro::clears(scale_type, scale); }
 

@@ -28,7 +28,7 @@ namespace warpwright::kernel::blackwell {
 /// What lanes that have neighbours of a row do together.
 template <DType element, DType scale_type>
 struct CodeLanes {
-  static constexpr int tokens = 16;  ///< that are taken at once
+  static constexpr int tokens = 8;  ///< that are taken at once: more are longer code
   static constexpr int bits = numeric::bits(element);
   static constexpr int block = micro_block(scale_type);  ///< lanes that share a scale
   static constexpr int each = 32 / bits;                 ///< codes of a word
@@ -37,7 +37,7 @@ struct CodeLanes {
 
   /// The largest of all `block` lanes for one of the tokens: for token_of(lane).
   WW_DEVICE static std::uint32_t largest(std::uint32_t (&size)[tokens]) {
-    constexpr int shift = block / tokens;  // of two, where lanes are more than tokens
+    constexpr int shift = block / tokens;  // lanes of a token
     int have = tokens;
     WW_UNROLL for (int far = block / 2; far >= shift; far /= 2) {
       have /= 2;
@@ -49,8 +49,8 @@ struct CodeLanes {
         size[i] = micro::larger(mine, isa::shuffle(other, isa::lane_index() ^ far));
       }
     }
-    if constexpr (shift == 2) {
-      size[0] = micro::larger(size[0], isa::shuffle(size[0], isa::lane_index() ^ 1));
+    WW_UNROLL for (int far = shift / 2; far > 0; far /= 2) {
+      size[0] = micro::larger(size[0], isa::shuffle(size[0], isa::lane_index() ^ far));
     }
     return size[0];
   }
@@ -82,6 +82,7 @@ class TokenCodes {
   static constexpr DType element = config.result;
   static constexpr DType scale_type = config.d_scale;
   using Lanes = CodeLanes<element, scale_type>;
+  using Block = micro::Block<element, scale_type>;
   static constexpr int parts = halves(config);
   static_assert(parts == (config.gated ? 2 : 1));
 
@@ -153,23 +154,23 @@ class TokenCodes {
       size[i] = column() < p_.d_columns ? micro::magnitude(value[i], element) : 0;
     }
     const std::uint32_t largest = Lanes::largest(size);
-    const auto mine = micro::Block<element, scale_type>::of(largest, tensor_);
+    const Block mine = Block::of(largest, tensor_);
     const int token = Lanes::token_of(isa::lane_index());
     if (Lanes::lane_of(isa::lane_index(), token) == isa::lane_index() &&
         work.column + at + token < end_) {
       put_scale(work, at + token, mine.scale);
     }
+    // Factors are positive: the sign says that all codes are 0.
+    const std::uint32_t factor = isa::float_bits(mine.factor) | (mine.clears() ? 0x80000000U : 0U);
     std::uint32_t words[Lanes::words];
     WW_UNROLL for (int i = 0; i < columns; i += Lanes::each) {
       float scaled[Lanes::each];
       std::uint32_t kept = 0;
       WW_UNROLL for (int j = 0; j < Lanes::each; ++j) {
-        const std::uint32_t scale =
-            isa::shuffle(mine.scale, Lanes::lane_of(isa::lane_index(), i + j));
-        const micro::Block<element, scale_type> by(scale, tensor_);
-        scaled[j] = by.scaled(value[i + j]);
+        const std::uint32_t its = isa::shuffle(factor, Lanes::lane_of(isa::lane_index(), i + j));
+        scaled[j] = Block::scaled_by(isa::float_of(its & 0x7fffffffU), value[i + j]);
         constexpr std::uint32_t all = (1U << Lanes::bits) - 1;
-        kept |= by.clears() ? 0 : all << Lanes::bits * j;
+        kept |= its >> 31 != 0 ? 0 : all << Lanes::bits * j;
       }
       words[i / Lanes::each] = isa::pack_codes<element>(scaled) & kept;
     }
