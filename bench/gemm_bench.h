@@ -89,11 +89,12 @@ inline constexpr const char* kMarkKernel = "mark_kernel";
 /// What was measured.
 struct GemmTimes {
   GemmProblem problem;
-  std::string plan;    ///< the first plan's name
-  Timing ours;         ///< its time
-  std::string config;  ///< the fastest plan's name
-  Timing config_time;  ///< its time, in the same rounds
-  int configs = 1;     ///< plans that were measured
+  std::string plan;         ///< the first plan's name
+  Timing ours;              ///< its time
+  double predicted_us = 0;  ///< what `warpwright predict` says of that plan; 0: nothing
+  std::string config;       ///< the fastest plan's name
+  Timing config_time;       ///< its time, in the same rounds
+  int configs = 1;          ///< plans that were measured
   /// Their names and what they took by a few replays; empty when there is one.
   std::vector<std::pair<std::string, double>> tried;
   HostTimes host;               ///< of launches of the first plan; not measured of groups

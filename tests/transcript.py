@@ -16,6 +16,7 @@ folder.
 """
 import itertools
 import os
+import pathlib
 import re
 import subprocess
 import time
@@ -131,8 +132,9 @@ def finish(page, step, streams):
 
 
 def environment(folder, paths, gpu=False):
-    """No GPU, and nobody's measurements: the same output on every machine."""
+    """No GPU, and nobody's measurements: the same output on every machine. SOURCE is the project."""
     made = dict(os.environ, XDG_CACHE_HOME=str(folder / ".cache"),
+                SOURCE=str(pathlib.Path(__file__).resolve().parents[1]),
                 PATH=":".join([*map(str, paths), os.environ["PATH"]]))
     if not gpu:
         made["CUDA_VISIBLE_DEVICES"] = ""

@@ -17,6 +17,9 @@ using Time = double (*)(const GemmTimes&);
 double our_time(const GemmTimes& t) {
   return t.ours.median;
 }
+double predicted_time(const GemmTimes& t) {
+  return t.predicted_us;
+}
 double config_time(const GemmTimes& t) {
   return t.config_time.median;
 }
@@ -161,9 +164,13 @@ struct Form {
 
 const Form& form_of(BenchKind kind) {
   static const std::vector<Column> both = {
-      {"ours", 9, "", time_cell<our_time>},       {"(TFLOP/s)", 9, "", speed_of_ours},
-      {"", 0, "ours us (TFLOP/s)", time_of_ours}, {"spread", 6, "spread", spread},
-      {"", 0, "best config", config_name},        {"config", 10, "us", time_cell<config_time>}};
+      {"ours", 9, "", time_cell<our_time>},
+      {"(TFLOP/s)", 9, "", speed_of_ours},
+      {"", 0, "ours us (TFLOP/s)", time_of_ours},
+      {"spread", 6, "spread", spread},
+      {"predict", 9, "predicted us", time_cell<predicted_time>},
+      {"", 0, "best config", config_name},
+      {"config", 10, "us", time_cell<config_time>}};
   const auto columns = [](const std::vector<Column>& own) {
     std::vector<Column> all = both;
     all.insert(all.end(), own.begin(), own.end());
@@ -173,9 +180,10 @@ const Form& form_of(BenchKind kind) {
       "warpwright-bench-1",
       "M x N x K",
       18,
-      "M x N x K: microseconds (TFLOP/s), the spread of the quartiles, the fastest of our "
-      "configurations,\ncuBLASLt's first pick and best offer, our speed over theirs, share of "
-      "the roof\n",
+      "M x N x K: microseconds (TFLOP/s), the spread of the quartiles, what predict says of "
+      "the plan, the\nfastest of our configurations, cuBLASLt's first pick and best offer, our "
+      "speed "
+      "over theirs, share of\nthe roof\n",
       columns({{"lt first", 9, "lt first", time_cell<first_time>},
                {"lt best", 9, "lt best", time_cell<best_time>},
                {"/first", 7, "/first", ratio_cell<first_time, our_time>},
@@ -190,8 +198,9 @@ const Form& form_of(BenchKind kind) {
       "warpwright-bench-grouped-1",
       "groups x tokens, N, K",
       29,
-      "groups x tokens, N, K: microseconds (TFLOP/s), the spread of the quartiles, the "
-      "fastest of our\nconfigurations, a loop of cuBLASLt calls; our speeds over the loop's, "
+      "groups x tokens, N, K: microseconds (TFLOP/s), the spread of the quartiles, what "
+      "predict says\nof the plan, the fastest of our configurations, a loop of cuBLASLt calls; our "
+      "speeds over the loop's, "
       "of the plan and of the\nfastest; HBM's floor and the share of the roof, of both\n",
       columns({{"loop", 9, "loop of cuBLASLt", time_cell<first_time>},
                {"/loop", 7, "/loop", ratio_cell<first_time, our_time>},
@@ -209,8 +218,9 @@ const Form& form_of(BenchKind kind) {
       "warpwright-bench-w4a8-1",
       "groups x tokens or M x N x K",
       24,
-      "exact sums: microseconds (TFLOP/s) of the plan, the spread of its quartiles, the fastest "
-      "of our\nconfigurations; the fastest with chained and folded sums, and by tables; our FP8 "
+      "exact sums: microseconds (TFLOP/s) of the plan, the spread of its quartiles, what "
+      "predict\nsays of it, the fastest of our configurations; the fastest with chained and folded "
+      "sums, and by tables; our FP8 "
       "kernel with\nblock scales, its plan and its fastest; its plan's time over ours, its "
       "fastest's "
       "over our fastest;\nthe floor (HBM's, or 1.4 PFLOP/s) and how often it goes into our fastest "
@@ -292,6 +302,28 @@ Summary summarise(const BenchSection& section, const Speed& speed) {
   return summary;
 }
 
+// How far predictions were off; empty where there are none.
+std::string prediction_summary(const BenchSection& section) {
+  double all = 0;
+  double worst = 0;
+  const BenchRow* of = nullptr;
+  int rows = 0;
+  for (const BenchRow& row : section.rows) {
+    const auto more = row.times ? ratio(*row.times, predicted_time, our_time) : std::nullopt;
+    if (!more) continue;
+    const double off = *more - 1;
+    all += std::abs(off);
+    ++rows;
+    if (of == nullptr || std::abs(off) > std::abs(worst)) {
+      worst = off;
+      of = &row;
+    }
+  }
+  if (rows == 0) return {};
+  return format("predictions: mean absolute error %.1f%% of %d, worst %+.1f%% (%s)",
+                100 * all / rows, rows, 100 * worst, shape_name(of->shape).c_str());
+}
+
 // What launches take of the host, as the median of the rows; empty where nothing was measured.
 std::string host_line(const BenchSection& section) {
   std::vector<double> launch;
@@ -348,6 +380,7 @@ std::vector<std::string> summary_lines(const BenchRun& run, const BenchSection& 
                                                   s.rows, s.worst, s.worst_shape.c_str())
                                          : std::string(": no row has it")));
   }
+  if (const std::string off = prediction_summary(section); !off.empty()) lines.push_back(off);
   if (const std::string host = host_line(section); !host.empty()) lines.push_back(host);
   if (!run.uncounted.empty()) lines.push_back("no counters: " + run.uncounted);
   if (run.kind == BenchKind::w4a8) {
@@ -370,6 +403,7 @@ void add_product(ordered_json& j, const GemmTimes& t) {
   j["plan"] = t.plan;
   j["ours"] = timing_json(t.ours);
   j["tflops"] = tflops(t);
+  j["predicted_us"] = t.predicted_us > 0 ? ordered_json(t.predicted_us) : ordered_json();
   j["config"] = t.config;
   j["config_time"] = timing_json(t.config_time);
   j["configs"] = t.configs;

@@ -33,6 +33,7 @@ inline testing::Outcome run(const Ask& ask) {
   for (int i = 0; i < 64; ++i) from[i] = float(i);
   const Launch launch{.threads = 64,
                       .shared_bytes = 256,
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {

@@ -48,6 +48,7 @@ inline testing::Outcome run(const Ask& ask) {
       x, {.rows = rows, .columns = columns, .box_rows = 8, .box_columns = columns});
   const Launch launch{.threads = 160,
                       .shared_bytes = rows * columns * 2 + 8,
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {

@@ -60,6 +60,7 @@ inline testing::Outcome run(const Ask& ask) {
       x, {.rows = iterations * 8, .columns = 64, .box_rows = 8, .box_columns = 64});
   const Launch launch{.threads = 160,
                       .shared_bytes = box_bytes + 16,
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {

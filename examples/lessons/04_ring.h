@@ -70,6 +70,7 @@ inline testing::Outcome run(const Ask& ask) {
       testing::tensor_map(x, {.rows = tiles * 8, .columns = 64, .box_rows = 8, .box_columns = 64});
   const Launch launch{.threads = 64,
                       .shared_bytes = stages * (box_bytes + 16),
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {

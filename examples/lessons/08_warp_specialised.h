@@ -44,6 +44,7 @@ inline testing::Outcome run(const Ask& ask) {
   };
   const Launch launch{.threads = Kernel<false>::threads,
                       .shared_bytes = Kernel<false>::shared_bytes,
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = wrong};

@@ -60,6 +60,7 @@ inline testing::Outcome run(const Ask& ask) {
                       .shared_bytes = 32,
                       .sms = 4,
                       .occupied_sm = 2,
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = [&]() -> std::string {

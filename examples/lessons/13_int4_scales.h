@@ -118,6 +118,7 @@ inline testing::Outcome run(const Ask& ask) {
   };
   const Launch launch{.threads = 128,
                       .shared_bytes = groups * group_bytes + 8,
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = wrong};

@@ -104,6 +104,7 @@ inline testing::Outcome run(const Ask& ask) {
   const Launch launch{.ctas = groups,
                       .threads = threads,
                       .shared_bytes = at_bar + 8,
+                      .machine = ask.machine,
                       .schedules = ask.schedules,
                       .recording = ask.recording,
                       .verify = wrong};

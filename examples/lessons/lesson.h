@@ -55,6 +55,7 @@ struct Ask {
   int in_flight = -1;  ///< groups of MMAs that stay in flight, likewise
   testing::Schedules schedules = {};
   testing::Recording* recording = nullptr;
+  const warpwright::MachineNumbers* machine = nullptr;  ///< what the clock's schedule costs
 };
 
 /// A grid of cells, each with a word and a colour: a picture of a layout.
@@ -131,6 +132,7 @@ struct Product {
   testing::Outcome run(const Kernel& kernel, Launch launch, const Ask& ask) {
     launch.schedules = ask.schedules;
     launch.recording = ask.recording;
+    launch.machine = ask.machine;
     launch.verify = [this] { return wrong(); };
     return testing::run(kernel, launch, a, b, d);
   }

@@ -163,12 +163,50 @@ TEST(Machines, KnownFacts) {
   EXPECT_NEAR(tera("b200", 128, 256, 16, 128, 1), 2250, 2250 * 0.06);
 }
 
+// Groups of SMs are optional; where they are said they hold all SMs.
+TEST(Machines, GroupsOfSms) {
+  const std::string good = machine_text(*known_machine("h200"));
+  const std::string groups = "\"sm_groups\": [[18,18,18,18,18,16,16,10]";
+  EXPECT_EQ(known_machine("h200")->sm_groups.size(), 8U);
+  EXPECT_TRUE(known_machine("h100")->sm_groups.empty());
+  EXPECT_EQ(refusal(changed(good, groups, "\"sm_groups\": [[18,18]")),
+            "sm_groups has 36 SMs in all; the device has 132.");
+  EXPECT_EQ(refusal(changed(good, groups, "\"sm_groups\": [[18,-18]")),
+            "sm_groups has -18; it must be whole numbers, 1 to 132.");
+  EXPECT_EQ(refusal(changed(good, groups, "\"sm_groups\": [7")),
+            "sm_groups must be the number of SMs of each group.");
+}
+
+// As drivers call them.
+TEST(Machines, OfCards) {
+  const auto name = [](const char* card) {
+    const MachineNumbers* const machine = machine_of_card(card);
+    return machine == nullptr ? std::string("none") : machine->name;
+  };
+  EXPECT_EQ(name("NVIDIA H200"), "h200");
+  EXPECT_EQ(name("NVIDIA H20"), "h20");
+  EXPECT_EQ(name("NVIDIA H100 80GB HBM3"), "h100");
+  EXPECT_EQ(name("NVIDIA A100-SXM4-80GB"), "a100");
+  EXPECT_EQ(name("NVIDIA GeForce RTX 5090"), "rtx5090");
+  EXPECT_EQ(name("Tesla T4"), "t4");
+  EXPECT_EQ(name("Tesla V100-SXM2-16GB"), "v100");
+  EXPECT_EQ(name("NVIDIA L40S"), "l40s");
+  EXPECT_EQ(name("NVIDIA L40"), "none");
+  EXPECT_EQ(name("NVIDIA GH200 480GB"), "none");
+}
+
 TEST(Machines, ArchitecturesHaveOne) {
   EXPECT_EQ(machine_of_architecture(90).name, "h200");
   EXPECT_EQ(machine_of_architecture(110).name, "b300");
   EXPECT_EQ(machine_of_architecture(121).name, "rtx5090");
   EXPECT_EQ(machine_of_architecture(80).name, "a100");
   EXPECT_EQ(machine_of_architecture(70).name, "v100");
+  // The oldest first, for lists.
+  int before = 0;
+  for (const MachineNumbers& machine : known_machines()) {
+    EXPECT_GE(machine.architecture, before);
+    before = machine.architecture;
+  }
 }
 
 }  // namespace

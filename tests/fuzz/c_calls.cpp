@@ -1100,7 +1100,8 @@ class Calls {
           likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,
           likely(30) ? &codes : nullptr, likely(10) ? &scales : nullptr, &form, nullptr));
       ww_int4 of_e2m1 = f;
-      of_e2m1.encoding = draw_.of({WW_INT4_ANY, WW_INT4_MXF4_BF16, f.encoding});
+      of_e2m1.encoding =
+          draw_.of({std::int32_t{WW_INT4_ANY}, std::int32_t{WW_INT4_MXF4_BF16}, f.encoding});
       float alphas[101];
       refused(ww_fp4_pack(draw_.of({"gpt-oss", "deepseek-mxfp4", "modelopt-nvfp4", "int4", ""}),
                           likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,

@@ -91,14 +91,14 @@ TEST(KnownDevices, AreOneTable) {
     EXPECT_GT(facts->memory_bytes_per_second, 0);
     names += std::string(name) + " ";
   }
-  EXPECT_EQ(names, "v100 t4 a100 rtx3090 l40s h100 h200 b200 b300 rtx5090 ");
+  EXPECT_EQ(names, "v100 t4 a100 rtx3090 l40s h100 h20 h200 b200 b300 rtx5090 ");
   EXPECT_FALSE(known_facts("a10"));
   const DeviceFacts h100 = *known_facts("h100");
   EXPECT_EQ(h100.architecture, 90);
   EXPECT_EQ(h100.sms, 132);
   EXPECT_EQ(h100.l2_bytes, 50 << 20);
   EXPECT_EQ(h100.memory_bytes, 80'000'000'000);
-  EXPECT_DOUBLE_EQ(h100.memory_bytes_per_second, 3.35e12);
+  EXPECT_DOUBLE_EQ(h100.memory_bytes_per_second, 3.02e12);  // as a kernel gets it
   EXPECT_DOUBLE_EQ(h100.flops_16bit, known_facts("h200")->flops_16bit);
 }
 

@@ -15,6 +15,7 @@
 #include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/launch_parts.h"
+#include "warpwright/facts/machines.h"
 #include "warpwright/isa/bounded_wait.h"
 #include "warpwright/plan/moe/moe_grids.h"
 
@@ -187,9 +188,10 @@ DeviceFacts facts_of(int index) {
   cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, index);
   cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, index);
   DeviceFacts f;
-  // A device whose roofs were measured keeps them; the rest comes from the runtime.
+  // A device whose card is known has its rates from its description; the rest comes from the
+  // runtime.
   const std::string name = prop.name;
-  if (name.find("H200") != std::string::npos) f = *known_facts("h200");
+  if (const MachineNumbers* const known = machine_of_card(name)) f = *known_facts(known->name);
   f.name = "cuda:" + std::to_string(index) + " " + name;
   f.architecture = prop.major * 10 + prop.minor;
   f.sms = prop.multiProcessorCount;

@@ -58,11 +58,16 @@ struct MachineNumbers {
   std::string card;       ///< in words: "NVIDIA H200 SXM, 132 SMs"
   int architecture = 90;  ///< compute capability x 10
   int sms = 0;
+  /// SMs that stand together in groups, which clusters do not leave; empty where nobody knows.
+  std::vector<int> sm_groups;
 
   // The device.
   double clock_hz = 0;         ///< of an SM, while it may go as fast as it can
   double loaded_clock_hz = 0;  ///< while tensor cores work without a pause, at the power limit
   double power_watts = 0;      ///< that limit
+  double flops_16bit = 0;      ///< of all tensor cores, 16-bit operands and float32 sums, no zeros
+  double memory_bytes = 0;
+  double l2_bytes = 0;
   double hbm_bytes_per_second = 0;
   double l2_bytes_per_second = 0;     ///< that all SMs together get of what L2 holds
   double l2_requests_per_second = 0;  ///< of 128 bytes
@@ -172,6 +177,9 @@ void for_each_number(Numbers& m, const Visit& visit) {
   each({"clock_hz", 0.2e9, 5e9}, m.clock_hz);
   each({"loaded_clock_hz", 0.2e9, 5e9}, m.loaded_clock_hz);
   each({"power_watts", 20, 5000}, m.power_watts);
+  each({"flops_16bit", 1e12, 1e17}, m.flops_16bit);
+  each({"memory_bytes", 1e9, 1e13}, m.memory_bytes);
+  each({"l2_bytes", 1e6, 1e10}, m.l2_bytes);
   each({"hbm_bytes_per_second", 5e10, 1e14}, m.hbm_bytes_per_second);
   each({"l2_bytes_per_second", 1e11, 1e15}, m.l2_bytes_per_second);
   each({"l2_requests_per_second", 1e9, 1e13}, m.l2_requests_per_second);

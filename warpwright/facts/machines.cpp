@@ -1,9 +1,12 @@
 #include "warpwright/facts/machines.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "warpwright/facts/known_machine_texts.h"
@@ -171,6 +174,22 @@ void read_all(const Json& json, const char* what, const Read& read) {
   }
 }
 
+void read_groups(const Json& json, MachineNumbers& m) {
+  const auto [groups, source] = sourced(json, "sm_groups");
+  if (!groups->is_array() || groups->empty()) {
+    throw MachineError("sm_groups must be the number of SMs of each group.");
+  }
+  for (const Json& sms : *groups) {
+    const double count = number_of(sms, "sm_groups");
+    if (!(count >= 1 && count <= m.sms && count == std::floor(count))) {
+      throw MachineError("sm_groups has " + in_words(count) + "; it must be whole numbers, 1 to " +
+                         std::to_string(m.sms) + ".");
+    }
+    m.sm_groups.push_back(static_cast<int>(count));
+  }
+  m.sources["sm_groups"] = source;
+}
+
 void read_numbers(const Json& json, MachineNumbers& m) {
   read_all(json, "numbers", [&](const std::string& name, const Json& given) {
     bool known = false;
@@ -227,6 +246,11 @@ std::optional<std::string> machine_fault(const MachineNumbers& machine) {
   for_each_curve(machine, [&](const NumberRule& rule, const ClockCurve& curve) {
     check(rule, !curve.points.empty(), [&] { return curve_fault(rule, curve); });
   });
+  const int grouped = std::accumulate(machine.sm_groups.begin(), machine.sm_groups.end(), 0);
+  if (!fault && !machine.sm_groups.empty() && grouped != machine.sms) {
+    fault = "sm_groups has " + std::to_string(grouped) + " SMs in all; the device has " +
+            std::to_string(machine.sms) + ".";
+  }
   return fault ? fault : mma_fault(machine);
 }
 
@@ -240,6 +264,7 @@ MachineNumbers parse_machine(std::string_view text) {
   m.card = text_of(member(json, "card", ""), "card");
   m.architecture = integer_of(json, "architecture", oldest, newest);
   m.sms = integer_of(json, "sms", 1, 1024);
+  if (const auto groups = json.find("sm_groups"); groups != json.end()) read_groups(*groups, m);
   read_numbers(member(json, "numbers", ""), m);
   if (const auto curves = json.find("curves"); curves != json.end()) read_curves(*curves, m);
   std::size_t number = 0;
@@ -258,7 +283,12 @@ std::string machine_text(const MachineNumbers& machine) {
   std::string text = "{\n  \"name\": " + quoted(machine.name) +
                      ",\n  \"card\": " + quoted(machine.card) +
                      ",\n  \"architecture\": " + std::to_string(machine.architecture) +
-                     ",\n  \"sms\": " + std::to_string(machine.sms) + ",\n  \"numbers\": {";
+                     ",\n  \"sms\": " + std::to_string(machine.sms);
+  if (!machine.sm_groups.empty()) {
+    text +=
+        ",\n  \"sm_groups\": [" + Json(machine.sm_groups).dump() + ", " + source("sm_groups") + "]";
+  }
+  text += ",\n  \"numbers\": {";
   const char* between = "\n";
   for_each_number(machine, [&](const NumberRule& rule, const double& value) {
     if (machine.sources.find(rule.name) == machine.sources.end()) return;
@@ -300,6 +330,9 @@ const std::vector<MachineNumbers>& known_machines() {
   static const std::vector<MachineNumbers> all = [] {
     std::vector<MachineNumbers> machines;
     for (const char* text : kKnownMachineTexts) machines.push_back(parse_machine(text));
+    // The oldest first.
+    std::stable_sort(machines.begin(), machines.end(),
+                     [](const auto& x, const auto& y) { return x.architecture < y.architecture; });
     return machines;
   }();
   return all;
@@ -308,6 +341,26 @@ const std::vector<MachineNumbers>& known_machines() {
 const MachineNumbers* known_machine(std::string_view name) {
   for (const MachineNumbers& machine : known_machines()) {
     if (machine.name == name) return &machine;
+  }
+  return nullptr;
+}
+
+const MachineNumbers* machine_of_card(std::string_view card) {
+  // Letters and digits alone, in small letters; a blank, as other signs, ends a word, but not
+  // between letters and a number: "RTX 5090".
+  std::string words = " ";
+  for (const char c : card) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      if (std::isdigit(byte) != 0 && words.ends_with("rtx ")) words.pop_back();
+      words += static_cast<char>(std::tolower(byte));
+    } else if (!words.ends_with(' ')) {
+      words += ' ';
+    }
+  }
+  words += ' ';
+  for (const MachineNumbers& machine : known_machines()) {
+    if (words.find(" " + machine.name + " ") != std::string::npos) return &machine;
   }
   return nullptr;
 }

@@ -31,8 +31,11 @@ std::string machine_text(const MachineNumbers& machine);
 /// The known machine of that name, or null.
 const MachineNumbers* known_machine(std::string_view name);
 
-/// All of them, by name.
+/// All of them, the oldest device first.
 const std::vector<MachineNumbers>& known_machines();
+
+/// The known machine of a card by what its driver calls it, "NVIDIA H100 80GB HBM3", or null.
+const MachineNumbers* machine_of_card(std::string_view card);
 
 /// The known machine that stands for an architecture where no device is named: an H200 for 90, a
 /// B200 for 100, ...; of one that nobody knows, that of the nearest earlier.

@@ -159,6 +159,8 @@ struct Launch {
   int registers_per_thread = 255;  ///< at launch: the pool of setmaxnreg
   int sms = 8;
   int occupied_sm = -1;  ///< Options::occupied_sm
+  /// Options::machine: what the schedule by the clock costs. It must outlive the runs.
+  const MachineNumbers* machine = nullptr;
   Schedules schedules = {};
   /// Options::fence_after_reads: a missing fence between generic reads and an asynchronous write is
   /// a finding (read_then_async_write).
@@ -341,6 +343,7 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
     how.seed = seed;
     how.sms = launch.sms;
     how.occupied_sm = launch.occupied_sm;
+    how.machine = launch.machine;
     how.fence_after_reads = launch.fence_after_reads;
     how.count_sites = true;
     if (launch.recording != nullptr && mode == Mode::timed) {

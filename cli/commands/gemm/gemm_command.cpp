@@ -12,6 +12,7 @@
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/quantised_result.h"
 #include "cli/commands/measure/bench.h"
+#include "cli/commands/predict/predicted.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/plan_json.h"
 #include "cli/reports/progress.h"
@@ -286,12 +287,27 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
 int explain_command(const GemmOptions& options, std::ostream& out, std::ostream& err) {
   return exit_status(out, err, options.json, [&] {
     const Product product(options, facts_elsewhere(options), err);
+    const Plan& plan = product.plan;
+    std::optional<Predicted> time;
+    std::string why = "the model has no rates";
+    if (!plan.device.is_model) {
+      try {
+        time = predicted(options, plan, product.job.lengths());
+      } catch (const InputError& refusal) {
+        why = refusal.what();
+      }
+    }
     if (!options.json) {
       out << product.explain();
+      if (!plan.device.is_model) {
+        out << "prediction " << (time ? prediction_words(plan, time->time) : "none: " + why)
+            << "\n";
+      }
       return 0;
     }
-    ordered_json json = plan_json(product.plan);
+    ordered_json json = plan_json(plan);
     if (product.job.product.is_grouped()) json["tokens"] = product.job.lengths();
+    json["prediction"] = time ? prediction_json(plan, *time) : ordered_json();
     json["tuning"] = product.origin;
     out << json_text(json);
     return 0;

@@ -156,6 +156,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
             known_names() +
                 ": run that device's kernels on the model (explain: plan for that device)"),
         names + "model");
+  add_machine_option(app, o.machine);
   add_sms_option(app, o)->default_function(value_text(o.sms));
   offer(
       add("--dtype", o.dtype, "TYPE",

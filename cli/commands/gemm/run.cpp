@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <new>
 
 #include "cli/compute/words.h"
+#include "cli/files/machine_file.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/plan/cost/known_devices.h"
@@ -71,6 +73,19 @@ void look_for_groups(DeviceFacts& facts, int index) {
   facts.sm_groups = *groups;
 }
 
+// The description of --machine, of the architecture that --as asks for too; nothing where none is
+// given.
+std::shared_ptr<const MachineNumbers> described(const RunOptions& o) {
+  if (o.machine.empty()) return nullptr;
+  auto numbers = std::make_shared<const MachineNumbers>(read_machine("--machine", o.machine));
+  if (!o.as.empty() && o.as != "model" && facts_as(o.as).architecture != numbers->architecture) {
+    throw InputError("--machine is of sm_" + std::to_string(numbers->architecture) + ", and --as " +
+                     o.as + " of sm_" + std::to_string(facts_as(o.as).architecture) + ": " +
+                     as_rule("leave one of them out") + ".");
+  }
+  return numbers;
+}
+
 void refuse_sms(const RunOptions& options, const std::string& why) {
   if (!options.sms) return;
   throw InputError("--sms is of the model, and " + why + ": " + as_rule("leave it out") + ".");
@@ -113,6 +128,17 @@ DeviceFacts facts_of(int device, bool gpcs) {
   return facts;
 }
 
+DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file) {
+  if (file.empty()) return facts;
+  const MachineNumbers numbers = read_machine("--machine", file);
+  if (numbers.architecture != facts.architecture) {
+    throw InputError("--machine is of sm_" + std::to_string(numbers.architecture) + ", and " +
+                     facts.name + " is sm_" + std::to_string(facts.architecture) + ": " +
+                     as_rule("leave it out, or give a file of such a device") + ".");
+  }
+  return with_numbers(facts, numbers);
+}
+
 std::string known_names() {
   std::string text;
   const std::vector<std::string_view> names = known_devices();
@@ -125,12 +151,18 @@ std::string known_names() {
 
 DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   const int device = parse_device(options.device);
-  const int architecture = facts_as(options.as).architecture;
+  const DeviceFacts as = facts_as(options.as);
+  const auto numbers = described(options);
+  const int architecture = numbers ? numbers->architecture : as.architecture;
   if (device == run_on_model && options.gpcs) {
     throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: " +
                      as_rule("leave it out, or place first tiles by --first-tiles SEED") + ".");
   }
-  if (device == run_on_model) return model_facts(sms_of(options), architecture);
+  if (device == run_on_model) {
+    DeviceFacts facts = model_facts(sms_of(options), architecture);
+    facts.numbers = numbers ? numbers : as.numbers;
+    return facts;
+  }
   refuse_sms(options, "a GPU has its own number");
   if (const auto found = run_facts(device); !found) {
     const bool any = !device::cuda_devices().empty();
@@ -146,10 +178,22 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
                      as_rule("leave --as out, or give --device model") + ".");
   }
   if (options.gpcs) look_for_groups(facts, device);
-  return facts;
+  return with_machine(facts, options.machine);
 }
 
 DeviceFacts facts_elsewhere(const RunOptions& options) {
+  const bool is_described = !options.machine.empty() && options.as != "model" &&
+                            parse_device(options.device) == run_on_model;
+  if (is_described) {
+    const auto numbers = described(options);
+    if (options.gpcs) {
+      throw InputError(
+          "--gpcs looks at a GPU that is here, and --machine plans for one elsewhere: " +
+          as_rule("leave one of them out") + ".");
+    }
+    refuse_sms(options, "--machine says that device's own");
+    return machine_facts(*numbers);
+  }
   if (options.as.empty() || options.as == "model") return facts_of(options);
   if (options.gpcs) {
     throw InputError("--gpcs looks at a GPU that is here, and --as " + options.as +

@@ -16,8 +16,9 @@ namespace warpwright::cli {
 /// What every command on a product takes, as it was typed; empty texts were not given.
 struct RunOptions {
   std::string device = "model";
-  std::string as;    ///< whose kernels run on the model; `explain` plans for that device itself
-  std::string mode;  ///< when asynchronous operations complete on the model
+  std::string as;       ///< whose kernels run on the model; `explain` plans for that device itself
+  std::string machine;  ///< a file: a device in numbers, which plans and nominal times follow
+  std::string mode;     ///< when asynchronous operations complete on the model
   std::uint64_t seed = 1;
   std::optional<int> sms;  ///< of the model; not given: 8, or what the next ones need
   std::string cluster;
@@ -53,14 +54,18 @@ int parse_device(const std::string& text);
 /// here. Throws InputError.
 DeviceFacts facts_of(int device, bool gpcs = false);
 
-/// Facts of the device that `options` name. If it is the model, its architecture is that of
-/// `options.as`, and it has enough SMs for the cluster and the grid that are asked for. A GPU of
-/// another architecture than `options.as` is refused; where there is none, the model is advised,
-/// unless the work `needs_gpu`. Throws InputError.
+/// The facts with the numbers of the machine that `file` describes; as they are where there is
+/// none. Throws InputError where it cannot be read or is of another architecture.
+DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file);
+
+/// Facts of the device that `options` name, with the numbers of --machine. If it is the model, its
+/// architecture is that of `options.as`, and it has enough SMs for the cluster and the grid that
+/// are asked for. A GPU of another architecture than `options.as` is refused; where there is none,
+/// the model is advised, unless the work `needs_gpu`. Throws InputError.
 DeviceFacts facts_of(const RunOptions& options, bool needs_gpu = false);
 
-/// What is known of the device that `options.as` names, for a plan without it; without a name and
-/// for "model" as facts_of. Throws InputError.
+/// What is known of the device that `options.as` names or `options.machine` describes, for a plan
+/// without it; without either and for "model" as facts_of. Throws InputError.
 DeviceFacts facts_elsewhere(const RunOptions& options);
 
 /// "v100, t4, ... or rtx5090": the devices that --as knows beside the model.

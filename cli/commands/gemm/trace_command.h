@@ -14,7 +14,6 @@ struct TraceOptions {
   std::string out;               ///< where the Perfetto trace goes; empty for none
   std::string svg;               ///< where the picture goes; empty for none
   std::string grid_svg;          ///< where the picture of all SMs goes; empty for none
-  std::string machine;           ///< a machine in numbers, by whose costs the model runs; or empty
   std::optional<int> occupy_sm;  ///< an SM of the model that another grid holds
 };
 

@@ -9,6 +9,7 @@
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/measure/bench.h"
 #include "cli/commands/measure/counters.h"
+#include "cli/commands/predict/predicted.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_report.h"
@@ -103,7 +104,7 @@ BenchJob job_of(const BenchOptions& o) {
     check_output_file("The JSON", o.json);
   }
   job.device = measured_device(o, "bench");
-  job.facts = facts_of(job.device, o.gpcs);
+  job.facts = with_machine(facts_of(job.device, o.gpcs), o.machine);
   return job;
 }
 
@@ -142,6 +143,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const BenchJob& 
   const auto times = time_product(*plans, job.device, how);
   if (times) {
     row.times = *times;
+    row.times->predicted_us = predicted_us(plans->front(), row.lengths).value_or(0);
   } else {
     row.refusal = times.reason();
   }

@@ -118,7 +118,7 @@ MoeBenchJob job_of(const BenchMoeOptions& o) {
     check_output_file("The JSON", o.json);
   }
   job.device = measured_device(o, "bench");
-  job.facts = facts_of(job.device, o.gpcs);
+  job.facts = with_machine(facts_of(job.device, o.gpcs), o.machine);
   return job;
 }
 

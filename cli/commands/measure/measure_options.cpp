@@ -107,6 +107,7 @@ void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
             ->capture_default_str(),
         "cuda:0 cuda:1");
   app.add_flag("--gpcs", o.gpcs, kGpcs);
+  add_machine_option(app, o.machine);
   app.add_option(
          "--clusters", o.clusters,
          "clusters of up to so many CTAs are tried, 1 to 16 (default: as plans take them, 2, "
@@ -174,6 +175,7 @@ void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
             ->type_name("DEVICE")
             ->capture_default_str(),
         "cuda:0 cuda:1");
+  add_machine_option(*moe, o.machine);
   const CLI::Option* json =
       moe->add_option("--json", o.json,
                       "where the numbers are written too, after every row; without FILE they are "
@@ -216,6 +218,13 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
 }
 
 }  // namespace
+
+void add_machine_option(CLI::App& app, std::string& file) {
+  app.add_option("--machine", file,
+                 "a device in numbers, as docs/machines.md says and calibrate writes it: plans, "
+                 "predictions and the model's nominal time follow it")
+      ->type_name("FILE");
+}
 
 CLI::Option* add_sms_option(CLI::App& app, RunOptions& o) {
   return app

@@ -27,6 +27,9 @@ inline constexpr const char* kGpcs =
     "look how SMs stand in GPCs; kernels that take their tiles dynamically then begin side by side "
     "in each";
 
+/// Adds --machine, a file that describes a device in numbers.
+void add_machine_option(CLI::App& app, std::string& file);
+
 /// Adds --sms, how many SMs the model has.
 CLI::Option* add_sms_option(CLI::App& app, RunOptions& options);
 

@@ -27,6 +27,8 @@ constexpr const char* kMoeExamples =
     "--check\n"
     "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --weights mxf4 "
     "--check\n"
+    "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --dtype nvf4 "
+    "--as b200 --check\n"
     "  warpwright moe --tokens 64 --model qwen3-30b --dtype e4m3 --plan --as h200\n"
     "  warpwright moe --tokens 512 --model qwen3-30b --dtype e4m3 --device cuda --check";
 
@@ -55,9 +57,10 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
             "uniform, or the model's)"),
         "uniform zipf:1");
   offer(add("--dtype", o.dtype, "TYPE",
-            "of the weights: bf16; or e4m3 or int4, for which tokens are bf16 and are quantised "
-            "(default bf16). With --weights of what these are multiplied by: e4m3, or bf16"),
-        "bf16 e4m3 int4");
+            "of the weights: bf16; or e4m3, int4, mxf8, mxf6, mxf4 or nvf4, for which tokens are "
+            "bf16 and are quantised (default bf16); or what tokens become and weights are, "
+            "mxf8,mxf4. With --weights of what these are multiplied by: e4m3, or bf16"),
+        "bf16 e4m3 int4 mxf8 mxf6 mxf4 nvf4 mxf8,mxf4");
   offer(
       add("--weights", o.weights, "int4|mxf4|nvf4",
           "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "
@@ -83,6 +86,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
   offer(add("--as", o.as, "NAME",
             known_names() + ": run that device's kernels on the model (a plan: for that device)"),
         names + "model");
+  add_machine_option(app, o.machine);
   add_sms_option(app, o);
   add_moe_choices(app, o.choices);
 }
@@ -93,7 +97,8 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "the first product reads tokens by number, or they are put into the order of experts before "
       "it (default: the plan's choice)");
   add("--quantise-in-epilogue", o.quantise_in_epilogue, "yes|no",
-      "of block scales: the first product quantises its rows itself (default: the plan's choice)");
+      "of block scales, mxf8 and nvf4: the first product quantises its rows itself (default: the "
+      "plan's choice)");
   add("--sums-in-product", o.sums_in_product, "yes|no",
       "the second product adds up the rows of a token itself, or a launch behind it does (default: "
       "no; on the model yes, up to 64 tokens)");
@@ -144,6 +149,17 @@ void add_moe_commands(CLI::App& app, MoeOptions& o) {
   plan->footer(
       "Examples:\n"
       "  warpwright explain moe --tokens 64 --model qwen3-30b --dtype e4m3 --as h200");
+  CLI::App* predicted = app.get_subcommand("predict")->add_subcommand(
+      "moe", "time of a layer of experts, and of each of its steps");
+  add_moe_options(*predicted, o);
+  predicted->add_option("--seed", o.seed, "of ids")
+      ->type_name("N")
+      ->check(refuse_seed)
+      ->capture_default_str();
+  predicted->add_flag("--json", o.json, "for programs");
+  predicted->footer(
+      "Examples:\n"
+      "  warpwright predict moe --tokens 64 --model qwen3-30b --dtype e4m3");
 }
 
 }  // namespace warpwright::cli

@@ -3,16 +3,14 @@
 #pragma once
 
 #include <ostream>
-#include <string>
 
 #include "cli/commands/gemm/gemm_job.h"
 
 namespace warpwright::cli {
 
-/// Plans the product for the device (--as, an H200 where nothing is said), samples its kernel on
-/// the model and composes, by the numbers of the file `machine`, or where it is empty by those that
-/// are known of such a device. Returns 0; 1 when the model found a fault; 2 for bad input.
-int predict_command(const GemmOptions& options, const std::string& machine, std::ostream& out,
-                    std::ostream& err);
+/// Plans the product for the device (--as or --machine, an H200 where nothing is said), samples its
+/// kernel on the model and composes, by the numbers of that device. Returns 0; 1 when the model
+/// found a fault; 2 for bad input.
+int predict_command(const GemmOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace warpwright::cli

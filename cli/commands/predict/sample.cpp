@@ -84,9 +84,11 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
   return o;
 }
 
-double clocks_of(const GemmOptions& options) {
+double clocks_of(const GemmOptions& options, const DeviceFacts& there) {
   std::ostringstream silent;
-  Product product(options, facts_of(options), silent);
+  DeviceFacts facts = model_facts(*options.sms, there.architecture);
+  facts.numbers = there.numbers;
+  Product product(options, facts, silent);
   product.load(options.seed, silent);
   model::Trace trace;
   device::ModelOptions how;
@@ -115,9 +117,10 @@ TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {
   std::vector<double> clocks(asked.size());
   const auto from = [&](std::size_t first) {
     for (std::size_t i = first; i < asked.size(); i += 2) {
-      clocks[i] = i == 3 && depth == deep
-                      ? 0
-                      : clocks_of(shrunk(options, plan, asked[i].first, asked[i].second));
+      clocks[i] =
+          i == 3 && depth == deep
+              ? 0
+              : clocks_of(shrunk(options, plan, asked[i].first, asked[i].second), plan.device);
     }
   };
   auto other = std::async(std::launch::async, from, 1);

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cli/commands/machine/devices_command.h"
-#include "cli/pictures/grid_svg.h"
-#include "cli/pictures/perfetto.h"
-#include "cli/pictures/timeline_svg.h"
 #include "cli/reports/bench_report.h"
+#include "warpwright/pictures/grid_svg.h"
+#include "warpwright/pictures/perfetto.h"
+#include "warpwright/pictures/timeline_svg.h"
 #include "warpwright/plan/cost/known_devices.h"
 
 namespace warpwright::cli {
@@ -27,6 +27,7 @@ bench::GemmTimes times_of(const GemmProblem& problem, double ours, double config
   t.plan = "the_plan";
   t.config = config < ours ? "the_config" : "the_plan";
   t.ours = {ours, 0.99 * ours, 1.01 * ours};
+  t.predicted_us = ours == 20 ? 0 : ours + 1;  // one row has none
   t.config_time = {config, config, config};
   t.roof = bench::roof(problem, {});
   t.roof.memory_us = ours / 2;
@@ -196,13 +197,13 @@ int main(int argc, char** argv) {
   } else if (what == "devices" || what == "gpcs") {
     print_gpus(what == "gpcs");
   } else if (what == "timeline") {
-    std::cout << timeline_svg(odd_names(), {.title = "<title> & more"});
+    std::cout << warpwright::pictures::timeline_svg(odd_names(), {.title = "<title> & more"});
   } else if (what == "empty") {
-    std::cout << timeline_svg({}, {.title = "nothing"});
+    std::cout << warpwright::pictures::timeline_svg({}, {.title = "nothing"});
   } else if (what == "trace") {
-    std::cout << perfetto_bytes({});
+    std::cout << warpwright::pictures::perfetto_bytes({});
   } else if (what == "grid") {
-    std::cout << grid_svg(two_tiles(), {"a title", 3, 2});
+    std::cout << warpwright::pictures::grid_svg(two_tiles(), {"a title", 3, 2});
   } else {
     std::cerr << "warpwright_examples: there is no example \"" << what << "\".\n";
     return 2;

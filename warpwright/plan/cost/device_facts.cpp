@@ -1,5 +1,8 @@
 #include "warpwright/plan/cost/device_facts.h"
 
+#include <utility>
+
+#include "warpwright/facts/machines.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/plan/cost/known_devices.h"
 
@@ -26,75 +29,57 @@ DeviceFacts model_facts(int sms, int architecture) {
 
 namespace {
 
-constexpr std::int64_t kGigabyte = 1'000'000'000;
-
-// What data sheets say, with float32 sums; rates are of memory in bytes and of dense 16-bit
-// products. Nobody measured one, but for what stands beside the H200.
-struct Sheet {
-  int architecture;
-  int sms;
-  int l2_mib;
-  int memory_gigabytes;
-  double clock_hz;
-  double memory_bytes_per_second;
-  double flops_16bit;
-  std::array<int, 8> groups{};  // SMs that stand together, where that is known
-};
-
-struct Known {
-  const char* name;
-  Sheet sheet;
-};
-
-constexpr Known kKnown[] = {
-    {"v100", {70, 80, 6, 32, 1.53e9, 0.9e12, 125e12}},
-    {"t4", {75, 40, 4, 16, 1.59e9, 0.32e12, 65e12}},
-    {"a100", {80, 108, 40, 80, 1.41e9, 2.04e12, 312e12}},
-    {"rtx3090", {86, 82, 6, 24, 1.70e9, 0.936e12, 71e12}},
-    {"l40s", {89, 142, 96, 48, 2.52e9, 0.864e12, 362e12}},
-    // SXM5, also by "H100 Tensor Core GPU Architecture"; how its SMs stand differs from card to
-    // card.
-    {"h100", {90, 132, 50, 80, 1.98e9, 3.35e12, 989e12}},
-    // Its memory's rate was measured, reading. The groups follow from the clusters of 2, 4, 8 and
-    // 16 CTAs that the runtime says an H200 holds.
-    {"h200", {90, 132, 60, 141, 1.98e9, 4.4e12, 989e12, {18, 18, 18, 18, 18, 16, 16, 10}}},
-    {"b200", {100, 148, 126, 180, 1.965e9, 7.7e12, 2250e12}},
-    {"b300", {103, 148, 126, 288, 1.965e9, 8e12, 2250e12}},
-    {"rtx5090", {120, 170, 96, 32, 2.41e9, 1.79e12, 209.5e12}}};
-
-DeviceFacts from(const Known& known) {
-  const Sheet& sheet = known.sheet;
-  DeviceFacts f;
-  f.name = known.name;
-  f.architecture = sheet.architecture;
-  f.sms = sheet.sms;
-  f.shared_bytes_per_cta = shared_bytes_of(f.architecture);
-  f.l2_bytes = std::int64_t{sheet.l2_mib} << 20;
-  f.memory_bytes = sheet.memory_gigabytes * kGigabyte;
-  f.clock_hz = sheet.clock_hz;
-  f.memory_bytes_per_second = sheet.memory_bytes_per_second;
-  f.flops_16bit = sheet.flops_16bit;
+// Clusters of each size that groups of SMs hold, a CTA an SM.
+void count_clusters(DeviceFacts& f, const std::vector<int>& groups) {
   for (int size = 2; size <= 16; ++size) {
-    for (const int sms : sheet.groups) {
-      f.resident_clusters[static_cast<std::size_t>(size)] += sms / size;
-    }
+    for (const int sms : groups) f.resident_clusters[static_cast<std::size_t>(size)] += sms / size;
   }
+}
+
+// Facts that a description alone makes.
+DeviceFacts described(std::shared_ptr<const MachineNumbers> numbers) {
+  DeviceFacts f;
+  f.name = numbers->name;
+  f.architecture = numbers->architecture;
+  f.sms = numbers->sms;
+  f.shared_bytes_per_cta = shared_bytes_of(f.architecture);
+  f.l2_bytes = static_cast<std::int64_t>(numbers->l2_bytes);
+  f.memory_bytes = static_cast<std::int64_t>(numbers->memory_bytes);
+  f.clock_hz = numbers->clock_hz;
+  f.memory_bytes_per_second = numbers->hbm_bytes_per_second;
+  f.flops_16bit = numbers->flops_16bit;
+  count_clusters(f, numbers->sm_groups);
+  f.numbers = std::move(numbers);
   return f;
 }
 
 }  // namespace
 
+const MachineNumbers& numbers_of(const DeviceFacts& facts) {
+  return facts.numbers ? *facts.numbers : machine_of_architecture(facts.architecture);
+}
+
+DeviceFacts machine_facts(const MachineNumbers& numbers) {
+  return described(std::make_shared<const MachineNumbers>(numbers));
+}
+
+DeviceFacts with_numbers(DeviceFacts facts, const MachineNumbers& numbers) {
+  facts.clock_hz = numbers.clock_hz;
+  facts.memory_bytes_per_second = numbers.hbm_bytes_per_second;
+  facts.flops_16bit = numbers.flops_16bit;
+  facts.numbers = std::make_shared<const MachineNumbers>(numbers);
+  return facts;
+}
+
 std::optional<DeviceFacts> known_facts(std::string_view name) {
-  for (const Known& known : kKnown) {
-    if (name == known.name) return from(known);
-  }
-  return std::nullopt;
+  const MachineNumbers* const known = known_machine(name);
+  if (known == nullptr) return std::nullopt;
+  return described({std::shared_ptr<const void>(), known});  // it lives for ever
 }
 
 std::vector<std::string_view> known_devices() {
   std::vector<std::string_view> names;
-  names.reserve(std::size(kKnown));
-  for (const Known& known : kKnown) names.emplace_back(known.name);
+  for (const MachineNumbers& machine : known_machines()) names.emplace_back(machine.name);
   return names;
 }
 

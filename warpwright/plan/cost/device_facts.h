@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/sm_groups.h"
 
 namespace warpwright {
@@ -29,13 +30,26 @@ struct DeviceFacts {
   std::array<int, 17> resident_clusters{};
   /// Which SMs stand together, where somebody looked (device::find_sm_groups); else null.
   std::shared_ptr<const SmGroups> sm_groups = nullptr;
+  /// By which plans are held against each other; null where the machine of the architecture stands
+  /// for it (numbers_of).
+  std::shared_ptr<const MachineNumbers> numbers = nullptr;
 };
+
+/// The numbers of a device: its own, or of the known machine that stands for its architecture.
+const MachineNumbers& numbers_of(const DeviceFacts& facts);
 
 /// CTAs that run together in clusters of `size`, one CTA an SM.
 int resident_ctas(const DeviceFacts& facts, int size);
 
 /// The machine model as a device: an architecture's rules on a few SMs, no rates.
 DeviceFacts model_facts(int sms = 8, int architecture = 90);
+
+/// Facts of a device that a description in numbers stands for.
+DeviceFacts machine_facts(const MachineNumbers& numbers);
+
+/// The facts of a device that is there, with the rates of a description of it. Its architecture
+/// must be the description's.
+DeviceFacts with_numbers(DeviceFacts facts, const MachineNumbers& numbers);
 
 /// Facts of a device by its name (known_devices.h has them all), without having one.
 std::optional<DeviceFacts> known_facts(std::string_view name);

@@ -60,7 +60,7 @@ class Estimate {
       : plan_(plan),
         p_(plan.problem),
         c_(c),
-        machine_(machine_of(p_.groups || p_.packed.has_value())),
+        machine_(machine_of(p_.groups || p_.packed.has_value(), plan.device)),
         memory_rate_(memory_rate(machine_, plan.device)),
         blocks_(p_.reads_ab()
                     ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_atoms(c_)
@@ -155,7 +155,7 @@ class Estimate {
   double block_clocks() const {
     const double steps = 4.0 * c_.tile_m / 64;
     const double bytes = 128.0 * (c_.tile_m + tile_n_);
-    const double tensor = steps * tile_n_ / 2;
+    const double tensor = steps * tile_n_ / 2 * machine_.tensor.at(tile_n_);
     if (p_.packed) {
       return std::max({tensor, packed_clocks(c_, p_.packed->format, a_share_, machine_),
                        load_clocks(), row_copy_clocks()});
@@ -284,7 +284,7 @@ class Estimate {
   const Plan& plan_;
   const GemmProblem& p_;
   const kernel::GemmConfig& c_;
-  const Machine& machine_;
+  Machine machine_;
   double memory_rate_;
   double blocks_;
   double a_share_;  // bytes of A in memory, of those of 8-bit elements (or of what is multiplied)

@@ -5,6 +5,16 @@
 
 namespace warpwright {
 
+/// How much longer one device's tensor cores take than another's, by the columns of an MMA.
+struct CurveRatio {
+  const ClockCurve* of = nullptr;  ///< null: as long
+  const ClockCurve* to = nullptr;
+  [[nodiscard]] double at(double n) const {
+    if (of == to) return 1;
+    return of->at(static_cast<int>(n)) / to->at(static_cast<int>(n));
+  }
+};
+
 /// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
 /// second.
 struct Machine {
@@ -69,6 +79,8 @@ struct Machine {
   double row_copy_clocks = 12;
   /// Of groups cut evenly, set by hand before any was measured: taken where they gain more.
   double group_even = 1.035;
+  /// How much longer this device's tensor cores take than those of the fit.
+  CurveRatio tensor;
 };
 
 /// The same for products in groups and of packed weights: fitted apart, each with the numbers above
@@ -107,12 +119,18 @@ inline Machine grouped_machine() {
   return m;
 }
 
-/// The machine that devices are taken for: an H200's fits.
-inline const Machine& machine_of(bool groups_or_packed) {
+/// The fit to an H200 as it is.
+inline const Machine& fitted_machine(bool groups_or_packed) {
   static const Machine whole;
   static const Machine grouped = grouped_machine();
   return groups_or_packed ? grouped : whole;
 }
+
+/// The machine that a device is taken for: the fit, with each rate and time as much more or less as
+/// the device's description says of the unit behind it than an H200's does. Of an H200 it is the
+/// fit.
+Machine machine_of(bool groups_or_packed, const DeviceFacts& device);
+
 /// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted
 /// by ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors
 /// too.

@@ -14,7 +14,7 @@ double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_
   const double warpgroups = c.tile_m / 64.0;
   const double groups = sums_in_registers(c) && !packed::folds(f) ? 4 : 1;
   const double working = 116 + (sums_in_registers(c) ? groups * c.tile_n / 2 : 0);
-  const double products = 4.0 * std::max(15.0, c.tile_n / 2.0);
+  const double products = 4.0 * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
   const double bytes =
       128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
   const double waits = kernel::in_flight(c) > 1 || !sums_in_registers(c) ? 1.1 : 1.65;
@@ -65,7 +65,8 @@ double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double 
                             : has_zero_points(c)        ? 380
                             : coded_sm                  ? 48
                                                         : 112;
-  const double products = 4.0 * passes(c) * std::max(26.0, c.tile_n / 2.0 / passes(c));
+  const double products = 4.0 * passes(c) * std::max(26.0, c.tile_n / 2.0 / passes(c)) *
+                          machine.tensor.at(c.tile_n / passes(c));
   const double hidden = kernel::in_flight(c) > 1 ? 0.87 : 1;
   const double issue = hidden * warpgroups * (converting + products + scaling);
   const double copied = 128.0 * (a_share * c.tile_m + c.tile_n);

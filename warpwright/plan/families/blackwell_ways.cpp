@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "warpwright/facts/machines.h"
 #include "warpwright/plan/families/blackwell.h"
 #include "warpwright/plan/families/blackwell_scales.h"
 #include "warpwright/plan/families/group_walk.h"
@@ -91,6 +92,14 @@ double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double
   return clocks;
 }
 
+// How much longer a device's tensor cores take than a B200's, of which the formula is.
+double longer(const MachineNumbers& numbers, double columns) {
+  static const MachineNumbers& b200 = *known_machine("b200");
+  if (&numbers == &b200 || numbers.tcgen05_mma.points.empty()) return 1;
+  const auto n = std::max(64, static_cast<int>(columns));
+  return numbers.tcgen05_mma.at(n) / b200.tcgen05_mma.at(n);
+}
+
 }  // namespace
 
 kernel::BlackwellConfig with_majors(kernel::BlackwellConfig c, const GemmProblem& p) {
@@ -137,12 +146,13 @@ void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig
 }
 
 double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLengths& lengths) {
-  constexpr double clock_hz = 1.9e9;
-  constexpr double sm_bytes_per_clock = 64;  // that L2 sends to one SM
-  constexpr double start_clocks = 4000;      // of a kernel
+  constexpr double start_clocks = 4000;  // of a kernel
   // To add a k_tile up, of each value, and to wait for tensor memory.
   constexpr double sum_clocks = 120;
   if (plan.ctas == 0) return 0;
+  const MachineNumbers& numbers = numbers_of(plan.device);
+  const double clock_hz = 0.967 * numbers.clock_hz;
+  const double sm_bytes_per_clock = numbers.tma_bytes_per_clock;  // that L2 sends to one SM
   const GemmProblem& p = plan.problem;
   const int together = kernel::stages_together(c);
   const double blocks =
@@ -158,7 +168,7 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   }
   // An MMA of 32 bytes of K, or of K 96, takes as many clocks as half its columns, but not less
   // than for 64.
-  const double mma = std::max(58.0, columns / 2 + (c.pair ? 6 : 14));
+  const double mma = std::max(58.0, columns / 2 + (c.pair ? 6 : 14)) * longer(numbers, columns);
   const double loaded =
       128.0 * (static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m);
   double k_tile = std::max(mma * kernel::halves(c) * kernel::k_blocks(c) / together,
@@ -166,8 +176,8 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   if (c.block_scaled) k_tile = std::max(k_tile, c.tile_n + sum_clocks);
   const double products = busiest(plan, c, blocks, k_tile);
   const double moved = p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p);
-  const double rate =
-      plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second : 8e12;
+  const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
+                                                              : numbers.hbm_bytes_per_second;
   const double memory = moved / rate * clock_hz;
   // Of two that are as fast, the one that loads less.
   const double loads = 0.01 * static_cast<double>(plan.tiles()) * blocks * loaded /

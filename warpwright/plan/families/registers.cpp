@@ -142,29 +142,56 @@ std::optional<int> register_walk(Plan& plan, const kernel::RegisterConfig& c, in
   return tile::tile_count(plan.raster);
 }
 
-// At a nominal clock: rounds of tiles, or of parts of them, on an SM that its CTAs share. Nobody
-// measured these kernels but on an H200: the shares of the rate are what shared memory leaves of it
-// (four warps of 64 x 64 read 4 KB where they multiply 256 clocks, those of 32 x 32 as many bytes
-// in a quarter of that). Beside a producer warps do nothing but multiply; and in turns one group
-// stores while the other does.
+namespace {
+
+// Clocks of an SM for a k_tile of one CTA, by the device's numbers: its four tensor cores; shared
+// memory, which takes the operands and gives each warp its rows and columns; and what L2 sends. How
+// the first two add up is set so that an H200's 8192^3 takes what it was measured to
+// (docs/log/registers.md): warps that also copy hide less of one behind the other.
+double register_k_tile(const kernel::RegisterConfig& c, const MachineNumbers& n) {
+  const double products = static_cast<double>(c.tile_m) * c.tile_n * c.tile_k;
+  const double an_mma = static_cast<double>(c.mma.m) * c.mma.n * c.mma.k;
+  const MmaClocks* const known = find_mma(n, c.mma);
+  const double tensor = products / an_mma * (known != nullptr ? known->clocks : an_mma / 256) / 4;
+  const double row = row_bytes(c);
+  const double copied = (c.tile_m + c.tile_n) * row;
+  const double read = (c.tile_m * c.warps_n + c.tile_n * c.warps_m) * row;
+  const double shared = (copied + read) / n.shared_bytes_per_clock;
+  const double power = has_producer(c) ? 4 : 3;
+  const double both = std::pow(std::pow(tensor, power) + std::pow(shared, power), 1 / power);
+  const double port = has_producer(c) && n.tma_bytes_per_clock > 0 ? n.tma_bytes_per_clock
+                      : n.cp_async_bytes_per_clock > 0             ? n.cp_async_bytes_per_clock
+                                                                   : n.read_bytes_per_clock;
+  const double l2 = std::min(port, n.l2_bytes_per_second / n.sms / n.clock_hz);
+  return std::max(both, copied / l2);
+}
+
+}  // namespace
+
+// Rounds of tiles, or of parts of them, on an SM that its CTAs share, or the memory's time. In
+// turns one group stores while the other multiplies.
 double register_cost(const Plan& p, const kernel::RegisterConfig& c) {
   if (p.ctas == 0) return 0;
+  const MachineNumbers& n = numbers_of(p.device);
   const double tiles = tile::tile_count(p.raster);
   const double blocks = std::ceil(static_cast<double>(p.problem.k()) / c.tile_k);
   const double busy = std::min(p.ctas, c.ctas_per_sm * p.device.sms);
   const double on_an_sm = std::ceil(busy / p.device.sms);
-  const double clocks_a_block = c.tile_m * c.tile_n * c.tile_k / 1024.0;
-  double share = c.tile_m / c.warps_m >= 64 ? 0.9 : 0.6;
-  if (has_producer(c)) share = c.tile_m / c.warps_m * c.tile_n / c.warps_n >= 4096 ? 0.95 : 0.92;
-  if (on_an_sm * threads(c) < 256) share *= 0.7;  // too few warps to hide what they wait for
+  // Warps that copy and multiply wait for each other; another CTA of the SM hides it. An H200's
+  // 128x256, alone, took 2,882 us where 128x128 in twos took 2,569.
+  double share = on_an_sm > 1 || has_producer(c) ? 1 : 0.86;
+  if (on_an_sm * threads(c) < 256) share *= 0.8;  // too few warps to hide what they wait for
   if (c.any_alignment) share *= 0.8;
   const double of_a_cta =
       splits_tiles(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
   const double rounds = splits_tiles(p) ? 1 : std::ceil(tiles / p.ctas);
   const double store = c.tile_m * c.tile_n / (takes_turns(c) ? 128.0 : 32.0);
-  const double clocks = on_an_sm * (of_a_cta * clocks_a_block / share + rounds * store) + 1500 +
-                        (splits_tiles(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
-  return clocks / 1.7e9;
+  const double clocks = on_an_sm * (of_a_cta * register_k_tile(c, n) / share + rounds * store) +
+                        1500 + (splits_tiles(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
+  const double multiplied = clocks / n.loaded_clock_hz;
+  const double rate = p.device.memory_bytes_per_second;
+  const double memory = rate > 0 ? moved_bytes(p.problem) / rate : 0;
+  return std::max(multiplied, memory) + 0.1 * std::min(multiplied, memory);
 }
 
 std::vector<int> register_grids(const kernel::RegisterConfig& c, int tiles, int resident,

@@ -67,7 +67,7 @@ void add_copies(Plan& plan, const GemmProblem& problem, const OperandCopies& cop
 
 double seconds_of(const OperandCopies& copies, const DeviceFacts& device) {
   const std::int64_t bytes = (copies.a ? copies.a->bytes : 0) + (copies.b ? copies.b->bytes : 0);
-  return static_cast<double>(2 * bytes) / memory_rate(machine_of(false), device) +
+  return static_cast<double>(2 * bytes) / memory_rate(fitted_machine(false), device) +
          copies_launch_seconds;
 }
 

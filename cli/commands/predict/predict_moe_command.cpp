@@ -1,0 +1,93 @@
+#include "cli/commands/predict/predict_moe_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands/predict/predicted.h"
+#include "cli/compute/expert_shapes.h"
+#include "cli/compute/routing.h"
+#include "cli/reports/moe_report.h"
+#include "cli/reports/refusal_json.h"
+#include "warpwright/plan/moe/moe_prediction.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr double us = 1e6;
+
+// The rows of each expert that is here, as its router draws the ids.
+std::vector<std::int64_t> drawn_lengths(const MoeOptions& o, const MoeJob& job) {
+  const MixtureOperands& m = job.operands;
+  const ExpertModel model = o.model.empty() ? ExpertModel{} : expert_model(o.model);
+  const auto ids = routed_choices(moe_routing(m, o.routing, model), m.total(), o.seed);
+  return lengths_of(ids, m.experts(), m.first_expert);
+}
+
+std::string text_of(const MixturePlan& plan, const MixturePrediction& p, std::int64_t hit) {
+  char text[256];
+  std::snprintf(text, sizeof text, " (%lld hit): %.2f us, %d launches\n",
+                static_cast<long long>(hit), us * p.seconds, plan.launches());
+  std::string all = mixture_words(plan.problem) + ", on " + plan.device.name + text;
+  const auto line = [&](const char* name, double seconds, const std::string& what) {
+    std::snprintf(text, sizeof text, "  %-10s %8.2f us  ", name, us * seconds);
+    all += text + what + "\n";
+  };
+  line("launch", p.launch, "of the first grid");
+  for (const StepPrediction& step : p.steps) {
+    line(name(step.step), step.seconds,
+         plan.step_kernel(step.step) + ", bounded by " + limit_name(step.limit));
+  }
+  line("between", p.between, "launches, each early");
+  if (p.early > 0) line("early", -p.early, "weights asked for before the step before has ended");
+  return all;
+}
+
+nlohmann::ordered_json to_json(const MixturePlan& plan, const MixturePrediction& p,
+                               const std::vector<std::int64_t>& lengths) {
+  nlohmann::ordered_json json;
+  json["plan"] = plan.name();
+  json["device"] = plan.device.name;
+  json["lengths"] = lengths;
+  json["microseconds"] = us * p.seconds;
+  json["launches"] = plan.launches();
+  json["launch"] = us * p.launch;
+  json["between"] = us * p.between;
+  json["early"] = us * p.early;
+  json["steps"] = nlohmann::ordered_json::array();
+  for (const StepPrediction& step : p.steps) {
+    json["steps"].push_back({{"step", name(step.step)},
+                             {"kernel", plan.step_kernel(step.step)},
+                             {"microseconds", us * step.seconds},
+                             {"limit", limit_name(step.limit)}});
+  }
+  return json;
+}
+
+TilePhases phases_of(const Plan& product) {
+  return product.ctas > 0 ? sample_phases(options_of(product.problem), product) : TilePhases{};
+}
+
+}  // namespace
+
+int predict_moe_command(const MoeOptions& given, std::ostream& out, std::ostream& err) {
+  return exit_status(out, err, given.json, [&] {
+    MoeOptions o = given;
+    if (o.as.empty() && o.machine.empty() && o.device == "model") o.as = "h200";
+    const MoeJob job(o, facts_elsewhere(o));
+    const std::vector<std::int64_t> lengths = drawn_lengths(o, job);
+    const MixturePrediction p =
+        predict(job.plan, lengths, phases_of(job.plan.first), phases_of(job.plan.second));
+    if (o.json) {
+      out << json_text(to_json(job.plan, p, lengths));
+      return 0;
+    }
+    const auto hit = std::count_if(lengths.begin(), lengths.end(), [](auto n) { return n > 0; });
+    out << text_of(job.plan, p, hit);
+    return 0;
+  });
+}
+
+}  // namespace warpwright::cli

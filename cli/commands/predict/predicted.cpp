@@ -1,0 +1,114 @@
+#include "cli/commands/predict/predicted.h"
+
+#include <cstdio>
+
+#include "cli/commands/gemm/gemm_arguments.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::cli {
+namespace {
+
+// Only an H200's times were at hand, of products without packed weights.
+bool is_held_against_times(const Plan& plan) {
+  return numbers_of(plan.device).name == "h200" && plan.facts().architecture == 90 &&
+         !plan.problem.packed;
+}
+
+const char* sums_word(GroupSums sums) {
+  constexpr const char* words[] = {"exact", "chained", "folded", "table"};
+  return words[static_cast<std::size_t>(sums)];
+}
+
+void set_packed(GemmOptions& o, const PackedWeights& packed) {
+  const bool is_int4 = packed.format.code != DType::e2m1;
+  o.sums = sums_word(packed.sums);
+  if (is_int4) {
+    o.weights = "int4";
+    o.group = packed.format.group;
+    o.zero_points = packed.format.zero_points != ZeroPoints::none;
+    return;
+  }
+  o.weights = packed.format.scale == DType::ue8m0 ? "mxf4" : "nvf4";
+  o.dtype = numeric::word(packed.format.tokens);
+}
+
+}  // namespace
+
+Predicted predicted(const GemmOptions& options, const Plan& plan,
+                    const std::vector<std::int64_t>& lengths) {
+  Predicted made;
+  if (plan.ctas > 0) made.phases = sample_phases(options, plan);
+  made.time = predict(plan, made.phases, prediction_machine(plan.device), lengths);
+  return made;
+}
+
+GemmOptions options_of(const GemmProblem& p) {
+  GemmOptions o;
+  o.is_grouped = p.is_grouped();
+  o.dtype = numeric::word(p.a.dtype);
+  if (!p.is_quantised()) o.d_dtype = numeric::word(p.d.dtype);
+  if (p.packed) {
+    set_packed(o, *p.packed);
+  } else if (p.a.dtype != p.b.dtype) {
+    o.dtype += "," + std::string(numeric::word(p.b.dtype));
+  }
+  if (p.scaling != Scaling::none) o.scaling = name(p.scaling);
+  if (p.accumulation == Accumulation::promoted) o.accumulation = "promoted";
+  if (p.epilogue.activation != Activation::none) o.activation = name(p.epilogue.activation);
+  o.gated = p.epilogue.gated;
+  if (p.epilogue.gated && p.epilogue.interleaved) o.gate_up = gate_up_name(true);
+  if (p.is_quantised()) o.quantise_d = name(p.epilogue.quantise);
+  if (p.epilogue.bias != Bias::none) o.bias = bias_name(p.epilogue.bias);
+  return o;
+}
+
+std::optional<double> predicted_us(const Plan& plan, const std::vector<std::int64_t>& lengths) {
+  try {
+    const std::vector<std::int64_t> rows =
+        lengths.empty() ? std::vector{plan.problem.m()} : lengths;
+    return 1e6 * predicted(options_of(plan.problem), plan, rows).time.seconds;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+std::string prediction_words(const Plan& plan, const Prediction& p) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "%.2f us, bounded by %s (%.0f TFLOP/s, %.2f TB/s, %.2f waves, %.2f GHz)",
+                1e6 * p.seconds, limit_name(p.limit), operations(plan.problem) / p.seconds * 1e-12,
+                p.memory_bytes / p.seconds * 1e-12, p.waves, p.clock_hz * 1e-9);
+  return text;
+}
+
+std::string certainty_line(const Plan& plan, const Prediction& p) {
+  if (!is_held_against_times(plan)) {
+    return "  how sure: not known, as no measured product of this kind was held beside it\n";
+  }
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "  sure to    %8.0f %%   in the mean, as measured H200 products that %s bounds\n",
+                100 * p.within, limit_name(p.limit));
+  return text;
+}
+
+nlohmann::ordered_json prediction_json(const Plan& plan, const Predicted& made) {
+  const Prediction& p = made.time;
+  nlohmann::ordered_json json;
+  json["microseconds"] = 1e6 * p.seconds;
+  json["limit"] = limit_name(p.limit);
+  json["breakdown"] = {{"start", 1e6 * p.start},       {"multiply", 1e6 * p.multiply},
+                       {"tail", 1e6 * p.tail},         {"loads", 1e6 * p.loads},
+                       {"epilogue", 1e6 * p.epilogue}, {"exchange", 1e6 * p.exchange}};
+  json["mean_error"] =
+      is_held_against_times(plan) ? nlohmann::ordered_json(p.within) : nlohmann::ordered_json();
+  json["waves"] = p.waves;
+  json["clock_ghz"] = 1e-9 * p.clock_hz;
+  json["memory_bytes"] = p.memory_bytes;
+  json["l2_lines"] = p.l2_lines;
+  json["clocks"] = {
+      {"first", made.phases.first}, {"k_tile", made.phases.k_tile}, {"tile", made.phases.between}};
+  return json;
+}
+
+}  // namespace warpwright::cli

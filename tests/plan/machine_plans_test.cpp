@@ -1,0 +1,124 @@
+// Plans follow a machine's description.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "warpwright/facts/machines.h"
+#include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/search/plan.h"
+
+namespace warpwright {
+namespace {
+
+Plan planned(const GemmProblem& problem, const DeviceFacts& device) {
+  const auto made = plan(problem, device);
+  EXPECT_TRUE(made) << made.reason();
+  return *made;
+}
+
+GemmProblem dense(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::bf16) {
+  return packed_problem(m, n, k, type, type == DType::e4m3 ? DType::bf16 : type);
+}
+
+TEST(MachinePlans, AFileOfAKnownDeviceIsThatDevice) {
+  for (const char* name : {"h200", "h20", "b200", "a100"}) {
+    SCOPED_TRACE(name);
+    const DeviceFacts known = *known_facts(name);
+    const DeviceFacts read = machine_facts(parse_machine(machine_text(*known_machine(name))));
+    EXPECT_EQ(read.sms, known.sms);
+    EXPECT_EQ(read.l2_bytes, known.l2_bytes);
+    EXPECT_EQ(read.resident_clusters, known.resident_clusters);
+    EXPECT_EQ(read.shared_bytes_per_cta, known.shared_bytes_per_cta);
+    for (const GemmProblem& p : {dense(4096, 4096, 4096), dense(64, 4096, 7168)}) {
+      EXPECT_EQ(planned(p, read).name(), planned(p, known).name());
+      EXPECT_DOUBLE_EQ(planned(p, read).cost, planned(p, known).cost);
+    }
+  }
+}
+
+TEST(MachinePlans, AnH200IsAsItWasFitted) {
+  for (const bool grouped : {false, true}) {
+    const Machine fit = fitted_machine(grouped);
+    // By its name, and by a file with its numbers, whose ratios are all 1.
+    for (const DeviceFacts& device :
+         {*known_facts("h200"), machine_facts(*known_machine("h200")), model_facts()}) {
+      const Machine m = machine_of(grouped, device);
+      EXPECT_DOUBLE_EQ(m.clock_hz, fit.clock_hz);
+      EXPECT_DOUBLE_EQ(m.fixed, fit.fixed);
+      EXPECT_DOUBLE_EQ(m.l2_bytes_per_second, fit.l2_bytes_per_second);
+      EXPECT_DOUBLE_EQ(m.epilogue_time, fit.epilogue_time);
+      EXPECT_DOUBLE_EQ(m.group_maps, fit.group_maps);
+      EXPECT_DOUBLE_EQ(m.workspace_bytes, fit.workspace_bytes);
+      EXPECT_EQ(m.tensor.at(96), 1);
+    }
+  }
+}
+
+// An H20's tensor cores take more than four times as long: products that an H200 waits for memory
+// with are bounded by them there.
+TEST(MachinePlans, SlowTensorCoresMakeProductsLonger) {
+  const DeviceFacts h20 = *known_facts("h20");
+  const DeviceFacts h200 = *known_facts("h200");
+  const Plan slow = planned(dense(4096, 4096, 4096), h20);
+  const Plan fast = planned(dense(4096, 4096, 4096), h200);
+  EXPECT_GT(slow.cost, 4 * fast.cost);
+  EXPECT_LT(slow.cost, 9 * fast.cost);
+  EXPECT_NEAR(slow.cost, slow.compute_seconds(), 0.25 * slow.cost);
+  EXPECT_NE(slow.name(), fast.name());
+}
+
+// 8192^3 as an H200 took it by kernels of mma.sync (docs/log/registers.md).
+TEST(MachinePlans, RegisterKernelsAsMeasured) {
+  struct Row {
+    const char* kernel;
+    double measured_us;
+  };
+  for (const Row& row : {Row{"registers_bf16_bf16_128x128", 2569},
+                         Row{"registers_bf16_bf16_128x128_tma_pp", 2502}}) {
+    const auto made =
+        plan(dense(8192, 8192, 8192), *known_facts("h200"), {.kernel = std::string(row.kernel)});
+    ASSERT_TRUE(made) << made.reason();
+    EXPECT_NEAR(made->cost * 1e6, row.measured_us, 0.06 * row.measured_us) << row.kernel;
+  }
+}
+
+// Whatever a device has more of, no plan is said to take longer.
+TEST(MachinePlans, FasterUnitsTakeNoLonger) {
+  struct Change {
+    const char* device;
+    double MachineNumbers::*number;
+  };
+  using N = MachineNumbers;
+  for (const Change& change :
+       {Change{"h100", &N::hbm_bytes_per_second}, Change{"h100", &N::l2_bytes_per_second},
+        Change{"h100", &N::l2_requests_per_second}, Change{"h100", &N::loaded_clock_hz},
+        Change{"b200", &N::clock_hz}, Change{"b200", &N::tma_bytes_per_clock},
+        Change{"a100", &N::loaded_clock_hz}, Change{"a100", &N::shared_bytes_per_clock},
+        Change{"rtx5090", &N::hbm_bytes_per_second}}) {
+    const MachineNumbers& known = *known_machine(change.device);
+    MachineNumbers better = known;
+    better.*change.number *= 1.3;
+    if (change.number == &N::loaded_clock_hz) better.clock_hz *= 1.3;
+    for (const GemmProblem& p :
+         {dense(4096, 4096, 4096), dense(48, 4096, 7168), dense(512, 512, 512)}) {
+      EXPECT_LE(planned(p, machine_facts(better)).cost,
+                1.0001 * planned(p, machine_facts(known)).cost)
+          << change.device;
+    }
+  }
+}
+
+TEST(MachinePlans, ADeviceThatIsHereKeepsItsOwnSize) {
+  DeviceFacts here = *known_facts("h100");
+  here.name = "cuda:0 some card";
+  here.sms = 114;
+  const DeviceFacts with = with_numbers(here, *known_machine("h20"));
+  EXPECT_EQ(with.sms, 114);
+  EXPECT_EQ(with.name, here.name);
+  EXPECT_DOUBLE_EQ(with.memory_bytes_per_second, 3.7e12);
+  EXPECT_EQ(numbers_of(with).name, "h20");
+  EXPECT_EQ(numbers_of(model_facts(8, 80)).name, "a100");
+}
+
+}  // namespace
+}  // namespace warpwright

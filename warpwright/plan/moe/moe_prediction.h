@@ -1,0 +1,34 @@
+// What a layer of experts takes on a device: its products as `predict` composes them, the launches
+// beside these by their bytes and round trips, and what lies between launches.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/moe/moe_plan.h"
+
+namespace warpwright {
+
+/// A step's own time, from the end of the step before to its own.
+struct StepPrediction {
+  MixtureStep step = MixtureStep::sort;
+  double seconds = 0;
+  Limit limit = Limit::start;  ///< what bounds it; start: latencies
+};
+
+/// A mixture's time and its steps', seconds.
+struct MixturePrediction {
+  double seconds = 0;
+  double launch = 0;   ///< of the first grid
+  double between = 0;  ///< of the others, which start while the one before ends
+  double early = 0;    ///< saved by weights that are asked for before the step before has ended
+  std::vector<StepPrediction> steps;
+};
+
+/// Composes. `lengths` are the rows of each expert that is here; `first` and `second` what one SM
+/// takes for a tile of the products.
+MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_t>& lengths,
+                          const TilePhases& first, const TilePhases& second);
+
+}  // namespace warpwright
