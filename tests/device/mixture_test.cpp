@@ -380,9 +380,10 @@ TEST(Mixture, E2m1WeightsThatDoNotFitAreRefused) {
   EXPECT_EQ(refused([](MixtureOperands& o) { o.scaling = Scaling::blockwise; }),
             "scaling is blockwise and w13 is packed e2m1; packed weights for tokens of bf16 may "
             "have a scale for each row, and tokens have none: the nearest is row-column");
-  EXPECT_EQ(refused([](MixtureOperands& o) { o.packed13.reset(); }),
-            "w13 is e2m1; weights are of x's type, e4m3, or packed s4 or e2m1: the nearest is "
-            "bf16");
+  EXPECT_EQ(
+      refused([](MixtureOperands& o) { o.packed13.reset(); }),
+      "w13 is e2m1; weights are of x's type, e4m3, packed s4 or e2m1, or with block_scaled of "
+      "mxf8 to nvf4: the nearest is bf16");
 }
 
 TEST(Mixture, NoTokensAreNoLaunch) {
