@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/commands/completion.h"
+#include "cli/commands/draw/draw_command.h"
 #include "cli/commands/gemm/check_command.h"
 #include "cli/commands/gemm/gemm_command.h"
 #include "cli/commands/gemm/gemm_options.h"
@@ -31,6 +32,7 @@
 #include "cli/commands/pack_command.h"
 #include "cli/commands/predict/predict_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
+#include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -56,6 +58,7 @@ constexpr const char* kExamples =
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
     "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
     "  warpwright lesson 3 --broken\n"
+    "  warpwright draw layout '(4,8):(8,1)' --svg layout.svg\n"
     "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.\n"
@@ -85,10 +88,10 @@ constexpr const char* kPackExamples =
     "in\n"
     "act-order (g_idx) are refused. With scales of blocks: modelopt-nvfp4, "
     "compressed-tensors-nvfp4,\n"
-    "compressed-tensors-mxfp4, gpt-oss (and -original), deepseek-mxfp4; of these and with --to "
-    "the\n"
-    "codes are written as NAME, scales in tiles as NAME_scale, and nvf4's factors as "
-    "NAME_alpha.\n\n"
+    "compressed-tensors-mxfp4, gpt-oss (and -original), deepseek-mxfp4, deepseek-fp8 (and "
+    "-ue8m0),\n"
+    "whose powers of two for 128 x 128 make it mxf8; of these and with --to the codes are written\n"
+    "as NAME, scales in tiles as NAME_scale, and nvf4's factors as NAME_alpha.\n\n"
     "Examples:\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 64\n"
     "  warpwright pack model.safetensors:model.layers.0.mlp.down_proj packed.safetensors\n"
@@ -445,11 +448,12 @@ std::string empty_argument(const std::vector<std::string>& arguments) {
 }
 
 // Whether a refusal goes to stdout as an object: for where the arguments could not be read. Of
-// `bench` --json may name a file instead.
+// `bench` and `draw` --json may name a file instead.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   const auto at = std::find(arguments.begin(), arguments.end(), "--json");
   if (at == arguments.end()) return false;
-  return arguments.front() != "bench" || at + 1 == arguments.end() || (at + 1)->starts_with("-");
+  return (arguments.front() != "bench" && arguments.front() != "draw") ||
+         at + 1 == arguments.end() || (at + 1)->starts_with("-");
 }
 
 // The status of a command whose output went to `out`: whatever it was, output that did not arrive
@@ -480,9 +484,11 @@ class CommandLine {
     add_measurements();
     add_packing();
     add_layout();
-    add_mask();
+    mask_ = add_mask_command(app_, mask_options_);
     mma_ = add_mma_command(app_, mma_options_);
     lesson_ = add_lesson_command(app_, lesson_options_);
+    draw_options_.arguments = arguments_;
+    draw_ = add_draw_command(app_, draw_options_);
     add_completion();
     app_.footer(kExamples);  // last: commands take over what is there when they are made
   }
@@ -548,28 +554,15 @@ class CommandLine {
     layout_->add_flag("--table", table_, "print the table of indices too");
     layout_->add_flag("--json", json_, "for programs");
     layout_->footer(
-        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one. Functions, which nest:\n" +
-        layout::expression_help() +
+        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one; NAME = EXPR; may stand before "
+        "EXPR. Functions, which nest:\n" +
+        layout::expression_help(atom::copy_functions()) +
         "\nExamples:\n"
         "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
-        "  warpwright layout '(8,16):(16,1)' --table");
-  }
-
-  void add_mask() {
-    CLI::App* mask = app_.add_subcommand("mask", "the multicast and commit masks of a cluster");
-    offer(mask->add_option("--cluster", cluster_, "CTAs along M and along N, at most 16 in all")
-              ->required()
-              ->type_name("M,N"),
-          "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
-    mask->add_flag("--pair", pair_, "for MMAs of a pair of SMs");
-    mask->add_option("--rank", rank_, "the line of this CTA alone")
-        ->type_name("R")
-        ->check(whole(0, 15));
-    mask->add_flag("--json", json_, "for programs");
-    mask->footer(
-        "Examples:\n"
-        "  warpwright mask --cluster 4,4 --rank 11\n"
-        "  warpwright mask --cluster 2,1 --pair");
+        "  warpwright layout '(8,16):(16,1)' --table\n"
+        "  warpwright layout 'get_flat_coord((1,4,4,1), 11)'\n"
+        "  warpwright layout 'mA = (512,256):(256,1); local_tile(mA, (128,256,64), (1,0,_), "
+        "(1,X,1))'");
   }
 
   void add_completion() {
@@ -599,6 +592,8 @@ class CommandLine {
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
+    if (draw_->parsed()) return draw_command(draw_options_, out, err);
+    if (mask_->parsed()) return mask_command(mask_options_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
@@ -606,7 +601,6 @@ class CommandLine {
     if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
     if (command == " predict moe") return predict_moe_command(moe_, out, err);
     if (command == " explain moe") return explain_moe_command(moe_, out, err);
-    if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
     return call_product(command, out, err);
   }
 
@@ -653,13 +647,14 @@ class CommandLine {
   CLI::App* layout_ = nullptr;
   std::string expression_;
   bool table_ = false;
-  std::string cluster_;
-  bool pair_ = false;
-  std::optional<int> rank_;
+  const CLI::App* mask_ = nullptr;
+  MaskOptions mask_options_;
   const CLI::App* mma_ = nullptr;
   MmaOptions mma_options_;
   const CLI::App* lesson_ = nullptr;
   LessonOptions lesson_options_;
+  const CLI::App* draw_ = nullptr;
+  DrawOptions draw_options_;
   CLI::App* completion_ = nullptr;
   std::string shell_;
 };

@@ -1,5 +1,5 @@
-# The install tree: find_package(warpwright) gives warpwright::c, ::kernels, ::warpwright and ::model,
-# each with a file of targets of its own, so that none brings another's needs.
+# The install tree: find_package(warpwright) gives warpwright::c, ::kernels, ::warpwright, ::model and
+# ::pictures, each with a file of targets of its own, so that none brings another's needs.
 include(CMakePackageConfigHelpers)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/warpwright)
 
@@ -7,11 +7,13 @@ set(targets_c warpwright_shared)
 set(targets_kernels warpwright_public_kernels)
 set(targets_warpwright warpwright_public_warpwright)
 set(targets_model warpwright_public_model)
+set(targets_pictures warpwright_public_pictures)
 set(rooms_c)
 set(rooms_kernels numeric layout atom facts isa pipeline tile kernel)
 set(rooms_warpwright plan weights device)
 set(rooms_model model simulation run)
-foreach(component c kernels warpwright model)
+set(rooms_pictures pictures)
+foreach(component c kernels warpwright model pictures)
   foreach(room IN LISTS rooms_${component})
     set_target_properties(warpwright_${room} PROPERTIES EXPORT_NAME room_${room})
     list(APPEND targets_${component} warpwright_${room})
@@ -25,12 +27,12 @@ endforeach()
 # The headers of the API, of the rooms that kernels are written on, and of the model. What planning
 # and devices have between themselves stays here.
 set(include ${CMAKE_INSTALL_INCLUDEDIR}/warpwright)
-foreach(room numeric layout atom facts isa model pipeline tile kernel weights)
+foreach(room numeric layout atom facts isa model pipeline tile kernel weights pictures)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/warpwright/${room}/ DESTINATION ${include}/${room}
     FILES_MATCHING PATTERN "*.h")
 endforeach()
 foreach(header warpwright.h model.h run.h run_moe.h c.h plan/product/refusal.h plan/product/problem.h plan/product/modes.h plan/cost/device_facts.h plan/cost/sm_groups.h
-        plan/families/kernel_list.h plan/search/plan.h plan/moe/mixture.h plan/moe/moe_plan.h plan/tuning/tuning.h device/cuda.h device/pack.h device/quantise.h device/scale_order.h device/sort_slots.h device/launch.h device/moe.h
+        plan/families/kernel_list.h plan/families/tensor_memory.h plan/search/plan.h plan/moe/mixture.h plan/moe/moe_plan.h plan/tuning/tuning.h device/cuda.h device/pack.h device/quantise.h device/scale_order.h device/sort_slots.h device/launch.h device/moe.h
         simulation/model.h simulation/moe.h simulation/check.h device/trace_cuda.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/warpwright/${header} DESTINATION ${include}/${folder})

@@ -182,6 +182,17 @@ Fault read_groups(const ww_scale_groups& given, warpwright::ScaleGroups& to) {
   to = {given.offsets, static_cast<warpwright::OffsetType>(given.offset_type), given.count};
   return std::nullopt;
 }
+ww_refusal* order_scales(warpwright::ScaleReordering& what, const ww_matrix* rows,
+                         const ww_matrix* tiles, const ww_scale_groups* groups, int32_t device,
+                         void* stream) {
+  Reader reader(false);
+  if (auto r = reader.read("rows", rows, what.rows)) return told(*r);
+  if (auto r = reader.read("tiles", tiles, what.tiles)) return told(*r);
+  if (groups != nullptr) {
+    if (auto r = read_groups(*groups, what.groups)) return told(*r);
+  }
+  return told(warpwright::reorder_scales(what, device, stream));
+}
 
 Fault read_quantisation(const ww_block_quantisation* given, warpwright::Quantisation& to) {
   if (given == nullptr) return null_argument("what");
@@ -435,16 +446,20 @@ ww_refusal* ww_quantise_blocks(const ww_block_quantisation* what, int32_t device
 ww_refusal* ww_order_scales(const ww_matrix* rows, const ww_matrix* tiles, int32_t to,
                             const ww_scale_groups* groups, int32_t device, void* stream) {
   return guarded([&]() -> ww_refusal* {
-    Reader reader(false);
-    warpwright::ScaleReordering what;
-    if (auto r = reader.read("rows", rows, what.rows)) return told(*r);
-    if (auto r = reader.read("tiles", tiles, what.tiles)) return told(*r);
     if (auto r = word_fault("to", to, WW_SCALES_IN_ROWS)) return told(*r);
+    warpwright::ScaleReordering what;
     what.to = static_cast<warpwright::ScaleOrder>(to);
-    if (groups != nullptr) {
-      if (auto r = read_groups(*groups, what.groups)) return told(*r);
-    }
-    return told(warpwright::reorder_scales(what, device, stream));
+    return order_scales(what, rows, tiles, groups, device, stream);
+  });
+}
+ww_refusal* ww_spread_scales(const ww_matrix* rows, const ww_matrix* tiles, int32_t rows_each,
+                             int32_t blocks_each, const ww_scale_groups* groups, int32_t device,
+                             void* stream) {
+  return guarded([&]() -> ww_refusal* {
+    warpwright::ScaleReordering what;
+    what.rows_each = rows_each;
+    what.blocks_each = blocks_each;
+    return order_scales(what, rows, tiles, groups, device, stream);
   });
 }
 

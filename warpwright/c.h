@@ -74,7 +74,9 @@ enum {
    *  32 of K, any two of them; or nvf4 by nvf4, WW_E2M1 with a WW_UE4M3 each 16: the types of
    *  scale_a and scale_b say which. Scales lie in tiles of 128 x 4 as cuBLASLt has them: M (N)
    *  rounded up to 128 rows, the blocks of K to 4 columns, packed. In groups the scales of each
-   *  group's rows of A begin at a tile; scale_a has (M + 127 G) / 128 * 128 rows then. */
+   *  group's rows of A begin at a tile; scale_a has (M + 127 G) / 128 * 128 rows then. Of a gated
+   *  product scale_b has those of the gates, N/2 rounded up to 128 rows, then as many of what they
+   *  are for, whichever way the rows of B alternate. */
   WW_SCALING_BLOCK_SCALED = 5,
   WW_SCALING_LAST = WW_SCALING_BLOCK_SCALED
 };
@@ -119,6 +121,14 @@ enum {
   WW_QUANTISE_MXF8_1X32 = 2, /**< e4m3 codes, and a ue8m0 for each 1 x 32, in tiles of 128 x 4 */
   WW_QUANTISE_NVF4_1X16 = 3, /**< e2m1 codes, a ue4m3 for each 1 x 16, likewise, and scale_d */
   WW_QUANTISE_LAST = WW_QUANTISE_NVF4_1X16
+};
+
+/** What the tokens of a mixture become beside weights of WW_SCALING_BLOCK_SCALED. */
+enum {
+  WW_TOKENS_AS_WEIGHTS = 0, /**< mxf4 or nvf4 beside these, else mxf8 */
+  WW_TOKENS_MXF8 = 1,       /**< WW_E4M3 with WW_UE8M0 scales */
+  WW_TOKENS_MXF4 = 2,       /**< WW_E2M1 with them */
+  WW_TOKENS_LAST = WW_TOKENS_MXF4
 };
 
 /** Integers of offsets. */
@@ -392,17 +402,19 @@ typedef struct ww_moe {
   ww_matrix topk_ids;     /**< T x top_k, 1 to 32; dtype WW_S32, also where id_type is WW_INT64 */
   ww_matrix topk_weights; /**< T x top_k of WW_F32, WW_BF16 or WW_F16 */
   ww_matrix w13;          /**< a batch of E, 1 to 1,024, of 2I x H: gate above up, as gate_up says;
-                               of x's type, or WW_E4M3: tokens are quantised by the call then */
+                               of x's type, or WW_E4M3: tokens are quantised by the call then; or
+                               of the formats of WW_SCALING_BLOCK_SCALED */
   ww_matrix w2;           /**< a batch of E of H x I, of w13's type */
   ww_matrix d;            /**< T x H of x's type or WW_F32; may be x itself, else apart from all */
   ww_matrix scale_w13;    /**< WW_F32, of weights of WW_E4M3: a batch of E of 2I x 1 for
                                WW_SCALING_ROW_COLUMN, of ceil(2I/128) x ceil(H/128) for
-                               WW_SCALING_BLOCKWISE */
+                               WW_SCALING_BLOCKWISE; of WW_SCALING_BLOCK_SCALED the tiles of a
+                               gated product's B */
   ww_matrix scale_w2;     /**< likewise, of H x 1, or ceil(H/128) x ceil(I/128) */
   ww_matrix bias13;       /**< a batch of E of 2I x 1, of WW_F32 or x's type, or left out */
   ww_matrix bias2;        /**< a batch of E of H x 1, or left out */
   int32_t id_type;        /**< WW_INT32 or WW_INT64 */
-  int32_t scaling;        /**< WW_SCALING_NONE, _ROW_COLUMN or _BLOCKWISE */
+  int32_t scaling;        /**< WW_SCALING_NONE, _ROW_COLUMN, _BLOCKWISE or _BLOCK_SCALED */
   int32_t activation;     /**< WW_ACTIVATION_SILU (ww_moe_init) or WW_ACTIVATION_SWIGLU_OAI */
   int32_t gate_up;        /**< WW_GATED_HALVES (ww_moe_init) or WW_GATED_INTERLEAVED */
   int64_t first_expert;   /**< the number of this rank's first expert */
@@ -416,6 +428,16 @@ typedef struct ww_moe {
   const ww_int4* int4_w2;
   int32_t sums_w13; /**< WW_SUMS_ ... of int4 weights */
   int32_t sums_w2;
+  /** Of WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x 1
+   *  or 1 x 1, and of nvf4 the scales of the tensors that x and the rows between the products
+   *  become, 1 x 1. */
+  ww_matrix factor_w13;
+  ww_matrix factor_w2;
+  ww_matrix factor_x;
+  ww_matrix factor_inner;
+  /** Of WW_SCALING_BLOCK_SCALED what tokens become: WW_TOKENS_AS_WEIGHTS, _MXF8, or _MXF4. */
+  int32_t tokens_as;
+  int32_t reserved; /**< 0 */
 } ww_moe;
 
 /** No tensors, SiLU, gate above up. */
@@ -431,7 +453,8 @@ typedef struct ww_moe_choices {
   int32_t by_index;        /**< WW_OPEN ...: the first product reads tokens by number; no: they are
                                 put into the order of the experts before it */
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
-                                      a launch of its own does. Of WW_SCALING_BLOCKWISE alone */
+                                      a launch of its own does. Of WW_SCALING_BLOCKWISE, and of
+                                      tokens of mxf8 and nvf4 */
   int32_t sums_in_product;  /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
                                  a launch behind it does. Not with batch_invariant */
   int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch
@@ -553,6 +576,15 @@ WW_API ww_refusal* ww_quantise_blocks(const ww_block_quantisation* what, int32_t
 WW_API ww_refusal* ww_order_scales(const ww_matrix* rows, const ww_matrix* tiles, int32_t to,
                                    const ww_scale_groups* groups /* or NULL */, int32_t device,
                                    void* stream);
+
+/** The same into tiles of WW_UE8M0 of scales that serve more: 1 or 128 rows, 1 or 4 blocks of 32 of
+ *  K. 1 and 4 are the 1 x 128 of fp8 tokens, 128 and 4 the 128 x 128 of fp8 weights; rows has
+ *  ceil(M / rows_each) x ceil(blocks / blocks_each) of WW_UE8M0, or of WW_F32, powers of two:
+ * others are refused in host memory and become NaN on a device. */
+WW_API ww_refusal* ww_spread_scales(const ww_matrix* rows, const ww_matrix* tiles,
+                                    int32_t rows_each, int32_t blocks_each,
+                                    const ww_scale_groups* groups /* or NULL */, int32_t device,
+                                    void* stream);
 
 /** No extents, one expert, groups of 128, scales of bf16, the encoding left open. */
 WW_API void ww_int4_init(ww_int4* form);

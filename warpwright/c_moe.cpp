@@ -1,4 +1,5 @@
 // The C ABI of a mixture of experts.
+#include <cstddef>
 #include <tuple>
 
 #include "warpwright/c_parts.h"
@@ -16,8 +17,8 @@ using warpwright::MixtureOperands;
 using namespace warpwright::c;
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_moe) == 712 && sizeof(ww_moe_choices) == 48 &&
-              sizeof(ww_moe_options) == 16);
+static_assert(offsetof(ww_moe, factor_w13) == 712 && sizeof(ww_moe) == 976 &&
+              sizeof(ww_moe_choices) == 48 && sizeof(ww_moe_options) == 16);
 constexpr std::size_t first_moe = 712;  // its size when it came
 
 // Both weights as packed int4 weights, or neither.
@@ -58,7 +59,9 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
         {"scaling", m.scaling, WW_SCALING_LAST},
         {"activation", m.activation, WW_ACTIVATION_LAST},
         {"gate_up", m.gate_up, WW_GATED_LAST},
-        {"expected_lengths", m.expected_lengths, WW_LENGTHS_EQUAL}}) {
+        {"expected_lengths", m.expected_lengths, WW_LENGTHS_EQUAL},
+        {"tokens_as", m.tokens_as, WW_TOKENS_LAST},
+        {"ww_moe.reserved", m.reserved, 0}}) {
     if (auto r = word_fault(name, value, most)) return r;
   }
   if (m.gate_up == WW_GATED_NONE) {
@@ -74,6 +77,10 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
       {"d", &m.d, &o.d, true},
       {"scale_w13", &m.scale_w13, &o.scale_w13, false},
       {"scale_w2", &m.scale_w2, &o.scale_w2, false},
+      {"factor_w13", &m.factor_w13, &o.factor_w13, false},
+      {"factor_w2", &m.factor_w2, &o.factor_w2, false},
+      {"factor_x", &m.factor_x, &o.factor_x, false},
+      {"factor_inner", &m.factor_inner, &o.factor_inner, false},
       {"bias13", &m.bias13, &o.bias13, false},
       {"bias2", &m.bias2, &o.bias2, false},
   };
@@ -92,6 +99,9 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
                   ": the nearest legal is ", as_nearest(int{WW_S32}), " (WW_S32)");
   }
   o.id_type = static_cast<warpwright::OffsetType>(m.id_type);
+  constexpr warpwright::DType tokens[] = {warpwright::DType::f32, warpwright::DType::e4m3,
+                                          warpwright::DType::e2m1};
+  o.tokens_as = tokens[m.tokens_as];
   o.scaling = static_cast<warpwright::Scaling>(m.scaling);
   o.activation = static_cast<warpwright::Activation>(m.activation);
   o.interleaved = m.gate_up == WW_GATED_INTERLEAVED;

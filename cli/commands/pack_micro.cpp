@@ -86,15 +86,19 @@ MicroPacked of_checkpoint(const FoundWeights& found, const LoadedWeights& loaded
   MicroPacked p{source.format, source.extents, source.origin, {}, {}, {}};
   const bool experts = found.stems.size() > 1 || loaded.tensors.front().codes.batch > 1;
   allocate(p, experts);
-  const std::int64_t blocks = p.extents.k / micro_block(p.format->scale);
+  const auto parts = [](std::int64_t all, int each) { return (all + each - 1) / each; };
+  const bool wide = source.blocks_of_128;
+  const int k_each = wide ? 128 : micro_block(p.format->scale);
   for (std::int64_t e = 0; e < p.extents.experts; ++e) {
     const auto& from = source.experts[static_cast<std::size_t>(e)];
     std::memcpy(p.codes.bytes.data() + e * code_bytes(p), from.codes,
                 static_cast<std::size_t>(code_bytes(p)));
     ScaleReordering order;
     // Read alone.
-    order.rows = matrix(const_cast<std::byte*>(from.scales), p.format->scale,  // NOLINT
-                        p.extents.n, blocks);
+    order.rows_each = wide ? 128 : 1;
+    order.blocks_each = wide ? 4 : 1;
+    order.rows = matrix(const_cast<std::byte*>(from.scales), source.scale_type,  // NOLINT
+                        parts(p.extents.n, order.rows_each), parts(p.extents.k, k_each));
     order.tiles = tiles_of(p, e);
     if (const auto refused = reorder_scales_on_host(order)) throw InputError(*refused);
     if (!p.alpha.bytes.empty()) std::memcpy(p.alpha.bytes.data() + 4 * e, &from.tensor, 4);

@@ -61,7 +61,8 @@ std::vector<std::byte> scale_tiles(const MicroTensor& of, const MatrixShape& vie
     for (const ScaleRows& group : groups.empty() ? whole : groups) {
       for (std::int64_t row = group.begin; row < group.end; ++row) {
         const std::int64_t to = tile + row - group.begin;
-        const std::int64_t from = index.empty() ? m * rows + row : index[index_of(row)];
+        const std::int64_t its = index.empty() ? row : index[index_of(row)];
+        const std::int64_t from = its < 0 ? -1 : m * rows + its;
         if (to >= view.rows) break;
         for (std::int64_t block = 0; block < view.columns; ++block) {
           const bool is_there = block < blocks && from >= 0 && from < stored;

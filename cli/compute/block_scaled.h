@@ -47,8 +47,8 @@ struct ScaleRows {
 
 /// The scales of a product's A or B in the tiles that kernels read (facts/block_scales.h), for
 /// `view`, their shape, one matrix behind the other. `rows` of each are there, one behind the
-/// other; with `groups` each of these begins at a tile. Row r of them is row `index[r]` of the
-/// tensor, where there is an index, which is none outside. What is no row's scale is NaN.
+/// other; with `groups` each of these begins at a tile. Row r of a matrix is row `index[r]` of the
+/// tensor's, where there is an index, which is none outside. What is no row's scale is NaN.
 std::vector<std::byte> scale_tiles(const MicroTensor& of, const MatrixShape& view,
                                    std::int64_t rows, std::int64_t blocks,
                                    const std::vector<ScaleRows>& groups = {},

@@ -64,7 +64,11 @@ bool is_micro_of(const SafetensorsFile& file, const std::string& stem, const Lay
   };
   const auto codes = type(names.codes);
   const auto scales = type(names.scales);
-  const bool nvf4 = weights::format_of_layout(names).scale == DType::ue4m3;
+  const MicroFormat& format = weights::format_of_layout(names);
+  const bool nvf4 = format.scale == DType::ue4m3;
+  if (format.element == DType::e4m3) {  // with a scale for each 128 x 128
+    return codes == DType::e4m3 && (scales == DType::f32 || scales == DType::ue8m0);
+  }
   return (codes == DType::u8 || codes == DType::s8 || codes == DType::e2m1) &&
          (nvf4 ? scales == DType::e4m3 : scales == DType::u8 || scales == DType::ue8m0) &&
          (names.tensor_scale.empty() || file.find(with(stem, names.tensor_scale)) != nullptr);

@@ -60,6 +60,11 @@ enum class Arg : std::uint8_t {
   w2,
   scale_w13,
   scale_w2,
+  factor_w13,
+  factor_w2,
+  factor_x,
+  factor_inner,
+  format,
   bias13,
   bias2,
   first_expert,
@@ -185,6 +190,15 @@ struct Product : CallTensors {
 
 /// A matrix of bytes as one of the elements that lie densely in them. Throws Refused.
 void take_bytes_as(MatrixView& view, DType type, const char* name);
+
+/// The scales that the type of a tensor says, of elements of that type; nothing of bytes that may
+/// be either kind.
+std::optional<DType> scale_type_of(const std::optional<Tensor>& t, DType element);
+
+/// Scales of blocks along K, in tiles: as many bytes as whole tiles have, of any shape. `shape`: of
+/// one matrix. Of a batch of `matrices` operands each may have its own. Throws Refused.
+MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape& shape,
+                       std::int64_t matrices);
 
 /// (name of a device, for sentences) "cuda:0", "host memory (the model)".
 std::string place_name(int device);

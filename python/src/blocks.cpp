@@ -185,13 +185,18 @@ PyObject* quantise_blocks(PyObject* /*module*/, PyObject* args) {
 PyObject* order_scales(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject *rows = nullptr, *tiles = nullptr, *offsets = nullptr, *stream = nullptr;
-    if (PyArg_ParseTuple(args, "OOOO", &rows, &tiles, &offsets, &stream) == 0) refuse_arguments();
-    Call call(stream);
     ScaleReordering what;
+    int is_spread = 0;
+    if (PyArg_ParseTuple(args, "OOOOiip", &rows, &tiles, &offsets, &stream, &what.rows_each,
+                         &what.blocks_each, &is_spread) == 0) {
+      refuse_arguments();
+    }
+    Call call(stream);
     what.rows = matrix_of(call.read(rows, "scales", false));
     what.tiles = matrix_of(call.read(tiles, "out", true));
     // Of bytes nobody knows which they are: the padding of ue4m3, 0, is a number of both.
-    const DType scale = what.rows.dtype == DType::ue8m0 ? DType::ue8m0 : DType::ue4m3;
+    const bool powers = what.rows.dtype == DType::ue8m0 || is_spread != 0;
+    const DType scale = powers ? DType::ue8m0 : DType::ue4m3;
     take_scales_as(what.rows, scale);
     take_scales_as(what.tiles, scale);
     what.groups = call.groups(offsets);

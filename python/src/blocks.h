@@ -10,7 +10,7 @@ namespace warpwright::python {
 /// codes, scales and scale are there to be written. Matrices of a batch have tiles of their own.
 PyObject* quantise_blocks(PyObject* module, PyObject* args);
 
-/// order_scales(rows, tiles, offsets, stream): writes the tiles.
+/// order_scales(rows, tiles, offsets, stream, rows_each, blocks_each, is_spread): writes the tiles.
 PyObject* order_scales(PyObject* module, PyObject* args);
 
 /// Of each format's word (type of the elements, their bits, type of the scales, elements of one).

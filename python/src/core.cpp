@@ -6,9 +6,6 @@
 #include <string>
 
 #include "cli/app.h"
-#include "cli/pictures/grid_svg.h"
-#include "cli/pictures/perfetto.h"
-#include "cli/pictures/timeline_svg.h"
 #include "python/src/blocks.h"
 #include "python/src/docs.h"
 #include "python/src/handles.h"
@@ -16,6 +13,9 @@
 #include "python/src/packing.h"
 #include "python/src/slots.h"
 #include "python/src/types.h"
+#include "warpwright/pictures/grid_svg.h"
+#include "warpwright/pictures/perfetto.h"
+#include "warpwright/pictures/timeline_svg.h"
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::python {
@@ -177,17 +177,17 @@ PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
       throw Refused{
           refuse(RefusalCode::model_findings, "the model found faults:\n", (*report)->text())};
     }
-    cli::TimelineView timeline;
+    pictures::TimelineView timeline;
     timeline.title = study.plan->name() + " on " + study.facts.name;
     timeline.ctas = atom::cluster_size(study.plan->cluster) > 1 ? 2 : 1;
-    cli::GridView grid;
+    pictures::GridView grid;
     grid.title = timeline.title;
     grid.sms = study.facts.sms;
     grid.ctas_per_sm = study.plan->facts().ctas_per_sm;
     const Ref plan = Ref::checked(new_plan({study.plan, run_on_model}));
-    const Ref svg = Ref::checked(text(cli::timeline_svg(trace, timeline)));
-    const Ref grid_svg = Ref::checked(text(cli::grid_svg(trace, grid)));
-    const std::string bytes = cli::perfetto_bytes(trace);
+    const Ref svg = Ref::checked(text(pictures::timeline_svg(trace, timeline)));
+    const Ref grid_svg = Ref::checked(text(pictures::grid_svg(trace, grid)));
+    const std::string bytes = pictures::perfetto_bytes(trace);
     return Py_BuildValue("(OOOy#L)", plan.get(), svg.get(), grid_svg.get(), bytes.data(),
                          static_cast<Py_ssize_t>(bytes.size()),
                          static_cast<long long>(trace.end()));

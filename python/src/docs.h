@@ -137,7 +137,8 @@ plan.)";
 
 inline constexpr const char* moe_doc[] = {
     R"(moe(x, topk_ids, topk_weights, w13, w2, *, activation='silu', gate_up='halves', scaling=None,
-        scale_w13=None, scale_w2=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
+        scale_w13=None, scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
+        factor_inner=None, format=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
         out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
         second_kernel=None, by_index=None, quantises_in_epilogue=None, sums_in_product=None,
         early_weights=None, sums=None, check_ids=False, dependent=False, stream=None,
@@ -155,7 +156,8 @@ topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of
 topk_weights T x top_k of f32, bf16 or f16.
 w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says; of x's type, or
              e4m3: tokens, and the rows between the products, are quantised by the call then. Or
-             Int4Weights of E experts, of whose gates and ups in halves docs/moe.md says more.
+             Int4Weights of E experts, of whose gates and ups in halves docs/moe.md says more. Or
+             of a format of mxf8 to nvf4 (float8_e4m3fn, float4_e2m1fn_x2, or bytes with format=).
 w2           E x H x I, of w13's type, or Int4Weights too.
 activation   )",
     R"(, of the gate.
@@ -165,6 +167,15 @@ scale_w13, scale_w2   f32, of e4m3 weights: E x 2I and E x H ('row_column'; toke
              ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
              Int4Weights they may be left out: 'row_column' (default) or 'blockwise' says what the
              tokens are quantised by.
+             Of mxf8 to nvf4 they are float8_e8m0fnu, or of nvf4 float8_e4m3fn, in tiles as
+             block_scales() makes them: of w13 those of the gates, then of the ups, 2 E matrices of
+             I rows, also where gate_up is 'interleaved'.
+factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is multiplied by
+             beside its scales, E or 1; and of nvf4 the scales of the tensors that x and the rows
+             between the products become, 1. Default: 1. Factors, not divisors.
+format       'mxf8', 'mxf4', 'nvf4', or of tokens and weights, as 'mxf8,mxf4': what bytes are, and
+             tokens become. Default: by the types of w13 and scale_w13; tokens are mxf4 or nvf4
+             beside such weights, else mxf8.
 sums         of w2 as Int4Weights, as for gemm, with 'row_column'.
 bias13, bias2         E x 2I and E x H of f32 or x's type.
 first_expert, experts_total   of a rank with a part of the experts: the number of its first, and how
@@ -192,7 +203,8 @@ CUDA graph's capture, once such a mixture ran before.)"};
 
 inline constexpr const char* plan_moe_doc =
     R"(plan_moe(x, topk_ids, topk_weights, w13, w2, *, device=None, activation='silu',
-        gate_up='halves', scaling=None, scale_w13=None, scale_w2=None, bias13=None, bias2=None,
+        gate_up='halves', scaling=None, scale_w13=None, scale_w2=None, factor_w13=None,
+        factor_w2=None, factor_x=None, factor_inner=None, format=None, bias13=None, bias2=None,
         first_expert=0, experts_total=None, out=None, dtype=None, expected_lengths='routed',
         batch_invariant=False, first_kernel=None, second_kernel=None, by_index=None,
         quantises_in_epilogue=None, sums_in_product=None, early_weights=None, sums=None)

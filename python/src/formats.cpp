@@ -72,13 +72,15 @@ bool may_be(const Tensor& t, DType scale) {
   return t.type == scale || t.type == DType::u8 || (scale == DType::ue4m3 && t.type == DType::e4m3);
 }
 
-// The scales that the type of a tensor says, of elements of that type; nothing of bytes that may be
-// either kind.
-std::optional<DType> scale_of(const std::optional<Tensor>& t, DType element) {
+}  // namespace
+
+std::optional<DType> scale_type_of(const std::optional<Tensor>& t, DType element) {
   if (element != DType::e2m1) return DType::ue8m0;
   if (!t || t->type == DType::u8) return std::nullopt;
   return t->type == DType::ue8m0 ? DType::ue8m0 : DType::ue4m3;
 }
+
+namespace {
 
 bool is_contiguous(const Tensor& t) {
   std::int64_t packed = 1;
@@ -90,8 +92,8 @@ bool is_contiguous(const Tensor& t) {
   return true;
 }
 
-// Scales of blocks along K, in tiles: as many bytes as whole tiles have, of any shape. `shape`: of
-// one matrix. Of a batch of `matrices` operands each may have its own.
+}  // namespace
+
 MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape& shape,
                        std::int64_t matrices) {
   if (!may_be(t, shape.dtype)) {
@@ -123,8 +125,6 @@ MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape&
   view.batch_stride = batch > 1 ? one : 0;
   return view;
 }
-
-}  // namespace
 
 void take_bytes_as(MatrixView& view, DType type, const char* name) {
   if (view.column_stride != 1 && view.columns > 1) {
@@ -195,7 +195,7 @@ void Product::read_scale_tiles(const ScaleTensors& scales) {
   std::array<std::optional<DType>, 2> types;
   for (const std::size_t side : {0U, 1U}) {
     const DType element = (side == 0 ? operands.a : operands.b).dtype;
-    types[side] = said_scales_[side] ? said_scales_[side] : scale_of(scales[side], element);
+    types[side] = said_scales_[side] ? said_scales_[side] : scale_type_of(scales[side], element);
   }
   GemmProblem p = problem_of(operands);
   p.d.rows = operands.is_by_index() ? slots_ : operands.a.rows;  // there is no D yet

@@ -5,6 +5,7 @@
 
 #include "python/src/handles.h"
 #include "python/src/object.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/run_moe.h"
 
 namespace warpwright::python {
@@ -19,6 +20,11 @@ constexpr std::array named_args = {Arg::out,
                                    Arg::scaling,
                                    Arg::scale_w13,
                                    Arg::scale_w2,
+                                   Arg::factor_w13,
+                                   Arg::factor_w2,
+                                   Arg::factor_x,
+                                   Arg::factor_inner,
+                                   Arg::format,
                                    Arg::bias13,
                                    Arg::bias2,
                                    Arg::first_expert,
@@ -62,10 +68,13 @@ struct MixtureCall : CallTensors {
   Ref out;  ///< what was given, or made; none of a spec
 
  private:
+  std::optional<MicroFormat> weights_as_;  ///< where that is said
   void read_router(const Arguments& given);
   MatrixView read_weights(const Arguments& given, Arg arg, const char* name,
                           std::optional<PackedWeights>& packed);
+  void read_format(const Arguments& given);
   void read_scales(const Arguments& given);
+  void read_scale_tiles(const Arguments& given);
   void read_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
 };
@@ -87,6 +96,7 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
                          as_rule("give a tensor, or call plan_moe()"))};
   }
   read_router(given);
+  read_format(given);
   o.w13 = read_weights(given, Arg::w13, "w13", o.packed13);
   o.w2 = read_weights(given, Arg::w2, "w2", o.packed2);
   const int sums = given.word(Arg::sums, sums_words);
@@ -135,11 +145,86 @@ MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char
     return read_packed(given[arg], name, true, packed.emplace(), is_batch);
   }
   const Tensor t = read(given, arg, name);
-  const MatrixView view = matrix_of(t);
-  if (t.dimensions == 3) return view;
+  MatrixView view = matrix_of(t);
+  if (t.dimensions == 3) {
+    if (weights_as_ && view.dtype != weights_as_->element) {
+      if (view.dtype != DType::u8) {
+        throw Refused{refuse(
+            RefusalCode::bad_type, as_tensor(name), " is ", type_name(view.dtype),
+            ", and format says ", weights_as_->word, "; ",
+            as_rule("that lies as ", type_name(weights_as_->element), ", or in bytes of uint8"))};
+      }
+      take_bytes_as(view, weights_as_->element, name);
+    }
+    return view;
+  }
   throw Refused{refuse(
       RefusalCode::bad_shape, as_tensor(name), " has ", count_of(t.dimensions, "dimension"), "; ",
       as_rule("it has a matrix an expert"), ": the nearest legal is ", as_nearest("3"))};
+}
+
+// What weights are, and tokens become, by the word of format=: as `--dtype` has it.
+void MixtureCall::read_format(const Arguments& given) {
+  const char* const text = given.text(Arg::format);
+  if (text == nullptr) return;
+  const auto formats = micro_formats_of(text);
+  if (!formats || formats->first.scale != formats->second.scale) {
+    std::string words;
+    for (const MicroFormat& f : micro_formats) words += std::string(f.word) + ", ";
+    throw Refused{refuse(RefusalCode::bad_value, "format is \"", text, "\"; ",
+                         as_rule("it is one of ", words,
+                                 "or two with scales of one type, of tokens "
+                                 "and of weights"),
+                         ": the nearest is ", as_nearest("\"mxf8,mxf4\""))};
+  }
+  const bool is_one = std::string_view(text).find(',') == std::string_view::npos;
+  if (!is_one) operands.tokens_as = formats->first.element;
+  weights_as_ = formats->second;
+}
+
+// Scales that the tensor core multiplies, and the factors of tensors.
+void MixtureCall::read_scale_tiles(const Arguments& given) {
+  MixtureOperands& o = operands;
+  const struct {
+    Arg arg;
+    const char* name;
+    const MatrixView& weights;
+    MatrixView& view;
+    bool gated;
+  } scales[] = {{Arg::scale_w13, "scale_w13", o.w13, o.scale_w13, true},
+                {Arg::scale_w2, "scale_w2", o.w2, o.scale_w2, false}};
+  for (const auto& each : scales) {
+    if (given[each.arg] == nullptr) continue;
+    const Tensor t = read(given, each.arg, each.name);
+    const std::optional<DType> type =
+        weights_as_ ? weights_as_->scale : scale_type_of(t, each.weights.dtype);
+    if (!type) {
+      throw Refused{refuse(RefusalCode::bad_type, as_tensor(each.name),
+                           " is uint8, and may be float8_e4m3fn (nvf4) or float8_e8m0fnu (mxf4): ",
+                           as_rule("give it that type, or say format"), ": the nearest is ",
+                           as_nearest("\"nvf4\""))};
+    }
+    GemmProblem p;  // for the shape of its scales
+    p.scaling = Scaling::block_scaled;
+    p.a = p.b = {MatrixShape(each.weights)};
+    p.d.batch = each.weights.batch;
+    p.scale_a.dtype = p.scale_b.dtype = *type;
+    p.epilogue.gated = each.gated;
+    each.view = scale_tiles(t, each.weights, scale_shape(p, false), each.weights.batch);
+  }
+  const struct {
+    Arg arg;
+    const char* name;
+    MatrixView& view;
+  } factors[] = {{Arg::factor_w13, "factor_w13", o.factor_w13},
+                 {Arg::factor_w2, "factor_w2", o.factor_w2},
+                 {Arg::factor_x, "factor_x", o.factor_x},
+                 {Arg::factor_inner, "factor_inner", o.factor_inner}};
+  for (const auto& each : factors) {
+    if (given[each.arg] == nullptr) continue;
+    const Tensor t = read(given, each.arg, each.name);
+    each.view = t.elements() == 1 ? scalar_of(t) : vector_of(t);
+  }
 }
 
 // Experts x rows, or experts x rows x 1, are of rows; else of blocks. Int4 weights need none:
@@ -159,6 +244,14 @@ void MixtureCall::read_scales(const Arguments& given) {
     MatrixView& view;
   } scales[] = {{Arg::scale_w13, "scale_w13", operands.w13, operands.scale_w13},
                 {Arg::scale_w2, "scale_w2", operands.w2, operands.scale_w2}};
+  if (said < 0 && !operands.is_packed()) {
+    const bool tells = given[Arg::scale_w13] != nullptr &&
+                       read(given, Arg::scale_w13, "scale_w13").type == DType::ue8m0;
+    if (weights_as_ || tells || numeric::bits(operands.w13.dtype) < 8) {
+      operands.scaling = Scaling::block_scaled;
+    }
+  }
+  if (operands.is_micro()) return read_scale_tiles(given);
   for (const auto& each : scales) {
     if (given[each.arg] == nullptr) continue;
     const Tensor t = read(given, each.arg, each.name);

@@ -117,7 +117,10 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
 def moe(x: T, topk_ids: Tensor, topk_weights: Tensor, w13: Tensor | Int4Weights,
         w2: Tensor | Int4Weights, *, activation: GatedActivation = "silu",
         gate_up: GateUp = "halves", scaling: Scaling | None = None, scale_w13: Tensor | None = None,
-        scale_w2: Tensor | None = None, bias13: Tensor | None = None,
+        scale_w2: Tensor | None = None, factor_w13: Tensor | None = None,
+        factor_w2: Tensor | None = None, factor_x: Tensor | None = None,
+        factor_inner: Tensor | None = None, format: str | None = None,
+        bias13: Tensor | None = None,
         bias2: Tensor | None = None, first_expert: int = 0, experts_total: int | None = None,
         out: Tensor | None = None, dtype: Any = None, expected_lengths: str | None = "routed",
         batch_invariant: bool = False, first_kernel: str | None = None,
@@ -131,7 +134,10 @@ def plan_moe(x: Tensor | Spec, topk_ids: Tensor | Spec, topk_weights: Tensor | S
              device: str | None = None,
              activation: GatedActivation = "silu", gate_up: GateUp = "halves",
              scaling: Scaling | None = None, scale_w13: Tensor | Spec | None = None,
-             scale_w2: Tensor | Spec | None = None, bias13: Tensor | Spec | None = None,
+             scale_w2: Tensor | Spec | None = None, factor_w13: Tensor | Spec | None = None,
+             factor_w2: Tensor | Spec | None = None, factor_x: Tensor | Spec | None = None,
+             factor_inner: Tensor | Spec | None = None, format: str | None = None,
+             bias13: Tensor | Spec | None = None,
              bias2: Tensor | Spec | None = None, first_expert: int = 0,
              experts_total: int | None = None, out: Tensor | Spec | None = None,
              dtype: Any = None, expected_lengths: str | None = "routed",
@@ -153,7 +159,8 @@ def quantise(x: Tensor, scaling: str, given: bool, codes: Tensor, scales: Tensor
 def quantise_blocks(x: Tensor, form: str, recipe: str | None, given: bool, codes: Tensor,
                     scales: Tensor, scale: Tensor | None, linear: bool, offsets: Tensor | None,
                     stream: Any, /) -> None: ...
-def order_scales(rows: Tensor, tiles: Tensor, offsets: Tensor | None, stream: Any, /) -> None: ...
+def order_scales(rows: Tensor, tiles: Tensor, offsets: Tensor | None, stream: Any, rows_each: int,
+                 blocks_each: int, is_spread: bool, /) -> None: ...
 def sort_slots(ids: Tensor, experts: int, first_expert: int, experts_total: int, offsets: Tensor,
                slots: Tensor, rows: Tensor, stream: Any, /) -> None: ...
 def int4_quantise(weights: Tensor, group: int, encoding: str | None, scales: str | None,

@@ -61,7 +61,8 @@ def quantise_blocks(x: Any, form: Format, *, scale: Any = None, out: Any = None,
     return codes, made, whole if scale is not None else adopted(x, whole)
 
 
-def block_scales(scales: Any, offsets: Tensor | None = None, *, out: Any = None,
+def block_scales(scales: Any, offsets: Tensor | None = None, *,
+                 block: tuple[int, int] | None = None, out: Any = None,
                  stream: Any = None) -> Any:
     """Scales of rows, as checkpoints have them, in the tiles of 128 x 4 that products read.
 
@@ -69,6 +70,10 @@ def block_scales(scales: Any, offsets: Tensor | None = None, *, out: Any = None,
              uint8, a scale for each block of a row; or a batch of such, each with tiles of its own.
     offsets  G + 1 of int32 or int64, in the memory of the scales: the rows are tokens in groups, as
              grouped_gemm(offsets=) takes them, and each group's scales begin at a tile.
+    block    what a scale serves, rows x elements of K, where that is more: (1, 128) of fp8 tokens,
+             (128, 128) of fp8 weights. They become the scales of mxf8: ceil(M/rows) x ceil(K/128)
+             of float8_e8m0fnu or uint8, or of float32 (also with (1, 32)), whose values are powers
+             of two: others are refused in host memory and become NaN on a GPU.
     out      memory for the result.
 
     Returns them as M rounded up to 128 x the blocks rounded up to 4, with offsets as
@@ -83,11 +88,19 @@ def block_scales(scales: Any, offsets: Tensor | None = None, *, out: Any = None,
     if len(shape) == 3 and offsets is not None:
         raise Refusal("offsets are of the rows of one matrix, and scales has 3 dimensions: leave "
                       "them out", "bad_shape")
+    rows_each, k_each = block or (1, 32)
+    if k_each not in (32, 128):
+        raise Refusal(f"block is {block}; a scale serves 1 or 128 rows and 32 or 128 of K: the "
+                      "nearest is (1, 128)")
     made = out
     if made is None:
-        extents = _tile_extents(shape[:-2], shape[-2], shape[-1], offsets)
-        made = empty_like(scales, extents, dtype_name(scales.dtype), device_of(scales))
-    _core.order_scales(scales, made, offsets, stream)
+        extents = _tile_extents(shape[:-2], shape[-2] * rows_each, shape[-1] * (k_each // 32),
+                                offsets)
+        name = dtype_name(scales.dtype)
+        is_power = block is not None and name == "float32"
+        made = empty_like(scales, extents, _SCALES["ue8m0"] if is_power else name,
+                          device_of(scales))
+    _core.order_scales(scales, made, offsets, stream, rows_each, k_each // 32, block is not None)
     return made if out is not None else adopted(scales, made)
 
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cute_text.h"
 #include "warpwright/atom/cluster_layout.h"
 #include "warpwright/atom/mma_text.h"
 #include "warpwright/layout/error.h"
@@ -22,20 +23,10 @@ constexpr Mma kVoltaNt{MmaKind::quad_pair, 8,          8,         4,        DTyp
                        DType::f16,         DType::f32, Major::mn, Major::mn};
 constexpr Mma kAmpere{MmaKind::warp, 16, 8, 16};
 
-std::string without_underscores(std::string text) {
-  // A lone `_` between commas or parentheses is a mode kept whole.
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool before_digit = i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '9';
-    if (text[i] != '_' || !before_digit) out += text[i];
-  }
-  return out;
-}
-
 // What the Blackwell cluster article prints of its pair MMA.
 TEST(TiledMmaTest, PrintOfThePair) {
   const TiledMma pair = make_tiled_mma({MmaKind::tcgen05_pair, 256, 256, 16});
-  std::string theirs = without_underscores(
+  std::string theirs = tests::without_underscores(
       "TiledMMA\n"
       "  ThrLayoutVMNK:  (_2,_1,_1,_1):(_1,_0,_0,_0)\n"
       "  PermutationMNK: (_,_,_)\n"

@@ -682,6 +682,20 @@ TEST(C, QuantisesToFormats) {
   EXPECT_DONE(ww_launch(plan, &g, nullptr, nullptr, nullptr));
   ww_plan_free(plan);
   EXPECT_EQ(out[m * n - 1], bf16(96));
+  // Blocks of fp8, 1 x 128 and 128 x 128, powers of two.
+  const float powers[] = {4, 0.5F};
+  const ww_matrix spread = ww_packed(tiles, WW_UE8M0, 256, 4);
+  const ww_matrix blocks = ww_packed(const_cast<float*>(powers), WW_F32, 2, 1);
+  EXPECT_DONE(ww_spread_scales(&blocks, &spread, 128, 4, nullptr, WW_MODEL, nullptr));
+  EXPECT_EQ(tiles[0], 129);
+  EXPECT_EQ(tiles[2 * 512 - 1], 126);
+  const float third = 1 / 3.0F;
+  const ww_matrix odd = ww_packed(const_cast<float*>(&third), WW_F32, 1, 1);
+  const ww_matrix one_tile = ww_packed(tiles, WW_UE8M0, 128, 4);
+  EXPECT_THAT(text(Refusal(ww_spread_scales(&odd, &one_tile, 1, 4, nullptr, WW_MODEL, nullptr))),
+              HasSubstr("0.333333343; as ue8m0 it is a power of two"));
+  EXPECT_THAT(text(Refusal(ww_spread_scales(&odd, &one_tile, 1, 2, nullptr, WW_MODEL, nullptr))),
+              HasSubstr("blocks_each is 2"));
   ww_scale_groups groups = {};
   groups.count = 2;
   EXPECT_THAT(text(Refusal(ww_order_scales(&linear, &in_tiles, WW_SCALES_IN_TILES, &groups,

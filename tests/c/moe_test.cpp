@@ -234,6 +234,73 @@ TEST(CMoe, ServesInt4Weights) {
   refused("both weights are int4, or none is");
 }
 
+// A layer of mxf8 and one of nvf4 of equal weights, on the model of a B200.
+TEST(CMoe, ServesFormatsWithScalesInTiles) {
+  constexpr std::int64_t hidden = 256, inner = 128, experts = 2;
+  std::vector<std::uint16_t> x(hidden, bf16(1)), d(hidden);
+  std::int32_t ids[] = {1, 0};
+  float weights[] = {0.5F, 0.25F}, factors[] = {1, 2}, one = 1;
+  const struct {
+    std::int32_t element, scale;
+    std::uint8_t codes, unit;
+    std::int64_t block;
+    double gate;  // 256 times a weight
+  } formats[] = {{WW_E4M3, WW_UE8M0, 0x20, 127, 32, 32}, {WW_E2M1, WW_UE4M3, 0x11, 0x18, 16, 8}};
+  for (const auto& f : formats) {
+    std::vector<std::uint8_t> w13(experts * 2 * inner * hidden + 32, f.codes);
+    std::vector<std::uint8_t> w2(experts * hidden * inner + 32, f.codes);
+    std::vector<std::uint8_t> scales(experts * 2 * inner * hidden / f.block + 32, f.unit);
+    const auto batch = [](std::vector<std::uint8_t>& data, std::int32_t type, std::int64_t rows,
+                          std::int64_t columns) {
+      const auto at = reinterpret_cast<std::uintptr_t>(data.data());
+      ww_matrix m = ww_packed(data.data() + (32 - at % 32) % 32, type, rows, columns);
+      m.batch = experts;
+      m.batch_stride = rows * columns;
+      return m;
+    };
+    ww_moe m;
+    ww_moe_init(&m);
+    m.x = ww_packed(x.data(), WW_BF16, 1, hidden);
+    m.topk_ids = ww_packed(ids, WW_S32, 1, 2);
+    m.topk_weights = ww_packed(weights, WW_F32, 1, 2);
+    m.w13 = batch(w13, f.element, 2 * inner, hidden);
+    m.w2 = batch(w2, f.element, hidden, inner);
+    m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
+    m.scaling = WW_SCALING_BLOCK_SCALED;
+    m.scale_w13 = batch(scales, f.scale, 2 * inner, hidden / f.block);
+    m.scale_w2 = batch(scales, f.scale, hidden, inner / f.block);
+    m.factor_w2 = ww_packed(factors, WW_F32, experts, 1);
+    ww_device* b200 = nullptr;
+    EXPECT_DONE(ww_device_model(4, 100, &b200));
+    ww_moe_plan* plan = nullptr;
+    EXPECT_DONE(ww_moe_plan_make(&m, b200, nullptr, &plan));
+    EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr(f.element == WW_E4M3 ? "mxf8" : "nvf4"));
+    ww_workspace* workspace = nullptr;
+    EXPECT_DONE(ww_workspace_make(b200, ww_moe_plan_workspace_bytes(plan), &workspace));
+    EXPECT_DONE(ww_moe_launch(plan, &m, workspace, nullptr, nullptr));
+    // Weights of experts times their factors are 0.5 * 2 + 0.25.
+    const double want = 1.25 * 128 * f.gate * f.gate / (1 + std::exp(-f.gate)) * f.gate / 256;
+    EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.05 * want);
+    ww_workspace_free(workspace);
+    ww_moe_plan_free(plan);
+    const auto refused = [&](const char* says) {
+      ww_moe_plan* none = nullptr;
+      const Refusal told(ww_moe_plan_make(&m, b200, nullptr, &none));
+      EXPECT_THAT(text(told), HasSubstr(says));
+      ww_moe_plan_free(none);
+    };
+    m.tokens_as = 3;
+    refused("tokens_as is 3; it is 0 to 2");
+    m.tokens_as = WW_TOKENS_AS_WEIGHTS;
+    m.factor_w2 = ww_packed(&one, WW_BF16, 1, 1);
+    refused("factor_w2 is 1 x 1 of bf16");
+    m.factor_w2 = ww_packed(&one, WW_F32, 1, 1);
+    m.factor_x = ww_packed(&one, WW_F32, 2, 1);
+    refused(f.element == WW_E4M3 ? "factor_x is given; tokens of nvf4" : "factor_x is 2 x 1");
+    ww_device_free(b200);
+  }
+}
+
 TEST(CMoe, PlansPreparesAndLaunches) {
   Moe m;
   const Device model("model");

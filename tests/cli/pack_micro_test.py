@@ -174,6 +174,39 @@ def test_layouts(t):
                    "gpt-oss-original")
 
 
+def test_blocks_of_fp8(t):
+    """Powers of two for each 128 x 128, as float32 and as bytes: mxf8."""
+    n, k = 200, 288
+    codes = bytes(t.draw.randrange(0x78) for _ in range(n * k))
+    powers = bytes(t.draw.randrange(100, 150) for _ in range(6))
+    floats = struct.pack("<6f", *(2.0 ** (p - 127) for p in powers))
+    for suffix, kind, data, source in ((".weight_scale_inv", "F32", floats, "deepseek-fp8"),
+                                       (".scale", "F8_E8M0", powers, "deepseek-fp8-ue8m0")):
+        tensors = {"a.weight": ("F8_E4M3", [n, k], codes), "a" + suffix: (kind, [2, 3], data)}
+        tensor_files.write_safetensors(t.folder / "in.safetensors", tensors)
+        for name, options in (("a", ()), ("", ("--from", source))):
+            done = t.run("pack", "in.safetensors" + (name and ":" + name), "out.safetensors:w",
+                         *options)
+            assert done.returncode == 0, done.stderr
+            t.count += 1
+            packed, _ = tensor_files.read_safetensors(t.folder / "out.safetensors")
+            kind_of, shape, stored = packed["w"]
+            assert (list(shape), stored) == ([n, k], codes)
+            tiles = packed["w_scale"][2]
+            assert len(tiles) == 256 * 12
+            for row in range(n):
+                for block in range(9):
+                    at = ((row // 128 * 3 + block // 4) * 512 + row % 32 * 16 + row // 32 % 4 * 4
+                          + block % 4)
+                    assert tiles[at] == powers[row // 128 * 3 + block // 4], (row, block)
+        t.refused_micro("packed for tokens are mxf4 and nvf4", tensors, "a", "--for", "e4m3")
+    tensors["a.scale"] = ("F8_E8M0", [2, 2], powers[:4])
+    t.refused_micro("have a scale for each 128 x 128: 2 x 3", tensors, "a")
+    del tensors["a.scale"]
+    tensors["a.weight_scale_inv"] = ("F32", [2, 3], struct.pack("<6f", 1, 1, 1, .3, 1, 1))
+    t.refused_micro("are for products with blockwise scaling", tensors, "a")
+
+
 def test_floats(t):
     """Round up, element by element; the rest of the recipes are the library's own tests'."""
     n, k = 5, 96
@@ -313,7 +346,8 @@ def main(program, seed=None):
     with tempfile.TemporaryDirectory() as folder:
         t = MicroTester(pathlib.Path(program).resolve(), pathlib.Path(folder), seed)
         try:
-            for test in (test_layouts, test_floats, test_refusals, test_products):
+            for test in (test_layouts, test_blocks_of_fp8, test_floats, test_refusals,
+                         test_products):
                 test(t)
         except AssertionError:
             print(f"seed {seed}")

@@ -417,7 +417,8 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
             "the product with w13: N is 192; the epilogue is gated, so B's rows are two halves, "
             "each of a multiple of 64 rows (a packed tile): the nearest legal N is 256");
   EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true}),
-            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it: the "
+            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it, and "
+            "tokens of mxf8 and nvf4: the "
             "nearest is false");
 }
 

@@ -64,12 +64,14 @@ TEST(BlackwellPlan, ChoosesABlackwellKernel) {
             "sm_120");
 }
 
+// Into bf16 from every source of tiles; into f16 and f32 by CLC, which plans take by themselves.
 TEST(BlackwellPlan, EveryTypeHasEveryForm) {
   for (const DType operand : {DType::bf16, DType::f16, DType::e4m3, DType::e5m2}) {
     for (const DType result : {DType::bf16, DType::f16, DType::f32}) {
       for (const bool pair : {false, true}) {
         for (const TileSource tiles :
              {TileSource::one_tile, TileSource::static_persistent, TileSource::clc}) {
+          if (result != DType::bf16 && tiles != TileSource::clc) continue;
           PlanChoices choices;
           choices.pair = pair;
           choices.tiles = tiles;
@@ -137,13 +139,6 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
     return refusal_of(p, {});
   };
   using P = GemmProblem;
-  EXPECT_EQ(changed(DType::bf16,
-                    [](P& p) {
-                      p.epilogue.activation = Activation::silu;
-                      gate(p);
-                    }),
-            "the epilogue is gated; the kernels of sm_100 for products without groups multiply a "
-            "gate with scales of blocks alone: leave it out");
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c.dtype = p.d.dtype = DType::e5m2; }),
             "D is e5m2; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
   EXPECT_EQ(refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),

@@ -38,7 +38,7 @@ tests::Ask token_ask(const tests::Instance& i, atom::ClusterShape cluster, int l
     ask = tests::grouped_ask(i, {0, 3, 3, 21, longest}, columns, k);
   } else {
     ask.m = longest;
-    ask.n = columns;
+    ask.n = i.config.gated ? (2 * columns + 15) / 16 * 16 : columns;
     ask.k = k;
     ask.clusters = 1;
   }
@@ -61,8 +61,9 @@ std::vector<TokenForm> token_forms(int longest) {
                      token_ask(i, cluster, longest)});
       if (!i.facts->grouped) {
         all.push_back(all.back());
-        all.back().name += ", with C and a bias";
-        all.back().ask.beta = 1;
+        const bool gated = i.config.gated;  // which takes no C
+        all.back().name += gated ? ", with a bias" : ", with C and a bias";
+        all.back().ask.beta = gated ? 0 : 1;
         all.back().ask.bias = Bias::columns;
       }
     }

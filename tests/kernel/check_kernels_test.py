@@ -24,8 +24,10 @@ UNREACHABLE = [
     (r"(grouped_.*|.*_bs.*)_gated.*", r"Epilogue::initialise", "no C comes by copies"),
     (r".*e2m1xe4m3_.*_(pr|bs)_sw.*", r"RsMainloop::\w+", "a k_tile is one group of wgmmas"),
     (r".*_ck2?", r"await_cluster", "nor signal each other's barriers"),
+    (r"registers_.*", r"await_cluster", "kernels of mma.sync have no clusters"),
     (r"blackwell_.*_gated.*", r"RowSlice::load", "no cluster shares gates and what they are for"),
     (r"blackwell_.*_(grouped|sw)\d+.*", r"Epilogue::initialise", "C comes by elements: cut evenly"),
+    (r"blackwell_.*_(grouped|sw)\d+.*", r"load_scales", "no cluster shares the weights' scales"),
     (r"grouped_.*", r"Loader::wait_early", "a mixture asks early: tests/device/mixture_check_test"),
 ]
 

@@ -16,6 +16,7 @@
 #include "tests/packed.h"
 #include "tests/reference.h"
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/micro_scale.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/plan.h"
@@ -157,12 +158,14 @@ class Problem {
     if (is_micro(way)) {
       // As a plan wants them: whole tiles, one matrix after the other.
       const DType scale = form_of(way).scale;
-      const auto down = block_scales::padded_rows(ask.m);
+      const auto down = in_groups() ? block_scales::grouped_rows(ask.m, matrices_of_b())
+                                    : block_scales::padded_rows(ask.m);
       const auto across = block_scales::padded_columns(columns, micro_block(scale));
       d_scales_ = Tensor(scale, down, across, across, 1, of_a, down * across);
       if (way == QuantiseD::nvf4_1x16) {
         scale_d_ = matrices(DType::f32, 1, 1, 1);
-        scale_d_.fill(random, 16, 32);
+        const double most = c.gated ? 16384 : 32;  // the product of two of them
+        scale_d_.fill(random, most / 2, most);
       }
     } else if (c.quantises) {
       // Row after row, or block after block; with gaps.
@@ -216,7 +219,7 @@ class Problem {
     const void* memory;
     std::int64_t bytes;
   };
-  static constexpr int tensors = 9;
+  static constexpr int tensors = 11;
   static constexpr int pieces = tensors + 2;
   [[nodiscard]] Piece piece(int i) const {
     if (i == pieces - 2) return {index_.data(), std::ssize(index_) * 4};
@@ -251,6 +254,8 @@ class Problem {
     const QuantiseD way = quantisation(instance_);
     if (way != QuantiseD::none) o.d_scales = view(8);
     if (scale_d_.bytes() > 0) o.scale_d = view(6);
+    if (factor_a_.bytes() > 0) o.factor_a = view(9);
+    if (factor_b_.bytes() > 0) o.factor_b = view(10);
     o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved, way};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
@@ -359,9 +364,12 @@ class Problem {
         }
       }
     }
+    if (is_micro(quantisation(instance_)) && in_groups()) {
+      if (const std::string wrong = padding_fault(); !wrong.empty()) return wrong;
+    }
     std::int64_t disturbed = d_.disturbed(rows);
-    // Of tiles of scales, all rows are written.
-    if (is_micro(quantisation(instance_))) rows.back().second = d_scales_.view().rows;
+    // Of tiles of scales, all rows may be written.
+    if (is_micro(quantisation(instance_))) rows = {{0, d_scales_.view().rows}};
     if (d_scales_.bytes() > 0) disturbed += d_scales_.disturbed(rows);
     if (disturbed == 0) return {};
     return std::to_string(disturbed) + " bytes beside the elements of D were written";
@@ -369,8 +377,9 @@ class Problem {
 
  private:
   [[nodiscard]] const Tensor& tensor(int i) const {
-    const Tensor* const all[tensors] = {&a_,       &b_,       &d_,    &c_,       &scale_a_,
-                                        &scale_b_, &scale_d_, &bias_, &d_scales_};
+    const Tensor* const all[tensors] = {&a_,        &b_,        &d_,       &c_,
+                                        &scale_a_,  &scale_b_,  &scale_d_, &bias_,
+                                        &d_scales_, &factor_a_, &factor_b_};
     return *all[i];
   }
   [[nodiscard]] const void* offsets() const {
@@ -431,8 +440,20 @@ class Problem {
                                         : block_scales::padded_rows(ask_.m),
                             spans_of_a());
         }
-        make_micro_scales(random, scale_b_, matrices_of_b(), block_scales::padded_rows(ask_.n),
-                          {{0, ask_.n}});
+        if (instance_.config.gated) {  // those of gates, and of what they are for
+          make_micro_scales(random, scale_b_, matrices_of_b(),
+                            2 * block_scales::padded_rows(ask_.n / 2),
+                            {{0, ask_.n / 2}, {0, ask_.n / 2}});
+        } else {
+          make_micro_scales(random, scale_b_, matrices_of_b(), block_scales::padded_rows(ask_.n),
+                            {{0, ask_.n}});
+        }
+        if (in_groups() && ask_.seed % 2 == 0) {  // of their tensors
+          factor_b_ = column(1, ask_.seed % 4 == 0 ? 1 : matrices_of_b());
+          factor_b_.fill(random, 0.5, 2);
+          if (ask_.seed % 3 == 0) factor_a_ = column(1, 1);
+          if (ask_.seed % 3 == 0) factor_a_.fill(random, 0.5, 2);
+        }
         return;
     }
     scale_a_.fill(random, 0.5, 2);
@@ -473,12 +494,46 @@ class Problem {
 
   [[nodiscard]] bool adds_blocks() const { return adds_k_tiles(instance_) && !ask_.promoted; }
 
+ public:
+  /// The row of tiles in which row `i` of D has its scales.
+  [[nodiscard]] std::int64_t row_of_scales(std::int64_t i) const {
+    if (!in_groups()) return i;
+    std::int64_t tile = 0;
+    for (const auto& [begin, end] : spans_of_a()) {
+      if (begin <= i && i < end) return tile + i - begin;
+      tile += block_scales::padded_rows(end - begin);
+    }
+    return -1;
+  }
+
+ private:
+  // Behind the rows of a group its tiles of scales have those of padding.
+  [[nodiscard]] std::string padding_fault() const {
+    const QuantisedForm form = form_of(quantisation(instance_));
+    const MatrixView tiles = d_scales_.view();
+    std::int64_t tile = 0;
+    for (const auto& [begin, end] : spans_of_a()) {
+      const std::int64_t padded = block_scales::padded_rows(end - begin);
+      for (std::int64_t row = tile + end - begin; row < tile + padded; ++row) {
+        for (std::int64_t block = 0; block < tiles.columns; ++block) {
+          const auto at = block_scales::place(row, block, tiles.row_stride);
+          const auto code = std::to_integer<std::uint32_t>(d_scales_.address(0, 0, 0)[at]);
+          if (code == micro::neutral_scale(form.scale)) continue;
+          return "row " + std::to_string(row) + " of the scales is padding, and scale " +
+                 std::to_string(block) + " of it is " + std::to_string(code);
+        }
+      }
+      tile += padded;
+    }
+    return {};
+  }
   // Of the block of an element; 1 where D has none.
   [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {
     const QuantisedForm form = form_of(quantisation(instance_));
     if (!is_micro_scale(form.scale))
       return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
-    const auto at = block_scales::place(i, j / form.columns, d_scales_.view().row_stride);
+    const auto at =
+        block_scales::place(row_of_scales(i), j / form.columns, d_scales_.view().row_stride);
     const auto code = std::to_integer<unsigned>(d_scales_.address(b, 0, 0)[at]);
     const double tensor = scale_d_.bytes() > 0 ? scale_d_.get(0, 0, 0) : 1;
     return numeric::to_double(form.scale, code) * tensor;
@@ -513,6 +568,9 @@ class Problem {
       if (form.scale == DType::ue4m3 && scale < 0x1p-6 * tensor) {
         want.bound += 6 * tensor * 0x1p-10 * (1 + 1e-5);
       }
+      if (form.scale == DType::ue4m3) {  // what is beyond the largest code of the largest scale
+        want.bound += std::max(0.0, std::abs(want.value) + want.bound - 6 * 448 * tensor);
+      }
       if (scale == 0) return want;
       want.bound += 0.51 * numeric::ulp(type, (std::abs(want.value) + want.bound) / scale) * scale +
                     std::abs(want.value) * 1e-5 + 1e-9;
@@ -537,7 +595,7 @@ class Problem {
   std::vector<std::int32_t> narrow_;  // the same offsets
   std::vector<std::int32_t> index_;
   Scaling scaling_ = Scaling::none;
-  Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_, d_scales_;
+  Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_, d_scales_, factor_a_, factor_b_;
   Packed packed_;  // B where the kernel takes it so; `b_` are its tiles
 };
 

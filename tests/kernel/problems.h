@@ -172,10 +172,6 @@ inline void fit_formats(const Instance& instance, Ask& ask) {
   if (!has_block_scales(instance)) return;
   ask.k = whole_k(instance, ask.k);
   ask.scaling = Scaling::none;
-  if (instance.config.gated) {  // gates and ups each have scales in tiles of 128 rows
-    ask.n = (ask.n + 255) / 256 * 256;
-    ask.interleaved = false;
-  }
   if (numeric::bits(instance.a) + numeric::bits(instance.b) < 16) {
     ask.loose = (ask.loose + 3) / 4 * 4;  // rows begin at whole bytes
   }
@@ -183,7 +179,8 @@ inline void fit_formats(const Instance& instance, Ask& ask) {
   ask.beta = 0;
   ask.in_place = ask.packed_c = false;
   if (numeric::bits(instance.facts->result) == 4) {
-    ask.n += ask.n % 2;
+    const int whole = instance.config.gated ? 4 : 2;
+    ask.n = (ask.n + whole - 1) / whole * whole;
     ask.padding += ask.padding % 2;
     ask.shift += ask.shift % 2;
   }
@@ -275,7 +272,6 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
   ask.seed = draw.seed();
   ask_gate(c, ask.seed / 16, ask);
-  if (has_block_scales(instance)) ask.interleaved = false;
   return ask;
 }
 

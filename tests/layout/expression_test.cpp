@@ -5,24 +5,11 @@
 
 #include <string>
 
+#include "tests/layout/answers.h"
 #include "warpwright/layout/error.h"
 
 namespace warpwright::layout {
 namespace {
-
-std::string answer(const std::string& expression) {
-  return to_text(evaluate(expression));
-}
-
-std::string refusal(const std::string& expression) {
-  try {
-    const Value value = evaluate(expression);
-    ADD_FAILURE() << expression << " gave " << to_text(value);
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 TEST(Expression, Literals) {
   EXPECT_EQ(answer("(8,16):(16,1)"), "(8,16):(16,1)");

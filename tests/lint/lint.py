@@ -20,8 +20,8 @@ import sys
 import tempfile
 
 FLOORS = ["numeric", "layout", "atom", "facts", "model", "isa", "pipeline", "tile", "kernel",
-          "plan", "weights", "device", "simulation", "reference"]
-CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/pictures", "cli/commands"]
+          "plan", "weights", "device", "simulation", "pictures", "reference"]
+CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/commands"]
 ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
 CPP = (".h", ".cpp", ".cu", ".cuh")

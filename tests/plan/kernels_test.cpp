@@ -53,7 +53,8 @@ TEST(Kernels, NamesFollowFromConfigurations) {
       "grouped_e4m3_bf16_128x128_v_bs_gm",
       "blackwell_f16_bf16_one",
       "blackwell_f8f6f4_f32_pair_clc",
-      "blackwell_f16_f16_pair_static",
+      "blackwell_f16_bf16_pair_static",
+      "blackwell_e4m3xmx_bf16_one_grouped128_gated",
       "registers_bf16_bf16_128x256",
       "registers_e4m3_bf16_64x64_any",
       "registers_m8n8k4_f16_f16_128x128",
@@ -74,11 +75,14 @@ TEST(Kernels, NamesFollowFromConfigurations) {
   for (const auto& row : kernel::RegistersRows::rows) {
     EXPECT_TRUE(all.insert(row.name).second) << row.name.c_str() << " is there twice";
   }
-  // What a build of all, and a usual one, may take of register kernels.
+  // What a build of all, and a usual one, may take of register kernels, and of Blackwell's.
+  const auto common = [](const auto& rows) {
+    return std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.common; });
+  };
   EXPECT_LE(kernel::RegistersRows::rows.size(), 61U);
-  EXPECT_LE(std::count_if(kernel::RegistersRows::rows.begin(), kernel::RegistersRows::rows.end(),
-                          [](const auto& row) { return row.common; }),
-            26);
+  EXPECT_LE(common(kernel::RegistersRows::rows), 26);
+  EXPECT_LE(kernel::BlackwellRows::rows.size(), 85U);
+  EXPECT_LE(common(kernel::BlackwellRows::rows), 42);
   for (const std::string_view name : pinned) EXPECT_TRUE(all.contains(name)) << name;
 }
 

@@ -180,6 +180,23 @@ class Scales(Case):
             self.assertTrue((back == scales[begin:end]).all())
             at += rows
 
+    def test_blocks_of_fp8(self):
+        for block in ((1, 32), (1, 128), (128, 128)):
+            shape = (-(-300 // block[0]), -(-416 // block[1]))
+            codes = rng.integers(100, 140, shape, np.uint8)
+            want = codes.repeat(block[0], 0)[:300].repeat(block[1] // 32, 1)[:, :13]
+            powers = np.ldexp(np.float32(1), codes.astype(np.int32) - 127)
+            for scales in (codes, codes.view(e8m0), powers):
+                got = wp.block_scales(scales, block=block)
+                self.assertEqual(got.shape, (384, 16))
+                self.assertTrue((linear(got.view(np.uint8), 300, 13) == want).all())
+                self.assertEqual(got.dtype, np.uint8 if scales is codes else e8m0)
+        self.refused("bad_value", "is 0.75", wp.block_scales, np.full((4, 4), .75, np.float32),
+                     block=(1, 128))
+        self.refused("bad_value", "1 or 128 rows", wp.block_scales, codes, block=(64, 128))
+        self.refused("bad_value", "32 or 128 of K", wp.block_scales, codes, block=(1, 64))
+        self.refused("bad_type", "ue8m0", wp.block_scales, codes.view(e4m3), block=(1, 128))
+
     def test_refusals(self):
         self.refused("bad_type", "the nearest is ue8m0", wp.block_scales,
                      np.ones((4, 4), np.float32))

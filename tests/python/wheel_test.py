@@ -160,7 +160,7 @@ def main():
         print(run(python, HERE / "fuzz.py", "30000"), end="")
         return 0
     for test in ("test_values.py", "test_refusals.py", "test_prepare.py", "test_formats.py",
-                 "test_moe.py", "test_interrupt.py"):
+                 "test_moe.py", "test_moe_formats.py", "test_interrupt.py"):
         done = subprocess.run([python, HERE / test], capture_output=True, text=True, check=False)
         print(done.stderr)
         if done.returncode != 0:

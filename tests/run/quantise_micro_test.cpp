@@ -302,6 +302,52 @@ TEST(QuantiseMicro, ScalesGoFromRowsToTilesAndBack) {
   }
 }
 
+// Scales of fp8, 1 x 128 of tokens and 128 x 128 of weights, whose values are powers of two.
+TEST(QuantiseMicro, ScalesOfBlocksOf128BecomeTiles) {
+  std::mt19937 random(20261127);
+  for (const int rows_each : {1, 128}) {
+    for (const DType type : {DType::ue8m0, DType::f32}) {
+      const std::int64_t m = 300;
+      const std::int64_t blocks = 13;
+      const std::int64_t down = (m + rows_each - 1) / rows_each;
+      const std::int64_t across = (blocks + 3) / 4;
+      std::vector<std::uint8_t> codes(static_cast<std::size_t>(2 * down * across));
+      for (std::uint8_t& code : codes) code = static_cast<std::uint8_t>(random() % 255);
+      std::vector<float> values;
+      for (const std::uint8_t code : codes) values.push_back(std::ldexp(1.0F, code - 127));
+      ScaleReordering r;
+      r.rows = matrix(type == DType::f32 ? static_cast<void*>(values.data()) : codes.data(), type,
+                      down, across);
+      r.rows.batch = 2;
+      r.rows.batch_stride = down * across;
+      r.rows_each = rows_each;
+      r.blocks_each = 4;
+      r.tiles = scale_tiles_of(DType::ue8m0, m, blocks, {}, 2);
+      std::vector<std::uint8_t> tiles(static_cast<std::size_t>(2 * r.tiles.rows * r.tiles.columns));
+      r.tiles.data = tiles.data();
+      const auto refused = reorder_scales_on_host(r);
+      ASSERT_FALSE(refused) << refused->reason;
+      for (std::int64_t i = 0; i < 2 * m * blocks; ++i) {
+        const std::int64_t batch = i / (m * blocks);
+        const std::int64_t row = i / blocks % m;
+        const std::int64_t block = i % blocks;
+        const auto at = batch * r.tiles.rows * r.tiles.columns +
+                        block_scales::place(row, block, r.tiles.columns);
+        const auto from = (batch * down + row / rows_each) * across + block / 4;
+        ASSERT_EQ(tiles[static_cast<std::size_t>(at)], codes[static_cast<std::size_t>(from)])
+            << "seed 20261127, " << row << ", " << block;
+      }
+      if (type != DType::f32) continue;
+      for (const float other : {0.0F, 3.0F, -2.0F, std::numeric_limits<float>::infinity(),
+                                std::numeric_limits<float>::quiet_NaN(), 1e-45F}) {
+        values.back() = other;
+        ASSERT_TRUE(reorder_scales_on_host(r)) << other;
+        EXPECT_THAT(reorder_scales_on_host(r)->reason, testing::HasSubstr("it is a power of two"));
+      }
+    }
+  }
+}
+
 TEST(QuantiseMicro, RefusesWhatItCannotDo) {
   std::vector<float> x(64);
   alignas(16) std::byte codes[64], scales[1024];
@@ -363,8 +409,20 @@ TEST(QuantiseMicro, RefusesWhatItCannotDo) {
   EXPECT_FALSE(fault(r));
   r.tiles.data = scales;
   EXPECT_THAT(fault(r)->reason, testing::HasSubstr("scales in rows overlap those in tiles"));
-  r.rows.dtype = DType::f32;
+  r.rows.dtype = DType::bf16;
   EXPECT_THAT(fault(r)->reason, testing::HasSubstr("those of blocks are ue8m0 or ue4m3"));
+  r.rows.dtype = DType::ue8m0;
+  r.rows_each = 64;
+  EXPECT_THAT(fault(r)->reason, testing::HasSubstr("1 or 128 rows, and 1 or 4 blocks of K"));
+  r.rows_each = 128;
+  r.to = ScaleOrder::rows;
+  EXPECT_THAT(fault(r)->reason, testing::HasSubstr("there each serves one row and one block"));
+  r.to = ScaleOrder::tiles;
+  r.groups = {offsets, OffsetType::int32, 2};
+  EXPECT_THAT(fault(r)->reason, testing::HasSubstr("which begin anywhere: the nearest is 1"));
+  r.groups = {};
+  r.rows.dtype = DType::ue4m3;
+  EXPECT_THAT(fault(r)->reason, testing::HasSubstr("become ue8m0 in tiles"));
 }
 
 }  // namespace

@@ -72,6 +72,42 @@ TEST_F(MicroSourceTest, Refusals) {
   expect_refused("K is even");
 }
 
+// fp8 with a scale for each 128 x 128, which is a power of two.
+TEST_F(MicroSourceTest, BlocksOfFp8) {
+  std::vector<std::uint8_t> codes(2 * 130 * 200, 0x38);
+  std::vector<float> scales = {1, 0.5F, 4, 2, 8, 0x1p-127F, 0x1p127F, 1};
+  t_ = {};
+  t_.codes = batch_of(codes.data(), DType::e4m3, 130, 200);
+  t_.scales = batch_of(scales.data(), DType::f32, 2, 2);
+  const auto source = read("deepseek-fp8");
+  ASSERT_TRUE(source) << source.reason();
+  EXPECT_EQ(source->extents, (packed::Extents{2, 130, 200}));
+  EXPECT_EQ(source->format, micro_format("mxf8"));
+  EXPECT_TRUE(source->blocks_of_128);
+  EXPECT_EQ(source->scale_type, DType::f32);
+  EXPECT_EQ(source->experts[1].codes, reinterpret_cast<const std::byte*>(codes.data()) + 26000);
+  EXPECT_EQ(source->experts[1].scales, reinterpret_cast<const std::byte*>(scales.data()) + 16);
+  for (const float wrong : {0.0F, -1.0F, 0.75F, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN(), 0x1p-128F}) {
+    scales[6] = wrong;
+    expect_refused("The scale of rows from 128 and k = 0 of expert 1 is", "deepseek-fp8");
+    expect_refused("powers of two, and others are for products with blockwise", "deepseek-fp8");
+  }
+  t_.scales = batch_of(scales.data(), DType::f32, 2, 1);
+  expect_refused("have a scale for each 128 x 128: 2 x 2", "deepseek-fp8");
+  t_.scales = batch_of(scales.data(), DType::bf16, 2, 2);
+  expect_refused("it is f32 or ue8m0", "deepseek-fp8");
+  std::vector<std::uint8_t> powers = {127, 128, 129, 0, 1, 254, 255, 127};
+  t_.scales = batch_of(powers.data(), DType::ue8m0, 2, 2);
+  expect_refused("of expert 1 is 0xff, NaN", "deepseek-fp8-ue8m0");
+  powers[6] = 126;
+  const auto bytes = read("deepseek-fp8-ue8m0");
+  ASSERT_TRUE(bytes) << bytes.reason();
+  EXPECT_EQ(bytes->experts[1].scales, reinterpret_cast<const std::byte*>(powers.data()) + 4);
+  t_.codes.dtype = DType::u8;
+  expect_refused("it is e4m3", "deepseek-fp8-ue8m0");
+}
+
 // Both directions of every scale: one of them is refused, whatever the weights' size.
 TEST(TensorScale, OneDirectionAloneIsTaken) {
   constexpr float largest = 448;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "warpwright/atom/text_columns.h"
 #include "warpwright/atom/umma_scaled.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/text.h"
@@ -112,28 +113,15 @@ std::string elements_text(const std::vector<std::pair<int, int>>& at) {
   return text;
 }
 
-// Lines of words in columns.
-std::string aligned(const char* title, const std::vector<std::vector<std::string>>& lines) {
-  std::vector<std::size_t> width(lines[0].size(), 0);
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) width[i] = std::max(width[i], line[i].size());
-  }
-  std::string text = std::string(title) + "\n";
-  for (const auto& line : lines) {
-    std::string one;
-    for (std::size_t i = 0; i < line.size(); ++i)
-      one +=
-          std::string(i == 0 ? 2 : 3, ' ') + line[i] + std::string(width[i] - line[i].size(), ' ');
-    text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 // The table of one operand: `part` gives a thread's share of the tile's numbers.
+// Of thread `only` alone, unless it is -1.
 template <class Part>
-std::string table_of(const char* title, int threads, int rows, int per_register, Part part) {
+std::string table_of(const char* title, int threads, int only, int rows, int per_register,
+                     Part part) {
   std::vector<std::vector<std::string>> lines(1, {"lane"});
-  for (int thread = 0; thread < threads; ++thread) {
+  const int first = only < 0 ? 0 : only;
+  const int end = only < 0 ? threads : only + 1;
+  for (int thread = first; thread < end; ++thread) {
     const layout::Slice share = part(thread);
     const int values = static_cast<int>(layout::size(share.layout));
     std::vector<std::string> line = {threads > 32 ? std::to_string(thread / 32) + "." +
@@ -146,7 +134,7 @@ std::string table_of(const char* title, int threads, int rows, int per_register,
         at.emplace_back(element % rows, element / rows);
       }
       line.push_back(elements_text(at));
-      if (thread == 0) lines[0].push_back("r" + std::to_string(v / per_register));
+      if (thread == first) lines[0].push_back("r" + std::to_string(v / per_register));
     }
     lines.push_back(line);
   }
@@ -344,7 +332,7 @@ std::string print(const TiledMma& mma) {
          "\n  PermutationMNK: " + permutation + ")\n" + print(mma.atom);
 }
 
-std::string register_table(const TiledMma& mma) {
+std::string register_table(const TiledMma& mma, int thread) {
   const auto extent = [&](int mode) { return static_cast<int>(mma.tile_size(mode)); };
   const auto whole = [&](int row, int column) {
     return layout::make_layout(layout::tuple(extent(row), extent(column)));
@@ -358,18 +346,18 @@ std::string register_table(const TiledMma& mma) {
   if (mma.atom.kind == MmaKind::wgmma) {
     text += "A: in shared memory\n";
   } else {
-    text += table_of("A: row,k of each register", threads, extent(0),
+    text += table_of("A: row,k of each register", threads, thread, extent(0),
                      32 / register_bits(mma.atom, mma.atom.a),
                      [&](int t) { return mma.get_slice(t).partition_a(whole(0, 2)); });
   }
   if (!is_register_mma(mma.atom.kind)) {
     text += "B: in shared memory\n";
   } else {
-    text += table_of("B: column,k of each register", threads, extent(1),
+    text += table_of("B: column,k of each register", threads, thread, extent(1),
                      32 / register_bits(mma.atom, mma.atom.b),
                      [&](int t) { return mma.get_slice(t).partition_b(whole(1, 2)); });
   }
-  text += table_of("C: row,column of each register", threads, extent(0),
+  text += table_of("C: row,column of each register", threads, thread, extent(0),
                    32 / numeric::bits(mma.atom.sums),
                    [&](int t) { return mma.get_slice(t).partition_c(whole(0, 1)); });
   return mma.atom.scale_block == 0 ? text : text + scale_table(mma.atom);

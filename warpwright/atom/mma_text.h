@@ -32,7 +32,7 @@ std::string print(const Mma& mma);
 std::string print(const TiledMma& mma);
 
 /// What each thread's registers hold of a tile of the TiledMMA: a table of A, of B and of C, a line
-/// a thread. Operands that are not in registers get a sentence.
-std::string register_table(const TiledMma& mma);
+/// a thread, or that of one thread. Operands that are not in registers get a sentence.
+std::string register_table(const TiledMma& mma, int thread = -1);
 
 }  // namespace warpwright::atom

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "warpwright/atom/mma.h"
-#include "warpwright/layout/layout.h"
+#include "warpwright/layout/copy.h"
 
 namespace warpwright::atom {
 
@@ -52,9 +52,14 @@ struct TiledMma::Slice {
   const TiledMma& mma;
   std::int64_t vmnk[4] = {};
 
-  constexpr layout::Slice partition_a(const layout::Layout& a) const;
-  constexpr layout::Slice partition_b(const layout::Layout& b) const;
-  constexpr layout::Slice partition_c(const layout::Layout& c) const;
+  /// Of a layout: (values, MMAs along rows, along columns, ...) and where it begins. Of a tensor
+  /// (layout/tensor.h): the same behind its pointer, its origin or its swizzle.
+  template <class T>
+  constexpr auto partition_a(const T& a) const;
+  template <class T>
+  constexpr auto partition_b(const T& b) const;
+  template <class T>
+  constexpr auto partition_c(const T& c) const;
 };
 
 /// An MMA with copies of it side by side: along M, N and K as `threads` says.
@@ -127,14 +132,21 @@ constexpr layout::Layout thrfrg(const TiledMma& mma, const layout::Layout& tenso
                              layout::make_layout(layout::mode(tv, 1), layout::mode(rest, 1)));
 }
 
-/// What is left of ((thread, (copies, copies)), (value, rest)) for one thread.
-constexpr layout::Slice slice_of(const layout::Layout& tv, std::int64_t v, std::int64_t row,
+/// The coordinate of one thread's part in ((thread, (copies, copies)), (value, rest)).
+constexpr layout::Tuple place_of(const layout::Layout& tv, std::int64_t v, std::int64_t row,
                                  std::int64_t column) {
   const layout::Layout rest = layout::mode(layout::mode(tv, 1), 1);
   layout::detail::Builder<layout::Tuple> all;
   for (int i = 0; i < layout::rank(rest); ++i) all.add(layout::kAll);
-  return layout::slice(tv, layout::tuple(layout::tuple(v, layout::tuple(row, column)),
-                                         layout::tuple(layout::kAll, all.tuple())));
+  return layout::tuple(layout::tuple(v, layout::tuple(row, column)),
+                       layout::tuple(layout::kAll, all.tuple()));
+}
+
+/// That part of a tensor whose layout is `tv` now.
+template <class T>
+constexpr auto slice_of(const T& tensor, const layout::Layout& tv, std::int64_t v, std::int64_t row,
+                        std::int64_t column) {
+  return layout::slice(layout::with_layout(tensor, tv), place_of(tv, v, row, column));
 }
 
 }  // namespace detail
@@ -210,14 +222,29 @@ constexpr TiledMma::Slice TiledMma::get_slice(int thread) const {
   return slice;
 }
 
-constexpr layout::Slice TiledMma::Slice::partition_a(const layout::Layout& a) const {
-  return detail::slice_of(mma.thrfrg_a(a), vmnk[0], vmnk[1], vmnk[3]);
+template <class T>
+constexpr auto TiledMma::Slice::partition_a(const T& a) const {
+  return detail::slice_of(a, mma.thrfrg_a(layout::layout_of(a)), vmnk[0], vmnk[1], vmnk[3]);
 }
-constexpr layout::Slice TiledMma::Slice::partition_b(const layout::Layout& b) const {
-  return detail::slice_of(mma.thrfrg_b(b), vmnk[0], vmnk[2], vmnk[3]);
+template <class T>
+constexpr auto TiledMma::Slice::partition_b(const T& b) const {
+  return detail::slice_of(b, mma.thrfrg_b(layout::layout_of(b)), vmnk[0], vmnk[2], vmnk[3]);
 }
-constexpr layout::Slice TiledMma::Slice::partition_c(const layout::Layout& c) const {
-  return detail::slice_of(mma.thrfrg_c(c), vmnk[0], vmnk[1], vmnk[2]);
+template <class T>
+constexpr auto TiledMma::Slice::partition_c(const T& c) const {
+  return detail::slice_of(c, mma.thrfrg_c(layout::layout_of(c)), vmnk[0], vmnk[1], vmnk[2]);
+}
+
+/// A TiledCopy whose threads hold, on the side of the registers, what they hold of a TiledMMA's
+/// operand: how fragments of A and B are loaded, and those of C stored.
+constexpr layout::TiledCopy make_tiled_copy_a(const layout::CopyAtom& atom, const TiledMma& mma) {
+  return layout::make_tiled_copy_tv(atom, mma.layout_a_tv(), mma.tile_size(0), mma.tile_size(2));
+}
+constexpr layout::TiledCopy make_tiled_copy_b(const layout::CopyAtom& atom, const TiledMma& mma) {
+  return layout::make_tiled_copy_tv(atom, mma.layout_b_tv(), mma.tile_size(1), mma.tile_size(2));
+}
+constexpr layout::TiledCopy make_tiled_copy_c(const layout::CopyAtom& atom, const TiledMma& mma) {
+  return layout::make_tiled_copy_tv(atom, mma.layout_c_tv(), mma.tile_size(0), mma.tile_size(1));
 }
 
 }  // namespace warpwright::atom

@@ -53,14 +53,15 @@ using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // The tensors of a product, B second.
-std::array<MatrixView*, 9> tensors_of(GemmOperands& o) {
-  return {&o.a, &o.b, &o.c, &o.d, &o.scale_a, &o.scale_b, &o.scale_d, &o.bias, &o.d_scales};
+std::array<MatrixView*, 11> tensors_of(GemmOperands& o) {
+  return {&o.a,       &o.b,    &o.c,        &o.d,        &o.scale_a, &o.scale_b,
+          &o.scale_d, &o.bias, &o.d_scales, &o.factor_a, &o.factor_b};
 }
 
 // Where the tensors lie in a set of operands: bytes from its begin, -1 of one that is left out. As
 // far behind a line as the caller's is, and the header of packed weights in front of their tiles.
 struct SetLayout {
-  std::array<std::int64_t, 9> begin{};
+  std::array<std::int64_t, 11> begin{};
   std::int64_t bytes = 0;
 };
 

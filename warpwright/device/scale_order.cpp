@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "warpwright/device/scale_rows.h"
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/micro_scale.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/plan/product/rules.h"
@@ -21,13 +23,75 @@ std::int64_t offset_at(const ScaleGroups& groups, std::int64_t i) {
   return static_cast<const std::int64_t*>(groups.offsets)[i];
 }
 
+// Does each of the scales in rows serve one row and one block, as in tiles?
+bool one_by_one(const ScaleReordering& r) {
+  return r.rows_each == 1 && r.blocks_each == 1;
+}
+
+// A reach, or a type, that some scales in rows have and tiles do not.
+Fault spread_fault(const ScaleReordering& r) {
+  constexpr std::int64_t rows = block_scales::kTileRows;
+  constexpr int blocks = 4;
+  for (const auto& [name, value, wide] :
+       {std::tuple{"rows_each", std::int64_t{r.rows_each}, rows},
+        std::tuple{"blocks_each", std::int64_t{r.blocks_each}, std::int64_t{blocks}}}) {
+    if (value == 1 || value == wide) continue;
+    return refuse(RefusalCode::bad_value, name, " is ", value, "; ",
+                  as_rule("a scale serves 1 or 128 rows, and 1 or 4 blocks of K"),
+                  ": the nearest is ", as_nearest(value < wide / 2 ? 1 : wide));
+  }
+  const bool is_spread = !one_by_one(r);
+  if (is_spread && r.to == ScaleOrder::rows) {
+    return refuse(RefusalCode::bad_value, "rows_each is ", r.rows_each, " and blocks_each ",
+                  r.blocks_each, ", and scales go from tiles into rows; ",
+                  as_rule("there each serves one row and one block: leave them out"));
+  }
+  if (r.rows_each > 1 && r.groups.count > 0) {
+    return refuse(RefusalCode::bad_value, "rows_each is ", r.rows_each, ", and rows are in ",
+                  r.groups.count, " groups, which begin anywhere: the nearest is ", as_nearest(1));
+  }
+  if (r.rows.dtype != DType::f32 && !(is_spread && r.rows.dtype == DType::ue4m3)) {
+    return std::nullopt;
+  }
+  if (r.to == ScaleOrder::tiles && r.tiles.dtype == DType::ue8m0 && r.rows.dtype == DType::f32) {
+    return std::nullopt;
+  }
+  return refuse(RefusalCode::bad_type, "scales in rows are ", type_name(r.rows.dtype),
+                " and in tiles ", type_name(r.tiles.dtype), "; ",
+                as_rule("those of blocks of 128, and float32, become ue8m0 in tiles"),
+                ": the nearest is ", as_nearest("ue8m0"));
+}
+
+// The first value that is no power of two; of float32 in rows alone.
+Fault power_fault(const ScaleReordering& r) {
+  const MatrixView& v = r.rows;
+  if (v.dtype != DType::f32) return std::nullopt;
+  for (std::int64_t batch = 0; batch < v.batch; ++batch) {
+    for (std::int64_t i = 0; i < v.rows * v.columns; ++i) {
+      const std::int64_t row = i / v.columns;
+      const std::int64_t column = i % v.columns;
+      const float* const at =
+          static_cast<const float*>(v.data) + batch * v.batch_stride + row * v.row_stride + column;
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, at, sizeof bits);
+      if (power_code(bits) != 0xff) continue;
+      return refuse(RefusalCode::bad_value, "the scale in row ", row, ", column ", column, " is ",
+                    format("%.9g", static_cast<double>(*at)), "; ",
+                    as_rule("as ue8m0 it is a power of two, 2^-127 to 2^127, and others are for "
+                            "products with blockwise scaling"));
+    }
+  }
+  return std::nullopt;
+}
+
 Fault rows_fault(const ScaleReordering& r) {
   const MatrixView& v = r.rows;
-  if (!is_micro_scale(v.dtype)) {
+  if (!is_micro_scale(v.dtype) && v.dtype != DType::f32) {
     return refuse(RefusalCode::bad_type, "scales are ", type_name(v.dtype), "; ",
-                  as_rule("those of blocks are ue8m0 or ue4m3"), ": the nearest is ",
-                  as_nearest("ue8m0"));
+                  as_rule("those of blocks are ue8m0 or ue4m3, or powers of two as f32"),
+                  ": the nearest is ", as_nearest("ue8m0"));
   }
+  if (auto f = spread_fault(r)) return f;
   if (v.rows < 0 || v.columns < 0 || v.batch < 0 || v.rows > max_extent || v.columns > max_extent) {
     return refuse(RefusalCode::bad_shape, "scales in rows are ", v.batch, " matrices of ",
                   shape_of(v), "; ", as_rule("extents are 0 to ", max_extent));
@@ -116,10 +180,13 @@ Fault groups_fault(const ScaleGroups& groups) {
 Fault fault(const ScaleReordering& r) {
   if (auto f = rows_fault(r)) return f;
   if (auto f = groups_fault(r.groups)) return f;
-  const MatrixView want =
-      scale_tiles_of(r.rows.dtype, r.rows.rows, r.rows.columns, r.groups, r.rows.batch);
-  const std::string need = "those of " + number(r.rows.batch) + " x " + shape_of(r.rows) +
-                           (r.groups.count > 0 ? " in " + number(r.groups.count) + " groups" : "");
+  const DType type = r.rows.dtype == DType::f32 ? DType::ue8m0 : r.rows.dtype;
+  const MatrixView want = scale_tiles_of(type, r.rows.rows * r.rows_each,
+                                         r.rows.columns * r.blocks_each, r.groups, r.rows.batch);
+  const std::string need =
+      "those of " + number(r.rows.batch) + " x " + shape_of(r.rows) +
+      (one_by_one(r) ? "" : ", each of " + number(r.rows_each) + " x " + number(r.blocks_each)) +
+      (r.groups.count > 0 ? " in " + number(r.groups.count) + " groups" : "");
   if (auto f = tiles_fault(r.tiles, want, need)) return f;
   if (overlap(r.rows, r.tiles)) {
     return refuse(RefusalCode::overlap, "scales in rows overlap those in tiles; ",
@@ -148,25 +215,34 @@ std::vector<std::int64_t> scale_rows_on_host(const ScaleGroups& groups, std::int
 
 Fault reorder_scales_on_host(const ScaleReordering& r) {
   if (auto f = fault(r)) return f;
+  if (auto f = power_fault(r)) return f;
   const std::int64_t columns = r.tiles.columns;
   const std::int64_t matrix = r.tiles.rows * columns;
-  const std::vector<std::int64_t> places = scale_rows_on_host(r.groups, r.rows.rows);
+  const std::int64_t count = r.rows.rows * r.rows_each;
+  const std::vector<std::int64_t> places = scale_rows_on_host(r.groups, count);
   auto* const tiles = static_cast<std::uint8_t*>(r.tiles.data);
   auto* const rows = static_cast<std::uint8_t*>(r.rows.data);
+  const int bytes = numeric::bits(r.rows.dtype) / 8;
   if (r.to == ScaleOrder::tiles && matrix * r.rows.batch > 0) {
-    std::memset(tiles, static_cast<int>(micro::neutral_scale(r.rows.dtype)),
+    std::memset(tiles, static_cast<int>(micro::neutral_scale(r.tiles.dtype)),
                 static_cast<std::size_t>(matrix * r.rows.batch));
   }
-  share(r.rows.batch * r.rows.rows, 0, [&](int) {
+  share(r.rows.batch * count, 0, [&](int) {
     return [&](std::int64_t piece) {
-      const std::int64_t batch = piece / r.rows.rows;
-      const std::int64_t row = piece % r.rows.rows;
+      const std::int64_t batch = piece / count;
+      const std::int64_t row = piece % count;
       const std::int64_t place = places[static_cast<std::size_t>(row)];
       if (place < 0 || place >= r.tiles.rows) return;
-      for (std::int64_t block = 0; block < r.rows.columns; ++block) {
-        std::uint8_t& plain = rows[batch * r.rows.batch_stride + row * r.rows.row_stride + block];
+      std::uint8_t* const of_row =
+          rows + (batch * r.rows.batch_stride + row / r.rows_each * r.rows.row_stride) * bytes;
+      for (std::int64_t block = 0; block < r.rows.columns * r.blocks_each; ++block) {
+        std::uint8_t& plain = of_row[block / r.blocks_each * bytes];
         std::uint8_t& tiled = tiles[batch * matrix + block_scales::place(place, block, columns)];
-        if (r.to == ScaleOrder::tiles) {
+        if (bytes == 4) {
+          std::uint32_t bits = 0;
+          std::memcpy(&bits, &plain, sizeof bits);
+          tiled = power_code(bits);
+        } else if (r.to == ScaleOrder::tiles) {
           tiled = plain;
         } else {
           plain = tiled;

@@ -9,17 +9,20 @@ namespace warpwright::device {
 namespace {
 
 struct Reordering {
-  std::uint8_t* rows;
+  void* rows;
   std::uint8_t* tiles;
   std::int64_t pitch;
   std::int64_t batch_pitch;
-  std::int64_t count;  // rows of a matrix
+  std::int64_t count;  // rows of a matrix, and blocks of a row, in tiles
   std::int64_t blocks;
   std::int64_t tile_rows;
   std::int64_t tile_columns;
   std::int64_t batch;
   ScaleGroups groups;
   bool to_tiles;
+  bool is_f32;
+  int rows_each;
+  int blocks_each;
 };
 
 // A warp takes a row, a lane four of its scales: a word of a tile.
@@ -31,13 +34,18 @@ __global__ void reorder(const Reordering r) {
     const std::int64_t row = piece % r.count;
     const std::int64_t place = scale_row(r.groups, row, r.count);
     if (place < 0 || place >= r.tile_rows) continue;
-    std::uint8_t* const plain = r.rows + batch * r.batch_pitch + row * r.pitch;
+    const std::int64_t first_of_row = batch * r.batch_pitch + row / r.rows_each * r.pitch;
+    std::uint8_t* const plain = static_cast<std::uint8_t*>(r.rows) + first_of_row;
+    const auto* const bits = static_cast<const std::uint32_t*>(r.rows) + first_of_row;
     std::uint8_t* const tiles = r.tiles + batch * r.tile_rows * r.tile_columns;
     for (std::int64_t block = threadIdx.x % 32 * 4; block < r.blocks; block += 128) {
       std::uint8_t* const word = tiles + block_scales::place(place, block, r.tile_columns);
       for (std::int64_t i = 0; i < 4 && block + i < r.blocks; ++i) {
-        if (r.to_tiles) {
-          word[i] = plain[block + i];
+        const std::int64_t from = (block + i) / r.blocks_each;
+        if (r.is_f32) {
+          word[i] = power_code(bits[from]);
+        } else if (r.to_tiles) {
+          word[i] = plain[from];
         } else {
           plain[block + i] = word[i];
         }
@@ -52,22 +60,25 @@ std::optional<Refusal> reorder_scales_on_cuda(const ScaleReordering& what, void*
   if (auto r = fault(what)) return r;
   auto* const on = static_cast<cudaStream_t>(stream);
   const MatrixView& rows = what.rows;
-  const Reordering r{static_cast<std::uint8_t*>(rows.data),
+  const Reordering r{rows.data,
                      static_cast<std::uint8_t*>(what.tiles.data),
                      rows.row_stride,
                      rows.batch_stride,
-                     rows.rows,
-                     rows.columns,
+                     rows.rows * what.rows_each,
+                     rows.columns * what.blocks_each,
                      what.tiles.rows,
                      what.tiles.columns,
                      rows.batch,
                      what.groups,
-                     what.to == ScaleOrder::tiles};
+                     what.to == ScaleOrder::tiles,
+                     rows.dtype == DType::f32,
+                     what.rows_each,
+                     what.blocks_each};
   const std::int64_t bytes = r.batch * r.tile_rows * r.tile_columns;
   if (bytes == 0) return std::nullopt;
   cudaError_t error = cudaSuccess;
   if (r.to_tiles) {
-    error = cudaMemsetAsync(r.tiles, static_cast<int>(micro::neutral_scale(rows.dtype)),
+    error = cudaMemsetAsync(r.tiles, static_cast<int>(micro::neutral_scale(what.tiles.dtype)),
                             static_cast<std::size_t>(bytes), on);
   }
   if (error == cudaSuccess && rows.rows > 0) {

@@ -28,13 +28,30 @@ struct ScaleGroups {
 /// What is put in order. Where the tiles are written, what lies between and behind rows and
 /// scales becomes 127 (ue8m0, 1) or 0 (ue4m3).
 struct ScaleReordering {
-  /// ue8m0 or ue4m3: M x blocks, or a batch of such, each with tiles of its own.
+  /// ue8m0 or ue4m3: M x blocks, or a batch of such, each with tiles of its own. On the way into
+  /// tiles of ue8m0 also f32, whose values are powers of two: others are refused on the host, and
+  /// become NaN on a device, as a D that is NaN says more than one that is nearly right.
   MatrixView rows = {};
   /// M rounded up to 128 (with groups: block_scales::grouped_rows) x the blocks rounded up to 4.
   MatrixView tiles = {};
   ScaleOrder to = ScaleOrder::tiles;
   ScaleGroups groups = {};
+  /// Rows of M, and blocks of 32 of K, that one of `rows` serves, into tiles alone: 1 and 4 for the
+  /// 1 x 128 of fp8 tokens, 128 and 4 for the 128 x 128 of weights. `rows` then has ceil(M /
+  /// rows_each) x ceil(blocks / blocks_each). In groups rows_each is 1.
+  int rows_each = 1;
+  int blocks_each = 1;
 };
+
+/// The ue8m0 of a float32 by its bits: its own exponent; NaN (0xff) where it is no power of two
+/// from 2^-127 to 2^127.
+constexpr std::uint8_t power_code(std::uint32_t bits) {
+  constexpr std::uint32_t least = 0x0040'0000;  // 2^-127, which float32 has as a subnormal
+  if (bits == least) return 0;
+  const std::uint32_t exponent = bits >> 23;
+  const bool is_power = (bits & 0x007f'ffff) == 0 && exponent > 0 && exponent < 0xff;
+  return static_cast<std::uint8_t>(is_power ? exponent : 0xff);
+}
 
 /// Why it cannot be carried out, or nothing.
 [[nodiscard]] std::optional<Refusal> fault(const ScaleReordering& what);

@@ -180,6 +180,32 @@ constexpr float nested_divisor(std::uint32_t scale, float tensor) {
   return divisor > 0x1.fffffep127F ? 0x1.fffffep127F : divisor;
 }
 
+/// The scale of a block by the usual recipe of its format, and what its elements become by it.
+template <DType element, DType scale_type>
+struct Block {
+  static constexpr bool powers = scale_type == DType::ue8m0;
+
+  /// That of a block with such a scale. `tensor`: the scale of the tensor, of nvf4.
+  constexpr Block(std::uint32_t code, float tensor)
+      : scale(code), factor(powers ? power_inverse(code) : nested_divisor(code, tensor)) {}
+  /// The same of a block whose magnitudes have that largest.
+  static constexpr Block of(std::uint32_t largest, float tensor) {
+    return {powers ? power_scale(Recipe::up, element, largest) : nested_scale(largest, tensor),
+            tensor};
+  }
+
+  /// What is rounded to the code of x, in a block of that factor.
+  static constexpr float scaled_by(float factor, float x) {
+    return powers ? x * factor : x / factor;
+  }
+  [[nodiscard]] constexpr float scaled(float x) const { return scaled_by(factor, x); }
+  /// Are all codes 0?
+  [[nodiscard]] constexpr bool clears() const { return micro::clears(scale_type, scale); }
+
+  std::uint32_t scale;  ///< its code
+  float factor;
+};
+
 /// Whether the block's scale is that with which its largest becomes 4, of the squared errors of
 /// both in units of their divisors. Of equals it is not.
 constexpr bool takes_four(std::uint32_t scale6, float errors6, std::uint32_t scale4,

@@ -210,13 +210,24 @@ constexpr Layout tiled_divide(const Layout& l, const Tiler& tiler) {
   return detail::unpack_second(zipped_divide(l, tiler));
 }
 
+/// A tensor cut into tiles, and the coordinate of some of them: what local_tile is a slice of.
+struct TilePlace {
+  Layout tiles;  ///< ((tile), (tiles))
+  Tuple at;
+};
+
 /// The tile at a coordinate of a tensor cut into tiles: its modes, then those modes of tiles that
 /// the coordinate leaves whole (kAll). With a `projection` tile and coordinate are those of more
 /// modes than the tensor has, and it says which are meant: A of (M, N, K) is (1, 0, 1).
-constexpr Slice local_tile(const Layout& tensor, const Tuple& tile, const Tuple& at) {
+constexpr TilePlace tile_place(const Layout& tensor, const Tuple& tile, const Tuple& at) {
   if (rank(tile) != rank(at) || detail::is_leaf(tile))
     refuse("local_tile: a tile of {} modes needs a coordinate of as many, and it has {}.",
            rank(tile), rank(at));
+  if (rank(tile) > rank(tensor))
+    refuse(
+        "local_tile: a tile of {} modes does not fit {} of rank {}; a projection such as (1,X,1) "
+        "says which of the tile's modes are the tensor's.",
+        rank(tile), tensor, rank(tensor));
   const Layout tiles = zipped_divide(tensor, make_tiler(tile));
   detail::Builder<Tuple> all;
   for (int m = 0; m < rank(tile); ++m) all.add(kAll);
@@ -224,15 +235,17 @@ constexpr Slice local_tile(const Layout& tensor, const Tuple& tile, const Tuple&
   places.add_modes_of(at);
   for (int m = 0; m < rank(at); ++m) {
     const std::int64_t count = size(mode(mode(tiles, 1), m));
-    if (detail::is_leaf(mode(at, m)) && mode(at, m).leaf[0].value >= count)
+    const Tuple place = mode(at, m);
+    if (!detail::is_leaf(place) || place.leaf[0].value == kAll) continue;
+    if (place.leaf[0].value < 0 || place.leaf[0].value >= count)
       refuse("local_tile: there are {} tiles along mode {} of {}, and tile {} is asked for.", count,
-             m, tensor, mode(at, m).leaf[0].value);
+             m, tensor, place.leaf[0].value);
   }
   while (places.modes < rank(mode(tiles, 1))) places.add(kAll);
-  return slice(tiles, tuple(all.tuple(), places.tuple()));
+  return {tiles, tuple(all.tuple(), places.tuple())};
 }
-constexpr Slice local_tile(const Layout& tensor, const Tuple& tile, const Tuple& at,
-                           const Tuple& projection) {
+constexpr TilePlace tile_place(const Layout& tensor, const Tuple& tile, const Tuple& at,
+                               const Tuple& projection) {
   if (rank(projection) != rank(tile) || rank(projection) != rank(at))
     refuse("local_tile: a projection of {} modes does not fit a tile of {}.", rank(projection),
            rank(tile));
@@ -243,7 +256,14 @@ constexpr Slice local_tile(const Layout& tensor, const Tuple& tile, const Tuple&
     kept_tile.add(mode(tile, m));
     kept_at.add(mode(at, m));
   }
-  return local_tile(tensor, kept_tile.tuple(), kept_at.tuple());
+  return tile_place(tensor, kept_tile.tuple(), kept_at.tuple());
+}
+
+template <class... Projection>
+constexpr Slice local_tile(const Layout& tensor, const Tuple& tile, const Tuple& at,
+                           const Projection&... projection) {
+  const TilePlace place = tile_place(tensor, tile, at, projection...);
+  return slice(place.tiles, place.at);
 }
 
 // ---------------------------------------------------------------- product

@@ -26,6 +26,7 @@ void refuse(const char* sentence, Quote a, Quote b, Quote c, Quote d) {
 }
 
 std::string to_text(const Leaf& leaf) {
+  if (leaf.value == kAll) return "_";
   std::string text = std::to_string(leaf.value);
   if (leaf.basis == -1) return text;
   // The innermost level is printed first, and it is kept in the highest bits.
@@ -56,6 +57,9 @@ std::string to_text(const Swizzle& swizzle) {
 }
 
 std::string to_text(const ComposedLayout& layout) {
+  // An offset alone: nothing is swizzled.
+  if (layout.swizzle == Swizzle{})
+    return std::to_string(layout.offset) + " o " + to_text(layout.layout);
   return to_text(layout.swizzle) + " o " + std::to_string(layout.offset) + " o " +
          to_text(layout.layout);
 }
@@ -65,6 +69,27 @@ std::string to_text(const CoordinateTensor& tensor) {
   return "ArithTuple" +
          (rank(tensor.origin) == 1 && depth(tensor.origin) == 0 ? "(" + origin + ")" : origin) +
          " o " + to_text(tensor.layout);
+}
+
+std::string to_text(const Pointer& pointer) {
+  if (pointer.space == Space::gmma_descriptors) return "GMMA::DescriptorIterator";
+  if (pointer.space == Space::umma_descriptors) return "UMMA::DescriptorIterator";
+  if (pointer.space == Space::tmem) return "tmem_[32b](0x0000.0000)";
+  std::string text;
+  if (pointer.swizzle.bits != 0) text = to_text(pointer.swizzle) + (pointer.is_set ? "_" : " o ");
+  text += pointer.space == Space::shared ? "smem_ptr[" : "gmem_ptr[";
+  text += std::to_string(pointer.bits) + "b](";
+  if (!pointer.is_set) return text + "unset)";
+  std::string digits;
+  std::int64_t bytes = pointer.address / 8;
+  do digits.insert(0, 1, "0123456789abcdef"[bytes % 16]);
+  while ((bytes /= 16) != 0);
+  const std::int64_t more = pointer.address % 8;
+  return text + "0x" + digits + (more == 0 ? "" : "." + std::to_string(more)) + ")";
+}
+
+std::string to_text(const Tensor& tensor) {
+  return to_text(tensor.pointer) + " o " + to_text(tensor.layout);
 }
 
 std::ostream& operator<<(std::ostream& out, const Tuple& tuple) {

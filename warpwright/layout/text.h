@@ -6,9 +6,11 @@
 #include <string_view>
 
 #include "warpwright/layout/layout.h"
+#include "warpwright/layout/tensor.h"
 
 /// Layouts as text, in the notation CuTe prints: `((2,4),8):((1,16),2)`. Static integers may be
-/// written with CuTe's underscore (`_8`); what is printed has none.
+/// written with CuTe's underscore (`_8`); what is printed has none. A `_` alone is kAll, and `X` 0,
+/// as a projection has them.
 namespace warpwright::layout {
 
 std::string to_text(const Leaf& leaf);
@@ -17,6 +19,9 @@ std::string to_text(const Layout& layout);
 std::string to_text(const Swizzle& swizzle);
 std::string to_text(const ComposedLayout& layout);
 std::string to_text(const CoordinateTensor& tensor);
+/// `Sw<3,4,3>_smem_ptr[16b](0x400)`: the address is in bytes, `.4` behind it four bits more.
+std::string to_text(const Pointer& pointer);
+std::string to_text(const Tensor& tensor);
 
 std::ostream& operator<<(std::ostream& out, const Tuple& tuple);
 std::ostream& operator<<(std::ostream& out, const Layout& layout);
@@ -63,6 +68,12 @@ class Reader {
         refuse("a '<' is missing at character {} of the text.", position() + 1);
       case '>':
         refuse("a '>' is missing at character {} of the text.", position() + 1);
+      case '=':
+        refuse("a '=' is missing at character {} of the text.", position() + 1);
+      case '[':
+        refuse("a '[' is missing at character {} of the text.", position() + 1);
+      case ']':
+        refuse("a ']' is missing at character {} of the text.", position() + 1);
       case '(':
         refuse("a '(' is missing at character {} of the text.", position() + 1);
       default:
@@ -90,8 +101,12 @@ class Reader {
     return negative ? -value : value;
   }
 
-  /// An integer, with `@k` or `@j@k` behind it.
+  /// An integer, with `@k` or `@j@k` behind it; `_` or `X`.
   constexpr Leaf leaf() {
+    const char first = peek();
+    const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    if (first == 'X' && !is_letter(next)) return ++at_, Leaf{0, -1};
+    if (first == '_' && !is_digit(next) && next != '-') return ++at_, Leaf{kAll, -1};
     Leaf leaf{integer(), -1};
     while (accept('@')) {
       const std::int64_t k = integer();
@@ -133,6 +148,28 @@ class Reader {
     return make_swizzle(bits, base, shift);
   }
 
+  /// `[16b](0x400)` or `[16b](unset)`, its space already read.
+  constexpr Pointer pointer(Space space) {
+    Pointer pointer{space};
+    expect('[');
+    const std::int64_t bits = integer();
+    if (bits < 1 || bits > 128 || word() != "b")
+      refuse("a pointer is written smem_ptr[16b](0x400), with its elements' bits, 1 to 128.");
+    pointer.bits = static_cast<int>(bits);
+    expect(']');
+    expect('(');
+    if (accept('0') && at_ < text_.size() && text_[at_] == 'x') {
+      ++at_;
+      pointer.is_set = true;
+      pointer.address = 8 * hexadecimal();
+      if (accept('.')) pointer.address += integer() & 7;
+    } else if (word() != "unset") {
+      refuse("a pointer's address is written 0x400, or unset where it has none.");
+    }
+    expect(')');
+    return pointer;
+  }
+
   /// The `o` between the parts of a composed layout.
   constexpr bool accept_circle() {
     const std::int64_t begin = position();
@@ -159,6 +196,22 @@ class Reader {
   static constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
   static constexpr bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  }
+  constexpr std::int64_t hexadecimal() {
+    std::int64_t value = 0;
+    const std::size_t begin = at_;
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      const int digit = is_digit(c)            ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
+      if (digit < 0) break;
+      value = value * 16 + digit;
+      if (value >= std::int64_t{1} << 56) refuse("an address has at most 56 bits.");
+    }
+    if (at_ == begin) refuse("a digit is missing at character {} of the text.", position() + 1);
+    return value;
   }
   /// One level further in: the lowest level moves up and gets the mark of an inner one.
   static constexpr std::int32_t inner_path(std::int32_t basis) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "warpwright/layout/layout.h"
+#include "warpwright/layout/copy.h"
 
 /// How TMA cuts a tile: which box of the tensor map goes to which run of shared memory.
 namespace warpwright::layout {
@@ -67,6 +67,76 @@ constexpr TmaPartition tma_partition(const Layout& smem, const CoordinateTensor&
   result.gmem.origin = CoordinateTensor{gmem.origin, mode(result.gmem.layout, 0)}(slice_begin);
   result.smem_offset = mode(result.smem, 0)(slice_begin);
   return result;
+}
+
+// ---------------------------------------------------------------- atoms
+
+namespace detail {
+
+/// The first leaves of a flat layout of coordinates that walk single steps: what one box can hold.
+/// Boxes reach 256 elements along a mode.
+constexpr Layout box_modes(const Layout& order) {
+  Builder<Layout> builder;
+  for (int i = 0; i < order.count && order.stride[i].value == 1; ++i)
+    builder.add(single(order.shape[i], order.stride[i]));
+  if (builder.modes == 0)
+    refuse("no box fits: shared memory does not begin with neighbours of {}.", order);
+  return builder.tuple();
+}
+
+}  // namespace detail
+
+/// A TMA copy of a tile of a tensor in global memory to shared memory: CuTe's make_tma_atom and, of
+/// the two CTAs of a pair, each its half, make_tma_atom_A_sm100.
+///
+/// `tile` says which elements of the tensor the tile's are (a tensor of coordinates of it, in the
+/// order of `smem`); `ctas` is 1, or 2 for a pair. One instruction fills what lies side by side in
+/// shared memory and in the tensor map's box. `smem` has no swizzle here.
+constexpr CopyAtom make_tma_atom(const Tensor& gmem, const Layout& smem, const Layout& tile,
+                                 int multicast, int ctas) {
+  const int bits = gmem.pointer.bits;
+  if (size(smem) != size(tile))
+    refuse("make_tma_atom: the tile has {} elements in shared memory and {} in global memory.",
+           size(smem), size(tile));
+  const Layout order = coalesce(composition(tile, right_inverse(smem)));
+  const Layout box = detail::box_modes(order);
+  const auto stride_of = [&](int basis) { return mode(gmem.layout, basis).stride[0].value; };
+  if (stride_of(box.stride[0].basis) != 1)
+    refuse(
+        "make_tma_atom: shared memory and global memory are contiguous along different modes of "
+        "{}, and TMA transposes nothing.",
+        gmem.layout);
+  for (int i = 0; i < box.count; ++i)
+    if (box.shape[i] > 256)
+      refuse("make_tma_atom: a box has at most 256 elements along a mode, and here {}.",
+             box.shape[i]);
+  if (size(box) % multicast != 0)
+    refuse("make_tma_atom: {} multicasting CTAs do not divide a box of {} elements.", multicast,
+           size(box));
+  // Components of a coordinate: the box's modes in their order, then the tensor's others.
+  Layout coordinates = gmem.layout;
+  int next = 0;
+  const auto name = [&](int basis) {
+    coordinates.stride[basis] = {coordinates.shape[basis] == 1 ? 0 : 1, next};
+    if (coordinates.shape[basis] == 1) coordinates.stride[basis].basis = -1;
+    if (coordinates.shape[basis] != 1) ++next;
+  };
+  bool named[kMaxLeaves] = {};
+  for (int i = 0; i < box.count; ++i) {
+    const int basis = box.stride[i].basis;
+    if (!named[basis]) name(basis);
+    named[basis] = true;
+  }
+  for (int i = 0; i < coordinates.count; ++i)
+    if (!named[i]) name(i);
+  const std::int64_t n = size(box);
+  const Layout values = make_layout(tuple(ctas, n), tuple(ctas == 1 ? 0 : n, 1));
+  return {make_layout(ctas), values, values, values, bits, coordinates};
+}
+
+/// Elements of one instruction of a TMA copy, before CTAs share it.
+constexpr std::int64_t box_of(const CopyAtom& atom) {
+  return size(atom.src, 1);
 }
 
 }  // namespace warpwright::layout

@@ -315,9 +315,22 @@ constexpr Tuple stride(const Layout& l) {
 
 // ---------------------------------------------------------------- making layouts
 
+namespace detail {
+
+/// Refuses what a coordinate alone may have.
+constexpr void require_numbers(const Tuple& tree) {
+  for (int i = 0; i < tree.count; ++i)
+    if (tree.leaf[i].value == kAll)
+      refuse("a _ alone keeps a mode of a coordinate whole: it is no extent and no stride.");
+}
+
+}  // namespace detail
+
 /// A layout from a shape and a congruent stride.
 constexpr Layout make_layout(const Tuple& shape, const Tuple& stride) {
   if (shape.count == 0) refuse("a layout needs at least one mode.");
+  detail::require_numbers(shape);
+  detail::require_numbers(stride);
   if (!congruent(shape, stride))
     refuse(
         "the stride is not congruent with the shape: it has {} leaves for {}, or nests them "
@@ -341,6 +354,7 @@ constexpr Layout make_layout(const Tuple& shape, const Tuple& stride) {
 
 /// The compact layout of a shape, first mode fastest. An extent of 1 gets stride 0.
 constexpr Layout make_layout(const Tuple& shape) {
+  detail::require_numbers(shape);
   Tuple stride = shape;
   std::int64_t step = 1;
   for (int i = 0; i < shape.count; ++i) {

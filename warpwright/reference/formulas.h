@@ -121,6 +121,16 @@ WW_FORMULA double scale_of(const GemmOperands& o, Side side, std::int64_t batch,
 
 // --- alpha, C and the bias -----------------------------------------------------------------------
 
+/// What the sums of a group are multiplied by: alpha, and the factors of the operands' tensors.
+WW_FORMULA double factor_of_sums(const GemmOperands& o, std::int64_t group) {
+  auto factor = static_cast<double>(o.sum_factor());
+  if (o.factor_a.data != nullptr) factor *= element(o.factor_a, 0, 0, 0);
+  if (o.factor_b.data != nullptr) {
+    factor *= element(o.factor_b, 0, o.factor_b.rows > 1 ? group : 0, 0);
+  }
+  return factor;
+}
+
 /// alpha * x, of the sum and of its bounds. As BLAS has it, an alpha of 0 drops x, NaN and all.
 WW_FORMULA double times_alpha(double alpha, double x) {
   return alpha == 0 ? 0.0 : alpha * x;
@@ -150,7 +160,7 @@ WW_FORMULA Terms terms_of(const GemmOperands& o, std::int64_t batch, std::int64_
 /// Element (row, column) of the product before the activation, whose scaled sum is `sum`.
 WW_FORMULA double before_activation(const GemmOperands& o, std::int64_t batch, std::int64_t group,
                                     std::int64_t row, std::int64_t column, double sum) {
-  double x = times_alpha(static_cast<double>(o.sum_factor()), sum);
+  double x = times_alpha(factor_of_sums(o, group), sum);
   const Terms terms = terms_of(o, batch, group, row, column);
   for (int i = 0; i < terms.count; ++i) x += terms.term[i];
   return x;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "warpwright/facts/e4m3_scale.h"
+#include "warpwright/facts/micro_scale.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/numeric/bulk.h"
 #include "warpwright/reference/formulas.h"
@@ -57,6 +58,57 @@ void quantise_row(std::vector<double>& x, Scaling scaling) {
   }
 }
 
+// The same of codes whose scales the tensor core multiplies, by the recipe of kernels, bit for bit.
+template <DType element, DType scale>
+void quantise_micro(std::vector<double>& x, float tensor) {
+  constexpr auto each = static_cast<std::size_t>(micro_block(scale));
+  for (std::size_t first = 0; first < x.size(); first += each) {
+    const std::size_t end = std::min(x.size(), first + each);
+    std::uint32_t largest = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      largest = micro::larger(largest, micro::magnitude(static_cast<float>(x[i]), element));
+    }
+    const auto by = micro::Block<element, scale>::of(largest, tensor);
+    for (std::size_t i = first; i < end; ++i) {
+      const std::uint32_t code =
+          by.clears() ? 0 : micro::code(element, by.scaled(static_cast<float>(x[i])));
+      x[i] = numeric::to_double(element, code) * numeric::to_double(scale, by.scale) *
+             static_cast<double>(tensor);
+    }
+  }
+}
+
+void quantise_micro(std::vector<double>& x, DType element, DType scale, float tensor) {
+  if (scale == DType::ue4m3) return quantise_micro<DType::e2m1, DType::ue4m3>(x, tensor);
+  if (element == DType::e2m1) return quantise_micro<DType::e2m1, DType::ue8m0>(x, 1);
+  quantise_micro<DType::e4m3, DType::ue8m0>(x, 1);
+}
+
+// What that may change, also where a value in doubt takes its block's scale to a neighbour: half a
+// step of a code; of ue4m3 scales what their own steps and their end cost.
+void micro_bound(std::vector<Inexact>& row, DType element, DType scale, double tensor) {
+  const auto each = static_cast<std::size_t>(micro_block(scale));
+  const numeric::FloatFormat f = numeric::format_of(element);
+  const bool powers = scale == DType::ue8m0;
+  const double top = element == DType::e2m1 ? 6 : largest_e4m3;
+  const double half_step = std::ldexp(0.5, -f.mantissa_bits);
+  const double least_half = std::ldexp(0.5, f.min_exponent() - f.mantissa_bits);
+  for (std::size_t first = 0; first < row.size(); first += each) {
+    const std::size_t end = std::min(row.size(), first + each);
+    double largest = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      largest = std::max(largest, std::abs(row[i].value) + row[i].error);
+    }
+    const double unit = powers ? 2 * largest / top : 1.0625 * largest / top + tensor * 0x1p-10;
+    const double saturated = powers ? 0 : 6 * tensor * 0x1p-10;
+    for (std::size_t i = first; i < end; ++i) {
+      const double size = std::abs(row[i].value) + row[i].error;
+      const double beyond = powers ? 0 : std::max(0.0, size - 6 * 448 * tensor);
+      row[i].error += std::max(size * half_step, unit * least_half) + saturated + beyond;
+    }
+  }
+}
+
 // What quantising may change of these: half a step of e4m3, whose steps end at a scale's 2^-9.
 void quantise_bound(std::vector<Inexact>& row, Scaling scaling) {
   const std::size_t each = scale_width(scaling, row.size());
@@ -77,13 +129,17 @@ void quantise_bound(std::vector<Inexact>& row, Scaling scaling) {
 class Weights {
  public:
   Weights(const MixtureOperands& o, const MatrixView& w, const std::optional<PackedWeights>& form,
-          const MatrixView& scales)
+          const MatrixView& scales, const MatrixView& factor, bool gated)
       : depth_(static_cast<std::size_t>(w.columns)) {
     like_.a = {nullptr, o.token_type(), 1, w.columns, w.columns};
     like_.b = w;
     like_.packed = form;
     like_.scaling = o.scaling;
     if (o.scaling != Scaling::none) like_.scale_b = scales;
+    if (o.is_micro()) like_.scale_a.dtype = scales.dtype;
+    like_.epilogue.gated = gated;
+    like_.epilogue.interleaved = gated && o.interleaved;
+    like_.factor_b = factor;
     lost_ = lost_share(like_, 8);
   }
 
@@ -93,6 +149,11 @@ class Weights {
     Operand(like_, Side::b)
         .read(0, expert, n, 1, 0, like_.b.columns, codes.data(), like_.b.columns);
     std::vector<double> w(codes.begin(), codes.end());
+    if (scales_elements(like_.scaling)) {  // the scales are in them
+      const double factor = factor_of_sums(like_, expert);
+      for (double& x : w) x *= factor;
+      return w;
+    }
     for (std::size_t k = 0; k < depth_; ++k) {
       w[k] *= scale_of(like_, Side::b, 0, expert, n, static_cast<std::int64_t>(k));
     }
@@ -113,11 +174,15 @@ class Token {
   Token(const MixtureOperands& o, std::int64_t token)
       : o_(o),
         token_(token),
-        w13_(o, o.w13, o.packed13, o.scale_w13),
-        w2_(o, o.w2, o.packed2, o.scale_w2) {
+        w13_(o, o.w13, o.packed13, o.scale_w13, o.factor_w13, true),
+        w2_(o, o.w2, o.packed2, o.scale_w2, o.factor_w2, false) {
     x_.resize(static_cast<std::size_t>(o.hidden()));
     for (std::int64_t k = 0; k < o.hidden(); ++k) x_[at(k)] = element(o.x, 0, token, k);
-    if (o.quantises()) quantise_row(x_, o.scaling);
+    if (o.is_micro()) {
+      quantise_micro(x_, o.token_type(), o.micro_scale(), factor(o.factor_x));
+    } else if (o.quantises()) {
+      quantise_row(x_, o.scaling);
+    }
   }
 
   [[nodiscard]] MixtureRow row() const {
@@ -145,6 +210,10 @@ class Token {
 
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  // A tensor's scale; 1 where there is none.
+  static float factor(const MatrixView& v) {
+    return is_given(v) ? static_cast<float>(element(v, 0, 0, 0)) : 1.0F;
+  }
 
   // -1: the slot is left out.
   [[nodiscard]] std::int64_t local_expert(std::int64_t j) const {
@@ -190,7 +259,12 @@ class Token {
                            std::abs(act) * u.error + std::abs(act * u.value) * 0x1p-18;
       inner.push_back(rounded({act * u.value, error}, o_.x.dtype));
     }
-    if (o_.quantises()) quantise_bound(inner, o_.scaling);
+    if (o_.is_micro()) {
+      micro_bound(inner, o_.token_type(), o_.micro_scale(),
+                  static_cast<double>(factor(o_.factor_inner)));
+    } else if (o_.quantises()) {
+      quantise_bound(inner, o_.scaling);
+    }
     return inner;
   }
 

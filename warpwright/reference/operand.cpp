@@ -79,8 +79,18 @@ GroupRows rows_of_group(const GemmOperands& o, std::int64_t group) {
   return {begin, std::clamp<std::int64_t>(offset(group + 1), begin, o.d.rows)};
 }
 
+std::int64_t first_scale_row(const GemmOperands& o, std::int64_t group) {
+  std::int64_t first = 0;
+  for (std::int64_t g = 0; o.groups && g < group; ++g) {
+    const auto [begin, end] = rows_of_group(o, g);
+    first += block_scales::padded_rows(end - begin);
+  }
+  return first;
+}
+
 Operand::Operand(const GemmOperands& operands, Side side) : o_(operands), side_(side) {
   if (side != Side::a || !o_.groups || !scales_elements(o_.scaling)) return;
+  if (has_plain_tokens(o_)) return;  // a scale for each row of A, wherever groups begin
   scale_rows_.assign(static_cast<std::size_t>(o_.d.rows), -1);
   std::int64_t first = 0;
   for (std::int64_t group = 0; group < o_.b.batch; ++group) {
@@ -120,8 +130,9 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
   if (!scales_elements(o_.scaling)) return;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t its = row + i * step;
-    const std::int64_t of_scales =
-        scale_rows_.empty() ? its : scale_rows_[static_cast<std::size_t>(its)];
+    const std::int64_t of_scales = !scale_rows_.empty() ? scale_rows_[static_cast<std::size_t>(its)]
+                                   : side_ == Side::b   ? scale_row_of_b(o_, its)
+                                                        : row_of_a(o_, its);
     if (of_scales >= 0) scale_line(batch, group, of_scales, k, depth, to + i * pitch);
   }
 }

@@ -69,7 +69,7 @@ Sum Product::before(std::int64_t batch, std::int64_t group, std::int64_t row,
     sum.size += part.size * std::abs(scale);
   }
   sum.value = before_activation(o_, batch, group, row, column, sum.value);
-  sum.size = times_alpha(std::abs(static_cast<double>(o_.sum_factor())), sum.size);
+  sum.size = times_alpha(std::abs(factor_of_sums(o_, group)), sum.size);
   return sum;
 }
 

@@ -238,7 +238,7 @@ void ProductTile::finish(const Place& place) {
                             : kept_.narrow ? (k + narrow_step - 1) / narrow_step
                                            : k;
   const double around = kept_.narrow || kept_.exact ? kRoundings : 0.0;
-  const auto alpha = static_cast<double>(o_.sum_factor());
+  const double alpha = factor_of_sums(o_, place.group);
   for (std::int64_t i = 0; i < place.rows; ++i) {
     for (std::int64_t j = 0; j < place.columns; ++j) {
       Expected& x = result_[static_cast<std::size_t>(i * most_of_tile + j)];

@@ -56,6 +56,8 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
     all.add(operands.bias, "bias");
     all.add(operands.scale_a, "scale_a");
     all.add(operands.scale_b, "scale_b");
+    all.add(operands.factor_a, "factor_a");
+    all.add(operands.factor_b, "factor_b");
     all.add(operands.scale_d, "scale_d");
     all.add(operands.d_scales, "d_scales", true);
   }
@@ -107,6 +109,7 @@ model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const De
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
+  how.barrier_events = options.barrier_events;
   how.machine = options.machine != nullptr ? options.machine : &numbers_of(device);
   how.cold_share = options.cold_share;
   return model::run(grids, how);

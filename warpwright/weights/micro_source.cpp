@@ -18,8 +18,9 @@ using Fault = std::optional<Refusal>;
 // A layout of checkpoints. Facts and sources: docs/low_precision.md.
 struct MicroRow {
   LayoutNames names;
-  DType scale;           // ue4m3 (e4m3 in files) or ue8m0 (a type of its own, or u8)
-  bool divides = false;  // the scale of the tensor: what codes are divided by
+  DType scale;                  // ue4m3 (e4m3 in files) or ue8m0 (a type of its own, or u8)
+  bool divides = false;         // the scale of the tensor: what codes are divided by
+  DType element = DType::e2m1;  // e4m3: with a scale for each 128 x 128
 };
 
 constexpr MicroRow kMicroRows[] = {
@@ -32,6 +33,11 @@ constexpr MicroRow kMicroRows[] = {
     {{"gpt-oss", "_blocks", "_scales", "", "", ""}, DType::ue8m0},
     {{"gpt-oss-original", ".blocks", ".scales", "", "", ""}, DType::ue8m0},
     {{"deepseek-mxfp4", ".weight", ".scale", "", "", ""}, DType::ue8m0},
+    {{"deepseek-fp8", ".weight", ".weight_scale_inv", "", "", ""},
+     DType::ue8m0,
+     false,
+     DType::e4m3},
+    {{"deepseek-fp8-ue8m0", ".weight", ".scale", "", "", ""}, DType::ue8m0, false, DType::e4m3},
 };
 
 constexpr auto kMicroNames = [] {
@@ -50,7 +56,50 @@ struct MicroReader {
     return checkpoint_fault({row.names.layout, suffix, types, is_legal_type}, v, t.codes.batch);
   }
 
+  // Of fp8: as many scales as there are blocks of 128 x 128.
+  [[nodiscard]] Fault blocks_fault() const {
+    if (auto f = tensor_fault(row.names.codes, t.codes, t.codes.dtype == DType::e4m3, "e4m3")) {
+      return f;
+    }
+    const DType scale = t.scales.dtype;
+    if (auto f = tensor_fault(row.names.scales, t.scales,
+                              scale == DType::f32 || scale == DType::ue8m0, "f32 or ue8m0")) {
+      return f;
+    }
+    const std::int64_t down = (t.codes.rows + 127) / 128;
+    const std::int64_t across = (t.codes.columns + 127) / 128;
+    if (t.scales.rows == down && t.scales.columns == across) return std::nullopt;
+    return refuse(RefusalCode::bad_shape, tensor_name(row.names.scales), " is ", shape_of(t.scales),
+                  "; ",
+                  as_rule("codes of ", shape_of(t.codes),
+                          " have a scale for each 128 x 128: ", shape_of(down, across)),
+                  ".");
+  }
+
+  // The first of a matrix's float32 scales that is no power of two.
+  [[nodiscard]] Fault powers_fault(std::int64_t batch, std::size_t expert) const {
+    for (std::int64_t i = 0; i < scales_of_matrix(); ++i) {
+      float value = 0;
+      std::memcpy(
+          &value,
+          static_cast<const std::byte*>(t.scales.data) + 4 * (batch * scales_of_matrix() + i),
+          sizeof value);
+      int exponent = 0;
+      const bool is_power =
+          std::isfinite(value) && std::frexp(value, &exponent) == 0.5F && exponent >= -126;
+      if (is_power) continue;
+      return refuse(RefusalCode::bad_value, "The scale of rows from ", i / t.scales.columns * 128,
+                    " and k = ", i % t.scales.columns * 128, " of expert ", expert, " is ",
+                    warpwright::format("%.9g", static_cast<double>(value)), ": ",
+                    as_rule("as mxf8 the scales of weights are powers of two, and others are for "
+                            "products with blockwise scaling"),
+                    ".");
+    }
+    return std::nullopt;
+  }
+
   [[nodiscard]] Fault shapes_fault() const {
+    if (row.element == DType::e4m3) return blocks_fault();
     const DType code = t.codes.dtype;
     if (auto f = tensor_fault(row.names.codes, t.codes,
                               code == DType::u8 || code == DType::s8 || code == DType::e2m1,
@@ -80,12 +129,14 @@ struct MicroReader {
   }
 
   [[nodiscard]] std::int64_t depth() const {
-    return t.codes.columns * (t.codes.dtype == DType::e2m1 ? 1 : 2);
+    const bool is_pair = row.element == DType::e2m1 && t.codes.dtype != DType::e2m1;
+    return t.codes.columns * (is_pair ? 2 : 1);
   }
   [[nodiscard]] std::int64_t scales_of_matrix() const { return t.scales.rows * t.scales.columns; }
 
   // Looks at the scales of a matrix, the largest of which it finds.
   [[nodiscard]] Fault scales_fault(std::int64_t batch, std::size_t expert, float& largest) const {
+    if (t.scales.dtype == DType::f32) return powers_fault(batch, expert);
     const auto* const scales =
         static_cast<const std::uint8_t*>(t.scales.data) + batch * scales_of_matrix();
     std::uint32_t most = 0;
@@ -139,7 +190,8 @@ std::span<const LayoutNames> micro_layouts() {
 }
 
 const MicroFormat& format_of_layout(const LayoutNames& layout) {
-  return *micro_format(DType::e2m1, find_micro_row(layout.layout)->scale);
+  const MicroRow& row = *find_micro_row(layout.layout);
+  return *micro_format(row.element, row.scale);
 }
 
 Fault tensor_scale_fault(const std::string& name, float stored, bool divides, float largest) {
@@ -173,6 +225,7 @@ Result<MicroSource> read_micro_checkpoint(std::string_view layout,
   MicroSource source;
   source.origin = row->names.layout;
   source.format = &format_of_layout(row->names);
+  bool first_is_f32 = false;
   for (const CheckpointTensors& t : tensors) {
     const MicroReader reader{*row, t};
     if (auto f = reader.shapes_fault()) return *f;
@@ -185,14 +238,28 @@ Result<MicroSource> read_micro_checkpoint(std::string_view layout,
                     as_rule("expert 0 has N = ", source.extents.n, " and K = ", source.extents.k),
                     ".");
     }
+    source.blocks_of_128 = row->element == DType::e4m3;
+    source.scale_type = row->scale == DType::ue4m3     ? row->scale
+                        : t.scales.dtype == DType::f32 ? DType::f32
+                                                       : DType::ue8m0;
+    if (!source.experts.empty() && (t.scales.dtype == DType::f32) != first_is_f32) {
+      return refuse(RefusalCode::bad_type, "Expert ", source.experts.size(), " has scales of ",
+                    type_name(t.scales.dtype), "; ", as_rule("those of all experts are alike"),
+                    ".");
+    }
+    first_is_f32 = t.scales.dtype == DType::f32;
+    const std::int64_t code_bytes =
+        extents.n * extents.k * numeric::bits(source.format->element) / 8;
+    const std::int64_t scale_bytes =
+        reader.scales_of_matrix() * numeric::bits(source.scale_type) / 8;
     for (std::int64_t e = 0; e < t.codes.batch; ++e) {
       float largest = 0;
       if (auto f = reader.scales_fault(e, source.experts.size(), largest)) return *f;
       const auto tensor = reader.tensor_scale(e, largest);
       if (!tensor) return tensor.refusal();
-      source.experts.push_back(
-          {static_cast<const std::byte*>(t.codes.data) + e * extents.n * extents.k / 2,
-           static_cast<const std::byte*>(t.scales.data) + e * reader.scales_of_matrix(), *tensor});
+      source.experts.push_back({static_cast<const std::byte*>(t.codes.data) + e * code_bytes,
+                                static_cast<const std::byte*>(t.scales.data) + e * scale_bytes,
+                                *tensor});
     }
   }
   source.extents.experts = static_cast<std::int64_t>(source.experts.size());

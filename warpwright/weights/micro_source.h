@@ -1,4 +1,5 @@
-// Weights with a scale for every few elements of K (mxf4, nvf4) as checkpoints have them: readers
+// Weights with a scale for every few elements of K (mxf4, nvf4), or fp8 with one for each 128 x 128
+// that is a power of two (mxf8 then), as checkpoints have them: readers
 // by a table of layouts. docs/low_precision.md has the facts of each and where they come from.
 #pragma once
 
@@ -26,11 +27,15 @@ struct MicroSource {
   const MicroFormat* format = nullptr;
   packed::Extents extents;
   struct Matrix {
-    const std::byte* codes = nullptr;   ///< N x K, two e2m1 a byte, the first in the low half
-    const std::byte* scales = nullptr;  ///< N x K / 32 ue8m0, or N x K / 16 ue4m3
+    const std::byte* codes = nullptr;   ///< N x K: two e2m1 a byte, the first in the low half; e4m3
+    const std::byte* scales = nullptr;  ///< N x K / 32 ue8m0, or N x K / 16 ue4m3, or as below
     float tensor = 1;  ///< what they are multiplied by: `alpha` of a product, or a part of it
   };
   std::vector<Matrix> experts;
+  /// Scales of 128 x 128 of fp8 weights: ceil(N / 128) x ceil(K / 128), ue8m0 or f32, powers of
+  /// two.
+  bool blocks_of_128 = false;
+  DType scale_type = DType::ue8m0;  ///< of the scales as they lie
 };
 
 /// Tensors in one of `micro_layouts` as a source; those of more than one element of `tensors` are

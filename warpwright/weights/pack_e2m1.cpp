@@ -166,6 +166,12 @@ std::optional<WideRow> wide_row(const MicroSource& source, DType tokens, const W
 
 Result<PackedFormat> packed_format(const MicroSource& source, const E2m1Options& options,
                                    const Work& work) {
+  if (source.format->element != DType::e2m1) {
+    return refuse(RefusalCode::unsupported, "These are ", source.format->word, "; ",
+                  as_rule("what is packed for tokens are mxf4 and nvf4, and fp8 is multiplied as "
+                          "it is"),
+                  ".");
+  }
   const bool nv = source.format->scale == DType::ue4m3;
   PackedFormat f{.group = micro_block(source.format->scale),
                  .scale = source.format->scale,

@@ -186,6 +186,15 @@ class Companions {
       add("block scales by rows", 2 * rows_ - 6, 2 * columns_ - 8, round_,
           [](GemmOptions& o) { o.scales_major = "k"; });
     }
+    if (is_micro_scale(kernel_.micro_scale) && kernel_.b.size() > 1) {
+      const bool plain = has_feature(kernel_, "plain tokens");
+      for (const char* formats : {"mxf8", "mxf6", "mxf4,mxf8", "mxf6-e3m2,mxf8-e5m2"}) {
+        const std::string words = plain ? "e4m3," + std::string(formats) : formats;
+        if (plain && words.find(',') != words.rfind(',')) continue;
+        add("operands of " + words, 2 * rows_ - 6, 2 * columns_, round_,
+            [words](GemmOptions& o) { o.dtype = words; });
+      }
+    }
     if (given_.weights.empty()) return;
     for (const int group : {32, 64, 128}) {
       if (given_.group.value_or(128) == group) continue;
@@ -381,6 +390,16 @@ std::string device_for(const KernelFacts& kernel) {
   return "";
 }
 
+// The formats of operands whose scales the tensor core multiplies; of a kernel that takes several
+// A's are bytes and B's padded, plain tokens beside weights.
+std::string formats_for(const KernelFacts& kernel) {
+  const bool plain = has_feature(kernel, "plain tokens");
+  const DType a = kernel.a.front();
+  const DType b = kernel.b.size() > 1 ? DType::e2m1 : kernel.b.front();
+  return micro_words(plain ? plain_tokens : known_micro_format(a, kernel.micro_scale),
+                     known_micro_format(b, kernel.micro_scale));
+}
+
 // What the kernel's facts say of the arguments.
 GemmOptions words_for(const KernelFacts& kernel) {
   GemmOptions o;
@@ -389,7 +408,9 @@ GemmOptions words_for(const KernelFacts& kernel) {
   o.as = device_for(kernel);
   const DType a = kernel.a.front(), b = kernel.b.front();
   o.dtype = std::string(numeric::word(a));
-  if (b == DType::s4) {
+  if (is_micro_scale(kernel.micro_scale)) {
+    o.dtype = formats_for(kernel);
+  } else if (b == DType::s4) {
     o.weights = "int4";
     for (const char* sums : {"exact", "chained", "folded", "table"}) {
       for (const std::string& feature : kernel.features) {
@@ -407,14 +428,17 @@ GemmOptions words_for(const KernelFacts& kernel) {
   } else if (a != b) {
     o.dtype += "," + std::string(numeric::word(b));
   }
-  for (const std::string& feature : kernel.features) {
-    if (micro_formats_of(feature)) o.dtype = feature;
+  const bool codes = is_micro_scale(kernel.d_scale);
+  if (!codes && kernel.result != natural_result(a)) {
+    o.d_dtype = std::string(numeric::word(kernel.result));
   }
-  if (kernel.result != natural_result(a)) o.d_dtype = std::string(numeric::word(kernel.result));
   if (has_feature(kernel, "block scales")) o.scaling = "blockwise";
   if (has_feature(kernel, "promoted")) o.accumulation = "promoted";
   o.gated = has_feature(kernel, "gated");
   if (has_feature(kernel, "quantises D")) o.quantise_d = name(QuantiseD::block_1x128);
+  for (const QuantiseD way : all_quantisations) {
+    if (codes && form_of(way).scale == kernel.d_scale) o.quantise_d = name(way);
+  }
   for (const char* layout : {"NN", "TN", "TT"}) {
     if (has_feature(kernel, (std::string("layout ") + layout).c_str())) o.layout = layout;
   }

@@ -312,9 +312,19 @@ void lay_out_scales(GemmJob& job) {
                 : in_tiles(job.scales_of_a) ? job.scales_of_a->tensor.bytes
                                             : scale_tiles(job.micro_a, tiles_shape(job, true),
                                                           p.m(), blocks(true), groups, index);
-  job.tiles_b = in_tiles(job.scales_of_b)
-                    ? job.scales_of_b->tensor.bytes
-                    : scale_tiles(job.micro_b, tiles_shape(job, false), p.n(), blocks(false));
+  std::vector<ScaleRows> parts;  // gates, and what they are for
+  std::vector<std::int64_t> order;
+  if (p.is_gated()) {
+    parts = {{0, p.n() / 2}, {p.n() / 2, p.n()}};
+    const GatePlaces places = gate_places(p);
+    for (std::int64_t i = 0; i < p.n(); ++i) {
+      const std::int64_t row = i % (p.n() / 2);
+      order.push_back(row * places.step + i / (p.n() / 2) * places.apart);
+    }
+  }
+  job.tiles_b = in_tiles(job.scales_of_b) ? job.scales_of_b->tensor.bytes
+                                          : scale_tiles(job.micro_b, tiles_shape(job, false), p.n(),
+                                                        blocks(false), parts, order);
 }
 
 // The scales of a product, as far as they are random.

@@ -75,7 +75,8 @@ struct RowRange {
 /// The scales of A or B that a file has, as it has them, which the tensor core multiplies.
 struct ScalesOfFile {
   bool in_tiles = false;  ///< as kernels read them (facts/block_scales.h), else row by row
-  HostTensor tensor;      ///< a byte each, of the format's type
+  HostTensor tensor;      ///< a byte each, of the format's type; of plain tokens f32
+  std::string from = {};  ///< what they were, where a scale of the file served more
   /// What `warpwright pack` wrote beside the codes: then it is not asked for, and this is the
   /// factor of the codes, a part of alpha.
   std::optional<float> packed_alpha = {};

@@ -1,6 +1,7 @@
 #include "cli/commands/gemm/micro_files.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/commands/pack_micro.h"
 #include "cli/files/safetensors.h"
+#include "warpwright/device/scale_order.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -32,6 +34,8 @@ const char* fault_of(DType scale, std::byte code) {
 
 // What the scales of an operand are to be.
 struct Wanted {
+  const GemmOperands& product;
+  bool of_a = true;
   std::int64_t matrices = 1;
   std::int64_t rows = 0;
   std::int64_t blocks = 0;
@@ -44,13 +48,16 @@ struct Wanted {
     return matrices > 1 ? Extents{matrices, tiles.rows, tiles.columns}
                         : Extents{tiles.rows, tiles.columns};
   }
+  [[nodiscard]] std::int64_t row_in_tiles(std::int64_t row) const {
+    return of_a ? row : scale_row_of_b(product, row);
+  }
   [[nodiscard]] std::int64_t tile_bytes() const { return matrices * tiles.rows * tiles.columns; }
 };
 
 Wanted wanted(const GemmJob& job, bool of_a) {
   const GemmOperands& p = job.product;
   const HostTensor& of = of_a ? job.a : job.b;
-  Wanted w;
+  Wanted w{p, of_a, 1, 0, 0, {}};
   w.matrices = of.shape.size() == 3 ? of.shape.front() : 1;
   w.rows = of_a ? p.a.rows : p.n();
   w.blocks = ScaleReach::count(p.k(), scale_reach(p, of_a).depth);
@@ -70,10 +77,11 @@ void refuse_nan(const std::string& what, const ScalesOfFile& scales, const Wante
   const std::int64_t blocks = scales.in_tiles ? w.tiles.columns : w.blocks;
   for (std::int64_t row = 0; row < w.matrices * w.rows; ++row) {
     for (std::int64_t block = 0; block < blocks; ++block) {
-      const std::int64_t at = scales.in_tiles
-                                  ? row / w.rows * w.tiles.rows * w.tiles.columns +
-                                        block_scales::place(row % w.rows, block, w.tiles.columns)
-                                  : row * w.blocks + block;
+      const std::int64_t at =
+          scales.in_tiles
+              ? row / w.rows * w.tiles.rows * w.tiles.columns +
+                    block_scales::place(w.row_in_tiles(row % w.rows), block, w.tiles.columns)
+              : row * w.blocks + block;
       const char* const wrong = fault_of(type, scales.tensor.bytes[static_cast<std::size_t>(at)]);
       if (wrong == nullptr) continue;
       throw InputError(what + " has " + wrong + " at row " + std::to_string(row) + ", block " +
@@ -94,15 +102,93 @@ bool are_packed(const std::string& spec) {
   return format_of_note(SafetensorsFile(where.path).note(codes)) != nullptr;
 }
 
+bool same_but_for_ones(Extents x, Extents y) {
+  std::erase(x, 1);
+  std::erase(y, 1);
+  return x == y;
+}
+
+// Of plain tokens: a float32 for each row of A.
+void check_row_scales(const std::string& what, const HostTensor& t, const Wanted& w) {
+  if (t.dtype != DType::f32) {
+    throw InputError(what + " is " + type_of(t) + "; " +
+                     as_rule("tokens of e4m3 have a scale for each row, as F32") + ".");
+  }
+  const std::int64_t rows = w.matrices * w.rows;
+  if (t.elements() != rows) {
+    throw InputError(what + " is " + shape_text(t.shape) + "; " +
+                     as_rule("tokens of e4m3 have a scale for each row") +
+                     ": the nearest legal shape is " + as_nearest(shape_text(Extents{rows, 1})) +
+                     ".");
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float value = 0;
+    std::memcpy(&value, t.bytes.data() + 4 * row, sizeof value);
+    if (std::isfinite(value)) continue;
+    throw InputError(what + " has " + (std::isnan(value) ? "NaN" : "an infinity") + " at row " +
+                     std::to_string(row) + "; " + as_rule("scales are numbers") + ".");
+  }
+}
+
+// Scales that serve more than a scale of mxf8 and its like, and float32 that are powers of two, as
+// the rows of ue8m0 that stand for them: 1 x 128 of fp8 tokens, 128 x 128 of weights. `from` then
+// says what they were.
+void spread_scales(const std::string& what, const Wanted& w, ScalesOfFile& scales) {
+  HostTensor& t = scales.tensor;
+  const bool is_f32 = t.dtype == DType::f32;
+  const auto parts = [](std::int64_t all, std::int64_t each) { return (all + each - 1) / each; };
+  const auto extents = [&](std::int64_t rows_each, std::int64_t blocks_each) {
+    Extents e = {parts(w.rows, rows_each), parts(w.blocks, blocks_each)};
+    if (w.matrices > 1) e.insert(e.begin(), w.matrices);
+    return e;
+  };
+  constexpr std::pair<int, int> reaches[] = {{1, 1}, {1, 4}, {128, 4}};
+  const auto* const reach = std::ranges::find_if(reaches, [&](const auto& r) {
+    return (is_f32 || r.second > 1) && same_but_for_ones(t.shape, extents(r.first, r.second));
+  });
+  const bool is_linear = !is_f32 && same_but_for_ones(t.shape, w.linear());
+  if (is_linear || (!is_f32 && t.elements() == w.tile_bytes())) return;
+  if (reach == std::end(reaches)) {
+    if (!is_f32) return;
+    throw InputError(what + " is " + shape_text(t.shape) + " of f32; " +
+                     as_rule("for these matrices it is ", shape_text(extents(1, 4)),
+                             ", a scale for each 1 x 128, or ", shape_text(extents(128, 4)),
+                             ", for each 128 x 128") +
+                     ": the nearest legal shape is " + as_nearest(shape_text(extents(1, 4))) + ".");
+  }
+  const auto [rows_each, blocks_each] = *reach;
+  const MatrixView codes =
+      matrix(nullptr, t.dtype, parts(w.rows, rows_each), parts(w.blocks, blocks_each));
+  HostTensor rows{w.tiles.dtype, w.linear(), {}};
+  for (std::int64_t matrix = 0; matrix < w.matrices; ++matrix) {
+    ScaleReordering order;
+    order.rows = codes;
+    order.rows.data = t.bytes.data() + matrix * codes.rows * codes.columns * (is_f32 ? 4 : 1);
+    order.rows_each = rows_each;
+    order.blocks_each = blocks_each;
+    order.tiles =
+        scale_tiles_of(w.tiles.dtype, codes.rows * rows_each, codes.columns * blocks_each);
+    std::vector<std::byte> tiles(static_cast<std::size_t>(order.tiles.rows * order.tiles.columns));
+    order.tiles.data = tiles.data();
+    if (const auto refused = reorder_scales_on_host(order)) {
+      throw InputError(what + ": " + refused->reason + ".");
+    }
+    for (std::int64_t row = 0; row < w.rows; ++row) {
+      for (std::int64_t block = 0; block < w.blocks; ++block) {
+        rows.bytes.push_back(
+            tiles[static_cast<std::size_t>(block_scales::place(row, block, order.tiles.columns))]);
+      }
+    }
+  }
+  scales.from = shape_text(t.shape) + ", one for each " + std::to_string(rows_each) + " x " +
+                std::to_string(32 * blocks_each);
+  t = std::move(rows);
+}
+
 // Are they in tiles? Throws InputError where they are neither.
 bool lies_in_tiles(const std::string& what, const HostTensor& t, const Wanted& w,
                    const std::string& layout) {
-  const auto same = [](Extents x, Extents y) {
-    std::erase(x, 1);
-    std::erase(y, 1);
-    return x == y;
-  };
-  const bool linear = same(t.shape, w.linear());
+  const bool linear = same_but_for_ones(t.shape, w.linear());
   const bool tiles = t.elements() == w.tile_bytes();
   if (layout == "linear" ? linear : layout == "tiles" ? tiles : linear || tiles) {
     return layout == "tiles" || !linear;
@@ -165,7 +251,7 @@ std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::st
                      ", and --dtype has " + format.word + ": the nearest is " +
                      as_nearest(packed->word) + ".");
   }
-  ScalesOfFile scales{true, file.read(where.tensor + kScaleSuffix), 1.0F};
+  ScalesOfFile scales{true, file.read(where.tensor + kScaleSuffix), {}, 1.0F};
   scales.tensor.dtype = format.scale;
   if (file.find(where.tensor + kAlphaSuffix) == nullptr) return scales;
   const HostTensor alpha = file.read(where.tensor + kAlphaSuffix);
@@ -195,11 +281,6 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
   const MicroFormat& format = *micro_format_of(job.product, of_a);
   const std::string name = scales_name(of_a);
   const std::string what = name + " (" + spec + ")";
-  if (format == plain_tokens) {
-    throw InputError(what +
-                     " is given, and A is e4m3 with a float32 for each row, which are made " +
-                     "of values here: " + as_rule("leave it out") + ".");
-  }
   ScalesOfFile scales;
   try {
     scales.tensor = read_codes(spec);
@@ -207,16 +288,23 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
     throw InputError(as_tensor(name) + ": " + refusal.sentence(), refusal.code());
   }
   HostTensor& t = scales.tensor;
+  const Wanted w = wanted(job, of_a);
+  if (format == plain_tokens) {
+    check_row_scales(what, t, w);
+    scales.in_tiles = true;  // as they are
+    return scales;
+  }
   const bool as_signed = format.scale == DType::ue4m3 && t.dtype == DType::e4m3;
-  if (t.dtype != format.scale && t.dtype != DType::u8 && !as_signed) {
+  const bool powers = format.scale == DType::ue8m0;
+  const bool as_f32 = powers && t.dtype == DType::f32;
+  if (t.dtype != format.scale && t.dtype != DType::u8 && !as_signed && !as_f32) {
     throw InputError(what + " is " + type_of(t) + "; " +
-                     as_rule("the scales of ", format.word, " are ",
-                             format.scale == DType::ue4m3 ? "F8_E4M3" : "F8_E8M0",
-                             ", or bytes (U8)") +
+                     as_rule("the scales of ", format.word, " are ", powers ? "F8_E8M0" : "F8_E4M3",
+                             powers ? ", bytes (U8), or powers of two as F32" : ", or bytes (U8)") +
                      ".");
   }
-  t.dtype = format.scale;
-  const Wanted w = wanted(job, of_a);
+  if (!as_f32) t.dtype = format.scale;
+  if (powers && layout != "tiles") spread_scales(what, w, scales);
   scales.in_tiles =
       lies_in_tiles(what, t, w, layout.empty() && are_packed(spec) ? "tiles" : layout);
   const bool by_groups = of_a && job.product.is_grouped();
@@ -234,7 +322,8 @@ void tell_scales(const GemmJob& job, std::ostream& err) {
           << alpha << " in alpha, come with it.\n";
     }
     if (!scales || scales->in_tiles) continue;
-    err << "note: " << scales_name(of_a) << " is linear, " << shape_text(scales->tensor.shape)
+    err << "note: " << scales_name(of_a) << " is "
+        << (scales->from.empty() ? "linear, " + shape_text(scales->tensor.shape) : scales->from)
         << ", and was put into tiles of 128 x 4.\n";
   }
 }

@@ -6,6 +6,7 @@
 
 #include "cli/commands/gemm/run.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/atom/values.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
@@ -15,18 +16,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* kind_of(const layout::Value& value) {
-  constexpr const char* names[] = {"layout", "composed layout", "coordinate tensor",
-                                   "tuple",  "integer",         "shape",
-                                   "tiler",  "swizzle"};
-  static_assert(std::variant_size_v<layout::Value> == std::size(names));
-  return names[value.index()];
-}
-
 ordered_json to_json(const std::string& expr, const layout::Value& value, bool table) {
   ordered_json json;
   json["expression"] = expr;
-  json["kind"] = kind_of(value);
+  json["kind"] = layout::kind_of(value);
   json["value"] = layout::to_text(value);
   if (const auto* of = std::get_if<layout::Layout>(&value)) {
     const std::int64_t size = layout::size(*of);
@@ -44,7 +37,7 @@ int layout_command(const std::string& expr, bool table, bool json, std::ostream&
                    std::ostream& err) {
   return exit_status(out, err, json, [&] {
     try {
-      const layout::Value value = layout::evaluate(expr);
+      const layout::Value value = layout::evaluate(expr, atom::copy_functions());
       // Built in full before anything is printed: a refusal leaves no half answer behind. What is
       // too large for a table is refused for programs too.
       const std::string text = table ? layout::to_table(value) : "";

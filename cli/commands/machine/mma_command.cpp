@@ -8,9 +8,12 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/run.h"
+#include "cli/commands/numbers.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/atom/descriptor_text.h"
 #include "warpwright/atom/mma_text.h"
 #include "warpwright/atom/umma_scaled.h"
+#include "warpwright/atom/values.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
@@ -125,13 +128,9 @@ int target_as(const std::string& name) {
   throw layout::Error("--as \"" + name + "\": known are " + known + ".");
 }
 
-struct Answer {
-  atom::Mma mma;
-  atom::TiledMma tiled;
-  bool is_tiled = false;
-};
+}  // namespace
 
-Answer answer(const MmaOptions& o) {
+atom::TiledMma tiled_mma_of(const MmaOptions& o) {
   std::string kind = o.words.size() == 1 ? "mma" : o.words[0];
   if (o.words.size() == 3) kind += " " + o.words[1];
   atom::Mma mma = atom::parse_mma(kind, o.words.back());
@@ -144,18 +143,73 @@ Answer answer(const MmaOptions& o) {
   const int target = !o.as.empty() ? target_as(o.as) : o.target.empty() ? 0 : target_of(o.target);
   const std::string refusal = atom::mma_refusal(mma, target);
   if (!refusal.empty()) throw layout::Error(refusal);
-  const bool is_tiled = !o.tiled.empty() || !o.permutation.empty();
-  return {
-      mma,
-      atom::make_tiled_mma(mma, o.tiled.empty() ? layout::Layout{} : threads_of(o.tiled),
-                           o.permutation.empty() ? layout::Tiler{} : permutation_of(o.permutation)),
-      is_tiled};
+  return atom::make_tiled_mma(
+      mma, o.tiled.empty() ? layout::Layout{} : threads_of(o.tiled),
+      o.permutation.empty() ? layout::Tiler{} : permutation_of(o.permutation));
 }
 
-std::string text_of(const Answer& answer, bool table) {
-  return atom::to_text(answer.mma) + ", on " + atom::targets_of(answer.mma) + "\n" +
-         (answer.is_tiled ? atom::print(answer.tiled) : atom::print(answer.mma)) +
-         (table ? atom::register_table(answer.tiled) : "");
+namespace {
+
+struct Answer {
+  atom::Mma mma;
+  atom::TiledMma tiled;
+  bool is_tiled = false;
+  // What is asked for beside: of --partition and --eval texts, of --descriptor its fields.
+  std::string operand, partition, fragment, value;
+  std::optional<atom::OperandDescriptor> descriptor;
+};
+
+// The letter of an operand.
+char operand_of(const char* option, const std::string& word) {
+  if (word == "A" || word == "B" || word == "C") return word[0];
+  throw layout::Error(std::string(option) + " \"" + word + "\": an operand is A, B or C.");
+}
+
+// The values that are asked for of the MMA.
+void evaluate(const MmaOptions& o, Answer& found) {
+  if (o.slice >= 0 && o.partition.empty() && o.eval.empty() && !o.table)
+    throw layout::Error(
+        "--slice is the thread of --partition, --eval or --table, and none of them is given.");
+  const int threads = found.tiled.thread_count();
+  if (o.slice >= threads)
+    throw layout::Error("--slice " + std::to_string(o.slice) + ": the MMA has threads 0 to " +
+                        std::to_string(threads - 1) + ".");
+  const int thread = std::max(o.slice, 0);
+  std::vector<layout::Function> functions = atom::mma_functions(found.tiled, thread);
+  for (const layout::Function& f : atom::copy_functions()) functions.push_back(f);
+  if (!o.partition.empty()) {
+    const char operand = operand_of("--partition", o.partition[0]);
+    const layout::Value part =
+        atom::partition(found.tiled, operand, layout::evaluate(o.partition[1], functions), thread);
+    found.operand = o.partition[0];
+    found.partition = layout::to_text(part);
+    found.fragment = layout::to_text(atom::fragment(found.tiled, operand, part));
+  }
+  if (!o.eval.empty()) found.value = layout::to_text(layout::evaluate(o.eval, functions));
+  if (o.descriptor.empty()) return;
+  found.descriptor = atom::operand_descriptor(found.mma, operand_of("--descriptor", o.descriptor),
+                                              atom::parse_swizzle(o.swizzle), o.depth);
+}
+
+Answer answer(const MmaOptions& o) {
+  Answer found;
+  found.tiled = tiled_mma_of(o);
+  found.mma = found.tiled.atom;
+  found.is_tiled = !o.tiled.empty() || !o.permutation.empty();
+  evaluate(o, found);
+  return found;
+}
+
+std::string text_of(const Answer& answer, const MmaOptions& o) {
+  const char letter = answer.operand.empty() ? 'A' : answer.operand[0];
+  std::string text = atom::to_text(answer.mma) + ", on " + atom::targets_of(answer.mma) + "\n" +
+                     (answer.is_tiled ? atom::print(answer.tiled) : atom::print(answer.mma)) +
+                     (o.table ? atom::register_table(answer.tiled, o.slice) : "");
+  if (!answer.partition.empty())
+    text += std::string("partition_") + letter + ":     " + answer.partition + "\nmake_fragment_" +
+            letter + ": " + answer.fragment + "\n";
+  if (!answer.value.empty()) text += answer.value + "\n";
+  return answer.descriptor ? text + atom::print(*answer.descriptor) : text;
 }
 
 // What every thread holds of a tile of `rows`, as [row, column] in the order of its values.
@@ -206,7 +260,21 @@ ordered_json scale_steps_of(const atom::UmmaAtom& atom) {
   return steps;
 }
 
-ordered_json json_of(const Answer& answer, bool table) {
+ordered_json descriptor_of(const atom::OperandDescriptor& o) {
+  ordered_json steps = ordered_json::array();
+  for (std::size_t i = 0; i < o.starts.size(); ++i)
+    steps.push_back({{"start", o.starts[i]}, {"word", o.words[i]}});
+  return {{"operand", std::string(1, o.operand)},
+          {"rows", o.tile.rows},
+          {"depth", o.tile.depth},
+          {"swizzle", atom::name(o.tile.swizzle)},
+          {"leading_bytes", o.fields.leading},
+          {"stride_bytes", o.fields.stride},
+          {"k_blocks", steps}};
+}
+
+ordered_json json_of(const Answer& answer, const MmaOptions& o) {
+  const bool table = o.table;
   const atom::Mma& mma = answer.mma;
   const atom::TiledMma& tiled = answer.tiled;
   ordered_json json;
@@ -232,6 +300,14 @@ ordered_json json_of(const Answer& answer, bool table) {
     json["tiled"] = {{"threads_vmnk", layout::to_text(tiled.thr_layout_vmnk())},
                      {"tile", {tiled.tile_size(0), tiled.tile_size(1), tiled.tile_size(2)}}};
   }
+  if (!answer.partition.empty()) {
+    json["partition"] = {{"operand", answer.operand},
+                         {"thread", std::max(o.slice, 0)},
+                         {"value", answer.partition},
+                         {"fragment", answer.fragment}};
+  }
+  if (!answer.value.empty()) json["value"] = answer.value;
+  if (answer.descriptor) json["descriptor"] = descriptor_of(*answer.descriptor);
   if (table) json["registers"] = registers_of(tiled);
   if (table && mma.kind >= atom::MmaKind::tcgen05 && mma.scale_block > 0) {
     json["scale_steps"] = scale_steps_of(atom::umma_of(mma));
@@ -241,9 +317,8 @@ ordered_json json_of(const Answer& answer, bool table) {
 
 }  // namespace
 
-CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
-  CLI::App* mma =
-      app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
+void add_mma_choices(CLI::App& app, MmaOptions& o) {
+  CLI::App* const mma = &app;
   mma->add_option("MMA", o.words,
                   "m16n8k16, or the word of its kind and its shape: f8f6f4, mxf8f6f4, mxf4, "
                   "mxf4nvf4, wgmma, wgmma_rs, tcgen05, tcgen05_pair; behind the last two also "
@@ -282,14 +357,54 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
   mma->add_option("--permute", o.permutation,
                   "order of the tile's elements along M, N and K, as a tiler")
       ->type_name("P");
+}
+
+CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
+  CLI::App* mma =
+      app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
+  add_mma_choices(*mma, o);
+  mma->add_option("--partition", o.partition,
+                  "an operand and a tensor, as of warpwright layout: what a thread has of it, and "
+                  "what holds that")
+      ->expected(2)
+      ->option_text("A|B|C EXPR");
+  mma->add_option("--slice", o.slice,
+                  "the thread of --partition, --eval and --table; of tcgen05 "
+                  "the CTA (0 unless given)")
+      ->type_name("T")
+      ->check(whole(0, 1023));
+  mma->add_option("--eval", o.eval,
+                  "an expression of warpwright layout in which the MMA's functions may stand too")
+      ->type_name("EXPR");
+  offer(mma->add_option("--descriptor", o.descriptor,
+                        "print the descriptor of an operand in shared memory, and its swizzle")
+            ->type_name("A|B"),
+        "A B");
+  CLI::Option* const descriptor = mma->get_option("--descriptor");
+  offer(mma->add_option("--swizzle", o.swizzle, "of its tile: none, 32B, 64B or 128B (128B)")
+            ->type_name("S")
+            ->needs(descriptor),
+        "none 32B 64B 128B");
+  mma->add_option("--depth", o.depth, "K of its tile, in elements (a span of the swizzle)")
+      ->type_name("K")
+      ->check(whole(1, 65536))
+      ->needs(descriptor);
   mma->add_flag("--table", o.table, "print what the registers of each lane hold");
   mma->add_flag("--json", o.json, "for programs");
-  mma->footer(
-      "Examples:\n"
-      "  warpwright mma m16n8k16\n"
-      "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
-      "  warpwright mma f8f6f4 m16n8k32 --a-dtype e2m1 --target sm_120\n"
-      "  warpwright mma tcgen05_pair mxf4nvf4 m256n256k96 --as b300 --table");
+  std::vector<layout::Function> functions =
+      atom::mma_functions(atom::make_tiled_mma(atom::parse_mma("tcgen05", "m128n256k16")), 0);
+  for (const layout::Function& f : atom::copy_functions()) functions.push_back(f);
+  std::string usage;
+  for (const layout::Function& f : functions) usage += "  " + std::string(f.usage) + "\n";
+  mma->footer("Functions of --eval, beside those of warpwright layout:\n" + usage +
+              "\nExamples:\n"
+              "  warpwright mma m16n8k16\n"
+              "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
+              "  warpwright mma f8f6f4 m16n8k32 --a-dtype e2m1 --target sm_120\n"
+              "  warpwright mma tcgen05_pair mxf4nvf4 m256n256k96 --as b300 --table\n"
+              "  warpwright mma wgmma_rs m64n16k32 --a-dtype e4m3 --tiled 2x1 --partition A "
+              "'(128,128,19)'\n"
+              "  warpwright mma wgmma m64n128k16 --descriptor A --swizzle 64B");
   return mma;
 }
 
@@ -297,8 +412,7 @@ int mma_command(const MmaOptions& options, std::ostream& out, std::ostream& err)
   return exit_status(out, err, options.json, [&] {
     try {
       const Answer found = answer(options);
-      out << (options.json ? json_text(json_of(found, options.table))
-                           : text_of(found, options.table));
+      out << (options.json ? json_text(json_of(found, options)) : text_of(found, options));
       return 0;
     } catch (const layout::Error& refusal) {
       Sentence said = std::string_view(refusal.what());

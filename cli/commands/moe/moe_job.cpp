@@ -8,12 +8,15 @@
 #include "cli/commands/gemm/cuda_memory.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
+#include "cli/compute/block_scaled.h"
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/packing.h"
 #include "cli/compute/random.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
 #include "cli/reports/progress.h"
+#include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/micro_scale.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/reference/mixture.h"
 
@@ -115,10 +118,27 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
 
 MoeTypes moe_types(const std::string& dtype, const std::string& scaling) {
   MoeTypes types;
+  if (const auto formats = micro_formats_of(dtype)) {
+    types.weights = formats->second.element;
+    const bool is_one = dtype.find(',') == std::string::npos;
+    types.tokens = is_one ? DType::f32 : formats->first.element;
+    types.scale = formats->second.scale;
+    types.scaling = Scaling::block_scaled;
+    if (formats->first.scale == formats->second.scale) {
+      if (scaling.empty()) return types;
+      throw InputError("--scaling is \"" + scaling + "\", and --dtype \"" + dtype + "\"; " +
+                       as_rule("such a format says its scales") + ": leave --scaling out.");
+    }
+    throw InputError("--dtype is \"" + dtype + "\"; " +
+                     as_rule("in a mixture scales of tokens and of weights are of one type") +
+                     ": the nearest is " + as_nearest(formats->second.word) + ".");
+  }
   const auto weights =
       dtype == "int4" ? DType::s4 : numeric::parse_dtype(dtype.empty() ? "bf16" : dtype);
   if (weights != DType::bf16 && weights != DType::e4m3 && dtype != "int4") {
-    throw InputError("--dtype is \"" + dtype + "\"; " + as_rule("it must be bf16, e4m3 or int4") +
+    throw InputError("--dtype is \"" + dtype + "\"; " +
+                     as_rule("it must be bf16, e4m3, int4, mxf8, mxf6, mxf4 or nvf4, or two of "
+                             "these, of tokens and weights, such as mxf8,mxf4") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   types.weights = *weights;
@@ -141,6 +161,19 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
   m.w2 = packed(types.weights, e.experts, e.hidden, e.inner);
   m.d = packed(types.x, 1, e.tokens, e.hidden);
   m.scaling = types.scaling;
+  if (types.scaling == Scaling::block_scaled) {
+    m.tokens_as = types.tokens;
+    const auto tiles = [&](const MatrixView& w, std::int64_t rows) {
+      return packed(types.scale, e.experts, rows,
+                    block_scales::padded_columns(w.columns, micro_block(types.scale)));
+    };
+    m.scale_w13 = tiles(m.w13, 2 * block_scales::padded_rows(e.inner));
+    m.scale_w2 = tiles(m.w2, block_scales::padded_rows(e.hidden));
+    if (types.scale == DType::ue4m3) {
+      m.factor_w13 = m.factor_w2 = packed(DType::f32, 1, e.experts, 1);
+      m.factor_x = m.factor_inner = packed(DType::f32, 1, 1, 1);
+    }
+  }
   const auto blocks = [](std::int64_t n) { return (n + scale_block - 1) / scale_block; };
   if (types.weights == DType::s4) {  // which bring the scales of their groups
     m.packed13 = m.packed2 = PackedWeights{};
@@ -216,6 +249,59 @@ void MoeJob::draw_ids(std::uint64_t seed) {
   operands.topk_ids = kept(std::move(ids), operands.topk_ids);
 }
 
+// Gates and what they are for, as their scales lie: row r of these is row order[r] of the weights.
+std::vector<std::int64_t> MoeJob::gate_order() const {
+  std::vector<std::int64_t> order;
+  const std::int64_t inner = operands.inner();
+  for (std::int64_t i = 0; i < 2 * inner; ++i) {
+    const std::int64_t part = i / inner;
+    order.push_back(operands.interleaved ? 2 * (i % inner) + part : i);
+  }
+  return order;
+}
+
+// Codes and scales of weights that are drawn as floats; of nvf4 each expert has a factor.
+void MoeJob::load_micro(HostTensor wide, bool gated, MatrixView& w, MatrixView& scales,
+                        MatrixView& factors) {
+  const std::int64_t each = w.rows * w.columns;
+  if (factors.rows > 0) {
+    HostTensor all{DType::f32, {w.batch, 1}, {}};
+    all.bytes.resize(static_cast<std::size_t>(4 * w.batch));
+    for (std::int64_t e = 0; e < w.batch; ++e) {
+      const float factor = (1 + static_cast<float>(e % 5)) / 256;
+      std::memcpy(all.bytes.data() + 4 * e, &factor, 4);
+      for (std::int64_t i = e * each; i < (e + 1) * each; ++i) {
+        float x = 0;
+        std::memcpy(&x, wide.bytes.data() + 4 * i, 4);
+        x /= factor;
+        std::memcpy(wide.bytes.data() + 4 * i, &x, 4);
+      }
+    }
+    factors = kept(std::move(all), factors);
+  }
+  const MicroFormat format = known_micro_format(w.dtype, scales.dtype);
+  MicroTensor made = quantise(wide, format);
+  const std::vector<ScaleRows> halves = {{0, operands.inner()},
+                                         {operands.inner(), 2 * operands.inner()}};
+  HostTensor tiles{scales.dtype, {scales.batch, scales.rows, scales.columns}, {}};
+  tiles.bytes =
+      scale_tiles(made, scales, w.rows, ScaleReach::count(w.columns, micro_block(scales.dtype)),
+                  gated ? halves : std::vector<ScaleRows>{},
+                  gated ? gate_order() : std::vector<std::int64_t>{});
+  scales = kept(std::move(tiles), scales);
+  codes_.push_back(std::move(made.codes));
+  w.data = codes_.back().data();
+}
+
+// The scale of a tensor whose largest magnitude is that.
+void MoeJob::load_factor(MatrixView& factor, float largest) {
+  if (factor.rows == 0) return;
+  const float scale = micro::tensor_scale(Recipe::nested, largest);
+  HostTensor one{DType::f32, {1, 1}, std::vector<std::byte>(4)};
+  std::memcpy(one.bytes.data(), &scale, 4);
+  factor = kept(std::move(one), factor);
+}
+
 void MoeJob::load(std::uint64_t seed) {
   MixtureOperands& o = operands;
   // Weights are drawn in float32 first.
@@ -229,7 +315,7 @@ void MoeJob::load(std::uint64_t seed) {
   };
   // So that a product of normal values has a variance of about 1.
   const PackedFormat form = o.is_packed() ? o.packed13->format : PackedFormat{};  // of both
-  const auto weights = [&](MatrixView& v, MatrixView& scales) {
+  const auto weights = [&](MatrixView& v, MatrixView& scales, MatrixView& factors) {
     const double factor = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(v.columns, 1)));
     if (v.dtype == DType::s4) {
       const HostTensor wide =
@@ -239,6 +325,12 @@ void MoeJob::load(std::uint64_t seed) {
       v = kept(std::move(bytes), v);
       v.data = static_cast<std::byte*>(v.data) + packed::kHeaderBytes;
       return;
+    }
+    if (o.is_micro()) {
+      HostTensor wide =
+          scaled(random_normal(DType::f32, shape(v), seed, stream++), factor, DType::f32);
+      spread_blocks(wide, seed + stream);
+      return load_micro(std::move(wide), &v == &o.w13, v, scales, factors);
     }
     const bool is_coded = numeric::bits(v.dtype) == 8;
     HostTensor drawn = random_normal(is_coded ? v.dtype : DType::f32, shape(v), seed, stream++);
@@ -250,8 +342,10 @@ void MoeJob::load(std::uint64_t seed) {
   };
   o.x = kept(random_normal(o.x.dtype, {o.x.rows, o.x.columns}, seed, stream++), o.x);
   o.topk_weights = kept(router_weights(o.tokens(), o.top_k(), seed, stream++), o.topk_weights);
-  weights(o.w13, o.scale_w13);
-  weights(o.w2, o.scale_w2);
+  weights(o.w13, o.scale_w13, o.factor_w13);
+  weights(o.w2, o.scale_w2, o.factor_w2);
+  load_factor(o.factor_x, 5);
+  load_factor(o.factor_inner, 256);
   for (MatrixView* bias : {&o.bias13, &o.bias2}) {
     if (bias->rows > 0)
       *bias = kept(random_normal(DType::f32, shape(*bias), seed, stream++), *bias);

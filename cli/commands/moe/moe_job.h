@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/commands/gemm/run.h"
+#include "cli/compute/block_scaled.h"
 #include "cli/compute/check.h"
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/routing.h"
@@ -45,12 +46,15 @@ struct MoeOptions : RunOptions {
 /// The choices that these words are. Throws InputError.
 MixtureChoices mixture_choices(const MoeChoiceOptions& options);
 
-/// Types and scales of a mixture: bf16, e4m3 or int4 weights. The last two have a scaling: where no
-/// word is given blockwise, and of int4 row_column. Throws InputError.
+/// Types and scales of a mixture: bf16, e4m3 or int4 weights, or a format of mxf8 to nvf4, or those
+/// of tokens and weights ("mxf8,mxf4"). e4m3 and int4 have a scaling: where no word is given
+/// blockwise, and of int4 row_column. Throws InputError.
 struct MoeTypes {
   DType x = DType::bf16;
   DType weights = DType::bf16;
   Scaling scaling = Scaling::none;
+  DType tokens = DType::f32;  ///< of block_scaled weights, what tokens become
+  DType scale = DType::f32;   ///< and the scales of both
 };
 MoeTypes moe_types(const std::string& dtype, const std::string& scaling);
 
@@ -91,10 +95,15 @@ class MoeJob {
  private:
   void draw_ids(std::uint64_t seed);
   MatrixView kept(HostTensor tensor, const MatrixView& shape);
+  [[nodiscard]] std::vector<std::int64_t> gate_order() const;
+  void load_micro(HostTensor wide, bool gated, MatrixView& w, MatrixView& scales,
+                  MatrixView& factors);
+  void load_factor(MatrixView& factor, float largest);
 
   Routing routing_;
   std::vector<std::int32_t> ids_;
   std::deque<HostTensor> tensors_;
+  std::deque<MicroCodes> codes_;
 };
 
 /// Runs a loaded mixture on the model, with all checks. Throws InputError where it refuses.

@@ -25,6 +25,8 @@ constexpr const char* kMoeExamples =
     "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --check\n"
     "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --dtype e4m3 "
     "--check\n"
+    "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --dtype nvf4 "
+    "--as b200 --check\n"
     "  warpwright moe --tokens 64 --model qwen3-30b --dtype e4m3 --plan --as h200\n"
     "  warpwright moe --tokens 512 --model qwen3-30b --dtype e4m3 --device cuda --check";
 
@@ -53,9 +55,10 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
             "uniform, or the model's)"),
         "uniform zipf:1");
   offer(add("--dtype", o.dtype, "TYPE",
-            "of the weights: bf16; or e4m3 or int4, for which tokens are bf16 and are quantised "
-            "(default bf16)"),
-        "bf16 e4m3 int4");
+            "of the weights: bf16; or e4m3, int4, mxf8, mxf6, mxf4 or nvf4, for which tokens are "
+            "bf16 and are quantised (default bf16); or what tokens become and weights are, "
+            "mxf8,mxf4"),
+        "bf16 e4m3 int4 mxf8 mxf6 mxf4 nvf4 mxf8,mxf4");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
       "128 of tokens (default blockwise); of int4 those of tokens (default row-column)");
@@ -86,7 +89,8 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "the first product reads tokens by number, or they are put into the order of experts before "
       "it (default: the plan's choice)");
   add("--quantise-in-epilogue", o.quantise_in_epilogue, "yes|no",
-      "of block scales: the first product quantises its rows itself (default: the plan's choice)");
+      "of block scales, mxf8 and nvf4: the first product quantises its rows itself (default: the "
+      "plan's choice)");
   add("--sums-in-product", o.sums_in_product, "yes|no",
       "the second product adds up the rows of a token itself, or a launch behind it does (default: "
       "no; on the model yes, up to 64 tokens)");

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cli/commands/machine/devices_command.h"
-#include "cli/pictures/grid_svg.h"
-#include "cli/pictures/perfetto.h"
-#include "cli/pictures/timeline_svg.h"
 #include "cli/reports/bench_report.h"
+#include "warpwright/pictures/grid_svg.h"
+#include "warpwright/pictures/perfetto.h"
+#include "warpwright/pictures/timeline_svg.h"
 #include "warpwright/plan/cost/known_devices.h"
 
 namespace warpwright::cli {
@@ -197,13 +197,13 @@ int main(int argc, char** argv) {
   } else if (what == "devices" || what == "gpcs") {
     print_gpus(what == "gpcs");
   } else if (what == "timeline") {
-    std::cout << timeline_svg(odd_names(), {.title = "<title> & more"});
+    std::cout << warpwright::pictures::timeline_svg(odd_names(), {.title = "<title> & more"});
   } else if (what == "empty") {
-    std::cout << timeline_svg({}, {.title = "nothing"});
+    std::cout << warpwright::pictures::timeline_svg({}, {.title = "nothing"});
   } else if (what == "trace") {
-    std::cout << perfetto_bytes({});
+    std::cout << warpwright::pictures::perfetto_bytes({});
   } else if (what == "grid") {
-    std::cout << grid_svg(two_tiles(), {"a title", 3, 2});
+    std::cout << warpwright::pictures::grid_svg(two_tiles(), {"a title", 3, 2});
   } else {
     std::cerr << "warpwright_examples: there is no example \"" << what << "\".\n";
     return 2;

@@ -32,7 +32,7 @@ def main(*arguments):
                 print(text.text)
     else:
         for part in root.iter():
-            if part.text and part.text.strip():
+            if part.text and part.text.strip() and part.tag != SVG + "style":
                 print(part.text)
 
 

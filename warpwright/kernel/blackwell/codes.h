@@ -1,7 +1,8 @@
 // The epilogue warps of a Blackwell kernel whose D is quantised: from tensor memory to codes and
 // the scales that a few columns of a row share, which lie as a next product reads them, in tiles of
 // 128 rows x 4 (facts/block_scales.h). The recipes are facts/micro_scale.h's, with the same bits:
-// scales that are powers of two are rounded up, those of nvf4 are of two levels.
+// scales that are powers of two are rounded up, those of nvf4 are of two levels. Where the tile's
+// rows are columns of D: token_codes.h.
 //
 // A thread has a row of the tile, so the columns that share a scale are its own and no lanes meet.
 // What it writes of a row begins at 16 bytes, and four scales are a word. Rows of the last tile
@@ -12,6 +13,7 @@
 #include "warpwright/facts/micro_scale.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/kernel/alpha.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/epilogue_values.h"
 
@@ -29,19 +31,33 @@ class CodeRow {
 
  public:
   static constexpr int columns = 32;  ///< that are taken at once
+  static constexpr int together = atom::kScaleAtomDepth * micro_block(scale_type);
 
-  WW_DEVICE explicit CodeRow(const OutputParams& p) : p_(p) {
-    tensor_ =
-        p.result_scale == nullptr ? 1.0F : isa::GlobalView<const float>{p.result_scale}.load();
-  }
+  WW_DEVICE CodeRow(const GemmParams& p, int warp)
+      : p_(p.output), warp_(warp), tensor_(float_or_one(p.output.result_scale)) {}
 
-  /// Before a tile of which this thread's row is `row` of D's: finds what all columns share.
-  WW_DEVICE void begin(const tile::Work& work, int row) {
-    row_ = row;
+  /// Before a tile: finds what all columns share.
+  WW_DEVICE void begin(const tile::Work& work) {
+    row_ = work.row + 32 * warp_ + isa::lane_index();
     batch_ = work.tile.batch;
-    bias_ = element_of(p_.row_bias, row, p_.d_rows);
+    bias_ = element_of(p_.row_bias, row_, p_.d_rows);
   }
 
+  /// All of the tile, whose sums `source(value, column)` fetches.
+  template <class Source>
+  WW_DEVICE void take(const tile::Work& work, const Source& source) {
+    WW_NO_UNROLL for (int first = 0; first < config.tile_n; first += together) {
+      if (outside(work.row, work.column + first)) break;
+      WW_NO_UNROLL for (int i = first; i < first + together; i += columns) {
+        float value[columns] = {};
+        source(value, i);
+        put(work.column + i, value);
+      }
+      put_scales(work.column + first);
+    }
+  }
+
+ private:
   /// Is all of what begins at `column` of the tile, whose rows begin at `row`, outside D?
   [[nodiscard]] WW_DEVICE bool outside(int row, int column) const {
     return row >= p_.d_rows || column >= p_.d_columns;
@@ -72,7 +88,6 @@ class CodeRow {
     isa::global_view<std::uint32_t>(to).store(0, row_ < p_.d_rows ? scales_ : padding);
   }
 
- private:
   WW_DEVICE float element_of(const Vector& v, int i, int size) const {
     return kernel::element(v, batch_, i, size, 0);
   }
@@ -85,21 +100,14 @@ class CodeRow {
       const std::uint32_t size = micro::magnitude(value[i], element);
       largest = micro::larger(largest, column + i < p_.d_columns ? size : 0);
     }
-    constexpr bool powers = scale_type == DType::ue8m0;
-    const std::uint32_t scale = powers ? micro::power_scale(Recipe::up, element, largest)
-                                       : micro::nested_scale(largest, tensor_);
-    const float factor =
-        powers ? micro::power_inverse(scale) : micro::nested_divisor(scale, tensor_);
-    const bool clears = micro::clears(scale_type, scale);
+    const auto by = micro::Block<element, scale_type>::of(largest, tensor_);
     constexpr int each = 32 / bits;  // codes of a word
     WW_UNROLL for (int i = first; i < first + block; i += each) {
       float scaled[each];
-      WW_UNROLL for (int j = 0; j < each; ++j) {
-        scaled[j] = powers ? value[i + j] * factor : value[i + j] / factor;
-      }
-      words[i / each] = clears ? 0 : isa::pack_codes<element>(scaled);
+      WW_UNROLL for (int j = 0; j < each; ++j) scaled[j] = by.scaled(value[i + j]);
+      words[i / each] = by.clears() ? 0 : isa::pack_codes<element>(scaled);
     }
-    return scale;
+    return by.scale;
   }
 
   /// 16 bytes at once where they are aligned and inside D, else byte by byte.
@@ -121,48 +129,41 @@ class CodeRow {
   }
 
   const OutputParams& p_;
-  float tensor_ = 1;  // the scale of all of D
+  int warp_;
+  float tensor_;  // the scale of all of D
   int row_ = 0;
   int batch_ = 0;
   float bias_ = 0;
   std::uint32_t scales_ = 0;  // of the latest four blocks
 };
 
-/// Four warps: each takes its 32 lanes of tile after tile to D's codes and scales.
-template <class Tag>
+/// Four warps: each takes its 32 lanes of tile after tile to D's codes and scales, as `Codes` does:
+/// CodeRow, or TokenCodes.
+template <class Codes, class Tag>
 WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta, const isa::Prerequisites& ready) {
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
-  constexpr int columns = CodeRow<Tag>::columns;
-  constexpr int together = atom::kScaleAtomDepth * micro_block(cfg.d_scale);
   static_assert(smem.epilogue == smem.sfa, "it has no buffers");
   const auto& p = cta.p;
   isa::set_role("epilogue");
   const int warp = isa::warp_index() - first_epilogue_warp;
   const isa::TmemAddress tmem = cta.published_tmem() + atom::tmem_address(32 * warp, 0);
-  CodeRow<Tag> row(p.output);
+  Codes codes(p, warp);
   auto tiles = cta.template tiles<pipeline::Reader::warp>(ready);
   tile::Work work;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-    row.begin(work, work.row + 32 * warp + isa::lane_index());
+    codes.begin(work);
     if (p.operands.k > 0) cta.accumulators.wait(accumulator);
     const isa::TmemAddress from = tmem + cta.accumulator_column(accumulator);
-    WW_NO_UNROLL for (int first = 0; first < cfg.tile_n; first += together) {
-      if (row.outside(work.row, work.column + first)) break;
-      WW_NO_UNROLL for (int i = first; i < first + together; i += columns) {
-        float value[columns] = {};
-        if (p.operands.k > 0) {
-          isa::Fragment<float, columns> loaded;
-          isa::tcgen05_load<isa::TmemShape::lanes32>(loaded, from + i);
-          isa::tcgen05_wait_load(loaded);
-          WW_UNROLL for (int j = 0; j < columns; ++j) value[j] = loaded[j];
-        }
-        row.put(work.column + i, value);
-      }
-      row.put_scales(work.column + first);
-    }
+    codes.take(work, [&](float(&value)[Codes::columns], int column) {
+      if (p.operands.k == 0) return;
+      isa::Fragment<float, Codes::columns> loaded;
+      isa::tcgen05_load<isa::TmemShape::lanes32>(loaded, from + column);
+      isa::tcgen05_wait_load(loaded);
+      WW_UNROLL for (int j = 0; j < Codes::columns; ++j) value[j] = loaded[j];
+    });
     if (p.operands.k > 0) {
       cta.accumulators.release(accumulator);
       accumulator.advance(cfg.accumulators);

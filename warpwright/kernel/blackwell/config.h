@@ -51,7 +51,7 @@ struct BlackwellConfig {
   /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
   /// it multiplies none.
   DType scale = DType::f32;
-  bool plain_tokens = false;  ///< A has scales of 1 there, and one for each row in the epilogue
+  bool plain_tokens = false;  ///< tokens have scales of 1 there, one for each in the epilogue
   bool long_k = false;        ///< MMAs of K 96, which sm_103 alone has: eight on three stages
   /// Of the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
   DType d_scale = DType::f32;
@@ -99,6 +99,10 @@ constexpr bool has_widths(const BlackwellConfig& c) {
 /// Whether the launch has a map of the tokens for each width. (Who gathers has boxes of one row.)
 constexpr bool has_width_maps(const BlackwellConfig& c) {
   return has_widths(c) && !c.by_index;
+}
+/// Are they cut evenly? Tiles with scales begin with an atom of their own.
+constexpr bool cuts_evenly(const BlackwellConfig& c) {
+  return has_widths(c) && (!is_scaled(c) || c.plain_tokens);
 }
 /// Whether the lanes of a warp look for its tiles together: groups are found 32 at a step.
 constexpr bool walks_by_warp(const BlackwellConfig& c) {
@@ -193,16 +197,20 @@ constexpr int scale_rows_of_b(const BlackwellConfig& c) {
 constexpr int a_bytes(const BlackwellConfig& c) {
   return halves(c) * atom::tile_bytes(tile_a(c));
 }
+/// Has A, or B, scales of 1, plain tokens'?
+constexpr bool has_ones(const BlackwellConfig& c, bool of_a) {
+  return c.plain_tokens && of_a != c.swap_ab;
+}
 /// Bytes of a row of atoms, and of those of one of A's halves and of B in a stage. (Those of plain
 /// tokens are there once.)
 constexpr int scale_row_bytes(const BlackwellConfig& c) {
   return scale_atoms(c) * atom::kScaleAtomBytes;
 }
 constexpr int sfa_bytes(const BlackwellConfig& c) {
-  return c.plain_tokens ? 0 : scale_row_bytes(c);
+  return has_ones(c, true) ? 0 : scale_row_bytes(c);
 }
 constexpr int sfb_bytes(const BlackwellConfig& c) {
-  return scale_rows_of_b(c) * scale_row_bytes(c);
+  return has_ones(c, false) ? 0 : scale_rows_of_b(c) * scale_row_bytes(c);
 }
 /// 32-bit words of a row of atoms that one copy brings: a box has 256 at most.
 constexpr int scale_box_words(const BlackwellConfig& c) {
@@ -338,8 +346,9 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
   // Behind what is swizzled, which begins at multiples of 1024 bytes.
   map.sfa = map.epilogue + (quantises(c) ? 0 : epilogue_bytes(c));
-  map.sfb = map.sfa + (c.plain_tokens ? scale_row_bytes(c) : c.stages * halves(c) * sfa_bytes(c));
-  map.tiles = map.sfb + c.stages * sfb_bytes(c);
+  const int ones = c.plain_tokens ? scale_row_bytes(c) : 0;
+  map.sfb = map.sfa + (has_ones(c, true) ? ones : c.stages * halves(c) * sfa_bytes(c));
+  map.tiles = map.sfb + (has_ones(c, false) ? ones : c.stages * sfb_bytes(c));
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
   map.accumulators = map.c_barriers + (quantises(c) ? 0 : c_barrier_bytes(c));

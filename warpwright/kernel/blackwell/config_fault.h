@@ -46,12 +46,13 @@ constexpr const char* token_fault(const BlackwellConfig& c) {
 /// Why it cannot store its results, as a sentence; null when it can.
 constexpr const char* result_fault(const BlackwellConfig& c) {
   if (quantises(c)) {
-    if (c.swap_ab || sums_in_registers(c)) return "what is quantised are rows of an accumulator";
+    if (sums_in_registers(c)) return "what is quantised comes out of tensor memory";
     if (micro_format(c.result, c.d_scale) == nullptr || numeric::bits(c.result) == 6) {
       return "what is quantised becomes mxf8, mxf4 or nvf4";
     }
+    if (c.swap_ab && !is_scaled(c)) return "tokens that become codes had scales before";
     // Four scales of a row are a word.
-    if (c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
+    if (!c.swap_ab && c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
       return "tile_n must be whole atoms of the scales of D";
     }
     return nullptr;
@@ -76,8 +77,8 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
   if (c.swap_ab && (c.pair || c.tile_n != atom::kScaleAtomRows)) {
     return "tokens with scales that the tensor core multiplies come 128 a tile, to MMAs of one SM";
   }
-  if (c.plain_tokens && (c.kind != atom::UmmaKind::mxf8f6f4 || c.swap_ab || quantises(c))) {
-    return "plain tokens are rows of kind mxf8f6f4, whose scales the epilogue of values multiplies";
+  if (c.plain_tokens && (c.kind != atom::UmmaKind::mxf8f6f4 || quantises(c))) {
+    return "plain tokens are of kind mxf8f6f4, and the epilogue of values multiplies their scales";
   }
   if (c.long_k && (!atom::is_packed(c.kind) || c.swap_ab)) {
     return "MMAs of K 96 are of kinds mxf4 and mxf4nvf4, and have no tokens on N here";

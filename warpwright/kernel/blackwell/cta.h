@@ -103,8 +103,8 @@ struct BlackwellCta {
   WW_DEVICE auto even(const Tiles& tiles) const {
     constexpr BlackwellConfig cfg = Tag::config;
     if constexpr (has_widths(cfg)) {
-      return tile::EvenTiles<Tiles, cfg.widths, !is_scaled(cfg)>(tiles,
-                                                                 cfg.grouped ? 0 : p.output.d_rows);
+      return tile::EvenTiles<Tiles, cfg.widths, cuts_evenly(cfg)>(
+          tiles, cfg.grouped ? 0 : p.output.d_rows);
     } else {
       return tiles;
     }

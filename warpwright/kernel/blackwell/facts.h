@@ -39,7 +39,7 @@ inline std::vector<std::string> features(const BlackwellConfig& c) {
   if (c.grouped) all.emplace_back("grouped, warp_scan");
   if (c.swap_ab) all.emplace_back("swap_ab");
   if (has_widths(c)) {
-    all.push_back((is_scaled(c) ? "in widths " : "cut evenly, in widths ") +
+    all.push_back((cuts_evenly(c) ? "cut evenly, in widths " : "in widths ") +
                   widths_words(c.widths));
   }
   if (c.gated) all.emplace_back("gated");

@@ -25,12 +25,15 @@
 //                              first CTA
 //
 // The roles are in load.h, multiply.h and store.h (with sums in registers: sums.h; D quantised:
-// codes.h), what they share in cta.h, scales that the tensor core multiplies in scales.h.
+// codes.h, token_codes.h), what they share in cta.h, scales that the tensor core multiplies in
+// scales.h.
 //
 // A tile of a CTA has 128 rows, weights where operands are swapped. The CTAs of a pair are
 // neighbours along M: each loads its rows of A and half of the columns of B, and the even one's
 // MMAs multiply 256 rows by all columns.
 #pragma once
+
+#include <type_traits>
 
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
@@ -44,6 +47,7 @@
 #include "warpwright/kernel/blackwell/multiply.h"
 #include "warpwright/kernel/blackwell/store.h"
 #include "warpwright/kernel/blackwell/sums.h"
+#include "warpwright/kernel/blackwell/token_codes.h"
 
 namespace warpwright::kernel {
 
@@ -84,7 +88,9 @@ class BlackwellGemm {
       if constexpr (sums_in_registers(cfg)) {
         blackwell::store_sums(cta, ready);
       } else if constexpr (quantises(cfg)) {
-        blackwell::store_codes(cta, ready);
+        using Codes =
+            std::conditional_t<cfg.swap_ab, blackwell::TokenCodes<Tag>, blackwell::CodeRow<Tag>>;
+        blackwell::store_codes<Codes>(cta, ready);
       } else {
         blackwell::store(cta, ready);
       }
@@ -111,8 +117,8 @@ class BlackwellGemm {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
         if constexpr (is_scaled(config)) {
-          if constexpr (!config.plain_tokens) isa::prefetch_map(p.sfa);
-          isa::prefetch_map(p.sfb);
+          if constexpr (!has_ones(config, true)) isa::prefetch_map(p.sfa);
+          if constexpr (!has_ones(config, false)) isa::prefetch_map(p.sfb);
         }
       }
       cta.mainloop.initialise();

@@ -67,33 +67,41 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
   const auto& p = cta.p;
   const atom::ClusterCoord at = cta.at;
   const isa::SharedAddress full = cta.mainloop.full(state);
-  if (!cfg.plain_tokens && at.y == 0) {
+  if constexpr (!has_ones(cfg, true)) {
     const auto ctas = static_cast<std::uint16_t>(p.walk.cluster.n > 1 ? p.operands.a_ctas(at) : 0);
     const isa::SharedAddress to = cta.base + smem.sfa + state.stage * halves(cfg) * sfa_bytes(cfg);
-    WW_UNROLL for (int half = 0; half < halves(cfg); ++half) {
-      load_atoms<Tag>(ctas, to + half * sfa_bytes(cfg), p.sfa, full, k_tile,
-                      p.operands.gate.row(work.row, half) / atom::kScaleAtomRows,
-                      work.tile.batch * p.sfa_batch);
+    if (at.y == 0) {
+      WW_UNROLL for (int half = 0; half < halves(cfg); ++half) {
+        load_atoms<Tag>(ctas, to + half * sfa_bytes(cfg), p.sfa, full, k_tile,
+                        p.operands.gate.row(work.row, half) / atom::kScaleAtomRows,
+                        work.tile.batch * p.sfa_batch);
+      }
     }
   }
-  if (at.x == 0) {
+  if constexpr (!has_ones(cfg, false)) {
     // Both CTAs of every pair of the row.
     const auto ctas = static_cast<std::uint16_t>(
         p.walk.cluster.m > 1 ? p.commit_row_mask << (at.y * p.walk.cluster.m) : 0);
     const isa::SharedAddress to = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
     const int first = first_atom<Tag>(work);
-    WW_UNROLL for (int i = 0; i < scale_rows_of_b(cfg); ++i) {
-      load_atoms<Tag>(ctas, to + i * scale_row_bytes(cfg), p.sfb, full, k_tile, first + i,
-                      work.tile.batch * p.sfb_batch);
+    if (at.x == 0) {
+      WW_UNROLL for (int i = 0; i < scale_rows_of_b(cfg); ++i) {
+        load_atoms<Tag>(ctas, to + i * scale_row_bytes(cfg), p.sfb, full, k_tile, first + i,
+                        work.tile.batch * p.sfb_batch);
+      }
     }
   }
 }
 
+/// Where in shared memory they lie.
+constexpr int ones_at(const BlackwellConfig& c) {
+  return has_ones(c, true) ? smem_map(c).sfa : smem_map(c).sfb;
+}
 /// One warp, before the CTA, and a pair, meets: scales of 1 for plain tokens.
 template <class Tag>
 WW_DEVICE void write_ones(const BlackwellCta<Tag>& cta) {
   constexpr std::uint32_t ones = 0x7f7f7f7f;
-  const isa::SharedAddress to = cta.base + smem_map(Tag::config).sfa + 16 * isa::lane_index();
+  const isa::SharedAddress to = cta.base + ones_at(Tag::config) + 16 * isa::lane_index();
   static_assert(scale_row_bytes(Tag::config) == 32 * 16);
   isa::SharedView<isa::Words<4>>{to}.store(0, {ones, ones, ones, ones});
   isa::fence_proxy_async_shared();
@@ -126,15 +134,16 @@ class TmemScales {
       constexpr int step = atom::scale_word_step(mma_atom(cfg), true);
       to.a = begin_ + buffer_ * scale_columns(cfg);
       to.b = to.a + halves(cfg) * sfa_columns(cfg);
-      if (cfg.plain_tokens && !has_ones_) copy_ones(cta.base + smem.sfa);
+      if (cfg.plain_tokens && !has_ones_) copy_ones(cta.base + ones_at(cfg));
       const isa::SharedAddress a = cta.base + smem.sfa + state.stage * halves(cfg) * sfa_bytes(cfg);
       const isa::SharedAddress b = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
-      constexpr int atoms_of_a = cfg.plain_tokens ? 0 : halves(cfg) * scale_atoms(cfg);
+      constexpr int atoms_of_a = has_ones(cfg, true) ? 0 : halves(cfg) * scale_atoms(cfg);
+      constexpr int rows_of_b = has_ones(cfg, false) ? 0 : scale_rows_of_b(cfg);
       WW_UNROLL for (int i = 0; i < atoms_of_a; ++i) {
         copy_atom(to.a + (part * scale_atoms(cfg) + i) * atom::kScaleAtomColumns,
                   a + i * atom::kScaleAtomBytes);
       }
-      WW_UNROLL for (int row = 0; row < scale_rows_of_b(cfg); ++row) {
+      WW_UNROLL for (int row = 0; row < rows_of_b; ++row) {
         WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
           copy_atom(to.b + (part * scale_atoms(cfg) + i) * step + row * atom::kScaleAtomColumns,
                     b + row * scale_row_bytes(cfg) + i * atom::kScaleAtomBytes);
@@ -156,10 +165,11 @@ class TmemScales {
         to, atom::encode_umma(atom::scale_descriptor(from)), site);
   }
 
-  /// The scales of plain tokens, which stay: where every buffer has those of A.
+  /// The scales of plain tokens, which stay: where every buffer has those of A, or of B.
   WW_DEVICE void copy_ones(isa::SharedAddress from) {
+    constexpr int first = has_ones(config, true) ? 0 : halves(config) * sfa_columns(config);
     WW_UNROLL for (int i = 0; i < scale_buffers(config); ++i) {
-      copy_atom(begin_ + i * scale_columns(config), from);
+      copy_atom(begin_ + i * scale_columns(config) + first, from);
     }
     has_ones_ = true;
   }

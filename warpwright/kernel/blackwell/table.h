@@ -9,8 +9,10 @@
 
 namespace warpwright::kernel {
 
-/// What is multiplied: the kind, or the format of operands that are packed.
+/// What is multiplied: the kind, or the format of operands that are packed, or plain tokens by any
+/// format with ue8m0.
 constexpr std::string_view operands_name(const BlackwellConfig& c) {
+  if (c.plain_tokens) return "e4m3xmx";
   if (atom::is_packed(c.kind)) return micro_format(DType::e2m1, c.scale)->identifier;
   return atom::name(c.kind);
 }
@@ -32,7 +34,6 @@ constexpr Name name_of(const BlackwellConfig& c) {
   if (c.block_scaled) name += "_bs";
   if (c.splits_k) name += "_sk";
   if (c.long_k) name += "_k96";
-  if (c.plain_tokens) name += "_plain";
   if (c.gated) name += "_gated";
   if (c.by_index) name += "_ix";
   return name;
@@ -52,8 +53,13 @@ constexpr BlackwellConfig persistent(TileSource tiles, BlackwellConfig c) {
   c.accumulators = 2;
   return c;
 }
+constexpr BlackwellConfig into(DType result, BlackwellConfig c) {
+  c.result = result;
+  return c;
+}
 
-/// The same for each kind of operands and each result.
+/// The same for each kind of operands: into bf16 every source of tiles, into f16 and f32 CLC, which
+/// plans take by themselves.
 inline constexpr BlackwellConfig shapes[] = {
     one(128),
     pair(256),
@@ -61,15 +67,16 @@ inline constexpr BlackwellConfig shapes[] = {
     persistent(TileSource::static_persistent, pair(256)),
     persistent(TileSource::clc, one(128)),
     persistent(TileSource::clc, pair(256)),
+    into(DType::f16, persistent(TileSource::clc, one(128))),
+    into(DType::f16, persistent(TileSource::clc, pair(256))),
+    into(DType::f32, persistent(TileSource::clc, one(128))),
+    into(DType::f32, persistent(TileSource::clc, pair(256))),
 };
 inline constexpr atom::UmmaKind kinds[] = {atom::UmmaKind::f16, atom::UmmaKind::f8f6f4};
-inline constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
 
 constexpr Row<BlackwellConfig> row(std::size_t i) {
-  constexpr std::size_t each = std::size(shapes);
-  BlackwellConfig c = shapes[i % each];
-  c.result = results[i / each % std::size(results)];
-  c.kind = kinds[i / each / std::size(results)];
+  BlackwellConfig c = shapes[i % std::size(shapes)];
+  c.kind = kinds[i / std::size(shapes)];
   return common(c);
 }
 template <std::size_t... i>
@@ -112,13 +119,15 @@ constexpr auto f8 = atom::UmmaKind::f8f6f4;
 inline constexpr auto token_rows = std::array{
     common(of(f16, persistent(TileSource::clc, swap_ab(one(128))))),
     more(of(f8, persistent(TileSource::clc, swap_ab(one(128))))),
-    more(of(f16, grouped(one(128)))),
+    common(of(f16, grouped(one(128)))),
     common(of(f8, grouped(one(128)))),
     more(of(f16, gated(grouped(one(128))))),
     more(of(f8, gated(grouped(one(128))))),
     more(of(f16, by_index(gated(grouped(one(128)))))),
     common(of(f8, by_index(gated(grouped(one(128)))))),
     more(of(f8, grouped(pair(256)))),
+    common(of(f16, gated(persistent(TileSource::clc, swap_ab(one(128)))))),
+    more(of(f8, gated(persistent(TileSource::clc, swap_ab(one(128)))))),
 };
 
 // --- sums in registers, and the widest tile of one SM --------------------------------------------
@@ -165,7 +174,7 @@ constexpr BlackwellConfig nvf4(DType result, BlackwellConfig c) {
   c.scale = DType::ue4m3;
   return c;
 }
-/// Of tokens of e4m3 with a scale a row.
+/// Of tokens of e4m3 with a scale each.
 constexpr BlackwellConfig plain(BlackwellConfig c) {
   c.plain_tokens = true;
   return c;
@@ -204,7 +213,7 @@ inline constexpr auto scaled_rows = std::array{
     more(nvf4(DType::bf16, persistent(by_static, one(192)))),
     more(nvf4(DType::bf16, persistent(by_clc, one(256)))),
     more(nvf4(DType::bf16, persistent(by_clc, pair(64)))),
-    more(plain(mixed(DType::bf16, persistent(by_clc, one(128))))),
+    common(plain(mixed(DType::bf16, persistent(by_clc, one(128))))),
     more(plain(mixed(DType::bf16, persistent(by_clc, pair(256))))),
     more(k96(mxf4(DType::bf16, persistent(by_clc, one(128))))),
     more(k96(nvf4(DType::bf16, persistent(by_clc, pair(256))))),
@@ -222,14 +231,25 @@ inline constexpr auto scaled_token_rows = std::array{
     more(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
     common(gated(mixed(DType::bf16, grouped(one(128))))),
     common(gated(nvf4(DType::bf16, grouped(one(128))))),
+    common(codes(DType::ue8m0, gated(mixed(DType::e4m3, grouped(one(128)))))),
+    common(codes(DType::ue4m3, gated(nvf4(DType::e2m1, grouped(one(128)))))),
+    more(codes(DType::ue8m0, mixed(DType::e4m3, grouped(one(128))))),
+    more(codes(DType::ue4m3, nvf4(DType::e2m1, grouped(one(128))))),
+    more(by_index(gated(mixed(DType::bf16, grouped(one(128)))))),
+    more(by_index(gated(nvf4(DType::bf16, grouped(one(128)))))),
+    more(by_index(gated(mxf4(DType::bf16, grouped(one(128)))))),
+    more(by_index(codes(DType::ue8m0, gated(mixed(DType::e4m3, grouped(one(128))))))),
+    more(by_index(codes(DType::ue4m3, gated(nvf4(DType::e2m1, grouped(one(128))))))),
     more(gated(mxf4(DType::bf16, grouped(one(128))))),
     more(mxf4(DType::bf16, grouped(one(128)))),
     more(gated(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
     more(gated(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
+    common(plain(mixed(DType::bf16, grouped(one(128))))),
+    more(gated(plain(mixed(DType::bf16, grouped(one(128)))))),
 };
 
 inline constexpr auto plain_rows =
-    all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{});
+    all_rows(std::make_index_sequence<std::size(shapes) * std::size(kinds)>{});
 inline constexpr auto rows = joined(
     joined(joined(joined(plain_rows, token_rows), sum_rows), scaled_rows), scaled_token_rows);
 

@@ -7,12 +7,14 @@
 
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/thread.h"
+#include "warpwright/kernel/moe/micro_rows.h"
 #include "warpwright/kernel/moe/token_rows.h"
 
 namespace warpwright::kernel {
 
 struct GatherRowsParams {
   TokenRows rows;
+  MicroRows micro = {};  ///< of RowForm::micro
 };
 
 struct GatherRowsKernel {
@@ -24,7 +26,9 @@ struct GatherRowsKernel {
 
   /// CTAs of a launch on a device of `sms` SMs; 0: there is nothing to do.
   static int ctas(const Params& p, int sms) {
-    const std::int64_t wanted = (TokenRowsWork::items(p.rows) + warps - 1) / warps;
+    const std::int64_t items = p.rows.form == RowForm::micro ? MicroRowsWork::items(p.rows, p.micro)
+                                                             : TokenRowsWork::items(p.rows);
+    const std::int64_t wanted = (items + warps - 1) / warps;
     return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
   }
 
@@ -35,8 +39,12 @@ struct GatherRowsKernel {
     // Behind the wait: the kernel that multiplies then has what came before this one, and may ask
     // for weights meanwhile. For the rows it waits.
     isa::launch_dependents();
-    TokenRowsWork::run(p.rows, ready, isa::cta_index() * warps + isa::warp_index(),
-                       isa::cta_count() * warps);
+    const int me = isa::cta_index() * warps + isa::warp_index();
+    if (p.rows.form == RowForm::micro) {
+      MicroRowsWork::run(p.rows, p.micro, ready, me, isa::cta_count() * warps);
+    } else {
+      TokenRowsWork::run(p.rows, ready, me, isa::cta_count() * warps);
+    }
   }
 };
 

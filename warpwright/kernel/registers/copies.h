@@ -7,6 +7,7 @@
 #include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/kernel/registers/params.h"
+#include "warpwright/kernel/registers/places.h"
 
 namespace warpwright::kernel {
 
@@ -28,21 +29,27 @@ struct NextBytes {
 /// the sums leave few.
 template <int Rows, int RowBytes, int Threads>
 class OperandWalk {
-  static constexpr int chunks = RowBytes / 16;
-  static constexpr int rows_a_turn = Threads / chunks;
+  static constexpr layout::Layout kPlaces = copied_places(Rows, RowBytes, Threads);
+  static constexpr layout::Layout kRows = layout::component(layout::mode(kPlaces, 0), 0);
+  static constexpr layout::Layout kBytes = layout::component(layout::mode(kPlaces, 0), 1);
+  static constexpr layout::Layout kTurns = layout::component(layout::mode(kPlaces, 1), 0);
 
  public:
-  static constexpr int turns = Rows / rows_a_turn;
+  static constexpr int turns = static_cast<int>(layout::size(kTurns));
   /// Bytes of a stage from turn to turn.
-  static constexpr int turn_bytes = rows_a_turn * RowBytes;
+  static constexpr int turn_bytes = static_cast<int>(kTurns(1)) * RowBytes;
+
+  /// Where a thread's bytes of the first turn begin: the row, and the byte of the row.
+  WW_DEVICE static int row_of(int thread) { return layout::offset_of<kRows>(thread); }
+  WW_DEVICE static int byte_of(int thread) { return layout::offset_of<kBytes>(thread); }
 
   /// Keeps a reference to `of`.
   WW_DEVICE OperandWalk(const RegisterOperand& of, const OperandPlace& from, int thread) : of_(of) {
-    const int row = from.row + thread / chunks;
-    from_ = of.base + from.batch * of.batch + row * of.pitch + from.k + thread % chunks * 16;
+    const int row = from.row + row_of(thread);
+    from_ = of.base + from.batch * of.batch + row * of.pitch + from.k + byte_of(thread);
     WW_UNROLL
     for (int turn = 0; turn < turns; ++turn) {
-      if (row + turn * rows_a_turn < of.rows) there_ |= 1U << turn;
+      if (row + layout::offset_of<kTurns>(turn) < of.rows) there_ |= 1U << turn;
     }
   }
 

@@ -18,6 +18,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/registers/config.h"
+#include "warpwright/kernel/registers/places.h"
 
 namespace warpwright::kernel {
 
@@ -110,10 +111,30 @@ class StageRows {
   }
 };
 
+/// Where ldmatrix reads an operand's rows, of `matrix_places`.
+template <layout::Layout places>
+struct MatrixPlaces {
+  static constexpr layout::Layout kRows = layout::component(layout::mode(places, 0), 0);
+  static constexpr layout::Layout kWords = layout::component(layout::mode(places, 0), 1);
+  static constexpr layout::Layout kMatrices = layout::component(layout::mode(places, 1), 0);
+  static constexpr layout::Layout kBlocks = layout::component(layout::mode(places, 2), 1);
+
+  /// The row to which a thread points, and which 16 bytes of its first 32.
+  WW_DEVICE static int row(int thread) { return layout::offset_of<kRows>(thread); }
+  WW_DEVICE static int chunk(int thread) { return layout::offset_of<kWords>(thread) / 4; }
+  /// Rows from there to ldmatrix `i`, and bytes to a k_block.
+  WW_DEVICE static int rows_to(int i) { return layout::offset_of<kMatrices>(i); }
+  WW_DEVICE static std::uint32_t bytes_to(int k_block) {
+    return static_cast<std::uint32_t>(layout::offset_of<kBlocks>(k_block) * 4);
+  }
+};
+
 /// The fragments of one warp of those that multiply a tile of `Tag::config`, by m16n8 and ldmatrix.
 template <class Tag>
 class MatrixFragments : public StageRows<Tag> {
   using Base = StageRows<Tag>;
+  using PlacesA = MatrixPlaces<matrix_places_a(Tag::config)>;
+  using PlacesB = MatrixPlaces<matrix_places_b(Tag::config)>;
 
  protected:
   using Base::mma, Base::kMTiles, Base::kNTiles, Base::kTileA;
@@ -124,31 +145,30 @@ class MatrixFragments : public StageRows<Tag> {
 
   /// `thread` counts those that multiply one tile.
   WW_DEVICE explicit MatrixFragments(int thread) {
-    const int lane = thread % 32;
-    const int warp = thread / 32;
-    // Lanes of one ldmatrix: A's 16 rows, both halves of 32 bytes; B's 8 rows, both halves, and the
-    // next 8. The registers are then those of the MMA.
-    const int row_a = Base::first_a(warp) + lane % 16;
-    const int row_b = Base::first_b(warp) + lane % 8 + lane / 16 * 8;
+    const int row_a = PlacesA::row(thread);
+    const int row_b = PlacesB::row(thread);
     place_a_ = place(row_a);
     place_b_ = place(row_b) + kTileA;
-    half_a_ = half(row_a, lane / 16);
-    half_b_ = half(row_b, lane / 8 % 2);
+    half_a_ = half(row_a, PlacesA::chunk(thread));
+    half_b_ = half(row_b, PlacesB::chunk(thread));
   }
 
   /// Fragments of k_block `k_block` of the stage at `stage`. All lanes call it.
   WW_DEVICE void load(isa::SharedAddress stage, int k_block, isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
     const int set = k_block % 2;
-    const std::uint32_t k = static_cast<std::uint32_t>(k_block * k_block_bytes);
     WW_UNROLL
     for (int m = 0; m < kMTiles; ++m) {
-      Base::template load_rows<mma.a>(stage + place_a_ + place(16 * m) + (half_a_ ^ k), a_[set][m]);
+      Base::template load_rows<mma.a>(
+          stage + place_a_ + place(PlacesA::rows_to(m)) + (half_a_ ^ PlacesA::bytes_to(k_block)),
+          a_[set][m]);
     }
     WW_UNROLL
     for (int n = 0; n < kNTiles; n += 2) {
       std::uint32_t pair[4];
-      Base::template load_rows<mma.b>(stage + place_b_ + place(8 * n) + (half_b_ ^ k), pair);
+      Base::template load_rows<mma.b>(stage + place_b_ + place(PlacesB::rows_to(n / 2)) +
+                                          (half_b_ ^ PlacesB::bytes_to(k_block)),
+                                      pair);
       b_[set][n][0] = pair[0];
       b_[set][n][1] = pair[1];
       b_[set][n + 1][0] = pair[2];

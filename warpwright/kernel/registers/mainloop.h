@@ -49,10 +49,10 @@ class RegisterMainloop {
                              const OperandPlace& from_a, const RegisterOperand& b,
                              const OperandPlace& from_b, int thread)
       : ring_(ring), a_(a, from_a, thread), b_(b, from_b, thread), fragments_(thread) {
-    const int first = thread % (kRowBytes / 16) * 16;  // the thread's bytes of a row
+    const int first = CopiesA::byte_of(thread);
     left_ = a.k_bytes - from_a.k - first;
     copies_to_ = atom::apply_swizzle(
-        swizzle(config), static_cast<std::uint32_t>(thread / (kRowBytes / 16) * kRowBytes + first));
+        swizzle(config), static_cast<std::uint32_t>(CopiesA::row_of(thread) * kRowBytes + first));
   }
 
   /// sums += A * B^T over `k_tiles` k_tiles, all threads of the CTA together. The stages are

@@ -121,6 +121,9 @@ inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands&
   if (p.operands.k == 0 || o.scaling == Scaling::none) return;
   if (scales_elements(o.scaling)) {
     if (has_plain_tokens(o)) set_scales(p.scales, swap_ab, o, true);
+    p.scales.tensor_a = static_cast<const float*>(o.factor_a.data);
+    p.scales.tensor_b = static_cast<const float*>(o.factor_b.data);
+    if (o.factor_b.rows > 1) p.scales.tensor_b_stride = static_cast<int>(o.factor_b.row_stride);
     return;
   }
   for (const bool of_a : {true, false}) set_scales(p.scales, swap_ab, o, of_a);

@@ -54,12 +54,6 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
                   as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
                   as_nearest("e4m3"));
   }
-  if (auto r = gated_scales_fault(p)) return r;
-  if (p.epilogue.gated && !scales_elements(p.scaling) && !p.is_grouped()) {
-    return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
-                  as_rule("the kernels of sm_100 for products without groups multiply a gate with "
-                          "scales of blocks alone: leave it out"));
-  }
   if (is_8bit_float(p.d.dtype) && !p.is_quantised()) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
                   as_rule("the kernels of sm_100 store bf16, fp16 and f32"), ": the nearest is ",
@@ -147,8 +141,8 @@ std::string tokens_text(const BlackwellConfig& c) {
   }
   if (kernel::has_widths(c)) {
     text += "widths     " + kernel::widths_words(c.widths) +
-            (is_scaled(c) ? " tokens: all but a group's last tile are the widest"
-                          : " tokens: cut into tiles of nearly equal width") +
+            (kernel::cuts_evenly(c) ? " tokens: cut into tiles of nearly equal width"
+                                    : " tokens: all but a group's last tile are the widest") +
             ", each with MMAs as wide\n";
   }
   return text;
@@ -291,6 +285,9 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
     p.staged_a = staged(kernel::tile_a(c));
     p.staged_b = staged(kernel::tile_b(c));
+    if (is_scaled(c) && c.gated) {  // of scales, which lie so whichever way the rows do
+      p.operands.gate = {1, static_cast<int>(gate_scale_rows(plan.problem))};
+    }
     if (c.splits_k && p.operands.k > 0) bind_split(p.walk, grid, plan, memory.workspace);
     if (operands.groups) {
       p.walk.groups = group_tiles(plan, *operands.groups);

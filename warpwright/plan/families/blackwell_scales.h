@@ -2,10 +2,10 @@
 // of its tensor memory. Internal to plan/.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/plan/families/tensor_memory.h"
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright {
@@ -15,11 +15,11 @@ bool blackwell_multiplies(const kernel::BlackwellConfig& config, const GemmProbl
 
 /// That MMAs are of K 96, and what K counts as; "" where they are not.
 std::string long_k_text(const kernel::BlackwellConfig& config);
-/// Why scales of weights with a gate are none that a kernel could fetch, or nothing.
-[[nodiscard]] std::optional<Refusal> gated_scales_fault(const GemmProblem& problem);
 
 /// A stage's bytes of shared memory, for `explain`.
 std::string stages_text(const kernel::BlackwellConfig& config);
+/// What the kernel keeps in tensor memory.
+TmemMap tensor_memory_of(const kernel::BlackwellConfig& config);
 /// Which columns of tensor memory hold what.
 std::string tmem_table(const kernel::BlackwellConfig& config);
 /// The scales that each k_block of a k_tile takes; "" where there are none.

@@ -7,7 +7,8 @@ namespace {
 template <class Matrix>
 Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const Matrix& scale_a,
                                 const Matrix& b, const std::optional<PackedWeights>& form,
-                                const Matrix& scale_b, const Matrix& bias, const Matrix& d,
+                                const Matrix& scale_b, const Matrix& factor_a,
+                                const Matrix& factor_b, const Matrix& bias, const Matrix& d,
                                 const void* offsets) {
   Product<Matrix> p;
   p.a = a;
@@ -18,6 +19,8 @@ Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const
   if (m.scaling != Scaling::none) {
     p.scale_a = scale_a;
     p.scale_b = scale_b;
+    p.factor_a = factor_a;
+    p.factor_b = factor_b;
   }
   if (is_given(bias)) {
     p.epilogue.bias = Bias::columns;
@@ -40,7 +43,8 @@ template <class Matrix>
 Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                               FirstWay way, const void* offsets, const std::int32_t* slots) {
   auto p = mixture_product(m, parts.tokens, parts.token_scales, m.w13, m.packed13, m.scale_w13,
-                           m.bias13, way.fused ? parts.codes : parts.inner, offsets);
+                           m.factor_x, m.factor_w13, m.bias13,
+                           way.fused ? parts.codes : parts.inner, offsets);
   p.epilogue.gated = true;
   p.epilogue.activation = m.activation;
   p.epilogue.interleaved = m.interleaved;
@@ -49,8 +53,11 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
     p.groups->rows_divisor = static_cast<int>(m.top_k());
   }
   if (way.fused) {
-    p.epilogue.quantise = QuantiseD::block_1x128;
+    p.epilogue.quantise = !m.is_micro()                     ? QuantiseD::block_1x128
+                          : m.micro_scale() == DType::ue4m3 ? QuantiseD::nvf4_1x16
+                                                            : QuantiseD::mxf8_1x32;
     p.d_scales = parts.code_scales;
+    if (m.is_micro()) p.scale_d = m.factor_inner;
   }
   return p;
 }
@@ -59,7 +66,8 @@ template <class Matrix>
 Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
                                const void* offsets) {
   return mixture_product(m, m.quantises() ? parts.codes : parts.inner, parts.code_scales, m.w2,
-                         m.packed2, m.scale_w2, m.bias2, parts.rows, offsets);
+                         m.packed2, m.scale_w2, m.factor_inner, m.factor_w2, m.bias2, parts.rows,
+                         offsets);
 }
 
 template Product<MatrixView> first_product(const MixtureOperands&, const MixtureParts<MatrixView>&,

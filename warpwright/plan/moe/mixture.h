@@ -20,7 +20,10 @@ namespace warpwright {
 /// Weights are of x's type; or e4m3 with `scaling` row_column (a scale for each row of weights; x
 /// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
 /// in their packed form, as B of a product is (`packed13` and `packed2` say which), with row_column
-/// (where scale_w13 and scale_w2 may be left out) or blockwise (where they are).
+/// (where scale_w13 and scale_w2 may be left out) or blockwise (where they are); or of a format
+/// whose scales the tensor core multiplies (mxf8 to nvf4), with block_scaled: scale_w13 and
+/// scale_w2 lie in tiles then, those of w13 as a gated product's are (Scaling::block_scaled), and x
+/// becomes codes with such scales on its way.
 ///
 /// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
 template <class Matrix>
@@ -33,12 +36,23 @@ struct Mixture {
   Matrix d = {};             ///< T x H of x's type or f32; may be x itself
   Matrix scale_w13 = {};     ///< f32, as `scaling` says
   Matrix scale_w2 = {};
+  /// Of block_scaled weights, f32, E x 1 or 1 x 1: what a whole expert is multiplied by beside its
+  /// scales, as nvf4 checkpoints have it (a factor, no divisor). Left out: 1.
+  Matrix factor_w13 = {};
+  Matrix factor_w2 = {};
+  /// The scales of the tensors that nvf4 tokens, and the rows between the products, become: f32,
+  /// 1 x 1. Left out: 1.
+  Matrix factor_x = {};
+  Matrix factor_inner = {};
   Matrix bias13 = {};  ///< E vectors of 2I, or left out
   Matrix bias2 = {};   ///< E vectors of H, or left out
   /// The form of int4 weights: then w13's data are the tiles of a packed tensor.
   std::optional<PackedWeights> packed13 = {};
   std::optional<PackedWeights> packed2 = {};  ///< of w2, which has it where w13 has
   OffsetType id_type = OffsetType::int32;
+  /// Of block_scaled weights the elements that tokens become: e4m3 (mxf8) or e2m1 (mxf4, nvf4).
+  /// f32: e2m1 beside e2m1, else e4m3.
+  DType tokens_as = DType::f32;
   Scaling scaling = Scaling::none;
   Activation activation = Activation::silu;  ///< of the gate: silu or swiglu_oai
   /// Rows of gate and up alternate in w13 (and in bias13), else all of gate lie before all of up.
@@ -59,10 +73,25 @@ struct Mixture {
   [[nodiscard]] constexpr std::int64_t top_k() const { return topk_ids.columns; }
   [[nodiscard]] constexpr std::int64_t slots() const { return tokens() * top_k(); }
   [[nodiscard]] constexpr bool is_packed() const { return w13.dtype == DType::s4; }
+  /// Does the tensor core multiply scales?
+  [[nodiscard]] constexpr bool is_micro() const { return scales_elements(scaling); }
   /// Are tokens and the rows between the products quantised?
-  [[nodiscard]] constexpr bool quantises() const { return w13.dtype == DType::e4m3 || is_packed(); }
+  [[nodiscard]] constexpr bool quantises() const {
+    return w13.dtype == DType::e4m3 || is_packed() || is_micro();
+  }
   /// What the products multiply weights by.
-  [[nodiscard]] constexpr DType token_type() const { return quantises() ? DType::e4m3 : x.dtype; }
+  [[nodiscard]] constexpr DType token_type() const {
+    if (is_micro() && tokens_as != DType::f32) return tokens_as;
+    if (is_micro()) return w13.dtype == DType::e2m1 ? DType::e2m1 : DType::e4m3;
+    return quantises() ? DType::e4m3 : x.dtype;
+  }
+  /// The type of the scales that the tensor core multiplies, of weights and tokens alike; f32: it
+  /// multiplies none.
+  [[nodiscard]] constexpr DType micro_scale() const {
+    if (!is_micro()) return DType::f32;
+    if (is_micro_scale(scale_w13.dtype)) return scale_w13.dtype;
+    return token_type() == w13.dtype ? warpwright::micro_scale(w13.dtype) : DType::ue8m0;
+  }
 
   friend constexpr bool operator==(const Mixture&, const Mixture&) = default;
 };
@@ -82,11 +111,16 @@ constexpr void for_each_field_of_mixtures(const Visit& visit, Mixtures&... m) {
   visit("d", m.d...);
   visit("scale_w13", m.scale_w13...);
   visit("scale_w2", m.scale_w2...);
+  visit("factor_w13", m.factor_w13...);
+  visit("factor_w2", m.factor_w2...);
+  visit("factor_x", m.factor_x...);
+  visit("factor_inner", m.factor_inner...);
   visit("bias13", m.bias13...);
   visit("bias2", m.bias2...);
   visit("packed13", m.packed13...);
   visit("packed2", m.packed2...);
   visit("id_type", m.id_type...);
+  visit("tokens_as", m.tokens_as...);
   visit("scaling", m.scaling...);
   visit("activation", m.activation...);
   visit("interleaved", m.interleaved...);

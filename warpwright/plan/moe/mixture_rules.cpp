@@ -4,7 +4,7 @@
 
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
-#include "warpwright/plan/moe/mixture.h"
+#include "warpwright/plan/moe/mixture_micro.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -80,10 +80,13 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
   if (auto r = mixture_type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype), "tokens are bf16 or fp16",
                                   "bf16"))
     return r;
-  const bool served =
-      p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 || p.w13.dtype == DType::s4;
-  if (auto r = mixture_type_fault({&p.w13, "w13"}, served,
-                                  "weights are of x's type, e4m3 or packed s4", of_x))
+  const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 ||
+                      p.w13.dtype == DType::s4 || (p.is_micro() && is_micro_element(p.w13.dtype));
+  if (auto r =
+          mixture_type_fault({&p.w13, "w13"}, served,
+                             "weights are of x's type, e4m3 or packed s4, or with block_scaled "
+                             "of mxf8 to nvf4",
+                             of_x))
     return r;
   if (auto r = mixture_type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype,
                                   "both weights are of one type", type_name(p.w13.dtype)))
@@ -100,9 +103,10 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
 }
 
 std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
-  const bool legal = p.quantises()
-                         ? p.scaling == Scaling::row_column || p.scaling == Scaling::blockwise
-                         : p.scaling == Scaling::none;
+  const bool micro = p.is_micro() && is_micro_element(p.w13.dtype);
+  const bool legal = micro || (p.quantises() && !p.is_micro() ? p.scaling == Scaling::row_column ||
+                                                                    p.scaling == Scaling::blockwise
+                                                              : p.scaling == Scaling::none);
   for (const MixtureMatrix& v :
        {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
     if (!legal || p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
@@ -117,13 +121,20 @@ std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
                           "blocks"),
                   ": the nearest is ", as_nearest("row-column"));
   }
+  if (p.is_micro()) {
+    return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is ",
+                  type_name(p.w13.dtype), "; ",
+                  as_rule("block_scaled weights are ", listed(all_types, is_micro_element)),
+                  ": the nearest is ", as_nearest("e4m3"));
+  }
   if (!p.quantises()) {
     return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is ",
                   type_name(p.w13.dtype), "; ", as_rule("weights of 16 bits have no scales"),
                   ": the nearest is ", as_nearest("none"));
   }
   return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), "; ",
-                as_rule("e4m3 weights of a mixture have scales of rows or of blocks"),
+                as_rule("e4m3 weights of a mixture have scales of rows or of blocks, or are "
+                        "block_scaled"),
                 ": the nearest is ", as_nearest("blockwise"));
 }
 
@@ -180,13 +191,18 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
       {stored(o, o.w2), "w2"},
       {o.scale_w13, "scale_w13", scaled && (!o.is_packed() || is_given(o.scale_w13))},
       {o.scale_w2, "scale_w2", scaled && (!o.is_packed() || is_given(o.scale_w2))},
+      {o.factor_w13, "factor_w13", is_given(o.factor_w13)},
+      {o.factor_w2, "factor_w2", is_given(o.factor_w2)},
+      {o.factor_x, "factor_x", is_given(o.factor_x)},
+      {o.factor_inner, "factor_inner", is_given(o.factor_inner)},
       {o.bias13, "bias13", is_given(o.bias13)},
       {o.bias2, "bias2", is_given(o.bias2)}};
   for (const auto& [scales, name] :
        {std::pair{&o.scale_w13, "scale_w13"}, {&o.scale_w2, "scale_w2"}}) {
     if (!scaled || o.is_packed() || is_given(*scales)) continue;
     return refuse(RefusalCode::bad_pointer, as_tensor(name), " is left out, and scaling is ",
-                  warpwright::name(o.scaling), "; ", as_rule("e4m3 weights have scales"));
+                  warpwright::name(o.scaling), "; ",
+                  as_rule(type_name(o.w13.dtype), " weights have scales"));
   }
   if (auto r = mixture_pointer_fault(o.topk_ids, "topk_ids", offset_bytes(o.id_type))) return r;
   for (const Named& each : {Named{o.x, "x"}, Named{o.d, "d"}}) {
@@ -233,12 +249,14 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   }
   if (auto r = mixture_types_fault(p)) return r;
   if (auto r = mixture_scaling_fault(p)) return r;
+  if (auto r = mixture_tokens_fault(p)) return r;
   if (!gates(p.activation)) {
     return refuse(RefusalCode::bad_value, "activation is ", name(p.activation), "; ",
                   as_rule("the gate of a mixture is ", listed(all_activations, gates)),
                   ": the nearest is ", as_nearest("silu"));
   }
   if (auto r = mixture_experts_fault(p)) return r;
+  if (auto r = mixture_factors_fault(p)) return r;
   const std::int64_t inner = p.w13.rows / 2;
   const struct {
     MixtureMatrix of;
@@ -266,8 +284,20 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
 
 Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
   MixtureProblem p = with_matrices(o, [&](const MatrixView& v) { return planned_of(v, known); });
-  if (known && !is_given(o.bias13)) p.bias13 = {};
-  if (known && !is_given(o.bias2)) p.bias2 = {};
+  if (known) {  // what is left out has no extents
+    const std::pair<const MatrixView&, PlannedMatrix&> all[] = {
+        {o.bias13, p.bias13},       {o.bias2, p.bias2},       {o.factor_w13, p.factor_w13},
+        {o.factor_w2, p.factor_w2}, {o.factor_x, p.factor_x}, {o.factor_inner, p.factor_inner}};
+    for (const auto& [view, planned] : all) {
+      if (!is_given(view)) planned = {};
+    }
+  }
+  if (p.is_micro() && is_padded_in_shared(p.w13.dtype, p.token_type())) {
+    for (const auto& [view, planned] :
+         {std::pair<const MatrixView&, PlannedMatrix&>{o.w13, p.w13}, {o.w2, p.w2}}) {
+      if (known && view.data != nullptr) planned.alignment = padded_alignment_of(view.data);
+    }
+  }
   if (o.is_packed()) {
     if (known && !is_given(o.scale_w13)) p.scale_w13 = {};
     if (known && !is_given(o.scale_w2)) p.scale_w2 = {};

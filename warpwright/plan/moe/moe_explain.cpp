@@ -76,7 +76,7 @@ double MixturePlan::step_bytes(MixtureStep step) const {
     case MixtureStep::sort:
       return slots * (offset_bytes(problem.id_type) + 4) +
              4.0 * static_cast<double>(problem.experts()) + slots * 4 +
-             (way.by_index && problem.quantises() ? quantising : 0);
+             (way.by_index && problem.quantises() && !problem.is_micro() ? quantising : 0);
     case MixtureStep::gather:
       return size_of(problem.x) + share * (size_of(parts.tokens) + size_of(parts.token_scales));
     case MixtureStep::first:
@@ -134,6 +134,11 @@ std::string MixturePlan::explain() const {
       static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
       static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
   text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", ";
+  if (p.is_micro()) {
+    text += micro_words(known_micro_format(p.token_type(), p.micro_scale()),
+                        known_micro_format(p.w13.dtype, p.micro_scale())) +
+            ", ";
+  }
   if (p.is_packed()) {
     text += "w13 " + packed_words(*p.packed13) + ", w2 " + packed_words(*p.packed2) + ", ";
   }
@@ -168,8 +173,13 @@ std::string MixturePlan::explain() const {
   text += way.by_index ? "the first product reads tokens by number\n"
                        : "tokens are put into the order of the experts first\n";
   if (p.quantises()) {
-    if (way.by_index) text += "the launch of the sort quantises tokens beside it\n";
-    text += way.fused ? "the first product writes e4m3 codes and their scales itself\n"
+    if (p.is_micro()) {
+      text += "tokens become codes behind the sort, which knows where their scales lie\n";
+    } else if (way.by_index) {
+      text += "the launch of the sort quantises tokens beside it\n";
+    }
+    text += way.fused ? "the first product writes " + type_name(p.token_type()) +
+                            " codes and their scales itself\n"
                       : "rows between the products are quantised by a launch of their own\n";
   }
   std::string early;

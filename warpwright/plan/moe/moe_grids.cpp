@@ -1,5 +1,7 @@
 #include "warpwright/plan/moe/moe_grids.h"
 
+#include <algorithm>
+
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
@@ -39,12 +41,12 @@ class MixtureBinding {
       case MixtureStep::sort:
         return sort(out);
       case MixtureStep::gather:
-        return rows_of(o_.x, parts_.tokens, parts_.token_scales, true, out);
+        return rows_of(o_.x, parts_.tokens, parts_.token_scales, o_.factor_x, true, out);
       case MixtureStep::first:
         return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
                        plan_.layout.first, asks_early(step), encode, out);
       case MixtureStep::quantise:
-        return rows_of(parts_.inner, parts_.codes, parts_.code_scales, false, out);
+        return rows_of(parts_.inner, parts_.codes, parts_.code_scales, o_.factor_inner, false, out);
       case MixtureStep::second:
         return second(encode, out);
       case MixtureStep::sum:
@@ -97,7 +99,7 @@ class MixtureBinding {
       out.touch(p.counts, plan_.layout.counts.bytes, "counts", true);
     }
     SortSlotsKernel::shape(p);
-    if (plan_.way.by_index && o_.quantises()) {
+    if (plan_.way.by_index && o_.quantises() && !o_.is_micro()) {
       p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
       touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);
     }
@@ -127,14 +129,17 @@ class MixtureBinding {
     r.x = static_cast<const unsigned char*>(x.data);
     r.x_pitch = x.row_stride * element_bytes(x.dtype);
     r.to = static_cast<unsigned char*>(to.data);
-    r.to_pitch = to.row_stride * element_bytes(to.dtype);
-    r.scales = static_cast<float*>(scales.data);
-    r.scale_pitch = scales.row_stride;
-    r.scale_step = scales.column_stride;
+    r.to_pitch = to.row_stride * numeric::bits(to.dtype) / 8;
+    if (!o_.is_micro()) {
+      r.scales = static_cast<float*>(scales.data);
+      r.scale_pitch = scales.row_stride;
+      r.scale_step = scales.column_stride;
+    }
     r.tokens = static_cast<int>(x.rows);
     r.k = static_cast<int>(x.columns);
     r.type = x.dtype;
-    r.form = o_.scaling == Scaling::blockwise    ? kernel::RowForm::blocks
+    r.form = o_.is_micro()                       ? kernel::RowForm::micro
+             : o_.scaling == Scaling::blockwise  ? kernel::RowForm::blocks
              : o_.scaling == Scaling::row_column ? kernel::RowForm::rows
                                                  : kernel::RowForm::copy;
     return r;
@@ -147,9 +152,10 @@ class MixtureBinding {
     if (scales.data != nullptr) out.touch(scales.data, extent_bytes(scales), "scales", true);
   }
 
-  // The same in a launch of its own; `by_number`: of tokens to the rows of their slots.
-  void rows_of(const MatrixView& x, const MatrixView& to, const MatrixView& scales, bool by_number,
-               MixtureStepGrids& out) const {
+  // The same in a launch of its own; `by_number`: of tokens to the rows of their slots. `factor` is
+  // the scale of all of them, where there is one.
+  void rows_of(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
+               const MatrixView& factor, bool by_number, MixtureStepGrids& out) const {
     kernel::GatherRowsParams p{rows_to(x, to, scales)};
     touch_rows(x, to, scales, out);
     if (by_number) {
@@ -158,6 +164,21 @@ class MixtureBinding {
       out.touch(rows_, plan_.layout.rows.bytes, "numbers of rows");
     }
     using kernel::GatherRowsKernel;
+    if (o_.is_micro()) {
+      const int warps =
+          GatherRowsKernel::warps * GatherRowsKernel::ctas_an_sm * std::max(plan_.device.sms, 1);
+      p.micro = {.element = to.dtype,
+                 .scale = scales.dtype,
+                 .tiles = static_cast<std::uint8_t*>(scales.data),
+                 .columns = static_cast<int>(scales.columns),
+                 .tensor = static_cast<const float*>(factor.data),
+                 .offsets = offsets_,
+                 .experts = static_cast<int>(o_.experts()),
+                 .by_token = by_number && plan_.way.by_index,
+                 .parts = kernel::MicroRowsWork::parts_of(p.rows, warps)};
+      out.touch(offsets_, plan_.layout.offsets.bytes, "offsets");
+      out.touch(factor.data, extent_bytes(factor), "the scale of the tensor");
+    }
     only_grid(out, gather_rows_kernel, GatherRowsKernel::ctas(p, plan_.device.sms),
               GatherRowsKernel::threads)
         .set_params(p);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -17,13 +18,20 @@ constexpr std::int64_t multiple_of(std::int64_t x, std::int64_t to) {
 // Rows that begin at multiples of 128 bytes.
 PlannedMatrix spaced_rows(DType type, std::int64_t rows, std::int64_t columns) {
   PlannedMatrix m = packed_matrix(type, rows, columns);
-  m.row_stride = multiple_of(columns, 128 / element_bytes(type));
+  m.row_stride = multiple_of(columns, 1024 / numeric::bits(type));
   return m;
 }
 
-// The scales of quantised rows; of blocks those of neighbouring rows lie side by side.
-PlannedMatrix scales_for(Scaling scaling, std::int64_t rows, std::int64_t columns) {
+// The scales of quantised rows; of blocks those of neighbouring rows lie side by side. Those that
+// the tensor core multiplies lie by the rows of experts, in tiles.
+PlannedMatrix scales_for(const MixtureProblem& p, std::int64_t rows, std::int64_t columns) {
+  const Scaling scaling = p.scaling;
   if (scaling == Scaling::none) return {};
+  if (p.is_micro()) {
+    const DType type = p.micro_scale();
+    return packed_matrix(type, block_scales::grouped_rows(p.slots(), p.experts()),
+                         block_scales::padded_columns(columns, micro_block(type)));
+  }
   if (scaling == Scaling::row_column) return packed_matrix(DType::f32, rows, 1);
   PlannedMatrix m = packed_matrix(DType::f32, rows, (columns + scale_block - 1) / scale_block);
   m.row_stride = 1;
@@ -37,11 +45,11 @@ MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p, FirstWay way)
   const std::int64_t rows = way.by_index ? p.tokens() : p.slots();
   // What is neither gathered nor quantised is x itself.
   parts.tokens = way.by_index && !p.quantises() ? p.x : spaced_rows(operand, rows, p.hidden());
-  parts.token_scales = scales_for(p.scaling, rows, p.hidden());
+  parts.token_scales = scales_for(p, rows, p.hidden());
   parts.inner = spaced_rows(p.x.dtype, p.slots(), p.inner());
   if (p.quantises()) {
     parts.codes = spaced_rows(operand, p.slots(), p.inner());
-    parts.code_scales = scales_for(p.scaling, p.slots(), p.inner());
+    parts.code_scales = scales_for(p, p.slots(), p.inner());
   }
   parts.rows = spaced_rows(p.x.dtype, p.slots(), p.hidden());
   return parts;
@@ -116,8 +124,9 @@ double seconds_beside(const MixturePlan& plan) {
   return seconds;
 }
 
-// Are there kernels that quantise the rows of such a product?
+// Are there kernels that quantise the rows of such a product? (Of mxf4 codes no kernel makes any.)
 bool can_quantise_rows(const MixtureProblem& p) {
+  if (p.is_micro()) return p.micro_scale() == DType::ue4m3 || p.token_type() == DType::e4m3;
   return p.w13.dtype == DType::e4m3 && p.scaling == Scaling::blockwise;
 }
 
@@ -126,8 +135,8 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
   if (!choices.quantises_in_epilogue.value_or(false)) return std::nullopt;
   if (can_quantise_rows(p)) return std::nullopt;
   return refuse(RefusalCode::bad_choice, "quantises_in_epilogue is asked for; ",
-                as_rule("e4m3 weights with scales of blocks have it"), ": the nearest is ",
-                as_nearest("false"));
+                as_rule("e4m3 weights with scales of blocks have it, and tokens of mxf8 and nvf4"),
+                ": the nearest is ", as_nearest("false"));
 }
 
 // The first product in the way that takes least, of those that are left open; on the model, which
@@ -234,7 +243,8 @@ std::string MixturePlan::name() const {
 
 bool MixturePlan::takes(MixtureStep step) const {
   if (problem.tokens() == 0) return false;
-  if (step == MixtureStep::gather) return !way.by_index;
+  // Where a token's scales lie the sort alone knows.
+  if (step == MixtureStep::gather) return !way.by_index || problem.is_micro();
   if (step == MixtureStep::sum) return !sums_in_product;
   return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
 }

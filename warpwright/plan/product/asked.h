@@ -56,6 +56,10 @@ inline Tensor scale_of(const Asked& o, bool of_a) {
   return of_a ? tensor_of(o, "scale_a", &GemmProblem::scale_a, &GemmOperands::scale_a)
               : tensor_of(o, "scale_b", &GemmProblem::scale_b, &GemmOperands::scale_b);
 }
+inline Tensor factor_of(const Asked& o, bool of_a) {
+  return of_a ? tensor_of(o, "factor_a", &GemmProblem::factor_a, &GemmOperands::factor_a)
+              : tensor_of(o, "factor_b", &GemmProblem::factor_b, &GemmOperands::factor_b);
+}
 inline Tensor scale_of_d(const Asked& o) {
   return tensor_of(o, "scale_d", &GemmProblem::scale_d, &GemmOperands::scale_d);
 }
@@ -93,6 +97,7 @@ Fault packed_fault(const Asked& o);
 /// Tensors that are given and would not be read: their caller expects something else.
 Fault unread_fault(const Asked& o);
 Fault scales_fault(const Asked& o);
+Fault factors_fault(const Asked& o);
 /// Of scales in tiles, which copies bring.
 Fault scale_tiles_fault(const Tensor& scale);
 Fault bias_fault(const Asked& o);

@@ -37,6 +37,7 @@ std::string details(const GemmProblem& p) {
   }
   if (p.multiplies() && major_a(p) == atom::Major::mn) add("A MN-major");
   if (p.multiplies() && major_b(p) == atom::Major::mn) add("B MN-major");
+  if (is_given(p.factor_a) || is_given(p.factor_b)) add("factors of tensors");
   if (is_given(p.scale_d)) add("D scaled");
   if (p.is_quantised()) {
     add("D as codes with a scale for each " + std::string(name(p.epilogue.quantise)));

@@ -144,6 +144,8 @@ Fault overlap_fault(const Asked& asked) {
   if (reads_scales(asked.p) && overlap(o.d, o.scale_a)) return apart("scale_a");
   if (reads_scales(asked.p) && overlap(o.d, o.scale_b)) return apart("scale_b");
   if (is_given(o.scale_d) && overlap(o.d, o.scale_d)) return apart("scale_d");
+  if (is_given(o.factor_a) && overlap(o.d, o.factor_a)) return apart("factor_a");
+  if (is_given(o.factor_b) && overlap(o.d, o.factor_b)) return apart("factor_b");
   if (o.has_bias() && overlap(o.d, o.bias)) return apart("the bias");
   if (auto r = d_scales_overlap(asked)) return r;
   if (o.groups) {

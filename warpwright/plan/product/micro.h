@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright {
@@ -44,6 +45,22 @@ std::string operand_name(const Product<Matrix>& p, bool of_a) {
 template <class Matrix>
 constexpr ScaleReach scale_reach(const Product<Matrix>& p, bool of_a) {
   return scale_reach(p.scaling, of_a, micro_scale(p, of_a));
+}
+
+/// Rows of the scales of the gates, in tiles, of a gated product: those of what they are for begin
+/// behind them, with a tile of their own, whichever way rows of B alternate.
+template <class Matrix>
+constexpr std::int64_t gate_scale_rows(const Product<Matrix>& p) {
+  return block_scales::padded_rows(p.b.rows / 2);
+}
+/// The row of tiles in which row `n` of a matrix of B has its scales.
+template <class Matrix>
+constexpr std::int64_t scale_row_of_b(const Product<Matrix>& p, std::int64_t n) {
+  if (!p.is_gated()) return n;
+  const std::int64_t half = p.b.rows / 2;
+  const bool is_up = p.epilogue.interleaved ? n % 2 == 1 : n >= half;
+  const std::int64_t row = p.epilogue.interleaved ? n / 2 : is_up ? n - half : n;
+  return is_up ? gate_scale_rows(p) + row : row;
 }
 
 /// Does A, or B, come into shared memory with padding?

@@ -100,12 +100,6 @@ std::optional<Refusal> micro_fault(const GemmProblem& p, bool tma) {
     if (auto r = micro_scale_fault(p, of_a)) return r;
   }
   if (auto r = mix_fault(p)) return r;
-  if (p.groups && has_plain_tokens(p)) {
-    return refuse(RefusalCode::unsupported, as_tensor("A"),
-                  " is e4m3 with a float32 for each row, and the product is in groups; ",
-                  as_rule("tokens in groups have scales of blocks"), ": the nearest A is ",
-                  as_nearest("mxf8"));
-  }
   for (const bool of_a : {true, false}) {
     if (auto r = depth_fault(p, of_a, tma)) return r;
   }

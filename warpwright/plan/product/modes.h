@@ -33,7 +33,8 @@ enum class Scaling : std::uint8_t {
   /// They lie as cuBLASLt and PyTorch have them, in tiles of 128 rows x 4 (facts/block_scales.h):
   /// as a packed matrix of whole tiles, M (or N) rounded up to 128 rows by the blocks of K rounded
   /// up to 4. Those of A in a product in groups begin at a multiple of 128 rows for each group
-  /// (block_scales::grouped_rows). Behind K they are anything but NaN.
+  /// (block_scales::grouped_rows). Those of a gated product's B are those of gates, then those of
+  /// what these are for, each rounded up to 128 rows. Behind K they are anything but NaN.
   /// An A of e4m3 may have a float32 for each row (M x 1) instead, beside a B with ue8m0; not in
   /// groups.
   block_scaled,

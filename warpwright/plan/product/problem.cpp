@@ -63,11 +63,14 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
                   (want.accumulation == Accumulation::fast ? "fast" : "promoted"), " accumulation");
   }
   if (got.epilogue != want.epilogue || got.bias.dtype != want.bias.dtype ||
-      is_given(got.scale_d) != is_given(want.scale_d)) {
+      is_given(got.scale_d) != is_given(want.scale_d) ||
+      is_given(got.factor_a) != is_given(want.factor_a) ||
+      is_given(got.factor_b) != is_given(want.factor_b)) {
     return refuse(
         RefusalCode::plan_mismatch,
         "the operands' epilogue (activation, gate, bias and its type, how D is quantised, ",
-        as_tensor("scale_d"), ") is not that of the plan; ", as_rule("make a plan for it"));
+        as_tensor("scale_d"), ", factors) is not that of the plan; ",
+        as_rule("make a plan for it"));
   }
   return std::nullopt;
 }
@@ -155,7 +158,9 @@ GemmProblem normalised(GemmProblem p) {
   p.scale_a = p.scale_b = {};
   if (scales_elements(p.scaling))
     std::tie(p.scale_a.dtype, p.scale_b.dtype) = std::tie(types[0], types[1]);
-  if (is_given(p.scale_d)) p.scale_d = packed_matrix(DType::f32, 1, 1);
+  for (PlannedMatrix* one : {&p.scale_d, &p.factor_a, &p.factor_b}) {
+    if (is_given(*one)) *one = packed_matrix(DType::f32, 1, 1);
+  }
   p.d_scales = {};
   const std::int64_t biases = p.epilogue.bias == Bias::rows ? p.m() : p.n();
   p.bias = p.has_bias() ? packed_matrix(p.bias.dtype, biases, 1) : PlannedMatrix{};

@@ -59,7 +59,7 @@ struct PlannedMatrix : MatrixShape {
 inline MatrixView matrix(void* data, DType dtype, std::int64_t rows, std::int64_t columns) {
   return {data, dtype, rows, columns, columns};
 }
-/// The same without memory.
+/// Without memory.
 inline PlannedMatrix packed_matrix(DType dtype, std::int64_t rows, std::int64_t columns) {
   return {{dtype, rows, columns, columns}};
 }
@@ -171,12 +171,14 @@ struct Product {
   /// type of A is A's format.
   Matrix scale_a = {};
   Matrix scale_b = {};
-  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates; of a D that is
-  /// quantised to nvf4 by which codes and their scales are multiplied.
+  /// f32 factors of block_scaled tensors in groups: A's 1 x 1, B's 1 x 1 or G x 1. Left out: 1.
+  Matrix factor_a = {};
+  Matrix factor_b = {};
+  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates; of a D as nvf4 codes
+  /// what they and their scales are multiplied by.
   Matrix scale_d = {};
   /// f32, M x ceil(D's columns / 128), any strides from 1 (of mxf8 and nvf4 codes as their scales
-  /// lie, in tiles): the scales of a D that is quantised,
-  /// which are written beside it.
+  /// lie, in tiles): the scales of a D that is quantised, which are written beside it.
   Matrix d_scales = {};
   Epilogue epilogue = {};
   Matrix bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
@@ -249,6 +251,8 @@ constexpr void for_each_field_of(const Visit& visit, Products&... p) {
   visit("accumulation", p.accumulation...);
   visit("scale_a", p.scale_a...);
   visit("scale_b", p.scale_b...);
+  visit("factor_a", p.factor_a...);
+  visit("factor_b", p.factor_b...);
   visit("scale_d", p.scale_d...);
   visit("d_scales", p.d_scales...);
   visit("activation", p.epilogue.activation...);

@@ -153,7 +153,7 @@ Fault batches_fault(const Asked& o) {
 Fault fault_of(const Asked& o) {
   for (const auto rule :
        {scalar_fault, packed_fault, tensors_fault, shapes_fault, batches_fault, unread_fault,
-        scales_fault, bias_fault, d_scales_fault, offsets_fault, overlap_fault}) {
+        scales_fault, factors_fault, bias_fault, d_scales_fault, offsets_fault, overlap_fault}) {
     if (auto r = rule(o)) return r;
   }
   return std::nullopt;

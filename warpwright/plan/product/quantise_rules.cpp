@@ -79,7 +79,8 @@ MatrixShape d_scales_shape(const GemmProblem& p) {
   const QuantisedForm form = form_of(p.epilogue.quantise);
   MatrixShape s{form.scale, p.d.rows, ScaleReach::count(p.d.columns, form.columns)};
   if (is_micro(p.epilogue.quantise)) {
-    s.rows = block_scales::padded_rows(s.rows);
+    s.rows = p.groups ? block_scales::grouped_rows(s.rows, p.group_count())
+                      : block_scales::padded_rows(s.rows);
     s.columns = block_scales::padded_columns(p.d.columns, micro_block(form.scale));
   }
   s.row_stride = s.columns;
@@ -133,13 +134,9 @@ std::optional<Refusal> quantise_fault(const GemmProblem& p) {
   }
   if (auto r = quantised_operands_fault(p)) return r;
   if (is_micro(p.epilogue.quantise)) {
-    if (p.groups || p.is_gated()) {
-      return refuse(RefusalCode::unsupported,
-                    p.groups ? "the product is in groups"
-                             : "the epilogue "
-                               "is gated",
-                    ", and D is quantised (", how, "); ",
-                    as_rule("kernels that do it multiply whole matrices without a gate"));
+    if (p.is_gated() && !p.groups) {
+      return refuse(RefusalCode::unsupported, "the epilogue is gated, and D is quantised (", how,
+                    "); ", as_rule("kernels that do both are of products in groups"));
     }
     const std::int64_t whole = whole_elements(1, form.codes);
     for (const auto& [value, what] :

@@ -148,6 +148,36 @@ Fault scales_fault(const Asked& o) {
   return one_scale_fault(scale);
 }
 
+Fault factors_fault(const Asked& o) {
+  for (const bool of_a : {true, false}) {
+    const Tensor factor = factor_of(o, of_a);
+    if (!factor.is_given) continue;
+    if (!scales_elements(o.p.scaling) || !o.p.groups) {
+      return refuse(RefusalCode::unsupported, as_tensor(factor.name), " is given; ",
+                    as_rule("it is of block_scaled operands in groups: others have alpha"),
+                    ": leave it out");
+    }
+    const PlannedMatrix& v = factor.shape;
+    const std::int64_t groups = o.p.group_count();
+    const bool is_one = v.rows == 1 && v.columns == 1;
+    const bool is_each = !of_a && v.rows == groups && v.columns == 1;
+    if (v.dtype != DType::f32 || v.batch != 1 || (!is_one && !is_each)) {
+      return refuse(RefusalCode::bad_shape, as_tensor(factor.name), " is ", shape_of(v), " of ",
+                    type_name(v.dtype), (v.batch != 1 ? ", a batch of " + number(v.batch) : ""),
+                    "; ", as_rule(of_a ? "A has one factor" : "B has one, or one for each group"),
+                    ": the nearest legal is ",
+                    as_nearest(of_a ? shape_of(1, 1) : shape_of(groups, 1), " of f32"));
+    }
+    if (v.rows > 1 && v.row_stride > max_extent) {
+      return refuse(RefusalCode::bad_stride, as_tensor(factor.name), " has a row stride of ",
+                    v.row_stride, "; ", as_rule("that of the factors of groups has 32 bits"),
+                    ": the nearest legal is ", as_nearest(max_extent));
+    }
+    if (auto r = side_fault(o, factor, 1)) return r;
+  }
+  return std::nullopt;
+}
+
 Fault bias_fault(const Asked& o) {
   if (!o.p.has_bias()) return std::nullopt;
   const Tensor bias = bias_of(o);
@@ -188,8 +218,9 @@ MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
   }
   if (scales_elements(p.scaling) && !(of_a && has_plain_tokens(p))) {  // in tiles
     s.dtype = micro_scale(p, of_a);
-    s.rows = p.groups && of_a ? block_scales::grouped_rows(p.m(), p.group_count())
-                              : block_scales::padded_rows(of.rows);
+    s.rows = p.groups && of_a        ? block_scales::grouped_rows(p.m(), p.group_count())
+             : !of_a && p.is_gated() ? 2 * gate_scale_rows(p)
+                                     : block_scales::padded_rows(of.rows);
     s.columns = block_scales::padded_columns(of.columns, micro_block(s.dtype));
   }
   s.row_stride = s.columns;

@@ -1,0 +1,153 @@
+#include "cli/commands/draw/draw_command.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "cli/commands/gemm/outputs.h"
+#include "cli/commands/gemm/run.h"
+#include "cli/files/output_file.h"
+#include "cli/files/printable.h"
+#include "warpwright/layout/error.h"
+
+namespace warpwright::cli {
+namespace {
+
+// Of the outputs: what they are called in messages, and the ending of their files.
+std::vector<std::tuple<const char*, const char*, std::string, const char*>> outputs_of(
+    const DrawOptions& o) {
+  return {{"--svg", "The picture", o.svg, ".svg"},
+          {"--html", "The page", o.html, ".html"},
+          {"--json", "The numbers", o.json, ".json"}};
+}
+
+// Finds out before the work what would keep the files from being written after it.
+void check_outputs(const DrawOptions& o) {
+  std::vector<std::pair<const char*, std::string>> others;
+  for (const auto& [option, what, path, ending] : outputs_of(o)) {
+    if (path.empty()) continue;
+    check_ending(option, path, {ending});
+    check_output_file(what, path);
+    for (const auto& [other, its_path] : others) {
+      if (is_same_output(path, its_path)) throw InputError(over_other(option, path, other));
+    }
+    others.emplace_back(option, path);
+  }
+  if (others.empty() && !o.wants_json && !o.table) {
+    throw InputError("Where to? Give --svg FILE.svg, --html FILE.html or --table.");
+  }
+}
+
+// A word as a shell takes it.
+std::string quoted(const std::string& word) {
+  const bool is_plain = word.find_first_not_of(
+                            "abcdefghijklmnopqrstuvwxyz"
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "0123456789-_=.,:/+%@") == std::string::npos;
+  if (is_plain && !word.empty()) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+// The command line without the outputs.
+std::string command_line(const DrawOptions& o) {
+  std::string text = "warpwright";
+  for (std::size_t i = 0; i < o.arguments.size(); ++i) {
+    const std::string& word = o.arguments[i];
+    if (word == "--table") continue;
+    bool is_output = false;
+    for (const auto& [option, what, path, ending] : outputs_of(o)) {
+      if (word == option) {
+        is_output = true;
+        if (i + 1 < o.arguments.size() && !path.empty() && o.arguments[i + 1] == path) ++i;
+      }
+      is_output = is_output || word.starts_with(std::string(option) + "=");
+    }
+    if (!is_output) text += " " + quoted(word);
+  }
+  return text;
+}
+
+pictures::Picture make(const DrawOptions& o, const DrawKind& kind, std::ostream& err) {
+  try {
+    pictures::Picture picture = kind.make(err);
+    picture.kind = kind.app->get_name();
+    if (picture.command.empty()) picture.command = command_line(o);
+    return picture;
+  } catch (const layout::Error& refusal) {
+    Sentence said = std::string_view(refusal.what());
+    said.rule = refusal.rule();
+    throw InputError(said);
+  }
+}
+
+// The page, where one is asked for; refused where it is too large.
+std::string page_of(const DrawOptions& o, const DrawKind& kind, const pictures::Picture& picture) {
+  if (o.html.empty()) return "";
+  std::string page = pictures::as_html(picture);
+  if (page.size() > kind.most_page_bytes) {
+    throw InputError("The page would have " + std::to_string(page.size()) +
+                     " bytes; one has at most " + std::to_string(kind.most_page_bytes) +
+                     ": draw less, or write --svg or --json.");
+  }
+  return page;
+}
+
+}  // namespace
+
+CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
+  CLI::App* draw = app.add_subcommand("draw", "pictures of what kernels work with");
+  draw->require_subcommand(1);
+  o.kinds = add_draw_kinds(*draw);
+  for (const DrawKind& kind : o.kinds) {
+    kind.app->add_option("--svg", o.svg, "where the picture is written")->type_name("FILE");
+    kind.app
+        ->add_option(
+            "--html", o.html,
+            "where it is written as a page: views to choose, steps, tables, an SVG to save")
+        ->type_name("FILE");
+    const CLI::Option* json =
+        kind.app
+            ->add_option("--json", o.json,
+                         "where its tables and values are written; without FILE they are all that "
+                         "is printed")
+            ->expected(0, 1)
+            ->option_text("[FILE.json]");
+    kind.app->parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
+    kind.app->add_flag("--table", o.table, "print the same as tables");
+  }
+  draw->footer(
+      "Examples:\n"
+      "  warpwright draw layout '(4,8):(8,1)' --svg layout.svg\n"
+      "  warpwright draw layout '(4,8):(8,1)' --html layout.html");
+  return draw;
+}
+
+int draw_command(const DrawOptions& o, std::ostream& out, std::ostream& err) {
+  const bool prints_json = o.wants_json && o.json.empty();
+  return exit_status(out, err, prints_json, [&] {
+    check_outputs(o);
+    const auto kind = std::find_if(o.kinds.begin(), o.kinds.end(),
+                                   [](const DrawKind& k) { return k.app->parsed(); });
+    const pictures::Picture picture = make(o, *kind, err);
+    const auto write = [&](const std::string& path, const std::string& content,
+                           const std::string& what) {
+      if (path.empty()) return;
+      replace_file(path, content);
+      if (!prints_json) out << printable(path) << ": " << what << "\n";
+    };
+    if (o.table && !prints_json) out << pictures::as_text(picture);
+    const std::string page = page_of(o, *kind, picture);
+    const std::size_t views = picture.views.size();
+    write(o.svg, pictures::as_svg(picture),
+          picture.title + (views == 1 ? "" : ", " + std::to_string(views) + " views"));
+    write(o.html, page, "its page");
+    write(o.json, pictures::as_json(picture), "its tables and values");
+    if (prints_json) out << pictures::as_json(picture);
+    return 0;
+  });
+}
+
+}  // namespace warpwright::cli

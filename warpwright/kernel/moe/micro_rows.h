@@ -1,0 +1,249 @@
+// Rows of tokens, and rows between two products, as codes with a scale for each few elements, which
+// the tensor core multiplies (docs/low_precision.md). Scales lie in tiles of 128 rows x 4, in which
+// every expert begins with a tile of its own (facts/block_scales.h).
+//
+// A warp takes a part of a token's row. It first finds where the rows of the token's slots have
+// their scales: lanes have an expert each, 32 at a step, and every slot's lane looks for its own
+// among them.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/micro_scale.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/moe/token_pieces.h"
+#include "warpwright/kernel/quotient.h"
+
+namespace warpwright::kernel {
+
+/// What RowForm::micro takes beside TokenRows, whose scales are not used. A row outside of all
+/// experts is left out.
+struct MicroRows {
+  DType element = DType::e4m3;  ///< e4m3 or e2m1
+  DType scale = DType::ue8m0;
+  std::uint8_t* tiles = nullptr;  ///< the scales, by rows of the result in the order of experts
+  int columns = 0;                ///< of them, whole tiles
+  const float* tensor = nullptr;  ///< the scale of the whole tensor; null: 1
+  const std::int32_t* offsets = nullptr;  ///< the sort's: where the rows of an expert begin
+  int experts = 0;
+  bool by_token = false;  ///< codes are stored once, in the row of the token
+  int parts = 1;          ///< of a row, for a warp each
+};
+
+/// Formats that rows can be made of.
+constexpr bool makes_micro_rows(DType element, DType scale) {
+  return (element == DType::e4m3 && scale == DType::ue8m0) ||
+         (element == DType::e2m1 && is_micro_scale(scale));
+}
+
+/// Moves them, by warps of any number.
+class MicroRowsWork : private TokenPieces {
+ public:
+  /// Parts of a row where `warps` are wanted: as few as give each of them one.
+  static constexpr int parts_of(const TokenRows& p, int warps) {
+    const int pieces = (p.k + piece - 1) / piece;
+    const int wanted = p.tokens > 0 ? (warps + p.tokens - 1) / p.tokens : 1;
+    return wanted < pieces ? wanted : (pieces > 0 ? pieces : 1);
+  }
+  /// What warps can share out.
+  static constexpr std::int64_t items(const TokenRows& p, const MicroRows& m) {
+    return std::int64_t{p.tokens} * m.parts;
+  }
+
+  /// The part of warp `me` of `warps`.
+  WW_DEVICE static void run(const TokenRows& p, const MicroRows& m, const isa::Prerequisites& ready,
+                            int me, int warps) {
+    MicroRowsWork(p, m, ready).take(me, warps);
+  }
+
+ private:
+  WW_DEVICE MicroRowsWork(const TokenRows& p, const MicroRows& m, const isa::Prerequisites& ready)
+      : TokenPieces(p, ready), m_(m), whole_to_(begin_at_multiples<8>(p.to, p.to_pitch)) {
+    if (m.tensor != nullptr) tensor_ = isa::GlobalView<const float>{m.tensor}.load();
+  }
+
+  WW_DEVICE void take(int me, int warps) const {
+    const std::int64_t all = items(p_, m_);
+    const int end = m_.columns * micro_block(m_.scale);  // with the padding of the scales
+    const int step = m_.parts * piece;
+    WW_NO_UNROLL
+    for (std::int64_t item = me; item < all; item += warps) {
+      const int token = static_cast<int>(quotient(item, m_.parts));
+      const int first =
+          static_cast<int>(item - std::int64_t{token} * m_.parts) * piece + lane_ * each;
+      Eight next = load_or_zero(token, first);
+      const Slots slots = slots_of(token, 0);
+      WW_NO_UNROLL
+      for (int column = first; column - lane_ * each < end; column += step) {
+        const Eight chunk = next;
+        next = load_or_zero(token, column + step);
+        put(token, slots, column, chunk);
+      }
+    }
+  }
+  WW_DEVICE Eight load_or_zero(int token, int column) const {
+    return column < p_.k ? load(token, column) : Eight{};
+  }
+
+  // --- rows of the result -----------------------------------------------------------------------
+
+  /// A lane's slot of a token: its row, and the row of its scales. Negative: none.
+  struct Slots {
+    int row = -1;
+    int place = -1;
+  };
+
+  WW_DEVICE Slots slots_of(int token, int first) const {
+    Slots s;
+    s.row = p_.rows != nullptr ? row_of_lane(token, first) : (first + lane_ == 0 ? token : -1);
+    s.place = place_of(s.row);
+    if (s.place < 0) s.row = -1;
+    return s;
+  }
+
+  /// All lanes, each of a row of its own: the row of its scales, or -1.
+  WW_DEVICE int place_of(int row) const {
+    const isa::GlobalView<const std::int32_t> offsets{m_.offsets};
+    const auto theirs = [](int value, int lane) {
+      return static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(value), lane));
+    };
+    int place = -1;
+    int before = 0;  // tiles of the experts before these
+    WW_NO_UNROLL
+    for (int first = 0; first < m_.experts; first += 32) {
+      const int expert = first + lane_;
+      const int begin = offsets.load(expert < m_.experts ? expert : m_.experts);
+      const int end = offsets.load(expert < m_.experts ? expert + 1 : m_.experts);
+      const int tiles = (end - begin + block_scales::kTileRows - 1) / block_scales::kTileRows;
+      const int up_to = isa::sum_up_to_lane(tiles, lane_);
+      // The last of them that begins at or before the row: of those that begin together the others
+      // are empty.
+      int last = 0;
+      WW_UNROLL
+      for (int far = 16; far > 0; far /= 2) {
+        if (theirs(begin, last + far) <= row) last += far;
+      }
+      const int from = theirs(begin, last);
+      const int tile = before + theirs(up_to - tiles, last);
+      if (theirs(end, last) > row && from <= row) {
+        place = tile * block_scales::kTileRows + row - from;
+      }
+      before += theirs(up_to, 31);
+    }
+    return place;
+  }
+
+  /// All lanes: every row of the token, and that of its scales.
+  template <class Use>
+  WW_DEVICE void for_each_slot(int token, const Slots& first_slots, const Use& use) const {
+    Slots slots = first_slots;
+    for (int first = 0;;) {
+      std::uint32_t left = isa::ballot(slots.row >= 0);
+      while (left != 0) {
+        const int lane = isa::lowest_lane(left);
+        left &= left - 1;
+        use(static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(slots.row), lane)),
+            static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(slots.place), lane)));
+      }
+      first += 32;
+      if (p_.rows == nullptr || first >= p_.top_k) return;
+      slots = slots_of(token, first);
+    }
+  }
+
+  // --- codes and scales -------------------------------------------------------------------------
+
+  /// What eight elements become: codes, and the four scales that theirs is of.
+  struct Coded {
+    isa::Words<2> codes{};
+    std::uint32_t scales = 0;
+  };
+
+  WW_DEVICE void put(int token, const Slots& slots, int column, const Eight& chunk) const {
+    const int block = micro_block(m_.scale);
+    const bool is_e2m1 = m_.element == DType::e2m1;
+    const Coded coded = m_.scale == DType::ue4m3 ? code<DType::e2m1, DType::ue4m3>(column, chunk)
+                        : is_e2m1                ? code<DType::e2m1, DType::ue8m0>(column, chunk)
+                                                 : code<DType::e4m3, DType::ue8m0>(column, chunk);
+    const int number = column / block;
+    const bool has_scales = column % (4 * block) == 0 && number < m_.columns;
+    if (m_.by_token) store_codes(token, column, is_e2m1, coded.codes);
+    for_each_slot(token, slots, [&](int row, int place) {
+      if (!m_.by_token) store_codes(row, column, is_e2m1, coded.codes);
+      if (!has_scales) return;
+      isa::global_view<std::uint32_t>(m_.tiles + block_scales::place(place, number, m_.columns))
+          .store(0, coded.scales);
+    });
+  }
+
+  template <DType element, DType scale>
+  WW_DEVICE Coded code(int column, const Eight& chunk) const {
+    constexpr int block = micro_block(scale);
+    constexpr int lanes = block / each;  // that share a scale
+    constexpr int bits = numeric::bits(element);
+    float value[each];
+    widen(chunk, value);
+    std::uint32_t largest = 0;
+    WW_UNROLL
+    for (int i = 0; i < each; ++i) {
+      largest = micro::larger(largest, micro::magnitude(value[i], element));
+    }
+    WW_UNROLL
+    for (int far = 1; far < lanes; far *= 2) {
+      largest = micro::larger(largest, isa::shuffle(largest, lane_ ^ far));
+    }
+    const auto by = micro::Block<element, scale>::of(largest, tensor_);
+    Coded coded;
+    coded.scales = by.scale << 8 * (column / block % 4);
+    WW_UNROLL
+    for (int far = lanes; far < 4 * lanes; far *= 2) {
+      coded.scales |= isa::shuffle(coded.scales, lane_ ^ far);
+    }
+    if (by.clears()) return coded;
+    WW_UNROLL
+    for (int i = 0; i < each; i += 2) {
+      const float low = by.scaled(value[i]);
+      const float high = by.scaled(value[i + 1]);
+      std::uint32_t two = 0;
+      if constexpr (element == DType::e4m3) {
+        two = isa::pack_bytes<element>(low, high);
+      } else {  // the instruction is not in all targets
+        two = micro::code(element, low) | micro::code(element, high) << bits;
+      }
+      coded.codes.word[i * bits / 32] |= two << i * bits % 32;
+    }
+    return coded;
+  }
+
+  /// Eight bytes, or four; at the end of a row, or elsewhere, byte by byte.
+  WW_DEVICE void store_codes(int row, int column, bool is_e2m1, const isa::Words<2>& codes) const {
+    if (column >= p_.k) return;
+    const int half = is_e2m1 ? 1 : 0;  // two in a byte
+    unsigned char* const at = p_.to + row * p_.to_pitch + (column >> half);
+    if (whole_to_ && column + each <= p_.k) {
+      if (is_e2m1) {
+        isa::global_view<std::uint32_t>(at).store(0, codes.word[0]);
+      } else {
+        isa::global_words<2>(at).store(0, codes);
+      }
+      return;
+    }
+    const isa::GlobalView<unsigned char> code{at};
+    WW_UNROLL
+    for (int i = 0; i < each; ++i) {
+      if (column + (i << half) < p_.k && (i << half) < each) {
+        code.store(i, static_cast<unsigned char>(codes.word[i / 4] >> 8 * (i % 4)));
+      }
+    }
+  }
+
+  const MicroRows& m_;
+  bool whole_to_;
+  float tensor_ = 1;
+};
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,109 @@
+// Rows of tokens as the kernels that move them read them: pieces of 32 x 8 elements, which a warp
+// has eight a lane, and the rows of the result that a token becomes.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/moe/row_pieces.h"
+
+namespace warpwright::kernel {
+
+/// What becomes of a token's row.
+enum class RowForm : std::uint8_t {
+  none,    ///< nothing: there is nothing to do
+  copy,    ///< the same elements
+  blocks,  ///< e4m3 with a scale of each 128 elements
+  rows,    ///< e4m3 with a scale of the row
+  micro,   ///< codes with a scale of each few elements, which lie in tiles (micro_rows.h)
+};
+
+/// Rows of tokens and where they go. Addresses and pitches of any multiple of an element are legal;
+/// multiples of 16 bytes (8 for codes) are faster.
+struct TokenRows {
+  const unsigned char* x = nullptr;
+  std::int64_t x_pitch = 0;  ///< bytes
+  unsigned char* to = nullptr;
+  std::int64_t to_pitch = 0;     ///< bytes
+  float* scales = nullptr;       ///< of the forms with codes
+  std::int64_t scale_pitch = 0;  ///< elements from row to row
+  std::int64_t scale_step = 0;   ///< elements from block to block
+  /// The sort's: slot -> row, or negative. Null: token t is row t.
+  const std::int32_t* rows = nullptr;
+  int top_k = 1;  ///< slots of a token, where there are `rows`
+  int tokens = 0;
+  int k = 0;                 ///< elements of a row
+  DType type = DType::bf16;  ///< of x: bf16 or f16
+  RowForm form = RowForm::none;
+};
+
+/// A warp's view of them. TokenRowsWork and MicroRowsWork move them.
+class TokenPieces {
+ public:
+  static constexpr int each = 8;           ///< elements of a lane: 16 bytes
+  static constexpr int piece = 32 * each;  ///< elements of a warp at a time
+  static constexpr int at_once = 2;        ///< pieces of a warp that are on their way
+
+ protected:
+  /// Takes the proof that x and the rows are there.
+  WW_DEVICE TokenPieces(const TokenRows& p, const isa::Prerequisites& /*ready*/)
+      : p_(p), lane_(isa::lane_index()), whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)) {}
+
+  // --- rows of the result -----------------------------------------------------------------------
+
+  /// Of the slot `first` + lane of a token; -1 where there is none.
+  WW_DEVICE int row_of_lane(int token, int first) const {
+    if (p_.rows == nullptr || first + lane_ >= p_.top_k) return -1;
+    const std::int64_t slot = std::int64_t{token} * p_.top_k + first + lane_;
+    return isa::GlobalView<const std::int32_t>{p_.rows}.load(slot);
+  }
+
+  /// All lanes: the rows that a token becomes. `row` is row_of_lane(token, 0).
+  template <class Use>
+  WW_DEVICE void for_each_row(int token, int row, const Use& use) const {
+    if (p_.rows == nullptr) {
+      use(std::int64_t{token});
+      return;
+    }
+    for (int first = 0;;) {
+      std::uint32_t left = isa::ballot(row >= 0);
+      while (left != 0) {
+        const int lane = isa::lowest_lane(left);
+        left &= left - 1;
+        use(static_cast<std::int64_t>(isa::shuffle(static_cast<std::uint32_t>(row), lane)));
+      }
+      first += 32;
+      if (first >= p_.top_k) return;
+      row = row_of_lane(token, first);
+    }
+  }
+
+  // --- elements ---------------------------------------------------------------------------------
+
+  WW_DEVICE Eight load(int token, int column) const {
+    return load_eight(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
+  }
+
+  WW_DEVICE void widen(const Eight& chunk, float (&value)[each]) const {
+    const bool is_bf16 = p_.type == DType::bf16;
+    WW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const isa::Pair pair = is_bf16 ? isa::unpack<DType::bf16>(&chunk.word[i])
+                                     : isa::unpack<DType::f16>(&chunk.word[i]);
+      value[2 * i] = pair.low;
+      value[2 * i + 1] = pair.high;
+    }
+  }
+
+  const TokenRows& p_;
+  int lane_;
+
+ private:
+  bool whole_x_;
+};
+
+}  // namespace warpwright::kernel

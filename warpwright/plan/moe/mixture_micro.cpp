@@ -1,0 +1,72 @@
+// The rules of a mixture whose scales the tensor core multiplies.
+#include "warpwright/plan/moe/mixture_micro.h"
+
+#include "warpwright/kernel/moe/micro_rows.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+struct Named {
+  const PlannedMatrix* matrix;
+  const char* name;
+};
+
+}  // namespace
+
+std::optional<Refusal> mixture_tokens_fault(const MixtureProblem& p) {
+  if (!p.is_micro()) {
+    if (p.tokens_as == DType::f32) return std::nullopt;
+    return refuse(RefusalCode::bad_value, "tokens_as is ", type_name(p.tokens_as),
+                  ", and scaling is ", name(p.scaling), "; ",
+                  as_rule("it says what tokens become beside block_scaled weights: leave it out"));
+  }
+  for (const Named& v : {Named{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
+    const DType scale = v.matrix->dtype;
+    if (scale == p.micro_scale() && micro_format(p.w13.dtype, scale) != nullptr) continue;
+    const bool legal = micro_format(p.w13.dtype, p.micro_scale()) != nullptr;
+    return refuse(
+        RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(scale), ", and w13 ",
+        type_name(p.w13.dtype), "; ", as_rule("scales of both weights are ue8m0, or of e2m1 ue4m3"),
+        ": the nearest is ", as_nearest(type_name(legal ? p.micro_scale() : DType::ue8m0)));
+  }
+  if (kernel::makes_micro_rows(p.token_type(), p.micro_scale())) return std::nullopt;
+  return refuse(RefusalCode::bad_value, "tokens would become ", type_name(p.token_type()),
+                " with scales of ", type_name(p.micro_scale()), "; ",
+                as_rule("they become mxf8, mxf4, or beside nvf4 weights nvf4"),
+                ": the nearest tokens_as is ",
+                as_nearest(type_name(p.micro_scale() == DType::ue4m3 ? DType::e2m1 : DType::e4m3)));
+}
+
+std::optional<Refusal> mixture_factors_fault(const MixtureProblem& p) {
+  const struct {
+    Named of;
+    bool of_tokens;
+  } all[] = {{{&p.factor_w13, "factor_w13"}, false},
+             {{&p.factor_w2, "factor_w2"}, false},
+             {{&p.factor_x, "factor_x"}, true},
+             {{&p.factor_inner, "factor_inner"}, true}};
+  for (const auto& [of, of_tokens] : all) {
+    const PlannedMatrix& v = *of.matrix;
+    if (!is_given(v)) continue;
+    const bool legal = of_tokens ? p.micro_scale() == DType::ue4m3 : p.is_micro();
+    if (!legal) {
+      return refuse(RefusalCode::bad_value, as_tensor(of.name), " is given; ",
+                    as_rule(of_tokens ? "tokens of nvf4 have a scale of the tensor"
+                                      : "weights that are block_scaled have factors"),
+                    ": leave it out");
+    }
+    const std::int64_t most = of_tokens ? 1 : p.experts();
+    if (v.dtype == DType::f32 && v.batch == 1 && v.columns == 1 &&
+        (v.rows == 1 || v.rows == most)) {
+      continue;
+    }
+    return refuse(RefusalCode::bad_shape, as_tensor(of.name), " is ", shape_of(v), " of ",
+                  type_name(v.dtype), "; ",
+                  as_rule(of_tokens ? "there is one" : "there is one, or one for each expert"),
+                  ": the nearest legal is ", as_nearest(shape_of(most, 1), " of f32"));
+  }
+  return std::nullopt;
+}
+
+}  // namespace warpwright
