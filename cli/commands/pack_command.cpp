@@ -228,7 +228,10 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     const HostTensor tensor = packed_of(o, file, found, e, err);
     const weights::Header header = taken(weights::parse_header(tensor.bytes, "The packed tensor"));
     const std::string line = packed_line(header);
-    write_safetensors(to.path, to.name, tensor, "packed " + line);
+    // Factors of nvf4 weights that had this name are not those of these.
+    const std::vector<NamedTensor> written = {{to.name, &tensor},
+                                              {to.name + kAlphaSuffix, nullptr}};
+    write_safetensors(to.path, written, "packed " + line);
     if (o.json) {
       out << json_text(packed_json(to.path + ":" + to.name, header, tensor.bytes.size()));
       return 0;
