@@ -145,7 +145,8 @@ TEST(NominalTime, TheClockCostsLittle) {
     return tests::least_seconds(
         5, [&] { EXPECT_TRUE(device::launch_on_model(product.plan, product.operands, how)); });
   };
-  EXPECT_LT(seconds(model::Mode::timed), 1.5 * seconds(model::Mode::latest));
+  // Of an idle machine 1.3 times.
+  EXPECT_LT(seconds(model::Mode::timed), 2 * seconds(model::Mode::latest));
 }
 
 }  // namespace
