@@ -52,8 +52,8 @@ struct MoeTypes {
   DType x = DType::bf16;
   DType weights = DType::bf16;
   Scaling scaling = Scaling::none;
-  DType tokens = DType::f32;  ///< of block_scaled weights, what tokens become
-  DType scale = DType::f32;   ///< and the scales of both
+  DType tokens = DType::f32;                 ///< of block_scaled weights, what tokens become
+  DType scale = DType::f32;                  ///< and the scales of both
   std::optional<PackedWeights> packed = {};  ///< of both weights
 };
 

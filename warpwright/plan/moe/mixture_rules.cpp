@@ -102,11 +102,10 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
   const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 ||
                       p.w13.dtype == DType::s4 || p.is_packed() ||
                       (p.is_micro() && is_micro_element(p.w13.dtype));
-  if (auto r =
-          mixture_type_fault({&p.w13, "w13"}, served,
-                             "weights are of x's type, e4m3, packed s4 or e2m1, or with "
-                             "block_scaled of mxf8 to nvf4",
-                             of_x))
+  if (auto r = mixture_type_fault({&p.w13, "w13"}, served,
+                                  "weights are of x's type, e4m3, packed s4 or e2m1, or with "
+                                  "block_scaled of mxf8 to nvf4",
+                                  of_x))
     return r;
   if (auto r = mixture_type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype,
                                   "both weights are of one type", type_name(p.w13.dtype)))
@@ -130,10 +129,9 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
 std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
   const bool micro = p.is_micro() && !p.is_packed() && is_micro_element(p.w13.dtype);
   const bool by_rows = p.scaling == Scaling::row_column;
-  const bool legal =
-      micro || (p.quantises() && !p.is_micro()
-                    ? by_rows || p.scaling == Scaling::blockwise
-                    : p.scaling == Scaling::none || (p.is_packed() && by_rows));
+  const bool legal = micro || (p.quantises() && !p.is_micro()
+                                   ? by_rows || p.scaling == Scaling::blockwise
+                                   : p.scaling == Scaling::none || (p.is_packed() && by_rows));
   for (const MixtureMatrix& v :
        {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
     if (!legal || p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
