@@ -24,7 +24,7 @@ constexpr int kChunk = 16;  // bytes that a swizzle moves as one
 constexpr int kLine = 128;  // bytes of all banks
 constexpr int kBankBytes = 4;
 constexpr int kRowsAtOnce = 8;     // chunks that a load takes at once
-constexpr int kMostChunks = 2048;  // of a tile that is drawn
+constexpr int kMostChunks = 1536;  // of a tile that is drawn
 
 std::string hex(std::uint64_t value, int digits) {
   char text[32];
