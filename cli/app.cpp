@@ -32,6 +32,7 @@
 #include "cli/commands/pack_command.h"
 #include "cli/commands/predict/predict_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
+#include "cli/commands/unpack_command.h"
 #include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
@@ -97,7 +98,19 @@ constexpr const char* kPackExamples =
     "  warpwright pack model.safetensors:model.layers.0.mlp.down_proj packed.safetensors\n"
     "  warpwright pack 'moe.safetensors:experts.*.down_proj' packed.safetensors:down --from "
     "gptq\n"
-    "  warpwright pack w.safetensors:w blocks.safetensors:w --to nvf4";
+    "  warpwright pack w.safetensors:w blocks.safetensors:w --to nvf4\n"
+    "  warpwright pack w.safetensors:w mx.safetensors:w --to mxf4 --for e4m3\n"
+    "  warpwright pack mx.safetensors:w fp8.safetensors:w --as fp8";
+
+constexpr const char* kUnpackExamples =
+    "Weights are written in a layout that `warpwright pack` reads, which gives the same bytes "
+    "again:\n"
+    "int4 as NAME and NAME_scale, with zero points as compressed-tensors has them, mxf4 as "
+    "gpt-oss\n"
+    "(NAME_blocks, NAME_scales), nvf4 as ModelOpt (NAME.weight, .weight_scale, "
+    ".weight_scale_2).\n\n"
+    "Examples:\n"
+    "  warpwright unpack packed.safetensors:w plain.safetensors:w";
 
 constexpr const char* kExplainPackedExamples =
     "Examples:\n"
@@ -245,9 +258,15 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
                        "(default) or 4-or-6 of nvf4")
             ->type_name("R"),
         "floor up nested 4-or-6");
+  offer(
+      app.add_option("--as", o.as,
+                     "fp8: writes mxf4 weights of a checkpoint or of a packed tensor as e4m3 with "
+                     "a scale for each 128 x 128, which rounds none")
+          ->type_name("FORM"),
+      "fp8");
   offer(app.add_option("--for", o.tokens,
                        "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
-                       "registers: for tokens of e4m3 (mxf4) or bf16")
+                       "registers: for tokens of e4m3 (mxf4) or bf16; int4 ones for bf16")
             ->type_name("TOKENS"),
         "e4m3 bf16");
   offer(app.add_option("--group", o.group,
@@ -272,6 +291,18 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
   app.footer(kPackExamples);
 }
 
+void add_unpack_options(CLI::App& app, UnpackOptions& o) {
+  app.add_option("IN", o.in, "a packed tensor")->required()->option_text("IN.safetensors[:NAME]");
+  app.add_option("OUT", o.out, "where its codes and scales are written, beside what is there")
+      ->required()
+      ->option_text("OUT.safetensors[:NAME]");
+  app.add_option("--jobs", o.jobs, "threads that share the work (default: those of the machine)")
+      ->type_name("J")
+      ->check(whole());
+  app.add_flag("--json", o.json, "for programs");
+  app.footer(kUnpackExamples);
+}
+
 void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
   app.add_option("FILE", o.file, "the packed tensor")
       ->required()
@@ -285,6 +316,9 @@ void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
       ->type_name("N")
       ->check(whole(0, 128))
       ->capture_default_str();
+  app.add_option("--against", o.against,
+                 "the weights in floats that it was made of: tells the error")
+      ->option_text("FILE.safetensors[:NAME]");
   app.add_flag("--json", o.json, "for programs: the tile's codes and scales by rows of weights");
   app.footer(kExplainPackedExamples);
 }
@@ -484,7 +518,7 @@ class CommandLine {
     add_measurements();
     add_packing();
     add_layout();
-    add_mask();
+    mask_ = add_mask_command(app_, mask_options_);
     mma_ = add_mma_command(app_, mma_options_);
     lesson_ = add_lesson_command(app_, lesson_options_);
     draw_options_.arguments = arguments_;
@@ -540,6 +574,8 @@ class CommandLine {
   void add_packing() {
     pack_ = app_.add_subcommand("pack", "pack weights as int4 for products with 8-bit tokens");
     add_pack_options(*pack_, pack_options_);
+    unpack_ = app_.add_subcommand("unpack", "write the codes and scales of a packed tensor");
+    add_unpack_options(*unpack_, unpack_options_);
     packed_ = app_.get_subcommand("explain")->add_subcommand(
         "packed", "what a packed tensor of int4 weights holds, and a tile of it byte by byte");
     add_explain_packed(*packed_, packed_options_);
@@ -565,23 +601,6 @@ class CommandLine {
         "(1,X,1))'");
   }
 
-  void add_mask() {
-    CLI::App* mask = app_.add_subcommand("mask", "the multicast and commit masks of a cluster");
-    offer(mask->add_option("--cluster", cluster_, "CTAs along M and along N, at most 16 in all")
-              ->required()
-              ->type_name("M,N"),
-          "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
-    mask->add_flag("--pair", pair_, "for MMAs of a pair of SMs");
-    mask->add_option("--rank", rank_, "the line of this CTA alone")
-        ->type_name("R")
-        ->check(whole(0, 15));
-    mask->add_flag("--json", json_, "for programs");
-    mask->footer(
-        "Examples:\n"
-        "  warpwright mask --cluster 4,4 --rank 11\n"
-        "  warpwright mask --cluster 2,1 --pair");
-  }
-
   void add_completion() {
     completion_ = app_.add_subcommand(
         "completion", "print the script by which a shell completes this command line");
@@ -604,12 +623,14 @@ class CommandLine {
       });
     }
     if (pack_->parsed()) return pack_command(pack_options_, out, err);
+    if (unpack_->parsed()) return unpack_command(unpack_options_, out, err);
     if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
     if (calibrate_->parsed()) return calibrate_command(calibrate_options_, out, err);
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
     if (draw_->parsed()) return draw_command(draw_options_, out, err);
+    if (mask_->parsed()) return mask_command(mask_options_, out, err);
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
@@ -617,7 +638,6 @@ class CommandLine {
     if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
     if (command == " predict moe") return predict_moe_command(moe_, out, err);
     if (command == " explain moe") return explain_moe_command(moe_, out, err);
-    if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
     return call_product(command, out, err);
   }
 
@@ -659,14 +679,15 @@ class CommandLine {
   CalibrateOptions calibrate_options_;
   CLI::App* pack_ = nullptr;
   PackCommandOptions pack_options_;
+  CLI::App* unpack_ = nullptr;
+  UnpackOptions unpack_options_;
   CLI::App* packed_ = nullptr;
   ExplainPackedOptions packed_options_;
   CLI::App* layout_ = nullptr;
   std::string expression_;
   bool table_ = false;
-  std::string cluster_;
-  bool pair_ = false;
-  std::optional<int> rank_;
+  const CLI::App* mask_ = nullptr;
+  MaskOptions mask_options_;
   const CLI::App* mma_ = nullptr;
   MmaOptions mma_options_;
   const CLI::App* lesson_ = nullptr;

@@ -56,6 +56,17 @@ function(ww_known_machines)
                  ${PROJECT_BINARY_DIR}/machines/warpwright/facts/known_machine_texts.h @ONLY)
 endfunction()
 
+# ww_page_files(): a header with the style and the script of a picture's page, for pictures/page.cpp.
+function(ww_page_files)
+  set(folder ${PROJECT_SOURCE_DIR}/warpwright/pictures)
+  file(READ ${folder}/page.css WARPWRIGHT_PAGE_STYLE)
+  file(READ ${folder}/page.js WARPWRIGHT_PAGE_SCRIPT)
+  file(SHA256 ${folder}/page.js WARPWRIGHT_PAGE_SCRIPT_HASH)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/page.css ${folder}/page.js)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/page_files.h.in
+                 ${PROJECT_BINARY_DIR}/pictures/warpwright/pictures/page_files.h @ONLY)
+endfunction()
+
 # ww_public(NAME TARGETS...): warpwright::NAME, for users of the build and of the installed package.
 function(ww_public name)
   set(target warpwright_public_${name})

@@ -28,6 +28,15 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
+template <class Take>
+void for_each_line(std::string_view text, const Take& take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    take(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
 // "1,234,567" or "12.5"; nothing for "n/a".
 std::optional<double> number_of(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
@@ -116,12 +125,47 @@ class Reader {
 
 NcuLog read_ncu_log(std::string_view text) {
   Reader reader;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    reader.read(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for_each_line(text, [&](std::string_view line) { reader.read(line); });
   return reader.log;
+}
+
+KernelTimes read_kernel_times(std::string_view text) {
+  KernelTimes all;
+  std::vector<std::string> head;
+  const auto cell = [&](const std::vector<std::string>& cells, const char* name) {
+    const auto at =
+        static_cast<std::size_t>(std::find(head.begin(), head.end(), name) - head.begin());
+    return at < cells.size() ? cells[at] : std::string();
+  };
+  const auto complain = [&](const std::string& what) {
+    if (all.error.empty()) all.error = what;
+  };
+  constexpr std::string_view error = "==ERROR== ";
+  for_each_line(text, [&](std::string_view line) {
+    if (line.starts_with(error)) return complain(std::string(line.substr(error.size())));
+    if (line.starts_with("\"ID\"")) {
+      head = cells_of(line);
+      return;
+    }
+    if (head.empty() || !line.starts_with('"')) return;
+    const std::vector<std::string> cells = cells_of(line);
+    if (cell(cells, "Metric Name") != "gpu__time_duration.sum") return;
+    const auto number = number_of(cell(cells, "Metric Value"));
+    const std::string unit = cell(cells, "Metric Unit");
+    const double factor = unit == "nsecond" || unit == "ns"                          ? 1
+                          : unit == "usecond" || unit == "us" || unit == "\xc2\xb5s" ? 1e3
+                          : unit == "msecond" || unit == "ms"                        ? 1e6
+                          : unit == "second" || unit == "s"                          ? 1e9
+                                                                                     : 0;
+    if (!number || factor == 0) {
+      return complain("gpu__time_duration.sum is " + cell(cells, "Metric Value") + " " + unit +
+                      ", which is no time");
+    }
+    all.times.push_back({cell(cells, "Kernel Name"), *number * factor});
+  });
+  if (head.empty()) complain("it is no table of ncu --csv");
+  if (all.times.empty()) complain("it has no gpu__time_duration.sum");
+  return all;
 }
 
 }  // namespace warpwright::cli

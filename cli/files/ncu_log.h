@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bench/gemm_bench.h"
 
@@ -23,5 +24,17 @@ struct NcuLog {
 
 /// Reads a log; the units are ncu's base units (--print-units base).
 NcuLog read_ncu_log(std::string_view text);
+
+/// A kernel, and how long it took.
+struct KernelTime {
+  std::string kernel;
+  double nanoseconds = 0;
+};
+/// What a log of the metric gpu__time_duration.sum says, in any of ncu's units of time.
+struct KernelTimes {
+  std::vector<KernelTime> times;  ///< in the order of the log
+  std::string error;              ///< as NcuLog's
+};
+KernelTimes read_kernel_times(std::string_view text);
 
 }  // namespace warpwright::cli

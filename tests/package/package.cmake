@@ -28,13 +28,17 @@ run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G ${GENERATOR}
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix}
   -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 run(${CMAKE_COMMAND} --build ${work}/examples)
-foreach(example example_c example_gemm example_plan)
+foreach(example own_kernel_draw example_c example_gemm example_plan)
   file(GLOB_RECURSE programs ${work}/examples/${example})
   if(NOT programs)
     message(FATAL_ERROR "examples/CMakeLists.txt built no ${example}")
   endif()
   list(GET programs 0 program)
-  run(${program})
+  set(arguments)
+  if(example STREQUAL own_kernel_draw)
+    set(arguments ${work}/own_kernel.svg)
+  endif()
+  run(${program} ${arguments})
   message(STATUS "${example} said:\n${output}")
 endforeach()
 # Who only plans and launches on GPUs needs no Boost, includes no kernel, and sees no internals.
@@ -124,6 +128,8 @@ else()
   ask(CXX model "warpwright's component model: Boost.Context (Debian's libboost-context-dev) was not"
     ${bare})
 endif()
+ask(CXX pictures "" -DCMAKE_DISABLE_FIND_PACKAGE_Boost=OFF
+  -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=OFF)
 ask(CXX model "" -DCMAKE_DISABLE_FIND_PACKAGE_Boost=OFF
   -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=OFF)
 

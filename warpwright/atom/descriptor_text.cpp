@@ -38,21 +38,13 @@ std::string stride_step(const OperandTile& tile) {
 }
 
 Lines fields_of(const OperandDescriptor& o) {
-  const Descriptor& d = o.fields;
-  const auto code = static_cast<unsigned>(o.words[0] >> (o.umma ? 61 : 62));
-  Lines lines = {
-      {"field", "bits", "value", ""},
-      {"start address", "13-0", std::to_string(d.start >> 4), "address / 16"},
-      {"leading byte offset", "29-16", std::to_string(d.leading >> 4),
-       bytes(d.leading) + leading_step(o.tile)},
-      {"stride byte offset", "45-32", std::to_string(d.stride >> 4),
-       bytes(d.stride) + stride_step(o.tile)},
-  };
-  if (o.umma) lines.push_back({"version", "48-46", "1", ""});
-  lines.push_back({"base offset", "51-49", "0", "the tile begins where its swizzle repeats"});
-  if (o.umma) lines.push_back({"leading is an address", "52", "0", ""});
-  lines.push_back(
-      {"swizzle", o.umma ? "63-61" : "63-62", std::to_string(code), name(o.tile.swizzle)});
+  Lines lines = {{"field", "bits", "value", ""}};
+  for (const DescriptorField& f : descriptor_fields(o.tile, o.fields, o.umma)) {
+    lines.push_back({f.name,
+                     f.first == f.last ? std::to_string(f.first)
+                                       : std::to_string(f.last) + "-" + std::to_string(f.first),
+                     std::to_string(f.value), f.meaning});
+  }
   return lines;
 }
 
@@ -75,6 +67,26 @@ std::string chunks_of(const OperandTile& tile) {
 }
 
 }  // namespace
+
+std::vector<DescriptorField> descriptor_fields(const OperandTile& tile, const Descriptor& d,
+                                               bool umma) {
+  std::vector<DescriptorField> fields = {
+      {"start address", 0, 13, 0, "address / 16"},
+      {"leading byte offset", 16, 29, 0,
+       d.leading_is_address ? "address / 16 of the next span of K"
+                            : bytes(d.leading) + leading_step(tile)},
+      {"stride byte offset", 32, 45, 0, bytes(d.stride) + stride_step(tile)},
+  };
+  if (umma) fields.push_back({"version", 46, 48, 0, ""});
+  fields.push_back({"base offset", 49, 51, 0, "the tile begins where its swizzle repeats"});
+  if (umma) fields.push_back({"leading is an address", 52, 52, 0, ""});
+  fields.push_back({"swizzle", umma ? 61 : 62, 63, 0, name(tile.swizzle)});
+  const std::uint64_t word = umma ? encode_umma(d) : encode(d);
+  for (DescriptorField& f : fields) {
+    f.value = word >> f.first & ((std::uint64_t{1} << (f.last - f.first + 1)) - 1);
+  }
+  return fields;
+}
 
 SmemSwizzle parse_swizzle(const std::string& word) {
   for (const SmemSwizzle one :

@@ -28,6 +28,19 @@ struct OperandDescriptor {
 /// no such tile.
 OperandDescriptor operand_descriptor(const Mma& mma, char operand, SmemSwizzle swizzle, int depth);
 
+/// Bits `last` to `first` of a descriptor's word, and what they say.
+struct DescriptorField {
+  std::string name;
+  int first = 0, last = 0;
+  std::uint64_t value = 0;
+  std::string meaning;
+};
+
+/// Of the word by which wgmma, or tcgen05 (`umma`), reads the tile through this descriptor, from
+/// the lowest bit on. What is between them is 0.
+std::vector<DescriptorField> descriptor_fields(const OperandTile& tile, const Descriptor& d,
+                                               bool umma);
+
 /// The word of a swizzle ("none", "32B", "64B", "128B"). Throws layout::Error.
 SmemSwizzle parse_swizzle(const std::string& word);
 

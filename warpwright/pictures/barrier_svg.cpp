@@ -37,10 +37,27 @@ std::string phase_text(std::int64_t phase) {
   return "phase " + std::to_string(phase) + ", parity " + std::to_string(phase & 1);
 }
 
-std::string lanes_of(const std::vector<const BarrierEvent*>& events, double top, std::int64_t end,
-                     double scale) {
+using OneBarrier = std::vector<const BarrierEvent*>;
+
+std::vector<OneBarrier> by_barrier(const std::vector<BarrierEvent>& events, int cta) {
+  std::vector<OneBarrier> barriers;
+  for (const BarrierEvent& e : events) {
+    if (e.cta != cta) continue;
+    const auto at = std::find_if(barriers.begin(), barriers.end(),
+                                 [&](const auto& b) { return b.front()->barrier == e.barrier; });
+    if (at == barriers.end()) {
+      barriers.push_back({&e});
+    } else {
+      at->push_back(&e);
+    }
+  }
+  return barriers;
+}
+
+std::string lanes_of(const OneBarrier& events, const LanePlace& place, double top) {
+  const std::int64_t end = place.end;
   const auto x = [&](std::int64_t time) {
-    return kBarrierLeft + static_cast<double>(time) * scale;
+    return place.left + static_cast<double>(time) / static_cast<double>(end) * place.width;
   };
   std::string svg = svg_text(16, top + 15, events.front()->barrier, 13, "font-weight=\"600\"");
   std::int64_t begin = events.front()->time;
@@ -59,15 +76,19 @@ std::string lanes_of(const std::vector<const BarrierEvent*>& events, double top,
     std::int64_t most = 0;
     for (const BarrierEvent* e : events) most = std::max(most, curve.value(*e));
     if (most == 0) continue;
-    svg += svg_text(kBarrierLeft - 8, y + 18, curve.name, 11, "text-anchor=\"end\"");
-    for (std::size_t i = 0; i < events.size(); ++i) {
-      const std::int64_t until = i + 1 < events.size() ? events[i + 1]->time : end;
+    svg += svg_text(place.left - 8, y + 18, curve.name, 11, "text-anchor=\"end\"");
+    for (std::size_t i = 0; i < events.size();) {
       const std::int64_t value = curve.value(*events[i]);
-      if (value <= 0 || until == events[i]->time) continue;
+      std::size_t next = i + 1;
+      while (next < events.size() && curve.value(*events[next]) == value) ++next;
+      const std::int64_t begin_of_value = events[i]->time;
+      const std::int64_t until = next < events.size() ? events[next]->time : end;
+      i = next;
+      if (value <= 0 || until <= begin_of_value) continue;
       const double height =
           std::max(2.0, static_cast<double>(value) / static_cast<double>(most) * (kCurveRow - 6));
-      svg += svg_box(x(events[i]->time), y + kCurveRow - 4 - height,
-                     std::max(1.0, x(until) - x(events[i]->time)), height, curve.fill,
+      svg += svg_box(x(begin_of_value), y + kCurveRow - 4 - height,
+                     std::max(1.0, x(until) - x(begin_of_value)), height, curve.fill,
                      std::to_string(value) + " " + curve.name);
     }
     y += kCurveRow;
@@ -75,7 +96,7 @@ std::string lanes_of(const std::vector<const BarrierEvent*>& events, double top,
   return svg;
 }
 
-double height_of(const std::vector<const BarrierEvent*>& events) {
+double height_of(const OneBarrier& events) {
   double height = kPhaseRow + 18;
   for (const Curve& curve : kCurves) {
     if (std::any_of(events.begin(), events.end(),
@@ -151,37 +172,41 @@ std::string barrier_text(const std::vector<BarrierStep>& steps, int most) {
   return text;
 }
 
-std::string barrier_svg(const std::string& title, const std::vector<BarrierEvent>& events,
-                        int cta) {
-  std::vector<std::vector<const BarrierEvent*>> barriers;
-  std::int64_t end = 1;
-  for (const BarrierEvent& e : events) {
-    if (e.cta != cta) continue;
-    end = std::max(end, e.time);
-    const auto at = std::find_if(barriers.begin(), barriers.end(),
-                                 [&](const auto& b) { return b.front()->barrier == e.barrier; });
-    if (at == barriers.end()) {
-      barriers.push_back({&e});
-    } else {
-      at->push_back(&e);
-    }
+double barrier_lanes_height(const std::vector<BarrierEvent>& events, int cta) {
+  double height = 0;
+  for (const OneBarrier& b : by_barrier(events, cta)) height += height_of(b);
+  return height;
+}
+
+std::string barrier_lanes(const std::vector<BarrierEvent>& events, const LanePlace& place,
+                          int cta) {
+  const double bottom = place.top + barrier_lanes_height(events, cta);
+  std::string svg;
+  for (const Tick& tick : round_ticks(0, place.end, false)) {
+    const double share = static_cast<double>(tick.time) / static_cast<double>(place.end);
+    const double x = place.left + share * place.width;
+    svg += svg_box(x, place.top - 10, 1, bottom - place.top + 16, ink::none);
+    svg += svg_text(x, bottom + 18, tick.text, 10,
+                    share > 0.96 ? "text-anchor=\"end\"" : "text-anchor=\"middle\"");
   }
-  double height = kBarrierTop + 36;
-  for (const auto& b : barriers) height += height_of(b);
-  const double scale = (kBarrierWidth - kBarrierLeft - kBarrierRight) / static_cast<double>(end);
-  std::string svg = svg_head(kBarrierWidth, height);
-  svg += svg_text(16, 30, title, 16, "font-weight=\"600\"");
-  for (const Tick& tick : round_ticks(0, end, false)) {
-    const double x = kBarrierLeft + static_cast<double>(tick.time) * scale;
-    svg += svg_box(x, kBarrierTop - 10, 1, height - kBarrierTop - 8, "#e9ecf0");
-    svg += svg_text(x, height - 6, tick.text, 10, "text-anchor=\"middle\"");
-  }
-  double top = kBarrierTop;
-  for (const auto& b : barriers) {
-    svg += lanes_of(b, top, end, scale);
+  double top = place.top;
+  for (const OneBarrier& b : by_barrier(events, cta)) {
+    svg += lanes_of(b, place, top);
     top += height_of(b);
   }
-  return svg + "</svg>\n";
+  return svg;
+}
+
+std::string barrier_svg(const std::string& title, const std::vector<BarrierEvent>& events,
+                        int cta) {
+  LanePlace place{kBarrierLeft, title.empty() ? 18 : kBarrierTop,
+                  kBarrierWidth - kBarrierLeft - kBarrierRight, 1};
+  for (const BarrierEvent& e : events) {
+    if (e.cta == cta) place.end = std::max(place.end, e.time);
+  }
+  std::string svg = svg_head(kBarrierWidth, place.top + barrier_lanes_height(events, cta) + 26);
+  if (!title.empty()) svg += svg_text(16, 30, title, 16, "font-weight=\"600\"");
+  return svg + barrier_lanes(events, place, cta) + "</svg>\n";
 }
 
 }  // namespace warpwright::pictures

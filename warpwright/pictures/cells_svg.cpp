@@ -41,17 +41,8 @@ std::size_t longest(const std::vector<std::string>& names, int count) {
   return most;
 }
 
-Measures measures_of(const CellGrid& grid) {
-  Measures m;
-  std::size_t word = 0;
-  for (const Cell& cell : grid.cells) word = std::max(word, cell.word.size());
-  const auto count = static_cast<int>(grid.cells.size());
-  m.has_words = count <= kManyCells;
-  const bool is_wide = grid.columns > 32;
-  m.text = is_wide || grid.rows > 64 ? 8 : 11;
-  m.height = m.has_words ? (m.text < 11 ? 15 : 26) : 9;
-  m.width = m.has_words ? std::max(m.height, text_width(word, m.text) + 6) : 9;
-  if (m.has_words && m.text >= 11 && word <= 4) m.height = m.width = std::max(m.height, m.width);
+// What follows from the size of a cell.
+void set_extent(const CellGrid& grid, Measures& m) {
   const std::size_t column_name = longest(grid.column_names, grid.columns);
   m.name_every_column =
       std::max(1, static_cast<int>((text_width(column_name, 9) + 3) / m.width + 0.99));
@@ -61,6 +52,20 @@ Measures measures_of(const CellGrid& grid) {
   m.whole_width = m.left + std::max(place(grid.columns, m.width, grid.columns_together),
                                     text_width(grid.title.size(), 11.5));
   m.whole_height = m.above + place(grid.rows, m.height, grid.rows_together) + 6;
+}
+
+Measures measures_of(const CellGrid& grid) {
+  Measures m;
+  std::size_t word = 0;
+  for (const Cell& cell : grid.cells) word = std::max(word, cell.word.size());
+  const auto count = static_cast<int>(grid.cells.size());
+  m.has_words = count <= kManyCells;
+  m.text = std::max(grid.rows, grid.columns) > 32   ? 8
+           : std::max(grid.rows, grid.columns) > 20 ? 9.5
+                                                    : 11;
+  m.height = !m.has_words ? 9 : m.text < 9 ? 15 : m.text < 11 ? 18 : 26;
+  m.width = m.has_words ? std::max(m.height, text_width(word, m.text) + 8) : 9;
+  set_extent(grid, m);
   return m;
 }
 
@@ -101,6 +106,11 @@ std::string drawn(const CellGrid& grid, const Measures& m, double left, double t
       svg += svg_box(x(c), y(r), m.width - 1, m.height - 1,
                      cell.colour < 0 ? ink::none : pale(cell.colour),
                      has_tips ? tip_of(grid, r, c) : "", more);
+      if (cell.filled < 1) {
+        const double filled = cell.filled * (m.width - 1);
+        svg += svg_box(x(c) + filled, y(r), m.width - 1 - filled, m.height - 1, ink::none, "",
+                       "pointer-events=\"none\"");
+      }
       if (!m.has_words || cell.word.empty()) continue;
       words += "<text x=\"" + decimal(x(c) + (m.width - 1) / 2) + "\" y=\"" +
                decimal(y(r) + m.height / 2 + 0.34 * m.text) + "\">" + escaped(cell.word) +
@@ -143,6 +153,32 @@ std::string cells_svg(const std::string& title, const std::vector<CellGrid>& gri
   std::string svg = svg_head(width, bottom + 12);
   if (!title.empty()) svg += svg_text(24, 30, title, 16, "font-weight=\"600\"");
   return svg + body + "</svg>\n";
+}
+
+std::string product_svg(const CellGrid& a, const CellGrid& b, const CellGrid& c) {
+  const std::size_t cells = a.cells.size() + b.cells.size() + c.cells.size();
+  Measures of[3];
+  const CellGrid* const grids[] = {&a, &b, &c};
+  for (int i = 0; i < 3; ++i) of[i] = measures_of(*grids[i]);
+  const bool has_words = cells <= kManyCells;
+  for (Measures& m : of) {
+    m.text = std::min({of[0].text, of[1].text, of[2].text});
+    m.height = std::max({of[0].height, of[1].height, of[2].height});
+    m.width = std::max({of[0].width, of[1].width, of[2].width});
+    m.has_words = has_words;
+  }
+  for (int i = 0; i < 3; ++i) set_extent(*grids[i], of[i]);
+  const double left = 24 + of[0].whole_width + kBetween / 2;
+  const double in_line = left + std::max(of[1].left, of[2].left);  // where cells of B and C begin
+  const double top = 4 + of[1].whole_height + 8;
+  std::string svg = svg_head(
+      in_line + std::max(of[1].whole_width - of[1].left, of[2].whole_width - of[2].left) + 24,
+      top + std::max(of[0].whole_height, of[2].whole_height) + 12);
+  const bool has_tips = cells <= kFewCells;
+  svg += drawn(a, of[0], 24, top, has_tips);
+  svg += drawn(b, of[1], in_line - of[1].left, 4, has_tips);
+  svg += drawn(c, of[2], in_line - of[2].left, top, has_tips);
+  return svg + "</svg>\n";
 }
 
 std::string cells_text(const CellGrid& grid) {

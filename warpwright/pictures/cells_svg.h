@@ -14,6 +14,7 @@ struct Cell {
   std::int64_t row = -1;   ///< of the view's table; -1 for none
   std::string tip;         ///< shown when one points at it; empty: place and word
   bool is_marked = false;  ///< with a frame
+  double filled = 1;       ///< the part of it that has the colour, from the left; the rest is grey
 };
 
 /// A grid of `rows` x `columns` cells, row by row.
@@ -41,6 +42,10 @@ CellGrid cell_grid(const std::string& title, int rows, int columns);
 /// The grids side by side, below each other where a line is full. Cells are as wide as the widest
 /// word of their grid asks; those of large grids are small and without words or tips.
 std::string cells_svg(const std::string& title, const std::vector<CellGrid>& grids);
+
+/// A product: `a` left of `c`, `b` above it, so that rows of A and C and columns of B and C are in
+/// line. All have cells of one size.
+std::string product_svg(const CellGrid& a, const CellGrid& b, const CellGrid& c);
 
 /// A grid as lines of text, columns to the right.
 std::string cells_text(const CellGrid& grid);

@@ -1,8 +1,11 @@
 #include "warpwright/pictures/compare_svg.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <utility>
 
+#include "warpwright/pictures/phases.h"
 #include "warpwright/pictures/svg_parts.h"
 #include "warpwright/pictures/timeline_parts.h"
 
@@ -10,7 +13,6 @@ namespace warpwright::pictures {
 namespace {
 
 using model::Trace;
-using model::TraceEvent;
 using model::TraceTrack;
 
 constexpr double kCompareWidth = 1180;
@@ -18,63 +20,210 @@ constexpr double kCompareLeft = 210;
 constexpr double kCompareRight = 24;
 constexpr double kCompareRow = 18;
 
-struct ComparedSlice {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::string name;
-  int depth = 0;
-  bool waits = false;
-};
-
-std::vector<ComparedSlice> compared_slices(const Trace& trace, const TraceTrack& track) {
-  std::vector<ComparedSlice> slices;
-  std::vector<std::int64_t> open;
-  for (const TraceEvent& e : track.events) {
-    const std::string& name = trace.texts[static_cast<std::size_t>(e.name)];
-    if (e.kind == TraceEvent::Kind::begin) {
-      open.push_back(e.time);
-    } else if (e.kind == TraceEvent::Kind::end && !open.empty()) {
-      const int depth = static_cast<int>(open.size()) - 1;
-      slices.push_back({open.back(), e.time, name, depth, name.starts_with("wait")});
-      open.pop_back();
-    }
-  }
-  // What lies inside is drawn above.
-  std::stable_sort(slices.begin(), slices.end(),
-                   [](const auto& a, const auto& b) { return a.depth < b.depth; });
-  return slices;
-}
-
 // What a slice is called where there is room: its own part of "warpgroup: k_tile 3", or the number.
-std::string compared_label(const ComparedSlice& slice, double width) {
-  std::string name = slice.name.substr(
-      slice.name.rfind(": ") == std::string::npos ? 0 : slice.name.rfind(": ") + 2);
-  const auto room = static_cast<std::size_t>(width / 6.2);
-  if (name.size() > room) name = name.substr(name.rfind(' ') + 1);
-  return name.size() > room ? "" : name;
+std::string compared_label(std::string_view name, double width) {
+  const auto own = name.rfind(": ");
+  if (own != std::string_view::npos) name.remove_prefix(own + 2);
+  const auto room = static_cast<std::size_t>(std::max(0.0, width) / 6.2);
+  if (name.size() > room) name.remove_prefix(name.rfind(' ') + 1);
+  return std::string(name.size() > room ? std::string_view() : name);
 }
 
-const char* compared_fill(TraceTrack::Kind kind) {
+std::string_view compared_fill(TraceTrack::Kind kind) {
   switch (kind) {
     case TraceTrack::Kind::loads:
-      return "#2f6fb3";
+      return ink::strong_blue;
     case TraceTrack::Kind::tensor_core:
-      return "#1f8a63";
+      return ink::strong_green;
     case TraceTrack::Kind::stores:
-      return "#8e4f9e";
+      return ink::strong_violet;
     case TraceTrack::Kind::role:
       break;
   }
   return "#d5dae1";
 }
 
-std::vector<const TraceTrack*> compared_tracks(const Trace& trace) {
+// Two shades: tiles in turns.
+std::string_view phase_fill(Phase phase, int turn) {
+  constexpr std::array<std::array<std::string_view, 2>, 3> fills{{
+      {ink::yellow, "#f7edba"},
+      {ink::strong_green, ink::green},
+      {ink::strong_orange, ink::orange},
+  }};
+  return fills[static_cast<std::size_t>(phase)][static_cast<std::size_t>(turn % 2)];
+}
+
+std::vector<const TraceTrack*> compared_tracks(const Trace& trace, bool roles) {
   std::vector<const TraceTrack*> tracks;
   for (const TraceTrack& track : trace.tracks) {
-    if (track.cta == 0 && !track.events.empty()) tracks.push_back(&track);
+    if (track.cta != 0 || track.events.empty()) continue;
+    if (!roles && track.kind == TraceTrack::Kind::role) continue;
+    tracks.push_back(&track);
   }
   return tracks;
 }
+
+// The phases of a run with their rows: those of one kind that overlap lie below each other.
+struct PhaseRow {
+  PhaseSlice slice;
+  int row = 0;
+  int turn = 0;  // of its tile
+};
+struct PhaseRows {
+  std::vector<PhaseRow> slices;
+  std::vector<std::pair<Phase, int>> lanes;  // and how many rows each has
+  int rows = 0;
+};
+
+PhaseRows phase_rows(const Trace& trace) {
+  PhaseRows all;
+  const std::vector<PhaseSlice> slices = phases(trace);
+  std::vector<std::string_view> tiles;
+  for (const Phase phase : {Phase::prologue, Phase::main_loop, Phase::epilogue}) {
+    std::vector<std::int64_t> ends;
+    for (const PhaseSlice& s : slices) {
+      if (s.phase != phase) continue;
+      auto free = std::find_if(ends.begin(), ends.end(), [&](auto end) { return end <= s.begin; });
+      if (free == ends.end()) free = ends.insert(free, 0);
+      *free = s.end;
+      auto tile = std::find(tiles.begin(), tiles.end(), s.tile);
+      if (tile == tiles.end()) tile = tiles.insert(tile, s.tile);
+      all.slices.push_back({s, all.rows + static_cast<int>(free - ends.begin()),
+                            static_cast<int>(tile - tiles.begin())});
+    }
+    if (ends.empty()) continue;
+    all.lanes.emplace_back(phase, static_cast<int>(ends.size()));
+    all.rows += static_cast<int>(ends.size());
+  }
+  return all;
+}
+
+std::string amount(double value, const CompareHow& how) {
+  return decimal(std::round(value)) + (how.nanoseconds ? " ns" : " cycles");
+}
+
+double length_of(const ComparedRun& run) {
+  return run.trace == nullptr ? run.took : static_cast<double>(run.trace->end()) * run.units;
+}
+
+class ComparePicture {
+ public:
+  ComparePicture(const std::vector<ComparedRun>& runs, const CompareHow& how)
+      : runs_(runs), how_(how) {
+    for (const ComparedRun& run : runs) end_ = std::max(end_, length_of(run));
+  }
+
+  std::string draw(const std::string& title) {
+    std::string lanes;
+    const double top = title.empty() ? 40 : 68;
+    y_ = top;
+    for (std::size_t i = 0; i < runs_.size(); ++i) draw_run(i);
+    std::swap(lanes, svg_);
+    if (!title.empty()) svg_ += svg_text(16, 30, title, 16, "font-weight=\"600\"");
+    legend(top - 27);
+    for (const Tick& tick : round_ticks(0, static_cast<std::int64_t>(end_), how_.nanoseconds)) {
+      const double x = at(static_cast<double>(tick.time));
+      svg_ += svg_box(x, top - 8, 1, y_ - top + 6, ink::none);
+      svg_ += svg_text(x, y_ + 14, tick.text, 10,
+                       static_cast<double>(tick.time) > 0.96 * end_ ? "text-anchor=\"end\""
+                                                                    : "text-anchor=\"middle\"");
+    }
+    return svg_head(kCompareWidth, y_ + 24) + svg_ + lanes + "</svg>\n";
+  }
+
+ private:
+  [[nodiscard]] double at(double units) const {
+    return kCompareLeft + units / end_ * (kCompareWidth - kCompareLeft - kCompareRight);
+  }
+
+  void legend(double y) {
+    double x = 16;
+    const auto entry = [&](std::string_view fill, const char* text) {
+      svg_ += svg_box(x, y, 12, 11, fill);
+      svg_ += svg_text(x + 17, y + 9, text, 11);
+      x += 34 + 6.3 * static_cast<double>(std::string_view(text).size());
+    };
+    entry(ink::yellow, "prologue: first load to first MMA");
+    entry(ink::strong_green, "main loop, tensor core");
+    entry(ink::strong_orange, "epilogue");
+    entry(ink::strong_blue, "TMA loads");
+    entry(ink::strong_violet, "stores");
+    if (how_.roles) entry(ink::line, "a role waits");
+  }
+
+  void draw_run(std::size_t row) {
+    const ComparedRun& run = runs_[row];
+    svg_ += svg_text(16, y_ + 12, run.name + ": " + amount(length_of(run), how_), 12,
+                     "font-weight=\"600\" " + data_row(row));
+    y_ += 18;
+    if (run.trace == nullptr) {
+      svg_ += svg_text(kCompareLeft - 8, y_ + 12, "whole kernel", 11, "text-anchor=\"end\"");
+      slice(0, run.took, ink::grey, run.name, "", true, data_row(row));
+      y_ += kCompareRow + 12;
+      return;
+    }
+    draw_phases(run, row);
+    for (const TraceTrack* track : compared_tracks(*run.trace, how_.roles)) {
+      draw_track(run, *track);
+    }
+    y_ += 12;
+  }
+
+  void draw_phases(const ComparedRun& run, std::size_t row) {
+    const PhaseRows rows = phase_rows(*run.trace);
+    double y = y_;
+    for (const auto& [phase, count] : rows.lanes) {
+      svg_ += svg_text(kCompareLeft - 8, y + 12, name(phase), 11, "text-anchor=\"end\"");
+      y += count * kCompareRow;
+    }
+    const double top = y_;
+    for (const PhaseRow& p : rows.slices) {
+      y_ = top + p.row * kCompareRow;
+      slice(static_cast<double>(p.slice.begin) * run.units,
+            static_cast<double>(p.slice.end) * run.units, phase_fill(p.slice.phase, p.turn),
+            std::string(name(p.slice.phase)) + " of " +
+                (p.slice.tile.empty() ? "D" : std::string(p.slice.tile)),
+            short_tile(p.slice.tile), p.slice.phase == Phase::prologue || p.turn % 2 == 1,
+            data_row(row));
+    }
+    y_ = y;
+  }
+
+  void draw_track(const ComparedRun& run, const TraceTrack& track) {
+    svg_ += svg_text(kCompareLeft - 8, y_ + 12, track.name, 11, "text-anchor=\"end\"");
+    for (const TrackSlice& s : track_slices(*run.trace, track)) {
+      const bool role = track.kind == TraceTrack::Kind::role;
+      const bool waits = s.name.starts_with("wait");
+      const double begin = static_cast<double>(s.begin) * run.units;
+      const double end = static_cast<double>(s.end) * run.units;
+      // What lies inside would cover a role's label.
+      const bool is_named = !waits && !(role && s.covered);
+      slice(begin, end,
+            waits                 ? ink::line
+            : role && s.depth > 0 ? ink::violet
+                                  : compared_fill(track.kind),
+            s.name, is_named ? compared_label(s.name, at(end) - at(begin) - 4) : "", role, "");
+    }
+    y_ += kCompareRow;
+  }
+
+  void slice(double begin, double end, std::string_view fill, std::string_view tip,
+             const std::string& label, bool pale, std::string_view more) {
+    const double width = std::max(1.0, at(end) - at(begin));
+    svg_ +=
+        svg_box(at(begin), y_, width > 3 ? width - 0.6 : width, kCompareRow - 4, fill, tip, more);
+    if (label.empty() || 6.2 * static_cast<double>(label.size()) > width - 4) return;
+    svg_ += svg_text(
+        at(begin) + 3, y_ + 11, label, 10,
+        pale ? "pointer-events=\"none\"" : "pointer-events=\"none\" style=\"fill:#ffffff\"");
+  }
+
+  const std::vector<ComparedRun>& runs_;
+  const CompareHow& how_;
+  double end_ = 1;
+  double y_ = 0;
+  std::string svg_;
+};
 
 }  // namespace
 
@@ -83,7 +232,7 @@ std::int64_t tensor_core_time(const Trace& trace) {
   for (const TraceTrack& track : trace.tracks) {
     if (track.cta != 0 || track.kind != TraceTrack::Kind::tensor_core) continue;
     std::int64_t until = 0;
-    for (const ComparedSlice& s : compared_slices(trace, track)) {
+    for (const TrackSlice& s : track_slices(trace, track)) {
       busy += std::max<std::int64_t>(0, s.end - std::max(s.begin, until));
       until = std::max(until, s.end);
     }
@@ -91,56 +240,52 @@ std::int64_t tensor_core_time(const Trace& trace) {
   return busy;
 }
 
-std::string compare_svg(const std::string& title, const std::vector<ComparedRun>& runs) {
-  std::int64_t end = 1;
-  double height = 96;
-  for (const ComparedRun& run : runs) {
-    end = std::max(end, run.trace->end());
-    height += kCompareRow * static_cast<double>(compared_tracks(*run.trace).size()) + 30;
+std::string compare_svg(const std::string& title, const std::vector<ComparedRun>& runs,
+                        const CompareHow& how) {
+  return ComparePicture(runs, how).draw(title);
+}
+
+std::size_t compared_slices(const Trace& trace, bool roles) {
+  std::size_t count = phases(trace).size();
+  for (const TraceTrack* track : compared_tracks(trace, roles)) {
+    count += track_slices(trace, *track).size();
   }
-  const double scale = (kCompareWidth - kCompareLeft - kCompareRight) / static_cast<double>(end);
-  const auto x = [&](std::int64_t time) {
-    return kCompareLeft + static_cast<double>(time) * scale;
-  };
-  std::string svg = svg_head(kCompareWidth, height);
-  svg += svg_text(16, 30, title, 16, "font-weight=\"600\"");
-  svg += svg_text(
-      16, 50, "blue: TMA loads; green: tensor core; light: steps of a role; grey: it waits", 11);
-  for (const Tick& tick : round_ticks(0, end, false)) {
-    svg += svg_box(x(tick.time), 60, 1, height - 84, "#e9ecf0");
-    svg += svg_text(x(tick.time), height - 8, tick.text, 10, "text-anchor=\"middle\"");
-  }
-  double y = 68;
+  return count;
+}
+
+View compare_view(const std::vector<ComparedRun>& runs, const CompareHow& how) {
+  View view;
+  view.id = "compare";
+  view.title = "Runs on one axis";
+  view.caption =
+      "Of the first CTA of each run. A prologue or an epilogue costs time where it lies under no "
+      "main loop.";
+  view.svg = compare_svg("", runs, how);
+  view.table.header = {
+      "run",           how.nanoseconds ? "ns" : "cycles", "tensor core", "tiles", "bare prologues",
+      "bare epilogues"};
   for (const ComparedRun& run : runs) {
-    svg += svg_text(16, y + 12, run.name + ": " + std::to_string(run.trace->end()) + " cycles", 12,
-                    "font-weight=\"600\"");
-    y += 18;
-    for (const TraceTrack* track : compared_tracks(*run.trace)) {
-      svg += svg_text(kCompareLeft - 8, y + 12, track->name, 11, "text-anchor=\"end\"");
-      const std::vector<ComparedSlice> slices = compared_slices(*run.trace, *track);
-      for (const ComparedSlice& s : slices) {
-        const bool role = track->kind == TraceTrack::Kind::role;
-        const double width = std::max(1.0, x(s.end) - x(s.begin));
-        svg += svg_box(x(s.begin), y, width > 3 ? width - 0.6 : width, kCompareRow - 4,
-                       s.waits               ? "#9aa5b1"
-                       : role && s.depth > 0 ? "#cfa5d9"
-                                             : compared_fill(track->kind),
-                       s.name);
-        // What lies inside would cover a role's label.
-        const bool covered =
-            role && std::any_of(slices.begin(), slices.end(), [&](const auto& other) {
-              return other.depth > s.depth && other.begin < s.end && other.end > s.begin;
-            });
-        const std::string label = compared_label(s, width - 4);
-        if (!label.empty() && !s.waits && !covered) {
-          svg += svg_text(x(s.begin) + 3, y + 11, label, 10, role ? "" : "style=\"fill:#ffffff\"");
-        }
-      }
-      y += kCompareRow;
+    std::vector<std::string> row = {run.name, decimal(std::round(length_of(run)))};
+    if (run.trace == nullptr) {
+      row.insert(row.end(), {"", "", "", ""});
+    } else {
+      const std::vector<PhaseSlice> slices = phases(*run.trace);
+      const Bare costs = bare(slices);
+      const auto tiles = std::count_if(slices.begin(), slices.end(), [](const PhaseSlice& s) {
+        return s.phase == Phase::main_loop;
+      });
+      const double busy = static_cast<double>(tensor_core_time(*run.trace));
+      row.push_back(
+          decimal(std::round(100 * busy /
+                             static_cast<double>(std::max<std::int64_t>(1, run.trace->end())))) +
+          "%");
+      row.push_back(std::to_string(tiles));
+      row.push_back(decimal(std::round(static_cast<double>(costs.prologue) * run.units)));
+      row.push_back(decimal(std::round(static_cast<double>(costs.epilogue) * run.units)));
     }
-    y += 12;
+    view.table.rows.push_back(std::move(row));
   }
-  return svg + "</svg>\n";
+  return view;
 }
 
 }  // namespace warpwright::pictures

@@ -27,20 +27,43 @@ constexpr double kGridTop = 74;
 constexpr double kGridRow = 24;
 constexpr double kGridGap = 6;
 
+// Tiles of one SM at the same time, of ping-pong or of several CTAs, lie in rows of their own.
 struct GridSlice {
-  int sm = 0;
-  int cta = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::string_view name;
+  TileRun tile;
   int row = 0;  // within its SM's
 };
 
-// The tiles of a run, a slice each: of roles that share one, from the first one's start to the last
-// one's end. Tiles of one SM at the same time, of ping-pong or of several CTAs, lie in rows of
-// their own.
 std::vector<GridSlice> slices_of(const Trace& trace) {
   std::vector<GridSlice> slices;
+  std::vector<std::int64_t> ends;  // of the rows of an SM
+  for (const TileRun& tile : tile_runs(trace)) {
+    if (slices.empty() || slices.back().tile.sm != tile.sm) ends.clear();
+    auto free = std::find_if(ends.begin(), ends.end(), [&](auto end) { return end <= tile.begin; });
+    if (free == ends.end()) free = ends.insert(free, 0);
+    *free = tile.end;
+    slices.push_back({tile, static_cast<int>(free - ends.begin())});
+  }
+  return slices;
+}
+
+std::string label_at(double x, double y, double size, const char* colour, const std::string& value,
+                     const char* anchor = "start") {
+  return format("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.1f\" fill=\"%s\" text-anchor=\"%s\">", x,
+                y, size, colour, anchor) +
+         value + "</text>\n";
+}
+
+std::string box(double x, double y, double width, double height, const char* fill,
+                const std::string& more = "") {
+  return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" fill=\"%s\" ",
+                x, y, width, height, fill) +
+         more + "/>\n";
+}
+
+}  // namespace
+
+std::vector<TileRun> tile_runs(const Trace& trace) {
+  std::vector<TileRun> slices;
   std::map<std::pair<int, std::string_view>, std::size_t> known;  // by CTA and tile
   std::map<std::string_view, bool> roles;
   for (const TraceTrack& track : trace.tracks) {
@@ -54,7 +77,7 @@ std::vector<GridSlice> slices_of(const Trace& trace) {
       if (e.kind == TraceEvent::Kind::begin) {
         const auto [at, first] = known.try_emplace({track.cta, name}, slices.size());
         if (first) slices.push_back({track.sm, track.cta, e.time, e.time, name});
-        GridSlice& s = slices[at->second];
+        TileRun& s = slices[at->second];
         s.begin = std::min(s.begin, e.time);
         open.push_back(at->second);
       } else if (e.kind == TraceEvent::Kind::end && !open.empty()) {
@@ -63,55 +86,19 @@ std::vector<GridSlice> slices_of(const Trace& trace) {
       }
     }
   }
-  std::stable_sort(slices.begin(), slices.end(), [](const GridSlice& a, const GridSlice& b) {
+  std::stable_sort(slices.begin(), slices.end(), [](const TileRun& a, const TileRun& b) {
     return std::tuple(a.sm, a.begin) < std::tuple(b.sm, b.begin);
   });
-  std::vector<std::int64_t> ends;  // of the rows of an SM
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    GridSlice& s = slices[i];
-    if (i == 0 || slices[i - 1].sm != s.sm) ends.clear();
-    const auto free =
-        std::find_if(ends.begin(), ends.end(), [&](auto end) { return end <= s.begin; });
-    s.row = static_cast<int>(free - ends.begin());
-    if (free == ends.end()) ends.push_back(0);
-    ends[static_cast<std::size_t>(s.row)] = s.end;
-  }
   return slices;
 }
 
-// "tile m 1 n 0" as "1,0", and "group 3 tile m 1 n 0" as "3: 1,0".
-std::string label(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c >= '0' && c <= '9') text += c;
-    if (c == 'm' && !text.empty()) text += ": ";
-    if (c == 'n') text += ',';
-  }
-  return text;
-}
-
-std::string label_at(double x, double y, double size, const char* colour, const std::string& value,
-                     const char* anchor = "start") {
-  return format("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.1f\" fill=\"%s\" text-anchor=\"%s\">", x,
-                y, size, colour, anchor) +
-         value + "</text>\n";
-}
-
-std::string box(double x, double y, double width, double height, const char* fill) {
-  return format(
-      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" fill=\"%s\"/>\n", x, y,
-      width, height, fill);
-}
-
-}  // namespace
-
 std::string grid_svg(const Trace& trace, const GridView& view) {
   const std::vector<GridSlice> slices = slices_of(trace);
-  const bool is_grouped = !slices.empty() && slices.front().name.starts_with("group ");
+  const bool is_grouped = !slices.empty() && slices.front().tile.name.starts_with("group ");
   std::int64_t last = 1;
   int rows = 1;
   for (const GridSlice& s : slices) {
-    last = std::max(last, s.end);
+    last = std::max(last, s.tile.end);
     rows = std::max(rows, s.row + 1);
   }
   const double row = kGridRow / rows;
@@ -119,7 +106,8 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
     return kGridLeft + static_cast<double>(time) / static_cast<double>(last) *
                            (kGridWidth - kGridLeft - kGridRight);
   };
-  const auto y = [](int sm) { return kGridTop + sm * (kGridRow + kGridGap); };
+  const double top = view.title.empty() ? kGridTop - 22 : kGridTop;
+  const auto y = [top](int sm) { return top + sm * (kGridRow + kGridGap); };
   const double height = y(view.sms) + 40;
   std::string out = svg_head(kGridWidth, height);
   out += label_at(18, 28, 16, "#111827", view.title);
@@ -131,7 +119,7 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   if (view.ctas_per_sm > 1) {
     remark += format(" An SM holds %d such CTAs at once.", view.ctas_per_sm);
   }
-  out += label_at(18, 50, 12.5, "#4b5563", remark);
+  out += label_at(18, top - 24, 12.5, "#4b5563", remark);
   for (int sm = 0; sm < view.sms; ++sm) {
     out += label_at(18, y(sm) + 16.5, 12.5, "#1f2933", "SM " + std::to_string(sm));
     const bool held = sm == view.occupied_sm;
@@ -140,21 +128,42 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
     if (held) out += label_at(kGridLeft + 10, y(sm) + 16.5, 12, "#6b7480", "held by another grid");
   }
   constexpr const char* fills[] = {"#2f6fb3", "#1f8a63"};
-  for (const GridSlice& s : slices) {
-    const double width = std::max(x(s.end) - x(s.begin) - 1, 0.5);
-    const double top = y(s.sm) + s.row * row;
-    out += box(x(s.begin), top, width, rows > 1 ? row - 1 : row, fills[s.cta % 2]);
-    const std::string name = label(s.name);
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const GridSlice& s = slices[i];
+    const double width = std::max(x(s.tile.end) - x(s.tile.begin) - 1, 0.5);
+    const double row_top = y(s.tile.sm) + s.row * row;
+    out += box(x(s.tile.begin), row_top, width, rows > 1 ? row - 1 : row, fills[s.tile.cta % 2],
+               data_row(i));
+    const std::string name = short_tile(s.tile.name);
     const double size = rows > 1 ? 9 : 11;
     if (rows <= 2 && 0.64 * size * static_cast<double>(name.size()) < width) {
-      out += label_at(x(s.begin) + width / 2, top + row / 2 + 0.36 * size, size, "#ffffff", name,
-                      "middle");
+      out += label_at(x(s.tile.begin) + width / 2, row_top + row / 2 + 0.36 * size, size, "#ffffff",
+                      name, "middle");
     }
   }
   for (const Tick& tick : round_ticks(0, last, trace.measured)) {
     out += label_at(x(tick.time), height - 18, 12, "#374151", tick.text, "middle");
   }
   return out + "</svg>\n";
+}
+
+View grid_view(const Trace& trace, const GridView& what) {
+  View view;
+  view.id = "time";
+  view.title = "SMs over time";
+  view.caption = what.occupied_sm < 0 ? "A lane an SM, a box a tile."
+                                      : "A lane an SM, a box a tile; another grid holds SM " +
+                                            std::to_string(what.occupied_sm) + ".";
+  view.svg = grid_svg(trace, what);
+  const char* const unit = trace.measured ? "ns" : "cycles";
+  view.table.header = {"tile", "SM", "CTA", std::string("begin, ") + unit,
+                       std::string("end, ") + unit};
+  for (const TileRun& tile : tile_runs(trace)) {
+    view.table.rows.push_back({std::string(tile.name), std::to_string(tile.sm),
+                               std::to_string(tile.cta), std::to_string(tile.begin),
+                               std::to_string(tile.end)});
+  }
+  return view;
 }
 
 }  // namespace warpwright::pictures

@@ -20,6 +20,8 @@ using layout::CoordinateTensor;
 using layout::Error;
 using layout::Layout;
 using layout::Shape;
+using layout::Tensor;
+using layout::TiledCopy;
 using layout::Tuple;
 using layout::Value;
 
@@ -37,7 +39,12 @@ struct Map {
   [[nodiscard]] bool has_offsets() const {
     return !std::holds_alternative<CoordinateTensor>(value) && !layout::has_basis(domain);
   }
+  // A tensor's are byte addresses.
+  [[nodiscard]] bool has_addresses() const { return std::holds_alternative<Tensor>(value); }
   [[nodiscard]] std::int64_t offset(std::int64_t index) const {
+    if (const auto* t = std::get_if<Tensor>(&value)) {
+      return (*t)(layout::to_coordinate(index, layout::shape(domain)));
+    }
     if (const auto* c = std::get_if<ComposedLayout>(&value)) return (*c)(index);
     return domain(index);
   }
@@ -55,6 +62,7 @@ Map map_of(const std::string& expression) {
   if (const auto* l = std::get_if<Layout>(&value)) return {value, *l, text};
   if (const auto* c = std::get_if<ComposedLayout>(&value)) return {value, c->layout, text};
   if (const auto* t = std::get_if<CoordinateTensor>(&value)) return {value, t->layout, text};
+  if (const auto* t = std::get_if<Tensor>(&value)) return {value, t->layout, text};
   std::optional<Layout> compact;
   if (const auto* s = std::get_if<Shape>(&value)) compact = layout::make_layout(s->tuple);
   if (!compact) {
@@ -201,19 +209,19 @@ View offsets_view(const Map& map) {
     cell.word = row[2];
     cell.colour = has_offsets ? eighth(map.offset(i), reach) : 0;
   });
-  return drawing.view(
-      "layout", map.text,
-      has_offsets
-          ? "A cell is a coordinate: rows are mode 0, columns mode 1; its number is the offset. "
-            "A colour is an eighth of the memory that the layout reaches."
-          : "A cell is a coordinate: rows are mode 0, columns mode 1; in it "
-            "stands what the layout makes of it.");
+  std::string caption = "A cell is a coordinate: rows are mode 0, columns mode 1; ";
+  caption += !has_offsets          ? "in it stands what the layout makes of it."
+             : map.has_addresses() ? "its number is the byte address."
+                                   : "its number is the offset.";
+  if (has_offsets) caption += " A colour is an eighth of the memory that is reached.";
+  return drawing.view("layout", map.text, caption);
 }
 
 View banks_view(const Map& map, int element_bits) {
   if (!map.has_offsets()) {
     throw Error(map.text + " gives coordinates, not offsets: they lie in no bank.");
   }
+  if (map.has_addresses()) element_bits = 8;  // of a byte
   Drawing drawing({"layout", "coordinate", "offset", "bank"});
   drawing.add("A", map, [&](std::int64_t i, Cell& cell, std::vector<std::string>& row) {
     const std::int64_t offset = map.offset(i);
@@ -223,16 +231,15 @@ View banks_view(const Map& map, int element_bits) {
     cell.word = row[3];
     cell.colour = bank / 2;
   });
-  return drawing.view(
-      "banks", map.text,
-      "A cell is a coordinate; its number is the bank of shared memory in which its "
-      "element of " +
-          std::to_string(element_bits) +
-          " bits begins: 32 banks of 4 bytes. Two neighbouring banks share a colour.");
+  return drawing.view("banks", map.text,
+                      "A cell is a coordinate; its number is the bank of shared memory in which "
+                      "its element begins: "
+                      "32 banks of 4 bytes. Two neighbouring banks share a colour.");
 }
 
 // Of a layout (thread, value) -> element of a tile, column-major: who holds each element.
-View holders_view(const Map& map, const LayoutAsk& ask) {
+View holders_view(const Map& map, const LayoutAsk& ask, const std::string& id,
+                  const std::string& title) {
   const std::string option =
       ask.colour == LayoutColour::threads ? "--colour threads" : "--colour values";
   if (layout::rank(map.domain) != 2 || !map.has_offsets()) {
@@ -270,8 +277,8 @@ View holders_view(const Map& map, const LayoutAsk& ask) {
                           std::to_string(column)});
   }
   View v;
-  v.id = "holders";
-  v.title = map.text;
+  v.id = id;
+  v.title = title;
   v.caption = std::string(
                   "A cell is an element of the tile; T is the thread that holds it, V as "
                   "which of its values. A colour is a ") +
@@ -394,6 +401,28 @@ View operation_view(const LayoutAsk& ask) {
                       o.caption);
 }
 
+// A copy that is dealt out to threads: who reads which element of its tile, and who writes it.
+std::vector<View> copy_views(const TiledCopy& copy, LayoutAsk ask) {
+  if (ask.colour == LayoutColour::banks) {
+    throw Error("\"" + ask.layout +
+                "\" is a TiledCopy: its elements have threads and values, and no "
+                "bank before there is a tensor.");
+  }
+  if (ask.colour == LayoutColour::offsets) ask.colour = LayoutColour::threads;
+  if (copy.tiler.count != 2) {
+    throw Error("\"" + ask.layout + "\" copies tiles of " + std::to_string(copy.tiler.count) +
+                " modes; only tiles of rows and columns are drawn.");
+  }
+  ask.tile_rows = layout::size(copy.tiler.tile[0]);
+  ask.tile_columns = layout::size(copy.tiler.tile[1]);
+  const auto view = [&](const Layout& tv, const char* id, const char* what) {
+    const std::string text = layout::to_text(tv);
+    return holders_view({tv, tv, text}, ask, id, std::string(what) + ": " + text);
+  };
+  return {view(copy.layout_s_tv(), "source", "who reads"),
+          view(copy.layout_d_tv(), "destination", "who writes")};
+}
+
 }  // namespace
 
 Picture layout_picture(const LayoutAsk& ask) {
@@ -401,23 +430,30 @@ Picture layout_picture(const LayoutAsk& ask) {
   picture.kind = "layout";
   if (!ask.operation.empty()) {
     picture.views.push_back(operation_view(ask));
-  } else {
-    const Map map = map_of(ask.layout);
-    require_size(map.size());
-    switch (ask.colour) {
-      case LayoutColour::offsets:
-        picture.views.push_back(offsets_view(map));
-        break;
-      case LayoutColour::banks:
-        picture.views.push_back(banks_view(map, ask.element_bits));
-        break;
-      case LayoutColour::threads:
-      case LayoutColour::values:
-        picture.views.push_back(holders_view(map, ask));
-        break;
-    }
+    picture.title = picture.views.front().title;
+    return picture;
   }
-  picture.title = picture.views.front().title;
+  const Value value = layout::evaluate(ask.layout);
+  if (const auto* copy = std::get_if<TiledCopy>(&value)) {
+    picture.views = copy_views(*copy, ask);
+    picture.title = ask.layout;
+    return picture;
+  }
+  const Map map = map_of(ask.layout);
+  require_size(map.size());
+  switch (ask.colour) {
+    case LayoutColour::offsets:
+      picture.views.push_back(offsets_view(map));
+      break;
+    case LayoutColour::banks:
+      picture.views.push_back(banks_view(map, ask.element_bits));
+      break;
+    case LayoutColour::threads:
+    case LayoutColour::values:
+      picture.views.push_back(holders_view(map, ask, "holders", map.text));
+      break;
+  }
+  picture.title = map.text;
   return picture;
 }
 

@@ -76,12 +76,37 @@ std::string ground() {
          "\"/>\n";
 }
 
+// The bytes of the letter that the text begins with; 0 where that is no letter of UTF-8 that XML
+// takes.
+std::size_t letter_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first >= 0x20 || first == '\n' || first == '\t' ? 1 : 0;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
+  unsigned letter = first & (0x7fu >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0u) != 0x80u) return 0;
+    letter = letter << 6 | (byte(i) & 0x3fu);
+  }
+  const unsigned least = bytes == 4 ? 0x10000 : bytes == 3 ? 0x800 : 0x80;
+  const bool is_surrogate = letter >= 0xd800 && letter < 0xe000;
+  const bool is_none = letter < least || letter > 0x10ffff || (letter & 0xfffeu) == 0xfffe;
+  return is_surrogate || is_none ? 0 : bytes;
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
-    switch (c) {
+  while (!text.empty()) {
+    const std::size_t bytes = letter_bytes(text);
+    if (bytes == 0) {
+      safe += "\xef\xbf\xbd";
+      text.remove_prefix(1);
+      continue;
+    }
+    switch (text.front()) {
       case '&':
         safe += "&amp;";
         break;
@@ -95,8 +120,9 @@ std::string escaped(std::string_view text) {
         safe += "&quot;";
         break;
       default:
-        safe += c;
+        safe += text.substr(0, bytes);
     }
+    text.remove_prefix(bytes);
   }
   return safe;
 }

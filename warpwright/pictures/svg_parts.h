@@ -6,7 +6,8 @@
 
 namespace warpwright::pictures {
 
-/// The text as it may stand in SVG and HTML.
+/// The text as it may stand in SVG and HTML. Bytes that are no UTF-8, and control characters, which
+/// XML does not take, become U+FFFD.
 std::string escaped(std::string_view text);
 
 /// At most two decimals, and no zeros behind them.

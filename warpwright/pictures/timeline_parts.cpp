@@ -17,6 +17,16 @@ std::string_view tile_of(std::string_view name) {
   return is_tile ? name.substr(0, name.find(',')) : std::string_view();
 }
 
+std::string short_tile(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c >= '0' && c <= '9') text += c;
+    if (c == 'm' && !text.empty()) text += ": ";
+    if (c == 'n') text += ',';
+  }
+  return text;
+}
+
 bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track) {
   if (track.kind != model::TraceTrack::Kind::role) return false;
   // By name: a CTA may give all of its parts of tiles to others.
@@ -32,6 +42,25 @@ std::string cta_name(const model::Trace& trace, const model::TraceTrack& track) 
   const auto grid = static_cast<std::size_t>(track.grid);
   return (grid < trace.grids.size() ? trace.grids[grid] + ": CTA " : "CTA ") +
          std::to_string(track.cta);
+}
+
+std::vector<TrackSlice> track_slices(const model::Trace& trace, const model::TraceTrack& track) {
+  std::vector<TrackSlice> slices;
+  std::vector<std::size_t> open;
+  for (const model::TraceEvent& e : track.events) {
+    if (e.kind == model::TraceEvent::Kind::begin) {
+      if (!open.empty()) slices[open.back()].covered = true;
+      open.push_back(slices.size());
+      slices.push_back({e.time, e.time, trace.texts[static_cast<std::size_t>(e.name)],
+                        static_cast<int>(open.size()) - 1, false});
+    } else if (e.kind == model::TraceEvent::Kind::end && !open.empty()) {
+      slices[open.back()].end = e.time;
+      open.pop_back();
+    }
+  }
+  std::stable_sort(slices.begin(), slices.end(),
+                   [](const TrackSlice& a, const TrackSlice& b) { return a.depth < b.depth; });
+  return slices;
 }
 
 std::vector<Tick> round_ticks(std::int64_t from, std::int64_t to, bool measured) {

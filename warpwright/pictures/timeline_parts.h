@@ -18,11 +18,25 @@ std::string_view issuer_of(std::string_view name);
 /// product; empty where the name is that of no tile.
 std::string_view tile_of(std::string_view name);
 
+/// "1,0" of "tile m 1 n 0", and "3: 1,0" of one of group 3.
+std::string short_tile(std::string_view name);
+
 /// Is it a role that stores the tiles it has gone through, and not one that feeds or finds them?
 bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track);
 
 /// "CTA 3", and in a run of several grids "group_maps: CTA 3".
 std::string cta_name(const model::Trace& trace, const model::TraceTrack& track);
+
+/// A slice of a track.
+struct TrackSlice {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::string_view name;  ///< of the trace's texts
+  int depth = 0;          ///< slices that it lies in
+  bool covered = false;   ///< another one lies in it
+};
+/// Those of a track, outer ones first, those of one depth in the order of time.
+std::vector<TrackSlice> track_slices(const model::Trace& trace, const model::TraceTrack& track);
 
 /// A tick of an axis of time.
 struct Tick {

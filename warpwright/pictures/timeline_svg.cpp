@@ -216,8 +216,8 @@ class Timeline {
   }
 
   std::string draw() {
-    double y = 30;
-    text(18, y, 17, "#111827", view_.title, "font-weight=\"600\"");
+    double y = view_.title.empty() ? 0 : 30;
+    if (y > 0) text(18, y, 17, "#111827", view_.title, "font-weight=\"600\"");
     y += 21;
     text(
         18, y, 12.5, "#4b5563",
@@ -253,6 +253,9 @@ class Timeline {
     const double height = y + 46;
     return svg_head(kWidth, height) + header + body_ + drawn + "</svg>\n";
   }
+
+  /// Of the table, once it is drawn.
+  [[nodiscard]] std::vector<std::vector<std::string>> rows() const { return rows_; }
 
  private:
   // From the start of the first CTA's first tile to the end of the last tile that is shown.
@@ -291,10 +294,11 @@ class Timeline {
   }
 
   void rect(double left, double y, double width, double height, const char* fill,
-            std::string_view tip = "") {
+            std::string_view tip = "", const std::string& more = "") {
     body_ += "<rect x=\"" + decimal(left) + "\" y=\"" + decimal(y) + "\" width=\"" +
              decimal(width) + "\" height=\"" + decimal(height) + "\" fill=\"" + fill + "\"";
     if (width > 4) body_ += " rx=\"2\"";
+    body_ += more;
     body_ += tip.empty() ? "/>\n" : "><title>" + escaped(tip) + "</title></rect>\n";
   }
 
@@ -323,8 +327,13 @@ class Timeline {
     text(18, main + 18, 13, "#1f2933", lane.name);
     // Outer slices first: inner ones lie on top of them.
     std::vector<const Slice*> order;
+    std::map<const Slice*, std::size_t> row;  // of the table
     for (const Slice& s : lane.slices) {
-      if (s.end >= from_ && s.begin <= to_) order.push_back(&s);
+      if (s.end < from_ || s.begin > to_) continue;
+      order.push_back(&s);
+      row[&s] = rows_.size();
+      rows_.push_back({cta_name(trace_, *lane.track), lane.name, std::string(s.name),
+                       shades(s.paint).meaning, std::to_string(s.begin), std::to_string(s.end)});
     }
     std::stable_sort(order.begin(), order.end(),
                      [](const Slice* a, const Slice* b) { return a->depth < b->depth; });
@@ -337,7 +346,8 @@ class Timeline {
       const double full = x(std::min(s->end, to_)) - left;
       const double width = full > 3 ? full - 1 : std::max(full, 0.4);
       const std::string tip = std::string(s->name) + "  " + span(*s);
-      rect(left, strip ? y : main, width, strip ? kTileRow : kRow, colour.fill[shade], tip);
+      rect(left, strip ? y : main, width, strip ? kTileRow : kRow, colour.fill[shade], tip,
+           " " + data_row(row.at(s)));
       const auto [clear, room] = clear_part(lane, *s);
       const std::vector<std::string> names = labels(*s);
       const std::string& label = names[std::min(level.at(s->paint), names.size() - 1)];
@@ -420,12 +430,27 @@ class Timeline {
   std::int64_t from_ = 0;
   std::int64_t to_ = 1;
   std::string body_;
+  std::vector<std::vector<std::string>> rows_;
 };
 
 }  // namespace
 
 std::string timeline_svg(const Trace& trace, const TimelineView& view) {
   return Timeline(trace, view).draw();
+}
+
+View timeline_view(const Trace& trace, const TimelineView& what) {
+  Timeline timeline(trace, what);
+  View view;
+  view.id = "pipeline";
+  view.title = "The first tiles over time";
+  view.caption = "A lane a role or engine; a box is what it does or waits for.";
+  view.svg = timeline.draw();
+  const char* const unit = trace.measured ? "ns" : "cycles";
+  view.table.header = {
+      "CTA", "lane", "slice", "is", std::string("begin, ") + unit, std::string("end, ") + unit};
+  view.table.rows = timeline.rows();
+  return view;
 }
 
 }  // namespace warpwright::pictures

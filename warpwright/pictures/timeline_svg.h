@@ -4,6 +4,7 @@
 #include <string>
 
 #include "warpwright/model/report/trace.h"
+#include "warpwright/pictures/picture.h"
 
 namespace warpwright::pictures {
 
@@ -17,5 +18,8 @@ struct TimelineView {
 /// An SVG of one lane a track, with a legend and an axis of time: the first tiles of the first
 /// CTAs.
 std::string timeline_svg(const model::Trace& trace, const TimelineView& view);
+
+/// The view "pipeline" of that picture. The table has a row a slice.
+View timeline_view(const model::Trace& trace, const TimelineView& view);
 
 }  // namespace warpwright::pictures

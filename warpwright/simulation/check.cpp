@@ -6,10 +6,9 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <thread>
 
-#include "warpwright/facts/share.h"
 #include "warpwright/model/report/shrink.h"
+#include "warpwright/simulation/check_parts.h"
 #include "warpwright/simulation/trial.h"
 
 namespace warpwright::device {
@@ -62,18 +61,6 @@ class Judge {
   std::array<Accepted, Trial::most_results> accepted_;
 };
 
-ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) {
-  ModelOptions options;
-  options.mode = schedule.mode;
-  options.seed = schedule.seed;
-  options.mutation = check.mutation;
-  options.fence_after_reads = check.fence_after_reads;
-  // Not in all: a launch takes its time.
-  const bool prompt = schedule.mode == model::Mode::eager || schedule.mode == model::Mode::starve;
-  options.launches = prompt ? 2 : 1;
-  return options;
-}
-
 // The happens-before relation of the unbroken plan under each schedule, made when first asked for.
 class Relations {
  public:
@@ -96,27 +83,6 @@ class Relations {
   std::unique_ptr<Trial> trial_;
   std::vector<std::optional<std::uint64_t>> hashes_;
 };
-
-// OS threads for `count` pieces of work: more than the machine has would only take memory.
-int workers(int count, const CheckOptions& options) {
-  const auto here = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return std::max(1, std::min({options.jobs, count, here}));
-}
-
-// Runs work(i, worker) for all i below `count` on some OS threads, and tells how far it has come;
-// `before` pieces as large were done alone.
-template <class Work>
-void share_runs(int count, const CheckOptions& options, const Work& work, int before = 0) {
-  std::mutex mutex;
-  int done = before;
-  share(count, workers(count, options), [&](int worker) {
-    return [&, worker](std::int64_t i) {
-      work(static_cast<int>(i), worker);
-      const std::lock_guard lock(mutex);
-      if (options.progress) options.progress(static_cast<double>(++done) / (count + before));
-    };
-  });
-}
 
 // The findings of one run; a D that is wrong though no check spoke is one of them.
 std::vector<model::Finding> verdict(const model::Report& report, const Trial& trial, Judge& judge) {
@@ -347,6 +313,7 @@ Result<MutationReport> mutate(const Subject& subject, const CheckOptions& option
   reading.fence_after_reads = true;
   if (const auto refusal = look(subject, judge, out, reading)) return *refusal;
   if (!out.unbroken.empty()) return out;
+  out.fence_after_reads = reading.fence_after_reads;
   for (const model::Mutation& mutation : model::mutations(out.sites)) {
     if (options.wanted && !options.wanted(mutation)) continue;
     Mutant mutant;

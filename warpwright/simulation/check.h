@@ -121,6 +121,7 @@ struct MutationReport {
   std::vector<CheckedFinding> unbroken;  ///< of the plan itself; with any, nothing is mutated
   std::vector<model::SyncSite> sites;
   std::vector<Mutant> mutants;
+  bool fence_after_reads = false;  ///< under which reading the mutants ran
   [[nodiscard]] int count(Mutant::Fate fate) const;
   /// "mutation score: 100% (killed 80 of 80, equivalent 2)". 100% only when all are killed.
   [[nodiscard]] std::string score() const;

@@ -17,7 +17,9 @@ namespace {
 // Of the outputs: what they are called in messages, and the ending of their files.
 std::vector<std::tuple<const char*, const char*, std::string, const char*>> outputs_of(
     const DrawOptions& o) {
-  return {{"--svg", "The picture", o.svg, ".svg"}, {"--json", "The numbers", o.json, ".json"}};
+  return {{"--svg", "The picture", o.svg, ".svg"},
+          {"--html", "The page", o.html, ".html"},
+          {"--json", "The numbers", o.json, ".json"}};
 }
 
 // Finds out before the work what would keep the files from being written after it.
@@ -33,7 +35,7 @@ void check_outputs(const DrawOptions& o) {
     others.emplace_back(option, path);
   }
   if (others.empty() && !o.wants_json && !o.table) {
-    throw InputError("Where to? Give --svg FILE.svg, --table, or both.");
+    throw InputError("Where to? Give --svg FILE.svg, --html FILE.html or --table.");
   }
 }
 
@@ -81,6 +83,18 @@ pictures::Picture make(const DrawOptions& o, const DrawKind& kind, std::ostream&
   }
 }
 
+// The page, where one is asked for; refused where it is too large.
+std::string page_of(const DrawOptions& o, const DrawKind& kind, const pictures::Picture& picture) {
+  if (o.html.empty()) return "";
+  std::string page = pictures::as_html(picture);
+  if (page.size() > kind.most_page_bytes) {
+    throw InputError("The page would have " + std::to_string(page.size()) +
+                     " bytes; one has at most " + std::to_string(kind.most_page_bytes) +
+                     ": draw less, or write --svg or --json.");
+  }
+  return page;
+}
+
 }  // namespace
 
 CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
@@ -89,6 +103,11 @@ CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
   o.kinds = add_draw_kinds(*draw);
   for (const DrawKind& kind : o.kinds) {
     kind.app->add_option("--svg", o.svg, "where the picture is written")->type_name("FILE");
+    kind.app
+        ->add_option(
+            "--html", o.html,
+            "where it is written as a page: views to choose, steps, tables, an SVG to save")
+        ->type_name("FILE");
     const CLI::Option* json =
         kind.app
             ->add_option("--json", o.json,
@@ -101,7 +120,8 @@ CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
   }
   draw->footer(
       "Examples:\n"
-      "  warpwright draw layout '(4,8):(8,1)' --svg layout.svg");
+      "  warpwright draw layout '(4,8):(8,1)' --svg layout.svg\n"
+      "  warpwright draw layout '(4,8):(8,1)' --html layout.html");
   return draw;
 }
 
@@ -119,9 +139,11 @@ int draw_command(const DrawOptions& o, std::ostream& out, std::ostream& err) {
       if (!prints_json) out << printable(path) << ": " << what << "\n";
     };
     if (o.table && !prints_json) out << pictures::as_text(picture);
+    const std::string page = page_of(o, *kind, picture);
     const std::size_t views = picture.views.size();
     write(o.svg, pictures::as_svg(picture),
           picture.title + (views == 1 ? "" : ", " + std::to_string(views) + " views"));
+    write(o.html, page, "its page");
     write(o.json, pictures::as_json(picture), "its tables and values");
     if (prints_json) out << pictures::as_json(picture);
     return 0;

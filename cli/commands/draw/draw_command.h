@@ -13,7 +13,7 @@ namespace warpwright::cli {
 /// What all kinds take, and which of them was called.
 struct DrawOptions {
   std::vector<std::string> arguments;  ///< of the command line, for a picture's own command
-  std::string svg, json;
+  std::string svg, html, json;
   bool wants_json = false;  ///< without a file it is printed
   bool table = false;
   std::vector<DrawKind> kinds;

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <functional>
 #include <ostream>
+#include <vector>
 
+#include "warpwright/pictures/page.h"
 #include "warpwright/pictures/picture.h"
 
 namespace warpwright::cli {
@@ -15,10 +18,21 @@ namespace warpwright::cli {
 struct DrawKind {
   CLI::App* app = nullptr;
   std::function<pictures::Picture(std::ostream& err)> make;
+  std::size_t most_page_bytes = pictures::most_page_bytes;  ///< that its HTML may have
 };
 
 /// Each adds its subcommand to `draw`. In kinds.cpp they stand in the order of the help.
 DrawKind add_draw_layout(CLI::App& draw);
+DrawKind add_draw_mma(CLI::App& draw);
+DrawKind add_draw_mask(CLI::App& draw);
+DrawKind add_draw_tile(CLI::App& draw);
+DrawKind add_draw_tmem(CLI::App& draw);
+DrawKind add_draw_roles(CLI::App& draw);
+DrawKind add_draw_barrier(CLI::App& draw);
+DrawKind add_draw_pipeline(CLI::App& draw);
+DrawKind add_draw_compare(CLI::App& draw);
+DrawKind add_draw_tiles(CLI::App& draw);
+DrawKind add_draw_break(CLI::App& draw);
 
 /// All of them.
 std::vector<DrawKind> add_draw_kinds(CLI::App& draw);

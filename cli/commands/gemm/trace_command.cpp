@@ -8,13 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/gemm/model_time.h"
 #include "cli/commands/gemm/outputs.h"
-#include "cli/commands/gemm/product.h"
+#include "cli/commands/gemm/recorded_product.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
-#include "warpwright/device/trace_cuda.h"
 #include "warpwright/pictures/grid_svg.h"
 #include "warpwright/pictures/perfetto.h"
 #include "warpwright/pictures/timeline_svg.h"
@@ -42,48 +40,6 @@ void check_outputs(const GemmOptions& run, const TraceOptions& o) {
       throw InputError(over_other(option, path, other));
     }
     others.emplace_back(option, path);
-  }
-}
-
-model::Trace trace_on_gpu(const Product& product, int index) {
-  if (!device::built_with_trace()) {
-    throw InputError("This build's kernels record no timeline; " +
-                     as_rule("configure with -DWARPWRIGHT_CUDA=ON -DWARPWRIGHT_TRACE=ON, or trace "
-                             "on the model: --device model") +
-                     ".");
-  }
-  run_on_gpu(product, index);  // unrecorded: caches and clocks warm up
-  const auto recording = device::CudaTrace::start(product.plan);
-  if (!recording) throw RunError(recording.refusal());
-  run_on_gpu(product, index);
-  const Result<model::Trace> trace = (*recording)->finish();
-  if (!trace) throw RunError(trace.refusal());
-  return *trace;
-}
-
-// By whose costs the model runs: the file's, or those of the device that --as names.
-MachineNumbers machine_of(const GemmOptions& run, const DeviceFacts& device) {
-  if (!run.machine.empty() && !device.is_model) {
-    throw InputError("--machine is of the model, and " + device.name + " has its own times: " +
-                     as_rule("leave it out, or give --device model") + ".");
-  }
-  return numbers_of(device);
-}
-
-// The SM that another grid holds must be one of the model's, and not the last that is left.
-void check_occupied(const TraceOptions& how, const DeviceFacts& device) {
-  if (!how.occupy_sm) return;
-  const std::string what = "--occupy-sm is " + std::to_string(*how.occupy_sm);
-  if (!device.is_model) {
-    throw InputError(
-        what + "; " +
-        as_rule("only the model's SMs can be held: leave it out, or give --device model") + ".");
-  }
-  if (*how.occupy_sm < 0 || *how.occupy_sm >= device.sms) {
-    throw InputError(what + "; " +
-                     as_rule("the model has SMs 0 to ", std::to_string(device.sms - 1)) +
-                     ": the nearest legal value is " +
-                     as_nearest(std::to_string(*how.occupy_sm < 0 ? 0 : device.sms - 1)) + ".");
   }
 }
 
@@ -137,30 +93,14 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
     if (o.out.empty() && o.svg.empty() && o.grid_svg.empty()) {
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
-    const int index = parse_device(run.device);
     check_outputs(run, o);
-    Product product(run, facts_of(run), err);
+    RecordHow how;
+    how.occupy_sm = o.occupy_sm;
+    const RecordedProduct recorded = record_product(run, how, "trace", err);
+    const Product& product = *recorded.product;
     const DeviceFacts& device = product.plan.device;
-    check_occupied(o, device);
-    const MachineNumbers machine = machine_of(run, device);
-    check_memory(product.job);
-    if (index == run_on_model) {
-      note_duration(err, "trace", product.model_seconds(), "smaller extents are faster");
-    }
-    product.load(run.seed, err);
-
-    model::Trace trace;
-    model::Report report;
-    if (index == run_on_model) {
-      device::ModelOptions how;
-      how.mode = model::Mode::timed;
-      how.trace = &trace;
-      how.machine = &machine;
-      how.occupied_sm = o.occupy_sm.value_or(-1);
-      report = run_with_checks(product, how, "trace", err);
-    } else {
-      trace = trace_on_gpu(product, index);
-    }
+    const model::Trace& trace = recorded.trace;
+    const model::Report& report = recorded.report;
     const auto say = [&](const std::string& path, const std::string& what) {
       if (!run.json) out << printable(path) << ": " << what << "\n";
     };
@@ -168,17 +108,16 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       replace_file(o.out, pictures::perfetto_bytes(trace));
       say(o.out, size_text(trace) + "; open it in https://ui.perfetto.dev");
     }
-    const std::string plan_on_device = product.plan.name() + " on " + device.name;
     if (!o.svg.empty()) {
       pictures::TimelineView picture;
-      picture.title = product.title() + ", " + plan_on_device;
+      picture.title = product.title() + ", " + recorded.plan_on_device();
       picture.ctas = atom::cluster_size(product.plan.cluster) > 1 ? 2 : 1;
       replace_file(o.svg, pictures::timeline_svg(trace, picture));
       say(o.svg, "the first tiles as a picture");
     }
     if (!o.grid_svg.empty()) {
       pictures::GridView picture;
-      picture.title = plan_on_device;
+      picture.title = recorded.plan_on_device();
       picture.sms = device.sms;
       picture.occupied_sm = o.occupy_sm.value_or(-1);
       picture.ctas_per_sm = product.plan.facts().ctas_per_sm;
@@ -186,9 +125,9 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       say(o.grid_svg, "which SM worked on which tile, when");
     }
     if (run.json) {
-      out << json_text(to_json(product, o, trace, report, machine));
+      out << json_text(to_json(product, o, trace, report, recorded.machine));
     } else if (!trace.measured) {
-      out << "Times are nominal cycles, from " << printable(machine.card)
+      out << "Times are nominal cycles, from " << printable(recorded.machine.card)
           << " in numbers; no measurement.\n";
     }
     if (report.clean()) return 0;

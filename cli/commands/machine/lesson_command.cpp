@@ -7,6 +7,8 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/run.h"
+#include "cli/commands/machine/lesson_picture.h"
+#include "cli/commands/machine/lesson_runs.h"
 #include "cli/commands/numbers.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/refusal_json.h"
@@ -15,158 +17,23 @@
 #include "warpwright/pictures/barrier_svg.h"
 #include "warpwright/pictures/cells_svg.h"
 #include "warpwright/pictures/compare_svg.h"
-#include "warpwright/pictures/grid_svg.h"
-#include "warpwright/pictures/svg_parts.h"
 
 namespace warpwright::cli {
 namespace {
 
 using pictures::barrier_steps;
-using pictures::barrier_svg;
 using pictures::barrier_text;
 using pictures::BarrierStep;
 using pictures::CellGrid;
-using pictures::cells_svg;
 using pictures::cells_text;
-using pictures::compare_svg;
-using pictures::ComparedRun;
-using pictures::escaped;
-using pictures::grid_svg;
 using pictures::step_text;
 using pictures::tensor_core_time;
 
-using lessons::Ask;
 using lessons::Lesson;
-using model::testing::Outcome;
 using model::testing::Recording;
-
-// A way to run the lesson, and what came of it.
-struct LessonRun {
-  Ask ask;
-  std::string knobs;  // "stages 2, in flight 1"; empty without
-  Recording recording;
-  Outcome outcome;
-};
-
-std::string file_of(const Lesson& lesson) {
-  const std::string number = std::to_string(lesson.number);
-  return "examples/lessons/" + std::string(2 - number.size(), '0') + number + "_" +
-         std::string(lesson.name) + ".h";
-}
-
-std::string heading(const Lesson& lesson) {
-  return "Lesson " + std::to_string(lesson.number) + ": " + std::string(lesson.title);
-}
 
 std::string expected(const Lesson& lesson) {
   return std::string(model::code(lesson.finding)) + " " + std::string(model::name(lesson.finding));
-}
-
-const Lesson& lesson_of(int number) {
-  const std::vector<Lesson>& all = lessons::all();
-  const int last = static_cast<int>(all.size());
-  if (number < 1 || number > last) {
-    throw InputError("There is no lesson " + std::to_string(number) + ": lessons are 1 to " +
-                     std::to_string(last) + "; the nearest is " +
-                     as_nearest(std::to_string(std::clamp(number, 1, last))) + ".");
-  }
-  return all[static_cast<std::size_t>(number - 1)];
-}
-
-void check_knob(const Lesson& lesson, const char* option, const std::vector<int>& values, int least,
-                int most) {
-  if (values.empty()) return;
-  if (most == 0) {
-    std::string having;
-    for (const Lesson& other : lessons::all()) {
-      const bool has = std::string(option) == "--stages" ? other.stages > 0 : other.in_flight > 0;
-      if (has) having += (having.empty() ? "" : " and ") + std::to_string(other.number);
-    }
-    throw InputError("Lesson " + std::to_string(lesson.number) + " does not take " + option +
-                     ": leave it out; it is of " +
-                     (having.find(' ') == std::string::npos ? "lesson " : "lessons ") + having +
-                     ".");
-  }
-  for (const int value : values) {
-    if (value >= least && value <= most) continue;
-    throw InputError(std::string(option) + " is " + std::to_string(value) + "; of lesson " +
-                     std::to_string(lesson.number) + " it is " + std::to_string(least) + " to " +
-                     std::to_string(most) + "; the nearest is " +
-                     as_nearest(std::to_string(std::clamp(value, least, most))) + ".");
-  }
-}
-
-// All that is asked for: one run, or one for each pair of knobs that fits.
-std::vector<LessonRun> runs_of(const Lesson& lesson, const LessonOptions& o) {
-  const int least = lesson.in_flight > 0 ? 1 : 2;
-  check_knob(lesson, "--stages", o.stages, least, lesson.stages);
-  check_knob(lesson, "--in-flight", o.in_flight, 0, lesson.in_flight);
-  std::vector<LessonRun> runs;
-  for (const int stages : o.stages.empty() ? std::vector<int>{0} : o.stages) {
-    for (const int in_flight : o.in_flight.empty() ? std::vector<int>{-1} : o.in_flight) {
-      const int ring = stages == 0 ? 4 : stages;
-      if (in_flight >= ring) continue;
-      LessonRun run;
-      run.ask = {.broken = o.broken, .stages = stages, .in_flight = in_flight};
-      if (stages > 0) run.knobs = "stages " + std::to_string(stages);
-      if (in_flight >= 0) {
-        run.knobs +=
-            (run.knobs.empty() ? "in flight " : ", in flight ") + std::to_string(in_flight);
-      }
-      runs.push_back(std::move(run));
-    }
-  }
-  if (runs.empty()) {
-    throw InputError("--in-flight is " + std::to_string(o.in_flight.front()) + " with --stages " +
-                     std::to_string(o.stages.front()) +
-                     ": fewer groups are in flight than there are stages; the nearest is " +
-                     as_nearest(std::to_string(o.stages.front() - 1)) + ".");
-  }
-  return runs;
-}
-
-// Colour 0 of a lesson stands for what is not looked at.
-CellGrid grid_of(const lessons::Cells& cells) {
-  CellGrid grid = pictures::cell_grid(cells.title, cells.rows, cells.columns);
-  for (int r = 0; r < cells.rows; ++r) {
-    for (int c = 0; c < cells.columns; ++c) {
-      grid.at(r, c).word = cells.word(r, c);
-      grid.at(r, c).colour = cells.colour(r, c) - 1;
-    }
-  }
-  return grid;
-}
-
-std::vector<CellGrid> grids_of(const Lesson& lesson) {
-  std::vector<CellGrid> grids;
-  if (lesson.cells == nullptr) return grids;
-  for (const lessons::Cells& cells : lesson.cells()) grids.push_back(grid_of(cells));
-  return grids;
-}
-
-std::string picture(const Lesson& lesson, const std::vector<LessonRun>& runs) {
-  const std::string title =
-      heading(lesson) +
-      (runs.front().ask.broken ? " (broken: " + std::string(lesson.broken) + ")" : "");
-  if (runs.size() > 1) {
-    std::vector<ComparedRun> compared;
-    compared.reserve(runs.size());
-    for (const LessonRun& run : runs) compared.push_back({run.knobs, &run.recording.trace});
-    return compare_svg(title, compared);
-  }
-  const Recording& recording = runs.front().recording;
-  switch (lesson.picture) {
-    case lessons::Picture::cells:
-      return cells_svg(heading(lesson), grids_of(lesson));
-    case lessons::Picture::barriers:
-      return barrier_svg(title, recording.barriers);
-    case lessons::Picture::timeline:
-      return compare_svg(title, {{"CTA 0", &recording.trace}});
-    case lessons::Picture::grid:
-      break;
-  }
-  return grid_svg(recording.trace,
-                  {.title = title, .sms = 4, .occupied_sm = lesson.occupied_sm, .ctas_per_sm = 1});
 }
 
 bool is_as_said(const Lesson& lesson, const LessonRun& run) {
@@ -178,14 +45,10 @@ std::string compared_text(const std::vector<LessonRun>& runs) {
   std::string text = "  cycles  tensor core\n";
   for (const LessonRun& run : runs) {
     const std::int64_t cycles = run.recording.trace.end();
-    const std::int64_t busy = tensor_core_time(run.recording.trace);
-    char share[16] = "-";
-    if (busy > 0) {
-      std::snprintf(share, sizeof share, "%.0f%%",
-                    100.0 * static_cast<double>(busy) / static_cast<double>(cycles));
-    }
+    const std::string share = tensor_core_share(run.recording.trace);
     char line[96];
-    std::snprintf(line, sizeof line, "%8lld  %11s  ", static_cast<long long>(cycles), share);
+    std::snprintf(line, sizeof line, "%8lld  %11s  ", static_cast<long long>(cycles),
+                  share.c_str());
     text += line + (run.knobs.empty() ? "CTA 0" : run.knobs) +
             (run.outcome.clean() ? "" : " (with findings)") + "\n";
   }
@@ -196,7 +59,7 @@ std::string compared_text(const std::vector<LessonRun>& runs) {
 std::string shown_text(const Lesson& lesson, const std::vector<LessonRun>& runs) {
   if (runs.size() > 1) return compared_text(runs);
   std::string text;
-  for (const CellGrid& grid : grids_of(lesson)) text += cells_text(grid);
+  for (const CellGrid& grid : lesson_grids(lesson)) text += cells_text(grid);
   const Recording& recording = runs.front().recording;
   if (lesson.picture == lessons::Picture::barriers) {
     text += "mbarriers of CTA 0, in the schedule by the clock:\n" +
@@ -219,34 +82,6 @@ std::string outcome_text(const Lesson& lesson, const std::vector<LessonRun>& run
   return text;
 }
 
-std::string page(const Lesson& lesson, const std::vector<LessonRun>& runs) {
-  const auto row = [](const char* what, std::string_view text) {
-    return "<dt>" + std::string(what) + "</dt><dd>" + escaped(text) + "</dd>\n";
-  };
-  const bool broken = runs.front().ask.broken;
-  std::string html =
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\">\n<title>" +
-      escaped(heading(lesson)) +
-      "</title>\n<style>\n:root{color-scheme:light dark}\nbody{font:16px/1.5 "
-      "system-ui,sans-serif;max-width:76rem;margin:auto;padding:1rem}\ndt{font-weight:600}\n"
-      "pre,.picture{overflow-x:auto}\npre{font-size:13px}\nsvg{max-width:none}\n</style></"
-      "head><body>\n"
-      "<h1>" +
-      escaped(heading(lesson)) + "</h1>\n<dl>\n";
-  html += row("Question", lesson.question) + row("Answer", lesson.answer);
-  html += row("Broken twin", lesson.broken) + row("It gives", expected(lesson));
-  html += row("In the seeds", lesson.pages) + row("Source", file_of(lesson)) + "</dl>\n";
-  html += "<div class=\"picture\">\n" + picture(lesson, runs) + "</div>\n";
-  if (lesson.cells != nullptr && lesson.picture != lessons::Picture::cells) {
-    html += "<div class=\"picture\">\n" + cells_svg("", grids_of(lesson)) + "</div>\n";
-  }
-  html += "<h2>" + std::string(broken ? "The broken twin" : "As it stands") + "</h2>\n<pre>" +
-          escaped(outcome_text(lesson, runs)) + "</pre>\n<pre>" +
-          escaped(shown_text(lesson, runs)) + "</pre>\n</body></html>\n";
-  return html;
-}
-
 nlohmann::ordered_json about(const Lesson& lesson) {
   return {{"number", lesson.number},
           {"name", lesson.name},
@@ -254,7 +89,7 @@ nlohmann::ordered_json about(const Lesson& lesson) {
           {"question", lesson.question},
           {"answer", lesson.answer},
           {"seeds", lesson.pages},
-          {"file", file_of(lesson)},
+          {"file", lesson_file(lesson)},
           {"twin", lesson.broken},
           {"finding", model::code(lesson.finding)}};
 }
@@ -306,8 +141,17 @@ int list(bool json, std::ostream& out) {
 
 void write_pictures(const Lesson& lesson, const LessonOptions& o,
                     const std::vector<LessonRun>& runs) {
-  if (!o.svg.empty()) replace_file(o.svg, picture(lesson, runs));
-  if (!o.html.empty()) replace_file(o.html, page(lesson, runs));
+  const pictures::Picture picture = lesson_picture(lesson, runs);
+  if (!o.svg.empty()) replace_file(o.svg, pictures::as_svg(picture));
+  if (o.html.empty()) return;
+  const std::string page =
+      pictures::as_html(picture, lesson_notes(lesson, o.broken, outcome_text(lesson, runs)));
+  if (page.size() > pictures::most_page_bytes) {
+    throw InputError("The page would have " + std::to_string(page.size()) +
+                     " bytes; one has at most " + std::to_string(pictures::most_page_bytes) +
+                     ": compare fewer --stages and --in-flight.");
+  }
+  replace_file(o.html, page);
 }
 
 // The pictures can be written, and no other option stands beside the list.
@@ -369,7 +213,7 @@ int lesson_command(const LessonOptions& o, std::ostream& out, std::ostream& err)
     check_options(o);
     if (!o.number) return list(o.json, out);
     const Lesson& lesson = lesson_of(*o.number);
-    std::vector<LessonRun> runs = runs_of(lesson, o);
+    std::vector<LessonRun> runs = lesson_runs(lesson, o);
     bool as_said = true;
     for (LessonRun& run : runs) {
       run.ask.recording = &run.recording;
@@ -386,9 +230,9 @@ int lesson_command(const LessonOptions& o, std::ostream& out, std::ostream& err)
       out << json_text(json);
       return as_said ? 0 : 1;
     }
-    out << heading(lesson) << "\n  " << lesson.question << "\n  "
+    out << lesson_heading(lesson) << "\n  " << lesson.question << "\n  "
         << (o.broken ? "Broken: " + std::string(lesson.broken) + "." : std::string(lesson.answer))
-        << "\n  " << file_of(lesson) << "; " << lesson.pages << "\n\n";
+        << "\n  " << lesson_file(lesson) << "; " << lesson.pages << "\n\n";
     if (!o.broken) out << shown_text(lesson, runs) << "\n";
     out << outcome_text(lesson, runs);
     for (const std::string& path : {o.svg, o.html}) {

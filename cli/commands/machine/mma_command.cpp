@@ -128,6 +128,28 @@ int target_as(const std::string& name) {
   throw layout::Error("--as \"" + name + "\": known are " + known + ".");
 }
 
+}  // namespace
+
+atom::TiledMma tiled_mma_of(const MmaOptions& o) {
+  std::string kind = o.words.size() == 1 ? "mma" : o.words[0];
+  if (o.words.size() == 3) kind += " " + o.words[1];
+  atom::Mma mma = atom::parse_mma(kind, o.words.back());
+  if (!o.a_dtype.empty()) mma.a = mma.b = dtype_of("--a-dtype", o.a_dtype);
+  if (!o.b_dtype.empty()) mma.b = dtype_of("--b-dtype", o.b_dtype);
+  if (!o.a_dtype.empty()) mma.sums = numeric::is_float(mma.a) ? DType::f32 : DType::s32;
+  if (!o.sums.empty()) mma.sums = dtype_of("--sums", o.sums);
+  if (!o.majors.empty()) set_majors(o.majors, mma);
+  set_scales(o, mma);
+  const int target = !o.as.empty() ? target_as(o.as) : o.target.empty() ? 0 : target_of(o.target);
+  const std::string refusal = atom::mma_refusal(mma, target);
+  if (!refusal.empty()) throw layout::Error(refusal);
+  return atom::make_tiled_mma(
+      mma, o.tiled.empty() ? layout::Layout{} : threads_of(o.tiled),
+      o.permutation.empty() ? layout::Tiler{} : permutation_of(o.permutation));
+}
+
+namespace {
+
 struct Answer {
   atom::Mma mma;
   atom::TiledMma tiled;
@@ -180,25 +202,10 @@ void evaluate(const MmaOptions& o, Answer& found) {
 }
 
 Answer answer(const MmaOptions& o) {
-  std::string kind = o.words.size() == 1 ? "mma" : o.words[0];
-  if (o.words.size() == 3) kind += " " + o.words[1];
-  atom::Mma mma = atom::parse_mma(kind, o.words.back());
-  if (!o.a_dtype.empty()) mma.a = mma.b = dtype_of("--a-dtype", o.a_dtype);
-  if (!o.b_dtype.empty()) mma.b = dtype_of("--b-dtype", o.b_dtype);
-  if (!o.a_dtype.empty()) mma.sums = numeric::is_float(mma.a) ? DType::f32 : DType::s32;
-  if (!o.sums.empty()) mma.sums = dtype_of("--sums", o.sums);
-  if (!o.majors.empty()) set_majors(o.majors, mma);
-  set_scales(o, mma);
-  const int target = !o.as.empty() ? target_as(o.as) : o.target.empty() ? 0 : target_of(o.target);
-  const std::string refusal = atom::mma_refusal(mma, target);
-  if (!refusal.empty()) throw layout::Error(refusal);
-  const bool is_tiled = !o.tiled.empty() || !o.permutation.empty();
   Answer found;
-  found.mma = mma;
-  found.tiled =
-      atom::make_tiled_mma(mma, o.tiled.empty() ? layout::Layout{} : threads_of(o.tiled),
-                           o.permutation.empty() ? layout::Tiler{} : permutation_of(o.permutation));
-  found.is_tiled = is_tiled;
+  found.tiled = tiled_mma_of(o);
+  found.mma = found.tiled.atom;
+  found.is_tiled = !o.tiled.empty() || !o.permutation.empty();
   evaluate(o, found);
   return found;
 }
@@ -360,9 +367,8 @@ std::string functions_help() {
 
 }  // namespace
 
-CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
-  CLI::App* mma =
-      app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
+void add_mma_choices(CLI::App& app, MmaOptions& o) {
+  CLI::App* const mma = &app;
   mma->add_option("MMA", o.words,
                   "m16n8k16, or the word of its kind and its shape: f8f6f4, mxf8f6f4, mxf4, "
                   "mxf4nvf4, wgmma, wgmma_rs, tcgen05, tcgen05_pair; behind the last two also "
@@ -401,6 +407,12 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
   mma->add_option("--permute", o.permutation,
                   "order of the tile's elements along M, N and K, as a tiler")
       ->type_name("P");
+}
+
+CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
+  CLI::App* mma =
+      app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
+  add_mma_choices(*mma, o);
   add_value_options(*mma, o);
   mma->add_flag("--table", o.table, "print what the registers of each lane hold");
   mma->add_flag("--json", o.json, "for programs");

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/atom/tiled_mma.h"
+
 namespace warpwright::cli {
 
 struct MmaOptions {
@@ -27,6 +29,12 @@ struct MmaOptions {
   bool table = false;
   bool json = false;
 };
+
+/// Adds what chooses the MMA: all but --table and --json.
+void add_mma_choices(CLI::App& app, MmaOptions& options);
+
+/// The MMA, with its copies. Throws layout::Error with one sentence that says what would be legal.
+atom::TiledMma tiled_mma_of(const MmaOptions& options);
 
 CLI::App* add_mma_command(CLI::App& app, MmaOptions& options);
 

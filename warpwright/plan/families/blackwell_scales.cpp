@@ -17,11 +17,6 @@ atom::UmmaKind scaled_kind(const GemmProblem& p) {
   return micro_scale(p, true) == DType::ue4m3 ? atom::UmmaKind::mxf4nvf4 : atom::UmmaKind::mxf4;
 }
 
-// Columns from `first` on.
-std::string tmem_line(int first, int columns, const std::string& what) {
-  return format("  columns %3d .. %3d  %s\n", first, first + columns - 1, what.c_str());
-}
-
 }  // namespace
 
 bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
@@ -53,51 +48,26 @@ std::string long_k_text(const BlackwellConfig& c) {
 }
 
 std::string tmem_table(const BlackwellConfig& c) {
-  const int columns = kernel::half_columns(c);
-  std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
-                           atom::kTmemColumns);
-  for (int i = 0; i < c.accumulators; ++i) {
-    for (int half = 0; half < kernel::halves(c); ++half) {
-      const char* const of = kernel::halves(c) == 1 ? "" : half == 0 ? " of gates" : " of ups";
-      std::string what = format("accumulator %d%s, 128 rows of f32", i, of);
-      if (c.block_scaled) what += " of a k_tile";
-      if (i == 1 && overlaps(c)) {
-        what += format("; both have %d of these columns, which the epilogue empties first",
-                       kernel::shared_columns(c));
-      }
-      out += tmem_line(i * kernel::accumulator_step(c) + half * columns, columns, what);
-    }
-  }
-  for (int i = 0; i < kernel::scale_buffers(c); ++i) {
-    const int first = kernel::first_scale_column(c) + i * kernel::scale_columns(c);
-    const std::string what = c.long_k ? "three stages" : "stage";
-    const std::string which = kernel::scale_buffers(c) == 1
-                                  ? "each " + what
-                                  : format("every other %s, %d", what.c_str(), i);
-    const int atoms = kernel::stages_together(c) * kernel::scale_atoms(c);
-    const auto add = [&](bool of_a, int from, int size, int count, const char* lines) {
-      std::string text = format("scales of %s of %s: ", of_a ? "A" : "B", which.c_str());
-      text += has_ones(c, of_a) ? "1, copied once" : format("%d of 128 %s x 4", count, lines);
-      out += tmem_line(from, size, text);
-    };
-    const int of_a = kernel::halves(c) * kernel::sfa_columns(c);
-    add(true, first, of_a, kernel::halves(c) * atoms, "rows");
-    add(false, first + of_a, kernel::sfb_columns(c), atoms * kernel::scale_rows_of_b(c),
-        "columns of D");
+  const TmemMap map = tensor_memory_of(c);
+  std::string out =
+      format("\ntensor memory  %d of %d columns allocated\n", map.allocated, atom::kTmemColumns);
+  for (const TmemPart& part : map.parts) {
+    out += format("  columns %3d .. %3d  %s\n", part.first, part.first + part.columns - 1,
+                  part.what.c_str());
   }
   return out;
 }
 
 std::string scale_table(const BlackwellConfig& c) {
   if (!is_scaled(c)) return "";
-  const atom::UmmaAtom mma = kernel::mma_atom(c);
+  const TmemMap map = tensor_memory_of(c);
   std::string out =
       c.long_k ? "\nk_block  K in 3 stages  scale id  columns from the scales of A, of B\n"
                : "\nk_block  K in the stage  scale id  columns from the scales of A, of B\n";
-  for (int i = 0; i < kernel::k_blocks(c); ++i) {
-    const atom::ScaleStep step = atom::scale_step(mma, i);
-    out += format("%7d  %3d .. %8d  %8d  %27d, %4d\n", i, i * mma.k, (i + 1) * mma.k - 1, step.id,
-                  step.column_a, step.column_b);
+  int number = 0;
+  for (const TmemStep& step : map.steps) {
+    out += format("%7d  %3d .. %8d  %8d  %27d, %4d\n", number++, step.first_k,
+                  step.first_k + step.k - 1, step.id, step.column_a, step.column_b);
   }
   return out;
 }

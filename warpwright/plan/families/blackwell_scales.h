@@ -5,6 +5,7 @@
 #include <string>
 
 #include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/plan/families/tensor_memory.h"
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright {
@@ -17,6 +18,8 @@ std::string long_k_text(const kernel::BlackwellConfig& config);
 
 /// A stage's bytes of shared memory, for `explain`.
 std::string stages_text(const kernel::BlackwellConfig& config);
+/// What the kernel keeps in tensor memory.
+TmemMap tensor_memory_of(const kernel::BlackwellConfig& config);
 /// Which columns of tensor memory hold what.
 std::string tmem_table(const kernel::BlackwellConfig& config);
 /// The scales that each k_block of a k_tile takes; "" where there are none.
