@@ -94,6 +94,10 @@ Refusal unfit_refusal(const Unfit& u, const MicroFormat& format) {
 }  // namespace
 
 Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work) {
+  if (source.format->element != DType::e2m1) {
+    return refuse(RefusalCode::unsupported, "These weights are fp8 already (", source.format->word,
+                  "): ", as_rule("leave --as out"), ".");
+  }
   const packed::Extents& e = source.extents;
   Fp8Weights w{e, {}, {}};
   w.codes.resize(static_cast<std::size_t>(e.experts * e.n * e.k));
