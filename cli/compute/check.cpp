@@ -199,7 +199,7 @@ void require_checkable(const GemmOperands& o) {
   require(o.packed || is_operand(o.b.dtype), "B", o.b.dtype, operands);
   if (beta_of(o) != 0) require(is_result_type(o.c.dtype), "C", o.c.dtype, rule);
   require(is_result_type(o.d.dtype) || is_micro(o.epilogue.quantise), "D", o.d.dtype, rule);
-  const bool narrow = numeric::is_8bit(o.a.dtype) && (o.packed || numeric::is_8bit(o.b.dtype));
+  const bool narrow = o.packed || (numeric::is_8bit(o.a.dtype) && numeric::is_8bit(o.b.dtype));
   if (o.scaling != Scaling::none && !scales_elements(o.scaling) && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::word(o.a.dtype)) +
                      " cannot be checked: " + as_rule("scales belong to operands of 8 bits") + ".");

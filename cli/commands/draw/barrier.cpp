@@ -72,6 +72,9 @@ void check_names(const std::vector<std::string>& wanted, const std::vector<std::
 pictures::Picture draw_barrier_picture(BarrierOptions& o, std::ostream& err) {
   o.how.barriers = true;
   const DrawnRecording run = record(o, err);
+  if (run.trace.measured) {
+    throw InputError("Only the model tells of mbarriers: " + as_rule("leave --device out") + ".");
+  }
   const std::vector<std::string> all = pictures::barriers_of(run.barriers, o.cta);
   if (all.empty()) {
     throw InputError(run.barriers.empty()
