@@ -22,9 +22,18 @@ namespace {
 // Rows that are compared with float64 on the host: as many as take a second or so, up to three.
 constexpr double kCheckedProducts = 4e8;
 
-std::int64_t padded_bytes(const MatrixView& v) {
-  return (span_bytes(v) + 255) / 256 * 256;
-}
+// A tensor in memory: that of packed weights begins with their header.
+struct Placed {
+  std::int64_t begin = 0;
+  std::int64_t bytes = 0;
+
+  Placed(const MixtureOperands& o, const MatrixView& v)
+      : begin(is_packed(o, v) ? packed::kHeaderBytes : 0), bytes(span_bytes(stored(o, v))) {}
+  static bool is_packed(const MixtureOperands& o, const MatrixView& v) {
+    return o.is_packed() && v.dtype == o.w13.dtype;
+  }
+  [[nodiscard]] std::int64_t padded() const { return (begin + bytes + 255) / 256 * 256; }
+};
 
 // Tensors that have a matrix for each expert.
 bool is_of_experts(std::string_view name) {
@@ -56,8 +65,9 @@ class MixtureSets {
     double touched = 0;
     std::int64_t step = 0;
     for_each_tensor(shapes, [&](const char* name, const MatrixView& v, std::uint64_t) {
-      touched += static_cast<double>(span_bytes(v)) * (is_of_experts(name) ? hit : 1);
-      step += padded_bytes(v);
+      const Placed placed(shapes, v);
+      touched += static_cast<double>(placed.bytes) * (is_of_experts(name) ? hit : 1);
+      step += placed.padded();
     });
     const auto [count, cold] =
         count_sets(static_cast<std::int64_t>(touched), step, plan.device.l2_bytes);
@@ -67,10 +77,23 @@ class MixtureSets {
     for (std::int64_t i = 0; i < count; ++i) {
       MixtureOperands set = shapes;
       for_each_tensor(set, [&](const char* name, MatrixView& v, std::uint64_t number) {
-        v.data = at;
-        at += padded_bytes(v);
-        fill(name, v, number, options, stream);
+        const Placed placed(set, v);
+        v.data = at + placed.begin;
+        at += placed.padded();
+        if (!Placed::is_packed(set, v)) return fill(name, v, number, options, stream);
+        const MatrixView& of_first = name == std::string_view("w2") ? first_.w2 : first_.w13;
+        if (of_first.data == nullptr) {
+          const auto& form = name == std::string_view("w2") ? set.packed2 : set.packed13;
+          // The values that it gives are of no use here: it waits, and lets go of them.
+          const auto values = fill_packed(form->format, v, options.how.seed, number, stream);
+          require(cudaStreamSynchronize(stream), "packing weights");
+        } else {
+          require(cudaMemcpyAsync(v.data, of_first.data, static_cast<std::size_t>(placed.bytes),
+                                  cudaMemcpyDeviceToDevice, stream),
+                  "copying packed weights");
+        }
       });
+      if (i == 0) first_ = set;
       sets_.push_back(set);
     }
     require(cudaStreamSynchronize(stream), "making operands");
@@ -97,6 +120,7 @@ class MixtureSets {
   }
 
   std::shared_ptr<device::CudaBuffer> memory_;
+  MixtureOperands first_;  // once it is filled
   std::vector<MixtureOperands> sets_;
   bool cold_ = true;
 };
@@ -108,7 +132,7 @@ class HostMixture {
   HostMixture(const MixtureOperands& there, const std::vector<bool>& experts) : operands_(there) {
     for_each_tensor(operands_, [&](const char* name, MatrixView& v, std::uint64_t) {
       const void* const from = v.data;
-      const std::int64_t bytes = span_bytes(v);
+      const std::int64_t bytes = Placed(there, v).bytes;
       memory_.emplace_back(std::calloc(static_cast<std::size_t>(bytes), 1), &std::free);
       v.data = memory_.back().get();
       if (v.data == nullptr) throw Failure{"this machine has no memory for a check of the mixture"};

@@ -25,10 +25,15 @@ inline Roof moe_roof(const MixtureProblem& p, const DeviceFacts& device,
   Roof roof;
   roof.operations = 2.0 * static_cast<double>(rows) * 3 * static_cast<double>(p.inner()) *
                     static_cast<double>(p.hidden());
-  const double expert = bytes(p.w13) + bytes(p.w2) + bytes(p.scale_w13) + bytes(p.scale_w2);
+  const auto weights = [&](const PlannedMatrix& m, const std::optional<PackedWeights>& form) {
+    if (!form) return bytes(m);
+    return static_cast<double>(packed::data_bytes(form->format, {1, m.rows, m.columns}));
+  };
+  const double expert = weights(p.w13, p.packed13) + weights(p.w2, p.packed2) + bytes(p.scale_w13) +
+                        bytes(p.scale_w2);
   roof.bytes = bytes(p.x) + bytes(p.d) + static_cast<double>(busy_groups(lengths)) * expert;
   if (device.flops_16bit <= 0 || device.memory_bytes_per_second <= 0) return roof;
-  roof.compute_us = roof.operations / tensor_rate(device, p.w13.dtype) * 1e6;
+  roof.compute_us = roof.operations / tensor_rate(device, p.token_type()) * 1e6;
   roof.memory_us = roof.bytes / device.memory_bytes_per_second * 1e6;
   return roof;
 }

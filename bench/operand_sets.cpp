@@ -54,34 +54,6 @@ void fill(const MatrixView& view, const Slot& slot, std::uint64_t seed, std::uin
   }
 }
 
-// Random packed weights: packs them into B's memory, and gives the values they stand for.
-std::shared_ptr<device::CudaBuffer> fill_packed(const GemmOperands& o, std::uint64_t seed,
-                                                std::uint64_t stream, cudaStream_t on) {
-  const PackedFormat& f = o.packed->format;
-  const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
-  const std::int64_t count = extents.experts * extents.n * extents.k;
-  if (f.code == DType::e2m1) {
-    auto values = filled_memory(count * 4);
-    fill_e2m1(f, extents, o.b.data, static_cast<float*>(values->data()), seed, stream, on);
-    return values;
-  }
-  if (f.zero_points != ZeroPoints::none || extents.k % f.group != 0) {
-    throw Failure{
-        "random int4 weights are made without zero points, and with a K that is a multiple of the "
-        "group"};
-  }
-  const auto codes = filled_memory(count / 2);
-  const auto scales = filled_memory(count / f.group * numeric::bits(f.scale) / 8);
-  auto values = filled_memory(count * 4);
-  auto* const at = static_cast<std::uint8_t*>(codes->data());
-  fill_codes(at, count, packed::least_code(f.encoding), seed, stream, on);
-  fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kSlots.size(), on);
-  int4_values(at, scales->data(), f.scale, f.group, count, static_cast<float*>(values->data()), on);
-  require(device::pack_on_cuda({extents, f.scale, at, scales->data(), nullptr, "random"}, f,
-                               static_cast<std::byte*>(o.b.data) - packed::kHeaderBytes, on));
-  return values;
-}
-
 // Rows of a matrix; of a tensor that is not there, nothing.
 MatrixView rows_of(MatrixView v, std::int64_t first, std::int64_t count) {
   if (v.data == nullptr) return v;
@@ -122,6 +94,33 @@ GemmOperands group_of(const GemmOperands& set, std::int64_t group, std::int64_t 
 }
 
 }  // namespace
+
+std::shared_ptr<device::CudaBuffer> fill_packed(const PackedFormat& f, const MatrixView& w,
+                                                std::uint64_t seed, std::uint64_t stream,
+                                                cudaStream_t on) {
+  const packed::Extents extents{w.batch, w.rows, w.columns};
+  const std::int64_t count = extents.experts * extents.n * extents.k;
+  if (f.code == DType::e2m1) {
+    auto values = filled_memory(count * 4);
+    fill_e2m1(f, extents, w.data, static_cast<float*>(values->data()), seed, stream, on);
+    return values;
+  }
+  if (f.zero_points != ZeroPoints::none || extents.k % f.group != 0) {
+    throw Failure{
+        "random int4 weights are made without zero points, and with a K that is a multiple of the "
+        "group"};
+  }
+  const auto codes = filled_memory(count / 2);
+  const auto scales = filled_memory(count / f.group * numeric::bits(f.scale) / 8);
+  auto values = filled_memory(count * 4);
+  auto* const at = static_cast<std::uint8_t*>(codes->data());
+  fill_codes(at, count, packed::least_code(f.encoding), seed, stream, on);
+  fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kSlots.size(), on);
+  int4_values(at, scales->data(), f.scale, f.group, count, static_cast<float*>(values->data()), on);
+  require(device::pack_on_cuda({extents, f.scale, at, scales->data(), nullptr, "random"}, f,
+                               static_cast<std::byte*>(w.data) - packed::kHeaderBytes, on));
+  return values;
+}
 
 GemmOperands operands_for(const GemmProblem& problem) {
   const GemmProblem p = normalised(problem);
@@ -206,7 +205,7 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
               "packed weights of one's own are not measured: `warpwright bench w4a8` "
               "measures random ones"};
         }
-        values_ = fill_packed(set, seed, s, stream);
+        values_ = fill_packed(set.packed->format, set.b, seed, s, stream);
       } else if (from == nullptr) {
         fill(view, slot, seed, s, stream);
       } else {

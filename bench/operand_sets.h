@@ -13,6 +13,13 @@
 
 namespace warpwright::bench {
 
+/// Random packed weights of the extents of `w`, whose data are the memory of their tiles, a
+/// header's bytes behind where it begins: packs them there, and gives the values they stand for.
+/// Queued.
+std::shared_ptr<device::CudaBuffer> fill_packed(const PackedFormat& format, const MatrixView& w,
+                                                std::uint64_t seed, std::uint64_t stream,
+                                                cudaStream_t on);
+
 /// Operands of a problem without memory: every pointer is null, that of the groups' offsets too.
 /// Scales are packed, but for those of groups' 1 x 128: they lie as quantisers write them, rows
 /// next to each other in a multiple of 4.

@@ -32,6 +32,7 @@
 #include "cli/commands/pack_command.h"
 #include "cli/commands/predict/predict_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
+#include "cli/commands/unpack_command.h"
 #include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
@@ -97,7 +98,19 @@ constexpr const char* kPackExamples =
     "  warpwright pack model.safetensors:model.layers.0.mlp.down_proj packed.safetensors\n"
     "  warpwright pack 'moe.safetensors:experts.*.down_proj' packed.safetensors:down --from "
     "gptq\n"
-    "  warpwright pack w.safetensors:w blocks.safetensors:w --to nvf4";
+    "  warpwright pack w.safetensors:w blocks.safetensors:w --to nvf4\n"
+    "  warpwright pack w.safetensors:w mx.safetensors:w --to mxf4 --for e4m3\n"
+    "  warpwright pack mx.safetensors:w fp8.safetensors:w --as fp8";
+
+constexpr const char* kUnpackExamples =
+    "Weights are written in a layout that `warpwright pack` reads, which gives the same bytes "
+    "again:\n"
+    "int4 as NAME and NAME_scale, with zero points as compressed-tensors has them, mxf4 as "
+    "gpt-oss\n"
+    "(NAME_blocks, NAME_scales), nvf4 as ModelOpt (NAME.weight, .weight_scale, "
+    ".weight_scale_2).\n\n"
+    "Examples:\n"
+    "  warpwright unpack packed.safetensors:w plain.safetensors:w";
 
 constexpr const char* kExplainPackedExamples =
     "Examples:\n"
@@ -245,9 +258,15 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
                        "(default) or 4-or-6 of nvf4")
             ->type_name("R"),
         "floor up nested 4-or-6");
+  offer(
+      app.add_option("--as", o.as,
+                     "fp8: writes mxf4 weights of a checkpoint or of a packed tensor as e4m3 with "
+                     "a scale for each 128 x 128, which rounds none")
+          ->type_name("FORM"),
+      "fp8");
   offer(app.add_option("--for", o.tokens,
                        "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
-                       "registers: for tokens of e4m3 (mxf4) or bf16")
+                       "registers: for tokens of e4m3 (mxf4) or bf16; int4 ones for bf16")
             ->type_name("TOKENS"),
         "e4m3 bf16");
   offer(app.add_option("--group", o.group,
@@ -272,6 +291,18 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
   app.footer(kPackExamples);
 }
 
+void add_unpack_options(CLI::App& app, UnpackOptions& o) {
+  app.add_option("IN", o.in, "a packed tensor")->required()->option_text("IN.safetensors[:NAME]");
+  app.add_option("OUT", o.out, "where its codes and scales are written, beside what is there")
+      ->required()
+      ->option_text("OUT.safetensors[:NAME]");
+  app.add_option("--jobs", o.jobs, "threads that share the work (default: those of the machine)")
+      ->type_name("J")
+      ->check(whole());
+  app.add_flag("--json", o.json, "for programs");
+  app.footer(kUnpackExamples);
+}
+
 void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
   app.add_option("FILE", o.file, "the packed tensor")
       ->required()
@@ -285,6 +316,9 @@ void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
       ->type_name("N")
       ->check(whole(0, 128))
       ->capture_default_str();
+  app.add_option("--against", o.against,
+                 "the weights in floats that it was made of: tells the error")
+      ->option_text("FILE.safetensors[:NAME]");
   app.add_flag("--json", o.json, "for programs: the tile's codes and scales by rows of weights");
   app.footer(kExplainPackedExamples);
 }
@@ -540,6 +574,8 @@ class CommandLine {
   void add_packing() {
     pack_ = app_.add_subcommand("pack", "pack weights as int4 for products with 8-bit tokens");
     add_pack_options(*pack_, pack_options_);
+    unpack_ = app_.add_subcommand("unpack", "write the codes and scales of a packed tensor");
+    add_unpack_options(*unpack_, unpack_options_);
     packed_ = app_.get_subcommand("explain")->add_subcommand(
         "packed", "what a packed tensor of int4 weights holds, and a tile of it byte by byte");
     add_explain_packed(*packed_, packed_options_);
@@ -587,6 +623,7 @@ class CommandLine {
       });
     }
     if (pack_->parsed()) return pack_command(pack_options_, out, err);
+    if (unpack_->parsed()) return unpack_command(unpack_options_, out, err);
     if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
     if (calibrate_->parsed()) return calibrate_command(calibrate_options_, out, err);
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
@@ -642,6 +679,8 @@ class CommandLine {
   CalibrateOptions calibrate_options_;
   CLI::App* pack_ = nullptr;
   PackCommandOptions pack_options_;
+  CLI::App* unpack_ = nullptr;
+  UnpackOptions unpack_options_;
   CLI::App* packed_ = nullptr;
   ExplainPackedOptions packed_options_;
   CLI::App* layout_ = nullptr;

@@ -82,13 +82,15 @@ struct Packed {
           if (n >= extents.n || k >= extents.k) continue;
           const int code = least + static_cast<int>(random() % static_cast<unsigned>(8 - least));
           values.set(expert, n, k, scale * (code + 8 - zero));
-          const auto nibble =
-              layout::offset_of<packed::kNibbles>(row + packed::kTileRows * in_tile);
+          const std::int64_t at = row + packed::kTileRows * in_tile;
+          const auto nibble = format.tokens == DType::bf16
+                                  ? layout::offset_of<packed::kNibbles16>(at)
+                                  : layout::offset_of<packed::kNibbles>(at);
           words[index(nibble / 8)] |= packed::code_bits(code, format.encoding) << 4 * (nibble % 8);
         }
       }
     }
-    for (std::uint32_t& word : words) word = packed::word_of(word);
+    for (std::uint32_t& word : words) word = packed::word_of(format, word);
     std::memcpy(tile, words.data(), packed::kTileCodeBytes);
   }
 
@@ -164,10 +166,17 @@ inline int gated_unit(const kernel::GemmConfig& c) {
   return is_block_scaled(c) ? 128 : 16;
 }
 
+/// Does it multiply packed weights by tokens of 16 bits, which have no scales?
+inline bool has_wide_tokens(const kernel::GemmConfig& c) {
+  return kernel::packed_a(c) && kernel::operand_bits(c) == 16;
+}
+
 /// What a kernel of packed weights multiplies: its sums, and a format that it takes.
 inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
   if (is_e2m1(c)) return {.format = e2m1_format_of(c, number), .sums = group_sums(c)};
   PackedWeights w{.format = format_of(number)};
+  w.format.tokens = operand_b(c).type;
+  if (w.format.tokens == DType::bf16) w.format.encoding = Int4Encoding::ex;
   if (has_zero_points(c)) w.format.zero_points = ZeroPoints::groups;
   if (has_zero_points(c)) w.format.encoding = Int4Encoding::ex;
   w.sums = group_sums(c);

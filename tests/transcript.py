@@ -132,7 +132,7 @@ def finish(page, step, streams):
 
 
 def environment(folder, paths, gpu=False):
-    """No GPU, and nobody's measurements: the same output on every machine. SOURCE is the project."""
+    """No GPU, and nobody's measurements: the same output on every machine. SOURCE: the project."""
     made = dict(os.environ, XDG_CACHE_HOME=str(folder / ".cache"),
                 SOURCE=str(pathlib.Path(__file__).resolve().parents[1]),
                 PATH=":".join([*map(str, paths), os.environ["PATH"]]))

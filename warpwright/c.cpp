@@ -37,7 +37,9 @@ static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
               WW_INT4_MXF4 == warpwright::packed::kFirstE2m1Form &&
-              WW_INT4_NVF4_BF16 == warpwright::packed::kLastForm &&
+              WW_INT4_NVF4_BF16 == warpwright::packed::kLastE2m1Form &&
+              WW_INT4_BF16 == warpwright::packed::kLastForm &&
+              WW_SUMS_OPEN == static_cast<int>(warpwright::GroupSums::open) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&
               WW_RECIPE_LAST == 1 + static_cast<int>(warpwright::Recipe::nested_4_or_6) &&
@@ -49,18 +51,6 @@ static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 672 && sizeof(ww_cho
               sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
-// What a form is to say afterwards.
-void write_form(ww_int4& form, const warpwright::PackedFormat& format,
-                const warpwright::packed::Extents& extents) {
-  form.experts = extents.experts;
-  form.n = extents.n;
-  form.k = extents.k;
-  form.group = format.group;
-  form.encoding = warpwright::packed::form_number(format);
-  form.scale = static_cast<std::int32_t>(format.scale);
-  form.zero_points = static_cast<std::int32_t>(format.zero_points);
-}
-
 // What the structs of the ABI say, as values of the library.
 class Reader {
  public:
@@ -71,6 +61,7 @@ class Reader {
     ww_gemm g;
     ww_gemm_init(&g);
     if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
+    if (g.int4 == nullptr && g.sums == WW_SUMS_OPEN) g.sums = 0;
     for (const auto& [name, value, most] :
          {Word{"scaling", g.scaling, WW_SCALING_LAST},
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
@@ -80,7 +71,7 @@ class Reader {
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
           {"expected_lengths", g.expected_lengths, WW_LENGTHS_EQUAL},
-          {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_TABLE : 0},
+          {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_OPEN : 0},
           {"quantise_d", g.quantise_d, WW_QUANTISE_LAST}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
@@ -234,7 +225,8 @@ ww_refusal* packed_at(const warpwright::weights::Source& source,
   const auto format = warpwright::weights::packed_format(source, options);
   if (!format) return told(format.refusal());
   if (packed != nullptr) {
-    const auto bytes = warpwright::weights::pack(source, {format->encoding, format->scale});
+    const auto bytes =
+        warpwright::weights::pack(source, {format->encoding, format->scale, format->tokens});
     if (!bytes) return told(bytes.refusal());
     std::memcpy(packed, bytes->data(), bytes->size());
   }
@@ -259,6 +251,7 @@ void ww_gemm_init(ww_gemm* gemm) {
   gemm->size = sizeof *gemm;
   gemm->alpha = 1;
   gemm->beta = 1;
+  gemm->sums = WW_SUMS_OPEN;
 }
 
 const char* ww_refusal_text(const ww_refusal* refusal) {
@@ -509,12 +502,12 @@ ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, void* pack
     if (auto r = Reader(false).read("weights", weights, view)) return told(*r);
     warpwright::PackedFormat format;
     warpwright::packed::Extents extents;
-    if (auto r = read_form(*form, format, extents, true)) return told(*r);
+    if (auto r = read_form(*form, format, extents, true, false)) return told(*r);
     const auto quantised = warpwright::weights::quantise(
         std::span(&view, 1), {format.encoding, format.group, format.scale, format.zero_points});
     if (!quantised) return told(quantised.refusal());
-    return packed_at(warpwright::weights::source_of(*quantised), {format.encoding, format.scale},
-                     *form, packed);
+    return packed_at(warpwright::weights::source_of(*quantised),
+                     {format.encoding, format.scale, format.tokens}, *form, packed);
   });
 }
 ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
@@ -535,12 +528,13 @@ ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_ma
     }
     warpwright::PackedFormat format;
     warpwright::packed::Extents extents;
-    if (auto r = read_form(*form, format, extents, true)) return told(*r);
+    if (auto r = read_form(*form, format, extents, true, false)) return told(*r);
     const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
     if (!source) return told(source.refusal());
     warpwright::weights::PackOptions options;
     if (form->encoding != WW_INT4_ANY) options.encoding = format.encoding;
     options.scale = format.scale;
+    options.tokens = format.tokens;
     return packed_at(*source, options, *form, packed);
   });
 }

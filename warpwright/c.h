@@ -166,7 +166,10 @@ enum {
   WW_SUMS_EXACT = 0,   /**< summed group by group, scaled, added to float32 */
   WW_SUMS_CHAINED = 1, /**< in the tensor core, rescaled from group to group */
   WW_SUMS_FOLDED = 2,  /**< scales multiplied to the weights, rounded to e4m3 */
-  WW_SUMS_TABLE = 3    /**< the same by a table, of codes without -8 */
+  WW_SUMS_TABLE = 3,   /**< the same by a table, of codes without -8 */
+  /** What ww_gemm_init and ww_moe_init set: exact; but of WW_INT4_MXF4, of which folding rounds
+   *  none, exact or folded, whichever the plan takes for faster. */
+  WW_SUMS_OPEN = 4
 };
 
 /** How the four bits of an int4 code stand for its value. */
@@ -174,11 +177,12 @@ enum {
   WW_INT4_SM = 0,  /**< sign and magnitude: -7..7 */
   WW_INT4_EX = 1,  /**< -8..7 */
   WW_INT4_ANY = 2, /**< for packing: sm where no code is -8 and there are no zero points, else ex */
-  /* Weights of e2m1, which `warpwright pack --for` packs; ww_int4_form says which these are. */
+  /* Weights of e2m1, which ww_fp4_pack and `warpwright pack --for` pack. */
   WW_INT4_MXF4 = 3,       /**< WW_UE8M0 scales of 32, for tokens of e4m3: no weight is rounded */
   WW_INT4_MXF4_EXACT = 4, /**< the same where scales span too far for that: sums of each 32 */
   WW_INT4_MXF4_BF16 = 5,  /**< for tokens of bf16 */
-  WW_INT4_NVF4_BF16 = 6   /**< WW_UE4M3 scales of 16, for tokens of bf16 */
+  WW_INT4_NVF4_BF16 = 6,  /**< WW_UE4M3 scales of 16, for tokens of bf16 */
+  WW_INT4_BF16 = 7        /**< int4, -8..7, for tokens of bf16 */
 };
 
 /** Bytes of the header in front of packed int4 weights. */
@@ -606,6 +610,18 @@ WW_API ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, voi
 WW_API ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
                                 const ww_matrix* zeros, const ww_matrix* group_index, ww_int4* form,
                                 void* packed);
+/**
+ * Packs mxf4 or nvf4 weights as checkpoints have them, in host memory, for tokens of e4m3 or bf16:
+ * `layout` is "gpt-oss", "deepseek-mxfp4", "compressed-tensors-mxfp4", "modelopt-nvfp4" or
+ * "compressed-tensors-nvfp4" (docs/low_precision.md has types and shapes); the latter two have
+ * a tensor_scale of WW_F32, 1 x 1, a batch where there are experts. Of form the encoding is read:
+ * WW_INT4_MXF4 or _MXF4_EXACT, _MXF4_BF16, _NVF4_BF16, or _ANY, which takes exact sums where scales
+ * of mxf4 span too far; all of it is set. With packed NULL nothing else is done. `alphas` gets for
+ * each expert what products are multiplied by; NULL is refused where one of these is not 1.
+ */
+WW_API ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
+                               const ww_matrix* tensor_scale /* or NULL */, ww_int4* form,
+                               float* alphas /* or NULL */, void* packed);
 /** Packs weights in the plain layout where they lie, on CUDA device `device`: codes are two's
  *  complement, two a byte, the even k low, [experts, N, K/2] bytes; scales [experts, N, K/group] of
  *  type scale_type; zeros bytes of that shape, or NULL. Encoding ex or sm. Waits for `stream`. */

@@ -38,7 +38,8 @@ Fault read_packed(const ww_moe& m, MixtureOperands& o) {
                   as_rule("both weights are int4, or none is"));
   }
   for (const auto& each : both) {
-    const int most = each.form != nullptr ? WW_SUMS_TABLE : 0;
+    const bool is_open = each.form == nullptr && each.sums == WW_SUMS_OPEN;
+    const int most = each.form != nullptr || is_open ? WW_SUMS_OPEN : 0;
     if (auto r = word_fault(each.sums_name, each.sums, most)) return r;
     if (each.form == nullptr) continue;
     auto& packed = each.packed.emplace();
@@ -158,6 +159,7 @@ void ww_moe_init(ww_moe* moe) {
   moe->size = sizeof *moe;
   moe->activation = WW_ACTIVATION_SILU;
   moe->gate_up = WW_GATED_HALVES;
+  moe->sums_w13 = moe->sums_w2 = WW_SUMS_OPEN;
 }
 
 ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,

@@ -129,19 +129,25 @@ inline Fault view_of(const char* name, const ww_matrix& from, MatrixView& to) {
   return std::nullopt;
 }
 
-// The form of packed weights; `open`: the encoding may be left to the packer.
+// The form of packed weights; `open`: the encoding may be left to the packer; `any`: e2m1 is legal.
 inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Extents& extents,
-                       bool open) {
+                       bool open, bool any = true) {
   ww_int4 f = {};
   if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
-  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_NVF4_BF16)) return r;
+  if (auto r = word_fault("encoding", f.encoding, WW_INT4_BF16)) return r;
   if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
   if (!open && f.encoding == WW_INT4_ANY) {
     return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
                   ", which is for packing alone; the nearest legal value is ",
                   as_nearest(int{WW_INT4_EX}));
   }
-  const bool int4 = f.encoding <= WW_INT4_ANY;
+  const bool int4 = f.encoding <= WW_INT4_ANY || f.encoding == WW_INT4_BF16;
+  if (!any && !int4) {
+    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
+                  ", which is of e2m1 weights, and these become int4; ",
+                  as_rule("ww_fp4_pack packs the others"), ": the nearest legal is ",
+                  as_nearest(int{WW_INT4_ANY}));
+  }
   if (int4 && f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
     return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
                   "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
@@ -160,6 +166,17 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
     return refuse(RefusalCode::bad_value, wrong);
   }
   return std::nullopt;
+}
+
+// What a form is to say afterwards.
+inline void write_form(ww_int4& form, const PackedFormat& format, const packed::Extents& extents) {
+  form.experts = extents.experts;
+  form.n = extents.n;
+  form.k = extents.k;
+  form.group = format.group;
+  form.encoding = packed::form_number(format);
+  form.scale = static_cast<std::int32_t>(format.scale);
+  form.zero_points = static_cast<std::int32_t>(format.zero_points);
 }
 
 // Packed int4 weights, whose bytes begin at given.data: `to` are their tiles.

@@ -1,6 +1,7 @@
 #include "cli/commands/pack_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 #include <utility>
 
@@ -13,7 +14,9 @@
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
-#include "warpwright/weights/pack.h"
+#include "warpwright/numeric/bulk.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright::cli {
 namespace {
@@ -68,6 +71,7 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
                            const LoadedWeights& loaded, weights::Int4Weights& quantised,
                            weights::PackOptions& options, std::ostream& err) {
   choose(options.encoding, "--encoding", o.encoding, kEncodings);
+  if (o.tokens == "bf16") options.tokens = DType::bf16;
   choose(options.scale, "--scales", o.scales == "f16" ? "fp16" : o.scales, kScales);
   if (found.layout.empty()) {
     weights::QuantiseOptions how;
@@ -128,6 +132,60 @@ std::optional<HostTensor> packed_already(const SafetensorsFile& file, const std:
   return tensor;
 }
 
+// The packed weights beside those in floats of `spec`. Throws InputError where these are none of
+// the same extents.
+PackedError error_against(const PackedTensor& packed, const std::string& spec) {
+  const FileAndName in = parse_file_and_name(spec);
+  const SafetensorsFile file(in.path);
+  const LoadedWeights loaded = load_weights(file, find_weights(file, in.name, "bf16"));
+  const packed::Extents& e = packed.header.extents;
+  std::int64_t experts = 0;
+  for (const MatrixView& view : loaded.floats) {
+    experts += view.batch;
+    if (view.rows == e.n && view.columns == e.k) continue;
+    throw InputError("The weights of " + spec + " are " + shape_of(view) + ", and those of " +
+                     packed.name + " " + shape_of(e.n, e.k) + ": " +
+                     as_rule("an error is told of weights of one shape") + ".");
+  }
+  if (experts != e.experts) {
+    throw InputError("The weights of " + spec + " are of " + std::to_string(experts) +
+                     " experts, and those of " + packed.name + " of " + std::to_string(e.experts) +
+                     ": " + as_rule("an error is told of as many") + ".");
+  }
+  const auto& bytes = packed.tensor.bytes;
+  const std::vector<float> values =
+      packed.header.format.code == DType::s4
+          ? weights::values_of(taken(weights::unpack(bytes, {}, packed.name)))
+          : weights::values_of(taken(weights::unpack_e2m1(bytes, {}, packed.name)));
+  PackedError found;
+  double off = 0;
+  double size = 0;
+  std::vector<float> row(static_cast<std::size_t>(e.k));
+  std::int64_t expert = 0;
+  for (const MatrixView& view : loaded.floats) {
+    for (std::int64_t b = 0; b < view.batch; ++b, ++expert) {
+      const auto alpha = static_cast<double>(packed.alphas[static_cast<std::size_t>(expert)]);
+      for (std::int64_t n = 0; n < e.n; ++n) {
+        const std::int64_t first = b * view.batch_stride + n * view.row_stride;
+        numeric::widen_from(
+            static_cast<const std::byte*>(view.data) + first * numeric::bits(view.dtype) / 8,
+            row.data(), row.size(), view.dtype);
+        for (std::int64_t k = 0; k < e.k; ++k) {
+          const auto want = static_cast<double>(row[static_cast<std::size_t>(k)]);
+          const std::int64_t at = (expert * e.n + n) * e.k + k;
+          const double got = alpha * static_cast<double>(values[static_cast<std::size_t>(at)]);
+          off += (got - want) * (got - want);
+          size += want * want;
+          if (std::abs(got - want) <= found.largest) continue;
+          found = {0, std::abs(got - want), expert, n, k, got, want};
+        }
+      }
+    }
+  }
+  found.rms = off == 0 ? 0 : std::sqrt(off / size);
+  return found;
+}
+
 }  // namespace
 
 HostTensor load_packed(const PackCommandOptions& o) {
@@ -147,7 +205,13 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     FileAndName to = parse_file_and_name(o.out);
     check_output_file("The packed tensor", to.path);
     const SafetensorsFile file(in.path);
+    if (!o.as.empty() && pack_fp8_of_packed(o, file, out)) return 0;
     const FoundWeights found = find_weights(file, in.name, o.from);
+    if (!o.as.empty() && !found.is_micro) {
+      throw InputError("--as is fp8, and the weights " + in_quotes(found.name) + " are " +
+                       (found.layout.empty() ? "floats" : "in layout " + found.layout) + ": " +
+                       as_rule("those of mxf4 become fp8 without being rounded") + ".");
+    }
     if (to.name.empty()) to.name = plain_name(found.name);
     const bool to_micro = !o.to.empty() && o.to != "int4";
     if (found.is_micro || (found.layout.empty() && to_micro)) {
@@ -159,16 +223,15 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
                        " are quantised, in layout " + found.layout + ": " +
                        as_rule("leave it out, only floats become another format") + ".");
     }
-    if (!o.tokens.empty()) {
-      throw InputError("--for is given, and the weights " + in_quotes(found.name) +
-                       " become int4: " + as_rule("it is said of mxf4 and nvf4 weights") + ".");
-    }
     check_safetensors_output(to.path, to.name);
     packed::Extents e;
     const HostTensor tensor = packed_of(o, file, found, e, err);
     const weights::Header header = taken(weights::parse_header(tensor.bytes, "The packed tensor"));
     const std::string line = packed_line(header);
-    write_safetensors(to.path, to.name, tensor, "packed " + line);
+    // Factors of nvf4 weights that had this name are not those of these.
+    const std::vector<NamedTensor> written = {{to.name, &tensor},
+                                              {to.name + kAlphaSuffix, nullptr}};
+    write_safetensors(to.path, written, "packed " + line);
     if (o.json) {
       out << json_text(packed_json(to.path + ":" + to.name, header, tensor.bytes.size()));
       return 0;
@@ -190,7 +253,16 @@ int explain_packed_command(const ExplainPackedOptions& o, std::ostream& out, std
     require_between("--threads", o.threads, 0, 128);
     view.threads = o.threads;
     const PackedTensor packed = read_packed(o.file);
-    out << (o.json ? json_text(packed_json(packed, view)) : packed_text(packed, view));
+    std::optional<PackedError> error;
+    if (!o.against.empty()) error = error_against(packed, o.against);
+    if (o.json) {
+      nlohmann::ordered_json json = packed_json(packed, view);
+      if (error) json["error"] = {{"rms", error->rms}, {"largest", error->largest}};
+      out << json_text(json);
+      return 0;
+    }
+    out << packed_text(packed, view);
+    if (error) out << '\n' << error_text(*error, o.against);
     return 0;
   });
 }

@@ -17,6 +17,7 @@ struct PackCommandOptions {
   std::string from;
   std::string to;      ///< what floats become: int4, or a format with scales of blocks
   std::string recipe;  ///< of the latter
+  std::string as;      ///< "fp8": another form of the same weights
   std::string tokens;  ///< what packed mxf4 and nvf4 weights are multiplied by, on Hopper
   std::string encoding;
   std::string scales;
@@ -40,6 +41,7 @@ struct ExplainPackedOptions {
   std::string file;
   std::vector<std::int64_t> tile = {0, 0, 0};  ///< expert, row tile, K tile
   int threads = 2;
+  std::string against;  ///< the weights in floats that it was made of
   bool json = false;
 };
 int explain_packed_command(const ExplainPackedOptions& options, std::ostream& out,

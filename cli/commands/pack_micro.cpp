@@ -14,6 +14,7 @@
 #include "warpwright/device/quantise.h"
 #include "warpwright/facts/format.h"
 #include "warpwright/plan/product/rules.h"
+#include "warpwright/weights/fp8.h"
 #include "warpwright/weights/micro_source.h"
 #include "warpwright/weights/pack_e2m1.h"
 
@@ -185,7 +186,38 @@ std::string json_of(const MicroPacked& p, const std::string& spec, std::size_t b
   return json_text(json);
 }
 
-// Packs for Hopper: one tensor of bytes, and the factors of nvf4 beside it.
+// Weights of 4 bits for Hopper, in one tensor of bytes.
+struct MicroTiles {
+  LoadedWeights loaded;
+  QuantisedMicro quantised;  // whose source points to these
+  HostTensor tensor;
+};
+
+// Packs what `found` names for tokens of --for.
+MicroTiles micro_tiles(const PackCommandOptions& o, const SafetensorsFile& file,
+                       const FoundWeights& found) {
+  MicroTiles t{load_weights(file, found), {}, {}};
+  if (found.is_micro) {
+    t.quantised.source =
+        taken_or_thrown(weights::read_micro_checkpoint(found.layout, t.loaded.tensors));
+  } else {
+    t.quantised = quantise_micro(t.loaded.floats, *micro_format(o.to),
+                                 o.recipe.empty() ? std::nullopt : recipe_of(o.recipe), true);
+  }
+  const weights::MicroSource& source = t.quantised.source;
+  weights::E2m1Options options;
+  if (!o.tokens.empty()) options.tokens = o.tokens == "bf16" ? DType::bf16 : DType::e4m3;
+  const weights::Work work{o.jobs, {}};
+  const PackedFormat format = taken_or_thrown(weights::packed_format(source, options, work));
+  require_memory("The packed tensor",
+                 static_cast<double>(packed::data_bytes(format, source.extents)),
+                 "pack fewer experts at a time");
+  t.tensor = {DType::u8, {}, taken_or_thrown(weights::pack_e2m1(source, options, work))};
+  t.tensor.shape = {static_cast<std::int64_t>(t.tensor.bytes.size())};
+  return t;
+}
+
+// Writes it, and the factors of nvf4 beside it.
 void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const FoundWeights& found,
                 const std::string& path, const std::string& name, std::ostream& out) {
   if (!found.is_micro && micro_format(o.to)->element != DType::e2m1) {
@@ -193,31 +225,18 @@ void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const 
                      as_rule("mxf4 and nvf4 weights are packed for tokens") + ": the nearest is " +
                      as_nearest("mxf4") + ".");
   }
-  const LoadedWeights loaded = load_weights(file, found);
-  QuantisedMicro quantised;
-  if (found.is_micro) {
-    quantised.source =
-        taken_or_thrown(weights::read_micro_checkpoint(found.layout, loaded.tensors));
-  } else {
-    quantised = quantise_micro(loaded.floats, *micro_format(o.to),
-                               o.recipe.empty() ? std::nullopt : recipe_of(o.recipe), true);
-  }
-  const weights::MicroSource& source = quantised.source;
+  const MicroTiles tiles = micro_tiles(o, file, found);
+  const HostTensor& tensor = tiles.tensor;
+  const weights::MicroSource& source = tiles.quantised.source;
   const packed::Extents& e = source.extents;
-  const weights::E2m1Options options{.tokens = o.tokens == "bf16" ? DType::bf16 : DType::e4m3};
-  const weights::Work work{o.jobs, {}};
-  const PackedFormat format = taken_or_thrown(weights::packed_format(source, options, work));
-  require_memory("The packed tensor", static_cast<double>(packed::data_bytes(format, e)),
-                 "pack fewer experts at a time");
-  HostTensor tensor{DType::u8, {}, taken_or_thrown(weights::pack_e2m1(source, options, work))};
-  tensor.shape = {static_cast<std::int64_t>(tensor.bytes.size())};
   HostTensor alpha{DType::f32, {e.experts}, {}};
   for (const auto& expert : source.experts) {
     const auto* const bytes = reinterpret_cast<const std::byte*>(&expert.tensor);
     alpha.bytes.insert(alpha.bytes.end(), bytes, bytes + 4);
   }
-  const bool has_alpha = format.scale == DType::ue4m3;
   const weights::Header header = taken_or_thrown(weights::parse_header(tensor.bytes));
+  const PackedFormat& format = header.format;
+  const bool has_alpha = format.scale == DType::ue4m3;
   const std::string line = packed_line(header);
   const std::vector<NamedTensor> tensors = {{name, &tensor},
                                             {name + kAlphaSuffix, has_alpha ? &alpha : nullptr}};
@@ -231,7 +250,7 @@ void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const 
                             8 * static_cast<double>(tensor.bytes.size()) /
                                 static_cast<double>(e.experts * e.n * e.k));
   if (const auto wide = format.exponents == Exponents::own && !has_alpha
-                            ? weights::wide_row(source, format.tokens, work)
+                            ? weights::wide_row(source, format.tokens, {o.jobs, {}})
                             : std::nullopt) {
     out << warpwright::format(
         "Its scales stay as they are, to be multiplied to sums of 32: those of row %lld of expert "
@@ -241,13 +260,105 @@ void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const 
   }
 }
 
+// The weights as e4m3, exactly.
+void pack_fp8(const PackCommandOptions& o, const weights::MicroSource& source,
+              const std::string& path, const std::string& name, std::ostream& out) {
+  const packed::Extents& e = source.extents;
+  require_memory("The weights", static_cast<double>(e.experts * e.n * e.k),
+                 "pack fewer experts at a time");
+  weights::Fp8Weights w = taken_or_thrown(weights::as_fp8(source, {o.jobs, {}}));
+  const std::int64_t rows = ScaleReach::count(e.n, scale_block);
+  const std::int64_t columns = ScaleReach::count(e.k, scale_block);
+  HostTensor codes{DType::e4m3, {e.n, e.k}, std::move(w.codes)};
+  HostTensor scales{DType::f32, {rows, columns}, {}};
+  scales.bytes.resize(4 * w.scales.size());
+  std::memcpy(scales.bytes.data(), w.scales.data(), scales.bytes.size());
+  if (e.experts > 1) {
+    for (HostTensor* const t : {&codes, &scales}) t->shape.insert(t->shape.begin(), e.experts);
+  }
+  const std::vector<NamedTensor> tensors = {{name, &codes}, {name + kScaleSuffix, &scales}};
+  write_safetensors(path, tensors);
+  const std::size_t bytes = codes.bytes.size() + scales.bytes.size();
+  if (o.json) {
+    nlohmann::ordered_json json = {{"file", path + ":" + name},
+                                   {"format", "e4m3"},
+                                   {"experts", e.experts},
+                                   {"n", e.n},
+                                   {"k", e.k},
+                                   {"scale", path + ":" + name + kScaleSuffix},
+                                   {"source", source.origin},
+                                   {"bytes", bytes}};
+    out << json_text(json);
+    return;
+  }
+  out << printable(path + ":" + name) << ": e4m3 with a float32 scale for each 128 x 128, "
+      << e.experts << " x " << e.n << " x " << e.k << ", from " << source.origin
+      << warpwright::format(
+             ": no weight is rounded; %zu bytes, %.2f bits a weight\n", bytes,
+             8 * static_cast<double>(bytes) / static_cast<double>(e.experts * e.n * e.k));
+}
+
+// The tensor of that name, or the only one of the file, where it may be a packed one; or null.
+const TensorFacts* packed_name(const SafetensorsFile& file, const std::string& name) {
+  const bool alone = name.empty() && file.tensors().size() == 1;
+  const TensorFacts* const found = alone ? &file.tensors().front() : file.find(name);
+  const bool is_row = found != nullptr && found->dtype == DType::u8 && found->shape.size() == 1;
+  return is_row ? found : nullptr;
+}
+
 }  // namespace
+
+PackedTensor load_packed_micro(const PackCommandOptions& o) {
+  check_micro_options(o);
+  const FileAndName in = parse_file_and_name(o.in);
+  const SafetensorsFile file(in.path);
+  if (packed_name(file, in.name) != nullptr) return read_packed(o.in);
+  const FoundWeights found = find_weights(file, in.name, o.from);
+  if (!found.is_micro) {
+    throw InputError("The weights " + in_quotes(found.name) + " are " +
+                     (found.layout.empty() ? "floats" : "in layout " + found.layout) + ": " +
+                     as_rule("those of mxf4 and nvf4 are loaded here") + ".");
+  }
+  MicroTiles tiles = micro_tiles(o, file, found);
+  PackedTensor packed{in.path + ":" + found.name,
+                      taken_or_thrown(weights::parse_header(tiles.tensor.bytes)),
+                      std::move(tiles.tensor),
+                      {}};
+  for (const auto& expert : tiles.quantised.source.experts) packed.alphas.push_back(expert.tensor);
+  return packed;
+}
+
+bool pack_fp8_of_packed(const PackCommandOptions& o, const SafetensorsFile& file,
+                        std::ostream& out) {
+  const TensorFacts* const found = packed_name(file, parse_file_and_name(o.in).name);
+  if (found == nullptr) return false;
+  const PackedTensor packed = read_packed(o.in);
+  const auto w =
+      taken_or_thrown(weights::unpack_e2m1(packed.tensor.bytes, {o.jobs, {}}, packed.name));
+  FileAndName to = parse_file_and_name(o.out);
+  if (to.name.empty()) to.name = found->name;
+  for (const char* const suffix : {"", kScaleSuffix})
+    check_safetensors_output(to.path, to.name + suffix);
+  pack_fp8(o, weights::source_of(w, packed.alphas), to.path, to.name, out);
+  return true;
+}
 
 void check_micro_options(const PackCommandOptions& o) {
   if (!o.tokens.empty() && o.tokens != "e4m3" && o.tokens != "bf16") {
     throw InputError("--for is " + in_quotes(o.tokens) + "; " +
-                     as_rule("tokens of packed mxf4 weights are e4m3 or bf16, of nvf4 bf16") +
+                     as_rule("tokens of packed weights are e4m3 or bf16, of nvf4 bf16") +
                      ": the nearest is " + as_nearest("bf16") + ".");
+  }
+  if (!o.as.empty() && o.as != "fp8") {
+    throw InputError("--as is " + in_quotes(o.as) + "; " +
+                     as_rule("weights of 4 bits are written anew as fp8 alone") +
+                     ": the nearest is " + as_nearest("fp8") + ".");
+  }
+  for (const auto& [option, is_given] :
+       {std::pair{"--for", !o.tokens.empty()}, std::pair{"--to", !o.to.empty()}}) {
+    if (o.as.empty() || !is_given) continue;
+    throw InputError(std::string("--as is given, and ") + option + ": " +
+                     as_rule("weights become one of these") + ".");
   }
   if (!o.to.empty() && o.to != "int4" && micro_format(o.to) == nullptr) {
     std::string known;
@@ -289,6 +400,11 @@ void pack_micro(const PackCommandOptions& o, const SafetensorsFile& file, const 
   }
   if (!o.tokens.empty()) return pack_tiles(o, file, found, path, name, out);
   const LoadedWeights loaded = load_weights(file, found);
+  if (!o.as.empty()) {
+    const auto source =
+        taken_or_thrown(weights::read_micro_checkpoint(found.layout, loaded.tensors));
+    return pack_fp8(o, source, path, name, out);
+  }
   const MicroPacked p = found.is_micro ? of_checkpoint(found, loaded) : of_floats(o, loaded);
   refuse_nan(p);
   const std::vector<NamedTensor> tensors = {

@@ -18,6 +18,15 @@ inline constexpr const char* kScaleSuffix = "_scale";
 /// Refuses options that do not go with them, before any work; `to` is empty or a format's word.
 void check_micro_options(const PackCommandOptions& options);
 
+/// `--as fp8` of a tensor that is packed already: writes it and tells `out`. False where IN names
+/// no row of bytes. Throws InputError.
+bool pack_fp8_of_packed(const PackCommandOptions& options, const SafetensorsFile& file,
+                        std::ostream& out);
+
+/// The packed tensor that `pack --for` would write of weights of a checkpoint (tokens may be left
+/// open), or one that is packed already. Throws InputError.
+PackedTensor load_packed_micro(const PackCommandOptions& options);
+
 /// Packs what `found` names and writes it; tells `out` what it was.
 void pack_micro(const PackCommandOptions& options, const SafetensorsFile& file,
                 const FoundWeights& found, const std::string& path, const std::string& name,

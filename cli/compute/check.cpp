@@ -74,15 +74,16 @@ bool note(CheckResult& result, const reference::Verdict& verdict, double got, do
 // Judges elements of a row of D that share a scale, where D has scales.
 class Judged {
  public:
-  Judged(const GemmOperands& o, std::int64_t batch, std::int64_t row, std::int64_t block,
-         std::span<const reference::Expected> due)
+  /// `scale_row`: of `row`'s scales, where they lie in tiles.
+  Judged(const GemmOperands& o, std::int64_t batch, std::int64_t row, std::int64_t scale_row,
+         std::int64_t block, std::span<const reference::Expected> due)
       : d_(o.d.dtype), way_(o.epilogue.quantise) {
     if (way_ == QuantiseD::none) return;
     if (is_micro(way_)) {
       const QuantisedForm form = form_of(way_);
       const auto* const codes = static_cast<const std::uint8_t*>(o.d_scales.data);
       const std::uint8_t code = codes[batch * o.d_scales.batch_stride +
-                                      block_scales::place(row, block, o.d_scales.row_stride)];
+                                      block_scales::place(scale_row, block, o.d_scales.row_stride)];
       const auto* const tensor = static_cast<const float*>(o.scale_d.data);
       const float of_all = tensor == nullptr ? 1.0F : *tensor;
       scale_ = numeric::to_double(form.scale, code) * static_cast<double>(of_all);
@@ -119,6 +120,10 @@ CheckResult check_tile(const GemmOperands& o, const Task& task, reference::Tile&
   // A tile's columns share scales of a D that has some, all of them or a few.
   static_assert(kTile == scale_block);
   const std::int64_t together = form_of(o.epilogue.quantise).columns;
+  const bool groups_apart = o.groups && is_micro(o.epilogue.quantise);
+  const std::int64_t to_scales =
+      groups_apart ? reference::first_scale_row(o, group) - reference::rows_of_group(o, group).begin
+                   : 0;
   std::vector<reference::Expected> row(static_cast<std::size_t>(columns));
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < columns; ++j) row[static_cast<std::size_t>(j)] = due.at(i, j);
@@ -126,7 +131,8 @@ CheckResult check_tile(const GemmOperands& o, const Task& task, reference::Tile&
     for (std::int64_t j = 0; j < columns; ++j) {
       if (j % together == 0) {
         const auto count = static_cast<std::size_t>(std::min(together, columns - j));
-        block.emplace(o, batch, task.row + i, (task.column + j) / together,
+        block.emplace(o, batch, task.row + i, task.row + i + to_scales,
+                      (task.column + j) / together,
                       std::span(row).subspan(static_cast<std::size_t>(j), count));
       }
       const Judged& judged = *block;
@@ -193,7 +199,7 @@ void require_checkable(const GemmOperands& o) {
   require(o.packed || is_operand(o.b.dtype), "B", o.b.dtype, operands);
   if (beta_of(o) != 0) require(is_result_type(o.c.dtype), "C", o.c.dtype, rule);
   require(is_result_type(o.d.dtype) || is_micro(o.epilogue.quantise), "D", o.d.dtype, rule);
-  const bool narrow = numeric::is_8bit(o.a.dtype) && (o.packed || numeric::is_8bit(o.b.dtype));
+  const bool narrow = o.packed || (numeric::is_8bit(o.a.dtype) && numeric::is_8bit(o.b.dtype));
   if (o.scaling != Scaling::none && !scales_elements(o.scaling) && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::word(o.a.dtype)) +
                      " cannot be checked: " + as_rule("scales belong to operands of 8 bits") + ".");

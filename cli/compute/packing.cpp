@@ -83,8 +83,8 @@ std::vector<std::byte> pack_weights(const HostTensor& w, const PackedFormat& f) 
       {&view, 1},
       {.encoding = f.encoding, .group = f.group, .scale = f.scale, .zero_points = f.zero_points});
   if (!quantised) throw InputError(quantised.refusal());
-  auto bytes =
-      weights::pack(weights::source_of(*quantised), {.encoding = f.encoding, .scale = f.scale});
+  auto bytes = weights::pack(weights::source_of(*quantised),
+                             {.encoding = f.encoding, .scale = f.scale, .tokens = f.tokens});
   if (!bytes) throw InputError(bytes.refusal());
   return std::move(*bytes);
 }

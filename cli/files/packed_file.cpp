@@ -1,5 +1,6 @@
 #include "cli/files/packed_file.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -34,7 +35,7 @@ PackedTensor read_packed(const std::string& spec) {
     }
     name = bytes.front();
   }
-  PackedTensor packed{path + ":" + name, {}, file.read(name)};
+  PackedTensor packed{path + ":" + name, {}, file.read(name), {}};
   if (packed.tensor.dtype != DType::u8) {
     throw InputError("Tensor " + in_quotes(name) + " of " + path + " has type " +
                      file.find(name)->type + "; " +
@@ -43,6 +44,7 @@ PackedTensor read_packed(const std::string& spec) {
   const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
   if (!header) throw InputError(header.refusal());
   packed.header = *header;
+  packed.alphas.assign(static_cast<std::size_t>(header->extents.experts), 1.0F);
   if (file.find(name + kAlphaSuffix) != nullptr) {
     const HostTensor alpha = file.read(name + kAlphaSuffix);
     const std::size_t count = alpha.bytes.size() / 4;
@@ -51,15 +53,13 @@ PackedTensor read_packed(const std::string& spec) {
                        std::to_string(header->extents.experts) + " factors of " + in_quotes(name) +
                        ": " + as_rule("they are F32, one for each expert") + ".");
     }
-    std::memcpy(&packed.alpha, alpha.bytes.data(), 4);
-    for (std::size_t i = 1; i < count; ++i) {
-      if (std::memcmp(alpha.bytes.data() + 4 * i, alpha.bytes.data(), 4) == 0) continue;
-      throw InputError("The experts of " + packed.name +
-                       " have factors that differ, and a product has one alpha: " +
-                       as_rule("pack them one by one") + ".");
-    }
+    std::memcpy(packed.alphas.data(), alpha.bytes.data(), alpha.bytes.size());
   }
   return packed;
+}
+
+bool PackedTensor::has_one_alpha() const {
+  return std::ranges::all_of(alphas, [&](float each) { return each == alphas.front(); });
 }
 
 std::string weights_word(const PackedFormat& f) {

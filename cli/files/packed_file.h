@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/files/host_tensor.h"
 #include "warpwright/weights/header.h"
@@ -13,7 +14,11 @@ struct PackedTensor {
   std::string name;  ///< "path.safetensors:name"
   weights::Header header;
   HostTensor tensor;  ///< u8: the header's bytes, then the tiles
-  float alpha = 1;    ///< what products are multiplied by: of nvf4 the factor of the tensor
+  /// Of each expert what its products are multiplied by: of nvf4 the factor of the tensor, else 1.
+  std::vector<float> alphas;
+
+  /// Is it the same for all?
+  [[nodiscard]] bool has_one_alpha() const;
 };
 
 /// What the name of a tensor's factors ends with.

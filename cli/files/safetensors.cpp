@@ -423,11 +423,12 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> wri
   for (const auto& [name, tensor] : written) {
     if (tensor == nullptr) continue;
     const NamedType* type = find_type(tensor->dtype);
-    if (type == nullptr || !(is_operand(*type) || is_micro(*type) || tensor->dtype == DType::u8)) {
-      throw FileError("Tensor " + in_quotes(name) + " of type " +
-                      std::string(numeric::word(tensor->dtype)) + " cannot be written to " + path +
-                      ": " + as_rule("the types that are written are ", read_types(), ", and U8") +
-                      ".");
+    const bool is_whole = tensor->dtype == DType::u8 || tensor->dtype == DType::s32;
+    if (type == nullptr || !(is_operand(*type) || is_micro(*type) || is_whole)) {
+      throw FileError(
+          "Tensor " + in_quotes(name) + " of type " + std::string(numeric::word(tensor->dtype)) +
+          " cannot be written to " + path + ": " +
+          as_rule("the types that are written are ", read_types(), ", and I32 and U8") + ".");
     }
     check_new_name(path, name);
   }

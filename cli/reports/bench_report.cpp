@@ -198,10 +198,11 @@ const Form& form_of(BenchKind kind) {
       "warpwright-bench-grouped-1",
       "groups x tokens, N, K",
       29,
-      "groups x tokens, N, K: microseconds (TFLOP/s), the spread of the quartiles, what "
-      "predict says\nof the plan, the fastest of our configurations, a loop of cuBLASLt calls; our "
-      "speeds over the loop's, "
-      "of the plan and of the\nfastest; HBM's floor and the share of the roof, of both\n",
+      "groups x tokens, N, K: microseconds (TFLOP/s), the spread of the quartiles, what predict "
+      "says of\nthe plan, the fastest of our configurations, a loop of cuBLASLt calls; our speeds "
+      "over "
+      "the loop's,\nof the plan and of the fastest; HBM's floor and the share of the roof, of "
+      "both\n",
       columns({{"loop", 9, "loop of cuBLASLt", time_cell<first_time>},
                {"/loop", 7, "/loop", ratio_cell<first_time, our_time>},
                {"c/loop", 6, "config /loop", ratio_cell<first_time, config_time>},
@@ -218,13 +219,14 @@ const Form& form_of(BenchKind kind) {
       "warpwright-bench-w4a8-1",
       "groups x tokens or M x N x K",
       24,
-      "exact sums: microseconds (TFLOP/s) of the plan, the spread of its quartiles, what "
-      "predict\nsays of it, the fastest of our configurations; the fastest with chained and folded "
-      "sums, and by tables; our FP8 "
-      "kernel with\nblock scales, its plan and its fastest; its plan's time over ours, its "
-      "fastest's "
-      "over our fastest;\nthe floor (HBM's, or 1.4 PFLOP/s) and how often it goes into our fastest "
-      "times\n",
+      "exact sums: microseconds (TFLOP/s) of the plan, the spread of its quartiles, what predict "
+      "says of\nit, the fastest of our configurations; the fastest with chained and folded sums, "
+      "and by "
+      "tables; our\nFP8 kernel with block scales, its plan and its fastest; its plan's time over "
+      "ours, "
+      "its fastest's over\nour fastest; the floor (HBM's, or 1.4 PFLOP/s) and how often it goes "
+      "into our "
+      "fastest times\n",
       columns({{"chained", 9, "chained", time_cell<chained_time>},
                {"folded", 9, "folded", time_cell<folded_time>},
                {"table", 9, "table", time_cell<table_time>},

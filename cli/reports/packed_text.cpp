@@ -247,8 +247,10 @@ std::string packed_line(const weights::Header& header) {
                   static_cast<long long>(e.n), static_cast<long long>(e.k), header.source.c_str());
   }
   return format("int4 %s, groups of %d, %s scales%s, %lld x %lld x %lld, from %s",
-                f.encoding == Int4Encoding::sm ? "sm (-7..7)" : "ex (-8..7)", f.group,
-                type_text(f.scale).c_str(),
+                f.tokens == DType::bf16          ? "ex (-8..7) for tokens of bf16"
+                : f.encoding == Int4Encoding::sm ? "sm (-7..7)"
+                                                 : "ex (-8..7)",
+                f.group, type_text(f.scale).c_str(),
                 f.zero_points == ZeroPoints::groups ? ", zero points" : "",
                 static_cast<long long>(e.experts), static_cast<long long>(e.n),
                 static_cast<long long>(e.k), header.source.c_str());
@@ -318,18 +320,29 @@ std::string packed_text(const PackedTensor& packed, const TileView& view) {
       number(row + packed::kTileRows - 1), number(k), number(k + packed::kTileK - 1), number(begin),
       number(begin + packed::tile_bytes(f) - 1));
   text += tile.parts();
-  text += packed::is_e2m1(f) ? "\nA word of codes:\n"
-                             : "\nA word of codes: byte i has the magnitude of code i of the row "
-                               "in bits 2..0 and its sign "
-                               "in "
-                               "bit 7;\nthe magnitude of code i of the eighth row below in bits "
-                               "6..4, and its sign in bit 3 "
-                               "of the next byte.\n";
-  if (f.encoding == Int4Encoding::ex && !packed::is_e2m1(f))
+  const bool bytes_are_codes = !packed::is_e2m1(f) && f.tokens == DType::e4m3;
+  text += !bytes_are_codes ? "\nA word of codes:\n"
+                           : "\nA word of codes: byte i has the magnitude of code i of the row "
+                             "in bits 2..0 and its sign "
+                             "in "
+                             "bit 7;\nthe magnitude of code i of the eighth row below in bits "
+                             "6..4, and its sign in bit 3 "
+                             "of the next byte.\n";
+  if (f.encoding == Int4Encoding::ex && !packed::is_e2m1(f) && f.tokens == DType::e4m3)
     text += "The magnitude of a negative code is stored less 1.\n";
   text += tile.codes(view.threads);
   if (view.threads < 128) text += "  ... (--threads 128 shows all)\n";
   return text + "\nScales:\n" + tile.scales();
+}
+
+std::string error_text(const PackedError& e, const std::string& against) {
+  if (e.largest == 0) return "Against " + printable(against) + ": no weight is off.\n";
+  return "Against " + printable(against) +
+         format(
+             ": rms error %.4f of the weights' own; the largest, of row %lld and k = %lld of "
+             "expert %lld, is %.6g where %.6g is due.\n",
+             e.rms, static_cast<long long>(e.row), static_cast<long long>(e.k),
+             static_cast<long long>(e.expert), e.got, e.want);
 }
 
 }  // namespace warpwright::cli

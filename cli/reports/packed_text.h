@@ -10,6 +10,16 @@
 
 namespace warpwright::cli {
 
+/// How far packed weights are off the floats that they were made of.
+struct PackedError {
+  double rms = 0;      ///< over that of the floats
+  double largest = 0;  ///< of one weight, which is
+  std::int64_t expert = 0, row = 0, k = 0;
+  double got = 0, want = 0;
+};
+/// A line of it.
+std::string error_text(const PackedError& error, const std::string& against);
+
 /// "int4 ex (-8..7), groups of 128, bf16 scales, 1 x 256 x 512, from gptq".
 std::string packed_line(const weights::Header& header);
 

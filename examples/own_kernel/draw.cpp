@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include <warpwright/pictures/timeline_svg.h>
+#include <warpwright/pictures/compare_svg.h>
 
 #include "layer.h"
 
@@ -21,8 +21,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::ofstream file(argv[1]);
-  file << warpwright::pictures::timeline_svg(
-      recording.trace, {.title = "LinearRelu, Y[64,64] = relu(X[64,512] W^T + bias)", .ctas = 1});
+  file << warpwright::pictures::compare_svg("LinearRelu, Y[64,64] = relu(X[64,512] W^T + bias)",
+                                            {{"CTA 0", &recording.trace}});
   std::printf("%s: %lld events\n", argv[1], static_cast<long long>(recording.trace.event_count()));
   return file.flush() ? 0 : 1;
 }

@@ -257,7 +257,7 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) : CallTe
                          " is a Spec, which has no memory; ",
                          as_rule("give a tensor, or call plan()"))};
   }
-  operands.alpha = static_cast<float>(given.number(Arg::alpha, 1));
+  operands.alpha *= static_cast<float>(given.number(Arg::alpha, 1));
   read_scales(given, grouped);
   operands.beta = static_cast<float>(given.number(Arg::beta, 1));
   choose(given);
@@ -353,8 +353,31 @@ bool is_int4(PyObject* weights) {
   return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("Int4Weights");
 }
 
-MatrixView CallTensors::read_packed(PyObject* weights, const char* name, bool in_groups,
-                                    PackedWeights& packed, bool& is_batch) {
+// The factor of the only matrix of weights. Those of experts are not applied to groups here: where
+// they are not all 1 they must be among the scales.
+float CallTensors::packed_factor(const Arguments& given, PyObject* weights, const char* name,
+                                 bool is_batch, Arg scales) {
+  const Ref alpha = Ref::checked(PyObject_GetAttrString(weights, "alpha"));
+  const Ref all = Ref::checked(PySequence_Tuple(alpha.get()));
+  if (PyTuple_Size(all.get()) == 0) return 1;
+  if (!is_batch) {
+    const double factor = PyFloat_AsDouble(PyTuple_GetItem(all.get(), 0));
+    if (PyErr_Occurred() != nullptr) refuse_arguments();
+    return static_cast<float>(factor);
+  }
+  if (given[scales] != nullptr) return 1;
+  throw Refused{refuse(RefusalCode::bad_value, "the experts of ", as_tensor(name),
+                       " have a factor each (alpha), and ", names[static_cast<std::size_t>(scales)],
+                       " is not given; ",
+                       as_rule("give it the factors, one for each expert or row, in the operands' "
+                               "memory"))};
+}
+
+CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg arg,
+                                                   const char* name, bool in_groups, Arg scales,
+                                                   PackedWeights& packed) {
+  PyObject* const weights = given[arg];
+  bool is_batch = false;
   const Ref form = Ref::checked(PyObject_GetAttrString(weights, "form"));
   const Ref data = Ref::checked(PyObject_GetAttrString(weights, "data"));
   long long numbers[7] = {};
@@ -386,7 +409,7 @@ MatrixView CallTensors::read_packed(PyObject* weights, const char* name, bool in
                            packed.format.code, extents.n, extents.k);
   view.batch = extents.experts;
   view.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
-  return view;
+  return {view, is_batch, packed_factor(given, weights, name, is_batch, scales)};
 }
 
 void Product::read_inputs(const Arguments& given, bool grouped) {
@@ -396,10 +419,12 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   is_batch_ = a.dimensions == 3;
   if (is_int4(given[Arg::b])) {
     PackedWeights& packed = operands.packed.emplace();
-    packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums_words)));
-    bool is_batch = false;
-    o.b = read_packed(given[Arg::b], "B", grouped, packed, is_batch);
-    is_batch_ = !grouped && is_batch;
+    const int sums = given.word(Arg::sums, sums_words);
+    if (sums >= 0) packed.sums = static_cast<GroupSums>(sums);
+    const PackedMatrix b = read_packed(given, Arg::b, "B", grouped, Arg::scale_b, packed);
+    o.b = b.view;
+    o.alpha *= b.factor;
+    is_batch_ = !grouped && b.is_batch;
   } else {
     if (given[Arg::sums] != nullptr) {
       throw Refused{bad(Arg::sums, "is given, and B are no Int4Weights: leave it out")};

@@ -146,12 +146,22 @@ class CallTensors {
                         std::optional<DType> type, const char* name, const char* keyword,
                         Ref& made);
   /// Int4Weights, whose bytes are a header and tiles; `in_groups`: they must be a batch of experts.
-  MatrixView read_packed(PyObject* weights, const char* name, bool in_groups, PackedWeights& packed,
-                         bool& is_batch);
+  /// Factors of those are scales of the caller's, refused without (`scales`, their argument, is not
+  /// given); that of one matrix is in the result.
+  struct PackedMatrix {
+    MatrixView view;
+    bool is_batch = false;
+    float factor = 1;
+  };
+  PackedMatrix read_packed(const Arguments& given, Arg arg, const char* name, bool in_groups,
+                           Arg scales, PackedWeights& packed);
   /// The stream of the call: what was given, or that on which the tensors' library works now.
   void* stream_of_call(const Arguments& given);
 
  private:
+  static float packed_factor(const Arguments& given, PyObject* weights, const char* name,
+                             bool is_batch, Arg scales);
+
   void* stream_;
   const char* first_ = nullptr;  // the tensor that said where all lie
 };

@@ -8,6 +8,7 @@
 #include "cli/app.h"
 #include "python/src/blocks.h"
 #include "python/src/docs.h"
+#include "python/src/fp4.h"
 #include "python/src/handles.h"
 #include "python/src/moe.h"
 #include "python/src/packing.h"
@@ -284,6 +285,9 @@ PyMethodDef functions[] = {
     {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
     {"int4_pack", int4_pack, METH_VARARGS, nullptr},
     {"int4_load", int4_load, METH_VARARGS, nullptr},
+    {"fp4_quantise", fp4_quantise, METH_VARARGS, nullptr},
+    {"fp4_pack", fp4_pack, METH_VARARGS, nullptr},
+    {"fp4_load", fp4_load, METH_VARARGS, nullptr},
     {"int4_form", int4_form, METH_VARARGS, nullptr},
     {"int4_bytes", int4_bytes, METH_VARARGS, nullptr},
     {"int4_values", int4_values, METH_VARARGS, nullptr},

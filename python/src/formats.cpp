@@ -187,7 +187,9 @@ void Product::guess_scaling(const ScaleTensors& scales, bool grouped) {
                                      (!scales[1] || scales[1]->elements() == 1))) {
     operands.scaling = Scaling::tensor;
   } else {  // one number beside several: the scale of the only row
-    operands.scaling = one.dimensions == 1 ? Scaling::row_column : Scaling::blockwise;
+    // Beside tokens of 16 bits packed weights have one a row, no blocks.
+    const bool of_rows = operands.packed && numeric::bits(operands.a.dtype) == 16;
+    operands.scaling = one.dimensions == 1 || of_rows ? Scaling::row_column : Scaling::blockwise;
   }
 }
 

@@ -70,7 +70,7 @@ struct MixtureCall : CallTensors {
  private:
   std::optional<MicroFormat> weights_as_;  ///< where that is said
   void read_router(const Arguments& given);
-  MatrixView read_weights(const Arguments& given, Arg arg, const char* name,
+  MatrixView read_weights(const Arguments& given, Arg arg, const char* name, Arg scales,
                           std::optional<PackedWeights>& packed);
   void read_format(const Arguments& given);
   void read_scales(const Arguments& given);
@@ -97,8 +97,8 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
   }
   read_router(given);
   read_format(given);
-  o.w13 = read_weights(given, Arg::w13, "w13", o.packed13);
-  o.w2 = read_weights(given, Arg::w2, "w2", o.packed2);
+  o.w13 = read_weights(given, Arg::w13, "w13", Arg::scale_w13, o.packed13);
+  o.w2 = read_weights(given, Arg::w2, "w2", Arg::scale_w2, o.packed2);
   const int sums = given.word(Arg::sums, sums_words);
   if (sums >= 0 && !o.packed2) {
     throw Refused{refuse(RefusalCode::bad_value, "sums is given, and ", as_tensor("w2"),
@@ -138,11 +138,10 @@ void MixtureCall::read_router(const Arguments& given) {
   operands.topk_weights = token_rows(read(given, Arg::topk_weights, "topk_weights"));
 }
 
-MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name,
+MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name, Arg scales,
                                      std::optional<PackedWeights>& packed) {
   if (is_int4(given[arg])) {
-    bool is_batch = false;
-    return read_packed(given[arg], name, true, packed.emplace(), is_batch);
+    return read_packed(given, arg, name, true, scales, packed.emplace()).view;
   }
   const Tensor t = read(given, arg, name);
   MatrixView view = matrix_of(t);
@@ -234,7 +233,7 @@ void MixtureCall::read_scales(const Arguments& given) {
       Arg::scaling, by_number(all_scalings, [](Scaling s) { return words_of(s).identifier; }));
   if (said >= 0) {
     operands.scaling = static_cast<Scaling>(said);
-  } else if (operands.is_packed()) {
+  } else if (operands.is_packed() && operands.quantises()) {
     operands.scaling = Scaling::row_column;
   }
   const struct {

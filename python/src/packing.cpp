@@ -7,69 +7,21 @@
 #include <string>
 #include <string_view>
 
-#include "cli/commands/gemm/run.h"
 #include "cli/commands/pack_command.h"
+#include "python/src/packing_parts.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/facts/packed_e2m1.h"
-#include "warpwright/weights/pack.h"
+#include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright::python {
 namespace {
 
-// A sentence of the command line, whose options are arguments here: "--zero-points" is
-// "zero_points=".
-std::string as_arguments(const std::string& sentence) {
-  std::string text;
-  for (std::size_t i = 0; i < sentence.size(); ++i) {
-    if (sentence.compare(i, 2, "--") != 0) {
-      text += sentence[i];
-      continue;
-    }
-    for (i += 2; i < sentence.size() && (std::islower(sentence[i]) != 0 || sentence[i] == '-');
-         ++i) {
-      text += sentence[i] == '-' ? '_' : sentence[i];
-    }
-    if (text.ends_with("from")) text.replace(text.size() - 4, 4, "layout");
-    text += '=';
-    --i;
-  }
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
-template <class Body>
-PyObject* function(const Body& body) noexcept {
-  try {
-    return body();
-  } catch (const cli::InputError& error) {
-    try {
-      throw Refused{{RefusalCode::file_error, as_arguments(error.what())}};
-    } catch (...) {
-      set_error();
-    }
-    return nullptr;
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
-}
-
-template <class T>
-T taken(Result<T> result) {
-  if (!result) throw Refused{result.refusal()};
-  return std::move(*result);
-}
-
-bool is_given(PyObject* object) {
-  return object != nullptr && object != Py_None;
-}
-
 Int4Encoding encoding_of(const char* word) {
   const std::string_view text = word;
-  if (text == "ex") return Int4Encoding::ex;
+  if (text == "ex" || text == "ex-bf16") return Int4Encoding::ex;
   if (text == "sm") return Int4Encoding::sm;
   throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
-                       as_rule("it is \"ex\" (-8 to 7) or \"sm\" (-7 to 7)"))};
+                       as_rule("it is \"ex\" (-8 to 7), \"sm\" (-7 to 7) or \"ex-bf16\""))};
 }
 
 DType scale_of(const char* word) {
@@ -82,28 +34,9 @@ DType scale_of(const char* word) {
 weights::PackOptions pack_options(const char* encoding, const char* scales) {
   weights::PackOptions options;
   if (encoding != nullptr) options.encoding = encoding_of(encoding);
+  if (encoding != nullptr && std::string_view(encoding) == "ex-bf16") options.tokens = DType::bf16;
   if (scales != nullptr) options.scale = scale_of(scales);
   return options;
-}
-
-// Bytes as an Array of the host.
-PyObject* array_of(std::span<const std::byte> bytes, DType type, std::vector<std::int64_t> shape) {
-  ArrayHandle array;
-  array.memory = memory_on("model", static_cast<std::int64_t>(bytes.size())).first;
-  std::memcpy(array.memory.get(), bytes.data(), bytes.size());
-  array.type = type;
-  array.shape = std::move(shape);
-  return new_array(std::move(array));
-}
-PyObject* array_of(std::span<const std::byte> bytes) {
-  return array_of(bytes, DType::u8, {static_cast<std::int64_t>(bytes.size())});
-}
-
-void require_host(const Tensor& t) {
-  if (t.device == run_on_model) return;
-  throw Refused{refuse(RefusalCode::wrong_device, as_tensor(t.name), " lies in ",
-                       place_name(t.device),
-                       ", and this works in host memory: ", as_rule("give it a copy there"))};
 }
 
 // The whole packed tensor, or its header alone.
@@ -125,24 +58,6 @@ std::vector<std::byte> host_bytes(const Tensor& t, std::int64_t most) {
     throw Refused{*r};
   }
   return bytes;
-}
-
-// A matrix or a batch of them of a checkpoint.
-MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* name, int& device) {
-  if (!is_given(object)) return {};
-  Tensor t = reader.read(object, name);
-  if (t.offset == OffsetType::int32) t.type = DType::s32;
-  if (device == run_nowhere) device = t.device;
-  if (device != t.device) {
-    throw Refused{refuse(RefusalCode::wrong_device, as_tensor(name), " lies in ",
-                         place_name(t.device), " and the codes in ", place_name(device))};
-  }
-  if (t.dimensions == 1) {
-    t.dimensions = 2;
-    t.shape = {1, t.shape[0]};
-    t.stride = {t.shape[1], t.stride[0]};
-  }
-  return matrix_of(t);
 }
 
 }  // namespace
@@ -226,7 +141,8 @@ PyObject* int4_quantise(PyObject* /*module*/, PyObject* args) {
     {
       const WithoutGil others;
       const auto quantised = taken(weights::quantise(std::span(&view, 1), how));
-      bytes = taken(weights::pack(weights::source_of(quantised), {how.encoding, how.scale}));
+      bytes = taken(
+          weights::pack(weights::source_of(quantised), {how.encoding, how.scale, options.tokens}));
     }
     return array_of(bytes);
   });
@@ -280,7 +196,9 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
     o.in = file;
     if (layout != nullptr) o.from = layout;
     if (group > 0) o.group = group;
-    if (encoding != nullptr) o.encoding = encoding;
+    const bool wide = encoding != nullptr && std::string_view(encoding) == "ex-bf16";
+    if (encoding != nullptr) o.encoding = wide ? "ex" : encoding;
+    if (wide) o.tokens = "bf16";
     if (scales != nullptr) o.scales = scales;
     o.zero_points = zeros != 0;
     cli::HostTensor packed;
@@ -319,13 +237,14 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
     long long n = 0;
     long long k = 0;
     int group = 0;
-    const char* scale = nullptr;
+    int form = 0;
+    int scale = 0;
     int zeros = 0;
-    if (PyArg_ParseTuple(args, "LLLisp", &experts, &n, &k, &group, &scale, &zeros) == 0) {
+    if (PyArg_ParseTuple(args, "LLLiiip", &experts, &n, &k, &group, &form, &scale, &zeros) == 0) {
       refuse_arguments();
     }
-    const PackedFormat format{Int4Encoding::ex, group, scale_of(scale),
-                              zeros != 0 ? ZeroPoints::groups : ZeroPoints::none};
+    const PackedFormat format = packed::form_of(form, group, static_cast<DType>(scale),
+                                                zeros != 0 ? ZeroPoints::groups : ZeroPoints::none);
     if (const char* const wrong = packed::format_fault(format)) {
       throw Refused{refuse(RefusalCode::bad_value, wrong)};
     }
@@ -352,9 +271,10 @@ PyObject* int4_values(PyObject* /*module*/, PyObject* args) {
     packed::Extents e;
     {
       const WithoutGil others;
-      const weights::Int4Weights w = taken(weights::unpack(bytes));
-      values = weights::values_of(w);
-      e = w.extents;
+      const weights::Header h = taken(weights::parse_header(bytes));
+      values = h.format.code == DType::s4 ? weights::values_of(taken(weights::unpack(bytes)))
+                                          : weights::values_of(taken(weights::unpack_e2m1(bytes)));
+      e = h.extents;
     }
     return array_of(std::as_bytes(std::span(values)), DType::f32, {e.experts, e.n, e.k});
   });

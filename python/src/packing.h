@@ -19,7 +19,8 @@ PyObject* int4_pack(PyObject* module, PyObject* args);
 PyObject* int4_load(PyObject* module, PyObject* args);
 /// int4_form(data) -> (experts, n, k, group, encoding, scale type, zero points, origin).
 PyObject* int4_form(PyObject* module, PyObject* args);
-/// int4_bytes(experts, n, k, group, scale type, zero points) -> bytes of header and tiles.
+/// int4_bytes(experts, n, k, group, encoding, scale type, zero points) -> bytes of header and
+/// tiles.
 PyObject* int4_bytes(PyObject* module, PyObject* args);
 /// int4_values(data) -> Array of float32, of host memory.
 PyObject* int4_values(PyObject* module, PyObject* args);

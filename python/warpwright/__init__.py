@@ -17,6 +17,7 @@ from ._core import (Array, MoePlan, Plan, Workspace, devices, empty, gemm, group
                     plan_moe)
 from ._experts import fused_experts
 from ._formats import block_scales, pack_elements
+from ._fp4 import load_fp4, pack_fp4, pack_fp4_checkpoint
 from ._interop import Refusal, Spec
 from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise, sort_slots
 from ._study import Check, Trace, check, trace
@@ -28,6 +29,6 @@ built_with_cuda = _core.built_with_cuda
 
 __all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor",
            "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
-           "fused_experts", "gemm", "grouped_gemm", "load_int4", "moe", "pack_elements",
-           "pack_int4", "pack_int4_checkpoint", "plan", "plan_moe", "quantise", "sort_slots",
-           "trace"]
+           "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4", "moe",
+           "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4", "pack_int4_checkpoint",
+           "plan", "plan_moe", "quantise", "sort_slots", "trace"]

@@ -10,10 +10,13 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
                        shape_of)
 
 if TYPE_CHECKING:
-    from ._types import Encoding, Layout, Recipe, ScaleType, Tensor
+    from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-_ENCODINGS: tuple[Encoding, ...] = ("sm", "ex")
-_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16")  #: by number
+_WORDS = ("sm", "ex", "ex-bf16", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16")
+#: Of e2m1 weights: weights along K that share a scale, and the number of the scales' type.
+_FP4 = {"mxf4": (32, 10), "nvf4": (16, 11)}
+#: By number.
+_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16", "ex-bf16")
 # By the numbers of the library's types.
 _SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
@@ -113,8 +116,8 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Int4Weights:
     """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
-    e4m3. pack_int4, pack_int4_checkpoint and load_int4 make them. Or mxf4 and nvf4 weights that
-    `warpwright pack --for` packed, with x of e4m3 or bf16, as `encoding` says.
+    e4m3. pack_int4, pack_int4_checkpoint and load_int4 make them. Or mxf4 and nvf4 weights, which
+    pack_fp4, pack_fp4_checkpoint and load_fp4 make, with x of e4m3 or bf16, as `encoding` says.
 
     Int4Weights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
     front, of any library and device. ``data`` is that row: what a module registers as its buffer
@@ -125,6 +128,10 @@ class Int4Weights:
     #: experts, n, k, group, encoding, type of the scales, zero points, is there a batch of experts
     form: tuple[int, int, int, int, int, int, int, bool] = None  # type: ignore[assignment]
     origin: str = ""  #: what they were made of: "gptq"
+    #: Of nvf4 weights the factor of each expert's tensor; empty where all are 1. Products of one
+    #: matrix are multiplied by it. Those of experts take scale_b (moe: scale_w13, scale_w2), in the
+    #: operands' memory, and are refused without.
+    alpha: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.form is None:
@@ -134,16 +141,19 @@ class Int4Weights:
 
     @staticmethod
     def spec(n: int, k: int, experts: int | None = None, *, group: int = 128,
-             encoding: Encoding = "ex", scales: ScaleType = "bf16",
+             encoding: Encoding | Fp4Encoding = "ex", scales: ScaleType = "bf16",
              zero_points: bool = False) -> Int4Weights:
-        """Weights without memory, for plan()."""
-        for name, word, words in (("encoding", encoding, _ENCODINGS), ("scales", scales, _NUMBERS)):
+        """Weights without memory, for plan(). Those of mxf4 and nvf4 have groups and scales of
+        their own, whatever is said."""
+        for name, word, words in (("encoding", encoding, _WORDS), ("scales", scales, _NUMBERS)):
             if word not in words:
                 raise Refusal(f"{name} is {word!r}; it is one of {', '.join(words)}")
         count = 1 if experts is None else experts
-        size = _core.int4_bytes(count, n, k, group, scales, zero_points)
-        form = (count, n, k, group, _ENCODINGS.index(encoding), _NUMBERS[scales], int(zero_points),
-                experts is not None)
+        number, scale = _FORMS.index(encoding), _NUMBERS[scales]
+        if encoding[:4] in _FP4:
+            group, scale = _FP4[encoding[:4]]
+        size = _core.int4_bytes(count, n, k, group, number, scale, zero_points)
+        form = (count, n, k, group, number, scale, int(zero_points), experts is not None)
         return Int4Weights(Spec((size,), "uint8"), form)
 
     @property
@@ -159,7 +169,8 @@ class Int4Weights:
 
     @property
     def encoding(self) -> str:
-        """"ex" (-8 to 7) or "sm" (-7 to 7); of weights that are no int4 "mxf4" or "mxf4-exact" (for
+        """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of bf16, "ex-bf16"; of weights that are no int4
+        "mxf4" or "mxf4-exact" (for
         e4m3), "mxf4-bf16" or "nvf4-bf16"."""
         return _FORMS[self.form[4]]
 
@@ -197,8 +208,8 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, as packed int4.
 
     group        weights along K that share a scale: 32, 64 or 128.
-    encoding     "ex" (codes -8 to 7, the default) or "sm" (-7 to 7, which some kernels convert
-                 faster).
+    encoding     "ex" (codes -8 to 7, the default), "sm" (-7 to 7, which some kernels convert
+                 faster), or "ex-bf16": -8 to 7 for x of bf16.
     scales       their type: "bf16", "f16" or "f32".
     zero_points  a zero point beside each scale, for weights that do not lie around 0.
 

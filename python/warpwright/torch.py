@@ -234,9 +234,9 @@ _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
 _register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
           f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _int4_moe, _fake_moe)
 _register(f"moe_out({_MOE}, Tensor(a!) out, *, {_EXPERTS}) -> ()", _moe_out, _fake_out)
-_register(f"int4_gemm(Tensor a, {_INT4}, *, {_WITH}, str sums='exact', {_DTYPE}) -> Tensor",
+_register(f"int4_gemm(Tensor a, {_INT4}, *, {_WITH}, str? sums=None, {_DTYPE}) -> Tensor",
           _int4_gemm, _fake_int4)
-_register(f"int4_grouped_gemm(Tensor a, {_INT4}, Tensor offsets, *, {_WITH}, str sums='exact', "
+_register(f"int4_grouped_gemm(Tensor a, {_INT4}, Tensor offsets, *, {_WITH}, str? sums=None, "
           f"{_EXPECTED}, {_DTYPE}) -> Tensor", _int4_grouped_gemm,
           _fake_int4_grouped)
 _register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None) -> (Tensor, Tensor)",

@@ -104,6 +104,10 @@ Picture many() {
                                 ? grid("v0", "32 x 32", 32, 32)
                                 : grid("v" + std::to_string(i), "View " + std::to_string(i), 4, 4));
   }
+  // The first view leads to others, as that of a kernel's mutants does.
+  std::string& svg = picture.views.front().svg;
+  svg.insert(svg.rfind("</svg>"), "<a href=\"#view=v7\" aria-label=\"View 7\">" +
+                                      svg_box(0, 0, 9, 9, ink::red) + "</a>\n");
   return picture;
 }
 

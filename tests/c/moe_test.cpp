@@ -224,7 +224,7 @@ TEST(CMoe, ServesInt4Weights) {
     EXPECT_THAT(text(told), HasSubstr(says));
   };
   m.sums_w2 = 9;
-  refused("sums_w2 is 9; it is 0 to 3");
+  refused("sums_w2 is 9; it is 0 to 4");
   m.sums_w2 = 0;
   m.w2.rows = 3;
   refused("leave all but w2.data 0");

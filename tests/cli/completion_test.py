@@ -117,7 +117,7 @@ def main(name, program):
             ("gemm", "--dtype", "b"): ["bf16"],
             ("gemm", "--dtype=fp"): ["fp16"],
             ("gemm", "--check", "--swap-ab", ""): ["no", "yes"],
-            ("explain", "gemm", "--as", "h"): ["h100", "h200"],
+            ("explain", "gemm", "--as", "h"): ["h100", "h20", "h200"],
             ("check", "grouped", "--mode", "l"): ["latest"],
             ("grouped", "--bad-offsets", ""): ["beyond", "decreasing"],
             ("mask", "--cluster", "4,"): ["4,1", "4,2", "4,4"],

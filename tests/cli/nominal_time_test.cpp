@@ -21,7 +21,6 @@ struct Asked {
   int sms = 1;
   std::optional<int> ctas = {};
   std::optional<int> tile_n = {};
-  std::optional<int> accumulators = {};
   bool one_sm = false;
 };
 
@@ -34,7 +33,6 @@ GemmOptions options_of(const Asked& asked) {
   o.sms = asked.sms;
   o.ctas = asked.ctas;
   o.tile_n = asked.tile_n;
-  o.accumulators = asked.accumulators;
   if (asked.one_sm) {
     o.pair = false;
     o.cluster = "1,1";
@@ -98,17 +96,15 @@ TEST(DeckTime, Page37PingPongHidesEpilogues) {
   EXPECT_LT(clocks_of(turns), 0.98 * clocks_of(together));
 }
 
-// Page 38: with two accumulators a tile is multiplied while warps of their own store the one
-// before.
-TEST(DeckTime, Page38AccumulatorsOverlapEpilogues) {
-  const Asked two{.extents = {256, 1024, 128},
-                  .as = "b200",
-                  .scheduler = "static",
-                  .accumulators = 2,
-                  .one_sm = true};
-  Asked one = two;
-  one.accumulators = 1;
-  EXPECT_LT(clocks_of(two), 0.95 * clocks_of(one));
+// Page 38: a persistent CTA multiplies a tile while warps of their own store the one before; with a
+// tile a CTA nothing of a start or an epilogue lies under multiplications.
+TEST(DeckTime, Page38PersistentCtasOverlapEpilogues) {
+  Asked asked{.extents = {256, 1024, 128}, .as = "b200", .scheduler = "one", .one_sm = true};
+  const double single = clocks_of(asked);
+  for (const char* scheduler : {"static", "clc"}) {
+    asked.scheduler = scheduler;
+    EXPECT_LT(clocks_of(asked), 0.5 * single) << scheduler;
+  }
 }
 
 // Page 39, on one SM of sm_120 with tiles of little K, where prologue and epilogue weigh: Ampere's
@@ -149,7 +145,8 @@ TEST(NominalTime, TheClockCostsLittle) {
     return tests::least_seconds(
         5, [&] { EXPECT_TRUE(device::launch_on_model(product.plan, product.operands, how)); });
   };
-  EXPECT_LT(seconds(model::Mode::timed), 1.5 * seconds(model::Mode::latest));
+  // Of an idle machine 1.3 times.
+  EXPECT_LT(seconds(model::Mode::timed), 2 * seconds(model::Mode::latest));
 }
 
 }  // namespace

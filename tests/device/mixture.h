@@ -69,6 +69,39 @@ inline MixtureAsk int4_ask(unsigned seed) {
   return ask;
 }
 
+/// E2m1 weights of both products, for tokens of e4m3 or of bf16, in any forms that they have.
+inline MixtureAsk e2m1_ask(unsigned seed) {
+  std::mt19937 random(seed);
+  MixtureAsk ask = int4_ask(seed);
+  const bool wide = random() % 2 == 0;
+  const auto form = [&] {
+    PackedWeights w{.format = {.group = 32,
+                               .scale = DType::ue8m0,
+                               .code = DType::e2m1,
+                               .tokens = wide ? DType::bf16 : DType::e4m3,
+                               .exponents = Exponents::of_rows}};
+    const bool other = random() % 2 == 0;
+    if (other) w.format.exponents = Exponents::own;
+    if (other && wide) {
+      w.format.group = 16;
+      w.format.scale = DType::ue4m3;
+    }
+    return w;
+  };
+  ask.hidden = 32 * (1 + ask.hidden / 32);
+  ask.packed13 = form();
+  ask.packed2 = form();
+  if (wide) {
+    ask.scaling = ask.weight_scales ? Scaling::row_column : Scaling::none;
+    return ask;
+  }
+  const bool may_fold = ask.packed2->format.exponents == Exponents::of_rows;
+  if (may_fold && ask.scaling == Scaling::row_column && random() % 2 == 0) {
+    ask.packed2->sums = GroupSums::folded;
+  }
+  return ask;
+}
+
 /// One with its operands in host memory. A tenth of the slots are -1.
 class SomeMixture {
  public:

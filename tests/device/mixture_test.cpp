@@ -209,6 +209,35 @@ TEST(Mixture, Int4AgreesWithFloat64) {
   EXPECT_GT(summed, 0);
 }
 
+// Of bf16 tokens none are quantised; weights may have a scale for each row beside their own.
+TEST(Mixture, E2m1AgreesWithFloat64) {
+  int summed = 0;
+  int wide = 0;
+  int folded = 0;
+  int scaled = 0;
+  for (unsigned seed = 1; seed <= 16; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SomeMixture some(tests::e2m1_ask(seed));
+    some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
+    device::ModelOptions how;
+    how.mode = model::Mode::random;
+    how.seed = seed;
+    const MixtureChoices choices{.batch_invariant = seed % 2 == 1};
+    run_and_check(some, choices, how);
+    const auto plan = plan_moe(some.o, model_facts(), choices);
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_EQ(plan->takes(MixtureStep::quantise), some.o.quantises());
+    summed += plan->sums_in_product ? 1 : 0;
+    folded += some.o.packed2->sums == GroupSums::folded ? 1 : 0;
+    wide += some.o.quantises() ? 0 : 1;
+    scaled += !some.o.quantises() && some.o.scaling == Scaling::row_column ? 1 : 0;
+  }
+  EXPECT_GT(summed, 0);
+  EXPECT_GT(folded, 0);
+  EXPECT_GT(scaled, 0);
+  EXPECT_TRUE(wide > 3 && wide < 13) << wide;
+}
+
 TEST(Mixture, RandomOnesAgreeWithFloat64) {
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -327,6 +356,36 @@ TEST(Mixture, LeftOutScalesAreRefused) {
   }
 }
 
+TEST(Mixture, E2m1WeightsThatDoNotFitAreRefused) {
+  const auto refused = [](const auto& change) {
+    MixtureAsk ask{.scaling = Scaling::none};
+    ask.packed13 = PackedWeights{.format = {.group = 32,
+                                            .scale = DType::ue8m0,
+                                            .code = DType::e2m1,
+                                            .tokens = DType::bf16,
+                                            .exponents = Exponents::of_rows}};
+    ask.packed2 = ask.packed13;
+    SomeMixture some(ask);
+    change(some.o);
+    const auto plan = plan_moe(some.o, model_facts());
+    return plan ? std::string() : plan.reason();
+  };
+  EXPECT_EQ(refused([](MixtureOperands&) {}), "");
+  EXPECT_EQ(refused([](MixtureOperands& o) { o.packed2->format.tokens = DType::e4m3; }),
+            "w2 is packed for tokens of e4m3 and w13 for those of bf16; both weights are packed "
+            "for one type: the nearest is bf16");
+  EXPECT_EQ(refused([](MixtureOperands& o) { o.x.dtype = o.d.dtype = DType::f16; }),
+            "x is fp16, and w13 is packed for tokens of bf16; packed weights are multiplied by "
+            "what they are packed for: the nearest is bf16");
+  EXPECT_EQ(refused([](MixtureOperands& o) { o.scaling = Scaling::blockwise; }),
+            "scaling is blockwise and w13 is packed e2m1; packed weights for tokens of bf16 may "
+            "have a scale for each row, and tokens have none: the nearest is row-column");
+  EXPECT_EQ(
+      refused([](MixtureOperands& o) { o.packed13.reset(); }),
+      "w13 is e2m1; weights are of x's type, e4m3, packed s4 or e2m1, or with block_scaled of "
+      "mxf8 to nvf4: the nearest is bf16");
+}
+
 TEST(Mixture, NoTokensAreNoLaunch) {
   SomeMixture some({.tokens = 0});
   const auto plan = plan_moe(some.o, model_facts());
@@ -381,13 +440,15 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
     const char* why;
   } all[] = {
       {[](MixtureOperands& o) { o.scaling = Scaling::none; },
-       "scaling is none and w13 is s4; tokens that int4 weights are multiplied by have scales of "
-       "rows or of blocks: the nearest is row-column"},
+       "scaling is none and w13 is packed s4; tokens of e4m3 that packed weights are multiplied by "
+       "have scales of rows or of blocks: the nearest is row-column"},
       {[](MixtureOperands& o) { o.scaling = Scaling::blockwise; },
        "the product with w13: scale_b is given with block scaling and packed weights, which bring "
        "the scales of their groups; leave it out"},
       {[](MixtureOperands& o) { o.packed2.reset(); },
-       "w2 is s4, and packed2 is not given; int4 weights are multiplied in their packed form, "
+       "packed13 is given and packed2 is not; both weights are packed, or none is"},
+      {[](MixtureOperands& o) { o.packed13.reset(); },
+       "w13 is s4, and packed13 is not given; int4 weights are multiplied in their packed form, "
        "which `warpwright pack` makes"},
       {[](MixtureOperands& o) { o.w13.dtype = o.w2.dtype = DType::e4m3; },
        "w13 is e4m3, and packed13 is given; packed weights are s4"},
@@ -413,6 +474,14 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
        "d overlaps w2; the result may lie over x alone"},
   };
   for (const auto& each : all) EXPECT_EQ(refused(each.change), each.why);
+  EXPECT_EQ(refused([](MixtureOperands& o) {
+              o.packed2->format = {.group = 32,
+                                   .scale = DType::ue8m0,
+                                   .code = DType::e2m1,
+                                   .tokens = DType::bf16,
+                                   .exponents = Exponents::of_rows};
+            }),
+            "w2 is s4, and packed2 is given; packed weights are e2m1");
   EXPECT_EQ(refused(as_it_is, {}, 96),
             "the product with w13: N is 192; the epilogue is gated, so B's rows are two halves, "
             "each of a multiple of 64 rows (a packed tile): the nearest legal N is 256");

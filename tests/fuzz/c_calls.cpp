@@ -1099,6 +1099,14 @@ class Calls {
           draw_.of({"int4", "gptq", "gptq-v2", "awq", "w4afp8", "compressed-tensors", "", "x"}),
           likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,
           likely(30) ? &codes : nullptr, likely(10) ? &scales : nullptr, &form, nullptr));
+      ww_int4 of_e2m1 = f;
+      of_e2m1.encoding =
+          draw_.of({std::int32_t{WW_INT4_ANY}, std::int32_t{WW_INT4_MXF4_BF16}, f.encoding});
+      float alphas[101];
+      refused(ww_fp4_pack(draw_.of({"gpt-oss", "deepseek-mxfp4", "modelopt-nvfp4", "int4", ""}),
+                          likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,
+                          likely(30) ? &scales : nullptr, &of_e2m1, likely(50) ? alphas : nullptr,
+                          nullptr));
     }
     // `packed` has room for the legal form alone, and extents come from the weights.
     const bool fits = has_bytes && p.weights.rows == f.n && p.weights.columns == f.k &&
@@ -1170,6 +1178,7 @@ class Calls {
     must_refuse(ww_int4_read(nullptr, 128, nullptr));
     must_refuse(ww_int4_quantise(nullptr, nullptr, nullptr));
     must_refuse(ww_int4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
+    must_refuse(ww_fp4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_int4_pack_on(nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0, nullptr));
     must_refuse(ww_int4_pack_on(&p.form, nullptr, nullptr, WW_BF16, nullptr, nullptr, 0, nullptr));
     ww_moe_plan* mixture = nullptr;

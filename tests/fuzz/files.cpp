@@ -20,8 +20,9 @@
 #include "cli/files/safetensors.h"
 #include "warpwright/layout/text.h"
 #include "warpwright/plan/tuning/tuning.h"
+#include "warpwright/weights/fp8.h"
 #include "warpwright/weights/micro_source.h"
-#include "warpwright/weights/pack.h"
+#include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright {
 
@@ -87,11 +88,22 @@ void read_packed(const std::uint8_t* data, std::size_t size) {
     put(80, std::span(bytes).subspan(packed::kHeaderBytes));
     put(120, std::span(bytes).first(120));
   }
+  const auto header = weights::parse_header(bytes);
+  if (header && header->format.code == DType::e2m1) {
+    const auto read = weights::unpack_e2m1(bytes, {.threads = 1});
+    if (!read) return;
+    const weights::MicroSource source = weights::source_of(*read);
+    static_cast<void>(weights::as_fp8(source, {.threads = 1}));
+    static_cast<void>(
+        weights::pack_e2m1(source, {.tokens = header->format.tokens}, {.threads = 1}));
+    return;
+  }
   const auto read = weights::unpack(bytes, {.threads = 1});
   if (!read) return;
   // What was read is packed again to the same tiles, but for scales of 0 and such that nobody
   // packs.
-  static_cast<void>(weights::pack(weights::source_of(*read), {}, {.threads = 1}));
+  static_cast<void>(
+      weights::pack(weights::source_of(*read), {.tokens = header->format.tokens}, {.threads = 1}));
 }
 
 void read_checkpoint(const std::string& path) {
@@ -113,6 +125,11 @@ void read_checkpoint(const std::string& path) {
       std::memcpy(copy.data(), expert.codes, bytes);
       std::memcpy(copy.data() + bytes, expert.scales, scales);
     }
+    // And what is packed of it is what it says.
+    for (const DType tokens : {DType::e4m3, DType::bf16}) {
+      static_cast<void>(weights::pack_e2m1(*source, {.tokens = tokens}, {.threads = 1}));
+    }
+    static_cast<void>(weights::as_fp8(*source, {.threads = 1}));
     return;
   }
   const auto source = weights::read_checkpoint(found.layout, loaded.tensors);

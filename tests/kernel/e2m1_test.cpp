@@ -7,6 +7,7 @@
 
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/decode/e2m1.h"
+#include "warpwright/kernel/hopper/decode/int4_bf16.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::tests {
@@ -26,6 +27,28 @@ void for_each_code_in_each_place(std::mt19937& random, const Body& body) {
 
 double value_of(std::uint32_t bits, int place) {
   return numeric::to_double(DType::e2m1, bits >> 4 * place & 15U);
+}
+
+// Int4 for bf16 tokens: every code in every place, less every zero point, exactly.
+TEST(PackedInt4, CodesBecomeBf16) {
+  std::mt19937 random(4);
+  for (std::uint32_t zero = 0; zero < 16; ++zero) {
+    for_each_code_in_each_place(random, [&](std::uint32_t bits) {
+      ASSERT_EQ(packed::bits_of_nibble_word(packed::nibble_word(bits)), bits);
+      const std::uint32_t less[] = {kernel::bf16_less(zero), kernel::bf16_less(8)};
+      std::uint32_t a[4];
+      kernel::convert_to_bf16(packed::nibble_word(bits), less, a);
+      for (int r = 0; r < 4; ++r) {
+        for (int half = 0; half < 2; ++half) {
+          const int place = 2 * (r / 2 * 2 + half) + r % 2;
+          const int code = packed::code_of(bits >> 4 * place & 15U, Int4Encoding::ex);
+          ASSERT_EQ(numeric::to_double(DType::bf16, a[r] >> 16 * half & 0xffff),
+                    code + 8 - static_cast<int>(r % 2 == 0 ? zero : 8))
+              << std::hex << bits << " " << zero << " " << r;
+        }
+      }
+    });
+  }
 }
 
 TEST(PackedE2m1, WordsAreTurnedBack) {

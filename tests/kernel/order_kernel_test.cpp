@@ -16,11 +16,10 @@ namespace warpwright {
 namespace {
 
 using kernel::Schedule;
-using tests::Ask;
 
 // By the basic kernel of a schedule.
 struct Case {
-  Ask ask;
+  tests::Ask ask;
   DType result = DType::bf16;
   Schedule schedule = Schedule::pingpong;
 };
@@ -36,7 +35,7 @@ model::Report run(const Case& c, const device::ModelOptions& how) {
            config.result == c.result;
   });
   if (!instance) return {};
-  Ask ask = c.ask;
+  tests::Ask ask = c.ask;
   ask.clusters = std::max(1, 8 / atom::cluster_size(ask.cluster));
   const tests::Problem problem(*instance, ask);
   const auto made = problem.planned();
@@ -88,7 +87,7 @@ TEST(OrderKernel, OddShapesAreClean) {
 // Padded rows are stored, and read, by elements.
 TEST(OrderKernel, EveryEpilogueIsClean) {
   using Seeds = std::vector<std::uint64_t>;
-  Ask ask{.m = 200, .n = 600, .k = 136};
+  tests::Ask ask{.m = 200, .n = 600, .k = 136};
   for (const auto result : {DType::bf16, DType::f32}) {
     for (const float beta : {0.0F, 0.5F}) {
       ask.beta = beta;

@@ -244,11 +244,12 @@ class Problem {
     o.alpha = ask_.alpha;
     o.beta = ask_.beta;
     o.scaling = scaling_;
-    if (sums_of(instance_.config) == kernel::Sums::promoted ||
+    if ((sums_of(instance_.config) == kernel::Sums::promoted &&
+         !kernel::packed_a(instance_.config)) ||
         (adds_k_tiles(instance_) && ask_.promoted))
       o.accumulation = Accumulation::promoted;
     if (scaling_ != Scaling::none) {
-      o.scale_a = view(4);
+      if (!has_wide_tokens(instance_.config)) o.scale_a = view(4);
       if (!o.packed || scaling_ != Scaling::blockwise) o.scale_b = view(5);
     }
     const QuantiseD way = quantisation(instance_);
@@ -628,7 +629,7 @@ inline Ask extents(const Instance& i, int tiles_down, unsigned seed) {
 /// The scalings that a kernel of products in groups can do.
 inline std::vector<Scaling> scalings_in_groups(const kernel::GemmConfig& c) {
   if (is_block_scaled(c)) return {Scaling::blockwise};
-  if (kernel::operand_bits(c) == 16) return {Scaling::none};
+  if (kernel::operand_bits(c) == 16 && !has_wide_tokens(c)) return {Scaling::none};
   return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
 }
 

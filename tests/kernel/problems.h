@@ -230,7 +230,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.clusters = draw(1, atom::cluster_size(ask.cluster) > 4 ? 3 : 9);
   constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
   ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
-  if (eight_bit(instance)) {
+  if (eight_bit(instance) || has_wide_tokens(instance.config)) {
     constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
     ask.scaling = draw.of(scalings);
   }

@@ -40,12 +40,12 @@ Codes quantised(const Shape& s, Bytes& x, RowForm form) {
 }
 
 // The rows that the result must have, for each the token, or -1 for one that stays as it is.
-struct Result {
+struct Expected {
   int rows;
   std::vector<int> token_of;
 };
-Result result_of(const Routing* r, int tokens) {
-  Result to{r == nullptr ? tokens : static_cast<int>(r->tokens * r->top_k), {}};
+Expected result_of(const Routing* r, int tokens) {
+  Expected to{r == nullptr ? tokens : static_cast<int>(r->tokens * r->top_k), {}};
   for (int i = 0; i < to.rows; ++i) {
     if (r == nullptr) {
       to.token_of.push_back(i);
@@ -126,7 +126,7 @@ class Moved {
   Shape s_;
   RowForm form_;
   Bytes x_;
-  Result result_;
+  Expected result_;
   int row_bytes_;
   Bytes to_;
   int blocks_;

@@ -98,6 +98,7 @@ TEST(Tensor, LocalTiles) {
       "ArithTuple(0,128) o (128,64,4):(1@1,1@0,64@0)");
   EXPECT_EQ(answer("local_tile(gmem_ptr[16b](0x0) o (512,256):(256,1), (128,64), (3,2))"),
             "gmem_ptr[16b](0x30100) o (128,64):(256,1)");
+  EXPECT_EQ(answer("local_tile(64:2, 16, 3)"), "96 o (16):(2)");
 }
 
 TEST(Tensor, GroupsAndFragments) {

@@ -55,8 +55,8 @@ MACHINE = [
 
 
 # What inline assembly of isa/ touches registers alone: it says nothing about memory.
-REGISTERS_ALONE = re.compile(r"\b(mov|mapa|cvt|mul|prmt|ex2|createpolicy|setmaxnreg|mma\.sync|"
-                             r"wgmma\.mma_async|clusterlaunchcontrol\.query_cancel)\b|// hides")
+REGISTERS_ALONE = re.compile(r"\b(mov|mapa|cvt|mul|sub\.rn|prmt|ex2|createpolicy|setmaxnreg|"
+                             r"mma\.sync|wgmma\.mma_async|clusterlaunchcontrol\.query_cancel)\b|// hides")
 
 
 def strip(text):

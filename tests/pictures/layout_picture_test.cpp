@@ -142,6 +142,47 @@ TEST(LayoutPicture, Divisions) {
   }
 }
 
+// Tiles that hang over the edge: what is inside is told from it, and keeps its tile.
+TEST(LayoutPicture, TilesThatHangOver) {
+  LayoutAsk ask;
+  ask.layout = "(8,16):(1,8)";
+  ask.operation = "logical_divide";
+  ask.with = "<3:1,5:1>";
+  const View view = layout_picture(ask).views.front();
+  ASSERT_EQ(view.table.rows.size(), 128U + 9 * 20);
+  for (std::size_t i = 0; i < 128; ++i) {
+    const int tile = static_cast<int>(i % 8 / 3 + i / 8 / 5 * 3);
+    EXPECT_EQ(number(view, i, "tile"), tile) << i;
+  }
+  int inside = 0;
+  for (std::size_t i = 0; i < 180; ++i) {
+    const std::size_t m = i % 9, n = i / 9;
+    const std::string tile = word(view, 128 + i, "tile");
+    EXPECT_EQ(tile.empty(), m >= 8 || n >= 16);
+    if (tile.empty()) continue;
+    ++inside;
+    EXPECT_EQ(std::atoi(tile.c_str()), static_cast<int>(m / 3 + n / 5 * 3));
+  }
+  EXPECT_EQ(inside, 128);
+}
+
+// A TiledCopy: each element is read once and written once.
+TEST(LayoutPicture, TiledCopies) {
+  LayoutAsk ask;
+  ask.layout = "make_tiled_copy(make_copy_atom(SM75_U32x4_LDSM_N, 16), (4,8), (8,2))";
+  const Picture picture = layout_picture(ask);
+  tests::expect_sound(picture);
+  ASSERT_EQ(picture.views.size(), 2U);
+  for (const View& view : picture.views) {
+    std::set<std::pair<int, int>> elements;
+    for (std::size_t i = 0; i < view.table.rows.size(); ++i) {
+      elements.insert({number(view, i, "row"), number(view, i, "column")});
+    }
+    EXPECT_EQ(elements.size(), 512U) << view.title;
+    EXPECT_EQ(boxes(view.svg).size(), 512U);
+  }
+}
+
 TEST(LayoutPicture, CopiesOfAProduct) {
   for (const char* operation : {"logical_product", "blocked_product", "raked_product"}) {
     SCOPED_TRACE(operation);

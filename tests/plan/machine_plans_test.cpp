@@ -67,6 +67,21 @@ TEST(MachinePlans, SlowTensorCoresMakeProductsLonger) {
   EXPECT_NE(slow.name(), fast.name());
 }
 
+// 8192^3 as an H200 took it by kernels of mma.sync (docs/log/registers.md).
+TEST(MachinePlans, RegisterKernelsAsMeasured) {
+  struct Row {
+    const char* kernel;
+    double measured_us;
+  };
+  for (const Row& row : {Row{"registers_bf16_bf16_128x128", 2569},
+                         Row{"registers_bf16_bf16_128x128_tma_pp", 2502}}) {
+    const auto made =
+        plan(dense(8192, 8192, 8192), *known_facts("h200"), {.kernel = std::string(row.kernel)});
+    ASSERT_TRUE(made) << made.reason();
+    EXPECT_NEAR(made->cost * 1e6, row.measured_us, 0.06 * row.measured_us) << row.kernel;
+  }
+}
+
 // Whatever a device has more of, no plan is said to take longer.
 TEST(MachinePlans, FasterUnitsTakeNoLonger) {
   struct Change {

@@ -50,8 +50,8 @@ TEST(Prediction, PartsAddUpAndNothingBeatsTheRoofs) {
     // A faster unit never makes it slower.
     PredictionMachine better = h200_numbers();
     better.memory_bytes_per_second *= 2;
-    better.l2_lines_per_clock *= 2;
-    better.store_bytes_per_clock *= 2;
+    better.l2_lines_per_second *= 2;
+    better.port_bytes_per_clock *= 2;
     better.limit_watts *= 2;
     EXPECT_LE(predicted(p, better).seconds, 1.001 * t.seconds);
   }

@@ -147,6 +147,29 @@ class Moe(unittest.TestCase):
         with self.assertRaisesRegex(wp.Refusal, "sums is given, and w2 are no Int4Weights"):
             Layer().call(sums="exact")
 
+    def test_fp4_weights(self):
+        for encoding in ("mxf4", "mxf4-bf16", "nvf4-bf16"):
+            layer = Layer(hidden=256, inner=128)
+            codes = {name: wp.pack_fp4(getattr(layer, name), encoding=encoding)
+                     for name in ("w13", "w2")}
+            factors = {}
+            for name, packed in codes.items():
+                each = np.asarray(packed.alpha or [1] * len(layer.w13), np.float32)
+                setattr(layer, name, packed.values() * each[:, None, None])
+                rows = getattr(layer, name).shape[1]
+                factors["scale_" + name] = np.repeat(each[:, None], rows, axis=1)
+            tensors = (layer.x, layer.ids, layer.weights, codes["w13"], codes["w2"])
+            how = factors if encoding == "nvf4-bf16" else {}
+            self.close(wp.moe(*tensors, **how), layer.right(), 0.06)
+            self.assertIn("e2m1", wp.plan_moe(*tensors, **how).explain())
+            if encoding == "nvf4-bf16":
+                with self.assertRaisesRegex(wp.Refusal, "scale_w13 is not given"):
+                    wp.moe(*tensors)
+        there = wp.plan_moe(Spec((64, 2048)), Spec((64, 8), "int32"), Spec((64, 8), "f32"),
+                            wp.Int4Weights.spec(1536, 2048, 128, encoding="mxf4"),
+                            wp.Int4Weights.spec(2048, 768, 128, encoding="mxf4"), device="h200")
+        self.assertIn("packed mxf4", there.explain())
+
     def test_ways_give_the_same(self):
         layer = Layer(hidden=256, inner=128)
         layer.quantise("blockwise")

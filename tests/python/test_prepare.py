@@ -215,6 +215,72 @@ class Int4(Close):
             self.refused("file_error", "give their layout by layout=", wp.load_int4, f"{path}:v")
         self.refused("file_error", "", wp.load_int4, "/nowhere.safetensors:w")
 
+    def test_fp4(self):
+        """Packed from floats, from tensors and from a file: the same bytes, whose values are the
+        codes times the scales; and multiplied."""
+        random = np.random.default_rng(3)
+        codes = random.integers(0, 256, (2, 72, 96), np.uint8)
+        nibbles = np.stack([codes & 15, codes >> 4], -1).reshape(2, 72, 192)
+        table = np.array([0, .5, 1, 1.5, 2, 3, 4, 6] + [-0., -.5, -1, -1.5, -2, -3, -4, -6],
+                         np.float32)
+        exponents = random.integers(124, 130, (2, 72, 6), np.uint8)
+        want = table[nibbles] * np.repeat(2.0 ** (exponents.astype(np.float32) - 127), 32, -1)
+        for encoding in (None, "mxf4-exact", "mxf4-bf16"):
+            packed = wp.pack_fp4_checkpoint("gpt-oss", codes, exponents, encoding=encoding)
+            self.assertEqual((packed.encoding, packed.shape, packed.group, packed.scales),
+                             (encoding or "mxf4", (2, 72, 192), 32, "ue8m0"))
+            np.testing.assert_array_equal(packed.values(), want)
+            spec = wp.Int4Weights.spec(72, 192, 2, encoding=packed.encoding)
+            self.assertEqual(spec.form, packed.form)
+            x = random.integers(-3, 4, (9, 192)).astype(np.float32)
+            tokens = x.astype(bf16 if encoding == "mxf4-bf16" else e4m3)
+            offsets = np.array([0, 4, 9], np.int32)
+            y = wp.grouped_gemm(tokens, packed, offsets, dtype="bf16")
+            right = np.concatenate([x[:4] @ want[0].T, x[4:] @ want[1].T])
+            np.testing.assert_allclose(y.astype(np.float32), right, rtol=0.01, atol=0.02)
+        # A factor for each expert.
+        scales = random.integers(0x30, 0x40, (2, 72, 12), np.uint8).view(e4m3)
+        factors = np.array([0.25, 2], np.float32)
+        packed = wp.pack_fp4_checkpoint("modelopt-nvfp4", codes, scales, factors)
+        self.assertEqual(packed.alpha, (0.25, 2))
+        want = table[nibbles] * np.repeat(scales.astype(np.float32), 16, -1)
+        np.testing.assert_array_equal(packed.values(), want)
+        want *= factors[:, None, None]
+        x = random.integers(-3, 4, (9, 192)).astype(bf16)
+        self.refused("bad_value", "scale_b is not given", wp.grouped_gemm, x, packed, offsets)
+        y = wp.grouped_gemm(x, packed, offsets, scale_b=factors)
+        plain = x.astype(np.float32)
+        right = np.concatenate([plain[:4] @ want[0].T, plain[4:] @ want[1].T])
+        np.testing.assert_allclose(y.astype(np.float32), right, rtol=0.01, atol=0.05)
+        rows = np.repeat(factors[:, None], 72, 1)
+        np.testing.assert_array_equal(wp.grouped_gemm(x, packed, offsets, scale_b=rows), y)
+        one = wp.pack_fp4_checkpoint("modelopt-nvfp4", codes[1], scales[1], factors[1:])
+        np.testing.assert_allclose(wp.gemm(x, one).astype(np.float32), plain @ want[1].T,
+                                   rtol=0.01, atol=0.05)
+        # Floats, of which the error is that of the formats.
+        w = normal(64, 256)
+        for encoding, most in (("mxf4", 0.13), ("nvf4-bf16", 0.11)):
+            packed = wp.pack_fp4(w, encoding=encoding)
+            off = packed.values() * (packed.alpha or (1,))[0] - w.astype(np.float32)
+            self.assertLess(np.sqrt((off ** 2).mean() / (w.astype(np.float32) ** 2).mean()), most)
+        self.refused("bad_value", "mxf4", wp.pack_fp4, w, encoding="fp4")
+        self.refused("bad_value", "there are no weights in layout", wp.pack_fp4_checkpoint, "int4",
+                     codes, exponents)
+        self.refused("bad_value", "encoding is of nvf4 weights", wp.pack_fp4_checkpoint, "gpt-oss",
+                     codes, exponents, encoding="nvf4-bf16")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "w.safetensors"
+            header = (b'{"w_blocks":{"dtype":"U8","shape":[2,72,6,16],"data_offsets":[0,%d]},'
+                      b'"w_scales":{"dtype":"U8","shape":[2,72,6],"data_offsets":[%d,%d]}}'
+                      % (codes.size, codes.size, codes.size + exponents.size))
+            header += b" " * (-len(header) % 8)
+            path.write_bytes(len(header).to_bytes(8, "little") + header + codes.tobytes() +
+                             exponents.tobytes())
+            loaded = wp.load_fp4(f"{path}:w", encoding="mxf4-bf16")
+            again = wp.pack_fp4_checkpoint("gpt-oss", codes, exponents, encoding="mxf4-bf16")
+            self.assertEqual(loaded.data.tobytes(), again.data.tobytes())
+        self.refused("file_error", "", wp.load_fp4, "/nowhere.safetensors:w")
+
     def test_plans_without_memory(self):
         plan = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096), device="h200")
         self.assertIn("s4xe4m3", plan.kernel)

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "tests/draws.h"
@@ -86,6 +88,43 @@ TEST(PackE2m1, ValuesStayToTheBit) {
       c.expect_same(*packed);
     }
   }
+}
+
+// Back in rows: values are those of the source, and what is packed of them are the same bytes.
+TEST(PackE2m1, UnpackedIsWhatWasPacked) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    tests::Draws draw(seed);
+    const bool nv = seed % 3 == 0;
+    const packed::Extents e{draw(1, 3), draw(1, 140), (nv ? 16 : 32) * draw(1, 9)};
+    const int least = draw(1, 200);
+    Checkpoint c = nv ? Checkpoint(e, "nvf4", 0, 0x7e, seed)
+                      : Checkpoint(e, "mxf4", least, least + draw(0, 45), seed);
+    // A group of zeros, whose scale may be any.
+    std::fill_n(c.codes.begin(), nv ? 8 : 16, std::uint8_t{0x80});
+    const E2m1Options options{.tokens = nv || seed % 2 == 0 ? DType::bf16 : DType::e4m3};
+    const auto bytes = pack_e2m1(c.source, options);
+    ASSERT_TRUE(bytes) << bytes.reason();
+    const auto back = unpack_e2m1(*bytes, {.threads = 2});
+    ASSERT_TRUE(back) << back.reason();
+    EXPECT_EQ(back->extents, e);
+    EXPECT_EQ(
+        std::memcmp(back->codes.data(), c.codes.data(), c.codes.size()) == 0, !nv || [&] {
+          return std::ranges::none_of(c.scales, [](std::uint8_t s) { return s == 0; });
+        }());
+    const std::vector<float> values = values_of(*back);
+    for (std::int64_t i = 0; i < e.experts * e.n * e.k; ++i) {
+      ASSERT_EQ(static_cast<double>(values[static_cast<std::size_t>(i)]), c.value(i / e.k, i % e.k))
+          << i;
+    }
+    const auto again = pack_e2m1(source_of(*back), options);
+    ASSERT_TRUE(again) << again.reason();
+    EXPECT_EQ(*again, *bytes);
+  }
+  const Checkpoint c({1, 8, 64}, "mxf4", 120, 124, 1);
+  const auto bytes = pack_e2m1(c.source);
+  EXPECT_FALSE(unpack_e2m1(std::span(*bytes).first(200)));
+  EXPECT_NE(unpack(*bytes).reason().find("holds e2m1 weights"), std::string::npos);
 }
 
 // Scales that span too far stay as they are, or are refused; those of zeros do not count.

@@ -42,6 +42,14 @@ TEST(PackTest, EveryFormatComesBack) {
         const auto back = unpack(*bytes);
         ASSERT_TRUE(back) << back.reason();
         expect_same(*back, w);
+        // The same for tokens of bf16: other words.
+        const auto wide = pack(source_of(w), {.tokens = DType::bf16});
+        ASSERT_TRUE(wide) << wide.reason();
+        EXPECT_EQ(parse_packed(*wide)->format.tokens, DType::bf16);
+        EXPECT_NE(std::memcmp(bytes->data() + packed::kHeaderBytes,
+                              wide->data() + packed::kHeaderBytes, packed::kTileCodeBytes),
+                  0);
+        expect_same(*unpack(*wide), w);
       }
     }
   }

@@ -138,6 +138,7 @@ std::string print(const OperandDescriptor& o) {
       layout::to_text(layout::Swizzle{swizzle_bits(tile.swizzle), kSwizzleBase, kSwizzleShift});
   std::string text = std::string("Descriptor of ") + o.operand + ": " + std::to_string(tile.rows) +
                      " x " + std::to_string(tile.depth) + " " + std::string(numeric::name(o.type)) +
+                     (tile.padded ? " padded to bytes" : "") +
                      (tile.major == Major::k ? ", K-major" : ", MN-major") + ", swizzle " +
                      name(tile.swizzle) + " (" + swizzle + " of byte addresses), " +
                      std::to_string(tile_bytes(tile)) + " bytes";

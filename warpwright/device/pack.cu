@@ -52,15 +52,18 @@ struct Packing {
     atomicMin(&notes->fault, 8 * number + what);
   }
 
-  // Four codes along K, the bits of each in a byte of its own. `row` counts those of all experts.
+  // Four codes of a word along K, the bits of each in a byte of its own. They have one group. `row`
+  // counts those of all experts.
   __device__ __noinline__ std::uint32_t quad(std::int64_t row, std::int64_t k) const {
     if (scale_at(row, k / format.group).kind != ScaleKind::good) return 0;
-    const std::uint8_t* const at = codes + (row * extents.k + k) / 2;
     std::uint32_t bits = 0;
     for (int i = 0; i < 4; ++i) {
-      const int four = at[i / 2] >> i % 2 * 4 & 15;
+      const std::int64_t at = row * extents.k + k + packed::quad_step(format, i);
+      const int four = codes[at / 2] >> at % 2 * 4 & 15;
       const int code = (four ^ 8) - 8;
-      if (code < packed::least_code(format.encoding)) note(row, k + i, kFaultOfCode);
+      if (code < packed::least_code(format.encoding)) {
+        note(row, k + packed::quad_step(format, i), kFaultOfCode);
+      }
       bits |= packed::code_bits(code, format.encoding) << 8 * i;
     }
     return bits;
@@ -93,10 +96,10 @@ __global__ void pack_tiles(Packing p) {
   };
   for (int word = static_cast<int>(threadIdx.x); word < packed::kTileCodeBytes / 4;
        word += static_cast<int>(blockDim.x)) {
-    const auto [row, k] = packed::word_place(word);
+    const auto [row, k] = packed::word_place(p.format, word);
     const std::uint32_t quad = is_there(row, k) ? p.quad(first + n0 + row, k0 + k) : 0;
     const std::uint32_t below = is_there(row + 8, k) ? p.quad(first + n0 + row + 8, k0 + k) : 0;
-    reinterpret_cast<std::uint32_t*>(tile)[word] = packed::lane_word(quad, below);
+    reinterpret_cast<std::uint32_t*>(tile)[word] = packed::word_of(p.format, quad | below << 4);
   }
   for (int i = static_cast<int>(threadIdx.x); i < kTileRows * packed::slices(p.format);
        i += static_cast<int>(blockDim.x)) {

@@ -1,5 +1,6 @@
 // The packed form of e2m1 weights (mxf4, nvf4), as values: its words, and how their scales are
-// stored. Tiles, lanes and the order of all are those of packed_weights.h.
+// stored; and the words of int4 weights for tokens of bf16. Tiles, lanes and the order of all are
+// those of packed_weights.h.
 //
 // A word has the bits of eight codes as `lane_word` takes them: of four codes of a row in the even
 // nibbles, of the eighth row below in the odd ones. For tokens of e4m3 these four are neighbours
@@ -20,8 +21,17 @@ constexpr bool folds(const PackedFormat& f) {
   return f.exponents == Exponents::of_rows || f.scale == DType::ue4m3;
 }
 
+/// Do folded sums round no weight, so that a plan may choose them?
+constexpr bool folds_exactly(const PackedFormat& f) {
+  return is_e2m1(f) && f.tokens == DType::e4m3 && f.exponents == Exponents::of_rows;
+}
+/// Sums that are open where nothing is to choose are exact.
+constexpr GroupSums sums_for(const PackedFormat& f, GroupSums sums) {
+  return sums == GroupSums::open && !folds_exactly(f) ? GroupSums::exact : sums;
+}
+
 /// What C and Python call a form's codes by: sm and ex as Int4Encoding numbers them, 2 is open
-/// there, and then the forms of e2m1.
+/// there, then the forms of e2m1, then int4 for tokens of bf16.
 inline constexpr PackedFormat kE2m1Forms[] = {
     {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1, .exponents = Exponents::of_rows},
     {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1},
@@ -33,9 +43,11 @@ inline constexpr PackedFormat kE2m1Forms[] = {
     {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::bf16},
 };
 inline constexpr int kFirstE2m1Form = 3;
-inline constexpr int kLastForm = kFirstE2m1Form + 3;
+inline constexpr int kLastE2m1Form = kFirstE2m1Form + 3;
+inline constexpr int kLastForm = kLastE2m1Form + 1;  // int4 for tokens of bf16
 constexpr int form_number(const PackedFormat& f) {
-  for (int i = 0; i <= kLastForm - kFirstE2m1Form; ++i) {
+  if (!is_e2m1(f) && f.tokens == DType::bf16) return kLastForm;
+  for (int i = 0; i <= kLastE2m1Form - kFirstE2m1Form; ++i) {
     if (f == kE2m1Forms[i]) return kFirstE2m1Form + i;
   }
   return static_cast<int>(f.encoding);
@@ -43,7 +55,10 @@ constexpr int form_number(const PackedFormat& f) {
 /// The form with this number, of these parts where they are its own.
 constexpr PackedFormat form_of(int number, int group, DType scale, ZeroPoints zeros) {
   PackedFormat f;
-  if (number >= kFirstE2m1Form && number <= kLastForm) f = kE2m1Forms[number - kFirstE2m1Form];
+  if (number >= kFirstE2m1Form && number <= kLastE2m1Form) {
+    f = kE2m1Forms[number - kFirstE2m1Form];
+  }
+  if (number == kLastForm) f.tokens = DType::bf16;
   if (number < kFirstE2m1Form) f.encoding = static_cast<Int4Encoding>(number);
   f.group = group;
   f.scale = scale;
@@ -123,13 +138,37 @@ constexpr std::uint32_t bits_of_half_word(std::uint32_t word) {
   return bits;
 }
 
+/// Of int4 for bf16 tokens: a half of the word has the codes that go into registers 0 to 3 in its
+/// four nibbles, each plus 8, from 0 to 15: as lower bits of a bf16 of 128 they are 128 more.
+/// Canonical bits are those of ex.
+constexpr std::uint32_t nibble_word(std::uint32_t bits) {
+  std::uint32_t word = 0;
+  for (int r = 0; r < 4; ++r) {
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t code = bits >> (8 * (r / 2 * 2 + half) + r % 2 * 4) & 15U;
+      word |= (code ^ (code < 8 ? 8U : 15U)) << (16 * half + 4 * r);
+    }
+  }
+  return word;
+}
+constexpr std::uint32_t bits_of_nibble_word(std::uint32_t word) {
+  std::uint32_t bits = 0;
+  for (int r = 0; r < 4; ++r) {
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t stored = word >> (16 * half + 4 * r) & 15U;
+      bits |= (stored ^ (stored < 8 ? 15U : 8U)) << (8 * (r / 2 * 2 + half) + r % 2 * 4);
+    }
+  }
+  return bits;
+}
+
 /// The word of any format, and its bits.
 constexpr std::uint32_t word_of(const PackedFormat& f, std::uint32_t bits) {
-  if (!is_e2m1(f)) return word_of(bits);
+  if (!is_e2m1(f)) return f.tokens == DType::bf16 ? nibble_word(bits) : word_of(bits);
   return f.tokens == DType::bf16 ? half_word(bits) : table_word(bits);
 }
 constexpr std::uint32_t bits_of(const PackedFormat& f, std::uint32_t word) {
-  if (!is_e2m1(f)) return bits_of(word);
+  if (!is_e2m1(f)) return f.tokens == DType::bf16 ? bits_of_nibble_word(word) : bits_of(word);
   return f.tokens == DType::bf16 ? bits_of_half_word(word) : bits_of_table_word(word);
 }
 /// From one of a row's four codes of a word to the next, along K.

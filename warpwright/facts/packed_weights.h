@@ -35,7 +35,7 @@ struct PackedFormat {
       DType::bf16;  ///< as stored: bf16, fp16 or f32; of e2m1 ue8m0 (mxf4) or ue4m3 (nvf4)
   ZeroPoints zero_points = ZeroPoints::none;
   DType code = DType::s4;      ///< or e2m1 (packed_e2m1.h)
-  DType tokens = DType::e4m3;  ///< whose registers the codes lie for; e2m1: or bf16
+  DType tokens = DType::e4m3;  ///< whose registers the codes lie for: or bf16
   Exponents exponents = Exponents::own;
 
   friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
@@ -47,11 +47,12 @@ enum class GroupSums : std::uint8_t {
   chained,  ///< in the tensor core's accumulator, which is rescaled from group to group
   folded,   ///< scales are multiplied to the weights, and rounded to e4m3
   table,    ///< the same by a table of a group's row, of codes without -8
+  open,     ///< exact, or folded where that rounds no weight: the plan has the faster
 };
 
 /// The word for it.
 constexpr const char* name(GroupSums sums) {
-  constexpr const char* names[] = {"exact", "chained", "folded", "table"};
+  constexpr const char* names[] = {"exact", "chained", "folded", "table", "open"};
   return names[static_cast<std::size_t>(sums)];
 }
 /// Whether weights are rounded with their scales.
@@ -90,8 +91,12 @@ constexpr const char* format_fault(const PackedFormat& f) {
     }
     return nullptr;
   }
-  if (f.code != DType::s4 || f.tokens != DType::e4m3 || f.exponents != Exponents::own) {
-    return "packed weights are int4 for tokens of e4m3, or e2m1";
+  if (f.code != DType::s4 || f.exponents != Exponents::own ||
+      (f.tokens != DType::e4m3 && f.tokens != DType::bf16)) {
+    return "packed weights are int4 or e2m1, for tokens of e4m3 or bf16";
+  }
+  if (f.tokens == DType::bf16 && f.encoding != Int4Encoding::ex) {
+    return "int4 weights for tokens of bf16 take all codes, so their encoding is ex";
   }
   if (f.group != 32 && f.group != 64 && f.group != 128) {
     return "int4 weights share a scale in groups of 32, 64 or 128 along K";

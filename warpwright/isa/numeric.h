@@ -226,6 +226,23 @@ WW_DEVICE std::uint32_t multiply_bf16_pairs(std::uint32_t x, std::uint32_t y) {
 #endif
 }
 
+/// The differences of two pairs of bf16, each rounded to nearest even; subnormal ones count
+/// (sub.rn.bf16x2, sm_90 and later).
+WW_DEVICE std::uint32_t subtract_bf16_pairs(std::uint32_t x, std::uint32_t y) {
+#if WW_GPU
+  std::uint32_t difference = 0;
+  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(difference) : "r"(x), "r"(y));
+  return difference;
+#else
+  const auto half = [](std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::uint32_t>(
+        numeric::from_double(DType::bf16, numeric::to_double(DType::bf16, a & 0xffffU) -
+                                              numeric::to_double(DType::bf16, b & 0xffffU)));
+  };
+  return half(x, y) | half(x >> 16, y >> 16) << 16;
+#endif
+}
+
 /// Two halves of f16 rounded to nearest even to e4m3, those beyond the largest number becoming it,
 /// and packed, the lower half in the lower byte (cvt.rn.satfinite.e4m3x2.f16x2).
 WW_DEVICE std::uint16_t bytes_of_halves(std::uint32_t halves) {

@@ -29,7 +29,7 @@ class Name {
   [[nodiscard]] constexpr const char* c_str() const { return text_.data(); }
 
  private:
-  std::array<char, 48> text_{};
+  std::array<char, 56> text_{};  // ends with a 0
   int size_ = 0;
 };
 

@@ -20,9 +20,14 @@ Value call_slice(const Call& call) {
   });
 }
 
+// A tree of one number as one mode: a tile of 4 is (4).
+Tuple in_modes(const Tuple& t) {
+  return detail::is_leaf(t) ? tuple(t) : t;
+}
+
 Value call_local_tile(const Call& call) {
-  const Tuple tile = call.shape_at(1);
-  const Tuple at = call.coordinate_at(2);
+  const Tuple tile = in_modes(call.shape_at(1));
+  const Tuple at = in_modes(call.coordinate_at(2));
   return call.of_values(0, [&](const auto& t) {
     return call.count() == 3 ? value_of(local_tile(t, tile, at))
                              : value_of(local_tile(t, tile, at, call.shape_at(3)));

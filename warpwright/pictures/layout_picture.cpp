@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "warpwright/atom/values.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
@@ -57,7 +58,7 @@ struct Map {
 };
 
 Map map_of(const std::string& expression) {
-  const Value value = layout::evaluate(expression);
+  const Value value = layout::evaluate(expression, atom::copy_functions());
   const std::string text = layout::to_text(value);
   if (const auto* l = std::get_if<Layout>(&value)) return {value, *l, text};
   if (const auto* c = std::get_if<ComposedLayout>(&value)) return {value, c->layout, text};
@@ -301,6 +302,41 @@ struct Operation {
 
 constexpr const char* kSides = "Side by side A, B and what becomes of them; numbers are offsets. ";
 
+// The compact layout of A's shape; `by_mode` into coordinates, one for each top-level mode, so that
+// what hangs over the edge of a mode is told from the next column.
+Layout numbered(const Layout& a, bool by_mode) {
+  Layout l = layout::make_layout(layout::shape(a));
+  for (int m = 0; by_mode && m < layout::rank(l); ++m) {
+    const layout::detail::Range leaves = layout::detail::range_of(l, m);
+    std::int64_t step = 1;
+    for (int i = leaves.first; i <= leaves.last; ++i) {
+      l.stride[i] = {l.shape[i] == 1 ? 0 : step, l.shape[i] == 1 ? -1 : m};
+      step *= l.shape[i];
+    }
+  }
+  return l;
+}
+
+// Which index of A `source`, an operation on numbered(A), gives for its own index; -1 where that
+// lies outside of A.
+std::int64_t index_in(const Layout& a, const Map& source, std::int64_t index) {
+  if (!layout::has_basis(source.domain)) {
+    const std::int64_t at = source.offset(index);
+    return at >= 0 && at < layout::size(a) ? at : -1;
+  }
+  const Tuple at =
+      layout::coordinate(source.domain, layout::to_coordinate(index, layout::shape(source.domain)));
+  std::int64_t sum = 0, step = 1;
+  for (int m = 0; m < layout::rank(a); ++m) {
+    const std::int64_t extent = layout::size(a, m);
+    const std::int64_t c = m < at.count ? at.leaf[m].value : 0;
+    if (c < 0 || c >= extent) return -1;
+    sum += c * step;
+    step *= extent;
+  }
+  return sum;
+}
+
 // A's elements in the order in which B picks them.
 void colour_picks(Operation& o, const Map& source) {
   const std::int64_t size = source.size();
@@ -312,8 +348,8 @@ void colour_picks(Operation& o, const Map& source) {
     const int colour = size <= pale_colours ? static_cast<int>(i) : eighth(i, size);
     o.colour_of_result.push_back(colour);
     o.colour_of_b.push_back(colour);
-    const std::int64_t from = source.offset(i);
-    if (from >= 0 && from < o.a.size()) o.colour_of_a[static_cast<std::size_t>(from)] = colour;
+    const std::int64_t from = index_in(o.a.domain, source, i);
+    if (from >= 0) o.colour_of_a[static_cast<std::size_t>(from)] = colour;
   }
 }
 
@@ -326,15 +362,16 @@ void colour_tiles(Operation& o, const Map& source, const std::string& with) {
               "A colour is a tile: in A where it lies, in the result as a "
               "part of its own.";
   for (std::int64_t i = 0; i < tiles.size(); ++i) {
-    const std::int64_t from = tiles.offset(i);
-    if (from < o.a.size())
-      o.colour_of_a[static_cast<std::size_t>(from)] = static_cast<int>(i / inside);
+    const std::int64_t from = index_in(o.a.domain, tiles, i);
+    if (from >= 0) o.colour_of_a[static_cast<std::size_t>(from)] = static_cast<int>(i / inside);
   }
+  bool hangs_over = false;
   for (std::int64_t i = 0; i < source.size(); ++i) {
-    const std::int64_t from = source.offset(i);
-    o.colour_of_result.push_back(from < o.a.size() ? o.colour_of_a[static_cast<std::size_t>(from)]
-                                                   : -1);
+    const std::int64_t from = index_in(o.a.domain, source, i);
+    hangs_over = hangs_over || from < 0;
+    o.colour_of_result.push_back(from < 0 ? -1 : o.colour_of_a[static_cast<std::size_t>(from)]);
   }
+  if (hangs_over) o.caption += " Grey is what hangs over the edge of A.";
   // B is the tile at the front.
   if (o.b) o.colour_of_b.assign(static_cast<std::size_t>(o.b->size()), 0);
 }
@@ -357,27 +394,29 @@ Operation operation_of(const LayoutAsk& ask) {
     return ask.operation + "(" + first + ", " + ask.with + ")";
   };
   Operation o{map_of(ask.layout), map_of(call(ask.layout)), {}, {}, {}, {}, {}, {}, {}};
-  const Value with = layout::evaluate(ask.with);
+  const Value with = layout::evaluate(ask.with, atom::copy_functions());
   const auto* const extents = std::get_if<Shape>(&with);
   // A tree of several extents cuts mode by mode, as a tiler does.
   if (std::holds_alternative<Layout>(with) ||
       (extents != nullptr && layout::rank(extents->tuple) == 1)) {
     o.b = map_of(ask.with);
   }
+  const bool is_product = ask.operation.ends_with("product");
+  if (is_product && !o.b) {
+    throw Error("\"" + ask.with +
+                "\" cuts mode by mode: a product is drawn with a layout of its copies, such as "
+                "(2,2).");
+  }
   require_size(o.a.size() + o.result.size() + (o.b ? o.b->size() : 0));
-  o.indices = layout::to_text(layout::make_layout(layout::shape(o.a.domain)));
+  o.indices = layout::to_text(numbered(o.a.domain, !o.b));
   o.colour_of_a.assign(static_cast<std::size_t>(o.a.size()), -1);
   const Map source = map_of(call(o.indices));
   if (ask.operation == "composition") {
     colour_picks(o, source);
   } else if (ask.operation.ends_with("divide")) {
     colour_tiles(o, source, ask.with);
-  } else if (o.b) {
-    colour_copies(o, source);
   } else {
-    throw Error("\"" + ask.with +
-                "\" cuts mode by mode: a product is drawn with a layout of its "
-                "copies, such as (2,2).");
+    colour_copies(o, source);
   }
   return o;
 }
@@ -433,7 +472,7 @@ Picture layout_picture(const LayoutAsk& ask) {
     picture.title = picture.views.front().title;
     return picture;
   }
-  const Value value = layout::evaluate(ask.layout);
+  const Value value = layout::evaluate(ask.layout, atom::copy_functions());
   if (const auto* copy = std::get_if<TiledCopy>(&value)) {
     picture.views = copy_views(*copy, ask);
     picture.title = ask.layout;

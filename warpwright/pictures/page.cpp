@@ -11,8 +11,9 @@
 namespace warpwright::pictures {
 namespace {
 
-// More views than that are chosen from a list.
+// More views than that, or longer titles, are chosen from a list.
 constexpr std::size_t kMostLinks = 8;
+constexpr std::size_t kMostLetters = 250;
 
 // What a security policy wants of a script: the hash in base64.
 std::string base64_of_hex(std::string_view hex) {
@@ -82,7 +83,9 @@ std::string embedded(const View& view, const std::string& number) {
     svg = replaced(std::move(svg), "url(#" + each + ")", "url(#" + own + ")");
     svg = replaced(std::move(svg), "href=\"#" + each + "\"", "href=\"#" + own + "\"");
   }
-  svg.insert(4, " role=\"img\" aria-labelledby=\"title-" + number + "\"");
+  // The parts of an image are nobody's to reach; links are.
+  const std::string role = svg.find("<a ") == std::string::npos ? "img" : "group";
+  svg.insert(4, " role=\"" + role + "\" aria-labelledby=\"title-" + number + "\"");
   return svg;
 }
 
@@ -148,7 +151,7 @@ std::string tools_of(const View& view, bool has_picture) {
             button("data-zoom-by=\"1.25\"", "+", "Larger") + button("data-zoom-by=\"0\"", "Fit") +
             button("data-action=\"save-svg\"", "Save SVG");
   }
-  if (!view.data.empty()) html += button("data-action=\"save-data\"", "Save values");
+  html += button("data-action=\"save-data\"", "Save values");
   return html + "</div>\n";
 }
 
@@ -184,7 +187,9 @@ std::string section_of(const View& view, std::size_t index) {
 std::string navigation(const std::vector<View>& views) {
   if (views.size() < 2) return "";
   std::string html = "<nav aria-label=\"Views\">";
-  if (views.size() <= kMostLinks) {
+  std::size_t letters = 0;
+  for (const View& view : views) letters += view.title.size();
+  if (views.size() <= kMostLinks && letters <= kMostLetters) {
     for (const View& view : views) {
       const std::string id = escaped(view.id);
       // The script reads the address as a query: what such a text reserves is escaped there too.

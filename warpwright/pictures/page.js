@@ -196,14 +196,14 @@
   function choose(row, quietly = false, mayStep = true) {
     if (shown.row >= 0) {
       light(shown.row, "chosen", false);
-      shown.rows[shown.row]?.removeAttribute("aria-selected");
+      shown.rows[shown.row]?.removeAttribute("aria-current");
     }
     shown.row = row;
     if (row >= 0) {
       light(row, "chosen", true);
       const line = shown.rows[row];
       if (line) {
-        line.setAttribute("aria-selected", "true");
+        line.setAttribute("aria-current", "true");
         line.hidden = false;
         reveal(line);
       }
@@ -387,6 +387,19 @@
     return `${new XMLSerializer().serializeToString(copy)}\n`;
   }
 
+  // The view as `--json` writes it: its table, and the values behind it.
+  function dataText(view) {
+    const data = one("script.data", view.section);
+    const values = {
+      id: view.id,
+      title: one("h2", view.section).textContent,
+      header: view.heads,
+      rows: view.rows.map(line => all("td", line).map(td => td.textContent)),
+      data: data ? JSON.parse(data.textContent) : null,
+    };
+    return `${JSON.stringify(values, null, 1)}\n`;
+  }
+
   // ---- Light and dark -------------------------------------------------------------------------
 
   function isDark() {
@@ -410,9 +423,7 @@
     "theme": turnTheme,
     "keys": () => one("dialog").showModal(),
     "save-svg": () => save(nameOf(shown, "svg"), "image/svg+xml", svgText(shown)),
-    "save-data": () => {
-      save(nameOf(shown, "json"), "application/json", one("script.data", shown.section).textContent);
-    },
+    "save-data": () => save(nameOf(shown, "json"), "application/json", dataText(shown)),
     "copy": async button => {
       const range = document.createRange();
       range.selectNodeContents(one(".command code"));

@@ -24,7 +24,7 @@ constexpr int kChunk = 16;  // bytes that a swizzle moves as one
 constexpr int kLine = 128;  // bytes of all banks
 constexpr int kBankBytes = 4;
 constexpr int kRowsAtOnce = 8;     // chunks that a load takes at once
-constexpr int kMostChunks = 2048;  // of a tile that is drawn
+constexpr int kMostChunks = 1536;  // of a tile that is drawn
 
 std::string hex(std::uint64_t value, int digits) {
   char text[32];
@@ -225,9 +225,10 @@ View descriptor_view(const TileAsk& ask) {
   View view;
   view.id = "descriptor";
   view.title = "The descriptor of k_block " + std::to_string(ask.k_block);
-  view.caption =
-      "Bits 63 to 32 above bits 31 to 0. LBO and SBO are the leading and the stride "
-      "dimension's byte offset; all but the start is the same for every k_block.";
+  view.caption = std::string("Bits 63 to 32 above bits 31 to 0. ") +
+                 (ask.long_k ? "The k_block begins in one span, and in the place of the leading "
+                               "offset stands where the next span is."
+                             : "All but the start is the same for every k_block.");
   view.table.header = {"descriptor", "field", "bits", "value", "meaning"};
   constexpr double height = 148 + 20 * 7 + 16;
   double top = 4;
@@ -248,8 +249,10 @@ View steps_view(const TileAsk& ask) {
   view.title = "From k_block to k_block";
   view.caption = "An instruction takes " + std::to_string(k_of(ask)) + " elements of K, " +
                  std::to_string(k_of(ask) * atom::stored_bits(ask.tile) / 8) +
-                 " bytes of shared memory. The main loop adds the step, in 16 "
-                 "bytes, to the low word of the descriptor.";
+                 " bytes of shared memory." +
+                 (ask.long_k ? ""
+                             : " The main loop adds the step, in 16 bytes, to the low word of "
+                               "the descriptor.");
   view.table.header = {"k_block", "K", "start", "bytes from the tile's", "low word", "high word"};
   const std::vector<std::string> names = {"K", "start", "low word"};
   CellGrid grid = cell_grid("", static_cast<int>(names.size()), steps);

@@ -79,6 +79,15 @@ GroupRows rows_of_group(const GemmOperands& o, std::int64_t group) {
   return {begin, std::clamp<std::int64_t>(offset(group + 1), begin, o.d.rows)};
 }
 
+std::int64_t first_scale_row(const GemmOperands& o, std::int64_t group) {
+  std::int64_t first = 0;
+  for (std::int64_t g = 0; o.groups && g < group; ++g) {
+    const auto [begin, end] = rows_of_group(o, g);
+    first += block_scales::padded_rows(end - begin);
+  }
+  return first;
+}
+
 Operand::Operand(const GemmOperands& operands, Side side) : o_(operands), side_(side) {
   if (side != Side::a || !o_.groups || !scales_elements(o_.scaling)) return;
   if (has_plain_tokens(o_)) return;  // a scale for each row of A, wherever groups begin

@@ -22,6 +22,9 @@ GroupRows rows_of_group(const GemmOperands& operands, std::int64_t group);
 double scale_of_a(const GemmOperands& operands, std::int64_t batch, std::int64_t group,
                   std::int64_t row, std::int64_t k);
 
+/// The row of tiles in which the scales of a group's rows begin: every group's begin a tile.
+std::int64_t first_scale_row(const GemmOperands& o, std::int64_t group);
+
 /// An operand of a product: the values of its codes, times the scales that the tensor core
 /// multiplies (Scaling::block_scaled), and of packed int4 weights those of their groups. Every
 /// value is exact in a float; with scales of f32, of int4 weights or of rows, it is rounded once.

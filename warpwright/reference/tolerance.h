@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::reference {
@@ -11,9 +12,10 @@ namespace warpwright::reference {
 struct Sums {
   /// Of 8-bit floats: in Hopper's tensor core, `narrow_step` products at a time.
   bool narrow = false;
-  bool promoted = false;  ///< narrow ones begin at 0 every `scale_block` of K
-  bool exact = false;     ///< of integers, until they become a float
-  bool folded = false;    ///< of int4 weights that are rounded to e4m3 with their scales
+  bool promoted = false;     ///< narrow ones begin at 0 every `scale_block` of K
+  bool exact = false;        ///< of integers, until they become a float
+  bool folded = false;       ///< of int4 weights that are rounded to e4m3 with their scales
+  bool folded_bf16 = false;  ///< the same to bf16
 };
 
 /// Those of a product.
@@ -21,12 +23,17 @@ inline Sums sums_of(const GemmOperands& o) {
   Sums sums;
   sums.narrow = o.scaling != Scaling::block_scaled && is_8bit_float(o.a.dtype) &&
                 (o.packed || is_8bit_float(o.b.dtype));
-  const Accumulation accumulation = !o.packed                            ? o.accumulation
-                                    : o.packed->sums == GroupSums::exact ? Accumulation::promoted
-                                                                         : Accumulation::fast;
+  const GroupSums grouped =
+      o.packed ? packed::sums_for(o.packed->format, o.packed->sums) : GroupSums::exact;
+  const Accumulation accumulation = !o.packed                     ? o.accumulation
+                                    : grouped == GroupSums::exact ? Accumulation::promoted
+                                                                  : Accumulation::fast;
   sums.promoted = o.scaling == Scaling::blockwise || accumulation == Accumulation::promoted;
   sums.exact = o.a.dtype == DType::s8;
-  sums.folded = o.packed && o.packed->format.code == DType::s4 && folds(o.packed->sums);
+  const bool rounds = o.packed && o.packed->format.code == DType::s4 && folds(grouped);
+  const bool wide = o.packed && o.packed->format.tokens == DType::bf16;
+  sums.folded = rounds && !wide;
+  sums.folded_bf16 = rounds && wide;
   return sums;
 }
 
@@ -47,6 +54,9 @@ inline constexpr double folded_loss = 0.0635;
 /// The same where the scales are rounded to e4m3 too, by a table.
 inline constexpr double folded_twice_loss = 0.13;
 
+/// What rounding scales and then weights to bf16 may change, as a share of the products.
+inline constexpr double folded_bf16_loss = 2.01 * 0x1p-9;
+
 /// What a sum may lose, as a share of the sum of |a b|, told from the product's shape alone: K
 /// float32 additions and `roundings` more, and of narrow sums 2^-13 a step: all steps of K, or,
 /// promoted, the four of each 128 of K, which lose no more than their share. And `narrow_terms`
@@ -60,6 +70,7 @@ inline double lost_share(const GemmOperands& o, double roundings) {
     share += (static_cast<double>(steps) + narrow_terms) * 0x1p-13;
   }
   if (sums.folded) share += folded_twice_loss;
+  if (sums.folded_bf16) share += folded_bf16_loss;
   return share;
 }
 

@@ -126,10 +126,13 @@ class Packer {
       }
     }
     for (int word = 0; word < packed::kTileCodeBytes / 4; ++word) {
-      const auto [row, k] = packed::word_place(word);
-      const auto quad = static_cast<std::uint32_t>(load(codes[row] + k, 32));
-      const auto below = static_cast<std::uint32_t>(load(codes[row + 8] + k, 32));
-      store(out + 4 * word, packed::lane_word(quad, below), 32);
+      const auto [row, k] = packed::word_place(f_, word);
+      std::uint32_t bits = 0;
+      for (int i = 0; i < 4; ++i) {
+        const int at = k + packed::quad_step(f_, i);
+        bits |= static_cast<std::uint32_t>(codes[row][at] | codes[row + 8][at] << 4) << 8 * i;
+      }
+      store(out + 4 * word, packed::word_of(f_, bits), 32);
     }
     return std::nullopt;
   }
@@ -428,9 +431,10 @@ Result<PackedFormat> packed_format(const Source& source, const PackOptions& opti
   format.group = std::min(source.group, kTileK);
   format.scale = options.scale.value_or(source.scale);
   format.zero_points = source.has_zero_points ? ZeroPoints::groups : ZeroPoints::none;
+  format.tokens = options.tokens;
   if (options.encoding) {
     format.encoding = *options.encoding;
-  } else if (!source.has_zero_points && !has_least_code(source)) {
+  } else if (format.tokens == DType::e4m3 && !source.has_zero_points && !has_least_code(source)) {
     format.encoding = Int4Encoding::sm;
   }
   if (const char* fault = packed::format_fault(format)) {
@@ -496,17 +500,21 @@ Result<Int4Weights> unpack(std::span<const std::byte> bytes, const Work& work,
             bytes.data() + packed::kHeaderBytes + tile * packed::tile_bytes(f);
         const int columns = static_cast<int>(std::min<std::int64_t>(kTileK, e.k - k0));
         for (int word = 0; word < packed::kTileCodeBytes / 4; ++word) {
-          const auto [upper, k] = packed::word_place(word);
+          const auto [upper, k] = packed::word_place(f, word);
           std::uint32_t bits_of_codes =
-              packed::bits_of(static_cast<std::uint32_t>(load(from + 4 * word, 32)));
+              packed::bits_of(f, static_cast<std::uint32_t>(load(from + 4 * word, 32)));
           for (int row = upper; row <= upper + 8; row += 8, bits_of_codes >>= 4) {
-            if (row >= rows || k >= columns) continue;
-            unsigned four = 0;
-            for (int i = 0; i < 4; ++i) {
-              const int code = packed::code_of(bits_of_codes >> 8 * i & 15U, f.encoding);
-              four |= static_cast<unsigned>(code & 15) << 4 * i;
+            for (int i = 0; i < 4; i += 2) {  // neighbours along K
+              const int at = k + packed::quad_step(f, i);
+              if (row >= rows || at >= columns) continue;
+              const auto four = [&](int j) {
+                return static_cast<unsigned>(
+                           packed::code_of(bits_of_codes >> 8 * j & 15U, f.encoding)) &
+                       15U;
+              };
+              store(w.codes.data() + ((first + n0 + row) * e.k + k0 + at) / 2,
+                    four(i) | four(i + 1) << 4, 8);
             }
-            store(w.codes.data() + ((first + n0 + row) * e.k + k0 + k) / 2, four, 16);
           }
         }
         for (int row = 0; row < rows; ++row) {

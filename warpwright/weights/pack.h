@@ -74,6 +74,8 @@ struct PackOptions {
   std::optional<Int4Encoding> encoding = {};
   /// Not given: the source's. Scales of another type are rounded to nearest even.
   std::optional<DType> scale = {};
+  /// What the weights are multiplied by: e4m3, or bf16, for which the encoding is ex.
+  DType tokens = DType::e4m3;
 };
 
 /// The format that `pack` gives.

@@ -8,6 +8,7 @@
 #include "warpwright/facts/micro_scale.h"
 #include "warpwright/facts/packed_places.h"
 #include "warpwright/facts/share.h"
+#include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::weights {
@@ -213,6 +214,145 @@ Result<std::vector<std::byte>> pack_e2m1(const MicroSource& source, const E2m1Op
   const HeaderBytes header = header_bytes({*format, e, source.origin, sum_of(data, work.threads)});
   std::copy(header.begin(), header.end(), bytes.begin());
   return bytes;
+}
+
+namespace {
+
+// The ue4m3 whose stored form this is; of 0 the least, for a scale of 0 has codes 0.
+std::uint8_t ue4m3_of(std::uint32_t stored) {
+  for (std::uint32_t code = 1; code < 0x7f; ++code) {
+    if (packed::stored_ue4m3(code) == stored) return static_cast<std::uint8_t>(code);
+  }
+  return 0;
+}
+
+// Unpacks the tiles of 64 rows.
+class RowUnpacker {
+ public:
+  RowUnpacker(const PackedFormat& format, E2m1Weights& to) : f_(format), to_(to) {
+    for (std::uint32_t stored = 0; stored < 256; ++stored) numbers_[stored] = ue4m3_of(stored);
+  }
+
+  // `tiles` is where the first of the row tile's tiles lies.
+  void unpack(std::int64_t row_tile, const std::byte* tiles) const {
+    const packed::Extents& e = to_.extents;
+    const std::int64_t row_tiles = packed::row_tiles(e);
+    const std::int64_t n0 = row_tile % row_tiles * kTileRows;
+    const std::int64_t first = row_tile / row_tiles * e.n + n0;
+    const int rows = static_cast<int>(std::min<std::int64_t>(kTileRows, e.n - n0));
+    for (std::int64_t k_tile = 0; k_tile < packed::k_tiles(e); ++k_tile) {
+      const std::byte* const tile = tiles + k_tile * packed::tile_bytes(f_);
+      unpack_codes(tile, first, rows, k_tile * kTileK);
+      unpack_scales(tile + packed::scales_begin(), first, rows, k_tile * kTileK);
+    }
+  }
+
+ private:
+  void unpack_codes(const std::byte* tile, std::int64_t first, int rows, std::int64_t k0) const {
+    const std::int64_t columns = to_.extents.k - k0;
+    for (int word = 0; word < packed::kTileCodeBytes / 4; ++word) {
+      const auto [upper, k] = packed::word_place(f_, word);
+      std::uint32_t stored = 0;
+      std::memcpy(&stored, tile + 4 * word, 4);
+      const std::uint32_t bits = packed::bits_of(f_, stored);
+      for (int below = 0; below < 2; ++below) {
+        const int row = upper + 8 * below;
+        if (row >= rows) continue;
+        for (int i = 0; i < 4; i += 2) {  // neighbours along K
+          const int at = k + packed::quad_step(f_, i);
+          if (at >= columns) continue;
+          const std::uint32_t low = bits >> (8 * i + 4 * below) & 15U;
+          const std::uint32_t high = bits >> (8 * i + 8 + 4 * below) & 15U;
+          to_.codes[static_cast<std::size_t>(((first + row) * to_.extents.k + k0 + at) / 2)] =
+              static_cast<std::byte>(low | high << 4);
+        }
+      }
+    }
+  }
+
+  void unpack_scales(const std::byte* scales, std::int64_t first, int rows, std::int64_t k0) const {
+    const std::int64_t of_row = to_.extents.k / f_.group;
+    for (int row = 0; row < rows; ++row) {
+      const std::byte* const bytes = scales + packed::scale_byte(f_, row, 0);
+      std::uint32_t word = 0;
+      std::memcpy(&word, bytes, 4);
+      const auto unit = static_cast<int>(packed::unit_in(word));
+      for (int slice = 0; slice < packed::slices(f_); ++slice) {
+        const std::int64_t at = k0 / f_.group + slice;
+        if (at >= of_row) break;
+        const auto stored = static_cast<std::uint32_t>(bytes[slice]);
+        to_.scales[static_cast<std::size_t>((first + row) * of_row + at)] =
+            static_cast<std::byte>(scale(stored, unit));
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint32_t scale(std::uint32_t stored, int unit) const {
+    if (f_.scale == DType::ue4m3) return numbers_[stored];
+    if (f_.exponents == Exponents::own) return stored;
+    const int x = static_cast<int>(stored & packed::kExponentMask);
+    return static_cast<std::uint32_t>(
+        std::clamp(x - packed::exponent_range(f_.tokens).bias + unit, 0, 254));
+  }
+
+  PackedFormat f_;
+  E2m1Weights& to_;
+  std::uint8_t numbers_[256] = {};
+};
+
+}  // namespace
+
+Result<E2m1Weights> unpack_e2m1(std::span<const std::byte> bytes, const Work& work,
+                                const std::string& name) {
+  const auto header = parse_packed(bytes, name);
+  if (!header) return header.refusal();
+  const PackedFormat& f = header->format;
+  if (f.code != DType::e2m1) {
+    return refuse(RefusalCode::unsupported, name,
+                  " holds int4 weights: ", as_rule("these are unpacked as what they are"), ".");
+  }
+  const packed::Extents& e = header->extents;
+  E2m1Weights w{e, micro_format(f.code, f.scale), header->source, {}, {}};
+  w.codes.resize(static_cast<std::size_t>(e.experts * e.n * e.k / 2));
+  w.scales.resize(static_cast<std::size_t>(e.experts * e.n * (e.k / f.group)));
+  const RowUnpacker unpacker(f, w);
+  const std::int64_t piece_bytes = packed::k_tiles(e) * packed::tile_bytes(f);
+  share(e.experts * packed::row_tiles(e), work.threads, [&](int /*worker*/) {
+    return [&](std::int64_t piece) {
+      unpacker.unpack(piece, bytes.data() + packed::kHeaderBytes + piece * piece_bytes);
+    };
+  });
+  return w;
+}
+
+MicroSource source_of(const E2m1Weights& w, std::span<const float> factors) {
+  MicroSource source{w.origin, w.format, w.extents, {}};
+  const std::int64_t codes = w.extents.n * w.extents.k / 2;
+  const std::int64_t scales = w.extents.n * (w.extents.k / micro_block(w.format->scale));
+  for (std::int64_t e = 0; e < w.extents.experts; ++e) {
+    source.experts.push_back({w.codes.data() + e * codes, w.scales.data() + e * scales,
+                              factors.empty() ? 1 : factors[static_cast<std::size_t>(e)]});
+  }
+  return source;
+}
+
+std::vector<float> values_of(const E2m1Weights& w, const Work& work) {
+  const packed::Extents& e = w.extents;
+  const std::int64_t block = micro_block(w.format->scale);
+  std::vector<float> values(static_cast<std::size_t>(e.experts * e.n * e.k));
+  share(e.experts * e.n, work.threads, [&](int /*worker*/) {
+    return [&](std::int64_t row) {
+      for (std::int64_t k = 0; k < e.k; ++k) {
+        const std::int64_t at = row * e.k + k;
+        const auto scale =
+            static_cast<std::uint32_t>(w.scales[static_cast<std::size_t>(at / block)]);
+        values[static_cast<std::size_t>(at)] =
+            static_cast<float>(numeric::to_double(DType::e2m1, code_at(w.codes.data(), at)) *
+                               static_cast<double>(micro::value(w.format->scale, scale)));
+      }
+    };
+  });
+  return values;
 }
 
 }  // namespace warpwright::weights

@@ -29,6 +29,29 @@ Result<PackedFormat> packed_format(const MicroSource& source, const E2m1Options&
 Result<std::vector<std::byte>> pack_e2m1(const MicroSource& source, const E2m1Options& options = {},
                                          const Work& work = {});
 
+/// E2m1 weights with their scales, in the plain layout: row-major, of each expert [N, K] codes, two
+/// a byte, the even k in the low bits, and [N, K / 32] ue8m0 or [N, K / 16] ue4m3.
+struct E2m1Weights {
+  packed::Extents extents = {};
+  const MicroFormat* format = nullptr;
+  std::string origin;
+  std::vector<std::byte> codes;
+  std::vector<std::byte> scales;
+};
+
+/// A packed tensor of e2m1 back in that layout, without padding. Values are those that were packed,
+/// to the bit; the scale of codes that are all 0 is any.
+Result<E2m1Weights> unpack_e2m1(std::span<const std::byte> bytes, const Work& work = {},
+                                const std::string& name = "The packed tensor");
+
+/// The weights as a source of `pack_e2m1`, with a factor for each expert's tensor, or 1. It points
+/// to them.
+MicroSource source_of(const E2m1Weights& w, std::span<const float> factors = {});
+
+/// All values, [experts, N, K], without factors of tensors: exactly, but for those of scales below
+/// 2^-126, whose products may be rounded.
+std::vector<float> values_of(const E2m1Weights& w, const Work& work = {});
+
 /// The first row whose scales span more powers of two than kernels fold for such tokens; nothing
 /// where all fit. Scales of 16 or 32 zeros do not count.
 struct WideRow {

@@ -124,7 +124,11 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
   }
   PackedWeights& packed = job.product.packed.emplace();
   packed.format.group = o.group.value_or(128);
-  if (o.weights != "int4") packed.format = e2m1_format(o);
+  if (o.weights != "int4") {
+    packed.format = e2m1_format(o);
+  } else if (o.dtype == "bf16") {
+    packed.format.tokens = DType::bf16;
+  }
   if (o.zero_points) packed.format.zero_points = ZeroPoints::groups;
   choose<GroupSums>(packed.sums, "--sums", o.sums,
                     {{"exact", GroupSums::exact},

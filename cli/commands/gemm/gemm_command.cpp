@@ -18,6 +18,8 @@
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
+#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/plan/product/micro.h"
 
 namespace warpwright::cli {
 namespace {
@@ -110,7 +112,7 @@ ordered_json to_json(const GemmOutcome& o) {
   if (p.packed) {
     json["weights"] = {{"group", p.packed->format.group},
                        {"scale", type_text(p.packed->format.scale)},
-                       {"sums", name(p.packed->sums)}};
+                       {"sums", name(packed::sums_for(p.packed->format, p.packed->sums))}};
   } else {
     json["accumulation"] = accumulation_name(p.accumulation);
   }

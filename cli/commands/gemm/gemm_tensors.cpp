@@ -117,6 +117,28 @@ void read_numbers(const GemmOptions& o, GemmJob& job) {
   job.set_extents(o.m.value_or(0), *o.n, *o.k);
 }
 
+// The factors of a packed tensor's experts: one is alpha's, others are scales of the groups' B.
+void take_factors(const PackedTensor& read, GemmJob& job) {
+  if (read.has_one_alpha()) {
+    job.product.alpha *= read.alphas.front();
+    return;
+  }
+  if (!job.product.is_grouped() || job.product.scaling != Scaling::none) {
+    throw InputError(
+        "The experts of " + read.name + " have factors that differ, and " +
+        (job.product.is_grouped() ? "--scaling is " + std::string(name(job.product.scaling))
+                                  : "a product without groups has one alpha") +
+        ": " +
+        as_rule(job.product.is_grouped() ? "leave it out, they are scales of the groups"
+                                         : "pack them one by one, or use `warpwright grouped`") +
+        ".");
+  }
+  job.product.scaling = Scaling::group;
+  job.scale_b = {DType::f32, {static_cast<std::int64_t>(read.alphas.size()), 1}, {}};
+  job.scale_b.bytes.resize(4 * read.alphas.size());
+  std::memcpy(job.scale_b.bytes.data(), read.alphas.data(), job.scale_b.bytes.size());
+}
+
 // B of a packed tensor, which says its form and extents; the values come when they are loaded.
 void read_packed_b(const GemmOptions& o, GemmJob& job) {
   PackedTensor read = read_packed(o.b);
@@ -143,7 +165,7 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
         as_rule("the nearest legal value is ", as_nearest(weights_word(header.format))) + ".");
   }
   job.product.packed->format = header.format;
-  job.product.alpha *= read.alpha;
+  take_factors(read, job);
   job.packed_b = std::move(read.tensor.bytes);
   job.b.dtype = DType::f32;
   job.b.shape = {e.n, e.k};
@@ -241,8 +263,15 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
     throw InputError(option + " is given without --scaling: " +
                      as_rule("say what a scale is for, ", listed(all_scalings, scales)) + ".");
   }
-  // Packed weights bring the scales of their groups: others are given or left out.
+  // Packed weights bring the scales of their groups: others are given or left out. Tokens of 16
+  // bits have none.
   if (!of_a && job.product.packed && spec.empty()) return {};
+  if (of_a && job.product.packed && !numeric::is_8bit(job.product.a.dtype)) {
+    if (spec.empty()) return {};
+    throw InputError("--scale-a is given, and A is " + type_name(job.product.a.dtype) + ": " +
+                     as_rule("tokens of 16 bits have no scales, packed weights alone have them") +
+                     ".");
+  }
   if (spec.empty() && !o.a.empty()) {
     throw InputError("The scales of " + as_tensor(of_a ? "A" : "B") + " are missing: " +
                      as_rule("--scaling is ", o.scaling, ", so give ", option, " FILE") + ".");
@@ -335,7 +364,8 @@ void read_matrices(const GemmOptions& o, GemmJob& job) {
 
 void read_vectors(const GemmOptions& o, GemmJob& job) {
   job.scale_a = scales_of(o, job, true);
-  job.scale_b = scales_of(o, job, false);
+  // That of packed weights may have come with them.
+  if (job.scale_b.bytes.empty() || !o.scale_b.empty()) job.scale_b = scales_of(o, job, false);
   job.scale_d = scale_of_result(o.scale_d, job.product.epilogue.quantise);
   if (job.product.epilogue.bias != Bias::none) job.bias = bias_of(parse_bias(o.bias).second, job);
 }

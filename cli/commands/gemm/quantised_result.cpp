@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "cli/commands/pack_micro.h"
 #include "cli/files/safetensors.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/format.h"
+#include "warpwright/facts/micro_scale.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/reference/formulas.h"
 
@@ -26,6 +29,24 @@ float scale_of_all(const GemmJob& job) {
   return scale;
 }
 
+// The rows of tiles in which rows of D have their scales: those of each group begin a tile. 0 of a
+// row in no group.
+std::vector<std::int64_t> rows_of_scales(const GemmJob& job) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(job.product.d.rows));
+  if (!job.product.groups) {
+    std::iota(rows.begin(), rows.end(), 0);
+    return rows;
+  }
+  std::int64_t first = 0;
+  for (const RowRange& r : job.rows) {
+    for (std::int64_t row = r.begin; row < r.end; ++row) {
+      rows[static_cast<std::size_t>(row)] = first + row - r.begin;
+    }
+    first += block_scales::padded_rows(std::max<std::int64_t>(0, r.end - r.begin));
+  }
+  return rows;
+}
+
 }  // namespace
 
 HostTensor values_of(const GemmJob& job, HostTensor& d) {
@@ -39,14 +60,16 @@ HostTensor values_of(const GemmJob& job, HostTensor& d) {
   HostTensor values{DType::f32, d.shape,
                     std::vector<std::byte>(4 * static_cast<std::size_t>(d.elements()))};
   std::byte* to = values.bytes.data();
+  const std::vector<std::int64_t> scale_rows = rows_of_scales(job);
   for (std::int64_t b = 0; b < codes.batch; ++b) {
     for (std::int64_t row = 0; row < codes.rows; ++row) {
       for (std::int64_t column = 0; column < codes.columns; ++column, to += sizeof(float)) {
         const std::int64_t block = column / form.columns;
         const std::int64_t at =
-            b * scales.batch_stride + (is_micro(way_of(job))
-                                           ? block_scales::place(row, block, scales.row_stride)
-                                           : row * scales.row_stride + block);
+            b * scales.batch_stride +
+            (is_micro(way_of(job)) ? block_scales::place(scale_rows[static_cast<std::size_t>(row)],
+                                                         block, scales.row_stride)
+                                   : row * scales.row_stride + block);
         const bool is_none = row >= job.rest.begin && row < job.rest.end;  // of no group
         const double scale =
             is_none ? 0 : reference::read(job.d_scales.bytes.data(), scales.dtype, at);
@@ -66,6 +89,10 @@ void write_quantised(const GemmJob& job, const HostTensor& d, const std::string&
   std::string note;
   if (is_micro(way_of(job))) {
     const MicroFormat& format = *micro_format(d.dtype, scales.dtype);
+    if (job.product.groups) {  // rows of no group: poison still, which is no scale of these codes
+      std::replace(scales.bytes.begin(), scales.bytes.end(), std::byte{0xff},
+                   std::byte{static_cast<std::uint8_t>(micro::neutral_scale(format.scale))});
+    }
     note = std::string(format.word) + ", " + shape_text(d.shape) + ", scales in tiles";
     if (scales.dtype == DType::ue4m3) {
       scales.dtype = DType::e4m3;  // as files call it

@@ -87,47 +87,23 @@ View barriers_view(const Recording& recording) {
   return view;
 }
 
-// Of timelines: how long each took, and how busy the tensor core was.
-void add_times(View& view, const std::vector<LessonRun>& runs) {
-  view.table.header = {"run", "cycles", "tensor core at work", "share", "findings"};
-  ordered_json data = ordered_json::array();
-  for (const LessonRun& run : runs) {
-    const model::Trace& trace = run.recording.trace;
-    const std::string name = run.knobs.empty() ? "CTA 0" : run.knobs;
-    const std::int64_t busy = pictures::tensor_core_time(trace);
-    const std::size_t findings = run.outcome.findings().size();
-    view.table.rows.push_back({name, std::to_string(trace.end()), std::to_string(busy),
-                               tensor_core_share(trace), std::to_string(findings)});
-    data.push_back({{"run", name},
-                    {"cycles", trace.end()},
-                    {"tensor_core_cycles", busy},
-                    {"findings", findings}});
-  }
-  view.data = data.dump();
-}
-
-View timeline_view(const Lesson& lesson, const std::vector<LessonRun>& runs) {
-  View view{.id = "timeline",
-            .title = "What works when",
-            .caption = "CTA 0, by the model's clock.",
-            .svg = "",
-            .table = {},
-            .data = ""};
+View times_view(const Lesson& lesson, const std::vector<LessonRun>& runs) {
+  View view;
   if (runs.size() == 1 && lesson.picture == lessons::Picture::grid) {
-    view.title = "Which SM works on which tile";
-    view.caption = "All CTAs, by the model's clock.";
-    view.svg = pictures::grid_svg(
+    view = pictures::grid_view(
         runs.front().recording.trace,
         {.title = "", .sms = 4, .occupied_sm = lesson.occupied_sm, .ctas_per_sm = 1});
+    view.title = "Which SM works on which tile";
   } else {
     std::vector<ComparedRun> compared;
     compared.reserve(runs.size());
     for (const LessonRun& run : runs) {
       compared.push_back({run.knobs.empty() ? "CTA 0" : run.knobs, &run.recording.trace});
     }
-    view.svg = pictures::compare_svg("", compared);
+    view = pictures::compare_view(compared);
+    view.title = "What works when";
   }
-  add_times(view, runs);
+  view.id = "timeline";
   return view;
 }
 
@@ -180,7 +156,7 @@ pictures::Picture lesson_picture(const Lesson& lesson, const std::vector<LessonR
     picture.views.push_back(barriers_view(runs.front().recording));
   }
   if (runs.size() > 1 || lesson.picture != lessons::Picture::cells) {
-    picture.views.push_back(timeline_view(lesson, runs));
+    picture.views.push_back(times_view(lesson, runs));
   }
   if (lesson.cells != nullptr) picture.views.push_back(cells_view(lesson));
   return picture;

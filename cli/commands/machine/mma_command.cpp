@@ -165,6 +165,13 @@ char operand_of(const char* option, const std::string& word) {
   throw layout::Error(std::string(option) + " \"" + word + "\": an operand is A, B or C.");
 }
 
+// Those of an MMA, and those of copies.
+std::vector<layout::Function> functions_of(const atom::TiledMma& mma, int thread) {
+  std::vector<layout::Function> functions = atom::mma_functions(mma, thread);
+  for (const layout::Function& f : atom::copy_functions()) functions.push_back(f);
+  return functions;
+}
+
 // The values that are asked for of the MMA.
 void evaluate(const MmaOptions& o, Answer& found) {
   if (o.slice >= 0 && o.partition.empty() && o.eval.empty() && !o.table)
@@ -172,11 +179,11 @@ void evaluate(const MmaOptions& o, Answer& found) {
         "--slice is the thread of --partition, --eval or --table, and none of them is given.");
   const int threads = found.tiled.thread_count();
   if (o.slice >= threads)
-    throw layout::Error("--slice " + std::to_string(o.slice) + ": the MMA has threads 0 to " +
+    throw layout::Error("--slice " + std::to_string(o.slice) + ": the MMA has " +
+                        (found.mma.kind >= atom::MmaKind::tcgen05 ? "CTAs" : "threads") + " 0 to " +
                         std::to_string(threads - 1) + ".");
   const int thread = std::max(o.slice, 0);
-  std::vector<layout::Function> functions = atom::mma_functions(found.tiled, thread);
-  for (const layout::Function& f : atom::copy_functions()) functions.push_back(f);
+  const std::vector<layout::Function> functions = functions_of(found.tiled, thread);
   if (!o.partition.empty()) {
     const char operand = operand_of("--partition", o.partition[0]);
     const layout::Value part =
@@ -187,8 +194,11 @@ void evaluate(const MmaOptions& o, Answer& found) {
   }
   if (!o.eval.empty()) found.value = layout::to_text(layout::evaluate(o.eval, functions));
   if (o.descriptor.empty()) return;
-  found.descriptor = atom::operand_descriptor(found.mma, operand_of("--descriptor", o.descriptor),
-                                              atom::parse_swizzle(o.swizzle), o.depth);
+  if (o.descriptor != "A" && o.descriptor != "B")
+    throw layout::Error("--descriptor \"" + o.descriptor +
+                        "\": an operand in shared memory is A or B.");
+  found.descriptor =
+      atom::operand_descriptor(found.mma, o.descriptor[0], atom::parse_swizzle(o.swizzle), o.depth);
 }
 
 Answer answer(const MmaOptions& o) {
@@ -315,6 +325,46 @@ ordered_json json_of(const Answer& answer, const MmaOptions& o) {
   return json;
 }
 
+// What is asked of the MMA as a value.
+void add_value_options(CLI::App& mma, MmaOptions& o) {
+  mma.add_option("--partition", o.partition,
+                 "an operand and a tensor, as of warpwright layout: what a thread has of it, and "
+                 "what holds that")
+      ->expected(2)
+      ->option_text("A|B|C EXPR");
+  mma.add_option("--slice", o.slice,
+                 "the thread of --partition, --eval and --table; of tcgen05 "
+                 "the CTA (0 unless given)")
+      ->type_name("T")
+      ->check(whole(0, 1023));
+  mma.add_option("--eval", o.eval,
+                 "an expression of warpwright layout in which the MMA's functions may stand too")
+      ->type_name("EXPR");
+  offer(mma.add_option("--descriptor", o.descriptor,
+                       "print the descriptor of an operand in shared memory, and its swizzle")
+            ->type_name("A|B"),
+        "A B");
+  CLI::Option* const descriptor = mma.get_option("--descriptor");
+  offer(mma.add_option("--swizzle", o.swizzle, "of its tile: none, 32B, 64B or 128B (128B)")
+            ->type_name("S")
+            ->needs(descriptor),
+        "none 32B 64B 128B");
+  mma.add_option("--depth", o.depth, "K of its tile, in elements (a span of the swizzle)")
+      ->type_name("K")
+      ->check(whole(1, 65536))
+      ->needs(descriptor);
+}
+
+// The functions that --eval has beside those of `warpwright layout`, a line each.
+std::string functions_help() {
+  const atom::TiledMma mma = atom::make_tiled_mma(atom::parse_mma("tcgen05", "m128n256k16"));
+  std::string usage;
+  for (const layout::Function& f : functions_of(mma, 0)) {
+    usage += "  " + std::string(f.usage) + "\n";
+  }
+  return usage;
+}
+
 }  // namespace
 
 void add_mma_choices(CLI::App& app, MmaOptions& o) {
@@ -363,40 +413,10 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
   CLI::App* mma =
       app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
   add_mma_choices(*mma, o);
-  mma->add_option("--partition", o.partition,
-                  "an operand and a tensor, as of warpwright layout: what a thread has of it, and "
-                  "what holds that")
-      ->expected(2)
-      ->option_text("A|B|C EXPR");
-  mma->add_option("--slice", o.slice,
-                  "the thread of --partition, --eval and --table; of tcgen05 "
-                  "the CTA (0 unless given)")
-      ->type_name("T")
-      ->check(whole(0, 1023));
-  mma->add_option("--eval", o.eval,
-                  "an expression of warpwright layout in which the MMA's functions may stand too")
-      ->type_name("EXPR");
-  offer(mma->add_option("--descriptor", o.descriptor,
-                        "print the descriptor of an operand in shared memory, and its swizzle")
-            ->type_name("A|B"),
-        "A B");
-  CLI::Option* const descriptor = mma->get_option("--descriptor");
-  offer(mma->add_option("--swizzle", o.swizzle, "of its tile: none, 32B, 64B or 128B (128B)")
-            ->type_name("S")
-            ->needs(descriptor),
-        "none 32B 64B 128B");
-  mma->add_option("--depth", o.depth, "K of its tile, in elements (a span of the swizzle)")
-      ->type_name("K")
-      ->check(whole(1, 65536))
-      ->needs(descriptor);
+  add_value_options(*mma, o);
   mma->add_flag("--table", o.table, "print what the registers of each lane hold");
   mma->add_flag("--json", o.json, "for programs");
-  std::vector<layout::Function> functions =
-      atom::mma_functions(atom::make_tiled_mma(atom::parse_mma("tcgen05", "m128n256k16")), 0);
-  for (const layout::Function& f : atom::copy_functions()) functions.push_back(f);
-  std::string usage;
-  for (const layout::Function& f : functions) usage += "  " + std::string(f.usage) + "\n";
-  mma->footer("Functions of --eval, beside those of warpwright layout:\n" + usage +
+  mma->footer("Functions of --eval, beside those of warpwright layout:\n" + functions_help() +
               "\nExamples:\n"
               "  warpwright mma m16n8k16\n"
               "  warpwright mma m8n8k4 --tiled 2x2 --table\n"

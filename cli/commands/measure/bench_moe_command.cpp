@@ -18,11 +18,25 @@ struct MoeKind {
   const char* word;
   MoeTypes types;
 };
-constexpr MoeKind kMoeKinds[] = {
-    {"bf16", {DType::bf16, DType::bf16, Scaling::none}},
-    {"e4m3-block", {DType::bf16, DType::e4m3, Scaling::blockwise}},
-    {"e4m3-row-column", {DType::bf16, DType::e4m3, Scaling::row_column}}};
-constexpr std::size_t kUsualMoeKinds = 2;
+const std::vector<MoeKind>& moe_kinds() {
+  static const std::vector<MoeKind> all = {{"bf16", moe_types("bf16", "", "")},
+                                           {"e4m3-block", moe_types("e4m3", "", "blockwise")},
+                                           {"e4m3-row-column", moe_types("e4m3", "", "row-column")},
+                                           {"int4", moe_types("e4m3", "int4", "")},
+                                           {"mxf4-e4m3", moe_types("e4m3", "mxf4", "")},
+                                           {"mxf4-bf16", moe_types("bf16", "mxf4", "")},
+                                           {"nvf4-bf16", moe_types("bf16", "nvf4", "")}};
+  return all;
+}
+constexpr std::ptrdiff_t kUsualMoeKinds = 2;
+
+std::string moe_kind_words() {
+  std::string words;
+  for (const MoeKind& kind : moe_kinds()) {
+    words += (words.empty() ? "" : ", ") + std::string(kind.word);
+  }
+  return words;
+}
 
 // The words of a list.
 std::vector<std::string> words_of_list(const std::string& list) {
@@ -36,18 +50,17 @@ std::vector<std::string> words_of_list(const std::string& list) {
 }
 
 std::vector<MoeKind> parse_moe_kinds(const std::string& list) {
-  if (list == "all") return {kMoeKinds, kMoeKinds + kUsualMoeKinds};
+  if (list == "all") return {moe_kinds().begin(), moe_kinds().begin() + kUsualMoeKinds};
   std::vector<MoeKind> kinds;
   for (const std::string& word : words_of_list(list)) {
     const MoeKind* found = nullptr;
-    for (const MoeKind& kind : kMoeKinds) {
+    for (const MoeKind& kind : moe_kinds()) {
       if (word == kind.word) found = &kind;
     }
     if (found == nullptr) {
-      throw InputError("--dtype has \"" + word + "\"; " +
-                       as_rule("it must be all, or some of bf16, e4m3-block, e4m3-row-column with "
-                               "commas between") +
-                       ".");
+      throw InputError(
+          "--dtype has \"" + word + "\"; " +
+          as_rule("it must be all, or some of ", moe_kind_words(), " with commas between") + ".");
     }
     kinds.push_back(*found);
   }

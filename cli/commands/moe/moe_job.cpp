@@ -116,9 +116,27 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
   return choices;
 }
 
-MoeTypes moe_types(const std::string& dtype, const std::string& scaling) {
+PackedWeights packed_by_word(const std::string& weights, DType tokens) {
+  PackedWeights w;
+  w.format.tokens = tokens;
+  if (weights == "int4") return w;
+  w.format = {.group = 32,
+              .scale = DType::ue8m0,
+              .code = DType::e2m1,
+              .tokens = tokens,
+              .exponents = Exponents::of_rows};
+  if (weights == "nvf4") {
+    w.format.group = 16;
+    w.format.scale = DType::ue4m3;
+    w.format.exponents = Exponents::own;
+  }
+  return w;
+}
+
+MoeTypes moe_types(const std::string& dtype, const std::string& weights,
+                   const std::string& scaling) {
   MoeTypes types;
-  if (const auto formats = micro_formats_of(dtype)) {
+  if (const auto formats = micro_formats_of(dtype); formats && weights.empty()) {
     types.weights = formats->second.element;
     const bool is_one = dtype.find(',') == std::string::npos;
     types.tokens = is_one ? DType::f32 : formats->first.element;
@@ -133,18 +151,39 @@ MoeTypes moe_types(const std::string& dtype, const std::string& scaling) {
                      as_rule("in a mixture scales of tokens and of weights are of one type") +
                      ": the nearest is " + as_nearest(formats->second.word) + ".");
   }
-  const auto weights =
-      dtype == "int4" ? DType::s4 : numeric::parse_dtype(dtype.empty() ? "bf16" : dtype);
-  if (weights != DType::bf16 && weights != DType::e4m3 && dtype != "int4") {
+  // `--dtype int4` says it all, too.
+  const std::string word = weights.empty() && dtype == "int4" ? "int4" : weights;
+  const bool is_packed = !word.empty();
+  if (is_packed && word != "int4" && word != "mxf4" && word != "nvf4") {
+    throw InputError("--weights is \"" + word + "\"; " + as_rule("it is int4, mxf4 or nvf4") +
+                     ": the nearest is " + as_nearest("mxf4") + ".");
+  }
+  const std::string usual = is_packed && word != "nvf4" ? "e4m3" : "bf16";
+  const auto type =
+      numeric::parse_dtype(dtype.empty() || (is_packed && dtype == "int4") ? usual : dtype);
+  if (type != DType::bf16 && type != DType::e4m3) {
+    if (is_packed) {
+      throw InputError("--dtype is \"" + dtype + "\"; " +
+                       as_rule("packed weights are multiplied by e4m3 or bf16") +
+                       ": the nearest is " + as_nearest(usual) + ".");
+    }
     throw InputError("--dtype is \"" + dtype + "\"; " +
                      as_rule("it must be bf16, e4m3, int4, mxf8, mxf6, mxf4 or nvf4, or two of "
                              "these, of tokens and weights, such as mxf8,mxf4") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
-  types.weights = *weights;
-  types.scaling = *weights == DType::s4     ? Scaling::row_column
-                  : *weights == DType::e4m3 ? Scaling::blockwise
-                                            : Scaling::none;
+  if (word == "nvf4" && type != DType::bf16) {
+    throw InputError("--dtype is " + dtype + ", and --weights is " + word + ", which are " +
+                     "multiplied by tokens of " + usual + ": " + as_rule("leave it out") + ".");
+  }
+  types.weights = *type;
+  if (is_packed) {
+    types.packed = packed_by_word(word, *type);
+    types.weights = types.packed->format.code;
+  }
+  types.scaling = type == DType::bf16 ? Scaling::none
+                  : is_packed         ? Scaling::row_column
+                                      : Scaling::blockwise;
   if (!scaling.empty()) types.scaling = chosen_mode("--scaling", scaling, all_scalings, is_of_moe);
   return types;
 }
@@ -175,8 +214,8 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
     }
   }
   const auto blocks = [](std::int64_t n) { return (n + scale_block - 1) / scale_block; };
-  if (types.weights == DType::s4) {  // which bring the scales of their groups
-    m.packed13 = m.packed2 = PackedWeights{};
+  if (types.packed) {  // which bring the scales of their groups
+    m.packed13 = m.packed2 = types.packed;
   } else if (types.scaling == Scaling::row_column) {
     m.scale_w13 = packed(DType::f32, e.experts, 2 * e.inner, 1);
     m.scale_w2 = packed(DType::f32, e.experts, e.hidden, 1);
@@ -215,7 +254,7 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
       wanted("--tokens", o.tokens, 0), wanted("--hidden", o.hidden, model.hidden),
       wanted("--inner", o.inner, model.inner), wanted("--experts", o.experts, model.experts),
       wanted("--top-k", o.top_k, model.top_k)};
-  operands = packed_mixture(extents, moe_types(o.dtype, o.scaling));
+  operands = packed_mixture(extents, moe_types(o.dtype, o.weights, o.scaling));
   if (o.bias) {
     operands.bias13 = {nullptr, DType::f32, 2 * extents.inner, 1,
                        1,       1,          extents.experts,   2 * extents.inner};
@@ -314,10 +353,10 @@ void MoeJob::load(std::uint64_t seed) {
     return std::vector<std::int64_t>{v.batch, v.rows, v.columns};
   };
   // So that a product of normal values has a variance of about 1.
-  const PackedFormat form = o.is_packed() ? o.packed13->format : PackedFormat{};  // of both
+  const PackedFormat form = o.is_packed() ? o.packed13->format : PackedFormat{};  // both alike
   const auto weights = [&](MatrixView& v, MatrixView& scales, MatrixView& factors) {
     const double factor = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(v.columns, 1)));
-    if (v.dtype == DType::s4) {
+    if (o.is_packed()) {
       const HostTensor wide =
           scaled(random_normal(DType::f32, shape(v), seed, stream++), factor, DType::f32);
       HostTensor bytes{DType::u8, {}, pack_weights(wide, form)};

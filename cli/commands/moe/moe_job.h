@@ -34,7 +34,7 @@ struct MoeOptions : RunOptions {
   std::string model;  ///< of expert_shapes.h; what is given beside it wins
   std::optional<std::int64_t> tokens, experts, top_k, hidden, inner, first_expert, experts_total;
   std::string routing;  ///< see parse_router
-  std::string dtype, d_dtype, scaling, activation, gate_up, ids;
+  std::string dtype, weights, d_dtype, scaling, activation, gate_up, ids;
   bool bias = false;
   MoeChoiceOptions choices;
   bool check = false;
@@ -46,17 +46,25 @@ struct MoeOptions : RunOptions {
 /// The choices that these words are. Throws InputError.
 MixtureChoices mixture_choices(const MoeChoiceOptions& options);
 
-/// Types and scales of a mixture: bf16, e4m3 or int4 weights, or a format of mxf8 to nvf4, or those
-/// of tokens and weights ("mxf8,mxf4"). e4m3 and int4 have a scaling: where no word is given
-/// blockwise, and of int4 row_column. Throws InputError.
+/// Types and scales of a mixture: bf16 or e4m3 weights, or those of 4 bits in their packed form, or
+/// a format of mxf8 to nvf4, or those of tokens and weights ("mxf8,mxf4").
 struct MoeTypes {
   DType x = DType::bf16;
   DType weights = DType::bf16;
   Scaling scaling = Scaling::none;
-  DType tokens = DType::f32;  ///< of block_scaled weights, what tokens become
-  DType scale = DType::f32;   ///< and the scales of both
+  DType tokens = DType::f32;                 ///< of block_scaled weights, what tokens become
+  DType scale = DType::f32;                  ///< and the scales of both
+  std::optional<PackedWeights> packed = {};  ///< of both weights
 };
-MoeTypes moe_types(const std::string& dtype, const std::string& scaling);
+
+/// What these words are: --weights int4, mxf4 or nvf4, or none, for tokens of --dtype. Where no
+/// --scaling is given it is blockwise of e4m3 weights, row_column of tokens of e4m3 that packed
+/// weights are multiplied by, and none of bf16. Throws InputError.
+MoeTypes moe_types(const std::string& dtype, const std::string& weights,
+                   const std::string& scaling);
+
+/// Packed weights by a word of --weights: int4, mxf4 or nvf4, for tokens of e4m3 or of bf16.
+PackedWeights packed_by_word(const std::string& weights, DType tokens);
 
 /// Experts of a layer and who has them.
 struct MoeExtents {

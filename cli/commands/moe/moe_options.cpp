@@ -25,6 +25,8 @@ constexpr const char* kMoeExamples =
     "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --check\n"
     "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --dtype e4m3 "
     "--check\n"
+    "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --weights mxf4 "
+    "--check\n"
     "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --dtype nvf4 "
     "--as b200 --check\n"
     "  warpwright moe --tokens 64 --model qwen3-30b --dtype e4m3 --plan --as h200\n"
@@ -57,11 +59,17 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
   offer(add("--dtype", o.dtype, "TYPE",
             "of the weights: bf16; or e4m3, int4, mxf8, mxf6, mxf4 or nvf4, for which tokens are "
             "bf16 and are quantised (default bf16); or what tokens become and weights are, "
-            "mxf8,mxf4"),
+            "mxf8,mxf4. With --weights of what these are multiplied by: e4m3, or bf16"),
         "bf16 e4m3 int4 mxf8 mxf6 mxf4 nvf4 mxf8,mxf4");
+  offer(
+      add("--weights", o.weights, "int4|mxf4|nvf4",
+          "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "
+          "that are quantised to e4m3, or with --dtype bf16 for those as they are; nvf4 for these"),
+      "int4 mxf4 nvf4");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
-      "128 of tokens (default blockwise); of int4 those of tokens (default row-column)");
+      "128 of tokens (default blockwise); of packed weights those of tokens of e4m3 (default "
+      "row-column)");
   offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 f32");
   add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),
       "of the gate (default silu)");

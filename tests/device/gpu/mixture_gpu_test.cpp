@@ -26,7 +26,7 @@ std::int64_t bytes_of(const MatrixView& v) {
   return v.data == nullptr ? 0 : v.batch * v.rows * v.columns * element_bytes(v.dtype);
 }
 std::int64_t bytes_of(const MixtureOperands& o, const MatrixView& v) {
-  if (v.dtype == DType::s4) return bytes_of(stored(o, v));
+  if (o.is_packed() && v.dtype == o.w13.dtype) return bytes_of(stored(o, v));
   return (v.dtype == DType::s32 && o.id_type == OffsetType::int64 ? 2 : 1) * bytes_of(v);
 }
 
@@ -157,6 +157,18 @@ TEST(MixturesOnGpu, Int4AgreesWithFloat64) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::int4_ask(seed));
+    some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
+    run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+  }
+  EXPECT_EQ(ran, 40);
+}
+
+TEST(MixturesOnGpu, E2m1AgreesWithFloat64) {
+  if (no_device()) GTEST_SKIP();
+  int ran = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SomeMixture some(tests::e2m1_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
   }

@@ -28,7 +28,13 @@ constexpr const char* operand_fault(const GemmConfig& c) {
              "zero points";
     }
   } else if (packed_a(c) && half) {
-    return "int4 weights are multiplied by e4m3";
+    const PackedSums sums = c.operands.as<PackedOperands>().sums;
+    if (a.type != DType::bf16 || (sums != PackedSums::exact && sums != PackedSums::folded)) {
+      return "int4 weights are multiplied by e4m3, or by bf16 with exact or folded sums";
+    }
+    if (has_zero_points(c) && sums == PackedSums::folded) {
+      return "weights with zero points have exact sums";
+    }
   }
   if (atom::wgmma_fault(atom::wgmma_atom(a.type, b.type, DType::f32, c.tile_n / passes(c)), a.major,
                         b.major) != nullptr) {
@@ -58,7 +64,7 @@ constexpr const char* schedule_fault(const GemmConfig& c) {
 }
 
 constexpr const char* sums_fault(const GemmConfig& c) {
-  if (operand_bits(c) > 8 && sums_in_registers(c))
+  if (operand_bits(c) > 8 && sums_in_registers(c) && !packed_a(c))
     return "only sums of 8-bit products are promoted";
   if (passes(c) > 1 && !sums_in_registers(c)) return "several passes are of sums in registers";
   if (sum_registers(c) > 200) return "the sums do not fit into the registers";

@@ -35,6 +35,12 @@ constexpr GemmConfig s4(int tile_weights, int tile_tokens) {
   c.operands = PackedOperands{};
   return c;
 }
+/// The same for tokens of bf16, with folded sums.
+constexpr GemmConfig s4_bf16(int tile_weights, int tile_tokens) {
+  GemmConfig c = tile(tile_weights, tile_tokens);
+  c.operands = PackedOperands{.sums = PackedSums::folded, .tokens = DType::bf16};
+  return c;
+}
 /// Packed e2m1 weights (mxf4; for tokens of bf16 nvf4 too), with folded sums.
 constexpr GemmConfig e2m1(DType tokens, int tile_weights, int tile_tokens) {
   GemmConfig c = tile(tile_weights, tile_tokens);

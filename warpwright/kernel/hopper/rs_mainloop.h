@@ -1,6 +1,6 @@
 // The main loop of kernels with A from registers (wgmma's RS form): a warpgroup decodes the packed
-// weights of its rows in registers (int4 to e4m3), and multiplies them by the tokens in shared
-// memory.
+// weights of its rows in registers (int4 to e4m3 or bf16, e2m1 to e5m2 or bf16), and multiplies
+// them by the tokens in shared memory.
 //
 // The loop owns the ring, its waits, the groups of wgmmas and the release of stages. What codes
 // become and where their scales come in is a decoder's (kernel/hopper/decode/). Of a row with codes
@@ -14,8 +14,8 @@
 //             v = max(u, 2^-13 times the powers of two of the k_tile's scales)
 //   table     folded, where e4m3(...) is looked up for each magnitude of q
 //   straight  acc += (q[g] s[g] / v) x                         total = acc * v: folded e2m1
-//   weights,
-//             exactly in e5m2 or bf16; v: the row's unit, the same from its first k_tile on
+//             weights, exactly in e5m2 or bf16, and int4 ones rounded to bf16; v: the row's unit,
+//             the same from its first k_tile on
 //
 // Every group of wgmmas is waited for before the next codes are converted, so what overlaps is one
 // warpgroup's decoding with another's products. Where stages have several k_tiles (run_by_two) two
@@ -39,6 +39,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
 #include "warpwright/kernel/hopper/decode/exact.h"
+#include "warpwright/kernel/hopper/decode/int4_bf16.h"
 #include "warpwright/kernel/hopper/decode/straight.h"
 #include "warpwright/kernel/hopper/decode/table.h"
 #include "warpwright/kernel/hopper/decode/zero_points.h"
@@ -111,9 +112,13 @@ class RsMainloop {
   }
 
  private:
+  /// The k_blocks of 32 bytes of a k_tile.
+  static constexpr int k_tile_blocks = packed::kTileK * operand_bits(config) / 256;
   using Weights = std::conditional_t<
       is_e2m1(config), E2m1Weights<Tag>,
-      std::conditional_t<has_zero_points(config), ZeroPointWeights<Tag>, Int4Weights<Tag>>>;
+      std::conditional_t<
+          operand_bits(config) == 16, WideInt4Weights<Tag>,
+          std::conditional_t<has_zero_points(config), ZeroPointWeights<Tag>, Int4Weights<Tag>>>>;
   using Factor = std::conditional_t<group_sums(config) == GroupSums::table, CodeTable, F16Factor>;
   template <int k_blocks>
   using InTensorCore =
@@ -135,13 +140,13 @@ class RsMainloop {
       const std::uint32_t b = tokens(state.stage);
       typename Decoder::KTile held;
       decoder.begin(held, tile, state.stage, k_tile == 0, accumulator);
-      WW_UNROLL for (int first = 0; first < packed_k_blocks; first += k_blocks) {
+      WW_UNROLL for (int first = 0; first < k_tile_blocks; first += k_blocks) {
         const bool is_first = k_tile == 0 && first == 0;
         KBlockA a[atoms * k_blocks];
         decoder.produce(held, first, is_first, accumulator, a);
         WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
           multiply(accumulator, a, b, first, pass, Decoder::accumulates && !is_first);
-          if (first + k_blocks < packed_k_blocks || pass + 1 < passes) {
+          if (first + k_blocks < k_tile_blocks || pass + 1 < passes) {
             isa::wgmma_wait<0>(accumulator, a);
           } else {
             const pipeline::PipelineState current = state;

@@ -57,14 +57,7 @@ class MicroRowsWork : private TokenPieces {
   /// The part of warp `me` of `warps`.
   WW_DEVICE static void run(const TokenRows& p, const MicroRows& m, const isa::Prerequisites& ready,
                             int me, int warps) {
-    const MicroRowsWork work(p, m, ready);
-    if (m.scale == DType::ue4m3) {
-      work.take<DType::e2m1, DType::ue4m3>(me, warps);
-    } else if (m.element == DType::e2m1) {
-      work.take<DType::e2m1, DType::ue8m0>(me, warps);
-    } else {
-      work.take<DType::e4m3, DType::ue8m0>(me, warps);
-    }
+    MicroRowsWork(p, m, ready).take(me, warps);
   }
 
  private:
@@ -73,29 +66,27 @@ class MicroRowsWork : private TokenPieces {
     if (m.tensor != nullptr) tensor_ = isa::GlobalView<const float>{m.tensor}.load();
   }
 
-  template <DType element, DType scale>
   WW_DEVICE void take(int me, int warps) const {
     const std::int64_t all = items(p_, m_);
-    const int end = m_.columns * micro_block(scale);  // with the padding of the scales
+    const int end = m_.columns * micro_block(m_.scale);  // with the padding of the scales
+    const int step = m_.parts * piece;
+    WW_NO_UNROLL
     for (std::int64_t item = me; item < all; item += warps) {
       const int token = static_cast<int>(quotient(item, m_.parts));
-      const int part = static_cast<int>(item - std::int64_t{token} * m_.parts);
+      const int first =
+          static_cast<int>(item - std::int64_t{token} * m_.parts) * piece + lane_ * each;
+      Eight next = load_or_zero(token, first);
       const Slots slots = slots_of(token, 0);
-      const int step = m_.parts * piece;
-      for (int first = part * piece; first < end; first += at_once * step) {
-        Eight chunk[at_once];
-        WW_UNROLL
-        for (int i = 0; i < at_once; ++i) {
-          const int column = first + i * step + lane_ * each;
-          chunk[i] = column < p_.k ? load(token, column) : Eight{};
-        }
-        WW_UNROLL
-        for (int i = 0; i < at_once; ++i) {
-          if (first + i * step >= end) continue;
-          put<element, scale>(token, slots, first + i * step + lane_ * each, chunk[i]);
-        }
+      WW_NO_UNROLL
+      for (int column = first; column - lane_ * each < end; column += step) {
+        const Eight chunk = next;
+        next = load_or_zero(token, column + step);
+        put(token, slots, column, chunk);
       }
     }
+  }
+  WW_DEVICE Eight load_or_zero(int token, int column) const {
+    return column < p_.k ? load(token, column) : Eight{};
   }
 
   // --- rows of the result -----------------------------------------------------------------------
@@ -166,10 +157,34 @@ class MicroRowsWork : private TokenPieces {
 
   // --- codes and scales -------------------------------------------------------------------------
 
-  template <DType element, DType scale>
+  /// What eight elements become: codes, and the four scales that theirs is of.
+  struct Coded {
+    isa::Words<2> codes{};
+    std::uint32_t scales = 0;
+  };
+
   WW_DEVICE void put(int token, const Slots& slots, int column, const Eight& chunk) const {
+    const int block = micro_block(m_.scale);
+    const bool is_e2m1 = m_.element == DType::e2m1;
+    const Coded coded = m_.scale == DType::ue4m3 ? code<DType::e2m1, DType::ue4m3>(column, chunk)
+                        : is_e2m1                ? code<DType::e2m1, DType::ue8m0>(column, chunk)
+                                                 : code<DType::e4m3, DType::ue8m0>(column, chunk);
+    const int number = column / block;
+    const bool has_scales = column % (4 * block) == 0 && number < m_.columns;
+    if (m_.by_token) store_codes(token, column, is_e2m1, coded.codes);
+    for_each_slot(token, slots, [&](int row, int place) {
+      if (!m_.by_token) store_codes(row, column, is_e2m1, coded.codes);
+      if (!has_scales) return;
+      isa::global_view<std::uint32_t>(m_.tiles + block_scales::place(place, number, m_.columns))
+          .store(0, coded.scales);
+    });
+  }
+
+  template <DType element, DType scale>
+  WW_DEVICE Coded code(int column, const Eight& chunk) const {
     constexpr int block = micro_block(scale);
     constexpr int lanes = block / each;  // that share a scale
+    constexpr int bits = numeric::bits(element);
     float value[each];
     widen(chunk, value);
     std::uint32_t largest = 0;
@@ -182,28 +197,13 @@ class MicroRowsWork : private TokenPieces {
       largest = micro::larger(largest, isa::shuffle(largest, lane_ ^ far));
     }
     const auto by = micro::Block<element, scale>::of(largest, tensor_);
-    // Four scales next to each other are a word.
-    std::uint32_t word = by.scale << 8 * (column / block % 4);
+    Coded coded;
+    coded.scales = by.scale << 8 * (column / block % 4);
     WW_UNROLL
-    for (int far = lanes; far < 4 * lanes; far *= 2) word |= isa::shuffle(word, lane_ ^ far);
-    const isa::Words<2> codes = codes_of(by, value);
-    const bool has_word = column % (4 * block) == 0 && column / block < m_.columns;
-    if (m_.by_token) store_codes<numeric::bits(element)>(token, column, codes);
-    for_each_slot(token, slots, [&](int row, int place) {
-      if (!m_.by_token) store_codes<numeric::bits(element)>(row, column, codes);
-      if (!has_word) return;
-      isa::global_view<std::uint32_t>(m_.tiles +
-                                      block_scales::place(place, column / block, m_.columns))
-          .store(0, word);
-    });
-  }
-
-  template <DType element, DType scale>
-  WW_DEVICE static isa::Words<2> codes_of(const micro::Block<element, scale>& by,
-                                          const float (&value)[each]) {
-    isa::Words<2> codes{};
-    if (by.clears()) return codes;
-    constexpr int bits = numeric::bits(element);
+    for (int far = lanes; far < 4 * lanes; far *= 2) {
+      coded.scales |= isa::shuffle(coded.scales, lane_ ^ far);
+    }
+    if (by.clears()) return coded;
     WW_UNROLL
     for (int i = 0; i < each; i += 2) {
       const float low = by.scaled(value[i]);
@@ -214,28 +214,28 @@ class MicroRowsWork : private TokenPieces {
       } else {  // the instruction is not in all targets
         two = micro::code(element, low) | micro::code(element, high) << bits;
       }
-      codes.word[i * bits / 32] |= two << i * bits % 32;
+      coded.codes.word[i * bits / 32] |= two << i * bits % 32;
     }
-    return codes;
+    return coded;
   }
 
-  /// Of elements of `bits`: eight bytes or four; at the end of a row, or elsewhere, byte by byte.
-  template <int bits>
-  WW_DEVICE void store_codes(int row, int column, const isa::Words<2>& codes) const {
+  /// Eight bytes, or four; at the end of a row, or elsewhere, byte by byte.
+  WW_DEVICE void store_codes(int row, int column, bool is_e2m1, const isa::Words<2>& codes) const {
     if (column >= p_.k) return;
-    unsigned char* const at = p_.to + row * p_.to_pitch + column * bits / 8;
+    const int half = is_e2m1 ? 1 : 0;  // two in a byte
+    unsigned char* const at = p_.to + row * p_.to_pitch + (column >> half);
     if (whole_to_ && column + each <= p_.k) {
-      if constexpr (bits == 8) {
-        isa::global_words<2>(at).store(0, codes);
-      } else {
+      if (is_e2m1) {
         isa::global_view<std::uint32_t>(at).store(0, codes.word[0]);
+      } else {
+        isa::global_words<2>(at).store(0, codes);
       }
       return;
     }
     const isa::GlobalView<unsigned char> code{at};
     WW_UNROLL
-    for (int i = 0; i < each * bits / 8; ++i) {
-      if (column + i * 8 / bits < p_.k) {
+    for (int i = 0; i < each; ++i) {
+      if (column + (i << half) < p_.k && (i << half) < each) {
         code.store(i, static_cast<unsigned char>(codes.word[i / 4] >> 8 * (i % 4)));
       }
     }

@@ -23,6 +23,23 @@ double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_
                    waits * (66 + working + 2.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
 }
 
+// Of int4 weights for tokens of bf16, by their instructions: not measured yet. A k_tile has eight
+// k_blocks.
+double int4_bf16_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
+                        const Machine& machine) {
+  const double warpgroups = c.tile_m / 64.0;
+  const bool in_registers = sums_in_registers(c);
+  const double groups = static_cast<double>(packed::slices(f));
+  const double working = (in_registers ? 96 : 132) + (in_registers ? groups * c.tile_n / 2 : 0);
+  const double products = 8.0 * std::max(15.0, c.tile_n / 2.0);
+  const double bytes =
+      256.0 * (a_share * c.tile_m / 4 + c.tile_n) + warpgroups * (4096 + 256.0 * c.tile_n);
+  const double waits = in_registers ? 1.65 : 1.1;
+  return std::max({warpgroups * std::max(products, working + products / 2),
+                   bytes / machine.shared_bytes_per_clock,
+                   waits * (66 + working + 4.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
+}
+
 }  // namespace
 
 // By what the SM's parts must do: a warp of each warpgroup on every
@@ -35,6 +52,7 @@ double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_
 double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                      const Machine& machine) {
   if (kernel::is_e2m1(c)) return e2m1_clocks(c, f, a_share, machine);
+  if (kernel::operand_bits(c) == 16) return int4_bf16_clocks(c, f, a_share, machine);
   const double warpgroups = c.tile_m / 64.0;
   const double groups = static_cast<double>(packed::slices(f));
   const bool coded_sm = f.encoding == Int4Encoding::sm;

@@ -54,6 +54,10 @@ class Composer {
  private:
   void list_tiles();
   [[nodiscard]] double k_tile_clocks() const;
+  // That a card at work has.
+  [[nodiscard]] double highest_clock() const {
+    return std::max(m_.fitted.load_clock * m_.clock_hz, m_.loaded_clock_hz);
+  }
   [[nodiscard]] double asked(std::size_t begin, std::size_t end) const;
   Prediction at_clock(double hz, double& busy) const;
   // Bytes that memory sends for the tiles [begin, end).
@@ -134,16 +138,13 @@ double Composer::k_tile_clocks() const {
   const double steps = f_.tile.m / 64.0 * row_bytes / 32;
   const double bytes = static_cast<double>(f_.tile.m + f_.tile.n) * row_bytes;
   const double tensor = steps * (f_.tile.m == 64 ? m_.wgmma_one : m_.wgmma_more).at(f_.tile.n);
-  const double shared =
-      (steps * (2048 + 32.0 * f_.tile.n) + bytes) / (m_.shared_bytes_per_clock * m_.shared_overlap);
+  const double shared = (steps * (2048 + 32.0 * f_.tile.n) + bytes) /
+                        (m_.shared_bytes_per_clock * m_.fitted.shared_overlap);
   const double floor = std::max(tensor / m_.tensor_share, shared);
-  // Sums in registers: the model counts each addition as a conversion on its way to memory, which
-  // is too much by far.
-  const bool scaled = has_word(f_, "block scales");
-  if (scaled || has_word(f_, "promoted")) {
+  if (has_word(f_, "block scales") || has_word(f_, "promoted")) {  // sums in registers
     // A warpgroup by itself waits for its products, then adds n / 2 registers.
     if (f_.tile.m == 64) return std::max(floor, tensor + f_.tile.n + m_.drain_clocks);
-    return floor * (scaled ? m_.scaled_share : m_.promoted_share);
+    return floor * m_.fitted.sums_share;
   }
   // The model's pace counts where roles and barriers hold it up. Where it waited for its port to
   // L2, a round number there, or for the waits that the curve of one warpgroup has in it, which a
@@ -172,7 +173,7 @@ double Composer::asked(std::size_t begin, std::size_t end) const {
       apart += (row ? 0 : row_lines_) + (column ? 0 : column_lines_);
     }
   }
-  return all - (begin == 0 ? m_.merged_at_first : m_.merged_later) * (all - apart);
+  return all - m_.fitted.merged * (all - apart);
 }
 
 double Composer::missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,
@@ -214,13 +215,15 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     whole = split.whole;
     if (count > whole) {
       rounds_of_split = (split.each + (split.longer > 0 ? 1 : 0)) / std::max(1.0, k_tiles_);
-      out.exchange = m_.exchange_seconds;
+      out.exchange =
+          m_.exchange_seconds + 2.0 * 4 * f_.tile.m * f_.tile.n / m_.exchange_bytes_per_second;
     }
   }
-  const double memory = m_.memory_bytes_per_second * m_.memory_share;
-  const double l2 = m_.l2_lines_per_clock * hz;
+  const double memory = m_.memory_bytes_per_second * m_.fitted.memory_share;
+  const double l2 = m_.l2_lines_per_second * hz / highest_clock();
   const double d_bytes = static_cast<double>(cluster) / plan_.cluster_k * store_bytes_;
-  const double stores = store_bytes_ * sharing / m_.store_bytes_per_clock;
+  // All SMs store at once, no faster than memory takes it.
+  const double stores = store_bytes_ * sharing * hz * plan_.device.sms / memory;
   const bool hides = f_.schedule == kernel::Schedule::pingpong;
   // D goes through shared memory, which gives the other tile's operands later meanwhile.
   const double own = std::max(0.0, phases_.between) * (hides ? 1 : sharing) +
@@ -286,17 +289,16 @@ Prediction Composer::made() {
   store_bytes_ =
       static_cast<double>(f_.result_rows) * f_.result_columns * numeric::bits(f_.result) / 8;
   // The clock under power: what it is at the highest, then what that power allows, until it stays.
-  const double highest = m_.load_clock * m_.clock_hz;
+  const double highest = highest_clock();
   double hz = highest;
   Prediction out;
   for (int i = 0; i < 6; ++i) {
     double busy = 0;
     out = at_clock(hz, busy);
     const double bytes_rate = out.memory_bytes / out.seconds / 1e12;
-    const double left = m_.limit_watts - m_.idle_watts - m_.memory_watts * bytes_rate;
+    const double left = (m_.limit_watts - m_.memory_watts * bytes_rate) / m_.loaded_watts;
     // Power of the tensor cores goes with the clock's third power, as voltage follows it.
-    const double at_most =
-        m_.power_clock_hz * std::cbrt(left / std::max(1e-3, m_.tensor_watts * busy));
+    const double at_most = m_.loaded_clock_hz * std::cbrt(left / std::max(1e-3, busy));
     const double next = std::min(highest, at_most);
     if (std::abs(next - hz) < 1e-3 * hz) break;
     hz = 0.5 * (hz + next);
@@ -305,33 +307,6 @@ Prediction Composer::made() {
 }
 
 }  // namespace
-
-PredictionMachine prediction_machine(const MachineNumbers& numbers) {
-  PredictionMachine m;
-  m.launch_seconds = numbers.launch_seconds;
-  // The first operands came 1,900 clocks after the first load; the model counts 750 of it all.
-  m.start_clocks = numbers.start_clocks + numbers.cold_start_clocks + 1900 - 750;
-  m.clock_hz = numbers.clock_hz;
-  m.limit_watts = numbers.power_watts;
-  m.idle_watts = 0.286 * numbers.power_watts;
-  m.tensor_watts = 0.7 * numbers.power_watts;
-  m.power_clock_hz = numbers.loaded_clock_hz;
-  m.memory_bytes_per_second = numbers.hbm_bytes_per_second;
-  m.shared_bytes_per_clock = numbers.shared_bytes_per_clock;
-  m.wgmma_one = numbers.wgmma_shared_one;
-  m.wgmma_more = numbers.wgmma_shared_more;
-  m.l2_lines_per_clock = numbers.l2_requests_per_second / (m.load_clock * m.clock_hz);
-  return m;
-}
-
-PredictionMachine prediction_machine(const DeviceFacts& device) {
-  PredictionMachine m = prediction_machine(numbers_of(device));
-  if (device.clock_hz > 0) m.clock_hz = device.clock_hz;
-  if (device.memory_bytes_per_second > 0) {
-    m.memory_bytes_per_second = device.memory_bytes_per_second;
-  }
-  return m;
-}
 
 const char* limit_name(Limit limit) {
   constexpr const char* names[] = {"start", "tensor cores", "L2", "memory", "epilogue"};

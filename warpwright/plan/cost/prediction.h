@@ -11,43 +11,52 @@
 
 namespace warpwright {
 
-/// A device in numbers, as far as a prediction needs them. Clocks are an SM's.
-struct PredictionMachine {
-  double launch_seconds = 0.64e-6;  ///< an empty kernel in a graph (docs/log/performance.md)
-  /// From entry to the first operands beyond what the model counts: stamps say 1,100 clocks until
-  /// the first load and 3,000 until its data; the model's start is some 750 of these.
-  double start_clocks = 2250;
-  double clock_hz = 1.98e9;   ///< the highest
-  double load_clock = 0.886;  ///< of it, that a card at work has: 1.755 GHz of an H200
-  /// Watts: those that do not move with the clock, of the tensor cores of all SMs when always busy
-  /// at `power_clock_hz`, of 1e12 bytes a second from memory, and the limit.
-  double idle_watts = 200;
-  double tensor_watts = 435;
-  double memory_watts = 30;
-  double power_clock_hz = 1.5e9;
-  double limit_watts = 700;
-  double memory_bytes_per_second = 4.4e12;  ///< reading
-  double memory_share = 0.93;               ///< of it, that a kernel with a ring of copies reaches
-  ClockCurve wgmma_one;                     ///< m64nN by 32 bytes of K: one warpgroup alone
-  ClockCurve wgmma_more;                    ///< several in turn
-  double l2_lines_per_clock = 48;           ///< of 128 bytes, of all slices
-  double l2_kept = 0.5;                     ///< of L2, that holds what was read before
-  double port_bytes_per_clock = 82;         ///< that L2 sends to one SM
-  double shared_bytes_per_clock = 128;
-  double shared_overlap = 1.15;         ///< reads of wgmma come faster than that, as counted
-  double store_bytes_per_clock = 16.5;  ///< of an epilogue that nothing hides, all SMs at once
-  double tensor_share = 0.96;           ///< busy in a main loop, as ncu counts it
-  /// Of what SMs of a group ask for together: fetched once, in the first wave and later.
-  double merged_at_first = 0.78;
-  double merged_later = 0.49;
-  /// A k_tile of a kernel whose warps add scaled sums up themselves, over its multiplications.
-  double promoted_share = 1.04;
-  double scaled_share = 1.15;
-  double drain_clocks = 120;  ///< from a wgmma's issue to its sums, where nothing runs beside it
-  double exchange_seconds = 3.5e-6;  ///< sums of a shared tile through the workspace
+/// What is fitted: to rows of an H200, the same for every device. All else is of a description, or
+/// follows from it.
+struct FittedNumbers {
+  /// Of memory's rate for bare reads, that a kernel with a ring of copies reaches: rows, pages and
+  /// banks of DRAM are not modelled.
+  double memory_share = 0.93;
+  /// Reads of wgmma come faster from shared memory than its rate and counted bytes say: which of
+  /// them hit a row that is open for another is not known.
+  double shared_overlap = 1.15;
+  /// Of the lines that SMs of a group ask for together, those that L2 sends once: how far these SMs
+  /// run apart is not modelled.
+  double merged = 0.6;
+  /// A k_tile of a kernel whose warps add sums up themselves, over its multiplications: the model
+  /// counts each addition as a conversion on its way to memory, which is too much by far.
+  double sums_share = 1.1;
+  /// Of the highest clock, that a card at work has, however little power it takes: 1.755 GHz of an
+  /// H200. Why is the driver's affair.
+  double load_clock = 0.886;
 };
 
-/// By a machine's description; what that does not say is an H200's.
+/// A device in numbers, as far as a prediction needs them. Clocks are an SM's.
+struct PredictionMachine {
+  FittedNumbers fitted;
+  double launch_seconds = 0;  ///< an empty kernel in a graph
+  /// From entry to the first operands beyond what the model counts.
+  double start_clocks = 0;
+  double clock_hz = 0;         ///< the highest
+  double loaded_clock_hz = 0;  ///< of tensor cores without a pause, at the power limit
+  double loaded_watts = 0;     ///< that limit, at which tensor cores take all but memory's part
+  double limit_watts = 0;      ///< the limit now
+  double memory_watts = 30;    ///< of 1e12 bytes a second from memory: 3.75 pJ a bit
+  double memory_bytes_per_second = 0;  ///< reading
+  ClockCurve wgmma_one;                ///< m64nN by 32 bytes of K: one warpgroup alone
+  ClockCurve wgmma_more;               ///< several in turn
+  double l2_lines_per_second = 0;      ///< of 128 bytes, of all slices
+  double l2_kept = 0.5;                ///< of L2, which keeps what it has in both of its halves
+  double port_bytes_per_clock = 0;     ///< that L2 sends to one SM
+  double shared_bytes_per_clock = 0;
+  double tensor_share = 0.96;  ///< busy in a main loop, as ncu counts it on an H200
+  double drain_clocks = 0;     ///< a wait for a group of wgmmas, where nothing runs beside it
+  /// Sums of a shared tile through the workspace: the rate of one SM's part, and the waits.
+  double exchange_bytes_per_second = 0;
+  double exchange_seconds = 0;
+};
+
+/// By a machine's description.
 PredictionMachine prediction_machine(const MachineNumbers& numbers);
 /// By the description of the known device of that name, or of its architecture, with the rates of
 /// the device's own facts.

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
@@ -21,12 +22,24 @@ namespace {
 
 kernel::Sums sums_of(const GemmProblem& p) {
   if (p.scaling == Scaling::blockwise) return kernel::Sums::blockwise;
-  if (p.packed) {
-    if (p.a.dtype == DType::bf16) return kernel::Sums::tensor_core;
-    return p.packed->sums == GroupSums::exact ? kernel::Sums::promoted : kernel::Sums::tensor_core;
-  }
   return p.accumulation == Accumulation::promoted ? kernel::Sums::promoted
                                                   : kernel::Sums::tensor_core;
+}
+
+// Does the kernel add up as the product wants it?
+bool serves_sums(const kernel::GemmConfig& c, const Ask& ask) {
+  const GemmProblem& p = ask.problem;
+  if (!p.packed) return sums_of(c) == sums_of(p);
+  if (!kernel::packed_a(c)) return false;
+  if (kernel::is_block_scaled(c) != (p.scaling == Scaling::blockwise)) return false;
+  const PackedFormat& f = p.packed->format;
+  // Products of e2m1 with bf16 are float32 sums in any case.
+  if (packed::is_e2m1(f) && f.tokens == DType::bf16) return true;
+  const GroupSums has = group_sums(c);
+  const GroupSums wanted = packed::sums_for(f, p.packed->sums);
+  if (wanted != GroupSums::open) return has == wanted;
+  // Which of both must not depend on the number of tokens where bits may not.
+  return has == GroupSums::exact || (has == GroupSums::folded && !ask.choices.batch_invariant);
 }
 
 // Rows and columns of D in a tile of a CTA, and CTAs of a cluster along them.
@@ -192,10 +205,8 @@ bool hopper_serves(const kernel::GemmConfig& c, const Ask& ask) {
   const DType a = is_swapped(c) ? operand_b(c).type : stored_a(c);
   const DType b = is_swapped(c) ? stored_a(c) : operand_b(c).type;
   if (p.a.dtype != a || p.b.dtype != b || c.result != p.d.dtype) return false;
-  if (c.gated != p.is_gated() || sums_of(c) != sums_of(p)) return false;
+  if (c.gated != p.is_gated() || !serves_sums(c, ask)) return false;
   if (c.quantises != p.is_quantised() || c.sums_slots != ask.choices.sums_slots) return false;
-  // Products with bf16 are float32 sums in any case.
-  if (p.packed && a != DType::bf16 && group_sums(c) != p.packed->sums) return false;
   if (has_zero_points(c) != (p.packed && p.packed->format.zero_points != ZeroPoints::none))
     return false;
   // Of nothing there is no k_tile to share; where D is empty the majors of A and B do not matter.

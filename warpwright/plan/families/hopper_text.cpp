@@ -23,7 +23,9 @@ std::string hopper_sums_text(const GemmConfig& c) {
       case GroupSums::chained:
         return "chained: in the tensor core's accumulators, rescaled from group to group";
       case GroupSums::folded:
-        return "folded: in the tensor core's accumulators, of codes times scales in e4m3";
+        return std::string("folded: in the tensor core's accumulators, of codes times scales in ") +
+               (kernel::operand_bits(c) == 16 ? "bf16" : "e4m3");
+      case GroupSums::open:  // of a problem alone
       case GroupSums::table:
         return "table: in the tensor core's accumulators, of codes times scales in e4m3, from a "
                "table of each group and row";
@@ -66,10 +68,10 @@ std::string hopper_weights_text(const Plan& plan) {
   }
   return format(
       "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
-      "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d%s\n",
+      "lanes convert to %s in registers, and %d of %s scales of groups of %d%s\n",
       f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", blocks * packed::tile_bytes(f),
-      blocks * packed::kTileCodeBytes, blocks * packed::slices(f) * packed::slice_bytes(f),
-      type_name(f.scale).c_str(), f.group,
+      blocks * packed::kTileCodeBytes, type_name(f.tokens).c_str(),
+      blocks * packed::slices(f) * packed::slice_bytes(f), type_name(f.scale).c_str(), f.group,
       f.zero_points == ZeroPoints::none ? "" : ", with zero points, which are subtracted exactly");
 }
 

@@ -17,7 +17,7 @@ Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const
   p.d = d;
   p.scaling = m.scaling;
   if (m.scaling != Scaling::none) {
-    p.scale_a = scale_a;
+    if (m.quantises()) p.scale_a = scale_a;
     p.scale_b = scale_b;
     p.factor_a = factor_a;
     p.factor_b = factor_b;
@@ -81,7 +81,7 @@ template Product<PlannedMatrix> second_product(const MixtureProblem&,
                                                const MixtureParts<PlannedMatrix>&, const void*);
 
 MatrixView stored(const MixtureOperands& o, const MatrixView& tensor) {
-  if (tensor.dtype != DType::s4) return tensor;
+  if (!o.is_packed() || tensor.dtype != o.w13.dtype) return tensor;
   return stored_weights(tensor, tensor.data == o.w13.data ? o.packed13 : o.packed2);
 }
 

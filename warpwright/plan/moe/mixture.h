@@ -19,11 +19,12 @@ namespace warpwright {
 ///
 /// Weights are of x's type; or e4m3 with `scaling` row_column (a scale for each row of weights; x
 /// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
-/// in their packed form, as B of a product is (`packed13` and `packed2` say which), with row_column
-/// (where scale_w13 and scale_w2 may be left out) or blockwise (where they are); or of a format
-/// whose scales the tensor core multiplies (mxf8 to nvf4), with block_scaled: scale_w13 and
-/// scale_w2 lie in tiles then, those of w13 as a gated product's are (Scaling::block_scaled), and x
-/// becomes codes with such scales on its way.
+/// or e2m1 in their packed form, as B of a product is (`packed13` and `packed2` say which). Those
+/// that are packed for e4m3 have row_column (where scale_w13 and scale_w2 may be left out) or
+/// blockwise (where they are); those for tokens of x's type none, or row_column, of weights alone.
+/// Or they are of a format whose scales the tensor core multiplies (mxf8 to nvf4), with
+/// block_scaled: scale_w13 and scale_w2 lie in tiles then, those of w13 as a gated product's are
+/// (Scaling::block_scaled), and x becomes codes with such scales on its way.
 ///
 /// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
 template <class Matrix>
@@ -46,7 +47,7 @@ struct Mixture {
   Matrix factor_inner = {};
   Matrix bias13 = {};  ///< E vectors of 2I, or left out
   Matrix bias2 = {};   ///< E vectors of H, or left out
-  /// The form of int4 weights: then w13's data are the tiles of a packed tensor.
+  /// The form of packed weights: then w13's data are the tiles of a packed tensor.
   std::optional<PackedWeights> packed13 = {};
   std::optional<PackedWeights> packed2 = {};  ///< of w2, which has it where w13 has
   OffsetType id_type = OffsetType::int32;
@@ -72,15 +73,17 @@ struct Mixture {
   }
   [[nodiscard]] constexpr std::int64_t top_k() const { return topk_ids.columns; }
   [[nodiscard]] constexpr std::int64_t slots() const { return tokens() * top_k(); }
-  [[nodiscard]] constexpr bool is_packed() const { return w13.dtype == DType::s4; }
+  [[nodiscard]] constexpr bool is_packed() const { return packed13.has_value(); }
   /// Does the tensor core multiply scales?
   [[nodiscard]] constexpr bool is_micro() const { return scales_elements(scaling); }
   /// Are tokens and the rows between the products quantised?
   [[nodiscard]] constexpr bool quantises() const {
-    return w13.dtype == DType::e4m3 || is_packed() || is_micro();
+    if (is_micro()) return true;
+    return is_packed() ? packed13->format.tokens == DType::e4m3 : w13.dtype == DType::e4m3;
   }
   /// What the products multiply weights by.
   [[nodiscard]] constexpr DType token_type() const {
+    if (is_packed()) return packed13->format.tokens;
     if (is_micro() && tokens_as != DType::f32) return tokens_as;
     if (is_micro()) return w13.dtype == DType::e2m1 ? DType::e2m1 : DType::e4m3;
     return quantises() ? DType::e4m3 : x.dtype;

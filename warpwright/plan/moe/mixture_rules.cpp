@@ -59,20 +59,39 @@ std::optional<Refusal> mixture_type_fault(const MixtureMatrix& v, bool legal, co
 std::optional<Refusal> mixture_form_fault(const MixtureMatrix& v,
                                           const std::optional<PackedWeights>& form,
                                           const char* name) {
-  const bool is_packed = v.matrix->dtype == DType::s4;
-  if (form.has_value() == is_packed) {
-    const char* const fault = is_packed ? packed::format_fault(form->format) : nullptr;
-    if (fault == nullptr) return std::nullopt;
+  const DType type = v.matrix->dtype;
+  if (!form) {
+    if (type != DType::s4) return std::nullopt;
+    return refuse(
+        RefusalCode::bad_type, as_tensor(v.name), " is s4, and ", name, " is not given; ",
+        as_rule("int4 weights are multiplied in their packed form, which `warpwright pack` makes"));
+  }
+  if (type != form->format.code) {
+    return refuse(RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(type), ", and ", name,
+                  " is given; ", as_rule("packed weights are ", type_name(form->format.code)));
+  }
+  if (const char* const fault = packed::format_fault(form->format)) {
     return refuse(RefusalCode::bad_value, as_tensor(v.name),
                   " is packed, and that form is none: ", fault);
   }
-  if (!is_packed) {
-    return refuse(RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(v.matrix->dtype),
-                  ", and ", name, " is given; ", as_rule("packed weights are s4"));
+  return std::nullopt;
+}
+
+// What packed weights are multiplied by: both the same, and x's type where it is not quantised.
+std::optional<Refusal> mixture_packed_tokens_fault(const MixtureProblem& p) {
+  if (!p.is_packed()) return std::nullopt;
+  const DType tokens = p.packed13->format.tokens;
+  if (p.packed2->format.tokens != tokens) {
+    return refuse(RefusalCode::bad_type, as_tensor("w2"), " is packed for tokens of ",
+                  type_name(p.packed2->format.tokens), " and w13 for those of ", type_name(tokens),
+                  "; ", as_rule("both weights are packed for one type"), ": the nearest is ",
+                  as_nearest(type_name(tokens)));
   }
-  return refuse(
-      RefusalCode::bad_type, as_tensor(v.name), " is s4, and ", name, " is not given; ",
-      as_rule("int4 weights are multiplied in their packed form, which `warpwright pack` makes"));
+  if (p.quantises() || tokens == p.x.dtype) return std::nullopt;
+  return refuse(RefusalCode::bad_type, as_tensor("x"), " is ", type_name(p.x.dtype),
+                ", and w13 is packed for tokens of ", type_name(tokens), "; ",
+                as_rule("packed weights are multiplied by what they are packed for"),
+                ": the nearest is ", as_nearest(type_name(tokens)));
 }
 
 std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
@@ -81,18 +100,23 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
                                   "bf16"))
     return r;
   const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 ||
-                      p.w13.dtype == DType::s4 || (p.is_micro() && is_micro_element(p.w13.dtype));
-  if (auto r =
-          mixture_type_fault({&p.w13, "w13"}, served,
-                             "weights are of x's type, e4m3 or packed s4, or with block_scaled "
-                             "of mxf8 to nvf4",
-                             of_x))
+                      p.w13.dtype == DType::s4 || p.is_packed() ||
+                      (p.is_micro() && is_micro_element(p.w13.dtype));
+  if (auto r = mixture_type_fault({&p.w13, "w13"}, served,
+                                  "weights are of x's type, e4m3, packed s4 or e2m1, or with "
+                                  "block_scaled of mxf8 to nvf4",
+                                  of_x))
     return r;
   if (auto r = mixture_type_fault({&p.w2, "w2"}, p.w2.dtype == p.w13.dtype,
                                   "both weights are of one type", type_name(p.w13.dtype)))
     return r;
   if (auto r = mixture_form_fault({&p.w13, "w13"}, p.packed13, "packed13")) return r;
+  if (p.is_packed() && !p.packed2) {
+    return refuse(RefusalCode::bad_type, "packed13 is given and packed2 is not; ",
+                  as_rule("both weights are packed, or none is"));
+  }
   if (auto r = mixture_form_fault({&p.w2, "w2"}, p.packed2, "packed2")) return r;
+  if (auto r = mixture_packed_tokens_fault(p)) return r;
   const DType w = p.topk_weights.dtype;
   if (auto r = mixture_type_fault({&p.topk_weights, "topk_weights"},
                                   w == DType::f32 || is_16bit_float(w),
@@ -103,10 +127,11 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
 }
 
 std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
-  const bool micro = p.is_micro() && is_micro_element(p.w13.dtype);
-  const bool legal = micro || (p.quantises() && !p.is_micro() ? p.scaling == Scaling::row_column ||
-                                                                    p.scaling == Scaling::blockwise
-                                                              : p.scaling == Scaling::none);
+  const bool micro = p.is_micro() && !p.is_packed() && is_micro_element(p.w13.dtype);
+  const bool by_rows = p.scaling == Scaling::row_column;
+  const bool legal = micro || (p.quantises() && !p.is_micro()
+                                   ? by_rows || p.scaling == Scaling::blockwise
+                                   : p.scaling == Scaling::none || (p.is_packed() && by_rows));
   for (const MixtureMatrix& v :
        {MixtureMatrix{&p.scale_w13, "scale_w13"}, {&p.scale_w2, "scale_w2"}}) {
     if (!legal || p.scaling != Scaling::none || !is_given(*v.matrix)) continue;
@@ -116,9 +141,13 @@ std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
   }
   if (legal) return std::nullopt;
   if (p.is_packed()) {
-    return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is s4; ",
-                  as_rule("tokens that int4 weights are multiplied by have scales of rows or of "
-                          "blocks"),
+    return refuse(RefusalCode::bad_value, "scaling is ", name(p.scaling), " and w13 is packed ",
+                  type_name(p.w13.dtype), "; ",
+                  p.quantises()
+                      ? as_rule("tokens of e4m3 that packed weights are multiplied by have scales "
+                                "of rows or of blocks")
+                      : as_rule("packed weights for tokens of ", type_name(p.token_type()),
+                                " may have a scale for each row, and tokens have none"),
                   ": the nearest is ", as_nearest("row-column"));
   }
   if (p.is_micro()) {

@@ -45,7 +45,7 @@ MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p, FirstWay way)
   const std::int64_t rows = way.by_index ? p.tokens() : p.slots();
   // What is neither gathered nor quantised is x itself.
   parts.tokens = way.by_index && !p.quantises() ? p.x : spaced_rows(operand, rows, p.hidden());
-  parts.token_scales = scales_for(p, rows, p.hidden());
+  if (p.quantises()) parts.token_scales = scales_for(p, rows, p.hidden());
   parts.inner = spaced_rows(p.x.dtype, p.slots(), p.inner());
   if (p.quantises()) {
     parts.codes = spaced_rows(operand, p.slots(), p.inner());

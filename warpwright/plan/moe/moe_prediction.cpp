@@ -23,7 +23,7 @@ MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_
                           const TilePhases& first, const TilePhases& second) {
   const MachineNumbers& n = numbers_of(plan.device);
   const PredictionMachine m = prediction_machine(plan.device);
-  const double memory = m.memory_bytes_per_second * m.memory_share;
+  const double memory = m.memory_bytes_per_second * m.fitted.memory_share;
   MixturePrediction out;
   double before = 0;  // what the step before takes
   for (const MixtureStep step : plan.steps()) {

@@ -1,6 +1,7 @@
 // A problem in words.
 #include <string>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -63,10 +64,16 @@ std::string packed_words(const PackedWeights& w) {
     text += " for " + type_name(f.tokens);
     if (f.tokens == DType::bf16) return text;
     text += f.exponents == Exponents::own ? ", scales of groups of 32" : ", folded";
-    return text + ", " + (w.sums == GroupSums::exact ? "promoted" : "fast") + " sums";
+    const GroupSums sums = packed::sums_for(f, w.sums);
+    return text + ", " +
+           (sums == GroupSums::open    ? "promoted or fast"
+            : sums == GroupSums::exact ? "promoted"
+                                       : "fast") +
+           " sums";
   }
-  return "packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales, " +
-         name(w.sums) + " sums";
+  return "packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales" +
+         (f.tokens == DType::bf16 ? " for bf16" : "") + ", " + name(packed::sums_for(f, w.sums)) +
+         " sums";
 }
 
 std::string formula(const GemmProblem& p) {

@@ -74,7 +74,7 @@ constexpr void lie_side_by_side(MatrixShape& m) {
 /// B as weights of 4 bits in their packed form (facts/packed_weights.h, docs/w4a8.md).
 struct PackedWeights {
   PackedFormat format = {};
-  GroupSums sums = GroupSums::exact;
+  GroupSums sums = GroupSums::open;
 
   friend constexpr bool operator==(const PackedWeights&, const PackedWeights&) = default;
 };

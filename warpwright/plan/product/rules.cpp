@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/tile/groups.h"
 
 namespace warpwright {
@@ -20,13 +21,13 @@ std::string packed_name(const PackedFormat& f) {
 // Sums of packed weights, and what no kernel has together with them.
 Fault packed_sums_fault(const GemmProblem& p) {
   const PackedFormat& f = p.packed->format;
-  const GroupSums summed = p.packed->sums;
+  const GroupSums summed = packed::sums_for(f, p.packed->sums);
   const std::string sums = name(summed);
   const auto refused = [&](const char* with) {
     return refuse(RefusalCode::unsupported, "the sums of packed weights are ", sums, " and ", with,
                   ", which no kernel has together: the nearest is ", as_nearest("exact"));
   };
-  if (summed == GroupSums::exact) return std::nullopt;
+  if (summed == GroupSums::exact || summed == GroupSums::open) return std::nullopt;
   if (f.code == DType::e2m1) {
     if (summed != GroupSums::folded) return refused("B are e2m1");
     if (f.tokens == DType::bf16) return std::nullopt;
@@ -34,6 +35,7 @@ Fault packed_sums_fault(const GemmProblem& p) {
       return refused("B's exponents are not of rows, for they span too far");
     }
   }
+  if (f.tokens == DType::bf16 && summed != GroupSums::folded) return refused("A is bf16");
   if (p.scaling == Scaling::blockwise) return refused("A has block scales");
   if (f.zero_points != ZeroPoints::none) return refused("B has zero points");
   if (p.is_gated()) return refused("the epilogue is gated");
@@ -57,7 +59,7 @@ Fault packed_fault(const GemmProblem& p) {
   if (p.a.dtype != f.tokens) {
     return refuse(RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype),
                   ", and B are ", packed_name(f), ", which are multiplied by ", type_name(f.tokens),
-                  f.code == DType::s4 ? " alone" : " as they are packed for", ": the nearest A is ",
+                  " as they are packed for", ": the nearest A is ",
                   as_nearest(type_name(f.tokens)));
   }
   if (p.scaling == Scaling::block_scaled) {
@@ -150,7 +152,13 @@ Fault result_type_fault(const GemmProblem& p) {
 }
 
 Fault scaling_fault(const GemmProblem& p) {
-  if (p.scaling != Scaling::none && p.scaling != Scaling::block_scaled &&
+  if (p.packed && p.scaling == Scaling::blockwise && !numeric::is_8bit(p.a.dtype)) {
+    return refuse(
+        RefusalCode::unsupported, "scaling is blockwise, and ", as_tensor("A"), " is ",
+        type_name(p.a.dtype), "; ", as_rule("only tokens of 8 bits have scales of blocks"),
+        ": the nearest scaling is ", as_nearest("row-column"), ", of the packed weights alone");
+  }
+  if (p.scaling != Scaling::none && p.scaling != Scaling::block_scaled && !p.packed &&
       !numeric::is_8bit(p.a.dtype)) {
     return refuse(RefusalCode::unsupported, "scaling is ", name(p.scaling), ", and ",
                   as_tensor("A"), " and B are ", type_name(p.a.dtype), "; ",

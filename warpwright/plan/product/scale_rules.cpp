@@ -131,7 +131,16 @@ Fault unread_fault(const Asked& o) {
 
 Fault scales_fault(const Asked& o) {
   if (reads_scales(o.p)) {
-    if (auto r = scale_fault(o, true)) return r;
+    if (o.p.packed && !numeric::is_8bit(o.p.a.dtype)) {
+      if (scale_of(o, true).is_given) {
+        return refuse(RefusalCode::bad_value, as_tensor("scale_a"), " is given, and ",
+                      as_tensor("A"), " is ", type_name(o.p.a.dtype), "; ",
+                      as_rule("tokens of 16 bits have no scales, packed weights alone have them"),
+                      ": leave it out");
+      }
+    } else if (auto r = scale_fault(o, true)) {
+      return r;
+    }
     if (!o.p.packed || scale_of(o, false).is_given) {
       if (auto r = scale_fault(o, false)) return r;
     }

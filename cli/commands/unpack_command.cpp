@@ -1,0 +1,154 @@
+#include "cli/commands/unpack_command.h"
+
+#include <cstring>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/gemm/run.h"
+#include "cli/files/output_file.h"
+#include "cli/files/packed_file.h"
+#include "cli/files/safetensors.h"
+#include "cli/reports/refusal_json.h"
+#include "warpwright/weights/pack_e2m1.h"
+
+namespace warpwright::cli {
+namespace {
+
+using TensorShape = std::vector<std::int64_t>;
+
+// The tensors of a layout, behind the stem of their names.
+struct Unpacked {
+  const char* layout = "";
+  std::vector<std::pair<std::string, HostTensor>> tensors;
+
+  void add(std::string suffix, DType type, TensorShape shape, std::vector<std::byte> bytes) {
+    tensors.emplace_back(std::move(suffix), HostTensor{type, std::move(shape), std::move(bytes)});
+  }
+};
+
+template <class T>
+T unpacked_or_thrown(Result<T> result) {
+  if (!result) throw InputError(result.refusal());
+  return std::move(*result);
+}
+
+// With the number of experts in front, where there are several.
+TensorShape shape_with_experts(const packed::Extents& e, TensorShape shape) {
+  if (e.experts > 1) shape.insert(shape.begin(), e.experts);
+  return shape;
+}
+
+// Four bits of `each` numbers as words of eight along their last axis of `length`, the first
+// lowest.
+template <class Code>
+std::vector<std::byte> words_of_eight(std::int64_t rows, std::int64_t length, const Code& code) {
+  const std::int64_t words = (length + 7) / 8;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(4 * rows * words));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t word = 0; word < words; ++word) {
+      std::uint32_t bits = 0;
+      for (std::int64_t i = 8 * word; i < length && i < 8 * word + 8; ++i) {
+        bits |= (code(row, i) & 15U) << 4 * (i % 8);
+      }
+      std::memcpy(bytes.data() + 4 * (row * words + word), &bits, 4);
+    }
+  }
+  return bytes;
+}
+
+// With zero points: words of eight codes along K, and of eight zero points along N.
+Unpacked with_zero_points(weights::Int4Weights w) {
+  const packed::Extents e = w.extents;
+  const std::int64_t groups = e.k / w.group;
+  Unpacked u{"compressed-tensors", {}};
+  u.add(".weight_packed", DType::s32, shape_with_experts(e, {e.n, e.k / 8}),
+        words_of_eight(e.experts * e.n, e.k, [&](std::int64_t row, std::int64_t k) {
+          return static_cast<std::uint32_t>(code_of(w, 0, row, k) + 8);
+        }));
+  // Eight neighbours along N share a word, so their axis is the last one of these lines.
+  const std::int64_t words = (e.n + 7) / 8;
+  const auto lines =
+      words_of_eight(e.experts * groups, e.n, [&](std::int64_t line, std::int64_t n) {
+        const std::int64_t expert = line / groups;
+        return static_cast<std::uint32_t>(zero_point_of(w, expert, n, line % groups * w.group));
+      });
+  std::vector<std::byte> zeros(lines.size());
+  for (std::int64_t line = 0; line < e.experts * groups; ++line) {
+    for (std::int64_t word = 0; word < words; ++word) {
+      const std::int64_t to = (line / groups * words + word) * groups + line % groups;
+      std::memcpy(zeros.data() + 4 * to, lines.data() + 4 * (line * words + word), 4);
+    }
+  }
+  u.add(".weight_zero_point", DType::s32, shape_with_experts(e, {words, groups}), std::move(zeros));
+  u.add(".weight_scale", w.scale, shape_with_experts(e, {e.n, groups}), std::move(w.scales));
+  return u;
+}
+
+Unpacked of_int4(weights::Int4Weights w) {
+  if (!w.zeros.empty()) return with_zero_points(std::move(w));
+  const packed::Extents e = w.extents;
+  Unpacked u{"int4", {}};
+  u.add("", DType::s8, shape_with_experts(e, {e.n, e.k / 2}), std::move(w.codes));
+  u.add("_scale", w.scale, shape_with_experts(e, {e.n, e.k / w.group}), std::move(w.scales));
+  return u;
+}
+
+Unpacked of_e2m1(weights::E2m1Weights w, const std::vector<float>& factors) {
+  const packed::Extents e = w.extents;
+  if (w.format->scale == DType::ue8m0) {
+    Unpacked u{"gpt-oss", {}};
+    u.add("_blocks", DType::u8, shape_with_experts(e, {e.n, e.k / 32, 16}), std::move(w.codes));
+    u.add("_scales", DType::u8, shape_with_experts(e, {e.n, e.k / 32}), std::move(w.scales));
+    return u;
+  }
+  Unpacked u{"modelopt-nvfp4", {}};
+  u.add(".weight", DType::u8, shape_with_experts(e, {e.n, e.k / 2}), std::move(w.codes));
+  u.add(".weight_scale", DType::e4m3, shape_with_experts(e, {e.n, e.k / 16}), std::move(w.scales));
+  std::vector<std::byte> bytes(4 * factors.size());
+  std::memcpy(bytes.data(), factors.data(), bytes.size());
+  u.add(".weight_scale_2", DType::f32,
+        e.experts > 1 ? TensorShape{e.experts, 1, 1} : TensorShape{1}, std::move(bytes));
+  return u;
+}
+
+int run_unpack(const UnpackOptions& o, std::ostream& out) {
+  FileAndName to = parse_file_and_name(o.out);
+  check_output_file("The unpacked weights", to.path);
+  const PackedTensor packed = read_packed(o.in);
+  if (to.name.empty()) to.name = packed.name.substr(packed.name.rfind(".safetensors:") + 13);
+  const weights::Work work{o.jobs, {}};
+  const auto& bytes = packed.tensor.bytes;
+  const Unpacked u =
+      packed.header.format.code == DType::s4
+          ? of_int4(unpacked_or_thrown(weights::unpack(bytes, work, packed.name)))
+          : of_e2m1(unpacked_or_thrown(weights::unpack_e2m1(bytes, work, packed.name)),
+                    packed.alphas);
+  std::vector<NamedTensor> written;
+  for (const auto& [suffix, tensor] : u.tensors) {
+    check_safetensors_output(to.path, to.name + suffix);
+    written.push_back({to.name + suffix, &tensor});
+  }
+  write_safetensors(to.path, written);
+  if (o.json) {
+    nlohmann::ordered_json json = {{"file", to.path}, {"layout", u.layout}};
+    for (const NamedTensor& each : written) json["tensors"].push_back(each.name);
+    out << json_text(json);
+    return 0;
+  }
+  out << printable(to.path) << ": layout " << u.layout << ", ";
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    out << (i > 0 ? ", " : "") << printable(written[i].name) << " "
+        << shape_text(written[i].tensor->shape);
+  }
+  out << "\n";
+  return 0;
+}
+
+}  // namespace
+
+int unpack_command(const UnpackOptions& o, std::ostream& out, std::ostream& err) {
+  return exit_status(out, err, o.json, [&] { return run_unpack(o, out); });
+}
+
+}  // namespace warpwright::cli

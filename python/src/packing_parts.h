@@ -1,0 +1,103 @@
+// What the packers of weights share (packing.cpp, fp4.cpp).
+#pragma once
+
+#include <cctype>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/gemm/run.h"
+#include "python/src/handles.h"
+
+namespace warpwright::python {
+
+/// A sentence of the command line, whose options are arguments here: "--zero-points" is
+/// "zero_points=".
+inline std::string as_arguments(const std::string& sentence) {
+  std::string text;
+  for (std::size_t i = 0; i < sentence.size(); ++i) {
+    if (sentence.compare(i, 2, "--") != 0) {
+      text += sentence[i];
+      continue;
+    }
+    for (i += 2; i < sentence.size() && (std::islower(sentence[i]) != 0 || sentence[i] == '-');
+         ++i) {
+      text += sentence[i] == '-' ? '_' : sentence[i];
+    }
+    if (text.ends_with("from")) text.replace(text.size() - 4, 4, "layout");
+    text += '=';
+    --i;
+  }
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+template <class Body>
+PyObject* function(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const cli::InputError& error) {
+    try {
+      throw Refused{{RefusalCode::file_error, as_arguments(error.what())}};
+    } catch (...) {
+      set_error();
+    }
+    return nullptr;
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+template <class T>
+T taken(Result<T> result) {
+  if (!result) throw Refused{result.refusal()};
+  return std::move(*result);
+}
+
+inline bool is_given(PyObject* object) {
+  return object != nullptr && object != Py_None;
+}
+
+/// Bytes as an Array of the host.
+inline PyObject* array_of(std::span<const std::byte> bytes, DType type,
+                          std::vector<std::int64_t> shape) {
+  ArrayHandle array;
+  array.memory = memory_on("model", static_cast<std::int64_t>(bytes.size())).first;
+  std::memcpy(array.memory.get(), bytes.data(), bytes.size());
+  array.type = type;
+  array.shape = std::move(shape);
+  return new_array(std::move(array));
+}
+inline PyObject* array_of(std::span<const std::byte> bytes) {
+  return array_of(bytes, DType::u8, {static_cast<std::int64_t>(bytes.size())});
+}
+
+inline void require_host(const Tensor& t) {
+  if (t.device == run_on_model) return;
+  throw Refused{refuse(RefusalCode::wrong_device, as_tensor(t.name), " lies in ",
+                       place_name(t.device),
+                       ", and this works in host memory: ", as_rule("give it a copy there"))};
+}
+
+/// A matrix or a batch of them of a checkpoint.
+inline MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* name, int& device) {
+  if (!is_given(object)) return {};
+  Tensor t = reader.read(object, name);
+  if (t.offset == OffsetType::int32) t.type = DType::s32;
+  if (device == run_nowhere) device = t.device;
+  if (device != t.device) {
+    throw Refused{refuse(RefusalCode::wrong_device, as_tensor(name), " lies in ",
+                         place_name(t.device), " and the codes in ", place_name(device))};
+  }
+  if (t.dimensions == 1) {
+    t.dimensions = 2;
+    t.shape = {1, t.shape[0]};
+    t.stride = {t.shape[1], t.stride[0]};
+  }
+  return matrix_of(t);
+}
+
+}  // namespace warpwright::python

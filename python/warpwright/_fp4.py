@@ -1,0 +1,73 @@
+"""Weights of 4-bit floats (mxf4, nvf4), packed for Hopper: docs/weights.md."""
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._interop import move_to, shape_of
+from ._prepare import Int4Weights, adopted_bytes
+
+if TYPE_CHECKING:
+    from ._types import Fp4Encoding, Fp4Layout, Tensor
+
+
+def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> Int4Weights:
+    """Weights of float32, bfloat16 or float16, N x K or G x N x K, quantised and packed.
+
+    encoding  "mxf4": ue8m0 scales of 32, for tokens of e4m3; "mxf4-exact" the same with scales as
+              they are; "mxf4-bf16" for tokens of bf16; "nvf4-bf16": ue4m3 scales of 16, and a
+              factor for each matrix (``alpha``).
+
+    Works in host memory, on all processors, and gives the result to the library and the device of
+    `weights`.
+    """
+    is_batch = len(shape_of(weights, "weights")) == 3
+    return _made(weights, *_core.fp4_quantise(move_to(weights, "cpu"), encoding), is_batch)
+
+
+def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
+                        tensor_scale: Tensor | None = None, *,
+                        encoding: Fp4Encoding | None = None) -> Int4Weights:
+    """Packs mxf4 or nvf4 weights as checkpoints have them, from tensors in memory.
+
+    layout  "gpt-oss" (codes N x K/2), "deepseek-mxfp4", "compressed-tensors-mxfp4",
+            "compressed-tensors-nvfp4" or "modelopt-nvfp4": docs/low_precision.md says which types
+            each has. A third dimension in front is experts, of which tensor_scale has one each.
+    encoding  as of pack_fp4; default: of mxf4 "mxf4", or "mxf4-exact" where scales of a row span
+              too far to be folded, of nvf4 "nvf4-bf16". No weight is rounded.
+    """
+    is_batch = len(shape_of(codes, "codes")) == 3
+    factors = None if tensor_scale is None else move_to(tensor_scale, "cpu")
+    made = _core.fp4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), factors, encoding)
+    return _made(codes, *made, is_batch)
+
+
+def load_fp4(file: str, layout: Fp4Layout | None = None, *,
+             encoding: Fp4Encoding | None = None) -> Int4Weights:
+    """The mxf4 or nvf4 weights of "model.safetensors:model.layers.0.mlp.down_proj": a layer of a
+    checkpoint that `warpwright pack --for` reads, or a tensor that is packed. A `*` in the name
+    stands for the numbers of experts. The bytes lie in host memory, as a numpy array where numpy is
+    there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""
+    packed, alpha = _core.fp4_load(file, layout, encoding)
+    try:
+        import numpy  # pylint: disable=import-outside-toplevel
+        data: Any = numpy.asarray(packed)
+    except ImportError:
+        data = packed
+    made = Int4Weights(data)
+    is_batch = made.form[0] > 1 or "*" in file
+    return dataclasses.replace(made, form=(*made.form[:7], is_batch), alpha=_factors(alpha))
+
+
+def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:
+    return () if all(each == 1 for each in alpha) else alpha
+
+
+def _made(like: Any, packed: _core.Array, alpha: tuple[float, ...], is_batch: bool) -> Int4Weights:
+    """`packed` in the library and the place of `like`."""
+    *form, origin = _core.int4_form(packed)
+    data = move_to(adopted_bytes(like, packed), like)
+    experts, n, k, group, encoding, scale, zeros = form
+    return Int4Weights(data, (experts, n, k, group, encoding, scale, zeros, is_batch), origin,
+                       _factors(alpha))

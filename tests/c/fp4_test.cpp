@@ -1,0 +1,219 @@
+// Weights of e2m1 through the C ABI: packed, read back, multiplied, and in a mixture.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/c/parts.h"
+
+namespace {
+
+using namespace c_tests;
+using testing::HasSubstr;
+
+constexpr float e2m1[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+
+// Memory that begins at a multiple of 128.
+struct alignas(128) Piece {
+  std::byte bytes[128];
+};
+std::vector<Piece> pieces(const ww_int4& form) {
+  std::int64_t bytes = 0;
+  EXPECT_DONE(ww_int4_bytes(&form, &bytes));
+  return std::vector<Piece>(static_cast<std::size_t>(bytes + 127) / 128);
+}
+
+// Codes 1 to 6 by place, two a byte, and what they are.
+struct Codes {
+  std::vector<std::uint8_t> bytes;
+  std::vector<float> values;
+
+  explicit Codes(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += 2) {
+      const int low = static_cast<int>(i / 2 % 6) + 1;
+      const int high = static_cast<int>(i / 7 % 6) + 1;
+      bytes.push_back(static_cast<std::uint8_t>(low | (high | 8) << 4));
+      values.push_back(e2m1[low]);
+      values.push_back(-e2m1[high]);
+    }
+  }
+};
+
+float sum_of_row(const Codes& codes, std::int64_t row, std::int64_t k) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < k; ++i) sum += codes.values[static_cast<std::size_t>(row * k + i)];
+  return sum;
+}
+
+TEST(CFp4, Mxf4WeightsAreMultiplied) {
+  constexpr std::int64_t m = 8, n = 64, k = 256;
+  const Codes codes(n * k);
+  std::vector<std::uint8_t> scales(n * k / 32, 128);                  // 2
+  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: read alone
+  const ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
+  const ww_matrix scale_view = ww_packed(scales.data(), WW_U8, n, k / 32);
+  for (const int encoding : {WW_INT4_ANY, WW_INT4_MXF4_EXACT, WW_INT4_MXF4_BF16}) {
+    ww_int4 form;
+    ww_int4_init(&form);
+    form.encoding = encoding;
+    EXPECT_DONE(ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, nullptr));
+    EXPECT_EQ(form.encoding, encoding == WW_INT4_ANY ? int{WW_INT4_MXF4} : encoding);
+    EXPECT_EQ(form.group, 32);
+    std::vector<Piece> packed = pieces(form);
+    EXPECT_DONE(
+        ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, packed.data()));
+    ww_int4 read;
+    EXPECT_DONE(ww_int4_read(packed.data(), WW_INT4_HEADER, &read));
+    EXPECT_EQ(std::memcmp(&read, &form, sizeof form), 0);
+    std::vector<std::uint8_t> x8(m * k, 0x38);  // 1 in e4m3
+    std::vector<std::uint16_t> x16(m * k, bf16(1)), d(m * n);
+    ww_gemm g;
+    ww_gemm_init(&g);
+    const bool wide = encoding == WW_INT4_MXF4_BF16;
+    g.a = wide ? ww_packed(x16.data(), WW_BF16, m, k) : ww_packed(x8.data(), WW_E4M3, m, k);
+    g.b.data = packed.data();
+    g.int4 = &form;
+    g.d = ww_packed(d.data(), WW_BF16, m, n);
+    std::vector<float> of_rows(n);
+    if (wide) {  // a scale for each row of the weights, none of tokens
+      for (std::size_t i = 0; i < of_rows.size(); ++i) of_rows[i] = static_cast<float>(i + 1);
+      g.scaling = WW_SCALING_ROW_COLUMN;
+      g.scale_b = ww_packed(of_rows.data(), WW_F32, n, 1);
+    }
+    EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    for (std::int64_t j = 0; j < n; ++j) {
+      const float factor = wide ? static_cast<float>(j + 1) : 1;
+      const float want = 2 * factor * sum_of_row(codes, j, k);
+      EXPECT_NEAR(bf16_value(d[static_cast<std::size_t>(j)]), want, std::fabs(want) / 128);
+    }
+    if (!wide) continue;
+    g.scale_a = ww_packed(of_rows.data(), WW_F32, m, 1);
+    const Refusal told(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_THAT(text(told), HasSubstr("tokens of 16 bits have no scales"));
+  }
+}
+
+TEST(CFp4, Nvf4WeightsHaveFactors) {
+  constexpr std::int64_t n = 8, k = 32;
+  const Codes codes(n * k);
+  std::vector<std::uint8_t> scales(n * k / 16, 0x38);                 // 1
+  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: read alone
+  const ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
+  const ww_matrix scale_view = ww_packed(scales.data(), WW_E4M3, n, k / 16);
+  float factor = 0.25F;
+  const ww_matrix factor_view = ww_packed(&factor, WW_F32, 1, 1);
+  ww_int4 form;
+  ww_int4_init(&form);
+  const auto refused = [&](const char* says, const ww_matrix* tensor_scale, float* alphas) {
+    const Refusal told(ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, tensor_scale, &form,
+                                   alphas, nullptr));
+    EXPECT_THAT(text(told), HasSubstr(says));
+  };
+  float alpha = 0;
+  refused("alphas is NULL", &factor_view, nullptr);
+  refused("weight_scale_2", nullptr, &alpha);
+  form.encoding = WW_INT4_MXF4;
+  refused("has nvf4 weights", &factor_view, &alpha);
+  form.encoding = WW_INT4_SM;
+  refused("these weights are e2m1", &factor_view, &alpha);
+  form.encoding = WW_INT4_ANY;
+  EXPECT_DONE(
+      ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha, nullptr));
+  EXPECT_EQ(form.encoding, WW_INT4_NVF4_BF16);
+  std::vector<Piece> packed = pieces(form);
+  EXPECT_DONE(ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha,
+                          packed.data()));
+  EXPECT_EQ(alpha, 0.25F);
+  factor = 4;  // a divisor there
+  EXPECT_DONE(
+      ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha, nullptr));
+  factor = 4000;
+  refused("looks like a divisor", &factor_view, &alpha);
+}
+
+// Weights of 1: silu(128 * 2) is its argument.
+TEST(CFp4, AMixtureTakesThem) {
+  constexpr std::int64_t hidden = 128, inner = 128, experts = 2;
+  const auto packed = [](std::int64_t rows, std::int64_t columns, int encoding, ww_int4& form) {
+    std::vector<std::uint8_t> codes(static_cast<std::size_t>(experts * rows * columns / 2), 0x22);
+    std::vector<std::uint8_t> scales(static_cast<std::size_t>(experts * rows * columns / 32), 127);
+    ww_matrix code_view = ww_packed(codes.data(), WW_U8, rows, columns / 2);
+    ww_matrix scale_view = ww_packed(scales.data(), WW_U8, rows, columns / 32);
+    code_view.batch = scale_view.batch = experts;
+    code_view.batch_stride = rows * columns / 2;
+    scale_view.batch_stride = rows * columns / 32;
+    ww_int4_init(&form);
+    form.encoding = encoding;
+    EXPECT_DONE(ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, nullptr));
+    std::vector<Piece> memory = pieces(form);
+    EXPECT_DONE(
+        ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, memory.data()));
+    return memory;
+  };
+  for (const int encoding : {WW_INT4_MXF4, WW_INT4_MXF4_BF16}) {
+    std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
+    ww_moe m;
+    ww_moe_init(&m);
+    ww_int4 form13, form2;
+    auto w13 = packed(2 * inner, hidden, encoding, form13);
+    auto w2 = packed(hidden, inner, encoding, form2);
+    std::int32_t ids[] = {1, 0};
+    float weights[] = {0.5F, 0.25F};
+    m.x = ww_packed(x.data(), WW_BF16, 1, hidden);
+    m.topk_ids = ww_packed(ids, WW_S32, 1, 2);
+    m.topk_weights = ww_packed(weights, WW_F32, 1, 2);
+    m.w13.data = w13.data();
+    m.w2.data = w2.data();
+    m.int4_w13 = &form13;
+    m.int4_w2 = &form2;
+    m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
+    m.scaling = encoding == WW_INT4_MXF4 ? WW_SCALING_ROW_COLUMN : WW_SCALING_NONE;
+    EXPECT_DONE(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    const double want = 0.75 * 128 * 256 * 256;
+    EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want);
+  }
+}
+
+// Int4 for tokens of bf16, quantised: weights whose scales are 1.
+TEST(CFp4, Int4ForTokensOfBf16) {
+  constexpr std::int64_t m = 4, n = 64, k = 128;
+  std::vector<float> w(n * k);
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 7 % 15) - 7;
+  for (std::size_t i = 0; i < w.size(); i += 32) w[i] = -8;
+  ww_int4 form;
+  ww_int4_init(&form);
+  form.n = n;
+  form.k = k;
+  form.group = 32;
+  form.encoding = WW_INT4_BF16;
+  std::vector<Piece> packed = pieces(form);
+  const ww_matrix floats = ww_packed(w.data(), WW_F32, n, k);
+  EXPECT_DONE(ww_int4_quantise(&floats, &form, packed.data()));
+  EXPECT_EQ(form.encoding, WW_INT4_BF16);
+  std::vector<std::uint16_t> x(m * k, bf16(1)), d(m * n);
+  ww_gemm g;
+  ww_gemm_init(&g);
+  EXPECT_EQ(g.sums, WW_SUMS_OPEN);
+  g.a = ww_packed(x.data(), WW_BF16, m, k);
+  g.b.data = packed.data();
+  g.int4 = &form;
+  g.d = ww_packed(d.data(), WW_BF16, m, n);
+  for (const int sums : {WW_SUMS_OPEN, WW_SUMS_EXACT, WW_SUMS_FOLDED}) {
+    g.sums = sums;
+    EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    for (std::int64_t j = 0; j < n; ++j) {
+      float want = 0;
+      for (std::int64_t l = 0; l < k; ++l) want += w[static_cast<std::size_t>(j * k + l)];
+      EXPECT_EQ(bf16_value(d[static_cast<std::size_t>(j)]), want) << sums;
+    }
+  }
+  const auto refused = [&](const char* says, ww_refusal* told) {
+    EXPECT_THAT(text(Refusal(told)), HasSubstr(says));
+  };
+  g.sums = WW_SUMS_CHAINED;
+  refused("A is bf16", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  form.encoding = WW_INT4_MXF4;
+  refused("these become int4", ww_int4_quantise(&floats, &form, packed.data()));
+}
+
+}  // namespace

@@ -1,0 +1,38 @@
+// What a prediction takes of a device's description.
+#include <algorithm>
+
+#include "warpwright/plan/cost/prediction.h"
+
+namespace warpwright {
+
+PredictionMachine prediction_machine(const MachineNumbers& numbers) {
+  PredictionMachine m;
+  m.launch_seconds = numbers.launch_seconds;
+  // The first operands came 1,900 clocks after the first load; the model counts 750 of it all.
+  m.start_clocks = numbers.start_clocks + numbers.cold_start_clocks + 1900 - 750;
+  m.clock_hz = numbers.clock_hz;
+  m.loaded_clock_hz = numbers.loaded_clock_hz;
+  m.loaded_watts = m.limit_watts = numbers.power_watts;
+  m.memory_bytes_per_second = numbers.hbm_bytes_per_second;
+  m.shared_bytes_per_clock = numbers.shared_bytes_per_clock;
+  m.port_bytes_per_clock = numbers.tma_bytes_per_clock;
+  m.wgmma_one = numbers.wgmma_shared_one;
+  m.wgmma_more = numbers.wgmma_shared_more;
+  // Of one warpgroup each wait was for a group of 8 wgmmas.
+  m.drain_clocks = 8 * std::max(0.0, m.wgmma_one.at(64) - m.wgmma_more.at(64));
+  m.l2_lines_per_second = numbers.l2_requests_per_second;
+  m.exchange_bytes_per_second = numbers.l2_bytes_per_second / numbers.sms;
+  m.exchange_seconds = 4 * numbers.l2_hit_clocks / numbers.clock_hz;  // written, told, asked, read
+  return m;
+}
+
+PredictionMachine prediction_machine(const DeviceFacts& device) {
+  PredictionMachine m = prediction_machine(numbers_of(device));
+  if (device.clock_hz > 0) m.clock_hz = device.clock_hz;
+  if (device.memory_bytes_per_second > 0) {
+    m.memory_bytes_per_second = device.memory_bytes_per_second;
+  }
+  return m;
+}
+
+}  // namespace warpwright
