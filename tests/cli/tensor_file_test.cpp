@@ -266,8 +266,8 @@ TEST_F(TensorFile, SafetensorsRefusals) {
   fs::remove(path("x.safetensors"));
   expect_refusal([&] { write_tensor(path("x.safetensors:__metadata__"), tensor); }, {"keeps"});
   expect_refusal([&] { write_tensor(path("x.safetensors:\xff"), tensor); }, {"UTF-8"});
-  expect_refusal([&] { write_tensor(path("x.safetensors:t"), make_tensor(DType::s32, {1})); },
-                 {"s32", "BF16"});
+  const HostTensor halves{DType::s4, {2}, std::vector<std::byte>(1)};
+  expect_refusal([&] { write_tensor(path("x.safetensors:t"), halves); }, {"s4", "BF16"});
   EXPECT_EQ(files(), 0);
 }
 

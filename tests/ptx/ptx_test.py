@@ -45,7 +45,8 @@ EXPECTED = [
     (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
      r"\.multicast::cluster\.cta_group::2", lambda c: c["pair"]),
     (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
-     r"\.multicast::cluster \[", lambda c: not c["pair"] and not (c["index"] and c["gated"])),
+     r"\.multicast::cluster \[",
+     lambda c: not c["pair"] and (c["scales"] or not (c["index"] and c["gated"]))),
     # Gates and ups in one box, tokens by index, groups found by a warp together.
     (r"cp\.async\.bulk\.tensor\.4d\.shared::cluster", lambda c: c["gated"]),
     (r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\S*\.tile::gather4", lambda c: c["index"]),

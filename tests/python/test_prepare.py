@@ -264,7 +264,7 @@ class Int4(Close):
             off = packed.values() * (packed.alpha or (1,))[0] - w.astype(np.float32)
             self.assertLess(np.sqrt((off ** 2).mean() / (w.astype(np.float32) ** 2).mean()), most)
         self.refused("bad_value", "mxf4", wp.pack_fp4, w, encoding="fp4")
-        self.refused("bad_value", "there are no weights in layout", wp.pack_fp4_checkpoint, "int4",
+        self.refused("bad_value", "no weights in layout", wp.pack_fp4_checkpoint, "int4",
                      codes, exponents)
         self.refused("bad_value", "encoding is of nvf4 weights", wp.pack_fp4_checkpoint, "gpt-oss",
                      codes, exponents, encoding="nvf4-bf16")

@@ -175,7 +175,9 @@ struct Drawn {
     if (o.scaling == Scaling::block_scaled) {
       const DType type = micro_scale(o, of_a);
       const std::int64_t columns = block_scales::padded_columns(of.columns, micro_block(type));
-      const std::int64_t padded = block_scales::padded_rows(of.rows);
+      // Gates and ups of B have tiles of their own.
+      const std::int64_t parts = !of_a && o.epilogue.gated ? 2 : 1;
+      const std::int64_t padded = parts * block_scales::padded_rows(of.rows / parts);
       scales = Tensor(type, padded, columns, columns, 1, of.batch, padded * columns);
     } else {
       const std::int64_t m = block                          ? (of.rows + rows - 1) / rows

@@ -58,9 +58,8 @@ Fault packed_fault(const GemmProblem& p) {
   const PackedFormat& f = p.packed->format;
   if (p.a.dtype != f.tokens) {
     return refuse(RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype),
-                  ", and B are ", packed_name(f), ", which are multiplied by ", type_name(f.tokens),
-                  " as they are packed for", ": the nearest A is ",
-                  as_nearest(type_name(f.tokens)));
+                  ", and B are ", packed_name(f), ", packed for tokens of ", type_name(f.tokens),
+                  ": the nearest A is ", as_nearest(type_name(f.tokens)));
   }
   if (p.scaling == Scaling::block_scaled) {
     return refuse(RefusalCode::unsupported, as_tensor("B"), " are ", packed_name(f),
