@@ -42,8 +42,10 @@ COMMAND = re.compile(r"(\$ |(build[\w-]*/bin/)?warpwright |cmake |ctest |script/
 MARK = re.compile(r"<!-- (needs|exits): (\S+) -->$")
 
 # What a page's commands read: page, file, and its text or its tensors by name, type and extents.
+MACHINES = pathlib.Path(__file__).resolve().parents[2] / "machines"
 FILES = {
     "docs/bench.md": {"mine.txt": "4096 7168 2048\n", "groups.txt": "8 16 4096 4096\n"},
+    "docs/machines.md": {"h20.json": (MACHINES / "h20.json").read_text()},
     "docs/inference.md": {"mine.txt": "64 4096 7168\n"},
     "README.md": {"x.safetensors": {"x": ("bf16", 300, 256)},
                   "w.safetensors": {"w": ("bf16", 200, 256)}},

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/run.h"
 
 namespace warpwright::tests {

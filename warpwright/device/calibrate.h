@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/product/refusal.h"
 
 namespace warpwright::device {

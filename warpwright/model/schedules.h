@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/memory/guarded_memory.h"
 #include "warpwright/model/memory/tensor_map.h"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/plan/search/plan.h"
 

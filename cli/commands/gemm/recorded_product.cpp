@@ -6,6 +6,7 @@
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "warpwright/device/trace_cuda.h"
+#include "warpwright/facts/machine_numbers.h"
 
 namespace warpwright::cli {
 namespace {

@@ -12,6 +12,7 @@
 #include "cli/files/machine_file.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/known_devices.h"
 
 namespace warpwright::cli {

@@ -13,6 +13,7 @@
 #include "cli/files/output_file.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/pictures/grid_svg.h"
 #include "warpwright/pictures/perfetto.h"
 #include "warpwright/pictures/timeline_svg.h"

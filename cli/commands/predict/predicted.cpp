@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/commands/gemm/gemm_arguments.h"
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {

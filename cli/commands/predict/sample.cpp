@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/model/report/trace.h"
 
 namespace warpwright::cli {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/product/refusal.h"
 
 namespace warpwright {

@@ -8,10 +8,11 @@
 #include <string>
 #include <string_view>
 
-#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/sm_groups.h"
 
 namespace warpwright {
+
+struct MachineNumbers;  // facts/machine_numbers.h
 
 /// Facts of one device. Rates are the roofs a kernel is held against, so measured ones where known.
 struct DeviceFacts {

@@ -1,6 +1,7 @@
 // One machine in numbers, by which plans are held against each other. Internal to plan/.
 #pragma once
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/device_facts.h"
 
 namespace warpwright {

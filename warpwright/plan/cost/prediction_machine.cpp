@@ -1,6 +1,7 @@
 // What a prediction takes of a device's description.
 #include <algorithm>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/prediction.h"
 
 namespace warpwright {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/product/rules.h"
 

@@ -1,5 +1,7 @@
 #include "warpwright/plan/moe/moe_prediction.h"
 
+#include "warpwright/facts/machine_numbers.h"
+
 #include <algorithm>
 
 namespace warpwright {
