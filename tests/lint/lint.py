@@ -27,6 +27,8 @@ CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
 CPP = (".h", ".cpp", ".cu", ".cuh")
 TEXT = CODE + (".cmake", ".txt", ".md", ".sh", "")
 MAX_LINES = {"kernel": 450, "plan": 350}
+LESSON = re.compile(r"examples/lessons/\d\d_\w+\.h")
+MAX_LESSON = 150  # lines of a kernel that one reads in one go
 MAX_COLUMNS = 100
 PRODUCT_CODE = ("warpwright/", "cli/", "bench/", "python/")
 # The one list of a product's fields, and that of a mixture of experts; and what they are of.
@@ -150,6 +152,8 @@ def check_length(name, text):
     most = MAX_LINES.get(room_of(name), len(lines))
     if len(lines) > most:
         yield len(lines), f"a file of {room_of(name)}/ of more than {most} lines"
+    if LESSON.fullmatch(name) and len(lines) > MAX_LESSON:
+        yield len(lines), f"a lesson of more than {MAX_LESSON} lines"
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_COLUMNS:
             yield number, f"{len(line)} columns, more than {MAX_COLUMNS}"
@@ -392,6 +396,8 @@ CASES = [
     ("length", "warpwright/kernel/a.h", "\n" * 450, False),
     ("length", "warpwright/plan/product/a.cpp", "\n" * 351, True),
     ("length", "warpwright/plan/product/a.cpp", "\n" * 350, False),
+    ("length", "examples/lessons/02_tma_copy.h", "\n" * 151, True),
+    ("length", "examples/lessons/02_tma_copy.h", "\n" * 150, False),
     ("length", "tests/a.cpp", "/" * (MAX_COLUMNS + 1), True),
     ("length", "tests/a.cpp", "/" * MAX_COLUMNS, False),
     ("switches", "warpwright/kernel/hopper/table.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),
