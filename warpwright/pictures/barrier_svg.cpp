@@ -133,7 +133,8 @@ std::string step_text(const BarrierStep& step) {
   const std::string threads = step.times == 1 ? "" : std::to_string(step.times) + " threads of ";
   switch (e.kind) {
     case Kind::init:
-      return "made for " + std::to_string(e.expected) + " arrivals a phase";
+      return "made for " + std::to_string(e.expected) +
+             (e.expected == 1 ? " arrival a phase" : " arrivals a phase");
     case Kind::expect:
       return step.who + " expects " + std::to_string(step.amount) + " bytes";
     case Kind::bytes:

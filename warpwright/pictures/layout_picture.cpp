@@ -248,11 +248,13 @@ View holders_view(const Map& map, const LayoutAsk& ask, const std::string& id,
                 " asks for a layout of two modes, (thread, value), into the elements of a tile.");
   }
   const std::int64_t elements = ask.tile_rows * ask.tile_columns;
+  if (elements == 0) {
+    throw Error(option + " asks for --tile M,N, the tile whose elements the threads hold.");
+  }
   const std::int64_t reach = reach_of(map);
   if (reach > elements) {
     throw Error(map.text + " reaches element " + std::to_string(reach - 1) + "; a tile of " +
-                std::to_string(ask.tile_rows) + " x " + std::to_string(ask.tile_columns) +
-                (ask.tile_rows == 0 ? " (--tile M,N says it)" : "") + " has " +
+                std::to_string(ask.tile_rows) + " x " + std::to_string(ask.tile_columns) + " has " +
                 std::to_string(elements) + ".");
   }
   require_size(elements);
