@@ -78,7 +78,7 @@ pictures::Picture draw_break_picture(BreakOptions& o, std::ostream& err) {
   device::CheckOptions options = check_options(run, o.check);
   options.fence_after_reads = false;  // `mutate` finds out under which reading
   Product product(run, facts_of(run), err);
-  if (product.plan.kernel.empty()) throw InputError("D has no element, so no kernel runs.");
+  check_drawable(product, o.how.most_seconds);
   check_memory(product.job);
   note_checks(options, product.model_seconds(), true, err);
   product.load(run.seed, err, Draw::telling);

@@ -81,6 +81,11 @@ Compared compared_products(CompareOptions& o, const GemmOptions& base, std::ostr
     drawn.product = std::make_unique<RecordedProduct>(record_product(options, o.how, "draw", err));
     drawn.trace = std::move(drawn.product->trace);
     drawn.title = drawn.product->product->title();
+    if (!all.runs.empty() && drawn.title != all.runs.front().title) {
+      throw InputError("--run \"" + printable(run) + "\" is of " + drawn.title +
+                       ", and the first of " + all.runs.front().title + ": " +
+                       as_rule("the product stands before --run") + ", one for all runs.");
+    }
     all.names.push_back((run.empty() ? "" : run + ": ") + drawn.product->plan_on_device());
     all.runs.push_back(std::move(drawn));
   }
@@ -105,7 +110,9 @@ pictures::Picture draw_compare_picture(CompareOptions& o, std::ostream& err) {
     all.runs = record_lesson(o);
     for (const DrawnRecording& run : all.runs) all.names.push_back(run.title);
     title = "Lesson " + std::to_string(*o.lesson.number) + ": " +
-            std::string(lesson_of(*o.lesson.number).title);
+            std::string(lesson_of(*o.lesson.number).title) +
+            (o.lesson.broken ? " (broken: " + std::string(lesson_of(*o.lesson.number).broken) + ")"
+                             : "");
   }
   pictures::CompareHow how;
   how.roles = o.roles || base == nullptr;

@@ -152,10 +152,10 @@ pictures::Picture draw_tiles_picture(DrawnRun& o, std::ostream& err) {
       !options.as.empty() && !options.sms && !o.how.occupy_sm && !o.grouped->parsed();
   const Product product(options, elsewhere ? facts_elsewhere(options) : facts_of(options), err);
   const Plan& plan = product.plan;
-  if (plan.kernel.empty()) throw InputError("D has no element, so no kernel runs.");
   pictures::Picture picture;
   picture.title = product.title() + ", " + plan.name() + " on " + plan.device.name;
   const std::int64_t tiles = tiles_of(product.job, plan);
+  if (tiles == 0) throw InputError("D has no element, so no kernel runs.");
   check_count(tiles);
   if (!product.job.product.is_grouped()) {
     const pictures::TilePlan cut = tile_plan(product);

@@ -53,11 +53,13 @@ void check_occupied(const RecordHow& how, const DeviceFacts& device) {
   }
 }
 
-// Refuses what would take too long, with what it comes of.
-void check_length(const Product& product, double most_seconds) {
-  const double seconds = product.model_seconds();
-  if (most_seconds <= 0 || seconds <= most_seconds) return;
+}  // namespace
+
+void check_drawable(const Product& product, double most_seconds) {
   const std::int64_t tiles = tiles_of(product.job, product.plan);
+  if (tiles == 0) throw InputError("D has no element, so no kernel runs.");
+  const double seconds = product.model_seconds();
+  if (seconds <= most_seconds) return;
   const std::int64_t depth =
       product.plan.problem.reads_ab()
           ? (product.job.product.k() + product.plan.tile().k - 1) / product.plan.tile().k
@@ -70,8 +72,6 @@ void check_length(const Product& product, double most_seconds) {
                 static_cast<long long>(tiles * (20 + 10 * depth)), seconds);
   throw InputError(text + as_rule("give a smaller D or a smaller K") + ".");
 }
-
-}  // namespace
 
 std::string RecordedProduct::plan_on_device() const {
   return product->plan.name() + " on " + product->plan.device.name;
@@ -88,7 +88,7 @@ RecordedProduct record_product(const GemmOptions& run, const RecordHow& how, con
   recorded.machine = machine_of(run, device);
   check_memory(product.job);
   if (index == run_on_model) {
-    check_length(product, how.most_seconds);
+    if (how.most_seconds > 0) check_drawable(product, how.most_seconds);
     note_duration(err, label, product.model_seconds(), "smaller extents are faster");
   }
   product.load(run.seed, err);

@@ -34,6 +34,10 @@ struct RecordedProduct {
   [[nodiscard]] std::string plan_on_device() const;
 };
 
+/// Refuses (InputError) a product without a tile, and one that the model needs longer for than
+/// `most_seconds`, with the number of its events and what to shorten.
+void check_drawable(const Product& product, double most_seconds);
+
 /// Plans the product that `run` describes, draws its tensors and runs it on its device: on the
 /// model by the clock of Mode::timed. `label` names the lines of progress on `err`. Throws
 /// InputError or RunError; findings of the model are in the report.
