@@ -122,7 +122,7 @@ pictures::Picture draw_break_picture(BreakOptions& o, std::ostream& err) {
   pictures::Picture picture;
   picture.title = product.title() + ", " + product.plan.name();
   picture.views.push_back(pictures::mutants_view(lines));
-  picture.views.back().caption += " " + report->score() + ".";
+  picture.views.back().caption += " The " + report->score() + ".";
   for (pictures::View& view : views) {
     if (!view.id.empty()) picture.views.push_back(std::move(view));
   }
