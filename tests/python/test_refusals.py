@@ -261,7 +261,7 @@ class Refusals(unittest.TestCase):
         for at, number in (15, 16), (9, -3):
             rows[at] = number
             wp.grouped_gemm(a, b, offsets, rows=rows, rows_divisor=2)
-            self.refused("bad_value", rf"rows[{at}] is {number} and names no row of A: A has 8 rows",
+            self.refused("bad_value", f"rows[{at}] is {number} and names no row of A",
                          wp.grouped_gemm, a, b, offsets, rows=rows, rows_divisor=2,
                          check_offsets=True)
 
