@@ -192,8 +192,10 @@ void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOption
         ->check(whole<std::int64_t>(0, max_extent));
   }
   if (is_grouped) {
-    app.add_flag("--check-offsets", o.check_offsets,
-                 "let the kernel tell whether the offsets are in order, and look at what it says");
+    app.add_flag(
+        "--check-offsets", o.check_offsets,
+        "let the kernel tell whether the offsets are in order and rows by index are there, and "
+        "look at what it says");
   }
 }
 

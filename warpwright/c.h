@@ -348,7 +348,8 @@ typedef struct ww_launch_options {
                               (programmatic dependent launch); it waits before it reads */
   int32_t check_offsets; /**< 1: the kernel says in the workspace whether the offsets of groups are
                               in order; ww_workspace_offsets_fault reads it. ww_run reads it itself:
-                              it waits for the kernel then, and refuses offsets out of order */
+                              it waits for the kernel then, and refuses offsets out of order.
+                              Numbers in `rows` that name no row of A are told so too */
   int32_t zero_rest;     /**< 1: rows of D in no group become 0; else they stay as they are */
   int32_t reserved;      /**< 0 */
 } ww_launch_options;
@@ -364,8 +365,9 @@ WW_API ww_refusal* ww_launch(const ww_plan* plan, const ww_gemm* gemm,
                              ww_workspace* workspace /* or NULL */, void* stream,
                              const ww_launch_options* options /* or NULL */);
 /** What the last launch of `plan` in `workspace` with check_offsets says of its offsets: NULL where
- *  they were in order, else a refusal (bad_value). Waits for `stream`, the launch's or the graph
- *  replay's, so not in a capture. Refuses a workspace in which no launch has checked any. */
+ *  they were in order, and all `rows` name rows of A, else a refusal (bad_value). Waits for
+ * `stream`, the launch's or the graph replay's, so not in a capture. Refuses a workspace in which
+ * no launch has checked any. */
 WW_API ww_refusal* ww_workspace_offsets_fault(const ww_workspace* workspace, const ww_plan* plan,
                                               void* stream);
 

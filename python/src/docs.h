@@ -110,8 +110,8 @@ rows     TOTAL of int32, in the operands' memory: tokens by index. Row r of D re
          rows[r] // rows_divisor of A, and of its scales, which then have a row a token. One that
          names no row of A reads zeros.
 rows_divisor       1 (default) for numbers of tokens, top_k for slots of a router.
-check_offsets      waits, and raises Refusal where offsets are not in order. Not in a graph's
-                   capture.
+check_offsets      waits, and raises Refusal where offsets are not in order, or a number in rows
+                   names no row of A. Not in a graph's capture.
 
 All else as for gemm.)";
 

@@ -45,6 +45,7 @@ SOURCE = """
 #include "warpwright/simulation/model_kernels.h"
 #include "warpwright/kernel/blackwell/gemm.h"
 #include "warpwright/kernel/blackwell/table.h"
+#include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/hopper/gemm.h"
 #include "warpwright/kernel/hopper/group_maps.h"
@@ -67,6 +68,7 @@ const ModelKernel* model_kernel(std::string_view name) {{
       {entries}
       {{group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>}},
       {{zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>}},
+      {{check_rows_kernel, &run_kernel<kernel::CheckRowsKernel>}},
       {{copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>}},
       {{sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>}},
       {{gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>}},

@@ -267,6 +267,36 @@ TEST(C, OffsetsAreCheckedInAWorkspaceOfOnesOwn) {
   }
 }
 
+TEST(C, NumbersOfTokensAreCheckedWithTheOffsets) {
+  constexpr std::int64_t rows = 40, tokens = 10, columns = 64, depth = 64;
+  const std::vector<std::uint16_t> a(tokens * depth, 0x3f80);  // 1 in bf16
+  const std::vector<std::uint16_t> b(2 * columns * depth, 0x3f80);
+  std::vector<std::uint16_t> d(rows * columns);
+  const std::int32_t offsets[] = {0, 30, 35};
+  std::vector<std::int32_t> index(rows, 29);
+  ww_gemm gemm;
+  ww_gemm_init(&gemm);
+  gemm.a = ww_packed(const_cast<std::uint16_t*>(a.data()), WW_BF16, tokens, depth);
+  gemm.b = ww_packed(const_cast<std::uint16_t*>(b.data()), WW_BF16, columns, depth);
+  gemm.b.batch = 2;
+  gemm.b.batch_stride = columns * depth;
+  gemm.d = ww_packed(d.data(), WW_BF16, rows, columns);
+  gemm.grouped = 1;
+  gemm.offsets = offsets;
+  gemm.rows = index.data();
+  gemm.rows_divisor = 3;
+  ww_launch_options check = {};
+  check.size = sizeof check;
+  check.check_offsets = 1;
+  index[35] = -1;  // in no group
+  EXPECT_DONE(ww_run(&gemm, WW_MODEL, nullptr, nullptr, &check, nullptr));
+  index[34] = 30;
+  EXPECT_DONE(ww_run(&gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  const Refusal told(ww_run(&gemm, WW_MODEL, nullptr, nullptr, &check, nullptr));
+  EXPECT_THAT(text(told), HasSubstr("rows[34] is 30 and names no row of A"));
+  EXPECT_STREQ(ww_refusal_code(told.get()), "bad_value");
+}
+
 TEST(C, ClearsRowsInNoGroup) {
   Product p;
   std::int32_t offsets[] = {1, 2, 4};

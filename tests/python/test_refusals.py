@@ -253,6 +253,18 @@ class Refusals(unittest.TestCase):
         self.refused("bad_stride", "stride of 2", wp.grouped_gemm, a, b,
                      np.zeros(6, np.int32)[::2])
 
+    def test_numbers_of_tokens(self):
+        a, b = ones(8, 32), ones(2, 24, 32)
+        offsets = np.array([0, 10, 16], np.int32)
+        rows = np.arange(16, dtype=np.int32)
+        wp.grouped_gemm(a, b, offsets, rows=rows, rows_divisor=2, check_offsets=True)
+        for at, number in (15, 16), (9, -3):
+            rows[at] = number
+            wp.grouped_gemm(a, b, offsets, rows=rows, rows_divisor=2)
+            self.refused("bad_value", f"rows[{at}] is {number} and names no row of A",
+                         wp.grouped_gemm, a, b, offsets, rows=rows, rows_divisor=2,
+                         check_offsets=True)
+
     def test_offsets_are_checked_in_every_memory(self):
         """By static and dynamic persistent kernels and those of per-group tensor maps; more tiles
         than the grid takes at once."""

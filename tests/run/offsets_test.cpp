@@ -77,6 +77,72 @@ TEST(Offsets, RowsThatBeginAnywhereAreCleared) {
   }
 }
 
+// Tokens by index: which number is the first that names none, by counting on the host.
+TEST(Offsets, NumbersOfTokensAreCheckedToo) {
+  constexpr std::uint32_t seed = 20261127;
+  std::mt19937 random(seed);
+  for (int i = 0; i < 24; ++i) {
+    const auto draw = [&](std::int64_t below) {
+      return static_cast<std::int32_t>(random() % below);
+    };
+    const std::int64_t rows = 1 + draw(150), tokens = 1 + draw(20), n = 64, k = 64;
+    const int divisor = 1 + draw(4);
+    const std::int64_t slots = tokens * divisor;
+    std::vector<std::int32_t> of = {draw(rows + 1), 0, draw(rows + 1)};
+    if (of[0] > of[2]) std::swap(of[0], of[2]);
+    of[1] = of[0] + draw(of[2] - of[0] + 1);
+    std::vector<std::int32_t> index(static_cast<std::size_t>(rows));
+    for (std::int32_t& x : index) x = draw(slots);
+    const std::vector<std::int32_t> strays = {-1, INT32_MIN, static_cast<std::int32_t>(slots),
+                                              INT32_MAX};
+    for (int j = draw(4); j > 0; --j)
+      index[static_cast<std::size_t>(draw(rows))] = strays[static_cast<std::size_t>(draw(4))];
+    if (i % 4 == 0) of[2] = i % 8 == 0 ? of[1] - 1 : static_cast<std::int32_t>(rows + 7);
+    std::string want;
+    if (of[2] < of[1] || of[2] > rows) want = "the offsets of group 1 are not in order";
+    for (std::int32_t r = of[0]; want.empty() && r < of[2]; ++r) {
+      const std::int32_t x = index[static_cast<std::size_t>(r)];
+      if (x < 0 || x >= slots)
+        want = "rows[" + std::to_string(r) + "] is " + std::to_string(x) + " and names no row of A";
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(i) + ": " + want);
+    std::vector<numeric::bf16_t> a(static_cast<std::size_t>(tokens * k), numeric::bf16_t(1.0F));
+    std::vector<numeric::bf16_t> b(static_cast<std::size_t>(2 * n * k), numeric::bf16_t(1.0F));
+    std::vector<numeric::bf16_t> d(static_cast<std::size_t>(rows * n));
+    GemmOperands o{.a = matrix(a.data(), DType::bf16, tokens, k),
+                   .b = matrix(b.data(), DType::bf16, n, k),
+                   .d = matrix(d.data(), DType::bf16, rows, n)};
+    o.b.batch = 2;
+    o.b.batch_stride = n * k;
+    o.groups = Groups{of.data(), OffsetType::int32, 0};
+    o.groups->rows = index.data();
+    o.groups->rows_divisor = divisor;
+    RunOptions how;
+    how.launch = {.check_offsets = true, .zero_rest = i % 2 == 0};
+    const auto told = run(o, how);
+    EXPECT_EQ(told.has_value(), !want.empty()) << told->reason;
+    if (told) {
+      EXPECT_EQ(told->code, RefusalCode::bad_value);
+      EXPECT_EQ(told->reason.find(want), 0U) << told->reason;
+    }
+    for (std::int32_t r = of[0]; r < std::min<std::int64_t>(of[2], rows); ++r) {
+      const std::int32_t x = index[static_cast<std::size_t>(r)];
+      const float due = x < 0 || x >= slots ? 0.0F : static_cast<float>(k);
+      EXPECT_EQ(static_cast<float>(d[static_cast<std::size_t>(r * n)]), due) << "row " << r;
+    }
+    how.launch = {};
+    EXPECT_FALSE(run(o, how)) << "nobody asked";
+    device::CheckOptions few;
+    few.schedules = 2;
+    few.check_offsets = true;
+    const auto made = plan(o, model_facts());
+    ASSERT_TRUE(made) << made.reason();
+    const auto checked = device::check(*made, o, few);
+    ASSERT_TRUE(checked) << checked.reason();
+    EXPECT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
+  }
+}
+
 TEST(Offsets, OfNoGroupsAreRefused) {
   std::vector<numeric::bf16_t> tensor(64 * 64);
   std::vector<numeric::bf16_t> d(64 * 64);

@@ -274,8 +274,8 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   auto* const in = static_cast<cudaStream_t>(stream);
   if (plan.ctas == 0) {
     if (!options.check_offsets) return std::nullopt;
-    return clear(static_cast<std::byte*>(workspace.data()) + plan.flag_bytes, sizeof(std::uint32_t),
-                 in, "clearing the status of the offsets");
+    return clear(static_cast<std::byte*>(workspace.data()) + plan.flag_bytes, status_bytes, in,
+                 "clearing the status of the offsets");
   }
   LaunchGrids grids;
   try {
@@ -308,6 +308,9 @@ std::optional<Refusal> load_kernels(const Plan& plan) {
   }
   if (plan.problem.groups) {
     if (auto r = load_kernel(zero_rows_kernel, plan.facts().architecture, kernel)) return r;
+  }
+  if (plan.problem.is_by_index()) {
+    if (auto r = load_kernel(check_rows_kernel, plan.facts().architecture, kernel)) return r;
   }
   if (plan.a_copy || plan.b_copy) {
     if (auto r = load_kernel(copy_rows_kernel, plan.facts().architecture, kernel)) return r;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "warpwright/device/cuda_parts.h"
+#include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
@@ -25,6 +26,11 @@ __global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
 __global__ void __launch_bounds__(kernel::ZeroRowsKernel::threads)
     zero_rows(const __grid_constant__ kernel::ZeroRowsParams params) {
   kernel::ZeroRowsKernel::run(params);
+}
+
+__global__ void __launch_bounds__(kernel::CheckRowsKernel::threads)
+    check_rows(const __grid_constant__ kernel::CheckRowsParams params) {
+  kernel::CheckRowsKernel::run(params);
 }
 
 __global__ void __launch_bounds__(kernel::CopyRowsKernel::threads,
@@ -101,6 +107,7 @@ const std::vector<CudaKernel>& cuda_kernels() {
     // Behind the tables, the first of which tells how many clusters are resident.
     add_one<kernel::GroupMapsKernel>(found, group_maps_kernel, 9, &make_group_maps);
     add_one<kernel::ZeroRowsKernel>(found, zero_rows_kernel, 0, &zero_rows);
+    add_one<kernel::CheckRowsKernel>(found, check_rows_kernel, 0, &check_rows);
     add_one<kernel::CopyRowsKernel>(found, copy_rows_kernel, 0, &copy_rows);
     add_one<kernel::SortSlotsKernel>(found, sort_slots_kernel, 0, &sort_slots);
     add_one<kernel::GatherRowsKernel>(found, gather_rows_kernel, 0, &gather_rows);

@@ -176,10 +176,30 @@ Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspac
   return (*backend)->read_word(word, stream);
 }
 
+Result<std::uint64_t> rows_status(const Plan& plan, const Workspace& workspace, void* stream) {
+  // It also says whether there is one to read.
+  if (const auto offsets = offsets_status(plan, workspace, stream); !offsets) {
+    return offsets.refusal();
+  }
+  if (!plan.problem.is_by_index()) return std::uint64_t{0};
+  const auto backend = backend_of(plan);
+  const auto* const words = static_cast<const std::byte*>(workspace.data()) + plan.flag_bytes;
+  const auto place = (*backend)->read_word(words + 4, stream);
+  if (!place) return place.refusal();
+  const auto index = (*backend)->read_word(words + 8, stream);
+  if (!index) return index.refusal();
+  return std::uint64_t{*index} << 32 | *place;
+}
+
 std::optional<Refusal> offsets_fault(const Plan& plan, const Workspace& workspace, void* stream) {
   const auto status = offsets_status(plan, workspace, stream);
   if (!status) return status.refusal();
-  const auto sentence = offsets_fault(*status);
+  auto sentence = offsets_fault(*status);
+  if (!sentence) {
+    const auto rows = rows_status(plan, workspace, stream);
+    if (!rows) return rows.refusal();
+    sentence = rows_fault(*rows, plan.problem);
+  }
   if (!sentence) return std::nullopt;
   return refuse(RefusalCode::bad_value, *sentence);
 }

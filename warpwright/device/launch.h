@@ -21,7 +21,8 @@ struct LaunchOptions {
   /// lets it (programmatic dependent launch). It reads and writes nothing before the other has
   /// ended; the offsets of groups may come from it too.
   bool dependent = false;
-  /// Of groups: the kernel says in the workspace whether the offsets are in order; `offsets_fault`
+  /// Of groups: the kernel says in the workspace whether the offsets are in order, and of tokens by
+  /// index whether the numbers of rows in groups name rows of A; `offsets_fault`
   /// reads it there. Costs nothing on the way of the tiles.
   bool check_offsets = false;
   /// Of groups: rows of D in no group become 0, by a small grid before the kernel; else they stay
@@ -113,7 +114,11 @@ class Workspace {
 /// and a workspace in which no launch has checked any.
 Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspace, void* stream);
 
-/// The same as a refusal (bad_value); nothing where the offsets were in order.
+/// What it says of numbers of tokens: 0 where there are none or all name rows of A, else what
+/// `rows_fault` makes a sentence of. All else as for `offsets_status`.
+Result<std::uint64_t> rows_status(const Plan& plan, const Workspace& workspace, void* stream);
+
+/// Both as a refusal (bad_value), the offsets first; nothing where all was right.
 [[nodiscard]] std::optional<Refusal> offsets_fault(const Plan& plan, const Workspace& workspace,
                                                    void* stream);
 

@@ -125,6 +125,11 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
   return report;
 }
 
+std::int64_t offset(const Groups& groups, std::int64_t i) {
+  if (groups.type == OffsetType::int64) return static_cast<const std::int64_t*>(groups.offsets)[i];
+  return static_cast<const std::int32_t*>(groups.offsets)[i];
+}
+
 Result<std::uint32_t> read_word_here(const void* word, void* /*stream*/) {
   std::uint32_t read = 0;
   std::memcpy(&read, word, sizeof read);
@@ -143,7 +148,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
                                    Workspace& workspace, void* /*stream*/,
                                    const LaunchOptions& options) {
   auto* const memory = static_cast<std::byte*>(workspace.data());
-  if (options.check_offsets) clear(memory + plan.flag_bytes, sizeof(std::uint32_t));
+  if (options.check_offsets) clear(memory + plan.flag_bytes, status_bytes);
   if (plan.ctas == 0) return std::nullopt;
   if (workspace.note_launch(plan, false, options.check_offsets) == Workspace::Flags::clear_first) {
     clear(memory, plan.flag_bytes);
@@ -200,15 +205,25 @@ bool use_model() {
 
 std::uint32_t disorder_status(const GemmOperands& operands) {
   if (!operands.groups) return 0;
-  const auto offset = [&groups = *operands.groups](std::int64_t i) -> std::int64_t {
-    if (groups.type == OffsetType::int64) {
-      return static_cast<const std::int64_t*>(groups.offsets)[i];
-    }
-    return static_cast<const std::int32_t*>(groups.offsets)[i];
-  };
+  const Groups& groups = *operands.groups;
   const auto total = static_cast<int>(operands.m());
   for (std::int64_t g = 0; g < operands.b.batch; ++g) {
-    if (!tile::in_order(offset(g), offset(g + 1), total)) return static_cast<std::uint32_t>(g + 1);
+    if (!tile::in_order(offset(groups, g), offset(groups, g + 1), total)) {
+      return static_cast<std::uint32_t>(g + 1);
+    }
+  }
+  return 0;
+}
+
+std::uint64_t stray_status(const GemmOperands& operands) {
+  if (!operands.is_by_index()) return 0;
+  const Groups& groups = *operands.groups;
+  const std::int64_t end = std::min(offset(groups, operands.b.batch), operands.m());
+  for (std::int64_t row = std::max<std::int64_t>(offset(groups, 0), 0); row < end; ++row) {
+    const std::int32_t index = groups.rows[row];
+    if (index >= 0 && index < operands.a.rows * groups.rows_divisor) continue;
+    return std::uint64_t{static_cast<std::uint32_t>(index)} << 32 |
+           static_cast<std::uint64_t>(row + 1);
   }
   return 0;
 }
@@ -231,6 +246,7 @@ Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& oper
         "offsets_status is given, and the product has no groups: ", as_rule("leave it out"));
   }
   if (status != nullptr) *status = 0;
+  if (options.rows_status != nullptr) *options.rows_status = 0;
   if (options.second) {
     if (auto r = fault(*options.second->plan, *options.second->operands)) return *r;
   }
@@ -242,10 +258,13 @@ Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& oper
   auto* const workspace = static_cast<std::byte*>(memory.get());
   clear(workspace, plan.flag_bytes);
   std::byte* const status_at = workspace + plan.flag_bytes;
-  if (status != nullptr) clear(status_at, sizeof *status);
+  if (status != nullptr) clear(status_at, status_bytes);
   auto report = run(plan, operands, workspace, bytes, options, status != nullptr);
   if (status != nullptr)
     std::copy_n(status_at, sizeof *status, reinterpret_cast<std::byte*>(status));
+  if (status != nullptr && options.rows_status != nullptr) {
+    std::memcpy(options.rows_status, status_at + sizeof *status, sizeof *options.rows_status);
+  }
   return report;
 }
 

@@ -53,6 +53,9 @@ struct ModelOptions {
   /// Of groups: where the kernel says whether the offsets are in order (see offsets_fault), or
   /// null.
   std::uint32_t* offsets_status = nullptr;
+  /// Beside offsets_status, of tokens by index: where the check of their numbers says which names
+  /// no row of A (see rows_fault), or null.
+  std::uint64_t* rows_status = nullptr;
 };
 
 /// Lets `launch` run plans for the model; including warpwright/model.h calls it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
@@ -32,6 +33,7 @@ const ModelKernel* model_kernel(std::string_view name) {
 #undef WW_ADD_ALL
     found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
     found.push_back({zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>});
+    found.push_back({check_rows_kernel, &run_kernel<kernel::CheckRowsKernel>});
     found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});
     found.push_back({sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>});
     found.push_back({gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>});

@@ -42,6 +42,9 @@ Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& oper
 /// offsets_fault); 0 where there are none.
 std::uint32_t disorder_status(const GemmOperands& operands);
 
+/// The same of the numbers of tokens by index (see rows_fault).
+std::uint64_t stray_status(const GemmOperands& operands);
+
 /// That the offsets of the groups, which lie in host memory, are not in order; nothing where they
 /// are, or there are none. Where groups overlap, that is what the model finds in any kernel.
 std::optional<Refusal> disorder(const GemmOperands& operands);

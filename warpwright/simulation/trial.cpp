@@ -119,12 +119,24 @@ class ProductTrial final : public Trial {
       options.second = FollowingProduct{&subject_.second->plan, &behind};
     }
     std::uint32_t status = 0;
-    if (subject_.check_offsets) options.offsets_status = &status;
+    std::uint64_t rows = 0;
+    if (subject_.check_offsets) {
+      options.offsets_status = &status;
+      options.rows_status = &rows;
+    }
     Result<model::Report> report = report_on_model(subject_.plan, first_.operands(), options);
     const std::uint32_t due = subject_.check_offsets ? disorder_status(subject_.operands) : 0;
     if (report && report->clean() && status != due && subject_.plan.ctas > 0) {
       model::Report told = *report;
       told.findings.push_back(wrong_status(status, due));
+      return told;
+    }
+    // Rows of groups out of order are nobody's.
+    const std::uint64_t rows_due =
+        subject_.check_offsets && due == 0 ? stray_status(subject_.operands) : rows;
+    if (report && report->clean() && rows != rows_due && subject_.plan.ctas > 0) {
+      model::Report told = *report;
+      told.findings.push_back(wrong_rows(rows, rows_due));
       return told;
     }
     return report;
@@ -145,6 +157,15 @@ class ProductTrial final : public Trial {
   [[nodiscard]] bool is_judged() const override { return static_cast<bool>(subject_.right); }
 
  private:
+  [[nodiscard]] model::Finding wrong_rows(std::uint64_t status, std::uint64_t due) const {
+    const auto said = [this](std::uint64_t s) {
+      return rows_fault(s, subject_.plan.problem).value_or("all name rows of A");
+    };
+    return {.check = model::Check::wrong_result,
+            .sentence = "the check of the numbers of tokens says: " + said(status) +
+                        "; it must say: " + said(due),
+            .site = {}};
+  }
   static model::Finding wrong_status(std::uint32_t status, std::uint32_t due) {
     const auto said = [](std::uint32_t s) {
       return offsets_fault(s).value_or("they are in order");

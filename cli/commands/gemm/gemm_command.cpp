@@ -226,9 +226,14 @@ RunOutput run_on_device(const Product& product, const GemmOptions& options, std:
   device::ModelOptions how;
   how.mode = parse_mode(options.mode).value_or(how.mode);
   how.seed = options.seed;
-  if (options.check_offsets) how.offsets_status = &status;
+  std::uint64_t rows = 0;
+  if (options.check_offsets) {
+    how.offsets_status = &status;
+    how.rows_status = &rows;
+  }
   run.report = run_with_checks(product, how, product.job.command(), err);
   run.offsets = offsets_fault(status);
+  if (!run.offsets) run.offsets = rows_fault(rows, product.plan.problem);
   return run;
 }
 

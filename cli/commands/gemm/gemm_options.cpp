@@ -310,8 +310,9 @@ void add_run_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
             "(default latest)"),
         "eager latest random starve");
   if (is_grouped) {
-    app.add_flag("--check-offsets", o.check_offsets,
-                 "let the kernel tell whether the offsets are in order");
+    app.add_flag(
+        "--check-offsets", o.check_offsets,
+        "tell whether the offsets are in order, and all numbers of --rows-index of rows of A");
     add("--repeat", o.repeat, "R", "on a GPU: time R launches and tell their share of the roof");
   } else {
     app.add_flag("--bench", o.bench, "on a GPU: time the product and cuBLASLt's in the same run");

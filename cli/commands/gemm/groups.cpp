@@ -145,7 +145,8 @@ void read_index(const GemmOptions& o, GemmJob& job) {
   const HostIntegers list = read_integers(o.rows_index);
   for (const std::int64_t value : list.values) {
     job.index.push_back(static_cast<std::int32_t>(
-        std::clamp<std::int64_t>(value, -1, std::numeric_limits<std::int32_t>::max())));
+        std::clamp<std::int64_t>(value, std::numeric_limits<std::int32_t>::min(),
+                                 std::numeric_limits<std::int32_t>::max())));
   }
   if (tokens > 0) {
     job.product.d.rows = std::ssize(job.index);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/zero_rows.h"
 #include "warpwright/plan/families/bind.h"
@@ -57,6 +58,24 @@ void add_zero_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
                              std::int64_t{4} * plan.device.sms));
   grid.threads = ZeroRowsKernel::threads;
   grid.clears = true;
+  grid.set_params(p);
+}
+
+void add_check_rows(const Plan& plan, const GemmOperands& o, std::byte* workspace,
+                    LaunchGrids& out) {
+  kernel::CheckRowsParams p;
+  p.index = tile::TokenIndex(o.groups->rows, o.groups->rows_divisor,
+                             static_cast<int>(plan.problem.a.rows));
+  p.rows = o.groups->rows;
+  p.offsets = group_offsets(plan.problem, *o.groups);
+  // Behind the word of the offsets.
+  const std::int64_t at = plan.flag_bytes + std::int64_t{sizeof(std::uint32_t)};
+  p.status = reinterpret_cast<std::uint32_t*>(workspace + at);
+  Grid& grid = first_grid(out);
+  grid.kernel = check_rows_kernel;
+  grid.ctas = 1;
+  grid.threads = kernel::CheckRowsKernel::threads;
+  grid.workspace[0] = {"status of rows", at, at + 2 * std::int64_t{sizeof(std::uint32_t)}};
   grid.set_params(p);
 }
 
@@ -127,6 +146,7 @@ void bind_launch(const Plan& plan, const GemmOperands& o, const LaunchMemory& me
   family_of(plan).bind(plan, out.operands, memory, encode, out);
   // alpha 0 reads neither A nor B, which need not be there.
   if ((plan.a_copy || plan.b_copy) && o.reads_ab()) add_copy_rows(plan, o, out);
+  if (memory.check_offsets && o.is_by_index()) add_check_rows(plan, o, workspace, out);
   if (memory.zero_rest) add_zero_rows(plan, o, out);
 }
 

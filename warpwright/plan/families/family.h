@@ -100,7 +100,7 @@ struct Grid {
 
 /// The grids of a launch, in their order; each depends on the one before.
 struct LaunchGrids {
-  std::array<Grid, 4> grids;
+  std::array<Grid, 5> grids;
   int count = 0;
   /// Those of the grid that multiplies: A and B may be copies in the workspace.
   GemmOperands operands;
@@ -207,6 +207,9 @@ inline constexpr std::string_view group_maps_kernel = "group_maps";
 
 /// The kernel that clears the rows of D in no group, before all others.
 inline constexpr std::string_view zero_rows_kernel = "zero_rows";
+
+/// The kernel that checks the numbers of tokens by index, before the one that reads them.
+inline constexpr std::string_view check_rows_kernel = "check_rows";
 
 /// The offsets of a product in groups, as its kernels read them.
 tile::GroupOffsets group_offsets(const GemmProblem& problem, const Groups& groups);

@@ -210,4 +210,15 @@ std::optional<std::string> offsets_fault(std::uint32_t status) {
          "outside was left out";
 }
 
+std::optional<std::string> rows_fault(std::uint64_t status, const GemmProblem& p) {
+  const auto place = static_cast<std::uint32_t>(status);
+  if (place == 0 || !p.is_by_index()) return std::nullopt;
+  const auto index = static_cast<std::int32_t>(static_cast<std::uint32_t>(status >> 32));
+  const std::int64_t divisor = p.groups->rows_divisor;
+  return "rows[" + number(std::int64_t{place} - 1) + "] is " + number(index) +
+         " and names no row of A: A has " + number(p.a.rows) + " rows and rows_divisor is " +
+         number(divisor) + ", so that numbers from 0 to " + number(p.a.rows * divisor - 1) +
+         " do; zeros were read";
+}
+
 }  // namespace warpwright

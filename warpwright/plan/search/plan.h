@@ -186,6 +186,10 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
 /// nothing when all is well. `status` is that word; launch.h has the function that reads it.
 [[nodiscard]] std::optional<std::string> offsets_fault(std::uint32_t status);
 
+/// The same of tokens by index: the first row whose number names no row of A. The lower half of
+/// `status` is one more than the row, the upper half the number, as two's complement; 0 is nothing.
+[[nodiscard]] std::optional<std::string> rows_fault(std::uint64_t status, const GemmProblem& p);
+
 /// The word of facts/kernel.h for it.
 const char* search_name(kernel::Grouping search);
 
