@@ -104,7 +104,8 @@ class StatesPicture {
     return kStatesEdge + static_cast<double>(card % columns_) * (card_ + kCardGap);
   }
   [[nodiscard]] double top_of(std::size_t card) const {
-    return kCardsTop + static_cast<double>(card / columns_) * (kCardHeight + kCardGap);
+    const std::size_t line = card / columns_;
+    return kCardsTop + static_cast<double>(line) * (kCardHeight + kCardGap);
   }
   static double lane_width() { return kStatesWidth - kLaneLeft - kStatesEdge; }
   [[nodiscard]] double x(std::int64_t time) const {

@@ -32,7 +32,8 @@ double text_width(std::size_t letters, double size) {
 }
 
 double place(int i, double size, int together) {
-  return i * size + (together > 0 ? i / together * kGroupGap : 0);
+  const int gaps = together > 0 ? i / together : 0;
+  return i * size + gaps * kGroupGap;
 }
 
 std::size_t longest(const std::vector<std::string>& names, int count) {

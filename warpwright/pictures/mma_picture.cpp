@@ -167,8 +167,8 @@ CellGrid register_grid(const Operand& o, Holders holders, MmaColour colour, Tabl
       cell.row = static_cast<std::int64_t>(table.rows.size());
       const std::string row = std::to_string(o.rows.first + r);
       const std::string column = range(o.columns.first + c, o.columns_in_cell);
-      cell.tip = std::string(o.name) + "(" + row + "," + column + "): " + holder.all +
-                 (o.columns_in_cell > 1 ? " and on" : "");
+      cell.tip = joined({o.name, "(", row, ",", column, "): ", holder.all,
+                         o.columns_in_cell > 1 ? " and on" : ""});
       table.rows.push_back(
           {o.name, row, column, holder.all, "T" + std::to_string(holder.thread), "V" + values});
     }
@@ -183,14 +183,14 @@ CellGrid shared_grid(const Operand& o, int bits, atom::Major major, Table& table
   for (int r = 0; r < o.rows.count; r += o.rows_in_cell) {
     for (int c = 0; c < o.columns.count; c += o.columns_in_cell) {
       const int row = o.rows.first + r, column = o.columns.first + c;
-      const std::string core =
-          "(" + std::to_string(row / core_rows) + "," + std::to_string(column / core_columns) + ")";
+      const std::string core = joined(
+          {"(", std::to_string(row / core_rows), ",", std::to_string(column / core_columns), ")"});
       Cell& cell = cell_of(grid, o, r, c);
       cell.colour = (row / core_rows + column / core_columns) % 2;
       cell.row = static_cast<std::int64_t>(table.rows.size());
       const std::string rows = range(row, o.rows_in_cell);
       const std::string columns = range(column, o.columns_in_cell);
-      cell.tip = std::string(o.name) + "(" + rows + "," + columns + "): core matrix " + core;
+      cell.tip = joined({o.name, "(", rows, ",", columns, "): core matrix ", core});
       table.rows.push_back({o.name, rows, columns, "core matrix " + core, "all", ""});
     }
   }
@@ -338,77 +338,80 @@ View umma_view(const TiledMma& mma) {
   return view;
 }
 
-// The scales in tensor memory: which row's, and which k_block takes them.
+// The scales of one operand in tensor memory: which row's, and which k_block takes them.
+CellGrid umma_scales_grid(const atom::UmmaAtom& atom, bool of_b, Table& table) {
+  const int rows = of_b ? atom::scale_rows_b(atom) : atom::scale_rows_a(atom);
+  struct Found {
+    int row, scale, step, id;
+    atom::ScaleCell at;
+  };
+  std::vector<Found> all;
+  int lanes = 0, columns = 0, steps = 0;
+  for (int step = 0; step == 0 || atom::scale_step(atom, step).id != 0; ++step) {
+    const atom::ScaleStep s = atom::scale_step(atom, step);
+    steps = step + 1;
+    for (int row = 0; row < rows; ++row) {
+      for (int i = 0; i < atom::umma_scales(atom); ++i) {
+        atom::ScaleCell at =
+            of_b ? atom::scale_cell_b(atom, s.id, row, i) : atom::scale_cell_a(atom, s.id, row, i);
+        at.column += of_b ? s.column_b : s.column_a;
+        lanes = std::max(lanes, at.lane + 1);
+        columns = std::max(columns, at.column + 1);
+        all.push_back({row, step * atom::umma_scales(atom) + i, step, s.id, at});
+      }
+    }
+  }
+  const char* const name = of_b ? "SFB" : "SFA";
+  // Quarters of the lanes that hold copies alone are left out.
+  std::vector<int> shown;
+  for (int lane = 0; lane < lanes; ++lane) {
+    const int quarter = lane / 32;
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const Found& f) { return f.at.lane / 32 == quarter; })) {
+      shown.push_back(lane);
+    }
+  }
+  const auto line_of = [&](int lane) {
+    return static_cast<int>(std::find(shown.begin(), shown.end(), lane) - shown.begin());
+  };
+  // Scales of a row that one instruction takes and that lie in one word share a cell.
+  const int together = std::gcd(atom::kScaleAtomDepth, atom::umma_scales(atom));
+  CellGrid grid =
+      cell_grid(std::string(name) + ": " + std::to_string(rows) + " rows, " +
+                    std::to_string(columns) + " columns of 4 bytes",
+                static_cast<int>(shown.size()), columns * atom::kScaleAtomDepth / together);
+  for (const int lane : shown) grid.row_names.push_back(std::to_string(lane));
+  grid.columns_together = atom::kScaleAtomDepth / together;
+  for (int c = 0; c < grid.columns; ++c) {
+    const int byte = c * together;
+    grid.column_names.push_back(std::to_string(byte / atom::kScaleAtomDepth) +
+                                (together == atom::kScaleAtomDepth
+                                     ? ""
+                                     : "." + range(byte % atom::kScaleAtomDepth, together)));
+  }
+  for (const Found& f : all) {
+    if (f.at.byte % together != 0) continue;
+    Cell& cell =
+        grid.at(line_of(f.at.lane), (f.at.column * atom::kScaleAtomDepth + f.at.byte) / together);
+    const std::string row = std::to_string(f.row), scales = range(f.scale, together),
+                      lane = std::to_string(f.at.lane), column = std::to_string(f.at.column),
+                      bytes = range(f.at.byte, together), step = std::to_string(f.step),
+                      id = std::to_string(f.id);
+    cell.word = joined({row, ": ", scales});
+    cell.colour = steps > 1 ? f.step : f.row / 32;
+    cell.row = static_cast<std::int64_t>(table.rows.size());
+    table.rows.push_back({name, row, scales, step, lane, column, bytes, id});
+    cell.tip = joined({name, " row ", row, ", scales ", scales, " of K: lane ", lane, ", column ",
+                       column, ", bytes ", bytes, ", k_block ", step, ", id ", id});
+  }
+  return grid;
+}
+
+// The scales of both operands.
 View umma_scales_view(const TiledMma& mma) {
   const atom::UmmaAtom atom = atom::umma_of(mma.atom);
   Table table{{"scales", "row", "K", "k_block", "lane", "column", "byte", "id"}, {}};
-  const auto grid_of = [&](bool of_b) {
-    const int rows = of_b ? atom::scale_rows_b(atom) : atom::scale_rows_a(atom);
-    struct Found {
-      int row, scale, step, id;
-      atom::ScaleCell at;
-    };
-    std::vector<Found> all;
-    int lanes = 0, columns = 0, steps = 0;
-    for (int step = 0; step == 0 || atom::scale_step(atom, step).id != 0; ++step) {
-      const atom::ScaleStep s = atom::scale_step(atom, step);
-      steps = step + 1;
-      for (int row = 0; row < rows; ++row) {
-        for (int i = 0; i < atom::umma_scales(atom); ++i) {
-          atom::ScaleCell at = of_b ? atom::scale_cell_b(atom, s.id, row, i)
-                                    : atom::scale_cell_a(atom, s.id, row, i);
-          at.column += of_b ? s.column_b : s.column_a;
-          lanes = std::max(lanes, at.lane + 1);
-          columns = std::max(columns, at.column + 1);
-          all.push_back({row, step * atom::umma_scales(atom) + i, step, s.id, at});
-        }
-      }
-    }
-    const char* const name = of_b ? "SFB" : "SFA";
-    // Quarters of the lanes that hold copies alone are left out.
-    std::vector<int> shown;
-    for (int lane = 0; lane < lanes; ++lane) {
-      const int quarter = lane / 32;
-      if (std::any_of(all.begin(), all.end(),
-                      [&](const Found& f) { return f.at.lane / 32 == quarter; })) {
-        shown.push_back(lane);
-      }
-    }
-    const auto line_of = [&](int lane) {
-      return static_cast<int>(std::find(shown.begin(), shown.end(), lane) - shown.begin());
-    };
-    // Scales of a row that one instruction takes and that lie in one word share a cell.
-    const int together = std::gcd(atom::kScaleAtomDepth, atom::umma_scales(atom));
-    CellGrid grid =
-        cell_grid(std::string(name) + ": " + std::to_string(rows) + " rows, " +
-                      std::to_string(columns) + " columns of 4 bytes",
-                  static_cast<int>(shown.size()), columns * atom::kScaleAtomDepth / together);
-    for (const int lane : shown) grid.row_names.push_back(std::to_string(lane));
-    grid.columns_together = atom::kScaleAtomDepth / together;
-    for (int c = 0; c < grid.columns; ++c) {
-      const int byte = c * together;
-      grid.column_names.push_back(std::to_string(byte / atom::kScaleAtomDepth) +
-                                  (together == atom::kScaleAtomDepth
-                                       ? ""
-                                       : "." + range(byte % atom::kScaleAtomDepth, together)));
-    }
-    for (const Found& f : all) {
-      if (f.at.byte % together != 0) continue;
-      Cell& cell =
-          grid.at(line_of(f.at.lane), (f.at.column * atom::kScaleAtomDepth + f.at.byte) / together);
-      const std::string row = std::to_string(f.row), scales = range(f.scale, together),
-                        lane = std::to_string(f.at.lane), column = std::to_string(f.at.column),
-                        bytes = range(f.at.byte, together), step = std::to_string(f.step),
-                        id = std::to_string(f.id);
-      cell.word = row + ": " + scales;
-      cell.colour = steps > 1 ? f.step : f.row / 32;
-      cell.row = static_cast<std::int64_t>(table.rows.size());
-      table.rows.push_back({name, row, scales, step, lane, column, bytes, id});
-      cell.tip = std::string(name) + " row " + row + ", scales " + scales + " of K: lane " + lane +
-                 ", column " + column + ", bytes " + bytes + ", k_block " + step + ", id " + id;
-    }
-    return grid;
-  };
+  const auto grid_of = [&](bool of_b) { return umma_scales_grid(atom, of_b, table); };
   View view;
   view.id = "scales";
   view.title = "Scales in tensor memory";

@@ -78,10 +78,13 @@ std::string embedded(const View& view, const std::string& number) {
     ids.insert(svg.substr(first, svg.find('"', first) - first));
   }
   for (const std::string& each : ids) {
-    const std::string own = "v" + number + "-" + each;
-    svg = replaced(std::move(svg), " id=\"" + each + "\"", " id=\"" + own + "\"");
-    svg = replaced(std::move(svg), "url(#" + each + ")", "url(#" + own + ")");
-    svg = replaced(std::move(svg), "href=\"#" + each + "\"", "href=\"#" + own + "\"");
+    const std::string own = joined({"v", number, "-", each});
+    const auto rename = [&](std::string_view before, std::string_view after) {
+      svg = replaced(std::move(svg), joined({before, each, after}), joined({before, own, after}));
+    };
+    rename(" id=\"", "\"");
+    rename("url(#", ")");
+    rename("href=\"#", "\"");
   }
   // The parts of an image are nobody's to reach; links are.
   const std::string role = svg.find("<a ") == std::string::npos ? "img" : "group";
@@ -205,8 +208,8 @@ std::string navigation(const std::vector<View>& views) {
           address += {'%', hex[code >> 4], hex[code & 15]};
         }
       }
-      html += "<a href=\"#view=" + address + "\" data-id=\"" + id + "\">" + escaped(view.title) +
-              "</a>";
+      html += joined(
+          {"<a href=\"#view=", address, "\" data-id=\"", id, "\">", escaped(view.title), "</a>"});
     }
     return html + "</nav>\n";
   }

@@ -155,11 +155,17 @@ std::string palette_rules() {
   std::string css = ".ww-ground{fill:var(--ww-ground,#ffffff)}";
   for (const Tone& tone : kPalette) {
     const std::string light(tone.light);
-    const std::string value = "var(" + variable(light) + "," + light + ")";
-    css += "[fill=\"" + light + "\"]{fill:" + value + "}[stroke=\"" + light +
-           "\"]{stroke:" + value + "}";
+    const std::string value = joined({"var(", variable(light), ",", light, ")"});
+    css += joined(
+        {"[fill=\"", light, "\"]{fill:", value, "}[stroke=\"", light, "\"]{stroke:", value, "}"});
   }
   return css;
+}
+
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string all;
+  for (const std::string_view part : parts) all += part;
+  return all;
 }
 
 std::string svg_head(double width, double height) {

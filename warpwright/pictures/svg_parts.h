@@ -1,6 +1,7 @@
 // What all pictures are made of.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,8 @@ namespace warpwright::pictures {
 /// The text as it may stand in SVG and HTML. Bytes that are no UTF-8, and control characters, which
 /// XML does not take, become U+FFFD.
 std::string escaped(std::string_view text);
+/// The parts, one after the other.
+std::string joined(std::initializer_list<std::string_view> parts);
 
 /// At most two decimals, and no zeros behind them.
 std::string decimal(double value);

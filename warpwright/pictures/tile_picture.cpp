@@ -144,8 +144,8 @@ View memory_view(const TileAsk& ask) {
       cell.row = static_cast<std::int64_t>(view.table.rows.size());
       const std::string rows = span_text(row, k_major ? 1 : chunks.elements);
       const std::string depth = span_text(k, k_major ? chunks.elements : 1);
-      cell.tip = "rows " + rows + ", K " + depth + ": " + hex(address, 4) +
-                 (data < kChunk ? ", " + std::to_string(data) + " of 16 bytes" : "");
+      cell.tip = joined({"rows ", rows, ", K ", depth, ": ", hex(address, 4)});
+      if (data < kChunk) cell.tip += joined({", ", std::to_string(data), " of 16 bytes"});
       view.table.rows.push_back(
           {rows, depth, hex(address, 4), std::to_string(data), std::to_string(k / k_of(ask))});
       Cell& in_box = box.at(line, chunk);
@@ -183,14 +183,15 @@ std::string word_svg(const char* name, const TileAsk& ask, const Descriptor& d, 
       svg_text(16, top + 14, std::string(name) + "  " + hex(word, 16), 12.5, "font-weight=\"600\"");
   // Bits 63 to 32 above 31 to 0.
   for (int bit = 63; bit >= 0; --bit) {
-    const double x = kBitsLeft + (31 - bit % 32) * kBit + (31 - bit % 32) / 4 * 3;
+    const int before = 31 - bit % 32, nibbles = before / 4;
+    const double x = kBitsLeft + before * kBit + nibbles * 3;
     const double y = top + 40 + (bit < 32 ? 44 : 0);
     std::string_view fill = ink::none;
     std::string tip = "bit " + std::to_string(bit), row;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (bit < fields[i].first || bit > fields[i].last) continue;
       fill = pale(static_cast<int>(i));
-      tip = fields[i].name + ": " + tip;
+      tip.insert(0, joined({fields[i].name, ": "}));
       row = data_row(table.rows.size() + i);
     }
     svg += svg_box(x, y, kBit - 1, 20, fill, tip, row);

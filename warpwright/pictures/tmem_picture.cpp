@@ -83,7 +83,7 @@ View memory_view(const TmemMap& map) {
     const bool is_accumulator = part.kind == TmemPart::Kind::accumulator;
     for (int q = 0; q < kQuarters; ++q) {
       body += svg_box(x(part.first), y(q), part.columns * kColumn - 1, kQuarter, fill_of(part),
-                      name + ", columns " + columns + ": " + part.what,
+                      joined({name, ", columns ", columns, ": ", part.what}),
                       data_row(view.table.rows.size()));
       if (is_accumulator && q > 0) continue;
       if (0.6 * 11 * static_cast<double>(name.size()) < part.columns * kColumn) {

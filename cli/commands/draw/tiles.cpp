@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -44,7 +45,8 @@ pictures::TilePlan tile_plan(const Product& product) {
   tiles.swapped = f.swap_ab;
   const double waves = plan.waves();
   tiles.resident_clusters =
-      waves > 0 ? std::max(1, static_cast<int>(tile::tile_count(plan.raster) / waves + 0.5)) : 1;
+      waves > 0 ? std::max(1, static_cast<int>(std::lround(tile::tile_count(plan.raster) / waves)))
+                : 1;
   return tiles;
 }
 

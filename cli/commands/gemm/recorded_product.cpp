@@ -62,12 +62,13 @@ void check_length(const Product& product, double most_seconds) {
       product.plan.problem.reads_ab()
           ? (product.job.product.k() + product.plan.tile().k - 1) / product.plan.tile().k
           : 0;
+  const std::int64_t events = tiles * (20 + 10 * depth);
   char text[192];
   std::snprintf(text, sizeof text,
                 "The run is too long to draw: %lld tiles of %lld k_tiles are some %lld events, "
                 "roughly %.0f s on the model; ",
                 static_cast<long long>(tiles), static_cast<long long>(depth),
-                static_cast<long long>(tiles * (20 + 10 * depth)), seconds);
+                static_cast<long long>(events), seconds);
   throw InputError(text + as_rule("give a smaller D or a smaller K") + ".");
 }
 

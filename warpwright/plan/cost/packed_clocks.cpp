@@ -57,7 +57,7 @@ double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double 
   const double groups = static_cast<double>(packed::slices(f));
   const bool coded_sm = f.encoding == Int4Encoding::sm;
   const GroupSums sums = group_sums(c);
-  const double scaling = folds(sums) ? 0 : groups * c.tile_n / 2;
+  const double scaling = folds(sums) ? 0 : groups * (c.tile_n / 2.0);
   // Folded: through f16, and the factors of every step, or by tables, which are made of every
   // group. Zero points: three instructions a weight.
   const double converting = sums == GroupSums::table    ? 180 + 60 * groups
@@ -66,7 +66,7 @@ double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double 
                             : coded_sm                  ? 48
                                                         : 112;
   const double products = 4.0 * passes(c) * std::max(26.0, c.tile_n / 2.0 / passes(c)) *
-                          machine.tensor.at(c.tile_n / passes(c));
+                          machine.tensor.at(static_cast<double>(c.tile_n) / passes(c));
   const double hidden = kernel::in_flight(c) > 1 ? 0.87 : 1;
   const double issue = hidden * warpgroups * (converting + products + scaling);
   const double copied = 128.0 * (a_share * c.tile_m + c.tile_n);
