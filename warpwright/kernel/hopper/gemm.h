@@ -293,7 +293,9 @@ struct HopperGemm {
     template <class Mainloop, class Leave>
     WW_DEVICE void run(Mainloop& mainloop, const tile::Work& work, const Leave& leave) {
       if (work.end == work.first) {
-        isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it
+        if constexpr (takes_turns(config)) {
+          isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it
+        }
         leave();
       } else if constexpr (in_flight(config) > 1) {
         mainloop.sum(work, accumulator, total, leave);

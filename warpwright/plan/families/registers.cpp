@@ -40,8 +40,8 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
   if (auto r = group_fault(p, device, here)) return r;
   if (p.is_quantised()) return no_codes(device);
   if (p.packed) {
-    return refused(as_tensor("B"), " are packed int4 weights", here, "take none: the nearest B is ",
-                   as_nearest("e4m3"));
+    return refused(as_tensor("B"), " are ", packed_name(p.packed->format), here,
+                   "take none: the nearest B is ", as_nearest(type_name(p.a.dtype)));
   }
   if (p.scaling == Scaling::block_scaled && device.architecture < 120) {
     return refused("scaling is block_scaled, and the tensor cores of ", device.name, " (sm_",

@@ -34,8 +34,8 @@ std::optional<Refusal> halves_fault(const GemmProblem& p) {
 // Rows of gates lie as far apart as a dimension of a tensor map may: not side by side.
 std::optional<Refusal> interleaved_fault(const GemmProblem& p) {
   if (p.packed) {
-    return refuse(RefusalCode::unsupported, as_tensor("B"),
-                  " are packed int4 weights, and gate and up are interleaved; ",
+    return refuse(RefusalCode::unsupported, as_tensor("B"), " are ", packed_name(p.packed->format),
+                  ", and gate and up are interleaved; ",
                   as_rule("a packed tile has 64 rows of one of them: pack the rows of all gates, "
                           "then those of all ups (rows 0, 2, 4 ..., then 1, 3, 5 ...)"),
                   ": the nearest gate_up is ", as_nearest("halves"));

@@ -8,15 +8,15 @@
 #include "warpwright/tile/groups.h"
 
 namespace warpwright {
-namespace {
 
-using Fault = std::optional<Refusal>;
-
-// Of weights of 4 bits.
 std::string packed_name(const PackedFormat& f) {
   if (f.code == DType::s4) return "packed int4 weights";
   return f.scale == DType::ue4m3 ? "packed nvf4 weights" : "packed mxf4 weights";
 }
+
+namespace {
+
+using Fault = std::optional<Refusal>;
 
 // Sums of packed weights, and what no kernel has together with them.
 Fault packed_sums_fault(const GemmProblem& p) {

@@ -50,6 +50,9 @@ constexpr int offset_bytes(OffsetType type) {
   return type == OffsetType::int64 ? 8 : 4;
 }
 
+/// What weights of 4 bits are called: "packed mxf4 weights".
+std::string packed_name(const PackedFormat& format);
+
 /// Why an extent is none that coordinates have, or nothing.
 [[nodiscard]] std::optional<Refusal> extent_fault(const GemmProblem& problem);
 
