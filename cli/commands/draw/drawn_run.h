@@ -38,7 +38,7 @@ void add_drawn_run(CLI::App& kind, DrawnRun& run, const DrawnRunTakes& takes,
                    const std::string& examples);
 
 /// Seconds of the model that a picture may take.
-inline constexpr double most_drawn_seconds = 20;
+inline constexpr double most_drawn_seconds = 4;
 
 /// A sentence on what the model found, to stand behind a caption; empty without findings.
 std::string remark_of(const std::vector<model::Finding>& findings);
