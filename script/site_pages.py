@@ -17,25 +17,15 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import urllib.parse
 
+from tracked import tracked
+
 LINK = re.compile(r"(\[[^\]\[]*\]\()([^)\s]+)(\))")
 LANGUAGES = {".h": "cpp", ".cpp": "cpp", ".cu": "cpp", ".cuh": "cpp", ".c": "c", ".py": "python",
              ".sh": "sh", ".json": "json"}
-
-
-def tracked(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others",
-                             "--exclude-standard", "--deduplicate"],
-                            capture_output=True, text=True, check=False).stdout.splitlines()
-    if not listed:
-        listed = [str(path.relative_to(root)) for path in root.rglob("*")
-                  if not any(part.startswith((".git", "build"))
-                             for part in path.relative_to(root).parts)]
-    return [name for name in sorted(listed) if (root / name).is_file()]
 
 
 class Stage:

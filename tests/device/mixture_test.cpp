@@ -192,18 +192,23 @@ TEST(Mixture, RowScaledE4m3AgreesWithFloat64) {
   run_and_check(some);
 }
 
+// Runs and checks one as its seed says: gate, schedule, batch invariance. Returns its plan.
+Result<MixturePlan> run_of_seed(SomeMixture& some, unsigned seed) {
+  some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
+  device::ModelOptions how;
+  how.mode = model::Mode::random;
+  how.seed = seed;
+  const MixtureChoices choices{.batch_invariant = seed % 2 == 1};
+  run_and_check(some, choices, how);
+  return plan_moe(some.o, model_facts(), choices);
+}
+
 TEST(Mixture, Int4AgreesWithFloat64) {
   int summed = 0;  // without a launch for it
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::int4_ask(seed));
-    some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = seed;
-    const MixtureChoices choices{.batch_invariant = seed % 2 == 1};
-    run_and_check(some, choices, how);
-    const auto plan = plan_moe(some.o, model_facts(), choices);
+    const auto plan = run_of_seed(some, seed);
     summed += plan && plan->sums_in_product ? 1 : 0;
   }
   EXPECT_GT(summed, 0);
@@ -218,13 +223,7 @@ TEST(Mixture, E2m1AgreesWithFloat64) {
   for (unsigned seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::e2m1_ask(seed));
-    some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = seed;
-    const MixtureChoices choices{.batch_invariant = seed % 2 == 1};
-    run_and_check(some, choices, how);
-    const auto plan = plan_moe(some.o, model_facts(), choices);
+    const auto plan = run_of_seed(some, seed);
     ASSERT_TRUE(plan) << plan.reason();
     EXPECT_EQ(plan->takes(MixtureStep::quantise), some.o.quantises());
     summed += plan->sums_in_product ? 1 : 0;

@@ -9,26 +9,17 @@ as GitHub spells it. In other text files "docs/name.md" must be a page.
 """
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "script"))
+from tracked import tracked  # noqa: E402
 
 LINK = re.compile(r"\[[^\]\[]*\]\(([^)\s]+)\)")
 NAMED = re.compile(r"(?<![\w/])docs/[\w/]+\.md\b")
 SOURCES = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".md", ".in", "")
 # The changelog says where pages were then, the others make names up.
 NAMES_NO_PAGES = ("CHANGELOG.md", "tests/docs/links_test.py", "tests/lint/lint.py")
-
-
-def tracked(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others",
-                             "--exclude-standard", "--deduplicate"],
-                            capture_output=True, text=True, check=False).stdout.splitlines()
-    if not listed:
-        listed = [str(path.relative_to(root)) for path in root.rglob("*")
-                  if not any(part.startswith((".git", "build"))
-                             for part in path.relative_to(root).parts)]
-    return [name for name in sorted(listed) if (root / name).is_file()]
 
 
 def without_blocks(text):

@@ -160,27 +160,29 @@ std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, vo
   return launch(plan, operands, none, stream, options);
 }
 
-Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspace, void* stream) {
-  const auto backend = backend_of(plan);
-  if (!backend) return backend.refusal();
+// Is there no status of a check to read?
+static std::optional<Refusal> status_fault(const Plan& plan, const Workspace& workspace) {
+  if (const auto backend = backend_of(plan); !backend) return backend.refusal();
   if (!plan.problem.groups) {
     return refuse(RefusalCode::bad_value, "the plan's product has no groups, and no ",
                   as_tensor("offsets"));
   }
-  if (auto r = workspace.fault(plan, true)) return *r;
+  if (auto r = workspace.fault(plan, true)) return r;
   if (!workspace.checks_offsets()) {
     return refuse(RefusalCode::bad_workspace, "no launch in this workspace has checked its ",
                   as_tensor("offsets"), "; ", as_rule("launch with check_offsets"));
   }
+  return std::nullopt;
+}
+
+Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspace, void* stream) {
+  if (auto r = status_fault(plan, workspace)) return *r;
   const auto* const word = static_cast<const std::byte*>(workspace.data()) + plan.flag_bytes;
-  return (*backend)->read_word(word, stream);
+  return (*backend_of(plan))->read_word(word, stream);
 }
 
 Result<std::uint64_t> rows_status(const Plan& plan, const Workspace& workspace, void* stream) {
-  // It also says whether there is one to read.
-  if (const auto offsets = offsets_status(plan, workspace, stream); !offsets) {
-    return offsets.refusal();
-  }
+  if (auto r = status_fault(plan, workspace)) return *r;
   if (!plan.problem.is_by_index()) return std::uint64_t{0};
   const auto backend = backend_of(plan);
   const auto* const words = static_cast<const std::byte*>(workspace.data()) + plan.flag_bytes;
