@@ -76,9 +76,9 @@ class Epilogue {
     }
   }
 
-  /// Before the main loop of a tile, of which the warp's rows begin at `row`: starts the load of
-  /// its first subtile of C.
-  WW_DEVICE void begin(const tile::Work& work, int row) {
+  /// Before the main loop of a tile, of which the warp's part begins at `row` and `column`: starts
+  /// the load of its first subtile of C.
+  WW_DEVICE void begin(const tile::Work& work, int row, int column = 0) {
     const int batch = work.tile.batch;
     if constexpr (config.store == Store::tensor_per_group) {
       if (batch != at_.batch || first_token_ < 0) {
@@ -86,7 +86,7 @@ class Epilogue {
       }
       first_token_ = work.first_token;
     }
-    at_ = {work.row + row, work.column, batch};
+    at_ = {work.row + row, work.column + column, batch};
     if constexpr (config.grouped) {
       end_row_ = work.end_token;
       if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {

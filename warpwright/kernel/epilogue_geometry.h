@@ -24,6 +24,7 @@ struct EpilogueShape {
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 0;              ///< of a CTA
   int tile_n = 0;
+  int column_parts = 1;   ///< of a tile, which different warps store
   int warps = 0;          ///< that store
   int row_atoms = 0;      ///< groups of `warp_rows` rows that each of them stores
   int row_atom_step = 0;  ///< rows from one of its groups to the next
@@ -83,9 +84,13 @@ constexpr int result_columns(const EpilogueShape& c) {
 // --- the buffers: D's elements as they lie in memory, `inner` of a row side by side --------------
 /// Bytes of D in one buffer, at most.
 inline constexpr int most_subtile_bytes = 2048;
+/// Columns that one warp stores.
+constexpr int warp_columns(const EpilogueShape& c) {
+  return result_columns(c) / c.column_parts;
+}
 /// Columns of the accumulator that one buffer takes.
 constexpr int subtile_columns(const EpilogueShape& c) {
-  const int all = result_columns(c);
+  const int all = warp_columns(c);
   if (!c.swap_ab) {
     int columns = (c.quantises ? 64 : 128) / result_bytes(c);  // which the others wait for
     while (all % columns != 0) columns /= 2;
@@ -96,16 +101,6 @@ constexpr int subtile_columns(const EpilogueShape& c) {
   if (columns > all) columns = all;
   while (all % columns != 0) columns -= 8;
   return columns;
-}
-/// Places of a subtile's vectors: a scale and a bias, four bytes each, for each half of the
-/// product.
-constexpr int vector_places(const EpilogueShape& c) {
-  return (c.gated ? 2 : 1) * (subtile_columns(c) + warp_rows);
-}
-/// Bytes of one buffer, which also has room for those; a multiple of what swizzles repeat after.
-constexpr int epilogue_buffer_bytes(const EpilogueShape& c) {
-  const int vectors = (8 * vector_places(c) + 1023) / 1024 * 1024;
-  return vectors > most_subtile_bytes ? vectors : most_subtile_bytes;
 }
 /// Extents of a buffer in D: neighbours in memory, and rows of them.
 constexpr int subtile_inner(const EpilogueShape& c) {
@@ -119,6 +114,17 @@ constexpr int subtile_row_bytes(const EpilogueShape& c) {
 }
 constexpr int subtile_bytes(const EpilogueShape& c) {
   return subtile_row_bytes(c) * subtile_outer(c);
+}
+/// Places of a subtile's vectors: a scale and a bias, four bytes each, for each half of the
+/// product.
+constexpr int vector_places(const EpilogueShape& c) {
+  return (c.gated ? 2 : 1) * (subtile_columns(c) + warp_rows);
+}
+/// Bytes of one buffer, which also has room for those; a multiple of what swizzles repeat after.
+constexpr int epilogue_buffer_bytes(const EpilogueShape& c) {
+  const int vectors = 8 * vector_places(c);
+  const int bytes = vectors > subtile_bytes(c) ? vectors : subtile_bytes(c);
+  return (bytes + 1023) / 1024 * 1024;
 }
 /// The swizzle whose span is a row of the buffer.
 constexpr atom::SmemSwizzle subtile_swizzle(const EpilogueShape& c) {
@@ -192,6 +198,10 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
   }
   if (c.shares_columns && c.store != Store::lanes) {
     return "columns of a tile that are stored alone are stored by lanes";
+  }
+  if (c.column_parts > 1 && (c.gated || c.quantises || c.shares_columns)) {
+    return "warps that store parts of a tile's columns have all sums of theirs, neither gated nor "
+           "quantised";
   }
   if (gated_rows(c) && c.row_atoms % 2 != 0) return "gated rows need an even number of atoms";
   if (gated_columns(c) && c.tile_n % 32 != 0) return "gated columns need a tile_n of 32s";

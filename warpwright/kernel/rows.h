@@ -41,11 +41,16 @@ struct Row {
   Name name;
 };
 
-/// The deepest ring of stages that fits into shared memory.
+/// The deepest ring of stages that fits into shared memory, of at most 63: looked for bit by bit, as
+/// compilers give up on long tables of long searches.
 template <class Config>
 constexpr int max_stages(Config c) {
-  for (c.stages = 1; fits_smem(c);) ++c.stages;
-  return c.stages - 1;
+  int most = 0;
+  for (int bit = 32; bit > 0; bit /= 2) {
+    c.stages = most + bit;
+    if (fits_smem(c)) most = c.stages;
+  }
+  return most;
 }
 
 /// A row of every usual build. `stages` of 0 become max_stages.

@@ -10,7 +10,7 @@ namespace warpwright::kernel {
 /// on or from the last.
 template <EpilogueShape config>
 struct SubtileOrder {
-  static constexpr int beside = result_columns(config) / subtile_columns(config);
+  static constexpr int beside = warp_columns(config) / subtile_columns(config);
   static constexpr int atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
 
   bool backwards = false;  ///< by columns alone

@@ -12,7 +12,7 @@ template <class Tag>
 struct SubtileSums {
   static constexpr EpilogueShape config = Tag::config;
   static constexpr int values = subtile_columns(config) / 2;  // a lane's of one subtile
-  static constexpr int row_subtiles = result_columns(config) / subtile_columns(config);
+  static constexpr int row_subtiles = warp_columns(config) / subtile_columns(config);
   static constexpr int atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
 
   /// Sums of a subtile in one half of the product.

@@ -61,6 +61,7 @@ struct GemmConfig {
   int tile_n = 256;
   int stages = 4;
   int consumer_warpgroups = 2;
+  bool side_by_side = false;  ///< each multiplies all rows of a tile, and its part of the columns
   bool gated = false;       ///< the caller's N has two halves, of which D gets act(first) * second
   bool quantises = false;   ///< D are e4m3 codes, with a scale for each 128 columns of a row
   bool sums_slots = false;  ///< D's rows are slots of tokens, which it adds up to those
@@ -235,7 +236,11 @@ constexpr int threads(const GemmConfig& c) {
 
 /// Rows of a tile that one consumer warpgroup multiplies, and wgmma atoms of 64 rows in them.
 constexpr int warpgroup_rows(const GemmConfig& c) {
-  return takes_turns(c) ? c.tile_m : c.tile_m / c.consumer_warpgroups;
+  return takes_turns(c) || c.side_by_side ? c.tile_m : c.tile_m / c.consumer_warpgroups;
+}
+/// And columns.
+constexpr int warpgroup_columns(const GemmConfig& c) {
+  return c.side_by_side ? c.tile_n / c.consumer_warpgroups : c.tile_n;
 }
 constexpr int row_atoms(const GemmConfig& c) {
   return warpgroup_rows(c) / 64;
@@ -250,6 +255,7 @@ constexpr GemmConfig::operator EpilogueShape() const {
   return {.result = result,
           .tile_m = tile_m,
           .tile_n = tile_n,
+          .column_parts = side_by_side ? consumer_warpgroups : 1,
           .warps = consumer_warps(*this),
           .row_atoms = kernel::row_atoms(*this),
           .row_atom_step = 64,
@@ -268,10 +274,15 @@ static_assert(EpilogueConfig<GemmConfig>);
 /// Row of the tile where atom `i` of warpgroup `w` begins. A warpgroup with gated rows holds the
 /// same rows of both halves.
 constexpr int atom_row(const GemmConfig& c, int w, int i) {
-  const int first = takes_turns(c) ? 0 : w;
+  const int first = takes_turns(c) || c.side_by_side ? 0 : w;
   if (!gated_rows(c)) return first * warpgroup_rows(c) + 64 * i;
   const int half = row_atoms(c) / 2;
   return i / half * (c.tile_m / 2) + first * warpgroup_rows(c) / 2 + 64 * (i % half);
+}
+
+/// Column of the tile where those of warpgroup `w` begin.
+constexpr int first_column(const GemmConfig& c, int w) {
+  return c.side_by_side ? w * warpgroup_columns(c) : 0;
 }
 
 // --- registers ----------------------------------------------------------------------------------
@@ -281,7 +292,7 @@ constexpr int launch_registers(const GemmConfig& c) {
 }
 /// Float32 registers of sums in a consumer's thread.
 constexpr int sum_registers(const GemmConfig& c) {
-  const int all = row_atoms(c) * c.tile_n / 2;
+  const int all = row_atoms(c) * warpgroup_columns(c) / 2;
   return all + (sums_in_registers(c) ? in_flight(c) * all / passes(c) : 0);
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).

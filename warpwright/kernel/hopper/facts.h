@@ -36,6 +36,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(is_grouped(c), std::string("grouped, ") + searches[static_cast<int>(grouping(c))]);
   add(true, schedules[static_cast<int>(schedule_of(c))]);
   add(true, sums_words(c));
+  add(c.side_by_side, "consumers side by side");
   add(is_swapped(c), "swap_ab");
   add(has_widths(c), "groups cut evenly, in widths " + widths_words(tile_widths(c)));
   add(splits_k(c), "stream-K");
@@ -135,7 +136,9 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
     f.roles.push_back(
         {role_of_warp(c, warp), warp, warp + 3, consumer_registers(c),
          "wgmma on " + std::to_string(warpgroup_rows(c)) + " rows from row " +
-             std::to_string(atom_row(c, w, 0)) + ", then the epilogue" +
+             std::to_string(atom_row(c, w, 0)) +
+             (c.side_by_side ? " and columns from " + std::to_string(first_column(c, w)) : "") +
+             ", then the epilogue" +
              (!has_producer(c) && w == 0 ? "; a lane of warp 0 issues the loads" : "")});
   }
   return f;

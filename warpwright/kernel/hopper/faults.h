@@ -36,9 +36,9 @@ constexpr const char* operand_fault(const GemmConfig& c) {
       return "weights with zero points have exact sums";
     }
   }
-  if (atom::wgmma_fault(atom::wgmma_atom(a.type, b.type, DType::f32, c.tile_n / passes(c)), a.major,
-                        b.major) != nullptr) {
-    return "tile_n must be an N of wgmma, and only 16-bit operands may be MN-major";
+  if (atom::wgmma_fault(atom::wgmma_atom(a.type, b.type, DType::f32, warpgroup_columns(c) / passes(c)),
+                        a.major, b.major) != nullptr) {
+    return "tile_n, or a warpgroup's part of it, must be an N of wgmma, and only 16-bit operands may be MN-major";
   }
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
@@ -48,7 +48,7 @@ constexpr const char* operand_fault(const GemmConfig& c) {
        (a.major == atom::Major::mn || b.major == atom::Major::mn || sums_in_registers(c)))) {
     return "stages of several spans are of K-major operands that the tensor core sums as stored";
   }
-  if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
+  if (c.tile_m > 256 || c.tile_n > 256) return "a tile has at most 256 rows, those of a TMA box";
   return nullptr;
 }
 
@@ -60,7 +60,15 @@ constexpr const char* schedule_fault(const GemmConfig& c) {
   if (takes_turns(c) && c.consumer_warpgroups != 2) {
     return "ping-pong is played by two consumer warpgroups";
   }
-  return nullptr;
+  if (!c.side_by_side) return nullptr;
+  if (takes_turns(c) || packed_a(c) || sums_in_registers(c) || !takes_whole_tiles(c) ||
+      has_widths(c) || c.sums_slots || operand_b(c).major != atom::Major::k) {
+    return "consumers side by side take whole tiles of one width together, with K-major columns "
+           "and sums in the tensor core";
+  }
+  return c.tile_n % (8 * c.consumer_warpgroups) == 0 ? nullptr
+                                                     : "consumers side by side have whole eights "
+                                                       "of the columns each";
 }
 
 constexpr const char* sums_fault(const GemmConfig& c) {

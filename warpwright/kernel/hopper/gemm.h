@@ -23,7 +23,7 @@
 //   tile_empty   4               all roles of the cluster, in    scheduler all
 //                                its first CTA
 //
-// Cooperative: consumer w multiplies its share of the rows of every tile. Ping-pong: the consumers
+// Cooperative: consumer w multiplies its share of the rows of every tile, or of its columns. Ping-pong: the consumers
 // take tiles in turn, and the epilogue of one hides behind the multiplications of the other.
 // Multistage: there is no producer; a lane of warp 0 loads in every step of its main loop.
 //
@@ -256,6 +256,7 @@ struct HopperGemm {
     constexpr GemmConfig cfg = Tag::config;
     const int warp = isa::warp_index() - first_consumer_warp(cfg);
     const int first_row = atom_row(cfg, warpgroup, 0) + warp_rows * (warp % 4);
+    const int column = first_column(cfg, warpgroup);
     const bool counts = (takes_turns(cfg) || warpgroup == 0) && isa::thread_index() % 128 == 0;
     MainloopOf<Tag, Loads> mainloop(cta, warpgroup, loads);
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
@@ -269,7 +270,7 @@ struct HopperGemm {
     turns.begin(walk, mainloop.state);
     while (walk.next(work)) {
       mark_tile<Tag>(work.tile);
-      if (share.stores(work)) store.begin(work, first_row);
+      if (share.stores(work)) store.begin(work, first_row, column);
       turns.enter();
       sums.run(mainloop, work, [&] { turns.leave(); });
       turns.skip(walk, mainloop.state);
@@ -287,7 +288,7 @@ struct HopperGemm {
   /// A tile's sums: in the accumulator itself, or in registers beside it.
   struct TileSums {
     static constexpr bool beside = sums_in_registers(config);
-    using Beside = float[beside ? row_atoms(config) : 1][beside ? config.tile_n / 2 : 1];
+    using Beside = float[beside ? row_atoms(config) : 1][beside ? warpgroup_columns(config) / 2 : 1];
 
     /// Calls `leave` when all k_tiles of `work` are on their way through the tensor core.
     template <class Mainloop, class Leave>
@@ -313,7 +314,7 @@ struct HopperGemm {
       }
     }
 
-    using Accumulator = isa::Fragment<float, config.tile_n / passes(config) / 2>;
+    using Accumulator = isa::Fragment<float, warpgroup_columns(config) / passes(config) / 2>;
     Accumulator accumulator[in_flight(config)][row_atoms(config)];
     Beside total;
   };

@@ -35,9 +35,9 @@ template <class Tag, class Loads>
 class Mainloop {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
-  static constexpr int values = Tag::config.tile_n / 2;  // a thread's sums of one atom
+  static constexpr int values = warpgroup_columns(Tag::config) / 2;  // a thread's of one atom
   static constexpr int passes = kernel::passes(Tag::config);
-  static constexpr int columns = Tag::config.tile_n / passes;  // that are multiplied at once
+  static constexpr int columns = warpgroup_columns(Tag::config) / passes;  // multiplied at once
   using Accumulator = isa::Fragment<float, columns / 2>;
 
   /// `warpgroup` counts the consumers. `loads` makes a step after every release of a stage.
@@ -49,8 +49,9 @@ class Mainloop {
     const int row = atom_row(cfg, warpgroup, 0);
     a_ = isa::uniform(atom::low_word(atom::encode(atom::descriptor(
         tile_a(cfg), cta.base + smem.a + atom::tile_offset<tile_a(cfg)>(row, 0)))));
-    b_ = isa::uniform(
-        atom::low_word(atom::encode(atom::descriptor(tile_b(cfg), cta.base + smem.b))));
+    const int column = first_column(cfg, warpgroup);
+    b_ = isa::uniform(atom::low_word(atom::encode(atom::descriptor(
+        tile_b(cfg), cta.base + smem.b + atom::tile_offset<tile_b(cfg)>(column, 0)))));
   }
 
   /// Where the next tile's first k_tile lies in the ring.

@@ -72,6 +72,12 @@ constexpr GemmConfig consumers(int warpgroups, GemmConfig c) {
   c.consumer_warpgroups = warpgroups;
   return c;
 }
+/// Two consumers that share the columns: for rows that are no multiples of 128.
+constexpr GemmConfig side_by_side(GemmConfig c) {
+  c.consumer_warpgroups = 2;
+  c.side_by_side = true;
+  return c;
+}
 constexpr GemmConfig buffers(int a_warp, GemmConfig c) {
   c.buffers = a_warp;
   return c;

@@ -27,6 +27,7 @@ constexpr Name name_of(const GemmConfig& c) {
   name += schedules[static_cast<int>(schedule_of(c))];
   name += sums[static_cast<int>(sums_of(c))];
   if (is_swapped(c)) name += "_sw";
+  if (c.side_by_side) name += "_side";
   if (has_widths(c)) name += "_w";
   if (splits_k(c)) name += "_sk";
   if (slices_k(c)) name += "_sl";
@@ -81,12 +82,15 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(pingpong(swap_ab(bf16(128, 160)))),
     common(pingpong(swap_ab(bf16(128, 176)))),
     common(swap_ab(bf16(64, 96))),
-    common(swap_ab(bf16(64, 48))),
-    common(swap_ab(bf16(64, 24))),
+    common(deep(swap_ab(bf16(64, 48)))),
+    common(deep(swap_ab(bf16(64, 24)))),
+    common(deep(swap_ab(bf16(64, 8)))),
     common(swap_ab(bf16(64, 128))),
     common(swap_ab(bf16(128, 96))),
     common(swap_ab(bf16(128, 128))),
     common(swap_ab(bf16(192, 176))),
+    common(side_by_side(swap_ab(bf16(192, 208)))),
+    common(side_by_side(bf16(192, 208))),
     common(stages(5, multistage(bf16(128, 128)))),
     common(gated(bf16(128, 256))),
     common(mn_major_a(pingpong(bf16(128, 128)))),
@@ -111,12 +115,18 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(two_ctas(cluster_k(swap_ab(consumers(1, e4m3(128, 32)))))),
     common(e4m3(64, 128)),
     common(swap_ab(e4m3(64, 96))),
-    common(swap_ab(e4m3(64, 48))),
+    common(deep(swap_ab(e4m3(64, 48)))),
     common(deep(swap_ab(e4m3(64, 24)))),
+    common(deep(swap_ab(e4m3(64, 8)))),
     common(swap_ab(e4m3(64, 128))),
     common(swap_ab(e4m3(128, 96))),
     common(swap_ab(e4m3(128, 128))),
     common(swap_ab(e4m3(192, 176))),
+    common(side_by_side(swap_ab(e4m3(192, 208)))),
+    common(side_by_side(e4m3(192, 208))),
+    common(pingpong(swap_ab(e4m3(128, 128)))),
+    common(pingpong(swap_ab(e4m3(128, 160)))),
+    common(pingpong(swap_ab(e4m3(128, 176)))),
     common(e4m3(128, 192)),
     common(e4m3(64, 64)),
     common(pingpong(e4m3(128, 96))),
@@ -135,7 +145,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(cluster_k(swap_ab(promoted(e4m3(128, 16))))),
     common(split_k(blockwise(e4m3(128, 128)))),
     common(e4m3(64, 112)),
-    common(swap_ab(e4m3(64, 16))),
+    common(deep(swap_ab(e4m3(64, 16)))),
     common(deep(swap_ab(e4m3(64, 32)))),
     common(swap_ab(promoted(e4m3(64, 16)))),
     common(promoted(e4m3(64, 48))),

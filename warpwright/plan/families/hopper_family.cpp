@@ -177,9 +177,11 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     }
     out += format(
         "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each%s\n",
-        c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n / passes(c),
+        c.tile_m, c.tile_n, kernel::tile_k(c), kernel::warpgroup_columns(c) / passes(c),
         atom::wgmma_k(operand_a(c).type), c.consumer_warpgroups, kernel::warpgroup_rows(c),
-        passes(c) > 1 ? format(", in %d passes over the columns", passes(c)).c_str() : "");
+        passes(c) > 1    ? format(", in %d passes over the columns", passes(c)).c_str()
+        : c.side_by_side ? format(" and %d columns", kernel::warpgroup_columns(c)).c_str()
+                         : "");
     if (kernel::has_widths(c)) {
       out += "widths     " + kernel::widths_words(tile_widths(c)) +
              " tokens: a group is cut into tiles of nearly equal width, each with wgmmas as wide\n";
