@@ -41,8 +41,8 @@ struct Row {
   Name name;
 };
 
-/// The deepest ring of stages that fits into shared memory, of at most 63: looked for bit by bit, as
-/// compilers give up on long tables of long searches.
+/// The deepest ring of stages that fits into shared memory, of at most 63: looked for bit by bit,
+/// as compilers give up on long tables of long searches.
 template <class Config>
 constexpr int max_stages(Config c) {
   int most = 0;

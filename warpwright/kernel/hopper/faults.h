@@ -36,9 +36,11 @@ constexpr const char* operand_fault(const GemmConfig& c) {
       return "weights with zero points have exact sums";
     }
   }
-  if (atom::wgmma_fault(atom::wgmma_atom(a.type, b.type, DType::f32, warpgroup_columns(c) / passes(c)),
-                        a.major, b.major) != nullptr) {
-    return "tile_n, or a warpgroup's part of it, must be an N of wgmma, and only 16-bit operands may be MN-major";
+  if (atom::wgmma_fault(
+          atom::wgmma_atom(a.type, b.type, DType::f32, warpgroup_columns(c) / passes(c)), a.major,
+          b.major) != nullptr) {
+    return "tile_n, or a warpgroup's part of it, must be an N of wgmma, and only 16-bit operands "
+           "may be MN-major";
   }
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";

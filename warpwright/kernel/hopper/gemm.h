@@ -23,9 +23,10 @@
 //   tile_empty   4               all roles of the cluster, in    scheduler all
 //                                its first CTA
 //
-// Cooperative: consumer w multiplies its share of the rows of every tile, or of its columns. Ping-pong: the consumers
-// take tiles in turn, and the epilogue of one hides behind the multiplications of the other.
-// Multistage: there is no producer; a lane of warp 0 loads in every step of its main loop.
+// Cooperative: consumer w multiplies its share of the rows of every tile, or of its columns.
+// Ping-pong: the consumers take tiles in turn, and the epilogue of one hides behind the
+// multiplications of the other. Multistage: there is no producer; a lane of warp 0 loads in every
+// step of its main loop.
 //
 // In a cluster the CTAs of one column share their rows of A: each loads a slice and multicasts it
 // to all of them; the CTAs of one row share their columns of B likewise.
@@ -288,7 +289,8 @@ struct HopperGemm {
   /// A tile's sums: in the accumulator itself, or in registers beside it.
   struct TileSums {
     static constexpr bool beside = sums_in_registers(config);
-    using Beside = float[beside ? row_atoms(config) : 1][beside ? warpgroup_columns(config) / 2 : 1];
+    using Beside =
+        float[beside ? row_atoms(config) : 1][beside ? warpgroup_columns(config) / 2 : 1];
 
     /// Calls `leave` when all k_tiles of `work` are on their way through the tensor core.
     template <class Mainloop, class Leave>

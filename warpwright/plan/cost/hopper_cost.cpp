@@ -80,7 +80,9 @@ class Estimate {
     const bool pingpong = takes_turns(c_);
     Serial work = serial();
     if (pair && p_.groups) {
-      work.during *= machine_.group_waits + machine_.group_pair_again * std::min(1.0, walk_.again);
+      // Packed weights are each CTA's own, so that another cluster's bring no more.
+      const double again = p_.packed ? 0 : std::min(1.0, walk_.again);
+      work.during *= machine_.group_waits + machine_.group_pair_again * again;
     }
     const bool wide = is_block_scaled(c_) && c_.tile_n / passes(c_) > 160;
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
@@ -88,8 +90,9 @@ class Estimate {
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = pitch_of_a(p_);
     const std::int64_t b_pitch = pitch_of_b(p_);
-    const double asked = row_loads(p_.packed ? 1 : lines_asked(is_swapped(c_) ? b_pitch : a_pitch),
-                                   lines_asked(is_swapped(c_) ? a_pitch : b_pitch));
+    const double asked =
+        row_loads(p_.packed ? 1 : sectors_asked(is_swapped(c_) ? b_pitch : a_pitch),
+                  sectors_asked(is_swapped(c_) ? a_pitch : b_pitch));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     if (p_.groups) {
       // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
@@ -105,9 +108,8 @@ class Estimate {
               machine_.group_beside * std::min(work.during, memory) + work.after);
     }
     const double moved = moved_bytes(p_, 1);
-    const double memory = 1e6 * std::max({moved / (machine_.hbm_share * memory_rate_),
-                                          loaded / machine_.l2_bytes_per_second,
-                                          cold_bytes() / machine_.cold_bytes_per_second});
+    const double memory = 1e6 * std::max(moved / (machine_.hbm_share * memory_rate_),
+                                         cold_bytes() / machine_.cold_bytes_per_second);
     // Of two that are as fast, the one that loads less.
     const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
     const double during =
@@ -131,12 +133,15 @@ class Estimate {
     return 1e6 * lengths_.busy * walk_.again * weights / memory_rate_;
   }
 
-  // What L2 sends of the larger operand when all tiles run at once, so that it comes from memory
-  // meanwhile: once for every cluster; CTAs without one, side by side in a group of some 16 SMs,
+  // What L2 sends of the larger operand while that comes from memory: once for every cluster that
+  // runs at the same time and wants it; CTAs without one, side by side in a group of some 16 SMs,
   // get it together.
   double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
-    if (tiles_ > clusters_ || plan_.cluster_k > 1 || slices_k(c_)) return 0;
+    if (plan_.cluster_k > 1 || slices_k(c_)) return 0;
+    // Of many tiles those of few rows alone: all of them want the same weights at the same time.
+    const bool few = p_.m() <= 4 * (is_swapped(c_) ? c_.tile_n : c_.tile_m);
+    if (tiles_ > clusters_ && !few) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
     const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
     const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
@@ -145,7 +150,12 @@ class Estimate {
     const double beside = alone ? std::max(1, 16 / r.band) : 1;
     const double together_m = r.along_m ? down : beside;
     const double together_n = r.along_m ? beside : down;
-    return a > b ? a * std::ceil(r.tiles_n / together_n) : b * std::ceil(r.tiles_m / together_m);
+    // Cluster tiles that run together along the band, and across it.
+    const double band = r.band;
+    const double along = std::ceil(clusters_ / band);
+    const double m = std::min<double>(r.tiles_m, r.along_m ? band : along);
+    const double n = std::min<double>(r.tiles_n, r.along_m ? along : band);
+    return a > b ? a * std::ceil(n / together_n) : b * std::ceil(m / together_m);
   }
 
   // Clocks of a k_tile of a tile on one SM, as it was measured: its tensor cores take n / 2 for
@@ -172,7 +182,8 @@ class Estimate {
     } else {
       clocks *= machine_.cooperative_share;
     }
-    return std::max({clocks, machine_.block_clocks, load_clocks(), row_copy_clocks()});
+    const double least = machine_.block_clocks * (k_atoms(c_) > 1 ? machine_.deep_share : 1);
+    return std::max({clocks, least, load_clocks(), row_copy_clocks()});
   }
 
   // Clocks in which one SM gets its part of a k_tile's operands.
@@ -211,6 +222,7 @@ class Estimate {
                   (kernel::result_bytes(c_) / 2.0) * (p_.reads_c() ? 1.5 : 1);
     if (p_.groups && !takes_turns(c_)) time *= machine_.group_epilogue;
     if (is_swapped(c_) && store_of(c_) == kernel::Store::tensor) time *= machine_.swapped_epilogue;
+    if (!p_.groups && store_of(c_) == kernel::Store::lanes) time += machine_.lane_store;
     if (!is_swapped(c_) && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
     if (!is_swapped(c_) && c_.tile_n % 64 != 0 && p_.n() % 64 != 0) time *= machine_.across_lines;
     return time;
@@ -239,8 +251,12 @@ class Estimate {
     const double store = epilogue();
     const double rounds = p_.groups ? walk_.rounds : std::ceil(tiles_ / clusters_);
     // CTAs that have an SM in common share its tensor cores.
-    const double sharing = std::min<double>(
-        c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
+    // Packed weights' kernels with two CTAs an SM took as long in clusters of four or more as if
+    // two of a cluster had always met on one (docs/log/w4a8.md).
+    const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
+    const double sharing = p_.packed && plan_.cluster_k > 3
+                               ? c_.ctas_per_sm
+                               : std::min<double>(c_.ctas_per_sm, std::ceil(together));
     if (plan_.cluster_k > 1) {
       const double resident = c_.ctas_per_sm * resident_ctas(plan_.device, plan_.cluster_ctas());
       const double waves = std::ceil(plan_.ctas / resident);

@@ -19,45 +19,47 @@ struct CurveRatio {
 /// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
 /// second.
 struct Machine {
-  // Of dense products: fitted to what an H200 took for some 14,000 pairs of a shape and a plan
-  // (docs/log/performance.md), so that the choice loses least: the sum of a few of them means more
-  // than one alone.
-  double clock_hz = 1.76e9;              ///< under load
-  double fixed = 2.6;                    ///< start, first operands, end of the kernel
-  double pair_start = 0.3;               ///< of CTAs that share operands
-  double epilogue_time = 2.09;           ///< of a 128 x 256 tile
-  double swapped_epilogue = 1.27;        ///< times as long, transposed
-  double by_16_columns = 1.41;           ///< times as long in chunks of 32 bytes
-  double across_lines = 1.2;             ///< and in short ones that begin anywhere
-  double between_tiles = 1.58;           ///< at least, where nothing hides an epilogue
-  double cluster_exchange = 0;           ///< of sums through shared memory, of any tile
-  double cluster_exchange_tile = 3.87;   ///< for a tile of 128 x 64
-  double cluster_exchange_each = 0.156;  ///< for every CTA of the cluster
-  double workspace_exchange = 5.59;      ///< through the workspace
-  double split_start = 1.81;             ///< of kernels that could share tiles, and do not
-  // Of sums that all CTAs of a tile add up in slices; set by hand before any was measured.
-  double slice_exchange = 2.2;       ///< of any tile
-  double slice_exchange_tile = 1.1;  ///< for a tile of 128 x 64
-  double workspace_bytes = 30e3;     ///< of other CTAs' parts, that one CTA adds up, a microsecond
-  double cluster_wave = 2.36;        ///< from a cluster's end to the next one's loads
-  double pingpong_hides = 0.02;      ///< epilogues as long as a tile's products
-  double pingpong_each = 0.853;      ///< of the epilogue: what ping-pong does not hide
-  double pingpong_last = 1.36;       ///< of the epilogue: what follows the last tile
-  double cluster_gain = 0.992;       ///< a pair of CTAs loads less
-  double hbm_share = 0.928;          ///< of the device's rate, over a whole kernel
+  // Of dense products: fitted to what an H100 took for some 13,000 pairs of a shape and a plan, as
+  // an H200 by the ratios of their descriptions (docs/log/performance.md), so that the choice loses
+  // least: the sum of a few of them means more than one alone.
+  double clock_hz = 1.613e9;             ///< under load
+  double fixed = 2;                      ///< start, first operands, end of the kernel
+  double pair_start = 0.645;             ///< of CTAs that share operands
+  double epilogue_time = 1.5;            ///< of a 128 x 256 tile
+  double swapped_epilogue = 1.6;         ///< times as long, transposed
+  double lane_store = 0.024;             ///< beside it, where lanes store
+  double by_16_columns = 1.82;           ///< times as long in chunks of 32 bytes
+  double across_lines = 1.07;            ///< and in short ones that begin anywhere
+  double between_tiles = 1.145;          ///< at least, where nothing hides an epilogue
+  double cluster_exchange = 0.006;       ///< of sums through shared memory, of any tile
+  double cluster_exchange_tile = 2.92;   ///< for a tile of 128 x 64
+  double cluster_exchange_each = 0.239;  ///< for every CTA of the cluster
+  double workspace_exchange = 1.56;      ///< through the workspace
+  double split_start = 0.952;            ///< of kernels that could share tiles, and do not
+  // Of sums that all CTAs of a tile add up in slices.
+  double slice_exchange = 2.11;       ///< of any tile
+  double slice_exchange_tile = 2.57;  ///< for a tile of 128 x 64
+  double workspace_bytes = 35.1e3;    ///< of other CTAs' parts, that one CTA adds up, a microsecond
+  double cluster_wave = 4.58;         ///< from a cluster's end to the next one's loads
+  double pingpong_hides = 0.056;      ///< epilogues as long as a tile's products
+  double pingpong_each = 0.289;       ///< of the epilogue: what ping-pong does not hide
+  double pingpong_last = 2.55;        ///< of the epilogue: what follows the last tile
+  double cluster_gain = 1;            ///< a pair of CTAs loads less
+  double hbm_share = 0.928;           ///< of the device's rate, over a whole kernel
   double hbm_bytes_per_second = 4.4e12;
   double l2_bytes_per_second = 15.1e12;
-  double l2_requests_per_second = 86.3e9;
-  double cold_bytes_per_second = 4.07e12;  ///< that L2 sends of what it is still fetching
-  double l2_beside = 6.42;                 ///< the power in which L2's requests and the rest add up
+  double l2_requests_per_second = 64.6e9;
+  double cold_bytes_per_second = 4.26e12;  ///< that L2 sends of what it is still fetching
+  double l2_beside = 4;                    ///< the power in which L2's requests and the rest add up
   double shared_bytes_per_clock = 128;
-  double sm_bytes_per_clock = 81.9;  ///< that L2 sends to one SM
+  double sm_bytes_per_clock = 59.9;  ///< that L2 sends to one SM
   double outside_clocks = 5;         ///< that a row of a box takes that is outside its matrix
-  double block_clocks = 175;         ///< of a k_tile at least: waits and their instructions
-  double narrow_share = 0.8;         ///< of a k_tile's clocks, where one warpgroup multiplies
-  double narrow_clocks = 57.2;       ///< and beside them
-  double cooperative_share = 0.981;
-  double pingpong_share = 0.851;
+  double block_clocks = 131;         ///< of a k_tile at least: waits and their instructions
+  double deep_share = 0.937;         ///< of them, a span of 128 bytes of K, in stages of two
+  double narrow_share = 0.864;       ///< of a k_tile's clocks, where one warpgroup multiplies
+  double narrow_clocks = 2.7;        ///< and beside them
+  double cooperative_share = 1.04;
+  double pingpong_share = 0.842;
   double scaled_share = 1.24;  ///< with block scales
   // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
   double search_horizontal = 0.3625;
@@ -88,6 +90,12 @@ struct Machine {
 /// that are theirs alone.
 inline Machine grouped_machine() {
   Machine m;
+  m.workspace_bytes = 30e3;
+  m.l2_requests_per_second = 86.3e9;
+  m.slice_exchange = 2.2;
+  m.slice_exchange_tile = 1.1;
+  m.lane_store = 0;
+  m.deep_share = 1;
   m.swapped_epilogue = 1;
   m.cluster_exchange_tile = 1.4;
   m.hbm_share = 0.921;
@@ -132,6 +140,11 @@ inline const Machine& fitted_machine(bool groups_or_packed) {
 /// fit.
 Machine machine_of(bool groups_or_packed, const DeviceFacts& device);
 
+/// How much longer L2 sends the rows of a box, 128 bytes each, that begin across sectors of 32
+/// bytes (measured; across lines alone they take no longer).
+inline double sectors_asked(std::int64_t pitch) {
+  return pitch % 32 == 0 ? 1 : 1.235;
+}
 /// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted
 /// by ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors
 /// too.

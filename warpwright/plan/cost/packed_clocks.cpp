@@ -8,13 +8,18 @@
 namespace warpwright {
 namespace {
 
-// Of e2m1 weights, by their instructions: not measured yet. A span is half a k_tile of bf16.
+// Of e2m1 weights, by their instructions; how much longer products take than the tensor core's own
+// clocks, and a folded word for e4m3, are from one table on an H100 (docs/log/w4a8.md). A span is
+// half a k_tile of bf16.
 double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                    const Machine& machine) {
   const double warpgroups = c.tile_m / 64.0;
   const double groups = sums_in_registers(c) && !packed::folds(f) ? 4 : 1;
-  const double working = 116 + (sums_in_registers(c) ? groups * c.tile_n / 2 : 0);
-  const double products = 4.0 * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
+  const bool half = kernel::operand_bits(c) == 16;
+  const double converting = half || sums_in_registers(c) ? 116 : 178;
+  const double working = converting + (sums_in_registers(c) ? groups * c.tile_n / 2 : 0);
+  const double products =
+      (half ? 4.8 : 4.2) * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
   const double bytes =
       128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
   const double waits = kernel::in_flight(c) > 1 || !sums_in_registers(c) ? 1.1 : 1.65;
