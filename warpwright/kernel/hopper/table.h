@@ -393,7 +393,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(warp_scan(exact(mxf4(128, 64)))),
     common(warp_scan(exact(mxf4(128, 128)))),
     more(warp_scan(mxf4(128, 128))),
-    more(two_ctas(warp_scan(fp4_bf16(128, 32)))),
+    common(two_ctas(warp_scan(fp4_bf16(128, 32)))),
     more(warp_scan(fp4_bf16(128, 128))),
     more(two_ctas(warp_scan(exact(s4(128, 8))))),
     more(two_ctas(warp_scan(exact_in_halves(s4(128, 64))))),

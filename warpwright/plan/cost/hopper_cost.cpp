@@ -88,11 +88,11 @@ class Estimate {
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
     if (pair && !p_.groups && !pingpong) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
-    const std::int64_t a_pitch = pitch_of_a(p_);
-    const std::int64_t b_pitch = pitch_of_b(p_);
-    const double asked =
-        row_loads(p_.packed ? 1 : sectors_asked(is_swapped(c_) ? b_pitch : a_pitch),
-                  sectors_asked(is_swapped(c_) ? a_pitch : b_pitch));
+    const Together merged = together();
+    // CTAs of one round are in step; later ones drift apart.
+    const double share = tiles_ > clusters_ ? machine_.merged_later : machine_.merged_once;
+    const double asked = row_loads((p_.packed ? 1 : sectors_of_a()) / (1 + share * (merged.n - 1)),
+                                   sectors_of_b() / (1 + share * (merged.m - 1)));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     if (p_.groups) {
       // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
@@ -108,8 +108,15 @@ class Estimate {
               machine_.group_beside * std::min(work.during, memory) + work.after);
     }
     const double moved = moved_bytes(p_, 1);
-    const double memory = 1e6 * std::max(moved / (machine_.hbm_share * memory_rate_),
-                                         cold_bytes() / machine_.cold_bytes_per_second);
+    double memory = 1e6 * std::max(moved / (machine_.hbm_share * memory_rate_),
+                                   cold_bytes() / machine_.cold_bytes_per_second);
+    // The last round's few tiles come no faster than their CTAs multiply.
+    const double full = std::floor(tiles_ / clusters_);
+    const double left = tiles_ - full * clusters_;
+    if (takes_whole_tiles(c_) && full > 0 && left > 0) {
+      memory = memory * (full * clusters_ / tiles_) +
+               std::max(memory * left / tiles_, work.during / (full + 1));
+    }
     // Of two that are as fast, the one that loads less.
     const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
     const double during =
@@ -120,6 +127,30 @@ class Estimate {
   }
 
  private:
+  // How much longer L2 sends a row of each operand, by its pitch.
+  double sectors_of_a() const {
+    return sectors_asked(is_swapped(c_) ? pitch_of_b(p_) : pitch_of_a(p_));
+  }
+  double sectors_of_b() const {
+    return sectors_asked(is_swapped(c_) ? pitch_of_a(p_) : pitch_of_b(p_));
+  }
+
+  // CTAs without a cluster, side by side in a group of some 16 SMs: how many of them ask for the
+  // same columns, and for the same rows.
+  struct Together {
+    double m = 1;
+    double n = 1;
+  };
+  Together together() const {
+    const tile::Raster& r = plan_.raster;
+    if (atom::cluster_size(plan_.cluster) > 1 || plan_.cluster_k > 1 || slices_k(c_)) return {};
+    const double band = std::min(16, std::max(1, r.band));
+    const double across = std::max(1.0, std::floor(16 / band));
+    const double m = std::min<double>(r.tiles_m, r.along_m ? band : across);
+    const double n = std::min<double>(r.tiles_n, r.along_m ? across : band);
+    return {m, n};
+  }
+
   // Rows of boxes that all tiles load, each counted as often as these say.
   double row_loads(double of_a, double of_b) const {
     return tiles_ * atom::cluster_size(plan_.cluster) * blocks_ *
@@ -183,7 +214,10 @@ class Estimate {
       clocks *= machine_.cooperative_share;
     }
     const double least = machine_.block_clocks * (k_atoms(c_) > 1 ? machine_.deep_share : 1);
-    return std::max({clocks, least, load_clocks(), row_copy_clocks()});
+    // A stage is filled again as long after it is free as its bytes take to come.
+    const double ring =
+        machine_.ring_latency * 1e-6 * machine_.clock_hz / (c_.stages * k_atoms(c_));
+    return std::max({clocks, least, load_clocks(), row_copy_clocks(), p_.groups ? 0 : ring});
   }
 
   // Clocks in which one SM gets its part of a k_tile's operands.
@@ -246,13 +280,21 @@ class Estimate {
     return 0;
   }
 
+  // Microseconds more that a tile's last k_tile takes where its rows end within the boxes.
+  double partial_time(double block) const {
+    if (p_.groups || p_.packed || p_.k() % kernel::span_k(c_) == 0) return 0;
+    const double rows =
+        static_cast<double>(c_.tile_m) / plan_.cluster.n + tile_n_ / plan_.cluster.m;
+    return std::max(0.0, machine_.partial_clocks * rows / machine_.clock_hz * 1e6 - block);
+  }
+
   Serial serial() const {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
     const double rounds = p_.groups ? walk_.rounds : std::ceil(tiles_ / clusters_);
-    // CTAs that have an SM in common share its tensor cores.
-    // Packed weights' kernels with two CTAs an SM took as long in clusters of four or more as if
-    // two of a cluster had always met on one (docs/log/w4a8.md).
+    // CTAs that have an SM in common share its tensor cores. Packed weights' kernels with two CTAs
+    // an SM took as long in clusters of four or more as if two of a cluster had always met on one
+    // (docs/log/w4a8.md).
     const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
     const double sharing = p_.packed && plan_.cluster_k > 3
                                ? c_.ctas_per_sm
@@ -288,13 +330,15 @@ class Estimate {
       return {(whole * blocks_ + piece) * block + whole * store, store + exchange};
     }
     if (takes_turns(c_)) {
-      return {rounds * (std::max(blocks_ * block, machine_.pingpong_hides * store) +
+      return {rounds * (std::max(blocks_ * block + partial_time(block),
+                                 machine_.pingpong_hides * store) +
                         machine_.pingpong_each * store),
               machine_.pingpong_last * store};
     }
     const double slower = has_producer(c_) ? 1 : 1.17;
     const double stores = (rounds - 1) * std::max(store, machine_.between_tiles);
-    return {slower * rounds * blocks_ * block * sharing + stores, store, stores};
+    return {slower * rounds * (blocks_ * block + partial_time(block)) * sharing + stores, store,
+            stores};
   }
 
   const Plan& plan_;

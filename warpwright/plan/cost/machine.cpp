@@ -38,9 +38,9 @@ Machine machine_of(bool groups_or_packed, const DeviceFacts& device) {
        {&Machine::pair_start, &Machine::between_tiles, &Machine::cluster_exchange,
         &Machine::cluster_exchange_tile, &Machine::cluster_exchange_each,
         &Machine::workspace_exchange, &Machine::split_start, &Machine::slice_exchange,
-        &Machine::slice_exchange_tile, &Machine::cluster_wave, &Machine::search_horizontal,
-        &Machine::search_horizontal_each, &Machine::search_ballot, &Machine::search_ballot_each,
-        &Machine::search_vertical, &Machine::search_vertical_each}) {
+        &Machine::slice_exchange_tile, &Machine::ring_latency, &Machine::cluster_wave,
+        &Machine::search_horizontal, &Machine::search_horizontal_each, &Machine::search_ballot,
+        &Machine::search_ballot_each, &Machine::search_vertical, &Machine::search_vertical_each}) {
     m.*time *= slower;
   }
   m.group_maps += launch;

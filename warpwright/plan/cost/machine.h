@@ -19,47 +19,51 @@ struct CurveRatio {
 /// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
 /// second.
 struct Machine {
-  // Of dense products: fitted to what an H100 took for some 13,000 pairs of a shape and a plan, as
+  // Of dense products: fitted to what an H100 took for some 25,000 pairs of a shape and a plan, as
   // an H200 by the ratios of their descriptions (docs/log/performance.md), so that the choice loses
   // least: the sum of a few of them means more than one alone.
-  double clock_hz = 1.613e9;             ///< under load
+  double clock_hz = 1.5e9;               ///< under load
   double fixed = 2;                      ///< start, first operands, end of the kernel
-  double pair_start = 0.645;             ///< of CTAs that share operands
-  double epilogue_time = 1.5;            ///< of a 128 x 256 tile
-  double swapped_epilogue = 1.6;         ///< times as long, transposed
-  double lane_store = 0.024;             ///< beside it, where lanes store
-  double by_16_columns = 1.82;           ///< times as long in chunks of 32 bytes
-  double across_lines = 1.07;            ///< and in short ones that begin anywhere
-  double between_tiles = 1.145;          ///< at least, where nothing hides an epilogue
-  double cluster_exchange = 0.006;       ///< of sums through shared memory, of any tile
-  double cluster_exchange_tile = 2.92;   ///< for a tile of 128 x 64
-  double cluster_exchange_each = 0.239;  ///< for every CTA of the cluster
-  double workspace_exchange = 1.56;      ///< through the workspace
-  double split_start = 0.952;            ///< of kernels that could share tiles, and do not
+  double pair_start = 0.518;             ///< of CTAs that share operands
+  double epilogue_time = 2.72;           ///< of a 128 x 256 tile
+  double swapped_epilogue = 1.61;        ///< times as long, transposed
+  double lane_store = 0.2;               ///< beside it, where lanes store
+  double by_16_columns = 1.77;           ///< times as long in chunks of 32 bytes
+  double across_lines = 1.39;            ///< and in short ones that begin anywhere
+  double between_tiles = 0.479;          ///< at least, where nothing hides an epilogue
+  double cluster_exchange = 0.00118;     ///< of sums through shared memory, of any tile
+  double cluster_exchange_tile = 3.7;    ///< for a tile of 128 x 64
+  double cluster_exchange_each = 0.147;  ///< for every CTA of the cluster
+  double workspace_exchange = 0.00962;   ///< through the workspace
+  double split_start = 0.96;             ///< of kernels that could share tiles, and do not
   // Of sums that all CTAs of a tile add up in slices.
-  double slice_exchange = 2.11;       ///< of any tile
-  double slice_exchange_tile = 2.57;  ///< for a tile of 128 x 64
-  double workspace_bytes = 35.1e3;    ///< of other CTAs' parts, that one CTA adds up, a microsecond
-  double cluster_wave = 4.58;         ///< from a cluster's end to the next one's loads
-  double pingpong_hides = 0.056;      ///< epilogues as long as a tile's products
-  double pingpong_each = 0.289;       ///< of the epilogue: what ping-pong does not hide
-  double pingpong_last = 2.55;        ///< of the epilogue: what follows the last tile
-  double cluster_gain = 1;            ///< a pair of CTAs loads less
+  double slice_exchange = 2.21;       ///< of any tile
+  double slice_exchange_tile = 2.26;  ///< for a tile of 128 x 64
+  double workspace_bytes = 19.3e3;    ///< of other CTAs' parts, that one CTA adds up, a microsecond
+  double cluster_wave = 4.82;         ///< from a cluster's end to the next one's loads
+  double pingpong_hides = 0.0649;     ///< epilogues as long as a tile's products
+  double pingpong_each = 0.404;       ///< of the epilogue: what ping-pong does not hide
+  double pingpong_last = 0.602;       ///< of the epilogue: what follows the last tile
+  double cluster_gain = 0.776;        ///< a pair of CTAs loads less
   double hbm_share = 0.928;           ///< of the device's rate, over a whole kernel
   double hbm_bytes_per_second = 4.4e12;
   double l2_bytes_per_second = 15.1e12;
-  double l2_requests_per_second = 64.6e9;
-  double cold_bytes_per_second = 4.26e12;  ///< that L2 sends of what it is still fetching
-  double l2_beside = 4;                    ///< the power in which L2's requests and the rest add up
+  double l2_requests_per_second = 69.5e9;
+  double cold_bytes_per_second = 5.04e12;  ///< that L2 sends of what it is still fetching
+  double merged_once = 1;  ///< of what CTAs side by side ask of L2 at once: how much is merged
+  double merged_later = 0.0117;  ///< the same once they have drifted apart
+  double l2_beside = 3.15;       ///< the power in which L2's requests and the rest add up
   double shared_bytes_per_clock = 128;
-  double sm_bytes_per_clock = 59.9;  ///< that L2 sends to one SM
-  double outside_clocks = 5;         ///< that a row of a box takes that is outside its matrix
-  double block_clocks = 131;         ///< of a k_tile at least: waits and their instructions
-  double deep_share = 0.937;         ///< of them, a span of 128 bytes of K, in stages of two
-  double narrow_share = 0.864;       ///< of a k_tile's clocks, where one warpgroup multiplies
-  double narrow_clocks = 2.7;        ///< and beside them
-  double cooperative_share = 1.04;
-  double pingpong_share = 0.842;
+  double sm_bytes_per_clock = 56.3;  ///< that L2 sends to one SM
+  double outside_clocks = 4.52;      ///< that a row of a box takes that is outside its matrix
+  double block_clocks = 123;         ///< of a k_tile at least: waits and their instructions
+  double partial_clocks = 9.85;      ///< that a row of a box takes which ends within the box
+  double ring_latency = 1.85;        ///< from a stage that is free to one that is full
+  double deep_share = 0.824;         ///< of them, a span of 128 bytes of K, in stages of two
+  double narrow_share = 0.979;       ///< of a k_tile's clocks, where one warpgroup multiplies
+  double narrow_clocks = 0.667;      ///< and beside them
+  double cooperative_share = 1.08;
+  double pingpong_share = 0.713;
   double scaled_share = 1.24;  ///< with block scales
   // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
   double search_horizontal = 0.3625;
@@ -96,6 +100,10 @@ inline Machine grouped_machine() {
   m.slice_exchange_tile = 1.1;
   m.lane_store = 0;
   m.deep_share = 1;
+  m.merged_once = 0;
+  m.merged_later = 0;
+  m.ring_latency = 0;
+  m.outside_clocks = 5;
   m.swapped_epilogue = 1;
   m.cluster_exchange_tile = 1.4;
   m.hbm_share = 0.921;
