@@ -36,9 +36,8 @@ static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
 static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
-              WW_INT4_MXF4 == warpwright::packed::kFirstE2m1Form &&
-              WW_INT4_NVF4_BF16 == warpwright::packed::kLastE2m1Form &&
-              WW_INT4_BF16 == warpwright::packed::kLastForm &&
+              WW_INT4_MXF4 == warpwright::packed::kFirstForm &&
+              WW_INT4_F16 == warpwright::packed::kLastForm &&
               WW_SUMS_OPEN == static_cast<int>(warpwright::GroupSums::open) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&

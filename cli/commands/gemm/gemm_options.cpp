@@ -189,7 +189,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "block scales imply promoted)");
   offer(add("--weights", o.weights, "int4|mxf4|nvf4",
             "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
-            "FILE is what `warpwright pack` wrote; A is e4m3, of mxf4 also bf16, of nvf4 bf16"),
+            "FILE is what `warpwright pack` wrote; A is e4m3 (of nvf4 bf16), bf16 or fp16"),
         "int4 mxf4 nvf4");
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
