@@ -198,6 +198,10 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "group to group, or scale the weights, by fp16 or by a table (default exact; mxf4 with "
       "e4m3: add in float32 every 128 of K, or folded: in the tensor core alone)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
+  app.add_flag(
+      "--or-fp8", o.or_fp8,
+      "mxf4 weights, or fp8 of the same values, which takes twice the memory: whichever is "
+      "predicted to be faster");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
   add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),
