@@ -320,6 +320,12 @@ typedef struct ww_plan ww_plan;
  *  asked first. */
 WW_API ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device,
                                 const ww_choices* choices /* or NULL */, ww_plan** plan);
+/** Of `count` plans for one device, of products that differ in B alone (packed weights, say, and
+ * fp8 ones of the same values), the one that is predicted to be the fastest, whose explanation says
+ * it: its number, where `which` is not NULL, and a plan of its own, to be freed like the others.
+ * Which it is depends on M, and so then do the bits of a row. */
+WW_API ww_refusal* ww_plan_fastest(const ww_plan* const* plans, int32_t count,
+                                   int32_t* which /* or NULL */, ww_plan** plan);
 /** Kernel and cluster in a word, the kernel's name, and the whole plan for a reader. They live as
  *  long as the plan. */
 WW_API const char* ww_plan_name(const ww_plan* plan);
