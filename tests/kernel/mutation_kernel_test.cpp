@@ -278,7 +278,9 @@ struct Prepared {
     if (c.static_shares) choices.tiles = kernel::TileSource::static_persistent;
     // One cluster: there is one tile.
     if (shares_cluster_k(instance.config)) choices.cluster_k = c.alone ? 1 : sharers;
-    plan = warpwright::plan(operands, problem.facts(), choices);
+    DeviceFacts facts = problem.facts();
+    if (c.alone) facts.sms = 2;  // several tiles a CTA
+    plan = warpwright::plan(operands, facts, choices);
   }
 
   Problem problem;
