@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "cli/commands/gemm/operand_files.h"
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/fp8.h"
@@ -31,7 +32,7 @@ GemmOperands with_fp8(const GemmJob& job) {
 }
 
 template <class T>
-T taken(Result<T> result) {
+T or_refused(Result<T> result) {
   if (!result) throw InputError(result.refusal());
   return std::move(*result);
 }
@@ -50,7 +51,7 @@ Plan choose_weights(GemmJob& job, const DeviceFacts& facts) {
   }
   const GemmOperands fp8 = with_fp8(job);
   const GemmProblem both[] = {problem_of(job.product), problem_of(fp8)};
-  ChosenPlan chosen = taken(plan_fastest(both, facts, job.choices));
+  ChosenPlan chosen = or_refused(plan_fastest(both, facts, job.choices));
   if (chosen.index == 1) {
     job.fp8_of = job.product.packed;
     job.product = fp8;
@@ -60,8 +61,8 @@ Plan choose_weights(GemmJob& job, const DeviceFacts& facts) {
 }
 
 void load_fp8(GemmJob& job) {
-  const auto read = taken(weights::unpack_e2m1(job.packed_b));
-  weights::Fp8Weights w = taken(weights::as_fp8(weights::source_of(read)));
+  const auto read = or_refused(weights::unpack_e2m1(job.packed_b));
+  weights::Fp8Weights w = or_refused(weights::as_fp8(weights::source_of(read)));
   job.b.dtype = DType::e4m3;
   job.b.bytes = std::move(w.codes);
   job.scale_b.bytes.resize(4 * w.scales.size());

@@ -28,7 +28,7 @@ std::string weights_of(const GemmProblem& p) {
 
 // "packed mxf4 weights in 6.1 us", on the model without the time, which has no unit there.
 std::string words_of(const Plan& plan) {
-  const std::string weights = weights_of(plan.problem);
+  std::string weights = weights_of(plan.problem);
   if (plan.device.is_model) return weights;
   return weights + format(" in %.2f us", plan.cost * 1e6);
 }
@@ -94,7 +94,7 @@ Result<ChosenPlan> plan_fastest(std::span<const GemmOperands> products, const De
   for (const GemmOperands& operands : products) {
     auto problem = describe(operands, addresses_of(operands));
     if (!problem) return problem.refusal();
-    problems.push_back(std::move(*problem));
+    problems.push_back(*problem);
   }
   return plan_fastest(problems, device, choices);
 }
