@@ -143,8 +143,8 @@ __global__ void e2m1_values_kernel(PackedFormat f, packed::Extents e, const std:
     const int in_tile = static_cast<int>(k % packed::kTileK);
     const std::int64_t place = row + packed::kTileRows * in_tile;
     const int nibble =
-        static_cast<int>(f.tokens == DType::bf16 ? layout::offset_of<packed::kNibbles16>(place)
-                                                 : layout::offset_of<packed::kNibbles>(place));
+        static_cast<int>(packed::is_wide(f) ? layout::offset_of<packed::kNibbles16>(place)
+                                            : layout::offset_of<packed::kNibbles>(place));
     const std::uint32_t bits =
         packed::bits_of(f, reinterpret_cast<const std::uint32_t*>(tile)[nibble / 8]);
     const std::byte* const scales = tile + packed::scales_begin() + packed::scale_byte(f, row, 0);

@@ -268,7 +268,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
       "fp8");
   offer(app.add_option("--for", o.tokens,
                        "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
-                       "registers: for tokens of e4m3 (mxf4) or bf16; int4 ones for bf16")
+                       "registers: for tokens of e4m3 (not nvf4), bf16 or fp16")
             ->type_name("TOKENS"),
         "e4m3 bf16");
   offer(app.add_option("--group", o.group,

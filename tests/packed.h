@@ -83,9 +83,8 @@ struct Packed {
           const int code = least + static_cast<int>(random() % static_cast<unsigned>(8 - least));
           values.set(expert, n, k, scale * (code + 8 - zero));
           const std::int64_t at = row + packed::kTileRows * in_tile;
-          const auto nibble = format.tokens == DType::bf16
-                                  ? layout::offset_of<packed::kNibbles16>(at)
-                                  : layout::offset_of<packed::kNibbles>(at);
+          const auto nibble = packed::is_wide(format) ? layout::offset_of<packed::kNibbles16>(at)
+                                                      : layout::offset_of<packed::kNibbles>(at);
           words[index(nibble / 8)] |= packed::code_bits(code, format.encoding) << 4 * (nibble % 8);
         }
       }
@@ -101,7 +100,7 @@ struct Packed {
     std::byte* const tile =
         tiles.address(0, 0, 0) +
         packed::tile_index(extents, expert, row_tile, k_tile) * packed::tile_bytes(format);
-    const bool wide = format.tokens == DType::bf16;
+    const bool wide = packed::is_wide(format);
     for (int row = 0; row < packed::kTileRows; ++row) {
       const std::int64_t n = row_tile * packed::kTileRows + row;
       const int unit = (wide ? 128 : 120) + static_cast<int>((expert + n) % 5);
@@ -142,7 +141,7 @@ inline PackedFormat e2m1_format_of(const kernel::GemmConfig& c, unsigned number)
                  .code = DType::e2m1,
                  .tokens = operand_b(c).type,
                  .exponents = Exponents::of_rows};
-  if (f.tokens == DType::bf16 && number % 2 == 1) {
+  if (packed::is_wide(f) && number % 2 == 1) {
     f.group = 16;
     f.scale = DType::ue4m3;
     f.exponents = Exponents::own;
@@ -176,7 +175,7 @@ inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
   if (is_e2m1(c)) return {.format = e2m1_format_of(c, number), .sums = group_sums(c)};
   PackedWeights w{.format = format_of(number)};
   w.format.tokens = operand_b(c).type;
-  if (w.format.tokens == DType::bf16) w.format.encoding = Int4Encoding::ex;
+  if (packed::is_wide(w.format)) w.format.encoding = Int4Encoding::ex;
   if (has_zero_points(c)) w.format.zero_points = ZeroPoints::groups;
   if (has_zero_points(c)) w.format.encoding = Int4Encoding::ex;
   w.sums = group_sums(c);

@@ -10,6 +10,7 @@
 #include "warpwright/c_parts.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/plan/search/alternatives.h"
 #include "warpwright/weights/pack.h"
 
 using warpwright::as_nearest;
@@ -36,9 +37,8 @@ static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
 static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
-              WW_INT4_MXF4 == warpwright::packed::kFirstE2m1Form &&
-              WW_INT4_NVF4_BF16 == warpwright::packed::kLastE2m1Form &&
-              WW_INT4_BF16 == warpwright::packed::kLastForm &&
+              WW_INT4_MXF4 == warpwright::packed::kFirstForm &&
+              WW_INT4_F16 == warpwright::packed::kLastForm &&
               WW_SUMS_OPEN == static_cast<int>(warpwright::GroupSums::open) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&
@@ -322,6 +322,24 @@ ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_
     auto made = warpwright::measured_plan(operands, device->facts, device->index, wanted, measure);
     if (!made) return told(made.refusal());
     hand_out(plan, handle_of<ww_plan>(std::make_shared<const warpwright::Plan>(std::move(*made))));
+    return nullptr;
+  });
+}
+ww_refusal* ww_plan_fastest(const ww_plan* const* plans, int32_t count, int32_t* which,
+                            ww_plan** plan) {
+  return guarded([&]() -> ww_refusal* {
+    if (plans == nullptr) return told(null_argument("plans"));
+    if (plan == nullptr) return told(null_argument("plan"));
+    std::vector<warpwright::Plan> all;
+    for (std::int32_t i = 0; i < count; ++i) {
+      if (plans[i] == nullptr) return told(null_argument("a plan of plans"));
+      all.push_back(*plans[i]->plan);
+    }
+    auto chosen = warpwright::fastest(all);
+    if (!chosen) return told(chosen.refusal());
+    if (which != nullptr) *which = static_cast<std::int32_t>(chosen->index);
+    hand_out(plan, handle_of<ww_plan>(
+                       std::make_shared<const warpwright::Plan>(std::move((*chosen).plan))));
     return nullptr;
   });
 }

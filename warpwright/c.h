@@ -182,7 +182,10 @@ enum {
   WW_INT4_MXF4_EXACT = 4, /**< the same where scales span too far for that: sums of each 32 */
   WW_INT4_MXF4_BF16 = 5,  /**< for tokens of bf16 */
   WW_INT4_NVF4_BF16 = 6,  /**< WW_UE4M3 scales of 16, for tokens of bf16 */
-  WW_INT4_BF16 = 7        /**< int4, -8..7, for tokens of bf16 */
+  WW_INT4_BF16 = 7,       /**< int4, -8..7, for tokens of bf16 */
+  WW_INT4_MXF4_F16 = 8,   /**< these three for tokens of f16 */
+  WW_INT4_NVF4_F16 = 9,
+  WW_INT4_F16 = 10
 };
 
 /** Bytes of the header in front of packed int4 weights. */
@@ -317,6 +320,12 @@ typedef struct ww_plan ww_plan;
  *  asked first. */
 WW_API ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device,
                                 const ww_choices* choices /* or NULL */, ww_plan** plan);
+/** Of `count` plans for one device, of products that differ in B alone (packed weights, say, and
+ * fp8 ones of the same values), the one that is predicted to be the fastest, whose explanation says
+ * it: its number, where `which` is not NULL, and a plan of its own, to be freed like the others.
+ * Which it is depends on M, and so then do the bits of a row. */
+WW_API ww_refusal* ww_plan_fastest(const ww_plan* const* plans, int32_t count,
+                                   int32_t* which /* or NULL */, ww_plan** plan);
 /** Kernel and cluster in a word, the kernel's name, and the whole plan for a reader. They live as
  *  long as the plan. */
 WW_API const char* ww_plan_name(const ww_plan* plan);
@@ -613,13 +622,14 @@ WW_API ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, cons
                                 const ww_matrix* zeros, const ww_matrix* group_index, ww_int4* form,
                                 void* packed);
 /**
- * Packs mxf4 or nvf4 weights as checkpoints have them, in host memory, for tokens of e4m3 or bf16:
- * `layout` is "gpt-oss", "deepseek-mxfp4", "compressed-tensors-mxfp4", "modelopt-nvfp4" or
- * "compressed-tensors-nvfp4" (docs/low_precision.md has types and shapes); the latter two have
- * a tensor_scale of WW_F32, 1 x 1, a batch where there are experts. Of form the encoding is read:
- * WW_INT4_MXF4 or _MXF4_EXACT, _MXF4_BF16, _NVF4_BF16, or _ANY, which takes exact sums where scales
- * of mxf4 span too far; all of it is set. With packed NULL nothing else is done. `alphas` gets for
- * each expert what products are multiplied by; NULL is refused where one of these is not 1.
+ * Packs mxf4 or nvf4 weights as checkpoints have them, in host memory, for tokens of e4m3 (mxf4),
+ * bf16 or f16: `layout` is "gpt-oss", "deepseek-mxfp4", "compressed-tensors-mxfp4",
+ * "modelopt-nvfp4" or "compressed-tensors-nvfp4" (docs/low_precision.md has types and shapes); the
+ * latter two have a tensor_scale of WW_F32, 1 x 1, a batch where there are experts. Of form the
+ * encoding is read: WW_INT4_MXF4 or _MXF4_EXACT, _MXF4_BF16, _MXF4_F16, _NVF4_BF16, _NVF4_F16, or
+ * _ANY, which takes exact sums where scales of mxf4 span too far; all of it is set. With packed
+ * NULL nothing else is done. `alphas` gets for each expert what products are multiplied by; NULL is
+ * refused where one of these is not 1.
  */
 WW_API ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
                                const ww_matrix* tensor_scale /* or NULL */, ww_int4* form,

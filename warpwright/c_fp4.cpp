@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "warpwright/c_parts.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack_e2m1.h"
 
 namespace {
@@ -10,28 +11,21 @@ namespace {
 using warpwright::as_nearest;
 using warpwright::as_rule;
 using warpwright::DType;
-using warpwright::Exponents;
 using warpwright::RefusalCode;
 using warpwright::refuse;
 using namespace warpwright::c;
+namespace packed = warpwright::packed;
 namespace weights = warpwright::weights;
 
 // What a form's encoding leaves open.
 Fault read_encoding(const ww_int4& form, weights::E2m1Options& options) {
-  switch (form.encoding) {
-    case WW_INT4_ANY:
+  if (form.encoding == WW_INT4_ANY) return std::nullopt;
+  if (form.encoding >= packed::kFirstForm && form.encoding <= packed::kLastForm) {
+    const warpwright::PackedFormat& f = packed::kForms[form.encoding - packed::kFirstForm];
+    if (packed::is_e2m1(f)) {
+      options = {f.tokens, f.exponents};
       return std::nullopt;
-    case WW_INT4_MXF4:
-    case WW_INT4_MXF4_EXACT:
-      options.tokens = DType::e4m3;
-      options.exponents = form.encoding == WW_INT4_MXF4 ? Exponents::of_rows : Exponents::own;
-      return std::nullopt;
-    case WW_INT4_MXF4_BF16:
-    case WW_INT4_NVF4_BF16:
-      options.tokens = DType::bf16;
-      return std::nullopt;
-    default:
-      break;
+    }
   }
   return refuse(RefusalCode::bad_value, "encoding is ", form.encoding,
                 ", and these weights are e2m1: the nearest legal is ", as_nearest(int{WW_INT4_ANY}),
@@ -74,7 +68,7 @@ extern "C" ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes,
     const auto source = weights::read_micro_checkpoint(layout, std::span(&tensors, 1));
     if (!source) return told(source.refusal());
     const bool nv = source->format->scale == DType::ue4m3;
-    const bool asks_nv = asked.encoding == WW_INT4_NVF4_BF16;
+    const bool asks_nv = asked.encoding == WW_INT4_NVF4_BF16 || asked.encoding == WW_INT4_NVF4_F16;
     if (asked.encoding != WW_INT4_ANY && asks_nv != nv) {
       return told(refuse(RefusalCode::bad_value, "encoding is ", asked.encoding, ", and ", layout,
                          " has ", source->format->word, " weights: the nearest legal is ",

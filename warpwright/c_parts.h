@@ -134,14 +134,15 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
                        bool open, bool any = true) {
   ww_int4 f = {};
   if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
-  if (auto r = word_fault("encoding", f.encoding, WW_INT4_BF16)) return r;
+  if (auto r = word_fault("encoding", f.encoding, packed::kLastForm)) return r;
   if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
   if (!open && f.encoding == WW_INT4_ANY) {
     return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
                   ", which is for packing alone; the nearest legal value is ",
                   as_nearest(int{WW_INT4_EX}));
   }
-  const bool int4 = f.encoding <= WW_INT4_ANY || f.encoding == WW_INT4_BF16;
+  const bool int4 = f.encoding < packed::kFirstForm ||
+                    packed::kForms[f.encoding - packed::kFirstForm].code == DType::s4;
   if (!any && !int4) {
     return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
                   ", which is of e2m1 weights, and these become int4; ",

@@ -21,5 +21,6 @@
 #include "warpwright/device/moe.h"
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/search/alternatives.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/plan/tuning/tuning.h"

@@ -71,7 +71,7 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
                            const LoadedWeights& loaded, weights::Int4Weights& quantised,
                            weights::PackOptions& options, std::ostream& err) {
   choose(options.encoding, "--encoding", o.encoding, kEncodings);
-  if (o.tokens == "bf16") options.tokens = DType::bf16;
+  if (!o.tokens.empty()) options.tokens = *numeric::parse_dtype(o.tokens);
   choose(options.scale, "--scales", o.scales == "f16" ? "fp16" : o.scales, kScales);
   if (found.layout.empty()) {
     weights::QuantiseOptions how;

@@ -206,7 +206,7 @@ MicroTiles micro_tiles(const PackCommandOptions& o, const SafetensorsFile& file,
   }
   const weights::MicroSource& source = t.quantised.source;
   weights::E2m1Options options;
-  if (!o.tokens.empty()) options.tokens = o.tokens == "bf16" ? DType::bf16 : DType::e4m3;
+  if (!o.tokens.empty()) options.tokens = *numeric::parse_dtype(o.tokens);
   const weights::Work work{o.jobs, {}};
   const PackedFormat format = taken_or_thrown(weights::packed_format(source, options, work));
   require_memory("The packed tensor",
@@ -344,9 +344,11 @@ bool pack_fp8_of_packed(const PackCommandOptions& o, const SafetensorsFile& file
 }
 
 void check_micro_options(const PackCommandOptions& o) {
-  if (!o.tokens.empty() && o.tokens != "e4m3" && o.tokens != "bf16") {
+  const auto tokens = numeric::parse_dtype(o.tokens);
+  if (!o.tokens.empty() && tokens != DType::e4m3 && tokens != DType::bf16 && tokens != DType::f16) {
     throw InputError("--for is " + in_quotes(o.tokens) + "; " +
-                     as_rule("tokens of packed weights are e4m3 or bf16, of nvf4 bf16") +
+                     as_rule("tokens of packed weights are e4m3, bf16 or fp16, of nvf4 bf16 or "
+                             "fp16") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   if (!o.as.empty() && o.as != "fp8") {

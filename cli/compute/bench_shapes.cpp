@@ -14,16 +14,45 @@
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
+// Packed weights times tokens of a type; tokens of 8 bits have a scale.
+constexpr ProductTypes packed_types(const PackedFormat& format, GroupSums sums) {
+  const bool wide = packed::is_wide(format);
+  return {format.tokens, format.tokens == DType::f16 ? DType::f16 : DType::bf16,
+          wide ? Scaling::none : Scaling::tensor, Accumulation::fast,
+          PackedWeights{.format = format, .sums = sums}};
+}
+constexpr PackedFormat int4_format(DType tokens) {
+  return {.tokens = tokens};
+}
+constexpr PackedFormat e2m1_format(DType scale, DType tokens) {
+  const bool nv = scale == DType::ue4m3;
+  return {.group = nv ? 16 : 32,
+          .scale = scale,
+          .code = DType::e2m1,
+          .tokens = tokens,
+          .exponents = nv ? Exponents::own : Exponents::of_rows};
+}
+
+// Sums of packed weights are open, as plans take them.
 constexpr std::pair<const char*, ProductTypes> kKinds[] = {
     {"e4m3", {DType::e4m3, DType::bf16, Scaling::tensor}},
     {"e4m3-block", {DType::e4m3, DType::bf16, Scaling::blockwise, Accumulation::promoted}},
     {"bf16", {}},
-    {"e4m3-row-column", {DType::e4m3, DType::bf16, Scaling::row_column}}};
+    {"e4m3-row-column", {DType::e4m3, DType::bf16, Scaling::row_column}},
+    {"int4", packed_types({.encoding = Int4Encoding::sm}, GroupSums::open)},
+    {"int4-bf16", packed_types(int4_format(DType::bf16), GroupSums::open)},
+    {"int4-fp16", packed_types(int4_format(DType::f16), GroupSums::open)},
+    {"mxf4-e4m3", packed_types(e2m1_format(DType::ue8m0, DType::e4m3), GroupSums::open)},
+    {"mxf4-bf16", packed_types(e2m1_format(DType::ue8m0, DType::bf16), GroupSums::open)},
+    {"mxf4-fp16", packed_types(e2m1_format(DType::ue8m0, DType::f16), GroupSums::open)},
+    {"nvf4-bf16", packed_types(e2m1_format(DType::ue4m3, DType::bf16), GroupSums::open)},
+    {"nvf4-fp16", packed_types(e2m1_format(DType::ue4m3, DType::f16), GroupSums::open)}};
 constexpr int kUsualKinds = 3;
 
 std::optional<std::int64_t> extent(const std::string& word) {
@@ -233,6 +262,13 @@ ProductTypes parse_types(const TypeOptions& o) {
   return types;
 }
 
+std::string kind_words(const char* between) {
+  std::string words;
+  for (const auto& [word, types] : kKinds)
+    words += (words.empty() ? "" : between) + std::string(word);
+  return words;
+}
+
 std::vector<ProductKind> parse_kinds(const std::string& words) {
   if (words == "all") return {kKinds, kKinds + kUsualKinds};
   std::vector<ProductKind> kinds;
@@ -242,10 +278,9 @@ std::vector<ProductKind> parse_kinds(const std::string& words) {
     const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                           [&word](const auto& k) { return word == k.first; });
     if (kind == std::end(kKinds)) {
-      throw InputError("--dtype has \"" + word + "\"; " +
-                       as_rule("it must be all, or some of e4m3, e4m3-block, e4m3-row-column, bf16 "
-                               "with commas between") +
-                       ".");
+      throw InputError(
+          "--dtype has \"" + word + "\"; " +
+          as_rule("it must be all, or some of ", kind_words(", "), " with commas between") + ".");
     }
     kinds.emplace_back(*kind);
     at = comma + 1;
@@ -253,38 +288,32 @@ std::vector<ProductKind> parse_kinds(const std::string& words) {
   return kinds;
 }
 
-std::vector<ProductKind> w4a8_kinds(int group, Int4Encoding encoding) {
-  PackedWeights packed{.format = {.encoding = encoding, .group = group}};
-  if (const char* fault = packed::format_fault(packed.format)) {
+std::vector<ProductKind> packed_kinds(const std::string& weights, int group,
+                                      Int4Encoding encoding) {
+  const std::string word = weights == "mxf4"   ? "mxf4-e4m3"
+                           : weights == "nvf4" ? "nvf4-bf16"
+                                               : weights;
+  PackedFormat format = parse_kinds(word).front().second.packed.value().format;
+  const bool is_int4 = format.code == DType::s4;
+  if (is_int4) {
+    format.group = group;
+    if (!packed::is_wide(format)) format.encoding = encoding;
+  }
+  if (const char* fault = packed::format_fault(format)) {
     throw InputError("--group is " + std::to_string(group) + ", and " + fault + ".");
   }
   std::vector<ProductKind> kinds;
   for (const GroupSums sums :
        {GroupSums::exact, GroupSums::chained, GroupSums::folded, GroupSums::table}) {
-    packed.sums = sums;
-    if (sums == GroupSums::table) packed.format.encoding = Int4Encoding::sm;
-    kinds.emplace_back(name(sums), ProductTypes{DType::e4m3, DType::bf16, Scaling::tensor,
-                                                Accumulation::fast, packed});
-  }
-  kinds.push_back(parse_kinds("e4m3-block").front());
-  return kinds;
-}
-
-std::vector<ProductKind> e2m1_kinds(const std::string& weights) {
-  const bool nv = weights == "nvf4";
-  const bool wide = nv || weights == "mxf4-bf16";
-  PackedWeights packed{.format = {.group = nv ? 16 : 32,
-                                  .scale = nv ? DType::ue4m3 : DType::ue8m0,
-                                  .code = DType::e2m1,
-                                  .tokens = wide ? DType::bf16 : DType::e4m3,
-                                  .exponents = nv ? Exponents::own : Exponents::of_rows}};
-  const Scaling scaling = wide ? Scaling::none : Scaling::tensor;
-  std::vector<ProductKind> kinds;
-  for (const GroupSums sums : {GroupSums::exact, GroupSums::folded}) {
-    if (wide && sums == GroupSums::folded) continue;  // the same
-    packed.sums = sums;
-    kinds.emplace_back(name(sums), ProductTypes{packed.format.tokens, DType::bf16, scaling,
-                                                Accumulation::fast, packed});
+    const bool in_8_bits = is_int4 && !packed::is_wide(format);
+    if (sums != GroupSums::exact && sums != GroupSums::folded && !in_8_bits) continue;
+    // Sums of e2m1 and 16 bits are the same, and f16 folds no int4.
+    if (sums == GroupSums::folded && packed::is_wide(format) &&
+        (!is_int4 || format.tokens == DType::f16)) {
+      continue;
+    }
+    if (sums == GroupSums::table) format.encoding = Int4Encoding::sm;
+    kinds.emplace_back(name(sums), packed_types(format, sums));
   }
   kinds.push_back(parse_kinds("e4m3-block").front());
   return kinds;

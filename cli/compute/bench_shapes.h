@@ -88,14 +88,14 @@ using ProductKind = std::pair<std::string, ProductTypes>;
 /// The kinds of --dtype: words with commas between, or "all" for e4m3, e4m3-block and bf16. Throws
 /// InputError for a word that is none.
 std::vector<ProductKind> parse_kinds(const std::string& words);
+/// All of these words.
+std::string kind_words(const char* between);
 
-/// Of int4 weights in groups of `group`: those with exact sums, and what is measured beside them,
-/// the other sums and our FP8 with block scales. Throws InputError for a group that there is not.
-std::vector<ProductKind> w4a8_kinds(int group, Int4Encoding encoding = Int4Encoding::ex);
-
-/// Of mxf4 weights (promoted sums and fast ones), and of those and nvf4 ones times bf16 tokens:
-/// `weights` is mxf4, mxf4-bf16 or nvf4; and our FP8 with block scales.
-std::vector<ProductKind> e2m1_kinds(const std::string& weights);
+/// Of packed weights: those with exact sums, and what is measured beside them, their other sums and
+/// our FP8 with block scales. `weights` is mxf4 (times e4m3), nvf4 (times bf16), or a kind of
+/// packed weights; group and encoding are of int4. Throws InputError for a group that there is not.
+std::vector<ProductKind> packed_kinds(const std::string& weights, int group = 128,
+                                      Int4Encoding encoding = Int4Encoding::ex);
 
 /// The packed product of a shape; one in groups has these `lengths`, and says nothing of them but
 /// their sum.

@@ -246,10 +246,9 @@ std::string packed_line(const weights::Header& header) {
                   type_text(f.tokens).c_str(), scales_text(f), static_cast<long long>(e.experts),
                   static_cast<long long>(e.n), static_cast<long long>(e.k), header.source.c_str());
   }
-  return format("int4 %s, groups of %d, %s scales%s, %lld x %lld x %lld, from %s",
-                f.tokens == DType::bf16          ? "ex (-8..7) for tokens of bf16"
-                : f.encoding == Int4Encoding::sm ? "sm (-7..7)"
-                                                 : "ex (-8..7)",
+  const std::string tokens = packed::is_wide(f) ? " for tokens of " + type_text(f.tokens) : "";
+  return format("int4 %s%s, groups of %d, %s scales%s, %lld x %lld x %lld, from %s",
+                f.encoding == Int4Encoding::sm ? "sm (-7..7)" : "ex (-8..7)", tokens.c_str(),
                 f.group, type_text(f.scale).c_str(),
                 f.zero_points == ZeroPoints::groups ? ", zero points" : "",
                 static_cast<long long>(e.experts), static_cast<long long>(e.n),

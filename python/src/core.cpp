@@ -17,6 +17,7 @@
 #include "warpwright/pictures/grid_svg.h"
 #include "warpwright/pictures/perfetto.h"
 #include "warpwright/pictures/timeline_svg.h"
+#include "warpwright/plan/search/alternatives.h"
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::python {
@@ -95,6 +96,22 @@ PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     const Product p(given, given[Arg::offsets] != nullptr, true);
     const NamedDevice device = device_for(given, p.device);
     return new_plan({plan_for(p, device.facts, device.index), device.index});
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+PyObject* fastest_plan(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  try {
+    std::vector<Plan> plans;
+    for (Py_ssize_t i = 0; i < count; ++i) plans.push_back(*plan_in(args[i]).plan);
+    auto chosen = fastest(plans);
+    if (!chosen) throw Refused{chosen.refusal()};
+    const auto index = static_cast<Py_ssize_t>(chosen->index);
+    const Ref plan = Ref::checked(new_plan(
+        {std::make_shared<const Plan>(std::move((*chosen).plan)), plan_in(args[index]).device}));
+    return Py_BuildValue("(On)", plan.get(), index);
   } catch (...) {
     set_error();
     return nullptr;
@@ -272,6 +289,8 @@ PyMethodDef functions[] = {
     verb("gemm", gemm, gemm_text()),
     verb("grouped_gemm", grouped_gemm, grouped_doc),
     verb("plan", plan_product, plan_doc),
+    {"fastest", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fastest_plan)), METH_FASTCALL,
+     fastest_doc},
     verb("moe", moe, moe_text()),
     verb("plan_moe", plan_mixture, plan_moe_doc),
     verb("check", check_product, nullptr),

@@ -22,9 +22,12 @@ std::optional<Fp4Form> fp4_form(const char* word) {
   if (text == "mxf4") return Fp4Form{DType::ue8m0, {DType::e4m3, Exponents::of_rows}};
   if (text == "mxf4-exact") return Fp4Form{DType::ue8m0, {DType::e4m3, Exponents::own}};
   if (text == "mxf4-bf16") return Fp4Form{DType::ue8m0, {DType::bf16, {}}};
+  if (text == "mxf4-fp16") return Fp4Form{DType::ue8m0, {DType::f16, {}}};
   if (text == "nvf4-bf16") return Fp4Form{DType::ue4m3, {DType::bf16, {}}};
+  if (text == "nvf4-fp16") return Fp4Form{DType::ue4m3, {DType::f16, {}}};
   throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
-                       as_rule("it is \"mxf4\", \"mxf4-exact\", \"mxf4-bf16\" or \"nvf4-bf16\""))};
+                       as_rule("it is \"mxf4\", \"mxf4-exact\", \"mxf4-bf16\", \"mxf4-fp16\", "
+                               "\"nvf4-bf16\" or \"nvf4-fp16\""))};
 }
 
 // The packed bytes, and the factors of the experts' tensors.
@@ -119,8 +122,7 @@ PyObject* fp4_load(PyObject* /*module*/, PyObject* args) {
     cli::PackCommandOptions o;
     o.in = file;
     if (layout != nullptr) o.from = layout;
-    if (form && form->options.tokens)
-      o.tokens = *form->options.tokens == DType::bf16 ? "bf16" : "e4m3";
+    if (form && form->options.tokens) o.tokens = std::string(numeric::word(*form->options.tokens));
     std::optional<cli::PackedTensor> packed;
     {
       const WithoutGil others;

@@ -16,12 +16,18 @@
 namespace warpwright::python {
 namespace {
 
+// The tokens that are said with an encoding; nothing: those of 8 bits.
+std::string_view tokens_in(std::string_view encoding) {
+  return encoding.starts_with("ex-") ? encoding.substr(3) : std::string_view();
+}
+
 Int4Encoding encoding_of(const char* word) {
   const std::string_view text = word;
-  if (text == "ex" || text == "ex-bf16") return Int4Encoding::ex;
+  if (text == "ex" || text == "ex-bf16" || text == "ex-fp16") return Int4Encoding::ex;
   if (text == "sm") return Int4Encoding::sm;
   throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
-                       as_rule("it is \"ex\" (-8 to 7), \"sm\" (-7 to 7) or \"ex-bf16\""))};
+                       as_rule("it is \"ex\" (-8 to 7), \"sm\" (-7 to 7), \"ex-bf16\" or "
+                               "\"ex-fp16\""))};
 }
 
 DType scale_of(const char* word) {
@@ -34,7 +40,9 @@ DType scale_of(const char* word) {
 weights::PackOptions pack_options(const char* encoding, const char* scales) {
   weights::PackOptions options;
   if (encoding != nullptr) options.encoding = encoding_of(encoding);
-  if (encoding != nullptr && std::string_view(encoding) == "ex-bf16") options.tokens = DType::bf16;
+  if (encoding != nullptr && !tokens_in(encoding).empty()) {
+    options.tokens = *numeric::parse_dtype(std::string(tokens_in(encoding)));
+  }
   if (scales != nullptr) options.scale = scale_of(scales);
   return options;
 }
@@ -196,9 +204,10 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
     o.in = file;
     if (layout != nullptr) o.from = layout;
     if (group > 0) o.group = group;
-    const bool wide = encoding != nullptr && std::string_view(encoding) == "ex-bf16";
-    if (encoding != nullptr) o.encoding = wide ? "ex" : encoding;
-    if (wide) o.tokens = "bf16";
+    if (encoding != nullptr) {
+      o.tokens = std::string(tokens_in(encoding));
+      o.encoding = o.tokens.empty() ? encoding : "ex";
+    }
     if (scales != nullptr) o.scales = scales;
     o.zero_points = zeros != 0;
     cli::HostTensor packed;

@@ -13,8 +13,8 @@ the machine model, with all its checks: right, and slow. What cannot be done is 
 sentence with the tensor, the rule and the nearest legal value. docs/python.md has the rest.
 """
 from . import _core
-from ._core import (Array, MoePlan, Plan, Workspace, devices, empty, gemm, grouped_gemm, moe, plan,
-                    plan_moe)
+from ._core import (Array, MoePlan, Plan, Workspace, devices, empty, fastest, gemm, grouped_gemm,
+                    moe, plan, plan_moe)
 from ._experts import fused_experts
 from ._formats import block_scales, pack_elements
 from ._fp4 import load_fp4, pack_fp4, pack_fp4_checkpoint
@@ -29,6 +29,6 @@ built_with_cuda = _core.built_with_cuda
 
 __all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor",
            "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
-           "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4", "moe",
+           "fastest", "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4", "moe",
            "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4", "pack_int4_checkpoint",
            "plan", "plan_moe", "quantise", "sort_slots", "trace"]

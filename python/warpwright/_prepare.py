@@ -12,11 +12,12 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-_WORDS = ("sm", "ex", "ex-bf16", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16")
 #: Of e2m1 weights: weights along K that share a scale, and the number of the scales' type.
 _FP4 = {"mxf4": (32, 10), "nvf4": (16, 11)}
 #: By number.
-_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16", "ex-bf16")
+_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16", "ex-bf16", "mxf4-fp16",
+          "nvf4-fp16", "ex-fp16")
+_WORDS = tuple(word for word in _FORMS if word)
 # By the numbers of the library's types.
 _SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
@@ -116,8 +117,8 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Int4Weights:
     """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
-    e4m3. pack_int4, pack_int4_checkpoint and load_int4 make them. Or mxf4 and nvf4 weights, which
-    pack_fp4, pack_fp4_checkpoint and load_fp4 make, with x of e4m3 or bf16, as `encoding` says.
+    e4m3, bf16 or float16, as `encoding` says. pack_int4, pack_int4_checkpoint and load_int4 make
+    them. Or mxf4 and nvf4 weights, which pack_fp4, pack_fp4_checkpoint and load_fp4 make.
 
     Int4Weights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
     front, of any library and device. ``data`` is that row: what a module registers as its buffer
@@ -169,9 +170,9 @@ class Int4Weights:
 
     @property
     def encoding(self) -> str:
-        """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of bf16, "ex-bf16"; of weights that are no int4
-        "mxf4" or "mxf4-exact" (for
-        e4m3), "mxf4-bf16" or "nvf4-bf16"."""
+        """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of 16 bits, "ex-bf16" or "ex-fp16"; of weights
+        that are no int4 "mxf4" or "mxf4-exact" (for e4m3), "mxf4-bf16", "mxf4-fp16", "nvf4-bf16" or
+        "nvf4-fp16"."""
         return _FORMS[self.form[4]]
 
     @property
@@ -209,7 +210,7 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
 
     group        weights along K that share a scale: 32, 64 or 128.
     encoding     "ex" (codes -8 to 7, the default), "sm" (-7 to 7, which some kernels convert
-                 faster), or "ex-bf16": -8 to 7 for x of bf16.
+                 faster), or "ex-bf16", "ex-fp16": -8 to 7 for x of bf16, of float16.
     scales       their type: "bf16", "f16" or "f32".
     zero_points  a zero point beside each scale, for weights that do not lie around 0.
 

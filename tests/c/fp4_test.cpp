@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/c/parts.h"
+#include "warpwright/numeric/float_format.h"
 
 namespace {
 
@@ -52,7 +53,8 @@ TEST(CFp4, Mxf4WeightsAreMultiplied) {
   auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: read alone
   const ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
   const ww_matrix scale_view = ww_packed(scales.data(), WW_U8, n, k / 32);
-  for (const int encoding : {WW_INT4_ANY, WW_INT4_MXF4_EXACT, WW_INT4_MXF4_BF16}) {
+  for (const int encoding :
+       {WW_INT4_ANY, WW_INT4_MXF4_EXACT, WW_INT4_MXF4_BF16, WW_INT4_MXF4_F16}) {
     ww_int4 form;
     ww_int4_init(&form);
     form.encoding = encoding;
@@ -66,31 +68,85 @@ TEST(CFp4, Mxf4WeightsAreMultiplied) {
     EXPECT_DONE(ww_int4_read(packed.data(), WW_INT4_HEADER, &read));
     EXPECT_EQ(std::memcmp(&read, &form, sizeof form), 0);
     std::vector<std::uint8_t> x8(m * k, 0x38);  // 1 in e4m3
-    std::vector<std::uint16_t> x16(m * k, bf16(1)), d(m * n);
+    const bool half = encoding == WW_INT4_MXF4_F16;
+    std::vector<std::uint16_t> x16(m * k, half ? std::uint16_t{0x3c00} : bf16(1)), d(m * n);
     ww_gemm g;
     ww_gemm_init(&g);
-    const bool wide = encoding == WW_INT4_MXF4_BF16;
-    g.a = wide ? ww_packed(x16.data(), WW_BF16, m, k) : ww_packed(x8.data(), WW_E4M3, m, k);
+    const bool wide = encoding >= WW_INT4_MXF4_BF16;
+    const std::int32_t type = half ? WW_F16 : WW_BF16;
+    g.a = wide ? ww_packed(x16.data(), type, m, k) : ww_packed(x8.data(), WW_E4M3, m, k);
     g.b.data = packed.data();
     g.int4 = &form;
-    g.d = ww_packed(d.data(), WW_BF16, m, n);
+    g.d = ww_packed(d.data(), type, m, n);
     std::vector<float> of_rows(n);
+    const auto factor_of = [&](std::size_t i) { return static_cast<float>(i % 8 + 1); };
     if (wide) {  // a scale for each row of the weights, none of tokens
-      for (std::size_t i = 0; i < of_rows.size(); ++i) of_rows[i] = static_cast<float>(i + 1);
+      for (std::size_t i = 0; i < of_rows.size(); ++i) of_rows[i] = factor_of(i);
       g.scaling = WW_SCALING_ROW_COLUMN;
       g.scale_b = ww_packed(of_rows.data(), WW_F32, n, 1);
     }
     EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
     for (std::int64_t j = 0; j < n; ++j) {
-      const float factor = wide ? static_cast<float>(j + 1) : 1;
+      const float factor = wide ? factor_of(static_cast<std::size_t>(j)) : 1;
       const float want = 2 * factor * sum_of_row(codes, j, k);
-      EXPECT_NEAR(bf16_value(d[static_cast<std::size_t>(j)]), want, std::fabs(want) / 128);
+      const std::uint16_t got = d[static_cast<std::size_t>(j)];
+      const double value =
+          half ? warpwright::numeric::to_double(warpwright::DType::f16, got) : bf16_value(got);
+      EXPECT_NEAR(value, want, std::fabs(want) / 128);
     }
     if (!wide) continue;
     g.scale_a = ww_packed(of_rows.data(), WW_F32, m, 1);
     const Refusal told(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
     EXPECT_THAT(text(told), HasSubstr("tokens of 16 bits have no scales"));
   }
+}
+
+// Packed weights and fp8 ones of the same values: the plan that is predicted to be faster.
+TEST(CFp4, TheFasterOfTwoPlans) {
+  constexpr std::int64_t n = 4096, k = 4096;
+  ww_device* h200 = nullptr;
+  EXPECT_DONE(ww_device_open("h200", &h200));
+  ww_int4 form;
+  ww_int4_init(&form);
+  form.n = n;
+  form.k = k;
+  form.encoding = WW_INT4_MXF4;
+  form.group = 32;
+  form.scale = WW_UE8M0;
+  for (const std::int64_t m : {16, 8192}) {
+    ww_gemm g;
+    ww_gemm_init(&g);
+    g.a = ww_packed(nullptr, WW_E4M3, m, k);
+    g.scale_a = ww_packed(nullptr, WW_F32, m, k / 128);
+    g.scaling = WW_SCALING_BLOCKWISE;
+    g.int4 = &form;
+    g.d = ww_packed(nullptr, WW_BF16, m, n);
+    ww_plan* plans[2] = {};
+    EXPECT_DONE(ww_plan_make(&g, h200, nullptr, &plans[0]));
+    g.int4 = nullptr;
+    g.b = ww_packed(nullptr, WW_E4M3, n, k);
+    g.scale_b = ww_packed(nullptr, WW_F32, n / 128, k / 128);
+    g.accumulation = WW_ACCUMULATION_PROMOTED;
+    EXPECT_DONE(ww_plan_make(&g, h200, nullptr, &plans[1]));
+    std::int32_t which = -1;
+    ww_plan* chosen = nullptr;
+    EXPECT_DONE(ww_plan_fastest(plans, 2, &which, &chosen));
+    ASSERT_TRUE(which == 0 || which == 1);
+    EXPECT_STREQ(ww_plan_name(chosen), ww_plan_name(plans[which]));
+    EXPECT_THAT(ww_plan_explain(chosen), HasSubstr("predicted to be faster than"));
+    if (m > 16) {
+      EXPECT_EQ(which, 1);
+    }
+    ww_plan_free(chosen);
+    chosen = nullptr;
+    EXPECT_DONE(ww_plan_fastest(plans, 1, nullptr, &chosen));
+    ww_plan_free(chosen);
+    EXPECT_THAT(text(Refusal(ww_plan_fastest(plans, 0, nullptr, &chosen))),
+                HasSubstr("there is no plan to choose"));
+    EXPECT_THAT(text(Refusal(ww_plan_fastest(nullptr, 0, nullptr, &chosen))), HasSubstr("plans"));
+    for (ww_plan* plan : plans) ww_plan_free(plan);
+  }
+  ww_device_free(h200);
 }
 
 TEST(CFp4, Nvf4WeightsHaveFactors) {

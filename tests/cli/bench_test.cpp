@@ -206,7 +206,7 @@ TEST(GroupedKinds, WordsAndPlans) {
   }
   // There is a plan for all of them, built-in shapes included.
   const DeviceFacts h200 = *known_facts("h200");
-  for (const auto& [word, types] : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
+  for (const auto& [word, types] : parse_kinds(kind_words(","))) {
     for (const Shape& shape : grouped_shapes()) {
       const auto plans = candidates(problem_of(types, shape, *lengths_of(shape)), h200);
       EXPECT_TRUE(plans) << word << " " << shape_name(shape) << ": " << plans.reason();
@@ -251,19 +251,38 @@ TEST(W4a8Shapes, HavePlans) {
     EXPECT_NE(std::find(all.begin(), all.end(), wanted), all.end()) << shape_name(wanted);
   }
   const DeviceFacts h200 = *known_facts("h200");
-  const std::vector<ProductKind> kinds = w4a8_kinds(128);
+  const std::vector<ProductKind> kinds = packed_kinds("int4");
   for (const Shape& shape : all) {
     for (const ProductKind& kind : {kinds.front(), kinds.back()}) {
       const auto plans = candidates(problem_of(kind.second, shape, *lengths_of(shape)), h200);
       EXPECT_TRUE(plans) << kind.first << " " << shape_name(shape) << ": " << plans.reason();
     }
   }
-  EXPECT_THROW(w4a8_kinds(48), InputError);
+  EXPECT_THROW(packed_kinds("int4", 48), InputError);
+}
+
+// What is measured beside exact sums; words of tokens say their types.
+TEST(PackedKinds, SumsAndTokens) {
+  const auto words = [](const char* weights) {
+    std::string text;
+    for (const auto& [word, types] : packed_kinds(weights)) text += word + " ";
+    return text;
+  };
+  EXPECT_EQ(words("int4"), "exact chained folded table e4m3-block ");
+  EXPECT_EQ(words("int4-bf16"), "exact folded e4m3-block ");
+  EXPECT_EQ(words("int4-fp16"), "exact e4m3-block ");
+  EXPECT_EQ(words("mxf4"), "exact folded e4m3-block ");
+  EXPECT_EQ(words("nvf4"), "exact e4m3-block ");
+  EXPECT_EQ(packed_kinds("nvf4").front().second.operand, DType::bf16);
+  const ProductTypes half = packed_kinds("mxf4-fp16").front().second;
+  EXPECT_EQ(half.operand, DType::f16);
+  EXPECT_EQ(half.result, DType::f16);
+  EXPECT_EQ(half.scaling, Scaling::none);
 }
 
 // 69.2 MB of weights with their scales, 0.5 MB of tokens and 1 MB of D at 4.4 TB/s.
 TEST(W4a8Roof, CountsPackedBytes) {
-  const ProductTypes types = w4a8_kinds(128).front().second;
+  const ProductTypes types = packed_kinds("int4").front().second;
   const Shape shape{0, 4096, 4096, 8, "16"};
   const GemmProblem p = problem_of(types, shape, *lengths_of(shape));
   const bench::Roof roof = bench::roof(p, *known_facts("h200"), *lengths_of(shape));

@@ -30,6 +30,7 @@ struct MixtureAsk {
   bool biases = false;
   DType bias = DType::f32;
   double largest_x = 1;
+  DType x = DType::bf16;
   DType result = DType::bf16;
   DType weight = DType::f32;
   unsigned seed = 1;
@@ -69,16 +70,30 @@ inline MixtureAsk int4_ask(unsigned seed) {
   return ask;
 }
 
-/// E2m1 weights of both products, for tokens of e4m3 or of bf16, in any forms that they have.
+/// The same for tokens of bf16: sums are exact or folded.
+inline MixtureAsk wide_int4_ask(unsigned seed) {
+  MixtureAsk ask = int4_ask(seed);
+  for (PackedWeights* const w : {&*ask.packed13, &*ask.packed2}) {
+    w->format.tokens = DType::bf16;
+    w->format.encoding = Int4Encoding::ex;
+    if (w->sums == GroupSums::chained) w->sums = GroupSums::folded;
+  }
+  ask.scaling = ask.weight_scales ? Scaling::row_column : Scaling::none;
+  return ask;
+}
+
+/// E2m1 weights of both products, for tokens of e4m3 or of 16 bits, in any forms that they have.
 inline MixtureAsk e2m1_ask(unsigned seed) {
   std::mt19937 random(seed);
   MixtureAsk ask = int4_ask(seed);
   const bool wide = random() % 2 == 0;
+  if (wide && seed % 3 == 0) ask.x = DType::f16;
+  if (ask.result == DType::bf16) ask.result = ask.x;
   const auto form = [&] {
     PackedWeights w{.format = {.group = 32,
                                .scale = DType::ue8m0,
                                .code = DType::e2m1,
-                               .tokens = wide ? DType::bf16 : DType::e4m3,
+                               .tokens = wide ? ask.x : DType::e4m3,
                                .exponents = Exponents::of_rows}};
     const bool other = random() % 2 == 0;
     if (other) w.format.exponents = Exponents::own;
@@ -107,7 +122,7 @@ class SomeMixture {
  public:
   explicit SomeMixture(const MixtureAsk& ask) : random_(ask.seed), ask_(ask) {
     const DType operand = ask.scaling == Scaling::none ? DType::bf16 : DType::e4m3;
-    o.x = filled(DType::bf16, 1, ask.tokens, ask.hidden, ask.largest_x);
+    o.x = filled(ask.x, 1, ask.tokens, ask.hidden, ask.largest_x);
     o.packed13 = ask.packed13;
     o.packed2 = ask.packed2;
     o.w13 = weights(ask.packed13, operand, 2 * ask.inner, ask.hidden);

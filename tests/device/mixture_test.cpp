@@ -237,6 +237,23 @@ TEST(Mixture, E2m1AgreesWithFloat64) {
   EXPECT_TRUE(wide > 3 && wide < 13) << wide;
 }
 
+// Int4 weights and bf16 tokens: by number, and slots that the second product adds up.
+TEST(Mixture, WideInt4AgreesWithFloat64) {
+  int summed = 0;
+  int by_index = 0;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SomeMixture some(tests::wide_int4_ask(seed));
+    const auto plan = run_of_seed(some, seed);
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_FALSE(plan->takes(MixtureStep::quantise));
+    summed += plan->sums_in_product ? 1 : 0;
+    by_index += plan->takes(MixtureStep::gather) ? 0 : 1;
+  }
+  EXPECT_GT(summed, 0);
+  EXPECT_GT(by_index, 0);
+}
+
 TEST(Mixture, RandomOnesAgreeWithFloat64) {
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

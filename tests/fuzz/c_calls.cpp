@@ -836,6 +836,15 @@ class Calls {
       throw Failure{"a plan says nothing"};
     }
     if (has_plan && likely(30)) launch(p, plan, device);
+    if (has_plan && likely(10)) {
+      const ww_plan* const both[] = {plan, plan};
+      std::int32_t which = -1;
+      ww_plan* chosen = nullptr;
+      if (refused(ww_plan_fastest(both, 2, &which, &chosen)) || which != 0) {
+        throw Failure{"of two of a plan there is no first"};
+      }
+      ww_plan_free(chosen);
+    }
     ww_plan_free(plan);
     ww_device_free(device);
   }
@@ -1100,8 +1109,8 @@ class Calls {
           likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,
           likely(30) ? &codes : nullptr, likely(10) ? &scales : nullptr, &form, nullptr));
       ww_int4 of_e2m1 = f;
-      of_e2m1.encoding =
-          draw_.of({std::int32_t{WW_INT4_ANY}, std::int32_t{WW_INT4_MXF4_BF16}, f.encoding});
+      of_e2m1.encoding = draw_.of({std::int32_t{WW_INT4_ANY}, std::int32_t{WW_INT4_MXF4_BF16},
+                                   std::int32_t{WW_INT4_NVF4_F16}, f.encoding});
       float alphas[101];
       refused(ww_fp4_pack(draw_.of({"gpt-oss", "deepseek-mxfp4", "modelopt-nvfp4", "int4", ""}),
                           likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,
@@ -1181,6 +1190,9 @@ class Calls {
     must_refuse(ww_fp4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_int4_pack_on(nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0, nullptr));
     must_refuse(ww_int4_pack_on(&p.form, nullptr, nullptr, WW_BF16, nullptr, nullptr, 0, nullptr));
+    ww_plan* chosen = nullptr;
+    must_refuse(ww_plan_fastest(nullptr, 1, nullptr, &chosen));
+    must_refuse(ww_plan_fastest(nullptr, 0, nullptr, nullptr));
     ww_moe_plan* mixture = nullptr;
     must_refuse(ww_moe_run(nullptr, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_moe_plan_make(nullptr, nullptr, nullptr, &mixture));

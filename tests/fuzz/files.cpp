@@ -126,7 +126,7 @@ void read_checkpoint(const std::string& path) {
       std::memcpy(copy.data() + bytes, expert.scales, scales);
     }
     // And what is packed of it is what it says.
-    for (const DType tokens : {DType::e4m3, DType::bf16}) {
+    for (const DType tokens : {DType::e4m3, DType::bf16, DType::f16}) {
       static_cast<void>(weights::pack_e2m1(*source, {.tokens = tokens}, {.threads = 1}));
     }
     static_cast<void>(weights::as_fp8(*source, {.threads = 1}));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -142,6 +143,11 @@ GemmOperands product(Draws& draw) {
                                         GroupSums::folded, GroupSums::table});
     if (o.packed->sums == GroupSums::table) o.packed->format.encoding = Int4Encoding::sm;
     if (draw.one_in(4)) o.packed->format.zero_points = ZeroPoints::groups;
+    if (draw.one_in(3)) {
+      o.packed->format = draw.of(std::to_array(packed::kForms));
+      o.packed->sums = draw.of(std::array{GroupSums::open, GroupSums::exact, GroupSums::folded});
+      type = draw.one_in(6) ? type : o.packed->format.tokens;
+    }
   }
   const bool narrow = type == DType::e4m3 || type == DType::e5m2;
   const bool may_turn = !narrow && !grouped && type != DType::s8 && type != DType::e2m1;
@@ -153,7 +159,7 @@ GemmOperands product(Draws& draw) {
     o.b.batch_stride = n * o.b.row_stride;
   }
   if (o.packed) {
-    o.b = matrix(address(1), DType::s4, n, k);
+    o.b = matrix(address(1), o.packed->format.code, n, k);
     o.b.batch = grouped ? groups : 1;
     o.b.row_stride = o.b.column_stride = 0;
   }

@@ -7,7 +7,7 @@
 
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/decode/e2m1.h"
-#include "warpwright/kernel/hopper/decode/int4_bf16.h"
+#include "warpwright/kernel/hopper/decode/int4_wide.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::tests {
@@ -29,20 +29,22 @@ double value_of(std::uint32_t bits, int place) {
   return numeric::to_double(DType::e2m1, bits >> 4 * place & 15U);
 }
 
-// Int4 for bf16 tokens: every code in every place, less every zero point, exactly.
-TEST(PackedInt4, CodesBecomeBf16) {
+// Int4 for tokens of 16 bits: every code in every place, less every zero point, exactly.
+template <DType type>
+void check_int4() {
   std::mt19937 random(4);
+  const auto base = kernel::WideCodes<type>::int4_base;
   for (std::uint32_t zero = 0; zero < 16; ++zero) {
     for_each_code_in_each_place(random, [&](std::uint32_t bits) {
       ASSERT_EQ(packed::bits_of_nibble_word(packed::nibble_word(bits)), bits);
-      const std::uint32_t less[] = {kernel::bf16_less(zero), kernel::bf16_less(8)};
+      const std::uint32_t less[] = {base + zero * 0x00010001U, base + 0x00080008U};
       std::uint32_t a[4];
-      kernel::convert_to_bf16(packed::nibble_word(bits), less, a);
+      kernel::convert_to_wide<type>(packed::nibble_word(bits), less, a);
       for (int r = 0; r < 4; ++r) {
         for (int half = 0; half < 2; ++half) {
           const int place = 2 * (r / 2 * 2 + half) + r % 2;
           const int code = packed::code_of(bits >> 4 * place & 15U, Int4Encoding::ex);
-          ASSERT_EQ(numeric::to_double(DType::bf16, a[r] >> 16 * half & 0xffff),
+          ASSERT_EQ(numeric::to_double(type, a[r] >> 16 * half & 0xffff),
                     code + 8 - static_cast<int>(r % 2 == 0 ? zero : 8))
               << std::hex << bits << " " << zero << " " << r;
         }
@@ -50,13 +52,21 @@ TEST(PackedInt4, CodesBecomeBf16) {
     });
   }
 }
+TEST(PackedInt4, CodesBecomeBf16) {
+  check_int4<DType::bf16>();
+}
+TEST(PackedInt4, CodesBecomeF16) {
+  check_int4<DType::f16>();
+}
 
 TEST(PackedE2m1, WordsAreTurnedBack) {
   std::mt19937 random(1);
   for (int round = 0; round < 1000; ++round) {
     const auto bits = static_cast<std::uint32_t>(random());
     EXPECT_EQ(packed::bits_of_table_word(packed::table_word(bits)), bits);
-    EXPECT_EQ(packed::bits_of_half_word(packed::half_word(bits)), bits);
+    for (const DType tokens : {DType::bf16, DType::f16}) {
+      EXPECT_EQ(packed::bits_of_half_word(tokens, packed::half_word(tokens, bits)), bits);
+    }
   }
 }
 
@@ -83,26 +93,29 @@ TEST(PackedE2m1, CodesBecomeE5m2) {
   }
 }
 
-// The same as bf16, for exponents of mxf4 and all numbers of ue4m3.
-TEST(PackedE2m1, CodesBecomeBf16) {
+// The same as floats of 16 bits, for exponents of mxf4 and all numbers of ue4m3.
+template <DType type>
+void check_floats() {
+  using Wide = kernel::WideCodes<type>;
+  constexpr packed::ExponentRange range = packed::exponent_range(type);
   std::mt19937 random(3);
   const auto check = [&](std::uint32_t factor, double scale) {
     for_each_code_in_each_place(random, [&](std::uint32_t bits) {
-      const std::uint32_t factors[] = {factor, kernel::bf16_of_exponent(62)};
+      const std::uint32_t factors[] = {factor, Wide::of_exponent(range.bias)};
       std::uint32_t a[4];
-      kernel::convert_by_factors(packed::half_word(bits), factors, a);
+      kernel::convert_by_factors<type>(packed::half_word(type, bits), factors, a);
       for (int r = 0; r < 4; ++r) {
         for (int half = 0; half < 2; ++half) {
           const double right = value_of(bits, 2 * (r / 2 * 2 + half) + r % 2);
-          ASSERT_EQ(numeric::to_double(DType::bf16, a[r] >> 16 * half & 0xffff),
+          ASSERT_EQ(numeric::to_double(type, a[r] >> 16 * half & 0xffff),
                     right * (r % 2 == 0 ? scale : 1))
               << std::hex << bits << " " << factor << " " << r;
         }
       }
     });
   };
-  for (std::uint32_t x = 0; x <= packed::kExponentMask; ++x) {
-    check(kernel::bf16_of_exponent(x), std::ldexp(1, static_cast<int>(x) - 62));
+  for (std::uint32_t x = 0; x <= range.most; ++x) {
+    check(Wide::of_exponent(x), std::ldexp(1, static_cast<int>(x) - range.bias));
   }
   for (std::uint32_t code = 1; code < 0x7f; ++code) {
     const std::uint32_t stored = packed::stored_ue4m3(code);
@@ -110,13 +123,19 @@ TEST(PackedE2m1, CodesBecomeBf16) {
     ASSERT_EQ(
         packed::scale_value({.group = 16, .scale = DType::ue4m3, .code = DType::e2m1}, stored, 0),
         scale);
-    check(kernel::bf16_of_ue4m3(stored), std::ldexp(scale, -7));
+    check(Wide::of_ue4m3(stored), std::ldexp(scale, -7));
   }
+}
+TEST(PackedE2m1, CodesBecomeBf16) {
+  check_floats<DType::bf16>();
+}
+TEST(PackedE2m1, CodesBecomeF16) {
+  check_floats<DType::f16>();
 }
 
 // Exponents and the unit of a row, through its four bytes.
 TEST(PackedE2m1, UnitsOfRows) {
-  for (const DType tokens : {DType::e4m3, DType::bf16}) {
+  for (const DType tokens : {DType::e4m3, DType::bf16, DType::f16}) {
     const packed::ExponentRange range = packed::exponent_range(tokens);
     const PackedFormat f{.group = 32,
                          .scale = DType::ue8m0,

@@ -131,6 +131,17 @@ TEST(GroupedMutants, E2m1WeightsAndBf16Tokens) {
   expect_all_killed("grouped_e2m1xbf16_bf16_128x32_b_sw_fold_gated", {2, 1});
 }
 
+TEST(GroupedMutants, PackedWeightsAndF16Tokens) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_e2m1xf16_f16_128x16_b_sw2_fold", {1, 1});
+  expect_all_killed("grouped_s4xf16_f16_128x128_b_pr_sw", {2, 1});
+}
+
+TEST(GroupedMutants, Int4WeightsAndBf16TokensByIndex) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xbf16_bf16_128x32_b_pr_sw_gated_ix", {2, 1});
+}
+
 TEST(GroupedMutants, VerticalPingPong) {
   WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});

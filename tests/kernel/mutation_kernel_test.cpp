@@ -31,7 +31,8 @@ struct Case {
   bool packed_c = false;  // the padding is D's alone
   unsigned seed = 1;      // of the operands; even: A's block scales lie as copies want them
   bool static_shares =
-      false;  // by a kernel that takes its tiles dynamically where it has a counter
+      false;           // by a kernel that takes its tiles dynamically where it has a counter
+  bool alone = false;  // CTAs that could share a tile in a cluster have tiles of their own
 };
 
 bool pingpong(const GemmConfig& c) {
@@ -136,6 +137,7 @@ constexpr Case cases[] = {
     {"no producer, 2x1, C", multistage, {2, 1}, 1},
     {"shared along K in a cluster", in_cluster},
     {"shared along K in a cluster, C", in_cluster, {1, 1}, 1},
+    {"not shared in a cluster, C", in_cluster, {1, 1}, 1, 0, false, false, 1, false, true},
     {"block scales, shared along K in a cluster", scaled_in_cluster},
     {"block scales, split along K, 1x2", scaled_split, {1, 2}},
     {"promoted", promoted},
@@ -180,6 +182,12 @@ bool buffers_alternate(const Plan& plan) {
 bool buffer_a_tile(const Plan& plan) {
   return buffers_alternate(plan) && chunks(hopper_config(plan)) == 1;
 }
+// C comes by copies, and D's only chunk of a tile leaves by lanes.
+bool chunk_by_lanes(const Plan& plan) {
+  const GemmConfig& config = hopper_config(plan);
+  return plan.c_path == EpiloguePath::tma && store_of(config) == kernel::Store::lanes &&
+         config.buffers == 2 && chunks(config) == 1;
+}
 // The CTAs of a cluster share a tile along K: none of them loads for another.
 bool loads_alone(const Plan& plan) {
   return plan.cluster_k > 1;
@@ -195,6 +203,15 @@ constexpr Argued argued_hopper[] = {
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
+    {"fence.proxy.async at kernel/epilogue.h", "// A load of C may follow into this buffer",
+     "by lane 0 alone",
+     "lane 0 asks for C, and the meeting before D's stores has told it of the other lanes' writes",
+     chunk_by_lanes},
+    {"syncwarp at kernel/epilogue.h", "// its pieces have been read", "dropped",
+     "with one chunk a tile C comes into the buffer of the tile before the latest; the warp has "
+     "met "
+     "in the latest one's",
+     chunk_by_lanes},
     flag_goes_back,
     {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
@@ -227,7 +244,7 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   const int tiles_n = atom::cluster_size(c.cluster) > 4 ? 1 : 2;  // 16 tiles are enough
   Ask ask;
   ask.seed = c.seed;
-  if (shares_columns(config)) {
+  if (shares_columns(config) && !c.alone) {
     ask.m = is_swapped(config) ? columns : rows;
     ask.n = is_swapped(config) ? rows : columns;
     ask.k = sharers * (config.stages + 1) * kernel::tile_k(config);
@@ -260,8 +277,10 @@ struct Prepared {
     PlanChoices choices = problem.choices();
     if (c.static_shares) choices.tiles = kernel::TileSource::static_persistent;
     // One cluster: there is one tile.
-    if (shares_cluster_k(instance.config)) choices.cluster_k = sharers;
-    plan = warpwright::plan(operands, problem.facts(), choices);
+    if (shares_cluster_k(instance.config)) choices.cluster_k = c.alone ? 1 : sharers;
+    DeviceFacts facts = problem.facts();
+    if (c.alone) facts.sms = 2;  // several tiles a CTA
+    plan = warpwright::plan(operands, facts, choices);
   }
 
   Problem problem;

@@ -63,8 +63,20 @@ TEST(Convert, PackBytesRoundsToEvenAndSaturates) {
 
 // Subnormal numbers count, on both sides: 2^-127 * 2^120 and 2^-100 * -2^-30; a tie goes to even.
 TEST(ConvertTest, PairsOfBf16AreMultiplied) {
-  EXPECT_EQ(multiply_bf16_pairs(0x0d800040, 0xb0807b80), 0x80083c00U);
-  EXPECT_EQ(multiply_bf16_pairs(0x3f813f81, 0x3fc03f80), 0x3fc23f81U);
+  EXPECT_EQ(multiply_pairs<DType::bf16>(0x0d800040, 0xb0807b80), 0x80083c00U);
+  EXPECT_EQ(multiply_pairs<DType::bf16>(0x3f813f81, 0x3fc03f80), 0x3fc23f81U);
+}
+
+// 2^-24 * 2^13 and 2^-14 * -2^-9; 1 + 2^-10 times 1.5, a tie, and times 1.
+TEST(ConvertTest, PairsOfF16AreMultiplied) {
+  EXPECT_EQ(multiply_pairs<DType::f16>(0x04000001, 0x98007000), 0x80021000U);
+  EXPECT_EQ(multiply_pairs<DType::f16>(0x3c013c01, 0x3e003c00), 0x3e023c01U);
+}
+
+// 1024 + 15 less 1024 + 8; 128 + 3 less 128 + 15.
+TEST(ConvertTest, PairsAreSubtracted) {
+  EXPECT_EQ(subtract_pairs<DType::f16>(0x640f6400, 0x64086408), 0x4700c800U);
+  EXPECT_EQ(subtract_pairs<DType::bf16>(0x43034300, 0x430f4308), 0xc140c100U);
 }
 
 TEST(ConvertTest, BytesArePermuted) {

@@ -251,9 +251,14 @@ TEXT(pack_e5m2, "cvt.rn.satfinite.e5m2x2.f32 %, %, %;",
      to[0] = isa::pack_bytes<DType::e5m2>(floats[0], floats[1]))
 TEXT(halves_of_bytes, "cvt.rn.f16x2.e4m3x2 %, %;",
      to[0] = isa::halves_of_bytes(static_cast<std::uint16_t>(count)))
-TEXT(multiply_halves, "mul.rn.f16x2 %, %, %;", to[0] = isa::multiply_halves(at, at + 8))
-TEXT(subtract_bf16_pairs, "sub.rn.bf16x2 %, %, %;", to[0] = isa::subtract_bf16_pairs(at, at + 8))
-TEXT(multiply_bf16_pairs, "mul.rn.bf16x2 %, %, %;", to[0] = isa::multiply_bf16_pairs(at, at + 8))
+TEXT(multiply_f16_pairs, "mul.rn.f16x2 %, %, %;",
+     to[0] = isa::multiply_pairs<DType::f16>(at, at + 8))
+TEXT(multiply_bf16_pairs, "mul.rn.bf16x2 %, %, %;",
+     to[0] = isa::multiply_pairs<DType::bf16>(at, at + 8))
+TEXT(subtract_f16_pairs, "sub.rn.f16x2 %, %, %;",
+     to[0] = isa::subtract_pairs<DType::f16>(at, at + 8))
+TEXT(subtract_bf16_pairs, "sub.rn.bf16x2 %, %, %;",
+     to[0] = isa::subtract_pairs<DType::bf16>(at, at + 8))
 TEXT(permute_bytes, "prmt.b32 %, %, %, %;", to[0] = isa::permute_bytes(at, at + 8, count))
 TEXT(bytes_of_halves, "cvt.rn.satfinite.e4m3x2.f16x2 %, %;", to[0] = isa::bytes_of_halves(at))
 

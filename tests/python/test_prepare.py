@@ -225,7 +225,7 @@ class Int4(Close):
                          np.float32)
         exponents = random.integers(124, 130, (2, 72, 6), np.uint8)
         want = table[nibbles] * np.repeat(2.0 ** (exponents.astype(np.float32) - 127), 32, -1)
-        for encoding in (None, "mxf4-exact", "mxf4-bf16"):
+        for encoding in (None, "mxf4-exact", "mxf4-bf16", "mxf4-fp16"):
             packed = wp.pack_fp4_checkpoint("gpt-oss", codes, exponents, encoding=encoding)
             self.assertEqual((packed.encoding, packed.shape, packed.group, packed.scales),
                              (encoding or "mxf4", (2, 72, 192), 32, "ue8m0"))
@@ -233,9 +233,10 @@ class Int4(Close):
             spec = wp.Int4Weights.spec(72, 192, 2, encoding=packed.encoding)
             self.assertEqual(spec.form, packed.form)
             x = random.integers(-3, 4, (9, 192)).astype(np.float32)
-            tokens = x.astype(bf16 if encoding == "mxf4-bf16" else e4m3)
+            half = encoding == "mxf4-fp16"
+            tokens = x.astype(np.float16 if half else bf16 if encoding == "mxf4-bf16" else e4m3)
             offsets = np.array([0, 4, 9], np.int32)
-            y = wp.grouped_gemm(tokens, packed, offsets, dtype="bf16")
+            y = wp.grouped_gemm(tokens, packed, offsets, dtype="f16" if half else "bf16")
             right = np.concatenate([x[:4] @ want[0].T, x[4:] @ want[1].T])
             np.testing.assert_allclose(y.astype(np.float32), right, rtol=0.01, atol=0.02)
         # A factor for each expert.
@@ -287,6 +288,28 @@ class Int4(Close):
         grouped = wp.plan(wp.Spec((64, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096, 8),
                           wp.Spec((9,), "int32"), device="h200")
         self.assertIn("grouped_s4xe4m3", grouped.kernel)
+        for encoding, kernel in (("ex-fp16", "s4xf16"), ("nvf4-fp16", "e2m1xf16")):
+            half = wp.plan(wp.Spec((16, 4096), "f16"),
+                           wp.Int4Weights.spec(4096, 4096, encoding=encoding), device="h200")
+            self.assertIn(kernel, half.kernel)
+
+    def test_the_faster_of_two_plans(self):
+        spec = wp.Spec
+        for rows, which in ((8 * 16, 0), (8 * 4096, 1)):
+            tokens = (spec((rows, 4096), "e4m3"),)
+            how = {"scale_a": spec((rows, 32), "f32"), "scaling": "blockwise", "device": "h200"}
+            offsets = spec((9,), "int32")
+            packed = wp.plan(*tokens, wp.Int4Weights.spec(4096, 4096, 8, encoding="mxf4"), offsets,
+                             **how)
+            fp8 = wp.plan(*tokens, spec((8, 4096, 4096), "e4m3"), offsets,
+                          scale_b=spec((8, 32, 32), "f32"), accumulation="promoted", **how)
+            plan, index = wp.fastest(packed, fp8)
+            self.assertEqual(index, which)
+            self.assertEqual(plan.name, (packed, fp8)[which].name)
+            self.assertIn("predicted to be faster than", plan.explain())
+        other = wp.plan(spec((16, 4096)), spec((4096, 4096)), device="h200")
+        self.refused("bad_value", "of one product, but for its weights", wp.fastest, packed, other)
+        self.refused("bad_value", "there is no plan", wp.fastest)
 
     def test_refusals(self):
         x, packed = normal(8, 128, dtype=e4m3), wp.pack_int4(normal(64, 128))

@@ -81,8 +81,9 @@ TEST(PackE2m1, ValuesStayToTheBit) {
     const int span = seed % 3 == 1 ? 26 : 45;
     const Checkpoint c = nv ? Checkpoint(e, "nvf4", 0, 0x7e, seed)
                             : Checkpoint(e, "mxf4", least, least + draw(0, span), seed);
-    for (const DType tokens : {DType::e4m3, DType::bf16}) {
+    for (const DType tokens : {DType::e4m3, DType::bf16, DType::f16}) {
       if (nv && tokens == DType::e4m3) continue;
+      if (tokens == DType::f16 && !nv && wide_row(c.source, tokens)) continue;  // span of 26 and 45
       const auto packed = pack_e2m1(c.source, {.tokens = tokens}, {.threads = 2});
       ASSERT_TRUE(packed) << packed.reason();
       c.expect_same(*packed);
@@ -102,7 +103,11 @@ TEST(PackE2m1, UnpackedIsWhatWasPacked) {
                       : Checkpoint(e, "mxf4", least, least + draw(0, 45), seed);
     // A group of zeros, whose scale may be any.
     std::fill_n(c.codes.begin(), nv ? 8 : 16, std::uint8_t{0x80});
-    const E2m1Options options{.tokens = nv || seed % 2 == 0 ? DType::bf16 : DType::e4m3};
+    const bool wide = nv || seed % 2 == 0;
+    const bool fits = nv || !wide_row(c.source, DType::f16);
+    const E2m1Options options{.tokens = !wide                  ? DType::e4m3
+                                        : fits && seed % 4 < 2 ? DType::f16
+                                                               : DType::bf16};
     const auto bytes = pack_e2m1(c.source, options);
     ASSERT_TRUE(bytes) << bytes.reason();
     const auto back = unpack_e2m1(*bytes, {.threads = 2});
@@ -148,6 +153,18 @@ TEST(PackE2m1, ScalesThatSpanTooFar) {
   const auto wide = pack_e2m1(c.source, {.tokens = DType::bf16});
   ASSERT_FALSE(wide);
   EXPECT_NE(wide.reason().find("at most 64 powers of two"), std::string::npos) << wide.reason();
+  // 25 powers of two for tokens of f16, and not one more.
+  Checkpoint narrow({1, 1, 64}, "mxf4", 100, 100, 3);
+  narrow.codes[0] = narrow.codes[16] = 0x17;
+  narrow.scales[1] = 124;
+  const auto half = pack_e2m1(narrow.source, {.tokens = DType::f16});
+  ASSERT_TRUE(half) << half.reason();
+  narrow.expect_same(*half);
+  narrow.scales[1] = 125;
+  EXPECT_EQ(pack_e2m1(narrow.source, {.tokens = DType::f16}).reason(),
+            "The scales of row 0 of expert 0 are 2^-27 to 2^-2; for tokens of fp16 those of a row "
+            "are folded into the codes where they span at most 25 powers of two: the nearest are "
+            "tokens of bf16.");
   std::fill_n(c.codes.begin() + (4 * 128 + 32) / 2, 16, std::uint8_t{0x80});
   EXPECT_EQ(packed_format(c.source)->exponents, Exponents::of_rows);
   c.expect_same(*pack_e2m1(c.source));
@@ -158,9 +175,9 @@ TEST(PackE2m1, Refusals) {
   const auto refused = pack_e2m1(nv.source, {.tokens = DType::e4m3});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.reason(),
-            "These cannot be packed: nvf4 weights are packed for tokens of bf16.");
+            "These cannot be packed: nvf4 weights are packed for tokens of bf16 or fp16.");
   EXPECT_FALSE(pack_e2m1(nv.source, {.exponents = Exponents::of_rows}));
-  EXPECT_FALSE(pack_e2m1(nv.source, {.tokens = DType::f16}));
+  EXPECT_FALSE(pack_e2m1(nv.source, {.tokens = DType::e5m2}));
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // The packed form of e2m1 weights (mxf4, nvf4), as values: its words, and how their scales are
-// stored; and the words of int4 weights for tokens of bf16. Tiles, lanes and the order of all are
-// those of packed_weights.h.
+// stored; and the words of int4 weights for tokens of 16 bits. Tiles, lanes and the order of all
+// are those of packed_weights.h.
 //
 // A word has the bits of eight codes as `lane_word` takes them: of four codes of a row in the even
 // nibbles, of the eighth row below in the odd ones. For tokens of e4m3 these four are neighbours
-// along K, and a table of bytes makes e5m2 of them; for bf16 they are k, k + 1, k + 8, k + 9, and
-// become the upper bits of bf16: two for each of four registers.
+// along K, and a table of bytes makes e5m2 of them; for tokens of 16 bits they are k, k + 1, k + 8,
+// k + 9, and become the upper bits of such floats: two for each of four registers.
 #pragma once
+
+#include <iterator>
 
 #include "warpwright/facts/packed_weights.h"
 
@@ -31,8 +33,8 @@ constexpr GroupSums sums_for(const PackedFormat& f, GroupSums sums) {
 }
 
 /// What C and Python call a form's codes by: sm and ex as Int4Encoding numbers them, 2 is open
-/// there, then the forms of e2m1, then int4 for tokens of bf16.
-inline constexpr PackedFormat kE2m1Forms[] = {
+/// there, then these.
+inline constexpr PackedFormat kForms[] = {
     {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1, .exponents = Exponents::of_rows},
     {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1},
     {.group = 32,
@@ -41,25 +43,34 @@ inline constexpr PackedFormat kE2m1Forms[] = {
      .tokens = DType::bf16,
      .exponents = Exponents::of_rows},
     {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::bf16},
+    {.tokens = DType::bf16},
+    {.group = 32,
+     .scale = DType::ue8m0,
+     .code = DType::e2m1,
+     .tokens = DType::f16,
+     .exponents = Exponents::of_rows},
+    {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::f16},
+    {.tokens = DType::f16},
 };
-inline constexpr int kFirstE2m1Form = 3;
-inline constexpr int kLastE2m1Form = kFirstE2m1Form + 3;
-inline constexpr int kLastForm = kLastE2m1Form + 1;  // int4 for tokens of bf16
+inline constexpr int kFirstForm = 3;
+inline constexpr int kLastForm = kFirstForm + static_cast<int>(std::size(kForms)) - 1;
 constexpr int form_number(const PackedFormat& f) {
-  if (!is_e2m1(f) && f.tokens == DType::bf16) return kLastForm;
-  for (int i = 0; i <= kLastE2m1Form - kFirstE2m1Form; ++i) {
-    if (f == kE2m1Forms[i]) return kFirstE2m1Form + i;
+  for (int number = kFirstForm; number <= kLastForm; ++number) {
+    PackedFormat form = kForms[number - kFirstForm];
+    if (!is_e2m1(form)) {  // whatever its groups
+      form.group = f.group;
+      form.scale = f.scale;
+      form.zero_points = f.zero_points;
+    }
+    if (f == form) return number;
   }
   return static_cast<int>(f.encoding);
 }
 /// The form with this number, of these parts where they are its own.
 constexpr PackedFormat form_of(int number, int group, DType scale, ZeroPoints zeros) {
   PackedFormat f;
-  if (number >= kFirstE2m1Form && number <= kLastE2m1Form) {
-    f = kE2m1Forms[number - kFirstE2m1Form];
-  }
-  if (number == kLastForm) f.tokens = DType::bf16;
-  if (number < kFirstE2m1Form) f.encoding = static_cast<Int4Encoding>(number);
+  if (number >= kFirstForm && number <= kLastForm) f = kForms[number - kFirstForm];
+  if (number < kFirstForm) f.encoding = static_cast<Int4Encoding>(number);
   f.group = group;
   f.scale = scale;
   f.zero_points = zeros;
@@ -91,16 +102,24 @@ constexpr std::uint32_t bits_of_table_word(std::uint32_t word) {
   return bits;
 }
 
-/// For bf16: where a half of the word has sign, exponent and mantissa of the code that goes into
-/// register r, as the lowest bit of each. A shift to the left by 0, 3 or 6 brings the first three
-/// to bits 15 and 8 to 6 of their half, which are those of bf16; the last one has what is left.
+/// For tokens of 16 bits: where a half of the word has sign, exponent and mantissa of the code that
+/// goes into register r, as the lowest bit of each. For bf16 a shift to the left by 0, 3 or 6
+/// brings the first three to bits 15 and 8 to 6 of their half, which are those of bf16; the last
+/// one has what is left. For f16 one by 0, 3, 6 or 9 brings exponents and mantissas to bits 11 to
+/// 9, and of the first two the signs to bit 15.
 struct HalfPlaces {
   int sign;
   int exponent;
   int mantissa;
 };
 /// By branches: CUDA has no constant array to index.
-constexpr HalfPlaces half_places(int r) {
+constexpr HalfPlaces half_places(DType tokens, int r) {
+  if (tokens == DType::f16) {
+    return r == 0   ? HalfPlaces{15, 10, 9}
+           : r == 1 ? HalfPlaces{12, 7, 6}
+           : r == 2 ? HalfPlaces{14, 4, 3}
+                    : HalfPlaces{13, 1, 0};
+  }
   return r == 0   ? HalfPlaces{15, 7, 6}
          : r == 1 ? HalfPlaces{12, 4, 3}
          : r == 2 ? HalfPlaces{9, 1, 0}
@@ -110,26 +129,26 @@ constexpr HalfPlaces half_places(int r) {
 /// Calls `body` with a code's four bits' place among the canonical ones, and with its half's first
 /// bit and its places in it.
 template <class Body>
-constexpr void for_each_half_place(const Body& body) {
+constexpr void for_each_half_place(DType tokens, const Body& body) {
   for (int r = 0; r < 4; ++r) {
     for (int half = 0; half < 2; ++half) {
       const int i = r / 2 * 2 + half;  // of the four of a row
-      body(8 * i + r % 2 * 4, 16 * half, half_places(r));
+      body(8 * i + r % 2 * 4, 16 * half, half_places(tokens, r));
     }
   }
 }
-constexpr std::uint32_t half_word(std::uint32_t bits) {
+constexpr std::uint32_t half_word(DType tokens, std::uint32_t bits) {
   std::uint32_t word = 0;
-  for_each_half_place([&](int from, int half, const HalfPlaces& to) {
+  for_each_half_place(tokens, [&](int from, int half, const HalfPlaces& to) {
     const std::uint32_t code = bits >> from & 15U;
     word |= (code >> 3) << (half + to.sign) | (code >> 1 & 3U) << (half + to.exponent) |
             (code & 1U) << (half + to.mantissa);
   });
   return word;
 }
-constexpr std::uint32_t bits_of_half_word(std::uint32_t word) {
+constexpr std::uint32_t bits_of_half_word(DType tokens, std::uint32_t word) {
   std::uint32_t bits = 0;
-  for_each_half_place([&](int to, int half, const HalfPlaces& from) {
+  for_each_half_place(tokens, [&](int to, int half, const HalfPlaces& from) {
     const std::uint32_t code = (word >> (half + from.sign) & 1U) << 3 |
                                (word >> (half + from.exponent) & 3U) << 1 |
                                (word >> (half + from.mantissa) & 1U);
@@ -138,9 +157,9 @@ constexpr std::uint32_t bits_of_half_word(std::uint32_t word) {
   return bits;
 }
 
-/// Of int4 for bf16 tokens: a half of the word has the codes that go into registers 0 to 3 in its
-/// four nibbles, each plus 8, from 0 to 15: as lower bits of a bf16 of 128 they are 128 more.
-/// Canonical bits are those of ex.
+/// Of int4 for tokens of 16 bits: a half of the word has the codes that go into registers 0 to 3 in
+/// its four nibbles, each plus 8, from 0 to 15: as lower bits of a bf16 of 128 they are 128 more,
+/// of an f16 of 1024 as many. Canonical bits are those of ex.
 constexpr std::uint32_t nibble_word(std::uint32_t bits) {
   std::uint32_t word = 0;
   for (int r = 0; r < 4; ++r) {
@@ -164,16 +183,16 @@ constexpr std::uint32_t bits_of_nibble_word(std::uint32_t word) {
 
 /// The word of any format, and its bits.
 constexpr std::uint32_t word_of(const PackedFormat& f, std::uint32_t bits) {
-  if (!is_e2m1(f)) return f.tokens == DType::bf16 ? nibble_word(bits) : word_of(bits);
-  return f.tokens == DType::bf16 ? half_word(bits) : table_word(bits);
+  if (!is_e2m1(f)) return is_wide(f) ? nibble_word(bits) : word_of(bits);
+  return is_wide(f) ? half_word(f.tokens, bits) : table_word(bits);
 }
 constexpr std::uint32_t bits_of(const PackedFormat& f, std::uint32_t word) {
-  if (!is_e2m1(f)) return f.tokens == DType::bf16 ? bits_of_nibble_word(word) : bits_of(word);
-  return f.tokens == DType::bf16 ? bits_of_half_word(word) : bits_of_table_word(word);
+  if (!is_e2m1(f)) return is_wide(f) ? bits_of_nibble_word(word) : bits_of(word);
+  return is_wide(f) ? bits_of_half_word(f.tokens, word) : bits_of_table_word(word);
 }
 /// From one of a row's four codes of a word to the next, along K.
 constexpr int quad_step(const PackedFormat& f, int i) {
-  return f.tokens == DType::bf16 && i > 1 ? i + 6 : i;
+  return is_wide(f) && i > 1 ? i + 6 : i;
 }
 
 // --- exponents of rows ---------------------------------------------------------------------------
@@ -188,8 +207,12 @@ struct ExponentRange {
   int most;  ///< x is 0 to this
 };
 /// In e5m2 a half times 2^-13 is the least normal number, and 6 times 2^13 below the largest one.
+/// In f16 a half times 2^-23 is the least number, and above 6 times 2 no code times 2^-14, which
+/// its bits are, is made by one factor.
 constexpr ExponentRange exponent_range(DType tokens) {
-  return tokens == DType::bf16 ? ExponentRange{62, 63} : ExponentRange{13, 26};
+  return tokens == DType::bf16  ? ExponentRange{62, 63}
+         : tokens == DType::f16 ? ExponentRange{23, 24}
+                                : ExponentRange{13, 26};
 }
 /// The unit with which the largest of a row's ue8m0 scales has the largest exponent, or nearly.
 constexpr int unit_of_largest(DType tokens, int largest) {

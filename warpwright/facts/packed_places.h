@@ -61,7 +61,7 @@ constexpr WordPlace word_place(int word) {
   return {place % kTileRows, place / kTileRows};
 }
 constexpr WordPlace word_place(const PackedFormat& f, int word) {
-  if (f.tokens != DType::bf16) return word_place(word);
+  if (!is_wide(f)) return word_place(word);
   const int place = layout::offset_of<kPlaces16>(8 * word);
   return {place % kTileRows, place / kTileRows};
 }

@@ -35,7 +35,7 @@ struct PackedFormat {
       DType::bf16;  ///< as stored: bf16, fp16 or f32; of e2m1 ue8m0 (mxf4) or ue4m3 (nvf4)
   ZeroPoints zero_points = ZeroPoints::none;
   DType code = DType::s4;      ///< or e2m1 (packed_e2m1.h)
-  DType tokens = DType::e4m3;  ///< whose registers the codes lie for: or bf16
+  DType tokens = DType::e4m3;  ///< whose registers the codes lie for: or bf16, f16
   Exponents exponents = Exponents::own;
 
   friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
@@ -62,6 +62,11 @@ constexpr bool folds(GroupSums sums) {
 
 namespace packed {
 
+/// Are the tokens of 16 bits? Then codes become floats of their type.
+constexpr bool is_wide(const PackedFormat& f) {
+  return f.tokens == DType::bf16 || f.tokens == DType::f16;
+}
+
 inline constexpr int kTileRows = 64;  ///< rows of a tile (wgmma's M)
 inline constexpr int kTileK = 128;
 inline constexpr int kTileCodeBytes = kTileRows * kTileK / 2;
@@ -81,22 +86,22 @@ constexpr const char* format_fault(const PackedFormat& f) {
     const bool nv = f.scale == DType::ue4m3 && f.group == 16;
     if (!mx && !nv) return "e2m1 weights have a ue8m0 scale for each 32 along K, or a ue4m3 for 16";
     if (f.zero_points != ZeroPoints::none) return "e2m1 weights have no zero points";
-    if (f.tokens != DType::e4m3 && f.tokens != DType::bf16) {
-      return "e2m1 weights are packed for tokens of e4m3 or bf16";
+    if (f.tokens != DType::e4m3 && !is_wide(f)) {
+      return "e2m1 weights are packed for tokens of e4m3, bf16 or fp16";
     }
-    if (nv && f.tokens != DType::bf16) return "nvf4 weights are packed for tokens of bf16";
+    if (nv && !is_wide(f)) return "nvf4 weights are packed for tokens of bf16 or fp16";
     const bool units = f.exponents == Exponents::of_rows;
-    if (units != mx && (nv || f.tokens == DType::bf16)) {
-      return "mxf4 weights for tokens of bf16 have exponents of rows, and nvf4 weights none";
+    if (units != mx && (nv || is_wide(f))) {
+      return "mxf4 weights for tokens of 16 bits have exponents of rows, and nvf4 weights none";
     }
     return nullptr;
   }
   if (f.code != DType::s4 || f.exponents != Exponents::own ||
-      (f.tokens != DType::e4m3 && f.tokens != DType::bf16)) {
-    return "packed weights are int4 or e2m1, for tokens of e4m3 or bf16";
+      (f.tokens != DType::e4m3 && !is_wide(f))) {
+    return "packed weights are int4 or e2m1, for tokens of e4m3, bf16 or fp16";
   }
-  if (f.tokens == DType::bf16 && f.encoding != Int4Encoding::ex) {
-    return "int4 weights for tokens of bf16 take all codes, so their encoding is ex";
+  if (is_wide(f) && f.encoding != Int4Encoding::ex) {
+    return "int4 weights for tokens of 16 bits take all codes, so their encoding is ex";
   }
   if (f.group != 32 && f.group != 64 && f.group != 128) {
     return "int4 weights share a scale in groups of 32, 64 or 128 along K";

@@ -192,52 +192,46 @@ WW_DEVICE std::uint32_t halves_of_bytes(std::uint16_t bytes) {
 #endif
 }
 
-/// The products of two pairs of f16, each rounded to nearest even (mul.rn.f16x2).
-WW_DEVICE std::uint32_t multiply_halves(std::uint32_t x, std::uint32_t y) {
+/// The products of two pairs of bf16 or f16, each rounded to nearest even; subnormal ones count
+/// (mul.rn.bf16x2, sm_90 and later; mul.rn.f16x2).
+template <DType Type>
+WW_DEVICE std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
+  static_assert(Type == DType::bf16 || Type == DType::f16);
 #if WW_GPU
   std::uint32_t product = 0;
-  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
+  if constexpr (Type == DType::bf16) {
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
+  } else {
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
+  }
   return product;
 #else
+  // A product of two of 11 significant bits is exact in float64.
   const auto half = [](std::uint32_t a, std::uint32_t b) {
     return static_cast<std::uint32_t>(numeric::from_double(
-        DType::f16,
-        numeric::to_double(DType::f16, a & 0xffffU) * numeric::to_double(DType::f16, b & 0xffffU)));
+        Type, numeric::to_double(Type, a & 0xffffU) * numeric::to_double(Type, b & 0xffffU)));
   };
   return half(x, y) | half(x >> 16, y >> 16) << 16;
 #endif
 }
 
-/// The products of two pairs of bf16, each rounded to nearest even; subnormal ones count
-/// (mul.rn.bf16x2, sm_90 and later).
-WW_DEVICE std::uint32_t multiply_bf16_pairs(std::uint32_t x, std::uint32_t y) {
-#if WW_GPU
-  std::uint32_t product = 0;
-  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
-  return product;
-#else
-  // A product of two of 8 significant bits is exact in float64.
-  const auto half = [](std::uint32_t a, std::uint32_t b) {
-    return static_cast<std::uint32_t>(
-        numeric::from_double(DType::bf16, numeric::to_double(DType::bf16, a & 0xffffU) *
-                                              numeric::to_double(DType::bf16, b & 0xffffU)));
-  };
-  return half(x, y) | half(x >> 16, y >> 16) << 16;
-#endif
-}
-
-/// The differences of two pairs of bf16, each rounded to nearest even; subnormal ones count
-/// (sub.rn.bf16x2, sm_90 and later).
-WW_DEVICE std::uint32_t subtract_bf16_pairs(std::uint32_t x, std::uint32_t y) {
+/// The differences of two pairs of bf16 or f16, each rounded to nearest even; subnormal ones count
+/// (sub.rn.bf16x2, sm_90 and later; sub.rn.f16x2).
+template <DType Type>
+WW_DEVICE std::uint32_t subtract_pairs(std::uint32_t x, std::uint32_t y) {
+  static_assert(Type == DType::bf16 || Type == DType::f16);
 #if WW_GPU
   std::uint32_t difference = 0;
-  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(difference) : "r"(x), "r"(y));
+  if constexpr (Type == DType::bf16) {
+    asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(difference) : "r"(x), "r"(y));
+  } else {
+    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(x), "r"(y));
+  }
   return difference;
 #else
   const auto half = [](std::uint32_t a, std::uint32_t b) {
-    return static_cast<std::uint32_t>(
-        numeric::from_double(DType::bf16, numeric::to_double(DType::bf16, a & 0xffffU) -
-                                              numeric::to_double(DType::bf16, b & 0xffffU)));
+    return static_cast<std::uint32_t>(numeric::from_double(
+        Type, numeric::to_double(Type, a & 0xffffU) - numeric::to_double(Type, b & 0xffffU)));
   };
   return half(x, y) | half(x >> 16, y >> 16) << 16;
 #endif

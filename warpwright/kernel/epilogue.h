@@ -378,7 +378,7 @@ class Epilogue {
     if (!Plain && c_by_tma()) {
       // A load of C may follow into this buffer: order our accesses before it.
       isa::fence_proxy_async_shared();
-      isa::sync_warp();
+      isa::sync_warp();  // its pieces have been read
     }
   }
 

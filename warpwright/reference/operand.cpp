@@ -29,8 +29,8 @@ const std::vector<int>& nibbles() {
 double code_in(const std::byte* tile, const PackedFormat& f, int row, int k) {
   const auto place =
       static_cast<std::size_t>(row) + packed::kTileRows * static_cast<std::size_t>(k);
-  const int nibble = f.tokens == DType::bf16 ? nibbles<packed::kNibbles16>()[place]
-                                             : nibbles<packed::kNibbles>()[place];
+  const int nibble = packed::is_wide(f) ? nibbles<packed::kNibbles16>()[place]
+                                        : nibbles<packed::kNibbles>()[place];
   const std::uint32_t bits = packed::bits_of(f, word_at<std::uint32_t>(tile, nibble / 8));
   const std::uint32_t code = bits >> nibble % 8 * 4 & 15U;
   return packed::is_e2m1(f) ? numeric::to_double(DType::e2m1, code)

@@ -31,7 +31,7 @@ inline Sums sums_of(const GemmOperands& o) {
   sums.promoted = o.scaling == Scaling::blockwise || accumulation == Accumulation::promoted;
   sums.exact = o.a.dtype == DType::s8;
   const bool rounds = o.packed && o.packed->format.code == DType::s4 && folds(grouped);
-  const bool wide = o.packed && o.packed->format.tokens == DType::bf16;
+  const bool wide = o.packed && packed::is_wide(o.packed->format);
   sums.folded = rounds && !wide;
   sums.folded_bf16 = rounds && wide;
   return sums;

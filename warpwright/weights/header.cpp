@@ -43,7 +43,9 @@ struct CodeKind {
 constexpr CodeKind kCodes[] = {
     {DType::s4, DType::e4m3, Exponents::own},       {DType::e2m1, DType::e4m3, Exponents::own},
     {DType::e2m1, DType::e4m3, Exponents::of_rows}, {DType::e2m1, DType::bf16, Exponents::own},
-    {DType::e2m1, DType::bf16, Exponents::of_rows}, {DType::s4, DType::bf16, Exponents::own}};
+    {DType::e2m1, DType::bf16, Exponents::of_rows}, {DType::s4, DType::bf16, Exponents::own},
+    {DType::e2m1, DType::f16, Exponents::own},      {DType::e2m1, DType::f16, Exponents::of_rows},
+    {DType::s4, DType::f16, Exponents::own}};
 // More than any machine holds, and far from what 64 bits cannot count.
 constexpr std::int64_t kMostWeights = std::int64_t{1} << 48;
 

@@ -142,7 +142,8 @@ Refusal wide_refusal(const WideRow& wide, DType tokens) {
                         packed::exponent_range(tokens).most + 1, " powers of two"),
                 tokens == DType::e4m3
                     ? ": the nearest is to leave exponents to pack, which keeps them"
-                    : ": the nearest are tokens of e4m3",
+                : tokens == DType::f16 ? ": the nearest are tokens of bf16"
+                                       : ": the nearest are tokens of e4m3",
                 ".");
 }
 
@@ -185,7 +186,7 @@ Result<PackedFormat> packed_format(const MicroSource& source, const E2m1Options&
   if (f.exponents == Exponents::own) return f;
   const auto wide = wide_row(source, f.tokens, work);
   if (!wide) return f;
-  if (options.exponents || f.tokens == DType::bf16) return wide_refusal(*wide, f.tokens);
+  if (options.exponents || packed::is_wide(f)) return wide_refusal(*wide, f.tokens);
   f.exponents = Exponents::own;
   return f;
 }

@@ -10,6 +10,7 @@
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
+#include "cli/files/printable.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -82,6 +83,18 @@ PlanChoices parse_choices(const GemmOptions& o) {
   return choices;
 }
 
+// What --dtype says of the tokens of packed weights: those that are usual where it says nothing.
+DType tokens_of(const GemmOptions& o) {
+  const bool nv = o.weights == "nvf4";
+  if (o.dtype.empty()) return nv ? DType::bf16 : DType::e4m3;
+  const auto type = numeric::parse_dtype(o.dtype);
+  if (type == DType::bf16 || type == DType::f16 || (type == DType::e4m3 && !nv)) return *type;
+  throw InputError(
+      "--dtype is " + in_quotes(o.dtype) + ", and --weights is " + o.weights + ": " +
+      as_rule("these are multiplied by tokens of ", nv ? "" : "e4m3, ", "bf16 or fp16") +
+      ": the nearest is " + as_nearest("bf16") + ".");
+}
+
 // --weights mxf4 or nvf4: for tokens of --dtype, or those that are usual.
 PackedFormat e2m1_format(const GemmOptions& o) {
   for (const auto& [option, is_given] :
@@ -94,7 +107,7 @@ PackedFormat e2m1_format(const GemmOptions& o) {
   PackedFormat f{.group = nv ? 16 : 32,
                  .scale = nv ? DType::ue4m3 : DType::ue8m0,
                  .code = DType::e2m1,
-                 .tokens = nv || o.dtype == "bf16" ? DType::bf16 : DType::e4m3,
+                 .tokens = tokens_of(o),
                  .exponents = nv ? Exponents::own : Exponents::of_rows};
   return f;
 }
@@ -126,8 +139,8 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
   packed.format.group = o.group.value_or(128);
   if (o.weights != "int4") {
     packed.format = e2m1_format(o);
-  } else if (o.dtype == "bf16") {
-    packed.format.tokens = DType::bf16;
+  } else {
+    packed.format.tokens = tokens_of(o);
   }
   if (o.zero_points) packed.format.zero_points = ZeroPoints::groups;
   choose<GroupSums>(packed.sums, "--sums", o.sums,

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/commands/gemm/fp8_weights.h"
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/gemm_tensors.h"
 #include "cli/commands/gemm/micro_files.h"
@@ -168,9 +169,10 @@ std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
 
 // Random packed weights: normal ones, quantised.
 void pack_random(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
+  const PackedFormat& format = (job.fp8_of ? job.fp8_of : job.product.packed)->format;
   HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
   if (mirror) repeat(wide, *mirror);
-  job.packed_b = pack_weights(wide, job.product.packed->format);
+  job.packed_b = pack_weights(wide, format);
 }
 
 // Block scales of A as TMA reads them: the tokens of a block of K side by side, each
@@ -410,8 +412,9 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   } else if (!job.scales_of_a) {
     round_to(job.a, a_type, "A", err);
   }
-  if (job.product.packed) {
+  if (job.product.packed || job.fp8_of) {
     if (job.packed_b.empty()) pack_random(job, seed, mirror);
+    if (job.fp8_of) load_fp8(job);
   } else if (!make(job.b, b_type, kStreamB)) {
     if (!job.scales_of_b) round_to(job.b, b_type, "B", err);
   } else if (mirror) {

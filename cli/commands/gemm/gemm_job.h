@@ -31,6 +31,7 @@ struct GemmOptions : RunOptions {
   std::string weights, sums;  ///< of packed int4 weights
   std::optional<int> group;
   bool zero_points = false;
+  bool or_fp8 = false;  ///< packed weights, or fp8 of the same values
   std::string scale_a, scale_b, scale_d;
   std::string bias, activation, gate_up;
   bool gated = false;
@@ -99,6 +100,8 @@ struct GemmJob {
   HostTensor a, b, c;
   /// A packed tensor, of int4 weights: of these `b` has the shape alone.
   std::vector<std::byte> packed_b;
+  /// Of which B is made as fp8, when it is loaded (fp8_weights.h).
+  std::optional<PackedWeights> fp8_of;
   /// With scales that the tensor core multiplies `a` and `b` have f32, of which these are the codes
   /// and scales, and the scales as kernels read them. Where a file has their scales, `a` and `b`
   /// are its codes.

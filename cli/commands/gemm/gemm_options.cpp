@@ -189,7 +189,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "block scales imply promoted)");
   offer(add("--weights", o.weights, "int4|mxf4|nvf4",
             "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
-            "FILE is what `warpwright pack` wrote; A is e4m3, of mxf4 also bf16, of nvf4 bf16"),
+            "FILE is what `warpwright pack` wrote; A is e4m3 (of nvf4 bf16), bf16 or fp16"),
         "int4 mxf4 nvf4");
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
@@ -198,6 +198,10 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "group to group, or scale the weights, by fp16 or by a table (default exact; mxf4 with "
       "e4m3: add in float32 every 128 of K, or folded: in the tensor core alone)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
+  app.add_flag(
+      "--or-fp8", o.or_fp8,
+      "mxf4 weights, or fp8 of the same values, which takes twice the memory: whichever is "
+      "predicted to be faster");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
   add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands/gemm/cuda_memory.h"
+#include "cli/commands/gemm/fp8_weights.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/reports/progress.h"
@@ -46,6 +47,11 @@ void place_first_tiles(Plan& plan, std::uint64_t seed) {
 
 Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
     : job(read_job(options)) {
+  if (options.or_fp8) {
+    plan = choose_weights(job, facts);
+    origin = "not used: weights are chosen by predictions";
+    return;
+  }
   const GemmProblem problem = problem_of(job.product);
   const bool tuned = job.uses_tuning && !facts.is_model;
   const TuningCache cache(tuned ? TuningCache::default_path() : "");

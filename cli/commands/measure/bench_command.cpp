@@ -76,8 +76,8 @@ struct BenchJob {
 std::vector<ProductKind> wanted_kinds(const BenchOptions& o) {
   if (o.kind == BenchKind::grouped) return parse_kinds(o.types.dtype);
   if (o.kind == BenchKind::w4a8) {
-    if (o.weights != "int4") return e2m1_kinds(o.weights);
-    return w4a8_kinds(o.group, o.encoding == "sm" ? Int4Encoding::sm : Int4Encoding::ex);
+    return packed_kinds(o.weights, o.group,
+                        o.encoding == "sm" ? Int4Encoding::sm : Int4Encoding::ex);
   }
   return {{"", parse_types(o.types)}};
 }

@@ -33,7 +33,7 @@ struct BenchOptions : MeasureOptions {
   std::string expected_lengths;  ///< by plans of groups
   RoutedOptions routed;          ///< of groups alone: a layer of experts instead
   std::string weights = "int4";  ///< of `w4a8`: or mxf4, mxf4-bf16, nvf4
-  int group = 128;               ///< of int4 weights: see `w4a8_kinds`
+  int group = 128;               ///< of int4 weights: see `packed_kinds`
   std::string encoding = "ex";   ///< of their codes
   std::optional<int> sample;     ///< this many random shapes instead
   bool dependent = false;

@@ -24,8 +24,11 @@ const std::vector<MoeKind>& moe_kinds() {
                                            {"e4m3-row-column", moe_types("e4m3", "", "row-column")},
                                            {"int4", moe_types("e4m3", "int4", "")},
                                            {"mxf4-e4m3", moe_types("e4m3", "mxf4", "")},
+                                           {"int4-bf16", moe_types("bf16", "int4", "")},
                                            {"mxf4-bf16", moe_types("bf16", "mxf4", "")},
-                                           {"nvf4-bf16", moe_types("bf16", "nvf4", "")}};
+                                           {"mxf4-fp16", moe_types("fp16", "mxf4", "")},
+                                           {"nvf4-bf16", moe_types("bf16", "nvf4", "")},
+                                           {"nvf4-fp16", moe_types("fp16", "nvf4", "")}};
   return all;
 }
 constexpr std::ptrdiff_t kUsualMoeKinds = 2;

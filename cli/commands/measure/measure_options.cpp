@@ -150,11 +150,13 @@ void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
       ->type_name("LIST")
       ->capture_default_str();
   offer(moe->add_option("--dtype", o.dtype,
-                        "bf16, e4m3-block, e4m3-row-column, int4, mxf4-e4m3, mxf4-bf16, nvf4-bf16, "
-                        "with commas between; all is bf16,e4m3-block")
+                        "bf16, e4m3-block, e4m3-row-column, int4, mxf4-e4m3, int4-bf16, mxf4-bf16, "
+                        "mxf4-fp16, nvf4-bf16, nvf4-fp16, with commas between; all is "
+                        "bf16,e4m3-block")
             ->type_name("KINDS")
             ->capture_default_str(),
-        "all bf16 e4m3-block e4m3-row-column int4 mxf4-e4m3 mxf4-bf16 nvf4-bf16");
+        "all bf16 e4m3-block e4m3-row-column int4 mxf4-e4m3 int4-bf16 mxf4-bf16 mxf4-fp16 "
+        "nvf4-bf16 nvf4-fp16");
   offer(moe->add_option("--routing", o.routing,
                         "how the router likes experts (default uniform, or the model's)")
             ->type_name("uniform|zipf:S"),
@@ -277,11 +279,13 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
         "equal routed zipf:1");
   offer(grouped
             ->add_option("--dtype", of_groups.types.dtype,
-                         "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas "
-                         "between; all is e4m3,e4m3-block,bf16")
+                         kind_words(", ") +
+                             ", with commas between: e4m3 has tensor scales, and what is behind "
+                             "packed weights of 4 bits are their tokens (of int4 e4m3); all is "
+                             "e4m3,e4m3-block,bf16")
             ->type_name("KINDS")
             ->capture_default_str(),
-        "all e4m3 e4m3-block e4m3-row-column bf16");
+        "all " + kind_words(" "));
   add_benching(*grouped, of_groups, "of the random operands, and of routed lengths",
                kBenchGroupedExamples);
 
@@ -293,11 +297,14 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
                        std::to_string(w4a8_shapes().size()) + " built in)")
       ->type_name("FILE");
   offer(w4a8->add_option("--weights", of_w4a8.weights,
-                         "int4, mxf4 (times e4m3 tokens), or mxf4-bf16 and nvf4 (times bf16 ones)")
-            ->check(CLI::IsMember({"int4", "mxf4", "mxf4-bf16", "nvf4"}).description(""))
+                         "int4, mxf4 (times e4m3 tokens), nvf4 (times bf16 ones), or with their "
+                         "tokens behind: int4-bf16, int4-fp16, mxf4-bf16, mxf4-fp16, nvf4-fp16")
+            ->check(CLI::IsMember({"int4", "int4-bf16", "int4-fp16", "mxf4", "mxf4-bf16",
+                                   "mxf4-fp16", "nvf4", "nvf4-fp16"})
+                        .description(""))
             ->type_name("WEIGHTS")
             ->capture_default_str(),
-        "int4 mxf4 mxf4-bf16 nvf4");
+        "int4 int4-bf16 int4-fp16 mxf4 mxf4-bf16 mxf4-fp16 nvf4 nvf4-fp16");
   offer(w4a8->add_option("--group", of_w4a8.group,
                          "weights along K that share a scale: 32, 64 or 128")
             ->type_name("K")

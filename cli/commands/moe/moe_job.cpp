@@ -161,10 +161,11 @@ MoeTypes moe_types(const std::string& dtype, const std::string& weights,
   const std::string usual = is_packed && word != "nvf4" ? "e4m3" : "bf16";
   const auto type =
       numeric::parse_dtype(dtype.empty() || (is_packed && dtype == "int4") ? usual : dtype);
-  if (type != DType::bf16 && type != DType::e4m3) {
+  const bool is_wide = type == DType::bf16 || (is_packed && type == DType::f16);
+  if (!is_wide && type != DType::e4m3) {
     if (is_packed) {
       throw InputError("--dtype is \"" + dtype + "\"; " +
-                       as_rule("packed weights are multiplied by e4m3 or bf16") +
+                       as_rule("packed weights are multiplied by e4m3, bf16 or fp16") +
                        ": the nearest is " + as_nearest(usual) + ".");
     }
     throw InputError("--dtype is \"" + dtype + "\"; " +
@@ -172,18 +173,17 @@ MoeTypes moe_types(const std::string& dtype, const std::string& weights,
                              "these, of tokens and weights, such as mxf8,mxf4") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
-  if (word == "nvf4" && type != DType::bf16) {
+  if (word == "nvf4" && !is_wide) {
     throw InputError("--dtype is " + dtype + ", and --weights is " + word + ", which are " +
-                     "multiplied by tokens of " + usual + ": " + as_rule("leave it out") + ".");
+                     "multiplied by tokens of bf16 or fp16: " + as_rule("leave it out") + ".");
   }
   types.weights = *type;
   if (is_packed) {
     types.packed = packed_by_word(word, *type);
     types.weights = types.packed->format.code;
   }
-  types.scaling = type == DType::bf16 ? Scaling::none
-                  : is_packed         ? Scaling::row_column
-                                      : Scaling::blockwise;
+  if (is_wide) types.x = *type;
+  types.scaling = is_wide ? Scaling::none : is_packed ? Scaling::row_column : Scaling::blockwise;
   if (!scaling.empty()) types.scaling = chosen_mode("--scaling", scaling, all_scalings, is_of_moe);
   return types;
 }

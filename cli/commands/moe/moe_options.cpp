@@ -59,18 +59,19 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
   offer(add("--dtype", o.dtype, "TYPE",
             "of the weights: bf16; or e4m3, int4, mxf8, mxf6, mxf4 or nvf4, for which tokens are "
             "bf16 and are quantised (default bf16); or what tokens become and weights are, "
-            "mxf8,mxf4. With --weights of what these are multiplied by: e4m3, or bf16"),
-        "bf16 e4m3 int4 mxf8 mxf6 mxf4 nvf4 mxf8,mxf4");
-  offer(
-      add("--weights", o.weights, "int4|mxf4|nvf4",
-          "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "
-          "that are quantised to e4m3, or with --dtype bf16 for those as they are; nvf4 for these"),
-      "int4 mxf4 nvf4");
+            "mxf8,mxf4. With --weights of what these are multiplied by: e4m3, bf16 or fp16"),
+        "bf16 fp16 e4m3 int4 mxf8 mxf6 mxf4 nvf4 mxf8,mxf4");
+  offer(add("--weights", o.weights, "int4|mxf4|nvf4",
+            "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "
+            "that are quantised to e4m3, or with --dtype bf16 or fp16 for those as they are; nvf4 "
+            "for "
+            "these"),
+        "int4 mxf4 nvf4");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
       "128 of tokens (default blockwise); of packed weights those of tokens of e4m3 (default "
       "row-column)");
-  offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 f32");
+  offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 fp16 f32");
   add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),
       "of the gate (default silu)");
   add("--gate-up", o.gate_up, "halves|interleaved",

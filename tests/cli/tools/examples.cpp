@@ -69,7 +69,7 @@ BenchRow grouped_row(double ours, double config, double loop, const std::string&
 }
 
 bench::GemmTimes packed_times(GroupSums sums, const Shape& shape, double ours, double config) {
-  ProductTypes types = w4a8_kinds(128).front().second;
+  ProductTypes types = packed_kinds("int4").front().second;
   types.packed->sums = sums;
   bench::GemmTimes t = times_of(problem_of(types, shape, *lengths_of(shape)), ours, config);
   t.plan = std::string(name(sums)) + "_plan";
@@ -116,7 +116,7 @@ BenchRun example(const std::string& kind) {
   } else {
     run.kind = BenchKind::w4a8;
     run.sections = {{"exact",
-                     operands_name(w4a8_kinds(128).front().second),
+                     operands_name(packed_kinds("int4").front().second),
                      {packed_row("1", 15), packed_row("2", 20), packed_row("4", 22),
                       packed_row("16", 90), BenchRow{{3, 8, 24}, {}, {}, "A must be aligned"}}}};
   }

@@ -330,7 +330,7 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 /// Room for a packed tile of any format that the kernel takes.
 constexpr int most_packed_tile(const GemmConfig& c) {
   if (is_e2m1(c)) {
-    const bool nv = c.operands.as<PackedOperands>().tokens == DType::bf16;
+    const bool nv = operand_bits(c) == 16;
     return packed::tile_bytes(
         {.group = nv ? 16 : 32, .scale = nv ? DType::ue4m3 : DType::ue8m0, .code = DType::e2m1});
   }

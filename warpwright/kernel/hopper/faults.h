@@ -29,8 +29,10 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     }
   } else if (packed_a(c) && half) {
     const PackedSums sums = c.operands.as<PackedOperands>().sums;
-    if (a.type != DType::bf16 || (sums != PackedSums::exact && sums != PackedSums::folded)) {
-      return "int4 weights are multiplied by e4m3, or by bf16 with exact or folded sums";
+    const bool folded = sums == PackedSums::folded && a.type == DType::bf16;
+    if (sums != PackedSums::exact && !folded) {
+      return "int4 weights are multiplied by bf16 with exact or folded sums, by f16 with exact "
+             "ones";
     }
     if (has_zero_points(c) && sums == PackedSums::folded) {
       return "weights with zero points have exact sums";

@@ -50,8 +50,8 @@ enum class PackedSums : std::uint8_t {
 };
 
 /// A are weights of 4 bits in their packed form: bytes that are copied as they lie, and converted
-/// on the way to the registers: int4 to e4m3, e2m1 to e5m2 or, for tokens of bf16, both to that. B
-/// are tokens: operands are swapped.
+/// on the way to the registers: int4 to e4m3, e2m1 to e5m2 or, for tokens of 16 bits, both to their
+/// type. B are tokens: operands are swapped.
 struct PackedOperands {
   PackedSums sums = PackedSums::chained;
   bool zero_points = false;

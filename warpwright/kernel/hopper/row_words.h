@@ -35,15 +35,22 @@ constexpr GemmConfig s4(int tile_weights, int tile_tokens) {
   c.operands = PackedOperands{};
   return c;
 }
-/// The same for tokens of bf16, with folded sums.
+/// The same for tokens of bf16, with folded sums, and of f16, with exact ones.
 constexpr GemmConfig s4_bf16(int tile_weights, int tile_tokens) {
   GemmConfig c = tile(tile_weights, tile_tokens);
   c.operands = PackedOperands{.sums = PackedSums::folded, .tokens = DType::bf16};
   return c;
 }
-/// Packed e2m1 weights (mxf4; for tokens of bf16 nvf4 too), with folded sums.
+constexpr GemmConfig s4_f16(int tile_weights, int tile_tokens) {
+  GemmConfig c = tile(tile_weights, tile_tokens);
+  c.operands = PackedOperands{.sums = PackedSums::exact, .tokens = DType::f16};
+  c.result = DType::f16;
+  return c;
+}
+/// Packed e2m1 weights (mxf4; for tokens of 16 bits nvf4 too), with folded sums.
 constexpr GemmConfig e2m1(DType tokens, int tile_weights, int tile_tokens) {
   GemmConfig c = tile(tile_weights, tile_tokens);
+  c.result = tokens == DType::f16 ? DType::f16 : DType::bf16;
   c.operands = PackedOperands{.sums = PackedSums::folded, .code = DType::e2m1, .tokens = tokens};
   return c;
 }
@@ -52,6 +59,9 @@ constexpr GemmConfig mxf4(int tile_weights, int tile_tokens) {
 }
 constexpr GemmConfig fp4_bf16(int tile_weights, int tile_tokens) {
   return e2m1(DType::bf16, tile_weights, tile_tokens);
+}
+constexpr GemmConfig fp4_f16(int tile_weights, int tile_tokens) {
+  return e2m1(DType::f16, tile_weights, tile_tokens);
 }
 constexpr GemmConfig to(DType result, GemmConfig c) {
   c.result = result;

@@ -1,6 +1,6 @@
 // The main loop of kernels with A from registers (wgmma's RS form): a warpgroup decodes the packed
-// weights of its rows in registers (int4 to e4m3 or bf16, e2m1 to e5m2 or bf16), and multiplies
-// them by the tokens in shared memory.
+// weights of its rows in registers (int4 to e4m3, e2m1 to e5m2, or both to the 16 bits of the
+// tokens), and multiplies them by the tokens in shared memory.
 //
 // The loop owns the ring, its waits, the groups of wgmmas and the release of stages. What codes
 // become and where their scales come in is a decoder's (kernel/hopper/decode/). Of a row with codes
@@ -14,8 +14,8 @@
 //             v = max(u, 2^-13 times the powers of two of the k_tile's scales)
 //   table     folded, where e4m3(...) is looked up for each magnitude of q
 //   straight  acc += (q[g] s[g] / v) x                         total = acc * v: folded e2m1
-//             weights, exactly in e5m2 or bf16, and int4 ones rounded to bf16; v: the row's unit,
-//             the same from its first k_tile on
+//             weights, exactly in e5m2, bf16 or f16, and int4 ones rounded to bf16; v: the row's
+//             unit, the same from its first k_tile on
 //
 // Every group of wgmmas is waited for before the next codes are converted, so what overlaps is one
 // warpgroup's decoding with another's products. Where stages have several k_tiles (run_by_two) two
@@ -39,7 +39,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
 #include "warpwright/kernel/hopper/decode/exact.h"
-#include "warpwright/kernel/hopper/decode/int4_bf16.h"
+#include "warpwright/kernel/hopper/decode/int4_wide.h"
 #include "warpwright/kernel/hopper/decode/straight.h"
 #include "warpwright/kernel/hopper/decode/table.h"
 #include "warpwright/kernel/hopper/decode/zero_points.h"

@@ -10,7 +10,7 @@ namespace {
 
 // Of e2m1 weights, by their instructions; how much longer products take than the tensor core's own
 // clocks, and a folded word for e4m3, are from one table on an H100 (docs/log/w4a8.md). A span is
-// half a k_tile of bf16.
+// half a k_tile of 16 bits.
 double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                    const Machine& machine) {
   const double warpgroups = c.tile_m / 64.0;
@@ -28,9 +28,9 @@ double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_
                    waits * (66 + working + 2.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
 }
 
-// Of int4 weights for tokens of bf16, by their instructions: not measured yet. A k_tile has eight
-// k_blocks.
-double int4_bf16_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
+// Of int4 weights for tokens of 16 bits, by their instructions: not measured yet. A k_tile has
+// eight k_blocks.
+double int4_wide_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                         const Machine& machine) {
   const double warpgroups = c.tile_m / 64.0;
   const bool in_registers = sums_in_registers(c);
@@ -57,7 +57,7 @@ double int4_bf16_clocks(const kernel::GemmConfig& c, const PackedFormat& f, doub
 double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                      const Machine& machine) {
   if (kernel::is_e2m1(c)) return e2m1_clocks(c, f, a_share, machine);
-  if (kernel::operand_bits(c) == 16) return int4_bf16_clocks(c, f, a_share, machine);
+  if (kernel::operand_bits(c) == 16) return int4_wide_clocks(c, f, a_share, machine);
   const double warpgroups = c.tile_m / 64.0;
   const double groups = static_cast<double>(packed::slices(f));
   const bool coded_sm = f.encoding == Int4Encoding::sm;

@@ -33,8 +33,8 @@ bool serves_sums(const kernel::GemmConfig& c, const Ask& ask) {
   if (!kernel::packed_a(c)) return false;
   if (kernel::is_block_scaled(c) != (p.scaling == Scaling::blockwise)) return false;
   const PackedFormat& f = p.packed->format;
-  // Products of e2m1 with bf16 are float32 sums in any case.
-  if (packed::is_e2m1(f) && f.tokens == DType::bf16) return true;
+  // Products of e2m1 with 16 bits are float32 sums in any case.
+  if (packed::is_e2m1(f) && packed::is_wide(f)) return true;
   const GroupSums has = group_sums(c);
   const GroupSums wanted = packed::sums_for(f, p.packed->sums);
   if (wanted != GroupSums::open) return has == wanted;

@@ -61,7 +61,7 @@ std::string hopper_weights_text(const Plan& plan) {
         "weights    e2m1, a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which lanes "
         "convert to %s in registers, and %d of %s scales of groups of %d, which %s\n",
         blocks * packed::tile_bytes(f), blocks * packed::kTileCodeBytes,
-        f.tokens == DType::bf16 ? "bf16" : "e5m2",
+        packed::is_wide(f) ? type_name(f.tokens).c_str() : "e5m2",
         blocks * packed::slices(f) * packed::slice_bytes(f), type_name(f.scale).c_str(), f.group,
         packed::folds(f) ? "are folded into them: no weight is rounded"
                          : "meet their groups' sums, for a row's span too far to be folded");

@@ -138,10 +138,11 @@ class MixtureBinding {
     r.tokens = static_cast<int>(x.rows);
     r.k = static_cast<int>(x.columns);
     r.type = x.dtype;
-    r.form = o_.is_micro()                       ? kernel::RowForm::micro
-             : o_.scaling == Scaling::blockwise  ? kernel::RowForm::blocks
-             : o_.scaling == Scaling::row_column ? kernel::RowForm::rows
-                                                 : kernel::RowForm::copy;
+    // Beside tokens as they are weights may have scales by rows.
+    r.form = o_.is_micro()                      ? kernel::RowForm::micro
+             : !o_.quantises()                  ? kernel::RowForm::copy
+             : o_.scaling == Scaling::blockwise ? kernel::RowForm::blocks
+                                                : kernel::RowForm::rows;
     return r;
   }
 

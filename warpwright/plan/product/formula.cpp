@@ -62,7 +62,7 @@ std::string packed_words(const PackedWeights& w) {
   if (f.code == DType::e2m1) {
     std::string text = f.scale == DType::ue4m3 ? "packed nvf4" : "packed mxf4";
     text += " for " + type_name(f.tokens);
-    if (f.tokens == DType::bf16) return text;
+    if (packed::is_wide(f)) return text;
     text += f.exponents == Exponents::own ? ", scales of groups of 32" : ", folded";
     const GroupSums sums = packed::sums_for(f, w.sums);
     return text + ", " +
@@ -72,8 +72,8 @@ std::string packed_words(const PackedWeights& w) {
            " sums";
   }
   return "packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales" +
-         (f.tokens == DType::bf16 ? " for bf16" : "") + ", " + name(packed::sums_for(f, w.sums)) +
-         " sums";
+         (packed::is_wide(f) ? " for " + type_name(f.tokens) : "") + ", " +
+         name(packed::sums_for(f, w.sums)) + " sums";
 }
 
 std::string formula(const GemmProblem& p) {

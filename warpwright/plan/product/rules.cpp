@@ -30,12 +30,13 @@ Fault packed_sums_fault(const GemmProblem& p) {
   if (summed == GroupSums::exact || summed == GroupSums::open) return std::nullopt;
   if (f.code == DType::e2m1) {
     if (summed != GroupSums::folded) return refused("B are e2m1");
-    if (f.tokens == DType::bf16) return std::nullopt;
+    if (packed::is_wide(f)) return std::nullopt;
     if (f.exponents == Exponents::own) {
       return refused("B's exponents are not of rows, for they span too far");
     }
   }
-  if (f.tokens == DType::bf16 && summed != GroupSums::folded) return refused("A is bf16");
+  if (f.tokens == DType::f16 && f.code == DType::s4) return refused("A is fp16");
+  if (packed::is_wide(f) && summed != GroupSums::folded) return refused("A is bf16");
   if (p.scaling == Scaling::blockwise) return refused("A has block scales");
   if (f.zero_points != ZeroPoints::none) return refused("B has zero points");
   if (p.is_gated()) return refused("the epilogue is gated");

@@ -5,14 +5,15 @@
 //   row:
 //                    two constants and the exponent x. Where exponents are scales' own the table is
 //                    that of 2^0, and the scales meet the sums of each k_block (exact.h)
-//   tokens of bf16   the code's bits as upper bits of bf16, which are subnormal or nearly, times a
-//                    factor: 2^x, or the scale of nvf4, in a large power of two
+//   bf16, f16        the code's bits as upper bits of such a float, times a factor: 2^x, or the
+//                    scale of nvf4, in a power of two (wide_codes.h)
 //
 // Sums count in a unit of their row, by which they are multiplied at the end.
 #pragma once
 
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/decode/int4.h"
+#include "warpwright/kernel/hopper/decode/wide_codes.h"
 
 namespace warpwright::kernel {
 
@@ -41,27 +42,15 @@ WW_DEVICE void convert_by_tables(const std::uint32_t (&word)[2], const E5m2Table
   }
 }
 
-/// The codes of one k_block of 16 as bf16, times the factors of the thread's two rows.
-template <class Registers>
+/// The codes of one k_block of 16 as floats of a type, times the factors of the thread's two rows.
+template <DType type, class Registers>
 WW_DEVICE void convert_by_factors(std::uint32_t word, const std::uint32_t (&factors)[2],
                                   Registers& to) {
-  constexpr std::uint32_t places = 0x81c081c0U;
-  const std::uint32_t codes[] = {
-      word & places, word << 3 & places, word << 6 & places,
-      (word >> 6 & 0x01800180U) | (word >> 5 & 0x00400040U) | (word << 5 & 0x80008000U)};
+  std::uint32_t codes[4];
+  WideCodes<type>::place(word, codes);
   WW_UNROLL for (int r = 0; r < 4; ++r) {
-    to[r] = isa::multiply_bf16_pairs(codes[r], factors[r % 2]);
+    to[r] = isa::multiply_pairs<type>(codes[r], factors[r % 2]);
   }
-}
-
-/// Those that a factor's byte stands for, in both halves: 2^(x + 64) of an exponent, 2^119 times a
-/// ue4m3 as it is stored. Times the codes, 2^-126 of what they stand for, these are 2^(x - 62) and
-/// 2^-7 of the weights.
-WW_DEVICE std::uint32_t bf16_of_exponent(std::uint32_t x) {
-  return 0x5f805f80U + x * 0x00800080U;
-}
-WW_DEVICE std::uint32_t bf16_of_ue4m3(std::uint32_t stored) {
-  return 0x76807680U + stored * 0x00100010U;
 }
 
 template <class Tag>
@@ -71,6 +60,7 @@ class E2m1Weights : public Int4Weights<Tag> {
  public:
   using Base::atoms, Base::Base, Base::config;
   static constexpr bool wide = operand_bits(config) == 16;
+  static constexpr DType type = operand_a(config).type;
   static constexpr bool has_units = true;
 
   /// A thread's codes of a k_tile, and the scale bytes of its two rows.
@@ -159,10 +149,12 @@ class E2m1Weights : public Int4Weights<Tag> {
           std::uint32_t factors[2];
           WW_UNROLL for (int r = 0; r < 2; ++r) {
             const std::uint32_t byte = codes[i].scales[r][slice / 4] >> 8 * (slice % 4);
-            factors[r] = group_steps == 2 ? bf16_of_exponent(byte & packed::kExponentMask)
-                                          : bf16_of_ue4m3(byte & 0xffU);
+            factors[r] = group_steps == 2
+                             ? WideCodes<type>::of_exponent(byte & packed::kExponentMask)
+                             : WideCodes<type>::of_ue4m3(byte & 0xffU);
           }
-          convert_by_factors(codes[i].of.word[step / 2][step % 2], factors, to[i * k_blocks + s]);
+          convert_by_factors<type>(codes[i].of.word[step / 2][step % 2], factors,
+                                   to[i * k_blocks + s]);
         }
       }
     }

@@ -22,8 +22,8 @@ struct F16Factor {
 /// Four values of e4m3, each multiplied by a factor and rounded.
 WW_DEVICE std::uint32_t fold(std::uint32_t values, std::uint32_t factor) {
   const auto half = [&](std::uint32_t bytes) {
-    return static_cast<std::uint32_t>(isa::bytes_of_halves(
-        isa::multiply_halves(isa::halves_of_bytes(static_cast<std::uint16_t>(bytes)), factor)));
+    return static_cast<std::uint32_t>(isa::bytes_of_halves(isa::multiply_pairs<DType::f16>(
+        isa::halves_of_bytes(static_cast<std::uint16_t>(bytes)), factor)));
   };
   return half(values & 0xffffU) | half(values >> 16) << 16;
 }

@@ -1,25 +1,24 @@
-// Int4 weights for tokens of bf16 in their packed form (facts/packed_e2m1.h has its words), as one
-// thread of a warpgroup reads them. A code plus 8 is the lower bits of a bf16 of 128; less 128 and
-// the zero point (8, where there is none) it is the code, exactly. Sums of codes meet their scales
-// in float32 (exact.h), or codes are multiplied by their scales in bf16 (straight.h), which rounds
-// a weight to 8 significant bits. Both count in 2^-9, for stored scales are times 512.
+// Int4 weights for tokens of 16 bits in their packed form (facts/packed_e2m1.h has its words), as
+// one thread of a warpgroup reads them. A code plus 8 is the lower bits of a bf16 of 128, or of an
+// f16 of 1024; less that and the zero point (8, where there is none) it is the code, exactly. Sums
+// of codes meet their scales in float32 (exact.h), or codes are multiplied by their scales in bf16
+// (straight.h), which rounds a weight to 8 significant bits. (In f16 scales and products may leave
+// its range.) Both count in 2^-9, for stored scales are times 512.
 #pragma once
 
 #include "warpwright/kernel/hopper/decode/int4.h"
+#include "warpwright/kernel/hopper/decode/wide_codes.h"
 
 namespace warpwright::kernel {
 
-/// The codes of one k_block of 16 as bf16, less 128 and more for each of the thread's two rows.
-template <class Registers>
-WW_DEVICE void convert_to_bf16(std::uint32_t word, const std::uint32_t (&less)[2], Registers& to) {
+/// The codes of one k_block of 16 as floats of a type, less its base and more for each of the
+/// thread's two rows.
+template <DType type, class Registers>
+WW_DEVICE void convert_to_wide(std::uint32_t word, const std::uint32_t (&less)[2], Registers& to) {
   WW_UNROLL for (int r = 0; r < 4; ++r) {
-    const std::uint32_t shifted = (word >> 4 * r & 0x000f000fU) | 0x43004300U;
-    to[r] = isa::subtract_bf16_pairs(shifted, less[r % 2]);
+    const std::uint32_t shifted = (word >> 4 * r & 0x000f000fU) | WideCodes<type>::int4_base;
+    to[r] = isa::subtract_pairs<type>(shifted, less[r % 2]);
   }
-}
-/// 128 + a zero point, in both halves.
-WW_DEVICE std::uint32_t bf16_less(std::uint32_t zero) {
-  return 0x43004300U + zero * 0x00010001U;
 }
 
 template <class Tag>
@@ -29,6 +28,7 @@ class WideInt4Weights : public Int4Weights<Tag> {
  public:
   using Base::atoms, Base::Base, Base::config;
   static constexpr bool has_units = true;
+  static constexpr DType type = operand_a(config).type;
 
   /// A thread's codes of a k_tile, and the zero points of its two rows: a byte for each group.
   struct Codes {
@@ -69,7 +69,7 @@ class WideInt4Weights : public Int4Weights<Tag> {
     }
   }
 
-  /// A group's codes as bf16, from k_block `first` of the k_tile on.
+  /// A group's codes as floats, from k_block `first` of the k_tile on.
   template <int k_blocks>
   WW_DEVICE void convert(const Codes (&codes)[atoms], int first,
                          KBlockA (&to)[atoms * k_blocks]) const {
@@ -78,7 +78,7 @@ class WideInt4Weights : public Int4Weights<Tag> {
       find_less(codes[i], first / k_blocks, less);
       WW_UNROLL for (int s = 0; s < k_blocks; ++s) {
         const int step = first + s;
-        convert_to_bf16(codes[i].of.word[step / 2][step % 2], less, to[i * k_blocks + s]);
+        convert_to_wide<type>(codes[i].of.word[step / 2][step % 2], less, to[i * k_blocks + s]);
       }
     }
   }
@@ -94,14 +94,14 @@ class WideInt4Weights : public Int4Weights<Tag> {
         std::uint32_t less[2];
         find_less(codes[i], group, less);
         const isa::Pair scale = this->scales(codes[i].tile, i, group);
-        const std::uint32_t factors[2] = {isa::pack<DType::bf16>(scale.low, scale.low),
-                                          isa::pack<DType::bf16>(scale.high, scale.high)};
+        const std::uint32_t factors[2] = {isa::pack<type>(scale.low, scale.low),
+                                          isa::pack<type>(scale.high, scale.high)};
         WW_UNROLL for (int s = begin; s < begin + each; ++s) {
           const int step = first + s;
           KBlockA& block = to[i * k_blocks + s];
-          convert_to_bf16(codes[i].of.word[step / 2][step % 2], less, block);
+          convert_to_wide<type>(codes[i].of.word[step / 2][step % 2], less, block);
           WW_UNROLL for (int r = 0; r < 4; ++r) {
-            block[r] = isa::multiply_bf16_pairs(block[r], factors[r % 2]);
+            block[r] = isa::multiply_pairs<type>(block[r], factors[r % 2]);
           }
         }
       }
@@ -111,7 +111,8 @@ class WideInt4Weights : public Int4Weights<Tag> {
  private:
   WW_DEVICE static void find_less(const Codes& codes, int group, std::uint32_t (&less)[2]) {
     WW_UNROLL for (int r = 0; r < 2; ++r) {
-      less[r] = bf16_less(codes.zeros >> (8 * group + 4 * r) & 15U);
+      const std::uint32_t zero = codes.zeros >> (8 * group + 4 * r) & 15U;
+      less[r] = WideCodes<type>::int4_base + zero * 0x00010001U;  // in both halves
     }
   }
 };
