@@ -333,6 +333,52 @@ TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
   EXPECT_EQ(there, 2);
 }
 
+// Tiles of 8 tokens are of MMAs with scales, and of one SM; tiles with scales are cut along K, but
+// not where three k_tiles go together or a gate has an accumulator of its own.
+TEST(BlackwellPlan, FewTokensWithScalesAreJudged) {
+  constexpr auto mx = atom::UmmaKind::mxf8f6f4;
+  constexpr tile::TileWidths from_8 = {{8, 16, 128}};
+  constexpr auto by_static = TileSource::static_persistent;
+  const BlackwellConfig tokens{.kind = mx,
+                               .stages = 3,
+                               .accumulators = 2,
+                               .tiles = by_static,
+                               .swap_ab = true,
+                               .widths = from_8,
+                               .scale = DType::ue8m0};
+  EXPECT_EQ(kernel::config_fault(tokens), nullptr);
+  BlackwellConfig c = tokens;
+  c.splits_k = true;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.tiles = TileSource::clc;
+  EXPECT_STREQ(kernel::config_fault(c), "tiles are split along K in static persistent tiles");
+  c = tokens;
+  c.kind = atom::UmmaKind::f16;
+  c.scale = DType::f32;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "widths ascend in multiples of 16, with scales that the tensor core multiplies of "
+               "8, with pairs of 32");
+  c = tokens;
+  c.widths = {{8, 24, 128}};
+  EXPECT_STREQ(kernel::config_fault(c), "behind 8 columns a tile has whole parts of 16");
+  c = tokens;
+  c.gated = c.splits_k = true;
+  c.tile_m = 256;
+  c.accumulators = 1;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "groups, and tiles of gates and what they are for, are not split along K");
+  BlackwellConfig cut{.kind = atom::UmmaKind::mxf4,
+                      .stages = 3,
+                      .accumulators = 2,
+                      .splits_k = true,
+                      .tiles = by_static,
+                      .scale = DType::ue8m0};
+  EXPECT_EQ(kernel::config_fault(cut), nullptr);
+  cut.long_k = true;
+  EXPECT_STREQ(kernel::config_fault(cut),
+               "MMAs of K 96 take three stages together, and tiles are cut along K at any of them");
+}
+
 TEST(BlackwellPlan, LongKIsJudged) {
   BlackwellConfig c{
       .kind = atom::UmmaKind::mxf4, .stages = 3, .scale = DType::ue8m0, .long_k = true};

@@ -245,13 +245,23 @@ constexpr int accumulator_slots(const BlackwellConfig& c) {
   return overlaps(c) ? 1 : c.accumulators;
 }
 
-/// The widest part of a tile that all widths consist of, of 16 to 128 columns.
+/// What widths are multiples of: N of MMAs of 128 rows is one of 16, with scales of 8, and of a
+/// pair of 32.
+constexpr int width_unit(const BlackwellConfig& c) {
+  return c.pair ? 32 : is_scaled(c) ? 8 : 16;
+}
+/// The widest part of a tile that all widths consist of, of 16 to 128 columns. (A tile of 8 columns
+/// is half of one.)
 constexpr int width_step(const BlackwellConfig& c) {
   int step = 128;
   for (const int width : c.widths.of) {
-    while (width % step != 0) step /= 2;
+    while (width > 8 && width % step != 0) step /= 2;
   }
   return step;
+}
+/// Has it tiles that are half a part?
+constexpr bool has_half_steps(const BlackwellConfig& c) {
+  return has_widths(c) && c.widths.of[0] < width_step(c);
 }
 
 /// A warp has two groups of 16 rows, one below the other; gated, one of each half. Tiles of several
@@ -368,8 +378,8 @@ constexpr int slice_unit(const atom::OperandTile& tile) {
 constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   if (atom::cluster_fault(cluster, c.pair) != atom::ClusterFault::none) return false;
   if ((has_widths(c) || c.gated) && cluster.n > 1) return false;  // along the tokens
-  for (const int width : c.widths.of) {
-    if (width % (8 * cluster.m) != 0) return false;
+  for (const int width : c.widths.of) {  // in slices of four rows, as those that are gathered
+    if (width % (4 * cluster.m) != 0) return false;
   }
   for (const atom::ClusterShape& known : blackwell_clusters) {
     if (known == cluster) {

@@ -17,7 +17,10 @@ constexpr const char* sums_fault(const BlackwellConfig& c) {
   if (c.splits_k && c.tiles != TileSource::static_persistent) {
     return "tiles are split along K in static persistent tiles";
   }
-  if (c.splits_k && c.swap_ab) return "tiles whose columns are tokens are not split along K";
+  if (c.splits_k && (c.grouped || c.gated)) {
+    return "groups, and tiles of gates and what they are for, are not split along K";
+  }
+  if (overlaps(c)) return "accumulators that share columns are given back in parts";
   return nullptr;
 }
 
@@ -35,9 +38,11 @@ constexpr const char* token_fault(const BlackwellConfig& c) {
   int before = 0;
   for (int i = 0; i < tile::count(c.widths); ++i) {
     const int width = c.widths.of[i];
-    if (width <= before || width % (c.pair ? 32 : 16) != 0) {
-      return "widths ascend in multiples of 16, with pairs of 32";
+    if (width <= before || width % width_unit(c) != 0) {
+      return "widths ascend in multiples of 16, with scales that the tensor core multiplies of 8, "
+             "with pairs of 32";
     }
+    if (width % 16 != 0 && width > 8) return "behind 8 columns a tile has whole parts of 16";
     before = width;
   }
   return !has_widths(c) || before == c.tile_n ? nullptr : "the last of the widths is tile_n";
@@ -71,8 +76,11 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
     return "kinds mxf8f6f4, mxf4 and mxf4nvf4 multiply scales, and no others";
   }
   if (!is_scaled(c)) return nullptr;
-  if (sums_in_registers(c)) {
-    return "with scales that the tensor core multiplies nothing is summed in registers";
+  if (c.block_scaled) {
+    return "scales are multiplied by the tensor core, or where k_tiles are added up, not by both";
+  }
+  if (c.splits_k && c.long_k) {
+    return "MMAs of K 96 take three stages together, and tiles are cut along K at any of them";
   }
   if (c.swap_ab && (c.pair || c.tile_n != atom::kScaleAtomRows)) {
     return "tokens with scales that the tensor core multiplies come 128 a tile, to MMAs of one SM";

@@ -75,8 +75,8 @@ struct BlackwellCta {
       return even(tile::cta_tiles<result_rows(cfg), result_columns(cfg), true>(
           tile::WarpScanGroups(p.walk.groups, p.walk.k_tiles, ready), p.walk.cluster, at));
     } else if constexpr (cfg.splits_k) {
-      return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(
-          tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, at);
+      return even(tile::cta_tiles<result_rows(cfg), result_columns(cfg), false>(
+          tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, at));
     } else {
       return even(walk_tiles<Tag, Who>(p.walk, at, ring));
     }

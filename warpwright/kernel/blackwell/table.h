@@ -158,6 +158,7 @@ inline constexpr auto sum_rows = std::array{
 /// Operands with scales: any two of mxf8, mxf6 and mxf4 (which types they are is a matter of the
 /// launch), or packed ones, of mxf4 alone or of nvf4.
 constexpr BlackwellConfig mixed(DType result, BlackwellConfig c) {
+  if (c.swap_ab) c.widths = {{8, 16, 32, 64, 96, 128}};  // N of these MMAs begins with 8
   c.kind = atom::UmmaKind::mxf8f6f4;
   c.scale = DType::ue8m0;
   c.result = result;
@@ -229,6 +230,9 @@ inline constexpr auto scaled_token_rows = std::array{
     more(nvf4(DType::bf16, by_index(grouped(one(128))))),
     more(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
     more(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
+    common(split_k(mixed(DType::bf16, swap_ab(one(128))))),
+    common(split_k(nvf4(DType::bf16, swap_ab(one(128))))),
+    more(split_k(plain(mixed(DType::bf16, swap_ab(one(128)))))),
     common(gated(mixed(DType::bf16, grouped(one(128))))),
     common(gated(nvf4(DType::bf16, grouped(one(128))))),
     common(codes(DType::ue8m0, gated(mixed(DType::e4m3, grouped(one(128)))))),
