@@ -309,7 +309,7 @@ TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
     EXPECT_EQ(f.architectures, is_long ? std::vector{103} : (std::vector{100, 103})) << f.name;
     there += is_long ? 1 : 0;
     if (!is_long || !f.built) continue;
-    const GemmProblem p = scaled_problem(f.micro_scale, 4096, 4096, 7680);
+    const GemmProblem p = scaled_problem(f.micro_scales.front(), 4096, 4096, 7680);
     const std::string said = "the kernel " + f.name +
                              " does not run on b200 (sm_100); only sm_103 (b300) has MMAs of K 96: "
                              "the nearest is the kernel without _k96";
@@ -325,8 +325,8 @@ TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
     const auto best = plan(p, *known_facts("b300"), choices);
     ASSERT_TRUE(best.ok()) << best.reason();
     EXPECT_TRUE(config_of(*best).long_k) << best->kernel;
-    const auto shorter =
-        plan(scaled_problem(f.micro_scale, 4096, 4096, 256), *known_facts("b300"), choices);
+    const auto shorter = plan(scaled_problem(f.micro_scales.front(), 4096, 4096, 256),
+                              *known_facts("b300"), choices);
     ASSERT_TRUE(shorter.ok()) << shorter.reason();
     EXPECT_FALSE(config_of(*shorter).long_k) << shorter->kernel;
   }

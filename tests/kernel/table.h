@@ -23,6 +23,7 @@ struct Instance {
   const KernelFacts* facts;
   DType a, b;                      ///< the caller's A and B
   kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others see `asked_like`
+  int format = 0;                  ///< which of the scales that it multiplies, and makes
 };
 
 /// The kernels of this build that the family has, in their order.
@@ -87,15 +88,18 @@ inline bool is_fed_by_request(const Instance& instance) {
 }
 /// Whether the tensor core multiplies scales of blocks along K too; and their type.
 inline bool has_block_scales(const Instance& instance) {
-  return is_micro_scale(instance.facts->micro_scale);
+  return !instance.facts->micro_scales.empty();
 }
 inline DType micro_scale_of(const Instance& instance) {
-  return instance.facts->micro_scale;
+  const std::vector<DType>& all = instance.facts->micro_scales;
+  return all.empty() ? DType::f32 : all[instance.format];
 }
 /// How D is quantised.
 inline QuantiseD quantisation(const Instance& instance) {
+  const std::vector<DType>& made = instance.facts->d_scales;
   for (const QuantiseD way : all_quantisations) {
-    if (is_micro(way) && form_of(way).scale == instance.facts->d_scale) return way;
+    if (made.empty() || form_of(way).codes != instance.facts->result) continue;
+    if (form_of(way).scale == made[instance.format]) return way;
   }
   return instance.config.quantises ? QuantiseD::block_1x128 : QuantiseD::none;
 }

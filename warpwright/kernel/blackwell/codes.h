@@ -20,11 +20,10 @@
 namespace warpwright::kernel::blackwell {
 
 /// One thread's row of tile after tile.
-template <class Tag>
+template <class Tag, DType scale_type>
 class CodeRow {
   static constexpr BlackwellConfig config = Tag::config;
   static constexpr DType element = config.result;
-  static constexpr DType scale_type = config.d_scale;
   static constexpr int bits = numeric::bits(element);
   static constexpr int block = micro_block(scale_type);  // columns that share a scale
   static constexpr int depth = block_scales::kTileColumns;

@@ -85,6 +85,20 @@ constexpr bool is_scaled(const BlackwellConfig& c) {
 constexpr bool quantises(const BlackwellConfig& c) {
   return is_micro_scale(c.d_scale);
 }
+/// Packed elements have scales of either format: nvf4's, which the configuration says, or mxf4's,
+/// half as many. A launch says which it multiplies, and which it makes.
+constexpr bool takes_either_scale(const BlackwellConfig& c) {
+  return c.kind == atom::UmmaKind::mxf4nvf4 && c.scale == DType::ue4m3;
+}
+constexpr bool makes_either_scale(const BlackwellConfig& c) {
+  return c.result == DType::e2m1 && c.d_scale == DType::ue4m3;
+}
+/// What a launch with such scales multiplies: its atoms and its MMAs. (Stages and tensor memory
+/// have room for those of the configuration.)
+constexpr BlackwellConfig with_scale(BlackwellConfig c, DType scale) {
+  c.scale = scale;
+  return c;
+}
 
 /// Whether the tiles come from CLC.
 constexpr bool asks_for_tiles(const BlackwellConfig& c) {

@@ -57,7 +57,8 @@ constexpr const char* result_fault(const BlackwellConfig& c) {
     }
     if (c.swap_ab && !is_scaled(c)) return "tokens that become codes had scales before";
     // Four scales of a row are a word.
-    if (!c.swap_ab && c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
+    const int block = micro_block(makes_either_scale(c) ? DType::ue8m0 : c.d_scale);
+    if (!c.swap_ab && c.tile_n % (atom::kScaleAtomDepth * block) != 0) {
       return "tile_n must be whole atoms of the scales of D";
     }
     return nullptr;

@@ -76,11 +76,10 @@ struct CodeLanes {
 };
 
 /// One thread's column of D in tile after tile.
-template <class Tag>
+template <class Tag, DType scale_type>
 class TokenCodes {
   static constexpr BlackwellConfig config = Tag::config;
   static constexpr DType element = config.result;
-  static constexpr DType scale_type = config.d_scale;
   using Lanes = CodeLanes<element, scale_type>;
   using Block = micro::Block<element, scale_type>;
   static constexpr int parts = halves(config);

@@ -121,7 +121,7 @@ bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
   const bool k_major = ask.a == atom::Major::k && ask.b == atom::Major::k;
   if (!k_major && !kernel::takes_any_major(c)) return false;
   return blackwell_multiplies(c, p) && c.result == p.d.dtype &&
-         c.d_scale == form_of(p.epilogue.quantise).scale && c.grouped == p.is_grouped() &&
+         blackwell_quantises(c, p.epilogue.quantise) && c.grouped == p.is_grouped() &&
          c.by_index == p.is_by_index() && c.gated == p.is_gated();
 }
 
