@@ -18,7 +18,8 @@ namespace {
 std::vector<tests::Instance> token_instances() {
   std::vector<tests::Instance> found;
   for (const tests::Instance& i : tests::blackwell_instances()) {
-    const bool is_new = found.empty() || std::string(found.back().name) != i.name;
+    const bool is_new = found.empty() || std::string(found.back().name) != i.name ||
+                        found.back().by_index != i.by_index;
     if (i.facts->swap_ab && is_new) found.push_back(i);
   }
   for (const tests::Instance& i :
@@ -57,7 +58,10 @@ std::vector<TokenForm> token_forms(int longest) {
   for (const tests::Instance& i : token_instances()) {
     for (const atom::ClusterShape cluster : {atom::ClusterShape{1, 1}, {2, 1}}) {
       if (!tests::takes(i, cluster)) continue;
-      all.push_back({std::string(i.name) + (cluster.m == 1 ? ", alone" : ", in a cluster"), i,
+      std::string name = i.name;
+      if (tests::has_block_scales(i)) name += ", " + tests::types(i);
+      if (i.by_index) name += ", by index";
+      all.push_back({name + (cluster.m == 1 ? ", alone" : ", in a cluster"), i,
                      token_ask(i, cluster, longest)});
       if (!i.facts->grouped) {
         all.push_back(all.back());
@@ -91,8 +95,8 @@ TEST(BlackwellTokens, NoMutantSurvives) {
   std::vector<TokenForm> all = token_forms(campaign() ? 160 : 60);
   // In the usual run the one that gathers.
   if (!campaign()) {
-    std::erase_if(
-        all, [](const TokenForm& f) { return !f.instance.facts->gathers || f.ask.cluster.m == 1; });
+    std::erase_if(all,
+                  [](const TokenForm& f) { return !f.instance.by_index || f.ask.cluster.m == 1; });
   }
   for (const TokenForm& f : part_of(all)) {
     const tests::Problem problem(f.instance, f.ask);

@@ -21,13 +21,16 @@ inline std::vector<Instance> blackwell_instances() {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
     if (!f->micro_scales.empty()) continue;
-    using Types = std::vector<std::pair<DType, DType>>;
-    for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
-                                  ? Types{{DType::e4m3, DType::e5m2},
-                                          {DType::e4m3, DType::e4m3},
-                                          {DType::e5m2, DType::e5m2}}
-                                  : Types{{DType::f16, DType::f16}, {DType::bf16, DType::bf16}}) {
-      found.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b)});
+    for (const bool by_index : {false, true}) {
+      if (by_index && !f->may_gather) continue;
+      using Types = std::vector<std::pair<DType, DType>>;
+      for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
+                                    ? Types{{DType::e4m3, DType::e5m2},
+                                            {DType::e4m3, DType::e4m3},
+                                            {DType::e5m2, DType::e5m2}}
+                                    : Types{{DType::f16, DType::f16}, {DType::bf16, DType::bf16}}) {
+        found.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b, by_index), 0, by_index});
+      }
     }
   }
   return found;
@@ -42,7 +45,11 @@ std::vector<Instance> scaled_instances(const Wanted& wanted) {
     if (!wanted(*f)) continue;
     const DType a = f->a.front(), b = f->b.front();
     for (std::size_t i = 0; i < f->micro_scales.size(); ++i) {
-      all.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b), static_cast<int>(i)});
+      for (const bool by_index : {false, true}) {
+        if (by_index && !f->may_gather) continue;
+        all.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b, by_index),
+                       static_cast<int>(i), by_index});
+      }
     }
   }
   return all;

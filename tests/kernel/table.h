@@ -24,6 +24,7 @@ struct Instance {
   DType a, b;                      ///< the caller's A and B
   kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others see `asked_like`
   int format = 0;                  ///< which of the scales that it multiplies, and makes
+  bool by_index = false;           ///< asked for tokens by index
 };
 
 /// The kernels of this build that the family has, in their order.
@@ -63,12 +64,13 @@ inline bool has_feature(const Instance& instance, std::string_view feature) {
 }
 /// The configuration of a Hopper kernel that is asked what this one of Blackwell is, with tokens on
 /// N: in groups, gated, by index.
-inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b) {
+inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b,
+                                     bool by_index = false) {
   kernel::GemmConfig c;
   if (!f.swap_ab) return c;
   const auto sums = has(f, "block scales") ? kernel::Sums::blockwise : kernel::Sums::tensor_core;
   c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .sums = sums, .swap_ab = true};
-  c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers};
+  c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers || by_index};
   c.result = f.result;
   c.gated = has(f, "gated");
   return c;

@@ -370,11 +370,29 @@ class Companions {
       set_tokens(o, {t, 3});
       o.offsets = "int64";
     });
-    if (kernel_.gathers) {
-      add("slots of a router", 1, n, k_tile_, [t](GemmOptions& o) {
+    if (kernel_.gathers || kernel_.may_gather) {
+      const auto by_index = [t](GemmOptions& o) {
         set_tokens(o, {3, 0, t + 1});
+        o.rows_index = "random:" + std::to_string(t);
+      };
+      add("tokens by index", 1, n, round_, by_index);
+      add("tokens by index, ragged, with a bias", 1, n - 3, round_ + 16,
+          [by_index](GemmOptions& o) {
+            by_index(o);
+            o.bias = "columns";
+          });
+      add("slots of a router", 1, n, k_tile_, [by_index](GemmOptions& o) {
+        by_index(o);
         o.rows_divisor = 4;
       });
+      for (const atom::ClusterShape& c : kernel_.clusters) {
+        if (atom::cluster_size(c) != 2) continue;
+        add("tokens by index in clusters of " + atom::cluster_text(c), 1, 2 * n, round_,
+            [by_index, c](GemmOptions& o) {
+              by_index(o);
+              set_cluster(o, c);
+            });
+      }
     }
     add("offsets that are looked at", 1, columns_, k_tile_, [t](GemmOptions& o) {
       set_tokens(o, {3, 0, t + 1});

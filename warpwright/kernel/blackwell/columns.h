@@ -110,7 +110,7 @@ class BoxColumns : public ColumnSlice<Tag> {
 
  private:
   [[nodiscard]] WW_DEVICE const isa::TensorMap& map([[maybe_unused]] const tile::Work& work) const {
-    if constexpr (has_width_maps(Tag::config)) {
+    if constexpr (has_widths(Tag::config)) {
       constexpr int last = tile::count(Tag::config.widths) - 1;
       return work.width == last ? Slice::p_.operands.b : Slice::p_.narrower[work.width];
     } else {

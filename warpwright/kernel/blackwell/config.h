@@ -45,7 +45,6 @@ struct BlackwellConfig {
   bool grouped = false;  ///< for products in groups; its tokens are on N
   bool gated = false;  ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on;
                        ///< with scales, whose atoms have 128 rows, 128 of each
-  bool by_index = false;  ///< tokens are gathered by their numbers
   /// Along the tokens, swapped: tiles are cut evenly, and each is multiplied by an N of its own.
   tile::TileWidths widths = {};
   /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
@@ -110,9 +109,10 @@ constexpr int ctas_of_mma(const BlackwellConfig& c) {
 constexpr bool has_widths(const BlackwellConfig& c) {
   return tile::count(c.widths) > 0;
 }
-/// Whether the launch has a map of the tokens for each width. (Who gathers has boxes of one row.)
-constexpr bool has_width_maps(const BlackwellConfig& c) {
-  return has_widths(c) && !c.by_index;
+/// May a launch name the tokens of groups by numbers, so that rows are gathered? (Scales of blocks
+/// that epilogue warps multiply are those of tokens in their order.)
+constexpr bool takes_index(const BlackwellConfig& c) {
+  return c.grouped && !c.pair && !c.block_scaled;
 }
 /// Are they cut evenly? Tiles with scales begin with an atom of their own.
 constexpr bool cuts_evenly(const BlackwellConfig& c) {
@@ -293,7 +293,8 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
                                                                            : Store::tensor,
           .most_columns = width_step(*this),
           .grouped = grouped || has_widths(*this),
-          .by_index = by_index,
+          .by_index = takes_index(*this),
+          .by_index_or_not = true,
           .by_columns = overlaps(*this)};
 }
 static_assert(EpilogueConfig<BlackwellConfig>);

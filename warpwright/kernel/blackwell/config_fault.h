@@ -12,7 +12,6 @@ constexpr const char* sums_fault(const BlackwellConfig& c) {
     return "sums in registers are those of 32s of columns up to 128, of 16s where they are tokens: "
            "a thread has one of each";
   }
-  if (c.block_scaled && c.by_index) return "scales of blocks are those of tokens in their order";
   if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
   if (c.splits_k && c.tiles != TileSource::static_persistent) {
     return "tiles are split along K in static persistent tiles";
@@ -31,9 +30,6 @@ constexpr const char* token_fault(const BlackwellConfig& c) {
   }
   if (c.grouped && c.tiles != TileSource::static_persistent) {
     return "groups are walked over in static persistent tiles";
-  }
-  if (c.by_index && (!c.grouped || c.pair)) {
-    return "tokens are gathered in groups, for MMAs of one SM";
   }
   int before = 0;
   for (int i = 0; i < tile::count(c.widths); ++i) {

@@ -32,9 +32,8 @@ struct AccumulatorsOf {
 template <class Tag>
 using BlackwellParamsOf = std::conditional_t<
     is_scaled(Tag::config),
-    std::conditional_t<has_width_maps(Tag::config), BlackwellScaledWidthsParams,
-                       BlackwellScaledParams>,
-    std::conditional_t<has_width_maps(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>>;
+    std::conditional_t<has_widths(Tag::config), BlackwellScaledWidthsParams, BlackwellScaledParams>,
+    std::conditional_t<has_widths(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>>;
 
 /// A CTA as one of its threads sees it.
 template <class Tag>

@@ -56,7 +56,7 @@ inline std::vector<std::string> features(const BlackwellConfig& c) {
                   widths_words(c.widths));
   }
   if (c.gated) all.emplace_back("gated");
-  if (c.by_index) all.emplace_back("tokens by index");
+  if (takes_index(c)) all.emplace_back("tokens by index or in order");
   if (c.block_scaled) all.emplace_back("block scales");
   if (c.splits_k) all.emplace_back("stream-K");
   if (takes_any_major(c)) all.emplace_back("any layout");
@@ -92,7 +92,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.swap_ab = c.swap_ab;
   f.grouped = c.grouped;
   f.search = c.grouped ? Grouping::warp_scan : Grouping::none;
-  f.gathers = c.by_index;
+  f.may_gather = takes_index(c);
   f.stages = c.stages;
   f.threads = threads(c);
   f.registers = registers;

@@ -87,14 +87,10 @@ class BlackwellGemm {
     } else if (warp >= first_epilogue_warp) {
       if constexpr (sums_in_registers(cfg)) {
         blackwell::store_sums(cta, ready);
-      } else if constexpr (makes_either_scale(cfg)) {
-        if (p.codes_of_32) {
-          store_codes<DType::ue8m0>(cta, ready);
-        } else {
-          store_codes<DType::ue4m3>(cta, ready);
-        }
       } else if constexpr (quantises(cfg)) {
-        store_codes<cfg.d_scale>(cta, ready);
+        using Codes =
+            std::conditional_t<cfg.swap_ab, blackwell::TokenCodes<Tag>, blackwell::CodeRow<Tag>>;
+        blackwell::store_codes<Codes>(cta, ready);
       } else {
         blackwell::store(cta, ready);
       }
@@ -112,13 +108,6 @@ class BlackwellGemm {
 
  private:
   static constexpr bool controlled = asks_for_tiles(config);
-
-  template <DType scale>
-  WW_DEVICE static void store_codes(const Cta& cta, const isa::Prerequisites& ready) {
-    using Codes = std::conditional_t<config.swap_ab, blackwell::TokenCodes<Tag, scale>,
-                                     blackwell::CodeRow<Tag, scale>>;
-    blackwell::store_codes<Codes>(cta, ready);
-  }
 
   // One warp: makes the barriers and publishes them.
   WW_DEVICE static void initialise(const Cta& cta) {

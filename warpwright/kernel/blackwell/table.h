@@ -37,7 +37,6 @@ constexpr Name name_of(const BlackwellConfig& c) {
   if (c.splits_k) name += "_sk";
   if (c.long_k) name += "_k96";
   if (c.gated) name += "_gated";
-  if (c.by_index) name += "_ix";
   return name;
 }
 
@@ -111,10 +110,6 @@ constexpr BlackwellConfig gated(BlackwellConfig c) {
   }
   return c;
 }
-constexpr BlackwellConfig by_index(BlackwellConfig c) {
-  c.by_index = true;
-  return c;
-}
 
 constexpr auto f16 = atom::UmmaKind::f16;
 constexpr auto f8 = atom::UmmaKind::f8f6f4;
@@ -124,9 +119,7 @@ inline constexpr auto token_rows = std::array{
     common(of(f16, grouped(one(128)))),
     common(of(f8, grouped(one(128)))),
     more(of(f16, gated(grouped(one(128))))),
-    more(of(f8, gated(grouped(one(128))))),
-    more(of(f16, by_index(gated(grouped(one(128)))))),
-    common(of(f8, by_index(gated(grouped(one(128)))))),
+    common(of(f8, gated(grouped(one(128))))),
     more(of(f8, grouped(pair(256)))),
     common(of(f16, gated(persistent(TileSource::clc, swap_ab(one(128)))))),
     more(of(f8, gated(persistent(TileSource::clc, swap_ab(one(128)))))),
@@ -219,8 +212,6 @@ inline constexpr auto scaled_rows = std::array{
 inline constexpr auto scaled_token_rows = std::array{
     common(mixed(DType::bf16, grouped(one(128)))),
     common(packed(DType::bf16, grouped(one(128)))),
-    more(mixed(DType::bf16, by_index(grouped(one(128))))),
-    more(packed(DType::bf16, by_index(grouped(one(128))))),
     more(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
     more(packed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
     common(split_k(mixed(DType::bf16, swap_ab(one(128))))),
@@ -232,10 +223,6 @@ inline constexpr auto scaled_token_rows = std::array{
     common(codes(DType::ue4m3, gated(packed(DType::e2m1, grouped(one(128)))))),
     more(codes(DType::ue8m0, mixed(DType::e4m3, grouped(one(128))))),
     more(codes(DType::ue4m3, packed(DType::e2m1, grouped(one(128))))),
-    more(by_index(gated(mixed(DType::bf16, grouped(one(128)))))),
-    more(by_index(gated(packed(DType::bf16, grouped(one(128)))))),
-    more(by_index(codes(DType::ue8m0, gated(mixed(DType::e4m3, grouped(one(128))))))),
-    more(by_index(codes(DType::ue4m3, gated(packed(DType::e2m1, grouped(one(128))))))),
     more(gated(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
     more(gated(packed(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
     common(plain(mixed(DType::bf16, grouped(one(128))))),

@@ -132,13 +132,13 @@ const char* source_text(const BlackwellConfig& c) {
 }
 
 // What few tokens and groups are: how they are found, cut, and loaded; empty for other kernels.
-std::string tokens_text(const BlackwellConfig& c) {
+std::string tokens_text(const BlackwellConfig& c, bool by_index) {
   std::string text;
   if (c.grouped) {
     text += "groups     found on the device: a warp looks at 32 groups at a step\n";
-    text += c.by_index ? "tokens     by index: each lane of a warp gathers four rows by TMA\n"
-                       : "maps       one over all tokens; rows loaded past a group's end are not "
-                         "stored\n";
+    text += by_index ? "tokens     by index: each lane of a warp gathers four rows by TMA\n"
+                     : "maps       one over all tokens; rows loaded past a group's end are not "
+                       "stored\n";
   }
   if (kernel::has_widths(c)) {
     text += "widths     " + kernel::widths_words(c.widths) +
@@ -252,7 +252,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel =
         format("warp-specialised, %s%s%s\n", source_text(c), c.splits_k ? ", split along K" : "",
                c.swap_ab ? ", operands swap_ab (rows are columns of D)" : "");
-    parts.kernel += tokens_text(c);
+    parts.kernel += tokens_text(c, plan.problem.is_by_index());
     parts.kernel +=
         format("tile       %d x %d x %d a CTA, MMA m%dn%dk%d of kind %s, %s\n", c.tile_m, c.tile_n,
                kernel::tile_k(c), mma.m, mma.n, mma.k, atom::name(c.kind),
@@ -300,7 +300,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
         grid.workspace[1] = {"status", 0, sizeof(std::uint32_t)};
       }
     }
-    if (c.by_index && p.operands.k > 0) {
+    if (operands.is_by_index() && p.operands.k > 0) {
       p.operands.b =
           encode(rows_request("A", operands.a, loaded_tile(operands, true, kernel::tile_b(c))));
     }
@@ -320,14 +320,14 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
       all.scales_of_32 = takes_either_scale(c) && micro_scale(plan.problem, true) == DType::ue8m0;
       all.codes_of_32 =
           makes_either_scale(c) && form_of(plan.problem.epilogue.quantise).scale == DType::ue8m0;
-      if (!kernel::has_width_maps(c)) {
+      if (!kernel::has_widths(c)) {
         return grid.set_params(static_cast<const kernel::BlackwellScaledParams&>(all));
       }
-      narrower_maps(all, c, c.widths, o, encode);
+      if (!o.is_by_index()) narrower_maps(all, c, c.widths, o, encode);
       grid.set_params(all);
-    } else if (kernel::has_width_maps(c)) {
+    } else if (kernel::has_widths(c)) {
       kernel::BlackwellWidthsParams all{p, {}};
-      narrower_maps(all, c, c.widths, o, encode);
+      if (!o.is_by_index()) narrower_maps(all, c, c.widths, o, encode);
       grid.set_params(all);
     } else {
       grid.set_params(p);

@@ -122,7 +122,7 @@ bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
   if (!k_major && !kernel::takes_any_major(c)) return false;
   return blackwell_multiplies(c, p) && c.result == p.d.dtype &&
          blackwell_quantises(c, p.epilogue.quantise) && c.grouped == p.is_grouped() &&
-         c.by_index == p.is_by_index() && c.gated == p.is_gated();
+         (takes_index(c) || !p.is_by_index()) && c.gated == p.is_gated();
 }
 
 void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig& c, const Ask& ask,
