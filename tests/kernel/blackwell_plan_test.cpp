@@ -205,7 +205,7 @@ TEST(BlackwellPlan, SplitsFewTilesAlongK) {
   EXPECT_EQ(made->ctas % 2, 0);
   EXPECT_GT(made->ctas, 4);
   EXPECT_LT(made->ctas, 64) << "who stores a tile reads all of its parts";
-  EXPECT_GT(made->workspace_bytes, std::int64_t{made->ctas} * 128 * 128 * 4);
+  EXPECT_GT(made->workspace_bytes, std::int64_t{made->ctas} * made->tile().m * made->tile().n * 4);
   const auto invariant = plan(p, b200(), {.batch_invariant = true});
   ASSERT_TRUE(invariant.ok()) << invariant.reason();
   EXPECT_FALSE(config_of(*invariant).splits_k);
@@ -275,7 +275,7 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
   static_assert(kernel::config_fault(BlackwellConfig{}) == nullptr);
   const auto faulty = [](BlackwellConfig c) { return kernel::config_fault(c) != nullptr; };
   EXPECT_TRUE(faulty({.result = DType::e4m3}));
-  EXPECT_TRUE(faulty({.tile_m = 64}));
+  EXPECT_TRUE(faulty({.tile_m = 64})) << "whose tokens are not on N";
   EXPECT_TRUE(faulty({.tile_n = 100}));
   EXPECT_TRUE(faulty({.tile_n = 96})) << "no whole epilogue buffers of bf16";
   EXPECT_TRUE(faulty({.accumulators = 5})) << "640 columns";
@@ -356,8 +356,14 @@ TEST(BlackwellPlan, FewTokensWithScalesAreJudged) {
   c.kind = atom::UmmaKind::f16;
   c.scale = DType::f32;
   EXPECT_STREQ(kernel::config_fault(c),
-               "widths ascend in multiples of 16, with scales that the tensor core multiplies of "
-               "8, with pairs of 32");
+               "widths ascend in multiples of 16, of MMAs of 64 rows or with scales of 8, with "
+               "pairs of 32");
+  c.tile_m = 64;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.gated = true;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "64 rows are of few tokens, by MMAs of one SM that multiply no scales, without a "
+               "gate");
   c = tokens;
   c.widths = {{8, 24, 128}};
   EXPECT_STREQ(kernel::config_fault(c), "behind 8 columns a tile has whole parts of 16");

@@ -24,8 +24,9 @@ namespace warpwright::kernel {
 struct BlackwellConfig {
   atom::UmmaKind kind = atom::UmmaKind::f16;
   DType result = DType::bf16;  ///< of C and D
-  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; of gates with
-  /// scales 128 of them and the 128 that they are for, each with an accumulator of its own.
+  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; of few tokens
+  /// also 64, in half of the lanes; of gates with scales 128 of them and the 128 that they are for,
+  /// each with an accumulator of its own.
   int tile_m = 128;
   int tile_n = 128;  ///< columns; with pairs both CTAs of one compute all of them
   int stages = 6;
@@ -147,12 +148,19 @@ constexpr int tile_k(const BlackwellConfig& c) {
 
 /// Accumulators side by side that make one tile: of gates, and of what they are for.
 constexpr int halves(const BlackwellConfig& c) {
-  return c.tile_m / atom::kTmemLanes;
+  return c.tile_m < atom::kTmemLanes ? 1 : c.tile_m / atom::kTmemLanes;
+}
+/// Rows of an accumulator, and 16s of them that an epilogue warp has, in lanes of its own.
+constexpr int half_rows(const BlackwellConfig& c) {
+  return c.tile_m / halves(c);
+}
+constexpr int warp_row_atoms(const BlackwellConfig& c) {
+  return half_rows(c) / epilogue_warps / warp_rows;
 }
 
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  const int m = atom::kTmemLanes * ctas_of_mma(c);
+  const int m = half_rows(c) * ctas_of_mma(c);
   if (is_scaled(c)) {
     atom::UmmaAtom mma =
         atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
@@ -186,7 +194,7 @@ constexpr int k_blocks(const BlackwellConfig& c) {
 /// What one CTA holds of A (of each of its halves) and of B in a stage. Of a pair's B each CTA
 /// holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {atom::kTmemLanes, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
+  return {half_rows(c), tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
   return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
@@ -259,10 +267,10 @@ constexpr int accumulator_slots(const BlackwellConfig& c) {
   return overlaps(c) ? 1 : c.accumulators;
 }
 
-/// What widths are multiples of: N of MMAs of 128 rows is one of 16, with scales of 8, and of a
-/// pair of 32.
+/// What widths are multiples of: N of MMAs of 128 rows is one of 16, of 64 rows and with scales of
+/// 8, and of a pair of 32.
 constexpr int width_unit(const BlackwellConfig& c) {
-  return c.pair ? 32 : is_scaled(c) ? 8 : 16;
+  return c.pair ? 32 : is_scaled(c) || half_rows(c) == 64 ? 8 : 16;
 }
 /// The widest part of a tile that all widths consist of, of 16 to 128 columns. (A tile of 8 columns
 /// is half of one.)
@@ -285,7 +293,7 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
           .tile_m = tile_m,
           .tile_n = tile_n,
           .warps = epilogue_warps,
-          .row_atoms = halves(*this) * 32 / warp_rows,
+          .row_atoms = halves(*this) * warp_row_atoms(*this),
           .row_atom_step = warp_rows,
           .swap_ab = swap_ab,
           .gated = gated,

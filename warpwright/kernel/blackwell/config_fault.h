@@ -35,8 +35,8 @@ constexpr const char* token_fault(const BlackwellConfig& c) {
   for (int i = 0; i < tile::count(c.widths); ++i) {
     const int width = c.widths.of[i];
     if (width <= before || width % width_unit(c) != 0) {
-      return "widths ascend in multiples of 16, with scales that the tensor core multiplies of 8, "
-             "with pairs of 32";
+      return "widths ascend in multiples of 16, of MMAs of 64 rows or with scales of 8, with pairs "
+             "of 32";
     }
     if (width % 16 != 0 && width > 8) return "behind 8 columns a tile has whole parts of 16";
     before = width;
@@ -99,8 +99,13 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
 
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
-  if (c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {
-    return "tile_m must be 128, the lanes of tensor memory; of gates with scales twice as many";
+  const bool is_half = c.tile_m == atom::kTmemLanes / 2;
+  if (is_half && (!c.swap_ab || c.pair || is_scaled(c) || c.gated || c.block_scaled)) {
+    return "64 rows are of few tokens, by MMAs of one SM that multiply no scales, without a gate";
+  }
+  if (!is_half && c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {
+    return "tile_m must be 128, the lanes of tensor memory, or half of them; of gates with scales "
+           "twice as many";
   }
   if (const char* wrong = scale_fault(c)) return wrong;
   if (const char* wrong = atom::umma_fault(mma_atom(c))) return wrong;

@@ -18,7 +18,7 @@ namespace warpwright::kernel::blackwell {
 template <class Tag>
 class TileSums {
  public:
-  static constexpr int atoms = 32 / warp_rows;
+  static constexpr int atoms = warp_row_atoms(Tag::config);
   static constexpr int values = Tag::config.tile_n / 2;  // of an atom
 
   /// `tmem` is the address of the warp's lanes in the first accumulator.

@@ -30,6 +30,7 @@ constexpr Name name_of(const BlackwellConfig& c) {
     (name += "_grouped") += c.tile_n;
   } else {
     name += sources[static_cast<int>(c.tiles)];
+    if (c.tile_m == 64) name += "_m64";
     if (c.swap_ab) (name += "_sw") += c.tile_n;
   }
   if (!c.swap_ab && c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
@@ -90,11 +91,17 @@ constexpr BlackwellConfig of(atom::UmmaKind kind, BlackwellConfig c) {
   c.kind = kind;
   return c;
 }
-/// Up to 128 tokens a tile, of one SM, in tiles cut evenly.
+/// Half of the rows: twice as many CTAs share the weights.
+constexpr BlackwellConfig of_64_rows(BlackwellConfig c) {
+  c.tile_m = 64;
+  return c;
+}
+/// Up to 128 tokens a tile, of one SM, in tiles cut evenly. N of MMAs of 64 rows begins with 8.
 constexpr BlackwellConfig swap_ab(BlackwellConfig c) {
   c.swap_ab = true;
-  c.widths =
-      c.pair ? tile::TileWidths{{32, 64, 128, 192, 256}} : tile::TileWidths{{16, 32, 64, 96, 128}};
+  c.widths = c.pair           ? tile::TileWidths{{32, 64, 128, 192, 256}}
+             : c.tile_m == 64 ? tile::TileWidths{{8, 16, 32, 64, 96, 128}}
+                              : tile::TileWidths{{16, 32, 64, 96, 128}};
   return c;
 }
 constexpr BlackwellConfig grouped(BlackwellConfig c) {
@@ -118,7 +125,7 @@ inline constexpr auto token_rows = std::array{
     more(of(f8, persistent(TileSource::clc, swap_ab(one(128))))),
     common(of(f16, grouped(one(128)))),
     common(of(f8, grouped(one(128)))),
-    more(of(f16, gated(grouped(one(128))))),
+    common(of(f16, gated(grouped(one(128))))),
     common(of(f8, gated(grouped(one(128))))),
     more(of(f8, grouped(pair(256)))),
     common(of(f16, gated(persistent(TileSource::clc, swap_ab(one(128)))))),
@@ -142,6 +149,8 @@ constexpr BlackwellConfig split_k(BlackwellConfig c) {
 inline constexpr auto sum_rows = std::array{
     common(block_scaled(persistent(TileSource::clc, one(128)))),
     common(split_k(one(128))),
+    common(split_k(of(f16, swap_ab(of_64_rows(one(128)))))),
+    common(split_k(of(f8, swap_ab(of_64_rows(one(128)))))),
     more(block_scaled(persistent(TileSource::clc, pair(128)))),
     more(block_scaled(grouped(one(128)))),
     more(block_scaled(gated(grouped(one(128))))),
