@@ -309,6 +309,12 @@ class Companions {
     add("fewer tiles than SMs", rows_, columns_, round_, [](GemmOptions& o) { *o.sms *= 4; });
     add("tiles that do not come out even", 3 * rows_, columns_, round_,
         [](GemmOptions& o) { *o.sms *= 2; });
+    if (kernel_.swap_ab) {
+      add("eight tokens", 8, 2 * columns_ - 3, round_);
+      add("three tokens, with C", 3, columns_, round_, [](GemmOptions& o) {
+        if (!o.gated) o.beta = "1";
+      });
+    }
     add("a batch", rows_ + 3, columns_, round_, [](GemmOptions& o) { o.batch = 3; });
     add("no K", 2 * rows_, columns_, 0);
     for (const char* scheduler : {"static", "dynamic"}) {
