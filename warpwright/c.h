@@ -460,8 +460,8 @@ typedef struct ww_moe_choices {
   int32_t by_index;        /**< WW_OPEN ...: the first product reads tokens by number; no: they are
                                 put into the order of the experts before it */
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
-                                      a launch of its own does. Of WW_SCALING_BLOCKWISE, and of
-                                      tokens of mxf8 and nvf4 */
+                                      a launch of its own does. Of WW_SCALING_BLOCKWISE and
+                                      WW_SCALING_BLOCK_SCALED */
   int32_t sums_in_product;  /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
                                  a launch behind it does. Not with batch_invariant */
   int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch
