@@ -38,6 +38,7 @@ struct EpilogueShape {
   bool by_index = false;         ///< the scales of tokens are found by ScaleParams::index
   bool by_index_or_not = false;  ///< that where a launch has one
   bool by_columns = false;       ///< subtiles are written column by column: SubtileOrder
+  bool loops = false;            ///< subtiles are written in a loop: many of them are long code
   bool tma = true;               ///< the target has one, and stmatrix (sm_90 and later)
 };
 

@@ -303,7 +303,8 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
           .grouped = grouped || has_widths(*this),
           .by_index = takes_index(*this),
           .by_index_or_not = true,
-          .by_columns = overlaps(*this)};
+          .by_columns = overlaps(*this),
+          .loops = swap_ab};
 }
 static_assert(EpilogueConfig<BlackwellConfig>);
 
