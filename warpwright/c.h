@@ -120,7 +120,8 @@ enum {
   WW_QUANTISE_1X128 = 1,     /**< e4m3 codes, and a float32 scale for each 1 x 128 of D */
   WW_QUANTISE_MXF8_1X32 = 2, /**< e4m3 codes, and a ue8m0 for each 1 x 32, in tiles of 128 x 4 */
   WW_QUANTISE_NVF4_1X16 = 3, /**< e2m1 codes, a ue4m3 for each 1 x 16, likewise, and scale_d */
-  WW_QUANTISE_LAST = WW_QUANTISE_NVF4_1X16
+  WW_QUANTISE_MXF4_1X32 = 4, /**< e2m1 codes, a ue8m0 for each 1 x 32, likewise */
+  WW_QUANTISE_LAST = WW_QUANTISE_MXF4_1X32
 };
 
 /** What the tokens of a mixture become beside weights of WW_SCALING_BLOCK_SCALED. */
@@ -244,7 +245,7 @@ typedef struct ww_gemm {
    *  is a matrix. */
   const ww_int4* int4;
   int32_t sums;       /**< WW_SUMS_ ... of int4 weights */
-  int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then, of nvf4 e2m1 */
+  int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then, of nvf4 and mxf4 e2m1 */
   ww_matrix d_scales; /**< f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D
                            that is quantised are written there */
   /** Of a product in groups, tokens by index: row r of the product reads row rows[r] / rows_divisor
@@ -468,8 +469,8 @@ typedef struct ww_moe_choices {
   int32_t by_index;        /**< WW_OPEN ...: the first product reads tokens by number; no: they are
                                 put into the order of the experts before it */
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
-                                      a launch of its own does. Of WW_SCALING_BLOCKWISE, and of
-                                      tokens of mxf8 and nvf4 */
+                                      a launch of its own does. Of WW_SCALING_BLOCKWISE and
+                                      WW_SCALING_BLOCK_SCALED */
   int32_t sums_in_product;  /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
                                  a launch behind it does. Not with batch_invariant */
   int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch

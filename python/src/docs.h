@@ -57,8 +57,9 @@ sums         how the sums of Int4Weights meet the scales of their groups: 'exact
 dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands.
 quantise_d   '1x128', of e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
              'blockwise') makes them, with a float32 scale for each 1 x 128. Returns (D, scales),
-             which are a and scale_a of a next product. On B200 also 'mxf8-1x32' and 'nvf4-1x16', of
-             operands in formats: codes of that format, and their scales in tiles of 128 x 4.
+             which are a and scale_a of a next product. On B200 also 'mxf8-1x32', 'nvf4-1x16' and
+             'mxf4-1x32', of operands in formats: codes of that format, and their scales in tiles of
+             128 x 4.
 d_scales     memory for these scales, M x ceil(D's columns/128) of any strides: nothing is allocated
              then.
 batch_invariant  the bits of a row of D do not depend on M, the batch or other rows.

@@ -503,8 +503,7 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
             "each of a multiple of 64 rows (a packed tile): the nearest legal N is 256");
   EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true}),
             "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it, and "
-            "tokens of mxf8 and nvf4: the "
-            "nearest is false");
+            "block-scaled ones: the nearest is false");
 }
 
 TEST(Mixture, ThePlanOfInt4WeightsIsOfTheirForm) {

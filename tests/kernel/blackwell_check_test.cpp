@@ -51,7 +51,7 @@ Form form(bool pair, TileSource source, atom::ClusterShape cluster, DType operan
   const std::string name = (pair ? "pair, " : "one SM, ") + text(source) + ", " +
                            std::to_string(cluster.m) + "x" + std::to_string(cluster.n);
   for (const KernelFacts* f : tests::built_kernels(blackwell_family())) {
-    if (is_micro_scale(f->micro_scale)) continue;
+    if (!f->micro_scales.empty()) continue;
     if (f->pair == pair && f->tiles == source && f->result == result && f->tile.n == tile_n &&
         numeric::bits(f->a.front()) == numeric::bits(operand)) {
       return {name, {f->name.c_str(), f, operand, operand}, ask};

@@ -205,7 +205,7 @@ TEST(BlackwellPlan, SplitsFewTilesAlongK) {
   EXPECT_EQ(made->ctas % 2, 0);
   EXPECT_GT(made->ctas, 4);
   EXPECT_LT(made->ctas, 64) << "who stores a tile reads all of its parts";
-  EXPECT_GT(made->workspace_bytes, std::int64_t{made->ctas} * 128 * 128 * 4);
+  EXPECT_GT(made->workspace_bytes, std::int64_t{made->ctas} * made->tile().m * made->tile().n * 4);
   const auto invariant = plan(p, b200(), {.batch_invariant = true});
   ASSERT_TRUE(invariant.ok()) << invariant.reason();
   EXPECT_FALSE(config_of(*invariant).splits_k);
@@ -275,7 +275,7 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
   static_assert(kernel::config_fault(BlackwellConfig{}) == nullptr);
   const auto faulty = [](BlackwellConfig c) { return kernel::config_fault(c) != nullptr; };
   EXPECT_TRUE(faulty({.result = DType::e4m3}));
-  EXPECT_TRUE(faulty({.tile_m = 64}));
+  EXPECT_TRUE(faulty({.tile_m = 64})) << "whose tokens are not on N";
   EXPECT_TRUE(faulty({.tile_n = 100}));
   EXPECT_TRUE(faulty({.tile_n = 96})) << "no whole epilogue buffers of bf16";
   EXPECT_TRUE(faulty({.accumulators = 5})) << "640 columns";
@@ -309,7 +309,7 @@ TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
     EXPECT_EQ(f.architectures, is_long ? std::vector{103} : (std::vector{100, 103})) << f.name;
     there += is_long ? 1 : 0;
     if (!is_long || !f.built) continue;
-    const GemmProblem p = scaled_problem(f.micro_scale, 4096, 4096, 7680);
+    const GemmProblem p = scaled_problem(f.micro_scales.front(), 4096, 4096, 7680);
     const std::string said = "the kernel " + f.name +
                              " does not run on b200 (sm_100); only sm_103 (b300) has MMAs of K 96: "
                              "the nearest is the kernel without _k96";
@@ -325,12 +325,64 @@ TEST(BlackwellPlan, MmasOfK96AreOfSm103) {
     const auto best = plan(p, *known_facts("b300"), choices);
     ASSERT_TRUE(best.ok()) << best.reason();
     EXPECT_TRUE(config_of(*best).long_k) << best->kernel;
-    const auto shorter =
-        plan(scaled_problem(f.micro_scale, 4096, 4096, 256), *known_facts("b300"), choices);
+    const auto shorter = plan(scaled_problem(f.micro_scales.front(), 4096, 4096, 256),
+                              *known_facts("b300"), choices);
     ASSERT_TRUE(shorter.ok()) << shorter.reason();
     EXPECT_FALSE(config_of(*shorter).long_k) << shorter->kernel;
   }
   EXPECT_EQ(there, 2);
+}
+
+// Tiles of 8 tokens are of MMAs with scales, and of one SM; tiles with scales are cut along K, but
+// not where three k_tiles go together or a gate has an accumulator of its own.
+TEST(BlackwellPlan, FewTokensWithScalesAreJudged) {
+  constexpr auto mx = atom::UmmaKind::mxf8f6f4;
+  constexpr tile::TileWidths from_8 = {{8, 16, 128}};
+  constexpr auto by_static = TileSource::static_persistent;
+  const BlackwellConfig tokens{.kind = mx,
+                               .stages = 3,
+                               .accumulators = 2,
+                               .tiles = by_static,
+                               .swap_ab = true,
+                               .widths = from_8,
+                               .scale = DType::ue8m0};
+  EXPECT_EQ(kernel::config_fault(tokens), nullptr);
+  BlackwellConfig c = tokens;
+  c.splits_k = true;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.tiles = TileSource::clc;
+  EXPECT_STREQ(kernel::config_fault(c), "tiles are split along K in static persistent tiles");
+  c = tokens;
+  c.kind = atom::UmmaKind::f16;
+  c.scale = DType::f32;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "widths ascend in multiples of 16, of MMAs of 64 rows or with scales of 8, with "
+               "pairs of 32");
+  c.tile_m = 64;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.gated = true;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "64 rows are of few tokens, by MMAs of one SM that multiply no scales, without a "
+               "gate");
+  c = tokens;
+  c.widths = {{8, 24, 128}};
+  EXPECT_STREQ(kernel::config_fault(c), "behind 8 columns a tile has whole parts of 16");
+  c = tokens;
+  c.gated = c.splits_k = true;
+  c.tile_m = 256;
+  c.accumulators = 1;
+  EXPECT_STREQ(kernel::config_fault(c),
+               "groups, and tiles of gates and what they are for, are not split along K");
+  BlackwellConfig cut{.kind = atom::UmmaKind::mxf4,
+                      .stages = 3,
+                      .accumulators = 2,
+                      .splits_k = true,
+                      .tiles = by_static,
+                      .scale = DType::ue8m0};
+  EXPECT_EQ(kernel::config_fault(cut), nullptr);
+  cut.long_k = true;
+  EXPECT_STREQ(kernel::config_fault(cut),
+               "MMAs of K 96 take three stages together, and tiles are cut along K at any of them");
 }
 
 TEST(BlackwellPlan, LongKIsJudged) {

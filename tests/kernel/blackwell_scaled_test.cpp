@@ -80,7 +80,7 @@ TEST(BlackwellScaled, CodesHaveTheBitsOfTheRecipe) {
     if (way == QuantiseD::none) continue;
     Instance wide = i;
     for (const Instance& other : scaled_instances()) {
-      const bool same = other.facts->micro_scale == i.facts->micro_scale &&
+      const bool same = micro_scale_of(other) == micro_scale_of(i) &&
                         other.facts->a == i.facts->a && other.facts->result == DType::f32;
       if (same) wide = other;
     }

@@ -18,7 +18,8 @@ namespace {
 std::vector<tests::Instance> token_instances() {
   std::vector<tests::Instance> found;
   for (const tests::Instance& i : tests::blackwell_instances()) {
-    const bool is_new = found.empty() || std::string(found.back().name) != i.name;
+    const bool is_new = found.empty() || std::string(found.back().name) != i.name ||
+                        found.back().by_index != i.by_index;
     if (i.facts->swap_ab && is_new) found.push_back(i);
   }
   for (const tests::Instance& i :
@@ -40,7 +41,7 @@ tests::Ask token_ask(const tests::Instance& i, atom::ClusterShape cluster, int l
     ask.m = longest;
     ask.n = i.config.gated ? (2 * columns + 15) / 16 * 16 : columns;
     ask.k = k;
-    ask.clusters = 1;
+    ask.clusters = tests::has_feature(i, "stream-K") ? 4 : 1;  // four share tiles
   }
   ask.cluster = cluster;
   return tests::has_block_scales(i) ? tests::scaled_ask(i, ask) : ask;
@@ -57,7 +58,10 @@ std::vector<TokenForm> token_forms(int longest) {
   for (const tests::Instance& i : token_instances()) {
     for (const atom::ClusterShape cluster : {atom::ClusterShape{1, 1}, {2, 1}}) {
       if (!tests::takes(i, cluster)) continue;
-      all.push_back({std::string(i.name) + (cluster.m == 1 ? ", alone" : ", in a cluster"), i,
+      std::string name = i.name;
+      if (tests::has_block_scales(i)) name += ", " + tests::types(i);
+      if (i.by_index) name += ", by index";
+      all.push_back({name + (cluster.m == 1 ? ", alone" : ", in a cluster"), i,
                      token_ask(i, cluster, longest)});
       if (!i.facts->grouped) {
         all.push_back(all.back());
@@ -76,7 +80,7 @@ TEST(BlackwellTokens, CleanUnderManySchedules) {
   table << "# Blackwell kernels with the tokens on N under many schedules\n\n"
            "Written by `script/campaign`.\n\n"
            "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
-  for (const TokenForm& f : part_of(token_forms(160))) {
+  for (const TokenForm& f : sampled(token_forms(160), 4)) {
     const tests::Problem problem(f.instance, f.ask);
     expect_clean(f.name, problem.planned(), problem.operands(), 3, table);
   }
@@ -89,10 +93,13 @@ TEST(BlackwellTokens, NoMutantSurvives) {
            "Written by `script/campaign`; see docs/mutation.md for what the columns say.\n";
   Mutants mutants({});
   std::vector<TokenForm> all = token_forms(campaign() ? 160 : 60);
-  // In the usual run the one that gathers.
+  // In the usual run the first that gathers behind a gate.
   if (!campaign()) {
-    std::erase_if(
-        all, [](const TokenForm& f) { return !f.instance.facts->gathers || f.ask.cluster.m == 1; });
+    std::erase_if(all, [](const TokenForm& f) {
+      return !f.instance.by_index || !f.instance.config.gated || f.ask.cluster.m == 1;
+    });
+    ASSERT_FALSE(all.empty());
+    all.erase(all.begin() + 1, all.end());
   }
   for (const TokenForm& f : part_of(all)) {
     const tests::Problem problem(f.instance, f.ask);
@@ -101,13 +108,41 @@ TEST(BlackwellTokens, NoMutantSurvives) {
   mutants.expect_all_needed();
 }
 
+// Few tokens of a long K: every width, alone and with C, bias and row scales, in parts of tiles
+// that two CTAs, or pairs of them, and more give each other.
+TEST(BlackwellTokens, FewTokensInParts) {
+  int looked = 0;
+  unsigned seed = 0;
+  for (const tests::Instance& i : token_instances()) {
+    if (!tests::has_feature(i, "stream-K")) continue;
+    ++looked;
+    for (const int m : {1, 7, 8, 9, 16, 33, 96, 128, 136}) {
+      for (const atom::ClusterShape cluster : {atom::ClusterShape{1, 1}, {2, 1}}) {
+        tests::Ask ask = tests::scaled_ask(i, {.m = m,
+                                               .n = 2 * i.facts->result_columns * cluster.m - 24,
+                                               .k = 11 * i.facts->tile.k + 96,
+                                               .cluster = cluster,
+                                               .clusters = 5,
+                                               .seed = ++seed});
+        if (m % 2 == 0) {
+          ask.beta = 1;
+          ask.bias = Bias::rows;
+        }
+        const tests::Problem problem(i, ask);
+        EXPECT_EQ(tests::Problem(i, ask).run(problem.planned()), "") << problem.text();
+      }
+    }
+  }
+  EXPECT_GT(looked, 0) << "every usual build has some";
+}
+
 // A tile of a group ends with it, and the next one's tokens are never in its rows of D: the widths
 // of the tiles of groups of one token more and less than each.
 TEST(BlackwellTokens, GroupsAroundEveryWidth) {
   for (const tests::Instance& i : token_instances()) {
     if (!i.facts->grouped) continue;
     std::vector<std::int64_t> offsets = {0};
-    for (const int width : {16, 32, 64, 96, 128, 192, 256}) {
+    for (const int width : {8, 16, 32, 64, 96, 128, 192, 256}) {
       for (const int tokens : {width - 1, width, width + 1}) {
         offsets.push_back(offsets.back() + tokens);
       }
@@ -118,6 +153,30 @@ TEST(BlackwellTokens, GroupsAroundEveryWidth) {
     tests::Problem problem(i, ask);
     EXPECT_EQ(problem.run(problem.planned()), "") << problem.text();
   }
+}
+
+// Eight tokens with scales are 8 columns, and long K is cut; more tiles than SMs are whole.
+TEST(BlackwellTokens, FewTokensWithScalesAreCutAlongK) {
+  const auto nvf4 = [](int m, int n, int k) {
+    GemmProblem p = packed_problem(m, n, k, DType::e2m1, DType::bf16);
+    p.scaling = Scaling::block_scaled;
+    p.scale_a = packed_matrix(DType::ue4m3, (m + 127) / 128 * 128, k / 16);
+    p.scale_b = packed_matrix(DType::ue4m3, n, k / 16);
+    return p;
+  };
+  const auto made = plan(nvf4(8, 4096, 16384), *known_facts("b200"));
+  ASSERT_TRUE(made.ok()) << made.reason();
+  EXPECT_TRUE(tests::has(made->facts(), "stream-K")) << made->kernel;
+  EXPECT_TRUE(made->facts().swap_ab) << made->kernel;
+  EXPECT_GT(made->ctas, made->tiles());
+  EXPECT_NE(made->explain().find("widths     8 16 32 64 96 128 tokens"), std::string::npos);
+  const auto invariant =
+      plan(nvf4(8, 4096, 16384), *known_facts("b200"), {.batch_invariant = true});
+  ASSERT_TRUE(invariant.ok()) << invariant.reason();
+  EXPECT_FALSE(tests::has(invariant->facts(), "stream-K")) << invariant->kernel;
+  const auto whole = plan(nvf4(4096, 4096, 16384), *known_facts("b200"));
+  ASSERT_TRUE(whole.ok()) << whole.reason();
+  EXPECT_FALSE(tests::has(whole->facts(), "stream-K")) << whole->kernel;
 }
 
 TEST(BlackwellTokens, FewTokensAreOnN) {

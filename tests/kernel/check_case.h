@@ -106,7 +106,7 @@ inline constexpr Argued no_copy_to_wait_for = {
 
 /// Of tiles that are split along K through the workspace.
 inline constexpr Argued flag_goes_back = {
-    "syncwarp at kernel/stream_k_fixup.h", "together) add(sums, c);", "dropped",
+    "syncwarp at kernel/stream_k_fixup.h", "together) add(sums, c, columns);", "dropped",
     "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end of "
     "this one orders"};
 

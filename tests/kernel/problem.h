@@ -473,7 +473,7 @@ class Problem {
   // smallest.
   void make_micro_scales(std::mt19937& random, Tensor& scales, int matrices, std::int64_t rows,
                          const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) const {
-    const DType type = instance_.facts->micro_scale;
+    const DType type = micro_scale_of(instance_);
     const int blocks = (ask_.k + micro_block(type) - 1) / micro_block(type);
     const std::int64_t columns = (blocks + 3) / 4 * 4;
     scales = Tensor(type, rows, columns, columns, 1, matrices, rows * columns);

@@ -20,14 +20,17 @@ namespace warpwright::tests {
 inline std::vector<Instance> blackwell_instances() {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
-    if (is_micro_scale(f->micro_scale)) continue;
-    using Types = std::vector<std::pair<DType, DType>>;
-    for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
-                                  ? Types{{DType::e4m3, DType::e5m2},
-                                          {DType::e4m3, DType::e4m3},
-                                          {DType::e5m2, DType::e5m2}}
-                                  : Types{{DType::f16, DType::f16}, {DType::bf16, DType::bf16}}) {
-      found.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b)});
+    if (!f->micro_scales.empty()) continue;
+    for (const bool by_index : {false, true}) {
+      if (by_index && !f->may_gather) continue;
+      using Types = std::vector<std::pair<DType, DType>>;
+      for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
+                                    ? Types{{DType::e4m3, DType::e5m2},
+                                            {DType::e4m3, DType::e4m3},
+                                            {DType::e5m2, DType::e5m2}}
+                                    : Types{{DType::f16, DType::f16}, {DType::bf16, DType::bf16}}) {
+        found.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b, by_index), 0, by_index});
+      }
     }
   }
   return found;
@@ -39,9 +42,15 @@ template <class Wanted>
 std::vector<Instance> scaled_instances(const Wanted& wanted) {
   std::vector<Instance> all;
   for (const KernelFacts* f : built_kernels(blackwell_family())) {
-    if (!is_micro_scale(f->micro_scale) || !wanted(*f)) continue;
+    if (!wanted(*f)) continue;
     const DType a = f->a.front(), b = f->b.front();
-    all.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b)});
+    for (std::size_t i = 0; i < f->micro_scales.size(); ++i) {
+      for (const bool by_index : {false, true}) {
+        if (by_index && !f->may_gather) continue;
+        all.push_back({f->name.c_str(), f, a, b, asked_like(*f, a, b, by_index),
+                       static_cast<int>(i), by_index});
+      }
+    }
   }
   return all;
 }

@@ -16,7 +16,8 @@ inline std::vector<Instance> scaled_instances() {
 }
 
 inline std::string types(const Instance& i) {
-  return std::string(numeric::name(i.a)) + " by " + std::string(numeric::name(i.b));
+  return std::string(numeric::name(i.a)) + " by " + std::string(numeric::name(i.b)) + ", " +
+         std::string(numeric::name(micro_scale_of(i)));
 }
 
 /// Bits of shared memory that an element takes.

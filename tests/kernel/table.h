@@ -23,6 +23,8 @@ struct Instance {
   const KernelFacts* facts;
   DType a, b;                      ///< the caller's A and B
   kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others see `asked_like`
+  int format = 0;                  ///< which of the scales that it multiplies, and makes
+  bool by_index = false;           ///< asked for tokens by index
 };
 
 /// The kernels of this build that the family has, in their order.
@@ -62,12 +64,13 @@ inline bool has_feature(const Instance& instance, std::string_view feature) {
 }
 /// The configuration of a Hopper kernel that is asked what this one of Blackwell is, with tokens on
 /// N: in groups, gated, by index.
-inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b) {
+inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b,
+                                     bool by_index = false) {
   kernel::GemmConfig c;
   if (!f.swap_ab) return c;
   const auto sums = has(f, "block scales") ? kernel::Sums::blockwise : kernel::Sums::tensor_core;
   c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .sums = sums, .swap_ab = true};
-  c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers};
+  c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers || by_index};
   c.result = f.result;
   c.gated = has(f, "gated");
   return c;
@@ -87,15 +90,18 @@ inline bool is_fed_by_request(const Instance& instance) {
 }
 /// Whether the tensor core multiplies scales of blocks along K too; and their type.
 inline bool has_block_scales(const Instance& instance) {
-  return is_micro_scale(instance.facts->micro_scale);
+  return !instance.facts->micro_scales.empty();
 }
 inline DType micro_scale_of(const Instance& instance) {
-  return instance.facts->micro_scale;
+  const std::vector<DType>& all = instance.facts->micro_scales;
+  return all.empty() ? DType::f32 : all[instance.format];
 }
 /// How D is quantised.
 inline QuantiseD quantisation(const Instance& instance) {
+  const std::vector<DType>& made = instance.facts->d_scales;
   for (const QuantiseD way : all_quantisations) {
-    if (is_micro(way) && form_of(way).scale == instance.facts->d_scale) return way;
+    if (made.empty() || form_of(way).codes != instance.facts->result) continue;
+    if (form_of(way).scale == made[instance.format]) return way;
   }
   return instance.config.quantises ? QuantiseD::block_1x128 : QuantiseD::none;
 }

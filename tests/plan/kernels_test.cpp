@@ -81,8 +81,8 @@ TEST(Kernels, NamesFollowFromConfigurations) {
   };
   EXPECT_LE(kernel::RegistersRows::rows.size(), 61U);
   EXPECT_LE(common(kernel::RegistersRows::rows), 26);
-  EXPECT_LE(kernel::BlackwellRows::rows.size(), 85U);
-  EXPECT_LE(common(kernel::BlackwellRows::rows), 42);
+  EXPECT_LE(kernel::BlackwellRows::rows.size(), 76U);
+  EXPECT_LE(common(kernel::BlackwellRows::rows), 48);
   for (const std::string_view name : pinned) EXPECT_TRUE(all.contains(name)) << name;
 }
 

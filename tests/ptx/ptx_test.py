@@ -46,8 +46,8 @@ EXPECTED = [
      r"\.multicast::cluster\.cta_group::2", lambda c: c["pair"]),
     (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
      r"\.multicast::cluster \[",
-     lambda c: not c["pair"] and (c["scales"] or not (c["index"] and c["gated"]))),
-    # Gates and ups in one box, tokens by index, groups found by a warp together.
+     lambda c: not c["pair"]),
+    # Gates and ups in one box, tokens that may be by index, groups found by a warp together.
     (r"cp\.async\.bulk\.tensor\.4d\.shared::cluster", lambda c: c["gated"]),
     (r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\S*\.tile::gather4", lambda c: c["index"]),
     (r"vote\.sync\.ballot", lambda c: c["groups"]),
@@ -56,13 +56,14 @@ EXPECTED = [
     (r"tcgen05\.alloc\.cta_group::2", lambda c: c["pair"]),
     (r"tcgen05\.dealloc\.cta_group::1", lambda c: not c["pair"]),
     (r"kind::mxf8f6f4\.block_scale\.block32 ", lambda c: c["kind"] == "mxf8f6f4"),
-    (r"kind::mxf4\.block_scale\.block32 ", lambda c: c["kind"] == "mxf4"),
-    (r"kind::mxf4nvf4\.block_scale\.block16 ", lambda c: c["kind"] == "nvf4"),
+    # A launch says whether scales are mxf4's or nvf4's.
+    (r"kind::mxf4nvf4\.block_scale\.block32 ", lambda c: c["kind"] == "mxf4nvf4"),
+    (r"kind::mxf4nvf4\.block_scale\.block16 ", lambda c: c["kind"] == "mxf4nvf4"),
     (r"tcgen05\.cp\.cta_group::1\.32x128b\.warpx4", lambda c: c["scales"] and not c["pair"]),
     (r"tcgen05\.cp\.cta_group::2\.32x128b\.warpx4", lambda c: c["scales"] and c["pair"]),
     (r"tcgen05\.ld\.sync\.aligned\.16x256b", lambda c: not c["codes"]),
     (r"tcgen05\.ld\.sync\.aligned\.32x32b", lambda c: c["codes"]),
-    (r"cvt\.rn\.satfinite\.e2m1x2", lambda c: c["result"] == "nvf4"),
+    (r"cvt\.rn\.satfinite\.e2m1x2", lambda c: c["result"] == "e2m1"),
     (r"clusterlaunchcontrol\.try_cancel\S*\.multicast::cluster::all",
      lambda c: c["tiles"] == "clc"),
     (r"clusterlaunchcontrol\.query_cancel\.is_canceled",
@@ -75,9 +76,9 @@ EXPECTED = [
 EXPECTED_SASS = [
     (r"\bUTC\w*MMA\b", lambda c: True),
     (r"\bUTCCP\b", lambda c: c["scales"]),
-    (r"\bUTCOMMA\b", lambda c: c["kind"] in ("mxf4", "nvf4")),
+    (r"\bUTCOMMA\b", lambda c: c["kind"] == "mxf4nvf4"),
     # A scale each 16: sm_100's word, and sm_103's.
-    (r"\bUTCOMMA\S*\.(4X|BLOCK16)", lambda c: c["kind"] == "nvf4"),
+    (r"\bUTCOMMA\S*\.(4X|BLOCK16)", lambda c: c["kind"] == "mxf4nvf4"),
     (r"\bUTCQMMA\b", lambda c: c["kind"] in ("f8f6f4", "mxf8f6f4")),
     (r"\bUTMALDG\S*\.MULTICAST", lambda c: True),
 ]
@@ -115,13 +116,14 @@ def configurations():
     for name in names:
         _, kind, result, ctas, *special = name.split("_")
         kind = {"e4m3xmx": "mxf8f6f4"}.get(kind, kind)  # plain tokens by any format of the kind
+        groups = any(word.startswith("grouped") for word in special)
         found.append({"tag": name, "kind": kind, "result": result, "pair": ctas == "pair",
                       "tiles": "clc" if "clc" in special else "others",
                       "splits": "sk" in special,
-                      "gated": "gated" in special, "index": "ix" in special,
-                      "groups": any(word.startswith("grouped") for word in special),
-                      "scales": kind in ("mxf8f6f4", "mxf4", "nvf4"),
-                      "codes": result in ("mxf8", "nvf4")})
+                      "gated": "gated" in special, "groups": groups,
+                      "index": groups and ctas == "one" and "bs" not in special,
+                      "scales": kind in ("mxf8f6f4", "mxf4nvf4"),
+                      "codes": result in ("mxf8", "e2m1")})
     return found, rows
 
 

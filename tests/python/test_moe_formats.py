@@ -114,7 +114,7 @@ class MoeFormats(unittest.TestCase):
         plan = wp.plan_moe(layer.x, layer.ids, layer.weights, layer.w13, layer.w2, device="b200",
                            format="nvf4", **layer.scales, **layer.factors)
         self.assertIn("nvf4", plan.explain())
-        self.assertIn("blackwell_nvf4", plan.kernels[1])
+        self.assertIn("blackwell_mxf4nvf4", plan.kernels[1])
 
     def refused(self, code, words, layer, **how):
         with self.assertRaises(wp.Refusal) as raised:

@@ -78,9 +78,15 @@ struct KernelFacts {
   std::vector<DType> a, b;     ///< types of the caller's A and B that it multiplies, either by any
   DType result = DType::bf16;  ///< of C and D
   /// Of the scales of elements that the tensor core multiplies, and of those of a D that is
-  /// quantised by few columns (micro_format.h); f32: there are none.
-  DType micro_scale = DType::f32;
-  DType d_scale = DType::f32;
+  /// quantised by few columns (micro_format.h), of which a launch takes one.
+  std::vector<DType> micro_scales;
+  std::vector<DType> d_scales;
+  [[nodiscard]] bool multiplies_scales(DType type) const {
+    return std::find(micro_scales.begin(), micro_scales.end(), type) != micro_scales.end();
+  }
+  [[nodiscard]] bool makes_scales(DType type) const {
+    return std::find(d_scales.begin(), d_scales.end(), type) != d_scales.end();
+  }
   /// What it has beside the plain product, in a few words each: "gated", "block scales".
   std::vector<std::string> features;
   std::vector<atom::ClusterShape> clusters = {{1, 1}};  ///< that it may run in
@@ -92,6 +98,7 @@ struct KernelFacts {
   kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
   bool group_maps = false;                           ///< has a tensor map for each group
   bool gathers = false;                              ///< reads tokens by index
+  bool may_gather = false;                           ///< the same where a launch asks for it
   bool sums_slots = false;                           ///< adds them up: in a mixture alone
   bool asks_early = false;  ///< for weights before its wait (LaunchMemory::weights_early)
   kernel::Schedule schedule = kernel::Schedule::multistage;

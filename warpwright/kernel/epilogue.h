@@ -128,8 +128,8 @@ class Epilogue {
     // The plain way is unrolled, which is fast and short. The other is not: a kernel with one tile
     // waits for every instruction to be fetched.
     if (!config.gated && p_.is_plain) [[likely]] {
-      WW_UNROLL for (int subtile = 0; subtile < subtiles; ++subtile)
-          write_subtile<true>(source, subtile);
+      WW_UNROLL_BY(config.loops ? 1 : subtiles)
+      for (int subtile = 0; subtile < subtiles; ++subtile) write_subtile<true>(source, subtile);
     } else {
       WW_NO_UNROLL for (int subtile = 0; subtile < subtiles; ++subtile)
           write_subtile<false>(source, subtile);

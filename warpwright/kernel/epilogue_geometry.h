@@ -31,14 +31,16 @@ struct EpilogueShape {
   bool swap_ab = false;   ///< rows are columns of D
   bool gated = false;     ///< a tile holds the same part of both halves of the caller's N
   Store store = Store::tensor;
-  int buffers = 2;              ///< a warp; C comes by copies where there are two
-  int most_columns = 128;       ///< of the accumulator in a buffer, where rows are columns of D
-  bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
-  bool grouped = false;         ///< tiles end with their group
-  bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
-  bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
-  bool by_columns = false;      ///< subtiles are written column by column: SubtileOrder
-  bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
+  int buffers = 2;               ///< a warp; C comes by copies where there are two
+  int most_columns = 128;        ///< of the accumulator in a buffer, where rows are columns of D
+  bool shares_columns = false;   ///< a CTA may have to store some columns of its tile alone
+  bool grouped = false;          ///< tiles end with their group
+  bool quantises = false;        ///< D are codes, with a scale for each 128 columns of a row
+  bool by_index = false;         ///< the scales of tokens are found by ScaleParams::index
+  bool by_index_or_not = false;  ///< that where a launch has one
+  bool by_columns = false;       ///< subtiles are written column by column: SubtileOrder
+  bool loops = false;            ///< subtiles are written in a loop: many of them are long code
+  bool tma = true;               ///< the target has one, and stmatrix (sm_90 and later)
 };
 
 /// A configuration that has an epilogue: it says what is asked above. A member that a family of

@@ -69,7 +69,9 @@ class SubtileVectors {
       const int from = is_gated ? p.gate.row(first + place, half) : first + place;
       const int size = of_row ? all_rows : all_columns;
       const Vector of_scales = either(of_row, scales.rows, scales.columns);
-      const float scale = cfg.by_index && of_row != cfg.swap_ab
+      const bool by_index = cfg.by_index && (!cfg.by_index_or_not || scales.index.is_there()) &&
+                            of_row != cfg.swap_ab;
+      const float scale = by_index
                               ? element_by(scales.index, of_scales, at.batch, first + place, size)
                               : element(of_scales, at.batch, from, size, 1);
       const float bias =

@@ -30,16 +30,17 @@ struct WholeSums {
   WW_DEVICE WholeSums(const WalkParams& /*p*/, int /*rank*/, int /*warp*/) {}
   WW_DEVICE bool stores(const tile::Work& /*work*/) const { return true; }
   template <class Sums, class Walk>
-  WW_DEVICE CompleteSums finish(Sums& /*sums*/, const tile::Work& /*work*/,
-                                const Walk& /*walk*/) const {
+  WW_DEVICE CompleteSums finish(Sums& /*sums*/, const tile::Work& /*work*/, const Walk& /*walk*/,
+                                int /*columns*/ = Shape.tile_n) const {
     return {true, 0, Shape.tile_n};
   }
   WW_DEVICE void drain() const {}
 };
 
 /// Parts go through the workspace to the CTA that has the tile's last k_tile. Warp talks to warp,
-/// each about its own 16 rows of every atom: no barrier of the CTA is needed.
-template <EpilogueShape Shape>
+/// each about its own 16 rows of every atom: no barrier of the CTA is needed. `Narrows`: tiles may
+/// be narrower than a part, and have no more sums in it.
+template <EpilogueShape Shape, bool Narrows = false>
 class StreamKFixup {
   using Parts = SumParts<Shape>;
 
@@ -55,13 +56,15 @@ class StreamKFixup {
   /// Does this CTA store the tile?
   WW_DEVICE bool stores(const tile::Work& work) const { return work.end == p_.k_tiles; }
 
-  /// Completes the sums or gives them away. `walk` is the one that gave `work` last.
+  /// Completes the sums, of `columns` columns, or gives them away. `walk` is the one that gave
+  /// `work` last.
   template <class Sums, class Walk>
-  WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& work, const Walk& walk) const {
+  WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& work, const Walk& walk,
+                                int columns = Shape.tile_n) const {
     // One way out for both, not two: the registers are all taken, and the epilogue follows.
     const bool here = stores(work);
-    if (here && work.first > 0) take(sums, walk.scheduler().sharers_from());
-    if (!here) give(sums);
+    if (here && work.first > 0) take(sums, walk.scheduler().sharers_from(), columns);
+    if (!here) give(sums, columns);
     return {here, 0, Shape.tile_n};
   }
   WW_DEVICE void drain() const {}
@@ -69,22 +72,26 @@ class StreamKFixup {
  private:
   /// Leaves this CTA's part for the CTA that stores the tile.
   template <class Sums>
-  WW_DEVICE void give(Sums& sums) const {
+  WW_DEVICE void give(Sums& sums, int columns) const {
     const int cta = isa::cta_index();
-    Parts::leave(part(cta), sums);
+    if constexpr (Narrows) {
+      Parts::leave(part(cta), sums, columns / 8);
+    } else {
+      Parts::leave(part(cta), sums);
+    }
     isa::sync_warp();
     if (isa::lane_index() == 0) isa::flag_set(flag(cta), 1);
   }
 
   /// Adds the parts of the clusters from `first` to before this one.
   template <class Sums>
-  WW_DEVICE void take(Sums& sums, int first) const {
+  WW_DEVICE void take(Sums& sums, int first, int columns) const {
     // All of them first: one wait after the other would add up their latencies.
     for (int c = first; c < isa::cluster_index(); ++c) {
       if (isa::lane_index() == 0) isa::flag_wait(flag(cta_of(c)), 1);
     }
     isa::sync_warp();
-    for (int c = first; c < isa::cluster_index(); c += together) add(sums, c);
+    for (int c = first; c < isa::cluster_index(); c += together) add(sums, c, columns);
     isa::sync_warp();
     // As it was before the launch, for the next one.
     for (int c = first; c < isa::cluster_index(); ++c) {
@@ -95,16 +102,18 @@ class StreamKFixup {
   /// Adds the parts of `together` clusters from `c`, as far as they come before this one. Their
   /// loads are all on their way before the first is used.
   template <class Sums>
-  WW_DEVICE void add(Sums& sums, int c) const {
+  WW_DEVICE void add(Sums& sums, int c, int columns) const {
     constexpr int batch = words < 4 ? words : 4;
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int first = 0; first < words; first += batch) {
+        if (!is_there(first, columns)) continue;
         isa::Words<4> w[together][batch];
         WW_UNROLL for (int part = 0; part < together; ++part) {
           const auto from = this->part(cta_of(c + part));
           WW_UNROLL for (int j = 0; j < batch; ++j) {
             w[part][j] = {};
-            if (first + j < words && c + part < isa::cluster_index()) {
+            if (first + j < words && is_there(first + j, columns) &&
+                c + part < isa::cluster_index()) {
               w[part][j] = from.load(Parts::place(i, first + j));
             }
           }
@@ -121,6 +130,9 @@ class StreamKFixup {
       }
     }
   }
+  /// Has a tile of so many columns this word of an atom?
+  WW_DEVICE static bool is_there(int word, int columns) { return !Narrows || 8 * word < columns; }
+
   /// The CTA of this one's rank in cluster `c`.
   WW_DEVICE int cta_of(int c) const { return c * atom::cluster_size(p_.cluster) + rank_; }
   WW_DEVICE std::uint32_t* flag(int cta) const { return p_.flags + cta * Shape.warps + warp_; }

@@ -32,11 +32,12 @@ class SumParts {
   /// Where this lane's word `j` of atom `i` lies: those of the lanes side by side.
   WW_DEVICE static int place(int i, int j) { return (i * words + j) * 32 + isa::lane_index(); }
 
-  /// Leaves this warp's sums there.
+  /// Leaves this warp's sums there; `count`: the words of an atom that are some.
   template <class Sums>
-  WW_DEVICE static void leave(const View& to, Sums& sums) {
+  WW_DEVICE static void leave(const View& to, Sums& sums, int count = words) {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int j = 0; j < words; ++j) {
+        if (j >= count) continue;
         to.store(place(i, j),
                  {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
                   isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])});

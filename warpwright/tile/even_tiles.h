@@ -82,6 +82,8 @@ class EvenTiles {
     return true;
   }
 
+  WW_DEVICE const auto& scheduler() const { return tiles_.scheduler(); }
+
  private:
   Tiles tiles_;
   int whole_;

@@ -22,6 +22,8 @@ class TokenIndex {
       : rows_(rows), by_(divisor), tokens_(tokens) {}
 
   [[nodiscard]] constexpr int tokens() const { return tokens_; }
+  /// Is there a list? Where there is none, row r reads token r.
+  [[nodiscard]] constexpr bool is_there() const { return rows_ != nullptr; }
 
   /// The token of row `i` of the product, which is one; `none` where the list names no token.
   [[nodiscard]] WW_DEVICE int token(int i) const {

@@ -24,7 +24,7 @@ DrawKind add_draw_tmem(CLI::App& app) {
         names);
   tmem->footer(
       "Examples:\n"
-      "  warpwright draw tmem blackwell_nvf4_bf16_pair_clc --svg tmem.svg\n"
+      "  warpwright draw tmem blackwell_mxf4nvf4_bf16_pair_clc --svg tmem.svg\n"
       "  warpwright draw tmem blackwell_f16_bf16_pair_clc --table");
   return {tmem, [kernel](std::ostream&) {
             if (const auto refusal = unknown_kernel(*kernel)) throw InputError(*refusal);

@@ -186,13 +186,27 @@ class Companions {
       add("block scales by rows", 2 * rows_ - 6, 2 * columns_ - 8, round_,
           [](GemmOptions& o) { o.scales_major = "k"; });
     }
-    if (is_micro_scale(kernel_.micro_scale) && kernel_.b.size() > 1) {
+    if (!kernel_.micro_scales.empty() && kernel_.b.size() > 1) {
       const bool plain = has_feature(kernel_, "plain tokens");
       for (const char* formats : {"mxf8", "mxf6", "mxf4,mxf8", "mxf6-e3m2,mxf8-e5m2"}) {
         const std::string words = plain ? "e4m3," + std::string(formats) : formats;
         if (plain && words.find(',') != words.rfind(',')) continue;
         add("operands of " + words, 2 * rows_ - 6, 2 * columns_, round_,
             [words](GemmOptions& o) { o.dtype = words; });
+      }
+    }
+    // Of packed elements with scales of another format, and codes of one.
+    for (const DType scale : kernel_.micro_scales) {
+      const MicroFormat format = known_micro_format(kernel_.a.front(), scale);
+      if (kernel_.micro_scales.size() < 2 || given_.dtype == format.word) continue;
+      add(std::string("operands of ") + format.word, 2 * rows_ - 6, 2 * columns_ - 8, round_,
+          [word = format.word](GemmOptions& o) { o.dtype = word; });
+      for (const QuantiseD way : all_quantisations) {
+        const bool is_made = kernel_.makes_scales(form_of(way).scale);
+        if (!is_made || form_of(way).codes != kernel_.result) continue;
+        if (given_.quantise_d == name(way)) continue;
+        add(std::string("D as ") + name(way), 2 * rows_ - 6, 2 * columns_ - 8, round_,
+            [word = name(way)](GemmOptions& o) { o.quantise_d = word; });
       }
     }
     if (given_.weights.empty()) return;
@@ -295,6 +309,12 @@ class Companions {
     add("fewer tiles than SMs", rows_, columns_, round_, [](GemmOptions& o) { *o.sms *= 4; });
     add("tiles that do not come out even", 3 * rows_, columns_, round_,
         [](GemmOptions& o) { *o.sms *= 2; });
+    if (kernel_.swap_ab) {
+      add("eight tokens", 8, 2 * columns_ - 3, round_);
+      add("three tokens, with C", 3, columns_, round_, [](GemmOptions& o) {
+        if (!o.gated) o.beta = "1";
+      });
+    }
     add("a batch", rows_ + 3, columns_, round_, [](GemmOptions& o) { o.batch = 3; });
     add("no K", 2 * rows_, columns_, 0);
     for (const char* scheduler : {"static", "dynamic"}) {
@@ -356,11 +376,29 @@ class Companions {
       set_tokens(o, {t, 3});
       o.offsets = "int64";
     });
-    if (kernel_.gathers) {
-      add("slots of a router", 1, n, k_tile_, [t](GemmOptions& o) {
+    if (kernel_.gathers || kernel_.may_gather) {
+      const auto by_index = [t](GemmOptions& o) {
         set_tokens(o, {3, 0, t + 1});
+        o.rows_index = "random:" + std::to_string(t);
+      };
+      add("tokens by index", 1, n, round_, by_index);
+      add("tokens by index, ragged, with a bias", 1, n - 3, round_ + 16,
+          [by_index](GemmOptions& o) {
+            by_index(o);
+            o.bias = "columns";
+          });
+      add("slots of a router", 1, n, k_tile_, [by_index](GemmOptions& o) {
+        by_index(o);
         o.rows_divisor = 4;
       });
+      for (const atom::ClusterShape& c : kernel_.clusters) {
+        if (atom::cluster_size(c) != 2) continue;
+        add("tokens by index in clusters of " + atom::cluster_text(c), 1, 2 * n, round_,
+            [by_index, c](GemmOptions& o) {
+              by_index(o);
+              set_cluster(o, c);
+            });
+      }
     }
     add("offsets that are looked at", 1, columns_, k_tile_, [t](GemmOptions& o) {
       set_tokens(o, {3, 0, t + 1});
@@ -396,8 +434,9 @@ std::string formats_for(const KernelFacts& kernel) {
   const bool plain = has_feature(kernel, "plain tokens");
   const DType a = kernel.a.front();
   const DType b = kernel.b.size() > 1 ? DType::e2m1 : kernel.b.front();
-  return micro_words(plain ? plain_tokens : known_micro_format(a, kernel.micro_scale),
-                     known_micro_format(b, kernel.micro_scale));
+  const DType scale = kernel.micro_scales.front();
+  return micro_words(plain ? plain_tokens : known_micro_format(a, scale),
+                     known_micro_format(b, scale));
 }
 
 // What the kernel's facts say of the arguments.
@@ -408,7 +447,7 @@ GemmOptions words_for(const KernelFacts& kernel) {
   o.as = device_for(kernel);
   const DType a = kernel.a.front(), b = kernel.b.front();
   o.dtype = std::string(numeric::word(a));
-  if (is_micro_scale(kernel.micro_scale)) {
+  if (!kernel.micro_scales.empty()) {
     o.dtype = formats_for(kernel);
   } else if (b == DType::s4) {
     o.weights = "int4";
@@ -428,7 +467,7 @@ GemmOptions words_for(const KernelFacts& kernel) {
   } else if (a != b) {
     o.dtype += "," + std::string(numeric::word(b));
   }
-  const bool codes = is_micro_scale(kernel.d_scale);
+  const bool codes = !kernel.d_scales.empty();
   if (!codes && kernel.result != natural_result(a)) {
     o.d_dtype = std::string(numeric::word(kernel.result));
   }
@@ -437,7 +476,8 @@ GemmOptions words_for(const KernelFacts& kernel) {
   o.gated = has_feature(kernel, "gated");
   if (has_feature(kernel, "quantises D")) o.quantise_d = name(QuantiseD::block_1x128);
   for (const QuantiseD way : all_quantisations) {
-    if (codes && form_of(way).scale == kernel.d_scale) o.quantise_d = name(way);
+    const bool is_made = codes && form_of(way).codes == kernel.result;
+    if (is_made && form_of(way).scale == kernel.d_scales.front()) o.quantise_d = name(way);
   }
   for (const char* layout : {"NN", "TN", "TT"}) {
     if (has_feature(kernel, (std::string("layout ") + layout).c_str())) o.layout = layout;

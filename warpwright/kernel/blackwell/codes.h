@@ -19,22 +19,67 @@
 
 namespace warpwright::kernel::blackwell {
 
+/// How a launch makes codes: of e2m1 ones it says whether scales are of 16 or of 32.
+template <class Tag>
+class CodeRecipe {
+  static constexpr BlackwellConfig config = Tag::config;
+  static constexpr bool either = makes_either_scale(config);
+  using Block = micro::Block<config.result, config.d_scale>;
+
+ public:
+  static constexpr int least = micro_block(config.d_scale);  ///< values that share a scale
+
+  WW_DEVICE explicit CodeRecipe(const BlackwellParamsOf<Tag>& p)
+      : tensor_(float_or_one(p.output.result_scale)) {
+    if constexpr (either) of_32_ = p.codes_of_32;
+  }
+
+  /// Do two neighbours of `least` share a scale?
+  [[nodiscard]] WW_DEVICE bool in_pairs() const { return either && of_32_; }
+  /// Values that share one.
+  [[nodiscard]] WW_DEVICE int block() const { return in_pairs() ? 2 * least : least; }
+  /// The scale in the padding of its tiles.
+  [[nodiscard]] WW_DEVICE std::uint32_t padding() const {
+    return micro::neutral_scale(in_pairs() ? DType::ue8m0 : config.d_scale);
+  }
+
+  /// A scale, and what its block's values become codes by.
+  struct Scale {
+    std::uint32_t code;
+    float factor;
+    bool clears;  ///< all codes are 0
+  };
+  /// Of a block whose magnitudes have that largest.
+  [[nodiscard]] WW_DEVICE Scale scale_of(std::uint32_t largest) const {
+    if (in_pairs()) {
+      const std::uint32_t code = micro::power_scale(Recipe::up, config.result, largest);
+      return {code, micro::value(DType::ue8m0, code), micro::clears(DType::ue8m0, code)};
+    }
+    const Block by = Block::of(largest, tensor_);
+    return {by.scale, by.factor, by.clears()};
+  }
+  /// What is rounded to the code of x. Where either will do that is x over the factor: of powers of
+  /// two the same as x times its inverse.
+  WW_DEVICE static float scaled_by(float factor, float x) { return Block::scaled_by(factor, x); }
+
+ private:
+  float tensor_;  // the scale of all of D
+  bool of_32_ = false;
+};
+
 /// One thread's row of tile after tile.
 template <class Tag>
 class CodeRow {
   static constexpr BlackwellConfig config = Tag::config;
   static constexpr DType element = config.result;
-  static constexpr DType scale_type = config.d_scale;
   static constexpr int bits = numeric::bits(element);
-  static constexpr int block = micro_block(scale_type);  // columns that share a scale
-  static constexpr int depth = block_scales::kTileColumns;
+  static constexpr int block = CodeRecipe<Tag>::least;
 
  public:
   static constexpr int columns = 32;  ///< that are taken at once
-  static constexpr int together = atom::kScaleAtomDepth * micro_block(scale_type);
 
-  WW_DEVICE CodeRow(const GemmParams& p, int warp)
-      : p_(p.output), warp_(warp), tensor_(float_or_one(p.output.result_scale)) {}
+  WW_DEVICE CodeRow(const BlackwellParamsOf<Tag>& p, int warp)
+      : p_(p.output), recipe_(p), warp_(warp) {}
 
   /// Before a tile: finds what all columns share.
   WW_DEVICE void begin(const tile::Work& work) {
@@ -46,6 +91,7 @@ class CodeRow {
   /// All of the tile, whose sums `source(value, column)` fetches.
   template <class Source>
   WW_DEVICE void take(const tile::Work& work, const Source& source) {
+    const int together = atom::kScaleAtomDepth * recipe_.block();
     WW_NO_UNROLL for (int first = 0; first < config.tile_n; first += together) {
       if (outside(work.row, work.column + first)) break;
       WW_NO_UNROLL for (int i = first; i < first + together; i += columns) {
@@ -70,21 +116,30 @@ class CodeRow {
       value[i] = p_.alpha * value[i] + (bias + bias_);
     }
     activate(p_.activation, value);
+    std::uint32_t largest[columns / block];
+    WW_UNROLL for (int i = 0; i < columns / block; ++i) {
+      largest[i] = largest_of(column, i * block, value);
+    }
+    if (recipe_.in_pairs()) {
+      WW_UNROLL for (int i = 0; i + 1 < columns / block; i += 2) {
+        largest[i] = largest[i + 1] = micro::larger(largest[i], largest[i + 1]);
+      }
+    }
     std::uint32_t words[columns * bits / 32];
-    WW_UNROLL for (int first = 0; first < columns; first += block) {
-      const std::uint32_t scale = quantise(column, first, value, words);
-      scales_ = scales_ >> 8 | scale << 24;
+    WW_UNROLL for (int i = 0; i < columns / block; ++i) {
+      const std::uint32_t scale = quantise(largest[i], i * block, value, words);
+      if (i % 2 == 0 || !recipe_.in_pairs()) scales_ = scales_ >> 8 | scale << 24;
     }
     if (row_ < p_.d_rows) store(column, words);
   }
 
-  /// Stores the scales of the `depth` blocks that `put` was given last, whose columns begin at
+  /// Stores the scales of the four blocks that `put` was given last, whose columns begin at
   /// `column`.
   WW_DEVICE void put_scales(int column) const {
-    constexpr std::uint32_t padding = micro::neutral_scale(scale_type) * 0x01010101U;
+    const std::uint32_t padding = recipe_.padding() * 0x01010101U;
     auto* const to = static_cast<std::uint8_t*>(p_.d_scales.data) +
                      batch_ * p_.d_scales.batch_stride +
-                     block_scales::place(row_, column / block, p_.d_scales.row_stride);
+                     block_scales::place(row_, column / recipe_.block(), p_.d_scales.row_stride);
     isa::global_view<std::uint32_t>(to).store(0, row_ < p_.d_rows ? scales_ : padding);
   }
 
@@ -92,22 +147,29 @@ class CodeRow {
     return kernel::element(v, batch_, i, size, 0);
   }
 
-  /// Codes of the block that begins at value `first`; columns behind D have none. Its scale.
-  WW_DEVICE std::uint32_t quantise(int column, int first, const float (&value)[columns],
-                                   std::uint32_t (&words)[columns * bits / 32]) const {
+  /// The largest magnitude of `block` values from value `first` on; columns behind D have none.
+  WW_DEVICE std::uint32_t largest_of(int column, int first, const float (&value)[columns]) const {
     std::uint32_t largest = 0;
     WW_UNROLL for (int i = first; i < first + block; ++i) {
       const std::uint32_t size = micro::magnitude(value[i], element);
       largest = micro::larger(largest, column + i < p_.d_columns ? size : 0);
     }
-    const auto by = micro::Block<element, scale_type>::of(largest, tensor_);
+    return largest;
+  }
+
+  /// Codes of the values from `first` on, by the scale of their block, which it gives back.
+  WW_DEVICE std::uint32_t quantise(std::uint32_t largest, int first, const float (&value)[columns],
+                                   std::uint32_t (&words)[columns * bits / 32]) const {
+    const auto by = recipe_.scale_of(largest);
     constexpr int each = 32 / bits;  // codes of a word
     WW_UNROLL for (int i = first; i < first + block; i += each) {
       float scaled[each];
-      WW_UNROLL for (int j = 0; j < each; ++j) scaled[j] = by.scaled(value[i + j]);
-      words[i / each] = by.clears() ? 0 : isa::pack_codes<element>(scaled);
+      WW_UNROLL for (int j = 0; j < each; ++j) {
+        scaled[j] = CodeRecipe<Tag>::scaled_by(by.factor, value[i + j]);
+      }
+      words[i / each] = by.clears ? 0 : isa::pack_codes<element>(scaled);
     }
-    return by.scale;
+    return by.code;
   }
 
   /// 16 bytes at once where they are aligned and inside D, else byte by byte.
@@ -129,8 +191,8 @@ class CodeRow {
   }
 
   const OutputParams& p_;
+  CodeRecipe<Tag> recipe_;
   int warp_;
-  float tensor_;  // the scale of all of D
   int row_ = 0;
   int batch_ = 0;
   float bias_ = 0;

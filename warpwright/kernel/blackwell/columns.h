@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "warpwright/isa/call.h"
+#include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/blackwell/slice.h"
 
@@ -18,6 +20,18 @@ WW_DEVICE int columns_of(const tile::Work& work) {
   } else {
     return cfg.tile_n;
   }
+}
+
+/// What a thread has of a tile of 8 columns, 16 rows of it; zeros in the place of the next 8, which
+/// no MMA has written.
+template <int values>
+WW_DEVICE void fetch_half(isa::TmemAddress from, float (&value)[values],
+                          isa::Site site = isa::Site::here()) {
+  const isa::Call call(site);
+  isa::Fragment<float, 4> loaded;
+  isa::tcgen05_load<isa::TmemShape::lanes16>(loaded, from);
+  isa::tcgen05_wait_load(loaded);
+  WW_UNROLL for (int i = 0; i < values; ++i) value[i] = i < 4 ? loaded[i] : 0;
 }
 
 /// Where this CTA's part of them lies: of a pair's B each CTA has half, which CTAs or pairs along M
@@ -96,7 +110,7 @@ class BoxColumns : public ColumnSlice<Tag> {
 
  private:
   [[nodiscard]] WW_DEVICE const isa::TensorMap& map([[maybe_unused]] const tile::Work& work) const {
-    if constexpr (has_width_maps(Tag::config)) {
+    if constexpr (has_widths(Tag::config)) {
       constexpr int last = tile::count(Tag::config.widths) - 1;
       return work.width == last ? Slice::p_.operands.b : Slice::p_.narrower[work.width];
     } else {

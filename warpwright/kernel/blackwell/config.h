@@ -24,8 +24,9 @@ namespace warpwright::kernel {
 struct BlackwellConfig {
   atom::UmmaKind kind = atom::UmmaKind::f16;
   DType result = DType::bf16;  ///< of C and D
-  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; of gates with
-  /// scales 128 of them and the 128 that they are for, each with an accumulator of its own.
+  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; of few tokens
+  /// also 64, in half of the lanes; of gates with scales 128 of them and the 128 that they are for,
+  /// each with an accumulator of its own.
   int tile_m = 128;
   int tile_n = 128;  ///< columns; with pairs both CTAs of one compute all of them
   int stages = 6;
@@ -45,7 +46,6 @@ struct BlackwellConfig {
   bool grouped = false;  ///< for products in groups; its tokens are on N
   bool gated = false;  ///< a tile's rows are 16 of gates, then 16 of what they are for, and so on;
                        ///< with scales, whose atoms have 128 rows, 128 of each
-  bool by_index = false;  ///< tokens are gathered by their numbers
   /// Along the tokens, swapped: tiles are cut evenly, and each is multiplied by an N of its own.
   tile::TileWidths widths = {};
   /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
@@ -85,6 +85,20 @@ constexpr bool is_scaled(const BlackwellConfig& c) {
 constexpr bool quantises(const BlackwellConfig& c) {
   return is_micro_scale(c.d_scale);
 }
+/// Packed elements have scales of either format: nvf4's, which the configuration says, or mxf4's,
+/// half as many. A launch says which it multiplies, and which it makes.
+constexpr bool takes_either_scale(const BlackwellConfig& c) {
+  return c.kind == atom::UmmaKind::mxf4nvf4 && c.scale == DType::ue4m3;
+}
+constexpr bool makes_either_scale(const BlackwellConfig& c) {
+  return c.result == DType::e2m1 && c.d_scale == DType::ue4m3;
+}
+/// What a launch with such scales multiplies: its atoms and its MMAs. (Stages and tensor memory
+/// have room for those of the configuration.)
+constexpr BlackwellConfig with_scale(BlackwellConfig c, DType scale) {
+  c.scale = scale;
+  return c;
+}
 
 /// Whether the tiles come from CLC.
 constexpr bool asks_for_tiles(const BlackwellConfig& c) {
@@ -96,9 +110,10 @@ constexpr int ctas_of_mma(const BlackwellConfig& c) {
 constexpr bool has_widths(const BlackwellConfig& c) {
   return tile::count(c.widths) > 0;
 }
-/// Whether the launch has a map of the tokens for each width. (Who gathers has boxes of one row.)
-constexpr bool has_width_maps(const BlackwellConfig& c) {
-  return has_widths(c) && !c.by_index;
+/// May a launch name the tokens of groups by numbers, so that rows are gathered? (Scales of blocks
+/// that epilogue warps multiply are those of tokens in their order.)
+constexpr bool takes_index(const BlackwellConfig& c) {
+  return c.grouped && !c.pair && !c.block_scaled;
 }
 /// Are they cut evenly? Tiles with scales begin with an atom of their own.
 constexpr bool cuts_evenly(const BlackwellConfig& c) {
@@ -133,12 +148,19 @@ constexpr int tile_k(const BlackwellConfig& c) {
 
 /// Accumulators side by side that make one tile: of gates, and of what they are for.
 constexpr int halves(const BlackwellConfig& c) {
-  return c.tile_m / atom::kTmemLanes;
+  return c.tile_m < atom::kTmemLanes ? 1 : c.tile_m / atom::kTmemLanes;
+}
+/// Rows of an accumulator, and 16s of them that an epilogue warp has, in lanes of its own.
+constexpr int half_rows(const BlackwellConfig& c) {
+  return c.tile_m / halves(c);
+}
+constexpr int warp_row_atoms(const BlackwellConfig& c) {
+  return half_rows(c) / epilogue_warps / warp_rows;
 }
 
 /// The MMA that multiplies operands of these types.
 constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
-  const int m = atom::kTmemLanes * ctas_of_mma(c);
+  const int m = half_rows(c) * ctas_of_mma(c);
   if (is_scaled(c)) {
     atom::UmmaAtom mma =
         atom::scaled_umma_atom(c.kind, a, b, m, c.tile_n, c.pair, micro_block(c.scale), c.scale);
@@ -172,7 +194,7 @@ constexpr int k_blocks(const BlackwellConfig& c) {
 /// What one CTA holds of A (of each of its halves) and of B in a stage. Of a pair's B each CTA
 /// holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {atom::kTmemLanes, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
+  return {half_rows(c), tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
   return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
@@ -245,13 +267,23 @@ constexpr int accumulator_slots(const BlackwellConfig& c) {
   return overlaps(c) ? 1 : c.accumulators;
 }
 
-/// The widest part of a tile that all widths consist of, of 16 to 128 columns.
+/// What widths are multiples of: N of MMAs of 128 rows is one of 16, of 64 rows and with scales of
+/// 8, and of a pair of 32.
+constexpr int width_unit(const BlackwellConfig& c) {
+  return c.pair ? 32 : is_scaled(c) || half_rows(c) == 64 ? 8 : 16;
+}
+/// The widest part of a tile that all widths consist of, of 16 to 128 columns. (A tile of 8 columns
+/// is half of one.)
 constexpr int width_step(const BlackwellConfig& c) {
   int step = 128;
   for (const int width : c.widths.of) {
-    while (width % step != 0) step /= 2;
+    while (width > 8 && width % step != 0) step /= 2;
   }
   return step;
+}
+/// Has it tiles that are half a part?
+constexpr bool has_half_steps(const BlackwellConfig& c) {
+  return has_widths(c) && c.widths.of[0] < width_step(c);
 }
 
 /// A warp has two groups of 16 rows, one below the other; gated, one of each half. Tiles of several
@@ -261,7 +293,7 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
           .tile_m = tile_m,
           .tile_n = tile_n,
           .warps = epilogue_warps,
-          .row_atoms = halves(*this) * 32 / warp_rows,
+          .row_atoms = halves(*this) * warp_row_atoms(*this),
           .row_atom_step = warp_rows,
           .swap_ab = swap_ab,
           .gated = gated,
@@ -269,8 +301,10 @@ constexpr BlackwellConfig::operator EpilogueShape() const {
                                                                            : Store::tensor,
           .most_columns = width_step(*this),
           .grouped = grouped || has_widths(*this),
-          .by_index = by_index,
-          .by_columns = overlaps(*this)};
+          .by_index = takes_index(*this),
+          .by_index_or_not = true,
+          .by_columns = overlaps(*this),
+          .loops = swap_ab};
 }
 static_assert(EpilogueConfig<BlackwellConfig>);
 
@@ -368,8 +402,8 @@ constexpr int slice_unit(const atom::OperandTile& tile) {
 constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   if (atom::cluster_fault(cluster, c.pair) != atom::ClusterFault::none) return false;
   if ((has_widths(c) || c.gated) && cluster.n > 1) return false;  // along the tokens
-  for (const int width : c.widths.of) {
-    if (width % (8 * cluster.m) != 0) return false;
+  for (const int width : c.widths.of) {  // in slices of four rows, as those that are gathered
+    if (width % (4 * cluster.m) != 0) return false;
   }
   for (const atom::ClusterShape& known : blackwell_clusters) {
     if (known == cluster) {

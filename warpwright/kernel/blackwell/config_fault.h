@@ -12,12 +12,14 @@ constexpr const char* sums_fault(const BlackwellConfig& c) {
     return "sums in registers are those of 32s of columns up to 128, of 16s where they are tokens: "
            "a thread has one of each";
   }
-  if (c.block_scaled && c.by_index) return "scales of blocks are those of tokens in their order";
   if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
   if (c.splits_k && c.tiles != TileSource::static_persistent) {
     return "tiles are split along K in static persistent tiles";
   }
-  if (c.splits_k && c.swap_ab) return "tiles whose columns are tokens are not split along K";
+  if (c.splits_k && (c.grouped || c.gated)) {
+    return "groups, and tiles of gates and what they are for, are not split along K";
+  }
+  if (overlaps(c)) return "accumulators that share columns are given back in parts";
   return nullptr;
 }
 
@@ -29,15 +31,14 @@ constexpr const char* token_fault(const BlackwellConfig& c) {
   if (c.grouped && c.tiles != TileSource::static_persistent) {
     return "groups are walked over in static persistent tiles";
   }
-  if (c.by_index && (!c.grouped || c.pair)) {
-    return "tokens are gathered in groups, for MMAs of one SM";
-  }
   int before = 0;
   for (int i = 0; i < tile::count(c.widths); ++i) {
     const int width = c.widths.of[i];
-    if (width <= before || width % (c.pair ? 32 : 16) != 0) {
-      return "widths ascend in multiples of 16, with pairs of 32";
+    if (width <= before || width % width_unit(c) != 0) {
+      return "widths ascend in multiples of 16, of MMAs of 64 rows or with scales of 8, with pairs "
+             "of 32";
     }
+    if (width % 16 != 0 && width > 8) return "behind 8 columns a tile has whole parts of 16";
     before = width;
   }
   return !has_widths(c) || before == c.tile_n ? nullptr : "the last of the widths is tile_n";
@@ -52,7 +53,8 @@ constexpr const char* result_fault(const BlackwellConfig& c) {
     }
     if (c.swap_ab && !is_scaled(c)) return "tokens that become codes had scales before";
     // Four scales of a row are a word.
-    if (!c.swap_ab && c.tile_n % (atom::kScaleAtomDepth * micro_block(c.d_scale)) != 0) {
+    const int block = micro_block(makes_either_scale(c) ? DType::ue8m0 : c.d_scale);
+    if (!c.swap_ab && c.tile_n % (atom::kScaleAtomDepth * block) != 0) {
       return "tile_n must be whole atoms of the scales of D";
     }
     return nullptr;
@@ -71,8 +73,11 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
     return "kinds mxf8f6f4, mxf4 and mxf4nvf4 multiply scales, and no others";
   }
   if (!is_scaled(c)) return nullptr;
-  if (sums_in_registers(c)) {
-    return "with scales that the tensor core multiplies nothing is summed in registers";
+  if (c.block_scaled) {
+    return "scales are multiplied by the tensor core, or where k_tiles are added up, not by both";
+  }
+  if (c.splits_k && c.long_k) {
+    return "MMAs of K 96 take three stages together, and tiles are cut along K at any of them";
   }
   if (c.swap_ab && (c.pair || c.tile_n != atom::kScaleAtomRows)) {
     return "tokens with scales that the tensor core multiplies come 128 a tile, to MMAs of one SM";
@@ -94,8 +99,13 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
 
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
-  if (c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {
-    return "tile_m must be 128, the lanes of tensor memory; of gates with scales twice as many";
+  const bool is_half = c.tile_m == atom::kTmemLanes / 2;
+  if (is_half && (!c.swap_ab || c.pair || is_scaled(c) || c.gated || c.block_scaled)) {
+    return "64 rows are of few tokens, by MMAs of one SM that multiply no scales, without a gate";
+  }
+  if (!is_half && c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {
+    return "tile_m must be 128, the lanes of tensor memory, or half of them; of gates with scales "
+           "twice as many";
   }
   if (const char* wrong = scale_fault(c)) return wrong;
   if (const char* wrong = atom::umma_fault(mma_atom(c))) return wrong;

@@ -32,9 +32,8 @@ struct AccumulatorsOf {
 template <class Tag>
 using BlackwellParamsOf = std::conditional_t<
     is_scaled(Tag::config),
-    std::conditional_t<has_width_maps(Tag::config), BlackwellScaledWidthsParams,
-                       BlackwellScaledParams>,
-    std::conditional_t<has_width_maps(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>>;
+    std::conditional_t<has_widths(Tag::config), BlackwellScaledWidthsParams, BlackwellScaledParams>,
+    std::conditional_t<has_widths(Tag::config), BlackwellWidthsParams, BlackwellGemmParams>>;
 
 /// A CTA as one of its threads sees it.
 template <class Tag>
@@ -75,8 +74,8 @@ struct BlackwellCta {
       return even(tile::cta_tiles<result_rows(cfg), result_columns(cfg), true>(
           tile::WarpScanGroups(p.walk.groups, p.walk.k_tiles, ready), p.walk.cluster, at));
     } else if constexpr (cfg.splits_k) {
-      return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(
-          tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, at);
+      return even(tile::cta_tiles<result_rows(cfg), result_columns(cfg), false>(
+          tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, at));
     } else {
       return even(walk_tiles<Tag, Who>(p.walk, at, ring));
     }

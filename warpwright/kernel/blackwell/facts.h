@@ -23,14 +23,27 @@ inline std::vector<DType> types_of(atom::UmmaKind kind) {
   return types;
 }
 
+/// The scales that it multiplies, and those of the codes that it makes.
+inline std::vector<DType> scales_of(const BlackwellConfig& c) {
+  if (takes_either_scale(c)) return {DType::ue4m3, DType::ue8m0};
+  return is_scaled(c) ? std::vector{c.scale} : std::vector<DType>();
+}
+inline std::vector<DType> d_scales_of(const BlackwellConfig& c) {
+  if (makes_either_scale(c)) return {DType::ue4m3, DType::ue8m0};
+  return quantises(c) ? std::vector{c.d_scale} : std::vector<DType>();
+}
+
 /// What the configuration is beside its tile and types, in words.
 inline std::vector<std::string> features(const BlackwellConfig& c) {
   std::vector<std::string> all;
-  if (is_scaled(c)) all.push_back(std::string(numeric::name(c.scale)) + " scales");
+  if (is_scaled(c)) {
+    all.push_back((takes_either_scale(c) ? "ue4m3 or ue8m0" : std::string(numeric::name(c.scale))) +
+                  " scales");
+  }
   if (c.plain_tokens) all.emplace_back("plain tokens");
   if (c.long_k) all.emplace_back("MMAs of K 96");
-  if (quantises(c)) {
-    all.push_back(std::string("quantised ") + micro_format(c.result, c.d_scale)->word);
+  for (const DType scale : d_scales_of(c)) {
+    all.push_back(std::string("quantised ") + micro_format(c.result, scale)->word);
   }
   if (c.pair) all.emplace_back("pairs of SMs");
   if (c.tiles == TileSource::one_tile) all.emplace_back("one tile a cluster");
@@ -43,7 +56,7 @@ inline std::vector<std::string> features(const BlackwellConfig& c) {
                   widths_words(c.widths));
   }
   if (c.gated) all.emplace_back("gated");
-  if (c.by_index) all.emplace_back("tokens by index");
+  if (takes_index(c)) all.emplace_back("tokens by index or in order");
   if (c.block_scaled) all.emplace_back("block scales");
   if (c.splits_k) all.emplace_back("stream-K");
   if (takes_any_major(c)) all.emplace_back("any layout");
@@ -64,8 +77,8 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.a = f.b = types_of(c.kind);
   if (c.plain_tokens) f.a = {plain_tokens.element};
   f.result = c.result;
-  f.micro_scale = c.scale;
-  f.d_scale = c.d_scale;
+  f.micro_scales = scales_of(c);
+  f.d_scales = d_scales_of(c);
   f.features = features(c);
   f.clusters.clear();
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
@@ -79,7 +92,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.swap_ab = c.swap_ab;
   f.grouped = c.grouped;
   f.search = c.grouped ? Grouping::warp_scan : Grouping::none;
-  f.gathers = c.by_index;
+  f.may_gather = takes_index(c);
   f.stages = c.stages;
   f.threads = threads(c);
   f.registers = registers;

@@ -12,18 +12,21 @@
 
 namespace warpwright::kernel::blackwell {
 
-/// As BoxColumns, of tokens by index: all lanes of a warp load.
+/// As BoxColumns, or, where the launch has an index, by the numbers of tokens: all lanes of a warp
+/// load then.
 template <class Tag>
-class GatheredColumns : public ColumnSlice<Tag> {
+class TokenColumns : public BoxColumns<Tag> {
  public:
   using Slice = ColumnSlice<Tag>;
-  using Slice::Slice;
+  using Box = BoxColumns<Tag>;
+  using Box::Box;
 
   /// Looks up the tokens: those of rows 4 l to 4 l + 3 of the slice are lane l's.
   WW_DEVICE void place(const tile::Work& work) {
     static_assert(Tag::config.tile_n <= 4 * 32, "a lane has one copy of a stage");
-    Slice::place_slice(work, columns_of<Tag>(work));
+    Box::place(work);
     const tile::TokenIndex& index = Slice::p_.scales.index;
+    if (!index.is_there()) return;
     WW_UNROLL for (int i = 0; i < 4; ++i) {
       const int in_slice = first_row() + i;
       const int row = Slice::row_ + in_slice;
@@ -33,8 +36,9 @@ class GatheredColumns : public ColumnSlice<Tag> {
   }
 
   /// k_tile `k_tile` into `stage`, which lane 0 has waited for.
-  WW_DEVICE void load(bool /*mine*/, isa::SharedAddress full, const tile::Work& /*work*/, int stage,
+  WW_DEVICE void load(bool mine, isa::SharedAddress full, const tile::Work& work, int stage,
                       int k_tile) const {
+    if (!Slice::p_.scales.index.is_there()) return Box::load(mine, full, work, stage, k_tile);
     isa::sync_warp();
     if (first_row() >= Slice::rows_) return;
     isa::tensor_gather4_to<Slice::ctas>(Slice::to_, Slice::place(stage) + first_row() * Slice::span,
@@ -49,6 +53,6 @@ class GatheredColumns : public ColumnSlice<Tag> {
 };
 
 template <class Tag>
-using ColumnsOf = std::conditional_t<Tag::config.by_index, GatheredColumns<Tag>, BoxColumns<Tag>>;
+using ColumnsOf = std::conditional_t<takes_index(Tag::config), TokenColumns<Tag>, BoxColumns<Tag>>;
 
 }  // namespace warpwright::kernel::blackwell

@@ -81,7 +81,11 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta, const isa::Prerequisites& read
       }
       columns.load(mine, cta.mainloop.full(state), work, state.stage, k_tile);
       if constexpr (is_scaled(cfg)) {
-        if (mine) load_scales(cta, work, k_tile, state);
+        if (mine) {
+          by_scale(cta, [&](auto scale) {
+            load_scales<decltype(scale)::value>(cta, work, k_tile, state);
+          });
+        }
       }
       state.advance(cfg.stages);
     }

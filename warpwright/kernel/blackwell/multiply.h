@@ -29,7 +29,7 @@ WW_DEVICE StageWords stage_words(const BlackwellCta<Tag>& cta, int stage) {
 
 /// One k_tile: the MMAs on the operands of a stage, which may have scales. The first of a tile
 /// overwrites D.
-template <class Tag>
+template <DType scale, class Tag>
 WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
                                const pipeline::PipelineState& state, std::uint32_t instruction,
                                const ScalesAt& scales, bool accumulate) {
@@ -44,7 +44,7 @@ WW_DEVICE void multiply_k_tile(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
           atom::advance(a.first, half * atom::tile_bytes(tile_a(cfg)) + k_block * a.step);
       const isa::TmemAddress to = d + half * half_columns(cfg);
       if constexpr (is_scaled(cfg)) {
-        multiply_scaled<Tag>(to, at_a, at_b, instruction, scales, half, k_block, adds);
+        multiply_scaled<scale, Tag>(to, at_a, at_b, instruction, scales, half, k_block, adds);
       } else {
         isa::tcgen05_mma<cfg.kind, ctas_of_mma(cfg)>(to, at_a, at_b, instruction, adds);
       }
@@ -82,7 +82,7 @@ WW_DEVICE std::uint64_t long_word(const BlackwellCta<Tag>& cta, int first, int l
 
 /// Three k_tiles by eight MMAs of K 96: waits for a stage after the other, issues what ends in it,
 /// and releases the one before behind the MMA that begins there. `state` goes on.
-template <class Tag>
+template <DType scale, class Tag>
 WW_DEVICE void multiply_long(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
                              pipeline::PipelineState& state, std::uint32_t instruction,
                              TmemScales<Tag>& scales, int column, bool accumulate) {
@@ -90,14 +90,14 @@ WW_DEVICE void multiply_long(const BlackwellCta<Tag>& cta, isa::TmemAddress d,
   pipeline::PipelineState before = state;
   WW_UNROLL for (int part = 0; part < stages_together(cfg); ++part) {
     cta.mainloop.wait(state);
-    const ScalesAt at = scales.copy(cta, state, column, part);
+    const ScalesAt at = scales.template copy<scale>(cta, state, column, part);
     WW_UNROLL for (int k_block = 0; k_block < k_blocks(cfg); ++k_block) {
       const LongBlock block = long_block(k_block);
       if (block.stage != part) continue;
       const int first = block.crosses ? before.stage : state.stage;
-      multiply_scaled<Tag>(d, long_word<true>(cta, first, state.stage, block.begin),
-                           long_word<false>(cta, first, state.stage, block.begin), instruction, at,
-                           0, k_block, accumulate || k_block > 0);
+      multiply_scaled<scale, Tag>(d, long_word<true>(cta, first, state.stage, block.begin),
+                                  long_word<false>(cta, first, state.stage, block.begin),
+                                  instruction, at, 0, k_block, accumulate || k_block > 0);
       if (block.crosses) cta.mainloop.release(before);
     }
     before = state;
@@ -139,15 +139,18 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
       const bool begins = cfg.block_scaled || k_tile == work.first;
       if (begins) cta.accumulators.acquire(accumulator);
       const isa::TmemAddress d = tmem + cta.accumulator_column(accumulator);
-      if constexpr (cfg.long_k) {
-        multiply_long(cta, d, state, instruction, scales, work.column, !begins);
-      } else {
-        cta.mainloop.wait(state);
-        const ScalesAt at = scales.copy(cta, state, work.column);
-        multiply_k_tile(cta, d, state, instruction, at, !begins);
-        cta.mainloop.release(state);
-        state.advance(cfg.stages);
-      }
+      by_scale(cta, [&](auto by) {
+        constexpr DType scale = decltype(by)::value;
+        if constexpr (Tag::config.long_k) {
+          multiply_long<scale>(cta, d, state, instruction, scales, work.column, !begins);
+        } else {
+          cta.mainloop.wait(state);
+          const ScalesAt at = scales.template copy<scale>(cta, state, work.column);
+          multiply_k_tile<scale>(cta, d, state, instruction, at, !begins);
+          cta.mainloop.release(state);
+          state.advance(Tag::config.stages);
+        }
+      });
       if (cfg.block_scaled || k_tile + stages_together(cfg) == work.end) {
         cta.accumulators.commit(accumulator);
         accumulator.advance(accumulator_slots(cfg));

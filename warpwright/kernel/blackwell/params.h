@@ -43,6 +43,9 @@ struct BlackwellScaledParams : BlackwellGemmParams, ScaleMaps {
   /// types of 4 and 6 bits they are less.
   int more_bytes = 0;
   int token_bytes = 0;  ///< swapped: those of a token's part of a stage
+  /// Where either format will do: the scales of A and B, and those of D, are ue8m0, of 32 each.
+  bool scales_of_32 = false;
+  bool codes_of_32 = false;
 };
 
 /// Those of one that has both.

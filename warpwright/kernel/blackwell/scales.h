@@ -16,6 +16,8 @@
 // share A's rows, or D's columns, get their scales from the first of them by multicast.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/atom/umma_scaled.h"
 #include "warpwright/isa/tcgen05_scaled.h"
 #include "warpwright/isa/tma.h"
@@ -33,12 +35,21 @@ WW_DEVICE int more_bytes([[maybe_unused]] const BlackwellCta<Tag>& cta) {
   }
 }
 
+/// Calls use(c), where c::value is the type of the scales that this launch multiplies.
+template <class Tag, class Use>
+WW_DEVICE void by_scale([[maybe_unused]] const BlackwellCta<Tag>& cta, const Use& use) {
+  if constexpr (takes_either_scale(Tag::config)) {
+    if (cta.p.scales_of_32) return use(std::integral_constant<DType, DType::ue8m0>{});
+  }
+  use(std::integral_constant<DType, Tag::config.scale>{});
+}
+
 /// One row of atoms of a stage.
-template <class Tag>
+template <DType scale, class Tag>
 WW_DEVICE void load_atoms(std::uint16_t ctas, isa::SharedAddress to, const isa::TensorMap& map,
                           isa::SharedAddress full, int k_tile, int row, int batch,
                           isa::Site site = isa::Site::sync()) {
-  constexpr BlackwellConfig cfg = Tag::config;
+  constexpr BlackwellConfig cfg = with_scale(Tag::config, scale);
   constexpr int box = scale_box_words(cfg);
   constexpr int words = scale_row_bytes(cfg) / 4;
   WW_UNROLL for (int first = 0; first < words; first += box) {
@@ -59,7 +70,7 @@ WW_DEVICE int first_atom(const tile::Work& work) {
 }
 
 /// One thread: the scales of a k_tile of a tile, on the barrier of its operands.
-template <class Tag>
+template <DType scale, class Tag>
 WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work, int k_tile,
                            const pipeline::PipelineState& state) {
   constexpr BlackwellConfig cfg = Tag::config;
@@ -72,9 +83,9 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
     const isa::SharedAddress to = cta.base + smem.sfa + state.stage * halves(cfg) * sfa_bytes(cfg);
     if (at.y == 0) {
       WW_UNROLL for (int half = 0; half < halves(cfg); ++half) {
-        load_atoms<Tag>(ctas, to + half * sfa_bytes(cfg), p.sfa, full, k_tile,
-                        p.operands.gate.row(work.row, half) / atom::kScaleAtomRows,
-                        work.tile.batch * p.sfa_batch);
+        load_atoms<scale, Tag>(ctas, to + half * sfa_bytes(cfg), p.sfa, full, k_tile,
+                               p.operands.gate.row(work.row, half) / atom::kScaleAtomRows,
+                               work.tile.batch * p.sfa_batch);
       }
     }
   }
@@ -86,8 +97,8 @@ WW_DEVICE void load_scales(const BlackwellCta<Tag>& cta, const tile::Work& work,
     const int first = first_atom<Tag>(work);
     if (at.x == 0) {
       WW_UNROLL for (int i = 0; i < scale_rows_of_b(cfg); ++i) {
-        load_atoms<Tag>(ctas, to + i * scale_row_bytes(cfg), p.sfb, full, k_tile, first + i,
-                        work.tile.batch * p.sfb_batch);
+        load_atoms<scale, Tag>(ctas, to + i * scale_row_bytes(cfg), p.sfb, full, k_tile, first + i,
+                               work.tile.batch * p.sfb_batch);
       }
     }
   }
@@ -124,6 +135,7 @@ class TmemScales {
 
   /// Copies those of a stage, for a tile whose columns begin at `column` of D: the `part`-th of
   /// stages whose MMAs find their scales from one address on.
+  template <DType scale>
   WW_DEVICE ScalesAt copy([[maybe_unused]] const BlackwellCta<Tag>& cta,
                           [[maybe_unused]] const pipeline::PipelineState& state,
                           [[maybe_unused]] int column, [[maybe_unused]] int part = 0) {
@@ -132,20 +144,23 @@ class TmemScales {
       constexpr BlackwellConfig cfg = Tag::config;
       constexpr BlackwellSmemMap smem = smem_map(cfg);
       constexpr int step = atom::scale_word_step(mma_atom(cfg), true);
+      constexpr int atoms = scale_atoms(with_scale(cfg, scale));
       to.a = begin_ + buffer_ * scale_columns(cfg);
       to.b = to.a + halves(cfg) * sfa_columns(cfg);
       if (cfg.plain_tokens && !has_ones_) copy_ones(cta.base + ones_at(cfg));
       const isa::SharedAddress a = cta.base + smem.sfa + state.stage * halves(cfg) * sfa_bytes(cfg);
       const isa::SharedAddress b = cta.base + smem.sfb + state.stage * sfb_bytes(cfg);
-      constexpr int atoms_of_a = has_ones(cfg, true) ? 0 : halves(cfg) * scale_atoms(cfg);
+      constexpr int rows_of_a = has_ones(cfg, true) ? 0 : halves(cfg);
       constexpr int rows_of_b = has_ones(cfg, false) ? 0 : scale_rows_of_b(cfg);
-      WW_UNROLL for (int i = 0; i < atoms_of_a; ++i) {
-        copy_atom(to.a + (part * scale_atoms(cfg) + i) * atom::kScaleAtomColumns,
-                  a + i * atom::kScaleAtomBytes);
+      WW_UNROLL for (int row = 0; row < rows_of_a; ++row) {
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          copy_atom(to.a + row * sfa_columns(cfg) + (part * atoms + i) * atom::kScaleAtomColumns,
+                    a + row * sfa_bytes(cfg) + i * atom::kScaleAtomBytes);
+        }
       }
       WW_UNROLL for (int row = 0; row < rows_of_b; ++row) {
-        WW_UNROLL for (int i = 0; i < scale_atoms(cfg); ++i) {
-          copy_atom(to.b + (part * scale_atoms(cfg) + i) * step + row * atom::kScaleAtomColumns,
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          copy_atom(to.b + (part * atoms + i) * step + row * atom::kScaleAtomColumns,
                     b + row * scale_row_bytes(cfg) + i * atom::kScaleAtomBytes);
         }
       }
@@ -181,13 +196,13 @@ class TmemScales {
 
 /// The MMA of k_block `k_block` of a stage, or of stages that MMAs are issued on together, and of
 /// one of A's halves.
-template <class Tag>
+template <DType scale, class Tag>
 WW_DEVICE void multiply_scaled(isa::TmemAddress d, std::uint64_t a, std::uint64_t b,
                                std::uint32_t instruction, const ScalesAt& scales, int half,
                                int k_block, bool accumulate, isa::Site site = isa::Site::here()) {
   constexpr BlackwellConfig cfg = Tag::config;
-  const atom::ScaleStep step = atom::scale_step(mma_atom(cfg), k_block);
-  isa::tcgen05_mma_scaled<cfg.kind, micro_block(cfg.scale), ctas_of_mma(cfg)>(
+  const atom::ScaleStep step = atom::scale_step(mma_atom(with_scale(cfg, scale)), k_block);
+  isa::tcgen05_mma_scaled<cfg.kind, micro_block(scale), ctas_of_mma(cfg)>(
       d, a, b, atom::with_scale_ids(instruction, step.id, step.id),
       scales.a + half * sfa_columns(cfg) + step.column_a, scales.b + step.column_b, accumulate,
       site);

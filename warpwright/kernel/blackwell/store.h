@@ -3,21 +3,27 @@
 
 #include "warpwright/isa/call.h"
 #include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/epilogue.h"
 
 namespace warpwright::kernel::blackwell {
 
-/// A thread's accumulator values of a subtile of 16 rows, which begins at that column. The
-/// registers of a load are spread like those of a wgmma, which is what the epilogue expects.
+/// A thread's accumulator values of a subtile of 16 rows, which begins at that column, of a tile of
+/// `columns` columns. The registers of a load are spread like those of a wgmma, which is what the
+/// epilogue expects.
 template <class Tag>
-WW_DEVICE void fetch(isa::TmemAddress from, int row_atom, int column,
+WW_DEVICE void fetch(isa::TmemAddress from, int row_atom, int column, [[maybe_unused]] int columns,
                      float (&value)[Epilogue<Tag>::values], isa::Site site = isa::Site::here()) {
   using Epilogue = kernel::Epilogue<Tag>;
   const isa::Call call(site);
+  const isa::TmemAddress at = from + atom::tmem_address(warp_rows * row_atom, column);
+  if constexpr (has_half_steps(Tag::config)) {
+    // (Of the first columns alone: behind them such a tile has none.)
+    if (column == 0 && columns < Epilogue::columns) return fetch_half(at, value);
+  }
   isa::Fragment<float, Epilogue::values> loaded;
-  isa::tcgen05_load<isa::TmemShape::lanes16>(
-      loaded, from + atom::tmem_address(warp_rows * row_atom, column));
+  isa::tcgen05_load<isa::TmemShape::lanes16>(loaded, at);
   isa::tcgen05_wait_load(loaded);
   WW_UNROLL for (int i = 0; i < Epilogue::values; ++i) value[i] = loaded[i];
 }
@@ -50,7 +56,7 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
       constexpr bool apart = halves(Tag::config) > 1;
       fetch<Tag>(apart ? from + half * half_columns(Tag::config) : from,
                  order.atom(subtile) + (apart ? 0 : half * Epilogue::result_atoms),
-                 order.column(subtile) * Epilogue::columns, value);
+                 order.column(subtile) * Epilogue::columns, columns_of<Tag>(work), value);
       if constexpr (overlaps(Tag::config)) {
         constexpr int shared =
             shared_columns(Tag::config) / Epilogue::columns * Epilogue::result_atoms;

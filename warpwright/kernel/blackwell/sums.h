@@ -18,7 +18,7 @@ namespace warpwright::kernel::blackwell {
 template <class Tag>
 class TileSums {
  public:
-  static constexpr int atoms = 32 / warp_rows;
+  static constexpr int atoms = warp_row_atoms(Tag::config);
   static constexpr int values = Tag::config.tile_n / 2;  // of an atom
 
   /// `tmem` is the address of the warp's lanes in the first accumulator.
@@ -69,6 +69,9 @@ class TileSums {
       return i < parts && (!has_widths(cfg) || i / atoms * (2 * part) < columns);
     };
     cta_.accumulators.wait(state_);
+    if constexpr (has_half_steps(cfg)) {
+      if (columns < width_step(cfg)) return take_half(use);
+    }
     isa::Fragment<float, part> loaded[2];
     load(loaded[0], 0);
     WW_UNROLL for (int i = 0; i < parts; ++i) {
@@ -87,6 +90,22 @@ class TileSums {
       }
     }
     state_.advance(cfg.accumulators);
+  }
+
+  /// The same of an accumulator of 8 columns, which is there. (Without factors: those are of
+  /// k_tiles that are added up, whose tiles are not so narrow.)
+  template <class Use>
+  WW_DEVICE void take_half(const Use& use) {
+    static_assert(!Tag::config.block_scaled);
+    WW_UNROLL for (int atom = 0; atom < atoms; ++atom) {
+      float value[part];
+      fetch_half(tmem_ + state_.stage * accumulator_columns(Tag::config) +
+                     atom::tmem_address(warp_rows * atom, 0),
+                 value);
+      WW_UNROLL for (int v = 0; v < part; ++v) use(sums[atom][v], value[v], atom, v);
+    }
+    cta_.accumulators.release(state_);
+    state_.advance(Tag::config.accumulators);
   }
 
   WW_DEVICE void load(isa::Fragment<float, part>& to, int i) const {
@@ -108,7 +127,8 @@ WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta, const isa::Prerequisites
   constexpr BlackwellConfig cfg = Tag::config;
   constexpr BlackwellSmemMap smem = smem_map(cfg);
   constexpr EpilogueShape shape = cfg;
-  using Fixup = std::conditional_t<cfg.splits_k, StreamKFixup<shape>, WholeSums<shape>>;
+  using Fixup =
+      std::conditional_t<cfg.splits_k, StreamKFixup<shape, has_widths(cfg)>, WholeSums<shape>>;
   isa::set_role("epilogue");
   const int warp = isa::warp_index() - first_epilogue_warp;
   const int first_row = result_rows(cfg) / epilogue_warps * warp;
@@ -122,7 +142,7 @@ WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta, const isa::Prerequisites
     const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
     if (share.stores(work)) epilogue.begin(work, first_row);
     tile.collect(work, work.row + first_row);
-    if (const CompleteSums complete = share.finish(tile.sums, work, tiles)) {
+    if (const CompleteSums complete = share.finish(tile.sums, work, tiles, columns_of<Tag>(work))) {
       epilogue.write(tile.sums, complete);
       if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();
     }

@@ -9,12 +9,14 @@
 
 namespace warpwright::kernel {
 
-/// What is multiplied: the kind, or the format of operands that are packed, or plain tokens by any
-/// format with ue8m0.
+/// What is multiplied: the kind, or plain tokens by any format with ue8m0.
 constexpr std::string_view operands_name(const BlackwellConfig& c) {
-  if (c.plain_tokens) return "e4m3xmx";
-  if (atom::is_packed(c.kind)) return micro_format(DType::e2m1, c.scale)->identifier;
-  return atom::name(c.kind);
+  return c.plain_tokens ? "e4m3xmx" : atom::name(c.kind);
+}
+/// What D is: a type, or the format of codes.
+constexpr std::string_view result_name(const BlackwellConfig& c) {
+  const bool is_one = quantises(c) && !makes_either_scale(c);
+  return is_one ? micro_format(c.result, c.d_scale)->identifier : numeric::name(c.result);
 }
 /// Operands, result, CTAs of an MMA, where tiles come from; of swapped operands the most tokens of
 /// a tile; then what is special.
@@ -22,12 +24,13 @@ constexpr Name name_of(const BlackwellConfig& c) {
   constexpr std::string_view sources[] = {"", "_static", "_clc"};
   Name name("blackwell_");
   (name += operands_name(c)) += "_";
-  name += quantises(c) ? micro_format(c.result, c.d_scale)->identifier : numeric::name(c.result);
+  name += result_name(c);
   name += c.pair ? "_pair" : "_one";
   if (c.grouped) {  // always in static persistent tiles
     (name += "_grouped") += c.tile_n;
   } else {
     name += sources[static_cast<int>(c.tiles)];
+    if (c.tile_m == 64) name += "_m64";
     if (c.swap_ab) (name += "_sw") += c.tile_n;
   }
   if (!c.swap_ab && c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
@@ -35,7 +38,6 @@ constexpr Name name_of(const BlackwellConfig& c) {
   if (c.splits_k) name += "_sk";
   if (c.long_k) name += "_k96";
   if (c.gated) name += "_gated";
-  if (c.by_index) name += "_ix";
   return name;
 }
 
@@ -89,11 +91,17 @@ constexpr BlackwellConfig of(atom::UmmaKind kind, BlackwellConfig c) {
   c.kind = kind;
   return c;
 }
-/// Up to 128 tokens a tile, of one SM, in tiles cut evenly.
+/// Half of the rows: twice as many CTAs share the weights.
+constexpr BlackwellConfig of_64_rows(BlackwellConfig c) {
+  c.tile_m = 64;
+  return c;
+}
+/// Up to 128 tokens a tile, of one SM, in tiles cut evenly. N of MMAs of 64 rows begins with 8.
 constexpr BlackwellConfig swap_ab(BlackwellConfig c) {
   c.swap_ab = true;
-  c.widths =
-      c.pair ? tile::TileWidths{{32, 64, 128, 192, 256}} : tile::TileWidths{{16, 32, 64, 96, 128}};
+  c.widths = c.pair           ? tile::TileWidths{{32, 64, 128, 192, 256}}
+             : c.tile_m == 64 ? tile::TileWidths{{8, 16, 32, 64, 96, 128}}
+                              : tile::TileWidths{{16, 32, 64, 96, 128}};
   return c;
 }
 constexpr BlackwellConfig grouped(BlackwellConfig c) {
@@ -109,10 +117,6 @@ constexpr BlackwellConfig gated(BlackwellConfig c) {
   }
   return c;
 }
-constexpr BlackwellConfig by_index(BlackwellConfig c) {
-  c.by_index = true;
-  return c;
-}
 
 constexpr auto f16 = atom::UmmaKind::f16;
 constexpr auto f8 = atom::UmmaKind::f8f6f4;
@@ -121,10 +125,8 @@ inline constexpr auto token_rows = std::array{
     more(of(f8, persistent(TileSource::clc, swap_ab(one(128))))),
     common(of(f16, grouped(one(128)))),
     common(of(f8, grouped(one(128)))),
-    more(of(f16, gated(grouped(one(128))))),
-    more(of(f8, gated(grouped(one(128))))),
-    more(of(f16, by_index(gated(grouped(one(128)))))),
-    common(of(f8, by_index(gated(grouped(one(128)))))),
+    common(of(f16, gated(grouped(one(128))))),
+    common(of(f8, gated(grouped(one(128))))),
     more(of(f8, grouped(pair(256)))),
     common(of(f16, gated(persistent(TileSource::clc, swap_ab(one(128)))))),
     more(of(f8, gated(persistent(TileSource::clc, swap_ab(one(128)))))),
@@ -147,6 +149,8 @@ constexpr BlackwellConfig split_k(BlackwellConfig c) {
 inline constexpr auto sum_rows = std::array{
     common(block_scaled(persistent(TileSource::clc, one(128)))),
     common(split_k(one(128))),
+    common(split_k(of(f16, swap_ab(of_64_rows(one(128)))))),
+    common(split_k(of(f8, swap_ab(of_64_rows(one(128)))))),
     more(block_scaled(persistent(TileSource::clc, pair(128)))),
     more(block_scaled(grouped(one(128)))),
     more(block_scaled(gated(grouped(one(128))))),
@@ -156,19 +160,15 @@ inline constexpr auto sum_rows = std::array{
 
 // --- scales that the tensor core multiplies ----------------------------------------------------
 /// Operands with scales: any two of mxf8, mxf6 and mxf4 (which types they are is a matter of the
-/// launch), or packed ones, of mxf4 alone or of nvf4.
+/// launch), or packed ones, both of mxf4 or both of nvf4 (so is which of these).
 constexpr BlackwellConfig mixed(DType result, BlackwellConfig c) {
+  if (c.swap_ab) c.widths = {{8, 16, 32, 64, 96, 128}};  // N of these MMAs begins with 8
   c.kind = atom::UmmaKind::mxf8f6f4;
   c.scale = DType::ue8m0;
   c.result = result;
   return c;
 }
-constexpr BlackwellConfig mxf4(DType result, BlackwellConfig c) {
-  c = mixed(result, c);
-  c.kind = atom::UmmaKind::mxf4;
-  return c;
-}
-constexpr BlackwellConfig nvf4(DType result, BlackwellConfig c) {
+constexpr BlackwellConfig packed(DType result, BlackwellConfig c) {
   c = mixed(result, c);
   c.kind = atom::UmmaKind::mxf4nvf4;
   c.scale = DType::ue4m3;
@@ -201,49 +201,39 @@ inline constexpr auto scaled_rows = std::array{
     common(mixed(DType::bf16, persistent(by_clc, pair(256)))),
     more(mixed(DType::bf16, persistent(by_static, pair(128)))),
     more(mixed(DType::bf16, persistent(by_clc, pair(192)))),
-    more(mxf4(DType::bf16, persistent(by_clc, one(128)))),
-    more(mxf4(DType::f16, persistent(by_clc, one(128)))),
-    more(mxf4(DType::f32, persistent(by_clc, one(128)))),
-    more(mxf4(DType::bf16, persistent(by_clc, pair(256)))),
-    common(mxf4(DType::bf16, persistent(by_clc, one(64)))),
-    common(nvf4(DType::bf16, persistent(by_clc, one(128)))),
-    more(nvf4(DType::f16, persistent(by_clc, one(128)))),
-    more(nvf4(DType::f32, persistent(by_clc, one(128)))),
-    common(nvf4(DType::bf16, persistent(by_clc, pair(256)))),
-    more(nvf4(DType::bf16, persistent(by_static, one(192)))),
-    more(nvf4(DType::bf16, persistent(by_clc, one(256)))),
-    more(nvf4(DType::bf16, persistent(by_clc, pair(64)))),
+    common(packed(DType::bf16, persistent(by_clc, one(128)))),
+    more(packed(DType::f16, persistent(by_clc, one(128)))),
+    more(packed(DType::f32, persistent(by_clc, one(128)))),
+    common(packed(DType::bf16, persistent(by_clc, pair(256)))),
+    common(packed(DType::bf16, persistent(by_clc, one(64)))),
+    more(packed(DType::bf16, persistent(by_static, one(192)))),
+    more(packed(DType::bf16, persistent(by_clc, one(256)))),
+    more(packed(DType::bf16, persistent(by_clc, pair(64)))),
     common(plain(mixed(DType::bf16, persistent(by_clc, one(128))))),
     more(plain(mixed(DType::bf16, persistent(by_clc, pair(256))))),
-    more(k96(mxf4(DType::bf16, persistent(by_clc, one(128))))),
-    more(k96(nvf4(DType::bf16, persistent(by_clc, pair(256))))),
+    more(k96(packed(DType::bf16, persistent(by_clc, one(128))))),
+    more(k96(packed(DType::bf16, persistent(by_clc, pair(256))))),
     common(codes(DType::ue8m0, mixed(DType::e4m3, persistent(by_clc, one(128))))),
-    common(codes(DType::ue4m3, nvf4(DType::e2m1, persistent(by_clc, one(128))))),
+    common(codes(DType::ue4m3, packed(DType::e2m1, persistent(by_clc, one(128))))),
 };
 
 /// Tokens on N, an atom of scales of them a tile.
 inline constexpr auto scaled_token_rows = std::array{
     common(mixed(DType::bf16, grouped(one(128)))),
-    common(nvf4(DType::bf16, grouped(one(128)))),
-    more(mixed(DType::bf16, by_index(grouped(one(128))))),
-    more(nvf4(DType::bf16, by_index(grouped(one(128))))),
+    common(packed(DType::bf16, grouped(one(128)))),
     more(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
-    more(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
+    more(packed(DType::bf16, persistent(by_clc, swap_ab(one(128))))),
+    common(split_k(mixed(DType::bf16, swap_ab(one(128))))),
+    common(split_k(packed(DType::bf16, swap_ab(one(128))))),
+    more(split_k(plain(mixed(DType::bf16, swap_ab(one(128)))))),
     common(gated(mixed(DType::bf16, grouped(one(128))))),
-    common(gated(nvf4(DType::bf16, grouped(one(128))))),
+    common(gated(packed(DType::bf16, grouped(one(128))))),
     common(codes(DType::ue8m0, gated(mixed(DType::e4m3, grouped(one(128)))))),
-    common(codes(DType::ue4m3, gated(nvf4(DType::e2m1, grouped(one(128)))))),
+    common(codes(DType::ue4m3, gated(packed(DType::e2m1, grouped(one(128)))))),
     more(codes(DType::ue8m0, mixed(DType::e4m3, grouped(one(128))))),
-    more(codes(DType::ue4m3, nvf4(DType::e2m1, grouped(one(128))))),
-    more(by_index(gated(mixed(DType::bf16, grouped(one(128)))))),
-    more(by_index(gated(nvf4(DType::bf16, grouped(one(128)))))),
-    more(by_index(gated(mxf4(DType::bf16, grouped(one(128)))))),
-    more(by_index(codes(DType::ue8m0, gated(mixed(DType::e4m3, grouped(one(128))))))),
-    more(by_index(codes(DType::ue4m3, gated(nvf4(DType::e2m1, grouped(one(128))))))),
-    more(gated(mxf4(DType::bf16, grouped(one(128))))),
-    more(mxf4(DType::bf16, grouped(one(128)))),
+    more(codes(DType::ue4m3, packed(DType::e2m1, grouped(one(128))))),
     more(gated(mixed(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
-    more(gated(nvf4(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
+    more(gated(packed(DType::bf16, persistent(by_clc, swap_ab(one(128)))))),
     common(plain(mixed(DType::bf16, grouped(one(128))))),
     more(gated(plain(mixed(DType::bf16, grouped(one(128)))))),
 };

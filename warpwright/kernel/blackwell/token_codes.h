@@ -19,6 +19,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/alpha.h"
+#include "warpwright/kernel/blackwell/codes.h"
 #include "warpwright/kernel/blackwell/columns.h"
 #include "warpwright/kernel/blackwell/scales.h"
 #include "warpwright/kernel/epilogue_values.h"
@@ -26,17 +27,17 @@
 namespace warpwright::kernel::blackwell {
 
 /// What lanes that have neighbours of a row do together.
-template <DType element, DType scale_type>
+template <DType element, int block>
 struct CodeLanes {
   static constexpr int tokens = 8;  ///< that are taken at once: more are longer code
   static constexpr int bits = numeric::bits(element);
-  static constexpr int block = micro_block(scale_type);  ///< lanes that share a scale
-  static constexpr int each = 32 / bits;                 ///< codes of a word
+  static constexpr int each = 32 / bits;  ///< codes of a word
   static constexpr int words = tokens / each;
   static_assert(block == 16 || block == 32);
 
-  /// The largest of all `block` lanes for one of the tokens: for token_of(lane).
-  WW_DEVICE static std::uint32_t largest(std::uint32_t (&size)[tokens]) {
+  /// The largest of all `block` lanes for one of the tokens, for token_of(lane); in pairs of both
+  /// of two neighbouring blocks.
+  WW_DEVICE static std::uint32_t largest(std::uint32_t (&size)[tokens], bool in_pairs) {
     constexpr int shift = block / tokens;  // lanes of a token
     int have = tokens;
     WW_UNROLL for (int far = block / 2; far >= shift; far /= 2) {
@@ -51,6 +52,9 @@ struct CodeLanes {
     }
     WW_UNROLL for (int far = shift / 2; far > 0; far /= 2) {
       size[0] = micro::larger(size[0], isa::shuffle(size[0], isa::lane_index() ^ far));
+    }
+    if (in_pairs) {
+      size[0] = micro::larger(size[0], isa::shuffle(size[0], isa::lane_index() ^ block));
     }
     return size[0];
   }
@@ -80,20 +84,19 @@ template <class Tag>
 class TokenCodes {
   static constexpr BlackwellConfig config = Tag::config;
   static constexpr DType element = config.result;
-  static constexpr DType scale_type = config.d_scale;
-  using Lanes = CodeLanes<element, scale_type>;
-  using Block = micro::Block<element, scale_type>;
+  static constexpr int block = CodeRecipe<Tag>::least;
+  using Lanes = CodeLanes<element, block>;
   static constexpr int parts = halves(config);
   static_assert(parts == (config.gated ? 2 : 1));
 
  public:
   static constexpr int columns = Lanes::tokens;  ///< of the tile, that are taken at once
 
-  WW_DEVICE TokenCodes(const GemmParams& p, int warp)
+  WW_DEVICE TokenCodes(const BlackwellParamsOf<Tag>& p, int warp)
       : p_(p.output),
         scales_(p.scales),
+        recipe_(p),
         warp_(warp),
-        tensor_(float_or_one(p.output.result_scale)),
         alpha_(alpha_of(p.output, p.scales)) {}
 
   /// Before a tile: finds what all tokens share.
@@ -153,22 +156,22 @@ class TokenCodes {
     WW_UNROLL for (int i = 0; i < columns; ++i) {
       size[i] = column() < p_.d_columns ? micro::magnitude(value[i], element) : 0;
     }
-    const std::uint32_t largest = Lanes::largest(size);
-    const Block mine = Block::of(largest, tensor_);
+    const std::uint32_t largest = Lanes::largest(size, recipe_.in_pairs());
+    const auto mine = recipe_.scale_of(largest);
     const int token = Lanes::token_of(isa::lane_index());
     if (Lanes::lane_of(isa::lane_index(), token) == isa::lane_index() &&
         work.column + at + token < end_) {
-      put_scale(work, at + token, mine.scale);
+      put_scale(work, at + token, mine.code);
     }
     // Factors are positive: the sign says that all codes are 0.
-    const std::uint32_t factor = isa::float_bits(mine.factor) | (mine.clears() ? 0x80000000U : 0U);
+    const std::uint32_t factor = isa::float_bits(mine.factor) | (mine.clears ? 0x80000000U : 0U);
     std::uint32_t words[Lanes::words];
     WW_UNROLL for (int i = 0; i < columns; i += Lanes::each) {
       float scaled[Lanes::each];
       std::uint32_t kept = 0;
       WW_UNROLL for (int j = 0; j < Lanes::each; ++j) {
         const std::uint32_t its = isa::shuffle(factor, Lanes::lane_of(isa::lane_index(), i + j));
-        scaled[j] = Block::scaled_by(isa::float_of(its & 0x7fffffffU), value[i + j]);
+        scaled[j] = CodeRecipe<Tag>::scaled_by(isa::float_of(its & 0x7fffffffU), value[i + j]);
         constexpr std::uint32_t all = (1U << Lanes::bits) - 1;
         kept |= its >> 31 != 0 ? 0 : all << Lanes::bits * j;
       }
@@ -205,10 +208,11 @@ class TokenCodes {
     return config.grouped ? 0 : batch_ * p_.d_batch;
   }
 
-  /// The scale of a token of the tile, for this lane's block; those behind D's columns are there as
-  /// far as its tiles of scales reach.
+  /// The scale of a token of the tile, for this lane's block, of two by the first; those behind D's
+  /// columns are there as far as its tiles of scales reach.
   WW_DEVICE void put_scale(const tile::Work& work, int token, std::uint32_t scale) const {
-    const int number = column() / Lanes::block;
+    if (recipe_.in_pairs() && (isa::lane_index() & block) != 0) return;
+    const int number = column() / recipe_.block();
     if (number >= p_.d_scales.row_stride) return;
     const std::int64_t row = std::int64_t{first_atom<Tag>(work)} * block_scales::kTileRows + token;
     auto* const to = static_cast<std::uint8_t*>(p_.d_scales.data) +
@@ -219,18 +223,18 @@ class TokenCodes {
 
   /// The scales of the rows of the tile's tile of them that no token of the group has.
   WW_DEVICE void pad(const tile::Work& work) const {
-    constexpr int lanes = Lanes::block;
+    constexpr int lanes = block;
     static_assert(config.tile_n == block_scales::kTileRows);
     WW_NO_UNROLL for (int token = isa::lane_index() % lanes; token < block_scales::kTileRows;
                       token += lanes) {
-      if (work.column + token >= end_) put_scale(work, token, micro::neutral_scale(scale_type));
+      if (work.column + token >= end_) put_scale(work, token, recipe_.padding());
     }
   }
 
   const OutputParams& p_;
   const ScaleParams& scales_;
+  CodeRecipe<Tag> recipe_;
   int warp_;
-  float tensor_;  // the scale of all of D
   float alpha_;
   int first_ = 0;  // column of D of the warp's first lane
   int batch_ = 0;

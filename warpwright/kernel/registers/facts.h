@@ -63,7 +63,7 @@ inline KernelFacts facts(const char* name, const RegisterConfig& c) {
   f.a = {c.mma.a};
   f.b = {c.mma.b};
   f.result = c.result;
-  if (is_block_scaled(c)) f.micro_scale = c.mma.scale;
+  if (is_block_scaled(c)) f.micro_scales = {c.mma.scale};
   f.grouped = is_grouped(c);
   f.search = is_grouped(c) ? Grouping::linear_scan : Grouping::none;
   f.features = features(c);

@@ -249,8 +249,8 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
       return encode(split);
     };
     // Tokens by index have no map.
-    const bool maps_a = !shape.by_index || shape.swap_ab;
-    const bool maps_b = !shape.by_index || !shape.swap_ab;
+    const bool maps_a = !o.is_by_index() || shape.swap_ab;
+    const bool maps_b = !o.is_by_index() || !shape.swap_ab;
     if (o.packed) {
       p.operands.packed = packed_params(o);
       // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is

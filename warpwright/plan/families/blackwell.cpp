@@ -12,6 +12,7 @@
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
+#include "warpwright/plan/product/micro.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -131,13 +132,13 @@ const char* source_text(const BlackwellConfig& c) {
 }
 
 // What few tokens and groups are: how they are found, cut, and loaded; empty for other kernels.
-std::string tokens_text(const BlackwellConfig& c) {
+std::string tokens_text(const BlackwellConfig& c, bool by_index) {
   std::string text;
   if (c.grouped) {
     text += "groups     found on the device: a warp looks at 32 groups at a step\n";
-    text += c.by_index ? "tokens     by index: each lane of a warp gathers four rows by TMA\n"
-                       : "maps       one over all tokens; rows loaded past a group's end are not "
-                         "stored\n";
+    text += by_index ? "tokens     by index: each lane of a warp gathers four rows by TMA\n"
+                     : "maps       one over all tokens; rows loaded past a group's end are not "
+                       "stored\n";
   }
   if (kernel::has_widths(c)) {
     text += "widths     " + kernel::widths_words(c.widths) +
@@ -165,7 +166,8 @@ kernel::StagedOperand staged(const atom::OperandTile& tile) {
 }
 
 // The MMA of a plan, by the types of its own A and B.
-atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& c) {
+atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& config) {
+  const BlackwellConfig c = launched(config, plan.problem);
   const DType a = plan.problem.a.dtype;
   const DType b = plan.problem.b.dtype;
   return c.swap_ab ? kernel::mma_atom(c, b, a) : kernel::mma_atom(c, a, b);
@@ -174,9 +176,10 @@ atom::UmmaAtom mma_of(const Plan& plan, const BlackwellConfig& c) {
 // The stages of a plan, with the bytes that its types signal.
 pipeline::UmmaPipelineShape stages_of(const Plan& plan, const BlackwellConfig& c) {
   if (!is_scaled(c)) return kernel::mainloop_shape(c);
+  const BlackwellConfig by = launched(c, plan.problem);
   const DType a = plan.problem.a.dtype;
   const DType b = plan.problem.b.dtype;
-  return c.swap_ab ? kernel::mainloop_shape(c, b, a) : kernel::mainloop_shape(c, a, b);
+  return c.swap_ab ? kernel::mainloop_shape(by, b, a) : kernel::mainloop_shape(by, a, b);
 }
 
 class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
@@ -249,7 +252,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel =
         format("warp-specialised, %s%s%s\n", source_text(c), c.splits_k ? ", split along K" : "",
                c.swap_ab ? ", operands swap_ab (rows are columns of D)" : "");
-    parts.kernel += tokens_text(c);
+    parts.kernel += tokens_text(c, plan.problem.is_by_index());
     parts.kernel +=
         format("tile       %d x %d x %d a CTA, MMA m%dn%dk%d of kind %s, %s\n", c.tile_m, c.tile_n,
                kernel::tile_k(c), mma.m, mma.n, mma.k, atom::name(c.kind),
@@ -264,7 +267,8 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
          : c.gated             ? "; of a gate and what it is for 16 rows in turns\n"
                                : "\n");
     parts.tensor_store = static_cast<kernel::EpilogueShape>(c).store != kernel::Store::lanes;
-    parts.beside = tmem_table(c) + scale_table(c) + masks_table(plan, c.pair);
+    const BlackwellConfig by = launched(c, plan.problem);
+    parts.beside = tmem_table(c, by) + scale_table(c, by) + masks_table(plan, c.pair);
     return parts;
   }
 
@@ -296,7 +300,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
         grid.workspace[1] = {"status", 0, sizeof(std::uint32_t)};
       }
     }
-    if (c.by_index && p.operands.k > 0) {
+    if (operands.is_by_index() && p.operands.k > 0) {
       p.operands.b =
           encode(rows_request("A", operands.a, loaded_tile(operands, true, kernel::tile_b(c))));
     }
@@ -309,18 +313,21 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   static void set_params(Grid& grid, const kernel::BlackwellGemmParams& p, const BlackwellConfig& c,
                          const Plan& plan, const GemmOperands& o, Encode encode) {
     if (is_scaled(c)) {
-      kernel::BlackwellScaledWidthsParams all{{p, {}, 0, 0}, {}};
+      kernel::BlackwellScaledWidthsParams all{{p, {}}, {}};
       set_scale_maps(all, o, kernel::scale_box_words(c), c.swap_ab, encode);
       all.more_bytes = stages_of(plan, c).stage_bytes - kernel::mainloop_shape(c).stage_bytes;
       all.token_bytes = kernel::tile_k(c) * numeric::bits(o.a.dtype) / 8;
-      if (!kernel::has_width_maps(c)) {
+      all.scales_of_32 = takes_either_scale(c) && micro_scale(plan.problem, true) == DType::ue8m0;
+      all.codes_of_32 =
+          makes_either_scale(c) && form_of(plan.problem.epilogue.quantise).scale == DType::ue8m0;
+      if (!kernel::has_widths(c)) {
         return grid.set_params(static_cast<const kernel::BlackwellScaledParams&>(all));
       }
-      narrower_maps(all, c, c.widths, o, encode);
+      if (!o.is_by_index()) narrower_maps(all, c, c.widths, o, encode);
       grid.set_params(all);
-    } else if (kernel::has_width_maps(c)) {
+    } else if (kernel::has_widths(c)) {
       kernel::BlackwellWidthsParams all{p, {}};
-      narrower_maps(all, c, c.widths, o, encode);
+      if (!o.is_by_index()) narrower_maps(all, c, c.widths, o, encode);
       grid.set_params(all);
     } else {
       grid.set_params(p);

@@ -13,8 +13,8 @@ namespace {
 
 // The kind that multiplies such operands at its best rate.
 atom::UmmaKind scaled_kind(const GemmProblem& p) {
-  if (multiplies_bytes(p.a.dtype, p.b.dtype)) return atom::UmmaKind::mxf8f6f4;
-  return micro_scale(p, true) == DType::ue4m3 ? atom::UmmaKind::mxf4nvf4 : atom::UmmaKind::mxf4;
+  return multiplies_bytes(p.a.dtype, p.b.dtype) ? atom::UmmaKind::mxf8f6f4
+                                                : atom::UmmaKind::mxf4nvf4;
 }
 
 }  // namespace
@@ -25,6 +25,15 @@ bool blackwell_multiplies(const BlackwellConfig& c, const GemmProblem& p) {
   }
   return p.scaling == Scaling::block_scaled && c.kind == scaled_kind(p) &&
          c.plain_tokens == has_plain_tokens(p);
+}
+
+BlackwellConfig launched(const BlackwellConfig& c, const GemmProblem& p) {
+  return takes_either_scale(c) ? with_scale(c, micro_scale(p, true)) : c;
+}
+
+bool blackwell_quantises(const BlackwellConfig& c, QuantiseD way) {
+  const DType scale = form_of(way).scale;
+  return scale == c.d_scale || (makes_either_scale(c) && scale == DType::ue8m0);
 }
 
 std::string stages_text(const BlackwellConfig& c) {
@@ -47,8 +56,8 @@ std::string long_k_text(const BlackwellConfig& c) {
                 kernel::k_blocks(c), together, together * kernel::tile_k(c));
 }
 
-std::string tmem_table(const BlackwellConfig& c) {
-  const TmemMap map = tensor_memory_of(c);
+std::string tmem_table(const BlackwellConfig& c, const BlackwellConfig& launched) {
+  const TmemMap map = tensor_memory_of(c, launched);
   std::string out =
       format("\ntensor memory  %d of %d columns allocated\n", map.allocated, atom::kTmemColumns);
   for (const TmemPart& part : map.parts) {
@@ -58,9 +67,9 @@ std::string tmem_table(const BlackwellConfig& c) {
   return out;
 }
 
-std::string scale_table(const BlackwellConfig& c) {
+std::string scale_table(const BlackwellConfig& c, const BlackwellConfig& launched) {
   if (!is_scaled(c)) return "";
-  const TmemMap map = tensor_memory_of(c);
+  const TmemMap map = tensor_memory_of(c, launched);
   std::string out =
       c.long_k ? "\nk_block  K in 3 stages  scale id  columns from the scales of A, of B\n"
                : "\nk_block  K in the stage  scale id  columns from the scales of A, of B\n";

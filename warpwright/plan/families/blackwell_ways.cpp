@@ -71,7 +71,8 @@ std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const Pl
 }
 
 // Rounds of whole tiles and what is left of a tile's k_tiles for the busiest cluster, in clocks.
-double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile) {
+double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile,
+               double columns) {
   constexpr double tile_clocks = 600;  // beside its k_tiles
   // With one accumulator the MMAs of a tile wait for the epilogue of the one before; with two that
   // share columns for that of these.
@@ -88,7 +89,7 @@ double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double
   double clocks = whole * (blocks * k_tile + tile_clocks);
   if (piece > 0) clocks += piece * k_tile + tile_clocks;
   const double parts = piece > 0 ? std::ceil(blocks / piece) : 0;
-  if (parts > 1) clocks += wait_clocks + parts * 4 * c.tile_m * c.tile_n / bytes_per_clock;
+  if (parts > 1) clocks += wait_clocks + parts * 4 * c.tile_m * columns / bytes_per_clock;
   return clocks;
 }
 
@@ -120,8 +121,8 @@ bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
   const bool k_major = ask.a == atom::Major::k && ask.b == atom::Major::k;
   if (!k_major && !kernel::takes_any_major(c)) return false;
   return blackwell_multiplies(c, p) && c.result == p.d.dtype &&
-         c.d_scale == form_of(p.epilogue.quantise).scale && c.grouped == p.is_grouped() &&
-         c.by_index == p.is_by_index() && c.gated == p.is_gated();
+         blackwell_quantises(c, p.epilogue.quantise) && c.grouped == p.is_grouped() &&
+         (takes_index(c) || !p.is_by_index()) && c.gated == p.is_gated();
 }
 
 void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig& c, const Ask& ask,
@@ -174,7 +175,7 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   double k_tile = std::max(mma * kernel::halves(c) * kernel::k_blocks(c) / together,
                            loaded / sm_bytes_per_clock);
   if (c.block_scaled) k_tile = std::max(k_tile, c.tile_n + sum_clocks);
-  const double products = busiest(plan, c, blocks, k_tile);
+  const double products = busiest(plan, c, blocks, k_tile, columns);
   const double moved = p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p);
   const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
                                                               : numbers.hbm_bytes_per_second;

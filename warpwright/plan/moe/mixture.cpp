@@ -55,6 +55,7 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
   if (way.fused) {
     p.epilogue.quantise = !m.is_micro()                     ? QuantiseD::block_1x128
                           : m.micro_scale() == DType::ue4m3 ? QuantiseD::nvf4_1x16
+                          : m.token_type() == DType::e2m1   ? QuantiseD::mxf4_1x32
                                                             : QuantiseD::mxf8_1x32;
     p.d_scales = parts.code_scales;
     if (m.is_micro()) p.scale_d = m.factor_inner;

@@ -124,9 +124,9 @@ double seconds_beside(const MixturePlan& plan) {
   return seconds;
 }
 
-// Are there kernels that quantise the rows of such a product? (Of mxf4 codes no kernel makes any.)
+// Are there kernels that quantise the rows of such a product?
 bool can_quantise_rows(const MixtureProblem& p) {
-  if (p.is_micro()) return p.micro_scale() == DType::ue4m3 || p.token_type() == DType::e4m3;
+  if (p.is_micro()) return true;
   return p.w13.dtype == DType::e4m3 && p.scaling == Scaling::blockwise;
 }
 
@@ -135,7 +135,7 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
   if (!choices.quantises_in_epilogue.value_or(false)) return std::nullopt;
   if (can_quantise_rows(p)) return std::nullopt;
   return refuse(RefusalCode::bad_choice, "quantises_in_epilogue is asked for; ",
-                as_rule("e4m3 weights with scales of blocks have it, and tokens of mxf8 and nvf4"),
+                as_rule("e4m3 weights with scales of blocks have it, and block-scaled ones"),
                 ": the nearest is ", as_nearest("false"));
 }
 

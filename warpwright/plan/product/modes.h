@@ -173,16 +173,19 @@ enum class QuantiseD : std::uint8_t {
   /// Scaling::blockwise reads as its A.
   block_1x128,
   /// What a next product of Scaling::block_scaled reads as its A: mxf8, e4m3 codes with a ue8m0 for
-  /// every 1 x 32, rounded up; or nvf4, e2m1 codes with a ue4m3 for every 1 x 16, times scale_d,
-  /// the scale of all of D (1 where it is left out; facts/micro_scale.h has both recipes). The
-  /// scales lie as those of an operand, in tiles of 128 rows x 4.
+  /// every 1 x 32, rounded up; nvf4, e2m1 codes with a ue4m3 for every 1 x 16, times scale_d, the
+  /// scale of all of D (1 where it is left out); or mxf4, e2m1 codes with a ue8m0 as mxf8's
+  /// (facts/micro_scale.h has the recipes). The scales lie as those of an operand, in tiles of 128
+  /// rows x 4.
   mxf8_1x32,
   nvf4_1x16,
+  mxf4_1x32,
 };
 
 /// All of them, in their order.
 inline constexpr QuantiseD all_quantisations[] = {QuantiseD::none, QuantiseD::block_1x128,
-                                                  QuantiseD::mxf8_1x32, QuantiseD::nvf4_1x16};
+                                                  QuantiseD::mxf8_1x32, QuantiseD::nvf4_1x16,
+                                                  QuantiseD::mxf4_1x32};
 
 /// What a D that is quantised consists of: codes, and scales each of so many columns.
 struct QuantisedForm {
@@ -196,7 +199,8 @@ constexpr QuantisedForm form_of(QuantiseD quantise) {
       {"none"},
       {"1x128"},
       {"mxf8-1x32", DType::e4m3, DType::ue8m0, micro_block(DType::ue8m0)},
-      {"nvf4-1x16", DType::e2m1, DType::ue4m3, micro_block(DType::ue4m3)}};
+      {"nvf4-1x16", DType::e2m1, DType::ue4m3, micro_block(DType::ue4m3)},
+      {"mxf4-1x32", DType::e2m1, DType::ue8m0, micro_block(DType::ue8m0)}};
   return forms[static_cast<std::size_t>(quantise)];
 }
 

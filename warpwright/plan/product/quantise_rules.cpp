@@ -167,7 +167,7 @@ Refusal no_codes(const DeviceFacts& device) {
       RefusalCode::no_device, "D is quantised, and device ", device.name, " is sm_",
       device.architecture, "; ",
       as_rule("kernels that quantise D exist for sm_90 (H100, H200; 1x128) and sm_100 and "
-              "sm_103 (B200, B300; mxf8-1x32 and nvf4-1x16)"));
+              "sm_103 (B200, B300; mxf8-1x32, nvf4-1x16 and mxf4-1x32)"));
 }
 
 }  // namespace warpwright

@@ -168,9 +168,10 @@ Sentence nearest_way(const Family& family, const GemmProblem& p, int architectur
   if (!is_micro(p.epilogue.quantise) || p.scaling != Scaling::block_scaled) return {};
   const DType scale = micro_scale(p, true);
   for (const KernelFacts& f : family.kernels()) {
-    if (!f.built || f.micro_scale != scale || !runs_on(f, architecture)) continue;
+    if (!f.built || !f.multiplies_scales(scale) || !runs_on(f, architecture)) continue;
     for (const QuantiseD way : all_quantisations) {
-      if (!is_micro(way) || form_of(way).scale != f.d_scale || way == p.epilogue.quantise) continue;
+      const bool is_made = f.makes_scales(form_of(way).scale) && form_of(way).codes == f.result;
+      if (!is_micro(way) || !is_made || way == p.epilogue.quantise) continue;
       return "; those with its scales quantise D as " + as_nearest(std::string(name(way)));
     }
   }
