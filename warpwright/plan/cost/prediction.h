@@ -7,6 +7,7 @@
 
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/group_lengths.h"
+#include "warpwright/plan/cost/kernel_work.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
@@ -61,14 +62,6 @@ PredictionMachine prediction_machine(const MachineNumbers& numbers);
 /// By the description of the known device of that name, or of its architecture, with the rates of
 /// the device's own facts.
 PredictionMachine prediction_machine(const DeviceFacts& device);
-
-/// What one SM takes, in clocks: a run of t tiles (a CTA) of k k_tiles takes
-/// first + t * (between + k * k_tile).
-struct TilePhases {
-  double first = 0;    ///< until the first multiplication, and from the last one to the end
-  double k_tile = 0;   ///< in the steady state
-  double between = 0;  ///< a tile beside its k_tiles: its epilogue, as far as nothing hides it
-};
 
 /// What bounds a wave, or a product.
 enum class Limit : std::uint8_t { start, tensor_cores, l2, memory, epilogue };
