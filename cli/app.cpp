@@ -430,6 +430,11 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
           ->expected(3)
           ->type_name("M N K");
     }
+    offer(predicted
+              ->add_option("--configs", product.configs,
+                           "lists so many ways to run it instead, or all, by kept counts")
+              ->type_name("N|all"),
+          "all");
     for (CLI::App* printing : {plan, traces, predicted}) {
       printing->add_flag("--json", product.json, "for programs");
     }

@@ -230,7 +230,7 @@ std::pair<double, double> Costs::mma_sync(const atom::Mma& mma) const {
 
 double Costs::price(CostKey key) const {
   switch (key.kind) {
-#define WW_PRICE(name)   \
+#define WW_PRICE(name) \
   case CostKind::name: \
     return static_cast<double>(name.clocks);
     WW_CLOCK_COSTS(WW_PRICE)

@@ -17,52 +17,52 @@
 namespace warpwright {
 
 // Costs of a thread's own instructions, of latencies and of an engine's work: whole clocks each.
-#define WW_CLOCK_COSTS(X)                                                                         \
-  X(arrive)                                                                                       \
-  X(wait)                                                                                         \
-  X(wake)        /* from a phase's completion until its waiter runs */                            \
-  X(remote_wake) /* the same, where another CTA arrived last */                                   \
-  X(named_barrier)                                                                                \
-  X(cluster_barrier)                                                                              \
-  X(warp)                                                                                         \
-  X(warpgroup)                                                                                    \
-  X(proxy_fence)                                                                                  \
-  X(tma_issue)                                                                                    \
-  X(shared_access) /* a lane's load or store */                                                   \
-  X(global_access)                                                                                \
-  X(atomic)                                                                                       \
-  X(element) /* to read, scale and convert a register of sums */                                  \
-  X(set_registers)                                                                                \
-  X(tensor_fence) /* tcgen05.fence */                                                             \
-  X(load_latency) /* of a thread's load of global memory */                                       \
-  X(tma_latency)                                                                                  \
-  X(multicast) /* more, for several CTAs */                                                       \
-  X(store_latency)                                                                                \
-  X(store_done)                                                                                   \
-  X(store_async) /* from an st.async to its signal */                                             \
-  X(cp_async_latency)                                                                             \
-  X(wgmma_latency)                                                                                \
-  X(umma_issue)                                                                                   \
-  X(umma_latency)                                                                                 \
-  X(commit_latency)                                                                               \
-  X(tmem_copy)                                                                                    \
-  X(tmem_latency)                                                                                 \
-  X(launch_answer) /* from a try_cancel to its answer */                                          \
-  X(next_cta)      /* from a CTA's end to the start of the next one there */                      \
+#define WW_CLOCK_COSTS(X)                                                    \
+  X(arrive)                                                                  \
+  X(wait)                                                                    \
+  X(wake)        /* from a phase's completion until its waiter runs */       \
+  X(remote_wake) /* the same, where another CTA arrived last */              \
+  X(named_barrier)                                                           \
+  X(cluster_barrier)                                                         \
+  X(warp)                                                                    \
+  X(warpgroup)                                                               \
+  X(proxy_fence)                                                             \
+  X(tma_issue)                                                               \
+  X(shared_access) /* a lane's load or store */                              \
+  X(global_access)                                                           \
+  X(atomic)                                                                  \
+  X(element) /* to read, scale and convert a register of sums */             \
+  X(set_registers)                                                           \
+  X(tensor_fence) /* tcgen05.fence */                                        \
+  X(load_latency) /* of a thread's load of global memory */                  \
+  X(tma_latency)                                                             \
+  X(multicast) /* more, for several CTAs */                                  \
+  X(store_latency)                                                           \
+  X(store_done)                                                              \
+  X(store_async) /* from an st.async to its signal */                        \
+  X(cp_async_latency)                                                        \
+  X(wgmma_latency)                                                           \
+  X(umma_issue)                                                              \
+  X(umma_latency)                                                            \
+  X(commit_latency)                                                          \
+  X(tmem_copy)                                                               \
+  X(tmem_latency)                                                            \
+  X(launch_answer) /* from a try_cancel to its answer */                     \
+  X(next_cta)      /* from a CTA's end to the start of the next one there */ \
   X(clock)         /* one */
 
 // Costs of a piece of an engine's work, and of a byte: parts of a clock.
-#define WW_SHARE_COSTS(X)                                                                        \
-  X(tma_copy) /* of TMA's engine, for a copy, a row of it, and one outside the matrix */         \
-  X(tma_row)                                                                                     \
-  X(tma_outside_row)                                                                             \
-  X(cp_async_issue) /* of the path of a warp's 32 copies */                                      \
-  X(tmem_register)                                                                               \
-  X(read_byte)                                                                                   \
-  X(write_byte)                                                                                  \
-  X(tma_byte)                                                                                    \
-  X(cp_async_byte)                                                                               \
-  X(shared_byte)                                                                                 \
+#define WW_SHARE_COSTS(X)                                                                \
+  X(tma_copy) /* of TMA's engine, for a copy, a row of it, and one outside the matrix */ \
+  X(tma_row)                                                                             \
+  X(tma_outside_row)                                                                     \
+  X(cp_async_issue) /* of the path of a warp's 32 copies */                              \
+  X(tmem_register)                                                                       \
+  X(read_byte)                                                                           \
+  X(write_byte)                                                                          \
+  X(tma_byte)                                                                            \
+  X(cp_async_byte)                                                                       \
+  X(shared_byte)                                                                         \
   X(far_byte) /* of another CTA's shared memory */
 
 /// What is counted. The last ones are instructions of tensor cores, whose kind is in the key.

@@ -47,10 +47,11 @@ void print_text(const KernelFacts& kernel, const KernelWork& work, const Machine
   const Costs costs(machine);
   const TilePhases phases = phases_of(work, costs, kDepth);
   char text[160];
-  std::snprintf(text, sizeof text,
-                "%s on %s: k_tile %.0f clocks, a tile of %g of them %.0f more, start and end %.0f\n",
-                kernel.name.c_str(), machine.name.c_str(), phases.k_tile, kDepth, phases.between,
-                phases.first);
+  std::snprintf(
+      text, sizeof text,
+      "%s on %s: k_tile %.0f clocks, a tile of %g of them %.0f more, start and end %.0f\n",
+      kernel.name.c_str(), machine.name.c_str(), phases.k_tile, kDepth, phases.between,
+      phases.first);
   out << text;
   const auto lines = [&](const std::string& what, const std::vector<CostCounts>& ways) {
     out << what << ", the longest of\n";
@@ -110,9 +111,9 @@ void add_predict_kernel(CLI::App& predict, PredictKernelOptions& o) {
         names);
   std::string devices;
   for (const std::string_view name : known_devices()) devices += std::string(name) + " ";
-  offer(kernel->add_option("--as", o.device.as, "whose clocks: " + known_names())
-            ->type_name("NAME"),
-        devices);
+  offer(
+      kernel->add_option("--as", o.device.as, "whose clocks: " + known_names())->type_name("NAME"),
+      devices);
   add_machine_option(*kernel, o.device.machine);
   kernel->add_flag("--counts", o.counts, "the counts alone, as counts/ keeps them");
   kernel->add_flag("--json", o.json, "for programs");

@@ -103,8 +103,7 @@ std::int64_t least_rounds(const KernelFacts& kernel) {
 }
 
 double sample_run(const GemmOptions& options, const Plan& plan, std::int64_t rounds,
-                  std::int64_t k_tiles, std::shared_ptr<const MachineNumbers> numbers,
-                  Work* work) {
+                  std::int64_t k_tiles, std::shared_ptr<const MachineNumbers> numbers, Work* work) {
   const GemmOptions o = shrunk(options, plan, rounds, k_tiles);
   std::ostringstream silent;
   DeviceFacts facts = model_facts(*o.sms, plan.device.architecture);
@@ -134,9 +133,8 @@ TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {
   std::vector<double> clocks(asked.size());
   const auto from = [&](std::size_t first) {
     for (std::size_t i = first; i < asked.size(); i += 2) {
-      clocks[i] = i == 3 && depth == deep
-                      ? 0
-                      : clocks_of(options, plan, asked[i].first, asked[i].second);
+      clocks[i] =
+          i == 3 && depth == deep ? 0 : clocks_of(options, plan, asked[i].first, asked[i].second);
     }
   };
   auto other = std::async(std::launch::async, from, 1);

@@ -40,18 +40,18 @@ std::vector<std::shared_ptr<const MachineNumbers>> sample_machines(int architect
     }
   });
   add([](MachineNumbers& m) {
-    for (double* clocks : {&m.tma_load_clocks, &m.l2_hit_clocks, &m.cp_async_clocks,
-                           &m.wake_clocks, &m.wgmma_clocks, &m.tcgen05_clocks, &m.tmem_clocks,
-                           &m.tcgen05_commit_clocks, &m.remote_arrive_clocks}) {
+    for (double* clocks :
+         {&m.tma_load_clocks, &m.l2_hit_clocks, &m.cp_async_clocks, &m.wake_clocks, &m.wgmma_clocks,
+          &m.tcgen05_clocks, &m.tmem_clocks, &m.tcgen05_commit_clocks, &m.remote_arrive_clocks}) {
       *clocks *= slower;
     }
     for (MmaClocks& mma : m.mma_sync) mma.latency *= slower;
   });
   add([](MachineNumbers& m) {
-    for (double* clocks : {&m.warp_clocks, &m.warpgroup_clocks, &m.element_clocks,
-                           &m.shared_issue_clocks, &m.global_issue_clocks, &m.tma_issue_clocks,
-                           &m.arrive_clocks, &m.wait_clocks, &m.tma_copy_clocks,
-                           &m.tma_row_clocks, &m.cp_async_issue_clocks}) {
+    for (double* clocks :
+         {&m.warp_clocks, &m.warpgroup_clocks, &m.element_clocks, &m.shared_issue_clocks,
+          &m.global_issue_clocks, &m.tma_issue_clocks, &m.arrive_clocks, &m.wait_clocks,
+          &m.tma_copy_clocks, &m.tma_row_clocks, &m.cp_async_issue_clocks}) {
       *clocks *= slower;
     }
   });
@@ -89,10 +89,11 @@ std::vector<MachineNumbers> drawn_machines(int architecture) {
   return all;
 }
 
-// The fewest ways of which on every machine one is within a percent of the longest, the most needed
-// first.
+// The fewest ways of which on every machine one is within two percent of the longest, the most
+// needed first.
 std::vector<CostCounts> longest_of(const std::vector<CostCounts>& ways,
                                    const std::vector<Costs>& machines) {
+  constexpr double kNear = 0.02;
   std::vector<std::vector<double>> clocks;
   std::vector<double> longest(machines.size(), 0);
   for (const CostCounts& way : ways) {
@@ -110,8 +111,8 @@ std::vector<CostCounts> longest_of(const std::vector<CostCounts>& ways,
     for (std::size_t w = 0; w < ways.size(); ++w) {
       double gain = 0;
       for (std::size_t m = 0; m < machines.size(); ++m) {
-        if (reached[m] < 0.99 * longest[m]) gain += std::max(0.0, clocks[w][m] - reached[m]) /
-                                                    longest[m];
+        if (reached[m] < (1 - kNear) * longest[m])
+          gain += std::max(0.0, clocks[w][m] - reached[m]) / longest[m];
       }
       if (gain > most) {
         most = gain;
@@ -126,14 +127,20 @@ std::vector<CostCounts> longest_of(const std::vector<CostCounts>& ways,
   }
 }
 
+// Of a device that runs the kernel.
+int architecture_of(const KernelFacts& kernel) {
+  const auto& all = kernel.architectures;
+  const bool own = std::find(all.begin(), all.end(), kernel.architecture) != all.end();
+  return own || all.empty() ? kernel.architecture : all.front();
+}
+
 }  // namespace
 
 std::pair<GemmOptions, Plan> sampled_product(const KernelFacts& kernel) {
   GemmOptions o = product_for(kernel);
   const atom::ClusterShape least = *std::min_element(
-      kernel.clusters.begin(), kernel.clusters.end(), [](const auto& a, const auto& b) {
-        return atom::cluster_size(a) < atom::cluster_size(b);
-      });
+      kernel.clusters.begin(), kernel.clusters.end(),
+      [](const auto& a, const auto& b) { return atom::cluster_size(a) < atom::cluster_size(b); });
   if (kernel.shares_cluster_k) {
     o.cluster_k = 2;
   } else {
@@ -142,7 +149,7 @@ std::pair<GemmOptions, Plan> sampled_product(const KernelFacts& kernel) {
   o.kernel = kernel.name;
   o.no_tuning = true;
   std::ostringstream silent;
-  Product product(o, model_facts(16, kernel.architecture), silent);
+  Product product(o, model_facts(16, architecture_of(kernel)), silent);
   return {o, product.plan};
 }
 
@@ -157,7 +164,7 @@ KernelWork sample_work(const KernelFacts& kernel) {
   work.tiles = static_cast<int>(few);
   work.shallow = static_cast<double>(shallow);
   work.deep = static_cast<double>(deep);
-  for (const auto& machine : sample_machines(kernel.architecture)) {
+  for (const auto& machine : sample_machines(architecture_of(kernel))) {
     const auto run = [&, &o = options, &p = plan](std::int64_t rounds, std::int64_t k_tiles) {
       Work made;
       sample_run(o, p, rounds, k_tiles, machine, &made);
@@ -179,7 +186,7 @@ KernelWork sample_work(const KernelFacts& kernel) {
     work.all_of_tile = sum(scaled(sum(two_deep.all, one_deep.all, -1), 1 / (tiles * ctas)),
                            work.all_of_k_tile, -static_cast<double>(deep));
   }
-  const std::vector<MachineNumbers> drawn = drawn_machines(kernel.architecture);
+  const std::vector<MachineNumbers> drawn = drawn_machines(architecture_of(kernel));
   std::vector<Costs> costs;
   for (const MachineNumbers& machine : drawn) costs.emplace_back(machine);
   for (std::vector<CostCounts>* ways :

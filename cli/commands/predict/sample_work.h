@@ -13,7 +13,7 @@ namespace warpwright::cli {
 std::pair<GemmOptions, Plan> sampled_product(const KernelFacts& kernel);
 
 /// The work of that product: on the known machine that stands for the kernel's architecture, and on
-/// others of which one part each is slow. Ways that are never the longest by more than a percent,
+/// others of which one part each is slow. Ways that are never the longest by more than two percent,
 /// on many drawn machines, are left out.
 KernelWork sample_work(const KernelFacts& kernel);
 

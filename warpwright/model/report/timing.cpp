@@ -177,8 +177,9 @@ void Machine::start_clock(Cta& cta) {
 }
 
 bool Machine::step_timed() {
-  const std::int64_t other = std::min(due_copies_.empty() ? INT64_MAX : due_copies_.top().time.at,
-                                      due_threads_.empty() ? INT64_MAX : due_threads_.top().time.at);
+  const std::int64_t other =
+      std::min(due_copies_.empty() ? INT64_MAX : due_copies_.top().time.at,
+               due_threads_.empty() ? INT64_MAX : due_threads_.top().time.at);
   if (!due_tensor_.empty() && due_tensor_.top().time.at <= other) {
     const Due<Thread> due = due_tensor_.top();
     due_tensor_.pop();
@@ -253,8 +254,8 @@ void Machine::schedule(Copy& copy) {
     return;
   }
   if (!copy.by_engine()) {
-    copy.start = copy.stop = after(now(), copy.from == Copy::From::queue ? costs_.launch_answer
-                                                                         : costs_.store_async);
+    copy.start = copy.stop =
+        after(now(), copy.from == Copy::From::queue ? costs_.launch_answer : costs_.store_async);
     due_copies_.push({copy.start, orders_++, &copy});
     return;
   }
@@ -280,8 +281,7 @@ void Machine::schedule(Copy& copy) {
     const Until first = arrives(asked);
     const Until start = first.at > units.read.at ? first : units.read;
     const Until last = arrives(engine);
-    const Until moved =
-        busy(start, {CostKind::tma_byte}, copy.bytes, copy.bytes / costs_.tma_rate);
+    const Until moved = busy(start, {CostKind::tma_byte}, copy.bytes, copy.bytes / costs_.tma_rate);
     units.read = last.at > moved.at ? last : moved;
     copy.start = whole(start);
     copy.stop = whole(units.read);
@@ -314,8 +314,7 @@ void Machine::schedule(Cta& cta, const Thread& leader, Warpgroup& group) {
   SmUnits& units = *cta.units;
   const Moment idle = after(now(), costs_.wgmma_latency);
   const Until start = later(units.tensor, idle);
-  const bool in_turns =
-      units.tensor > static_cast<double>(idle.at) && units.multiplies != &group;
+  const bool in_turns = units.tensor > static_cast<double>(idle.at) && units.multiplies != &group;
   Until at = start;
   for (WgmmaOp& op : ops) {
     const bool from_registers = !op.registers_a.empty();

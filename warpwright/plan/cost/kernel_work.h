@@ -22,9 +22,9 @@ struct TilePhases {
 /// before. No part of a way can be left out, so a machine takes what the longest of them takes on
 /// it. Which ways there are was found on machines of which one part each is slow.
 struct KernelWork {
-  int tiles = 1;        ///< of the shortest run
-  double shallow = 8;   ///< k_tiles of its tiles
-  double deep = 32;     ///< and of longer ones
+  int tiles = 1;       ///< of the shortest run
+  double shallow = 8;  ///< k_tiles of its tiles
+  double deep = 32;    ///< and of longer ones
   /// Of a k_tile among many; of one more tile of few and of many k_tiles; of the shortest run.
   std::vector<CostCounts> k_tile;
   std::vector<CostCounts> shallow_tile;
