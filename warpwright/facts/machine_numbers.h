@@ -72,6 +72,9 @@ struct MachineNumbers {
   double l2_bytes_per_second = 0;     ///< that all SMs together get of what L2 holds
   double l2_requests_per_second = 0;  ///< of 128 bytes
   double cold_bytes_per_second = 0;   ///< that L2 sends of what it is still fetching
+  double l2_kept_share = 0;           ///< of L2's bytes: the rest holds a second time what is there
+  double memory_joules_per_byte = 0;
+  double tensor_share = 0;  ///< of its clocks, that a tensor core works in a main loop it bounds
 
   // The way from L2 to an SM and back. Latencies from the instruction to the data.
   double l2_hit_clocks = 0;
@@ -145,6 +148,7 @@ struct MachineNumbers {
   double dependent_launch_seconds = 0;  ///< the same, launched early
   double start_clocks = 0;              ///< from a CTA's start to its first load
   double cold_start_clocks = 0;         ///< more for a kernel's first CTA: parameters, instructions
+  double first_operand_clocks = 0;      ///< from its first load to its first operands, from memory
   double exit_clocks = 0;               ///< from a CTA's last store to the next CTA on its place
   double launch_answer_clocks = 0;      ///< from CLC's try_cancel to its answer
 
@@ -184,6 +188,9 @@ void for_each_number(Numbers& m, const Visit& visit) {
   each({"l2_bytes_per_second", 1e11, 1e15}, m.l2_bytes_per_second);
   each({"l2_requests_per_second", 1e9, 1e13}, m.l2_requests_per_second);
   each({"cold_bytes_per_second", 5e10, 1e14}, m.cold_bytes_per_second);
+  each({"l2_kept_share", 0.1, 1}, m.l2_kept_share);
+  each({"memory_joules_per_byte", 1e-12, 1e-9}, m.memory_joules_per_byte);
+  each({"tensor_share", 0.5, 1}, m.tensor_share);
 
   each({"l2_hit_clocks", 50, 2000}, m.l2_hit_clocks);
   each({"l2_miss_clocks", 100, 5000}, m.l2_miss_clocks);
@@ -239,6 +246,7 @@ void for_each_number(Numbers& m, const Visit& visit) {
   each({"dependent_launch_seconds", 1e-8, 1e-3, 90}, m.dependent_launch_seconds);
   each({"start_clocks", 1, 1e5}, m.start_clocks);
   each({"cold_start_clocks", 0, 1e5}, m.cold_start_clocks);
+  each({"first_operand_clocks", 100, 1e5}, m.first_operand_clocks);
   each({"exit_clocks", 1, 1e5}, m.exit_clocks);
   each({"launch_answer_clocks", 1, 1e5, 100}, m.launch_answer_clocks);
 }

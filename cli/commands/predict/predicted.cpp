@@ -40,7 +40,10 @@ void set_packed(GemmOptions& o, const PackedWeights& packed) {
 Predicted predicted(const GemmOptions& options, const Plan& plan,
                     const std::vector<std::int64_t>& lengths) {
   Predicted made;
-  if (plan.ctas > 0) made.phases = sample_phases(options, plan);
+  if (plan.ctas > 0) {
+    made.phases = sample_phases(options, plan);
+    made.phases.first += search_clocks(options, plan);
+  }
   made.time = predict(plan, made.phases, prediction_machine(plan.device), lengths);
   return made;
 }

@@ -36,7 +36,7 @@ atom::ClusterShape sampled_cluster(const Plan& plan) {
 
 // The product in so many rounds of tiles and k_tiles, and nothing of files.
 GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t rounds,
-                   std::int64_t k_tiles) {
+                   std::int64_t k_tiles, std::int64_t groups = 1) {
   const KernelFacts& kernel = plan.facts();
   GemmOptions o = given;
   for (std::string* file : {&o.a, &o.b, &o.c, &o.scale_a, &o.scale_b, &o.scale_d, &o.rows_index}) {
@@ -64,8 +64,10 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
   o.search.clear();
   if (o.is_grouped) {
     o.random.clear();
-    o.groups = 1;
-    o.tokens = std::to_string(m);
+    o.groups = groups;
+    o.tokens.clear();
+    for (std::int64_t g = 1; g < groups; ++g) o.tokens += "0,";
+    o.tokens += std::to_string(m);
     o.n = n;
     o.k = k;
     if (kernel.gathers) o.rows_index = "random:" + std::to_string(m);
@@ -102,9 +104,10 @@ std::int64_t least_rounds(const KernelFacts& kernel) {
   return kernel.schedule == kernel::Schedule::pingpong ? 2 : 1;
 }
 
-double sample_run(const GemmOptions& options, const Plan& plan, std::int64_t rounds,
-                  std::int64_t k_tiles, std::shared_ptr<const MachineNumbers> numbers, Work* work) {
-  const GemmOptions o = shrunk(options, plan, rounds, k_tiles);
+namespace {
+
+double run_of(const GemmOptions& o, const Plan& plan, std::shared_ptr<const MachineNumbers> numbers,
+              Work* work) {
   std::ostringstream silent;
   DeviceFacts facts = model_facts(*o.sms, plan.device.architecture);
   facts.numbers = std::move(numbers);
@@ -120,6 +123,23 @@ double sample_run(const GemmOptions& options, const Plan& plan, std::int64_t rou
   if (!report) throw InputError(report.refusal());
   if (!report->clean()) throw RunError(Sentence{"The model found faults:\n" + report->text()});
   return static_cast<double>(trace.end());
+}
+
+}  // namespace
+
+double sample_run(const GemmOptions& options, const Plan& plan, std::int64_t rounds,
+                  std::int64_t k_tiles, std::shared_ptr<const MachineNumbers> numbers, Work* work) {
+  return run_of(shrunk(options, plan, rounds, k_tiles), plan, std::move(numbers), work);
+}
+
+double search_clocks(const GemmOptions& options, const Plan& plan) {
+  const std::int64_t groups = plan.problem.group_count();
+  if (groups <= 1 || !options.is_grouped) return 0;
+  const auto clocks = [&](std::int64_t among) {
+    const std::int64_t rounds = least_rounds(plan.facts());
+    return run_of(shrunk(options, plan, rounds, 1, among), plan, plan.device.numbers, nullptr);
+  };
+  return std::max(0.0, clocks(groups) - clocks(1));
 }
 
 TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {

@@ -20,6 +20,10 @@ std::int64_t least_rounds(const KernelFacts& kernel);
 double sample_run(const GemmOptions& options, const Plan& plan, std::int64_t rounds,
                   std::int64_t k_tiles, std::shared_ptr<const MachineNumbers> numbers, Work* work);
 
+/// Clocks that a CTA looks for its first tile where it lies in the last of the product's groups,
+/// beyond those in a single group: the kernel's own search, of the plan's device.
+double search_clocks(const GemmOptions& options, const Plan& plan);
+
 /// From such runs on the plan's device, with few and with more k_tiles, with one round of tiles and
 /// with two.
 TilePhases sample_phases(const GemmOptions& options, const Plan& plan);

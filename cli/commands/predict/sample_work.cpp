@@ -71,19 +71,24 @@ void add_way(std::vector<CostCounts>& ways, CostCounts way) {
 }
 
 // Machines that could be: the known ones, and others whose numbers are up to twice as much or as
-// little. The same ones every time.
+// little. The same ones every time, whatever other numbers machines have.
 std::vector<MachineNumbers> drawn_machines(int architecture) {
   std::vector<MachineNumbers> all = known_machines();
-  std::mt19937 random(35);
-  const auto factor = [&] { return std::exp2(2.0 * (random() % 1024) / 1024 - 1); };
   for (int i = 0; i < 60; ++i) {
+    const auto factor = [&](const std::string& name) {
+      std::seed_seq words(name.begin(), name.end());
+      std::mt19937 random(words);
+      random.discard(static_cast<unsigned>(i));
+      return std::exp2(2.0 * (random() % 1024) / 1024 - 1);
+    };
     MachineNumbers machine = machine_of_architecture(architecture);
-    for_each_number(machine, [&](const NumberRule&, double& number) { number *= factor(); });
-    for_each_curve(machine, [&](const NumberRule&, ClockCurve& curve) {
-      const double by = factor();
+    for_each_number(machine,
+                    [&](const NumberRule& rule, double& number) { number *= factor(rule.name); });
+    for_each_curve(machine, [&](const NumberRule& rule, ClockCurve& curve) {
+      const double by = factor(rule.name);
       for (auto& [size, clocks] : curve.points) clocks *= by;
     });
-    for (MmaClocks& mma : machine.mma_sync) mma.clocks *= factor();
+    for (MmaClocks& mma : machine.mma_sync) mma.clocks *= factor("mma_sync");
     all.push_back(std::move(machine));
   }
   return all;

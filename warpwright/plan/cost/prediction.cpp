@@ -339,8 +339,8 @@ Prediction Composer::made() {
   for (int i = 0; i < 6; ++i) {
     double busy = 0;
     out = at_clock(hz, busy);
-    const double bytes_rate = out.memory_bytes / out.seconds / 1e12;
-    const double left = (m_.limit_watts - m_.memory_watts * bytes_rate) / m_.loaded_watts;
+    const double bytes_rate = out.memory_bytes / out.seconds;
+    const double left = (m_.limit_watts - m_.memory_joules_per_byte * bytes_rate) / m_.loaded_watts;
     // Power of the tensor cores goes with the clock's third power, as voltage follows it.
     const double at_most = m_.loaded_clock_hz * std::cbrt(left / std::max(1e-3, busy));
     const double next = std::min(highest, at_most);

@@ -45,18 +45,18 @@ struct PredictionMachine {
   double loaded_clock_hz = 0;  ///< of tensor cores without a pause, at the power limit
   double loaded_watts = 0;     ///< that limit, at which tensor cores take all but memory's part
   double limit_watts = 0;      ///< the limit now
-  double memory_watts = 30;    ///< of 1e12 bytes a second from memory: 3.75 pJ a bit
+  double memory_joules_per_byte = 0;
   double memory_bytes_per_second = 0;  ///< reading
   ClockCurve wgmma_one;                ///< m64nN by 32 bytes of K: one warpgroup alone
   ClockCurve wgmma_more;               ///< several in turn
   double l2_lines_per_second = 0;      ///< of 128 bytes, of all slices
-  double l2_kept = 0.5;                ///< of L2, which keeps what it has in both of its halves
+  double l2_kept = 0;                  ///< of L2, which keeps some in both of its halves
   double port_bytes_per_clock = 0;     ///< that L2 sends to one SM, by TMA where it has that
   double row_clocks = 0;               ///< of TMA, for a row of a box
   double outside_row_clocks = 0;       ///< and beside that for one outside its matrix
   double shared_bytes_per_clock = 0;
-  double tensor_share = 0.96;  ///< busy in a main loop, as ncu counts it on an H200
-  double drain_clocks = 0;     ///< a wait for a group of wgmmas, where nothing runs beside it
+  double tensor_share = 1;  ///< busy in a main loop
+  double drain_clocks = 0;  ///< a wait for a group of wgmmas, where nothing runs beside it
   /// Sums of a shared tile through the workspace: what they wait for.
   double exchange_clocks = 0;
   double far_clocks = 0;     ///< latency of another CTA's shared memory

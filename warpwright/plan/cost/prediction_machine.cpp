@@ -23,8 +23,13 @@ double exchange_clocks(const PredictionMachine& machine, double bytes) {
 PredictionMachine prediction_machine(const MachineNumbers& numbers) {
   PredictionMachine m;
   m.launch_seconds = numbers.launch_seconds;
-  // The first operands came 1,900 clocks after the first load; the model counts 750 of it all.
-  m.start_clocks = numbers.start_clocks + numbers.cold_start_clocks + 1900 - 750;
+  // What the sample has of all that: its start, and first operands that come from L2.
+  constexpr double kSampled = 750;
+  m.start_clocks =
+      numbers.start_clocks + numbers.cold_start_clocks + numbers.first_operand_clocks - kSampled;
+  m.l2_kept = numbers.l2_kept_share;
+  m.memory_joules_per_byte = numbers.memory_joules_per_byte;
+  m.tensor_share = numbers.tensor_share;
   m.clock_hz = numbers.clock_hz;
   m.loaded_clock_hz = numbers.loaded_clock_hz;
   m.loaded_watts = m.limit_watts = numbers.power_watts;
