@@ -62,10 +62,11 @@ struct MachineNumbers {
   std::vector<int> sm_groups;
 
   // The device.
-  double clock_hz = 0;         ///< of an SM, while it may go as fast as it can
-  double loaded_clock_hz = 0;  ///< while tensor cores work without a pause, at the power limit
-  double power_watts = 0;      ///< that limit
-  double flops_16bit = 0;      ///< of all tensor cores, 16-bit operands and float32 sums, no zeros
+  double clock_hz = 0;          ///< of an SM, while it may go as fast as it can
+  double working_clock_hz = 0;  ///< while it works, where power does not limit it
+  double loaded_clock_hz = 0;   ///< while tensor cores work without a pause, at the power limit
+  double power_watts = 0;       ///< that limit
+  double flops_16bit = 0;       ///< of all tensor cores, 16-bit operands and float32 sums, no zeros
   double memory_bytes = 0;
   double l2_bytes = 0;
   double hbm_bytes_per_second = 0;
@@ -179,6 +180,7 @@ template <class Numbers, class Visit>
 void for_each_number(Numbers& m, const Visit& visit) {
   const auto each = [&](const NumberRule& rule, auto& value) { visit(rule, value); };
   each({"clock_hz", 0.2e9, 5e9}, m.clock_hz);
+  each({"working_clock_hz", 0.2e9, 5e9}, m.working_clock_hz);
   each({"loaded_clock_hz", 0.2e9, 5e9}, m.loaded_clock_hz);
   each({"power_watts", 20, 5000}, m.power_watts);
   each({"flops_16bit", 1e12, 1e17}, m.flops_16bit);

@@ -283,9 +283,11 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     const double sm = depth * k_tiles_ * clocks_ * sharing / hz;
     double stored = 0;
     for (std::size_t i = begin; i < end; ++i) stored += tiles_[i].inside * d_bytes;
-    const double bytes = missed(begin, end, panels, passed) + stored;
+    // What is stored behind the multiplications is not beside them.
+    const double read = missed(begin, end, panels, passed);
+    const double bytes = read + stored;
     const double lines = asked(begin, end);
-    const double from_memory = bytes / memory;
+    const double from_memory = (hides ? bytes : read) / memory;
     const double from_l2 = lines / l2;
     const double wave = std::max({sm, from_memory, from_l2});
     // All SMs together store no faster than memory takes it.

@@ -30,9 +30,6 @@ struct FittedNumbers {
   /// Of an SM's port to L2, what sums of shared tiles get that go through the workspace by plain
   /// stores and loads: how many of these are on their way is not modelled.
   double sums_rate = 0.22;
-  /// Of the highest clock, that a card at work has, however little power it takes: 1.755 GHz of an
-  /// H200. Why is the driver's affair.
-  double load_clock = 0.886;
 };
 
 /// A device in numbers, as far as a prediction needs them. Clocks are an SM's.
@@ -41,10 +38,11 @@ struct PredictionMachine {
   double launch_seconds = 0;  ///< an empty kernel in a graph
   /// From entry to the first operands beyond what the model counts.
   double start_clocks = 0;
-  double clock_hz = 0;         ///< the highest
-  double loaded_clock_hz = 0;  ///< of tensor cores without a pause, at the power limit
-  double loaded_watts = 0;     ///< that limit, at which tensor cores take all but memory's part
-  double limit_watts = 0;      ///< the limit now
+  double clock_hz = 0;          ///< the highest
+  double working_clock_hz = 0;  ///< at work, where power does not limit it
+  double loaded_clock_hz = 0;   ///< of tensor cores without a pause, at the power limit
+  double loaded_watts = 0;      ///< that limit, at which tensor cores take all but memory's part
+  double limit_watts = 0;       ///< the limit now
   double memory_joules_per_byte = 0;
   double memory_bytes_per_second = 0;  ///< reading
   ClockCurve wgmma_one;                ///< m64nN by 32 bytes of K: one warpgroup alone

@@ -7,7 +7,7 @@
 namespace warpwright {
 
 double working_clock(const PredictionMachine& machine) {
-  return std::max(machine.fitted.load_clock * machine.clock_hz, machine.loaded_clock_hz);
+  return std::max(machine.working_clock_hz, machine.loaded_clock_hz);
 }
 
 double kernel_memory_rate(const PredictionMachine& machine, const DeviceFacts& device) {
@@ -31,6 +31,7 @@ PredictionMachine prediction_machine(const MachineNumbers& numbers) {
   m.memory_joules_per_byte = numbers.memory_joules_per_byte;
   m.tensor_share = numbers.tensor_share;
   m.clock_hz = numbers.clock_hz;
+  m.working_clock_hz = numbers.working_clock_hz;
   m.loaded_clock_hz = numbers.loaded_clock_hz;
   m.loaded_watts = m.limit_watts = numbers.power_watts;
   m.memory_bytes_per_second = numbers.hbm_bytes_per_second;
@@ -54,7 +55,10 @@ PredictionMachine prediction_machine(const MachineNumbers& numbers) {
 
 PredictionMachine prediction_machine(const DeviceFacts& device) {
   PredictionMachine m = prediction_machine(numbers_of(device));
-  if (device.clock_hz > 0) m.clock_hz = device.clock_hz;
+  if (device.clock_hz > 0) {
+    m.working_clock_hz *= device.clock_hz / m.clock_hz;
+    m.clock_hz = device.clock_hz;
+  }
   if (device.memory_bytes_per_second > 0) {
     m.memory_bytes_per_second = device.memory_bytes_per_second;
   }
