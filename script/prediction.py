@@ -113,7 +113,8 @@ def compare(program, device, paths):
         mean = [sum(r[i] for r in rows) / len(rows) for i in (0, 1)]
         regret = math.exp(sum(math.log(r[2]) for r in rows) / len(rows)) - 1
         print(f"| {name} | {how} | {len(rows)} | {100 * mean[0]:.1f}% "
-              f"| {100 * max(r[0] for r in rows):.0f}% | {100 * mean[1]:.1f}% | {100 * regret:.1f}% "
+              f"| {100 * max(r[0] for r in rows):.0f}% | {100 * mean[1]:.1f}% "
+              f"| {100 * regret:.1f}% "
               f"| {100 * (max(r[2] for r in rows) - 1):.0f}% |")
 
     for path in paths:
