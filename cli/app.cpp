@@ -31,6 +31,7 @@
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
 #include "cli/commands/predict/predict_command.h"
+#include "cli/commands/predict/predict_kernel_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
 #include "cli/commands/unpack_command.h"
 #include "warpwright/atom/values.h"
@@ -429,6 +430,11 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
           ->expected(3)
           ->type_name("M N K");
     }
+    offer(predicted
+              ->add_option("--configs", product.configs,
+                           "lists so many ways to run it instead, or all, by kept counts")
+              ->type_name("N|all"),
+          "all");
     for (CLI::App* printing : {plan, traces, predicted}) {
       printing->add_flag("--json", product.json, "for programs");
     }
@@ -517,6 +523,7 @@ class CommandLine {
     add_product_commands(app_, product_, check_how_, trace_how_);
     add_moe_commands(app_, moe_);
     add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
+    add_predict_kernel(*app_.get_subcommand("predict"), predict_kernel_);
     add_measurements();
     add_packing();
     add_layout();
@@ -639,6 +646,7 @@ class CommandLine {
     if (command == " check moe") return check_moe_command(moe_, check_how_, out, err);
     if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
     if (command == " predict moe") return predict_moe_command(moe_, out, err);
+    if (command == " predict kernel") return predict_kernel_command(predict_kernel_, out, err);
     if (command == " explain moe") return explain_moe_command(moe_, out, err);
     return call_product(command, out, err);
   }
@@ -669,6 +677,7 @@ class CommandLine {
   KernelsOptions kernels_options_;
   GemmOptions product_;
   CheckCommandOptions check_how_;
+  PredictKernelOptions predict_kernel_;
   TraceOptions trace_how_;
   MoeOptions moe_;
   BenchOptions bench_options_;

@@ -56,6 +56,18 @@ function(ww_known_machines)
                  ${PROJECT_BINARY_DIR}/machines/warpwright/facts/known_machine_texts.h @ONLY)
 endfunction()
 
+# ww_kernel_work(): a header with the texts of counts/*.tsv, for plan/cost/kernel_work.cpp.
+function(ww_kernel_work)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/counts/*.tsv)
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} text)
+    string(APPEND WARPWRIGHT_COUNTS "R\"counts(${text})counts\",\n")
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/kernel_work_texts.h.in
+                 ${PROJECT_BINARY_DIR}/counts/warpwright/plan/cost/kernel_work_texts.h @ONLY)
+endfunction()
+
 # ww_page_files(): a header with the style and the script of a picture's page, for pictures/page.cpp.
 function(ww_page_files)
   set(folder ${PROJECT_SOURCE_DIR}/warpwright/pictures)

@@ -2,12 +2,17 @@
 """Holds `warpwright predict` against the times that docs/log/performance.md has of an H200.
 
 script/prediction.py build/bin/warpwright [--rows docs/log/prediction.md] [--only bf16] [--markdown]
+script/prediction.py build/bin/warpwright --bench FILE.json... [--as h100]
 With --rows it takes the rows of that file's tables, as it prints them itself, instead of the log's.
 Prints each row and, of each table and of all, the mean absolute error and the worst. With --most X
-it fails where the mean of all is above X percent.
+it fails where the mean of all is above X percent. With --bench it takes what `bench dense --json`
+measured of all configurations it tried, and compares two choices among them, by the plan's cost and
+by the counts of kernels times the machine: errors, and regret (of the chosen over the best).
 """
 import argparse
+import collections
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -58,6 +63,68 @@ def predicted(program, row):
     return json.loads(run.stdout), ""
 
 
+def occurrences(configs):
+    """Each with how often its name came before: grids of one configuration have one name."""
+    seen = collections.Counter()
+    for config in configs:
+        yield (config["config"], seen[config["config"]]), config
+        seen[config["config"]] += 1
+
+
+def hold_against_bench(program, device, path):
+    """Per shape: (error of the chosen, mean error of those near the best, regret), by both."""
+    measured = json.loads(pathlib.Path(path).read_text())
+    words = measured["command"].split()
+    options = []
+    for option in ("--dtype", "--accumulation", "--scaling"):
+        if option in words:
+            options += [option, words[words.index(option) + 1]]
+
+    def ways(row):
+        shape = [str(row[d]) for d in "mnk"]
+        run = subprocess.run([program, "predict", "gemm", *shape, *options, "--as", device,
+                              "--configs", "all", "--json"], capture_output=True, text=True,
+                             check=True)
+        return dict(occurrences(json.loads(run.stdout)["configs"]))
+
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(ways, measured["rows"]))
+    found = {"counts": [], "cost": []}
+    for row, configs in zip(measured["rows"], said):
+        tried = [(t["us"], configs[key]) for key, t in occurrences(row["tried"])
+                 if key in configs and configs[key]["predicted_us"]]
+        if not tried:
+            continue
+        best = min(us for us, _ in tried)
+        for how, name in (("counts", "predicted_us"), ("cost", "cost_us")):
+            us, chosen = min(tried, key=lambda t: t[1][name])
+            near = [abs(c[name] / u - 1) for u, c in tried if u < 1.3 * best]
+            found[how].append((abs(chosen[name] / us - 1), sum(near) / len(near), us / best))
+    return found
+
+
+def compare(program, device, paths):
+    """Prints both choices, of each file and of all."""
+    everything = collections.defaultdict(list)
+    print("| measured | by | shapes | mean error of the chosen | worst | mean error near the best "
+          "| regret, geomean | worst |\n|---|---|---:|---:|---:|---:|---:|---:|")
+
+    def line(name, how, rows):
+        mean = [sum(r[i] for r in rows) / len(rows) for i in (0, 1)]
+        regret = math.exp(sum(math.log(r[2]) for r in rows) / len(rows)) - 1
+        print(f"| {name} | {how} | {len(rows)} | {100 * mean[0]:.1f}% "
+              f"| {100 * max(r[0] for r in rows):.0f}% | {100 * mean[1]:.1f}% "
+              f"| {100 * regret:.1f}% "
+              f"| {100 * (max(r[2] for r in rows) - 1):.0f}% |")
+
+    for path in paths:
+        for how, rows in hold_against_bench(program, device, path).items():
+            line(pathlib.Path(path).stem, how, rows)
+            everything[how] += rows
+    for how, rows in everything.items():
+        line("all", how, rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
@@ -66,7 +133,12 @@ def main():
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--every", type=int, default=1, help="each N-th row alone")
     parser.add_argument("--most", type=float, help="percent of mean error at most")
+    parser.add_argument("--bench", nargs="+", help="files of `bench dense --json`")
+    parser.add_argument("--as", dest="device", default="h200", help="of --bench")
     args = parser.parse_args()
+    if args.bench:
+        compare(args.program, args.device, args.bench)
+        return
     read = measured_elsewhere(pathlib.Path(args.rows)) if args.rows else measured(
         pathlib.Path(__file__).parents[1] / "docs/log/performance.md")
     rows = [r for r in read if r[0].startswith(args.only)]

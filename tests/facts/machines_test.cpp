@@ -168,7 +168,7 @@ TEST(Machines, GroupsOfSms) {
   const std::string good = machine_text(*known_machine("h200"));
   const std::string groups = "\"sm_groups\": [[18,18,18,18,18,16,16,10]";
   EXPECT_EQ(known_machine("h200")->sm_groups.size(), 8U);
-  EXPECT_TRUE(known_machine("h100")->sm_groups.empty());
+  EXPECT_TRUE(known_machine("h20")->sm_groups.empty());
   EXPECT_EQ(refusal(changed(good, groups, "\"sm_groups\": [[18,18]")),
             "sm_groups has 36 SMs in all; the device has 132.");
   EXPECT_EQ(refusal(changed(good, groups, "\"sm_groups\": [[18,-18]")),

@@ -219,7 +219,7 @@ TEST(TensorTimeline, ShowsTheMmasOfAPair) {
     if (t.kind == TraceTrack::Kind::tensor_core) cores.push_back(&t);
   }
   ASSERT_EQ(cores.size(), 2U);
-  const std::int64_t cycles = std::llround(2 * costs.umma(64, pair_atom));
+  const std::int64_t cycles = std::llround(2 * costs.umma(pair_atom));
   for (const TraceTrack* core : cores) {
     ASSERT_EQ(core->events.size(), 2U * tiles);
     for (int tile = 0; tile < tiles; ++tile) {

@@ -62,16 +62,20 @@ struct MachineNumbers {
   std::vector<int> sm_groups;
 
   // The device.
-  double clock_hz = 0;         ///< of an SM, while it may go as fast as it can
-  double loaded_clock_hz = 0;  ///< while tensor cores work without a pause, at the power limit
-  double power_watts = 0;      ///< that limit
-  double flops_16bit = 0;      ///< of all tensor cores, 16-bit operands and float32 sums, no zeros
+  double clock_hz = 0;          ///< of an SM, while it may go as fast as it can
+  double working_clock_hz = 0;  ///< while it works, where power does not limit it
+  double loaded_clock_hz = 0;   ///< while tensor cores work without a pause, at the power limit
+  double power_watts = 0;       ///< that limit
+  double flops_16bit = 0;       ///< of all tensor cores, 16-bit operands and float32 sums, no zeros
   double memory_bytes = 0;
   double l2_bytes = 0;
   double hbm_bytes_per_second = 0;
   double l2_bytes_per_second = 0;     ///< that all SMs together get of what L2 holds
   double l2_requests_per_second = 0;  ///< of 128 bytes
   double cold_bytes_per_second = 0;   ///< that L2 sends of what it is still fetching
+  double l2_kept_share = 0;           ///< of L2's bytes: the rest holds a second time what is there
+  double memory_joules_per_byte = 0;
+  double tensor_share = 0;  ///< of its clocks, that a tensor core works in a main loop it bounds
 
   // The way from L2 to an SM and back. Latencies from the instruction to the data.
   double l2_hit_clocks = 0;
@@ -145,6 +149,7 @@ struct MachineNumbers {
   double dependent_launch_seconds = 0;  ///< the same, launched early
   double start_clocks = 0;              ///< from a CTA's start to its first load
   double cold_start_clocks = 0;         ///< more for a kernel's first CTA: parameters, instructions
+  double first_operand_clocks = 0;      ///< from its first load to its first operands, from memory
   double exit_clocks = 0;               ///< from a CTA's last store to the next CTA on its place
   double launch_answer_clocks = 0;      ///< from CLC's try_cancel to its answer
 
@@ -175,6 +180,7 @@ template <class Numbers, class Visit>
 void for_each_number(Numbers& m, const Visit& visit) {
   const auto each = [&](const NumberRule& rule, auto& value) { visit(rule, value); };
   each({"clock_hz", 0.2e9, 5e9}, m.clock_hz);
+  each({"working_clock_hz", 0.2e9, 5e9}, m.working_clock_hz);
   each({"loaded_clock_hz", 0.2e9, 5e9}, m.loaded_clock_hz);
   each({"power_watts", 20, 5000}, m.power_watts);
   each({"flops_16bit", 1e12, 1e17}, m.flops_16bit);
@@ -184,6 +190,9 @@ void for_each_number(Numbers& m, const Visit& visit) {
   each({"l2_bytes_per_second", 1e11, 1e15}, m.l2_bytes_per_second);
   each({"l2_requests_per_second", 1e9, 1e13}, m.l2_requests_per_second);
   each({"cold_bytes_per_second", 5e10, 1e14}, m.cold_bytes_per_second);
+  each({"l2_kept_share", 0.1, 1}, m.l2_kept_share);
+  each({"memory_joules_per_byte", 1e-12, 1e-9}, m.memory_joules_per_byte);
+  each({"tensor_share", 0.5, 1}, m.tensor_share);
 
   each({"l2_hit_clocks", 50, 2000}, m.l2_hit_clocks);
   each({"l2_miss_clocks", 100, 5000}, m.l2_miss_clocks);
@@ -239,6 +248,7 @@ void for_each_number(Numbers& m, const Visit& visit) {
   each({"dependent_launch_seconds", 1e-8, 1e-3, 90}, m.dependent_launch_seconds);
   each({"start_clocks", 1, 1e5}, m.start_clocks);
   each({"cold_start_clocks", 0, 1e5}, m.cold_start_clocks);
+  each({"first_operand_clocks", 100, 1e5}, m.first_operand_clocks);
   each({"exit_clocks", 1, 1e5}, m.exit_clocks);
   each({"launch_answer_clocks", 1, 1e5, 100}, m.launch_answer_clocks);
 }

@@ -21,6 +21,10 @@
 #include "warpwright/model/report/report.h"
 #include "warpwright/model/report/trace.h"
 
+namespace warpwright {
+struct Work;  // facts/costs.h
+}
+
 namespace warpwright::model {
 
 /// When the instants of asynchronous operations fall.
@@ -118,6 +122,8 @@ struct Options {
   const MachineNumbers* machine = nullptr;
   /// In Mode::timed: of what is loaded, the part (0 to 1) that comes from memory, not from L2.
   double cold_share = 0;
+  /// In Mode::timed: filled with what the run's time is made of.
+  Work* work = nullptr;
   /// Filled with the run's events. Complete in Mode::timed; in other modes time counts scheduler
   /// steps and the engines stay empty.
   Trace* trace = nullptr;

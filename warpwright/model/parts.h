@@ -75,7 +75,7 @@ struct ThreadCopy {
   int bytes = 0;
   int from_bytes = 0;
   Site site;
-  std::int64_t done = 0;     // in Mode::timed
+  Moment done;               // in Mode::timed
   std::uint64_t number = 0;  // of its thread's copies, from 1
 };
 
@@ -105,15 +105,15 @@ struct TensorOp {
   // Of a commit: whose barrier, where, and the MMAs before it.
   Cta* cta = nullptr;
   std::uint32_t barrier = 0;
-  Commit handed;          // for the order checker
-  std::int64_t done = 0;  // in Mode::timed
+  Commit handed;  // for the order checker
+  Moment done;    // in Mode::timed
 };
 
 /// Where a thread's MMAs stand in Mode::timed.
 struct TensorPipe {
   std::int64_t start = 0;            // of the MMAs since the last commit
-  std::int64_t end = 0;              // of the last one
-  std::int64_t due = 0;              // of the last operation, a commit too
+  Moment end;                        // of the last one
+  Moment due;                        // of the last operation, a commit too
   std::vector<atom::UmmaAtom> mmas;  // since the last commit
   std::vector<Cta*> ctas;
 };
@@ -125,7 +125,7 @@ struct TmemOp {
   Site site;
   bool executed = false;
   std::vector<float> values;  // by lanes: stored, or read and not yet given to the registers
-  std::int64_t done = 0;
+  Moment done;
 };
 
 struct Thread {
@@ -178,8 +178,8 @@ struct Thread {
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
   TensorPipe tensor_pipe;
   bool peers_run = false;   // it has passed the cluster barrier
-  std::int64_t clock = 0;   // of Mode::timed
-  std::int64_t loaded = 0;  // when its loads of global memory are there
+  Moment clock;             // of Mode::timed
+  Moment loaded;            // when its loads of global memory are there
   int track = -1;           // in the trace; lane 0 of a warp has one
   bool wait_shown = false;  // its wait has begun in the trace
   ThreadOrder order;
@@ -306,7 +306,7 @@ struct WgmmaOp {
   std::uint32_t base_rank = 0;
   Site site;
   bool executed = false;
-  std::int64_t done = 0;  // when it is complete, in Mode::timed
+  Moment done;  // when it is complete, in Mode::timed
 };
 
 /// The true values of a warpgroup's accumulator while instructions on it are in flight; the
@@ -359,7 +359,7 @@ struct Cta {
   // In Mode::timed: its SM's units, when sums of mma.sync are there, by warps and places of
   // registers, and the engines' tracks in the trace.
   SmUnits* units = nullptr;
-  using SumsReady = std::array<std::pair<const void*, double>, 64>;
+  using SumsReady = std::array<std::pair<const void*, Until>, 64>;
   std::vector<SumsReady> sums_ready;
   int loads_track = -1;
   int stores_track = -1;
@@ -404,8 +404,8 @@ struct Copy {
   const Thread* issuer = nullptr;
   std::uintptr_t map_at = 0;  // where its map lies in global memory; 0 for a kernel's parameter
   Site site;
-  std::int64_t start = 0;  // when the engine begins and ends to move it, in Mode::timed
-  std::int64_t stop = 0;
+  Moment start;  // when the engine begins and ends to move it, in Mode::timed
+  Moment stop;
   int destinations = 1;       // of the load, this one among them
   Clock passed;               // waits that came before it was issued
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
@@ -605,10 +605,18 @@ class Machine {
   // --- time and trace (timing.cpp)
   [[nodiscard]] bool timed() const { return options_.mode == Mode::timed; }
   /// The current time: nominal cycles in Mode::timed, scheduler steps otherwise.
-  [[nodiscard]] std::int64_t now() const;
+  [[nodiscard]] Moment now() const;
   /// The current thread takes this long (Mode::timed).
-  void spend(std::int64_t cycles) {
-    if (timed()) current_->clock += cycles;
+  void spend(const Cost& cost) {
+    if (timed()) current_->clock = after(current_->clock, cost);
+  }
+  /// The moment so much later.
+  [[nodiscard]] Moment after(Moment moment, const Cost& cost) {
+    return {moment.at + cost.clocks, step(moment.step, cost.key, cost.amount)};
+  }
+  /// The step of a cost behind another, where steps are recorded.
+  Step step(Step before, CostKey key, double amount) {
+    return options_.work != nullptr ? paths_.add(before, key, amount) : 0;
   }
   [[nodiscard]] const Costs& costs() const { return costs_; }
   /// What units of the current thread's SM take (Mode::timed): bytes that a warp reads or writes in
@@ -617,10 +625,10 @@ class Machine {
   void use_shared(int bytes);
   void use_global(int bytes, bool store);
   void settle_loads();
-  std::int64_t use_copy_path(int bytes);
+  Moment use_copy_path(int bytes);
   void use_tensor_core(const atom::Mma& mma, const void* sums);
   /// The current thread goes on at `time` (Mode::timed), a slice `why` in the trace until then.
-  void sleep_until(std::int64_t time, const char* why);
+  void sleep_until(Moment time, const char* why);
   /// Places the instants of a copy, or of a committed group of wgmmas, in time.
   void schedule(Copy& copy);
   void schedule(Cta& cta, const Thread& leader, Warpgroup& group);
@@ -705,8 +713,12 @@ class Machine {
   void start_clock(Cta& cta);
   [[nodiscard]] int slots_of(const GridRun& grid) const;
   SmUnits& units_of_sm(int sm);
-  [[nodiscard]] std::int64_t wake_delay(const Thread& thread) const;
-  [[nodiscard]] std::int64_t together_clocks(int members, const Together& together) const;
+  /// A unit that works on from there, and the moment when a thread behind it goes on, or a clock
+  /// after `from` at least.
+  Until busy(Until from, CostKey key, double amount, double clocks);
+  Moment at_least_a_clock(Moment from, Until until);
+  [[nodiscard]] Cost wake_delay(const Thread& thread) const;
+  [[nodiscard]] Cost together_cost(int members, const Together& together) const;
   void show_mma(const Cta& cta, std::int64_t start, std::int64_t stop);
   /// Lets something happen, and says whether to go on before the residents are looked at again.
   bool step();
@@ -758,16 +770,17 @@ class Machine {
   Thread* current_ = nullptr;
 
   Costs costs_;
+  PathLog paths_;
   std::deque<SmUnits> sm_units_;
 
   // Mode::timed: what happens next, earliest first; `order` makes ties deterministic.
   template <class T>
   struct Due {
-    std::int64_t time;
+    Moment time;
     std::uint64_t order;
     T* what;
     bool operator>(const Due& other) const {
-      return time != other.time ? time > other.time : order > other.order;
+      return time.at != other.time.at ? time.at > other.time.at : order > other.order;
     }
   };
   template <class T>
@@ -776,7 +789,7 @@ class Machine {
   Agenda<Copy> due_copies_;
   Agenda<Thread> due_tensor_;  // whose oldest tcgen05 operation is over
   std::uint64_t orders_ = 0;
-  std::int64_t time_ = 0;    // of the newest instant of a copy, or exit of a CTA
+  Moment time_;              // of the newest instant of a copy, or exit of a CTA
   bool look_again_ = false;  // an SM may have become free
   TraceBuilder builder_;     // used only when options_.trace is set
 };

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "warpwright/facts/machines.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 
@@ -276,7 +277,7 @@ int Machine::elected() const {
 
 void Machine::wake(Thread& thread) {
   if (timed()) {
-    thread.clock = std::max(thread.clock, now()) + wake_delay(thread);
+    thread.clock = after(std::max(thread.clock, now()), wake_delay(thread));
   }
   thread.wait = {};
   make_ready(thread);
@@ -291,9 +292,9 @@ void Machine::maybe_yield() {
   if (moved_) return;
   if (timed()) {
     // Effects happen in the order of time: whoever is behind goes first.
-    const bool behind = (!due_threads_.empty() && due_threads_.top().time < current_->clock) ||
-                        (!due_copies_.empty() && due_copies_.top().time <= current_->clock) ||
-                        (!due_tensor_.empty() && due_tensor_.top().time <= current_->clock);
+    const bool behind = (!due_threads_.empty() && due_threads_.top().time.at < current_->clock) ||
+                        (!due_copies_.empty() && due_copies_.top().time.at <= current_->clock) ||
+                        (!due_tensor_.empty() && due_tensor_.top().time.at <= current_->clock);
     if (!behind) return;
   } else if (options_.mode == Mode::starve) {
     if (!held_back(*current_)) return;
@@ -342,7 +343,7 @@ void Machine::meet(Meeting& meeting, int members, int slot, Site site, const Tog
                    void* argument, const std::function<void(std::span<void*>)>& action) {
   maybe_yield();
   meeting.arguments[static_cast<std::size_t>(slot)] = argument;
-  if (timed()) spend(together_clocks(members, together));
+  if (timed()) spend(together_cost(members, together));
   if (!gather(meeting, members, site, together)) return;
   action(std::span(meeting.arguments.data(), static_cast<std::size_t>(members)));
   let_go(meeting);
@@ -748,6 +749,7 @@ Report Machine::take_report() {
   report.decided = std::move(decided_);
   report.decisions = std::move(made_);
   if (order && order->relation) report.order_hash = order->relation->hash();
+  if (options_.work != nullptr) *options_.work = {paths_.path(time_.step), paths_.all()};
   if (options_.trace != nullptr) {
     *options_.trace = builder_.finish();
     for (const GridRun& grid : grids_) {

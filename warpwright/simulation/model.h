@@ -40,6 +40,8 @@ struct ModelOptions {
   std::function<void(std::int64_t)> on_tile;
   /// Filled with the run's timeline (see model::Options::trace).
   model::Trace* trace = nullptr;
+  /// Filled with what its time is made of (see model::Options::work).
+  Work* work = nullptr;
   /// Filled with what happens to the mbarriers (see model::Options::barrier_events).
   std::vector<model::BarrierEvent>* barrier_events = nullptr;
   /// What Mode::timed costs: where it is null, the numbers that stand for the architecture

@@ -109,6 +109,7 @@ model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const De
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
+  how.work = options.work;
   how.barrier_events = options.barrier_events;
   how.machine = options.machine != nullptr ? options.machine : &numbers_of(device);
   how.cold_share = options.cold_share;

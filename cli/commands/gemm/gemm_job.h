@@ -51,6 +51,7 @@ struct GemmOptions : RunOptions {
   bool check = false;
   bool bench = false;
   bool json = false;
+  std::string configs;  ///< of `predict`: how many ways are listed
   // Of groups alone:
   std::optional<std::int64_t> groups;  ///< of random tensors, with n and k
   std::optional<std::int64_t> total;   ///< rows of random tensors, where that is more than tokens

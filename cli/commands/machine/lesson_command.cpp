@@ -9,7 +9,9 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/machine/lesson_picture.h"
 #include "cli/commands/machine/lesson_runs.h"
+#include "cli/commands/measure/measure_options.h"
 #include "cli/commands/numbers.h"
+#include "cli/files/machine_file.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
@@ -156,8 +158,8 @@ void write_pictures(const Lesson& lesson, const LessonOptions& o,
 
 // The pictures can be written, and no other option stands beside the list.
 void check_options(const LessonOptions& o) {
-  if (!o.number && (o.broken || !o.svg.empty() || !o.html.empty() || !o.stages.empty() ||
-                    !o.in_flight.empty())) {
+  if (!o.number && (o.broken || !o.svg.empty() || !o.html.empty() || !o.machine.empty() ||
+                    !o.stages.empty() || !o.in_flight.empty())) {
     throw InputError("Which lesson? Give its number, 1 to " +
                      std::to_string(lessons::all().size()) + ".");
   }
@@ -195,6 +197,7 @@ CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
       ->type_name("LIST")
       ->delimiter(',')
       ->check(whole(0, 999));
+  add_machine_option(*lesson, o.machine);
   lesson->add_option("--svg", o.svg, "where its picture is written")->type_name("FILE");
   lesson->add_option("--html", o.html, "where all of it is written as one page")->type_name("FILE");
   lesson->add_flag("--json", o.json, "for programs");
@@ -204,7 +207,8 @@ CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
       "Examples:\n"
       "  warpwright lesson\n"
       "  warpwright lesson 3 --broken\n"
-      "  warpwright lesson 7 --stages 1,2,4 --in-flight 0,1");
+      "  warpwright lesson 7 --stages 1,2,4 --in-flight 0,1\n"
+      "  warpwright lesson 7 --machine h20.json");
   return lesson;
 }
 
@@ -214,8 +218,11 @@ int lesson_command(const LessonOptions& o, std::ostream& out, std::ostream& err)
     if (!o.number) return list(o.json, out);
     const Lesson& lesson = lesson_of(*o.number);
     std::vector<LessonRun> runs = lesson_runs(lesson, o);
+    std::optional<MachineNumbers> machine;
+    if (!o.machine.empty()) machine = read_machine("--machine", o.machine);
     bool as_said = true;
     for (LessonRun& run : runs) {
+      if (machine) run.ask.machine = &*machine;
       run.ask.recording = &run.recording;
       run.outcome = lesson.run(run.ask);
       as_said = as_said && is_as_said(lesson, run);

@@ -15,6 +15,7 @@ struct LessonOptions {
   std::vector<int> stages;     ///< of lessons that leave them open; several are compared
   std::vector<int> in_flight;  ///< likewise
   std::string svg, html;
+  std::string machine;  ///< a file: a device in numbers, which nominal time follows
   bool json = false;
 };
 

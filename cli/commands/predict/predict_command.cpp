@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/commands/gemm/product.h"
+#include "cli/commands/measure/bench_command.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/reports/refusal_json.h"
 
@@ -31,6 +32,33 @@ std::string text_of(const Plan& plan, const Prediction& p) {
   return all + certainty_line(plan, p);
 }
 
+// Ways to run the product, in the order of their costs.
+int list_configs(const GemmOptions& options, const Product& product, std::ostream& out) {
+  PlanChoices choices;
+  choices.batch_invariant = options.batch_invariant;
+  const auto ways = bench_plans(product.plan.problem, product.plan.device, choices,
+                                parse_configs(options.configs));
+  if (!ways) throw InputError(ways.refusal());
+  nlohmann::ordered_json json;
+  json["device"] = product.plan.device.name;
+  json["configs"] = nlohmann::ordered_json::array();
+  std::string text = "predicted us  cost us  config\n";
+  for (const Plan& way : *ways) {
+    const auto made = predicted_by_counts(way, product.job.lengths());
+    const double us = made ? 1e6 * made->time.seconds : 0;
+    char line[64];
+    std::snprintf(line, sizeof line, "%12.2f  %7.2f  ", us, 1e6 * way.cost);
+    text += line + way.name() + "\n";
+    json["configs"].push_back({{"config", way.name()},
+                               {"ctas", way.ctas},
+                               {"predicted_us", made ? nlohmann::ordered_json(us) : nullptr},
+                               {"cost_us", 1e6 * way.cost}});
+    if (made) json["configs"].back().update(prediction_json(way, *made));
+  }
+  out << (options.json ? json_text(json) : text);
+  return 0;
+}
+
 }  // namespace
 
 int predict_command(const GemmOptions& given, std::ostream& out, std::ostream& err) {
@@ -40,6 +68,7 @@ int predict_command(const GemmOptions& given, std::ostream& out, std::ostream& e
       options.as = "h200";
     }
     const Product product(options, facts_elsewhere(options), err);
+    if (!options.configs.empty()) return list_configs(options, product, out);
     const Predicted made = predicted(options, product.plan, product.job.lengths());
     if (options.json) {
       nlohmann::ordered_json json;

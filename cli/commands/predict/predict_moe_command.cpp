@@ -67,7 +67,11 @@ nlohmann::ordered_json to_json(const MixturePlan& plan, const MixturePrediction&
 }
 
 TilePhases phases_of(const Plan& product) {
-  return product.ctas > 0 ? sample_phases(options_of(product.problem), product) : TilePhases{};
+  if (product.ctas == 0) return {};
+  const GemmOptions options = options_of(product.problem);
+  TilePhases phases = sample_phases(options, product);
+  phases.first += search_clocks(options, product);
+  return phases;
 }
 
 }  // namespace

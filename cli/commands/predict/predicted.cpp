@@ -1,5 +1,7 @@
 #include "cli/commands/predict/predicted.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/commands/gemm/gemm_arguments.h"
@@ -38,7 +40,22 @@ void set_packed(GemmOptions& o, const PackedWeights& packed) {
 Predicted predicted(const GemmOptions& options, const Plan& plan,
                     const std::vector<std::int64_t>& lengths) {
   Predicted made;
-  if (plan.ctas > 0) made.phases = sample_phases(options, plan);
+  if (plan.ctas > 0) {
+    made.phases = sample_phases(options, plan);
+    made.phases.first += search_clocks(options, plan);
+  }
+  made.time = predict(plan, made.phases, prediction_machine(plan.device), lengths);
+  return made;
+}
+
+std::optional<Predicted> predicted_by_counts(const Plan& plan,
+                                             const std::vector<std::int64_t>& lengths) {
+  const KernelWork* const work = kept_work(plan.kernel);
+  if (work == nullptr) return std::nullopt;
+  Predicted made;
+  const double k_tiles = std::ceil(static_cast<double>(plan.problem.k()) / plan.tile().k) /
+                         std::max(1, plan.cluster_k);
+  made.phases = phases_of(*work, Costs(numbers_of(plan.device)), k_tiles);
   made.time = predict(plan, made.phases, prediction_machine(plan.device), lengths);
   return made;
 }

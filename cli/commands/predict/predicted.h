@@ -23,6 +23,11 @@ struct Predicted {
 Predicted predicted(const GemmOptions& options, const Plan& plan,
                     const std::vector<std::int64_t>& lengths);
 
+/// The same by the counts that are kept of the kernel, without a run of the model; nothing where
+/// none are.
+std::optional<Predicted> predicted_by_counts(const Plan& plan,
+                                             const std::vector<std::int64_t>& lengths);
+
 /// Options by which `gemm` or `grouped` is given a random product of such types, scales and
 /// epilogue: for samples of a plan that no command line asked for.
 GemmOptions options_of(const GemmProblem& problem);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "warpwright/atom/mask_text.h"
-#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/model/report/trace.h"
 
 namespace warpwright::cli {
@@ -36,7 +36,7 @@ atom::ClusterShape sampled_cluster(const Plan& plan) {
 
 // The product in so many rounds of tiles and k_tiles, and nothing of files.
 GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t rounds,
-                   std::int64_t k_tiles) {
+                   std::int64_t k_tiles, std::int64_t groups = 1) {
   const KernelFacts& kernel = plan.facts();
   GemmOptions o = given;
   for (std::string* file : {&o.a, &o.b, &o.c, &o.scale_a, &o.scale_b, &o.scale_d, &o.rows_index}) {
@@ -64,8 +64,10 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
   o.search.clear();
   if (o.is_grouped) {
     o.random.clear();
-    o.groups = 1;
-    o.tokens = std::to_string(m);
+    o.groups = groups;
+    o.tokens.clear();
+    for (std::int64_t g = 1; g < groups; ++g) o.tokens += "0,";
+    o.tokens += std::to_string(m);
     o.n = n;
     o.k = k;
     if (kernel.gathers) o.rows_index = "random:" + std::to_string(m);
@@ -85,17 +87,38 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
   return o;
 }
 
-double clocks_of(const GemmOptions& options, const DeviceFacts& there) {
+double clocks_of(const GemmOptions& options, const Plan& plan, std::int64_t rounds,
+                 std::int64_t k_tiles) {
+  return sample_run(options, plan, rounds, k_tiles, plan.device.numbers, nullptr);
+}
+
+// K of two runs, from which a k_tile follows: shallow and deep.
+std::pair<std::int64_t, std::int64_t> depths(const Plan& plan) {
+  if (plan.cluster_k > 1) return {kShallowShare, kDeepShare};
+  return {kShallow, kDeep};
+}
+
+}  // namespace
+
+std::int64_t least_rounds(const KernelFacts& kernel) {
+  return kernel.schedule == kernel::Schedule::pingpong ? 2 : 1;
+}
+
+namespace {
+
+double run_of(const GemmOptions& o, const Plan& plan, std::shared_ptr<const MachineNumbers> numbers,
+              Work* work) {
   std::ostringstream silent;
-  DeviceFacts facts = model_facts(*options.sms, there.architecture);
-  facts.numbers = there.numbers;
-  Product product(options, facts, silent);
-  product.load(options.seed, silent);
+  DeviceFacts facts = model_facts(*o.sms, plan.device.architecture);
+  facts.numbers = std::move(numbers);
+  Product product(o, facts, silent);
+  product.load(o.seed, silent);
   model::Trace trace;
   device::ModelOptions how;
   how.mode = model::Mode::timed;
   how.trace = &trace;
   how.check_order = false;
+  how.work = work;
   const Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
   if (!report) throw InputError(report.refusal());
   if (!report->clean()) throw RunError(Sentence{"The model found faults:\n" + report->text()});
@@ -104,24 +127,34 @@ double clocks_of(const GemmOptions& options, const DeviceFacts& there) {
 
 }  // namespace
 
+double sample_run(const GemmOptions& options, const Plan& plan, std::int64_t rounds,
+                  std::int64_t k_tiles, std::shared_ptr<const MachineNumbers> numbers, Work* work) {
+  return run_of(shrunk(options, plan, rounds, k_tiles), plan, std::move(numbers), work);
+}
+
+double search_clocks(const GemmOptions& options, const Plan& plan) {
+  const std::int64_t groups = plan.problem.group_count();
+  if (groups <= 1 || !options.is_grouped) return 0;
+  const auto clocks = [&](std::int64_t among) {
+    const std::int64_t rounds = least_rounds(plan.facts());
+    return run_of(shrunk(options, plan, rounds, 1, among), plan, plan.device.numbers, nullptr);
+  };
+  return std::max(0.0, clocks(groups) - clocks(1));
+}
+
 TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {
   const std::int64_t all =
       (plan.problem.k() + plan.tile().k - 1) / plan.tile().k / std::max(1, plan.cluster_k);
-  const bool shares = plan.cluster_k > 1;
-  const std::int64_t deep = shares ? kDeepShare : kDeep;
-  const std::int64_t shallow = shares ? kShallowShare : kShallow;
+  const auto [shallow, deep] = depths(plan);
   const std::int64_t depth = std::clamp<std::int64_t>(all, 1, deep);
-  // Consumers that take tiles in turn have one each.
-  const std::int64_t few = plan.facts().schedule == kernel::Schedule::pingpong ? 2 : 1;
+  const std::int64_t few = least_rounds(plan.facts());
   std::vector<std::pair<std::int64_t, std::int64_t>> asked = {
       {2 * few, deep}, {2 * few, shallow}, {few, depth}, {2 * few, depth}};
   std::vector<double> clocks(asked.size());
   const auto from = [&](std::size_t first) {
     for (std::size_t i = first; i < asked.size(); i += 2) {
       clocks[i] =
-          i == 3 && depth == deep
-              ? 0
-              : clocks_of(shrunk(options, plan, asked[i].first, asked[i].second), plan.device);
+          i == 3 && depth == deep ? 0 : clocks_of(options, plan, asked[i].first, asked[i].second);
     }
   };
   auto other = std::async(std::launch::async, from, 1);

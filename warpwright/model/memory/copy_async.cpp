@@ -138,7 +138,7 @@ void act::copy_async_wait(int pending) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
-  std::int64_t done = 0;
+  Moment done;
   while (self.copy_groups.size() > static_cast<std::size_t>(pending)) {
     for (const ThreadCopy& copy : self.copy_groups.front()) {
       done = std::max(done, copy.done);

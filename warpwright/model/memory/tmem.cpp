@@ -381,8 +381,10 @@ void begin(TmemOp op) {
     }
   }
   if (!op.load) cta.tmem.define(region);
-  op.done = m.now() + m.costs().tmem_latency +
-            static_cast<std::int64_t>(first.count * m.costs().tmem_register);
+  const double registers = first.count * m.costs().tmem_register;
+  op.done = m.after(m.after(m.now(), m.costs().tmem_latency), {static_cast<std::int64_t>(registers),
+                                                               {CostKind::tmem_register},
+                                                               static_cast<double>(first.count)});
   const bool at_once =
       m.options().mode == Mode::eager || (m.options().mode == Mode::random && m.chance(50));
   if (at_once) m.execute(cta, op);

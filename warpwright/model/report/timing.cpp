@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
-#include "warpwright/facts/machines.h"
 #include "warpwright/model/memory/box.h"
 #include "warpwright/model/parts.h"
 
@@ -17,97 +17,27 @@ std::int64_t whole(double clocks) {
   return std::llround(clocks);
 }
 
-// Of an instruction that a device lacks it is what it is on the first device that has it.
-double known(double number, const MachineNumbers& kin, double MachineNumbers::*of) {
-  return number > 0 ? number : kin.*of;
+// The later of two.
+Until later(Until a, Moment b) {
+  return static_cast<double>(b.at) > a.at ? Until{static_cast<double>(b.at), b.step} : a;
+}
+
+Moment whole(Until until) {
+  return {whole(until.at), until.step};
 }
 
 }  // namespace
 
-// In clocks of the device at its highest clock. What an SM gets of L2 is its own port's rate, or
-// its share of what L2 gives all SMs at work, whichever is less; of memory's rate its share.
-Costs::Costs(const MachineNumbers& n, double cold_share) : numbers(&n) {
-  const MachineNumbers& hopper = machine_of_architecture(90);
-  const MachineNumbers& blackwell = machine_of_architecture(100);
-  const auto of = [&](double MachineNumbers::*number) { return known(n.*number, hopper, number); };
-  const auto later = [&](double MachineNumbers::*number) {
-    return known(n.*number, blackwell, number);
-  };
-  using N = MachineNumbers;
-  arrive = whole(of(&N::arrive_clocks));
-  wait = whole(of(&N::wait_clocks));
-  wake = whole(of(&N::wake_clocks));
-  remote_wake = wake + whole(of(&N::remote_arrive_clocks));
-  named_barrier = whole(n.named_barrier_clocks);
-  cluster_barrier = whole(of(&N::cluster_barrier_clocks));
-  warp = whole(n.warp_clocks);
-  warpgroup = whole(of(&N::warpgroup_clocks));
-  proxy_fence = whole(of(&N::proxy_fence_clocks));
-  tma_issue = whole(of(&N::tma_issue_clocks));
-  shared_access = whole(n.shared_issue_clocks);
-  global_access = whole(n.global_issue_clocks);
-  atomic = whole(n.atomic_clocks);
-  element = whole(n.element_clocks);
-  set_registers = whole(of(&N::set_registers_clocks));
-  far_rate = of(&N::dsmem_bytes_per_clock);
-
-  const double an_sm = n.sms * n.clock_hz;
-  const double l2 = n.l2_bytes_per_second / an_sm;
-  const double memory = n.hbm_bytes_per_second / an_sm;
-  const auto fed = [&](double port) {
-    const double rate = std::min(port, l2);
-    return cold_share > 0 ? std::min(rate, memory / cold_share) : rate;
-  };
-  const std::int64_t miss = whole(cold_share * (n.l2_miss_clocks - n.l2_hit_clocks));
-  read_rate = fed(n.read_bytes_per_clock);
-  write_rate = std::min(n.write_bytes_per_clock, l2);
-  tma_rate = fed(of(&N::tma_bytes_per_clock));
-  cp_async_rate = fed(of(&N::cp_async_bytes_per_clock));
-  load_latency = whole(n.l2_hit_clocks) + miss;
-  tma_latency = whole(of(&N::tma_load_clocks)) + miss;
-  multicast = whole(of(&N::tma_multicast_clocks));
-  tma_copy = of(&N::tma_copy_clocks);
-  tma_row = of(&N::tma_row_clocks);
-  tma_outside_row = of(&N::tma_outside_row_clocks);
-  store_latency = whole(of(&N::tma_store_clocks));
-  store_done = whole(of(&N::tma_store_done_clocks));
-  store_async = whole(of(&N::dsmem_clocks));
-  cp_async_issue = of(&N::cp_async_issue_clocks);
-  cp_async_latency = whole(of(&N::cp_async_clocks)) + miss;
-  shared_rate = n.shared_bytes_per_clock;
-
-  wgmma_latency = whole(of(&N::wgmma_clocks));
-  umma_issue = whole(later(&N::tcgen05_issue_clocks));
-  umma_latency = whole(later(&N::tcgen05_clocks));
-  commit_latency = whole(later(&N::tcgen05_commit_clocks));
-  tmem_copy = whole(later(&N::tcgen05_copy_clocks));
-  tmem_latency = whole(later(&N::tmem_clocks));
-  tmem_register = later(&N::tmem_register_clocks);
-  launch_answer = whole(later(&N::launch_answer_clocks));
-  next_cta = whole(n.exit_clocks);
+CostCounts PathLog::path(Step to) const {
+  std::map<CostKey, double> counts;
+  for (; to != 0; to = steps_[to - 1].before) counts[steps_[to - 1].key] += steps_[to - 1].amount;
+  return {counts.begin(), counts.end()};
 }
 
-double Costs::wgmma(int n, bool a_in_registers, bool in_turns) const {
-  const MachineNumbers& m =
-      numbers->wgmma_shared_one.points.empty() ? machine_of_architecture(90) : *numbers;
-  return wgmma_clocks(m, n, a_in_registers, in_turns);
-}
-
-double Costs::umma(int rows, const atom::UmmaAtom& mma) const {
-  const MachineNumbers& m =
-      numbers->tcgen05_mma.points.empty() ? machine_of_architecture(100) : *numbers;
-  const double k = mma.k * numeric::bits(mma.a) > 256 ? 1.5 : 1;  // K of 96, not 64
-  if (!mma.pair) return tcgen05_clocks(m, rows, mma.n) * k;
-  // Each CTA of a pair reads half of B.
-  return std::max(m.tcgen05_mma.at(256) * mma.n / 256, m.tcgen05_mma.at(mma.n / 2)) * k;
-}
-
-std::pair<double, double> Costs::mma_sync(const atom::Mma& mma) const {
-  for (const MachineNumbers* m : {numbers, &machine_of_architecture(90),
-                                  &machine_of_architecture(120), &machine_of_architecture(70)}) {
-    if (const MmaClocks* const entry = find_mma(*m, mma)) return {entry->clocks, entry->latency};
-  }
-  return {8, 32};
+CostCounts PathLog::all() const {
+  std::map<CostKey, double> counts;
+  for (const Entry& entry : steps_) counts[entry.key] += entry.amount;
+  return {counts.begin(), counts.end()};
 }
 
 SmUnits& Machine::units_of_sm(int sm) {
@@ -115,23 +45,33 @@ SmUnits& Machine::units_of_sm(int sm) {
   return sm_units_[static_cast<std::size_t>(sm)];
 }
 
-std::int64_t Machine::wake_delay(const Thread& thread) const {
-  if (thread.wait.kind == Wait::Kind::meeting) return 0;
+Cost Machine::wake_delay(const Thread& thread) const {
+  if (thread.wait.kind == Wait::Kind::meeting) return {};
   const bool far = thread.wait.kind == Wait::Kind::mbarrier && current_ != nullptr &&
                    current_->cta != thread.cta;
   return far ? costs_.remote_wake : costs_.wake;
 }
 
-std::int64_t Machine::together_clocks(int members, const Together& together) const {
-  if (together.queues) return 1;
+Cost Machine::together_cost(int members, const Together& together) const {
+  if (together.queues) return costs_.clock;
   return members > warp_lanes ? costs_.warpgroup : costs_.warp;
+}
+
+Until Machine::busy(Until from, CostKey key, double amount, double clocks) {
+  return {from.at + clocks, step(from.step, key, amount)};
+}
+
+Moment Machine::at_least_a_clock(Moment from, Until until) {
+  const Moment stop = whole(until);
+  return stop.at > from.at ? stop : after(from, costs_.clock);
 }
 
 void Machine::use_shared(int bytes) {
   if (!timed()) return;
-  double& shared = current_->cta->units->shared;
-  shared = std::max(shared, static_cast<double>(current_->clock)) + bytes / costs_.shared_rate;
-  current_->clock = std::max(current_->clock + 1, whole(shared));
+  Until& shared = current_->cta->units->shared;
+  shared = busy(later(shared, current_->clock), {CostKind::shared_byte}, bytes,
+                bytes / costs_.shared_rate);
+  current_->clock = at_least_a_clock(current_->clock, shared);
 }
 
 void Machine::use_global(int bytes, bool store) {
@@ -140,14 +80,14 @@ void Machine::use_global(int bytes, bool store) {
   SmUnits& units = *self.cta->units;
   if (store) {
     settle_loads();
-    units.write =
-        std::max(units.write, static_cast<double>(self.clock)) + bytes / costs_.write_rate;
+    units.write = busy(later(units.write, self.clock), {CostKind::write_byte}, bytes,
+                       bytes / costs_.write_rate);
   } else {
-    units.read = std::max(units.read, static_cast<double>(self.clock + costs_.load_latency)) +
-                 bytes / costs_.read_rate;
+    units.read = busy(later(units.read, after(self.clock, costs_.load_latency)),
+                      {CostKind::read_byte}, bytes, bytes / costs_.read_rate);
     self.loaded = std::max(self.loaded, whole(units.read));
   }
-  self.clock += costs_.global_access;
+  spend(costs_.global_access);
 }
 
 void Machine::settle_loads() {
@@ -157,15 +97,17 @@ void Machine::settle_loads() {
 }
 
 // Its path takes a warp's 32 copies at once, and holds up who comes too early.
-std::int64_t Machine::use_copy_path(int bytes) {
-  if (!timed()) return 0;
+Moment Machine::use_copy_path(int bytes) {
+  if (!timed()) return {};
   Thread& self = *current_;
   SmUnits& units = *self.cta->units;
-  units.lsu = std::max(units.lsu, static_cast<double>(self.clock)) + costs_.cp_async_issue / 32;
-  self.clock = std::max(self.clock + 1, whole(units.lsu));
-  if (bytes == 0) return self.clock + costs_.cp_async_latency;
-  units.read = std::max(units.read, static_cast<double>(self.clock + costs_.cp_async_latency)) +
-               bytes / costs_.cp_async_rate;
+  units.lsu = busy(later(units.lsu, self.clock), {CostKind::cp_async_issue}, 1.0 / 32,
+                   costs_.cp_async_issue / 32);
+  self.clock = at_least_a_clock(self.clock, units.lsu);
+  const Moment there = after(self.clock, costs_.cp_async_latency);
+  if (bytes == 0) return there;
+  units.read = busy(later(units.read, there), {CostKind::cp_async_byte}, bytes,
+                    bytes / costs_.cp_async_rate);
   return whole(units.read);
 }
 
@@ -179,11 +121,11 @@ void Machine::use_tensor_core(const atom::Mma& mma, const void* sums) {
   const auto warp = static_cast<std::size_t>(self.warp());
   auto& ready = cta.sums_ready[warp][reinterpret_cast<std::uintptr_t>(sums) / 16 % 64];
   const auto [clocks, latency] = costs_.mma_sync(mma);
-  double& unit = cta.units->mma[warp % 4];
-  double start = std::max(unit, static_cast<double>(self.clock));
-  if (ready.first == sums) start = std::max(start, ready.second);
-  unit = start + clocks;
-  ready = {sums, start + latency};
+  Until& unit = cta.units->mma[warp % 4];
+  Until start = later(unit, self.clock);
+  if (ready.first == sums && ready.second.at > start.at) start = ready.second;
+  unit = busy(start, mma_key(mma, false), 1, clocks);
+  ready = {sums, busy(start, mma_key(mma, true), 1, latency)};
   self.clock = std::max(self.clock, whole(start));
   if (warp % 4 == 0 && cta.tensor_track >= 0) show_mma(cta, whole(start), whole(unit));
 }
@@ -198,8 +140,8 @@ void Machine::show_mma(const Cta& cta, std::int64_t start, std::int64_t stop) {
   builder_.end(cta.tensor_track, stop);
 }
 
-std::int64_t Machine::now() const {
-  if (!timed()) return statistics.fiber_switches;
+Moment Machine::now() const {
+  if (!timed()) return {statistics.fiber_switches};
   return current_ != nullptr ? current_->clock : time_;
 }
 
@@ -213,7 +155,7 @@ void Machine::make_ready(Thread& thread) {
 
 // The threads of a CTA that starts now.
 void Machine::start_clock(Cta& cta) {
-  const std::int64_t first = timed() && time_ > 0 ? time_ + costs_.next_cta : time_;
+  const Moment first = timed() && time_ > 0 ? after(time_, costs_.next_cta) : time_;
   for (const auto& thread : cta.threads) {
     thread->clock = first;
     if (options_.trace != nullptr && thread->lane() == 0) {
@@ -235,9 +177,10 @@ void Machine::start_clock(Cta& cta) {
 }
 
 bool Machine::step_timed() {
-  const std::int64_t other = std::min(due_copies_.empty() ? INT64_MAX : due_copies_.top().time,
-                                      due_threads_.empty() ? INT64_MAX : due_threads_.top().time);
-  if (!due_tensor_.empty() && due_tensor_.top().time <= other) {
+  const std::int64_t other =
+      std::min(due_copies_.empty() ? INT64_MAX : due_copies_.top().time.at,
+               due_threads_.empty() ? INT64_MAX : due_threads_.top().time.at);
+  if (!due_tensor_.empty() && due_tensor_.top().time.at <= other) {
     const Due<Thread> due = due_tensor_.top();
     due_tensor_.pop();
     time_ = std::max(time_, due.time);
@@ -246,7 +189,7 @@ bool Machine::step_timed() {
     return true;
   }
   if (!due_copies_.empty() &&
-      (due_threads_.empty() || due_copies_.top().time <= due_threads_.top().time)) {
+      (due_threads_.empty() || due_copies_.top().time.at <= due_threads_.top().time.at)) {
     const Due<Copy> due = due_copies_.top();
     due_copies_.pop();
     time_ = std::max(time_, due.time);
@@ -257,9 +200,9 @@ bool Machine::step_timed() {
       std::erase_if(copies_, [&](const auto& c) { return c.get() == &copy; });
       return true;
     }
-    std::int64_t next = copy.stop;
+    Moment next = copy.stop;
     if (copy.kind == Copy::Kind::store && stage == Copy::Stage::issued) {
-      next = copy.stop + costs_.store_done;
+      next = after(copy.stop, costs_.store_done);
     } else if (copy.kind == Copy::Kind::store) {
       next = due.time;
     }
@@ -273,7 +216,7 @@ bool Machine::step_timed() {
   return true;
 }
 
-void Machine::sleep_until(std::int64_t time, const char* why) {
+void Machine::sleep_until(Moment time, const char* why) {
   if (!timed() || current_->clock >= time) return;
   Thread& self = *current_;
   if (self.track >= 0) builder_.begin(self.track, self.clock, why);
@@ -312,27 +255,39 @@ void Machine::schedule(Copy& copy) {
   }
   if (!copy.by_engine()) {
     copy.start = copy.stop =
-        now() + (copy.from == Copy::From::queue ? costs_.launch_answer : costs_.store_async);
+        after(now(), copy.from == Copy::From::queue ? costs_.launch_answer : costs_.store_async);
     due_copies_.push({copy.start, orders_++, &copy});
     return;
   }
   SmUnits& units = *copy.cta->units;
   if (load) {
     // The issuer's engine makes the requests, once for all destinations.
-    double& engine = copy.issuer->cta->units->tma;
-    const double asked = std::max(engine, static_cast<double>(now()));
-    const double takes = costs_.tma_copy + box_shape(copy).rows * costs_.tma_row +
-                         rows_outside(copy) * costs_.tma_outside_row;
-    engine = asked + takes / copy.destinations;
-    const double latency =
-        static_cast<double>(costs_.tma_latency + (copy.destinations > 1 ? costs_.multicast : 0));
-    const double start = std::max(units.read, asked + latency);
-    units.read = std::max(start + copy.bytes / costs_.tma_rate, engine + latency);
+    Until& engine = copy.issuer->cta->units->tma;
+    const Until asked = later(engine, now());
+    const double share = 1.0 / copy.destinations;
+    const int rows = box_shape(copy).rows;
+    const int outside = rows_outside(copy);
+    engine = busy(asked, {CostKind::tma_copy}, share, costs_.tma_copy * share);
+    engine = busy(engine, {CostKind::tma_row}, rows * share, rows * costs_.tma_row * share);
+    if (outside > 0) {
+      engine = busy(engine, {CostKind::tma_outside_row}, outside * share,
+                    outside * costs_.tma_outside_row * share);
+    }
+    const auto arrives = [&](Until request) {
+      request = busy(request, costs_.tma_latency.key, 1, static_cast<double>(costs_.tma_latency));
+      if (copy.destinations == 1) return request;
+      return busy(request, costs_.multicast.key, 1, static_cast<double>(costs_.multicast));
+    };
+    const Until first = arrives(asked);
+    const Until start = first.at > units.read.at ? first : units.read;
+    const Until last = arrives(engine);
+    const Until moved = busy(start, {CostKind::tma_byte}, copy.bytes, copy.bytes / costs_.tma_rate);
+    units.read = last.at > moved.at ? last : moved;
     copy.start = whole(start);
     copy.stop = whole(units.read);
   } else {
-    const double start = std::max(units.write, static_cast<double>(now() + costs_.store_latency));
-    units.write = start + copy.bytes / costs_.write_rate;
+    const Until start = later(units.write, after(now(), costs_.store_latency));
+    units.write = busy(start, {CostKind::write_byte}, copy.bytes, copy.bytes / costs_.write_rate);
     copy.start = whole(start);
     copy.stop = whole(units.write);
   }
@@ -357,12 +312,14 @@ void Machine::schedule(Cta& cta, const Thread& leader, Warpgroup& group) {
   std::deque<WgmmaOp>& ops = group.open;
   if (ops.empty()) return;
   SmUnits& units = *cta.units;
-  const double idle = static_cast<double>(now() + costs_.wgmma_latency);
-  const double start = std::max(units.tensor, idle);
-  const bool in_turns = units.tensor > idle && units.multiplies != &group;
-  double at = start;
+  const Moment idle = after(now(), costs_.wgmma_latency);
+  const Until start = later(units.tensor, idle);
+  const bool in_turns = units.tensor > static_cast<double>(idle.at) && units.multiplies != &group;
+  Until at = start;
   for (WgmmaOp& op : ops) {
-    at += costs_.wgmma(op.shape.n, !op.registers_a.empty(), in_turns);
+    const bool from_registers = !op.registers_a.empty();
+    at = busy(at, wgmma_key(op.shape.n, from_registers, in_turns), 1,
+              costs_.wgmma(op.shape.n, from_registers, in_turns));
     op.done = whole(at);
   }
   units.tensor = at;
@@ -381,15 +338,17 @@ void Machine::schedule(TensorOp& op) {
   Thread& issuer = *op.issuer;
   TensorPipe& pipe = issuer.tensor_pipe;
   if (op.what == TensorOp::What::commit) {
-    op.done = std::max(now(), pipe.end) + costs_.commit_latency;
+    op.done = after(std::max(now(), pipe.end), costs_.commit_latency);
     show(issuer);
   } else if (op.what == TensorOp::What::copy) {
     // It runs beside the MMAs; those behind it start no sooner than it ends.
-    op.done = now() + costs_.tmem_copy;
+    op.done = after(now(), costs_.tmem_copy);
   } else {
-    double start = static_cast<double>(now() + costs_.umma_latency);
-    for (const Operand& a : op.a) start = std::max(start, a.cta->units->tensor);
-    const double done = start + costs_.umma(atom::umma_cta_rows(op.atom), op.atom);
+    Until start = later({}, after(now(), costs_.umma_latency));
+    for (const Operand& a : op.a) {
+      if (a.cta->units->tensor.at > start.at) start = a.cta->units->tensor;
+    }
+    const Until done = busy(start, umma_key(op.atom), 1, costs_.umma(op.atom));
     for (const Operand& a : op.a) a.cta->units->tensor = done;
     op.done = whole(done);
     if (pipe.mmas.empty()) pipe.start = whole(start);

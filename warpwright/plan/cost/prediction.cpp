@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "warpwright/plan/cost/composer.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
@@ -26,59 +27,7 @@ bool has_word(const KernelFacts& kernel, const char* feature) {
          kernel.features.end();
 }
 
-// A part of A or B that tiles share: rows or columns of one tile along all of K.
-struct Panel {
-  double bytes = 0;
-  double last = -1;  // bytes that had passed through L2 when it was read last
-};
-
-// The tile of a cluster and what it reads.
-struct ClusterTile {
-  std::int64_t rows, columns;      // numbers of its panels
-  double row_bytes, column_bytes;  // of these
-};
-
-class Composer {
- public:
-  Composer(const Plan& plan, const TilePhases& phases, const PredictionMachine& machine,
-           const std::vector<std::int64_t>& lengths)
-      : plan_(plan),
-        p_(plan.problem),
-        f_(plan.facts()),
-        phases_(phases),
-        m_(machine),
-        lengths_(lengths) {}
-
-  Prediction made();
-
- private:
-  void list_tiles();
-  [[nodiscard]] double k_tile_clocks() const;
-  // That a card at work has.
-  [[nodiscard]] double highest_clock() const {
-    return std::max(m_.fitted.load_clock * m_.clock_hz, m_.loaded_clock_hz);
-  }
-  [[nodiscard]] double asked(std::size_t begin, std::size_t end) const;
-  Prediction at_clock(double hz, double& busy) const;
-  // Bytes that memory sends for the tiles [begin, end).
-  double missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,
-                double& passed) const;
-
-  const Plan& plan_;
-  const GemmProblem& p_;
-  const KernelFacts& f_;
-  const TilePhases& phases_;
-  const PredictionMachine& m_;
-  const std::vector<std::int64_t>& lengths_;
-
-  std::vector<ClusterTile> tiles_;
-  std::int64_t panels_ = 0;
-  double k_tiles_ = 0;    // of a CTA's tile
-  double row_lines_ = 0;  // of L2 that a cluster tile asks for
-  double column_lines_ = 0;
-  double clocks_ = 0;       // of a k_tile
-  double store_bytes_ = 0;  // of one CTA's tile
-};
+}  // namespace
 
 // Every family's rows and columns are the kernel's own, where it swaps A and B too.
 void Composer::list_tiles() {
@@ -101,12 +50,15 @@ void Composer::list_tiles() {
       const tile::TilePosition at = tile::position(r, i);
       tiles_.push_back({base + at.m, base + r.tiles_m + at.n,
                         extent(rows, at.m, high) * row_bits / 8,
-                        extent(columns, at.n, wide) * column_bits / 8});
+                        extent(columns, at.n, wide) * column_bits / 8,
+                        extent(rows, at.m, high) * extent(columns, at.n, wide) / high / wide});
     }
   };
   if (!p_.groups) {
     const std::int64_t rows = swapped ? p_.n() : p_.m();
     const std::int64_t columns = swapped ? p_.m() : p_.n();
+    inside_m_ = std::min(1.0, static_cast<double>(rows) / high / plan_.raster.tiles_m);
+    inside_n_ = std::min(1.0, static_cast<double>(columns) / wide / plan_.raster.tiles_n);
     for (int b = 0; b < plan_.raster.batch; ++b) {
       tile::Raster one = plan_.raster;
       one.batch = 1;
@@ -132,6 +84,18 @@ void Composer::list_tiles() {
   }
 }
 
+// Clocks in which an SM gets a k_tile: by its port the bytes that lie inside, while TMA goes
+// through rows of boxes, which CTAs of a cluster share, and of which those outside take longer.
+double Composer::port_clocks() const {
+  const double row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8.0;
+  const double m = static_cast<double>(f_.tile.m) / plan_.cluster.n;
+  const double n = static_cast<double>(f_.tile.n) / plan_.cluster.m;
+  const double outside = (1 - inside_m_) * m + (1 - inside_n_) * n;
+  const double bytes = row_bytes * (inside_m_ * f_.tile.m + inside_n_ * f_.tile.n);
+  return std::max(bytes / m_.port_bytes_per_clock,
+                  (m + n) * m_.row_clocks + outside * m_.outside_row_clocks);
+}
+
 double Composer::k_tile_clocks() const {
   if (f_.architecture != 90 || p_.packed) return phases_.k_tile / m_.tensor_share;
   const int row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8;
@@ -149,7 +113,7 @@ double Composer::k_tile_clocks() const {
   // The model's pace counts where roles and barriers hold it up. Where it waited for its port to
   // L2, a round number there, or for the waits that the curve of one warpgroup has in it, which a
   // main loop has not, the measured rates count.
-  const double port = bytes / m_.port_bytes_per_clock;
+  const double port = port_clocks();
   const double told = std::max(bytes / kModelPort, steps * m_.wgmma_one.at(f_.tile.n));
   const bool waited = phases_.k_tile < 1.12 * told;
   return std::max({waited ? 0 : phases_.k_tile / m_.tensor_share, port, floor});
@@ -160,6 +124,8 @@ double Composer::k_tile_clocks() const {
 double Composer::asked(std::size_t begin, std::size_t end) const {
   const double all = static_cast<double>(end - begin) * (row_lines_ + column_lines_);
   if (atom::cluster_size(plan_.cluster) > 1 || plan_.cluster_k > 1) return all;
+  // Rows that begin inside a sector are asked for by each SM: what was measured of them shows it.
+  if (pitch_of_a(p_) % 32 != 0 || (!p_.packed && pitch_of_b(p_) % 32 != 0)) return all;
   double apart = 0;
   for (std::size_t i = begin; i < end; i += kGroupSms) {
     const std::size_t last = std::min(end, i + kGroupSms);
@@ -195,6 +161,18 @@ double Composer::missed(std::size_t begin, std::size_t end, std::vector<Panel>& 
   return bytes;
 }
 
+// Clocks in which CTAs of a cluster add up the sums of more than two: those of two at a time, a
+// warp some columns of 16 rows, and zeros of the columns that are others'. What they do for two is
+// in the sample, but not that an arrival that releases waits for all of the device.
+double Composer::cluster_exchange() const {
+  if (plan_.cluster_k == 1) return 0;
+  const double warps = 4 * std::max(1, f_.threads / 128 - 1);
+  const double rows = f_.tile.m / 16 / warps;  // of 16, of a warp
+  const double loads = std::ceil(f_.tile.n / 64.0) * rows * m_.far_clocks;
+  const double adds = 2.0 * f_.tile.n * rows * m_.alu_clocks * warps / 4;
+  return m_.atomic_clocks + (std::ceil(plan_.cluster_k / 2.0) - 1) * (loads + adds);
+}
+
 Prediction Composer::at_clock(double hz, double& busy) const {
   Prediction out;
   out.clock_hz = hz;
@@ -207,6 +185,8 @@ Prediction Composer::at_clock(double hz, double& busy) const {
       std::clamp(resident * cluster / plan_.device.sms, 1.0, static_cast<double>(f_.ctas_per_sm));
   const auto count = static_cast<double>(tiles_.size());
   const bool splits = has_word(f_, "stream-K") && count > 0;
+  // Of tiles that CTAs share in slices: so many go at once.
+  const double at_once = std::max(1.0, std::floor(resident / sharers_));
   double rounds_of_split = 0;  // k_tiles of the shared part, in tiles
   double whole = count;
   if (splits) {
@@ -215,15 +195,18 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     whole = split.whole;
     if (count > whole) {
       rounds_of_split = (split.each + (split.longer > 0 ? 1 : 0)) / std::max(1.0, k_tiles_);
-      out.exchange =
-          m_.exchange_seconds + 2.0 * 4 * f_.tile.m * f_.tile.n / m_.exchange_bytes_per_second;
+      // One of a tile's CTAs adds up the parts of the others.
+      const double parts = std::max(2.0, split.pieces / (count - whole));
+      out.exchange = exchange_clocks(m_, parts * sums_bytes()) / hz;
     }
   }
+  if (sharers_ > 1) {  // each writes all parts but its own, and reads its own of the others
+    out.exchange = exchange_clocks(m_, 2 * (1 - 1 / sharers_) * sums_bytes()) / hz;
+  }
+  if (plan_.cluster_k > 1) out.exchange = cluster_exchange() / hz;
   const double memory = m_.memory_bytes_per_second * m_.fitted.memory_share;
-  const double l2 = m_.l2_lines_per_second * hz / highest_clock();
+  const double l2 = m_.l2_lines_per_second * hz / working_clock(m_);
   const double d_bytes = static_cast<double>(cluster) / plan_.cluster_k * store_bytes_;
-  // All SMs store at once, no faster than memory takes it.
-  const double stores = store_bytes_ * sharing * hz * plan_.device.sms / memory;
   const bool hides = f_.schedule == kernel::Schedule::pingpong;
   // D goes through shared memory, which gives the other tile's operands later meanwhile.
   const double own = std::max(0.0, phases_.between) * (hides ? 1 : sharing) +
@@ -236,32 +219,36 @@ Prediction Composer::at_clock(double hz, double& busy) const {
   out.start = start;
   for (std::size_t begin = 0; begin < tiles_.size();) {
     const bool shared = static_cast<double>(begin) >= whole;
-    const double take = shared ? count - whole : resident;
+    const double take = shared ? count - whole : at_once;
     const std::size_t end =
         shared ? tiles_.size() : std::min(tiles_.size(), begin + static_cast<std::size_t>(take));
     const auto here = static_cast<double>(end - begin);
     const double depth = shared ? rounds_of_split : 1;
     // In one wave of CTAs that share an SM each has a part of it.
     const double sm = depth * k_tiles_ * clocks_ * sharing / hz;
-    const double bytes = missed(begin, end, panels, passed) + here * d_bytes;
+    double stored = 0;
+    for (std::size_t i = begin; i < end; ++i) stored += tiles_[i].inside * d_bytes;
+    // What is stored behind the multiplications is not beside them.
+    const double read = missed(begin, end, panels, passed);
+    const double bytes = read + stored;
     const double lines = asked(begin, end);
-    const double from_memory = bytes / memory;
+    const double from_memory = (hides ? bytes : read) / memory;
     const double from_l2 = lines / l2;
     const double wave = std::max({sm, from_memory, from_l2});
-    // All SMs together store no faster than L2 takes it; fewer of them in the last wave do.
-    const double store = std::max(own, hides ? 0 : stores * here / resident) / hz;
+    // All SMs together store no faster than memory takes it.
+    const double store = std::max(own / hz, hides ? 0 : stored / memory);
     out.multiply += sm;
     out.loads += wave - sm;
     out.epilogue += store;
-    if (!shared) out.tail += sm * (1 - here / resident);
+    if (!shared) out.tail += sm * (1 - here / at_once);
     out.memory_bytes += bytes;
     out.l2_lines += lines;
     by_limit[static_cast<int>(wave == sm              ? Limit::tensor_cores
                               : from_memory > from_l2 ? Limit::memory
                                                       : Limit::l2)] += wave;
     by_limit[static_cast<int>(Limit::epilogue)] += store;
-    tensor_clocks += here * cluster * k_tiles_ * clocks_;
-    out.waves += shared ? depth : here / resident;
+    tensor_clocks += here * cluster * sharers_ * k_tiles_ * clocks_;
+    out.waves += shared ? depth : here / at_once;
     begin = end;
   }
   by_limit[static_cast<int>(Limit::start)] = start + out.exchange;
@@ -278,25 +265,29 @@ Prediction Composer::made() {
   k_tiles_ = p_.reads_ab()
                  ? std::ceil(std::ceil(static_cast<double>(p_.k()) / f_.tile.k) / plan_.cluster_k)
                  : 0;
+  if (has_word(f_, "split-K in slices") && !tiles_.empty()) {
+    sharers_ = std::max(1.0, static_cast<double>(plan_.ctas) / static_cast<double>(tiles_.size()));
+  }
+  k_tiles_ = std::ceil(k_tiles_ / sharers_);
   clocks_ = k_tile_clocks();
   const double rows = static_cast<double>(f_.tile.k) * numeric::bits(p_.a.dtype) / 8 / kLine;
   const bool swapped = f_.swap_ab;
   const double of_a = lines_asked(pitch_of_a(p_));
   const double of_b = p_.packed ? 0.5 : lines_asked(pitch_of_b(p_));
-  const double deep = k_tiles_ * plan_.cluster_k * rows;
+  const double deep = k_tiles_ * sharers_ * plan_.cluster_k * rows;
   row_lines_ = deep * (swapped ? of_b : of_a) * plan_.cluster.m * f_.tile.m;
   column_lines_ = deep * (swapped ? of_a : of_b) * plan_.cluster.n * f_.tile.n;
   store_bytes_ =
       static_cast<double>(f_.result_rows) * f_.result_columns * numeric::bits(f_.result) / 8;
   // The clock under power: what it is at the highest, then what that power allows, until it stays.
-  const double highest = highest_clock();
+  const double highest = working_clock(m_);
   double hz = highest;
   Prediction out;
   for (int i = 0; i < 6; ++i) {
     double busy = 0;
     out = at_clock(hz, busy);
-    const double bytes_rate = out.memory_bytes / out.seconds / 1e12;
-    const double left = (m_.limit_watts - m_.memory_watts * bytes_rate) / m_.loaded_watts;
+    const double bytes_rate = out.memory_bytes / out.seconds;
+    const double left = (m_.limit_watts - m_.memory_joules_per_byte * bytes_rate) / m_.loaded_watts;
     // Power of the tensor cores goes with the clock's third power, as voltage follows it.
     const double at_most = m_.loaded_clock_hz * std::cbrt(left / std::max(1e-3, busy));
     const double next = std::min(highest, at_most);
@@ -305,8 +296,6 @@ Prediction Composer::made() {
   }
   return out;
 }
-
-}  // namespace
 
 const char* limit_name(Limit limit) {
   constexpr const char* names[] = {"start", "tensor cores", "L2", "memory", "epilogue"};

@@ -7,6 +7,7 @@
 
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/cost/group_lengths.h"
+#include "warpwright/plan/cost/kernel_work.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
@@ -26,9 +27,9 @@ struct FittedNumbers {
   /// A k_tile of a kernel whose warps add sums up themselves, over its multiplications: the model
   /// counts each addition as a conversion on its way to memory, which is too much by far.
   double sums_share = 1.1;
-  /// Of the highest clock, that a card at work has, however little power it takes: 1.755 GHz of an
-  /// H200. Why is the driver's affair.
-  double load_clock = 0.886;
+  /// Of an SM's port to L2, what sums of shared tiles get that go through the workspace by plain
+  /// stores and loads: how many of these are on their way is not modelled.
+  double sums_rate = 0.22;
 };
 
 /// A device in numbers, as far as a prediction needs them. Clocks are an SM's.
@@ -37,38 +38,42 @@ struct PredictionMachine {
   double launch_seconds = 0;  ///< an empty kernel in a graph
   /// From entry to the first operands beyond what the model counts.
   double start_clocks = 0;
-  double clock_hz = 0;         ///< the highest
-  double loaded_clock_hz = 0;  ///< of tensor cores without a pause, at the power limit
-  double loaded_watts = 0;     ///< that limit, at which tensor cores take all but memory's part
-  double limit_watts = 0;      ///< the limit now
-  double memory_watts = 30;    ///< of 1e12 bytes a second from memory: 3.75 pJ a bit
+  double clock_hz = 0;          ///< the highest
+  double working_clock_hz = 0;  ///< at work, where power does not limit it
+  double loaded_clock_hz = 0;   ///< of tensor cores without a pause, at the power limit
+  double loaded_watts = 0;      ///< that limit, at which tensor cores take all but memory's part
+  double limit_watts = 0;       ///< the limit now
+  double memory_joules_per_byte = 0;
   double memory_bytes_per_second = 0;  ///< reading
   ClockCurve wgmma_one;                ///< m64nN by 32 bytes of K: one warpgroup alone
   ClockCurve wgmma_more;               ///< several in turn
   double l2_lines_per_second = 0;      ///< of 128 bytes, of all slices
-  double l2_kept = 0.5;                ///< of L2, which keeps what it has in both of its halves
-  double port_bytes_per_clock = 0;     ///< that L2 sends to one SM
+  double l2_kept = 0;                  ///< of L2, which keeps some in both of its halves
+  double port_bytes_per_clock = 0;     ///< that L2 sends to one SM, by TMA where it has that
+  double row_clocks = 0;               ///< of TMA, for a row of a box
+  double outside_row_clocks = 0;       ///< and beside that for one outside its matrix
   double shared_bytes_per_clock = 0;
-  double tensor_share = 0.96;  ///< busy in a main loop, as ncu counts it on an H200
-  double drain_clocks = 0;     ///< a wait for a group of wgmmas, where nothing runs beside it
-  /// Sums of a shared tile through the workspace: the rate of one SM's part, and the waits.
-  double exchange_bytes_per_second = 0;
-  double exchange_seconds = 0;
+  double tensor_share = 1;  ///< busy in a main loop
+  double drain_clocks = 0;  ///< a wait for a group of wgmmas, where nothing runs beside it
+  /// Sums of a shared tile through the workspace: what they wait for.
+  double exchange_clocks = 0;
+  double far_clocks = 0;     ///< latency of another CTA's shared memory
+  double atomic_clocks = 0;  ///< and of what all SMs see
+  double alu_clocks = 0;     ///< of a partition, for a warp's instruction
 };
+
+/// The clock of a card at work, as long as power does not limit it.
+double working_clock(const PredictionMachine& machine);
+/// Bytes a second that memory sends to kernels on that device: its own rate, where it is known.
+double kernel_memory_rate(const PredictionMachine& machine, const DeviceFacts& device);
+/// Clocks in which CTAs exchange sums of a tile through the workspace, so many bytes each way.
+double exchange_clocks(const PredictionMachine& machine, double bytes);
 
 /// By a machine's description.
 PredictionMachine prediction_machine(const MachineNumbers& numbers);
 /// By the description of the known device of that name, or of its architecture, with the rates of
 /// the device's own facts.
 PredictionMachine prediction_machine(const DeviceFacts& device);
-
-/// What one SM takes, in clocks: a run of t tiles (a CTA) of k k_tiles takes
-/// first + t * (between + k * k_tile).
-struct TilePhases {
-  double first = 0;    ///< until the first multiplication, and from the last one to the end
-  double k_tile = 0;   ///< in the steady state
-  double between = 0;  ///< a tile beside its k_tiles: its epilogue, as far as nothing hides it
-};
 
 /// What bounds a wave, or a product.
 enum class Limit : std::uint8_t { start, tensor_cores, l2, memory, epilogue };

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "warpwright/facts/machines.h"
+#include "warpwright/facts/machine_numbers.h"
 #include "warpwright/plan/families/blackwell.h"
 #include "warpwright/plan/families/blackwell_scales.h"
 #include "warpwright/plan/families/group_walk.h"
@@ -72,33 +72,31 @@ std::vector<int> umma_grids(const Plan& plan, const BlackwellConfig& c, const Pl
 
 // Rounds of whole tiles and what is left of a tile's k_tiles for the busiest cluster, in clocks.
 double busiest(const Plan& plan, const BlackwellConfig& c, double blocks, double k_tile,
-               double columns) {
-  constexpr double tile_clocks = 600;  // beside its k_tiles
-  // With one accumulator the MMAs of a tile wait for the epilogue of the one before; with two that
-  // share columns for that of these.
-  const int exposed = c.accumulators == 1 ? c.tile_n : kernel::shared_columns(c);
-  if (c.tiles != TileSource::one_tile) blocks += 4.0 * exposed / k_tile;
-  if (!c.splits_k) return std::ceil(plan.waves() - 1e-9) * (blocks * k_tile + tile_clocks);
-  // The bytes of a part, which one CTA writes and another reads, and the wait for them.
-  constexpr double bytes_per_clock = 64;
-  constexpr double wait_clocks = 1500;
+               double columns, const KernelClocks& work, const PredictionMachine& machine) {
+  if (!c.splits_k) {
+    return std::ceil(plan.waves() - 1e-9) * (blocks * k_tile + work.between(blocks));
+  }
   const tile::SplitPlan split(tile::tile_count(plan.raster), static_cast<int>(blocks),
                               plan.ctas / atom::cluster_size(plan.cluster));
   const int piece = split.each + (split.longer > 0 ? 1 : 0);
   const int whole = split.whole / split.clusters;
-  double clocks = whole * (blocks * k_tile + tile_clocks);
-  if (piece > 0) clocks += piece * k_tile + tile_clocks;
+  double clocks = whole * (blocks * k_tile + work.between(blocks));
+  if (piece > 0) clocks += piece * k_tile + work.between(piece);
   const double parts = piece > 0 ? std::ceil(blocks / piece) : 0;
-  if (parts > 1) clocks += wait_clocks + parts * 4 * c.tile_m * columns / bytes_per_clock;
+  if (parts > 1) clocks += exchange_clocks(machine, parts * 4 * c.tile_m * columns);
   return clocks;
 }
 
-// How much longer a device's tensor cores take than a B200's, of which the formula is.
-double longer(const MachineNumbers& numbers, double columns) {
-  static const MachineNumbers& b200 = *known_machine("b200");
-  if (&numbers == &b200 || numbers.tcgen05_mma.points.empty()) return 1;
-  const auto n = std::max(64, static_cast<int>(columns));
-  return numbers.tcgen05_mma.at(n) / b200.tcgen05_mma.at(n);
+// What a k_tile of fewer columns than the kernel's takes of one of all: its MMAs, or its loads.
+double narrower(const BlackwellConfig& c, const Plan& plan, double columns,
+                const MachineNumbers& numbers) {
+  const auto rows = [&](double n) {
+    return static_cast<double>(c.tile_m) / plan.cluster.n + n / plan.cluster.m;
+  };
+  const auto mma = [&](double n) { return numbers.tcgen05_mma.at(static_cast<int>(n)); };
+  const double loads = rows(columns) / rows(c.tile_n);
+  if (numbers.tcgen05_mma.points.empty()) return loads;
+  return std::max(mma(columns) / mma(c.tile_n), loads);
 }
 
 }  // namespace
@@ -141,19 +139,17 @@ void blackwell_ways(Plan& plan, const KernelFacts& kernel, const BlackwellConfig
   for (const int ctas : umma_grids(plan, c, ask.choices, resident, *tiles)) {
     plan.ctas = ctas;
     if (c.splits_k) take_split_memory(plan, c, ctas);
-    plan.cost = blackwell_cost(plan, c, ask.lengths);
+    plan.cost = blackwell_cost(plan, c, kernel, ask.lengths, ask.clocks());
     all.push_back(candidate_of(plan, kernel));
   }
 }
 
-double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLengths& lengths) {
-  constexpr double start_clocks = 4000;  // of a kernel
-  // To add a k_tile up, of each value, and to wait for tensor memory.
-  constexpr double sum_clocks = 120;
+double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const KernelFacts& kernel,
+                      const GroupLengths& lengths, const MachineClocks& clocks) {
   if (plan.ctas == 0) return 0;
   const MachineNumbers& numbers = numbers_of(plan.device);
-  const double clock_hz = 0.967 * numbers.clock_hz;
-  const double sm_bytes_per_clock = numbers.tma_bytes_per_clock;  // that L2 sends to one SM
+  const PredictionMachine& m = clocks.machine;
+  const KernelClocks& work = clocks.of(kernel);
   const GemmProblem& p = plan.problem;
   const int together = kernel::stages_together(c);
   const double blocks =
@@ -167,24 +163,18 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const GroupLen
   } else if (has_widths && p.m() > 0) {
     columns = tile::even_step(c.widths, tile::count(c.widths), static_cast<int>(p.m()));
   }
-  // An MMA of 32 bytes of K, or of K 96, takes as many clocks as half its columns, but not less
-  // than for 64.
-  const double mma = std::max(58.0, columns / 2 + (c.pair ? 6 : 14)) * longer(numbers, columns);
-  const double loaded =
-      128.0 * (static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m);
-  double k_tile = std::max(mma * kernel::halves(c) * kernel::k_blocks(c) / together,
-                           loaded / sm_bytes_per_clock);
-  if (c.block_scaled) k_tile = std::max(k_tile, c.tile_n + sum_clocks);
-  const double products = busiest(plan, c, blocks, k_tile, columns);
+  const double share = columns < c.tile_n ? narrower(c, plan, columns, numbers) : 1;
+  const double hz = working_clock(m);
+  const double products =
+      (work.first + busiest(plan, c, blocks, share * work.k_tile, columns, work, m)) / hz;
   const double moved = p.groups ? moved_bytes(p, lengths.busy) : moved_bytes(p);
-  const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
-                                                              : numbers.hbm_bytes_per_second;
-  const double memory = moved / rate * clock_hz;
+  const double memory = moved / kernel_memory_rate(m, plan.device);
+  const double rows = static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m;
+  const double lines = static_cast<double>(plan.tiles()) * blocks * rows;
+  const double from_l2 = lines / m.l2_lines_per_second;
   // Of two that are as fast, the one that loads less.
-  const double loads = 0.01 * static_cast<double>(plan.tiles()) * blocks * loaded /
-                       (sm_bytes_per_clock * std::max(plan.device.sms, 1));
-  return (start_clocks + std::max(products, memory) + 0.1 * std::min(products, memory) + loads) /
-         clock_hz;
+  return m.launch_seconds + m.start_clocks / hz + std::max({products, memory, from_l2}) +
+         0.01 * from_l2;
 }
 
 }  // namespace warpwright

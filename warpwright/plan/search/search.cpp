@@ -81,6 +81,11 @@ Ask::Ask(const Plan& start_, const PlanChoices& choices_)
   b = major_b(problem);
 }
 
+const MachineClocks& Ask::clocks() const {
+  if (clocks_ == nullptr) clocks_ = &machine_clocks(numbers_of(start.device));
+  return *clocks_;
+}
+
 Plan plan_of(const Plan& start, const Candidate& way) {
   Plan plan = start;
   plan.kernel = way.kernel->name;

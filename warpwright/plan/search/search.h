@@ -8,6 +8,7 @@
 
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/plan/cost/group_lengths.h"
+#include "warpwright/plan/cost/machine_clocks.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -44,6 +45,11 @@ struct Ask {
   bool aligned = true;    ///< rows of A and B begin at multiples of 16 bytes
   bool by_copies = true;  ///< TMA reads A and B
   GroupLengths lengths;   ///< of a product in groups, as they are expected
+  /// Of the device: found when they are first asked for.
+  [[nodiscard]] const MachineClocks& clocks() const;
+
+ private:
+  mutable const MachineClocks* clocks_ = nullptr;
 };
 
 /// `start` run in this way.
