@@ -9,13 +9,13 @@
 namespace warpwright {
 namespace {
 
-using Groups = std::vector<int>;
+using GroupList = std::vector<int>;
 
 TEST(SmGroups, NothingSeenIsNothingKnown) {
   EXPECT_EQ(sm_groups({}), SmGroups{});
   // CTAs without a cluster tell nothing of groups, and so not where they land either.
   const SmGroups alone = sm_groups(std::vector<SeenGrid>{{1, {2, 0, 1}}});
-  EXPECT_EQ(alone.of_sm, (Groups{-1, -1, -1}));
+  EXPECT_EQ(alone.of_sm, (GroupList{-1, -1, -1}));
   EXPECT_EQ(alone.count, 0);
   EXPECT_TRUE(alone.of_clusters.empty());
 }
@@ -23,17 +23,17 @@ TEST(SmGroups, NothingSeenIsNothingKnown) {
 TEST(SmGroups, ChainsOfClustersAreOneGroup) {
   const SmGroups found =
       sm_groups(std::vector<SeenGrid>{{2, {0, 1, 6, 7, 4, 5}}, {4, {6, 7, 0, 1}}, {2, {2, 3}}});
-  EXPECT_EQ(found.of_sm, (Groups{0, 0, 1, 1, 2, 2, 0, 0}));
+  EXPECT_EQ(found.of_sm, (GroupList{0, 0, 1, 1, 2, 2, 0, 0}));
   EXPECT_EQ(found.count, 3);
 }
 
 TEST(SmGroups, ASmThatNoClusterHeldIsUnknown) {
   const SmGroups found = sm_groups(std::vector<SeenGrid>{{2, {5, 3}}, {1, {3, 1}}, {1, {5, 3}}});
-  EXPECT_EQ(found.of_sm, (Groups{-1, -1, -1, 0, -1, 0}));
+  EXPECT_EQ(found.of_sm, (GroupList{-1, -1, -1, 0, -1, 0}));
   EXPECT_EQ(found.count, 1);
   // One of its CTAs was on such a SM.
   EXPECT_FALSE(found.of_clusters.contains(1));
-  EXPECT_EQ(found.of_clusters.at(2), (Groups{0}));
+  EXPECT_EQ(found.of_clusters.at(2), (GroupList{0}));
 }
 
 TEST(SmGroups, WhereClustersLandIsKeptWhenItIsSteady) {
@@ -43,8 +43,8 @@ TEST(SmGroups, WhereClustersLandIsKeptWhenItIsSteady) {
                                       {1, {0, 4, 1}},
                                       {1, {0, 1, 4}}};
   const SmGroups found = sm_groups(seen);
-  EXPECT_EQ(found.of_clusters.at(2), (Groups{0, 1, 0}));
-  EXPECT_EQ(found.of_clusters.at(4), (Groups{0}));
+  EXPECT_EQ(found.of_clusters.at(2), (GroupList{0, 1, 0}));
+  EXPECT_EQ(found.of_clusters.at(4), (GroupList{0}));
   EXPECT_FALSE(found.of_clusters.contains(1));
 }
 

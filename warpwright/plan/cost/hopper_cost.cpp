@@ -4,6 +4,7 @@
 
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/kernel/hopper/config.h"
+#include "warpwright/plan/cost/group_rounds.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
@@ -11,39 +12,6 @@
 
 namespace warpwright {
 namespace {
-
-// What a walk over groups is expected to take.
-struct GroupWalk {
-  double tiles = 0;   // of clusters, over all groups
-  double rounds = 0;  // in which the grid takes them
-  double again = 0;   // token tiles of a group that has rows, beside its first
-};
-
-// C CTAs of a cluster along the tokens go together to a group's end, where on average (C - 1) / 2
-// of them find no tokens. How much of the last CTA's tile is empty is the same for all clusters,
-// and left out.
-GroupWalk group_walk(const Plan& plan, const kernel::GemmConfig& c, const GroupLengths& lengths) {
-  const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
-  const double along = is_swapped(c) ? plan.cluster.n : plan.cluster.m;
-  const int rows = is_swapped(c) ? kernel::result_columns(c) : kernel::result_rows(c);
-  const GroupTileCount each = lengths.tiles(rows * along);
-  const double weights = plan.raster.tiles_n;
-  GroupWalk walk;
-  walk.tiles = lengths.busy * each.mean * weights;
-  walk.again = each.mean - 1;
-  // As many tiles as there are by chance.
-  const double off = 1.732 * weights * std::sqrt(lengths.busy * each.variance);
-  walk.rounds = lengths.is_equal
-                    ? std::ceil(walk.tiles / clusters - 1e-6)
-                    : std::max(1.0, mean_ceil(walk.tiles - off, walk.tiles + off, clusters));
-  walk.rounds += lengths.busy * weights * (along - 1) / (2 * along) / clusters;
-  return walk;
-}
-
-// Of a kernel whose groups are cut evenly: tokens of a tile, on average.
-double mean_width(const kernel::GemmConfig& c, const GroupLengths& lengths) {
-  return lengths.even_tokens(tile_widths(c)) / lengths.tiles(c.tile_n).mean;
-}
 
 // What a CTA does after the first operands are there: while operands are loaded, and after the last
 // of them. Microseconds.
@@ -176,17 +144,13 @@ class Estimate {
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
     const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
     const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
-    const bool alone = atom::cluster_size(plan_.cluster) == 1;
-    const double down = alone ? r.band : 1;
-    const double beside = alone ? std::max(1, 16 / r.band) : 1;
-    const double together_m = r.along_m ? down : beside;
-    const double together_n = r.along_m ? beside : down;
+    const Together merged = together();
     // Cluster tiles that run together along the band, and across it.
     const double band = r.band;
     const double along = std::ceil(clusters_ / band);
     const double m = std::min<double>(r.tiles_m, r.along_m ? band : along);
     const double n = std::min<double>(r.tiles_n, r.along_m ? along : band);
-    return a > b ? a * std::ceil(n / together_n) : b * std::ceil(m / together_m);
+    return a > b ? a * std::ceil(n / merged.n) : b * std::ceil(m / merged.m);
   }
 
   // Clocks of a k_tile of a tile on one SM, as it was measured: its tensor cores take n / 2 for

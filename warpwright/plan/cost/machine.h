@@ -22,7 +22,7 @@ struct Machine {
   // Of dense products: fitted to what an H100 took for some 25,000 pairs of a shape and a plan, as
   // an H200 by the ratios of their descriptions (docs/log/performance.md), so that the choice loses
   // least: the sum of a few of them means more than one alone.
-  double clock_hz = 1.44e9;               ///< under load
+  double clock_hz = 1.44e9;              ///< under load
   double fixed = 2;                      ///< start, first operands, end of the kernel
   double pair_start = 0.518;             ///< of CTAs that share operands
   double epilogue_time = 2.72;           ///< of a 128 x 256 tile
