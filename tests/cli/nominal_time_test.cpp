@@ -35,6 +35,7 @@ GemmOptions options_of(const Asked& asked) {
   o.tile_n = asked.tile_n;
   if (asked.one_sm) {
     o.pair = false;
+    o.swap_ab = "no";
     o.cluster = "1,1";
   }
   return o;

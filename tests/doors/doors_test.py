@@ -57,7 +57,7 @@ OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expecte
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
           "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
           "cluster-k", "ctas", "gpcs", "batch-invariant", "no-tuning", "pair", "scheduler",
-          "accumulators", "first-tiles", "machine",
+          "accumulators", "first-tiles", "machine", "or-fp8",
           # How memory lies, which other doors say by strides and addresses.
           "in-place", "pitch", "scales-major", "scales-layout",
           # Every door has them, with tests of their own: a D of two tensors, and tokens by index.
@@ -449,7 +449,7 @@ class CommandLine:
         found = set()
         for verb in ("gemm", "grouped"):
             said = self.run(verb, "--help").stdout
-            found |= set(re.findall(r"^ +(?:-\w,)?--([a-z-]+)", said, re.M))
+            found |= set(re.findall(r"^ +(?:-\w,)?--([a-z0-9-]+)", said, re.M))
         return found
 
     @staticmethod

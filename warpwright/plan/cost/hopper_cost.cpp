@@ -54,7 +54,7 @@ class Estimate {
     }
     const bool wide = is_block_scaled(c_) && c_.tile_n / passes(c_) > 160;
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
-    if (pair && !p_.groups && !pingpong) work.during *= machine_.cluster_gain;
+    if (pair && !p_.groups && !pingpong && fills_cluster()) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
     const Together merged = together();
     // CTAs of one round are in step; later ones drift apart.
@@ -101,6 +101,14 @@ class Estimate {
   }
   double sectors_of_b() const {
     return sectors_asked(is_swapped(c_) ? pitch_of_a(p_) : pitch_of_b(p_));
+  }
+
+  // Are there tiles for all CTAs of a cluster? What hardly any shares is no gain.
+  bool fills_cluster() const {
+    const auto rows = static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
+    const auto columns = static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
+    return rows > (plan_.cluster.m - 1.0) * c_.tile_m &&
+           columns > (plan_.cluster.n - 1.0) * c_.tile_n;
   }
 
   // CTAs without a cluster, side by side in a group of some 16 SMs: how many of them ask for the
