@@ -80,6 +80,7 @@ enum class CostKind : std::uint8_t {
 struct CostKey {
   CostKind kind = CostKind::clock;
   std::uint32_t detail = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the 0 is the compiler's
   friend constexpr auto operator<=>(const CostKey&, const CostKey&) = default;
 };
 CostKey wgmma_key(int n, bool a_in_registers, bool in_turns);

@@ -145,7 +145,9 @@ double search_clocks(const GemmOptions& options, const Plan& plan) {
 TilePhases sample_phases(const GemmOptions& options, const Plan& plan) {
   const std::int64_t all =
       (plan.problem.k() + plan.tile().k - 1) / plan.tile().k / std::max(1, plan.cluster_k);
-  const auto [shallow, deep] = depths(plan);
+  const auto both = depths(plan);
+  const std::int64_t shallow = both.first;
+  const std::int64_t deep = both.second;
   const std::int64_t depth = std::clamp<std::int64_t>(all, 1, deep);
   const std::int64_t few = least_rounds(plan.facts());
   std::vector<std::pair<std::int64_t, std::int64_t>> asked = {

@@ -180,7 +180,8 @@ KernelWork sample_work(const KernelFacts& kernel) {
     const Work one_deep = run(few, deep);
     const Work two_shallow = run(2 * few, shallow);
     const Work two_deep = run(2 * few, deep);
-    const double k_tiles = tiles * static_cast<double>(deep / 2);
+    const std::int64_t more = deep / 2;
+    const double k_tiles = tiles * static_cast<double>(more);
     add_way(work.run, one_shallow.path);
     add_way(work.k_tile, scaled(sum(one_deep.path, one_middle.path, -1), 1 / k_tiles));
     add_way(work.shallow_tile, scaled(sum(two_shallow.path, one_shallow.path, -1), 1 / tiles));
@@ -193,6 +194,7 @@ KernelWork sample_work(const KernelFacts& kernel) {
   }
   const std::vector<MachineNumbers> drawn = drawn_machines(architecture_of(kernel));
   std::vector<Costs> costs;
+  costs.reserve(drawn.size());
   for (const MachineNumbers& machine : drawn) costs.emplace_back(machine);
   for (std::vector<CostCounts>* ways :
        {&work.run, &work.k_tile, &work.shallow_tile, &work.deep_tile}) {

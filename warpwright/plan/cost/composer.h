@@ -43,6 +43,14 @@ class Composer {
   // Of a tile's sums, all of them.
   [[nodiscard]] double cluster_exchange() const;
   [[nodiscard]] double sums_bytes() const { return 4.0 * f_.tile.m * f_.tile.n; }
+  /// Of tiles shared along K: how many are not, the k_tiles of the others in tiles, and the
+  /// exchange of their sums.
+  struct SharedPart {
+    double whole = 0;
+    double rounds = 0;
+    double exchange_clocks = 0;
+  };
+  [[nodiscard]] SharedPart shared_part(double count, double resident) const;
   Prediction at_clock(double hz, double& busy) const;
   // Bytes that memory sends for the tiles [begin, end).
   double missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,

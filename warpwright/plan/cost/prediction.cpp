@@ -167,10 +167,31 @@ double Composer::missed(std::size_t begin, std::size_t end, std::vector<Panel>& 
 double Composer::cluster_exchange() const {
   if (plan_.cluster_k == 1) return 0;
   const double warps = 4 * std::max(1, f_.threads / 128 - 1);
-  const double rows = f_.tile.m / 16 / warps;  // of 16, of a warp
+  const double rows = f_.tile.m / 16.0 / warps;  // of 16, of a warp
   const double loads = std::ceil(f_.tile.n / 64.0) * rows * m_.far_clocks;
   const double adds = 2.0 * f_.tile.n * rows * m_.alu_clocks * warps / 4;
   return m_.atomic_clocks + (std::ceil(plan_.cluster_k / 2.0) - 1) * (loads + adds);
+}
+
+Composer::SharedPart Composer::shared_part(double count, double resident) const {
+  SharedPart part{.whole = count};
+  if (has_word(f_, "stream-K") && count > 0) {
+    const double k_tiles = std::max(1.0, k_tiles_);
+    const tile::SplitPlan split(static_cast<int>(count), static_cast<int>(k_tiles),
+                                static_cast<int>(resident));
+    part.whole = split.whole;
+    if (count > part.whole) {
+      part.rounds = (split.each + (split.longer > 0 ? 1 : 0)) / k_tiles;
+      // One of a tile's CTAs adds up the parts of the others.
+      const double parts = std::max(2.0, split.pieces / (count - part.whole));
+      part.exchange_clocks = exchange_clocks(m_, parts * sums_bytes());
+    }
+  }
+  if (sharers_ > 1) {  // each writes all parts but its own, and reads its own of the others
+    part.exchange_clocks = exchange_clocks(m_, 2 * (1 - 1 / sharers_) * sums_bytes());
+  }
+  if (plan_.cluster_k > 1) part.exchange_clocks = cluster_exchange();
+  return part;
 }
 
 Prediction Composer::at_clock(double hz, double& busy) const {
@@ -184,26 +205,11 @@ Prediction Composer::at_clock(double hz, double& busy) const {
   const double sharing =
       std::clamp(resident * cluster / plan_.device.sms, 1.0, static_cast<double>(f_.ctas_per_sm));
   const auto count = static_cast<double>(tiles_.size());
-  const bool splits = has_word(f_, "stream-K") && count > 0;
   // Of tiles that CTAs share in slices: so many go at once.
   const double at_once = std::max(1.0, std::floor(resident / sharers_));
-  double rounds_of_split = 0;  // k_tiles of the shared part, in tiles
-  double whole = count;
-  if (splits) {
-    const tile::SplitPlan split(static_cast<int>(count), static_cast<int>(std::max(1.0, k_tiles_)),
-                                static_cast<int>(resident));
-    whole = split.whole;
-    if (count > whole) {
-      rounds_of_split = (split.each + (split.longer > 0 ? 1 : 0)) / std::max(1.0, k_tiles_);
-      // One of a tile's CTAs adds up the parts of the others.
-      const double parts = std::max(2.0, split.pieces / (count - whole));
-      out.exchange = exchange_clocks(m_, parts * sums_bytes()) / hz;
-    }
-  }
-  if (sharers_ > 1) {  // each writes all parts but its own, and reads its own of the others
-    out.exchange = exchange_clocks(m_, 2 * (1 - 1 / sharers_) * sums_bytes()) / hz;
-  }
-  if (plan_.cluster_k > 1) out.exchange = cluster_exchange() / hz;
+  const SharedPart split = shared_part(count, resident);
+  const double whole = split.whole;
+  out.exchange = split.exchange_clocks / hz;
   const double memory = m_.memory_bytes_per_second * m_.fitted.memory_share;
   const double l2 = m_.l2_lines_per_second * hz / working_clock(m_);
   const double d_bytes = static_cast<double>(cluster) / plan_.cluster_k * store_bytes_;
@@ -223,7 +229,7 @@ Prediction Composer::at_clock(double hz, double& busy) const {
     const std::size_t end =
         shared ? tiles_.size() : std::min(tiles_.size(), begin + static_cast<std::size_t>(take));
     const auto here = static_cast<double>(end - begin);
-    const double depth = shared ? rounds_of_split : 1;
+    const double depth = shared ? split.rounds : 1;
     // In one wave of CTAs that share an SM each has a part of it.
     const double sm = depth * k_tiles_ * clocks_ * sharing / hz;
     double stored = 0;
