@@ -56,11 +56,6 @@ class Estimate {
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
     if (pair && !p_.groups && !pingpong && fills_cluster()) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
-    const Together merged = together();
-    // CTAs of one round are in step; later ones drift apart.
-    const double share = tiles_ > clusters_ ? machine_.merged_later : machine_.merged_once;
-    const double asked = row_loads((p_.packed ? 1 : sectors_of_a()) / (1 + share * (merged.n - 1)),
-                                   sectors_of_b() / (1 + share * (merged.m - 1)));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     if (p_.groups) {
       // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
@@ -85,6 +80,11 @@ class Estimate {
       memory = memory * (full * clusters_ / tiles_) +
                std::max(memory * left / tiles_, work.during / (full + 1));
     }
+    const Together merged = together();
+    // CTAs of one round are in step; later ones drift apart.
+    const double share = tiles_ > clusters_ ? machine_.merged_later : machine_.merged_once;
+    const double asked = row_loads((p_.packed ? 1 : sectors_of_a()) / (1 + share * (merged.n - 1)),
+                                   sectors_of_b() / (1 + share * (merged.m - 1)));
     // Of two that are as fast, the one that loads less.
     const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
     const double during =
@@ -95,6 +95,10 @@ class Estimate {
   }
 
  private:
+  // Extents of the product as the kernel has it.
+  double rows() const { return static_cast<double>(is_swapped(c_) ? p_.n() : p_.m()); }
+  double columns() const { return static_cast<double>(is_swapped(c_) ? p_.m() : p_.n()); }
+
   // How much longer L2 sends a row of each operand, by its pitch.
   double sectors_of_a() const {
     return sectors_asked(is_swapped(c_) ? pitch_of_b(p_) : pitch_of_a(p_));
@@ -105,10 +109,8 @@ class Estimate {
 
   // Are there tiles for all CTAs of a cluster? What hardly any shares is no gain.
   bool fills_cluster() const {
-    const auto rows = static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
-    const auto columns = static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
-    return rows > (plan_.cluster.m - 1.0) * c_.tile_m &&
-           columns > (plan_.cluster.n - 1.0) * c_.tile_n;
+    return rows() > (plan_.cluster.m - 1.0) * c_.tile_m &&
+           columns() > (plan_.cluster.n - 1.0) * c_.tile_n;
   }
 
   // CTAs without a cluster, side by side in a group of some 16 SMs: how many of them ask for the
@@ -150,8 +152,8 @@ class Estimate {
     const bool few = p_.m() <= 4 * (is_swapped(c_) ? c_.tile_n : c_.tile_m);
     if (tiles_ > clusters_ && !few) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
-    const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
-    const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
+    const double a = k * a_share_ * rows();
+    const double b = k * columns();
     const Together merged = together();
     // Cluster tiles that run together along the band, and across it.
     const double band = r.band;
@@ -195,12 +197,10 @@ class Estimate {
   // Clocks in which one SM gets its part of a k_tile's operands.
   double load_clocks() const {
     const bool grouped = p_.is_grouped();
-    const auto rows = static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
-    const auto columns = static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
     const double inside_m =
-        grouped ? 1 : rows / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
+        grouped ? 1 : rows() / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
     const double inside_n =
-        grouped ? 1 : columns / (plan_.raster.tiles_n * plan_.cluster.n * c_.tile_n);
+        grouped ? 1 : columns() / (plan_.raster.tiles_n * plan_.cluster.n * c_.tile_n);
     // Tokens by index are not shared in a cluster.
     const bool gathers_m = kernel::gathers(c_) && !is_swapped(c_);
     const bool gathers_n = kernel::gathers(c_) && is_swapped(c_);
