@@ -44,28 +44,18 @@ function(ww_room name)
   target_link_libraries(${target} ${kind} ${ARG_LIBRARIES})
 endfunction()
 
-# ww_known_machines(): a header with the texts of machines/*.json, for facts/machines.cpp.
-function(ww_known_machines)
-  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/machines/*.json)
+# ww_texts(WORD PATTERN HEADER): a header of a room with the texts of files of the project: cmake/'s
+# template of its name, with @WARPWRIGHT_TEXTS@, into WORD/ of the build.
+function(ww_texts word pattern header)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${pattern})
   foreach(file ${files})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(READ ${file} text)
-    string(APPEND WARPWRIGHT_MACHINES "R\"machine(${text})machine\",\n")
+    string(APPEND WARPWRIGHT_TEXTS "R\"${word}(${text})${word}\",\n")
   endforeach()
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/known_machine_texts.h.in
-                 ${PROJECT_BINARY_DIR}/machines/warpwright/facts/known_machine_texts.h @ONLY)
-endfunction()
-
-# ww_kernel_work(): a header with the texts of counts/*.tsv, for plan/cost/kernel_work.cpp.
-function(ww_kernel_work)
-  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/counts/*.tsv)
-  foreach(file ${files})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-    file(READ ${file} text)
-    string(APPEND WARPWRIGHT_COUNTS "R\"counts(${text})counts\",\n")
-  endforeach()
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/kernel_work_texts.h.in
-                 ${PROJECT_BINARY_DIR}/counts/warpwright/plan/cost/kernel_work_texts.h @ONLY)
+  get_filename_component(name ${header} NAME)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.in
+                 ${PROJECT_BINARY_DIR}/${word}/warpwright/${header} @ONLY)
 endfunction()
 
 # ww_page_files(): a header with the style and the script of a picture's page, for pictures/page.cpp.
