@@ -14,9 +14,7 @@ namespace warpwright::cli {
 namespace {
 
 const KernelFacts& kernel_named(const std::string& name) {
-  for (const KernelFacts* kernel : all_kernels()) {
-    if (kernel->name == name) return *kernel;
-  }
+  if (const KernelFacts* const kernel = find_kernel(name)) return *kernel;
   throw std::invalid_argument(name);
 }
 

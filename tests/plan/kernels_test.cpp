@@ -184,9 +184,7 @@ TEST(KernelList, HasEveryRowOfEveryTable) {
 // The types are the caller's, also of a kernel that multiplies B by A.
 TEST(KernelList, SaysWhatAKernelDoes) {
   const auto find = [](std::string_view name) -> const KernelFacts& {
-    for (const KernelFacts* f : all_kernels()) {
-      if (f->name == name) return *f;
-    }
+    if (const KernelFacts* const f = find_kernel(name)) return *f;
     throw std::runtime_error(std::string(name));
   };
   using Words = std::vector<std::string>;

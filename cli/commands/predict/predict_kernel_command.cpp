@@ -17,10 +17,7 @@ namespace {
 
 const KernelFacts& kernel_named(const std::string& name) {
   if (const auto refusal = unknown_kernel(name)) throw InputError(*refusal);
-  for (const KernelFacts* kernel : all_kernels()) {
-    if (kernel->name == name) return *kernel;
-  }
-  throw InputError(Sentence{"no kernel is called " + name});
+  return *find_kernel(name);
 }
 
 std::string counts_text(const CostCounts& counts) {

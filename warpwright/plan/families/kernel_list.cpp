@@ -36,11 +36,16 @@ std::vector<const KernelFacts*> all_kernels() {
   return all;
 }
 
+const KernelFacts* find_kernel(std::string_view name) {
+  for (const KernelFacts* facts : all_kernels()) {
+    if (facts->name == name) return facts;
+  }
+  return nullptr;
+}
+
 std::optional<Refusal> unknown_kernel(std::string_view name) {
   constexpr std::size_t longest = 64;  // what is longer is no name, and costs time to compare
-  const std::vector<const KernelFacts*> all = all_kernels();
-  const auto is_it = [name](const KernelFacts* facts) { return facts->name == name; };
-  if (std::any_of(all.begin(), all.end(), is_it)) return std::nullopt;
+  if (find_kernel(name) != nullptr) return std::nullopt;
   if (name.empty()) {
     return refuse(RefusalCode::no_kernel, "the name of the kernel is empty; ",
                   as_rule("`warpwright kernels` lists the names"), ": the nearest is ",
@@ -49,7 +54,7 @@ std::optional<Refusal> unknown_kernel(std::string_view name) {
   const std::string_view start = name.substr(0, longest);
   const KernelFacts* nearest = nullptr;
   std::size_t least = name.size() / 2;  // what has less in common is another name
-  for (const KernelFacts* facts : all) {
+  for (const KernelFacts* facts : all_kernels()) {
     const std::size_t letters = distance(start, facts->name);
     if (letters >= least) continue;
     least = letters;

@@ -14,6 +14,9 @@ namespace warpwright {
 /// which they are. The facts live for ever.
 std::vector<const KernelFacts*> all_kernels();
 
+/// The one of that name; null where there is none.
+const KernelFacts* find_kernel(std::string_view name);
+
 /// Why `name` names none of them, with the nearest name; nothing where it names one.
 [[nodiscard]] std::optional<Refusal> unknown_kernel(std::string_view name);
 
