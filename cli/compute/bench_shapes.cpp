@@ -30,14 +30,6 @@ constexpr ProductTypes packed_types(const PackedFormat& format, GroupSums sums) 
 constexpr PackedFormat int4_format(DType tokens) {
   return {.tokens = tokens};
 }
-constexpr PackedFormat e2m1_format(DType scale, DType tokens) {
-  const bool nv = scale == DType::ue4m3;
-  return {.group = nv ? 16 : 32,
-          .scale = scale,
-          .code = DType::e2m1,
-          .tokens = tokens,
-          .exponents = nv ? Exponents::own : Exponents::of_rows};
-}
 
 // Sums of packed weights are open, as plans take them.
 constexpr std::pair<const char*, ProductTypes> kKinds[] = {
@@ -48,11 +40,11 @@ constexpr std::pair<const char*, ProductTypes> kKinds[] = {
     {"int4", packed_types({.encoding = Int4Encoding::sm}, GroupSums::open)},
     {"int4-bf16", packed_types(int4_format(DType::bf16), GroupSums::open)},
     {"int4-fp16", packed_types(int4_format(DType::f16), GroupSums::open)},
-    {"mxf4-e4m3", packed_types(e2m1_format(DType::ue8m0, DType::e4m3), GroupSums::open)},
-    {"mxf4-bf16", packed_types(e2m1_format(DType::ue8m0, DType::bf16), GroupSums::open)},
-    {"mxf4-fp16", packed_types(e2m1_format(DType::ue8m0, DType::f16), GroupSums::open)},
-    {"nvf4-bf16", packed_types(e2m1_format(DType::ue4m3, DType::bf16), GroupSums::open)},
-    {"nvf4-fp16", packed_types(e2m1_format(DType::ue4m3, DType::f16), GroupSums::open)}};
+    {"mxf4-e4m3", packed_types(packed::e2m1_format(DType::ue8m0, DType::e4m3), GroupSums::open)},
+    {"mxf4-bf16", packed_types(packed::e2m1_format(DType::ue8m0, DType::bf16), GroupSums::open)},
+    {"mxf4-fp16", packed_types(packed::e2m1_format(DType::ue8m0, DType::f16), GroupSums::open)},
+    {"nvf4-bf16", packed_types(packed::e2m1_format(DType::ue4m3, DType::bf16), GroupSums::open)},
+    {"nvf4-fp16", packed_types(packed::e2m1_format(DType::ue4m3, DType::f16), GroupSums::open)}};
 constexpr int kUsualKinds = 3;
 
 std::optional<std::int64_t> extent(const std::string& word) {

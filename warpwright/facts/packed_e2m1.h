@@ -32,24 +32,27 @@ constexpr GroupSums sums_for(const PackedFormat& f, GroupSums sums) {
   return sums == GroupSums::open && !folds_exactly(f) ? GroupSums::exact : sums;
 }
 
+/// The form of mxf4 (scales of ue8m0) or nvf4 (ue4m3) for tokens of this type, as they are packed
+/// where nothing else is asked.
+constexpr PackedFormat e2m1_format(DType scale, DType tokens) {
+  const bool nv = scale == DType::ue4m3;
+  return {.group = nv ? 16 : 32,
+          .scale = scale,
+          .code = DType::e2m1,
+          .tokens = tokens,
+          .exponents = nv ? Exponents::own : Exponents::of_rows};
+}
+
 /// What C and Python call a form's codes by: sm and ex as Int4Encoding numbers them, 2 is open
 /// there, then these.
 inline constexpr PackedFormat kForms[] = {
-    {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1, .exponents = Exponents::of_rows},
+    e2m1_format(DType::ue8m0, DType::e4m3),
     {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1},
-    {.group = 32,
-     .scale = DType::ue8m0,
-     .code = DType::e2m1,
-     .tokens = DType::bf16,
-     .exponents = Exponents::of_rows},
-    {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::bf16},
+    e2m1_format(DType::ue8m0, DType::bf16),
+    e2m1_format(DType::ue4m3, DType::bf16),
     {.tokens = DType::bf16},
-    {.group = 32,
-     .scale = DType::ue8m0,
-     .code = DType::e2m1,
-     .tokens = DType::f16,
-     .exponents = Exponents::of_rows},
-    {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::f16},
+    e2m1_format(DType::ue8m0, DType::f16),
+    e2m1_format(DType::ue4m3, DType::f16),
     {.tokens = DType::f16},
 };
 inline constexpr int kFirstForm = 3;

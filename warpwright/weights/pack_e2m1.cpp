@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "warpwright/facts/micro_scale.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/facts/packed_places.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/numeric/float_format.h"
@@ -174,12 +175,10 @@ Result<PackedFormat> packed_format(const MicroSource& source, const E2m1Options&
                           "it is"),
                   ".");
   }
-  const bool nv = source.format->scale == DType::ue4m3;
-  PackedFormat f{.group = micro_block(source.format->scale),
-                 .scale = source.format->scale,
-                 .code = source.format->element,
-                 .tokens = options.tokens.value_or(nv ? DType::bf16 : DType::e4m3)};
-  f.exponents = options.exponents.value_or(nv ? Exponents::own : Exponents::of_rows);
+  const DType scale = source.format->scale;
+  const DType usual = scale == DType::ue4m3 ? DType::bf16 : DType::e4m3;
+  PackedFormat f = packed::e2m1_format(scale, options.tokens.value_or(usual));
+  f.exponents = options.exponents.value_or(f.exponents);
   if (const char* fault = packed::format_fault(f)) {
     return refuse(RefusalCode::unsupported, "These cannot be packed: ", fault, ".");
   }

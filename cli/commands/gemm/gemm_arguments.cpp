@@ -12,6 +12,7 @@
 #include "cli/compute/words.h"
 #include "cli/files/printable.h"
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -103,13 +104,7 @@ PackedFormat e2m1_format(const GemmOptions& o) {
     throw InputError(std::string(option) + " is said of int4 weights, and --weights is " +
                      o.weights + ": " + as_rule("leave it out") + ".");
   }
-  const bool nv = o.weights == "nvf4";
-  PackedFormat f{.group = nv ? 16 : 32,
-                 .scale = nv ? DType::ue4m3 : DType::ue8m0,
-                 .code = DType::e2m1,
-                 .tokens = tokens_of(o),
-                 .exponents = nv ? Exponents::own : Exponents::of_rows};
-  return f;
+  return packed::e2m1_format(o.weights == "nvf4" ? DType::ue4m3 : DType::ue8m0, tokens_of(o));
 }
 
 // What is said of packed weights. Those of a file say the rest themselves.

@@ -17,6 +17,7 @@
 #include "cli/reports/progress.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/micro_scale.h"
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/reference/mixture.h"
 
@@ -118,17 +119,10 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
 
 PackedWeights packed_by_word(const std::string& weights, DType tokens) {
   PackedWeights w;
-  w.format.tokens = tokens;
-  if (weights == "int4") return w;
-  w.format = {.group = 32,
-              .scale = DType::ue8m0,
-              .code = DType::e2m1,
-              .tokens = tokens,
-              .exponents = Exponents::of_rows};
-  if (weights == "nvf4") {
-    w.format.group = 16;
-    w.format.scale = DType::ue4m3;
-    w.format.exponents = Exponents::own;
+  if (weights == "int4") {
+    w.format.tokens = tokens;
+  } else {
+    w.format = packed::e2m1_format(weights == "nvf4" ? DType::ue4m3 : DType::ue8m0, tokens);
   }
   return w;
 }
