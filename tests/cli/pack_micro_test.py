@@ -293,7 +293,8 @@ def test_refusals(t):
     t.refused_micro("weight_scale_2 is missing, and weights in layout modelopt", tensors, "x")
     tensors = compressed_nvfp4(w, "x")
     del tensors["x.weight_global_scale"]
-    t.refused_micro("weight_global_scale is missing, and weights in layout compressed", tensors, "x")
+    t.refused_micro("weight_global_scale is missing, and weights in layout compressed", tensors,
+                    "x")
     # Of the second expert there are no scales: the sentence has the tensors' names as they are.
     tensors = {**deepseek(Weights(t.draw, 8, 64, "ue8m0"), "e.0.w1"),
                **deepseek(Weights(t.draw, 8, 64, "ue8m0"), "e.1.w1")}
