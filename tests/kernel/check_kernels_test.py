@@ -18,7 +18,7 @@ import sys
 # (kernel, function: why no product reaches its statement); both are patterns.
 UNREACHABLE = [
     (r".*_(sk|ck2?)(_zp)?", r"TileSums::run", "kernels that split K take no product without a K"),
-    (r".*_ck2?(_zp)?", r"Loader::load", "CTAs that share a tile along K load nothing for each other"),
+    (r".*_ck2?(_zp)?", r"Loader::load", "CTAs that share K load nothing for each other"),
     (r"blackwell_.*_pair.*", r"BlackwellGemm::run", "a pair is a cluster, and meets as one"),
     (r".*e2m1xe4m3_.*_(pr|bs)_sw.*", r"RsMainloop::\w+", "a k_tile is one group of wgmmas"),
     (r".*_ck2?(_zp)?", r"await_cluster", "nor signal each other's barriers"),
