@@ -33,10 +33,7 @@ class Estimate {
         blocks_(p_.reads_ab()
                     ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_atoms(c_)
                     : 0),
-        a_share_(p_.packed ? 8.0 * packed::tile_bytes(p_.packed->format) /
-                                 (numeric::bits(p_.a.dtype) *
-                                  static_cast<double>(packed::kTileRows * packed::kTileK))
-                           : 1),
+        a_share_(p_.packed ? packed_share(p_) : 1),
         lengths_(lengths),
         walk_(p_.groups ? group_walk(plan, c, lengths) : GroupWalk{}),
         tile_n_(has_widths(c) ? mean_width(c, lengths) : c.tile_n),
@@ -172,7 +169,7 @@ class Estimate {
     const double bytes = 128.0 * (c_.tile_m + tile_n_);
     const double tensor = steps * tile_n_ / 2 * machine_.tensor.at(tile_n_);
     if (p_.packed) {
-      return std::max({tensor, packed_clocks(c_, p_.packed->format, a_share_, machine_),
+      return std::max({tensor, packed_clocks(c_, p_.packed->format, a_share_, sharing(), machine_),
                        load_clocks(), row_copy_clocks()});
     }
     const double shared =
@@ -260,17 +257,20 @@ class Estimate {
     return std::max(0.0, machine_.partial_clocks * rows / machine_.clock_hz * 1e6 - block);
   }
 
+  // CTAs that have an SM in common share its tensor cores. Packed weights' kernels with two CTAs
+  // an SM took as long in clusters of four or more as if two of a cluster had always met on one
+  // (docs/log/w4a8.md).
+  double sharing() const {
+    if (p_.packed && plan_.cluster_k > 3) return c_.ctas_per_sm;
+    const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
+    return std::min<double>(c_.ctas_per_sm, std::ceil(together));
+  }
+
   Serial serial() const {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
     const double rounds = p_.groups ? walk_.rounds : std::ceil(tiles_ / clusters_);
-    // CTAs that have an SM in common share its tensor cores. Packed weights' kernels with two CTAs
-    // an SM took as long in clusters of four or more as if two of a cluster had always met on one
-    // (docs/log/w4a8.md).
-    const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
-    const double sharing = p_.packed && plan_.cluster_k > 3
-                               ? c_.ctas_per_sm
-                               : std::min<double>(c_.ctas_per_sm, std::ceil(together));
+    const double sharing = this->sharing();
     if (plan_.cluster_k > 1) {
       const double resident = c_.ctas_per_sm * resident_ctas(plan_.device, plan_.cluster_ctas());
       const double waves = std::ceil(plan_.ctas / resident);
