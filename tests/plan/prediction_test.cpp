@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "warpwright/facts/machines.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/cost/calibration.h"
 
 namespace warpwright {
@@ -60,7 +59,7 @@ TEST(Prediction, PartsAddUpAndNothingBeatsTheRoofs) {
 }
 
 // What the model does not time of decoding is counted: folding int4 takes more instructions than
-// tables do. Two CTAs that an SM runs wait beside each other, one by itself alone.
+// tables do.
 TEST(Prediction, PackedWeightsTakeTheInstructionsThatDecodeThem) {
   constexpr TilePhases no_time{0, 1, 0};  // of the model's
   const auto multiply = [&](const std::string& kernel, GroupSums sums) {
@@ -78,20 +77,6 @@ TEST(Prediction, PackedWeightsTakeTheInstructionsThatDecodeThem) {
   EXPECT_GT(folded, 1.2 * table);
   EXPECT_GT(table, 1.1 * chained);
   EXPECT_GT(chained, 32 * 400 / 2e9);  // 32 k_tiles of at least 400 clocks
-
-  const auto on_an_sm = [&](int ctas) {
-    GemmProblem p = packed_problem(16, 128 * 132 * ctas, 4096, DType::bf16, DType::bf16);
-    p.b.dtype = DType::e2m1;
-    p.packed = PackedWeights{.format = packed::e2m1_format(DType::ue8m0, DType::bf16),
-                             .sums = GroupSums::folded};
-    const auto made = plan(p, *known_facts("h200"),
-                           {.kernel = "hopper_e2m1xbf16_bf16_128x16_sw_ck2_fold", .cluster_k = 1});
-    EXPECT_TRUE(made) << made.reason();
-    EXPECT_EQ(made->facts().ctas_per_sm, 2);
-    return predict(*made, no_time, h200_numbers(), {16}).multiply;
-  };
-  EXPECT_LT(on_an_sm(2), 1.8 * on_an_sm(1));
-  EXPECT_GT(on_an_sm(2), on_an_sm(1));
 }
 
 TEST(Prediction, SaysWhatBoundsIt) {

@@ -169,7 +169,7 @@ class Estimate {
     const double bytes = 128.0 * (c_.tile_m + tile_n_);
     const double tensor = steps * tile_n_ / 2 * machine_.tensor.at(tile_n_);
     if (p_.packed) {
-      return std::max({tensor, packed_clocks(c_, p_.packed->format, a_share_, sharing(), machine_),
+      return std::max({tensor, packed_clocks(c_, p_.packed->format, a_share_, machine_),
                        load_clocks(), row_copy_clocks()});
     }
     const double shared =
@@ -257,20 +257,17 @@ class Estimate {
     return std::max(0.0, machine_.partial_clocks * rows / machine_.clock_hz * 1e6 - block);
   }
 
-  // CTAs that have an SM in common share its tensor cores. Packed weights' kernels with two CTAs
-  // an SM took as long in clusters of four or more as if two of a cluster had always met on one
-  // (docs/log/w4a8.md).
-  double sharing() const {
-    if (p_.packed && plan_.cluster_k > 3) return c_.ctas_per_sm;
-    const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
-    return std::min<double>(c_.ctas_per_sm, std::ceil(together));
-  }
-
   Serial serial() const {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
     const double rounds = p_.groups ? walk_.rounds : std::ceil(tiles_ / clusters_);
-    const double sharing = this->sharing();
+    // CTAs that have an SM in common share its tensor cores. Packed weights' kernels with two CTAs
+    // an SM took as long in clusters of four or more as if two of a cluster had always met on one
+    // (docs/log/w4a8.md).
+    const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
+    const double sharing = p_.packed && plan_.cluster_k > 3
+                               ? c_.ctas_per_sm
+                               : std::min<double>(c_.ctas_per_sm, std::ceil(together));
     if (plan_.cluster_k > 1) {
       const double resident = c_.ctas_per_sm * resident_ctas(plan_.device, plan_.cluster_ctas());
       const double waves = std::ceil(plan_.ctas / resident);

@@ -12,7 +12,7 @@ namespace {
 // clocks, and a folded word for e4m3, are from one table on an H100 (docs/log/w4a8.md). A span is
 // half a k_tile of 16 bits.
 double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
-                   double beside, const Machine& machine) {
+                   const Machine& machine) {
   const double warpgroups = c.tile_m / 64.0;
   const double groups = sums_in_registers(c) && !packed::folds(f) ? 4 : 1;
   const bool half = kernel::operand_bits(c) == 16;
@@ -23,15 +23,16 @@ double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_
   const double bytes =
       128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
   const double waits = kernel::in_flight(c) > 1 || !sums_in_registers(c) ? 1.1 : 1.65;
-  return std::max({warpgroups * std::max(products, working + products / 2),
-                   bytes / machine.shared_bytes_per_clock,
-                   waits * (66 + working + 2.0 * c.tile_n + 60 * groups * passes(c)) / beside});
+  return std::max(
+      {warpgroups * std::max(products, working + products / 2),
+       bytes / machine.shared_bytes_per_clock,
+       waits * (66 + working + 2.0 * c.tile_n + 60 * groups * passes(c)) / c.ctas_per_sm});
 }
 
 // Of int4 weights for tokens of 16 bits, by their instructions: not measured yet. A k_tile has
 // eight k_blocks.
 double int4_wide_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
-                        double beside, const Machine& machine) {
+                        const Machine& machine) {
   const double warpgroups = c.tile_m / 64.0;
   const bool in_registers = sums_in_registers(c);
   const double groups = static_cast<double>(packed::slices(f));
@@ -42,7 +43,7 @@ double int4_wide_clocks(const kernel::GemmConfig& c, const PackedFormat& f, doub
   const double waits = in_registers ? 1.65 : 1.1;
   return std::max({warpgroups * std::max(products, working + products / 2),
                    bytes / machine.shared_bytes_per_clock,
-                   waits * (66 + working + 4.0 * c.tile_n + 60 * groups) / beside});
+                   waits * (66 + working + 4.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
 }
 
 }  // namespace
@@ -60,9 +61,9 @@ double packed_share(const GemmProblem& p) {
 // 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
 // grouped tiles show; and two groups in flight hide some of both.
 double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
-                     double beside, const Machine& machine) {
-  if (kernel::is_e2m1(c)) return e2m1_clocks(c, f, a_share, beside, machine);
-  if (kernel::operand_bits(c) == 16) return int4_wide_clocks(c, f, a_share, beside, machine);
+                     const Machine& machine) {
+  if (kernel::is_e2m1(c)) return e2m1_clocks(c, f, a_share, machine);
+  if (kernel::operand_bits(c) == 16) return int4_wide_clocks(c, f, a_share, machine);
   const double warpgroups = c.tile_m / 64.0;
   const double groups = static_cast<double>(packed::slices(f));
   const bool coded_sm = f.encoding == Int4Encoding::sm;
@@ -84,8 +85,8 @@ double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double 
       (warpgroups * (4096 + 128.0 * c.tile_n) + copied) / machine.shared_bytes_per_clock;
   const double alone = 66 + converting + 2.0 * c.tile_n + scaling + 60 * groups * passes(c);
   const double waits = passes(c) > 1 ? 2.06 : 1.65;
-  const double second = passes(c) > 1 ? 1.6 : 1.3;
-  return std::max({issue, shared, hidden * waits * alone / (beside > 1 ? second : 1)});
+  const double beside = passes(c) > 1 ? 1.6 : 1.3;
+  return std::max({issue, shared, hidden * waits * alone / (c.ctas_per_sm > 1 ? beside : 1)});
 }
 
 }  // namespace warpwright

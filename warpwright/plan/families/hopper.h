@@ -37,10 +37,9 @@ double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
 
 /// Bytes of packed weights in those that as many elements of the tokens' type take.
 double packed_share(const GemmProblem& problem);
-/// Clocks of 128 bytes of K of packed weights on one SM, for each of the `beside` CTAs that it runs
-/// at a time; `a_share`: their packed_share.
+/// Clocks of 128 bytes of K of packed weights on one SM; `a_share`: their packed_share.
 double packed_clocks(const kernel::GemmConfig& config, const PackedFormat& format, double a_share,
-                     double beside, const Machine& machine);
+                     const Machine& machine);
 
 /// Where sums are kept, and what becomes of them besides alpha and beta.
 std::string hopper_sums_text(const kernel::GemmConfig& config);
