@@ -27,6 +27,12 @@ constexpr ProductTypes packed_types(const PackedFormat& format, GroupSums sums) 
           wide ? Scaling::none : Scaling::tensor, Accumulation::fast,
           PackedWeights{.format = format, .sums = sums}};
 }
+// The same with tokens in blocks of 1 x 128.
+constexpr ProductTypes in_blocks(ProductTypes types) {
+  types.scaling = Scaling::blockwise;
+  types.accumulation = Accumulation::promoted;
+  return types;
+}
 constexpr PackedFormat int4_format(DType tokens) {
   return {.tokens = tokens};
 }
@@ -41,6 +47,8 @@ constexpr std::pair<const char*, ProductTypes> kKinds[] = {
     {"int4-bf16", packed_types(int4_format(DType::bf16), GroupSums::open)},
     {"int4-fp16", packed_types(int4_format(DType::f16), GroupSums::open)},
     {"mxf4-e4m3", packed_types(packed::e2m1_format(DType::ue8m0, DType::e4m3), GroupSums::open)},
+    {"mxf4-block",
+     in_blocks(packed_types(packed::e2m1_format(DType::ue8m0, DType::e4m3), GroupSums::open))},
     {"mxf4-bf16", packed_types(packed::e2m1_format(DType::ue8m0, DType::bf16), GroupSums::open)},
     {"mxf4-fp16", packed_types(packed::e2m1_format(DType::ue8m0, DType::f16), GroupSums::open)},
     {"nvf4-bf16", packed_types(packed::e2m1_format(DType::ue4m3, DType::bf16), GroupSums::open)},
@@ -331,7 +339,9 @@ std::string operands_name(const ProductTypes& types) {
   if (types.packed) {
     const PackedFormat& f = types.packed->format;
     if (f.code == DType::e2m1) {
-      return std::string(f.scale == DType::ue4m3 ? "nvf4" : "mxf4") + " weights, " + text;
+      const bool blocks = types.scaling == Scaling::blockwise;
+      return std::string(f.scale == DType::ue4m3 ? "nvf4" : "mxf4") + " weights, " + text +
+             (blocks ? ", block scales of tokens" : "");
     }
     const bool sm = types.packed->format.encoding == Int4Encoding::sm;
     return std::string("int4 weights") + (sm ? " (-7..7)" : "") + " in groups of " +
