@@ -45,7 +45,7 @@ int MixturePlan::launches() const {
     if (step == MixtureStep::first) {
       all += grids_of(first);
     } else if (step == MixtureStep::sort) {
-      all += sort_launches(problem);
+      all += sorts_with_gather ? 1 : sort_launches(problem);
     } else {
       all += step == MixtureStep::second ? grids_of(second) : 1;
     }
@@ -54,7 +54,7 @@ int MixturePlan::launches() const {
 }
 
 bool MixturePlan::asks_early(MixtureStep step) const {
-  const bool behind_sort = step == MixtureStep::first && way.by_index;
+  const bool behind_sort = step == MixtureStep::first && (way.by_index || sorts_with_gather);
   if (!early_weights || !takes(step) || behind_sort) return false;
   if (step != MixtureStep::first && step != MixtureStep::second) return false;
   const Plan& product = step == MixtureStep::first ? first : second;
@@ -72,13 +72,18 @@ double MixturePlan::step_bytes(MixtureStep step) const {
   const double slots = static_cast<double>(problem.slots());
   const double quantising =
       size_of(problem.x) + size_of(parts.tokens) + size_of(parts.token_scales);
+  const double gathering =
+      size_of(problem.x) + share * (size_of(parts.tokens) + size_of(parts.token_scales));
+  const bool quantises_beside = way.by_index && problem.quantises() && !problem.is_micro();
   switch (step) {
     case MixtureStep::sort:
       return slots * (offset_bytes(problem.id_type) + 4) +
              4.0 * static_cast<double>(problem.experts()) + slots * 4 +
-             (way.by_index && problem.quantises() && !problem.is_micro() ? quantising : 0);
+             (sorts_with_gather  ? gathering
+              : quantises_beside ? quantising
+                                 : 0);
     case MixtureStep::gather:
-      return size_of(problem.x) + share * (size_of(parts.tokens) + size_of(parts.token_scales));
+      return gathering;
     case MixtureStep::first:
       return moved_bytes(first.problem);
     case MixtureStep::quantise:
@@ -104,7 +109,7 @@ double MixturePlan::step_operations(MixtureStep step) const {
 std::string MixturePlan::step_kernel(MixtureStep step) const {
   switch (step) {
     case MixtureStep::sort:
-      return "sort_slots";
+      return sorts_with_gather ? "sort_gather" : "sort_slots";
     case MixtureStep::first:
       return first.name();
     case MixtureStep::second:
@@ -172,9 +177,12 @@ std::string MixturePlan::explain() const {
   if (rated) text += formatted("floors together %.2f us\n", floors * 1e6);
   text += way.by_index ? "the first product reads tokens by number\n"
                        : "tokens are put into the order of the experts first\n";
+  if (sorts_with_gather) text += "the launch of the sort moves tokens too\n";
   if (p.quantises()) {
     if (p.is_micro()) {
-      text += "tokens become codes behind the sort, which knows where their scales lie\n";
+      text += sorts_with_gather
+                  ? "tokens become codes there, where it is known where their scales lie\n"
+                  : "tokens become codes behind the sort, which knows where their scales lie\n";
     } else if (way.by_index) {
       text += "the launch of the sort quantises tokens beside it\n";
     }

@@ -31,6 +31,9 @@ struct MixtureChoices {
   /// Products ask for the weights of their first tiles before the grid before has ended, where
   /// MixturePlan::asks_early lets them. Open: they do.
   std::optional<bool> early_weights = {};
+  /// Few slots are sorted by the launch that puts their tokens into the order of the experts
+  /// (true), or by one before it; the bits are the same. Open: by one before it.
+  std::optional<bool> sort_with_gather = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -68,8 +71,9 @@ struct MixturePlan {
   Plan first;   ///< tokens by w13, gated
   Plan second;  ///< by w2
   FirstWay way;
-  bool sums_in_product = false;  ///< the second product adds up the slots of tokens
-  bool early_weights = false;    ///< as MixtureChoices says
+  bool sums_in_product = false;    ///< the second product adds up the slots of tokens
+  bool early_weights = false;      ///< as MixtureChoices says
+  bool sorts_with_gather = false;  ///< the launch of the sort gathers: there is no step `gather`
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
@@ -77,6 +81,8 @@ struct MixturePlan {
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
   /// "moe by " and the names of its products' plans.
   [[nodiscard]] std::string name() const;
+  /// Are tokens put into the order of the experts, or made codes whose scales lie so?
+  [[nodiscard]] bool gathers() const;
   /// Does a launch take this step?
   [[nodiscard]] bool takes(MixtureStep step) const;
   /// The steps that it takes; none of 0 tokens.
@@ -88,7 +94,8 @@ struct MixturePlan {
   [[nodiscard]] double step_operations(MixtureStep step) const;
   /// Does the product of this step ask for weights before the grid before it has ended? Its kernel
   /// must be one that does, and the sort must have ended by then: so some grid stands between the
-  /// two, which lets it start behind its own wait, and no grid of the product's own.
+  /// two, which lets it start behind its own wait, and no grid of the product's own. (Where the
+  /// launch of the sort gathers, none stands between it and the first product.)
   [[nodiscard]] bool asks_early(MixtureStep step) const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
