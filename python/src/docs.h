@@ -198,11 +198,11 @@ expected_lengths      how slots fall on experts, for the choice of kernels alone
              grouped_gemm.
 batch_invariant       the bits of a token's row depend on it, its slots and the weights alone.
 first_kernel, second_kernel, by_index, quantises_in_epilogue, sums_in_product, early_weights,
-sort_with_gather      fix what the plan would choose: both kernels by name; whether the first product
-             reads tokens by number, or they are put into the order of the experts first; whether it
-             quantises its rows itself; whether the second product adds up the slots of tokens;
-             whether products ask for their first weights before the launch before has ended;
-             whether one launch sorts up to 4,096 slots and puts their tokens into that order.
+sort_with_gather      fix what the plan would choose: both kernels by name; whether the first
+             product reads tokens by number, or they are put into the order of the experts first;
+             whether it quantises its rows itself; whether the second product adds up the slots of
+             tokens; whether products ask for their first weights before the launch before has
+             ended; whether one launch sorts up to 4,096 slots and puts tokens into that order.
 check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
              graph's capture.
 dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.
