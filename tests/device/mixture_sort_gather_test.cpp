@@ -66,7 +66,9 @@ bool is_the_same(const MixtureOperands& o, const DeviceFacts& facts, MixtureChoi
   EXPECT_EQ(one->launches() + 1, two->launches());
   EXPECT_FALSE(one->takes(MixtureStep::gather));
   EXPECT_TRUE(two->takes(MixtureStep::gather));
+  // Who may not ask has L2 asked.
   EXPECT_FALSE(one->asks_early(MixtureStep::first));
+  EXPECT_EQ(one->fetches_ahead(), two->asks_early(MixtureStep::first));
   device::ModelOptions how;
   how.mode = model::Mode::random;
   how.seed = seed;
@@ -121,6 +123,7 @@ TEST(SortWithGather, HasTheBitsOfTwoLaunches) {
     }
     some.put_ids();
     MixtureChoices choices{.batch_invariant = random() % 4 == 0, .by_index = false};
+    if (random() % 4 == 0) choices.early_weights = false;
     DeviceFacts facts = model_facts();
     facts.sms = 1 + static_cast<int>(random() % 9);
     ran += is_the_same(some.o, facts, choices, seed) ? 1 : 0;

@@ -37,6 +37,11 @@ int grids_of(const Plan& product) {
   return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
 }
 
+// Is its kernel one that asks for weights early, and reads them where they are?
+bool can_ask_early(const Plan& product) {
+  return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
+}
+
 }  // namespace
 
 int MixturePlan::launches() const {
@@ -57,8 +62,11 @@ bool MixturePlan::asks_early(MixtureStep step) const {
   const bool behind_sort = step == MixtureStep::first && (way.by_index || sorts_with_gather);
   if (!early_weights || !takes(step) || behind_sort) return false;
   if (step != MixtureStep::first && step != MixtureStep::second) return false;
-  const Plan& product = step == MixtureStep::first ? first : second;
-  return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
+  return can_ask_early(step == MixtureStep::first ? first : second);
+}
+
+bool MixturePlan::fetches_ahead() const {
+  return early_weights && sorts_with_gather && can_ask_early(first);
 }
 
 const char* name(MixtureStep step) {
@@ -199,6 +207,9 @@ std::string MixturePlan::explain() const {
   if (!early.empty()) {
     text += "asked for before the launch before has ended: the weights of the first tiles of " +
             early + "\n";
+  }
+  if (fetches_ahead()) {
+    text += "L2 is asked by the launch of the sort: for the weights of the first tiles of first\n";
   }
   text += "a row is rounded to " + type_name(p.x.dtype) +
           ", times its weight, added in float32 in the order of expert, then slot\n";

@@ -138,11 +138,29 @@ class MixtureBinding {
                        SortGatherKernel::warps, out);
     p.gather.micro.by_token = o_.is_micro() && plan_.way.by_index;
     p.gather.rows.top_k = p.sort.top_k;
+    if (plan_.fetches_ahead() && !alone_) {
+      p.ahead = weights_ahead();
+      out.touch(o_.w13.data, extent_bytes(o_.w13), "w13");
+    }
     SortGatherKernel::shape(p, plan_.device.sms);
-    Grid& grid =
-        only_grid(out, sort_gather_kernel, SortGatherKernel::ctas(p), SortGatherKernel::threads);
+    Grid& grid = only_grid(out, sort_gather_kernel, p.ctas, SortGatherKernel::threads);
     grid.shared_bytes = SortGatherKernel::shared_bytes_of(p);
     grid.set_params(p);
+  }
+
+  // Those of the first product's first tiles, as far as its CTAs have stages.
+  [[nodiscard]] kernel::WeightsAhead weights_ahead() const {
+    const KernelFacts& kernel = plan_.first.facts();
+    const MatrixView& w = o_.w13;
+    const std::int64_t size = element_bytes(w.dtype);
+    const auto tiles = static_cast<int>((w.rows + kernel.tile.m - 1) / kernel.tile.m);
+    const std::int64_t depth = std::int64_t{kernel.stages} * kernel.tile.k;
+    return {.w = static_cast<const unsigned char*>(w.data),
+            .pitch = w.row_stride * size,
+            .batch = w.batch_stride * size,
+            .rows = static_cast<int>(w.rows),
+            .bytes = static_cast<int>(std::min(depth, w.columns) * size / 16 * 16),
+            .experts = (plan_.first.ctas + tiles - 1) / tiles};
   }
 
   // Rows of x to `to`, each to its own.

@@ -29,7 +29,7 @@ struct MixtureChoices {
   /// few tokens. With batch_invariant the launch, always.
   std::optional<bool> sums_in_product = {};
   /// Products ask for the weights of their first tiles before the grid before has ended, where
-  /// MixturePlan::asks_early lets them. Open: they do.
+  /// MixturePlan::asks_early lets them, or a grid before them does (fetches_ahead). Open: so it is.
   std::optional<bool> early_weights = {};
   /// Few slots are sorted by the launch that puts their tokens into the order of the experts
   /// (true), or by one before it; the bits are the same. Open: by one before it.
@@ -97,6 +97,9 @@ struct MixturePlan {
   /// two, which lets it start behind its own wait, and no grid of the product's own. (Where the
   /// launch of the sort gathers, none stands between it and the first product.)
   [[nodiscard]] bool asks_early(MixtureStep step) const;
+  /// Does the launch that sorts and gathers ask L2 for the weights that the first product begins
+  /// with? That product, right behind it, may not ask for them itself.
+  [[nodiscard]] bool fetches_ahead() const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
   /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
