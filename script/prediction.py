@@ -3,11 +3,14 @@
 
 script/prediction.py build/bin/warpwright [--rows docs/log/prediction.md] [--only bf16] [--markdown]
 script/prediction.py build/bin/warpwright --bench FILE.json... [--as h100]
+script/prediction.py build/bin/warpwright --packed docs/log/w4a8.md [--as h200]
 With --rows it takes the rows of that file's tables, as it prints them itself, instead of the log's.
 Prints each row and, of each table and of all, the mean absolute error and the worst. With --most X
 it fails where the mean of all is above X percent. With --bench it takes what `bench dense --json`
-measured of all configurations it tried, and compares two choices among them, by the plan's cost and
-by the counts of kernels times the machine: errors, and regret (of the chosen over the best).
+or `bench w4a8 --json` measured of all configurations it tried, and compares two choices among
+them, by the plan's cost and by the counts of kernels times the machine: errors, and regret (of the
+chosen over the best), and of both together, as plans choose. With --packed it takes the
+table of int4 weights of docs/log/w4a8.md, whose kernels the plan names.
 """
 import argparse
 import collections
@@ -22,6 +25,9 @@ from concurrent.futures import ThreadPoolExecutor
 HEADING = re.compile(r"^### (.*?): `(.*)`")
 ROW = re.compile(r"^\| (\d+)x(\d+)x(\d+) \| ([\d.]+) \(\d+\) \| [\d.]+% \| (\w+) \| ([\d.]+) \|")
 OTHER = re.compile(r"^\| (bf16|e4m3) \| (\d+)x(\d+)x(\d+) \| (\w+) \| ([\d.]+) \|")
+PACKED = re.compile(r"^\| (?:(\d+)x|dense )(\d+), (\d+), (\d+) \| ([\d.]+), [\d.]+ \| "
+                    r"([\d.]+), [\d.]+ \| ([\d.]+), ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+SUMS = ("exact", "chained", "folded", "table")  # of packed weights, as --sums has them
 KERNEL = re.compile(r"^(\w+?)_c(\d+)x(\d+)(?:x(\d+))?$")
 
 
@@ -63,6 +69,49 @@ def predicted(program, row):
     return json.loads(run.stdout), ""
 
 
+def measured_packed(path):
+    """The rows of the log's table of int4 weights (codes of -8..7): sums, product, words, us."""
+    rows = []
+    for line in path.read_text().splitlines():
+        if not (row := PACKED.match(line)):
+            continue
+        groups, tokens, n, k = row.groups()[:4]
+        at = f"{groups + 'x' if groups else 'dense '}{tokens} {n} {k}"
+        for sums, column in zip(SUMS, (6, 8, 9, 10)):
+            rows.append((sums, at, shape_words(groups, tokens, n, k)
+                         + ["--weights", "int4", "--sums", sums], float(row[column])))
+    return rows
+
+
+def shape_words(groups, tokens, n, k):
+    if groups:
+        return ["grouped", "--groups", str(groups), "--tokens", str(tokens), "--n", str(n),
+                "--k", str(k), "--expected-lengths", "equal"]
+    return ["gemm", str(tokens), str(n), str(k)]
+
+
+def compare_packed(program, device, path):
+    """Prints the log's rows of int4 weights, and the errors of each way to add sums."""
+    rows = measured_packed(pathlib.Path(path))
+
+    def said(row):
+        run = subprocess.run([program, "predict", *row[2], "--as", device, "--json"],
+                             capture_output=True, text=True, check=True)
+        return json.loads(run.stdout)
+
+    with ThreadPoolExecutor(2) as pool:
+        all_said = list(pool.map(said, rows))
+    errors = collections.defaultdict(list)
+    for (sums, at, _, us), what in zip(rows, all_said):
+        error = what["microseconds"] / us - 1
+        errors[sums].append((abs(error), at))
+        print(f"{sums:8} {at:20} {us:8.2f} {what['microseconds']:8.2f} {100 * error:+6.1f}% "
+              f"{what['limit']} k {what['clocks']['k_tile']:.0f} {what['plan']}")
+    for sums, found in errors.items():
+        print(f"- {sums}: mean absolute error {100 * sum(e for e, _ in found) / len(found):.1f}% "
+              f"of {len(found)}, worst {100 * max(found)[0]:.1f}% ({max(found)[1]})")
+
+
 def occurrences(configs):
     """Each with how often its name came before: grids of one configuration have one name."""
     seen = collections.Counter()
@@ -72,31 +121,41 @@ def occurrences(configs):
 
 
 def hold_against_bench(program, device, path):
-    """Per shape: (error of the chosen, mean error of those near the best, regret), by both."""
+    """Per shape: (error of the chosen, mean error of those near the best, regret), each way."""
     measured = json.loads(pathlib.Path(path).read_text())
     words = measured["command"].split()
     options = []
     for option in ("--dtype", "--accumulation", "--scaling"):
         if option in words:
             options += [option, words[words.index(option) + 1]]
+    rows = measured["rows"]
+    if "--weights" in words:
+        weights, _, tokens_type = words[words.index("--weights") + 1].partition("-")
+        options += ["--weights", weights] + (["--dtype", tokens_type] if tokens_type else [])
+        folded = [{**row, **row["beside"]["folded"], "sums": "folded"} for row in rows
+                  if "folded" in row["beside"]]
+        rows = rows + folded
 
     def ways(row):
-        shape = [str(row[d]) for d in "mnk"]
-        run = subprocess.run([program, "predict", "gemm", *shape, *options, "--as", device,
-                              "--configs", "all", "--json"], capture_output=True, text=True,
-                             check=True)
+        tokens = row.get("tokens", row.get("m"))
+        product = shape_words(row.get("groups"), tokens, row["n"], row["k"]) + options
+        product += ["--sums", row["sums"]] if "sums" in row else []
+        run = subprocess.run([program, "predict", *product, "--as", device, "--configs", "all",
+                              "--json"], capture_output=True, text=True, check=True)
         return dict(occurrences(json.loads(run.stdout)["configs"]))
 
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(ways, measured["rows"]))
-    found = {"counts": [], "cost": []}
-    for row, configs in zip(measured["rows"], said):
+        said = list(pool.map(ways, rows))
+    found = {"counts": [], "cost": [], "both": []}
+    for row, configs in zip(rows, said):
         tried = [(t["us"], configs[key]) for key, t in occurrences(row["tried"])
                  if key in configs and configs[key]["predicted_us"]]
         if not tried:
             continue
         best = min(us for us, _ in tried)
-        for how, name in (("counts", "predicted_us"), ("cost", "cost_us")):
+        for c in (c for _, c in tried):
+            c["both"] = math.sqrt(c["predicted_us"] * c["cost_us"])
+        for how, name in (("counts", "predicted_us"), ("cost", "cost_us"), ("both", "both")):
             us, chosen = min(tried, key=lambda t: t[1][name])
             near = [abs(c[name] / u - 1) for u, c in tried if u < 1.3 * best]
             found[how].append((abs(chosen[name] / us - 1), sum(near) / len(near), us / best))
@@ -104,7 +163,7 @@ def hold_against_bench(program, device, path):
 
 
 def compare(program, device, paths):
-    """Prints both choices, of each file and of all."""
+    """Prints the choices, of each file and of all."""
     everything = collections.defaultdict(list)
     print("| measured | by | shapes | mean error of the chosen | worst | mean error near the best "
           "| regret, geomean | worst |\n|---|---|---:|---:|---:|---:|---:|---:|")
@@ -133,11 +192,15 @@ def main():
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--every", type=int, default=1, help="each N-th row alone")
     parser.add_argument("--most", type=float, help="percent of mean error at most")
-    parser.add_argument("--bench", nargs="+", help="files of `bench dense --json`")
-    parser.add_argument("--as", dest="device", default="h200", help="of --bench")
+    parser.add_argument("--bench", nargs="+", help="files of `bench dense|w4a8 --json`")
+    parser.add_argument("--packed", help="the log with a table of int4 weights")
+    parser.add_argument("--as", dest="device", default="h200", help="of --bench and --packed")
     args = parser.parse_args()
     if args.bench:
         compare(args.program, args.device, args.bench)
+        return
+    if args.packed:
+        compare_packed(args.program, args.device, args.packed)
         return
     read = measured_elsewhere(pathlib.Path(args.rows)) if args.rows else measured(
         pathlib.Path(__file__).parents[1] / "docs/log/performance.md")

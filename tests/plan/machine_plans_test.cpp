@@ -1,10 +1,15 @@
 // Plans follow a machine's description.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/cost/machine_clocks.h"
+#include "warpwright/plan/cost/prediction.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
@@ -65,6 +70,47 @@ TEST(MachinePlans, SlowTensorCoresMakeProductsLonger) {
   EXPECT_LT(slow.cost, 9 * fast.cost);
   EXPECT_NEAR(slow.cost, slow.compute_seconds(), 0.25 * slow.cost);
   EXPECT_NE(slow.name(), fast.name());
+}
+
+// Of the six cheapest ways, within 10% of the cheapest, the one with the least product of its cost
+// and what counts say; behind these by cost alone.
+TEST(MachinePlans, DenseProductsWeighCostsAndCounts) {
+  constexpr unsigned seed = 20261128;
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<std::int64_t> extent(1, 300);
+  int changed = 0;
+  for (int i = 0; i < 80; ++i) {
+    const std::string name = i % 2 == 0 ? "h200" : "h100";
+    const DeviceFacts device = *known_facts(name);
+    const GemmProblem p = dense(extent(random), 8 * extent(random), 16 * extent(random),
+                                i % 4 < 2 ? DType::bf16 : DType::e4m3);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + name + ", " + std::to_string(p.m()) + "x" +
+                 std::to_string(p.n()) + "x" + std::to_string(p.k()));
+    const auto all = candidates(p, device);
+    ASSERT_TRUE(all) << all.reason();
+    std::vector<Plan> by_cost = *all;
+    std::stable_sort(by_cost.begin(), by_cost.end(),
+                     [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
+    const MachineClocks& clocks = machine_clocks(numbers_of(device));
+    const auto weight = [&](const Plan& way) {
+      return way.cost *
+             predict(way, *counted_phases(way, clocks), prediction_machine(device), {p.m()})
+                 .seconds;
+    };
+    std::size_t near = 0;
+    double least = weight(by_cost.front());
+    while (near < std::min<std::size_t>(6, by_cost.size()) &&
+           by_cost[near].cost <= 1.1 * by_cost.front().cost) {
+      least = std::min(least, weight(by_cost[near++]));
+    }
+    EXPECT_DOUBLE_EQ(weight(all->front()), least);
+    EXPECT_EQ(planned(p, device).name(), all->front().name());
+    for (std::size_t at = near; at < all->size(); ++at) {
+      EXPECT_EQ((*all)[at].name(), by_cost[at].name());
+    }
+    changed += all->front().name() != by_cost.front().name() ? 1 : 0;
+  }
+  EXPECT_GT(changed, 4);
 }
 
 // 8192^3 as an H200 took it by kernels of mma.sync (docs/log/registers.md).

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "warpwright/facts/machines.h"
@@ -55,6 +56,27 @@ TEST(Prediction, PartsAddUpAndNothingBeatsTheRoofs) {
     better.limit_watts *= 2;
     EXPECT_LE(predicted(p, better).seconds, 1.001 * t.seconds);
   }
+}
+
+// What the model does not time of decoding is counted: folding int4 takes more instructions than
+// tables do.
+TEST(Prediction, PackedWeightsTakeTheInstructionsThatDecodeThem) {
+  constexpr TilePhases no_time{0, 1, 0};  // of the model's
+  const auto multiply = [&](const std::string& kernel, GroupSums sums) {
+    GemmProblem p = packed_problem(64, 16384, 4096, DType::e4m3, DType::bf16);
+    p.b.dtype = DType::s4;
+    p.packed = PackedWeights{.format = {.encoding = Int4Encoding::sm}, .sums = sums};
+    const auto made = plan(p, *known_facts("h200"), {.kernel = kernel, .cluster_k = 1});
+    EXPECT_TRUE(made) << made.reason();
+    return predict(*made, no_time, h200_numbers(), {64}).multiply;
+  };
+  const std::string tile = "hopper_s4xe4m3_bf16_128x64_sw_ck";
+  const double folded = multiply(tile + "_fold", GroupSums::folded);
+  const double table = multiply(tile + "_lut", GroupSums::table);
+  const double chained = multiply(tile, GroupSums::chained);
+  EXPECT_GT(folded, 1.2 * table);
+  EXPECT_GT(table, 1.1 * chained);
+  EXPECT_GT(chained, 32 * 400 / 2e9);  // 32 k_tiles of at least 400 clocks
 }
 
 TEST(Prediction, SaysWhatBoundsIt) {

@@ -70,9 +70,11 @@ class Epilogue {
   /// Initialises the barriers of the loads of C of all consumer warps. One thread of the CTA calls
   /// it, before the CTA barrier; only launches that load C need it.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
-    constexpr int count = config.warps * config.buffers;
-    WW_NO_UNROLL for (int i = 0; i < count; ++i) {
-      isa::mbarrier_init(barriers + i * 8, 1, {"c_full", i}, "the leader of its warp");
+    if constexpr (copies_c(config)) {
+      constexpr int count = config.warps * config.buffers;
+      WW_NO_UNROLL for (int i = 0; i < count; ++i) {
+        isa::mbarrier_init(barriers + i * 8, 1, {"c_full", i}, "the leader of its warp");
+      }
     }
   }
 
@@ -147,7 +149,6 @@ class Epilogue {
 
  private:
   static constexpr int halves = config.gated ? 2 : 1;
-  static constexpr bool takes_c = !config.gated && sizeof(Element) > 1;
   static constexpr int group = 4;  // values that are combined at once
   // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
   // too many registers to move on from group to group.
@@ -222,7 +223,7 @@ class Epilogue {
       float v[group];
       copy_front(v, value);
       vectors.apply(0, i, v);
-      if constexpr (takes_c) {
+      if constexpr (takes_c(config)) {
         if (p_.reads_c) add_c(c, v);
         drop_front<c_words / (values / group)>(c);
       }
@@ -250,7 +251,7 @@ class Epilogue {
   WW_DEVICE void fetch_c(int subtile, isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
     const int slot = next_;
     turn();
-    if (!takes_c || !p_.reads_c) return;
+    if (!takes_c(config) || !p_.reads_c) return;
     if (c_by_tma()) {
       if (leader()) load_c(following(subtile));
       isa::mbarrier_wait<isa::Scope::cta>(barriers_ + slot * 8, parity_ >> slot & 1,
@@ -303,10 +304,7 @@ class Epilogue {
     return at.column >= p_.d_columns || at.row >= end_row();
   }
 
-  /// Loads of C would not end with the group, and come one subtile ahead.
-  WW_DEVICE bool c_by_tma() const {
-    return takes_c && config.tma && config.buffers > 1 && !config.grouped && p_.c_by_tma;
-  }
+  WW_DEVICE bool c_by_tma() const { return copies_c(config) && p_.c_by_tma; }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
   WW_DEVICE static bool leader() { return lane() == 0; }

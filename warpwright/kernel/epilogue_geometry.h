@@ -31,12 +31,13 @@ struct EpilogueShape {
   bool swap_ab = false;   ///< rows are columns of D
   bool gated = false;     ///< a tile holds the same part of both halves of the caller's N
   Store store = Store::tensor;
-  int buffers = 2;               ///< a warp; C comes by copies where there are two
-  int most_columns = 128;        ///< of the accumulator in a buffer, where rows are columns of D
-  bool shares_columns = false;   ///< a CTA may have to store some columns of its tile alone
-  bool grouped = false;          ///< tiles end with their group
-  bool quantises = false;        ///< D are codes, with a scale for each 128 columns of a row
-  bool by_index = false;         ///< the scales of tokens are found by ScaleParams::index
+  int buffers = 2;              ///< a warp; C comes by copies where there are two
+  int most_columns = 128;       ///< of the accumulator in a buffer, where rows are columns of D
+  bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
+  bool c_by_elements = false;   ///< C never comes by copies: too few of a tile's columns are needed
+  bool grouped = false;         ///< tiles end with their group
+  bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
+  bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
   bool by_index_or_not = false;  ///< that where a launch has one
   bool by_columns = false;       ///< subtiles are written column by column: SubtileOrder
   bool loops = false;            ///< subtiles are written in a loop: many of them are long code
@@ -59,6 +60,16 @@ struct CompleteSums {
 
 constexpr int result_bytes(const EpilogueShape& c) {
   return numeric::bits(c.result) / 8;
+}
+
+/// Is there a C at all? Gates and codes have none.
+constexpr bool takes_c(const EpilogueShape& c) {
+  return !c.gated && result_bytes(c) > 1;
+}
+
+/// May C come by copies, a subtile ahead? Those of groups would not end with the group.
+constexpr bool copies_c(const EpilogueShape& c) {
+  return takes_c(c) && c.tma && c.buffers > 1 && !c.grouped && !c.c_by_elements;
 }
 
 /// Rows of an accumulator that one warp holds.

@@ -157,6 +157,9 @@ class Companions {
           o.beta = "1";
           o.pitch = gap;
         });
+    // Where the extents must be even, only the pitch has rows begin anywhere.
+    add("rows an odd number of elements apart", m, 2 * columns_ - 8, k_tile_,
+        [gap = 2 * columns_ + 1](GemmOptions& o) { o.pitch = gap; });
     add("a bias of columns", m, 2 * columns_, round_, [](GemmOptions& o) {
       o.bias = "columns";
       if (!o.gated) o.activation = "gelu";

@@ -1,11 +1,11 @@
 #include "cli/commands/predict/predicted.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/plan/cost/machine_clocks.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -50,12 +50,10 @@ Predicted predicted(const GemmOptions& options, const Plan& plan,
 
 std::optional<Predicted> predicted_by_counts(const Plan& plan,
                                              const std::vector<std::int64_t>& lengths) {
-  const KernelWork* const work = kept_work(plan.kernel);
-  if (work == nullptr) return std::nullopt;
+  const auto phases = counted_phases(plan, machine_clocks(numbers_of(plan.device)));
+  if (!phases) return std::nullopt;
   Predicted made;
-  const double k_tiles = std::ceil(static_cast<double>(plan.problem.k()) / plan.tile().k) /
-                         std::max(1, plan.cluster_k);
-  made.phases = phases_of(*work, Costs(numbers_of(plan.device)), k_tiles);
+  made.phases = *phases;
   made.time = predict(plan, made.phases, prediction_machine(plan.device), lengths);
   return made;
 }

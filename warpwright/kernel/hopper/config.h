@@ -265,6 +265,7 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .buffers = buffers,
           .most_columns = quantises || shares_registers(*this) ? 32 : 128,
           .shares_columns = kernel::shares_columns(*this),
+          .c_by_elements = slices_k(*this),
           .grouped = is_grouped(*this),
           .quantises = quantises,
           .by_index = gathers(*this)};

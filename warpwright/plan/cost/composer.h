@@ -22,6 +22,15 @@ struct ClusterTile {
   double inside;                   // its share that lies in D
 };
 
+// Tiles that run together, and what they ask for.
+struct Wave {
+  bool shared = false;  // along K: a tile's CTAs are not in one place
+  double tiles = 0;
+  double read = 0;    // bytes that memory sends
+  double stored = 0;  // and takes
+  double lines = 0;   // of L2
+};
+
 class Composer {
  public:
   Composer(const Plan& plan, const TilePhases& phases, const PredictionMachine& machine,
@@ -50,7 +59,10 @@ class Composer {
     double rounds = 0;
     double exchange_clocks = 0;
   };
+  [[nodiscard]] double resident() const;
+  [[nodiscard]] double sharing() const;
   [[nodiscard]] SharedPart shared_part(double count, double resident) const;
+  void list_waves();
   Prediction at_clock(double hz, double& busy) const;
   // Bytes that memory sends for the tiles [begin, end).
   double missed(std::size_t begin, std::size_t end, std::vector<Panel>& panels,
@@ -64,6 +76,9 @@ class Composer {
   const std::vector<std::int64_t>& lengths_;
 
   std::vector<ClusterTile> tiles_;
+  std::vector<Wave> waves_;
+  SharedPart split_;
+  double at_once_ = 1;  // tiles
   std::int64_t panels_ = 0;
   double sharers_ = 1;   // CTAs that share a tile in slices
   double inside_m_ = 1;  // of all tiles' rows and columns, what lies in the matrix

@@ -33,10 +33,7 @@ class Estimate {
         blocks_(p_.reads_ab()
                     ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_atoms(c_)
                     : 0),
-        a_share_(p_.packed ? 8.0 * packed::tile_bytes(p_.packed->format) /
-                                 (numeric::bits(p_.a.dtype) *
-                                  static_cast<double>(packed::kTileRows * packed::kTileK))
-                           : 1),
+        a_share_(p_.packed ? packed_share(p_) : 1),
         lengths_(lengths),
         walk_(p_.groups ? group_walk(plan, c, lengths) : GroupWalk{}),
         tile_n_(has_widths(c) ? mean_width(c, lengths) : c.tile_n),

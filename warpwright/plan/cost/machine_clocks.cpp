@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -82,6 +83,7 @@ class KnownClocks final : public MachineClocks {
       clocks->shallow = clocks->tile_units;
       return clocks;
     }
+    clocks->are_kept = true;
     const TilePhases shallow = phases_of(*work, costs_, work->shallow);
     const TilePhases deep = phases_of(*work, costs_, work->deep);
     clocks->k_tile = shallow.k_tile;
@@ -135,6 +137,13 @@ double KernelClocks::between(double k_tiles) const {
 double KernelClocks::round(double k_tiles, double ctas) const {
   const double alone = k_tiles * k_tile + between(k_tiles);
   return std::max(alone, ctas * (k_tiles * units + tile_units));
+}
+
+std::optional<TilePhases> counted_phases(const Plan& plan, const MachineClocks& clocks) {
+  const KernelClocks& kernel = clocks.of(plan.facts());
+  if (!kernel.are_kept) return std::nullopt;
+  return kernel.phases(std::ceil(static_cast<double>(plan.problem.k()) / plan.tile().k) /
+                       std::max(1, plan.cluster_k));
 }
 
 const MachineClocks& machine_clocks(const MachineNumbers& numbers) {

@@ -1,6 +1,8 @@
 // Clocks of kernels on one machine, by the counts that are kept of them: what the costs of plans
-// are made of where no fit is. Internal to plan/.
+// are made of where no fit is, and a second opinion where one is. Internal to plan/.
 #pragma once
+
+#include <optional>
 
 #include "warpwright/facts/kernel.h"
 #include "warpwright/plan/cost/kernel_work.h"
@@ -19,8 +21,14 @@ struct KernelClocks {
   double first = 0;       ///< start and end of a run
   double tile_units = 0;  ///< of a tile beside its k_tiles, the busiest unit
 
+  bool are_kept = false;  ///< counts of the kernel
+
   /// A tile beside its k_tiles, where it has so many.
   [[nodiscard]] double between(double k_tiles) const;
+  /// As `phases_of` says it of tiles of so many k_tiles.
+  [[nodiscard]] TilePhases phases(double k_tiles) const {
+    return {first, k_tile, between(k_tiles)};
+  }
   /// One round of tiles of so many k_tiles on an SM, by as many CTAs as share it.
   [[nodiscard]] double round(double k_tiles, double ctas) const;
 };
@@ -37,5 +45,8 @@ class MachineClocks {
 
 /// Those of a machine with these numbers, which are remembered.
 const MachineClocks& machine_clocks(const MachineNumbers& numbers);
+
+/// What an SM takes by the counts of the plan's kernel; nothing where none are kept.
+std::optional<TilePhases> counted_phases(const Plan& plan, const MachineClocks& clocks);
 
 }  // namespace warpwright

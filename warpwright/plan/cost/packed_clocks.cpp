@@ -47,6 +47,11 @@ double int4_wide_clocks(const kernel::GemmConfig& c, const PackedFormat& f, doub
 
 }  // namespace
 
+double packed_share(const GemmProblem& p) {
+  return 8.0 * packed::tile_bytes(p.packed->format) /
+         (numeric::bits(p.a.dtype) * static_cast<double>(packed::kTileRows * packed::kTileK));
+}
+
 // By what the SM's parts must do: a warp of each warpgroup on every
 // scheduler converts, multiplies and scales, of which hardly anything overlaps as measured, and a
 // wgmma with A from registers takes no less for few tokens; shared memory gives codes, tokens and
@@ -65,8 +70,8 @@ double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double 
   const double scaling = folds(sums) ? 0 : groups * (c.tile_n / 2.0);
   // Folded: through f16, and the factors of every step, or by tables, which are made of every
   // group. Zero points: three instructions a weight.
-  const double converting = sums == GroupSums::table    ? 180 + 60 * groups
-                            : sums == GroupSums::folded ? 360
+  const double converting = sums == GroupSums::table    ? 220 + 60 * groups
+                            : sums == GroupSums::folded ? 520
                             : has_zero_points(c)        ? 380
                             : coded_sm                  ? 48
                                                         : 112;

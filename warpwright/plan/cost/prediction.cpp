@@ -97,7 +97,14 @@ double Composer::port_clocks() const {
 }
 
 double Composer::k_tile_clocks() const {
-  if (f_.architecture != 90 || p_.packed) return phases_.k_tile / m_.tensor_share;
+  if (f_.architecture != 90) return phases_.k_tile / m_.tensor_share;
+  if (p_.packed) {
+    // The model does not time the instructions that decode: those of the kernel are counted.
+    const kernel::GemmConfig& c = hopper_config(plan_);
+    return std::max(phases_.k_tile / m_.tensor_share,
+                    kernel::k_atoms(c) * packed_clocks(c, p_.packed->format, packed_share(p_),
+                                                       machine_of(true, plan_.device)));
+  }
   const int row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8;
   const double steps = f_.tile.m / 64.0 * row_bytes / 32;
   const double bytes = static_cast<double>(f_.tile.m + f_.tile.n) * row_bytes;
@@ -170,7 +177,7 @@ double Composer::cluster_exchange() const {
   const double rows = f_.tile.m / 16.0 / warps;  // of 16, of a warp
   const double loads = std::ceil(f_.tile.n / 64.0) * rows * m_.far_clocks;
   const double adds = 2.0 * f_.tile.n * rows * m_.alu_clocks * warps / 4;
-  return m_.atomic_clocks + (std::ceil(plan_.cluster_k / 2.0) - 1) * (loads + adds);
+  return 3 * m_.atomic_clocks + (std::ceil(plan_.cluster_k / 2.0) - 1) * (loads + adds);
 }
 
 Composer::SharedPart Composer::shared_part(double count, double resident) const {
@@ -194,68 +201,83 @@ Composer::SharedPart Composer::shared_part(double count, double resident) const 
   return part;
 }
 
+// Clusters at a time.
+double Composer::resident() const {
+  const int cluster = plan_.cluster_ctas();
+  const double fit = static_cast<double>(f_.ctas_per_sm) * resident_ctas(plan_.device, cluster);
+  return std::max(1.0, std::min(static_cast<double>(plan_.ctas), fit) / cluster);
+}
+
+// CTAs that an SM runs at a time. Those of packed weights with two an SM took as long in clusters
+// of four or more as if two of a cluster had met on one (docs/log/w4a8.md).
+double Composer::sharing() const {
+  if (p_.packed && plan_.cluster_k > 3) return f_.ctas_per_sm;
+  return std::clamp(resident() * plan_.cluster_ctas() / plan_.device.sms, 1.0,
+                    static_cast<double>(f_.ctas_per_sm));
+}
+
+// What no clock changes of each wave.
+void Composer::list_waves() {
+  const auto count = static_cast<double>(tiles_.size());
+  // Of tiles that CTAs share in slices: so many go at once.
+  at_once_ = std::max(1.0, std::floor(resident() / sharers_));
+  split_ = shared_part(count, resident());
+  const double d_bytes = static_cast<double>(plan_.cluster_ctas()) / plan_.cluster_k * store_bytes_;
+  std::vector<Panel> panels(static_cast<std::size_t>(panels_));
+  double passed = 0;
+  for (std::size_t begin = 0; begin < tiles_.size();) {
+    const bool shared = static_cast<double>(begin) >= split_.whole;
+    const double take = shared ? count - split_.whole : at_once_;
+    const std::size_t end =
+        shared ? tiles_.size() : std::min(tiles_.size(), begin + static_cast<std::size_t>(take));
+    Wave wave{.shared = shared, .tiles = static_cast<double>(end - begin)};
+    for (std::size_t i = begin; i < end; ++i) wave.stored += tiles_[i].inside * d_bytes;
+    wave.read = missed(begin, end, panels, passed);
+    wave.lines = asked(begin, end);
+    waves_.push_back(wave);
+    begin = end;
+  }
+}
+
 Prediction Composer::at_clock(double hz, double& busy) const {
   Prediction out;
   out.clock_hz = hz;
   const int cluster = plan_.cluster_ctas();
-  const double clusters = static_cast<double>(plan_.ctas) / cluster;
-  const double resident =
-      std::max(1.0, std::min(clusters, static_cast<double>(f_.ctas_per_sm) *
-                                           resident_ctas(plan_.device, cluster) / cluster));
-  const double sharing =
-      std::clamp(resident * cluster / plan_.device.sms, 1.0, static_cast<double>(f_.ctas_per_sm));
-  const auto count = static_cast<double>(tiles_.size());
-  // Of tiles that CTAs share in slices: so many go at once.
-  const double at_once = std::max(1.0, std::floor(resident / sharers_));
-  const SharedPart split = shared_part(count, resident);
-  const double whole = split.whole;
-  out.exchange = split.exchange_clocks / hz;
+  const double sharing = this->sharing();
+  out.exchange = split_.exchange_clocks / hz;
   const double memory = m_.memory_bytes_per_second * m_.fitted.memory_share;
   const double l2 = m_.l2_lines_per_second * hz / working_clock(m_);
-  const double d_bytes = static_cast<double>(cluster) / plan_.cluster_k * store_bytes_;
   const bool hides = f_.schedule == kernel::Schedule::pingpong;
   // D goes through shared memory, which gives the other tile's operands later meanwhile.
   const double own = std::max(0.0, phases_.between) * (hides ? 1 : sharing) +
                      (hides ? 2 * store_bytes_ / m_.shared_bytes_per_clock : 0);
-  std::vector<Panel> panels(static_cast<std::size_t>(panels_));
-  double passed = 0;
   double tensor_clocks = 0;  // of all SMs
   double by_limit[5] = {};
   const double start = m_.launch_seconds + (m_.start_clocks + phases_.first) / hz;
   out.start = start;
-  for (std::size_t begin = 0; begin < tiles_.size();) {
-    const bool shared = static_cast<double>(begin) >= whole;
-    const double take = shared ? count - whole : at_once;
-    const std::size_t end =
-        shared ? tiles_.size() : std::min(tiles_.size(), begin + static_cast<std::size_t>(take));
-    const auto here = static_cast<double>(end - begin);
-    const double depth = shared ? split.rounds : 1;
+  for (const Wave& w : waves_) {
+    const double depth = w.shared ? split_.rounds : 1;
     // In one wave of CTAs that share an SM each has a part of it.
     const double sm = depth * k_tiles_ * clocks_ * sharing / hz;
-    double stored = 0;
-    for (std::size_t i = begin; i < end; ++i) stored += tiles_[i].inside * d_bytes;
     // What is stored behind the multiplications is not beside them.
-    const double read = missed(begin, end, panels, passed);
-    const double bytes = read + stored;
-    const double lines = asked(begin, end);
-    const double from_memory = (hides ? bytes : read) / memory;
-    const double from_l2 = lines / l2;
+    const double bytes = w.read + w.stored;
+    const double from_memory = (hides ? bytes : w.read) / memory;
+    const double from_l2 = w.lines / l2;
     const double wave = std::max({sm, from_memory, from_l2});
     // All SMs together store no faster than memory takes it.
-    const double store = std::max(own / hz, hides ? 0 : stored / memory);
+    const double store = std::max(own / hz, hides ? 0 : w.stored / memory);
     out.multiply += sm;
     out.loads += wave - sm;
     out.epilogue += store;
-    if (!shared) out.tail += sm * (1 - here / at_once);
+    if (!w.shared) out.tail += sm * (1 - w.tiles / at_once_);
     out.memory_bytes += bytes;
-    out.l2_lines += lines;
+    out.l2_lines += w.lines;
     by_limit[static_cast<int>(wave == sm              ? Limit::tensor_cores
                               : from_memory > from_l2 ? Limit::memory
                                                       : Limit::l2)] += wave;
     by_limit[static_cast<int>(Limit::epilogue)] += store;
-    tensor_clocks += here * cluster * sharers_ * k_tiles_ * clocks_;
-    out.waves += shared ? depth : here / at_once;
-    begin = end;
+    tensor_clocks += w.tiles * cluster * sharers_ * k_tiles_ * clocks_;
+    out.waves += w.shared ? depth : w.tiles / at_once_;
   }
   by_limit[static_cast<int>(Limit::start)] = start + out.exchange;
   out.limit = static_cast<Limit>(std::max_element(by_limit, by_limit + 5) - by_limit);
@@ -285,6 +307,7 @@ Prediction Composer::made() {
   column_lines_ = deep * (swapped ? of_a : of_b) * plan_.cluster.n * f_.tile.n;
   store_bytes_ =
       static_cast<double>(f_.result_rows) * f_.result_columns * numeric::bits(f_.result) / 8;
+  list_waves();
   // The clock under power: what it is at the highest, then what that power allows, until it stays.
   const double highest = working_clock(m_);
   double hz = highest;

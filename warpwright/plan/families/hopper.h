@@ -35,8 +35,9 @@ std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfi
 double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
                       const GroupLengths& lengths);
 
-/// Clocks of a k_tile of packed weights on one SM; `a_share`: their bytes in those of the tokens'
-/// type.
+/// Bytes of packed weights in those that as many elements of the tokens' type take.
+double packed_share(const GemmProblem& problem);
+/// Clocks of 128 bytes of K of packed weights on one SM; `a_share`: their packed_share.
 double packed_clocks(const kernel::GemmConfig& config, const PackedFormat& format, double a_share,
                      const Machine& machine);
 

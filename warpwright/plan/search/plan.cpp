@@ -2,8 +2,12 @@
 #include "warpwright/plan/search/plan.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/cost/machine_clocks.h"
+#include "warpwright/plan/cost/prediction.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
@@ -42,6 +46,13 @@ void add_reason(Plan& plan, const std::string& more) {
 bool needs_copy_engine(const Family& family, const GemmProblem& problem) {
   return family.uses_tma() || problem.scaling == Scaling::block_scaled;
 }
+
+// How many of the cheapest ways are weighed once more, and up to what of the least cost: more of
+// either chose no better in 430 measured products.
+constexpr std::size_t most_weighed = 6;
+constexpr double near_cost = 1.1;
+// Of a product of more tiles than this a second opinion takes milliseconds.
+constexpr int most_tiles = 4096;
 
 // What one more grid in front costs, beside what it moves.
 constexpr double copies_launch_seconds = 3e-6;
@@ -92,6 +103,29 @@ struct Found {
       const auto best = std::min_element(at, ways.end(), cheaper);
       std::rotate(at, best, best + 1);
     }
+  }
+
+  // Of ways that cost about as little as the first, in order: those first for which both the cost
+  // and what counts of kernels say are small. Their errors have little in common, so that the
+  // product of the two chooses better than either (docs/log/prediction.md).
+  void weigh() {
+    if (ways.size() < 2 || ways.front().copied || !family->weighs_counts(start.problem)) return;
+    if (tile::tile_count(ways.front().raster) > most_tiles) return;
+    const MachineClocks& clocks = machine_clocks(numbers_of(start.device));
+    const PredictionMachine machine = prediction_machine(start.device);
+    const double enough = near_cost * ways.front().cost;
+    std::vector<std::pair<double, Candidate>> near;
+    for (const Candidate& way : ways) {
+      if (near.size() == most_weighed || way.cost > enough || way.copied) break;
+      const Plan made = plan_of(start, way);
+      const auto phases = counted_phases(made, clocks);
+      if (!phases) return;
+      near.emplace_back(way.cost * predict(made, *phases, machine, {start.problem.m()}).seconds,
+                        way);
+    }
+    std::stable_sort(near.begin(), near.end(),
+                     [](const auto& x, const auto& y) { return x.first < y.first; });
+    std::transform(near.begin(), near.end(), ways.begin(), [](const auto& x) { return x.second; });
   }
 
   [[nodiscard]] Plan plan(std::size_t i) const {
@@ -215,6 +249,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   auto found = find(problem, device, choices);
   if (!found) return found.refusal();
   (*found).sort((*found).ways.size());
+  (*found).weigh();
   std::vector<Plan> all = {best_of(*found)};
   for (std::size_t i = 1; i < found->ways.size(); ++i) all.push_back(found->plan(i));
   for (Plan& each : all) note_invariance(each, choices);
@@ -228,7 +263,8 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
   if (problem.groups && !choices.kernel && !choices.group_maps) wanted.group_maps = false;
   auto found = find(problem, device, wanted);
   if (!found) return found.refusal();
-  (*found).sort(2);  // the second is named beside the best of groups
+  (*found).sort(most_weighed);
+  (*found).weigh();
   Plan best = best_of(*found);
   note_invariance(best, choices);
   return best;
