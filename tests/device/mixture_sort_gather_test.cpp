@@ -153,6 +153,9 @@ TEST(SortWithGather, IsTwoLaunchesWhereItIsLeftOpen) {
   EXPECT_FALSE(open->sorts_with_gather);
   EXPECT_TRUE(open->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*open, MixtureChoices{.sort_with_gather = false}));
+  SomeMixture none({.tokens = 0});
+  const auto empty = plan_moe(none.o, model_facts(), {.by_index = false});
+  EXPECT_TRUE(empty && !empty->sorts_with_gather);
   const auto other = mismatch(*open, MixtureChoices{.sort_with_gather = true});
   ASSERT_TRUE(other);
   EXPECT_EQ(other->reason,

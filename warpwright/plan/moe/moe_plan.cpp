@@ -171,7 +171,8 @@ std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices&
 // Does one launch sort and gather for such a plan? Asked for, it does or there is no such plan.
 bool sorts_with_gather(const MixturePlan& plan, const MixtureChoices& choices) {
   const MixtureProblem& p = plan.problem;
-  const bool wanted = choices.sort_with_gather.value_or(p.slots() <= most_sorted_with_gather);
+  const bool few = p.tokens() > 0 && p.slots() <= most_sorted_with_gather;
+  const bool wanted = choices.sort_with_gather.value_or(few);
   return wanted && plan.gathers() &&
          kernel::SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro());
 }
