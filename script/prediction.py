@@ -4,13 +4,15 @@
 script/prediction.py build/bin/warpwright [--rows docs/log/prediction.md] [--only bf16] [--markdown]
 script/prediction.py build/bin/warpwright --bench FILE.json... [--as h100]
 script/prediction.py build/bin/warpwright --packed docs/log/w4a8.md [--as h200]
+script/prediction.py build/bin/warpwright --routed docs/log/grouped_performance.md [--as h200]
 With --rows it takes the rows of that file's tables, as it prints them itself, instead of the log's.
 Prints each row and, of each table and of all, the mean absolute error and the worst. With --most X
 it fails where the mean of all is above X percent. With --bench it takes what `bench dense --json`
 or `bench w4a8 --json` measured of all configurations it tried, and compares two choices among
 them, by the plan's cost and by the counts of kernels times the machine: errors, and regret (of the
-chosen over the best), and of both together, as plans choose. With --packed it takes the
-table of int4 weights of docs/log/w4a8.md, whose kernels the plan names.
+chosen over the best), and of both together, as plans choose. With --packed it takes the table of
+int4 weights of docs/log/w4a8.md, with --routed that of groups as a router draws them; their kernels
+are those of today's plans.
 """
 import argparse
 import collections
@@ -27,6 +29,8 @@ ROW = re.compile(r"^\| (\d+)x(\d+)x(\d+) \| ([\d.]+) \(\d+\) \| [\d.]+% \| (\w+)
 OTHER = re.compile(r"^\| (bf16|e4m3) \| (\d+)x(\d+)x(\d+) \| (\w+) \| ([\d.]+) \|")
 PACKED = re.compile(r"^\| (?:(\d+)x|dense )(\d+), (\d+), (\d+) \| ([\d.]+), [\d.]+ \| "
                     r"([\d.]+), [\d.]+ \| ([\d.]+), ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|")
+ROUTED = re.compile(r"^\| (\d+), (\d+), (\d+); (\d+), (\d+) \(\d+, \d+\) \|"
+                    + 3 * r" ([\d.]+) \|[^|]*\|")
 SUMS = ("exact", "chained", "folded", "table")  # of packed weights, as --sums has them
 KERNEL = re.compile(r"^(\w+?)_c(\d+)x(\d+)(?:x(\d+))?$")
 
@@ -83,6 +87,24 @@ def measured_packed(path):
     return rows
 
 
+def measured_routed(path):
+    """The rows of the log's table of routed groups: type, product, its words, us."""
+    rows = []
+    for line in path.read_text().splitlines():
+        if not (row := ROUTED.match(line)):
+            continue
+        experts, tokens, top_k, n, k = row.groups()[:5]
+        seed = {"128": 2, "8": 3}[experts]  # as the log has them
+        product = ["grouped", "--groups", experts, "--tokens",
+                   f"routed:{tokens},{top_k},seed:{seed}", "--n", n, "--k", k]
+        for dtype, words, column in (("bf16", [], 6), ("e4m3", ["--dtype", "e4m3"], 7),
+                                     ("block scales", ["--dtype", "e4m3", "--scaling",
+                                                       "blockwise"], 8)):
+            rows.append((dtype, f"{experts}, {tokens}, {top_k}; {n}, {k}", product + words,
+                         float(row[column])))
+    return rows
+
+
 def shape_words(groups, tokens, n, k):
     if groups:
         return ["grouped", "--groups", str(groups), "--tokens", str(tokens), "--n", str(n),
@@ -90,9 +112,8 @@ def shape_words(groups, tokens, n, k):
     return ["gemm", str(tokens), str(n), str(k)]
 
 
-def compare_packed(program, device, path):
-    """Prints the log's rows of int4 weights, and the errors of each way to add sums."""
-    rows = measured_packed(pathlib.Path(path))
+def compare_log(program, device, rows):
+    """Prints rows of a log beside what is predicted of today's plans, and the errors of a kind."""
 
     def said(row):
         run = subprocess.run([program, "predict", *row[2], "--as", device, "--json"],
@@ -102,13 +123,13 @@ def compare_packed(program, device, path):
     with ThreadPoolExecutor(2) as pool:
         all_said = list(pool.map(said, rows))
     errors = collections.defaultdict(list)
-    for (sums, at, _, us), what in zip(rows, all_said):
+    for (kind, at, _, us), what in zip(rows, all_said):
         error = what["microseconds"] / us - 1
-        errors[sums].append((abs(error), at))
-        print(f"{sums:8} {at:20} {us:8.2f} {what['microseconds']:8.2f} {100 * error:+6.1f}% "
+        errors[kind].append((abs(error), at))
+        print(f"{kind:12} {at:24} {us:8.2f} {what['microseconds']:8.2f} {100 * error:+6.1f}% "
               f"{what['limit']} k {what['clocks']['k_tile']:.0f} {what['plan']}")
-    for sums, found in errors.items():
-        print(f"- {sums}: mean absolute error {100 * sum(e for e, _ in found) / len(found):.1f}% "
+    for kind, found in errors.items():
+        print(f"- {kind}: mean absolute error {100 * sum(e for e, _ in found) / len(found):.1f}% "
               f"of {len(found)}, worst {100 * max(found)[0]:.1f}% ({max(found)[1]})")
 
 
@@ -194,13 +215,17 @@ def main():
     parser.add_argument("--most", type=float, help="percent of mean error at most")
     parser.add_argument("--bench", nargs="+", help="files of `bench dense|w4a8 --json`")
     parser.add_argument("--packed", help="the log with a table of int4 weights")
-    parser.add_argument("--as", dest="device", default="h200", help="of --bench and --packed")
+    parser.add_argument("--routed", help="the log with a table of groups as a router draws them")
+    parser.add_argument("--as", dest="device", default="h200", help="but for the log's rows")
     args = parser.parse_args()
     if args.bench:
         compare(args.program, args.device, args.bench)
         return
     if args.packed:
-        compare_packed(args.program, args.device, args.packed)
+        compare_log(args.program, args.device, measured_packed(pathlib.Path(args.packed)))
+        return
+    if args.routed:
+        compare_log(args.program, args.device, measured_routed(pathlib.Path(args.routed)))
         return
     read = measured_elsewhere(pathlib.Path(args.rows)) if args.rows else measured(
         pathlib.Path(__file__).parents[1] / "docs/log/performance.md")
