@@ -146,7 +146,8 @@ inline PackedFormat e2m1_format_of(const kernel::GemmConfig& c, unsigned number)
     f.scale = DType::ue4m3;
     f.exponents = Exponents::own;
   }
-  if (sums_in_registers(c) && number % 2 == 1) f.exponents = Exponents::own;
+  const bool both = sums_in_registers(c) && !kernel::folds_alone(c);
+  if (both && number % 2 == 1) f.exponents = Exponents::own;
   return f;
 }
 

@@ -10,7 +10,6 @@
 #include "warpwright/c_parts.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/facts/packed_e2m1.h"
-#include "warpwright/plan/search/alternatives.h"
 #include "warpwright/weights/pack.h"
 
 using warpwright::as_nearest;
@@ -327,21 +326,7 @@ ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_
 }
 ww_refusal* ww_plan_fastest(const ww_plan* const* plans, int32_t count, int32_t* which,
                             ww_plan** plan) {
-  return guarded([&]() -> ww_refusal* {
-    if (plans == nullptr) return told(null_argument("plans"));
-    if (plan == nullptr) return told(null_argument("plan"));
-    std::vector<warpwright::Plan> all;
-    for (std::int32_t i = 0; i < count; ++i) {
-      if (plans[i] == nullptr) return told(null_argument("a plan of plans"));
-      all.push_back(*plans[i]->plan);
-    }
-    auto chosen = warpwright::fastest(all);
-    if (!chosen) return told(chosen.refusal());
-    if (which != nullptr) *which = static_cast<std::int32_t>(chosen->index);
-    hand_out(plan, handle_of<ww_plan>(
-                       std::make_shared<const warpwright::Plan>(std::move((*chosen).plan))));
-    return nullptr;
-  });
+  return fastest_of(plans, count, which, plan);
 }
 const char* ww_plan_name(const ww_plan* plan) {
   return text_of(plan, [](const ww_plan& p) -> const std::string& { return p.name; });

@@ -495,6 +495,12 @@ typedef struct ww_moe_plan ww_moe_plan;
 WW_API ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
                                     const ww_moe_choices* choices /* or NULL */,
                                     ww_moe_plan** plan);
+/** Of `count` plans for one device, of mixtures that differ in w13 and w2 alone (packed weights,
+ * say, and fp8 ones of the same values), the one that is predicted to be the fastest, as
+ * ww_plan_fastest has it for products: its number, where `which` is not NULL, and a plan of its
+ * own. */
+WW_API ww_refusal* ww_moe_plan_fastest(const ww_moe_plan* const* plans, int32_t count,
+                                       int32_t* which /* or NULL */, ww_moe_plan** plan);
 /** Both kernels in a word; the whole plan, a table of its launches with their floors; one line, for
  *  a log. They live as long as the plan. */
 WW_API const char* ww_moe_plan_name(const ww_moe_plan* plan);

@@ -179,6 +179,10 @@ ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
     return nullptr;
   });
 }
+ww_refusal* ww_moe_plan_fastest(const ww_moe_plan* const* plans, int32_t count, int32_t* which,
+                                ww_moe_plan** plan) {
+  return fastest_of(plans, count, which, plan);
+}
 const char* ww_moe_plan_name(const ww_moe_plan* plan) {
   return text_of(plan, [](const ww_moe_plan& p) -> const std::string& { return p.name; });
 }

@@ -10,10 +10,14 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "warpwright/c.h"
 #include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/plan/moe/moe_alternatives.h"
+#include "warpwright/plan/search/alternatives.h"
 #include "warpwright/run_moe.h"
 
 struct ww_refusal {
@@ -221,6 +225,27 @@ std::unique_ptr<Handle> handle_of(std::shared_ptr<const Planned> plan) {
   auto made = std::make_unique<Handle>();
   made->plan = std::move(plan);
   return made;
+}
+
+/// Of plans for one device, the one that is predicted to be the fastest: its number and a handle.
+template <class Handle>
+ww_refusal* fastest_of(const Handle* const* plans, std::int32_t count, std::int32_t* which,
+                       Handle** plan) {
+  return guarded([&]() -> ww_refusal* {
+    if (plans == nullptr) return told(null_argument("plans"));
+    if (plan == nullptr) return told(null_argument("plan"));
+    using Planned = std::remove_cvref_t<decltype(*plans[0]->plan)>;
+    std::vector<Planned> all;
+    for (std::int32_t i = 0; i < count; ++i) {
+      if (plans[i] == nullptr) return told(null_argument("a plan of plans"));
+      all.push_back(*plans[i]->plan);
+    }
+    auto chosen = fastest(all);
+    if (!chosen) return told(chosen.refusal());
+    if (which != nullptr) *which = static_cast<std::int32_t>(chosen->index);
+    hand_out(plan, handle_of<Handle>(std::make_shared<const Planned>(std::move((*chosen).plan))));
+    return nullptr;
+  });
 }
 
 /// A text of a plan. For want of memory there is none.

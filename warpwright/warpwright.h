@@ -21,6 +21,7 @@
 #include "warpwright/device/moe.h"
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/search/alternatives.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/plan/tuning/tuning.h"

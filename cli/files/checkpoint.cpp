@@ -69,9 +69,10 @@ bool is_micro_of(const SafetensorsFile& file, const std::string& stem, const Lay
   if (format.element == DType::e4m3) {  // with a scale for each 128 x 128
     return codes == DType::e4m3 && (scales == DType::f32 || scales == DType::ue8m0);
   }
+  // Without the scale of the tensor too: no other layout has such scales, and its reader tells what
+  // is missing.
   return (codes == DType::u8 || codes == DType::s8 || codes == DType::e2m1) &&
-         (nvf4 ? scales == DType::e4m3 : scales == DType::u8 || scales == DType::ue8m0) &&
-         (names.tensor_scale.empty() || file.find(with(stem, names.tensor_scale)) != nullptr);
+         (nvf4 ? scales == DType::e4m3 : scales == DType::u8 || scales == DType::ue8m0);
 }
 
 // What stands in front of the layout's own part of the names, where the file has such tensors.
@@ -276,10 +277,13 @@ FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
       continue;
     }
     if (layout != nullptr) {
+      const bool is_tensor = !layout->codes.empty() && each.ends_with(layout->codes);
+      const std::string start =
+          is_tensor ? each.substr(0, each.size() - layout->codes.size()) : each;
       throw FileError(file.path() + " holds no weights " + in_quotes(each) + " in layout " +
                       found.layout + ", whose tensors would be " +
-                      in_quotes(with(each, layout->codes)) + " and " +
-                      in_quotes(with(each, layout->scales)) + ".");
+                      in_quotes(with(start, layout->codes)) + " and " +
+                      in_quotes(with(start, layout->scales)) + ".");
     }
     const TensorFacts* there = file.find(each);
     throw FileError(

@@ -101,6 +101,17 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return text;
 }
 
+bool is_beyond_counting(std::span<const std::int64_t> shape) {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent == 0) continue;
+    if (extent > most / elements) return true;
+    elements *= extent;
+  }
+  return false;
+}
+
 std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype,
                              std::uint64_t limit) {
   const std::uint64_t bits =

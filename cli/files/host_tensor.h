@@ -79,6 +79,11 @@ HostTensor convert(const HostTensor& tensor, DType to);
 /// "3x4" for people; a scalar's shape is "()".
 std::string shape_text(std::span<const std::int64_t> shape);
 
+/// Whether the dimensions other than 0 give more than 2^48 elements: of a tensor without elements
+/// too, whose bytes say nothing of them. Readers refuse such, so that no product of dimensions
+/// overflows. They must not be negative.
+bool is_beyond_counting(std::span<const std::int64_t> shape);
+
 /// The bytes of a tensor of this shape, `limit` + 1 when they are more than `limit` (or would not
 /// fit 64 bits). The dimensions must not be negative.
 std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype, std::uint64_t limit);

@@ -128,6 +128,9 @@ class HeaderParser {
         break;
       }
     }
+    if (is_beyond_counting(shape)) {
+      fail("has shape " + shape_text(shape) + ", whose dimensions give more than 2^48 elements");
+    }
     return shape;
   }
 

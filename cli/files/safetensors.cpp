@@ -156,6 +156,10 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
     if (!number) fail(path, tensor + " has a dimension that is no integer from 0 to 2^63 - 1");
     entry.shape.push_back(*number);
   }
+  if (is_beyond_counting(entry.shape)) {
+    fail(path, tensor + " has shape " + shape_text(entry.shape) +
+                   ", whose dimensions give more than 2^48 elements");
+  }
   const Json& offsets = value["data_offsets"];
   std::optional<std::int64_t> begin;
   std::optional<std::int64_t> end;

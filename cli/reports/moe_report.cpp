@@ -37,6 +37,7 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["activation"] = name(p.activation);
   json["gate_up"] = p.interleaved ? "interleaved" : "halves";
   json["bias"] = p.bias13.rows > 0 || p.bias2.rows > 0;
+  json["reason"] = plan.reason;
   json["launches"] = plan.launches();
   json["workspace_bytes"] = plan.workspace_bytes();
   json["by_index"] = plan.way.by_index;

@@ -103,6 +103,7 @@ PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 }
 
 PyObject* fastest_plan(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count > 0 && is_moe_plan(args[0])) return fastest_mixture(args, count);
   try {
     std::vector<Plan> plans;
     for (Py_ssize_t i = 0; i < count; ++i) plans.push_back(*plan_in(args[i]).plan);

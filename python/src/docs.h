@@ -123,7 +123,8 @@ inline constexpr const char* fastest_doc =
 Of Plans of products that differ in b alone (packed weights, say, and fp8 ones of the same values),
 for one device: (plan, index), a Plan whose explain() says what it was chosen among, and which of
 them it is. It is the one with the least predicted time, which depends on M, and so do the bits of a
-row then. Run it with its own b: gemm(a, b, plan=plan).)";
+row then. Run it with its own b: gemm(a, b, plan=plan). Of MoePlans of mixtures that differ in w13
+and w2 alone a MoePlan: moe(x, topk_ids, topk_weights, w13, w2, plan=plan).)";
 
 inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,

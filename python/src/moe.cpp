@@ -5,6 +5,7 @@
 
 #include "python/src/handles.h"
 #include "python/src/object.h"
+#include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/run_moe.h"
 
@@ -291,7 +292,7 @@ void MixtureCall::read_result(const Arguments& given, bool plans_only) {
 }
 
 const MoePlanHandle& moe_plan_in(PyObject* object) {
-  if (Py_TYPE(object) == type_object<MoePlanHandle>()) return held<MoePlanHandle>(object);
+  if (is_moe_plan(object)) return held<MoePlanHandle>(object);
   throw Refused{refuse(RefusalCode::bad_value, "plan is no warpwright.MoePlan; ",
                        as_rule("plan_moe() makes one"))};
 }
@@ -422,6 +423,25 @@ PyObject* plan_mixture(PyObject* /*module*/, PyObject* const* args, Py_ssize_t c
     handle->plan = std::make_shared<const MixturePlan>(std::move(*made));
     handle->device = on.index;
     return wrap(std::move(handle));
+  });
+}
+
+bool is_moe_plan(PyObject* object) {
+  return Py_TYPE(object) == type_object<MoePlanHandle>();
+}
+
+PyObject* fastest_mixture(PyObject* const* plans, Py_ssize_t count) {
+  return method([&]() -> PyObject* {
+    std::vector<MixturePlan> all;
+    for (Py_ssize_t i = 0; i < count; ++i) all.push_back(*moe_plan_in(plans[i]).plan);
+    auto chosen = fastest(all);
+    if (!chosen) throw Refused{chosen.refusal()};
+    const auto index = static_cast<Py_ssize_t>(chosen->index);
+    auto handle = std::make_unique<MoePlanHandle>();
+    handle->plan = std::make_shared<const MixturePlan>(std::move((*chosen).plan));
+    handle->device = moe_plan_in(plans[index]).device;
+    const Ref plan = Ref::checked(wrap(std::move(handle)));
+    return Py_BuildValue("(On)", plan.get(), index);
   });
 }
 

@@ -1,4 +1,4 @@
-from typing import Any, Sequence, final
+from typing import Any, Sequence, final, overload
 
 from typing_extensions import Self
 
@@ -114,7 +114,10 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
          expected_lengths: str | None = "routed", rows: Tensor | Spec | None = None,
          rows_divisor: int | None = None, measure: int = 0) -> Plan: ...
+@overload
 def fastest(*plans: Plan) -> tuple[Plan, int]: ...
+@overload
+def fastest(*plans: MoePlan) -> tuple[MoePlan, int]: ...
 def moe(x: T, topk_ids: Tensor, topk_weights: Tensor, w13: Tensor | Int4Weights,
         w2: Tensor | Int4Weights, *, activation: GatedActivation = "silu",
         gate_up: GateUp = "halves", scaling: Scaling | None = None, scale_w13: Tensor | None = None,

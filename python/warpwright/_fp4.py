@@ -31,12 +31,16 @@ def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
                         encoding: Fp4Encoding | None = None) -> Int4Weights:
     """Packs mxf4 or nvf4 weights as checkpoints have them, from tensors in memory.
 
-    layout  "gpt-oss" (codes N x K/2), "deepseek-mxfp4", "compressed-tensors-mxfp4",
-            "compressed-tensors-nvfp4" or "modelopt-nvfp4": docs/low_precision.md says which types
-            each has. A third dimension in front is experts, of which tensor_scale has one each.
+    layout  "gpt-oss" (codes N x K/32 x 16, or N x K/2), "deepseek-mxfp4",
+            "compressed-tensors-mxfp4", "compressed-tensors-nvfp4" or "modelopt-nvfp4":
+            docs/low_precision.md says which types each has. A dimension in front of N is experts,
+            of which tensor_scale has one each.
     encoding  as of pack_fp4; default: of mxf4 "mxf4", or "mxf4-exact" where scales of a row span
               too far to be folded, of nvf4 "nvf4-bf16". No weight is rounded.
     """
+    shape = tuple(shape_of(codes, "codes"))
+    if layout.startswith("gpt-oss") and len(shape) == len(shape_of(scales, "scales")) + 1:
+        codes = codes.reshape(*shape[:-2], shape[-2] * shape[-1])  # blocks of 16 bytes
     is_batch = len(shape_of(codes, "codes")) == 3
     factors = None if tensor_scale is None else move_to(tensor_scale, "cpu")
     made = _core.fp4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), factors, encoding)

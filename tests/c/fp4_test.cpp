@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "tests/c/parts.h"
@@ -185,6 +186,48 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
       ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha, nullptr));
   factor = 4000;
   refused("looks like a divisor", &factor_view, &alpha);
+}
+
+// A refusal leaves form and memory as they are.
+TEST(CFp4, WhatIsRefusedIsNotWritten) {
+  constexpr std::int64_t n = 8, k = 64;
+  const Codes codes(n * k);
+  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: read alone
+  std::vector<std::uint8_t> scales(n * k / 32, 127);
+  ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
+  ww_matrix scale_view = ww_packed(scales.data(), WW_U8, n, k / 32);
+  ww_int4 form;
+  ww_int4_init(&form);
+  form.encoding = WW_INT4_ANY;
+  EXPECT_DONE(ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, nullptr));
+  std::vector<Piece> packed = pieces(form);
+  std::memset(packed.data(), 0x5a, packed.size() * sizeof(Piece));
+  const std::vector<Piece> before = packed;
+  const ww_int4 kept = form;
+  const auto refused = [&](const char* says) {
+    const Refusal told(
+        ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, packed.data()));
+    EXPECT_THAT(text(told), HasSubstr(says));
+    EXPECT_EQ(std::memcmp(&form, &kept, sizeof form), 0) << says;
+    EXPECT_EQ(std::memcmp(packed.data(), before.data(), packed.size() * sizeof(Piece)), 0) << says;
+  };
+  scales[5] = 0xff;
+  refused("The scale of row 2 and k = 32 of expert 0 is 0xff, NaN");
+  scales[5] = 127;
+  code_view.columns = code_view.row_stride = 31;  // K = 62
+  refused("codes for 8 x 62 have a scale for each 32 of K: 8 x 2, and K a multiple of that");
+  code_view.columns = code_view.row_stride = 32;
+  scale_view.rows = 7;
+  refused("is 7 x 2; codes for 8 x 64");
+  scale_view.rows = 8;
+  scale_view.row_stride = 3;
+  refused("has gaps or another order");
+  scale_view.row_stride = 2;
+  code_view.dtype = WW_BF16;
+  refused("it is u8, s8 or e2m1");
+  code_view.dtype = WW_U8;
+  code_view.data = nullptr;
+  refused("codes is a null pointer");
 }
 
 // Weights of 1: silu(128 * 2) is its argument.

@@ -355,6 +355,62 @@ TEST(CMoe, PlansWithoutMemoryForDevicesElsewhere) {
   EXPECT_STREQ(ww_refusal_code(refused.get()), "bad_pointer");
 }
 
+// Packed weights and fp8 ones of the same values: the plan that is predicted to be faster.
+TEST(CMoe, TheFasterOfTwoPlans) {
+  constexpr std::int64_t hidden = 4096, inner = 2048, experts = 8;
+  const Device h200("h200");
+  ww_int4 forms[2];
+  for (ww_int4& form : forms) {
+    ww_int4_init(&form);
+    form.encoding = WW_INT4_MXF4;
+    form.group = 32;
+    form.scale = WW_UE8M0;
+    form.experts = experts;
+  }
+  forms[0].n = forms[1].k = 2 * inner;
+  forms[0].k = forms[1].n = hidden;
+  forms[1].k = inner;
+  for (const std::int64_t tokens : {8, 16384}) {
+    ww_moe m;
+    ww_moe_init(&m);
+    m.x = m.d = ww_packed(nullptr, WW_BF16, tokens, hidden);
+    m.topk_ids = ww_packed(nullptr, WW_S32, tokens, 2);
+    m.topk_weights = ww_packed(nullptr, WW_F32, tokens, 2);
+    m.scaling = WW_SCALING_BLOCKWISE;
+    m.int4_w13 = &forms[0];
+    m.int4_w2 = &forms[1];
+    ww_moe_plan* plans[2] = {};
+    EXPECT_DONE(ww_moe_plan_make(&m, h200.device, nullptr, &plans[0]));
+    const auto batch = [](std::int32_t type, std::int64_t rows, std::int64_t columns) {
+      ww_matrix w = ww_packed(nullptr, type, rows, columns);
+      w.batch = experts;
+      w.batch_stride = rows * columns;
+      return w;
+    };
+    m.int4_w13 = m.int4_w2 = nullptr;
+    m.w13 = batch(WW_E4M3, 2 * inner, hidden);
+    m.w2 = batch(WW_E4M3, hidden, inner);
+    m.scale_w13 = batch(WW_F32, 2 * inner / 128, hidden / 128);
+    m.scale_w2 = batch(WW_F32, hidden / 128, inner / 128);
+    EXPECT_DONE(ww_moe_plan_make(&m, h200.device, nullptr, &plans[1]));
+    std::int32_t which = -1;
+    ww_moe_plan* chosen = nullptr;
+    EXPECT_DONE(ww_moe_plan_fastest(plans, 2, &which, &chosen));
+    EXPECT_EQ(which, tokens > 8 ? 1 : 0) << ww_moe_plan_explain(chosen);
+    EXPECT_STREQ(ww_moe_plan_name(chosen), ww_moe_plan_name(plans[which]));
+    EXPECT_THAT(ww_moe_plan_explain(chosen), HasSubstr("predicted to be faster than"));
+    ww_moe_plan_free(chosen);
+    chosen = nullptr;
+    EXPECT_DONE(ww_moe_plan_fastest(plans, 1, nullptr, &chosen));
+    ww_moe_plan_free(chosen);
+    EXPECT_THAT(text(Refusal(ww_moe_plan_fastest(plans, 0, nullptr, &chosen))),
+                HasSubstr("there is no plan to choose"));
+    EXPECT_THAT(text(Refusal(ww_moe_plan_fastest(nullptr, 0, nullptr, &chosen))),
+                HasSubstr("plans"));
+    for (ww_moe_plan* plan : plans) ww_moe_plan_free(plan);
+  }
+}
+
 TEST(CMoe, NoTokensAreNoLaunch) {
   Moe m;
   m.moe.x.rows = m.moe.topk_ids.rows = m.moe.topk_weights.rows = m.moe.d.rows = 0;

@@ -290,6 +290,17 @@ def test_refusals(t):
     t.refused_micro("so it looks like a factor: the nearest legal is 4", other, "x")
     del tensors["x.weight_scale_2"]
     t.refused_micro("weight_scale_2 is missing", tensors, "x", "--from", "modelopt-nvfp4")
+    t.refused_micro("weight_scale_2 is missing, and weights in layout modelopt", tensors, "x")
+    tensors = compressed_nvfp4(w, "x")
+    del tensors["x.weight_global_scale"]
+    t.refused_micro("weight_global_scale is missing, and weights in layout compressed", tensors,
+                    "x")
+    # Of the second expert there are no scales: the sentence has the tensors' names as they are.
+    tensors = {**deepseek(Weights(t.draw, 8, 64, "ue8m0"), "e.0.w1"),
+               **deepseek(Weights(t.draw, 8, 64, "ue8m0"), "e.1.w1")}
+    del tensors["e.1.w1.scale"]
+    for name in ("e.*.w1", "e.*.w1.weight"):
+        t.refused_micro('would be "e.1.w1.weight" and "e.1.w1.scale"', tensors, name)
     m = Weights(t.draw, 8, 64, "ue8m0")
     tensors = deepseek(m, "x")
     bad = m.scale_bytes()[:-1] + b"\xff"

@@ -110,7 +110,10 @@ TEST_F(TensorFile, NpyRefusals) {
   expect_unreadable("x.npy", npy_text(header("<f4", "(-1,)"), four), {"dimension 0"});
   expect_unreadable("x.npy", npy_text(header("<f4", "(9223372036854775808,)"), four), {"2^63"});
   expect_unreadable("x.npy", npy_text(header("<f4", "(4611686018427387905, 4)"), four),
-                    {"cut short"});
+                    {"4611686018427387905x4", "more than 2^48 elements"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(0, 1048577, 268435456)"), ""),
+                    {"more than 2^48 elements"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(1048576, 268435456)"), four), {"cut short"});
   expect_unreadable("x.npy", npy_text(header("<f4", "(1,") + ")", four), {"header"});
   expect_unreadable("x.npy", npy_text(header("<f4", "1"), four), {"lacks '('"});
   expect_unreadable("x.npy", npy_text("{'descr': '<f4', 'descr': '<f4'}", four), {"descr"});
@@ -230,7 +233,12 @@ TEST_F(TensorFile, SafetensorsRefusals) {
   bad(one(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), eight, {"dimension"});
   bad(one(R"({"dtype":"F32","shape":[4611686018427387904,4611686018427387904],)"
           R"("data_offsets":[0,8]})"),
-      eight, {"is not what shape"});
+      eight, {"more than 2^48 elements"});
+  bad(one(R"({"dtype":"F32","shape":[1048576,1048576],"data_offsets":[0,8]})"), eight,
+      {"is not what shape"});
+  // No elements, and dimensions whose product nobody can count.
+  bad(one(R"({"dtype":"U8","shape":[0,1152921504606846976,16],"data_offsets":[0,0]})"), "",
+      {"0x1152921504606846976x16", "more than 2^48 elements"});
   bad(one(R"({"dtype":"F4","shape":[3],"data_offsets":[0,8]})"), eight, {"F4 takes"});
   bad(one(R"({"dtype":"F33","shape":[2],"data_offsets":[0,8]})"), eight, {"unknown dtype", "F33"});
   bad(one(R"({"dtype":7,"shape":[2],"data_offsets":[0,8]})"), eight, {"dtype"});

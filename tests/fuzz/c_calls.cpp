@@ -1026,6 +1026,15 @@ class Calls {
       }
     }
     if (made != nullptr && *ww_moe_plan_explain(made) == '\0') throw Failure{"a plan says nothing"};
+    if (made != nullptr && likely(30)) {
+      const ww_moe_plan* const both[] = {made, made};
+      std::int32_t which = -1;
+      ww_moe_plan* chosen = nullptr;
+      if (refused(ww_moe_plan_fastest(both, 2, &which, &chosen)) || which != 0) {
+        throw Failure{"of two of a mixture's plan there is no first"};
+      }
+      ww_moe_plan_free(chosen);
+    }
     ww_moe_plan_free(made);
   }
 
@@ -1197,6 +1206,8 @@ class Calls {
     ww_moe_plan* mixture = nullptr;
     must_refuse(ww_moe_run(nullptr, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_moe_plan_make(nullptr, nullptr, nullptr, &mixture));
+    must_refuse(ww_moe_plan_fastest(nullptr, 1, nullptr, &mixture));
+    must_refuse(ww_moe_plan_fastest(nullptr, 0, nullptr, nullptr));
     must_refuse(ww_moe_launch(nullptr, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_moe_ids_fault(nullptr, nullptr, nullptr));
     must_refuse(ww_quantise(nullptr, nullptr, nullptr, 0, 0, WW_MODEL, nullptr));

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "cli/files/checkpoint.h"
 #include "cli/files/npy.h"
 #include "cli/files/safetensors.h"
+#include "tests/fuzz/checkpoint_tensors.h"
 #include "warpwright/layout/text.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/weights/fp8.h"
@@ -108,7 +110,10 @@ void read_packed(const std::uint8_t* data, std::size_t size) {
 
 void read_checkpoint(const std::string& path) {
   const cli::SafetensorsFile file(path);
-  const cli::FoundWeights found = cli::find_weights(file, "", "");
+  // Those called "e." are experts with numbers.
+  const bool numbered =
+      std::ranges::any_of(file.tensors(), [](const auto& t) { return t.name.starts_with("e."); });
+  const cli::FoundWeights found = cli::find_weights(file, numbered ? "e.*" : "", "");
   const cli::LoadedWeights loaded = cli::load_weights(file, found);
   if (found.layout.empty()) {
     static_cast<void>(weights::quantise(loaded.floats, {.group = 32}, {.threads = 1}));
@@ -118,8 +123,11 @@ void read_checkpoint(const std::string& path) {
     const auto source = weights::read_micro_checkpoint(found.layout, loaded.tensors);
     if (!source) return;
     // All that is said to be there is read.
-    const auto bytes = static_cast<std::size_t>(source->extents.n * source->extents.k / 2);
-    const std::size_t scales = 2 * bytes / micro_block(source->format->scale);
+    const auto [experts, n, k] = source->extents;
+    const std::int64_t count = source->blocks_of_128 ? (n + 127) / 128 * ((k + 127) / 128)
+                                                     : n * k / micro_block(source->format->scale);
+    const auto bytes = static_cast<std::size_t>(n * k * numeric::bits(source->format->element) / 8);
+    const auto scales = static_cast<std::size_t>(count * numeric::bits(source->scale_type) / 8);
     std::vector<std::byte> copy(bytes + scales);
     for (const auto& expert : source->experts) {
       std::memcpy(copy.data(), expert.codes, bytes);
@@ -159,6 +167,8 @@ void read(const std::uint8_t* data, std::size_t size) {
     read_packed(data, size);
   } else if (target == "checkpoint") {
     read_checkpoint(file_of(data, size));
+  } else if (target == "tensors") {
+    fuzz::read_tensors(data, size);
   } else if (target == "tuning") {
     const std::string lines = summed(text);
     const TuningCache cache(

@@ -335,7 +335,7 @@ TEST(ConfigTest, FaultsAreSentences) {
       "by two");
   expect(
       [&](Config& c) {
-        c = kernel::hopper::exact_in_halves(kernel::hopper::s4(128, 24));
+        c = kernel::hopper::in_halves(kernel::hopper::exact(kernel::hopper::s4(128, 24)));
         c.stages = 2;
       },
       "an N of wgmma");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/search/alternatives.h"
 
 namespace warpwright {
@@ -93,6 +94,16 @@ TEST(Alternatives, WithoutAKernelTheOtherIsTaken) {
   }
 }
 
+// Packed weights have kernels on Hopper alone.
+TEST(Alternatives, WhatADeviceHasNoKernelsForIsLeftOut) {
+  const DeviceFacts b200 = *known_facts("b200");
+  const auto chosen = plan_fastest(both(256, 0), b200);
+  ASSERT_TRUE(chosen) << chosen.reason();
+  EXPECT_EQ(chosen->index, 1U);
+  EXPECT_TRUE(chosen->plan.reason.find("predicted to be faster than") == std::string::npos)
+      << chosen->plan.reason;
+}
+
 TEST(Alternatives, Refusals) {
   const DeviceFacts h200 = *known_facts("h200");
   auto products = both(128, 8);
@@ -102,10 +113,106 @@ TEST(Alternatives, Refusals) {
   EXPECT_NE(other.reason().find("plans to choose among are of one product, but for its weights"),
             std::string::npos)
       << other.reason();
-  EXPECT_FALSE(fastest({}));
+  EXPECT_FALSE(fastest(std::span<const Plan>{}));
   const auto good = both(128, 8);
   const std::array plans = {*plan(good[0], h200), *plan(good[1], *known_facts("h100"))};
   EXPECT_EQ(fastest(plans).refusal().code, RefusalCode::wrong_device);
+}
+
+// -- Mixtures
+
+std::array<MixtureProblem, 2> both_mixtures(std::int64_t tokens) {
+  const std::int64_t experts = 8, hidden = 4096, inner = 2048;
+  const auto of_experts = [](DType type, std::int64_t rows, std::int64_t columns) {
+    PlannedMatrix m = packed_matrix(type, rows, columns);
+    m.batch = experts;
+    lie_side_by_side(m);
+    return m;
+  };
+  MixtureProblem fp8;
+  fp8.x = fp8.d = packed_matrix(DType::bf16, tokens, hidden);
+  fp8.topk_ids = packed_matrix(DType::s32, tokens, 2);
+  fp8.topk_weights = packed_matrix(DType::f32, tokens, 2);
+  fp8.w13 = of_experts(DType::e4m3, 2 * inner, hidden);
+  fp8.w2 = of_experts(DType::e4m3, hidden, inner);
+  fp8.scale_w13 = of_experts(DType::f32, 2 * inner / 128, hidden / 128);
+  fp8.scale_w2 = of_experts(DType::f32, hidden / 128, inner / 128);
+  fp8.scaling = Scaling::blockwise;
+  MixtureProblem packed = fp8;
+  packed.scale_w13 = packed.scale_w2 = {};
+  packed.w13.dtype = packed.w2.dtype = DType::e2m1;
+  packed.packed13 = packed.packed2 = both(1, 0)[0].packed;
+  return {packed, fp8};
+}
+
+TEST(MixtureAlternatives, BytesDecideForFewTokensAndConversionForMany) {
+  const DeviceFacts h200 = *known_facts("h200");
+  const auto few = plan_fastest(both_mixtures(8), h200);
+  ASSERT_TRUE(few) << few.reason();
+  EXPECT_EQ(few->index, 0U) << few->plan.reason;
+  EXPECT_TRUE(few->plan.problem.is_packed());
+  EXPECT_TRUE(few->plan.reason.starts_with("packed mxf4 weights in ")) << few->plan.reason;
+  EXPECT_NE(few->plan.reason.find(", predicted to be faster than e4m3 weights in "),
+            std::string::npos)
+      << few->plan.reason;
+  EXPECT_NE(few->plan.explain().find("\nchoice: " + few->plan.reason + "\n"), std::string::npos);
+  const auto many = plan_fastest(both_mixtures(16384), h200);
+  ASSERT_TRUE(many) << many.reason();
+  EXPECT_EQ(many->index, 1U) << many->plan.reason;
+  EXPECT_FALSE(many->plan.problem.is_packed());
+}
+
+// The plan is that of the mixture alone, but for its reason; the other's is predicted to take
+// longer.
+TEST(MixtureAlternatives, TheChosenPlanIsThatOfItsMixture) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t tokens : {1, 64, 1024}) {
+    const auto mixtures = both_mixtures(tokens);
+    const auto chosen = plan_fastest(mixtures, h200);
+    ASSERT_TRUE(chosen) << chosen.reason();
+    for (std::size_t i = 0; i < mixtures.size(); ++i) {
+      const auto alone = plan_moe(mixtures[i], h200);
+      ASSERT_TRUE(alone) << alone.reason();
+      EXPECT_GT(alone->cost, alone->first.cost + alone->second.cost);  // launches beside them
+      EXPECT_GE(alone->cost, chosen->plan.cost);
+      EXPECT_TRUE(alone->reason.empty());
+      if (i == chosen->index) {
+        EXPECT_EQ(alone->name(), chosen->plan.name());
+      }
+    }
+  }
+}
+
+TEST(MixtureAlternatives, BitsThatMustNotDependOnTokensTakeTheFirst) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t tokens : {8, 16384}) {
+    const auto chosen = plan_fastest(both_mixtures(tokens), h200, {.batch_invariant = true});
+    ASSERT_TRUE(chosen) << chosen.reason();
+    EXPECT_EQ(chosen->index, 0U);
+  }
+}
+
+TEST(MixtureAlternatives, Refusals) {
+  const DeviceFacts h200 = *known_facts("h200");
+  const auto good = both_mixtures(64);
+  auto other = good;
+  other[1] = both_mixtures(65)[1];
+  const auto refused = plan_fastest(other, h200);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.reason().find("plan 1 is of 65 tokens x 4096, top-2 of 8 experts"), 0U)
+      << refused.reason();
+  EXPECT_NE(refused.reason().find("plans to choose among are of one mixture, but for its weights"),
+            std::string::npos)
+      << refused.reason();
+  EXPECT_FALSE(fastest(std::span<const MixturePlan>{}));
+  const std::array plans = {*plan_moe(good[0], h200), *plan_moe(good[1], *known_facts("h100"))};
+  EXPECT_EQ(fastest(plans).refusal().code, RefusalCode::wrong_device);
+  // What is no mixture is refused, and not left out.
+  other = good;
+  other[1].scale_w2.columns += 1;
+  const auto no_mixture = plan_fastest(other, h200);
+  ASSERT_FALSE(no_mixture);
+  EXPECT_EQ(no_mixture.refusal().code, RefusalCode::bad_shape) << no_mixture.reason();
 }
 
 }  // namespace

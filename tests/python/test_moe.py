@@ -170,6 +170,41 @@ class Moe(unittest.TestCase):
                             wp.Int4Weights.spec(2048, 768, 128, encoding="mxf4"), device="h200")
         self.assertIn("packed mxf4", there.explain())
 
+    def test_the_faster_of_two_plans(self):
+        layer = Layer(hidden=256, inner=128)
+        codes = [wp.pack_fp4(getattr(layer, name), encoding="mxf4") for name in ("w13", "w2")]
+        for name, packed in zip(("w13", "w2"), codes):
+            setattr(layer, name, packed.values())
+        # A unit of its own for each 128 x 128, in which e4m3 has all of the values.
+        fp8, scales = [], {}
+        for name in ("w13", "w2"):
+            w = getattr(layer, name)
+            e, n, k = w.shape
+            blocks = w.reshape(e, n // 128, 128, k // 128, 128)
+            largest = np.abs(blocks).max((2, 4))
+            unit = np.exp2(np.ceil(np.log2(largest / 448))).astype(np.float32)
+            exact = (blocks / unit[:, :, None, :, None]).reshape(w.shape)
+            fp8.append(exact.astype(ml_dtypes.float8_e4m3fn))
+            np.testing.assert_array_equal(fp8[-1].astype(np.float32), exact)
+            scales["scale_" + name] = unit
+        first = (layer.x, layer.ids, layer.weights)
+        how = {"scaling": "blockwise"}
+        plans = [wp.plan_moe(*first, *codes, **how), wp.plan_moe(*first, *fp8, **scales, **how)]
+        plan, index = wp.fastest(*plans)
+        self.assertEqual(plan.name, plans[index].name)
+        self.assertIn("predicted to be faster than", plan.explain())
+        results = [wp.moe(*first, *codes, plan=plans[0], **how),
+                   wp.moe(*first, *fp8, plan=plans[1], **scales, **how)]
+        for result in results:
+            self.close(result, layer.right(), 0.06)
+        chosen = ((codes, {}), (fp8, scales))[index]
+        again = wp.moe(*first, *chosen[0], plan=plan, **chosen[1], **how)
+        np.testing.assert_array_equal(np.asarray(again), np.asarray(results[index]))
+        for bad, says in ((plans[:1] + [None], "plan is no warpwright.MoePlan"),
+                          ([wp.plan_moe(*Layer().tensors), plans[0]], "of one mixture, but for")):
+            with self.assertRaisesRegex(wp.Refusal, says):
+                wp.fastest(*bad)
+
     def test_ways_give_the_same(self):
         layer = Layer(hidden=256, inner=128)
         layer.quantise("blockwise")

@@ -280,6 +280,14 @@ class Int4(Close):
             loaded = wp.load_fp4(f"{path}:w", encoding="mxf4-bf16")
             again = wp.pack_fp4_checkpoint("gpt-oss", codes, exponents, encoding="mxf4-bf16")
             self.assertEqual(loaded.data.tobytes(), again.data.tobytes())
+        # As they lie in the file: 16 bytes of a block in a dimension of their own.
+        for of in (slice(None), 1):
+            blocks = codes.reshape(2, 72, 6, 16)[of]
+            same = wp.pack_fp4_checkpoint("gpt-oss", blocks, exponents[of], encoding="mxf4-bf16")
+            flat = wp.pack_fp4_checkpoint("gpt-oss", codes[of], exponents[of], encoding="mxf4-bf16")
+            self.assertEqual((same.form, same.data.tobytes()), (flat.form, flat.data.tobytes()))
+        self.refused("bad_shape", "is 72 x 5; codes for 72 x 192", wp.pack_fp4_checkpoint,
+                     "gpt-oss", codes.reshape(2, 72, 6, 16), exponents[..., :5].copy())
         self.refused("file_error", "", wp.load_fp4, "/nowhere.safetensors:w")
 
     def test_plans_without_memory(self):

@@ -70,7 +70,7 @@ TEST(AsFp8, WhatIsRoundedIsRefused) {
   EXPECT_EQ(refused.reason(),
             "The weight of row 0 and k = 1 of expert 0 is 1.19209e-07, and the scale of its block "
             "of 128 x 128 in e4m3 0.00012207; none is rounded where the scales of a block span at "
-            "most 15 powers of two: the nearest is to leave --as out.");
+            "most 15 powers of two: the nearest is to keep them packed.");
   w.codes[0] = std::byte{0x27};
   EXPECT_TRUE(as_fp8(source_of(w)));
   w.codes[0] = std::byte{0x17};

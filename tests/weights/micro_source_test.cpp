@@ -52,6 +52,22 @@ TEST_F(MicroSourceTest, SaysWhatLiesThere) {
   EXPECT_EQ(divided->experts[1].tensor, 4);
 }
 
+// Of libraries that give any strides along an extent of 1.
+TEST_F(MicroSourceTest, StridesAlongOneElementSayNothing) {
+  t_.tensor_scale.row_stride = 7;
+  t_.tensor_scale.column_stride = 0;
+  ASSERT_TRUE(read()) << read().reason();
+  EXPECT_EQ(read()->experts[1].tensor, 0.25F);
+  t_.codes.rows = t_.scales.rows = 1;
+  t_.codes.row_stride = t_.scales.row_stride = 99;
+  t_.codes.batch_stride = 32;
+  t_.scales.batch_stride = 4;
+  ASSERT_TRUE(read()) << read().reason();
+  EXPECT_EQ(read()->extents, (packed::Extents{2, 1, 64}));
+  t_.codes.batch_stride = 64;
+  expect_refused("the tensors of checkpoints are row-major");
+}
+
 TEST_F(MicroSourceTest, Refusals) {
   expect_refused("the layouts with scales of blocks are modelopt-nvfp4", "gptq");
   expect_refused("has type e4m3; in layout gpt-oss it is u8 or ue8m0", "gpt-oss");

@@ -88,7 +88,7 @@ Refusal unfit_refusal(const Unfit& u, const MicroFormat& format) {
       format.scale == DType::ue8m0
           ? as_rule("none is rounded where the scales of a block span at most 15 powers of two")
           : as_rule("none is rounded where scales are powers of two, as those of mxf4 are"),
-      ": the nearest is to leave --as out.");
+      ": the nearest is to keep them packed.");
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Refusal unfit_refusal(const Unfit& u, const MicroFormat& format) {
 Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work) {
   if (source.format->element != DType::e2m1) {
     return refuse(RefusalCode::unsupported, "These weights are fp8 already (", source.format->word,
-                  "): ", as_rule("leave --as out"), ".");
+                  "): ", as_rule("they are multiplied as they are"), ".");
   }
   const packed::Extents& e = source.extents;
   Fp8Weights w{e, {}, {}};
@@ -126,7 +126,7 @@ Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work) {
   const auto is_number = [](float scale) { return std::isfinite(scale) && scale > 0; };
   if (!std::ranges::all_of(w.scales, is_number)) {
     return refuse(RefusalCode::unsupported, "The scale of a block times the factor of the tensor ",
-                  "is no positive float32: ", as_rule("leave --as out"), ".");
+                  "is no positive float32: ", as_rule("the nearest is to keep them packed"), ".");
   }
   return w;
 }

@@ -272,7 +272,8 @@ std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const Matrix
                   numeric::word(v.dtype), "; ",
                   as_rule("in layout ", is.layout, " it is ", is.types), ".");
   }
-  if (v.column_stride != 1 || v.row_stride != v.columns ||
+  // Strides along an extent of 1 say nothing.
+  if ((v.columns > 1 && v.column_stride != 1) || (v.rows > 1 && v.row_stride != v.columns) ||
       (v.batch > 1 && v.batch_stride != v.rows * v.columns)) {
     return refuse(RefusalCode::bad_stride, tensor_name(is.suffix), " has gaps or another order; ",
                   as_rule("the tensors of checkpoints are row-major"), ".");

@@ -1,6 +1,7 @@
 #include "cli/commands/gemm/fp8_weights.h"
 
 #include <cstring>
+#include <utility>
 
 #include "cli/commands/gemm/operand_files.h"
 #include "warpwright/facts/packed_e2m1.h"
@@ -39,16 +40,30 @@ T or_refused(Result<T> result) {
 
 }  // namespace
 
-Plan choose_weights(GemmJob& job, const DeviceFacts& facts) {
-  const auto& packed = job.product.packed;
+void require_fp8_form(const std::optional<PackedWeights>& packed, Scaling scaling) {
   const bool is_mxf4 = packed && packed->format.scale == DType::ue8m0;
-  if (!is_mxf4 || packed->format.tokens != DType::e4m3 ||
-      job.product.scaling != Scaling::blockwise) {
-    throw InputError("--or-fp8 is given: " +
-                     as_rule("weights of mxf4 have fp8 of the same values, with tokens of e4m3 in "
-                             "blocks of 1 x 128") +
-                     ", so give --weights mxf4 and --scaling blockwise.");
-  }
+  if (is_mxf4 && packed->format.tokens == DType::e4m3 && scaling == Scaling::blockwise) return;
+  throw InputError("--or-fp8 is given: " +
+                   as_rule("weights of mxf4 have fp8 of the same values, with tokens of e4m3 in "
+                           "blocks of 1 x 128") +
+                   ", so give --weights mxf4 and --scaling blockwise.");
+}
+
+Fp8Tensors fp8_of(std::span<const std::byte> packed) {
+  const auto read = or_refused(weights::unpack_e2m1(packed));
+  weights::Fp8Weights w = or_refused(weights::as_fp8(weights::source_of(read)));
+  const auto [experts, n, k] = w.extents;
+  Fp8Tensors made{{DType::e4m3, {experts, n, k}, std::move(w.codes)},
+                  {DType::f32,
+                   {experts, ScaleReach::count(n, scale_block), ScaleReach::count(k, scale_block)},
+                   {}}};
+  made.scales.bytes.resize(4 * w.scales.size());
+  std::memcpy(made.scales.bytes.data(), w.scales.data(), made.scales.bytes.size());
+  return made;
+}
+
+Plan choose_weights(GemmJob& job, const DeviceFacts& facts) {
+  require_fp8_form(job.product.packed, job.product.scaling);
   const GemmOperands fp8 = with_fp8(job);
   const GemmProblem both[] = {problem_of(job.product), problem_of(fp8)};
   ChosenPlan chosen = or_refused(plan_fastest(both, facts, job.choices));
@@ -61,12 +76,10 @@ Plan choose_weights(GemmJob& job, const DeviceFacts& facts) {
 }
 
 void load_fp8(GemmJob& job) {
-  const auto read = or_refused(weights::unpack_e2m1(job.packed_b));
-  weights::Fp8Weights w = or_refused(weights::as_fp8(weights::source_of(read)));
+  Fp8Tensors fp8 = fp8_of(job.packed_b);
   job.b.dtype = DType::e4m3;
-  job.b.bytes = std::move(w.codes);
-  job.scale_b.bytes.resize(4 * w.scales.size());
-  std::memcpy(job.scale_b.bytes.data(), w.scales.data(), job.scale_b.bytes.size());
+  job.b.bytes = std::move(fp8.codes.bytes);
+  job.scale_b.bytes = std::move(fp8.scales.bytes);
   job.packed_b.clear();
 }
 

@@ -10,6 +10,7 @@
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_moe_report.h"
 #include "cli/reports/progress.h"
+#include "warpwright/plan/moe/moe_alternatives.h"
 
 namespace warpwright::cli {
 namespace {
@@ -17,18 +18,22 @@ namespace {
 struct MoeKind {
   const char* word;
   MoeTypes types;
+  bool or_fp8 = false;  // or fp8 of the same values, where the plan expects it to be faster
 };
 const std::vector<MoeKind>& moe_kinds() {
-  static const std::vector<MoeKind> all = {{"bf16", moe_types("bf16", "", "")},
-                                           {"e4m3-block", moe_types("e4m3", "", "blockwise")},
-                                           {"e4m3-row-column", moe_types("e4m3", "", "row-column")},
-                                           {"int4", moe_types("e4m3", "int4", "")},
-                                           {"mxf4-e4m3", moe_types("e4m3", "mxf4", "")},
-                                           {"int4-bf16", moe_types("bf16", "int4", "")},
-                                           {"mxf4-bf16", moe_types("bf16", "mxf4", "")},
-                                           {"mxf4-fp16", moe_types("fp16", "mxf4", "")},
-                                           {"nvf4-bf16", moe_types("bf16", "nvf4", "")},
-                                           {"nvf4-fp16", moe_types("fp16", "nvf4", "")}};
+  static const std::vector<MoeKind> all = {
+      {"bf16", moe_types("bf16", "", "")},
+      {"e4m3-block", moe_types("e4m3", "", "blockwise")},
+      {"e4m3-row-column", moe_types("e4m3", "", "row-column")},
+      {"int4", moe_types("e4m3", "int4", "")},
+      {"mxf4-e4m3", moe_types("e4m3", "mxf4", "")},
+      {"mxf4-block", moe_types("e4m3", "mxf4", "blockwise")},
+      {"mxf4-or-fp8", moe_types("e4m3", "mxf4", "blockwise"), true},
+      {"int4-bf16", moe_types("bf16", "int4", "")},
+      {"mxf4-bf16", moe_types("bf16", "mxf4", "")},
+      {"mxf4-fp16", moe_types("fp16", "mxf4", "")},
+      {"nvf4-bf16", moe_types("bf16", "nvf4", "")},
+      {"nvf4-fp16", moe_types("fp16", "nvf4", "")}};
   return all;
 }
 constexpr std::ptrdiff_t kUsualMoeKinds = 2;
@@ -125,19 +130,33 @@ MoeBenchJob job_of(const BenchMoeOptions& o) {
   return job;
 }
 
+// The plan of a layer whose weights are of that kind.
+Result<MixturePlan> plan_of(const MoeKind& kind, const MixtureOperands& shapes,
+                            const MixtureOperands& as_fp8, const MoeBenchJob& job) {
+  if (!kind.or_fp8) return run_moe_plan(shapes, job.facts, job.choices);
+  const MixtureOperands both[] = {shapes, as_fp8};
+  auto chosen = plan_fastest(both, job.facts, job.choices);
+  if (!chosen) return chosen.refusal();
+  return std::move((*chosen).plan);
+}
+
 // Times a layer for so many tokens, or says in its row why not.
 MoeBenchRow measure(const ExpertModel& model, const MoeKind& kind, std::int64_t tokens,
                     const BenchMoeOptions& o, const MoeBenchJob& job) {
   MoeBenchRow row;
-  MixtureOperands shapes =
-      packed_mixture({tokens, model.hidden, model.inner, model.experts, model.top_k}, kind.types);
-  shapes.expected_lengths = job.hints.expected_lengths;
-  shapes.expected_zipf = job.hints.expected_zipf;
+  const auto with = [&](const MoeTypes& types) {
+    MixtureOperands m =
+        packed_mixture({tokens, model.hidden, model.inner, model.experts, model.top_k}, types);
+    m.expected_lengths = job.hints.expected_lengths;
+    m.expected_zipf = job.hints.expected_zipf;
+    return m;
+  };
+  const MixtureOperands shapes = with(kind.types);
   bench::MoeTimeOptions how = job.how;
   how.ids = routed_choices(moe_routing(shapes, o.routing, model), model.experts, o.seed);
   row.tokens = tokens;
   row.lengths = how.how.lengths = lengths_of(how.ids, model.experts);
-  auto plan = run_moe_plan(shapes, job.facts, job.choices);
+  auto plan = plan_of(kind, shapes, with(moe_types("e4m3", "", "blockwise")), job);
   if (!plan) {
     row.refusal = plan.reason();
     return row;

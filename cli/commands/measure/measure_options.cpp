@@ -150,13 +150,14 @@ void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
       ->type_name("LIST")
       ->capture_default_str();
   offer(moe->add_option("--dtype", o.dtype,
-                        "bf16, e4m3-block, e4m3-row-column, int4, mxf4-e4m3, int4-bf16, mxf4-bf16, "
-                        "mxf4-fp16, nvf4-bf16, nvf4-fp16, with commas between; all is "
-                        "bf16,e4m3-block")
+                        "bf16, e4m3-block, e4m3-row-column, int4, mxf4-e4m3, mxf4-block, "
+                        "mxf4-or-fp8 (the plan's choice of the two with scales of blocks), "
+                        "int4-bf16, mxf4-bf16, mxf4-fp16, nvf4-bf16, nvf4-fp16, with commas "
+                        "between; all is bf16,e4m3-block")
             ->type_name("KINDS")
             ->capture_default_str(),
-        "all bf16 e4m3-block e4m3-row-column int4 mxf4-e4m3 int4-bf16 mxf4-bf16 mxf4-fp16 "
-        "nvf4-bf16 nvf4-fp16");
+        "all bf16 e4m3-block e4m3-row-column int4 mxf4-e4m3 mxf4-block mxf4-or-fp8 int4-bf16 "
+        "mxf4-bf16 mxf4-fp16 nvf4-bf16 nvf4-fp16");
   offer(moe->add_option("--routing", o.routing,
                         "how the router likes experts (default uniform, or the model's)")
             ->type_name("uniform|zipf:S"),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/commands/gemm/cuda_memory.h"
+#include "cli/commands/gemm/fp8_weights.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/compute/block_scaled.h"
@@ -18,6 +19,7 @@
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/micro_scale.h"
 #include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/reference/mixture.h"
 
@@ -250,18 +252,39 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
       wanted("--tokens", o.tokens, 0), wanted("--hidden", o.hidden, model.hidden),
       wanted("--inner", o.inner, model.inner), wanted("--experts", o.experts, model.experts),
       wanted("--top-k", o.top_k, model.top_k)};
-  operands = packed_mixture(extents, moe_types(o.dtype, o.weights, o.scaling));
-  if (o.bias) {
-    operands.bias13 = {nullptr, DType::f32, 2 * extents.inner, 1,
-                       1,       1,          extents.experts,   2 * extents.inner};
-    operands.bias2 = {nullptr, DType::f32, extents.hidden,  1,
-                      1,       1,          extents.experts, extents.hidden};
+  const auto with = [&](const MoeTypes& types) {
+    MixtureOperands m = packed_mixture(extents, types);
+    if (o.bias) {
+      m.bias13 = {nullptr, DType::f32, 2 * extents.inner, 1,
+                  1,       1,          extents.experts,   2 * extents.inner};
+      m.bias2 = {nullptr, DType::f32, extents.hidden, 1, 1, 1, extents.experts, extents.hidden};
+    }
+    set_words(o, m);
+    return m;
+  };
+  operands = with(moe_types(o.dtype, o.weights, o.scaling));
+  if (o.or_fp8) {
+    choose_weights(with(moe_types("e4m3", "", "blockwise")), facts, mixture_choices(o.choices));
+  } else {
+    auto made = run_moe_plan(operands, facts, mixture_choices(o.choices));
+    if (!made) throw InputError(made.refusal());
+    plan = *std::move(made);
   }
-  set_words(o, operands);
-  auto made = run_moe_plan(operands, facts, mixture_choices(o.choices));
-  if (!made) throw InputError(made.refusal());
-  plan = *std::move(made);
   routing_ = moe_routing(operands, o.routing, model);
+}
+
+// --or-fp8: the faster of both by its prediction.
+void MoeJob::choose_weights(const MixtureOperands& fp8, const DeviceFacts& facts,
+                            const MixtureChoices& choices) {
+  require_fp8_form(operands.packed13, operands.scaling);
+  const MixtureOperands both[] = {operands, fp8};
+  auto chosen = plan_fastest(both, facts, choices);
+  if (!chosen) throw InputError(chosen.refusal());
+  if (chosen->index == 1) {
+    fp8_of_ = operands.packed13->format;
+    operands = fp8;
+  }
+  plan = std::move((*chosen).plan);
 }
 
 MatrixView MoeJob::kept(HostTensor tensor, const MatrixView& shape) {
@@ -328,6 +351,20 @@ void MoeJob::load_micro(HostTensor wide, bool gated, MatrixView& w, MatrixView& 
   w.data = codes_.back().data();
 }
 
+// Packed weights that are drawn as floats, or fp8 of the values that these have.
+void MoeJob::load_packed(const HostTensor& wide, MatrixView& w, MatrixView& scales) {
+  if (fp8_of_) {
+    Fp8Tensors fp8 = fp8_of(pack_weights(wide, *fp8_of_));
+    w = kept(std::move(fp8.codes), w);
+    scales = kept(std::move(fp8.scales), scales);
+    return;
+  }
+  HostTensor bytes{DType::u8, {}, pack_weights(wide, operands.packed13->format)};  // both alike
+  bytes.shape = {static_cast<std::int64_t>(bytes.bytes.size())};
+  w = kept(std::move(bytes), w);
+  w.data = static_cast<std::byte*>(w.data) + packed::kHeaderBytes;
+}
+
 // The scale of a tensor whose largest magnitude is that.
 void MoeJob::load_factor(MatrixView& factor, float largest) {
   if (factor.rows == 0) return;
@@ -349,17 +386,12 @@ void MoeJob::load(std::uint64_t seed) {
     return std::vector<std::int64_t>{v.batch, v.rows, v.columns};
   };
   // So that a product of normal values has a variance of about 1.
-  const PackedFormat form = o.is_packed() ? o.packed13->format : PackedFormat{};  // both alike
   const auto weights = [&](MatrixView& v, MatrixView& scales, MatrixView& factors) {
     const double factor = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(v.columns, 1)));
-    if (o.is_packed()) {
-      const HostTensor wide =
-          scaled(random_normal(DType::f32, shape(v), seed, stream++), factor, DType::f32);
-      HostTensor bytes{DType::u8, {}, pack_weights(wide, form)};
-      bytes.shape = {static_cast<std::int64_t>(bytes.bytes.size())};
-      v = kept(std::move(bytes), v);
-      v.data = static_cast<std::byte*>(v.data) + packed::kHeaderBytes;
-      return;
+    if (o.is_packed() || fp8_of_) {
+      return load_packed(
+          scaled(random_normal(DType::f32, shape(v), seed, stream++), factor, DType::f32), v,
+          scales);
     }
     if (o.is_micro()) {
       HostTensor wide =

@@ -36,6 +36,7 @@ struct MoeOptions : RunOptions {
   std::optional<std::int64_t> tokens, experts, top_k, hidden, inner, first_expert, experts_total;
   std::string routing;  ///< see parse_router
   std::string dtype, weights, d_dtype, scaling, activation, gate_up, ids;
+  bool or_fp8 = false;  ///< packed weights, or fp8 of the same values
   bool bias = false;
   MoeChoiceOptions choices;
   bool check = false;
@@ -102,6 +103,9 @@ class MoeJob {
   MixturePlan plan;
 
  private:
+  void choose_weights(const MixtureOperands& fp8, const DeviceFacts& facts,
+                      const MixtureChoices& choices);
+  void load_packed(const HostTensor& wide, MatrixView& w, MatrixView& scales);
   void draw_ids(std::uint64_t seed);
   MatrixView kept(HostTensor tensor, const MatrixView& shape);
   [[nodiscard]] std::vector<std::int64_t> gate_order() const;
@@ -110,6 +114,7 @@ class MoeJob {
   void load_factor(MatrixView& factor, float largest);
 
   Routing routing_;
+  std::optional<PackedFormat> fp8_of_;  // of which both weights are made as fp8, when loaded
   std::vector<std::int32_t> ids_;
   std::deque<HostTensor> tensors_;
   std::deque<MicroCodes> codes_;

@@ -67,6 +67,10 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
             "for "
             "these"),
         "int4 mxf4 nvf4");
+  app.add_flag(
+      "--or-fp8", o.or_fp8,
+      "mxf4 weights with --scaling blockwise, or fp8 of the same values, which takes twice "
+      "the memory: whichever is predicted to be faster");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
       "128 of tokens (default blockwise); of packed weights those of tokens of e4m3 (default "

@@ -28,7 +28,7 @@ const char* sums_word(GroupSums sums) {
 
 void set_packed(GemmOptions& o, const PackedWeights& packed) {
   const bool is_int4 = packed.format.code != DType::e2m1;
-  o.sums = sums_word(packed.sums);
+  if (packed.sums != GroupSums::open) o.sums = sums_word(packed.sums);
   if (is_int4) {
     o.weights = "int4";
     o.group = packed.format.group;
@@ -73,7 +73,8 @@ GemmOptions options_of(const GemmProblem& p) {
     o.dtype += "," + std::string(numeric::word(p.b.dtype));
   }
   if (p.scaling != Scaling::none) o.scaling = name(p.scaling);
-  if (p.accumulation == Accumulation::promoted) o.accumulation = "promoted";
+  // Packed weights say by their sums how they are added up.
+  if (p.accumulation == Accumulation::promoted && !p.packed) o.accumulation = "promoted";
   if (p.epilogue.activation != Activation::none) o.activation = name(p.epilogue.activation);
   o.gated = p.epilogue.gated;
   if (p.epilogue.gated && p.epilogue.interleaved) o.gate_up = gate_up_name(true);

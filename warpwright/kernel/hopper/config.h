@@ -122,8 +122,8 @@ constexpr int in_flight(const GemmConfig& c) {
 }
 /// Over the columns of a tile.
 constexpr int passes(const GemmConfig& c) {
-  if (!packed_a(c)) return c.operands.as<SharedOperands>().passes;
-  return c.operands.as<PackedOperands>().sums == PackedSums::exact_in_halves ? 2 : 1;
+  return packed_a(c) ? c.operands.as<PackedOperands>().passes
+                     : c.operands.as<SharedOperands>().passes;
 }
 /// Spans of 128 bytes along K in a stage. A packed tile has one, or two for tokens of 16 bits.
 constexpr int k_atoms(const GemmConfig& c) {
@@ -137,6 +137,12 @@ constexpr int packed_tiles(const GemmConfig& c) {
 /// Are they e2m1?
 constexpr bool is_e2m1(const GemmConfig& c) {
   return c.operands.as<PackedOperands>().code == DType::e2m1;
+}
+
+/// Are they only taken where their exponents are of rows? Groups of 32 would make the code of
+/// several passes four times as long.
+constexpr bool folds_alone(const GemmConfig& c) {
+  return packed_a(c) && is_e2m1(c) && passes(c) > 1;
 }
 
 // --- its walk -----------------------------------------------------------------------------------

@@ -41,9 +41,8 @@ struct SharedOperands {
 /// How packed weights are multiplied: their GroupSums, and exact ones in a way.
 enum class PackedSums : std::uint8_t {
   exact,
-  exact_by_two,     ///< two groups at once, of stages of two k_tiles
-  exact_in_halves,  ///< in two passes over the tokens, so that half of the products wait
-  exact_scaled,     ///< times the block scales of the tokens
+  exact_by_two,  ///< two groups at once, of stages of two k_tiles
+  exact_scaled,  ///< times the block scales of the tokens
   chained,
   folded,
   table,
@@ -57,6 +56,7 @@ struct PackedOperands {
   bool zero_points = false;
   DType code = DType::s4;  ///< or e2m1
   DType tokens = DType::e4m3;
+  int passes = 1;  ///< over the tokens of a tile, of exact sums: as above
 
   friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
 };

@@ -134,16 +134,21 @@ constexpr GemmConfig whole(GemmConfig c) {
 }
 inline constexpr auto swap_ab = shared<&SharedOperands::swap_ab, true>;
 inline constexpr auto promoted = shared<&SharedOperands::sums, Sums::promoted>;
-/// Half of the columns after the other.
-inline constexpr auto in_halves = shared<&SharedOperands::passes, 2>;
 /// Stages of two spans along K.
 inline constexpr auto deep = shared<&SharedOperands::k_atoms, 2>;
 inline constexpr auto exact = packed<&PackedOperands::sums, PackedSums::exact>;
 inline constexpr auto exact_by_two = packed<&PackedOperands::sums, PackedSums::exact_by_two>;
-inline constexpr auto exact_in_halves = packed<&PackedOperands::sums, PackedSums::exact_in_halves>;
 inline constexpr auto folded = packed<&PackedOperands::sums, PackedSums::folded>;
 inline constexpr auto by_table = packed<&PackedOperands::sums, PackedSums::table>;
 inline constexpr auto zero_points = packed<&PackedOperands::zero_points, true>;
+/// Some of the columns after the others: half of them, or a quarter.
+template <int passes>
+constexpr GemmConfig in_passes(GemmConfig c) {
+  return packed_a(c) ? packed<&PackedOperands::passes, passes>(c)
+                     : shared<&SharedOperands::passes, passes>(c);
+}
+inline constexpr auto in_halves = in_passes<2>;
+inline constexpr auto in_quarters = in_passes<4>;
 constexpr GemmConfig blockwise(const GemmConfig& c) {
   return packed_a(c) ? packed<&PackedOperands::sums, PackedSums::exact_scaled>(c)
                      : shared<&SharedOperands::sums, Sums::blockwise>(c);

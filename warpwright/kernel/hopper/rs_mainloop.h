@@ -30,6 +30,7 @@
 //   begin(k, tile, stage, ...)  reads it, from a packed tile of a stage
 //   produce(k, first, ..., a)   a group's A, from k_block `first` of the k_tile on
 //   promote(k, pass, acc)       takes the group's products with the tokens of a pass
+//   holds_stage                 whether that reads the stage, which is released behind it then
 // No wgmma is in flight when `run` calls these, so they may touch the accumulators. KTile is no
 // part of the decoder: arrays beside pointers would not become registers.
 #pragma once
@@ -146,17 +147,21 @@ class RsMainloop {
         decoder.produce(held, first, is_first, accumulator, a);
         WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
           multiply(accumulator, a, b, first, pass, Decoder::accumulates && !is_first);
-          if (first + k_blocks < k_tile_blocks || pass + 1 < passes) {
+          const pipeline::PipelineState current = state;
+          const bool is_last = first + k_blocks >= k_tile_blocks && pass + 1 >= passes;
+          if (!is_last) {
             isa::wgmma_wait<0>(accumulator, a);
           } else {
-            const pipeline::PipelineState current = state;
             state.advance(Tag::config.stages);
             landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
             if (k_tile + 1 == k_tiles) leave();
             isa::wgmma_wait<0>(accumulator, a);
-            release(current);
+            if constexpr (!Decoder::holds_stage) release(current);
           }
           decoder.promote(held, pass, accumulator);
+          if constexpr (Decoder::holds_stage) {
+            if (is_last) release(current);
+          }
         }
       }
     }

@@ -16,10 +16,10 @@
 namespace warpwright::kernel {
 
 /// k_tiles whose scales are on their way in registers: as many as the warp has room for beside its
-/// scheduler.
+/// scheduler. Of 256 tokens one: addresses and scales take 32 registers then.
 constexpr int blocks_ahead(const GemmConfig& c) {
   const int values = (token_scales(c) + 31) / 32;
-  if (sum_registers(c) > 160) return 1;
+  if (sum_registers(c) > 160 || (packed_a(c) && values >= 8)) return 1;
   if (values >= 8 || sum_registers(c) > 128 || splits_k(c)) return 3;
   if (values < 4 || grouping(c) != Grouping::binary_search) return 6;
   return has_group_maps(c) ? 4 : 5;

@@ -23,9 +23,10 @@ double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_
   const double bytes =
       128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
   const double waits = kernel::in_flight(c) > 1 || !sums_in_registers(c) ? 1.1 : 1.65;
-  return std::max({warpgroups * std::max(products, working + products / 2),
-                   bytes / machine.shared_bytes_per_clock,
-                   waits * (66 + working + 2.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
+  return std::max(
+      {warpgroups * std::max(products, working + products / 2),
+       bytes / machine.shared_bytes_per_clock,
+       waits * (66 + working + 2.0 * c.tile_n + 60 * groups * passes(c)) / c.ctas_per_sm});
 }
 
 // Of int4 weights for tokens of 16 bits, by their instructions: not measured yet. A k_tile has

@@ -35,6 +35,7 @@ bool serves_sums(const kernel::GemmConfig& c, const Ask& ask) {
   const PackedFormat& f = p.packed->format;
   // Products of e2m1 with 16 bits are float32 sums in any case.
   if (packed::is_e2m1(f) && packed::is_wide(f)) return true;
+  if (folds_alone(c) && !packed::folds(f)) return false;
   const GroupSums has = group_sums(c);
   const GroupSums wanted = packed::sums_for(f, p.packed->sums);
   if (wanted != GroupSums::open) return has == wanted;

@@ -138,14 +138,13 @@ double MixturePlan::step_floor(MixtureStep step) const {
   return std::max(step_bytes(step) / device.memory_bytes_per_second, rate > 0 ? work / rate : 0);
 }
 
-std::string MixturePlan::explain() const {
-  const MixtureProblem& p = problem;
-  std::string text = formatted(
-      "mixture: %lld token%s x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
-      static_cast<long long>(p.tokens()), p.tokens() == 1 ? "" : "s",
-      static_cast<long long>(p.hidden()), static_cast<long long>(p.top_k()),
-      static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
-      static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
+std::string formula(const MixtureProblem& p) {
+  std::string text =
+      formatted("%lld token%s x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
+                static_cast<long long>(p.tokens()), p.tokens() == 1 ? "" : "s",
+                static_cast<long long>(p.hidden()), static_cast<long long>(p.top_k()),
+                static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
+                static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
   text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", ";
   if (p.is_micro()) {
     text += micro_words(known_micro_format(p.token_type(), p.micro_scale()),
@@ -155,8 +154,13 @@ std::string MixturePlan::explain() const {
   if (p.is_packed()) {
     text += "w13 " + packed_words(*p.packed13) + ", w2 " + packed_words(*p.packed2) + ", ";
   }
-  text += scaling_words(p.scaling) + ", " + warpwright::name(p.activation) + ", on " + device.name +
-          "\n";
+  return text + scaling_words(p.scaling) + ", " + name(p.activation);
+}
+
+std::string MixturePlan::explain() const {
+  const MixtureProblem& p = problem;
+  std::string text = "mixture: " + formula(p) + ", on " + device.name + "\n";
+  if (!reason.empty()) text += "choice: " + reason + "\n";
   text += formatted(
       "%d launches, each dependent on the one before; workspace %lld bytes; %.1f "
       "experts are expected to be hit\n",

@@ -131,6 +131,19 @@ double seconds_beside(const MixturePlan& plan) {
   return seconds;
 }
 
+// Seconds that the whole mixture is predicted to take, for a choice among plans. On the model,
+// which has no times, the products alone.
+double cost_of(const MixturePlan& plan) {
+  double cost = plan.first.cost + plan.second.cost;
+  if (plan.device.is_model) return cost;
+  for (const MixtureStep step : plan.steps()) {
+    if (plan.asks_early(step)) cost -= early_seconds;
+    if (step == MixtureStep::first || step == MixtureStep::second) continue;
+    cost += launch_seconds + seconds_for_bytes(plan, step);
+  }
+  return cost;
+}
+
 // Are there kernels that quantise the rows of such a product?
 bool can_quantise_rows(const MixtureProblem& p) {
   if (p.is_micro()) return true;
@@ -268,6 +281,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   if (auto r = choose_first(plan, choices)) return *r;
   if (auto r = choose_second(plan, choices)) return *r;
   plan.layout = layout_of(plan);
+  plan.cost = cost_of(plan);
   return plan;
 }
 

@@ -74,6 +74,8 @@ struct MixturePlan {
   bool sums_in_product = false;    ///< the second product adds up the slots of tokens
   bool early_weights = false;      ///< as MixtureChoices says
   bool sorts_with_gather = false;  ///< the launch of the sort gathers: there is no step `gather`
+  double cost = 0;     ///< predicted seconds, for a choice (arbitrary units on the model)
+  std::string reason;  ///< why these weights, in a sentence; may be empty
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
@@ -107,6 +109,9 @@ struct MixturePlan {
   /// The whole plan for a reader: a table of kernels with their floors.
   [[nodiscard]] std::string explain() const;
 };
+
+/// The mixture in a line: "9 tokens x 512, top-2 of 8 experts (8 here from 0), inner 256, ...".
+std::string formula(const MixtureProblem& problem);
 
 /// A word for a step: "sort".
 const char* name(MixtureStep step);

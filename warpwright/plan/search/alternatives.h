@@ -21,9 +21,9 @@ struct ChosenPlan {
 /// `plan_fastest` knows.
 Result<ChosenPlan> fastest(std::span<const Plan> plans);
 
-/// The same of products that have no plans yet: those that no kernel serves are left out, unless
-/// there is no other. With PlanChoices::batch_invariant the first one that has a plan is taken, for
-/// which is the fastest depends on M.
+/// The same of products that have no plans yet: those that no kernel of the device serves are left
+/// out, unless there is no other. With PlanChoices::batch_invariant the first one that has a plan
+/// is taken, for which is the fastest depends on M.
 Result<ChosenPlan> plan_fastest(std::span<const GemmProblem> products, const DeviceFacts& device,
                                 const PlanChoices& choices = {});
 Result<ChosenPlan> plan_fastest(std::span<const GemmOperands> products, const DeviceFacts& device,

@@ -24,6 +24,7 @@ class Chained {
   static constexpr int atoms = Weights::atoms;
   static constexpr int k_blocks = group_steps;
   static constexpr bool accumulates = true;
+  static constexpr bool holds_stage = false;
   using Accumulator = isa::Fragment<float, Weights::config.tile_n / 2>;
 
   /// `unit` is what the sums of the thread's two rows count in.

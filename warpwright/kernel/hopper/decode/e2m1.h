@@ -78,6 +78,8 @@ class E2m1Weights : public Int4Weights<Tag> {
     } else if constexpr (wide) {
       if (this->packed_.scale == DType::ue8m0) return body(KBlocks<2>{});
       body(KBlocks<1>{});
+    } else if constexpr (folds_alone(config)) {
+      body(KBlocks<4>{});
     } else {
       if (this->packed_.group == packed::kTileK) return body(KBlocks<4>{});
       body(KBlocks<1>{});

@@ -22,6 +22,9 @@ class Exact {
   static constexpr int k_blocks = group_steps;
   static constexpr bool accumulates = false;
   static constexpr bool token_blocks = is_block_scaled(config);
+  // The block scales of few tokens are read with the codes. Those of many would take registers all
+  // the while, and are read as they are needed, from a stage that is held for them.
+  static constexpr bool holds_stage = token_blocks && config.tile_n > 32;
   using Accumulator = isa::Fragment<float, values / passes(config)>;
 
   /// `token_scales` is where those of stage 0 lie; `unit` gets what the totals count in, of weights
@@ -36,7 +39,8 @@ class Exact {
     isa::SharedAddress tile = 0;
     typename Weights::Codes codes[atoms];
     isa::Pair row[in_flight(Weights::config)][atoms];
-    float token[token_blocks ? values / 4 : 1][2];
+    float token[token_blocks && !holds_stage ? values / 4 : 1][2];
+    isa::SharedAddress token_scales;  // where those of the stage are, which is held for them
   };
 
   WW_DEVICE void begin(KTile& k, isa::SharedAddress tile, int stage, bool is_first,
@@ -79,23 +83,36 @@ class Exact {
 
  private:
   WW_DEVICE void read_token_scales(KTile& k, int stage) const {
-    constexpr int bytes = scale_bytes(config);
-    const isa::SharedView<isa::Words<2>> at{token_scales_ + stage * bytes};
-    WW_UNROLL for (int j = 0; j < values / 4; ++j) {
-      const isa::Words<2> pair = at.load(atom::c_col(weights_.thread(), 4 * j) / 2);
-      k.token[j][0] = isa::float_of(pair.word[0]);
-      k.token[j][1] = isa::float_of(pair.word[1]);
+    k.token_scales = token_scales_ + stage * scale_bytes(config);
+    if constexpr (!holds_stage) {
+      WW_UNROLL for (int j = 0; j < values / 4; ++j) {
+        const isa::Pair pair = token_pair(k, j);
+        k.token[j][0] = pair.low;
+        k.token[j][1] = pair.high;
+      }
     }
+  }
+  /// The block scales of the tokens of the sums 4 j to 4 j + 3, in twos.
+  [[nodiscard]] WW_DEVICE isa::Pair token_pair(const KTile& k, int j) const {
+    const isa::SharedView<isa::Words<2>> at{k.token_scales};
+    const isa::Words<2> pair = at.load(atom::c_col(weights_.thread(), 4 * j) / 2);
+    return {isa::float_of(pair.word[0]), isa::float_of(pair.word[1])};
   }
 
   /// The sums of an atom, of the tokens of a pass, times scales of its rows.
-  WW_DEVICE static void add(const KTile& k, isa::Pair rows, int pass, Accumulator& accumulator,
-                            float (&total)[values]) {
+  WW_DEVICE void add(const KTile& k, isa::Pair rows, int pass, Accumulator& accumulator,
+                     float (&total)[values]) const {
+    isa::Pair token{1, 1};
     WW_UNROLL for (int from = 0; from < values / passes(config); ++from) {
       const int v = pass * (values / passes(config)) + from;
       const float row = v % 4 < 2 ? rows.low : rows.high;
+      if constexpr (holds_stage) {
+        if (v % 4 == 0) token = token_pair(k, v / 4);
+      } else if constexpr (token_blocks) {
+        token = {k.token[v / 4][0], k.token[v / 4][1]};
+      }
       total[v] +=
-          accumulator[from] * (token_blocks ? row * k.token[token_blocks ? v / 4 : 0][v % 2] : row);
+          accumulator[from] * (token_blocks ? row * (v % 2 == 0 ? token.low : token.high) : row);
     }
   }
 

@@ -43,6 +43,7 @@ class Folded {
   static constexpr int atoms = Weights::atoms;
   static constexpr int k_blocks = packed_k_blocks;
   static constexpr bool accumulates = true;
+  static constexpr bool holds_stage = false;
   using Accumulator = isa::Fragment<float, Weights::config.tile_n / 2>;
 
   WW_DEVICE Folded(const Weights& weights, isa::Pair (&unit)[atoms])
