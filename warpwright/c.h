@@ -475,7 +475,8 @@ typedef struct ww_moe_choices {
                                  a launch behind it does. Not with batch_invariant */
   int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch
                                  before has ended, where that is safe */
-  int32_t reserved;         /**< 0 */
+  int32_t sort_with_gather; /**< WW_OPEN ...: one launch sorts up to 4,096 slots and puts their
+                                 tokens into the order of the experts; no: two do */
   const char* first_kernel; /**< of the product with w13, by its name */
   const char* second_kernel; /**< of that with w2 */
 } ww_moe_choices;

@@ -122,7 +122,7 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
                                           {"quantises_in_epilogue", c.quantises_in_epilogue, WW_NO},
                                           {"sums_in_product", c.sums_in_product, WW_NO},
                                           {"early_weights", c.early_weights, WW_NO},
-                                          {"ww_moe_choices.reserved", c.reserved, 0}}) {
+                                          {"sort_with_gather", c.sort_with_gather, WW_NO}}) {
     if (auto r = word_fault(name, value, most)) return r;
   }
   choices.batch_invariant = c.batch_invariant == 1;
@@ -132,6 +132,7 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   }
   if (c.sums_in_product != WW_OPEN) choices.sums_in_product = c.sums_in_product == WW_YES;
   if (c.early_weights != WW_OPEN) choices.early_weights = c.early_weights == WW_YES;
+  if (c.sort_with_gather != WW_OPEN) choices.sort_with_gather = c.sort_with_gather == WW_YES;
   if (c.first_kernel != nullptr) choices.first_kernel = c.first_kernel;
   if (c.second_kernel != nullptr) choices.second_kernel = c.second_kernel;
   return std::nullopt;

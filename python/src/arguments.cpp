@@ -75,6 +75,7 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "quantises_in_epilogue",
                                                       "sums_in_product",
                                                       "early_weights",
+                                                      "sort_with_gather",
                                                       "check_ids"};
 
 // The names as Python has them in its calls: mostly the very same objects.

@@ -75,6 +75,7 @@ enum class Arg : std::uint8_t {
   quantises_in_epilogue,
   sums_in_product,
   early_weights,
+  sort_with_gather,
   check_ids,
   count
 };

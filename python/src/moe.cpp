@@ -38,6 +38,7 @@ constexpr std::array named_args = {Arg::out,
                                    Arg::quantises_in_epilogue,
                                    Arg::sums_in_product,
                                    Arg::early_weights,
+                                   Arg::sort_with_gather,
                                    Arg::sums};
 constexpr std::array run_args = {Arg::check_ids, Arg::dependent, Arg::stream, Arg::workspace,
                                  Arg::plan};
@@ -271,6 +272,7 @@ void MixtureCall::choose(const Arguments& given) {
   c.quantises_in_epilogue = given.choice(Arg::quantises_in_epilogue);
   c.sums_in_product = given.choice(Arg::sums_in_product);
   c.early_weights = given.choice(Arg::early_weights);
+  c.sort_with_gather = given.choice(Arg::sort_with_gather);
   options.launch.dependent = given.flag(Arg::dependent);
   options.check_ids = given.flag(Arg::check_ids);
 }

@@ -130,8 +130,9 @@ def moe(x: T, topk_ids: Tensor, topk_weights: Tensor, w13: Tensor | Int4Weights,
         batch_invariant: bool = False, first_kernel: str | None = None,
         second_kernel: str | None = None, by_index: bool | None = None,
         quantises_in_epilogue: bool | None = None, sums_in_product: bool | None = None,
-        early_weights: bool | None = None, sums: Sums | None = None, check_ids: bool = False,
-        dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
+        early_weights: bool | None = None, sort_with_gather: bool | None = None,
+        sums: Sums | None = None, check_ids: bool = False, dependent: bool = False,
+        stream: Any = None, workspace: Workspace | None = None,
         plan: MoePlan | None = None) -> T: ...
 def plan_moe(x: Tensor | Spec, topk_ids: Tensor | Spec, topk_weights: Tensor | Spec,
              w13: Tensor | Spec | Int4Weights, w2: Tensor | Spec | Int4Weights, *,
@@ -148,7 +149,8 @@ def plan_moe(x: Tensor | Spec, topk_ids: Tensor | Spec, topk_weights: Tensor | S
              batch_invariant: bool = False, first_kernel: str | None = None,
              second_kernel: str | None = None, by_index: bool | None = None,
              quantises_in_epilogue: bool | None = None, sums_in_product: bool | None = None,
-             early_weights: bool | None = None, sums: Sums | None = None) -> MoePlan: ...
+             early_weights: bool | None = None, sort_with_gather: bool | None = None,
+             sums: Sums | None = None) -> MoePlan: ...
 def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, int, int, list[tuple[str, int, str]]]: ...
 def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,

@@ -51,6 +51,7 @@ SOURCE = """
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/table.h"
 #include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/kernel/registers/gemm.h"
@@ -72,6 +73,7 @@ const ModelKernel* model_kernel(std::string_view name) {{
       {{copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>}},
       {{sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>}},
       {{gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>}},
+      {{sort_gather_kernel, &run_kernel<kernel::SortGatherKernel>}},
       {{sum_slots_kernel, &run_kernel<kernel::SumSlotsKernel>}}}};
   for (const ModelKernel& k : all) {{
     if (k.name == name) return &k;

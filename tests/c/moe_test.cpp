@@ -310,7 +310,11 @@ TEST(CMoe, PlansPreparesAndLaunches) {
   choices.batch_invariant = 1;
   ww_moe_plan* plan = nullptr;
   EXPECT_DONE(ww_moe_plan_make(&m.moe, model.device, &choices, &plan));
-  EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr("gather"));
+  EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr("gather_rows"));
+  ww_moe_plan_free(plan);
+  choices.sort_with_gather = WW_YES;
+  EXPECT_DONE(ww_moe_plan_make(&m.moe, model.device, &choices, &plan));
+  EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr("sort_gather"));
   ASSERT_GT(ww_moe_plan_workspace_bytes(plan), 0);
   ww_workspace* workspace = nullptr;
   EXPECT_DONE(ww_workspace_make(model.device, ww_moe_plan_workspace_bytes(plan), &workspace));

@@ -34,6 +34,12 @@ const WholeCase whole_cases[] = {
     {"bf16, tokens gathered",
      {.tokens = 5, .experts = 3, .hidden = 128, .inner = 64},
      {.by_index = false}},
+    {"bf16, sorted and gathered at once",
+     {.tokens = 5, .experts = 3, .hidden = 128, .inner = 64},
+     {.sort_with_gather = true}},
+    {"block scales, sorted and gathered at once",
+     {.tokens = 4, .experts = 2, .hidden = 128, .inner = 128, .scaling = Scaling::blockwise},
+     {.quantises_in_epilogue = false, .sort_with_gather = true}},
     {"block scales, quantised between",
      {.tokens = 4, .experts = 2, .hidden = 128, .inner = 128, .scaling = Scaling::blockwise},
      {.quantises_in_epilogue = false, .by_index = true}},
@@ -55,6 +61,9 @@ const WholeCase mutated_cases[] = {
     {"row scales, quantised between",
      {.tokens = 40, .experts = 3, .hidden = 1152, .inner = 64, .scaling = Scaling::row_column},
      {.quantises_in_epilogue = false, .by_index = false}},
+    {"row scales, sorted and gathered at once",
+     {.tokens = 70, .experts = 3, .hidden = 640, .inner = 64, .scaling = Scaling::row_column},
+     {.sort_with_gather = true}},
     {"block scales, quantised in the epilogue",
      {.tokens = 40,
       .experts = 3,
@@ -151,7 +160,7 @@ TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
         ASSERT_TRUE(report) << report.reason();
         // Of the gather: behind it the first product knows that the sort has ended. Without one the
         // second product does by the first, or by both grids before it, where two stand between.
-        const bool one = !plan.way.by_index || !plan.takes(MixtureStep::quantise);
+        const bool one = plan.takes(MixtureStep::gather) || !plan.takes(MixtureStep::quantise);
         EXPECT_EQ(report->mutants.size(), one ? 1U : 0U);
         for (const device::Mutant& m : report->mutants) {
           EXPECT_EQ(m.fate, device::Mutant::Fate::killed) << m.site;
@@ -163,7 +172,8 @@ TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
 TEST(WholeMixture, WeightsAreAskedForEarlyWhereTheSortHasEndedByThen) {
   for_each_case(whole_cases, model_facts().sms, [](const MixturePlan& plan, SomeMixture& some) {
     EXPECT_TRUE(plan.asks_early(MixtureStep::second)) << plan.second.kernel;
-    EXPECT_EQ(plan.asks_early(MixtureStep::first), !plan.way.by_index) << plan.first.kernel;
+    EXPECT_EQ(plan.asks_early(MixtureStep::first), plan.takes(MixtureStep::gather))
+        << plan.first.kernel;
     EXPECT_FALSE(plan.asks_early(MixtureStep::sum));
     MixturePlan late = plan;
     late.early_weights = false;

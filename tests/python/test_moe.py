@@ -214,6 +214,8 @@ class Moe(unittest.TestCase):
         layer = Layer(hidden=256, inner=128)
         np.testing.assert_array_equal(layer.call(sums_in_product=True),
                                       layer.call(sums_in_product=False))
+        np.testing.assert_array_equal(layer.call(by_index=False, sort_with_gather=True),
+                                      layer.call(by_index=False, sort_with_gather=False))
         one = layer.call(batch_invariant=True)
         layer.x, layer.ids, layer.weights = (t[3:5] for t in (layer.x, layer.ids, layer.weights))
         np.testing.assert_array_equal(layer.call(batch_invariant=True), one[3:5])

@@ -358,7 +358,8 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
 
 std::optional<Refusal> prepare_mixture_here(const MixturePlan& plan) {
   const CudaKernel* kernel = nullptr;
-  for (const std::string_view name : {sort_slots_kernel, gather_rows_kernel, sum_slots_kernel}) {
+  for (const std::string_view name :
+       {sort_slots_kernel, gather_rows_kernel, sort_gather_kernel, sum_slots_kernel}) {
     if (auto r = load_kernel(name, plan.device.architecture, kernel)) return r;
   }
   for (const Plan* product : {&plan.first, &plan.second}) {

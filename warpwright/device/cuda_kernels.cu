@@ -9,6 +9,7 @@
 #include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/kernel/zero_rows.h"
@@ -51,6 +52,14 @@ __global__ void __launch_bounds__(kernel::GatherRowsKernel::threads,
     gather_rows([[maybe_unused]] const __grid_constant__ kernel::GatherRowsParams params) {
 #if WW_CLUSTERS  // codes of e4m3 are of sm_89 and later
   kernel::GatherRowsKernel::run(params);
+#endif
+}
+
+__global__ void __launch_bounds__(kernel::SortGatherKernel::threads,
+                                  kernel::SortGatherKernel::ctas_an_sm)
+    sort_gather([[maybe_unused]] const __grid_constant__ kernel::SortGatherParams params) {
+#if WW_CLUSTERS  // as above
+  kernel::SortGatherKernel::run(params);
 #endif
 }
 
@@ -111,6 +120,7 @@ const std::vector<CudaKernel>& cuda_kernels() {
     add_one<kernel::CopyRowsKernel>(found, copy_rows_kernel, 0, &copy_rows);
     add_one<kernel::SortSlotsKernel>(found, sort_slots_kernel, 0, &sort_slots);
     add_one<kernel::GatherRowsKernel>(found, gather_rows_kernel, 0, &gather_rows);
+    add_one<kernel::SortGatherKernel>(found, sort_gather_kernel, 0, &sort_gather);
     add_one<kernel::SumSlotsKernel>(found, sum_slots_kernel, 0, &sum_slots);
     return found;
   }();

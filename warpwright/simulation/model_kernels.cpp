@@ -8,6 +8,7 @@
 #include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/kernel/zero_rows.h"
@@ -37,6 +38,7 @@ const ModelKernel* model_kernel(std::string_view name) {
     found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});
     found.push_back({sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>});
     found.push_back({gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>});
+    found.push_back({sort_gather_kernel, &run_kernel<kernel::SortGatherKernel>});
     found.push_back({sum_slots_kernel, &run_kernel<kernel::SumSlotsKernel>});
     return found;
   }();

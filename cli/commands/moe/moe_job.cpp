@@ -114,6 +114,8 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
                {{"yes", true}, {"no", false}});
   choose<bool>(choices.early_weights, "--early-weights", o.early_weights,
                {{"yes", true}, {"no", false}});
+  choose<std::optional<bool>>(choices.sort_with_gather, "--sort-with-gather", o.sort_with_gather,
+                              {{"auto", std::nullopt}, {"yes", true}, {"no", false}});
   if (!o.first_kernel.empty()) choices.first_kernel = o.first_kernel;
   if (!o.second_kernel.empty()) choices.second_kernel = o.second_kernel;
   return choices;

@@ -25,6 +25,7 @@ namespace warpwright::cli {
 struct MoeChoiceOptions {
   bool batch_invariant = false;
   std::string by_index, quantise_in_epilogue, sums_in_product, early_weights;  ///< yes or no
+  std::string sort_with_gather;                                                ///< or auto
   std::string first_kernel, second_kernel;
   std::string expected_lengths;
 };

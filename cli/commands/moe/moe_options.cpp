@@ -110,6 +110,10 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
   add("--early-weights", o.early_weights, "yes|no",
       "products ask for the weights of their first tiles before the launch before has ended, where "
       "they may (default: yes)");
+  add("--sort-with-gather", o.sort_with_gather, "auto|yes|no",
+      "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
+      "do "
+      "(default: auto, which is two until one has been measured)");
   std::string kernels;
   for (const KernelFacts* kernel : all_kernels()) {
     if (kernel->built && kernel->grouped) kernels += kernel->name + " ";

@@ -167,11 +167,79 @@ TEST_F(RunMoeOnGpu, EveryStepCanBeLaunchedAlone) {
   EXPECT_EQ(refused->code, RefusalCode::bad_choice);
 }
 
-// Other ids in every launch, in one workspace: offsets that are read too early are those of the
-// launch before, and give other bits.
-TEST_F(RunMoeOnGpu, WeightsAskedForEarlyChangeNoBit) {
-  constexpr int times = 200;
-  constexpr int kinds = 4;
+// A mixture with several sets of ids, each with a result of its own: in one workspace offsets that
+// are read too early are those of the launch before, and give other bits.
+class ManyIds {
+ public:
+  ManyIds(Both& both, int experts) : bytes_(bytes_of(both.there.d)) {
+    constexpr int kinds = 4;
+    for (int i = 0; i < kinds; ++i) {
+      for (std::int64_t& id : both.here.ids) id = id < 0 ? id : (id + 5) % experts;
+      both.here.put_ids();
+      each.push_back(both.there);
+      each.back().topk_ids.data = copied(both.here.o.topk_ids);
+      each.back().d.data = copied(both.here.o.d);
+      results_.push_back(memory_.back());
+    }
+  }
+  // All results; behind the launches.
+  [[nodiscard]] std::vector<std::vector<std::byte>> content() const {
+    std::vector<std::vector<std::byte>> all;
+    for (const auto& d : results_) {
+      all.emplace_back(static_cast<std::size_t>(bytes_));
+      EXPECT_FALSE(d->to_host(all.back().data(), bytes_));
+    }
+    return all;
+  }
+  void forget() const {
+    for (const auto& d : results_) EXPECT_FALSE(d->fill(0xff));
+  }
+
+  std::vector<MixtureOperands> each;
+
+ private:
+  static std::int64_t bytes_of(const MatrixView& v) {
+    return v.rows * v.columns * element_bytes(v.dtype);
+  }
+  void* copied(const MatrixView& v) {
+    memory_.push_back(*device::CudaBuffer::make(bytes_of(v)));
+    EXPECT_FALSE(memory_.back()->from_host(v.data, bytes_of(v)));
+    return memory_.back()->data();
+  }
+
+  std::int64_t bytes_;
+  std::vector<std::shared_ptr<device::CudaBuffer>> memory_, results_;
+};
+
+class RunManyIdsOnGpu : public RunMoeOnGpu {
+ protected:
+  void launch_all(const ManyIds& ids) const {
+    for (const MixtureOperands& o : ids.each) {
+      const auto refused = run_moe(o, how_);
+      ASSERT_FALSE(refused) << refused->reason;
+    }
+  }
+  // Launches with both choices leave the same, also where each begins while the one before ends.
+  void expect_same(const ManyIds& ids, const MixtureChoices& one, const MixtureChoices& other) {
+    constexpr int times = 200;
+    how_.choices = one;
+    launch_all(ids);
+    wait();
+    const auto want = ids.content();
+    how_.choices = other;
+    how_.launch.dependent = true;
+    for (int i = 0; i < times; ++i) {
+      if (i % 20 == 0) ids.forget();
+      launch_all(ids);
+      if (i % 20 != 19) continue;
+      wait();
+      ASSERT_EQ(ids.content(), want) << "launch " << i;
+    }
+    how_.launch.dependent = false;
+  }
+};
+
+TEST_F(RunManyIdsOnGpu, WeightsAskedForEarlyChangeNoBit) {
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
     for (const bool by_index : {true, false}) {
       SCOPED_TRACE(std::string(name(scaling)) + (by_index ? ", by number" : ", gathered"));
@@ -181,48 +249,30 @@ TEST_F(RunMoeOnGpu, WeightsAskedForEarlyChangeNoBit) {
                  .hidden = 1024,
                  .inner = 512,
                  .scaling = scaling});
-      std::vector<MixtureOperands> each;  // with ids and results of their own
-      std::vector<std::shared_ptr<device::CudaBuffer>> memory, results;
-      const auto copied = [&](const MatrixView& v) {
-        const std::int64_t bytes = v.rows * v.columns * element_bytes(v.dtype);
-        memory.push_back(*device::CudaBuffer::make(bytes));
-        EXPECT_FALSE(memory.back()->from_host(v.data, bytes));
-        return memory.back()->data();
-      };
-      for (int i = 0; i < kinds; ++i) {
-        for (std::int64_t& id : both.here.ids) id = id < 0 ? id : (id + 5) % 16;
-        both.here.put_ids();
-        each.push_back(both.there);
-        each.back().topk_ids.data = copied(both.here.o.topk_ids);
-        each.back().d.data = copied(both.here.o.d);
-        results.push_back(memory.back());
+      expect_same(ManyIds(both, 16), {.by_index = by_index, .early_weights = false},
+                  {.by_index = by_index, .early_weights = true});
+    }
+  }
+}
+
+TEST_F(RunManyIdsOnGpu, TheSortAndTheGatherInOneLaunchChangeNoBit) {
+  for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
+    for (const int tokens : {1, 8, 33, 64, 512}) {
+      for (const int total : {24, 0}) {  // of a rank that has some of the experts; all
+        SCOPED_TRACE(std::string(name(scaling)) + ", tokens " + std::to_string(tokens) +
+                     ", experts of all ranks " + std::to_string(total));
+        Both both({.tokens = tokens,
+                   .experts = 16,
+                   .top_k = 8,
+                   .hidden = 2048,
+                   .inner = 256,
+                   .scaling = scaling,
+                   .first_expert = total > 0 ? 5 : 0,
+                   .experts_total = total});
+        expect_same(ManyIds(both, total > 0 ? total : 16),
+                    {.by_index = false, .sort_with_gather = false},
+                    {.by_index = false, .sort_with_gather = true});
       }
-      const auto content = [&] {
-        wait();
-        std::vector<std::vector<std::byte>> all;
-        for (const auto& d : results) {
-          all.emplace_back(static_cast<std::size_t>(24 * 1024 * 2));
-          EXPECT_FALSE(d->to_host(all.back().data(), 24 * 1024 * 2));
-        }
-        return all;
-      };
-      const auto launch_all = [&] {
-        for (const MixtureOperands& o : each) {
-          const auto refused = run_moe(o, how_);
-          ASSERT_FALSE(refused) << refused->reason;
-        }
-      };
-      how_.choices = {.by_index = by_index, .early_weights = false};
-      launch_all();
-      const auto late = content();
-      how_.choices.early_weights = true;
-      how_.launch.dependent = true;
-      for (int i = 0; i < times; ++i) {
-        launch_all();
-        if (i % 20 != 19) continue;
-        ASSERT_EQ(content(), late) << "launch " << i;
-      }
-      how_.launch.dependent = false;
     }
   }
 }

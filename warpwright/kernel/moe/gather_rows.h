@@ -15,6 +15,26 @@ namespace warpwright::kernel {
 struct GatherRowsParams {
   TokenRows rows;
   MicroRows micro = {};  ///< of RowForm::micro
+
+  /// What warps can share out, and how much of it a token is.
+  [[nodiscard]] constexpr std::int64_t items() const {
+    return rows.form == RowForm::micro ? MicroRowsWork::items(rows, micro)
+                                       : TokenRowsWork::items(rows);
+  }
+  [[nodiscard]] constexpr std::int64_t items_of_token() const {
+    return rows.form == RowForm::micro ? micro.parts : TokenRowsWork::items_of_token(rows);
+  }
+
+  /// A warp's share, behind the proof that x and the rows of slots are there.
+  template <class Slots>
+  WW_DEVICE void move(const Slots& slots, const isa::Prerequisites& ready,
+                      const WarpShare& share) const {
+    if (rows.form == RowForm::micro) {
+      MicroRowsWork::run(rows, micro, slots, ready, share);
+    } else {
+      TokenRowsWork::run(rows, slots, ready, share);
+    }
+  }
 };
 
 struct GatherRowsKernel {
@@ -26,9 +46,7 @@ struct GatherRowsKernel {
 
   /// CTAs of a launch on a device of `sms` SMs; 0: there is nothing to do.
   static int ctas(const Params& p, int sms) {
-    const std::int64_t items = p.rows.form == RowForm::micro ? MicroRowsWork::items(p.rows, p.micro)
-                                                             : TokenRowsWork::items(p.rows);
-    const std::int64_t wanted = (items + warps - 1) / warps;
+    const std::int64_t wanted = (p.items() + warps - 1) / warps;
     return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
   }
 
@@ -39,12 +57,8 @@ struct GatherRowsKernel {
     // Behind the wait: the kernel that multiplies then has what came before this one, and may ask
     // for weights meanwhile. For the rows it waits.
     isa::launch_dependents();
-    const int me = isa::cta_index() * warps + isa::warp_index();
-    if (p.rows.form == RowForm::micro) {
-      MicroRowsWork::run(p.rows, p.micro, ready, me, isa::cta_count() * warps);
-    } else {
-      TokenRowsWork::run(p.rows, ready, me, isa::cta_count() * warps);
-    }
+    p.move(SlotsInMemory(p.rows, p.micro.offsets), ready,
+           {isa::cta_index() * warps + isa::warp_index(), isa::cta_count() * warps, p.items()});
   }
 };
 

@@ -40,43 +40,36 @@ constexpr bool makes_micro_rows(DType element, DType scale) {
          (element == DType::e2m1 && is_micro_scale(scale));
 }
 
-/// Moves them, by warps of any number.
-class MicroRowsWork : private TokenPieces {
+/// A warp that moves them.
+template <class Slots>
+class MicroRowsMover : private TokenPieces<Slots> {
+  using Pieces = TokenPieces<Slots>;
+  using Pieces::each;
+  using Pieces::lane_;
+  using Pieces::load;
+  using Pieces::p_;
+  using Pieces::piece;
+  using Pieces::row_of_lane;
+  using Pieces::slots_;
+  using Pieces::widen;
+
  public:
-  /// Parts of a row where `warps` are wanted: as few as give each of them one.
-  static constexpr int parts_of(const TokenRows& p, int warps) {
-    const int pieces = (p.k + piece - 1) / piece;
-    const int wanted = p.tokens > 0 ? (warps + p.tokens - 1) / p.tokens : 1;
-    return wanted < pieces ? wanted : (pieces > 0 ? pieces : 1);
-  }
-  /// What warps can share out.
-  static constexpr std::int64_t items(const TokenRows& p, const MicroRows& m) {
-    return std::int64_t{p.tokens} * m.parts;
-  }
-
-  /// The part of warp `me` of `warps`.
-  WW_DEVICE static void run(const TokenRows& p, const MicroRows& m, const isa::Prerequisites& ready,
-                            int me, int warps) {
-    MicroRowsWork(p, m, ready).take(me, warps);
-  }
-
- private:
-  WW_DEVICE MicroRowsWork(const TokenRows& p, const MicroRows& m, const isa::Prerequisites& ready)
-      : TokenPieces(p, ready), m_(m), whole_to_(begin_at_multiples<8>(p.to, p.to_pitch)) {
+  WW_DEVICE MicroRowsMover(const TokenRows& p, const MicroRows& m, const Slots& slots,
+                           const isa::Prerequisites& ready)
+      : Pieces(p, slots, ready), m_(m), whole_to_(begin_at_multiples<8>(p.to, p.to_pitch)) {
     if (m.tensor != nullptr) tensor_ = isa::GlobalView<const float>{m.tensor}.load();
   }
 
-  WW_DEVICE void take(int me, int warps) const {
-    const std::int64_t all = items(p_, m_);
+  WW_DEVICE void take(const WarpShare& share) const {
     const int end = m_.columns * micro_block(m_.scale);  // with the padding of the scales
     const int step = m_.parts * piece;
     WW_NO_UNROLL
-    for (std::int64_t item = me; item < all; item += warps) {
+    for (std::int64_t item = share.first; item < share.end; item += share.step) {
       const int token = static_cast<int>(quotient(item, m_.parts));
       const int first =
           static_cast<int>(item - std::int64_t{token} * m_.parts) * piece + lane_ * each;
       Eight next = load_or_zero(token, first);
-      const Slots slots = slots_of(token, 0);
+      const LaneSlot slots = slots_of(token, 0);
       WW_NO_UNROLL
       for (int column = first; column - lane_ * each < end; column += step) {
         const Eight chunk = next;
@@ -85,6 +78,8 @@ class MicroRowsWork : private TokenPieces {
       }
     }
   }
+
+ private:
   WW_DEVICE Eight load_or_zero(int token, int column) const {
     return column < p_.k ? load(token, column) : Eight{};
   }
@@ -92,14 +87,14 @@ class MicroRowsWork : private TokenPieces {
   // --- rows of the result -----------------------------------------------------------------------
 
   /// A lane's slot of a token: its row, and the row of its scales. Negative: none.
-  struct Slots {
+  struct LaneSlot {
     int row = -1;
     int place = -1;
   };
 
-  WW_DEVICE Slots slots_of(int token, int first) const {
-    Slots s;
-    s.row = p_.rows != nullptr ? row_of_lane(token, first) : (first + lane_ == 0 ? token : -1);
+  WW_DEVICE LaneSlot slots_of(int token, int first) const {
+    LaneSlot s;
+    s.row = slots_.have_rows() ? row_of_lane(token, first) : (first + lane_ == 0 ? token : -1);
     s.place = place_of(s.row);
     if (s.place < 0) s.row = -1;
     return s;
@@ -107,7 +102,6 @@ class MicroRowsWork : private TokenPieces {
 
   /// All lanes, each of a row of its own: the row of its scales, or -1.
   WW_DEVICE int place_of(int row) const {
-    const isa::GlobalView<const std::int32_t> offsets{m_.offsets};
     const auto theirs = [](int value, int lane) {
       return static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(value), lane));
     };
@@ -116,8 +110,8 @@ class MicroRowsWork : private TokenPieces {
     WW_NO_UNROLL
     for (int first = 0; first < m_.experts; first += 32) {
       const int expert = first + lane_;
-      const int begin = offsets.load(expert < m_.experts ? expert : m_.experts);
-      const int end = offsets.load(expert < m_.experts ? expert + 1 : m_.experts);
+      const int begin = slots_.offset(expert < m_.experts ? expert : m_.experts);
+      const int end = slots_.offset(expert < m_.experts ? expert + 1 : m_.experts);
       const int tiles = (end - begin + block_scales::kTileRows - 1) / block_scales::kTileRows;
       const int up_to = isa::sum_up_to_lane(tiles, lane_);
       // The last of them that begins at or before the row: of those that begin together the others
@@ -139,8 +133,8 @@ class MicroRowsWork : private TokenPieces {
 
   /// All lanes: every row of the token, and that of its scales.
   template <class Use>
-  WW_DEVICE void for_each_slot(int token, const Slots& first_slots, const Use& use) const {
-    Slots slots = first_slots;
+  WW_DEVICE void for_each_slot(int token, const LaneSlot& first_slots, const Use& use) const {
+    LaneSlot slots = first_slots;
     for (int first = 0;;) {
       std::uint32_t left = isa::ballot(slots.row >= 0);
       while (left != 0) {
@@ -150,7 +144,7 @@ class MicroRowsWork : private TokenPieces {
             static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(slots.place), lane)));
       }
       first += 32;
-      if (p_.rows == nullptr || first >= p_.top_k) return;
+      if (!slots_.have_rows() || first >= p_.top_k) return;
       slots = slots_of(token, first);
     }
   }
@@ -163,7 +157,7 @@ class MicroRowsWork : private TokenPieces {
     std::uint32_t scales = 0;
   };
 
-  WW_DEVICE void put(int token, const Slots& slots, int column, const Eight& chunk) const {
+  WW_DEVICE void put(int token, const LaneSlot& slots, int column, const Eight& chunk) const {
     const int block = micro_block(m_.scale);
     const bool is_e2m1 = m_.element == DType::e2m1;
     const Coded coded = m_.scale == DType::ue4m3 ? code<DType::e2m1, DType::ue4m3>(column, chunk)
@@ -244,6 +238,27 @@ class MicroRowsWork : private TokenPieces {
   const MicroRows& m_;
   bool whole_to_;
   float tensor_ = 1;
+};
+
+/// Moves them, by warps of any number.
+struct MicroRowsWork {
+  /// Parts of a row where `warps` are wanted: as few as give each of them one.
+  static constexpr int parts_of(const TokenRows& p, int warps) {
+    const int pieces = TokenPieceShape::pieces(p);
+    const int wanted = p.tokens > 0 ? (warps + p.tokens - 1) / p.tokens : 1;
+    return wanted < pieces ? wanted : (pieces > 0 ? pieces : 1);
+  }
+  /// What warps can share out.
+  static constexpr std::int64_t items(const TokenRows& p, const MicroRows& m) {
+    return std::int64_t{p.tokens} * m.parts;
+  }
+
+  /// A warp's share.
+  template <class Slots>
+  WW_DEVICE static void run(const TokenRows& p, const MicroRows& m, const Slots& slots,
+                            const isa::Prerequisites& ready, const WarpShare& share) {
+    MicroRowsMover<Slots>(p, m, slots, ready).take(share);
+  }
 };
 
 }  // namespace warpwright::kernel

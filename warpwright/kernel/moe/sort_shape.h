@@ -43,6 +43,18 @@ struct SortSlotsParams {
   TokenRows quantised;  ///< by all other clusters; `rows` is null there
 };
 
+/// The local expert of a slot by its id; `experts` for an id out of range, one more for what is
+/// left out.
+template <class Id>
+WW_DEVICE int slot_key(const SortSlotsParams& p, Id wide) {
+  const int id = static_cast<int>(wide);
+  if (id != wide) return p.experts;
+  if (id == -1) return p.experts + 1;
+  if (static_cast<unsigned>(id) >= static_cast<unsigned>(p.experts_total)) return p.experts;
+  const auto local = static_cast<unsigned>(id - p.first_expert);
+  return static_cast<int>(local < static_cast<unsigned>(p.experts) ? local : p.experts + 1U);
+}
+
 /// Words of the counts of a CTA: of the experts, of ids out of range, padding. Those of a warp have
 /// 16 bits.
 constexpr int sort_slots_stride(int experts) {

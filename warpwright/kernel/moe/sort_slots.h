@@ -39,9 +39,10 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
     }
     isa::set_role("quantises tokens");
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
-    TokenRowsWork::run(p.quantised, ready,
-                       (isa::cta_index() - p.cluster) * p.warps + isa::warp_index(),
-                       (isa::cta_count() - p.cluster) * p.warps);
+    TokenRowsWork::run(
+        p.quantised, SlotsInMemory(p.quantised), ready,
+        {(isa::cta_index() - p.cluster) * p.warps + isa::warp_index(),
+         (isa::cta_count() - p.cluster) * p.warps, TokenRowsWork::items(p.quantised)});
   }
 
  private:
@@ -165,17 +166,6 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
     return {first, end < count() ? end : count()};
   }
 
-  /// The local expert of a slot; `experts` for an id out of range, one more for what is left out.
-  template <class Id>
-  WW_DEVICE int key_of(Id wide) const {
-    const int id = static_cast<int>(wide);
-    if (id != wide) return p_.experts;
-    if (id == -1) return p_.experts + 1;
-    if (static_cast<unsigned>(id) >= static_cast<unsigned>(p_.experts_total)) return p_.experts;
-    const auto local = static_cast<unsigned>(id - p_.first_expert);
-    return static_cast<int>(local < static_cast<unsigned>(p_.experts) ? local : p_.experts + 1U);
-  }
-
   /// The experts of a piece. All loads are on their way before one is waited for.
   template <class Id>
   WW_DEVICE void load_keys(const isa::Prerequisites& /*ready*/, const Part& part,
@@ -199,7 +189,7 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
       }
     }
     WW_UNROLL
-    for (int i = 0; i < at_once; ++i) key[i] = key_of(id[i]);
+    for (int i = 0; i < at_once; ++i) key[i] = slot_key(p_, id[i]);
   }
 
   /// This thread's slot of a step of its warp's run.

@@ -32,7 +32,7 @@ struct TokenRows {
   float* scales = nullptr;       ///< of the forms with codes
   std::int64_t scale_pitch = 0;  ///< elements from row to row
   std::int64_t scale_step = 0;   ///< elements from block to block
-  /// The sort's: slot -> row, or negative. Null: token t is row t.
+  /// The sort's: slot -> row, or negative. Null: token t is row t (SlotsInMemory).
   const std::int32_t* rows = nullptr;
   int top_k = 1;  ///< slots of a token, where there are `rows`
   int tokens = 0;
@@ -41,31 +41,67 @@ struct TokenRows {
   RowForm form = RowForm::none;
 };
 
-/// A warp's view of them. TokenRowsWork and MicroRowsWork move them.
-class TokenPieces {
- public:
+/// How a warp takes rows: pieces of 32 x 8 elements.
+struct TokenPieceShape {
   static constexpr int each = 8;           ///< elements of a lane: 16 bytes
   static constexpr int piece = 32 * each;  ///< elements of a warp at a time
   static constexpr int at_once = 2;        ///< pieces of a warp that are on their way
 
+  /// Of a row.
+  static constexpr int pieces(const TokenRows& p) { return (p.k + piece - 1) / piece; }
+};
+
+/// What a warp takes of the items that are shared out: `first` and every `step`-th before `end`.
+struct WarpShare {
+  std::int64_t first = 0;
+  std::int64_t step = 1;
+  std::int64_t end = 0;
+};
+
+/// The rows of slots, and where those of experts begin, as an earlier grid has left them.
+class SlotsInMemory {
+ public:
+  WW_DEVICE explicit SlotsInMemory(const TokenRows& p, const std::int32_t* offsets = nullptr)
+      : rows_(p.rows), offsets_(offsets) {}
+
+  /// Else token t is row t.
+  [[nodiscard]] WW_DEVICE bool have_rows() const { return rows_ != nullptr; }
+  [[nodiscard]] WW_DEVICE int row(std::int64_t slot) const {
+    return isa::GlobalView<const std::int32_t>{rows_}.load(slot);
+  }
+  [[nodiscard]] WW_DEVICE int offset(int expert) const {
+    return isa::GlobalView<const std::int32_t>{offsets_}.load(expert);
+  }
+
+ private:
+  const std::int32_t* rows_;
+  const std::int32_t* offsets_;
+};
+
+/// A warp's view of them, with the rows of slots as `Slots` has them (SlotsInMemory, or those that
+/// a CTA has found itself). TokenRowsMover and MicroRowsMover move them.
+template <class Slots>
+class TokenPieces : protected TokenPieceShape {
  protected:
   /// Takes the proof that x and the rows are there.
-  WW_DEVICE TokenPieces(const TokenRows& p, const isa::Prerequisites& /*ready*/)
-      : p_(p), lane_(isa::lane_index()), whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)) {}
+  WW_DEVICE TokenPieces(const TokenRows& p, const Slots& slots, const isa::Prerequisites& /*ready*/)
+      : p_(p),
+        slots_(slots),
+        lane_(isa::lane_index()),
+        whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)) {}
 
   // --- rows of the result -----------------------------------------------------------------------
 
   /// Of the slot `first` + lane of a token; -1 where there is none.
   WW_DEVICE int row_of_lane(int token, int first) const {
-    if (p_.rows == nullptr || first + lane_ >= p_.top_k) return -1;
-    const std::int64_t slot = std::int64_t{token} * p_.top_k + first + lane_;
-    return isa::GlobalView<const std::int32_t>{p_.rows}.load(slot);
+    if (!slots_.have_rows() || first + lane_ >= p_.top_k) return -1;
+    return slots_.row(std::int64_t{token} * p_.top_k + first + lane_);
   }
 
   /// All lanes: the rows that a token becomes. `row` is row_of_lane(token, 0).
   template <class Use>
   WW_DEVICE void for_each_row(int token, int row, const Use& use) const {
-    if (p_.rows == nullptr) {
+    if (!slots_.have_rows()) {
       use(std::int64_t{token});
       return;
     }
@@ -100,6 +136,7 @@ class TokenPieces {
   }
 
   const TokenRows& p_;
+  Slots slots_;
   int lane_;
 
  private:

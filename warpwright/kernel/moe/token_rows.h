@@ -18,47 +18,45 @@
 
 namespace warpwright::kernel {
 
-/// Moves them, by warps of any number.
-class TokenRowsWork : private TokenPieces {
+/// A warp that moves them.
+template <class Slots>
+class TokenRowsMover : private TokenPieces<Slots> {
+  using Pieces = TokenPieces<Slots>;
+  using Pieces::at_once;
+  using Pieces::each;
+  using Pieces::for_each_row;
+  using Pieces::lane_;
+  using Pieces::load;
+  using Pieces::p_;
+  using Pieces::piece;
+  using Pieces::row_of_lane;
+  using Pieces::widen;
+
  public:
   static constexpr int block = 128;  ///< elements with a scale of RowForm::blocks
 
-  /// What warps can share out: pieces of tokens, or tokens where a scale reaches over a row.
-  static constexpr std::int64_t items(const TokenRows& p) {
-    if (p.form == RowForm::none) return 0;
-    if (p.form == RowForm::rows) return p.tokens;
-    return std::int64_t{p.tokens} * ((p.k + piece - 1) / piece);
-  }
-
-  /// The part of warp `me` of `warps`. Takes the proof that x and the rows are there.
-  WW_DEVICE static void run(const TokenRows& p, const isa::Prerequisites& ready, int me,
-                            int warps) {
-    if (p.form == RowForm::none) return;
-    TokenRowsWork(p, ready).run(me, warps);
-  }
-
- private:
-  WW_DEVICE TokenRowsWork(const TokenRows& p, const isa::Prerequisites& ready)
-      : TokenPieces(p, ready),
+  WW_DEVICE TokenRowsMover(const TokenRows& p, const Slots& slots, const isa::Prerequisites& ready)
+      : Pieces(p, slots, ready),
         whole_to_(p.form == RowForm::copy ? begin_at_multiples<16>(p.to, p.to_pitch)
                                           : begin_at_multiples<8>(p.to, p.to_pitch)) {}
 
-  WW_DEVICE void run(int me, int warps) const {
+  WW_DEVICE void take(const WarpShare& share) const {
     if (p_.form == RowForm::rows) {
-      for (int token = me; token < p_.tokens; token += warps) quantise_row(token);
+      for (std::int64_t token = share.first; token < share.end; token += share.step) {
+        quantise_row(static_cast<int>(token));
+      }
       return;
     }
-    const int pieces = (p_.k + piece - 1) / piece;
-    const std::int64_t all = items(p_);
-    for (std::int64_t first = me; first < all; first += std::int64_t{at_once} * warps) {
+    const int pieces = Pieces::pieces(p_);
+    for (std::int64_t first = share.first; first < share.end; first += at_once * share.step) {
       Eight chunk[at_once];
       int token[at_once];
       int column[at_once];
       int row[at_once];
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        const std::int64_t item = first + std::int64_t{warps} * i;
-        if (item >= all) continue;
+        const std::int64_t item = first + share.step * i;
+        if (item >= share.end) continue;
         token[i] = static_cast<int>(quotient(item, pieces));
         column[i] = static_cast<int>(item - std::int64_t{token[i]} * pieces) * piece + lane_ * each;
         chunk[i] = load(token[i], column[i]);
@@ -66,7 +64,7 @@ class TokenRowsWork : private TokenPieces {
       }
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        if (first + std::int64_t{warps} * i >= all) continue;
+        if (first + share.step * i >= share.end) continue;
         if (p_.form == RowForm::copy) {
           for_each_row(token[i], row[i], [&](std::int64_t to) { store(to, column[i], chunk[i]); });
         } else {
@@ -76,6 +74,7 @@ class TokenRowsWork : private TokenPieces {
     }
   }
 
+ private:
   // --- elements ---------------------------------------------------------------------------------
 
   WW_DEVICE void store(std::int64_t row, int column, const Eight& eight) const {
@@ -183,6 +182,24 @@ class TokenRowsWork : private TokenPieces {
   }
 
   bool whole_to_;
+};
+
+/// Moves them, by warps of any number.
+struct TokenRowsWork {
+  /// What warps can share out: pieces of tokens, or tokens where a scale reaches over a row.
+  static constexpr std::int64_t items(const TokenRows& p) { return p.tokens * items_of_token(p); }
+  static constexpr std::int64_t items_of_token(const TokenRows& p) {
+    if (p.form == RowForm::none) return 0;
+    return p.form == RowForm::rows ? 1 : TokenPieceShape::pieces(p);
+  }
+
+  /// A warp's share. Takes the proof that x and the rows are there.
+  template <class Slots>
+  WW_DEVICE static void run(const TokenRows& p, const Slots& slots, const isa::Prerequisites& ready,
+                            const WarpShare& share) {
+    if (p.form == RowForm::none) return;
+    TokenRowsMover<Slots>(p, slots, ready).take(share);
+  }
 };
 
 }  // namespace warpwright::kernel

@@ -37,6 +37,11 @@ int grids_of(const Plan& product) {
   return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
 }
 
+// Is its kernel one that asks for weights early, and reads them where they are?
+bool can_ask_early(const Plan& product) {
+  return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
+}
+
 }  // namespace
 
 int MixturePlan::launches() const {
@@ -45,7 +50,7 @@ int MixturePlan::launches() const {
     if (step == MixtureStep::first) {
       all += grids_of(first);
     } else if (step == MixtureStep::sort) {
-      all += sort_launches(problem);
+      all += sorts_with_gather ? 1 : sort_launches(problem);
     } else {
       all += step == MixtureStep::second ? grids_of(second) : 1;
     }
@@ -54,11 +59,14 @@ int MixturePlan::launches() const {
 }
 
 bool MixturePlan::asks_early(MixtureStep step) const {
-  const bool behind_sort = step == MixtureStep::first && way.by_index;
+  const bool behind_sort = step == MixtureStep::first && (way.by_index || sorts_with_gather);
   if (!early_weights || !takes(step) || behind_sort) return false;
   if (step != MixtureStep::first && step != MixtureStep::second) return false;
-  const Plan& product = step == MixtureStep::first ? first : second;
-  return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
+  return can_ask_early(step == MixtureStep::first ? first : second);
+}
+
+bool MixturePlan::fetches_ahead() const {
+  return early_weights && sorts_with_gather && can_ask_early(first);
 }
 
 const char* name(MixtureStep step) {
@@ -72,13 +80,18 @@ double MixturePlan::step_bytes(MixtureStep step) const {
   const double slots = static_cast<double>(problem.slots());
   const double quantising =
       size_of(problem.x) + size_of(parts.tokens) + size_of(parts.token_scales);
+  const double gathering =
+      size_of(problem.x) + share * (size_of(parts.tokens) + size_of(parts.token_scales));
+  const bool quantises_beside = way.by_index && problem.quantises() && !problem.is_micro();
   switch (step) {
     case MixtureStep::sort:
       return slots * (offset_bytes(problem.id_type) + 4) +
              4.0 * static_cast<double>(problem.experts()) + slots * 4 +
-             (way.by_index && problem.quantises() && !problem.is_micro() ? quantising : 0);
+             (sorts_with_gather  ? gathering
+              : quantises_beside ? quantising
+                                 : 0);
     case MixtureStep::gather:
-      return size_of(problem.x) + share * (size_of(parts.tokens) + size_of(parts.token_scales));
+      return gathering;
     case MixtureStep::first:
       return moved_bytes(first.problem);
     case MixtureStep::quantise:
@@ -104,7 +117,7 @@ double MixturePlan::step_operations(MixtureStep step) const {
 std::string MixturePlan::step_kernel(MixtureStep step) const {
   switch (step) {
     case MixtureStep::sort:
-      return "sort_slots";
+      return sorts_with_gather ? "sort_gather" : "sort_slots";
     case MixtureStep::first:
       return first.name();
     case MixtureStep::second:
@@ -176,9 +189,12 @@ std::string MixturePlan::explain() const {
   if (rated) text += formatted("floors together %.2f us\n", floors * 1e6);
   text += way.by_index ? "the first product reads tokens by number\n"
                        : "tokens are put into the order of the experts first\n";
+  if (sorts_with_gather) text += "the launch of the sort moves tokens too\n";
   if (p.quantises()) {
     if (p.is_micro()) {
-      text += "tokens become codes behind the sort, which knows where their scales lie\n";
+      text += sorts_with_gather
+                  ? "tokens become codes there, where it is known where their scales lie\n"
+                  : "tokens become codes behind the sort, which knows where their scales lie\n";
     } else if (way.by_index) {
       text += "the launch of the sort quantises tokens beside it\n";
     }
@@ -195,6 +211,9 @@ std::string MixturePlan::explain() const {
   if (!early.empty()) {
     text += "asked for before the launch before has ended: the weights of the first tiles of " +
             early + "\n";
+  }
+  if (fetches_ahead()) {
+    text += "L2 is asked by the launch of the sort: for the weights of the first tiles of first\n";
   }
   text += "a row is rounded to " + type_name(p.x.dtype) +
           ", times its weight, added in float32 in the order of expert, then slot\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "warpwright/kernel/moe/gather_rows.h"
+#include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/plan/product/rules.h"
@@ -39,14 +40,14 @@ class MixtureBinding {
   void bind(MixtureStep step, Encode encode, MixtureStepGrids& out) const {
     switch (step) {
       case MixtureStep::sort:
-        return sort(out);
+        return plan_.sorts_with_gather ? sort_and_gather(out) : sort(out);
       case MixtureStep::gather:
-        return rows_of(o_.x, parts_.tokens, parts_.token_scales, o_.factor_x, true, out);
+        return gather(o_.x, parts_.tokens, parts_.token_scales, o_.factor_x, true, out);
       case MixtureStep::first:
         return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
                        plan_.layout.first, asks_early(step), encode, out);
       case MixtureStep::quantise:
-        return rows_of(parts_.inner, parts_.codes, parts_.code_scales, o_.factor_inner, false, out);
+        return gather(parts_.inner, parts_.codes, parts_.code_scales, o_.factor_inner, false, out);
       case MixtureStep::second:
         return second(encode, out);
       case MixtureStep::sum:
@@ -78,8 +79,8 @@ class MixtureBinding {
     return out.grids.grids[0];
   }
 
-  void sort(MixtureStepGrids& out) const {
-    using kernel::SortSlotsKernel;
+  // What is sorted, and to where; its shape is not set.
+  kernel::SortSlotsParams slots_to_sort(MixtureStepGrids& out) const {
     kernel::SortSlotsParams p;
     p.ids = o_.topk_ids.data;
     p.pitch = o_.topk_ids.row_stride;
@@ -98,6 +99,18 @@ class MixtureBinding {
       p.count_words = static_cast<int>(plan_.layout.counts.bytes / 4);
       out.touch(p.counts, plan_.layout.counts.bytes, "counts", true);
     }
+    out.touch(p.ids, reach({{o_.tokens(), p.pitch}, {o_.top_k(), 1}}) * offset_bytes(o_.id_type),
+              "topk_ids");
+    out.touch(status_, plan_.layout.status.bytes, "status", true);
+    out.touch(offsets_, plan_.layout.offsets.bytes, "offsets", true);
+    out.touch(slots_, plan_.layout.slots.bytes, "slots", true);
+    out.touch(rows_, plan_.layout.rows.bytes, "rows", true);
+    return p;
+  }
+
+  void sort(MixtureStepGrids& out) const {
+    using kernel::SortSlotsKernel;
+    kernel::SortSlotsParams p = slots_to_sort(out);
     SortSlotsKernel::shape(p);
     if (plan_.way.by_index && o_.quantises() && !o_.is_micro()) {
       p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
@@ -114,12 +127,40 @@ class MixtureBinding {
       grid.shared_bytes = SortSlotsKernel::shared_bytes_of(part);
       grid.set_params(part);
     }
-    out.touch(p.ids, reach({{o_.tokens(), p.pitch}, {o_.top_k(), 1}}) * offset_bytes(o_.id_type),
-              "topk_ids");
-    out.touch(status_, plan_.layout.status.bytes, "status", true);
-    out.touch(offsets_, plan_.layout.offsets.bytes, "offsets", true);
-    out.touch(slots_, plan_.layout.slots.bytes, "slots", true);
-    out.touch(rows_, plan_.layout.rows.bytes, "rows", true);
+  }
+
+  // The sort and the gather in one launch.
+  void sort_and_gather(MixtureStepGrids& out) const {
+    using kernel::SortGatherKernel;
+    kernel::SortGatherParams p;
+    p.sort = slots_to_sort(out);
+    p.gather = rows_of(o_.x, parts_.tokens, parts_.token_scales, o_.factor_x,
+                       SortGatherKernel::warps, out);
+    p.gather.micro.by_token = o_.is_micro() && plan_.way.by_index;
+    p.gather.rows.top_k = p.sort.top_k;
+    if (plan_.fetches_ahead() && !alone_) {
+      p.ahead = weights_ahead();
+      out.touch(o_.w13.data, extent_bytes(o_.w13), "w13");
+    }
+    SortGatherKernel::shape(p, plan_.device.sms);
+    Grid& grid = only_grid(out, sort_gather_kernel, p.ctas, SortGatherKernel::threads);
+    grid.shared_bytes = SortGatherKernel::shared_bytes_of(p);
+    grid.set_params(p);
+  }
+
+  // Those of the first product's first tiles, as far as its CTAs have stages.
+  [[nodiscard]] kernel::WeightsAhead weights_ahead() const {
+    const KernelFacts& kernel = plan_.first.facts();
+    const MatrixView& w = o_.w13;
+    const std::int64_t size = element_bytes(w.dtype);
+    const auto tiles = static_cast<int>((w.rows + kernel.tile.m - 1) / kernel.tile.m);
+    const std::int64_t depth = std::int64_t{kernel.stages} * kernel.tile.k;
+    return {.w = static_cast<const unsigned char*>(w.data),
+            .pitch = w.row_stride * size,
+            .batch = w.batch_stride * size,
+            .rows = static_cast<int>(w.rows),
+            .bytes = static_cast<int>(std::min(depth, w.columns) * size / 16 * 16),
+            .experts = (plan_.first.ctas + tiles - 1) / tiles};
   }
 
   // Rows of x to `to`, each to its own.
@@ -153,32 +194,41 @@ class MixtureBinding {
     if (scales.data != nullptr) out.touch(scales.data, extent_bytes(scales), "scales", true);
   }
 
-  // The same in a launch of its own; `by_number`: of tokens to the rows of their slots. `factor` is
-  // the scale of all of them, where there is one.
-  void rows_of(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
-               const MatrixView& factor, bool by_number, MixtureStepGrids& out) const {
+  // The same with the scales of other formats, by `warps` an SM; `factor` is the scale of all of
+  // them, where there is one.
+  kernel::GatherRowsParams rows_of(const MatrixView& x, const MatrixView& to,
+                                   const MatrixView& scales, const MatrixView& factor, int warps,
+                                   MixtureStepGrids& out) const {
     kernel::GatherRowsParams p{rows_to(x, to, scales)};
     touch_rows(x, to, scales, out);
+    if (!o_.is_micro()) return p;
+    p.micro = {
+        .element = to.dtype,
+        .scale = scales.dtype,
+        .tiles = static_cast<std::uint8_t*>(scales.data),
+        .columns = static_cast<int>(scales.columns),
+        .tensor = static_cast<const float*>(factor.data),
+        .offsets = offsets_,
+        .experts = static_cast<int>(o_.experts()),
+        .parts = kernel::MicroRowsWork::parts_of(p.rows, warps * std::max(plan_.device.sms, 1))};
+    out.touch(factor.data, extent_bytes(factor), "the scale of the tensor");
+    return p;
+  }
+
+  // The same in a launch of its own; `by_number`: of tokens to the rows of their slots.
+  void gather(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
+              const MatrixView& factor, bool by_number, MixtureStepGrids& out) const {
+    using kernel::GatherRowsKernel;
+    kernel::GatherRowsParams p =
+        rows_of(x, to, scales, factor, GatherRowsKernel::warps * GatherRowsKernel::ctas_an_sm, out);
     if (by_number) {
       p.rows.rows = rows_;
       p.rows.top_k = static_cast<int>(o_.top_k());
       out.touch(rows_, plan_.layout.rows.bytes, "numbers of rows");
     }
-    using kernel::GatherRowsKernel;
     if (o_.is_micro()) {
-      const int warps =
-          GatherRowsKernel::warps * GatherRowsKernel::ctas_an_sm * std::max(plan_.device.sms, 1);
-      p.micro = {.element = to.dtype,
-                 .scale = scales.dtype,
-                 .tiles = static_cast<std::uint8_t*>(scales.data),
-                 .columns = static_cast<int>(scales.columns),
-                 .tensor = static_cast<const float*>(factor.data),
-                 .offsets = offsets_,
-                 .experts = static_cast<int>(o_.experts()),
-                 .by_token = by_number && plan_.way.by_index,
-                 .parts = kernel::MicroRowsWork::parts_of(p.rows, warps)};
+      p.micro.by_token = by_number && plan_.way.by_index;
       out.touch(offsets_, plan_.layout.offsets.bytes, "offsets");
-      out.touch(factor.data, extent_bytes(factor), "the scale of the tensor");
     }
     only_grid(out, gather_rows_kernel, GatherRowsKernel::ctas(p, plan_.device.sms),
               GatherRowsKernel::threads)

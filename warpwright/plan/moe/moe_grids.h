@@ -25,7 +25,7 @@ struct MixtureStepGrids {
   const Plan* product = nullptr;   ///< of a step that multiplies
   GemmOperands operands;           ///< its operands, as they are before copies
   std::byte* workspace = nullptr;  ///< its own part
-  std::array<MixtureTouch, 10> touches{};
+  std::array<MixtureTouch, 12> touches{};
   int touched = 0;
 
   void touch(const void* data, std::int64_t bytes, const char* name, bool writable = false) {

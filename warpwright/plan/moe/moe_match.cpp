@@ -48,7 +48,8 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
   } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
               {choices.by_index, plan.way.by_index, "by_index"},
               {choices.sums_in_product, plan.sums_in_product, "sums_in_product"},
-              {choices.early_weights, plan.early_weights, "early_weights"}};
+              {choices.early_weights, plan.early_weights, "early_weights"},
+              {choices.sort_with_gather, plan.sorts_with_gather, "sort_with_gather"}};
   for (const auto& way : ways) {
     if (way.asked.value_or(way.is) == way.is) continue;
     return refuse(RefusalCode::bad_choice, way.name, " is ", yes_no(*way.asked),

@@ -6,6 +6,7 @@
 
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/kernel/moe/slot_adder.h"
+#include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -115,9 +116,15 @@ double seconds_for_bytes(const MixturePlan& plan, MixtureStep step) {
   return plan.step_bytes(step) / rate;
 }
 
+// Up to so many slots the launch that gathers sorts, where that is open. None before it is
+// measured: it saves a launch, but the first product is then right behind the sort, and asks for no
+// weights early. What was measured are separate launches.
+constexpr std::int64_t most_sorted_with_gather = 0;
+
 // Seconds of what a way of the first product needs beside it: launches, and their bytes.
 double seconds_beside(const MixturePlan& plan) {
   double seconds = plan.asks_early(MixtureStep::first) ? -early_seconds : 0;
+  if (plan.sorts_with_gather) seconds += seconds_for_bytes(plan, MixtureStep::sort);
   for (const MixtureStep step : {MixtureStep::gather, MixtureStep::quantise}) {
     if (plan.takes(step)) seconds += launch_seconds + seconds_for_bytes(plan, step);
   }
@@ -152,11 +159,43 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
                 ": the nearest is ", as_nearest("false"));
 }
 
+// Why the sort cannot be asked for so, or nothing.
+std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  using kernel::SortGatherKernel;
+  if (!choices.sort_with_gather.value_or(false)) return std::nullopt;
+  const auto refused = [](const auto&... why) {
+    return refuse(RefusalCode::bad_choice, "sort_with_gather is asked for", why...,
+                  ": the nearest is ", as_nearest("false"));
+  };
+  if (choices.by_index.value_or(false) && !p.is_micro()) {
+    return refused(", and by_index; ", as_rule("tokens that are read by number are not gathered"));
+  }
+  if (p.slots() > SortGatherKernel::max_slots) {
+    return refused(" of ", p.slots(), " slots; ",
+                   as_rule("one launch sorts and gathers up to ", SortGatherKernel::max_slots));
+  }
+  if (SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro())) return std::nullopt;
+  return refused(" of ", p.slots(), " slots and ", p.experts(), " experts; ",
+                 as_rule("with scales in tiles one launch sorts and gathers where their product is "
+                         "up to ",
+                         SortGatherKernel::max_pairs));
+}
+
+// Does one launch sort and gather for such a plan? Asked for, it does or there is no such plan.
+bool sorts_with_gather(const MixturePlan& plan, const MixtureChoices& choices) {
+  const MixtureProblem& p = plan.problem;
+  const bool few = p.tokens() > 0 && p.slots() <= most_sorted_with_gather;
+  const bool wanted = choices.sort_with_gather.value_or(few);
+  return wanted && plan.gathers() &&
+         kernel::SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro());
+}
+
 // The first product in the way that takes least, of those that are left open; on the model, which
 // has no times, the one with the fewest launches.
 std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& choices) {
   const MixtureProblem& p = plan.problem;
   if (auto r = way_fault(p, choices)) return r;
+  if (auto r = sort_fault(p, choices)) return r;
   // Rows keep their bits where the way does not depend on the number of tokens: without that
   // epilogue they are rounded to bf16 before they are quantised.
   const bool is_open = !choices.batch_invariant || choices.quantises_in_epilogue.value_or(false);
@@ -170,6 +209,8 @@ std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& cho
       if (choices.quantises_in_epilogue.value_or(fused) != fused || (fused && !can_fuse)) continue;
       MixturePlan tried = plan;
       tried.way = {by_index, fused};
+      tried.sorts_with_gather = sorts_with_gather(tried, choices);
+      if (choices.sort_with_gather.value_or(false) && !tried.sorts_with_gather) continue;
       tried.parts = mixture_parts(p, tried.way);
       auto made = plan_of_product(first_product(p, tried.parts, tried.way, nullptr), "w13",
                                   plan.device, choices, choices.first_kernel);
@@ -255,10 +296,14 @@ std::string MixturePlan::name() const {
   return "moe by " + first.name() + " and " + second.name();
 }
 
+bool MixturePlan::gathers() const {
+  // Where a token's scales lie the sort alone knows.
+  return !way.by_index || problem.is_micro();
+}
+
 bool MixturePlan::takes(MixtureStep step) const {
   if (problem.tokens() == 0) return false;
-  // Where a token's scales lie the sort alone knows.
-  if (step == MixtureStep::gather) return !way.by_index || problem.is_micro();
+  if (step == MixtureStep::gather) return gathers() && !sorts_with_gather;
   if (step == MixtureStep::sum) return !sums_in_product;
   return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
 }

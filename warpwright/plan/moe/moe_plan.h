@@ -29,8 +29,11 @@ struct MixtureChoices {
   /// few tokens. With batch_invariant the launch, always.
   std::optional<bool> sums_in_product = {};
   /// Products ask for the weights of their first tiles before the grid before has ended, where
-  /// MixturePlan::asks_early lets them. Open: they do.
+  /// MixturePlan::asks_early lets them, or a grid before them does (fetches_ahead). Open: so it is.
   std::optional<bool> early_weights = {};
+  /// Few slots are sorted by the launch that puts their tokens into the order of the experts
+  /// (true), or by one before it; the bits are the same. Open: by one before it.
+  std::optional<bool> sort_with_gather = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -68,10 +71,11 @@ struct MixturePlan {
   Plan first;   ///< tokens by w13, gated
   Plan second;  ///< by w2
   FirstWay way;
-  bool sums_in_product = false;  ///< the second product adds up the slots of tokens
-  bool early_weights = false;    ///< as MixtureChoices says
-  double cost = 0;               ///< predicted seconds, for a choice (arbitrary units on the model)
-  std::string reason;            ///< why these weights, in a sentence; may be empty
+  bool sums_in_product = false;    ///< the second product adds up the slots of tokens
+  bool early_weights = false;      ///< as MixtureChoices says
+  bool sorts_with_gather = false;  ///< the launch of the sort gathers: there is no step `gather`
+  double cost = 0;     ///< predicted seconds, for a choice (arbitrary units on the model)
+  std::string reason;  ///< why these weights, in a sentence; may be empty
   MixtureLayout layout;
   /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
@@ -79,6 +83,8 @@ struct MixturePlan {
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
   /// "moe by " and the names of its products' plans.
   [[nodiscard]] std::string name() const;
+  /// Are tokens put into the order of the experts, or made codes whose scales lie so?
+  [[nodiscard]] bool gathers() const;
   /// Does a launch take this step?
   [[nodiscard]] bool takes(MixtureStep step) const;
   /// The steps that it takes; none of 0 tokens.
@@ -90,8 +96,12 @@ struct MixturePlan {
   [[nodiscard]] double step_operations(MixtureStep step) const;
   /// Does the product of this step ask for weights before the grid before it has ended? Its kernel
   /// must be one that does, and the sort must have ended by then: so some grid stands between the
-  /// two, which lets it start behind its own wait, and no grid of the product's own.
+  /// two, which lets it start behind its own wait, and no grid of the product's own. (Where the
+  /// launch of the sort gathers, none stands between it and the first product.)
   [[nodiscard]] bool asks_early(MixtureStep step) const;
+  /// Does the launch that sorts and gathers ask L2 for the weights that the first product begins
+  /// with? That product, right behind it, may not ask for them itself.
+  [[nodiscard]] bool fetches_ahead() const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
   /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.

@@ -9,9 +9,9 @@ namespace {
 
 // Ways to memory and back, one behind the other, of the steps beside the products: the sort reads
 // ids, counts, and writes where each expert begins and its slots; the others read a number, then
-// the rows it names.
-double round_trips(MixtureStep step) {
-  return step == MixtureStep::sort ? 4 : 2;
+// the rows it names; one that sorts and gathers reads ids, then the rows of its tokens.
+double round_trips(const MixturePlan& plan, MixtureStep step) {
+  return step == MixtureStep::sort && !plan.sorts_with_gather ? 4 : 2;
 }
 
 // What a CTA that is launched early need not do any more when the grid before it ends.
@@ -42,7 +42,7 @@ MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_
         out.early += std::clamp(hidden, 0.0, before);
       }
     } else {
-      const double trips = round_trips(step) * n.l2_miss_clocks / n.clock_hz;
+      const double trips = round_trips(plan, step) * n.l2_miss_clocks / n.clock_hz;
       const double moved = plan.step_bytes(step) / memory;
       made.seconds = started_seconds(n) + trips + moved;
       if (moved > trips + started_seconds(n)) made.limit = Limit::memory;

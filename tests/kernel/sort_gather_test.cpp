@@ -1,0 +1,241 @@
+// The sort of few slots and the gather of their tokens in one launch, on the model: what it writes
+// has the bits of the two launches, however many CTAs share it.
+#include "warpwright/kernel/moe/sort_gather.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/campaign.h"
+#include "tests/kernel/moved_rows.h"
+
+namespace warpwright::tests {
+namespace {
+
+using kernel::RowForm;
+using kernel::SortGatherKernel;
+
+// One launch of a routing and its tokens, and what it leaves.
+class OneLaunch {
+ public:
+  // `rows_ahead`: of weights of every expert that L2 is asked for; 0: none.
+  OneLaunch(const Draw& draw, Shape shape, RowForm form, int sms, std::uint64_t seed,
+            int rows_ahead = 0)
+      : routing_(route(draw, seed)), moved_(legal(shape, form), form, &routing_, seed) {
+    p_.sort = device::sort_slots_params(routing_.sort_into(offsets_, slots_, rows_, status_));
+    p_.gather.rows = moved_.params();
+    p_.gather.rows.rows = nullptr;  // not read
+    p_.sort.counts = counts_.data();
+    p_.sort.count_words = static_cast<int>(counts_.size());
+    if (rows_ahead > 0) {
+      constexpr int pitch = 48;
+      weights_.resize(index(draw.experts * rows_ahead) * pitch + 16);
+      p_.ahead = {.w = weights(),
+                  .pitch = pitch,
+                  .batch = std::int64_t{pitch} * rows_ahead,
+                  .rows = rows_ahead,
+                  .bytes = 32,
+                  .experts = 3};
+    }
+    SortGatherKernel::shape(p_, sms);
+  }
+  OneLaunch(const OneLaunch&) = delete;
+  OneLaunch& operator=(const OneLaunch&) = delete;
+
+  model::Report run(const model::Options& how) {
+    poison();
+    const auto words = std::int64_t{4} * routing_.tokens * routing_.top_k;
+    model::Kernel k;
+    k.shape = {.ctas = p_.ctas,
+               .threads = SortGatherKernel::threads,
+               .shared_bytes = SortGatherKernel::shared_bytes_of(p_)};
+    k.body = [this] { SortGatherKernel::run(p_); };
+    k.memory = moved_.memory();
+    k.memory.push_back({const_cast<void*>(p_.sort.ids),
+                        std::int64_t{routing_.tokens} * routing_.pitch * (routing_.wide ? 8 : 4),
+                        "ids", false});
+    k.memory.push_back({offsets_.data(), std::int64_t{4} * (routing_.experts + 1), "offsets"});
+    k.memory.push_back({slots_.data(), words, "slots"});
+    k.memory.push_back({rows_.data(), words, "rows"});
+    k.memory.push_back({&status_, 4, "status"});
+    k.memory.push_back(allocation(counts_, "counts"));
+    if (p_.ahead.is_given()) {
+      // What lies between the beginnings of rows is none of a prefetch's.
+      k.memory.push_back({weights(), p_.ahead.batch * routing_.experts - 16, "weights", false});
+    }
+    k.dependent = true;
+    return model::run(k, how);
+  }
+
+  // What a run left that two launches would not have.
+  std::string fault() {
+    if (offsets_ != routing_.offsets) return "an offset is wrong";
+    if (slots_ != routing_.slots) return "a slot is wrong";
+    if (rows_ != routing_.rows) return "the row of a slot is wrong";
+    if (status_ != routing_.status) return "the status is wrong";
+    const auto is_0 = [](std::uint32_t word) { return word == 0; };
+    if (!std::all_of(counts_.begin(), counts_.end(), is_0)) return "a count is not cleared";
+    return moved_.fault();
+  }
+
+  [[nodiscard]] int ctas() const { return p_.ctas; }
+  [[nodiscard]] const kernel::SortGatherParams& params() const { return p_; }
+
+ private:
+  unsigned char* weights() {
+    const auto at = reinterpret_cast<std::uintptr_t>(weights_.data());
+    return weights_.data() + (16 - at % 16) % 16;
+  }
+  // As the sort's memory is before it.
+  void poison() {
+    static_cast<void>(routing_.sort_into(offsets_, slots_, rows_, status_));
+    std::fill(counts_.begin(), counts_.end(), 7U);
+    moved_.poison();
+  }
+
+  Routing routing_;
+  Moved moved_;
+  std::vector<std::int32_t> offsets_, slots_, rows_;
+  std::vector<std::uint32_t> counts_ = std::vector<std::uint32_t>(700);
+  std::uint32_t status_ = 0;
+  std::vector<unsigned char> weights_;
+  kernel::SortGatherParams p_;
+};
+
+void expect_right(OneLaunch& launch, const model::Options& how = {}) {
+  const model::Report report = launch.run(how);
+  EXPECT_TRUE(report.clean()) << report.text();
+  EXPECT_EQ(launch.fault(), "");
+}
+
+TEST(SortGather, HasTheBitsOfTwoLaunches) {
+  const std::uint64_t seed = 20321;
+  std::mt19937 random(static_cast<unsigned>(seed));
+  const auto up_to = [&](unsigned n) { return static_cast<int>(random() % n); };
+  for (int i = 0; i < (campaign() ? 2000 : 40); ++i) {
+    Draw d{.tokens = 1 + up_to(60), .top_k = 1 + up_to(9), .experts = 1 + up_to(70)};
+    d.first_expert = up_to(3) == 0 ? up_to(8) : 0;
+    d.experts_total = d.first_expert + d.experts + up_to(3);
+    d.wide = up_to(2) == 0;
+    d.extra_pitch = up_to(2) * up_to(5);
+    d.left_out_percent = up_to(2) * up_to(40);
+    d.strange_percent = up_to(3) == 0 ? 3 : 0;
+    d.hot_percent = up_to(3) == 0 ? 70 : 0;
+    Shape shape = shapes[up_to(std::size(shapes))];
+    shape.tokens = d.tokens;
+    const RowForm form = forms[up_to(std::size(forms))];
+    const int sms = 1 + up_to(12);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", number " + std::to_string(i) + ": tokens " +
+                 std::to_string(d.tokens) + ", top-k " + std::to_string(d.top_k) + ", experts " +
+                 std::to_string(d.experts) + ", k " + std::to_string(shape.k) + ", form " +
+                 std::to_string(static_cast<int>(form)) + ", sms " + std::to_string(sms));
+    OneLaunch launch(d, shape, form, sms, seed + static_cast<std::uint64_t>(i), up_to(2) * 70);
+    expect_right(launch);
+  }
+}
+
+TEST(SortGather, Edges) {
+  const auto expect = [](const Draw& draw, int k, int sms, int ctas) {
+    SCOPED_TRACE(draw.tokens);
+    OneLaunch launch(draw, {draw.tokens, k}, RowForm::blocks, sms, 31);
+    EXPECT_EQ(launch.ctas(), ctas);
+    expect_right(launch);
+  };
+  expect({.tokens = 1, .top_k = 1, .experts = 1}, 1, 4, 1);
+  expect({.tokens = 1, .top_k = 8, .experts = 128}, 2048, 132, 8);  // a token by many CTAs
+  expect({.tokens = 9, .top_k = 2, .experts = 1024}, 128, 4, 3);
+  expect({.tokens = 3, .top_k = 40, .experts = 50, .left_out_percent = 10}, 256, 1, 1);
+  expect({.tokens = 33, .top_k = 1, .experts = 4, .left_out_percent = 100}, 300, 7, 7);
+  expect({.tokens = 40, .top_k = 1, .experts = 4, .strange_percent = 100}, 8, 7, 7);
+  // As many slots as there may be; of another rank nearly all of them.
+  expect({.tokens = 512, .top_k = 8, .experts = 1, .experts_total = 128}, 8, 5, 5);
+  EXPECT_TRUE(SortGatherKernel::serves(4096, 1024, false));
+  EXPECT_FALSE(SortGatherKernel::serves(4097, 1, false));
+  EXPECT_TRUE(SortGatherKernel::serves(1024, 128, true));
+  EXPECT_FALSE(SortGatherKernel::serves(1025, 128, true));
+}
+
+// Of the first experts with slots all rows, each once, whoever asks.
+TEST(SortGather, WeightsAheadAreThoseOfTheFirstExpertsWithSlots) {
+  using Rows = std::vector<std::pair<int, int>>;
+  const std::vector<std::uint32_t> lengths = [] {
+    std::vector<std::uint32_t> all(70, 0);
+    all[3] = 1;
+    all[31] = 9;
+    all[32] = 2;
+    all[69] = 4;
+    return all;
+  }();
+  const auto asked = [&](int experts, int first_experts, int ctas) {
+    const kernel::WeightsAhead ahead{.rows = 33, .bytes = 16, .experts = first_experts};
+    Rows rows;
+    model::Kernel k;
+    k.shape = {.ctas = ctas, .threads = 64, .shared_bytes = 4 * 70};
+    k.body = [&] {
+      const isa::SharedView<std::uint32_t> here{isa::shared_base()};
+      for (int e = isa::thread_index(); e < experts; e += 64) here.store(e, lengths[index(e)]);
+      isa::sync_threads(64);
+      kernel::WeightsAheadWork::for_each_row(ahead, here, experts,
+                                             isa::cta_index() * 2 + isa::warp_index(), ctas * 2,
+                                             [&](int e, int row) { rows.emplace_back(e, row); });
+    };
+    const model::Report report = model::run(k, {});
+    EXPECT_TRUE(report.clean()) << report.text();
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  };
+  const auto all_of = [](std::initializer_list<int> experts) {
+    Rows rows;
+    for (const int e : experts) {
+      for (int row = 0; row < 33; ++row) rows.emplace_back(e, row);
+    }
+    return rows;
+  };
+  EXPECT_EQ(asked(70, 3, 1), all_of({3, 31, 32}));
+  EXPECT_EQ(asked(70, 9, 2), all_of({3, 31, 32, 69}));
+  EXPECT_EQ(asked(32, 9, 5), all_of({3, 31}));
+  EXPECT_EQ(asked(3, 9, 1), all_of({}));
+}
+
+// Its CTAs do not wait for each other, so the order in which they run means nothing.
+TEST(SortGather, AThousandSchedules) {
+  std::vector<std::uint64_t> seeds(1000);
+  std::iota(seeds.begin(), seeds.end(), 1000);
+  const Draw draw{.tokens = 20, .top_k = 2, .experts = 5, .left_out_percent = 5};
+  for (const RowForm form : forms) {
+    OneLaunch launch(draw, {20, 300}, form, 3, 40, form == RowForm::copy ? 9 : 0);
+    for (const model::Options& how : model::schedules()) expect_right(launch, how);
+    for (const std::uint64_t seed : sampled(seeds, 50)) {
+      SCOPED_TRACE(seed);
+      model::Options how = model::random_schedule(seed);
+      expect_right(launch, how);
+      how.mode = model::Mode::starve;
+      expect_right(launch, how);
+    }
+  }
+}
+
+// Statements broken are told by the model or by what comes out, or order the same.
+TEST(SortGather, MutantsAreKilled) {
+  OneLaunch launch({.tokens = 70, .top_k = 2, .experts = 5, .strange_percent = 3}, {70, 130},
+                   RowForm::blocks, 2, 50, 8);
+  model::Options counting;
+  counting.count_sites = true;
+  int killed = 0;
+  for (const model::Mutation& m : model::mutations(launch.run(counting).sites)) {
+    SCOPED_TRACE(model::text(m) + ", " + std::string(m.how()));
+    std::vector<model::Options> all = model::schedules();
+    for (std::uint64_t i = 100; i < 120; ++i) all.push_back(model::random_schedule(i));
+    const bool is_killed = std::any_of(all.begin(), all.end(), [&](model::Options how) {
+      how.mutation = m;
+      return !launch.run(how).clean() || !launch.fault().empty();
+    });
+    killed += is_killed ? 1 : 0;
+    // (Waiting twice is waiting.)
+    EXPECT_TRUE(is_killed || m.how().find("twice") != std::string_view::npos);
+  }
+  EXPECT_GE(killed, 10);
+}
+
+}  // namespace
+}  // namespace warpwright::tests
