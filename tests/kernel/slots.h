@@ -71,6 +71,20 @@ struct Draw {
   int hot_percent = 0;       ///< ids of one expert
 };
 
+/// Any routing of `least_tokens` to 59 more of them.
+inline Draw any_draw(std::mt19937& random, int least_tokens) {
+  const auto up_to = [&](unsigned n) { return static_cast<int>(random() % n); };
+  Draw d{.tokens = least_tokens + up_to(60), .top_k = 1 + up_to(9), .experts = 1 + up_to(70)};
+  d.first_expert = up_to(3) == 0 ? up_to(8) : 0;
+  d.experts_total = d.first_expert + d.experts + up_to(3);
+  d.wide = up_to(2) == 0;
+  d.extra_pitch = up_to(2) * up_to(5);
+  d.left_out_percent = up_to(2) * up_to(40);
+  d.strange_percent = up_to(3) == 0 ? 3 : 0;
+  d.hot_percent = up_to(3) == 0 ? 70 : 0;
+  return d;
+}
+
 inline Routing route(const Draw& d, std::uint64_t seed) {
   std::mt19937 random(static_cast<unsigned>(seed));
   Routing r;

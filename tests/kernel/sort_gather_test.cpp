@@ -113,14 +113,7 @@ TEST(SortGather, HasTheBitsOfTwoLaunches) {
   std::mt19937 random(static_cast<unsigned>(seed));
   const auto up_to = [&](unsigned n) { return static_cast<int>(random() % n); };
   for (int i = 0; i < (campaign() ? 2000 : 40); ++i) {
-    Draw d{.tokens = 1 + up_to(60), .top_k = 1 + up_to(9), .experts = 1 + up_to(70)};
-    d.first_expert = up_to(3) == 0 ? up_to(8) : 0;
-    d.experts_total = d.first_expert + d.experts + up_to(3);
-    d.wide = up_to(2) == 0;
-    d.extra_pitch = up_to(2) * up_to(5);
-    d.left_out_percent = up_to(2) * up_to(40);
-    d.strange_percent = up_to(3) == 0 ? 3 : 0;
-    d.hot_percent = up_to(3) == 0 ? 70 : 0;
+    const Draw d = any_draw(random, 1);
     Shape shape = shapes[up_to(std::size(shapes))];
     shape.tokens = d.tokens;
     const RowForm form = forms[up_to(std::size(forms))];
