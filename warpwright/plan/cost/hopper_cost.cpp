@@ -261,11 +261,9 @@ class Estimate {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
     const double rounds = p_.groups ? walk_.rounds : std::ceil(tiles_ / clusters_);
-    // CTAs that have an SM in common share its tensor cores. Packed weights' kernels with two CTAs
-    // an SM took as long in clusters of four or more as if two of a cluster had always met on one
-    // (docs/log/w4a8.md).
+    // CTAs that have an SM in common share its tensor cores.
     const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
-    const double sharing = p_.packed && plan_.cluster_k > 3
+    const double sharing = packed_ctas_meet(plan_)
                                ? c_.ctas_per_sm
                                : std::min<double>(c_.ctas_per_sm, std::ceil(together));
     if (plan_.cluster_k > 1) {

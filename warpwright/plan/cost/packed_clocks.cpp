@@ -48,6 +48,10 @@ double int4_wide_clocks(const kernel::GemmConfig& c, const PackedFormat& f, doub
 
 }  // namespace
 
+bool packed_ctas_meet(const Plan& plan) {
+  return plan.problem.packed && plan.cluster_k > 3;
+}
+
 double packed_share(const GemmProblem& p) {
   return 8.0 * packed::tile_bytes(p.packed->format) /
          (numeric::bits(p.a.dtype) * static_cast<double>(packed::kTileRows * packed::kTileK));

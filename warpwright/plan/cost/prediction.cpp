@@ -209,10 +209,9 @@ double Composer::resident() const {
   return std::max(1.0, std::min(static_cast<double>(plan_.ctas), fit) / cluster);
 }
 
-// CTAs that an SM runs at a time. Those of packed weights with two an SM took as long in clusters
-// of four or more as if two of a cluster had met on one (docs/log/w4a8.md).
+// CTAs that an SM runs at a time.
 double Composer::sharing() const {
-  if (p_.packed && plan_.cluster_k > 3) return f_.ctas_per_sm;
+  if (packed_ctas_meet(plan_)) return f_.ctas_per_sm;
   return std::clamp(resident() * plan_.cluster_ctas() / plan_.device.sms, 1.0,
                     static_cast<double>(f_.ctas_per_sm));
 }
