@@ -26,7 +26,8 @@ Result<bench::GemmTimes> time_lengths(const ProductKind& kind,
                                       const std::vector<std::int64_t>& lengths,
                                       std::int64_t wrong_tokens = 0) {
   const auto groups = static_cast<std::int64_t>(lengths.size());
-  const GemmProblem p = problem_of(kind.second, {0, 264, 528, groups, ""}, lengths);
+  const std::int64_t k = kind.second.packed ? 640 : 528;  // packed weights: whole groups of them
+  const GemmProblem p = problem_of(kind.second, {0, 264, k, groups, ""}, lengths);
   const auto plans = candidates(p, *device::cuda_device(0));
   if (!plans) return plans.refusal();
   bench::TimeOptions how = few_rounds();
