@@ -79,6 +79,7 @@ class Moved {
     p_.k = s.k;
     p_.type = s.type;
     p_.form = form;
+    p_.parts = 1 + static_cast<int>(seed % 4);  // of rows with one scale; others have pieces
     memory_.push_back(x_.memory("x", s.tokens, 2 * s.k, false));
     memory_.push_back(to_.memory("the rows", result_.rows, row_bytes_, true));
     memory_.push_back(allocation(scales_, "scales"));

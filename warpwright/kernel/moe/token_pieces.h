@@ -39,6 +39,7 @@ struct TokenRows {
   int k = 0;                 ///< elements of a row
   DType type = DType::bf16;  ///< of x: bf16 or f16
   RowForm form = RowForm::none;
+  int parts = 1;  ///< of a row of RowForm::rows: items of as many warps (TokenRowsWork::parts_of)
 };
 
 /// How a warp takes rows: pieces of 32 x 8 elements.

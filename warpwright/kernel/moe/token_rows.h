@@ -3,6 +3,7 @@
 // quantised once, however many rows of the result it becomes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -42,8 +43,9 @@ class TokenRowsMover : private TokenPieces<Slots> {
 
   WW_DEVICE void take(const WarpShare& share) const {
     if (p_.form == RowForm::rows) {
-      for (std::int64_t token = share.first; token < share.end; token += share.step) {
-        quantise_row(static_cast<int>(token));
+      for (std::int64_t item = share.first; item < share.end; item += share.step) {
+        const auto token = static_cast<int>(quotient(item, p_.parts));
+        quantise_row(token, static_cast<int>(item - std::int64_t{token} * p_.parts));
       }
       return;
     }
@@ -148,8 +150,9 @@ class TokenRowsMover : private TokenPieces<Slots> {
     });
   }
 
-  /// A whole row, which is read twice: the second time out of a cache.
-  WW_DEVICE void quantise_row(int token) const {
+  /// A part of a row. The whole row is read for its scale, then the part, out of a cache.
+  WW_DEVICE void quantise_row(int token, int part) const {
+    constexpr int at_once = 4;
     const int row = row_of_lane(token, 0);
     float largest = 0;
     for (int first = 0; first < p_.k; first += at_once * piece) {
@@ -168,9 +171,10 @@ class TokenRowsMover : private TokenPieces<Slots> {
     }
     const E4m3Divisor by(e4m3_scale(largest_of_lanes<1, 32>(largest)));
     for_each_row(token, row, [&](std::int64_t to) {
-      if (lane_ == 0) isa::GlobalView<float>{p_.scales}.store(to * p_.scale_pitch, by.scale);
+      if (part > 0 || lane_ > 0) return;
+      isa::GlobalView<float>{p_.scales}.store(to * p_.scale_pitch, by.scale);
     });
-    for (int first = 0; first < p_.k; first += piece) {
+    for (int first = part * piece; first < p_.k; first += p_.parts * piece) {
       const int column = first + lane_ * each;
       float value[each];
       widen(column < p_.k ? load(token, column) : Eight{}, value);
@@ -190,7 +194,14 @@ struct TokenRowsWork {
   static constexpr std::int64_t items(const TokenRows& p) { return p.tokens * items_of_token(p); }
   static constexpr std::int64_t items_of_token(const TokenRows& p) {
     if (p.form == RowForm::none) return 0;
-    return p.form == RowForm::rows ? 1 : TokenPieceShape::pieces(p);
+    return p.form == RowForm::rows ? p.parts : TokenPieceShape::pieces(p);
+  }
+  /// In how many parts a row with one scale is cut, where so many warps move rows: every part reads
+  /// the whole row, so there are more than one only where warps have nothing else to do.
+  static int parts_of(const TokenRows& p, std::int64_t warps) {
+    if (p.form != RowForm::rows || p.tokens == 0) return 1;
+    return static_cast<int>(
+        std::clamp<std::int64_t>(warps / p.tokens, 1, std::max(TokenPieceShape::pieces(p), 1)));
   }
 
   /// A warp's share. Takes the proof that x and the rows are there.
