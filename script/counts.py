@@ -45,6 +45,9 @@ def main():
     listed = json.loads(subprocess.run([args.program, "kernels", "--json"], capture_output=True,
                                        text=True, check=True).stdout)["kernels"]
     before = kept()
+    # In the order that is kept, new ones behind it: builds list kernels in different orders.
+    place = {name: i for i, name in enumerate(before)}
+    listed.sort(key=lambda k: place.get(k["kernel"], len(place)))
     chosen = [k for k in listed if k["built"] and args.only in k["kernel"]]
     with ThreadPoolExecutor(2) as pool:
         names = [k["kernel"] for k in chosen]

@@ -106,7 +106,7 @@ TEST(GroupedMutants, PackedWeightsWithZeroPoints) {
 
 TEST(GroupedMutants, PackedWeightsGated) {
   WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_pr_sw_gated", {2, 1});
+  expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_pr_sw2_gated", {2, 1});
 }
 
 TEST(GroupedMutants, PackedWeightsGatedWithBlockScales) {

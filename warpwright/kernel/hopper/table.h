@@ -52,8 +52,7 @@ constexpr Name name_of(const GemmConfig& c) {
 
 namespace hopper {
 
-/// In the order in which plans look at them, of each type dense ones first. A row that says no
-/// stages has as many as fit.
+/// In the order in which plans look at them, dense ones first. No stages said: as many as fit.
 inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     // Dense products.
     common(bf16(128, 256)),
@@ -312,13 +311,13 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(two_ctas(warp_scan(folded(s4(128, 64))))),
     common(two_ctas(warp_scan(by_table(s4(128, 64))))),
     common(two_ctas(warp_scan(zero_points(exact(s4(128, 32)))))),
-    common(warp_scan(gated(consumers(1, exact(s4(128, 32)))))),
+    common(two_ctas(warp_scan(gated(consumers(1, exact(s4(128, 32))))))),
     common(warp_scan(gated(consumers(1, blockwise(s4(128, 32)))))),
     common(two_ctas(warp_scan(exact_by_two(mxf4(128, 16))))),
     common(two_ctas(warp_scan(mxf4(128, 64)))),
     common(warp_scan(mxf4(128, 256))),
     common(warp_scan(blockwise(mxf4(128, 32)))),
-    common(warp_scan(gated(consumers(1, exact(mxf4(128, 32)))))),
+    common(two_ctas(warp_scan(gated(consumers(1, exact(mxf4(128, 32))))))),
     common(warp_scan(gated(consumers(1, blockwise(mxf4(128, 32)))))),
     common(two_ctas(warp_scan(fp4_bf16(128, 16)))),
     common(warp_scan(fp4_bf16(128, 64))),
@@ -329,7 +328,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(warp_scan(s4_bf16(128, 64))),
     common(warp_scan(s4_bf16(128, 176))),
     common(warp_scan(zero_points(exact(s4_bf16(128, 32))))),
-    common(warp_scan(gated(consumers(1, exact(s4_bf16(128, 32)))))),
+    common(two_ctas(warp_scan(gated(consumers(1, exact(s4_bf16(128, 32))))))),
     common(two_ctas(warp_scan(fp4_f16(128, 16)))),
     more(warp_scan(fp4_f16(128, 240))),
     common(two_ctas(warp_scan(s4_f16(128, 16)))),
@@ -429,6 +428,8 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(warp_scan(blockwise(mxf4(128, 64)))),
     more(warp_scan(in_halves(blockwise(mxf4(128, 128))))),
     more(binary_search(in_quarters(blockwise(mxf4(128, 256))))),
+    more(warp_scan(gated(consumers(1, in_halves(blockwise(mxf4(128, 64))))))),
+    more(warp_scan(gated(consumers(1, in_quarters(blockwise(mxf4(128, 128))))))),
     more(warp_scan(blockwise(s4(128, 64)))),
     more(warp_scan(exact(to(DType::f16, s4(128, 128))))),
     more(warp_scan(to(DType::f16, s4(128, 192)))),
