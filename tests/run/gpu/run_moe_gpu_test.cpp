@@ -25,8 +25,9 @@ class Both {
   explicit Both(const MixtureAsk& ask) : here(ask), there(copied(here.o)) {}
 
   // The result of the GPU, right or not, comes to the host.
+  void take_result() { EXPECT_FALSE(d_->to_host(here.o.d.data, bytes_of(here.o.d))); }
   [[nodiscard]] reference::MixtureVerdict verdict() {
-    EXPECT_FALSE(d_->to_host(here.o.d.data, bytes_of(here.o.d)));
+    take_result();
     return reference::check_mixture(here.o);
   }
   void put_ids() { EXPECT_FALSE(ids_->from_host(here.o.topk_ids.data, bytes_of(here.o.topk_ids))); }
@@ -246,8 +247,8 @@ TEST_F(RunManyIdsOnGpu, WeightsAskedForEarlyChangeNoBit) {
       Both both({.tokens = 24,
                  .experts = 16,
                  .top_k = 4,
-                 .hidden = 1024,
-                 .inner = 512,
+                 .hidden = 512,
+                 .inner = 256,
                  .scaling = scaling});
       expect_same(ManyIds(both, 16), {.by_index = by_index, .early_weights = false},
                   {.by_index = by_index, .early_weights = true});
@@ -257,15 +258,15 @@ TEST_F(RunManyIdsOnGpu, WeightsAskedForEarlyChangeNoBit) {
 
 TEST_F(RunManyIdsOnGpu, TheSortAndTheGatherInOneLaunchChangeNoBit) {
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
-    for (const int tokens : {1, 8, 33, 64, 512}) {
+    for (const int tokens : {1, 8, 64, 512}) {
       for (const int total : {24, 0}) {  // of a rank that has some of the experts; all
         SCOPED_TRACE(std::string(name(scaling)) + ", tokens " + std::to_string(tokens) +
                      ", experts of all ranks " + std::to_string(total));
         Both both({.tokens = tokens,
                    .experts = 16,
                    .top_k = 8,
-                   .hidden = 2048,
-                   .inner = 256,
+                   .hidden = 1024,
+                   .inner = 128,
                    .scaling = scaling,
                    .first_expert = total > 0 ? 5 : 0,
                    .experts_total = total});
@@ -285,13 +286,13 @@ TEST_F(RunMoeOnGpu, SumsInTheSecondProductHaveTheBitsOfTheLaunchBehindIt) {
     for (const int tokens : {1, 8, 33, 64}) {
       SCOPED_TRACE(std::string(name(scaling)) + ", tokens " + std::to_string(tokens));
       Both both({.tokens = tokens,
-                 .experts = 24,
+                 .experts = 12,
                  .top_k = 8,
                  .hidden = 1032,
-                 .inner = 256,
+                 .inner = 128,
                  .scaling = scaling});
       const auto d = [&] {
-        EXPECT_EQ(both.verdict().failures, 0);
+        both.take_result();
         const auto* const at = static_cast<const std::byte*>(both.here.o.d.data);
         return std::vector<std::byte>(at, at + std::ptrdiff_t{2} * tokens * 1032);
       };
@@ -299,6 +300,7 @@ TEST_F(RunMoeOnGpu, SumsInTheSecondProductHaveTheBitsOfTheLaunchBehindIt) {
       ASSERT_FALSE(run_moe(both.there, how_));
       wait();
       const auto pass = d();
+      EXPECT_EQ(both.verdict().failures, 0);
       how_.choices.sums_in_product = true;
       how_.launch.dependent = true;
       const auto refused = run_moe(both.there, how_);
