@@ -308,6 +308,7 @@ TEST(CMoe, PlansPreparesAndLaunches) {
   choices.size = sizeof choices;
   choices.by_index = WW_NO;
   choices.batch_invariant = 1;
+  choices.sort_with_gather = WW_NO;
   ww_moe_plan* plan = nullptr;
   EXPECT_DONE(ww_moe_plan_make(&m.moe, model.device, &choices, &plan));
   EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr("gather_rows"));

@@ -66,9 +66,7 @@ bool is_the_same(const MixtureOperands& o, const DeviceFacts& facts, MixtureChoi
   EXPECT_EQ(one->launches() + 1, two->launches());
   EXPECT_FALSE(one->takes(MixtureStep::gather));
   EXPECT_TRUE(two->takes(MixtureStep::gather));
-  // Who may not ask has L2 asked.
-  EXPECT_FALSE(one->asks_early(MixtureStep::first));
-  EXPECT_EQ(one->fetches_ahead(), two->asks_early(MixtureStep::first));
+  EXPECT_EQ(one->asks_early(MixtureStep::first), two->asks_early(MixtureStep::first));
   device::ModelOptions how;
   how.mode = model::Mode::random;
   how.seed = seed;
@@ -145,22 +143,45 @@ TEST(SortWithGather, OfScalesInTilesHasTheBitsOfTwoLaunches) {
   EXPECT_GE(ran, 5);
 }
 
-// Whoever asks for nothing has what was measured.
-TEST(SortWithGather, IsTwoLaunchesWhereItIsLeftOpen) {
-  SomeMixture some({.tokens = 1});
-  const auto open = plan_moe(some.o, *known_facts("h200"), {.by_index = false});
+// Whoever asks for nothing has what takes less: the launch that gathers sorts up to 128 slots.
+TEST(SortWithGather, IsOneLaunchOfFewSlotsWhereItIsLeftOpen) {
+  const auto plan_of = [](int tokens, MixtureChoices choices) {
+    SomeMixture some({.tokens = tokens, .top_k = 2});
+    return plan_moe(some.o, *known_facts("h200"), choices);
+  };
+  const auto few = plan_of(64, {.by_index = false});
+  ASSERT_TRUE(few) << few.reason();
+  EXPECT_TRUE(few->sorts_with_gather);
+  EXPECT_TRUE(few->asks_early(MixtureStep::first));
+  EXPECT_FALSE(few->takes(MixtureStep::gather));
+  EXPECT_FALSE(mismatch(*few, MixtureChoices{.sort_with_gather = true}));
+  const auto open = plan_of(65, {.by_index = false});
   ASSERT_TRUE(open) << open.reason();
   EXPECT_FALSE(open->sorts_with_gather);
   EXPECT_TRUE(open->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*open, MixtureChoices{.sort_with_gather = false}));
-  SomeMixture none({.tokens = 0});
-  const auto empty = plan_moe(none.o, model_facts(), {.by_index = false});
+  const auto number = plan_of(1, {.by_index = true});
+  EXPECT_TRUE(number && !number->sorts_with_gather);
+  const auto empty = plan_of(0, {.by_index = false});
   EXPECT_TRUE(empty && !empty->sorts_with_gather);
   const auto other = mismatch(*open, MixtureChoices{.sort_with_gather = true});
   ASSERT_TRUE(other);
   EXPECT_EQ(other->reason,
             "sort_with_gather is true, and the plan's is false; leave it out, or make the plan "
             "with it");
+}
+
+// More slots than one warp counts: the first product waits for their offsets.
+TEST(SortWithGather, ManySlotsAreNotCountedByTheProduct) {
+  const auto early = [](int tokens) {
+    SomeMixture some({.tokens = tokens, .top_k = 2});
+    const auto plan =
+        plan_moe(some.o, *known_facts("h200"), {.by_index = false, .sort_with_gather = true});
+    EXPECT_TRUE(plan) << plan.reason();
+    return plan && plan->asks_early(MixtureStep::first);
+  };
+  EXPECT_TRUE(early(512));
+  EXPECT_FALSE(early(513));
 }
 
 TEST(SortWithGather, IsRefusedWhereOneLaunchCannot) {

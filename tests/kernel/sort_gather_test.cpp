@@ -18,25 +18,13 @@ using kernel::SortGatherKernel;
 // One launch of a routing and its tokens, and what it leaves.
 class OneLaunch {
  public:
-  // `rows_ahead`: of weights of every expert that L2 is asked for; 0: none.
-  OneLaunch(const Draw& draw, Shape shape, RowForm form, int sms, std::uint64_t seed,
-            int rows_ahead = 0)
+  OneLaunch(const Draw& draw, Shape shape, RowForm form, int sms, std::uint64_t seed)
       : routing_(route(draw, seed)), moved_(legal(shape, form), form, &routing_, seed) {
     p_.sort = device::sort_slots_params(routing_.sort_into(offsets_, slots_, rows_, status_));
     p_.gather.rows = moved_.params();
     p_.gather.rows.rows = nullptr;  // not read
     p_.sort.counts = counts_.data();
     p_.sort.count_words = static_cast<int>(counts_.size());
-    if (rows_ahead > 0) {
-      constexpr int pitch = 48;
-      weights_.resize(index(draw.experts * rows_ahead) * pitch + 16);
-      p_.ahead = {.w = weights(),
-                  .pitch = pitch,
-                  .batch = std::int64_t{pitch} * rows_ahead,
-                  .rows = rows_ahead,
-                  .bytes = 32,
-                  .experts = 3};
-    }
     SortGatherKernel::shape(p_, sms);
   }
   OneLaunch(const OneLaunch&) = delete;
@@ -59,10 +47,6 @@ class OneLaunch {
     k.memory.push_back({rows_.data(), words, "rows"});
     k.memory.push_back({&status_, 4, "status"});
     k.memory.push_back(allocation(counts_, "counts"));
-    if (p_.ahead.is_given()) {
-      // What lies between the beginnings of rows is none of a prefetch's.
-      k.memory.push_back({weights(), p_.ahead.batch * routing_.experts - 16, "weights", false});
-    }
     k.dependent = true;
     return model::run(k, how);
   }
@@ -82,10 +66,6 @@ class OneLaunch {
   [[nodiscard]] const kernel::SortGatherParams& params() const { return p_; }
 
  private:
-  unsigned char* weights() {
-    const auto at = reinterpret_cast<std::uintptr_t>(weights_.data());
-    return weights_.data() + (16 - at % 16) % 16;
-  }
   // As the sort's memory is before it.
   void poison() {
     static_cast<void>(routing_.sort_into(offsets_, slots_, rows_, status_));
@@ -98,7 +78,6 @@ class OneLaunch {
   std::vector<std::int32_t> offsets_, slots_, rows_;
   std::vector<std::uint32_t> counts_ = std::vector<std::uint32_t>(700);
   std::uint32_t status_ = 0;
-  std::vector<unsigned char> weights_;
   kernel::SortGatherParams p_;
 };
 
@@ -122,7 +101,7 @@ TEST(SortGather, HasTheBitsOfTwoLaunches) {
                  std::to_string(d.tokens) + ", top-k " + std::to_string(d.top_k) + ", experts " +
                  std::to_string(d.experts) + ", k " + std::to_string(shape.k) + ", form " +
                  std::to_string(static_cast<int>(form)) + ", sms " + std::to_string(sms));
-    OneLaunch launch(d, shape, form, sms, seed + static_cast<std::uint64_t>(i), up_to(2) * 70);
+    OneLaunch launch(d, shape, form, sms, seed + static_cast<std::uint64_t>(i));
     expect_right(launch);
   }
 }
@@ -148,55 +127,13 @@ TEST(SortGather, Edges) {
   EXPECT_FALSE(SortGatherKernel::serves(1025, 128, true));
 }
 
-// Of the first experts with slots all rows, each once, whoever asks.
-TEST(SortGather, WeightsAheadAreThoseOfTheFirstExpertsWithSlots) {
-  using Rows = std::vector<std::pair<int, int>>;
-  const std::vector<std::uint32_t> lengths = [] {
-    std::vector<std::uint32_t> all(70, 0);
-    all[3] = 1;
-    all[31] = 9;
-    all[32] = 2;
-    all[69] = 4;
-    return all;
-  }();
-  const auto asked = [&](int experts, int first_experts, int ctas) {
-    const kernel::WeightsAhead ahead{.rows = 33, .bytes = 16, .experts = first_experts};
-    Rows rows;
-    model::Kernel k;
-    k.shape = {.ctas = ctas, .threads = 64, .shared_bytes = 4 * 70};
-    k.body = [&] {
-      const isa::SharedView<std::uint32_t> here{isa::shared_base()};
-      for (int e = isa::thread_index(); e < experts; e += 64) here.store(e, lengths[index(e)]);
-      isa::sync_threads(64);
-      kernel::WeightsAheadWork::for_each_row(ahead, here, experts,
-                                             isa::cta_index() * 2 + isa::warp_index(), ctas * 2,
-                                             [&](int e, int row) { rows.emplace_back(e, row); });
-    };
-    const model::Report report = model::run(k, {});
-    EXPECT_TRUE(report.clean()) << report.text();
-    std::sort(rows.begin(), rows.end());
-    return rows;
-  };
-  const auto all_of = [](std::initializer_list<int> experts) {
-    Rows rows;
-    for (const int e : experts) {
-      for (int row = 0; row < 33; ++row) rows.emplace_back(e, row);
-    }
-    return rows;
-  };
-  EXPECT_EQ(asked(70, 3, 1), all_of({3, 31, 32}));
-  EXPECT_EQ(asked(70, 9, 2), all_of({3, 31, 32, 69}));
-  EXPECT_EQ(asked(32, 9, 5), all_of({3, 31}));
-  EXPECT_EQ(asked(3, 9, 1), all_of({}));
-}
-
 // Its CTAs do not wait for each other, so the order in which they run means nothing.
 TEST(SortGather, AThousandSchedules) {
   std::vector<std::uint64_t> seeds(1000);
   std::iota(seeds.begin(), seeds.end(), 1000);
   const Draw draw{.tokens = 20, .top_k = 2, .experts = 5, .left_out_percent = 5};
   for (const RowForm form : forms) {
-    OneLaunch launch(draw, {20, 300}, form, 3, 40, form == RowForm::copy ? 9 : 0);
+    OneLaunch launch(draw, {20, 300}, form, 3, 40);
     for (const model::Options& how : model::schedules()) expect_right(launch, how);
     for (const std::uint64_t seed : sampled(seeds, 50)) {
       SCOPED_TRACE(seed);
@@ -211,7 +148,7 @@ TEST(SortGather, AThousandSchedules) {
 // Statements broken are told by the model or by what comes out, or order the same.
 TEST(SortGather, MutantsAreKilled) {
   OneLaunch launch({.tokens = 70, .top_k = 2, .experts = 5, .strange_percent = 3}, {70, 130},
-                   RowForm::blocks, 2, 50, 8);
+                   RowForm::blocks, 2, 50);
   model::Options counting;
   counting.count_sites = true;
   int killed = 0;

@@ -299,6 +299,8 @@ class Moe(unittest.TestCase):
                            second_kernel=plan.kernels[1])
         self.assertEqual(same.kernels, plan.kernels)
         fixed = wp.plan_moe(*layer.tensors, by_index=False)
+        self.assertIn("sort_gather", fixed.explain())
+        fixed = wp.plan_moe(*layer.tensors, by_index=False, sort_with_gather=False)
         self.assertIn("gather_rows", fixed.explain())
         with self.assertRaisesRegex(wp.Refusal, "by_index is true, and the plan's is false"):
             layer.call(plan=fixed, by_index=True)

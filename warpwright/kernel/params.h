@@ -13,6 +13,7 @@
 #include "warpwright/tile/groups.h"
 #include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
+#include "warpwright/tile/slot_ids.h"
 #include "warpwright/tile/split.h"
 #include "warpwright/tile/token_index.h"
 
@@ -153,6 +154,8 @@ struct WalkParams {
   /// Offsets and weights are complete when the grid starts: kernels that ask early (asks_early)
   /// read both before they wait for the grid before.
   bool weights_early = false;
+  /// With weights_early, where the grid before writes the offsets: from which slots it makes them.
+  tile::OffsetsAhead ahead;
 
   /// Where the CTA of this rank stands among those that share operands.
   [[nodiscard]] constexpr atom::ClusterCoord coord_of(int rank) const {

@@ -28,6 +28,7 @@ class CtaTiles {
   }
 
   WW_DEVICE const Scheduler& scheduler() const { return scheduler_; }
+  WW_DEVICE Scheduler& scheduler() { return scheduler_; }
   WW_DEVICE void forget() { scheduler_.forget(); }
 
  private:

@@ -83,6 +83,7 @@ class EvenTiles {
   }
 
   WW_DEVICE const auto& scheduler() const { return tiles_.scheduler(); }
+  WW_DEVICE auto& scheduler() { return tiles_.scheduler(); }
 
  private:
   Tiles tiles_;

@@ -22,6 +22,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/tile/raster.h"
+#include "warpwright/tile/slot_ids.h"
 
 namespace warpwright::tile {
 
@@ -209,15 +210,56 @@ class LinearScanGroups {
   int upto_ = 0;
 };
 
+/// The rows of groups, as memory says.
+class SpansInMemory {
+ public:
+  WW_DEVICE SpansInMemory(const GroupOffsets& offsets, const isa::Prerequisites& ready)
+      : offsets_(offsets), ready_(ready) {}
+
+  [[nodiscard]] WW_DEVICE GroupSpan of(int g) const { return offsets_.span(ready_, g); }
+
+ private:
+  const GroupOffsets& offsets_;
+  isa::Prerequisites ready_;
+};
+
+/// The rows of groups as a warp has counted them ahead (OffsetsAhead), until memory says the same.
+class SpansAhead {
+ public:
+  /// Counts them into `table`, where they are given. All lanes of a warp make one together.
+  WW_DEVICE SpansAhead(const GroupOffsets& offsets, const isa::Prerequisites& ready,
+                       const OffsetsAhead& ahead, bool counts, isa::SharedAddress table)
+      : memory_(offsets, ready), total_(offsets.total()), table_{table}, counted_(counts) {
+    if (counts) ahead.offsets_to(table);
+  }
+
+  [[nodiscard]] WW_DEVICE GroupSpan of(int g) const {
+    if (counted_) return clamped(table_.load(g), table_.load(g + 1), total_);
+    return memory_.of(g);
+  }
+  /// From now on memory says it, and the table may become something else.
+  WW_DEVICE void written() { counted_ = false; }
+
+ private:
+  SpansInMemory memory_;
+  int total_;
+  isa::SharedView<std::int32_t> table_;
+  bool counted_;
+};
+
 /// 32 groups at a step: lane l of a warp knows group l of them. All lanes of a warp have one
 /// together.
-template <class Numbers = StaticNumbers>
+template <class Numbers = StaticNumbers, class Spans = SpansInMemory>
 class WarpScanGroups {
  public:
   /// As LinearScanGroups.
   WW_DEVICE WarpScanGroups(const GroupedTiles& tiles, int k_tiles, const isa::Prerequisites& ready,
                            const Numbers& numbers = {})
-      : t_(tiles), ready_(ready), blocks_(k_tiles), numbers_(numbers) {
+      : WarpScanGroups(tiles, k_tiles, Spans(tiles.offsets, ready), numbers) {}
+  /// The same of groups whose rows are `spans`.
+  WW_DEVICE WarpScanGroups(const GroupedTiles& tiles, int k_tiles, const Spans& spans,
+                           const Numbers& numbers = {})
+      : t_(tiles), spans_(spans), blocks_(k_tiles), numbers_(numbers) {
     look();
   }
 
@@ -238,11 +280,13 @@ class WarpScanGroups {
     const int before = lane == 0 ? before_ : below;
     const int tiles = of(upto_, lane) - before;
     // Read once more, not kept: registers are dear.
-    const GroupSpan span = t_.offsets.span(ready_, first_group_ + lane);
+    const GroupSpan span = spans_.of(first_group_ + lane);
     work = whole_tile(t_, first_group_ + lane, span, before, tiles, number, blocks_);
     numbers_.take();
     return true;
   }
+
+  WW_DEVICE Spans& spans() { return spans_; }
 
  private:
   /// Loads this lane's group and adds up.
@@ -250,7 +294,7 @@ class WarpScanGroups {
     const int lane = isa::lane_index();
     const int group = first_group_ + lane;
     upto_ = 0;
-    if (group < t_.offsets.groups()) upto_ = token_tiles(t_, t_.offsets.span(ready_, group));
+    if (group < t_.offsets.groups()) upto_ = token_tiles(t_, spans_.of(group));
     for (int d = 1; d < 32; d *= 2) {
       const int below = of(upto_, lane - d);
       if (lane >= d) upto_ = sum_of_tiles(t_, upto_, below);
@@ -264,7 +308,7 @@ class WarpScanGroups {
   }
 
   const GroupedTiles& t_;
-  isa::Prerequisites ready_;
+  Spans spans_;
   int blocks_;
   Numbers numbers_;
   int first_group_ = 0;

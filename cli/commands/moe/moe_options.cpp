@@ -113,7 +113,7 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
   add("--sort-with-gather", o.sort_with_gather, "auto|yes|no",
       "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
       "do "
-      "(default: auto, which is two until one has been measured)");
+      "(default: auto, which is one up to 128 slots)");
   std::string kernels;
   for (const KernelFacts* kernel : all_kernels()) {
     if (kernel->built && kernel->grouped) kernels += kernel->name + " ";

@@ -72,15 +72,22 @@ WW_DEVICE auto make_numbers(const Cta<Tag>& cta) {
   }
 }
 
-/// Which tiles, or shares of tiles, a cluster works on.
-template <class Tag, pipeline::Reader Who>
-WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
+/// Which tiles, or shares of tiles, a cluster works on. `spans`, or nothing: the rows of groups,
+/// for who looks for them as a warp.
+template <class Tag, pipeline::Reader Who, class... Spans>
+WW_DEVICE auto make_scheduler(const Cta<Tag>& cta, const Spans&... spans) {
   constexpr GemmConfig cfg = Tag::config;
   const WalkParams& p = cta.p.walk;
   if constexpr (grouping(cfg) == Grouping::linear_scan) {
     return tile::LinearScanGroups(p.groups, p.k_tiles, cta.ready, make_numbers<Tag, Who>(cta));
   } else if constexpr (grouping(cfg) == Grouping::warp_scan) {
-    return tile::WarpScanGroups(p.groups, p.k_tiles, cta.ready, make_numbers<Tag, Who>(cta));
+    if constexpr (sizeof...(Spans) == 0) {
+      return tile::WarpScanGroups(p.groups, p.k_tiles, cta.ready, make_numbers<Tag, Who>(cta));
+    } else {
+      using Numbers = decltype(make_numbers<Tag, Who>(cta));
+      return tile::WarpScanGroups<Numbers, Spans...>(p.groups, p.k_tiles, spans...,
+                                                     make_numbers<Tag, Who>(cta));
+    }
   } else if constexpr (grouping(cfg) == Grouping::binary_search) {
     const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
     return tile::BinarySearchGroups(p.groups, table, p.k_tiles, cta.ready,
@@ -97,11 +104,11 @@ WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
 }
 
 /// The tiles, or shares of tiles, that the CTA works on. All roles make their own.
-template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
-WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
+template <class Tag, pipeline::Reader Who = pipeline::Reader::warp, class... Spans>
+WW_DEVICE auto make_walk(const Cta<Tag>& cta, const Spans&... spans) {
   constexpr GemmConfig cfg = Tag::config;
   const auto tiles = tile::cta_tiles<result_rows(cfg), result_columns(cfg), is_swapped(cfg)>(
-      make_scheduler<Tag, Who>(cta), cta.p.walk.cluster, cta.at);
+      make_scheduler<Tag, Who>(cta, spans...), cta.p.walk.cluster, cta.at);
   if constexpr (has_widths(cfg)) {
     return tile::EvenTiles<std::remove_cv_t<decltype(tiles)>, tile_widths(cfg)>(tiles);
   } else {
@@ -110,6 +117,10 @@ WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
 }
 template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
 using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));
+/// Of who may find tiles before memory says whose they are.
+template <class Tag>
+using WalkAhead = decltype(make_walk<Tag, pipeline::Reader::warp>(
+    std::declval<const Cta<Tag>&>(), std::declval<const tile::SpansAhead&>()));
 
 /// Who looks for the tiles that are loaded: the thread that loads, or its warp together.
 template <class Tag>

@@ -22,7 +22,7 @@ class Loader {
       : operands_(cta.p.operands),
         scales_(cta.p.scales),
         ring_(cta.ring),
-        walk_(make_walk<Tag, loading<Tag>>(cta)),
+        walk_(first_walk(cta)),
         scales_at_(cta.base + smem.scales),
         a_(first_of(cta)),
         b_(operand<false>(cta)),
@@ -160,6 +160,21 @@ class Loader {
     int missing = 0;  ///< bytes, of a stage of the tile at hand
   };
 
+  /// The tiles, which are found ahead of the sort of slots where the launch says of which ids.
+  WW_DEVICE static auto first_walk(const Cta<Tag>& cta) {
+    if constexpr (asks_early(Tag::config)) {
+      // Consumers write there when the first tile is multiplied.
+      static_assert(smem.scales - smem.epilogue >= tile::OffsetsAhead::bytes);
+      const WalkParams& p = cta.p.walk;
+      const bool counts = p.weights_early && p.ahead.are_given();
+      return make_walk<Tag, loading<Tag>>(
+          cta,
+          tile::SpansAhead(p.groups.offsets, cta.ready, p.ahead, counts, cta.base + smem.epilogue));
+    } else {
+      return make_walk<Tag, loading<Tag>>(cta);
+    }
+  }
+
   /// A: a slice, or packed tiles, which are not shared.
   WW_DEVICE static auto first_of(const Cta<Tag>& cta) {
     if constexpr (packed_a(Tag::config)) {
@@ -201,7 +216,10 @@ class Loader {
   }
 
   /// All lanes: until the grid before has ended. (A launch of a mixture alone comes here.)
-  WW_DEVICE static void wait_early() { isa::wait_for_prerequisites(); }
+  WW_DEVICE void wait_early() {
+    isa::wait_for_prerequisites();
+    walk_.scheduler().spans().written();
+  }
 
   /// All lanes, of the first tile, before the grid before has ended: asks for the weights of as
   /// many k_tiles as there are stages, waits, and asks for their tokens.
@@ -209,6 +227,7 @@ class Loader {
     if constexpr (asks_early(Tag::config)) {
       constexpr int stages = Tag::config.stages;
       early_ = false;
+      isa::sync_warp();  // all have read offsets counted ahead, before a consumer may write there
       const pipeline::PipelineState first = state_;
       const int begin = block_;
       const int end = work_.end - begin < stages ? work_.end : begin + stages;
@@ -316,7 +335,7 @@ class Loader {
   const OperandParams& operands_;
   const ScaleParams& scales_;
   MainloopPipeline<Tag> ring_;
-  Walk<Tag, loading<Tag>> walk_;
+  std::conditional_t<asks_early(Tag::config), WalkAhead<Tag>, Walk<Tag, loading<Tag>>> walk_;
   isa::SharedAddress scales_at_;
   std::conditional_t<packed_a(Tag::config), WeightLoader<Tag>, Slice> a_;
   Slice b_;

@@ -14,9 +14,9 @@
 // wait for nobody, while a warp for each slot would quantise the same elements top_k times, and
 // there are warps enough without: 64 tokens of 2,048 elements are 512 pieces, for 1,056 warps.
 //
-// Behind it the first product cannot ask for weights before this grid has ended: where its experts
-// begin is written here. So this grid asks L2 for them, as soon as it knows which experts have
-// slots (weights_ahead.h).
+// Behind it the first product counts where experts begin by itself, to ask for weights before this
+// grid has ended (tile/slot_ids.h). So dependents start behind the wait: what a grid before wrote,
+// the ids, is there for them too.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,6 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_shape.h"
-#include "warpwright/kernel/moe/weights_ahead.h"
 #include "warpwright/kernel/quotient.h"
 
 namespace warpwright::kernel {
@@ -42,7 +41,6 @@ struct SortGatherParams {
   int items_of_token = 1;
   int ctas = 1;
   int experts = 1;  ///< of whose first rows a CTA says where they lie; the end of the last is one
-  WeightsAhead ahead;
 };
 
 /// The rows of slots that a CTA has found itself, in its shared memory; of RowForm::micro also
@@ -82,25 +80,21 @@ class SortGatherKernel {
     const auto each = [](std::int64_t all, std::int64_t by) { return (all + by - 1) / by; };
     p.items = each(items, std::max(sms, 1));
     p.items_of_token = static_cast<int>(p.gather.items_of_token());
-    // All SMs ask for weights, some of them for nothing else.
-    p.ctas = p.ahead.is_given() ? std::max(sms, 1) : static_cast<int>(each(items, p.items));
+    p.ctas = static_cast<int>(each(items, p.items));
     p.experts = static_cast<int>(each(p.sort.experts + 1, p.ctas));
   }
-  /// Of a CTA: the words of all slots, the lengths of experts, the rows of its own, where experts
-  /// begin.
+  /// Of a CTA: the words of all slots, the rows of its own, where experts begin.
   static int shared_bytes_of(const Params& p) {
     const auto tokens = static_cast<int>(
         std::min<std::int64_t>(p.sort.tokens, (p.items - 1) / p.items_of_token + 2));
     const int begins = p.gather.rows.form == RowForm::micro ? p.sort.experts + 1 : 0;
-    return 4 * (padded(p.sort) + lengths(p) + tokens * p.sort.top_k + begins);
+    return 4 * (padded(p.sort) + tokens * p.sort.top_k + begins);
   }
   static constexpr int shared_bytes = 4 * (2 * max_slots + 2 * SortSlotsShape::max_experts + 1);
 
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) {
     isa::set_role("sorts and gathers");
-    // The kernel that multiplies may set up meanwhile; it waits for the end of this one.
-    isa::launch_dependents();
     SortGatherKernel(p).run();
   }
 
@@ -126,16 +120,12 @@ class SortGatherKernel {
     };
     const Slots mine{static_cast<int>(quotient(first, p_.items_of_token)) * s_.top_k,
                      by_token(first) * s_.top_k, by_token(end) * s_.top_k};
-    if (p_.ahead.is_given()) clear_lengths();
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    isa::launch_dependents();  // behind the wait: they read the ids before they wait for this grid
     clear_words(ready);
     load_words(ready);
     isa::sync_threads(threads);
-    if (p_.ahead.is_given()) {
-      WeightsAheadWork::run(p_.ahead, lengths_here(), s_.experts, cta_ * warps + warp_,
-                            p_.ctas * warps);
-    }
-    const int rows_at = padded(s_) + lengths(p_);
+    const int rows_at = padded(s_);
     const SlotsOfCta found{
         {words_from(rows_at)}, {words_from(rows_at + mine.end - mine.first)}, mine.first};
     rank(ready, mine, found);
@@ -153,32 +143,15 @@ class SortGatherKernel {
   static constexpr int count(const SortSlotsParams& p) { return p.tokens * p.top_k; }
   /// Words in shared memory: a whole number of steps of a warp.
   static constexpr int padded(const SortSlotsParams& p) { return (count(p) + 127) / 128 * 128; }
-  /// Words of the lengths of experts: where weights are asked for.
-  static constexpr int lengths(const Params& p) { return p.ahead.is_given() ? p.sort.experts : 0; }
   [[nodiscard]] WW_DEVICE static isa::SharedAddress words_from(int word) {
     return isa::shared_base() + static_cast<isa::SharedAddress>(4 * word);
   }
   [[nodiscard]] WW_DEVICE isa::SharedView<std::uint32_t> words() const { return {words_from(0)}; }
-  [[nodiscard]] WW_DEVICE isa::SharedView<std::uint32_t> lengths_here() const {
-    return {words_from(padded(s_))};
-  }
   /// The smallest word of an expert.
   static WW_DEVICE std::uint32_t first_word(int expert) {
     return static_cast<std::uint32_t>(expert) << slot_bits;
   }
   static WW_DEVICE int expert_of(std::uint32_t word) { return static_cast<int>(word >> slot_bits); }
-
-  /// Before all slots are counted in them.
-  WW_DEVICE void clear_lengths() const {
-    WW_NO_UNROLL
-    for (int e = thread_; e < s_.experts; e += threads) lengths_here().store(e, 0);
-    isa::sync_threads(threads);
-  }
-  WW_DEVICE void count_slot(int expert) const {
-    if (!p_.ahead.is_given() || expert >= s_.experts) return;
-    const isa::SharedAddress at = words_from(padded(s_) + expert);
-    isa::cluster_add<std::uint32_t>(isa::map_rank(at, isa::cluster_rank()), 1);
-  }
 
   /// The words of a product that counts rows.
   WW_DEVICE void clear_words(const isa::Prerequisites& /*ready*/) const {
@@ -193,11 +166,7 @@ class SortGatherKernel {
                                                int slot) const {
     if (slot >= count(s_)) return -1;
     const std::int64_t token = quotient(slot, s_.top_k);
-    const std::int64_t at = token * s_.pitch + slot - token * s_.top_k;
-    if (s_.wide) {
-      return isa::GlobalView<const std::int64_t>{static_cast<const std::int64_t*>(s_.ids)}.load(at);
-    }
-    return isa::GlobalView<const std::int32_t>{static_cast<const std::int32_t*>(s_.ids)}.load(at);
+    return tile::load_slot_id(s_, token, slot - token * s_.top_k);
   }
 
   /// Of all slots; behind the last come words that are larger than any. Two loads are on their way
@@ -214,10 +183,9 @@ class SortGatherKernel {
         const int slot = from + i * threads;
         if (slot >= padded(s_)) continue;
         const bool is_slot = slot < count(s_);
-        const int expert = slot_key(s_, id[i]);
+        const int expert = tile::slot_key(s_, id[i]);
         const std::uint32_t word = first_word(expert) + static_cast<std::uint32_t>(slot);
         words().store(slot, is_slot ? word : 0xffffffffU);
-        if (is_slot) count_slot(expert);
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "warpwright/kernel/moe/token_rows.h"
+#include "warpwright/tile/slot_ids.h"
 
 namespace warpwright::kernel {
 
@@ -16,16 +17,9 @@ enum class SortStage : std::uint8_t {
   place,   ///< writes where slots go: a CTA for each part
 };
 
-/// What the router chose, and where the sorted slots go.
-struct SortSlotsParams {
-  const void* ids = nullptr;  ///< tokens x top_k of int32, or int64 if `wide`
-  std::int64_t pitch = 0;     ///< elements from token to token, at least top_k
-  bool wide = false;
-  int tokens = 0;
-  int top_k = 1;
-  int first_expert = 0;             ///< of this rank
-  int experts = 0;                  ///< of this rank, 1 to SortSlotsKernel::max_experts
-  int experts_total = 0;            ///< of all ranks
+/// What the router chose, of 1 to SortSlotsKernel::max_experts experts, and where the sorted slots
+/// go.
+struct SortSlotsParams : tile::SlotIds {
   std::int32_t* offsets = nullptr;  ///< experts + 1: where the rows of an expert begin
   std::int32_t* slots = nullptr;    ///< tokens x top_k: row -> slot; behind the last row -1
   std::int32_t* rows = nullptr;     ///< tokens x top_k: slot -> row; -1 where it is left out
@@ -42,18 +36,6 @@ struct SortSlotsParams {
   SortStage stage = SortStage::whole;
   TokenRows quantised;  ///< by all other clusters; `rows` is null there
 };
-
-/// The local expert of a slot by its id; `experts` for an id out of range, one more for what is
-/// left out.
-template <class Id>
-WW_DEVICE int slot_key(const SortSlotsParams& p, Id wide) {
-  const int id = static_cast<int>(wide);
-  if (id != wide) return p.experts;
-  if (id == -1) return p.experts + 1;
-  if (static_cast<unsigned>(id) >= static_cast<unsigned>(p.experts_total)) return p.experts;
-  const auto local = static_cast<unsigned>(id - p.first_expert);
-  return static_cast<int>(local < static_cast<unsigned>(p.experts) ? local : p.experts + 1U);
-}
 
 /// Words of the counts of a CTA: of the experts, of ids out of range, padding. Those of a warp have
 /// 16 bits.

@@ -189,7 +189,7 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
       }
     }
     WW_UNROLL
-    for (int i = 0; i < at_once; ++i) key[i] = slot_key(p_, id[i]);
+    for (int i = 0; i < at_once; ++i) key[i] = tile::slot_key(p_, id[i]);
   }
 
   /// This thread's slot of a step of its warp's run.

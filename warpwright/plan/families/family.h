@@ -21,6 +21,7 @@
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/plan/search/search.h"
 #include "warpwright/tile/groups.h"
+#include "warpwright/tile/slot_ids.h"
 
 namespace warpwright {
 
@@ -116,6 +117,9 @@ struct LaunchMemory {
   /// Of groups: offsets and weights are complete when the grid starts, though the one before may
   /// still run. For kernels that ask early (KernelFacts::asks_early); others wait all the same.
   bool weights_early = false;
+  /// With weights_early, where the grid before writes the offsets: the slots that it sorts, which
+  /// OffsetsAhead serves; else null.
+  const tile::SlotIds* sorted = nullptr;
 };
 
 /// The lines of Plan::explain that differ from family to family.

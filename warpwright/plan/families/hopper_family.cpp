@@ -247,6 +247,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     if (o.groups) {
       p.walk.groups = group_tiles(plan, *o.groups);
       p.walk.weights_early = memory.weights_early;
+      if (memory.sorted != nullptr) p.walk.ahead = tile::OffsetsAhead(*memory.sorted);
       if (memory.check_offsets) {
         const std::int64_t at = plan.flag_bytes;
         p.walk.offsets_status = reinterpret_cast<std::uint32_t*>(workspace + at);

@@ -6,6 +6,7 @@
 #include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/moe/moe_plan.h"
 #include "warpwright/plan/product/rules.h"
+#include "warpwright/tile/slot_ids.h"
 
 namespace warpwright {
 namespace {
@@ -59,14 +60,14 @@ int MixturePlan::launches() const {
 }
 
 bool MixturePlan::asks_early(MixtureStep step) const {
-  const bool behind_sort = step == MixtureStep::first && (way.by_index || sorts_with_gather);
-  if (!early_weights || !takes(step) || behind_sort) return false;
-  if (step != MixtureStep::first && step != MixtureStep::second) return false;
-  return can_ask_early(step == MixtureStep::first ? first : second);
+  if (!early_weights || !takes(step)) return false;
+  if (step == MixtureStep::second) return can_ask_early(second);
+  if (step != MixtureStep::first || way.by_index) return false;
+  return can_ask_early(first) && (!sorts_with_gather || counts_slots());
 }
 
-bool MixturePlan::fetches_ahead() const {
-  return early_weights && sorts_with_gather && can_ask_early(first);
+bool MixturePlan::counts_slots() const {
+  return sorts_with_gather && tile::OffsetsAhead::serve(problem.slots(), problem.experts());
 }
 
 const char* name(MixtureStep step) {
@@ -212,8 +213,8 @@ std::string MixturePlan::explain() const {
     text += "asked for before the launch before has ended: the weights of the first tiles of " +
             early + "\n";
   }
-  if (fetches_ahead()) {
-    text += "L2 is asked by the launch of the sort: for the weights of the first tiles of first\n";
+  if (asks_early(MixtureStep::first) && counts_slots()) {
+    text += "first counts the slots of experts by itself, to know its first tiles then\n";
   }
   text += "a row is rounded to " + type_name(p.x.dtype) +
           ", times its weight, added in float32 in the order of expert, then slot\n";

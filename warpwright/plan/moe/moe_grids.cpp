@@ -44,8 +44,7 @@ class MixtureBinding {
       case MixtureStep::gather:
         return gather(o_.x, parts_.tokens, parts_.token_scales, o_.factor_x, true, out);
       case MixtureStep::first:
-        return product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_),
-                       plan_.layout.first, asks_early(step), encode, out);
+        return first(encode, out);
       case MixtureStep::quantise:
         return gather(parts_.inner, parts_.codes, parts_.code_scales, o_.factor_inner, false, out);
       case MixtureStep::second:
@@ -79,9 +78,8 @@ class MixtureBinding {
     return out.grids.grids[0];
   }
 
-  // What is sorted, and to where; its shape is not set.
-  kernel::SortSlotsParams slots_to_sort(MixtureStepGrids& out) const {
-    kernel::SortSlotsParams p;
+  [[nodiscard]] tile::SlotIds slot_ids() const {
+    tile::SlotIds p;
     p.ids = o_.topk_ids.data;
     p.pitch = o_.topk_ids.row_stride;
     p.wide = o_.id_type == OffsetType::int64;
@@ -90,6 +88,17 @@ class MixtureBinding {
     p.first_expert = static_cast<int>(o_.first_expert);
     p.experts = static_cast<int>(o_.experts());
     p.experts_total = static_cast<int>(o_.total());
+    return p;
+  }
+  void touch_ids(MixtureStepGrids& out) const {
+    const std::int64_t reached = reach({{o_.tokens(), o_.topk_ids.row_stride}, {o_.top_k(), 1}});
+    out.touch(o_.topk_ids.data, reached * offset_bytes(o_.id_type), "topk_ids");
+  }
+
+  // What is sorted, and to where; its shape is not set.
+  kernel::SortSlotsParams slots_to_sort(MixtureStepGrids& out) const {
+    kernel::SortSlotsParams p;
+    static_cast<tile::SlotIds&>(p) = slot_ids();
     p.offsets = offsets_;
     p.slots = slots_;
     p.rows = rows_;
@@ -99,8 +108,7 @@ class MixtureBinding {
       p.count_words = static_cast<int>(plan_.layout.counts.bytes / 4);
       out.touch(p.counts, plan_.layout.counts.bytes, "counts", true);
     }
-    out.touch(p.ids, reach({{o_.tokens(), p.pitch}, {o_.top_k(), 1}}) * offset_bytes(o_.id_type),
-              "topk_ids");
+    touch_ids(out);
     out.touch(status_, plan_.layout.status.bytes, "status", true);
     out.touch(offsets_, plan_.layout.offsets.bytes, "offsets", true);
     out.touch(slots_, plan_.layout.slots.bytes, "slots", true);
@@ -114,6 +122,7 @@ class MixtureBinding {
     SortSlotsKernel::shape(p);
     if (plan_.way.by_index && o_.quantises() && !o_.is_micro()) {
       p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
+      share_rows(p.quantised, p.warps);
       touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);
     }
     out.grids.count = SortSlotsKernel::launches(p);
@@ -138,29 +147,10 @@ class MixtureBinding {
                        SortGatherKernel::warps, out);
     p.gather.micro.by_token = o_.is_micro() && plan_.way.by_index;
     p.gather.rows.top_k = p.sort.top_k;
-    if (plan_.fetches_ahead() && !alone_) {
-      p.ahead = weights_ahead();
-      out.touch(o_.w13.data, extent_bytes(o_.w13), "w13");
-    }
     SortGatherKernel::shape(p, plan_.device.sms);
     Grid& grid = only_grid(out, sort_gather_kernel, p.ctas, SortGatherKernel::threads);
     grid.shared_bytes = SortGatherKernel::shared_bytes_of(p);
     grid.set_params(p);
-  }
-
-  // Those of the first product's first tiles, as far as its CTAs have stages.
-  [[nodiscard]] kernel::WeightsAhead weights_ahead() const {
-    const KernelFacts& kernel = plan_.first.facts();
-    const MatrixView& w = o_.w13;
-    const std::int64_t size = element_bytes(w.dtype);
-    const auto tiles = static_cast<int>((w.rows + kernel.tile.m - 1) / kernel.tile.m);
-    const std::int64_t depth = std::int64_t{kernel.stages} * kernel.tile.k;
-    return {.w = static_cast<const unsigned char*>(w.data),
-            .pitch = w.row_stride * size,
-            .batch = w.batch_stride * size,
-            .rows = static_cast<int>(w.rows),
-            .bytes = static_cast<int>(std::min(depth, w.columns) * size / 16 * 16),
-            .experts = (plan_.first.ctas + tiles - 1) / tiles};
   }
 
   // Rows of x to `to`, each to its own.
@@ -187,6 +177,11 @@ class MixtureBinding {
     return r;
   }
 
+  // By `warps` an SM.
+  void share_rows(kernel::TokenRows& r, int warps) const {
+    r.parts = kernel::TokenRowsWork::parts_of(r, std::int64_t{warps} * plan_.device.sms);
+  }
+
   static void touch_rows(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
                          MixtureStepGrids& out) {
     out.touch(x.data, extent_bytes(x), "rows");
@@ -200,6 +195,7 @@ class MixtureBinding {
                                    const MatrixView& scales, const MatrixView& factor, int warps,
                                    MixtureStepGrids& out) const {
     kernel::GatherRowsParams p{rows_to(x, to, scales)};
+    share_rows(p.rows, warps);
     touch_rows(x, to, scales, out);
     if (!o_.is_micro()) return p;
     p.micro = {
@@ -236,12 +232,22 @@ class MixtureBinding {
   }
 
   void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part, bool early,
-               Encode encode, MixtureStepGrids& out,
-               const kernel::CountedSlots* counted = nullptr) const {
+               Encode encode, MixtureStepGrids& out, const kernel::CountedSlots* counted = nullptr,
+               const tile::SlotIds* sorted = nullptr) const {
     out.product = &plan;
     out.operands = operands;
     out.workspace = base_ + part.at;
-    bind_launch(plan, operands, {out.workspace, false, false, counted, early}, encode, out.grids);
+    bind_launch(plan, operands, {out.workspace, false, false, counted, early, sorted}, encode,
+                out.grids);
+  }
+
+  void first(Encode encode, MixtureStepGrids& out) const {
+    const bool early = asks_early(MixtureStep::first);
+    const tile::SlotIds ids = slot_ids();
+    const bool counts = early && plan_.counts_slots();
+    product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_), plan_.layout.first,
+            early, encode, out, nullptr, counts ? &ids : nullptr);
+    if (counts) touch_ids(out);
   }
 
   void second(Encode encode, MixtureStepGrids& out) const {

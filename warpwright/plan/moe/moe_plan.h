@@ -29,10 +29,10 @@ struct MixtureChoices {
   /// few tokens. With batch_invariant the launch, always.
   std::optional<bool> sums_in_product = {};
   /// Products ask for the weights of their first tiles before the grid before has ended, where
-  /// MixturePlan::asks_early lets them, or a grid before them does (fetches_ahead). Open: so it is.
+  /// MixturePlan::asks_early lets them. Open: so it is.
   std::optional<bool> early_weights = {};
   /// Few slots are sorted by the launch that puts their tokens into the order of the experts
-  /// (true), or by one before it; the bits are the same. Open: by one before it.
+  /// (true), or by one before it; the bits are the same. Open: it does, of up to 128 slots.
   std::optional<bool> sort_with_gather = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
@@ -95,13 +95,13 @@ struct MixturePlan {
   [[nodiscard]] double step_bytes(MixtureStep step) const;
   [[nodiscard]] double step_operations(MixtureStep step) const;
   /// Does the product of this step ask for weights before the grid before it has ended? Its kernel
-  /// must be one that does, and the sort must have ended by then: so some grid stands between the
-  /// two, which lets it start behind its own wait, and no grid of the product's own. (Where the
-  /// launch of the sort gathers, none stands between it and the first product.)
+  /// must be one that does, and it must know its first tile by then: some grid stands between the
+  /// sort and it, which lets it start behind its own wait, and no grid of the product's own; or it
+  /// counts the slots of experts by itself.
   [[nodiscard]] bool asks_early(MixtureStep step) const;
-  /// Does the launch that sorts and gathers ask L2 for the weights that the first product begins
-  /// with? That product, right behind it, may not ask for them itself.
-  [[nodiscard]] bool fetches_ahead() const;
+  /// May the first product count the slots of experts by itself, to find its first tile? That is so
+  /// behind a launch that sorts and gathers few slots.
+  [[nodiscard]] bool counts_slots() const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
   /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
