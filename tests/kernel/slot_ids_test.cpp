@@ -4,117 +4,91 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <random>
 #include <vector>
 
-#include "warpwright/model/machine.h"
+#include "tests/kernel/slots.h"
 #include "warpwright/tile/groups.h"
 
-namespace warpwright::tile {
+namespace warpwright::tests {
 namespace {
 
-// Ids of tokens as a router may leave them: of other ranks, -1, out of range.
-struct Routed {
-  explicit Routed(std::uint64_t seed) {
-    std::mt19937 random(static_cast<unsigned>(seed));
-    const auto draw = [&](int least, int most) {
-      return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
-    };
-    slots.wide = draw(0, 1) == 1;
-    slots.top_k = draw(1, 9);
-    slots.tokens = draw(1, draw(0, 1) == 1 ? 20 : OffsetsAhead::most_slots / slots.top_k);
-    slots.pitch = slots.top_k + draw(0, 3);
-    constexpr int some[] = {1, 2, 31, 32, 33, 64, 127, 128, 300, OffsetsAhead::most_experts};
-    slots.experts = some[random() % std::size(some)];
-    slots.first_expert = draw(0, 1) * draw(0, 40);
-    slots.experts_total = slots.first_expert + slots.experts + draw(0, 1) * draw(0, 40);
-    narrow.resize(static_cast<std::size_t>(slots.tokens * slots.pitch), 3);
-    std::vector<int> lengths(static_cast<std::size_t>(slots.experts), 0);
-    for (int t = 0; t < slots.tokens; ++t) {
-      for (int j = 0; j < slots.top_k; ++j) {
-        int id = draw(0, slots.experts_total - 1);
-        if (draw(0, 19) == 0) id = draw(-2, -1);
-        if (draw(0, 19) == 0) id = slots.experts_total + draw(0, 5);
-        narrow[static_cast<std::size_t>(t * slots.pitch + j)] = id;
-        const int local = id - slots.first_expert;
-        if (id >= 0 && local >= 0 && local < slots.experts) ++lengths[static_cast<unsigned>(local)];
-      }
-    }
-    wide.assign(narrow.begin(), narrow.end());
-    // 64 bits whose lower 32 are an expert's number.
-    if (slots.wide && draw(0, 3) == 0 && narrow[0] >= 0) {
-      const int local = narrow[0] - slots.first_expert;
-      if (local >= 0 && local < slots.experts) --lengths[static_cast<unsigned>(local)];
-      wide[0] += std::int64_t{1} << 32;
-    }
-    slots.ids = slots.wide ? static_cast<const void*>(wide.data()) : narrow.data();
-    offsets.push_back(0);
-    for (const int n : lengths) offsets.push_back(offsets.back() + n);
-  }
-  Routed(const Routed&) = delete;
-  Routed& operator=(const Routed&) = delete;
+using tile::OffsetsAhead;
+
+// A routing, and the ids as kernels are given them.
+struct Ids {
+  explicit Ids(const Draw& draw, std::uint64_t seed)
+      : routing(route(draw, seed)),
+        slots(device::sort_slots_params(
+            routing.sort_into(written, written_slots, written_rows, status))) {}
+  Ids(const Ids&) = delete;
+  Ids& operator=(const Ids&) = delete;
 
   [[nodiscard]] model::Allocation memory() const {
-    const auto bytes = static_cast<std::int64_t>(narrow.size()) * (slots.wide ? 8 : 4);
-    return {const_cast<void*>(slots.ids), bytes, "ids", false};
+    return {const_cast<void*>(slots.ids),
+            std::int64_t{slots.tokens} * slots.pitch * (slots.wide ? 8 : 4), "ids", false};
   }
 
-  SlotIds slots;
-  std::vector<std::int32_t> narrow, offsets;
-  std::vector<std::int64_t> wide;
+  Routing routing;
+  std::vector<std::int32_t> written, written_slots, written_rows;  // by nobody
+  std::uint32_t status = 0;
+  tile::SlotIds slots;
 };
 
 // Counts them by the second of two warps, and reads the table by all its lanes.
-model::Report count(const Routed& r, std::vector<std::int32_t>& found, const model::Options& how) {
+model::Report count(const Ids& ids, std::vector<std::int32_t>& found, const model::Options& how) {
   model::Kernel k;
   k.shape = {.ctas = 1, .threads = 64, .shared_bytes = 64 + OffsetsAhead::bytes};
-  k.memory.push_back(r.memory());
-  found.assign(r.offsets.size(), -1);
+  k.memory.push_back(ids.memory());
+  found.assign(ids.routing.offsets.size(), -1);
   k.body = [&] {
     if (isa::warp_index() != 1) return;
     const isa::SharedAddress table = isa::shared_base() + 64;
-    OffsetsAhead(r.slots).offsets_to(table);
-    for (int e = isa::lane_index(); e <= r.slots.experts; e += 32) {
-      found[static_cast<std::size_t>(e)] =
-          isa::SharedView<std::int32_t>{table}.load(r.slots.experts - e);
+    OffsetsAhead(ids.slots).offsets_to(table);
+    // Each lane reads what other lanes have stored.
+    for (int e = isa::lane_index(); e <= ids.slots.experts; e += 32) {
+      const int other = ids.slots.experts - e;
+      found[index(other)] = isa::SharedView<std::int32_t>{table}.load(other);
     }
   };
-  model::Report report = model::run(k, how);
-  std::reverse(found.begin(), found.end());
-  return report;
+  return model::run(k, how);
+}
+
+void expect_those_of_the_sort(const Draw& draw, std::uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + ", tokens " + std::to_string(draw.tokens) +
+               ", top-k " + std::to_string(draw.top_k) + ", experts " +
+               std::to_string(draw.experts));
+  const Ids ids(draw, seed);
+  std::vector<std::int32_t> found;
+  const model::Report report = count(ids, found, model::random_schedule(seed));
+  EXPECT_TRUE(report.clean()) << report.text();
+  EXPECT_EQ(found, ids.routing.offsets);
 }
 
 TEST(OffsetsAhead, AreThoseOfTheSort) {
   const std::uint64_t seed = 20281128;
-  for (std::uint64_t i = 0; i < 200; ++i) {
-    SCOPED_TRACE("seed " + std::to_string(seed + i));
-    const Routed r(seed + i);
-    std::vector<std::int32_t> found;
-    model::Options how = model::random_schedule(i);
-    const model::Report report = count(r, found, how);
-    ASSERT_TRUE(report.clean()) << report.text();
-    ASSERT_EQ(found, r.offsets);
+  std::mt19937 random(static_cast<unsigned>(seed));
+  for (std::uint64_t i = 0; i < 200; ++i) expect_those_of_the_sort(any_draw(random, 1), seed + i);
+  for (const int experts : {1, 31, 32, 33, 127, 300, OffsetsAhead::most_experts}) {
+    const int tokens = OffsetsAhead::most_slots / 8;
+    expect_those_of_the_sort(
+        {.tokens = tokens, .top_k = 8, .experts = experts, .left_out_percent = 5}, seed);
+    expect_those_of_the_sort({.tokens = 1,
+                              .top_k = 8,
+                              .experts = experts,
+                              .first_expert = 40,
+                              .experts_total = 80 + experts,
+                              .wide = true,
+                              .strange_percent = 10},
+                             seed);
   }
 }
 
 TEST(OffsetsAhead, MutantsAreKilled) {
-  const Routed r(7);
+  const Ids ids({.tokens = 30, .top_k = 3, .experts = 40, .strange_percent = 3}, 7);
   std::vector<std::int32_t> found;
-  model::Options counting;
-  counting.count_sites = true;
-  int killed = 0;
-  for (const model::Mutation& m : model::mutations(count(r, found, counting).sites)) {
-    SCOPED_TRACE(model::text(m) + ", " + std::string(m.how()));
-    std::vector<model::Options> all = model::schedules();
-    for (std::uint64_t i = 0; i < 20; ++i) all.push_back(model::random_schedule(i));
-    const bool is_killed = std::any_of(all.begin(), all.end(), [&](model::Options how) {
-      how.mutation = m;
-      return !count(r, found, how).clean() || found != r.offsets;
-    });
-    killed += is_killed ? 1 : 0;
-    EXPECT_TRUE(is_killed || m.how().find("twice") != std::string_view::npos);
-  }
+  const int killed =
+      expect_killed([&](const model::Options& how) { return count(ids, found, how); },
+                    [&] { return found == ids.routing.offsets; }, 20);
   EXPECT_GE(killed, 3);
 }
 
@@ -123,46 +97,42 @@ TEST(OffsetsAhead, MutantsAreKilled) {
 TEST(SpansAhead, GiveTheTilesThatMemoryGives) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Routed r(seed);
-    const GroupedTiles tiles(
-        GroupOffsets(r.offsets.data(), false, r.slots.experts, r.slots.count()), 8, 3, 1, true);
-    std::vector<Work> works[2];
+    std::mt19937 random(static_cast<unsigned>(seed));
+    Ids ids(any_draw(random, 1), seed);
+    std::vector<std::int32_t>& offsets = ids.routing.offsets;
+    const int experts = ids.slots.experts;
+    const tile::GroupedTiles tiles(
+        tile::GroupOffsets(offsets.data(), false, experts, ids.slots.count()), 8, 3, 1, true);
+    std::vector<std::vector<int>> works[2];
     model::Kernel k;
     k.shape = {.ctas = 3, .threads = 32, .shared_bytes = OffsetsAhead::bytes};
-    k.memory = {r.memory(),
-                {const_cast<std::int32_t*>(r.offsets.data()),
-                 static_cast<std::int64_t>(4 * r.offsets.size()), "offsets", false}};
+    k.memory = {ids.memory(), allocation(offsets, "offsets", false)};
     k.body = [&] {
       const isa::SharedAddress table = isa::shared_base();
       const isa::Prerequisites ready = isa::wait_for_prerequisites();
-      const auto keep = [&](int way, const Work& work) {
-        if (isa::lane_index() == 0 && isa::cta_index() == 1) works[way].push_back(work);
+      const auto keep = [&](int way, const tile::Work& w) {
+        if (isa::lane_index() > 0 || isa::cta_index() != 1) return;
+        works[way].push_back({w.tile.m, w.tile.n, w.tile.batch, w.first_token, w.end_token});
       };
-      Work work;
-      WarpScanGroups memory(tiles, 2, ready);
+      tile::Work work;
+      tile::WarpScanGroups memory(tiles, 2, ready);
       while (memory.next(work)) keep(0, work);
-      const SpansAhead spans(tiles.offsets, ready, OffsetsAhead(r.slots), true, table);
-      WarpScanGroups<StaticNumbers, SpansAhead> ahead(tiles, 2, spans);
+      const tile::SpansAhead spans(tiles.offsets, ready, OffsetsAhead(ids.slots), table);
+      tile::WarpScanGroups ahead(tiles, 2, spans);
       while (ahead.next(work)) {
         keep(1, work);
         isa::sync_warp();
         ahead.spans().written();
-        for (int e = isa::lane_index(); e <= r.slots.experts; e += 32) {
+        for (int e = isa::lane_index(); e <= experts; e += 32) {
           isa::SharedView<std::int32_t>{table}.store(e, -77);
         }
       }
     };
     const model::Report report = model::run(k, model::random_schedule(seed));
     ASSERT_TRUE(report.clean()) << report.text();
-    const auto text = [](const Work& w) {
-      return std::vector<int>{w.tile.m, w.tile.n, w.tile.batch, w.first_token, w.end_token};
-    };
-    ASSERT_EQ(works[0].size(), works[1].size());
-    for (std::size_t i = 0; i < works[0].size(); ++i) {
-      EXPECT_EQ(text(works[0][i]), text(works[1][i]));
-    }
+    EXPECT_EQ(works[0], works[1]);
   }
 }
 
 }  // namespace
-}  // namespace warpwright::tile
+}  // namespace warpwright::tests

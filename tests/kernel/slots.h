@@ -136,6 +136,27 @@ model::Allocation allocation(std::vector<T>& of, const char* name, bool writable
   return {of.data(), static_cast<std::int64_t>(of.size() * sizeof(T)), name, writable};
 }
 
+/// Statements broken are told by the model, or by what comes out, in one of its schedules or of
+/// `more` random ones, or order the same: waiting twice is waiting. Returns how many are told.
+template <class Run, class IsRight>
+int expect_killed(const Run& run, const IsRight& is_right, std::uint64_t more) {
+  model::Options counting;
+  counting.count_sites = true;
+  std::vector<model::Options> all = model::schedules();
+  for (std::uint64_t i = 100; i < 100 + more; ++i) all.push_back(model::random_schedule(i));
+  int killed = 0;
+  for (const model::Mutation& m : model::mutations(run(counting).sites)) {
+    SCOPED_TRACE(model::text(m) + ", " + std::string(m.how()));
+    const bool is_killed = std::any_of(all.begin(), all.end(), [&](model::Options how) {
+      how.mutation = m;
+      return !run(how).clean() || !is_right();
+    });
+    killed += is_killed ? 1 : 0;
+    EXPECT_TRUE(is_killed || m.how().find("twice") != std::string_view::npos);
+  }
+  return killed;
+}
+
 /// A shape of the sort other than the usual; 0: the usual.
 struct SortShape {
   int warps = 0;

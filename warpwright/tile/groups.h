@@ -228,9 +228,12 @@ class SpansAhead {
  public:
   /// Counts them into `table`, where they are given. All lanes of a warp make one together.
   WW_DEVICE SpansAhead(const GroupOffsets& offsets, const isa::Prerequisites& ready,
-                       const OffsetsAhead& ahead, bool counts, isa::SharedAddress table)
-      : memory_(offsets, ready), total_(offsets.total()), table_{table}, counted_(counts) {
-    if (counts) ahead.offsets_to(table);
+                       const OffsetsAhead& ahead, isa::SharedAddress table)
+      : memory_(offsets, ready),
+        total_(offsets.total()),
+        table_{table},
+        counted_(ahead.are_given()) {
+    if (counted_) ahead.offsets_to(table);
   }
 
   [[nodiscard]] WW_DEVICE GroupSpan of(int g) const {

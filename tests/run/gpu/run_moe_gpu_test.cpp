@@ -258,7 +258,7 @@ TEST_F(RunManyIdsOnGpu, WeightsAskedForEarlyChangeNoBit) {
 
 TEST_F(RunManyIdsOnGpu, TheSortAndTheGatherInOneLaunchChangeNoBit) {
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
-    for (const int tokens : {1, 8, 64, 512}) {
+    for (const int tokens : {1, 8, 33, 64, 512}) {
       for (const int total : {24, 0}) {  // of a rank that has some of the experts; all
         SCOPED_TRACE(std::string(name(scaling)) + ", tokens " + std::to_string(tokens) +
                      ", experts of all ranks " + std::to_string(total));

@@ -72,22 +72,16 @@ WW_DEVICE auto make_numbers(const Cta<Tag>& cta) {
   }
 }
 
-/// Which tiles, or shares of tiles, a cluster works on. `spans`, or nothing: the rows of groups,
-/// for who looks for them as a warp.
-template <class Tag, pipeline::Reader Who, class... Spans>
-WW_DEVICE auto make_scheduler(const Cta<Tag>& cta, const Spans&... spans) {
+/// Which tiles, or shares of tiles, a cluster works on. `spans`: the rows of groups for who looks
+/// for them as a warp, or the proof that memory has them.
+template <class Tag, pipeline::Reader Who, class Spans>
+WW_DEVICE auto make_scheduler(const Cta<Tag>& cta, [[maybe_unused]] const Spans& spans) {
   constexpr GemmConfig cfg = Tag::config;
   const WalkParams& p = cta.p.walk;
   if constexpr (grouping(cfg) == Grouping::linear_scan) {
     return tile::LinearScanGroups(p.groups, p.k_tiles, cta.ready, make_numbers<Tag, Who>(cta));
   } else if constexpr (grouping(cfg) == Grouping::warp_scan) {
-    if constexpr (sizeof...(Spans) == 0) {
-      return tile::WarpScanGroups(p.groups, p.k_tiles, cta.ready, make_numbers<Tag, Who>(cta));
-    } else {
-      using Numbers = decltype(make_numbers<Tag, Who>(cta));
-      return tile::WarpScanGroups<Numbers, Spans...>(p.groups, p.k_tiles, spans...,
-                                                     make_numbers<Tag, Who>(cta));
-    }
+    return tile::WarpScanGroups(p.groups, p.k_tiles, spans, make_numbers<Tag, Who>(cta));
   } else if constexpr (grouping(cfg) == Grouping::binary_search) {
     const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
     return tile::BinarySearchGroups(p.groups, table, p.k_tiles, cta.ready,
@@ -104,16 +98,20 @@ WW_DEVICE auto make_scheduler(const Cta<Tag>& cta, const Spans&... spans) {
 }
 
 /// The tiles, or shares of tiles, that the CTA works on. All roles make their own.
-template <class Tag, pipeline::Reader Who = pipeline::Reader::warp, class... Spans>
-WW_DEVICE auto make_walk(const Cta<Tag>& cta, const Spans&... spans) {
+template <class Tag, pipeline::Reader Who = pipeline::Reader::warp, class Spans>
+WW_DEVICE auto make_walk(const Cta<Tag>& cta, const Spans& spans) {
   constexpr GemmConfig cfg = Tag::config;
   const auto tiles = tile::cta_tiles<result_rows(cfg), result_columns(cfg), is_swapped(cfg)>(
-      make_scheduler<Tag, Who>(cta, spans...), cta.p.walk.cluster, cta.at);
+      make_scheduler<Tag, Who>(cta, spans), cta.p.walk.cluster, cta.at);
   if constexpr (has_widths(cfg)) {
     return tile::EvenTiles<std::remove_cv_t<decltype(tiles)>, tile_widths(cfg)>(tiles);
   } else {
     return tiles;
   }
+}
+template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
+WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
+  return make_walk<Tag, Who>(cta, cta.ready);
 }
 template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
 using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));

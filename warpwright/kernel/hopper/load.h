@@ -166,10 +166,8 @@ class Loader {
       // Consumers write there when the first tile is multiplied.
       static_assert(smem.scales - smem.epilogue >= tile::OffsetsAhead::bytes);
       const WalkParams& p = cta.p.walk;
-      const bool counts = p.weights_early && p.ahead.are_given();
       return make_walk<Tag, loading<Tag>>(
-          cta,
-          tile::SpansAhead(p.groups.offsets, cta.ready, p.ahead, counts, cta.base + smem.epilogue));
+          cta, tile::SpansAhead(p.groups.offsets, cta.ready, p.ahead, cta.base + smem.epilogue));
     } else {
       return make_walk<Tag, loading<Tag>>(cta);
     }

@@ -121,8 +121,7 @@ class MixtureBinding {
     kernel::SortSlotsParams p = slots_to_sort(out);
     SortSlotsKernel::shape(p);
     if (plan_.way.by_index && o_.quantises() && !o_.is_micro()) {
-      p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales);
-      share_rows(p.quantised, p.warps);
+      p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales, p.warps);
       touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);
     }
     out.grids.count = SortSlotsKernel::launches(p);
@@ -153,9 +152,9 @@ class MixtureBinding {
     grid.set_params(p);
   }
 
-  // Rows of x to `to`, each to its own.
+  // Rows of x to `to`, each to its own, by `warps` an SM.
   [[nodiscard]] kernel::TokenRows rows_to(const MatrixView& x, const MatrixView& to,
-                                          const MatrixView& scales) const {
+                                          const MatrixView& scales, int warps) const {
     kernel::TokenRows r;
     r.x = static_cast<const unsigned char*>(x.data);
     r.x_pitch = x.row_stride * element_bytes(x.dtype);
@@ -174,12 +173,8 @@ class MixtureBinding {
              : !o_.quantises()                  ? kernel::RowForm::copy
              : o_.scaling == Scaling::blockwise ? kernel::RowForm::blocks
                                                 : kernel::RowForm::rows;
-    return r;
-  }
-
-  // By `warps` an SM.
-  void share_rows(kernel::TokenRows& r, int warps) const {
     r.parts = kernel::TokenRowsWork::parts_of(r, std::int64_t{warps} * plan_.device.sms);
+    return r;
   }
 
   static void touch_rows(const MatrixView& x, const MatrixView& to, const MatrixView& scales,
@@ -194,8 +189,7 @@ class MixtureBinding {
   kernel::GatherRowsParams rows_of(const MatrixView& x, const MatrixView& to,
                                    const MatrixView& scales, const MatrixView& factor, int warps,
                                    MixtureStepGrids& out) const {
-    kernel::GatherRowsParams p{rows_to(x, to, scales)};
-    share_rows(p.rows, warps);
+    kernel::GatherRowsParams p{rows_to(x, to, scales, warps)};
     touch_rows(x, to, scales, out);
     if (!o_.is_micro()) return p;
     p.micro = {
