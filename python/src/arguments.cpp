@@ -425,7 +425,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
     const PackedMatrix b = read_packed(given, Arg::b, "B", grouped, Arg::scale_b, packed);
     o.b = b.view;
     o.alpha *= b.factor;
-    is_batch_ = !grouped && b.is_batch;
+    is_batch_ = is_batch_ || (!grouped && b.is_batch);
   } else {
     if (given[Arg::sums] != nullptr) {
       throw Refused{bad(Arg::sums, "is given, and B are no Int4Weights: leave it out")};

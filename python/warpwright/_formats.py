@@ -97,9 +97,10 @@ def block_scales(scales: Any, offsets: Tensor | None = None, *,
         extents = _tile_extents(shape[:-2], shape[-2] * rows_each, shape[-1] * (k_each // 32),
                                 offsets)
         name = dtype_name(scales.dtype)
-        is_power = block is not None and name == "float32"
-        made = empty_like(scales, extents, _SCALES["ue8m0"] if is_power else name,
-                          device_of(scales))
+        # Powers of two become ue8m0, where a block is named. Of other types the library says why
+        # it takes none.
+        stays = name in ("uint8", *_SCALES.values()) or (name == "float32" and block is None)
+        made = empty_like(scales, extents, name if stays else _SCALES["ue8m0"], device_of(scales))
     _core.order_scales(scales, made, offsets, stream, rows_each, k_each // 32, block is not None)
     return made if out is not None else adopted(scales, made)
 

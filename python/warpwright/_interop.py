@@ -258,6 +258,9 @@ def _numpy_type(name: str) -> Any:
     except ImportError:
         raise Refusal(f"numpy has no {name}; pip install ml_dtypes, which adds it",
                       "bad_type") from None
+    if not hasattr(ml_dtypes, name):
+        raise Refusal(f"ml_dtypes {ml_dtypes.__version__} has no {name}; pip install a newer one",
+                      "bad_type")
     return numpy.dtype(getattr(ml_dtypes, name))
 
 

@@ -424,7 +424,9 @@ def reference(verb, arguments, keywords):
     if scale_b is not None:
         sums = sums * f64(scale_b).reshape(1, -1)
     if keywords.get("c") is not None and keywords.get("beta", 1) != 0:
-        sums = sums + keywords.get("beta", 1) * f64(keywords["c"])
+        c = f64(keywords["c"])
+        c = c.reshape(sums.shape) if c.size == sums.size else c  # a batch of one is a matrix
+        sums = sums + keywords.get("beta", 1) * c
     if keywords.get("bias") is not None:
         bias = f64(keywords["bias"])
         if rows is not None and bias.ndim == 2 and keywords.get("bias_along") != "rows":
@@ -573,6 +575,7 @@ def main():
         except Exception as other:  # pylint: disable=broad-except
             fault = f"{type(other).__name__}: {other}"
         if fault:
+            np.set_printoptions(threshold=8, edgeitems=2)  # the seed gives the whole of it
             print(f"call {i} of seed {seed}: {verb}(*{arguments!r}, **{keywords!r}): {fault}")
             return 1
     print(f"{done} computed, {checked} of them products compared with float64, "

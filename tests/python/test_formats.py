@@ -200,6 +200,11 @@ class Scales(Case):
     def test_refusals(self):
         self.refused("bad_type", "the nearest is ue8m0", wp.block_scales,
                      np.ones((4, 4), np.float32))
+        for other in (np.float64, np.complex64, np.bool_, np.int8, np.float16):
+            with self.subTest(dtype=other):
+                self.refused("bad_type", "", wp.block_scales, np.ones((4, 4), other))
+                self.refused("bad_type", "", wp.block_scales, np.ones((4, 4), other),
+                             block=(1, 128))
         self.refused("bad_shape", "2: those of a matrix", wp.block_scales, np.ones(4, np.uint8))
         self.refused("bad_type", "offsets", wp.block_scales, np.ones((4, 4), np.uint8),
                      np.ones(2, np.float32))

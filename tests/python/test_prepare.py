@@ -163,6 +163,9 @@ class Int4(Close):
             self.close(d, f32(x) @ packed.values().T, 0.08 if sums == "folded" else 0.03)
         packed = wp.pack_int4(normal(256, 384), encoding="sm")
         self.close(wp.gemm(x, packed, sums="table"), f32(x) @ packed.values().T, 0.08)
+        one = wp.gemm(x[None], packed, sums="table")  # a batch of one stays one
+        self.assertEqual(one.shape, (1, 24, 256))
+        self.assertTrue((one[0] == wp.gemm(x, packed, sums="table")).all())
         zeros = wp.pack_int4(normal(256, 384) + 1, zero_points=True)
         self.close(wp.gemm(x, zeros, scale_a=0.5, scale_b=2.0), f32(x) @ zeros.values().T, 0.03)
 
