@@ -29,21 +29,20 @@ double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_
        waits * (66 + working + 2.0 * c.tile_n + 60 * groups * passes(c)) / c.ctas_per_sm});
 }
 
-// Of int4 weights for tokens of 16 bits, by their instructions: not measured yet. A k_tile has
-// eight k_blocks.
+// Of int4 weights for tokens of 16 bits, of a span too. Lanes convert as many words as of e2m1;
+// what exact sums add between products is from a table on an H100 (docs/log/w4a8.md).
 double int4_wide_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                         const Machine& machine) {
   const double warpgroups = c.tile_m / 64.0;
-  const bool in_registers = sums_in_registers(c);
-  const double groups = static_cast<double>(packed::slices(f));
-  const double working = (in_registers ? 96 : 132) + (in_registers ? groups * c.tile_n / 2 : 0);
-  const double products = 8.0 * std::max(15.0, c.tile_n / 2.0);
+  const double groups = sums_in_registers(c) ? static_cast<double>(packed::slices(f)) / 2 : 0;
+  const double working = 116 + groups * c.tile_n / 2;
+  const double products = 4.8 * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
   const double bytes =
-      256.0 * (a_share * c.tile_m / 4 + c.tile_n) + warpgroups * (4096 + 256.0 * c.tile_n);
-  const double waits = in_registers ? 1.65 : 1.1;
+      128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
+  const double waits = sums_in_registers(c) ? 1.25 : 1.1;
   return std::max({warpgroups * std::max(products, working + products / 2),
                    bytes / machine.shared_bytes_per_clock,
-                   waits * (66 + working + 4.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
+                   waits * (66 + working + 2.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
 }
 
 }  // namespace
