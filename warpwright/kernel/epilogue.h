@@ -26,6 +26,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/alpha.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/epilogue_quantise.h"
 #include "warpwright/kernel/epilogue_values.h"
@@ -63,8 +64,8 @@ class Epilogue {
         buffers_(buffers + warp * config.buffers * buffer_bytes),
         barriers_(barriers + warp * config.buffers * 8),
         quantiser_(buffers, warp) {
-    alpha_ = p.alpha * scalar(scales.tensor_a) * scalar(scales.tensor_b);
-    result_scale_ = scalar(p.result_scale);
+    alpha_ = alpha_of(p, scales);
+    result_scale_ = float_or_one(p.result_scale);
   }
 
   /// Initialises the barriers of the loads of C of all consumer warps. One thread of the CTA calls
@@ -92,8 +93,7 @@ class Epilogue {
     if constexpr (config.grouped) {
       end_row_ = work.end_token;
       if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {
-        alpha_ = p_.alpha * scalar(scales_.tensor_a, batch * scales_.tensor_a_stride) *
-                 scalar(scales_.tensor_b, batch * scales_.tensor_b_stride);
+        alpha_ = alpha_of(p_, scales_, batch);
       }
     }
     if (p_.reads_c && c_by_tma() && leader()) [[unlikely]]
@@ -240,10 +240,6 @@ class Epilogue {
       WW_UNROLL for (int j = 0; j < group; ++j) value[values - group + j] = v[j];
     }
     isa::sync_warp();  // the buffer is written next
-  }
-
-  WW_DEVICE static float scalar(const float* from, int i = 0) {
-    return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load(i);
   }
 
   /// A subtile of C as its elements lie in memory, or zeros; then the buffer is free, and the next
