@@ -63,7 +63,7 @@ endfunction()
 # same headers a hundred times, and one for all would leave the other processors idle.
 function(ww_kernels Family major chunks)
   string(TOLOWER ${Family} family)
-  if(NOT WARPWRIGHT_KERNELS MATCHES "^(common|all)$")
+  if(NOT WARPWRIGHT_KERNELS MATCHES "(^|,)(common|all)(,|$)")
     # Kernels by name: a file for six of them.
     list(JOIN ARGN "|" prefixes)
     string(REGEX MATCHALL ",(${prefixes})_" chosen ",${WARPWRIGHT_KERNELS}")

@@ -18,7 +18,7 @@
 namespace warpwright {
 namespace {
 
-TEST(Kernels, ABuildIsCommonAllOrNames) {
+TEST(Kernels, ABuildIsCommonAllAndNames) {
   using kernel::is_built;
   EXPECT_TRUE(is_built("x", true, "common"));
   EXPECT_FALSE(is_built("x", false, "common"));
@@ -28,6 +28,9 @@ TEST(Kernels, ABuildIsCommonAllOrNames) {
   EXPECT_TRUE(is_built("xx", true, "y,xx,z"));
   EXPECT_FALSE(is_built("x", true, "xx,y"));
   EXPECT_FALSE(is_built("x", true, ""));
+  EXPECT_TRUE(is_built("x", true, "y,common"));
+  EXPECT_TRUE(is_built("y", false, "y,common"));
+  EXPECT_FALSE(is_built("x", false, "y,common"));
 }
 
 // Names tell what a kernel is; logs and scripts of users have them.

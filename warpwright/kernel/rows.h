@@ -110,13 +110,12 @@ constexpr bool is_legal() {
   return true;
 }
 
-/// Is the row in a build for `kernels`: "common", "all", or names with commas between them?
+/// Is the row in a build for `kernels`: words with commas between them, "common", "all" or names?
 constexpr bool is_built(std::string_view name, bool common, std::string_view kernels) {
-  if (kernels == "all") return true;
-  if (kernels == "common") return common;
   while (!kernels.empty()) {
     const std::size_t comma = kernels.find(',');
-    if (kernels.substr(0, comma) == name) return true;
+    const std::string_view word = kernels.substr(0, comma);
+    if (word == "all" || word == name || (common && word == "common")) return true;
     kernels = comma == std::string_view::npos ? std::string_view{} : kernels.substr(comma + 1);
   }
   return false;
