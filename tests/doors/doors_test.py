@@ -196,8 +196,8 @@ class Case:
         self.memory = aligned(size)
         for name, view in self.views.items():
             if name == "d":
-                # NaN, or what no product of such operands is; 0 may be one. Rows in no group stay as
-                # they are, and the command line's are 0.
+                # NaN, or what no product of such operands is; 0 may be one. Rows in no group
+                # stay as they are, and the command line's are 0.
                 if not self.groups:
                     self.memory[view.offset:view.offset + self.bytes(view)] = 0x7f
                 continue
