@@ -110,15 +110,22 @@ constexpr bool is_legal() {
   return true;
 }
 
-/// Is the row in a build for `kernels`: words with commas between them, "common", "all" or names?
-constexpr bool is_built(std::string_view name, bool common, std::string_view kernels) {
-  while (!kernels.empty()) {
-    const std::size_t comma = kernels.find(',');
-    const std::string_view word = kernels.substr(0, comma);
-    if (word == "all" || word == name || (common && word == "common")) return true;
-    kernels = comma == std::string_view::npos ? std::string_view{} : kernels.substr(comma + 1);
+/// Does any of the words with commas between them pass?
+template <class Test>
+constexpr bool any_word(std::string_view words, const Test& test) {
+  while (!words.empty()) {
+    const std::size_t comma = words.find(',');
+    if (test(words.substr(0, comma))) return true;
+    words = comma == std::string_view::npos ? std::string_view{} : words.substr(comma + 1);
   }
   return false;
+}
+
+/// Is the row in a build for `kernels`: words with commas between them, "common", "all" or names?
+constexpr bool is_built(std::string_view name, bool common, std::string_view kernels) {
+  return any_word(kernels, [&](std::string_view word) {
+    return word == "all" || word == name || (common && word == "common");
+  });
 }
 
 /// A row as a type, for which a kernel is instantiated. The build derives a struct of the kernel's

@@ -8,41 +8,50 @@
 namespace warpwright {
 namespace {
 
+// What a warpgroup does with a span, 128 bytes of K.
+struct SpanWork {
+  double converting;  // codes
+  double scaling;     // sums that are in registers
+  double step;        // clocks of the tensor core's k_blocks, longer than its own
+  double turns;       // waits for products and sums in turn
+  double waits;       // how much longer a warpgroup by itself takes
+};
+
+double span_clocks(const kernel::GemmConfig& c, double a_share, const Machine& machine,
+                   const SpanWork& w) {
+  const double warpgroups = c.tile_m / 64.0;
+  const double working = w.converting + w.scaling;
+  const double products = w.step * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
+  const double bytes =
+      128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
+  return std::max({warpgroups * std::max(products, working + products / 2),
+                   bytes / machine.shared_bytes_per_clock,
+                   w.waits * (66 + working + 2.0 * c.tile_n + w.turns) / c.ctas_per_sm});
+}
+
 // Of e2m1 weights, by their instructions; how much longer products take than the tensor core's own
 // clocks, and a folded word for e4m3, are from one table on an H100 (docs/log/w4a8.md). A span is
 // half a k_tile of 16 bits.
-double e2m1_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
-                   const Machine& machine) {
-  const double warpgroups = c.tile_m / 64.0;
-  const double groups = sums_in_registers(c) && !packed::folds(f) ? 4 : 1;
+SpanWork e2m1_work(const kernel::GemmConfig& c, const PackedFormat& f) {
+  const bool in_registers = sums_in_registers(c);
   const bool half = kernel::operand_bits(c) == 16;
-  const double converting = half || sums_in_registers(c) ? 116 : 178;
-  const double working = converting + (sums_in_registers(c) ? groups * c.tile_n / 2 : 0);
-  const double products =
-      (half ? 4.8 : 4.2) * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
-  const double bytes =
-      128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
-  const double waits = kernel::in_flight(c) > 1 || !sums_in_registers(c) ? 1.1 : 1.65;
-  return std::max(
-      {warpgroups * std::max(products, working + products / 2),
-       bytes / machine.shared_bytes_per_clock,
-       waits * (66 + working + 2.0 * c.tile_n + 60 * groups * passes(c)) / c.ctas_per_sm});
+  const double groups = in_registers && !packed::folds(f) ? 4 : 1;
+  return {.converting = half || in_registers ? 116.0 : 178.0,
+          .scaling = in_registers ? groups * c.tile_n / 2 : 0,
+          .step = half ? 4.8 : 4.2,
+          .turns = 60 * groups * passes(c),
+          .waits = kernel::in_flight(c) > 1 || !in_registers ? 1.1 : 1.65};
 }
 
-// Of int4 weights for tokens of 16 bits, of a span too. Lanes convert as many words as of e2m1;
-// what exact sums add between products is from a table on an H100 (docs/log/w4a8.md).
-double int4_wide_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
-                        const Machine& machine) {
-  const double warpgroups = c.tile_m / 64.0;
+// Of int4 weights for tokens of 16 bits. Lanes convert as many words as of e2m1; what exact sums
+// add between products is from a table on an H100 (docs/log/w4a8.md).
+SpanWork int4_wide_work(const kernel::GemmConfig& c, const PackedFormat& f) {
   const double groups = sums_in_registers(c) ? static_cast<double>(packed::slices(f)) / 2 : 0;
-  const double working = 116 + groups * c.tile_n / 2;
-  const double products = 4.8 * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
-  const double bytes =
-      128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
-  const double waits = sums_in_registers(c) ? 1.25 : 1.1;
-  return std::max({warpgroups * std::max(products, working + products / 2),
-                   bytes / machine.shared_bytes_per_clock,
-                   waits * (66 + working + 2.0 * c.tile_n + 60 * groups) / c.ctas_per_sm});
+  return {.converting = 116,
+          .scaling = groups * c.tile_n / 2,
+          .step = 4.8,
+          .turns = 60 * groups,
+          .waits = sums_in_registers(c) ? 1.25 : 1.1};
 }
 
 }  // namespace
@@ -65,8 +74,8 @@ double packed_share(const GemmProblem& p) {
 // grouped tiles show; and two groups in flight hide some of both.
 double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                      const Machine& machine) {
-  if (kernel::is_e2m1(c)) return e2m1_clocks(c, f, a_share, machine);
-  if (kernel::operand_bits(c) == 16) return int4_wide_clocks(c, f, a_share, machine);
+  if (kernel::is_e2m1(c)) return span_clocks(c, a_share, machine, e2m1_work(c, f));
+  if (kernel::operand_bits(c) == 16) return span_clocks(c, a_share, machine, int4_wide_work(c, f));
   const double warpgroups = c.tile_m / 64.0;
   const double groups = static_cast<double>(packed::slices(f));
   const bool coded_sm = f.encoding == Int4Encoding::sm;

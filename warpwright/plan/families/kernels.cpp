@@ -19,16 +19,10 @@ constexpr bool is_in_a_table(std::string_view name) {
 #undef WW_OR_NAMES_ROW
 }
 
-constexpr bool all_are_known(std::string_view words) {
-  while (!words.empty()) {
-    const std::size_t comma = words.find(',');
-    const std::string_view word = words.substr(0, comma);
-    if (word != "common" && word != "all" && !is_in_a_table(word)) return false;
-    words = comma == std::string_view::npos ? std::string_view{} : words.substr(comma + 1);
-  }
-  return true;
+constexpr bool is_unknown(std::string_view word) {
+  return word != "common" && word != "all" && !is_in_a_table(word);
 }
-static_assert(all_are_known(kSelected),
+static_assert(!kernel::any_word(kSelected, is_unknown),
               "WARPWRIGHT_KERNELS is common, all, or names of warpwright/kernel/*/table.h, or some "
               "of these with commas between them");
 
