@@ -33,11 +33,11 @@ double value_of(std::uint32_t bits, int place) {
 template <DType type>
 void check_int4() {
   std::mt19937 random(4);
-  const auto base = kernel::WideCodes<type>::int4_base;
   for (std::uint32_t zero = 0; zero < 16; ++zero) {
     for_each_code_in_each_place(random, [&](std::uint32_t bits) {
       ASSERT_EQ(packed::bits_of_nibble_word(packed::nibble_word(bits)), bits);
-      const std::uint32_t less[] = {base + zero * 0x00010001U, base + 0x00080008U};
+      using Wide = kernel::WideCodes<type>;
+      const std::uint32_t less[] = {Wide::int4_less(0, zero), Wide::int4_less(1, 8)};
       std::uint32_t a[4];
       kernel::convert_to_wide<type>(packed::nibble_word(bits), less, a);
       for (int r = 0; r < 4; ++r) {
@@ -99,23 +99,40 @@ void check_floats() {
   using Wide = kernel::WideCodes<type>;
   constexpr packed::ExponentRange range = packed::exponent_range(type);
   std::mt19937 random(3);
-  const auto check = [&](std::uint32_t factor, double scale) {
+  constexpr std::uint32_t count = range.most + 1;
+  // In each of a row's four bytes, the others as they come.
+  const auto check = [&](auto of_exponents, std::uint32_t byte, double scale) {
+    constexpr bool exponents = decltype(of_exponents)::value;
+    const auto one = static_cast<std::uint32_t>(range.bias) * 0x01010101U;
+    int slice = 0;
     for_each_code_in_each_place(random, [&](std::uint32_t bits) {
-      const std::uint32_t factors[] = {factor, Wide::of_exponent(range.bias)};
+      slice = (slice + 1) % 4;
+      std::uint32_t bytes = 0;
+      for (int i = 0; i < 4; ++i) {
+        bytes |= (i == slice ? byte : random() % count) << 8 * i;
+      }
+      const std::uint32_t factors[] = {Wide::template factors<exponents>(bytes, slice % 2),
+                                       Wide::template factors<true>(one, slice % 2)};
+      const std::uint32_t word = packed::half_word(type, bits);
       std::uint32_t a[4];
-      kernel::convert_by_factors<type>(packed::half_word(type, bits), factors, a);
+      if (slice < 2) {
+        kernel::convert_by_factors<type, 0>(word, factors, a);
+      } else {
+        kernel::convert_by_factors<type, 1>(word, factors, a);
+      }
       for (int r = 0; r < 4; ++r) {
         for (int half = 0; half < 2; ++half) {
           const double right = value_of(bits, 2 * (r / 2 * 2 + half) + r % 2);
           ASSERT_EQ(numeric::to_double(type, a[r] >> 16 * half & 0xffff),
                     right * (r % 2 == 0 ? scale : 1))
-              << std::hex << bits << " " << factor << " " << r;
+              << std::hex << bits << " " << bytes << " " << slice << " " << r;
         }
       }
     });
   };
-  for (std::uint32_t x = 0; x <= range.most; ++x) {
-    check(Wide::of_exponent(x), std::ldexp(1, static_cast<int>(x) - range.bias));
+  for (std::uint32_t x = 0; x <= static_cast<std::uint32_t>(range.most); ++x) {
+    check(std::true_type{}, x, std::ldexp(1, static_cast<int>(x) - range.bias));
+    check(std::true_type{}, x | 0xc0U, std::ldexp(1, static_cast<int>(x) - range.bias));
   }
   for (std::uint32_t code = 1; code < 0x7f; ++code) {
     const std::uint32_t stored = packed::stored_ue4m3(code);
@@ -123,7 +140,7 @@ void check_floats() {
     ASSERT_EQ(
         packed::scale_value({.group = 16, .scale = DType::ue4m3, .code = DType::e2m1}, stored, 0),
         scale);
-    check(Wide::of_ue4m3(stored), std::ldexp(scale, -7));
+    check(std::false_type{}, stored, std::ldexp(scale, -7));
   }
 }
 TEST(PackedE2m1, CodesBecomeBf16) {

@@ -105,59 +105,74 @@ constexpr std::uint32_t bits_of_table_word(std::uint32_t word) {
   return bits;
 }
 
-/// For tokens of 16 bits: where a half of the word has sign, exponent and mantissa of the code that
-/// goes into register r, as the lowest bit of each. For bf16 a shift to the left by 0, 3 or 6
-/// brings the first three to bits 15 and 8 to 6 of their half, which are those of bf16; the last
-/// one has what is left. For f16 one by 0, 3, 6 or 9 brings exponents and mantissas to bits 11 to
-/// 9, and of the first two the signs to bit 15.
-struct HalfPlaces {
-  int sign;
-  int exponent;
-  int mantissa;
+/// For tokens of 16 bits: what a word becomes, four registers of two codes each, as upper bits of
+/// such floats. Sign, exponent and mantissa of a code are bits 15 and 8 to 6 of bf16, or 15 and 11
+/// to 9 of f16. Four shifted copies of a word cannot have each of its bits in such a place once. So
+/// a register is a copy, or two that are added modulo 2 and masked, which is one instruction; a word
+/// is what these say of its codes (`half_word`).
+struct HalfRegisters {
+  std::uint32_t of[4];
 };
-/// By branches: CUDA has no constant array to index.
-constexpr HalfPlaces half_places(DType tokens, int r) {
+constexpr HalfRegisters half_registers(DType tokens, std::uint32_t word) {
   if (tokens == DType::f16) {
-    return r == 0   ? HalfPlaces{15, 10, 9}
-           : r == 1 ? HalfPlaces{12, 7, 6}
-           : r == 2 ? HalfPlaces{14, 4, 3}
-                    : HalfPlaces{13, 1, 0};
+    constexpr std::uint32_t places = 0x8e008e00U;
+    return {{(word ^ word << 2) & places, (word ^ word << 6) & places, (word ^ word << 9) & places,
+             (word ^ word >> 3) & places}};
   }
-  return r == 0   ? HalfPlaces{15, 7, 6}
-         : r == 1 ? HalfPlaces{12, 4, 3}
-         : r == 2 ? HalfPlaces{9, 1, 0}
-                  : HalfPlaces{10, 13, 11};
-}
-
-/// Calls `body` with a code's four bits' place among the canonical ones, and with its half's first
-/// bit and its places in it.
-template <class Body>
-constexpr void for_each_half_place(DType tokens, const Body& body) {
-  for (int r = 0; r < 4; ++r) {
-    for (int half = 0; half < 2; ++half) {
-      const int i = r / 2 * 2 + half;  // of the four of a row
-      body(8 * i + r % 2 * 4, 16 * half, half_places(tokens, r));
-    }
-  }
-}
-constexpr std::uint32_t half_word(DType tokens, std::uint32_t bits) {
-  std::uint32_t word = 0;
-  for_each_half_place(tokens, [&](int from, int half, const HalfPlaces& to) {
-    const std::uint32_t code = bits >> from & 15U;
-    word |= (code >> 3) << (half + to.sign) | (code >> 1 & 3U) << (half + to.exponent) |
-            (code & 1U) << (half + to.mantissa);
-  });
-  return word;
+  constexpr std::uint32_t places = 0x81c081c0U;
+  return {{word & places, (word ^ word << 6) & places, (word ^ (word << 12 | word >> 20)) & places,
+           (word << 2 ^ word >> 6) & places}};
 }
 constexpr std::uint32_t bits_of_half_word(DType tokens, std::uint32_t word) {
+  const HalfRegisters registers = half_registers(tokens, word);
+  const int lowest = tokens == DType::f16 ? 9 : 6;
   std::uint32_t bits = 0;
-  for_each_half_place(tokens, [&](int to, int half, const HalfPlaces& from) {
-    const std::uint32_t code = (word >> (half + from.sign) & 1U) << 3 |
-                               (word >> (half + from.exponent) & 3U) << 1 |
-                               (word >> (half + from.mantissa) & 1U);
-    bits |= code << to;
-  });
+  for (int r = 0; r < 4; ++r) {
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t code = registers.of[r] >> 16 * half;
+      const int i = r / 2 * 2 + half;  // of the four of a row
+      bits |= ((code >> lowest & 7U) | (code >> 12 & 8U)) << (8 * i + r % 2 * 4);
+    }
+  }
   return bits;
+}
+
+/// For each bit of eight codes the word that stands for it alone: the inverse of
+/// bits_of_half_word, which is linear modulo 2.
+struct HalfWords {
+  std::uint32_t of[32];
+};
+constexpr HalfWords half_words(DType tokens) {
+  HalfWords words{};
+  std::uint32_t bits[32] = {};
+  for (int i = 0; i < 32; ++i) {
+    words.of[i] = 1U << i;
+    bits[i] = bits_of_half_word(tokens, words.of[i]);
+  }
+  for (int i = 0; i < 32; ++i) {  // Gauss and Jordan: bits[i] becomes 1 << i
+    int from = i;
+    while (from < 31 && (bits[from] >> i & 1U) == 0) ++from;
+    const std::uint32_t row = bits[from];
+    const std::uint32_t word = words.of[from];
+    bits[from] = bits[i];
+    words.of[from] = words.of[i];
+    bits[i] = row;
+    words.of[i] = word;
+    for (int other = 0; other < 32; ++other) {
+      if (other == i || (bits[other] >> i & 1U) == 0) continue;
+      bits[other] ^= row;
+      words.of[other] ^= word;
+    }
+  }
+  return words;
+}
+inline constexpr HalfWords kBf16Words = half_words(DType::bf16);
+inline constexpr HalfWords kF16Words = half_words(DType::f16);
+constexpr std::uint32_t half_word(DType tokens, std::uint32_t bits) {
+  const HalfWords& words = tokens == DType::f16 ? kF16Words : kBf16Words;
+  std::uint32_t word = 0;
+  for (int i = 0; i < 32; ++i) word ^= words.of[i] & (0U - (bits >> i & 1U));
+  return word;
 }
 
 /// Of int4 for tokens of 16 bits: a half of the word has the codes that go into registers 0 to 3 in

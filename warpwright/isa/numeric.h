@@ -215,6 +215,29 @@ WW_DEVICE std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
 #endif
 }
 
+/// The products of a pair of bf16 or f16 and one half of another word (0: the lower one), rounded
+/// the same way. The multiplication takes that half for both: no instruction of its own.
+template <DType Type, int half>
+WW_DEVICE std::uint32_t multiply_pairs_by_half(std::uint32_t x, std::uint32_t y) {
+  static_assert(half == 0 || half == 1);
+#if WW_GPU
+  std::uint32_t both = 0;
+  if constexpr (half == 0) {
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {low, low};\n\t}"
+        : "=r"(both)
+        : "r"(y));
+  } else {
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {high, high};\n\t}"
+        : "=r"(both)
+        : "r"(y));
+  }
+  return multiply_pairs<Type>(x, both);
+#else
+  const std::uint32_t one = half == 0 ? y & 0xffffU : y >> 16;
+  return multiply_pairs<Type>(x, one | one << 16);
+#endif
+}
+
 /// The differences of two pairs of bf16 or f16, each rounded to nearest even; subnormal ones count
 /// (sub.rn.bf16x2, sm_90 and later; sub.rn.f16x2).
 template <DType Type>
@@ -234,6 +257,43 @@ WW_DEVICE std::uint32_t subtract_pairs(std::uint32_t x, std::uint32_t y) {
         Type, numeric::to_double(Type, a & 0xffffU) - numeric::to_double(Type, b & 0xffffU)));
   };
   return half(x, y) | half(x >> 16, y >> 16) << 16;
+#endif
+}
+
+/// x y - z of pairs of bf16 or f16, each rounded once to nearest even; subnormal ones count
+/// (fma.rn.bf16x2, fma.rn.f16x2).
+template <DType Type>
+WW_DEVICE std::uint32_t multiply_subtract_pairs(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+  static_assert(Type == DType::bf16 || Type == DType::f16);
+#if WW_GPU
+  std::uint32_t difference = 0;
+  if constexpr (Type == DType::bf16) {
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+        : "=r"(difference)
+        : "r"(x), "r"(y), "r"(z ^ 0x80008000U));
+  } else {
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(difference) : "r"(x), "r"(y), "r"(z ^ 0x80008000U));
+  }
+  return difference;
+#else
+  // The product is exact in float64; so is the difference but where exponents lie 30 or more apart.
+  const auto half = [](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    const auto value = [](std::uint32_t bits) { return numeric::to_double(Type, bits & 0xffffU); };
+    return static_cast<std::uint32_t>(
+        numeric::from_double(Type, value(a) * value(b) - value(c)));
+  };
+  return half(x, y, z) | half(x >> 16, y >> 16, z >> 16) << 16;
+#endif
+}
+
+/// x & mask | bits (lop3.b32): one instruction, where the compiler may make two of two constants.
+WW_DEVICE std::uint32_t and_or(std::uint32_t x, std::uint32_t mask, std::uint32_t bits) {
+#if WW_GPU
+  std::uint32_t result = 0;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(x), "r"(mask), "r"(bits));
+  return result;
+#else
+  return (x & mask) | bits;
 #endif
 }
 

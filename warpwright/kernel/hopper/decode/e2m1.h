@@ -6,7 +6,8 @@
 //                    two constants and the exponent x. Where exponents are scales' own the table is
 //                    that of 2^0, and the scales meet the sums of each k_block (exact.h)
 //   bf16, f16        the code's bits as upper bits of such a float, times a factor: 2^x, or the
-//                    scale of nvf4, in a power of two (wide_codes.h)
+//                    scale of nvf4, in a power of two (wide_codes.h); a register has the factors
+//                    of two groups, and multiplications take one half of it for both codes
 //
 // Sums count in a unit of their row, by which they are multiplied at the end.
 #pragma once
@@ -42,14 +43,14 @@ WW_DEVICE void convert_by_tables(const std::uint32_t (&word)[2], const E5m2Table
   }
 }
 
-/// The codes of one k_block of 16 as floats of a type, times the factors of the thread's two rows.
-template <DType type, class Registers>
+/// The codes of one k_block of 16 as floats of a type, times the factors of the thread's two rows,
+/// which are in this half of theirs.
+template <DType type, int half, class Registers>
 WW_DEVICE void convert_by_factors(std::uint32_t word, const std::uint32_t (&factors)[2],
                                   Registers& to) {
-  std::uint32_t codes[4];
-  WideCodes<type>::place(word, codes);
+  const packed::HalfRegisters codes = packed::half_registers(type, word);
   WW_UNROLL for (int r = 0; r < 4; ++r) {
-    to[r] = isa::multiply_pairs<type>(codes[r], factors[r % 2]);
+    to[r] = isa::multiply_pairs_by_half<type, half>(codes.of[r], factors[r % 2]);
   }
 }
 
@@ -111,11 +112,13 @@ class E2m1Weights : public Int4Weights<Tag> {
     }
   }
 
+  /// Where codes become 16 bits, of scales that so many k_blocks share.
+  template <int group_steps = 0>
   WW_DEVICE void read(isa::SharedAddress tile, Codes (&codes)[atoms]) const {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       const isa::SharedAddress begin = tile + Base::tile_of(0, i);
       codes[i].of = load_codes(begin, this->thread_);
-      read_scales(begin + packed::scales_begin(), codes[i]);
+      read_scales<group_steps>(begin + packed::scales_begin(), codes[i]);
     }
   }
 
@@ -150,13 +153,16 @@ class E2m1Weights : public Int4Weights<Tag> {
           const int slice = step / group_steps;
           std::uint32_t factors[2];
           WW_UNROLL for (int r = 0; r < 2; ++r) {
-            const std::uint32_t byte = codes[i].scales[r][slice / 4] >> 8 * (slice % 4);
-            factors[r] = group_steps == 2
-                             ? WideCodes<type>::of_exponent(byte & packed::kExponentMask)
-                             : WideCodes<type>::of_ue4m3(byte & 0xffU);
+            factors[r] = WideCodes<type>::template factors<group_steps == 2>(
+                codes[i].scales[r][slice / 4], slice % 2);
           }
-          convert_by_factors<type>(codes[i].of.word[step / 2][step % 2], factors,
-                                   to[i * k_blocks + s]);
+          const std::uint32_t word = codes[i].of.word[step / 2][step % 2];
+          KBlockA& block = to[i * k_blocks + s];
+          if (slice % 4 < 2) {
+            convert_by_factors<type, 0>(word, factors, block);
+          } else {
+            convert_by_factors<type, 1>(word, factors, block);
+          }
         }
       }
     }
@@ -169,14 +175,13 @@ class E2m1Weights : public Int4Weights<Tag> {
     return isa::float_of(byte == 0 ? 0x00400000U : byte << 23);
   }
 
+  template <int group_steps>
   WW_DEVICE void read_scales(isa::SharedAddress at, Codes& codes) const {
     const int pair = this->thread_ / 4;
-    if constexpr (wide) {
-      if (this->packed_.scale != DType::ue8m0) {
-        const auto words = isa::SharedView<isa::Words<4>>{at}.load(pair);
-        WW_UNROLL for (int j = 0; j < 4; ++j) codes.scales[j / 2][j % 2] = words.word[j];
-        return;
-      }
+    if constexpr (wide && group_steps == 1) {  // ue4m3
+      const auto words = isa::SharedView<isa::Words<4>>{at}.load(pair);
+      WW_UNROLL for (int j = 0; j < 4; ++j) codes.scales[j / 2][j % 2] = words.word[j];
+      return;
     }
     const auto words = isa::SharedView<isa::Words<2>>{at}.load(pair);
     WW_UNROLL for (int r = 0; r < 2; ++r) codes.scales[r][0] = words.word[r];

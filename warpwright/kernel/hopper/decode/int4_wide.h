@@ -1,6 +1,7 @@
 // Int4 weights for tokens of 16 bits in their packed form (facts/packed_e2m1.h has its words), as
 // one thread of a warpgroup reads them. A code plus 8 is the lower bits of a bf16 of 128, or of an
-// f16 of 1024; less that and the zero point (8, where there is none) it is the code, exactly. Sums
+// f16 of 1024 (or the upper ones of those 8); less that and the zero point (8, where there is none)
+// it is the code, exactly. Sums
 // of codes meet their scales in float32 (exact.h), or codes are multiplied by their scales in bf16
 // (straight.h), which rounds a weight to 8 significant bits. (In f16 scales and products may leave
 // its range.) Both count in 2^-9, for stored scales are times 512.
@@ -11,13 +12,26 @@
 
 namespace warpwright::kernel {
 
-/// The codes of one k_block of 16 as floats of a type, less its base and more for each of the
-/// thread's two rows.
+/// The codes of one k_block of 16 as floats of a type, less what is due for each of the thread's two
+/// rows (WideCodes::int4_less).
 template <DType type, class Registers>
 WW_DEVICE void convert_to_wide(std::uint32_t word, const std::uint32_t (&less)[2], Registers& to) {
+  using Wide = WideCodes<type>;
   WW_UNROLL for (int r = 0; r < 4; ++r) {
-    const std::uint32_t shifted = (word >> 4 * r & 0x000f000fU) | WideCodes<type>::int4_base;
-    to[r] = isa::subtract_pairs<type>(shifted, less[r % 2]);
+    if constexpr (Wide::is_bf16) {
+      to[r] = isa::subtract_pairs<type>(
+          isa::and_or(word >> 4 * r, 0x000f000fU, Wide::int4_base), less[r % 2]);
+    } else {
+      // An f16 of 1024 has room for codes of the next nibble too, which count 16 times there.
+      const std::uint32_t shifted = r < 2 ? word : word >> 8;
+      if (r % 2 == 0) {
+        to[r] = isa::subtract_pairs<type>(isa::and_or(shifted, 0x000f000fU, Wide::int4_base),
+                                          less[0]);
+      } else {
+        to[r] = isa::multiply_subtract_pairs<type>(
+            isa::and_or(shifted, 0x00f000f0U, Wide::int4_base), Wide::sixteenth, less[1]);
+      }
+    }
   }
 }
 
@@ -56,6 +70,7 @@ class WideInt4Weights : public Int4Weights<Tag> {
     return {0x1p-9F, 0x1p-9F};
   }
 
+  template <int group_steps = 0>
   WW_DEVICE void read(isa::SharedAddress tile, Codes (&codes)[atoms]) const {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       const isa::SharedAddress begin = tile + Base::tile_of(0, i);
@@ -112,7 +127,7 @@ class WideInt4Weights : public Int4Weights<Tag> {
   WW_DEVICE static void find_less(const Codes& codes, int group, std::uint32_t (&less)[2]) {
     WW_UNROLL for (int r = 0; r < 2; ++r) {
       const std::uint32_t zero = codes.zeros >> (8 * group + 4 * r) & 15U;
-      less[r] = WideCodes<type>::int4_base + zero * 0x00010001U;  // in both halves
+      less[r] = WideCodes<type>::int4_less(r, zero);
     }
   }
 };

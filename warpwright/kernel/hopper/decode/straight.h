@@ -23,7 +23,7 @@ class Straight {
   };
 
   WW_DEVICE void begin(KTile& k, isa::SharedAddress tile, bool is_first) const {
-    weights_.read(tile, k.codes);
+    weights_.template read<group_steps>(tile, k.codes);
     if (!is_first) return;
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       unit_[i] = weights_.template unit<true>(k.codes[i]);

@@ -9,56 +9,42 @@
 
 #include <cstdint>
 
+#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/isa/config.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright::kernel {
 
 template <DType type>
-struct WideCodes;
+struct WideCodes {
+  static_assert(type == DType::bf16 || type == DType::f16);
+  static constexpr bool is_bf16 = type == DType::bf16;
+  static constexpr std::uint32_t int4_base = is_bf16 ? 0x43004300U : 0x64006400U;  // 128, 1024
 
-template <>
-struct WideCodes<DType::bf16> {
-  static constexpr std::uint32_t int4_base = 0x43004300U;  // 128
+  static constexpr std::uint32_t sixteenth = 0x2c002c00U;  // of f16
 
-  /// The bits of four registers: 2^-126 of what the codes stand for.
-  WW_DEVICE static void place(std::uint32_t word, std::uint32_t (&to)[4]) {
-    constexpr std::uint32_t places = 0x81c081c0U;
-    to[0] = word & places;
-    to[1] = word << 3 & places;
-    to[2] = word << 6 & places;
-    to[3] = (word >> 6 & 0x01800180U) | (word >> 5 & 0x00400040U) | (word << 5 & 0x80008000U);
+  /// In both halves what codes of a row (0, or 1 for the eighth row below) with this zero point are
+  /// less their base. Those of f16's row 1 have been divided by 16 with it.
+  WW_DEVICE static std::uint32_t int4_less(int row, std::uint32_t zero) {
+    if (is_bf16 || row == 0) return int4_base + zero * 0x00010001U;
+    return 0x54005400U + zero * 0x00100010U;  // 64
   }
-  /// In both halves 2^(x + 64) of an exponent, and 2^119 times a ue4m3 as it is stored: so weights
-  /// are 2^(x - 62) and 2^-7 of themselves.
-  WW_DEVICE static std::uint32_t of_exponent(std::uint32_t x) {
-    return 0x5f805f80U + x * 0x00800080U;
-  }
-  WW_DEVICE static std::uint32_t of_ue4m3(std::uint32_t stored) {
-    return 0x76807680U + stored * 0x00100010U;
-  }
-};
 
-template <>
-struct WideCodes<DType::f16> {
-  static constexpr std::uint32_t int4_base = 0x64006400U;  // 1024
-
-  /// 2^-14 of what the codes stand for.
-  WW_DEVICE static void place(std::uint32_t word, std::uint32_t (&to)[4]) {
-    constexpr std::uint32_t places = 0x8e008e00U;
-    constexpr std::uint32_t magnitudes = 0x0e000e00U;
-    constexpr std::uint32_t sign = 0x80008000U;
-    to[0] = word & places;
-    to[1] = word << 3 & places;
-    to[2] = (word << 6 & magnitudes) | (word << 1 & sign);
-    to[3] = (word << 9 & magnitudes) | (word << 2 & sign);
-  }
-  /// 2^(x - 9), and 2^7 times a ue4m3: weights are 2^(x - 23) and 2^-7 of themselves.
-  WW_DEVICE static std::uint32_t of_exponent(std::uint32_t x) {
-    return 0x18001800U + x * 0x04000400U;
-  }
-  WW_DEVICE static std::uint32_t of_ue4m3(std::uint32_t stored) {
-    return 0x34003400U + stored * 0x00800080U;
+  /// Factors of two slices of a row, one in each half, of four bytes of its scales: those of the
+  /// even bytes (`odd` 0), or of the odd ones. Of exponents x they are 2^(x + 64) for bf16 and
+  /// 2^(x - 9) for f16; of a ue4m3 as it is stored 2^119 and 2^7 times it. The codes' bits are
+  /// 2^-126 and 2^-14 of what they stand for. So weights are 2^(x - 62) and 2^(x - 23), or 2^-7, of
+  /// themselves.
+  template <bool of_exponents>
+  WW_DEVICE static std::uint32_t factors(std::uint32_t bytes, int odd) {
+    const std::uint32_t shifted = odd == 0 ? bytes : bytes >> 8;
+    if constexpr (of_exponents) {
+      const std::uint32_t x = shifted & packed::kExponentMask * 0x00010001U;
+      return is_bf16 ? 0x5f805f80U + x * 0x80U : 0x18001800U + x * 0x400U;
+    } else {
+      const std::uint32_t stored = shifted & 0x00ff00ffU;
+      return is_bf16 ? 0x76807680U + stored * 0x10U : 0x34003400U + stored * 0x80U;
+    }
   }
 };
 
