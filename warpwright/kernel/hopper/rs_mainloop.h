@@ -222,11 +222,11 @@ class RsMainloop {
     const auto step = [&](int k_tile, auto is_first) {
       constexpr bool first = decltype(is_first)::value > 0;
       const isa::Mark mark("k_tile %", k_tile);
-      const std::uint32_t b = tokens(state.stage);
       ring_.wait(state);
       if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
       typename Decoder::KTile held;
       decoder.begin(held, weights(state.stage), first);
+      const std::uint32_t b = tokens(state.stage);  // while these reads are on their way
       decoder.produce(held, 0, a[0]);
       multiply(accumulator, a[0], b, 0, 0, !first);
       if constexpr (!first) {
@@ -235,9 +235,9 @@ class RsMainloop {
       }
       decoder.produce(held, k_blocks, a[1]);
       multiply(accumulator, a[1], b, k_blocks, 0, true);
-      isa::wgmma_wait<1>(a[0]);
       previous = state;
       state.advance(Tag::config.stages);
+      isa::wgmma_wait<1>(a[0]);
     };
     step(0, KBlocks<1>{});
     WW_NO_UNROLL for (int k_tile = 1; k_tile < k_tiles; ++k_tile) step(k_tile, KBlocks<0>{});
