@@ -97,12 +97,13 @@ __global__ void values_kernel(const std::uint8_t* codes, const void* scales, DTy
   }
 }
 
-// The scale of a row and a slice, as it is stored.
+// The scale of a row and a slice, as it is stored: around 1/16, so that the hidden values of a
+// mixture are in the range of f16.
 __device__ std::uint32_t random_scale(const PackedFormat& f, int slice, std::uint64_t word) {
-  if (f.scale == DType::ue4m3) return packed::stored_ue4m3(0x30U + (word & 15U));
-  const int scale = 126 + static_cast<int>(word & 3U);
+  if (f.scale == DType::ue4m3) return packed::stored_ue4m3(0x10U + (word & 15U));
+  const int scale = 121 + static_cast<int>(word & 3U);
   if (f.exponents == Exponents::own) return static_cast<std::uint32_t>(scale);
-  const int unit = packed::unit_of_largest(f.tokens, 129);  // of all rows
+  const int unit = packed::unit_of_largest(f.tokens, 124);  // of all rows
   return packed::exponent_byte(packed::exponent_under(f.tokens, unit, scale), unit, slice);
 }
 

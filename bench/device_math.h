@@ -51,7 +51,7 @@ void fill_codes(std::uint8_t* codes, std::int64_t count, int least, std::uint64_
 void int4_values(const std::uint8_t* codes, const void* scales, DType scale, int group,
                  std::int64_t count, float* values, cudaStream_t on);
 
-/// Fills the tiles of packed e2m1 weights with random codes and scales around 1, and `values`,
+/// Fills the tiles of packed e2m1 weights with random codes and scales around 1/16, and `values`,
 /// [experts, N, K], with what they stand for.
 void fill_e2m1(const PackedFormat& format, const packed::Extents& extents, void* tiles,
                float* values, std::uint64_t seed, std::uint64_t stream, cudaStream_t on);
