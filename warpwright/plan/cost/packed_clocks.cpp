@@ -29,25 +29,30 @@ double span_clocks(const kernel::GemmConfig& c, double a_share, const Machine& m
                    w.waits * (66 + working + 2.0 * c.tile_n + w.turns) / c.ctas_per_sm});
 }
 
-// Of e2m1 weights, by their instructions; how much longer products take than the tensor core's own
-// clocks, and a folded word for e4m3, are from one table on an H100 (docs/log/w4a8.md). A span is
-// half a k_tile of 16 bits.
+// Of e2m1 weights, by their instructions, two clocks each of eight words a lane for e4m3 and of
+// four for 16 bits, with what makes factors of their scales; how much longer products take than the
+// tensor core's own clocks, and a folded word for e4m3, are from one table on an H100
+// (docs/log/w4a8.md). A span is half a k_tile of 16 bits.
 SpanWork e2m1_work(const kernel::GemmConfig& c, const PackedFormat& f) {
   const bool in_registers = sums_in_registers(c);
   const bool half = kernel::operand_bits(c) == 16;
   const double groups = in_registers && !packed::folds(f) ? 4 : 1;
-  return {.converting = half || in_registers ? 116.0 : 178.0,
+  const double scales = f.scale == DType::ue4m3 ? 20 : 10;
+  return {.converting = half           ? 88 + scales
+                        : in_registers ? 116.0
+                                       : 178.0,
           .scaling = in_registers ? groups * c.tile_n / 2 : 0,
           .step = half ? 4.8 : 4.2,
           .turns = 60 * groups * passes(c),
           .waits = kernel::in_flight(c) > 1 || !in_registers ? 1.1 : 1.65};
 }
 
-// Of int4 weights for tokens of 16 bits. Lanes convert as many words as of e2m1; what exact sums
-// add between products is from a table on an H100 (docs/log/w4a8.md).
+// Of int4 weights for tokens of 16 bits. Lanes convert as many words as of e2m1, by 11 instructions
+// for bf16 and 9 for f16; what exact sums add between products is from a table on an H100
+// (docs/log/w4a8.md).
 SpanWork int4_wide_work(const kernel::GemmConfig& c, const PackedFormat& f) {
   const double groups = sums_in_registers(c) ? static_cast<double>(packed::slices(f)) / 2 : 0;
-  return {.converting = 116,
+  return {.converting = kernel::operand_b(c).type == DType::f16 ? 70.0 : 85.0,
           .scaling = groups * c.tile_n / 2,
           .step = 4.8,
           .turns = 60 * groups,
