@@ -57,8 +57,8 @@ MACHINE = [
 
 
 # What inline assembly of isa/ touches registers alone: it says nothing about memory.
-REGISTERS_ALONE = re.compile(r"\b(mov|mapa|cvt|mul|sub\.rn|prmt|ex2|createpolicy|setmaxnreg|"
-                             r"mma\.sync|wgmma\.mma_async|"
+REGISTERS_ALONE = re.compile(r"\b(mov|mapa|cvt|mul|sub\.rn|fma\.rn|lop3|prmt|ex2|createpolicy|"
+                             r"setmaxnreg|mma\.sync|wgmma\.mma_async|"
                              r"clusterlaunchcontrol\.query_cancel)\b|// hides")
 
 

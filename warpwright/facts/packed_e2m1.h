@@ -108,8 +108,8 @@ constexpr std::uint32_t bits_of_table_word(std::uint32_t word) {
 /// For tokens of 16 bits: what a word becomes, four registers of two codes each, as upper bits of
 /// such floats. Sign, exponent and mantissa of a code are bits 15 and 8 to 6 of bf16, or 15 and 11
 /// to 9 of f16. Four shifted copies of a word cannot have each of its bits in such a place once. So
-/// a register is a copy, or two that are added modulo 2 and masked, which is one instruction; a word
-/// is what these say of its codes (`half_word`).
+/// a register is a copy, or two that are added modulo 2 and masked, which is one instruction. The
+/// word follows from these (`half_word`).
 struct HalfRegisters {
   std::uint32_t of[4];
 };

@@ -12,21 +12,21 @@
 
 namespace warpwright::kernel {
 
-/// The codes of one k_block of 16 as floats of a type, less what is due for each of the thread's two
-/// rows (WideCodes::int4_less).
+/// The codes of one k_block of 16 as floats of a type, less what is due for each of the thread's
+/// two rows (WideCodes::int4_less).
 template <DType type, class Registers>
 WW_DEVICE void convert_to_wide(std::uint32_t word, const std::uint32_t (&less)[2], Registers& to) {
   using Wide = WideCodes<type>;
   WW_UNROLL for (int r = 0; r < 4; ++r) {
     if constexpr (Wide::is_bf16) {
-      to[r] = isa::subtract_pairs<type>(
-          isa::and_or(word >> 4 * r, 0x000f000fU, Wide::int4_base), less[r % 2]);
+      to[r] = isa::subtract_pairs<type>(isa::and_or(word >> 4 * r, 0x000f000fU, Wide::int4_base),
+                                        less[r % 2]);
     } else {
       // An f16 of 1024 has room for codes of the next nibble too, which count 16 times there.
       const std::uint32_t shifted = r < 2 ? word : word >> 8;
       if (r % 2 == 0) {
-        to[r] = isa::subtract_pairs<type>(isa::and_or(shifted, 0x000f000fU, Wide::int4_base),
-                                          less[0]);
+        to[r] =
+            isa::subtract_pairs<type>(isa::and_or(shifted, 0x000f000fU, Wide::int4_base), less[0]);
       } else {
         to[r] = isa::multiply_subtract_pairs<type>(
             isa::and_or(shifted, 0x00f000f0U, Wide::int4_base), Wide::sixteenth, less[1]);
