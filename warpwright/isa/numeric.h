@@ -268,9 +268,7 @@ WW_DEVICE std::uint32_t multiply_subtract_pairs(std::uint32_t x, std::uint32_t y
 #if WW_GPU
   std::uint32_t difference = 0;
   if constexpr (Type == DType::bf16) {
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
-        : "=r"(difference)
-        : "r"(x), "r"(y), "r"(z ^ 0x80008000U));
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(difference) : "r"(x), "r"(y), "r"(z ^ 0x80008000U));
   } else {
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(difference) : "r"(x), "r"(y), "r"(z ^ 0x80008000U));
   }
@@ -279,8 +277,7 @@ WW_DEVICE std::uint32_t multiply_subtract_pairs(std::uint32_t x, std::uint32_t y
   // The product is exact in float64; so is the difference but where exponents lie 30 or more apart.
   const auto half = [](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     const auto value = [](std::uint32_t bits) { return numeric::to_double(Type, bits & 0xffffU); };
-    return static_cast<std::uint32_t>(
-        numeric::from_double(Type, value(a) * value(b) - value(c)));
+    return static_cast<std::uint32_t>(numeric::from_double(Type, value(a) * value(b) - value(c)));
   };
   return half(x, y, z) | half(x >> 16, y >> 16, z >> 16) << 16;
 #endif
