@@ -259,6 +259,11 @@ TEXT(subtract_f16_pairs, "sub.rn.f16x2 %, %, %;",
      to[0] = isa::subtract_pairs<DType::f16>(at, at + 8))
 TEXT(subtract_bf16_pairs, "sub.rn.bf16x2 %, %, %;",
      to[0] = isa::subtract_pairs<DType::bf16>(at, at + 8))
+TEXT(multiply_subtract_f16_pairs, "fma.rn.f16x2 %, %, %, %;",
+     to[0] = isa::multiply_subtract_pairs<DType::f16>(at, at + 8, count))
+TEXT(multiply_subtract_bf16_pairs, "fma.rn.bf16x2 %, %, %, %;",
+     to[0] = isa::multiply_subtract_pairs<DType::bf16>(at, at + 8, count))
+TEXT(and_or, "lop3.b32 %, %, %, %, 0xea;", to[0] = isa::and_or(at, count, at + 8))
 TEXT(permute_bytes, "prmt.b32 %, %, %, %;", to[0] = isa::permute_bytes(at, at + 8, count))
 TEXT(bytes_of_halves, "cvt.rn.satfinite.e4m3x2.f16x2 %, %;", to[0] = isa::bytes_of_halves(at))
 
