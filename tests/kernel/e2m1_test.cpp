@@ -113,13 +113,8 @@ void check_floats() {
       }
       const std::uint32_t factors[] = {Wide::template factors<exponents>(bytes, slice % 2),
                                        Wide::template factors<true>(one, slice % 2)};
-      const std::uint32_t word = packed::half_word(type, bits);
       std::uint32_t a[4];
-      if (slice < 2) {
-        kernel::convert_by_factors<type, 0>(word, factors, a);
-      } else {
-        kernel::convert_by_factors<type, 1>(word, factors, a);
-      }
+      kernel::convert_by_factors<type>(packed::half_word(type, bits), factors, slice / 2, a);
       for (int r = 0; r < 4; ++r) {
         for (int half = 0; half < 2; ++half) {
           const double right = value_of(bits, 2 * (r / 2 * 2 + half) + r % 2);

@@ -216,13 +216,13 @@ WW_DEVICE std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
 }
 
 /// The products of a pair of bf16 or f16 and one half of another word (0: the lower one), rounded
-/// the same way. The multiplication takes that half for both: no instruction of its own.
-template <DType Type, int half>
-WW_DEVICE std::uint32_t multiply_pairs_by_half(std::uint32_t x, std::uint32_t y) {
-  static_assert(half == 0 || half == 1);
+/// the same way. With a constant `half` the multiplication takes it for both: no instruction of its
+/// own.
+template <DType Type>
+WW_DEVICE std::uint32_t multiply_pairs_by_half(std::uint32_t x, std::uint32_t y, int half) {
 #if WW_GPU
   std::uint32_t both = 0;
-  if constexpr (half == 0) {
+  if (half == 0) {
     asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {low, low};\n\t}"
         : "=r"(both)
         : "r"(y));
@@ -233,8 +233,7 @@ WW_DEVICE std::uint32_t multiply_pairs_by_half(std::uint32_t x, std::uint32_t y)
   }
   return multiply_pairs<Type>(x, both);
 #else
-  const std::uint32_t one = half == 0 ? y & 0xffffU : y >> 16;
-  return multiply_pairs<Type>(x, one | one << 16);
+  return multiply_pairs<Type>(x, (half == 0 ? y & 0xffffU : y >> 16) * 0x00010001U);
 #endif
 }
 

@@ -45,12 +45,12 @@ WW_DEVICE void convert_by_tables(const std::uint32_t (&word)[2], const E5m2Table
 
 /// The codes of one k_block of 16 as floats of a type, times the factors of the thread's two rows,
 /// which are in this half of theirs.
-template <DType type, int half, class Registers>
-WW_DEVICE void convert_by_factors(std::uint32_t word, const std::uint32_t (&factors)[2],
+template <DType type, class Registers>
+WW_DEVICE void convert_by_factors(std::uint32_t word, const std::uint32_t (&factors)[2], int half,
                                   Registers& to) {
   const packed::HalfRegisters codes = packed::half_registers(type, word);
   WW_UNROLL for (int r = 0; r < 4; ++r) {
-    to[r] = isa::multiply_pairs_by_half<type, half>(codes.of[r], factors[r % 2]);
+    to[r] = isa::multiply_pairs_by_half<type>(codes.of[r], factors[r % 2], half);
   }
 }
 
@@ -156,13 +156,8 @@ class E2m1Weights : public Int4Weights<Tag> {
             factors[r] = WideCodes<type>::template factors<group_steps == 2>(
                 codes[i].scales[r][slice / 4], slice % 2);
           }
-          const std::uint32_t word = codes[i].of.word[step / 2][step % 2];
-          KBlockA& block = to[i * k_blocks + s];
-          if (slice % 4 < 2) {
-            convert_by_factors<type, 0>(word, factors, block);
-          } else {
-            convert_by_factors<type, 1>(word, factors, block);
-          }
+          convert_by_factors<type>(codes[i].of.word[step / 2][step % 2], factors, slice % 4 / 2,
+                                   to[i * k_blocks + s]);
         }
       }
     }
