@@ -9,6 +9,7 @@
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/facts/kernel.h"
 #include "warpwright/facts/packed_weights.h"
+#include "warpwright/kernel/cluster_parts.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/hopper/operands.h"
 #include "warpwright/kernel/one_of.h"
@@ -381,17 +382,24 @@ constexpr bool copies_scales(const GemmConfig& c) {
 /// Where things lie in dynamic shared memory, as byte offsets from its start. Tiles start where the
 /// 128-byte swizzle repeats (1024).
 struct SmemMap {
-  int a = 0;           ///< stages of A
-  int b = 0;           ///< stages of B
-  int epilogue = 0;    ///< buffers of all consumer warps
-  int scales = 0;      ///< stages of block scales
-  int groups = 0;      ///< the table of a binary search
-  int tiles = 0;       ///< the ring of dynamic persistent tiles
-  int barriers = 0;    ///< full and empty of the main loop
-  int c_barriers = 0;  ///< one a buffer, for loads of C
-  int turns = 0;       ///< one a consumer warpgroup (ping-pong)
-  int bytes = 0;       ///< in all
+  int a = 0;              ///< stages of A
+  int b = 0;              ///< stages of B
+  int epilogue = 0;       ///< buffers of all consumer warps
+  int scales = 0;         ///< stages of block scales
+  int groups = 0;         ///< the table of a binary search
+  int tiles = 0;          ///< the ring of dynamic persistent tiles
+  int barriers = 0;       ///< full and empty of the main loop
+  int c_barriers = 0;     ///< one a buffer, for loads of C
+  int turns = 0;          ///< one a consumer warpgroup (ping-pong)
+  int parts = 0;          ///< sums that other CTAs of the cluster send
+  int part_barriers = 0;  ///< one a consumer warp
+  int bytes = 0;          ///< in all
 };
+
+/// How a cluster adds up the sums of a tile that it shares along K.
+constexpr ClusterParts cluster_parts(const GemmConfig& c) {
+  return {consumer_warps(c), c.tile_n / 8, row_atoms(c)};
+}
 
 constexpr int group_table_bytes(const GemmConfig& c) {
   if (grouping(c) != Grouping::binary_search) return 0;
@@ -418,7 +426,9 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
       map.tiles + (is_dynamic_persistent(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
   map.turns = map.c_barriers + c_barrier_bytes(c);
-  map.bytes = map.turns + c.consumer_warpgroups * 8;
+  map.parts = (map.turns + c.consumer_warpgroups * 8 + 15) / 16 * 16;
+  map.part_barriers = map.parts + (shares_cluster_k(c) ? cluster_parts(c).bytes() : 0);
+  map.bytes = map.part_barriers + (shares_cluster_k(c) ? consumer_warps(c) * 8 : 0);
   return map;
 }
 

@@ -129,7 +129,8 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
                {"block scales", map.scales, map.groups},
                {"table of groups", map.groups, map.tiles},
                {"ring of tiles", map.tiles, map.barriers},
-               {"barriers", map.barriers, map.bytes}};
+               {"barriers", map.barriers, map.parts},
+               {"parts of sums", map.parts, map.bytes}};
   if (has_producer(c)) add_producer_roles(f, c);
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
     const int warp = first_consumer_warp(c) + 4 * w;

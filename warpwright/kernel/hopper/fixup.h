@@ -38,99 +38,115 @@ struct SlicedSums : SlicedFixup<Tag::config> {
       : SlicedFixup<Tag::config>(cta.p.walk, warp, ready) {}
 };
 
-/// The CTAs of a cluster share a tile along K: each leaves its part in its shared memory, where the
-/// stages were, and adds up some columns of all parts, in the order of the ranks. Every CTA has one
-/// tile.
+/// The CTAs of a cluster share a tile along K. A warp sends each part of its sums to the CTA that
+/// adds it up (st.async), and adds up what the same warp of the others has sent it, in the order of
+/// the ranks. Nothing waits for a whole CTA, or is released to the cluster: an arrival that
+/// releases takes longer than all the rest. Every CTA has one tile.
 template <class Tag>
 class ClusterFixup {
  public:
-  static constexpr int atoms = row_atoms(Tag::config);
-  static constexpr int words = Tag::config.tile_n / 8;  // of four floats: 8 columns of the tile
+  static constexpr int atoms = cluster_parts(Tag::config).atoms;
+  static constexpr int words = cluster_parts(Tag::config).words;
 
   WW_DEVICE ClusterFixup(const Cta<Tag>& cta, int warp, const isa::Prerequisites& /*ready*/)
-      : base_(cta.base + static_cast<isa::SharedAddress>(warp * atoms * words * 32 * 16)),
-        ctas_(cta.p.walk.cluster_k) {}
+      : ctas_(cta.p.walk.cluster_k),
+        warp_(warp),
+        places_(cta.base + smem_map(Tag::config).parts),
+        barrier_(cta.base + smem_map(Tag::config).part_barriers + warp * 8) {
+    constexpr ClusterParts parts = cluster_parts(Tag::config);
+    if (ctas_ <= 1) return;
+    rank_ = isa::cluster_rank();
+    first_ = parts.words_before(parts.first(rank_, ctas_), warp_);
+    end_ = parts.words_before(parts.first(rank_ + 1, ctas_), warp_);
+    if (isa::lane_index() == 0 && end_ > first_) {
+      isa::mbarrier_arrive_expect(barrier_, (end_ - first_) * (ctas_ - 1) * parts.unit_bytes());
+    }
+  }
+
+  /// One thread of the CTA, before its threads meet.
+  WW_DEVICE static void initialise(isa::SharedAddress base) {
+    constexpr ClusterParts parts = cluster_parts(Tag::config);
+    WW_NO_UNROLL for (int i = 0; i < parts.warps; ++i) {
+      isa::mbarrier_init(base + smem_map(Tag::config).part_barriers + i * 8, 1, {"parts", i},
+                         "the leader of its warp");
+    }
+  }
 
   WW_DEVICE bool stores(const tile::Work& /*work*/) const { return true; }
 
-  /// All consumer threads of the cluster call it when their tensor cores are done.
+  /// All consumer warps call it when their tensor cores are done.
   template <class Sums>
   WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& /*work*/, const Walk<Tag>& /*walk*/,
                                 isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
     if (ctas_ <= 1) return {true, 0, Tag::config.tile_n};
-    first_ = words * isa::cluster_rank() / ctas_;
-    end_ = words * (isa::cluster_rank() + 1) / ctas_;
-    exchange(sums);
+    isa::cluster_wait();  // all have begun, and their barriers are there
+    send(sums);
+    if (end_ > first_) {
+      isa::mbarrier_wait<isa::Scope::cluster>(barrier_, 0, {"parts", warp_});
+      add(sums);
+    }
     return {true, 8 * first_, 8 * end_};
   }
 
-  /// A peer may still read what this CTA left for it.
-  WW_DEVICE void drain(isa::Site site = isa::Site::here()) const {
-    const isa::Call call(site);
-    if (ctas_ <= 1) return;
-    isa::cluster_arrive_relaxed();
-    isa::cluster_wait();
-  }
+  /// No peer writes any more: all parts are there, or this warp gets none.
+  WW_DEVICE void drain() const {}
 
  private:
-  template <class Sums>
-  WW_DEVICE void exchange(Sums& sums) const {
-    // The stages are free when all warps of the CTA have multiplied.
-    isa::named_barrier_sync(1, 32 * consumer_warps(Tag::config));
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int j = 0; j < words; ++j) {
-        isa::SharedView<isa::Words<4>>{place(base_, i, j)}.store(
-            0, {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
-                isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])});
-      }
-    }
-    isa::cluster_arrive();
-    isa::cluster_wait();
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int v = 0; v < 4 * words; ++v) sums[i][v] = 0;
-    }
-    for (int c = 0; c < ctas_; c += 2) add(sums, c);
+  /// Where the part of CTA `rank` of a unit of CTA `owner` lies.
+  WW_DEVICE isa::SharedAddress place(int unit, int owner, int rank) const {
+    constexpr ClusterParts parts = cluster_parts(Tag::config);
+    const int slot = (unit - parts.first(owner, ctas_)) * (ctas_ - 1) + rank - (rank > owner);
+    return places_ +
+           static_cast<isa::SharedAddress>(slot * parts.unit_bytes() + isa::lane_index() * 16);
   }
 
-  /// Adds the parts of ranks `c` and `c` + 1, as far as they are there. Their loads are all on
-  /// their way before the first is used.
   template <class Sums>
-  WW_DEVICE void add(Sums& sums, int c) const {
-    constexpr int batch = words < 8 ? words : 8;
-    const bool two = c + 1 < ctas_;
-    const isa::SharedAddress from[2] = {isa::map_rank(base_, c),
-                                        isa::map_rank(base_, two ? c + 1 : c)};
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int first = 0; first < words; first += batch) {
-        isa::Words<4> w[2][batch];
-        WW_UNROLL for (int j = 0; j < batch; ++j) {
-          const bool mine = first + j < words && first + j >= first_ && first + j < end_;
-          WW_UNROLL for (int part = 0; part < 2; ++part) {
-            w[part][j] = {};
-            if (mine && (part == 0 || two)) {
-              w[part][j] = isa::ClusterView<isa::Words<4>>{place(from[part], i, first + j)}.load();
-            }
-          }
-        }
-        WW_UNROLL for (int j = 0; j < batch; ++j) {
-          if (first + j >= words) continue;
-          WW_UNROLL for (int v = 0; v < 4; ++v) {
-            float& sum = sums[i][4 * (first + j) + v];
-            sum += isa::float_of(w[0][j].word[v]);
-            sum += isa::float_of(w[1][j].word[v]);
-          }
-        }
+  WW_DEVICE void send(Sums& sums) const {
+    constexpr ClusterParts parts = cluster_parts(Tag::config);
+    WW_UNROLL for (int j = 0; j < words; ++j) {
+      if (j >= first_ && j < end_) continue;
+      const int unit = j * parts.warps + warp_;
+      const int owner = parts.owner(unit, ctas_);
+      const isa::SharedAddress to = isa::map_rank(place(unit, owner, rank_), owner);
+      const isa::SharedAddress barrier = isa::map_rank(barrier_, owner);
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        isa::store_async(to + i * parts.atom_bytes,
+                         {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
+                          isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])},
+                         barrier);
       }
     }
   }
 
-  WW_DEVICE static isa::SharedAddress place(isa::SharedAddress base, int i, int j) {
-    return base + static_cast<isa::SharedAddress>(((i * words + j) * 32 + isa::lane_index()) * 16);
+  template <class Sums>
+  WW_DEVICE void add(Sums& sums) const {
+    constexpr ClusterParts parts = cluster_parts(Tag::config);
+    WW_UNROLL for (int j = 0; j < words; ++j) {
+      if (j < first_ || j >= end_) continue;
+      const isa::SharedAddress from = place(j * parts.warps + warp_, rank_, 0);
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        float sum[4] = {0, 0, 0, 0};
+        WW_NO_UNROLL for (int c = 0; c < ctas_; ++c) {
+          isa::Words<4> w = {{isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
+                              isa::float_bits(sums[i][4 * j + 2]),
+                              isa::float_bits(sums[i][4 * j + 3])}};
+          if (c != rank_) {
+            const int before = (c - (c > rank_)) * parts.unit_bytes() + i * parts.atom_bytes;
+            w = isa::SharedView<isa::Words<4>>{from + before}.load(0);
+          }
+          WW_UNROLL for (int v = 0; v < 4; ++v) sum[v] += isa::float_of(w.word[v]);
+        }
+        WW_UNROLL for (int v = 0; v < 4; ++v) sums[i][4 * j + v] = sum[v];
+      }
+    }
   }
 
-  isa::SharedAddress base_;
   int ctas_;
+  int warp_;
+  isa::SharedAddress places_;
+  isa::SharedAddress barrier_;  // of this warp
+  int rank_ = 0;
   int first_ = 0;  // words
   int end_ = 0;
 };

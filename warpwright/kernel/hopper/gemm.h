@@ -128,6 +128,7 @@ struct HopperGemm {
       Ring(base + smem.barriers, sharing(p)).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       MathOrder<Tag>::initialise(base);
+      if constexpr (shares_cluster_k(config)) ClusterFixup<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
       if constexpr (gathers(config)) {
         // Rows past a group's end are not copied, and their sums not stored.
@@ -146,6 +147,9 @@ struct HopperGemm {
       await_cluster();
     } else if (grouping(cfg) != Grouping::binary_search) {  // the barriers of its table are enough
       isa::sync_threads(threads(cfg));
+    }
+    if constexpr (shares_cluster_k(cfg)) {  // consumers wait before they send
+      if (p.walk.cluster_k > 1) isa::cluster_arrive_relaxed();
     }
     if constexpr (asks_early(cfg)) {  // the producer waits when its first weights are on their way
       if (p.walk.weights_early && isa::warp_index() == 0) {
