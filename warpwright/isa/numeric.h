@@ -367,4 +367,13 @@ WW_DEVICE float sigmoid(float x) {
 #endif
 }
 
+/// The value itself. The compiler computes nothing from it before: what has been asked of memory is
+/// waited for here, not where it was asked for.
+WW_DEVICE float used_here(float value) {
+#if WW_GPU
+  asm volatile("" : "+f"(value));
+#endif
+  return value;
+}
+
 }  // namespace warpwright::isa

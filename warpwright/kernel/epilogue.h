@@ -64,7 +64,7 @@ class Epilogue {
         buffers_(buffers + warp * config.buffers * buffer_bytes),
         barriers_(barriers + warp * config.buffers * 8),
         quantiser_(buffers, warp) {
-    alpha_ = alpha_of(p, scales);
+    tensors_ = TensorScales(scales);
     result_scale_ = float_or_one(p.result_scale);
   }
 
@@ -93,7 +93,7 @@ class Epilogue {
     if constexpr (config.grouped) {
       end_row_ = work.end_token;
       if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {
-        alpha_ = alpha_of(p_, scales_, batch);
+        tensors_ = TensorScales(scales_, batch);
       }
     }
     if (p_.reads_c && c_by_tma() && leader()) [[unlikely]]
@@ -114,6 +114,7 @@ class Epilogue {
     };
     if constexpr (config.quantises) {
       const isa::Call call(site);
+      alpha_ = tensors_.times(p_.alpha);
       write_codes(source, [&](int subtile, const float(&value)[values]) {
         SubtileSums<Tag>::keep(sums, subtile, value);
       });
@@ -127,6 +128,7 @@ class Epilogue {
   template <class Source>
   WW_DEVICE void write_from(const Source& source, isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
+    alpha_ = tensors_.times(p_.alpha);
     // The plain way is unrolled, which is fast and short. The other is not: a kernel with one tile
     // waits for every instruction to be fetched.
     if (!config.gated && p_.is_plain) [[likely]] {
@@ -428,7 +430,8 @@ class Epilogue {
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
   std::conditional_t<config.quantises, Quantiser<Tag>, NoQuantiser> quantiser_;
-  float alpha_ = 1;
+  TensorScales tensors_;
+  float alpha_ = 1;  ///< of the tile that is written
   float result_scale_ = 1;
   Place at_;              // of the tile at hand
   int first_token_ = -1;  // of the group at hand
