@@ -19,9 +19,9 @@ class TensorScales {
  public:
   TensorScales() = default;
   /// Those of group `group`.
-  WW_DEVICE explicit TensorScales(const ScaleParams& p, int group = 0)
-      : a_(float_or_one(p.tensor_a, group * p.tensor_a_stride)),
-        b_(float_or_one(p.tensor_b, group * p.tensor_b_stride)) {}
+  WW_DEVICE TensorScales(const OutputParams& /*p*/, const ScaleParams& scales, int group = 0)
+      : a_(float_or_one(scales.tensor_a, group * scales.tensor_a_stride)),
+        b_(float_or_one(scales.tensor_b, group * scales.tensor_b_stride)) {}
 
   /// Alpha times the scales.
   [[nodiscard]] WW_DEVICE float times(float alpha) const {
@@ -36,7 +36,20 @@ class TensorScales {
 /// Alpha, times the scales of the operands' tensors: those of group `group`.
 WW_DEVICE
 float alpha_of(const OutputParams& p, const ScaleParams& scales, int group = 0) {
-  return TensorScales(scales, group).times(p.alpha);
+  return TensorScales(p, scales, group).times(p.alpha);
 }
+
+/// The product alone, in one register.
+class AlphaAtOnce {
+ public:
+  AlphaAtOnce() = default;
+  WW_DEVICE AlphaAtOnce(const OutputParams& p, const ScaleParams& scales, int group = 0)
+      : alpha_(alpha_of(p, scales, group)) {}
+
+  [[nodiscard]] WW_DEVICE float times(float /*alpha*/) const { return alpha_; }
+
+ private:
+  float alpha_ = 1;
+};
 
 }  // namespace warpwright::kernel

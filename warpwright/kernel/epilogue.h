@@ -64,7 +64,7 @@ class Epilogue {
         buffers_(buffers + warp * config.buffers * buffer_bytes),
         barriers_(barriers + warp * config.buffers * 8),
         quantiser_(buffers, warp) {
-    tensors_ = TensorScales(scales);
+    tensors_ = Tensors(p, scales);
     result_scale_ = float_or_one(p.result_scale);
   }
 
@@ -93,7 +93,7 @@ class Epilogue {
     if constexpr (config.grouped) {
       end_row_ = work.end_token;
       if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {
-        tensors_ = TensorScales(scales_, batch);
+        tensors_ = Tensors(p_, scales_, batch);
       }
     }
     if (p_.reads_c && c_by_tma() && leader()) [[unlikely]]
@@ -430,7 +430,10 @@ class Epilogue {
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
   std::conditional_t<config.quantises, Quantiser<Tag>, NoQuantiser> quantiser_;
-  TensorScales tensors_;
+  /// Few tiles, which several CTAs share, wait for nothing that could come later; other kernels may
+  /// have no register for a second scale.
+  using Tensors = std::conditional_t<config.shares_columns, TensorScales, AlphaAtOnce>;
+  Tensors tensors_;
   float alpha_ = 1;  ///< of the tile that is written
   float result_scale_ = 1;
   Place at_;              // of the tile at hand

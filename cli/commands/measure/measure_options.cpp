@@ -116,6 +116,15 @@ void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
       ->check(whole(1, 16));
 }
 
+// How plans of groups expect their lengths; `usual` where nothing is said.
+void add_expected(CLI::App& app, std::string& words, const std::string& usual) {
+  words = usual;
+  offer(app.add_option("--expected-lengths", words,
+                       "how the plan expects lengths to be spread (default " + usual + ")")
+            ->type_name("equal|routed|zipf:S"),
+        "equal routed zipf:1");
+}
+
 // Layers of experts.
 void add_routed(CLI::App& app, RoutedOptions& o) {
   std::string names;
@@ -273,11 +282,7 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
                        std::to_string(grouped_shapes().size()) + " built in)")
       ->type_name("FILE");
   add_routed(*grouped, of_groups.routed);
-  offer(grouped
-            ->add_option("--expected-lengths", of_groups.expected_lengths,
-                         "how the plan expects lengths to be spread (default routed)")
-            ->type_name("equal|routed|zipf:S"),
-        "equal routed zipf:1");
+  add_expected(*grouped, of_groups.expected_lengths, "routed");
   offer(grouped
             ->add_option("--dtype", of_groups.types.dtype,
                          kind_words(", ") +
@@ -317,6 +322,7 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
             ->type_name("ex|sm")
             ->capture_default_str(),
         "ex sm");
+  add_expected(*w4a8, of_w4a8.expected_lengths, "equal");
   add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
   add_bench_moe(*bench, of_moe);
   return bench;

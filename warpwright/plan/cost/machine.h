@@ -116,8 +116,8 @@ inline Machine grouped_machine() {
   m.by_16_columns = 2.79;
   m.across_lines = 0.97;
   m.between_tiles = 0.736;
-  m.cluster_exchange = 0.6;
-  m.cluster_exchange_each = 0.45;
+  m.cluster_exchange = 0;
+  m.cluster_exchange_each = 0.42;
   m.workspace_exchange = 6.38;
   m.split_start = 2;
   m.cluster_wave = 2.45;

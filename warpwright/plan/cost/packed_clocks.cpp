@@ -22,11 +22,13 @@ double span_clocks(const kernel::GemmConfig& c, double a_share, const Machine& m
   const double warpgroups = c.tile_m / 64.0;
   const double working = w.converting + w.scaling;
   const double products = w.step * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
+  // Few tiles, which clusters share, seldom have two CTAs on an SM.
+  const double beside = shares_cluster_k(c) ? std::min(1.33, 1.0 * c.ctas_per_sm) : c.ctas_per_sm;
   const double bytes =
       128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
   return std::max({warpgroups * std::max(products, working + products / 2),
                    bytes / machine.shared_bytes_per_clock,
-                   w.waits * (66 + working + 2.0 * c.tile_n + w.turns) / c.ctas_per_sm});
+                   w.waits * (66 + working + 2.0 * c.tile_n + w.turns) / beside});
 }
 
 // Of e2m1 weights, by their instructions, two clocks each of eight words a lane for e4m3 and of
@@ -62,7 +64,8 @@ SpanWork int4_wide_work(const kernel::GemmConfig& c, const PackedFormat& f) {
 }  // namespace
 
 bool packed_ctas_meet(const Plan& plan) {
-  return plan.problem.packed && plan.cluster_k > 3;
+  return plan.problem.packed && plan.cluster_k > 1 &&
+         plan.ctas > resident_ctas(plan.device, plan.cluster_ctas());
 }
 
 double packed_share(const GemmProblem& p) {

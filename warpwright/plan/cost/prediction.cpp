@@ -169,16 +169,14 @@ double Composer::missed(std::size_t begin, std::size_t end, std::vector<Panel>& 
   return bytes;
 }
 
-// Clocks in which CTAs of a cluster add up the sums of more than two: those of two at a time, a
-// warp some columns of 16 rows, and zeros of the columns that are others'. What they do for two is
-// in the sample, but not that an arrival that releases waits for all of the device.
+// Clocks in which CTAs of a cluster add up the sums of more than two, which have been sent to them.
+// What they do for two is in the sample. A warp adds its share of the columns of 16 rows.
 double Composer::cluster_exchange() const {
-  if (plan_.cluster_k == 1) return 0;
+  if (plan_.cluster_k <= 2) return 0;
   const double warps = 4 * std::max(1, f_.threads / 128 - 1);
   const double rows = f_.tile.m / 16.0 / warps;  // of 16, of a warp
-  const double loads = std::ceil(f_.tile.n / 64.0) * rows * m_.far_clocks;
-  const double adds = 2.0 * f_.tile.n * rows * m_.alu_clocks * warps / 4;
-  return 3 * m_.atomic_clocks + (std::ceil(plan_.cluster_k / 2.0) - 1) * (loads + adds);
+  const double words = std::max(1.0, f_.tile.n / 8.0 / plan_.cluster_k) * rows;
+  return (plan_.cluster_k - 2) * words * (m_.load_clocks + 4 * m_.alu_clocks * warps / 4);
 }
 
 Composer::SharedPart Composer::shared_part(double count, double resident) const {

@@ -57,8 +57,7 @@ struct PredictionMachine {
   double drain_clocks = 0;  ///< a wait for a group of wgmmas, where nothing runs beside it
   /// Sums of a shared tile through the workspace: what they wait for.
   double exchange_clocks = 0;
-  double far_clocks = 0;     ///< latency of another CTA's shared memory
-  double atomic_clocks = 0;  ///< and of what all SMs see
+  double load_clocks = 0;    ///< latency of a load of shared memory
   double alu_clocks = 0;     ///< of a partition, for a warp's instruction
 };
 

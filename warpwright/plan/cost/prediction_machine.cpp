@@ -45,8 +45,7 @@ PredictionMachine prediction_machine(const MachineNumbers& numbers) {
   // Of one warpgroup each wait was for a group of 8 wgmmas.
   m.drain_clocks = 8 * std::max(0.0, m.wgmma_one.at(64) - m.wgmma_more.at(64));
   m.l2_lines_per_second = numbers.l2_requests_per_second;
-  m.far_clocks = numbers.dsmem_clocks;
-  m.atomic_clocks = numbers.atomic_clocks;
+  m.load_clocks = numbers.shared_clocks;
   m.alu_clocks = numbers.alu_clocks;
   // Written for all to see, told, asked, answered, and read.
   m.exchange_clocks = 4 * numbers.atomic_clocks + numbers.l2_hit_clocks;
