@@ -371,7 +371,7 @@ WW_DEVICE float sigmoid(float x) {
 /// waited for here, not where it was asked for.
 WW_DEVICE float used_here(float value) {
 #if WW_GPU
-  asm volatile("" : "+f"(value));
+  asm volatile("" : "+f"(value)::"memory");
 #endif
   return value;
 }

@@ -415,6 +415,7 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(two_ctas(warp_scan(fp4_bf16(128, 32)))),
     common(warp_scan(fp4_bf16(128, 128))),
     more(two_ctas(warp_scan(exact(s4(128, 8))))),
+    more(warp_scan(by_table(s4(128, 256)))),
     more(two_ctas(warp_scan(in_halves(exact(s4(128, 64)))))),
     more(warp_scan(exact(s4(128, 64)))),
     more(warp_scan(in_halves(exact(s4(192, 128))))),
