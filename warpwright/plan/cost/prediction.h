@@ -57,8 +57,8 @@ struct PredictionMachine {
   double drain_clocks = 0;  ///< a wait for a group of wgmmas, where nothing runs beside it
   /// Sums of a shared tile through the workspace: what they wait for.
   double exchange_clocks = 0;
-  double load_clocks = 0;    ///< latency of a load of shared memory
-  double alu_clocks = 0;     ///< of a partition, for a warp's instruction
+  double load_clocks = 0;  ///< latency of a load of shared memory
+  double alu_clocks = 0;   ///< of a partition, for a warp's instruction
 };
 
 /// The clock of a card at work, as long as power does not limit it.
