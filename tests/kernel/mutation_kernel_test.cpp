@@ -108,6 +108,9 @@ bool e2m1_by_two(const GemmConfig& c) {
 bool e2m1_bf16_in_cluster(const GemmConfig& c) {
   return kernel::packed_a(c) && operand_bits(c) == 16 && shares_cluster_k(c);
 }
+bool packed_by_one_in_cluster(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.consumer_warpgroups == 1 && shares_cluster_k(c);
+}
 bool gated(const GemmConfig& c) {
   return c.gated;
 }
@@ -151,6 +154,7 @@ constexpr Case cases[] = {
     {"e2m1 weights, two groups of one accumulator in flight, 2x1", e2m1_straight, {2, 1}},
     {"e2m1 weights, two accumulators", e2m1_by_two},
     {"e2m1 weights and bf16 tokens, shared along K in a cluster", e2m1_bf16_in_cluster},
+    {"packed weights, one warpgroup, shared along K in a cluster", packed_by_one_in_cluster},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
     {"drawn, but static persistent tiles, in turns, 2x1",
@@ -216,6 +220,11 @@ constexpr Argued argued_hopper[] = {
     {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},
+    {"mbarrier.arrive parts at kernel/hopper/fixup.h", "isa::mbarrier_arrive_expect(barrier_",
+     "by a thread of another role",
+     "a phase wants one arrival and the bytes of all parts: who announces them, and when, is the "
+     "same to those who wait",
+     loads_alone},
     {"mbarrier wait empty at kernel/hopper/load.h", "ring_.producer_tail(state_);", "dropped",
      "before the producer's end: its stages are released by warps of its own CTA alone, which read "
      "them and end after that; nobody else signals it",
