@@ -64,7 +64,8 @@ class Epilogue {
         buffers_(buffers + warp * config.buffers * buffer_bytes),
         barriers_(barriers + warp * config.buffers * 8),
         quantiser_(buffers, warp) {
-    tensors_ = Tensors(p, scales);
+    if constexpr (alpha_late) late_alpha_ = LateAlpha(scales);
+    if constexpr (!alpha_late) alpha_ = alpha_of(p, scales);
     result_scale_ = float_or_one(p.result_scale);
   }
 
@@ -93,7 +94,7 @@ class Epilogue {
     if constexpr (config.grouped) {
       end_row_ = work.end_token;
       if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {
-        tensors_ = Tensors(p_, scales_, batch);
+        alpha_ = alpha_of(p_, scales_, batch);
       }
     }
     if (p_.reads_c && c_by_tma() && leader()) [[unlikely]]
@@ -114,7 +115,6 @@ class Epilogue {
     };
     if constexpr (config.quantises) {
       const isa::Call call(site);
-      alpha_ = tensors_.times(p_.alpha);
       write_codes(source, [&](int subtile, const float(&value)[values]) {
         SubtileSums<Tag>::keep(sums, subtile, value);
       });
@@ -128,7 +128,7 @@ class Epilogue {
   template <class Source>
   WW_DEVICE void write_from(const Source& source, isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
-    alpha_ = tensors_.times(p_.alpha);
+    if constexpr (alpha_late) alpha_ = late_alpha_.value(p_);
     // The plain way is unrolled, which is fast and short. The other is not: a kernel with one tile
     // waits for every instruction to be fetched.
     if (!config.gated && p_.is_plain) [[likely]] {
@@ -150,6 +150,9 @@ class Epilogue {
   }
 
  private:
+  /// Few tiles that CTAs share wait for nothing too early; others may lack a second register.
+  static constexpr bool alpha_late = config.shares_columns;
+  static_assert(!alpha_late || !(config.grouped || config.quantises));
   static constexpr int halves = config.gated ? 2 : 1;
   static constexpr int group = 4;  // values that are combined at once
   // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
@@ -430,11 +433,8 @@ class Epilogue {
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
   std::conditional_t<config.quantises, Quantiser<Tag>, NoQuantiser> quantiser_;
-  /// Few tiles, which several CTAs share, wait for nothing that could come later; other kernels may
-  /// have no register for a second scale.
-  using Tensors = std::conditional_t<config.shares_columns, TensorScales, AlphaAtOnce>;
-  Tensors tensors_;
-  float alpha_ = 1;  ///< of the tile that is written
+  LateAlpha late_alpha_;  ///< where it is late
+  float alpha_ = 1;       ///< of the tile that is written
   float result_scale_ = 1;
   Place at_;              // of the tile at hand
   int first_token_ = -1;  // of the group at hand

@@ -16,6 +16,13 @@ constexpr std::int64_t part_floats(const EpilogueShape& c) {
   return std::int64_t{1} * c.warps * c.row_atoms * warp_rows * c.tile_n;
 }
 
+/// A lane's sums of eight columns, the `j`th of an atom.
+template <class Sums>
+WW_DEVICE isa::Words<4> sums_word(Sums&& sums, int j) {
+  return {{isa::float_bits(sums[4 * j]), isa::float_bits(sums[4 * j + 1]),
+           isa::float_bits(sums[4 * j + 2]), isa::float_bits(sums[4 * j + 3])}};
+}
+
 /// As one warp of those that store sees them: about its own 16 rows of every atom.
 template <EpilogueShape Shape>
 class SumParts {
@@ -38,9 +45,7 @@ class SumParts {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int j = 0; j < words; ++j) {
         if (j >= count) continue;
-        to.store(place(i, j),
-                 {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
-                  isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])});
+        to.store(place(i, j), sums_word(sums[i], j));
       }
     }
   }

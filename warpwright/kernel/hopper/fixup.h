@@ -14,6 +14,7 @@
 #include "warpwright/kernel/hopper/cta.h"
 #include "warpwright/kernel/sliced_fixup.h"
 #include "warpwright/kernel/stream_k_fixup.h"
+#include "warpwright/kernel/sum_parts.h"
 
 namespace warpwright::kernel {
 
@@ -111,10 +112,7 @@ class ClusterFixup {
       const isa::SharedAddress to = isa::map_rank(place(unit, owner, rank_), owner);
       const isa::SharedAddress barrier = isa::map_rank(barrier_, owner);
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        isa::store_async(to + i * parts.atom_bytes,
-                         {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
-                          isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])},
-                         barrier);
+        isa::store_async(to + i * parts.atom_bytes, sums_word(sums[i], j), barrier);
       }
     }
   }
@@ -128,9 +126,7 @@ class ClusterFixup {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         float sum[4] = {0, 0, 0, 0};
         WW_NO_UNROLL for (int c = 0; c < ctas_; ++c) {
-          isa::Words<4> w = {{isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
-                              isa::float_bits(sums[i][4 * j + 2]),
-                              isa::float_bits(sums[i][4 * j + 3])}};
+          isa::Words<4> w = sums_word(sums[i], j);
           if (c != rank_) {
             const int before = (c - (c > rank_)) * parts.unit_bytes() + i * parts.atom_bytes;
             w = isa::SharedView<isa::Words<4>>{from + before}.load(0);

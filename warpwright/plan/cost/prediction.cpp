@@ -176,7 +176,7 @@ double Composer::cluster_exchange() const {
   const double warps = 4 * std::max(1, f_.threads / 128 - 1);
   const double rows = f_.tile.m / 16.0 / warps;  // of 16, of a warp
   const double words = std::max(1.0, f_.tile.n / 8.0 / plan_.cluster_k) * rows;
-  return (plan_.cluster_k - 2) * words * (m_.load_clocks + 4 * m_.alu_clocks * warps / 4);
+  return (plan_.cluster_k - 2) * words * (m_.load_clocks + m_.alu_clocks * warps);
 }
 
 Composer::SharedPart Composer::shared_part(double count, double resident) const {

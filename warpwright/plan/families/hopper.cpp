@@ -16,6 +16,7 @@
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/first_tiles.h"
+#include "warpwright/plan/search/search.h"
 
 namespace warpwright {
 namespace {
@@ -88,6 +89,9 @@ std::vector<int> sliced_grids(int resident, std::int64_t count, std::int64_t blo
   }
   return grids;
 }
+
+static_assert(std::ranges::max(ctas_along_k) <= kernel::ClusterParts::most_ctas,
+              "kernels keep room for the parts of so many CTAs");
 
 // What the caller fixed of the grid, against what is `resident` for `count` cluster tiles.
 bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int resident,

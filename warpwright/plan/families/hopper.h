@@ -35,8 +35,9 @@ std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfi
 double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
                       const GroupLengths& lengths);
 
-/// Do two CTAs of a cluster meet on every SM that runs two? Packed weights' kernels took as long in
-/// clusters of four or more as if they always had (docs/log/w4a8.md).
+/// Do CTAs of clusters that share a tile along K meet on an SM that runs two? Where more clusters
+/// of packed weights' kernels were launched than fit with a CTA an SM, they took as long as if all
+/// had (docs/log/w4a8.md).
 bool packed_ctas_meet(const Plan& plan);
 /// Bytes of packed weights in those that as many elements of the tokens' type take.
 double packed_share(const GemmProblem& problem);
