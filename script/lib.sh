@@ -67,13 +67,31 @@ build() {
   NINJA_STATUS='   %f of %t steps, %es: ' cmake --build --preset "$preset" "${targets[@]}"
 }
 
-# part NAME COMMAND...: runs a part of a script and says how long it took.
+# part NAME [BUDGET] COMMAND...: runs a part of a script, and says how long it took. BUDGET is the
+# processor time that it may take, in seconds; what takes more is in $over_budget afterwards. It
+# fails nothing: machines are noisy.
+over_budget=()
 part() {
-  local name=$1 start=$SECONDS status=0
+  local name=$1 budget= status=0 measured wall user system TIMEFORMAT='%0R %0U %0S'
   shift
-  "$@" || status=$?
-  say "$name: $((SECONDS - start)) s$( ((status == 0)) || printf ', FAILED')"
+  if [[ $1 =~ ^[0-9]+$ ]]; then
+    budget=$1
+    shift
+  fi
+  measured=$(mktemp)
+  { time "$@" 2>&3; } 3>&2 2>"$measured" || status=$?
+  read -r wall user system <"$measured"
+  rm -f "$measured"
+  local spent="$((user + system)) s of processor time"
+  say "$name: $wall s, $spent${budget:+ (budget: $budget s)}$( ((status == 0)) || printf ', FAILED')"
+  ((user + system <= ${budget:-user + system})) || over_budget+=("$name: $spent, and its budget is $budget s")
   return "$status"
+}
+
+# The last words of a script: what took more processor time than its budget.
+say_over_budget() {
+  local each
+  for each in "${over_budget[@]}"; do say "over budget: $each"; done
 }
 
 # project_files ENDING...: every source file that git knows or would take; where this is no git
