@@ -11,14 +11,77 @@ function(ww_cuda_room target)
   ww_kernel_options(${target})
 endfunction()
 
+# What WARPWRIGHT_CUDA_ARCHS takes: architectures as nvcc names them, in the form that has what the
+# kernels need (wgmma is of 90a, tcgen05 of 100a, setmaxnreg of 120a and 120f), and PTX of the old
+# ones, which the driver compiles for any later device.
+set(ww_archs 75 80 86 89 90a 100a 100f 103a 103f 120a 120f 121a 121f
+    75-virtual 80-virtual 86-virtual 89-virtual)
+
+# ww_nearest_arch(VARIABLE WORD): the word of ww_archs nearest to what is meant: another form of its
+# architecture; else the newest older one that its devices run, code of the same major number or PTX.
+function(ww_nearest_arch variable word)
+  set(nearest 90a)
+  if(word MATCHES "[0-9]+")
+    set(number ${CMAKE_MATCH_0})
+    math(EXPR major "${number} / 10")
+    set(nearest 75)
+    if(number GREATER 80)
+      set(nearest 80-virtual)
+    endif()
+    set(archs ${ww_archs})
+    set(which EXCLUDE)
+    if(word MATCHES "virtual|compute")
+      set(which INCLUDE)
+    endif()
+    list(FILTER archs ${which} REGEX virtual)
+    foreach(arch IN LISTS archs)
+      string(REGEX MATCH "^[0-9]+" known ${arch})
+      if(known EQUAL number)
+        set(nearest ${arch})
+        break()
+      endif()
+      math(EXPR known_major "${known} / 10")
+      if(known_major EQUAL major AND known LESS number AND NOT arch MATCHES "a$")
+        set(nearest ${arch})
+      endif()
+    endforeach()
+  endif()
+  set(${variable} ${nearest} PARENT_SCOPE)
+endfunction()
+
+# Stops at a word that WARPWRIGHT_CUDA_ARCHS does not take.
+function(ww_check_archs)
+  if(NOT WARPWRIGHT_CUDA_ARCHS)
+    message(FATAL_ERROR "WARPWRIGHT_CUDA_ARCHS is empty: the nearest is 90a (H100 and H200).")
+  endif()
+  foreach(word IN LISTS WARPWRIGHT_CUDA_ARCHS)
+    if(word IN_LIST ww_archs)
+      continue()
+    endif()
+    if(word MATCHES "^(sm_|compute_)?70")
+      message(FATAL_ERROR "WARPWRIGHT_CUDA_ARCHS has \"${word}\", and nvcc 13 has no sm_70: "
+        "kernels for V100 run on the model (--as v100), and the nearest to compile is 75.")
+    endif()
+    ww_nearest_arch(nearest "${word}")
+    list(JOIN ww_archs ", " all)
+    message(FATAL_ERROR "WARPWRIGHT_CUDA_ARCHS has \"${word}\", and takes ${all}: "
+      "the nearest is ${nearest}.")
+  endforeach()
+endfunction()
+
 # ww_arch_flags(VARIABLE FAMILY): the -gencode options of those of WARPWRIGHT_CUDA_ARCHS that are of
 # the compute capability FAMILY (9: Hopper, 10: Blackwell; or a regular expression, "(8|9)"), or all
 # of them ("any").
 function(ww_arch_flags variable family)
   set(flags)
-  foreach(arch IN LISTS WARPWRIGHT_CUDA_ARCHS)
+  foreach(word IN LISTS WARPWRIGHT_CUDA_ARCHS)
+    string(REPLACE "-virtual" "" arch ${word})
+    set(code sm_${arch})
+    if(NOT word STREQUAL arch)
+      set(code compute_${arch})
+    endif()
     if(family STREQUAL "any" OR arch MATCHES "^${family}[0-9][a-z]?$")
-      list(APPEND flags "SHELL:-gencode arch=compute_${arch},code=sm_${arch}")
+      list(APPEND flags "SHELL:-gencode arch=compute_${arch},code=${code}")
     endif()
   endforeach()
   set(${variable} "${flags}" PARENT_SCOPE)
@@ -43,6 +106,24 @@ function(ww_cuda_family target family)
   foreach(flag IN LISTS flags)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flag}>")
   endforeach()
+endfunction()
+
+# The probes of a Hopper device, where the build is for one.
+function(ww_calibrate)
+  if(NOT WARPWRIGHT_CUDA_HOPPER)
+    target_sources(warpwright_device PRIVATE device/calibrate_absent.cpp)
+    return()
+  endif()
+  ww_family_objects(warpwright_calibrate 9 device/calibrate.cu)
+endfunction()
+
+# ww_family_objects(TARGET FAMILY SOURCES...): .cu files of warpwright_device for that family alone.
+function(ww_family_objects target family)
+  add_library(${target} OBJECT ${ARGN})
+  target_link_libraries(${target} PRIVATE warpwright_plan CUDA::cudart_static)
+  ww_cuda_family(${target} ${family})
+  ww_kernel_options(${target})
+  target_sources(warpwright_device PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
 # The program that tells ww_kernels' source files their rows. It uses no library.
@@ -115,12 +196,8 @@ function(ww_kernels Family major chunks)
     return()
   endif()
   set(target warpwright_${family}_cuda)
-  add_library(${target} OBJECT ${cuda_sources})
+  ww_family_objects(${target} ${architectures} ${cuda_sources})
   add_dependencies(${target} warpwright_${family}_rows)
-  target_link_libraries(${target} PRIVATE warpwright_plan CUDA::cudart_static)
-  ww_cuda_family(${target} ${architectures})
-  ww_kernel_options(${target})
-  target_sources(warpwright_device PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
 # ww_families(HEADER): ww_kernels for every family of kernel/families.h, whose list this reads.
@@ -136,6 +213,16 @@ function(ww_families header)
     string(REPLACE "," ";" columns "${columns}")
     list(POP_FRONT columns Family family config)
     ww_kernels(${Family} ${columns})
+  endforeach()
+  # Names that no table has stop the build, also where no family has a file to compile.
+  set(names ${PROJECT_BINARY_DIR}/kernels/names)
+  add_custom_command(OUTPUT ${names}
+    COMMAND warpwright_kernel_rows none ${WARPWRIGHT_KERNELS} 0 ${PROJECT_BINARY_DIR}/kernels
+    COMMAND ${CMAKE_COMMAND} -E touch ${names}
+    DEPENDS warpwright_kernel_rows VERBATIM)
+  add_custom_target(warpwright_kernel_names DEPENDS ${names})
+  foreach(target device simulation)
+    add_dependencies(warpwright_${target} warpwright_kernel_names)
   endforeach()
   # A family more or less is another set of source files.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
@@ -159,7 +246,9 @@ if(NOT WARPWRIGHT_CUDA)
 endif()
 
 set(WARPWRIGHT_CUDA_ARCHS "90a" CACHE STRING
-    "Architectures to compile for, as nvcc names them, separated by semicolons: 90a;100a;103a")
+    "Architectures to compile for, separated by semicolons: 80;90a;100a, or 80-virtual for PTX")
+string(REPLACE "," ";" WARPWRIGHT_CUDA_ARCHS "${WARPWRIGHT_CUDA_ARCHS}")
+ww_check_archs()
 
 # Is there an H100 or H200 among them? The tests and examples that launch are written for those.
 ww_arch_flags(hopper 9)
@@ -201,9 +290,12 @@ endif()
 # The warnings of rooms.cmake are spelt for g++; nvcc takes "-Werror -x" to be one option.
 list(TRANSFORM WARPWRIGHT_WARNINGS REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>")
 
-# ptxas says what it thinks of a kernel only in remarks; the launcher makes the bad ones errors and
-# keeps a table of every kernel's registers. By the path that is the same in every environment of
+# ptxas says what it thinks of a kernel only in remarks; the launcher makes the bad ones errors for
+# developers, notes for others, and keeps a table of every kernel's registers. By the path that is the same in every environment of
 # this Python: each `pip install .` has another one, and a new command compiles anew.
 file(REAL_PATH ${Python3_EXECUTABLE} python)
 set(CMAKE_CUDA_COMPILER_LAUNCHER ${python} ${PROJECT_SOURCE_DIR}/script/nvcc-launcher
     --table=${PROJECT_BINARY_DIR}/registers.tsv)
+if(WARPWRIGHT_WERROR)
+  list(APPEND CMAKE_CUDA_COMPILER_LAUNCHER --errors)
+endif()

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "cli/files/output_file.h"
+#include "warpwright/numeric/edit_distance.h"
 
 namespace warpwright::cli {
 namespace {
@@ -261,24 +261,6 @@ Index read_index(const InputFile& file) {
   return index;
 }
 
-// Levenshtein's distance, of names cut to a sane length.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  a = a.substr(0, 200);
-  b = b.substr(0, 200);
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 [[noreturn]] void fail_missing(const std::string& path, const std::string& name,
                                const std::vector<Entry>& entries) {
   if (entries.empty())
@@ -287,7 +269,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::pair<std::size_t, std::string_view>> nearest;
   nearest.reserve(entries.size());
   for (const Entry& entry : entries)
-    nearest.emplace_back(edit_distance(name, entry.name), entry.name);
+    nearest.emplace_back(numeric::edit_distance(name, entry.name), entry.name);
   std::sort(nearest.begin(), nearest.end());
   std::string text = path + " holds no tensor " + in_quotes(name) + "; it holds ";
   constexpr std::size_t kShown = 8;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""script/nvcc-launcher stops what ptxas only remarks on.
+"""script/nvcc-launcher stops developers at what ptxas only remarks on, and tells others.
 
     launcher_test.py LAUNCHER            with a stand-in for nvcc that prints what ptxas prints
     launcher_test.py LAUNCHER --nvcc P   with nvcc itself, on the .cu files beside this one
@@ -31,13 +31,13 @@ SETMAXNREG = ENTRY + INFO + (
     "requirements.\n")
 
 
-def cubin(lines):
-    """What the launcher reads of one: an ELF file for sm_90 with the code of `_Z4goodPf`."""
+def cubin(lines, architecture=90):
+    """What the launcher reads of one: an ELF file with the code of `_Z4goodPf`."""
     names = b"\0.shstrtab\0.text._Z4goodPf\0"
     sections = 64 + len(names)
     header = bytearray(64)
     struct.pack_into("<Q", header, 0x28, sections)
-    struct.pack_into("<I", header, 0x30, 0x6005A04)
+    struct.pack_into("<I", header, 0x30, 0x6000004 | architecture << 8)
     struct.pack_into("<HHH", header, 0x3A, 64, 2, 0)
     rows = [struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 64, len(names), 0, 0, 1, 0),
             struct.pack("<IIQQQQIIQQ", 11, 1, 6, 0, 0, 16 * lines, 0, 0, 128, 0)]
@@ -51,21 +51,23 @@ class Launcher(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.table = self.folder / "registers.tsv"
 
-    def launch(self, *arguments):
-        return subprocess.run([LAUNCHER, f"--table={self.table}", *map(str, arguments)],
+    def launch(self, *arguments, errors=True):
+        how = ["--errors"] if errors else []
+        return subprocess.run([LAUNCHER, f"--table={self.table}", *how, *map(str, arguments)],
                               capture_output=True, text=True, check=False, cwd=self.folder)
 
-    def compile(self, said, *more, status=0, out="a.o", lines=48):
+    def compile(self, said, *more, status=0, out="a.o", lines=48, architecture=90,
+                errors=True):
         """Compiles with a stand-in that says what it is given, writes the object, and leaves the
         cubin in the folder that its last argument names."""
         fake = self.folder / "nvcc"
-        (self.folder / "cubin").write_bytes(cubin(lines))
+        (self.folder / "cubin").write_bytes(cubin(lines, architecture))
         (self.folder / "said").write_text(said, encoding="utf-8")
         fake.write_text(f'#!/bin/sh\ncat "{self.folder}/said" >&2\n: >{out}\n'
                         f'for kept; do :; done\ncp "{self.folder}/cubin" "$kept/a.cubin"\n'
                         f"exit {status}\n", encoding="utf-8")
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-        return self.launch(fake, "-c", "a.cu", "-o", out, *more)
+        return self.launch(fake, "-c", "a.cu", "-o", out, *more, errors=errors)
 
     def rows(self):
         return self.table.read_text(encoding="utf-8").splitlines()[1:]
@@ -110,6 +112,25 @@ class Launcher(unittest.TestCase):
         self.assertIn("good(float*) (sm_90a): 5201 lines of SASS, more than 5200", ran.stderr)
         self.assertEqual(self.compile(CLEAN, lines=5200).returncode, 0)
         self.assertEqual(self.compile(CLEAN, "-DWARPWRIGHT_TRACE=1", lines=5201).returncode, 0)
+
+    def test_others_than_developers_get_a_note_and_the_object(self):
+        for said, lines in ((SERIALISED, 48), (SPILLED, 48), (CLEAN, 5201)):
+            ran = self.compile(said, lines=lines, errors=False)
+            self.assertEqual((ran.returncode, ran.stderr.count("note: good(float*)")), (0, 1))
+            self.assertNotIn("error", ran.stderr)
+            self.assertTrue((self.folder / "a.o").exists())
+            self.assertEqual(len(self.rows()), 1)
+
+    def test_bounds_are_wider_where_nothing_is_measured(self):
+        clean, spilled = (said.replace("sm_90a", "sm_80") for said in (CLEAN, SPILLED))
+        for said, lines in ((clean, 6400), (spilled, 48)):
+            self.assertEqual(self.compile(said, lines=lines, architecture=80).returncode, 0)
+        much = spilled.replace("48 bytes spill", "72 bytes spill")
+        for said, lines, words in ((clean, 6401, "6401 lines of SASS, more than 6400"),
+                                   (much, 48, "72 bytes of registers are spilled")):
+            ran = self.compile(said, lines=lines, architecture=80)
+            self.assertEqual(ran.returncode, 1)
+            self.assertIn(words, ran.stderr)
 
     def test_device_debugging_lets_both_pass(self):
         for said in (SPILLED, SERIALISED):

@@ -7,6 +7,10 @@
 
 namespace warpwright::device {
 
+constexpr int first_architecture(const kernel::BlackwellConfig& config) {
+  return config.long_k ? 103 : 100;
+}
+
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config), 1)
     blackwell_gemm(const __grid_constant__ typename kernel::BlackwellGemm<Tag>::Params params) {

@@ -398,11 +398,7 @@ class Prober {
 Result<std::vector<MeasuredNumber>> measure_machine(int index, int rounds) {
   const auto facts = cuda_device(index);
   if (!facts) return facts.refusal();
-  if (facts->architecture != 90) {
-    return refuse(RefusalCode::wrong_device, facts->name, " is sm_",
-                  std::to_string(facts->architecture),
-                  ", and the probes are of sm_90: ", as_rule("take an H100, H200 or H20"));
-  }
+  if (auto r = probes_fault(*facts)) return *r;
   const int before = current_cuda_device();
   if (auto r = use_cuda_device(index)) return *r;
   auto measured = Prober(facts->sms, rounds).measured();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/product/refusal.h"
 
 namespace warpwright::device {
@@ -21,5 +22,12 @@ struct MeasuredNumber {
 /// Takes 1 GiB of its memory meanwhile. Waits. Refuses where there is no such device, or none of
 /// sm_90.
 Result<std::vector<MeasuredNumber>> measure_machine(int index, int rounds = 5);
+
+/// Why a device has no probes, or nothing.
+inline std::optional<Refusal> probes_fault(const DeviceFacts& facts) {
+  if (facts.architecture == 90) return std::nullopt;
+  return refuse(RefusalCode::wrong_device, facts.name, " is sm_", facts.architecture,
+                ", and the probes are of sm_90: ", as_rule("take an H100, H200 or H20"));
+}
 
 }  // namespace warpwright::device

@@ -145,16 +145,13 @@ const isa::TensorMap& encode(const MapRequest& r) {
 }
 
 // Asks the runtime how many clusters of 2 to 16 CTAs of a kernel that fills an SM run
-// together; none where no kernel is built for the device. Leaves the current device as it was.
-std::array<int, 17> count_resident_clusters(int index, int major) {
+// together on the current device; none where no kernel is built for it.
+std::array<int, 17> count_resident_clusters(int major) {
   std::array<int, 17> counts{};
   const std::vector<CudaKernel>& all = cuda_kernels();
   const auto first =
       std::find_if(all.begin(), all.end(), [&](const CudaKernel& k) { return k.major == major; });
   if (first == all.end()) return counts;
-  int current = 0;
-  cudaGetDevice(&current);
-  cudaSetDevice(index);
   const void* function = first->function;
   const int bytes = first->shared_bytes;
   cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -176,11 +173,14 @@ std::array<int, 17> count_resident_clusters(int index, int major) {
     }
   }
   cudaGetLastError();
-  cudaSetDevice(current);
   return counts;
 }
 
+// Leaves the current device as it was.
 DeviceFacts facts_of(int index) {
+  int current = 0;
+  cudaGetDevice(&current);
+  cudaSetDevice(index);
   cudaDeviceProp prop{};
   cudaGetDeviceProperties(&prop, index);
   int clock_khz = 0;
@@ -193,7 +193,10 @@ DeviceFacts facts_of(int index) {
   const std::string name = prop.name;
   if (const MachineNumbers* const known = machine_of_card(name)) f = *known_facts(known->name);
   f.name = "cuda:" + std::to_string(index) + " " + name;
-  f.architecture = prop.major * 10 + prop.minor;
+  // What plans ask is what the code that runs there can do.
+  const int own = prop.major * 10 + prop.minor;
+  f.architecture = code_architecture(own);
+  if (f.architecture != own) f.name += ", code for sm_" + std::to_string(f.architecture);
   f.sms = prop.multiProcessorCount;
   f.shared_bytes_per_cta = static_cast<std::int64_t>(prop.sharedMemPerBlockOptin);
   f.l2_bytes = prop.l2CacheSize;
@@ -203,7 +206,8 @@ DeviceFacts facts_of(int index) {
     f.memory_bytes_per_second = 2.0 * memory_khz * 1e3 * prop.memoryBusWidth / 8;
   }
   estimate_roofs(f);
-  f.resident_clusters = count_resident_clusters(index, prop.major);
+  f.resident_clusters = count_resident_clusters(f.architecture / 10);
+  cudaSetDevice(current);
   return f;
 }
 

@@ -1,6 +1,5 @@
 // The CUDA devices of a build without the CUDA side: none, and every function says why. CMake takes
 // this file instead of the .cu files.
-#include "warpwright/device/calibrate.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/device/measure.h"
@@ -61,9 +60,6 @@ Result<DeviceFacts> cuda_device(int /*index*/) {
   return absent();
 }
 Result<std::shared_ptr<const SmGroups>> find_sm_groups(int /*index*/) {
-  return absent();
-}
-Result<std::vector<MeasuredNumber>> measure_machine(int /*index*/, int /*rounds*/) {
   return absent();
 }
 std::optional<Refusal> synchronise_cuda() {

@@ -76,16 +76,34 @@ void add_all(std::vector<CudaKernel>& all, std::integer_sequence<int, chunk...> 
 
 // A kernel beside those of the tables.
 template <class Kernel>
-void add_one(std::vector<CudaKernel>& all, std::string_view name, int major,
+void add_one(std::vector<CudaKernel>& all, std::string_view name, int architecture,
              void (*entry)(typename Kernel::Params)) {
-  all.push_back({name, major, Kernel::threads, Kernel::shared_bytes,
+  all.push_back({name, 0, architecture, Kernel::threads, Kernel::shared_bytes,
                  reinterpret_cast<const void*>(entry), nullptr, nullptr});
+}
+
+// As -DWARPWRIGHT_CUDA_ARCHS= names code that a device of this architecture runs.
+std::string build_word(int architecture) {
+  for (const int known : {75, 80, 86, 89}) {
+    if (architecture == known) return std::to_string(architecture);
+  }
+  for (const int known : {90, 100, 103, 120, 121}) {
+    if (architecture == known) return std::to_string(architecture) + "a";
+  }
+  return "80-virtual";
+}
+
+Refusal no_code(int architecture) {
+  return refuse(RefusalCode::no_kernel, "this build has no kernels for sm_", architecture, "; ",
+                as_rule("a build for ", build_word(architecture), " has them"));
 }
 
 // Loads it on the current device, which is `device`.
 std::optional<Refusal> load(const CudaKernel& kernel, int device) {
   int major = 0;
+  int minor = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
   if (kernel.major != 0 && major != kernel.major) {
     return refuse(RefusalCode::wrong_device, "the kernel is for sm_", kernel.major * 10, "; ",
                   as_rule("CUDA device ", device, " is sm_", major * 10));
@@ -96,9 +114,19 @@ std::optional<Refusal> load(const CudaKernel& kernel, int device) {
                              kernel.shared_bytes),
         cudaFuncSetAttribute(kernel.function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
         cudaFuncGetAttributes(&attributes, kernel.function), watch_waits(kernel.watch)}) {
+    if (error == cudaErrorNoKernelImageForDevice) {
+      cudaGetLastError();
+      return no_code(major * 10 + minor);
+    }
     if (error != cudaSuccess) {
       return cuda_refusal(error, "loading the kernel " + std::string(kernel.name));
     }
+  }
+  if (attributes.ptxVersion < kernel.architecture) {
+    return refuse(RefusalCode::wrong_device, "the kernel ", kernel.name, " is for sm_",
+                  kernel.architecture, " and newer, and CUDA device ", device,
+                  " runs the code for sm_", attributes.ptxVersion, " of this build; ",
+                  as_rule("a build for ", build_word(major * 10 + minor), " has it"));
   }
   return std::nullopt;
 }
@@ -114,13 +142,13 @@ const std::vector<CudaKernel>& cuda_kernels() {
     WW_FAMILIES(WW_ADD_ALL)
 #undef WW_ADD_ALL
     // Behind the tables, the first of which tells how many clusters are resident.
-    add_one<kernel::GroupMapsKernel>(found, group_maps_kernel, 9, &make_group_maps);
+    add_one<kernel::GroupMapsKernel>(found, group_maps_kernel, 90, &make_group_maps);
     add_one<kernel::ZeroRowsKernel>(found, zero_rows_kernel, 0, &zero_rows);
     add_one<kernel::CheckRowsKernel>(found, check_rows_kernel, 0, &check_rows);
     add_one<kernel::CopyRowsKernel>(found, copy_rows_kernel, 0, &copy_rows);
-    add_one<kernel::SortSlotsKernel>(found, sort_slots_kernel, 0, &sort_slots);
-    add_one<kernel::GatherRowsKernel>(found, gather_rows_kernel, 0, &gather_rows);
-    add_one<kernel::SortGatherKernel>(found, sort_gather_kernel, 0, &sort_gather);
+    add_one<kernel::SortSlotsKernel>(found, sort_slots_kernel, 90, &sort_slots);
+    add_one<kernel::GatherRowsKernel>(found, gather_rows_kernel, 90, &gather_rows);
+    add_one<kernel::SortGatherKernel>(found, sort_gather_kernel, 90, &sort_gather);
     add_one<kernel::SumSlotsKernel>(found, sum_slots_kernel, 0, &sum_slots);
     return found;
   }();
@@ -132,6 +160,16 @@ const CudaKernel* cuda_kernel(std::string_view name) {
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const CudaKernel& k) { return k.name == name; });
   return found == all.end() ? nullptr : &*found;
+}
+
+int code_architecture(int own) {
+  cudaFuncAttributes attributes{};
+  const void* const everywhere = cuda_kernel(zero_rows_kernel)->function;
+  if (cudaFuncGetAttributes(&attributes, everywhere) != cudaSuccess) {
+    cudaGetLastError();
+    return own;
+  }
+  return attributes.ptxVersion;
 }
 
 std::optional<Refusal> load_kernel(std::string_view name, int architecture,
@@ -157,9 +195,7 @@ std::optional<Refusal> load_kernel(std::string_view name, int architecture,
       return refuse(RefusalCode::no_kernel,
                     "nvcc 13 compiles nothing for sm_70, whose kernels the model alone runs");
     }
-    return refuse(
-        RefusalCode::no_kernel, "this build has no kernels for sm_", architecture, "; ",
-        as_rule("a build for ", architecture, architecture >= 90 ? "a" : "", " has them"));
+    return no_code(architecture);
   }
   if (auto r = load(*loaded, device)) return r;
   known.push_back({device, loaded});

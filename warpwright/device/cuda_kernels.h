@@ -25,7 +25,8 @@ using RecordInto = cudaError_t (*)(const isa::TraceBuffer&);
 /// A kernel of a table: its name there, and what a launch needs.
 struct CudaKernel {
   std::string_view name;
-  int major;  // of the compute capability it is compiled for; 0: several
+  int major;         // of the compute capability it is compiled for; 0: several
+  int architecture;  // the first for which it has a body: in code for an older one it is empty
   int threads;
   int shared_bytes;
   const void* function;
@@ -42,6 +43,11 @@ void add_cuda_kernels(std::vector<CudaKernel>& all);
 const std::vector<CudaKernel>& cuda_kernels();
 /// The one of that name, or nothing.
 const CudaKernel* cuda_kernel(std::string_view name);
+
+/// The architecture whose code of this build the current device runs, compute capability x 10: an
+/// sm_89 may run code for 80, and any later device what the driver compiles of PTX for 80. `own`,
+/// the device's, where this build has no code for it.
+int code_architecture(int own);
 
 /// The kernel `name`, which is for devices of `architecture` (90, 100), loaded on the current
 /// device. Every thread remembers those it has launched, so that a launch takes no lock and no

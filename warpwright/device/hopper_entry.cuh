@@ -7,6 +7,10 @@
 
 namespace warpwright::device {
 
+constexpr int first_architecture(const kernel::GemmConfig& /*config*/) {
+  return 90;
+}
+
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config), Tag::config.ctas_per_sm)
     hopper_gemm(const __grid_constant__ typename kernel::HopperGemm<Tag>::Params params) {

@@ -7,6 +7,10 @@
 
 namespace warpwright::device {
 
+constexpr int first_architecture(const kernel::RegisterConfig& c) {
+  return kernel::first_target(c);
+}
+
 /// Is the kernel one for the target that is being compiled for?
 template <class Tag>
 constexpr bool is_for_this_target() {

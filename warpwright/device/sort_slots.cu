@@ -6,20 +6,8 @@ namespace warpwright::device {
 
 std::optional<Refusal> sort_slots_on_cuda(const SlotSort& what, void* stream) {
   if (auto r = fault(what)) return r;
-  int index = 0;
-  int major = 0;
-  if (auto r = cuda_refusal(cudaGetDevice(&index), "asking for the current device")) return r;
-  if (auto r =
-          cuda_refusal(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index),
-                       "asking for the device's architecture")) {
-    return r;
-  }
-  if (major < 9) {
-    return refuse(RefusalCode::wrong_device, "CUDA device ", index, " is sm_", major * 10, "; ",
-                  as_rule("slots are sorted on sm_90 and newer"));
-  }
   const CudaKernel* kernel = nullptr;
-  if (auto r = load_kernel(sort_slots_kernel, major * 10, kernel)) return r;
+  if (auto r = load_kernel(sort_slots_kernel, 90, kernel)) return r;  // refuses code before sm_90
   using kernel::SortSlotsKernel;
   const kernel::SortSlotsParams all = sort_slots_params(what);
   for (int i = 0; i < SortSlotsKernel::launches(all); ++i) {
