@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -17,6 +18,7 @@
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
 #include "warpwright/device/launch.h"
+#include "warpwright/plan/tuning/times.h"
 
 namespace warpwright::bench {
 namespace {
@@ -171,9 +173,11 @@ class Session {
   // What each of them takes by a few replays; nothing where it does not launch, or is alone.
   std::vector<std::optional<double>> screen(const std::vector<Launch>& launches) {
     std::vector<std::optional<double>> all(launches.size());
+    double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < launches.size(); ++i) {
       try {
-        if (launches.size() > 1) all[i] = race_->screen(launches[i]);
+        if (launches.size() > 1) all[i] = race_->screen(launches[i], least);
+        least = std::min(least, all[i].value_or(least));
       } catch (const Failure&) {
         if (i == 0) throw;
       }
@@ -303,7 +307,8 @@ std::unique_ptr<Entry> entry_of(const std::vector<Plan>& plans, const GemmOperan
   const auto tried = session.screen(ours);
   const std::size_t winner = fastest(tried);
   for (std::size_t i = 0; i < tried.size(); ++i) {
-    if (tried[i]) times.tried.emplace_back(session.contenders()[i]->plan().name(), *tried[i]);
+    const Plan& plan = session.contenders()[i]->plan();
+    if (tried[i]) times.tried.push_back({plan.name(), configuration_text(plan), *tried[i]});
   }
   times.configs = std::max(1, ran(tried));
   times.plan = session.contenders().front()->plan().name();
@@ -376,8 +381,10 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
 std::vector<RankedPlan> rank(const std::vector<Plan>& plans, const TimeOptions& options) {
   Session session(plans, nullptr, options);
   std::vector<std::pair<double, Contender*>> order;
+  double least = std::numeric_limits<double>::infinity();
   for (const auto& contender : session.contenders()) {
-    order.emplace_back(session.race().screen(contender->launch()), contender.get());
+    order.emplace_back(session.race().screen(contender->launch(), least), contender.get());
+    least = std::min(least, order.back().first);
     session.step();
   }
   std::sort(order.begin(), order.end(),

@@ -86,27 +86,33 @@ struct Counters {
 /// Of `mark`'s kernel in a profiler's list.
 inline constexpr const char* kMarkKernel = "mark_kernel";
 
+/// A plan that was tried, and what it took by a few replays.
+struct TriedPlan {
+  std::string name;
+  std::string configuration;  ///< `configuration_text`
+  double us = 0;
+};
+
 /// What was measured.
 struct GemmTimes {
   GemmProblem problem;
-  std::string plan;         ///< the first plan's name
-  Timing ours;              ///< its time
-  double predicted_us = 0;  ///< what `warpwright predict` says of that plan; 0: nothing
-  std::string config;       ///< the fastest plan's name
-  Timing config_time;       ///< its time, in the same rounds
-  int configs = 1;          ///< plans that were measured
-  /// Their names and what they took by a few replays; empty when there is one.
-  std::vector<std::pair<std::string, double>> tried;
-  HostTimes host;               ///< of launches of the first plan; not measured of groups
-  std::optional<Timing> first;  ///< cuBLASLt by the first pick of its heuristic
-  std::optional<Timing> best;   ///< by the fastest of the offered algorithms; of groups the first
-  int calls = 0;                ///< of cuBLASLt: those of a launch
-  int offered = 0;              ///< algorithms that its heuristic offered
-  int best_index = 0;           ///< which of them is the fastest; 0 is the first pick
-  std::string baseline;         ///< cuBLASLt's version, or why there is no baseline
-  std::string checked_against;  ///< what the results were compared with
-  double relative_error = 0;    ///< of the first plan's result, to that; the worst group's
-  bool cold = true;             ///< the buffers were large enough to keep operands out of L2
+  std::string plan;              ///< the first plan's name
+  Timing ours;                   ///< its time
+  double predicted_us = 0;       ///< what `warpwright predict` says of that plan; 0: nothing
+  std::string config;            ///< the fastest plan's name
+  Timing config_time;            ///< its time, in the same rounds
+  int configs = 1;               ///< plans that were measured
+  std::vector<TriedPlan> tried;  ///< those, the first one in front; empty when there is one
+  HostTimes host;                ///< of launches of the first plan; not measured of groups
+  std::optional<Timing> first;   ///< cuBLASLt by the first pick of its heuristic
+  std::optional<Timing> best;    ///< by the fastest of the offered algorithms; of groups the first
+  int calls = 0;                 ///< of cuBLASLt: those of a launch
+  int offered = 0;               ///< algorithms that its heuristic offered
+  int best_index = 0;            ///< which of them is the fastest; 0 is the first pick
+  std::string baseline;          ///< cuBLASLt's version, or why there is no baseline
+  std::string checked_against;   ///< what the results were compared with
+  double relative_error = 0;     ///< of the first plan's result, to that; the worst group's
+  bool cold = true;              ///< the buffers were large enough to keep operands out of L2
   int rounds = 0;
   int launches = 0;  ///< of one round
   int buffer_sets = 0;

@@ -14,6 +14,8 @@ namespace {
 constexpr double kLeadSeconds = 200e-6;
 constexpr int kMaxLaunches = 4096;
 constexpr int kScreeningRounds = 5;
+// What takes so many times the least is not looked at twice.
+constexpr double kHopeless = 1.5;
 // Products that take longer and are bound by the tensor cores heat the card up.
 constexpr double kRestSeconds = 50e-6;
 
@@ -54,6 +56,8 @@ int launches_for(double each, double seconds, std::size_t sets) {
       std::min<std::int64_t>(turns * count, std::max<std::int64_t>(kMaxLaunches, count)));
 }
 
+}  // namespace
+
 // Many launches round the sets, ready to be replayed.
 class Graph {
  public:
@@ -89,8 +93,6 @@ class Graph {
  private:
   cudaGraphExec_t executable_ = nullptr;
 };
-
-}  // namespace
 
 Stream::Stream() {
   require(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "making a stream");
@@ -129,24 +131,32 @@ Race::Race(std::size_t sets, double each, bool hot, const TimeOptions& options, 
       rests_(hot && each > kRestSeconds),
       stream_(stream) {}
 
-double Race::screen(const Launch& launch) const {
-  return replay({launch}, kScreeningRounds).front().median;
+double Race::screen(const Launch& launch, double least) const {
+  const Graphs graphs = captured({launch});
+  const double warm = replay(graphs, 1).front().median;
+  if (warm > kHopeless * least) return warm;
+  return replay(graphs, kScreeningRounds).front().median;
 }
 
 std::vector<Timing> Race::run(const std::vector<Launch>& contenders) const {
-  return replay(contenders, rounds_);
+  const Graphs graphs = captured(contenders);
+  for (const auto& graph : graphs) graph->replay(stream_);  // warm
+  return replay(graphs, rounds_);
 }
 
-std::vector<Timing> Race::replay(const std::vector<Launch>& contenders, int rounds) const {
-  const std::size_t count = contenders.size();
-  std::vector<std::unique_ptr<Graph>> graphs;
-  graphs.reserve(count);
+Race::Graphs Race::captured(const std::vector<Launch>& contenders) const {
+  Graphs graphs;
+  graphs.reserve(contenders.size());
   for (const Launch& launch : contenders) {
     graphs.push_back(std::make_unique<Graph>(launch, launches_, stream_));
   }
+  return graphs;
+}
+
+std::vector<Timing> Race::replay(const Graphs& graphs, int rounds) const {
+  const std::size_t count = graphs.size();
   std::vector<Event> events(2 * count * static_cast<std::size_t>(rounds));
   std::vector<std::size_t> order;
-  for (const auto& graph : graphs) graph->replay(stream_);  // warm
   for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round) {
     const auto begin = std::chrono::steady_clock::now();
     if (round == 0 || rests_) delay(kLeadSeconds, stream_);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,8 @@ Timing summarise(std::vector<double> times);
 /// Seconds of one launch, roughly: ten of them without a graph.
 double estimate(const Launch& launch, cudaStream_t stream);
 
+class Graph;
+
 /// Contenders, in graphs of as many launches each.
 class Race {
  public:
@@ -46,14 +49,17 @@ class Race {
 
   /// Of one graph.
   [[nodiscard]] int launches() const { return launches_; }
-  /// The median of a few rounds, for a choice among many.
-  [[nodiscard]] double screen(const Launch& launch) const;
+  /// The median of a few rounds, for a choice among many of which the fastest so far took `least`;
+  /// of one that takes much longer the first round's time.
+  [[nodiscard]] double screen(const Launch& launch, double least) const;
   /// Replays the contenders' graphs in turns, each round starting with another one. A round is
   /// enqueued as a whole before it is waited for, so that the host's pace stays out of the times.
   [[nodiscard]] std::vector<Timing> run(const std::vector<Launch>& contenders) const;
 
  private:
-  [[nodiscard]] std::vector<Timing> replay(const std::vector<Launch>& contenders, int rounds) const;
+  using Graphs = std::vector<std::unique_ptr<Graph>>;
+  [[nodiscard]] Graphs captured(const std::vector<Launch>& contenders) const;
+  [[nodiscard]] std::vector<Timing> replay(const Graphs& graphs, int rounds) const;
 
   int rounds_;
   int launches_;

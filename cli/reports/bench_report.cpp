@@ -423,7 +423,9 @@ void add_product(ordered_json& j, const GemmTimes& t) {
   j["config"] = t.config;
   j["config_time"] = timing_json(t.config_time);
   j["configs"] = t.configs;
-  for (const auto& [name, time] : t.tried) j["tried"].push_back({{"config", name}, {"us", time}});
+  for (const auto& tried : t.tried) {
+    j["tried"].push_back({{"config", tried.name}, {"us", tried.us}});
+  }
 }
 
 ordered_json counters_json(const std::optional<bench::Counters>& c) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <iostream>
 #include <numeric>
 #include <sstream>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "cli/commands/measure/bench_command.h"
+#include "cli/commands/measure/recording.h"
 #include "cli/files/tensor_file.h"
 #include "cli/reports/bench_report.h"
+#include "tests/cli/tensor_folder.h"
 #include "warpwright/plan/cost/known_devices.h"
 
 namespace warpwright::cli {
@@ -124,6 +127,65 @@ TEST(BenchCommand, LargeClusters) {
     for (const Plan& one : *plans) largest = std::max(largest, atom::cluster_size(one.cluster));
     EXPECT_EQ(largest, most);
   }
+}
+
+// What a GPU would have measured of a product: a time for each of its configurations.
+bench::GemmTimes tried_times(const GemmProblem& problem) {
+  bench::GemmTimes times;
+  times.problem = problem;
+  for (const Plan& plan : *candidates(problem, *known_facts("h200"))) {
+    const auto count = static_cast<double>(times.tried.size());
+    times.tried.push_back({plan.name(), configuration_text(plan), 20 + count});
+  }
+  return times;
+}
+
+using Recordings = TensorFolder;
+
+TEST_F(Recordings, KeepEveryConfigurationOfAProductOnce) {
+  BenchOptions options;
+  options.record = path("times.tsv");
+  options.configs = "all";
+  const GemmProblem few = problem_of(ProductTypes{}, {64, 4096, 7168});
+  const bench::GemmTimes times = tried_times(few);
+  Recording early(options, "c0ffee");
+  Recording late(options, "c0ffee");
+  EXPECT_FALSE(early.has("NVIDIA H200", few, "-"));
+  early.add(times, "NVIDIA H200", "-");
+  EXPECT_TRUE(early.has("NVIDIA H200", few, "-"));
+  EXPECT_FALSE(early.has("NVIDIA H100", few, "-"));
+  EXPECT_FALSE(early.has("NVIDIA H200", few, "16"));
+  EXPECT_FALSE(Recording(options, "another").has("NVIDIA H200", few, "-"));
+  // Nobody's rows are lost, and those beside are kept too.
+  bench::GemmTimes other = tried_times(problem_of(ProductTypes{}, {128, 7168, 4096}));
+  other.beside.push_back(
+      tried_times(problem_of(parse_types({"e4m3", "", "", "fast"}), {128, 7168, 4096})));
+  late.add(other, "NVIDIA H200", "-");
+  late.add(other, "NVIDIA H200", "-");
+  std::ostringstream text;
+  text << std::ifstream(options.record).rdbuf();
+  const auto rows = parse_times(text.str());
+  ASSERT_TRUE(rows) << rows.reason();
+  EXPECT_EQ(rows->size(),
+            times.tried.size() + other.tried.size() + other.beside.front().tried.size());
+  EXPECT_EQ(std::count_if(rows->begin(), rows->end(), [](const auto& t) { return t.chosen; }), 3);
+  EXPECT_TRUE(rows->front().chosen);
+  EXPECT_EQ(rows->at(1).microseconds, 21);
+}
+
+TEST_F(Recordings, NeedACommit) {
+  BenchOptions options;
+  options.record = path("times.tsv");
+  EXPECT_THROW(Recording(options, "unknown"), InputError);
+  options.record.clear();
+  EXPECT_FALSE(Recording(options, "unknown").given());
+}
+
+TEST(Recording, NamesTheLengthsThatWereDrawn) {
+  EXPECT_EQ(recorded_lengths({64, 4096, 7168}), "-");
+  EXPECT_EQ(recorded_lengths({0, 8, 8, 4, "16,0,3,1"}), "16,0,3,1");
+  EXPECT_EQ(recorded_lengths({0, 8, 8, 4, "routed:64,2", 7}), "routed:64,2,seed:7");
+  EXPECT_EQ(recorded_lengths({0, 8, 8, 4, "routed:64,2,seed:3", 7}), "routed:64,2,seed:3");
 }
 
 // --- groups

@@ -16,6 +16,7 @@
 
 #include "tests/problem_changes.h"
 #include "warpwright/plan/families/hopper.h"
+#include "warpwright/plan/tuning/times.h"
 
 namespace warpwright {
 namespace {
@@ -336,7 +337,13 @@ TEST(ProblemText, DiffersWithEveryField) {
     p.groups->expected_zipf = 0.5F;
   });
   std::set<std::string> texts;
-  for (const GemmProblem& p : all) texts.insert(problem_text(p));
+  for (const GemmProblem& p : all) {
+    const std::string text = problem_text(p);
+    texts.insert(text);
+    const auto read = parse_problem(text);
+    ASSERT_TRUE(read) << read.reason();
+    EXPECT_EQ(problem_text(*read), text);
+  }
   EXPECT_EQ(texts.size(), all.size());
   // Strides of a C that is not read mean nothing.
   GemmProblem other = base;

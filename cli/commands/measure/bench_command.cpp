@@ -9,9 +9,11 @@
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/measure/bench.h"
 #include "cli/commands/measure/counters.h"
+#include "cli/commands/measure/recording.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/files/output_file.h"
+#include "cli/files/printable.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
 #include "warpwright/plan/tuning/tuning.h"
@@ -190,9 +192,18 @@ Counts count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
   return log.counts;
 }
 
+// Is the row's product in the record already?
+bool is_recorded(const Recording& recording, const BenchRun& run, const ProductTypes& types,
+                 const Shape& shape, const BenchJob& job) {
+  if (!recording.given()) return false;
+  const auto lengths = lengths_of(shape);
+  return lengths &&
+         recording.has(run.gpu, expected(types, shape, *lengths, job), recorded_lengths(shape));
+}
+
 // Measures all rows into `run`, and prints each when it is there. Returns how many are missing.
-int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts, BenchRun& run,
-                std::ostream& out, std::ostream& err) {
+int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts,
+                Recording& recording, BenchRun& run, std::ostream& out, std::ostream& err) {
   Progress progress(err, "bench", o.kind == BenchKind::grouped ? "products" : "shapes",
                     static_cast<std::int64_t>(job.rows()));
   const auto counted = [&](int mark) -> std::optional<bench::Counters> {
@@ -206,6 +217,7 @@ int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts
   };
   std::int64_t done = 0;
   int missing = 0;
+  int recorded = 0;
   for (std::size_t first = 0; first < job.kinds.size(); first += job.in_a_row) {
     const std::span<const ProductKind> of_row = std::span(job.kinds).subspan(first, job.in_a_row);
     const auto& [word, types] = of_row.front();
@@ -215,10 +227,16 @@ int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts
     if (run.sections.size() == 1) print(table_title(run));
     print(table_heading(run, section));
     for (const Shape& shape : job.shapes) {
+      if (is_recorded(recording, run, types, shape, job)) {
+        ++recorded;
+        progress.update(++done);
+        continue;
+      }
       section.rows.push_back({shape, {}, {}, {}});
       BenchRow& row = section.rows.back();
       measure(row, of_row, job);
       if (row.times) {
+        if (recording.given()) recording.add(*row.times, run.gpu, recorded_lengths(shape));
         row.times->counted = counted(mark_of(done));
         row.times->first_counted = counted(mark_of(done) + 1);
       } else {
@@ -231,10 +249,15 @@ int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts
     }
     print(table_summary(run, section));
   }
+  if (recorded > 0) {
+    err << recorded << " of " << job.rows() << " are in " << printable(o.record)
+        << " already, of this card and commit, and were not measured again.\n";
+  }
   return missing;
 }
 
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
+  Recording recording(o, WARPWRIGHT_COMMIT);
   const BenchJob job = job_of(o);
   if (o.under_ncu) return launch_under_ncu(job);
   const std::size_t all = job.rows();
@@ -244,7 +267,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
       << ", seed " << o.seed << ".\n";
   BenchRun run = run_of(o, job.facts);
   const Counts counts = count(o, run, err);
-  const int missing = measure_all(o, job, counts, run, out, err);
+  const int missing = measure_all(o, job, counts, recording, run, out, err);
   if (o.wants_json && o.json.empty()) {
     out << json(run);
   } else if (o.markdown) {

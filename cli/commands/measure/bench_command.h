@@ -45,6 +45,7 @@ struct BenchOptions : MeasureOptions {
   bool wants_json = false;
   std::string json;  ///< a file; empty with wants_json: printed instead of the table
   bool markdown = false;
+  std::string record;                  ///< a file of measured times; empty: none
   std::string command;                 ///< the whole command line
   std::vector<std::string> arguments;  ///< its words behind the program's name
 };

@@ -225,6 +225,10 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
           ->expected(0, 1)
           ->option_text("[FILE.json]");
   app.parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
+  app.add_option("--record", o.record,
+                 "a file of measured times that those of all tried configurations are added to; "
+                 "products that it has of this card and commit are left out")
+      ->type_name("FILE.tsv");
   app.add_flag("--markdown", o.markdown, "print the table as documents want it");
   app.footer(examples);
 }

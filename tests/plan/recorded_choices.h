@@ -1,0 +1,137 @@
+// Today's choices held against recorded times.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "warpwright/facts/format.h"
+#include "warpwright/facts/machines.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/plan/tuning/times.h"
+
+namespace warpwright {
+
+/// What recorded times say of the ways that are chosen today, in sentences.
+struct JudgedChoices {
+  std::vector<std::string> worse;    ///< slower than the way that was chosen then: faults
+  std::vector<std::string> untimed;  ///< nobody timed: faults
+  std::vector<std::string> far;      ///< far from the fastest
+  std::vector<std::string> said;     ///< what was left out, or is new
+  int products = 0;
+  double regret = 0;  ///< mean share of time over the fastest
+};
+
+/// Makes one from a product on a card.
+using Chooser = std::function<Result<Plan>(const GemmProblem&, const DeviceFacts&)>;
+
+class ChoiceJudge {
+ public:
+  /// Shares of time above which a choice is worse, or far from the fastest.
+  static constexpr double kNoise = 0.03;
+  static constexpr const char* kAgain =
+      "record again: script/on_gpu run record, and bench/times.tsv.gz takes what comes back";
+
+  explicit ChoiceJudge(Chooser chooser) : chooser_(std::move(chooser)) {}
+
+  /// Rows of one product stand together.
+  JudgedChoices judge(const std::vector<MeasuredTime>& times) {
+    judged_ = {};
+    for (auto first = times.begin(); first != times.end();) {
+      const auto end = std::find_if_not(
+          first, times.end(), [&](const MeasuredTime& t) { return same_product(t, *first); });
+      judge_product({first, end});
+      first = end;
+    }
+    if (judged_.products > 0) judged_.regret /= judged_.products;
+    return judged_;
+  }
+
+ private:
+  void judge_product(const std::vector<MeasuredTime>& rows) {
+    const MeasuredTime& first = rows.front();
+    const auto problem = parse_problem(first.product);
+    if (!problem) {
+      judged_.untimed.push_back(first.product + ": " + problem.reason() + "; " + kAgain);
+      return;
+    }
+    const std::string name = first.card + ", " + std::to_string(problem->m()) + "x" +
+                             std::to_string(problem->n()) + "x" + std::to_string(problem->k()) +
+                             ", " + formula(*problem) +
+                             (first.lengths == "-" ? "" : ", lengths " + first.lengths);
+    const MachineNumbers* const machine = machine_of_card(first.card);
+    if (machine == nullptr) {
+      judged_.said.push_back(name + ": machines/ has no such card");
+      return;
+    }
+    const DeviceFacts device = *known_facts(machine->name);
+    const auto today = chooser_(*problem, device);
+    if (!today) {
+      judged_.untimed.push_back(name + ": there is no plan today: " + today.reason());
+      return;
+    }
+    const auto named = [&](const std::string& configuration) {
+      return std::find_if(rows.begin(), rows.end(),
+                          [&](const MeasuredTime& t) { return t.configuration == configuration; });
+    };
+    const auto now = named(configuration_text(*today));
+    say_differences(name, rows, *problem, device);
+    if (now == rows.end()) {
+      judged_.untimed.push_back(name + ": today's choice " + configuration_text(*today) +
+                                " has no recorded time; " + kAgain);
+      return;
+    }
+    const auto then =
+        std::find_if(rows.begin(), rows.end(), [](const MeasuredTime& t) { return t.chosen; });
+    const auto best = std::min_element(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
+      return x.microseconds < y.microseconds;
+    });
+    ++judged_.products;
+    judged_.regret += now->microseconds / best->microseconds - 1;
+    const auto slower = [&](const MeasuredTime& than) {
+      return now->microseconds > (1 + kNoise) * than.microseconds;
+    };
+    const auto sentence = [&](const MeasuredTime& than, const char* what) {
+      return name + format(": today's choice %s took %.2f us, and %s %s %.2f us: %.1f%% more",
+                           now->configuration.c_str(), now->microseconds, what,
+                           than.configuration.c_str(), than.microseconds,
+                           100 * (now->microseconds / than.microseconds - 1));
+    };
+    if (then != rows.end() && slower(*then)) {
+      judged_.worse.push_back(sentence(*then, "the choice when it was recorded,"));
+    }
+    if (slower(*best)) judged_.far.push_back(sentence(*best, "the fastest,"));
+  }
+
+  // Ways that are gone or new.
+  void say_differences(const std::string& name, const std::vector<MeasuredTime>& rows,
+                       const GemmProblem& problem, const DeviceFacts& device) {
+    std::vector<std::string> had;
+    std::vector<std::string> has;
+    for (const MeasuredTime& t : rows) had.push_back(t.configuration);
+    const auto all = candidates(problem, device);
+    for (const Plan& plan : all ? *all : std::vector<Plan>{})
+      has.push_back(configuration_text(plan));
+    std::sort(had.begin(), had.end());
+    std::sort(has.begin(), has.end());
+    const auto only_in = [](const auto& these, const auto& those) {
+      std::vector<std::string> found;
+      std::set_difference(these.begin(), these.end(), those.begin(), those.end(),
+                          std::back_inserter(found));
+      return found;
+    };
+    const auto gone = only_in(had, has);
+    const auto fresh = only_in(has, had);
+    if (gone.empty() && fresh.empty()) return;
+    std::string text = name;
+    if (!gone.empty()) text += format(": %zu are gone, %s first", gone.size(), gone[0].c_str());
+    if (!fresh.empty()) text += format(": %zu are new, %s first", fresh.size(), fresh[0].c_str());
+    judged_.said.push_back(text);
+  }
+
+  Chooser chooser_;
+  JudgedChoices judged_;
+};
+
+}  // namespace warpwright
