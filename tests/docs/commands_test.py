@@ -166,21 +166,25 @@ class Claims:
         self.told[question] = answer
         return answer
 
-    def column(self, n, name):
+    def _column(self, n, name):
         for view in self._tables(n)["views"]:
             if name in view["header"]:
                 at = view["header"].index(name)
-                return self._asked(f"column({n}, {name})",
-                                   [float(row[at].rstrip("%")) for row in view["rows"]])
+                return [float(row[at].rstrip("%")) for row in view["rows"]]
         raise Fault(f"command {n} has no column \"{name}\"")
+
+    def column(self, n, name):
+        return self._asked(f"column({n}, {name})", self._column(n, name))
 
     def cycles(self, n):
         made = self._tables(n)
         if "runs" in made:  # of a lesson
-            return self._asked(f"cycles({n})", [float(run["cycles"]) for run in made["runs"]])
-        if any("end, cycles" in view["header"] for view in made["views"]):
-            return self._asked(f"cycles({n})", [max(self.column(n, "end, cycles"))])
-        return self._asked(f"cycles({n})", self.column(n, "cycles"))
+            cycles = [float(run["cycles"]) for run in made["runs"]]
+        elif any("end, cycles" in view["header"] for view in made["views"]):
+            cycles = [max(self._column(n, "end, cycles"))]
+        else:
+            cycles = self._column(n, "cycles")
+        return self._asked(f"cycles({n})", cycles)
 
     def number(self, n, pattern):
         found = re.search(pattern, "\n".join(self.run(self.block.steps[n - 1].command)))
