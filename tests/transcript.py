@@ -242,10 +242,11 @@ def brief(command):
 
 
 class Outcome:
-    """What came of steps: their faults, what would mend them, and the seconds of each command."""
+    """What came of steps: their faults, what would mend them, and each command's seconds."""
 
     def __init__(self):
         self.faults, self.changes, self.seconds = [], {}, []
+        self.files = {}  # what should lie at a path, where that is something else
 
     def check(self, step, page, folder, paths, gpu=False, streams=False):
         """Runs a step with all its alternatives."""

@@ -13,11 +13,15 @@ run here, says so in a comment directly above it:
 
     <!-- exits: 2 -->
     <!-- needs: gpu -->
+    <!-- claim: cycles(1)[0] > 1.3 * cycles(2)[0] -->
+    <!-- makes: picture.svg -->
 
-(NEEDS has the reasons.) What is not run is reported by name. Every block has a folder of its own,
+A claim is what the page says of what its commands print (Claims has the words), and is evaluated.
+Files that a block makes lie beside the page, byte for byte. (NEEDS has the reasons.) What is not run is reported by name. Every block has a folder of its own,
 with the files that FILES has for its page; nothing is written elsewhere.
 """
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -39,7 +43,8 @@ LANGUAGES = ("sh", "console", "cpp", "python", "cmake", "")
 # A line that begins so is a command, so it stands in a block that says so.
 COMMAND = re.compile(r"(\$ |(build[\w-]*/bin/)?warpwright |cmake |ctest |script/\w|"
                      r"examples/\S+/run\b)")
-MARK = re.compile(r"<!-- (needs|exits): (\S+) -->$")
+MARK = re.compile(r"<!-- (needs|exits|claim|makes): (.+?) -->$")
+CLOSE = 0.03  # what `about` takes for equal
 
 # What a page's commands read: page, file, and its text or its tensors by name, type and extents.
 MACHINES = pathlib.Path(__file__).resolve().parents[2] / "machines"
@@ -73,6 +78,7 @@ class Block:
     def __init__(self, page, line, language, marks):
         self.page, self.line, self.language = page, line, language
         self.needs, self.status = marks.get("needs"), int(marks.get("exits", 0))
+        self.claims, self.makes = marks.get("claim", []), marks.get("makes", "").split()
         self.steps = []
 
     def fill(self, lines):
@@ -118,6 +124,9 @@ def blocks_of(page, text):
             continue
         mark = MARK.match(line)
         if mark:
+            if mark[1] == "claim":
+                marks.setdefault("claim", []).append((number, mark[2]))
+                continue
             if mark[1] == "needs" and mark[2] not in NEEDS:
                 raise Fault(f"{page}:{number}: needs {mark[2]}; known are {', '.join(NEEDS)}")
             if mark[1] == "exits" and not mark[2].isdigit():
@@ -133,6 +142,78 @@ def blocks_of(page, text):
     return blocks
 
 
+class Claims:
+    """Sentences about what a block's commands print, which count from 1: Python, with
+
+    cycles(n)              of each run that command n compares, or until the last tile's end
+    column(n, name)        the numbers of a column of its tables
+    number(n, pattern)     the first number that it prints there
+    about(values, ...)     the values are these numbers, but for 3%
+    """
+
+    def __init__(self, block, run):
+        self.block, self.run = block, run
+        self.tables = {}  # by command
+        self.told = {}  # of each question the answer, for the message
+
+    def _tables(self, n):
+        if n not in self.tables:
+            printed = self.run(self.block.steps[n - 1].command + " --json")
+            self.tables[n] = json.loads("\n".join(printed))
+        return self.tables[n]
+
+    def _asked(self, question, answer):
+        self.told[question] = answer
+        return answer
+
+    def _column(self, n, name):
+        for view in self._tables(n)["views"]:
+            if name in view["header"]:
+                at = view["header"].index(name)
+                return [float(row[at].rstrip("%")) for row in view["rows"]]
+        raise Fault(f"command {n} has no column \"{name}\"")
+
+    def column(self, n, name):
+        return self._asked(f"column({n}, {name})", self._column(n, name))
+
+    def cycles(self, n):
+        made = self._tables(n)
+        if "runs" in made:  # of a lesson
+            cycles = [float(run["cycles"]) for run in made["runs"]]
+        elif any("end, cycles" in view["header"] for view in made["views"]):
+            cycles = [max(self._column(n, "end, cycles"))]
+        else:
+            cycles = self._column(n, "cycles")
+        return self._asked(f"cycles({n})", cycles)
+
+    def number(self, n, pattern):
+        found = re.search(pattern, "\n".join(self.run(self.block.steps[n - 1].command)))
+        if not found:
+            raise Fault(f"command {n} prints nothing like \"{pattern}\"")
+        return self._asked(f"number({n}, {pattern})", float(found[1]))
+
+    @staticmethod
+    def about(values, *numbers):
+        values = values if isinstance(values, list) else [values]
+        return len(values) == len(numbers) and all(
+            abs(value - number) <= CLOSE * abs(number) for value, number in zip(values, numbers))
+
+    def faults(self):
+        """Of each claim that is not true: where it stands, and what the commands print."""
+        for line, claim in self.block.claims:
+            self.told = {}
+            names = {name: getattr(self, name) for name in ("cycles", "column", "number", "about")}
+            names["__builtins__"] = {f.__name__: f for f in (all, any, len, max, min, sorted)}
+            try:
+                holds = eval(claim, names)  # pylint: disable=eval-used  # of our own pages
+            except (Fault, ValueError, SyntaxError, NameError, LookupError, TypeError) as wrong:
+                yield f"{self.block.page}:{line}: no claim: {claim}: {wrong}"
+                continue
+            if holds is not True:
+                yield (f"{self.block.page}:{line}: not true: {claim}" + "".join(
+                    f"\n    {question} is {answer}" for question, answer in self.told.items()))
+
+
 def write_file(path, content):
     """A text, or small tensors."""
     if isinstance(content, str):
@@ -143,7 +224,20 @@ def write_file(path, content):
         tensor_files.write(f"{path}:{name}", (dtype, shape, data))
 
 
-def check_block(block, binaries, gpu=False):
+def check_made(block, folder, root, outcome):
+    """The files that a block makes are those beside its page."""
+    for name in block.makes:
+        kept = root / pathlib.PurePosixPath(block.page).parent / name
+        made = folder / name
+        if not made.exists():
+            outcome.faults.append(f"{block.page}:{block.line}: makes no {name}")
+        elif not kept.exists() or made.read_bytes() != kept.read_bytes():
+            outcome.faults.append(f"{block.page}:{block.line}: {kept} is not what its command "
+                                  "makes: --update writes it")
+            outcome.files[kept] = made.read_bytes()
+
+
+def check_block(block, binaries, gpu=False, root=pathlib.Path()):
     """Runs a block: its outcome, and its reports."""
     outcome, reports = Outcome(), []
     with tempfile.TemporaryDirectory() as name:
@@ -163,6 +257,10 @@ def check_block(block, binaries, gpu=False):
                     outcome.faults.append(
                         f"{place}\n  without a GPU exits with {status}, not with 2 and a sentence "
                         "that wants CUDA:" + "".join(f"\n    {line}" for line in printed))
+        if not block.needs:
+            check_made(block, folder, root, outcome)
+            claims = Claims(block, lambda command: transcript.run(command, folder, [binaries])[1])
+            outcome.faults += claims.faults()
     return outcome, reports
 
 
@@ -184,7 +282,7 @@ def check(root, binaries, gpu=False, update=False):
     # The longest begin first: those that run a kernel many times.
     blocks.sort(key=lambda b: "--mutate" not in str([step.command for step in b.steps]))
     with concurrent.futures.ThreadPoolExecutor(max_workers=1 if gpu else os.cpu_count()) as workers:
-        done = list(workers.map(lambda b: check_block(b, binaries, gpu), blocks))
+        done = list(workers.map(lambda b: check_block(b, binaries, gpu, root), blocks))
     ran, faults = transcript.report([unread] + [outcome for outcome, _ in done])
     reports = sorted(report for _, of_block in done for report in of_block)
     print("\n".join(reports))
@@ -195,6 +293,10 @@ def check(root, binaries, gpu=False, update=False):
             for block, (outcome, _) in zip(blocks, done):
                 whole.changes.update(outcome.changes if block.page == page else {})
             whole.update(root / page)
+        for _, (outcome, _) in zip(blocks, done):
+            for path, content in outcome.files.items():
+                path.write_bytes(content)
+                print(f"updated {path}")
     return 1 if faults or not ran else 0
 
 
@@ -229,16 +331,18 @@ class SelfTest(unittest.TestCase):
             blocks_of("p.md", text)
         return str(caught.exception)
 
-    def checked(self, text):
+    def checked(self, text, kept=None):
         with tempfile.TemporaryDirectory() as name:
             root = pathlib.Path(name)
+            for file, content in (kept or {}).items():
+                write_file(root / file, content)
             tool = root / "warpwright"
             tool.write_text("#!/bin/sh\ncase $1 in\n  fail) echo bad; exit 1 ;;\n"
                             "  gpu) echo no CUDA here; exit 2 ;;\n  *) echo \"$@ in 1.5 s.\" ;;\n"
                             "esac\n", encoding="utf-8")
             tool.chmod(0o755)
             (block,) = blocks_of("p.md", text)
-            outcome, reports = check_block(block, name)
+            outcome, reports = check_block(block, name, root=root)
             return len(outcome.faults), len(reports)
 
     def test_reads_a_page(self):
@@ -284,6 +388,31 @@ class SelfTest(unittest.TestCase):
         self.assertEqual(self.checked(page % "a in 0.02 s."), (0, 0))
         self.assertEqual(self.checked(page % "b in 1.5 s."), (1, 0))
         self.assertEqual(self.checked(page % "a in 1.5 s.\nmore"), (1, 0))
+
+    TABLES = ("printf '%s' '{\"views\": [{\"header\": [\"run\", \"cycles\"], "
+              "\"rows\": [[\"a\", \"300\"], [\"b\", \"200\"]]}]}' #")
+
+    def claimed(self, claim, command=TABLES):
+        return self.checked(f"<!-- claim: {claim} -->\n```sh\n{command}\n```\n")[0]
+
+    def test_a_claim_is_true_of_what_the_commands_print(self):
+        self.assertEqual(self.claimed("cycles(1)[0] > 1.4 * cycles(1)[1]"), 0)
+        self.assertEqual(self.claimed("cycles(1)[0] > 1.6 * cycles(1)[1]"), 1)
+        self.assertEqual(self.claimed("about(cycles(1), 302, 199)"), 0)
+        self.assertEqual(self.claimed("about(cycles(1), 320, 199)"), 1)
+        self.assertEqual(self.claimed("column(1, 'cycles') == [300, 200]"), 0)
+        self.assertEqual(self.claimed("number(1, r'in ([0-9.]+) s') == 1.5", "warpwright a"), 0)
+        self.assertEqual(self.claimed("number(1, r'in ([0-9.]+) s') == 2", "warpwright a"), 1)
+        for none in ("cycles(2)[0] > 1", "column(1, 'none') == []", "number(1, 'x(9)') == 9",
+                     "cycles(1)", "open('x')", "cycles(1) <"):
+            self.assertEqual(self.claimed(none), 1, none)
+
+    def test_a_picture_is_what_its_command_makes(self):
+        page = "<!-- makes: x.svg -->\n```sh\n%s\n```\n"
+        self.assertEqual(self.checked(page % "echo new > x.svg", {"x.svg": "new\n"}), (0, 0))
+        self.assertEqual(self.checked(page % "echo new > x.svg", {"x.svg": "old\n"}), (1, 0))
+        self.assertEqual(self.checked(page % "echo new > x.svg"), (1, 0))
+        self.assertEqual(self.checked(page % "echo new", {"x.svg": "new\n"}), (1, 0))
 
     def test_what_is_not_run_is_reported_and_its_options_are_tried(self):
         self.assertEqual(self.checked("<!-- needs: build -->\n```sh\nexit 9\n```\n"), (0, 1))
