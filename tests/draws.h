@@ -3,10 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
 namespace warpwright::tests {
+
+/// The seed of this run: WARPWRIGHT_SEED, which .ci/run makes of the commit; drawn elsewhere.
+inline unsigned run_seed() {
+  const char* given = std::getenv("WARPWRIGHT_SEED");
+  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
+                          : std::random_device{}();
+}
 
 class Draws {
  public:

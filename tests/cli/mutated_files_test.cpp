@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 
 #include "cli/files/printable.h"
 #include "tests/cli/run_cli.h"
 #include "tests/cli/tensor_folder.h"
+#include "tests/draws.h"
 
 namespace warpwright::cli {
 namespace {
@@ -18,12 +18,10 @@ namespace {
 class MutatedFiles : public TensorFolder {
  protected:
   MutatedFiles() : TensorFolder(place()) {
-    const char* given = std::getenv("WARPWRIGHT_FUZZ_SEED");
-    seed_ = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
-                             : std::random_device{}();
+    seed_ = tests::run_seed();
     random_.seed(seed_);
     // At once, as a crash would leave nothing else to see.
-    std::cout << "WARPWRIGHT_FUZZ_SEED=" << seed_ << std::endl;
+    std::cout << "WARPWRIGHT_SEED=" << seed_ << std::endl;
     limit(60);
   }
   ~MutatedFiles() override { limit(0); }

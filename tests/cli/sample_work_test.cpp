@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/commands/predict/sample.h"
+#include "tests/draws.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/families/kernel_list.h"
 
@@ -43,7 +44,7 @@ TEST(SampleWork, TheWayToTheEndTakesAllOfTheTime) {
 // Counts times a machine are what the model takes on that machine, for another depth and number of
 // tiles than were counted.
 TEST(SampleWork, CountsTimesAMachineAreTheModelsClocks) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = tests::run_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   struct Case {
@@ -76,7 +77,7 @@ TEST(SampleWork, CountsTimesAMachineAreTheModelsClocks) {
 
 // What counts/ keeps is what the kernels do today: a few of them, others every time.
 TEST(SampleWork, IsKeptAsItIsToday) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = tests::run_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   std::vector<const KernelFacts*> kernels;

@@ -696,7 +696,8 @@ def same_bits(line, doors, seed, wanted=100, draws=random_how):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else \
+        int(os.environ.get("WARPWRIGHT_SEED") or random.SystemRandom().randrange(1 << 32))
     with tempfile.TemporaryDirectory() as folder:
         line = CommandLine(sys.argv[2], pathlib.Path(folder))
         doors = {"C++": Cpp(build, pathlib.Path(folder)), "C": C(build), "Python": Python()}

@@ -1246,7 +1246,7 @@ class Calls {
 int main(int argc, char** argv) {
   std::uint64_t count = 20000;
   std::uint64_t first = 0;
-  std::uint64_t seed = std::random_device{}();
+  std::uint64_t seed = warpwright::tests::run_seed();
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
     std::uint64_t* const to = name == "--count"   ? &count

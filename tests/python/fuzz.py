@@ -5,6 +5,7 @@ type that it takes; a product that is computed is right. Prints its seed; a faul
 call that shows it.
 """
 import copy
+import os
 import pickle
 import random
 import sys
@@ -541,7 +542,8 @@ def use(result, draw):
 
 def main():
     calls = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 32)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else \
+        int(os.environ.get("WARPWRIGHT_SEED") or random.SystemRandom().randrange(1 << 32))
     print(f"{calls} random calls, seed {seed}", flush=True)
     caller = Caller(seed)
     done, checked, codes, start = 0, 0, {}, time.monotonic()
