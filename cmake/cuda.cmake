@@ -250,7 +250,7 @@ set(WARPWRIGHT_CUDA_ARCHS "90a" CACHE STRING
 string(REPLACE "," ";" WARPWRIGHT_CUDA_ARCHS "${WARPWRIGHT_CUDA_ARCHS}")
 ww_check_archs()
 
-# Is there an H100 or H200 among them? The tests and examples that launch are written for those.
+# Is there an H100 or H200 among them? Some probes and examples are only for those.
 ww_arch_flags(hopper 9)
 set(WARPWRIGHT_CUDA_HOPPER ${WARPWRIGHT_CUDA})
 if(NOT hopper)

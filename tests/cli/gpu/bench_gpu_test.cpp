@@ -14,6 +14,7 @@
 #include "bench/judgement.h"
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
+#include "tests/gpu.h"
 #include "tests/problem_changes.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/numeric/bulk.h"
@@ -24,7 +25,6 @@
 namespace warpwright::bench {
 namespace {
 
-constexpr const char* kNoDevice = "did not run: no CUDA device here";
 constexpr std::uint64_t kSeed = 4;
 // So small that no set is there for the cache's sake.
 constexpr std::int64_t kNoCache = 1;
@@ -156,7 +156,7 @@ std::vector<float> fetch(const MatrixView& v) {
 }
 
 TEST(BenchOnGpu, RandomValuesAreNormal) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_GPU();
   std::cout << "seed " << kSeed << "\n";
   constexpr std::int64_t count = 1 << 20;
   for (const DType t : {DType::bf16, DType::f16, DType::e4m3, DType::e5m2, DType::f32}) {
@@ -176,7 +176,7 @@ TEST(BenchOnGpu, RandomValuesAreNormal) {
 
 // The product on a GPU against that of the host, by the same formulas.
 TEST(BenchOnGpu, ThePlainProductIsRight) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const Buffers buffers(c.problem);
@@ -207,7 +207,7 @@ TEST(BenchOnGpu, ThePlainProductIsRight) {
 }
 
 TEST(BenchOnGpu, CublasLtMeansTheSameProduct) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   if (cublaslt_version().empty()) GTEST_SKIP() << "did not run: cuBLASLt is not here";
   std::cout << "cuBLASLt " << cublaslt_version() << ", seed " << kSeed << "\n";
   for (const Case& c : cases()) {
@@ -235,7 +235,7 @@ TEST(BenchOnGpu, CublasLtMeansTheSameProduct) {
 }
 
 TEST(BenchOnGpu, AWrongElementIsSeen) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   const GemmProblem problem = wide();
   const Buffers buffers(problem);
   const GemmOperands& first = buffers.sets.all().front();
@@ -264,7 +264,7 @@ TEST(BenchOnGpu, AWrongElementIsSeen) {
 }
 
 TEST(BenchOnGpu, AWrongScaleIsSeen) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   const GemmProblem problem = narrow(Scaling::blockwise, Accumulation::promoted);
   const Buffers buffers(problem);
   const auto library = CublasLt::make(buffers.sets.all(), 1);
@@ -287,7 +287,7 @@ TEST(BenchOnGpu, AWrongScaleIsSeen) {
 
 // Where cuBLASLt's result is the wrong one, the sentence says so.
 TEST(BenchOnGpu, TheJudgeSaysWhoIsRight) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   const GemmProblem problem = wide();
   const Buffers buffers(problem);
   const std::vector<GemmOperands>& sets = buffers.sets.all();
@@ -322,8 +322,8 @@ TEST(BenchOnGpu, TheJudgeSaysWhoIsRight) {
 
 // The whole way, with a short run.
 TEST(BenchOnGpu, TimesAProduct) {
+  WW_NEEDS_HOPPER();
   const std::vector<DeviceFacts> devices = device::cuda_devices();
-  if (devices.empty()) GTEST_SKIP() << kNoDevice;
   ASSERT_FALSE(device::use_cuda_device(0));
   const auto plans =
       candidates(packed_problem(512, 512, 512, DType::bf16, DType::bf16), devices.front());

@@ -8,12 +8,11 @@
 #include "bench/cublaslt.h"
 #include "bench/gemm_bench.h"
 #include "cli/compute/bench_shapes.h"
+#include "tests/gpu.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
 namespace {
-
-constexpr const char* kNoDevice = "did not run: no CUDA device here";
 
 bench::TimeOptions few_rounds() {
   bench::TimeOptions o;
@@ -37,7 +36,7 @@ Result<bench::GemmTimes> time_lengths(const ProductKind& kind,
 }
 
 TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   for (const ProductKind& kind : parse_kinds(kind_words(","))) {
     SCOPED_TRACE(kind.first);
     const auto times = time_lengths(kind, {16, 0, 300, 4, 100, 0});
@@ -59,7 +58,7 @@ TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
 
 // Int4 weights with every kind of sums beside FP8 ones, in the same rounds.
 TEST(BenchW4a8OnGpu, AllKindsAreCheckedAndTimed) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   const std::vector<std::int64_t> lengths = {16, 0, 300, 4};
   for (const Shape& shape : {Shape{0, 264, 640, 4, ""}, Shape{40, 264, 640}}) {
     SCOPED_TRACE(shape_name(shape));
@@ -90,7 +89,7 @@ TEST(BenchW4a8OnGpu, AllKindsAreCheckedAndTimed) {
 }
 
 TEST(BenchGroupedOnGpu, WhatCublasltCannotHasNoLoop) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   const auto times = time_lengths(parse_kinds("e4m3-block").front(), {16, 3});
   ASSERT_TRUE(times) << times.reason();
   EXPECT_FALSE(times->first);
@@ -100,7 +99,7 @@ TEST(BenchGroupedOnGpu, WhatCublasltCannotHasNoLoop) {
 }
 
 TEST(BenchGroupedOnGpu, LengthsThatDoNotAddUpAreRefused) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   const auto times = time_lengths(parse_kinds("bf16").front(), {16, 3}, 1);
   ASSERT_FALSE(times);
   EXPECT_NE(times.reason().find("2 groups of 19 tokens"), std::string::npos) << times.reason();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/cli/run_cli.h"
+#include "tests/gpu.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
@@ -13,15 +14,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kNoDevice = "did not run: no CUDA device here";
-
 Words joined(Words all, const Words& more) {
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
 TEST(GroupedCommandOnGpu, EveryScalingIsRight) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   for (const Words& type :
        std::vector<Words>{{"--dtype", "bf16"},
                           {"--dtype", "e4m3"},
@@ -44,7 +43,7 @@ TEST(GroupedCommandOnGpu, EveryScalingIsRight) {
 }
 
 TEST(GroupedCommandOnGpu, OffsetsOutOfOrderAreTold) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   for (const char* how : {"decreasing", "beyond"}) {
     const CliResult r = run_cli({"grouped", "--groups", "5", "--tokens", "40", "--total", "300",
                                  "--n", "256", "--k", "128", "--bad-offsets", how, "--check",
@@ -56,7 +55,7 @@ TEST(GroupedCommandOnGpu, OffsetsOutOfOrderAreTold) {
 }
 
 TEST(GroupedCommandOnGpu, TellsTheTimeOfALaunch) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  WW_NEEDS_HOPPER();
   const Words call = {"grouped", "--groups", "8",    "--tokens", "128",  "--n",
                       "4096",    "--k",      "4096", "--dtype",  "e4m3", "--device",
                       "auto",    "--repeat", "50",   "--check"};

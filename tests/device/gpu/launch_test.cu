@@ -5,7 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "tests/gpu.h"
 #include "tests/kernel/problem_cuda.h"
+#include "warpwright/isa/fence.h"
 
 namespace warpwright::tests {
 namespace {
@@ -25,7 +27,7 @@ class Stream {
 
 // Lets the next kernel start, takes its time, and only then writes.
 __global__ void late_copy(const uint4* from, uint4* to, std::int64_t count, long long clocks) {
-  cudaTriggerProgrammaticLaunchCompletion();
+  isa::launch_dependents();
   const long long start = clock64();
   while (clock64() - start < clocks) {
   }
@@ -38,8 +40,8 @@ __global__ void late_copy(const uint4* from, uint4* to, std::int64_t count, long
 class LaunchOnGpu : public testing::Test {
  protected:
   void SetUp() override {
+    WW_NEEDS_HOPPER();
     const auto devices = device::cuda_devices();
-    if (devices.empty()) GTEST_SKIP() << "did not run: no CUDA device here";
     ASSERT_FALSE(device::use_cuda_device(0));
     facts_ = devices.front();
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/device/mixture.h"
+#include "tests/gpu.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/reference/mixture.h"
@@ -15,12 +16,6 @@ namespace {
 
 using tests::MixtureAsk;
 using tests::SomeMixture;
-
-bool no_device() {
-  if (!device::cuda_devices().empty()) return false;
-  std::puts("did not run: no CUDA device here");
-  return true;
-}
 
 std::int64_t bytes_of(const MatrixView& v) {
   return v.data == nullptr ? 0 : v.batch * v.rows * v.columns * element_bytes(v.dtype);
@@ -94,7 +89,7 @@ void run_and_check(SomeMixture& some, const MixtureChoices& choices, int& ran) {
 }
 
 TEST(MixturesOnGpu, EveryWayAgreesWithFloat64) {
-  if (no_device()) GTEST_SKIP();
+  WW_NEEDS_HOPPER();
   for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
     for (const int tokens : {1, 8, 40, 150}) {
       for (const bool by_index : {false, true}) {
@@ -121,7 +116,7 @@ TEST(MixturesOnGpu, EveryWayAgreesWithFloat64) {
 }
 
 TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
-  if (no_device()) GTEST_SKIP();
+  WW_NEEDS_HOPPER();
   int ran = 0;
   for (unsigned seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -152,7 +147,7 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
 }
 
 TEST(MixturesOnGpu, Int4AgreesWithFloat64) {
-  if (no_device()) GTEST_SKIP();
+  WW_NEEDS_HOPPER();
   int ran = 0;
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -164,7 +159,7 @@ TEST(MixturesOnGpu, Int4AgreesWithFloat64) {
 }
 
 TEST(MixturesOnGpu, E2m1AgreesWithFloat64) {
-  if (no_device()) GTEST_SKIP();
+  WW_NEEDS_HOPPER();
   int ran = 0;
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -176,7 +171,7 @@ TEST(MixturesOnGpu, E2m1AgreesWithFloat64) {
 }
 
 TEST(MixturesOnGpu, ACapturedLaunchHasTheSameBits) {
-  if (no_device()) GTEST_SKIP();
+  WW_NEEDS_HOPPER();
   SomeMixture some({.tokens = 20, .experts = 8, .top_k = 2, .hidden = 256, .inner = 256});
   OnGpu gpu(some);
   const auto plan = plan_moe(gpu.o, *device::cuda_device(0));

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include "tests/gpu.h"
 #include "tests/model/mma_products.h"
 #include "warpwright/atom/mma_text.h"
 
@@ -58,17 +59,13 @@ void check_products(const Words& words, int target, std::integer_sequence<int, I
 }
 
 TEST(MmaSyncOnGpu, ProductsOfSmallIntegersAreExact) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    GTEST_SKIP() << "did not run: no CUDA device here";
-  }
-  cudaDeviceProp device{};
-  ASSERT_EQ(cudaGetDeviceProperties(&device, 0), cudaSuccess);
+  WW_NEEDS_GPU();
   std::uint32_t* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 5 * kWords * sizeof(std::uint32_t)), cudaSuccess);
   check_products(
       {memory, memory + kWords, memory + 2 * kWords, memory + 3 * kWords, memory + 4 * kWords},
-      10 * device.major + device.minor, std::make_integer_sequence<int, kProductCount>());
+      device::cuda_devices().front().architecture,
+      std::make_integer_sequence<int, kProductCount>());
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "tests/gpu.h"
 #include "tests/weights/some_weights.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/pack.h"
@@ -18,7 +19,7 @@ using weights::some_weights;
 class PackOnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+    WW_NEEDS_GPU();
     ASSERT_FALSE(use_cuda_device(0));
   }
 

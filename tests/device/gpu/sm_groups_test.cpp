@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <iostream>
 
+#include "tests/gpu.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright {
 namespace {
 
 TEST(SmGroupsOnGpu, EverySmIsInOneAndTheyAreFoundOnce) {
+  WW_NEEDS_HOPPER();
   const auto devices = device::cuda_devices();
-  if (devices.empty()) GTEST_SKIP() << "did not run: no CUDA device here";
   const auto found = device::find_sm_groups(0);
   ASSERT_TRUE(found.ok()) << found.reason();
   const SmGroups& groups = **found;

@@ -8,17 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/gpu.h"
 #include "tests/kernel/problem_cuda.h"
 #include "warpwright/device/launch.h"
 #include "warpwright/isa/fence.h"
 
 namespace warpwright::tests {
 namespace {
-
-bool has_device() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-}
 
 DeviceFacts facts() {
   DeviceFacts f = *known_facts("h200");
@@ -27,9 +23,6 @@ DeviceFacts facts() {
   f.sms = prop.multiProcessorCount;
   return f;
 }
-
-#define SKIP_WITHOUT_DEVICE() \
-  if (!has_device()) GTEST_SKIP() << "did not run: no CUDA device here"
 
 Plan plan_of(const Problem& problem) {
   const auto made = plan(problem.operands(), facts(), problem.choices());
@@ -46,7 +39,7 @@ Ask ask_of(const char* name, const std::vector<std::int64_t>& offsets, int colum
 }
 
 TEST(GroupedOnTheGpu, ThousandsOfGroups) {
-  SKIP_WITHOUT_DEVICE();
+  WW_NEEDS_HOPPER();
   for (const char* name : {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
                            "grouped_e4m3_bf16_128x64_h_sw"}) {
     Draws draw(5);
@@ -70,7 +63,7 @@ __global__ void write_offsets_late(std::int32_t* to, const std::int32_t* from, i
 }
 
 TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
-  SKIP_WITHOUT_DEVICE();
+  WW_NEEDS_HOPPER();
   for (const char* name :
        {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
         "grouped_e4m3_bf16_128x64_h_sw", "grouped_bf16_bf16_128x256_v",
@@ -146,20 +139,20 @@ void replay_with_other_offsets(const char* kernel) {
 }
 
 TEST(GroupedOnTheGpu, OneGraphOtherOffsets) {
-  SKIP_WITHOUT_DEVICE();
+  WW_NEEDS_HOPPER();
   replay_with_other_offsets("grouped_e4m3_bf16_128x32_b_sw");
 }
 
 // The kernel that makes the maps is in the graph too.
 TEST(GroupedOnTheGpu, OneGraphOtherOffsetsWithMapsOfGroups) {
-  SKIP_WITHOUT_DEVICE();
+  WW_NEEDS_HOPPER();
   replay_with_other_offsets("grouped_e4m3_bf16_128x16_b_sw_gm");
   replay_with_other_offsets("grouped_e4m3_bf16_128x128_v_pp_gm");
 }
 
 // Launches with other groups one behind the other, all through one workspace.
 TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
-  SKIP_WITHOUT_DEVICE();
+  WW_NEEDS_HOPPER();
   for (const char* name :
        {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
     Draws draw(41);
@@ -187,7 +180,7 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
 }
 
 TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
-  SKIP_WITHOUT_DEVICE();
+  WW_NEEDS_HOPPER();
   Draws draw(9);
   for (const Instance& instance : grouped_instances()) {
     std::vector<std::int64_t> offsets;

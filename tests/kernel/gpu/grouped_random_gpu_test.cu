@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "grouped_arena.h"
+#include "tests/gpu.h"
 #include "tests/kernel/problems.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/isa/fence.h"
@@ -41,10 +42,7 @@ const std::vector<Instance>& plain_instances() {
 class RandomGroupedOnTheGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
-      GTEST_SKIP() << "did not run: no CUDA device here";
-    }
+    WW_NEEDS_HOPPER();
     const auto found = device::cuda_device(0);
     ASSERT_TRUE(found.ok()) << found.reason();
     facts_ = *found;

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/gpu.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/quantise.h"
@@ -42,13 +43,6 @@ class OnDevice {
   T* data_ = nullptr;
   std::size_t count_;
 };
-
-bool no_device() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return false;
-  std::puts("did not run: no CUDA device here");
-  return true;
-}
 
 // Experts as a uniform router draws them, some left out.
 std::vector<std::int32_t> routed(int tokens, int top_k, int experts, unsigned seed) {
@@ -112,7 +106,7 @@ void start(std::string_view name, typename Kernel::Params p, cudaStream_t stream
 }
 
 TEST(SlotsOnGpu, AreSortedAsOnTheHost) {
-  if (no_device()) return;
+  WW_NEEDS_HOPPER();
   constexpr int cases[][3] = {{0, 8, 128},      {1, 1, 1},         {9, 2, 8},      {64, 8, 128},
                               {512, 8, 1024},   {513, 8, 128},     {4096, 8, 128}, {1000, 7, 61},
                               {131072, 8, 128}, {131072, 8, 1024}, {1048576, 1, 3}};
@@ -144,7 +138,7 @@ std::vector<std::uint16_t> values(std::size_t count, unsigned seed) {
 
 // Tokens in the order of experts, and their sums with weights of 1/8, 2/8, ...
 TEST(SlotsOnGpu, RowsAndSums) {
-  if (no_device()) return;
+  WW_NEEDS_HOPPER();
   constexpr int tokens = 300;
   constexpr int top_k = 6;
   for (const int k : {2048, 1001}) {
@@ -268,7 +262,7 @@ double time_of(const Launch& launch) {
 }
 
 TEST(SlotsOnGpu, DISABLED_Times) {
-  if (no_device()) return;
+  WW_NEEDS_HOPPER();
   for (const int tokens : {1, 8, 64, 512, 4096, 8192, 131072}) {
     for (const int experts : {128, 1024}) {
       Both both(tokens, 8, experts, 5);
@@ -282,7 +276,7 @@ TEST(SlotsOnGpu, DISABLED_Times) {
 
 // Copies, codes with scales of blocks, and sums, of 2,048 bf16 a token and 8 slots of 128 experts.
 TEST(SlotsOnGpu, DISABLED_TimesOfRowsAndSums) {
-  if (no_device()) return;
+  WW_NEEDS_HOPPER();
   constexpr int k = 2048;
   constexpr int top_k = 8;
   for (const int tokens : {8, 64, 512, 4096}) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "tests/gpu.h"
 #include "tests/kernel/problem_cuda.h"
 #include "warpwright/device/quantise.h"
 
@@ -14,8 +15,8 @@ namespace {
 class VariantsOnGpu : public testing::Test {
  protected:
   void SetUp() override {
+    WW_NEEDS_HOPPER();
     const auto devices = device::cuda_devices();
-    if (devices.empty()) GTEST_SKIP() << "did not run: no CUDA device here";
     ASSERT_FALSE(device::use_cuda_device(0));
     facts_ = devices.front();
   }

@@ -1,4 +1,5 @@
 // batch_invariant on a GPU: all batch sizes from 1 to 512, all rows, bit for bit.
+#include "tests/gpu.h"
 #include "tests/run/batch_invariance.h"
 
 namespace warpwright::batch_invariance {
@@ -7,7 +8,7 @@ namespace {
 class BatchInvarianceGpu : public testing::TestWithParam<Kind> {};
 
 TEST_P(BatchInvarianceGpu, RowsHaveTheirBitsInAnyBatch) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+  WW_NEEDS_HOPPER();
   Kind kind = GetParam();
   kind.depth = 6144;
   expect_invariant(kind, 0, 1);

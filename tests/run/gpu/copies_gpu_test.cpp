@@ -1,4 +1,5 @@
 // Operands that a launch copies first, on a GPU.
+#include "tests/gpu.h"
 #include "tests/run/copies.h"
 
 namespace warpwright::copies {
@@ -7,7 +8,7 @@ namespace {
 class CopiesOnGpu : public testing::TestWithParam<Kind> {};
 
 TEST_P(CopiesOnGpu, GiveTheBitsOfAlignedOperands) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+  WW_NEEDS_HOPPER();
   expect_same_bits(GetParam(), 0);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/gpu.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/run.h"
 
@@ -25,7 +26,7 @@ const std::string cache = [] {
 class MeasureOnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+    WW_NEEDS_HOPPER();
     facts_ = **run_facts(0);
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(cache); }

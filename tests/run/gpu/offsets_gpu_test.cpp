@@ -1,4 +1,5 @@
 // Offsets of groups through `run` and `launch`, on a GPU.
+#include "tests/gpu.h"
 #include "tests/run/offsets.h"
 
 namespace warpwright::offsets {
@@ -6,9 +7,7 @@ namespace {
 
 class OffsetsOnGpu : public testing::TestWithParam<Offsets> {
  protected:
-  void SetUp() override {
-    if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
-  }
+  void SetUp() override { WW_NEEDS_HOPPER(); }
 };
 
 TEST_P(OffsetsOnGpu, AreCheckedWhereThatIsAskedFor) {

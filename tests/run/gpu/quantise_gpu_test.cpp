@@ -1,4 +1,5 @@
 // Quantising activations on a GPU: the very bits of the host.
+#include "tests/gpu.h"
 #include "tests/run/micro_quantised.h"
 #include "tests/run/quantised.h"
 #include "warpwright/run.h"
@@ -17,7 +18,7 @@ auto copy(const void* from, std::size_t bytes) {
 }
 
 TEST(QuantiseOnGpu, HasTheBitsOfTheHost) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+  WW_NEEDS_GPU();
   constexpr std::uint32_t first = 20261123;
   for (std::uint32_t seed = first; seed < first + 400; ++seed) {
     Quantised problem(seed);
@@ -45,7 +46,7 @@ TEST(QuantiseOnGpu, HasTheBitsOfTheHost) {
 }
 
 TEST(QuantiseOnGpu, HasTheBitsOfTheHostWithScalesOfBlocks) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+  WW_NEEDS_GPU();
   constexpr std::uint32_t first = 20261124;
   for (std::uint32_t seed = first; seed < first + 600; ++seed) {
     MicroQuantised problem(seed);
@@ -76,7 +77,7 @@ TEST(QuantiseOnGpu, HasTheBitsOfTheHostWithScalesOfBlocks) {
 }
 
 TEST(QuantiseOnGpu, PutsScalesInOrderAsTheHostDoes) {
-  if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+  WW_NEEDS_GPU();
   std::mt19937 random(20261124);
   for (int trial = 0; trial < 100; ++trial) {
     const auto m = static_cast<std::int64_t>(random() % 500);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/device/mixture.h"
+#include "tests/gpu.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/plan/product/rules.h"
@@ -63,7 +64,7 @@ class Both {
 class RunMoeOnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+    WW_NEEDS_HOPPER();
     ASSERT_FALSE(device::use_cuda_device(0));
     ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
     how_ = {.device = 0, .stream = stream_};

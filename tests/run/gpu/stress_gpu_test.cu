@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/campaign.h"
+#include "tests/gpu.h"
 #include "tests/kernel/problem_cuda.h"
 #include "warpwright/run.h"
 
@@ -69,8 +70,8 @@ __global__ void choose_offsets(const std::int32_t* table, int each, const int* w
 class Stress : public testing::Test {
  protected:
   void SetUp() override {
+    WW_NEEDS_HOPPER();
     const auto devices = device::cuda_devices();
-    if (devices.empty()) GTEST_SKIP() << "did not run: no CUDA device here";
     ASSERT_FALSE(device::use_cuda_device(0));
     facts_ = devices.front();
   }
