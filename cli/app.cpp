@@ -26,6 +26,7 @@
 #include "cli/commands/machine/mma_command.h"
 #include "cli/commands/measure/calibrate_command.h"
 #include "cli/commands/measure/measure_options.h"
+#include "cli/commands/measure/selftest_command.h"
 #include "cli/commands/moe/moe_command.h"
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
@@ -578,6 +579,7 @@ class CommandLine {
                       bench_moe_options_);
     tune_ = add_tune_command(app_, tune_options_);
     calibrate_ = add_calibrate_command(app_, calibrate_options_);
+    selftest_ = add_selftest_command(app_, selftest_options_);
   }
 
   void add_packing() {
@@ -635,6 +637,7 @@ class CommandLine {
     if (unpack_->parsed()) return unpack_command(unpack_options_, out, err);
     if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
     if (calibrate_->parsed()) return calibrate_command(calibrate_options_, out, err);
+    if (selftest_->parsed()) return selftest_command(selftest_options_, out, err);
     if (tune_->parsed()) return tune_command(tune_options_, out, err);
     if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
     if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
@@ -688,6 +691,8 @@ class CommandLine {
   TuneOptions tune_options_;
   const CLI::App* calibrate_ = nullptr;
   CalibrateOptions calibrate_options_;
+  const CLI::App* selftest_ = nullptr;
+  SelftestOptions selftest_options_;
   CLI::App* pack_ = nullptr;
   PackCommandOptions pack_options_;
   CLI::App* unpack_ = nullptr;

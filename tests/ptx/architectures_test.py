@@ -7,7 +7,8 @@ Configures the project in BUILD as a user does who names an architecture, with t
 family that it has, and hands nvcc every source with kernels, as the build would. By turns, drawn
 from the commit: one of sm_80, sm_100a and sm_120a, and device code only. With
 WARPWRIGHT_CAMPAIGN=1 builds all objects of warpwright_device, through script/nvcc-launcher with its
-bounds, for every word of WARPWRIGHT_CUDA_ARCHS and for lists. KERNEL_ROWS is the program of a build
+bounds, for every word of WARPWRIGHT_CUDA_ARCHS and for lists, and with the first and the last of
+these what tests launch on a GPU. KERNEL_ROWS is the program of a build
 of ROOT. Exits 77 where there is no nvcc.
 """
 import json
@@ -53,11 +54,12 @@ def without_nvcc_s_launcher(command):
 
 
 class Architectures(unittest.TestCase):
-    def configure(self, folder, architectures, kernels):
+    def configure(self, folder, architectures, kernels, tests="OFF"):
         made = run("cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
                    "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_UNITY_BUILD=ON",
-                   "-DWARPWRIGHT_CUDA=ON", "-DWARPWRIGHT_WERROR=ON", "-DWARPWRIGHT_TESTS=OFF",
-                   "-DWARPWRIGHT_CLI=OFF", "-DWARPWRIGHT_PYTHON=OFF", "-DWARPWRIGHT_INSTALL=OFF",
+                   "-DWARPWRIGHT_CUDA=ON", "-DWARPWRIGHT_WERROR=ON",
+                   f"-DWARPWRIGHT_TESTS={tests}", "-DWARPWRIGHT_CLI=OFF",
+                   "-DWARPWRIGHT_PYTHON=OFF", "-DWARPWRIGHT_INSTALL=OFF",
                    f"-DWARPWRIGHT_CUDA_ARCHS={architectures}",
                    f"-DWARPWRIGHT_KERNELS={','.join(kernels)}",
                    env={**os.environ, "CUDACXX": NVCC})
@@ -101,7 +103,8 @@ class Architectures(unittest.TestCase):
         for words in WORDS:
             with tempfile.TemporaryDirectory(dir=BUILD) as made, self.subTest(words):
                 folder = pathlib.Path(made)
-                entries = self.configure(folder, words, everything)
+                tests = "ON" if words in (WORDS[0], WORDS[-1]) else "OFF"  # those on a GPU too
+                entries = self.configure(folder, words, everything, tests)
                 objects = [re.search(r" -o (\S+)", e["command"])[1] for e in entries]
                 built = run("ninja", "-C", folder, *objects)
                 self.assertEqual(built.returncode, 0, built.stdout[-4000:])

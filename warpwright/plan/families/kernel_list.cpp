@@ -2,31 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <string>
 
+#include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/families/family.h"
 
 namespace warpwright {
-namespace {
-
-// Letters to put in, take out or replace until one word is the other.
-std::size_t distance(std::string_view one, std::string_view other) {
-  std::vector<std::size_t> row(other.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= one.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= other.size(); ++j) {
-      const std::size_t replaced = diagonal + (one[i - 1] == other[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
 
 std::vector<const KernelFacts*> all_kernels() {
   std::vector<const KernelFacts*> all;
@@ -55,7 +36,7 @@ std::optional<Refusal> unknown_kernel(std::string_view name) {
   const KernelFacts* nearest = nullptr;
   std::size_t least = name.size() / 2;  // what has less in common is another name
   for (const KernelFacts* facts : all_kernels()) {
-    const std::size_t letters = distance(start, facts->name);
+    const std::size_t letters = numeric::edit_distance(start, facts->name);
     if (letters >= least) continue;
     least = letters;
     nearest = facts;
