@@ -60,7 +60,7 @@ class Reader {
     ww_gemm g;
     ww_gemm_init(&g);
     if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
-    if (g.int4 == nullptr && g.sums == WW_SUMS_OPEN) g.sums = 0;
+    if (auto r = sums_fault("sums", g.sums, "int4", g.int4 != nullptr)) return r;
     for (const auto& [name, value, most] :
          {Word{"scaling", g.scaling, WW_SCALING_LAST},
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
@@ -70,7 +70,6 @@ class Reader {
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
           {"expected_lengths", g.expected_lengths, WW_LENGTHS_EQUAL},
-          {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_OPEN : 0},
           {"quantise_d", g.quantise_d, WW_QUANTISE_LAST}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
@@ -92,6 +91,14 @@ class Reader {
     if (g.int4 != nullptr) {
       auto& packed = o.packed.emplace();
       if (auto r = int4_weights("b", g.b, *g.int4, g.sums, o.b, packed)) return r;
+      if (packed.format.scale == DType::ue4m3 && !plans_only_ && g.alpha == 1 &&
+          !is_given(g.scale_b)) {
+        return refuse(RefusalCode::bad_value, as_tensor("B"),
+                      " are nvf4 weights, alpha is 1 and scale_b is not given; ",
+                      as_rule("alpha is the factor of their tensor, as ww_fp4_pack and "
+                              "ww_int4_factor tell it, or scale_b the factors, of 1 where there "
+                              "are none"));
+      }
       if (o.b.data == nullptr && !plans_only_) {
         return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
                       as_rule("int4 weights lie there"));
@@ -494,6 +501,18 @@ ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form) {
     if (!header) return told(header.refusal());
     ww_int4_init(form);
     write_form(*form, header->format, header->extents);
+    return nullptr;
+  });
+}
+ww_refusal* ww_int4_factor(const void* bytes, float* factor) {
+  return guarded([&]() -> ww_refusal* {
+    if (bytes == nullptr) return told(null_argument("bytes"));
+    if (factor == nullptr) return told(null_argument("factor"));
+    const auto header = warpwright::weights::parse_header(
+        std::span(static_cast<const std::byte*>(bytes), WW_INT4_HEADER));
+    if (!header) return told(header.refusal());
+    const bool has_factor = warpwright::weights::Header::has_factor(header->format);
+    *factor = !has_factor ? 1 : header->lacks_factor() ? 0 : header->factor;
     return nullptr;
   });
 }

@@ -616,6 +616,10 @@ WW_API ww_refusal* ww_int4_bytes(const ww_int4* form, int64_t* bytes);
 /** The form of the packed weights that begin at `bytes`, of which WW_INT4_HEADER are there. Where
  *  `count` is more, it is the whole, whose sum is checked too. Refuses what is damaged. */
 WW_API ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form);
+/** The factor of nvf4 weights whose header of WW_INT4_HEADER bytes is at `bytes`: what products by
+ *  them are multiplied by (alpha), 0 where the header does not say it (experts whose factors
+ * differ, bytes of versions before 0.4), and 1 of all other weights. */
+WW_API ww_refusal* ww_int4_factor(const void* bytes, float* factor);
 /** Quantises weights in host memory, N x K of WW_F32, WW_BF16 or WW_F16, a batch where there are
  *  experts, and packs them at `packed`, in host memory too. form says group, encoding, scales and
  *  zero points; its extents and an open encoding are set. */

@@ -26,26 +26,45 @@ Fault read_packed(const ww_moe& m, MixtureOperands& o) {
   const struct {
     const char* name;
     const char* sums_name;
+    const char* form_name;
     const ww_matrix& given;
     const ww_int4* form;
     std::int32_t sums;
     MatrixView& to;
     std::optional<warpwright::PackedWeights>& packed;
-  } both[] = {{"w13", "sums_w13", m.w13, m.int4_w13, m.sums_w13, o.w13, o.packed13},
-              {"w2", "sums_w2", m.w2, m.int4_w2, m.sums_w2, o.w2, o.packed2}};
+  } both[] = {{"w13", "sums_w13", "int4_w13", m.w13, m.int4_w13, m.sums_w13, o.w13, o.packed13},
+              {"w2", "sums_w2", "int4_w2", m.w2, m.int4_w2, m.sums_w2, o.w2, o.packed2}};
   if ((m.int4_w13 == nullptr) != (m.int4_w2 == nullptr)) {
     return refuse(RefusalCode::bad_value, "one of int4_w13 and int4_w2 is NULL; ",
                   as_rule("both weights are int4, or none is"));
   }
   for (const auto& each : both) {
-    const bool is_open = each.form == nullptr && each.sums == WW_SUMS_OPEN;
-    const int most = each.form != nullptr || is_open ? WW_SUMS_OPEN : 0;
-    if (auto r = word_fault(each.sums_name, each.sums, most)) return r;
+    if (auto r = sums_fault(each.sums_name, each.sums, each.form_name, each.form != nullptr)) {
+      return r;
+    }
     if (each.form == nullptr) continue;
     auto& packed = each.packed.emplace();
     if (auto r = int4_weights(each.name, each.given, *each.form, each.sums, each.to, packed)) {
       return r;
     }
+  }
+  return std::nullopt;
+}
+
+// The factors of packed nvf4 weights come as scales.
+Fault factors_fault(const ww_moe& m, const MixtureOperands& o) {
+  const std::tuple<const char*, const char*, const std::optional<warpwright::PackedWeights>&,
+                   const ww_matrix&>
+      both[] = {{"w13", "scale_w13", o.packed13, m.scale_w13},
+                {"w2", "scale_w2", o.packed2, m.scale_w2}};
+  for (const auto& [name, scales, packed, given] : both) {
+    const bool has_factor = packed && packed->format.scale == warpwright::DType::ue4m3;
+    if (!has_factor || is_given(given)) continue;
+    return refuse(
+        RefusalCode::bad_value, as_tensor(name), " are nvf4 weights, and ", scales,
+        " is not given; ",
+        as_rule("it is the factors of their tensors, one for each row of each expert, of 1 "
+                "where there are none"));
   }
   return std::nullopt;
 }
@@ -215,6 +234,7 @@ ww_refusal* ww_moe_launch(const ww_moe_plan* plan, const ww_moe* moe, ww_workspa
     if (workspace == nullptr) return told(null_argument("workspace"));
     MixtureOperands operands;
     if (auto r = read_moe(moe, operands)) return told(*r);
+    if (auto r = factors_fault(*moe, operands)) return told(*r);
     warpwright::MixtureLaunchOptions how;
     bool check_ids = false;
     if (auto r = read_moe(options, how, check_ids)) return told(*r);
@@ -239,6 +259,7 @@ ww_refusal* ww_moe_run(const ww_moe* moe, int32_t device, const ww_moe_choices* 
   return guarded([&]() -> ww_refusal* {
     MixtureOperands operands;
     if (auto r = read_moe(moe, operands)) return told(*r);
+    if (auto r = factors_fault(*moe, operands)) return told(*r);
     warpwright::MixtureRunOptions how;
     how.device = device;
     how.stream = stream;

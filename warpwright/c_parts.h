@@ -95,8 +95,18 @@ Fault copy_struct(const T* from, T& to, const char* name, std::size_t least) {
 
 inline Fault word_fault(const char* name, std::int64_t value, std::int64_t most) {
   if (value >= 0 && value <= most) return std::nullopt;
-  return refuse(RefusalCode::bad_value, name, " is ", value, "; ", as_rule("it is 0 to ", most),
+  return refuse(RefusalCode::bad_value, name, " is ", value, "; ",
+                most == 0 ? as_rule("it is 0") : as_rule("it is 0 to ", most),
                 ": the nearest legal is ", as_nearest(value < 0 ? 0 : most));
+}
+
+/// How sums of int4 weights are summed says nothing where there are none.
+inline Fault sums_fault(const char* name, std::int32_t sums, const char* form_name, bool has_form) {
+  if (has_form) return word_fault(name, sums, WW_SUMS_OPEN);
+  if (sums == 0 || sums == WW_SUMS_OPEN) return std::nullopt;
+  return refuse(RefusalCode::bad_value, name, " is ", sums, " and ", form_name, " is NULL; ",
+                as_rule("it says how int4 weights are summed"), ": the nearest legal is ",
+                as_nearest(int{WW_SUMS_OPEN}), " (WW_SUMS_OPEN)");
 }
 
 /// A member that is one of a few numbers.
@@ -113,7 +123,8 @@ inline bool is_given(const ww_matrix& m) {
 
 inline Fault view_of(const char* name, const ww_matrix& from, MatrixView& to) {
   if (!is_given(from)) return std::nullopt;
-  if (from.dtype < 0 || from.dtype >= kDTypeCount) {
+  const bool is_left_out = from.dtype == 0 && from.rows > 0 && from.columns > 0;
+  if (is_left_out || from.dtype < 0 || from.dtype >= kDTypeCount) {
     return refuse(RefusalCode::bad_type, as_tensor(name), " has the type ", from.dtype,
                   ", which no type has; the nearest legal is ", as_nearest(int{WW_BF16}),
                   " (WW_BF16)");

@@ -157,6 +157,7 @@ PackedError error_against(const PackedTensor& packed, const std::string& spec) {
       packed.header.format.code == DType::s4
           ? weights::values_of(taken(weights::unpack(bytes, {}, packed.name)))
           : weights::values_of(taken(weights::unpack_e2m1(bytes, {}, packed.name)));
+  const std::vector<float>& alphas = packed.known_alphas();
   PackedError found;
   double off = 0;
   double size = 0;
@@ -164,7 +165,7 @@ PackedError error_against(const PackedTensor& packed, const std::string& spec) {
   std::int64_t expert = 0;
   for (const MatrixView& view : loaded.floats) {
     for (std::int64_t b = 0; b < view.batch; ++b, ++expert) {
-      const auto alpha = static_cast<double>(packed.alphas[static_cast<std::size_t>(expert)]);
+      const auto alpha = static_cast<double>(alphas[static_cast<std::size_t>(expert)]);
       for (std::int64_t n = 0; n < e.n; ++n) {
         const std::int64_t first = b * view.batch_stride + n * view.row_stride;
         numeric::widen_from(

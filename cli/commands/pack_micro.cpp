@@ -339,7 +339,7 @@ bool pack_fp8_of_packed(const PackCommandOptions& o, const SafetensorsFile& file
   if (to.name.empty()) to.name = found->name;
   for (const char* const suffix : {"", kScaleSuffix})
     check_safetensors_output(to.path, to.name + suffix);
-  pack_fp8(o, weights::source_of(w, packed.alphas), to.path, to.name, out);
+  pack_fp8(o, weights::source_of(w, packed.known_alphas()), to.path, to.name, out);
   return true;
 }
 

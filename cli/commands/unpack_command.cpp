@@ -123,7 +123,7 @@ int run_unpack(const UnpackOptions& o, std::ostream& out) {
       packed.header.format.code == DType::s4
           ? of_int4(unpacked_or_thrown(weights::unpack(bytes, work, packed.name)))
           : of_e2m1(unpacked_or_thrown(weights::unpack_e2m1(bytes, work, packed.name)),
-                    packed.alphas);
+                    packed.known_alphas());
   std::vector<NamedTensor> written;
   for (const auto& [suffix, tensor] : u.tensors) {
     check_safetensors_output(to.path, to.name + suffix);

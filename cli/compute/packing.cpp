@@ -14,6 +14,10 @@ namespace {
 void check_shapes(std::span<const MatrixView> all, const MicroFormat& format) {
   const MatrixView& first = all.front();
   for (const MatrixView& view : all) {
+    if (view.column_stride != 1 || (view.rows > 1 && view.row_stride < view.columns)) {
+      throw InputError(refuse(RefusalCode::bad_stride, "Weights are quantised row by row: ",
+                              as_rule("K lies side by side"), "."));
+    }
     if (view.rows == first.rows && view.columns == first.columns) continue;
     throw InputError("The experts have " + shape_of(first) + " and " + shape_of(view) +
                      " weights: " + as_rule("they must be of one shape") + ".");
@@ -47,9 +51,11 @@ QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat
     for (std::int64_t b = 0; b < view.batch; ++b, at += codes + scales) {
       float factor = 1;
       Quantisation q;
-      q.x = matrix(static_cast<std::byte*>(view.data) +
-                       b * view.batch_stride * numeric::bits(view.dtype) / 8,
-                   view.dtype, view.rows, view.columns);
+      q.x = view;
+      q.x.data = static_cast<std::byte*>(view.data) +
+                 b * view.batch_stride * numeric::bits(view.dtype) / 8;
+      q.x.batch = 1;
+      q.x.batch_stride = 0;
       q.codes = matrix(at, format.element, e.n, e.k);
       q.scales = matrix(at + codes, format.scale, e.n, e.k / block);
       q.scaling = Scaling::block_scaled;

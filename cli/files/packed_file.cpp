@@ -44,22 +44,37 @@ PackedTensor read_packed(const std::string& spec) {
   const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
   if (!header) throw InputError(header.refusal());
   packed.header = *header;
-  packed.alphas.assign(static_cast<std::size_t>(header->extents.experts), 1.0F);
+  const auto experts = static_cast<std::size_t>(header->extents.experts);
+  const bool has_factor = weights::Header::has_factor(header->format);
+  if (!header->lacks_factor()) packed.alphas.assign(experts, has_factor ? header->factor : 1.0F);
   if (file.find(name + kAlphaSuffix) != nullptr) {
     const HostTensor alpha = file.read(name + kAlphaSuffix);
     const std::size_t count = alpha.bytes.size() / 4;
-    if (alpha.dtype != DType::f32 || count != static_cast<std::size_t>(header->extents.experts)) {
+    if (alpha.dtype != DType::f32 || count != experts) {
       throw InputError("Tensor " + in_quotes(name + kAlphaSuffix) + " of " + path + " is not the " +
                        std::to_string(header->extents.experts) + " factors of " + in_quotes(name) +
                        ": " + as_rule("they are F32, one for each expert") + ".");
     }
-    std::memcpy(packed.alphas.data(), alpha.bytes.data(), alpha.bytes.size());
+    std::vector<float> beside(experts);
+    std::memcpy(beside.data(), alpha.bytes.data(), alpha.bytes.size());
+    if (!packed.alphas.empty() && packed.alphas != beside) {
+      throw InputError("Tensor " + in_quotes(name + kAlphaSuffix) + " of " + path +
+                       " are other factors than " + in_quotes(name) + " says of itself: " +
+                       as_rule("pack the weights anew, or leave ", name, kAlphaSuffix, " out") +
+                       ".");
+    }
+    packed.alphas = std::move(beside);
   }
   return packed;
 }
 
-bool PackedTensor::has_one_alpha() const {
-  return std::ranges::all_of(alphas, [&](float each) { return each == alphas.front(); });
+const std::vector<float>& PackedTensor::known_alphas() const {
+  if (!alphas.empty()) return alphas;
+  throw InputError("The factors of the nvf4 weights " + name +
+                   " are neither in their header nor beside them: " +
+                   as_rule("copy the tensor NAME", kAlphaSuffix,
+                           " into the file too, as `warpwright pack` wrote it") +
+                   ".");
 }
 
 std::string weights_word(const PackedFormat& f) {

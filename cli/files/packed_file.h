@@ -15,10 +15,11 @@ struct PackedTensor {
   weights::Header header;
   HostTensor tensor;  ///< u8: the header's bytes, then the tiles
   /// Of each expert what its products are multiplied by: of nvf4 the factor of the tensor, else 1.
+  /// Empty where neither the header nor a tensor beside it says them.
   std::vector<float> alphas;
 
-  /// Is it the same for all?
-  [[nodiscard]] bool has_one_alpha() const;
+  /// These, or InputError where nothing says them.
+  [[nodiscard]] const std::vector<float>& known_alphas() const;
 };
 
 /// What the name of a tensor's factors ends with.

@@ -201,13 +201,37 @@ bool Arguments::is_number(Arg arg) const {
          PyObject_HasAttrString(given, "__dlpack__") == 0 && PyCapsule_CheckExact(given) == 0;
 }
 
+bool Arguments::says(Arg arg, const char* usual) const {
+  PyObject* const given = (*this)[arg];
+  if (given == nullptr || given == Py_False) return false;
+  if (const char* const text = text_of(given)) return std::strcmp(text, usual) != 0;
+  PyErr_Clear();
+  if (!is_number(arg)) return true;
+  const double value = PyFloat_AsDouble(given);
+  PyErr_Clear();
+  return value != 0;
+}
+
+void Arguments::refuse_unread(std::span<const Arg> some, const char* why) const {
+  for (const Arg arg : some) {
+    const char* const usual = arg == Arg::expected_lengths ? "routed"
+                              : arg == Arg::gate_up        ? "halves"
+                              : arg == Arg::bias_along     ? "columns"
+                                                           : "";
+    if (says(arg, usual)) {
+      throw Refused{bad(arg, "is given, and " + std::string(why) + ": leave it out")};
+    }
+  }
+}
+
 int Arguments::word(Arg arg, std::span<const char* const> words) const {
   const char* const given = text(arg);
   if (given == nullptr) return -1;
   std::string known;
   for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == nullptr) continue;  // none of this call's
     if (std::strcmp(words[i], given) == 0) return static_cast<int>(i);
-    known += (i == 0 ? "\"" : ", \"") + std::string(words[i]) + "\"";
+    known += (known.empty() ? "\"" : ", \"") + std::string(words[i]) + "\"";
   }
   throw Refused{bad(arg, "is \"" + std::string(given) + "\"; it is one of " + known)};
 }
@@ -258,8 +282,8 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) : CallTe
                          " is a Spec, which has no memory; ",
                          as_rule("give a tensor, or call plan()"))};
   }
-  operands.alpha *= static_cast<float>(given.number(Arg::alpha, 1));
   read_scales(given, grouped);
+  read_alpha(given, plans_only);
   operands.beta = static_cast<float>(given.number(Arg::beta, 1));
   choose(given);
   read_result(given, plans_only);
@@ -290,6 +314,22 @@ const Tensor& CallTensors::placed(const Tensor& t) {
 
 Tensor CallTensors::read(const Arguments& given, Arg arg, const char* name) {
   return placed(reader.read(given[arg], name));
+}
+
+Tensor CallTensors::read_scales_tensor(const Arguments& given, Arg arg, const char* name) {
+  Tensor t = read(given, arg, name);
+  if (t.type != DType::bf16 && t.type != DType::f16) return t;
+  if (t.device == run_nowhere) {  // a Spec
+    t.type = DType::f32;
+    return t;
+  }
+  if (given[Arg::stream] != nullptr) return t;  // the library would widen on a stream of its own
+  Ref wide(PyObject_CallFunctionObjArgs(interop("widened"), given[arg], nullptr));
+  if (!wide) throw PythonError{};
+  if (wide.get() == Py_None) return t;
+  t = placed(reader.read(wide.get(), name));
+  widened_.push_back(std::move(wide));
+  return t;
 }
 
 MatrixView CallTensors::given_result(const Arguments& given, Arg arg, const char* name,
@@ -333,13 +373,16 @@ MatrixView CallTensors::new_result(PyObject* like, const char* maker,
   return matrix_of(placed(reader.read(made.get(), name)));
 }
 
+void check_stream(int device, bool is_given) {
+  if (device != run_on_model || !is_given) return;
+  throw Refused{refuse(RefusalCode::bad_value,
+                       "stream is given, and the tensors lie in host memory, where what is asked "
+                       "for is done at once: ",
+                       as_rule("leave it out"))};
+}
+
 void* CallTensors::stream_of_call(const Arguments& given) {
-  if (device == run_on_model && given[Arg::stream] != nullptr) {
-    throw Refused{refuse(RefusalCode::bad_value,
-                         "stream is given, and the tensors lie in host memory, where the model "
-                         "multiplies them at once: ",
-                         as_rule("leave it out"))};
-  }
+  check_stream(device, given[Arg::stream] != nullptr);
   if (device < 0 || given[Arg::stream] != nullptr) return stream_;
   return reader.current_stream(device);
 }
@@ -354,28 +397,37 @@ bool is_int4(PyObject* weights) {
   return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("Int4Weights");
 }
 
-// The factor of the only matrix of weights. Those of experts are not applied to groups here: where
-// they are not all 1 they must be among the scales.
-float CallTensors::packed_factor(const Arguments& given, PyObject* weights, const char* name,
-                                 bool is_batch, Arg scales) {
-  const Ref alpha = Ref::checked(PyObject_GetAttrString(weights, "alpha"));
-  const Ref all = Ref::checked(PySequence_Tuple(alpha.get()));
-  if (PyTuple_Size(all.get()) == 0) return 1;
-  if (!is_batch) {
-    const double factor = PyFloat_AsDouble(PyTuple_GetItem(all.get(), 0));
-    if (PyErr_Occurred() != nullptr) refuse_arguments();
-    return static_cast<float>(factor);
-  }
+float CallTensors::packed_factor(const Arguments& given, Arg weights, const char* name, Arg scales,
+                                 bool has_alpha) {
   if (given[scales] != nullptr) return 1;
+  const char* const argument = names[static_cast<std::size_t>(scales)];
+  const Ref alpha = Ref::checked(PyObject_GetAttrString(given[weights], "alpha"));
+  if (alpha.get() == Py_None) {
+    throw Refused{refuse(
+        RefusalCode::bad_value, as_tensor(name),
+        " are nvf4 weights whose factor (alpha) is not known, and ", argument, " is not given; ",
+        as_rule("give it the factors, one for each matrix or row, in the operands' "
+                "memory, or make them as Int4Weights(data, alpha=(FACTOR,))"))};
+  }
+  const Ref all = Ref::checked(PySequence_Tuple(alpha.get()));
+  const Py_ssize_t count = PyTuple_Size(all.get());
+  double factor = 1;
+  bool alike = true;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const double each = PyFloat_AsDouble(PyTuple_GetItem(all.get(), i));
+    if (PyErr_Occurred() != nullptr) refuse_arguments();
+    alike = alike && (i == 0 || each == factor);
+    factor = each;
+  }
+  if (alike && (has_alpha || factor == 1)) return static_cast<float>(factor);
   throw Refused{refuse(RefusalCode::bad_value, "the experts of ", as_tensor(name),
-                       " have a factor each (alpha), and ", names[static_cast<std::size_t>(scales)],
-                       " is not given; ",
+                       " have a factor each (alpha), and ", argument, " is not given; ",
                        as_rule("give it the factors, one for each expert or row, in the operands' "
                                "memory"))};
 }
 
 CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg arg,
-                                                   const char* name, bool in_groups, Arg scales,
+                                                   const char* name, bool in_groups,
                                                    PackedWeights& packed) {
   PyObject* const weights = given[arg];
   bool is_batch = false;
@@ -383,8 +435,9 @@ CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg a
   const Ref data = Ref::checked(PyObject_GetAttrString(weights, "data"));
   long long numbers[7] = {};
   int has_experts = 0;
-  if (PyArg_ParseTuple(form.get(), "LLLLLLLp", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
-                       &numbers[4], &numbers[5], &numbers[6], &has_experts) == 0) {
+  long long factor = 0;  // its bits: `alpha` says it too
+  if (PyArg_ParseTuple(form.get(), "LLLLLLLp|L", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                       &numbers[4], &numbers[5], &numbers[6], &has_experts, &factor) == 0) {
     refuse_arguments();
   }
   is_batch = has_experts != 0;
@@ -410,7 +463,7 @@ CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg a
                            packed.format.code, extents.n, extents.k);
   view.batch = extents.experts;
   view.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
-  return {view, is_batch, packed_factor(given, weights, name, is_batch, scales)};
+  return {view, is_batch};
 }
 
 void Product::read_inputs(const Arguments& given, bool grouped) {
@@ -422,9 +475,8 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
     PackedWeights& packed = operands.packed.emplace();
     const int sums = given.word(Arg::sums, sums_words);
     if (sums >= 0) packed.sums = static_cast<GroupSums>(sums);
-    const PackedMatrix b = read_packed(given, Arg::b, "B", grouped, Arg::scale_b, packed);
+    const PackedMatrix b = read_packed(given, Arg::b, "B", grouped, packed);
     o.b = b.view;
-    o.alpha *= b.factor;
     is_batch_ = is_batch_ || (!grouped && b.is_batch);
   } else {
     if (given[Arg::sums] != nullptr) {
@@ -444,12 +496,18 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   constexpr std::array<const char*, 2> along = {"rows", "columns"};
   const int runs = given.word(Arg::bias_along, along);
   if (given[Arg::bias] != nullptr) {
-    o.bias = vector_of(read(given, Arg::bias, "the bias"));
     o.epilogue.bias = runs == 0 ? Bias::rows : Bias::columns;
+    o.bias = column_of(read(given, Arg::bias, "the bias"), runs == 0 ? o.a.rows : o.b.rows);
   }
   const int activation = given.word(
       Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
   o.epilogue.gated = given.flag(Arg::gated);
+  if (!o.epilogue.gated) {
+    given.refuse_unread(std::array{Arg::gate_up}, "the product has no gate");
+  }
+  if (given[Arg::bias] == nullptr) {
+    given.refuse_unread(std::array{Arg::bias_along}, "there is no bias");
+  }
   o.epilogue.interleaved = given.word(Arg::gate_up, gate_up_words) == 1;
   const int quantise = given.word(
       Arg::quantise_d, by_number(all_quantisations, [](QuantiseD each) { return name(each); }));
@@ -458,8 +516,10 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
                           : o.epilogue.gated ? Activation::silu
                                              : Activation::none;
   if (!grouped) {
-    if (given[Arg::rows] == nullptr) return;
-    throw Refused{bad(Arg::rows, "is given, and the product has no groups: leave it out")};
+    given.refuse_unread(std::array{Arg::rows, Arg::rows_divisor, Arg::expected_tokens,
+                                   Arg::expected_lengths, Arg::check_offsets},
+                        "the product has no groups");
+    return;
   }
   if (given[Arg::offsets] == nullptr) {
     throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " are not given; ",
@@ -547,8 +607,12 @@ void Product::read_scales(const Arguments& given, bool grouped) {
     return;
   }
   ScaleTensors scales;
-  if (given[Arg::scale_a] != nullptr) scales[0] = read(given, Arg::scale_a, "scale_a");
-  if (given[Arg::scale_b] != nullptr) scales[1] = read(given, Arg::scale_b, "scale_b");
+  if (given[Arg::scale_a] != nullptr) {
+    scales[0] = read_scales_tensor(given, Arg::scale_a, "scale_a");
+  }
+  if (given[Arg::scale_b] != nullptr) {
+    scales[1] = read_scales_tensor(given, Arg::scale_b, "scale_b");
+  }
   if (said >= 0) {
     operands.scaling = static_cast<Scaling>(said);
   } else {
@@ -567,9 +631,39 @@ void Product::read_scales(const Arguments& given, bool grouped) {
     } else if (operands.scaling == Scaling::tensor) {
       view = scalar_of(*t);
     } else {
-      view = t->dimensions == 0 ? scalar_of(*t) : vector_of(*t);
+      view = t->dimensions == 0 ? scalar_of(*t)
+                                : column_of(*t, of_a ? operands.a.rows : operands.b.rows);
+    }
+    if (operands.scaling == Scaling::group && !of_a && t->elements() == 1) {  // one of all groups
+      view.rows = operands.b.batch;
+      view.row_stride = 0;
     }
   }
+}
+
+// Factors of tensors are a part of alpha: those of packed weights by themselves, those of other
+// nvf4 operands where the caller says them.
+void Product::read_alpha(const Arguments& given, bool plans_only) {
+  const auto alpha = static_cast<float>(given.number(Arg::alpha, 1));
+  operands.alpha *= alpha;
+  if (operands.packed) {
+    const float factor = packed_factor(given, Arg::b, "B", Arg::scale_b, true);
+    if (factor != 1 && alpha == factor) {
+      throw Refused{
+          bad(Arg::alpha, "is the factor of B, which such weights bring along: leave it out")};
+    }
+    operands.alpha *= factor;
+    return;
+  }
+  const bool has_factors =
+      operands.scaling == Scaling::block_scaled &&
+      (operands.scale_a.dtype == DType::ue4m3 && operands.scale_b.dtype == DType::ue4m3);
+  if (!has_factors || plans_only || given[Arg::alpha] != nullptr) return;
+  throw Refused{refuse(RefusalCode::bad_value,
+                       "alpha is not given, and nvf4 operands have a factor for each tensor, whose "
+                       "product it is: ",
+                       as_rule("give it"), ": of operands without factors the nearest is ",
+                       as_nearest("1"))};
 }
 
 void Product::choose(const Arguments& given) {

@@ -112,6 +112,11 @@ class Arguments {
   [[nodiscard]] const char* text(Arg arg) const;  ///< null where it was not given
   /// Is it a number of Python's, not a tensor?
   [[nodiscard]] bool is_number(Arg arg) const;
+  /// Was anything given but False, None, 0 or the word `usual`?
+  [[nodiscard]] bool says(Arg arg, const char* usual = "") const;
+  /// Refuses those of `some` that say anything, for they would be read by nobody: "`why`: leave it
+  /// out".
+  void refuse_unread(std::span<const Arg> some, const char* why) const;
 
  private:
   std::array<PyObject*, arg_count> at_{};
@@ -124,6 +129,9 @@ Refusal bad(Arg arg, const std::string& what);
 /// default stream.
 void* stream_of(PyObject* given);
 
+/// Refuses a stream that is given for tensors in host memory.
+void check_stream(int device, bool is_given);
+
 /// The tensors of a call, which lie in one place.
 class CallTensors {
  public:
@@ -135,6 +143,8 @@ class CallTensors {
     reader.set_stream(stream_);
   }
   Tensor read(const Arguments& given, Arg arg, const char* name);
+  /// The same of float32 scales: those of 16 bits are widened, which is exact, by their library.
+  Tensor read_scales_tensor(const Arguments& given, Arg arg, const char* name);
   /// Notes where a tensor lies.
   const Tensor& placed(const Tensor& t);
   /// The result that was given as `arg`, which may be written and is of type `asked`, where that
@@ -147,23 +157,23 @@ class CallTensors {
                         std::optional<DType> type, const char* name, const char* keyword,
                         Ref& made);
   /// Int4Weights, whose bytes are a header and tiles; `in_groups`: they must be a batch of experts.
-  /// Factors of those are scales of the caller's, refused without (`scales`, their argument, is not
-  /// given); that of one matrix is in the result.
   struct PackedMatrix {
     MatrixView view;
     bool is_batch = false;
-    float factor = 1;
   };
   PackedMatrix read_packed(const Arguments& given, Arg arg, const char* name, bool in_groups,
-                           Arg scales, PackedWeights& packed);
+                           PackedWeights& packed);
+  /// What a product by Int4Weights is multiplied by: the factor of nvf4, or 1 where the argument
+  /// `scales` is given, which takes its place. Refuses factors that are not known or not all alike,
+  /// and with `has_alpha` false all but 1.
+  static float packed_factor(const Arguments& given, Arg weights, const char* name, Arg scales,
+                             bool has_alpha);
   /// The stream of the call: what was given, or that on which the tensors' library works now.
   void* stream_of_call(const Arguments& given);
 
  private:
-  static float packed_factor(const Arguments& given, PyObject* weights, const char* name,
-                             bool is_batch, Arg scales);
-
   void* stream_;
+  std::vector<Ref> widened_;
   const char* first_ = nullptr;  // the tensor that said where all lie
 };
 
@@ -190,6 +200,7 @@ struct Product : CallTensors {
   void read_scales(const Arguments& given, bool grouped);
   void guess_scaling(const ScaleTensors& scales, bool grouped);
   void read_scale_tiles(const ScaleTensors& scales);
+  void read_alpha(const Arguments& given, bool plans_only);
   void read_result(const Arguments& given, bool plans_only);
   void read_scales_of_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);

@@ -44,6 +44,7 @@ struct Call {
     return {t.data, *t.offset, t.shape[0] - 1};
   }
   void finish() {
+    check_stream(device, is_on);
     if (device >= 0 && !is_on) on = reader.current_stream(device);
   }
 };

@@ -40,7 +40,14 @@ PyObject* result_of(const Arguments& given, Product& p) {
   PyObject* const a = given[Arg::a];
   Ref d(adopted(a, given[Arg::out] != nullptr, p.out));
   if (!p.operands.is_quantised()) return d.release();
-  const Ref scales(adopted(a, given[Arg::d_scales] != nullptr, p.scales));
+  Ref scales(adopted(a, given[Arg::d_scales] != nullptr, p.scales));
+  if (given[Arg::d_scales] == nullptr && is_micro_scale(p.operands.d_scales.dtype)) {
+    const Ref shape = Ref::checked(PyObject_GetAttrString(d.get(), "shape"));
+    const Ref lead =
+        Ref::checked(PySequence_GetSlice(shape.get(), 0, PySequence_Size(shape.get()) - 2));
+    scales = Ref::checked(
+        PyObject_CallFunctionObjArgs(interop("as_tiles"), scales.get(), lead.get(), nullptr));
+  }
   return Ref::checked(PyTuple_Pack(2, d.get(), scales.get())).release();
 }
 
@@ -48,6 +55,10 @@ PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* 
                    Py_ssize_t count, PyObject* keywords) noexcept {
   try {
     const Arguments given({name, positional, dense.size(), {}, true}, args, count, keywords);
+    if (given[Arg::plan] != nullptr) {
+      given.refuse_unread(std::array{Arg::measure, Arg::expected_tokens, Arg::expected_lengths},
+                          "plan says already which plan it is");
+    }
     Product p(given, positional.size() == grouped.size(), false);
     PyObject* const by = given[Arg::plan];
     PyObject* const in = given[Arg::workspace];
@@ -89,10 +100,15 @@ Arguments planned_arguments(const char* name, std::span<const Arg> also, PyObjec
   return Arguments({name, grouped, dense.size(), also, true}, args, count, keywords);
 }
 
+// What is only for running a product.
+constexpr std::array not_planned = {Arg::plan, Arg::workspace, Arg::check_offsets, Arg::dependent,
+                                    Arg::stream};
+
 PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   try {
     constexpr std::array also = {Arg::device};
     const Arguments given = planned_arguments("plan", also, args, count, keywords);
+    given.refuse_unread(not_planned, "this makes a plan and runs none");
     const Product p(given, given[Arg::offsets] != nullptr, true);
     const NamedDevice device = device_for(given, p.device);
     return new_plan({plan_for(p, device.facts, device.index), device.index});
@@ -136,6 +152,7 @@ struct Study {
           RefusalCode::wrong_device, "the tensors lie in ", place_name(product.device),
           ", and this runs on the model; the nearest legal place is ", as_nearest("host memory"))};
     }
+    given.refuse_unread(not_planned, "this runs a plan of its own on a model of its own");
     plan = plan_for(product, facts, run_on_model);
   }
   Product product;

@@ -23,7 +23,7 @@ a            M x K, or L x M x K for a batch: bf16, f16, e4m3, e5m2 or int8, or 
              Rows that begin at multiples of 16 bytes are faster; 16-bit operands may also lie
              MN-major (a transposed view).
 b            N x K, as torch.nn.Linear has its weight; one for all of a batch, or L of them. Or
-             Int4Weights, beside an e4m3 A.
+             Int4Weights, beside an A of e4m3, bf16 or f16, as their encoding says.
 out          M x N, apart from all inputs (or the very same as c): nothing is allocated then.
 c, beta      a matrix like D that is added, times beta; with beta=0 it is not read.
 bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
@@ -36,10 +36,13 @@ gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 
              are for.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
              M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'). scaling says which,
-             where the shapes do not. Int4Weights need no scale_b. Of operands in a format
+             where the shapes do not; those of rows may be a column or a row too. Scales of 16 bits
+             are widened. Int4Weights need no scale_b; of nvf4 it takes the place of their factor
+             (alpha). Of operands in a format
              ('block_scaled', see a_type): float8_e8m0fnu, a scale each 32 of K, or of nvf4
              float8_e4m3fn, each 16; or their bytes as uint8. They lie in tiles of 128 x 4 as
-             cuBLASLt and PyTorch have them, of any shape: block_scales(linear) makes them.
+             cuBLASLt and PyTorch have them, of any shape but rows x blocks, which those have that
+             lie row by row: block_scales(linear) makes them of these, reshape(-1) says they are.
 scale_d      f32, one number, for a D of 8 bits.
 accumulation 'fast' or 'promoted' (to float32 every 128 of K), of 8-bit operands.
 a_type, b_type   what A and B are multiplied as where their types do not say it: 'tf32' (of
@@ -47,14 +50,16 @@ a_type, b_type   what A and B are multiplied as where their types do not say it:
              fill densely from the low bits up: K/2 of e2m1, K*3/4 of e2m3 and e3m2); or a format,
              which says the scales too: 'mxf8', 'mxf8-e5m2', 'mxf6', 'mxf6-e3m2', 'mxf4' or 'nvf4'.
              PyTorch's float4_e2m1fn_x2 is e2m1 by itself. Formats may be mixed: a_type='mxf8',
-             b_type='mxf4'. Nvf4's float32 scale of a tensor goes into alpha.
+             b_type='mxf4'. Nvf4's float32 scales of the tensors go into alpha, without which such
+             products are refused; 1 where there are none.
 operands     the same for both.
 sums         how the sums of Int4Weights meet the scales of their groups: 'exact' (each group's is
              scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
              'table' (the weights are scaled, and rounded to e4m3). Default: exact, but of mxf4 for
              e4m3, which folding rounds none of, exact or folded, whichever the plan takes for
              faster.
-dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands.
+dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands, int8
+             too, whose sums bf16 rounds; f32 of these needs a build of all kernels.
 quantise_d   '1x128', of e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
              'blockwise') makes them, with a float32 scale for each 1 x 128. Returns (D, scales),
              which are a and scale_a of a next product. On B200 also 'mxf8-1x32', 'nvf4-1x16' and
@@ -73,7 +78,8 @@ stream       an integer (cudaStream_t), or a stream of a library; default: the c
              default stream.
 workspace    a Workspace; default: one that the stream keeps.
 plan         a Plan of this very product; default: the one made when such a product was first seen.
-             kernel, cluster and batch_invariant beside it are refused where it is not that.
+             kernel, cluster and batch_invariant beside it are refused where it is not that, measure
+             and expected_tokens always.
 
 Raises Refusal, with one sentence: the tensor, the rule, the nearest legal value. Takes no memory
 beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)"};
@@ -179,13 +185,14 @@ scale_w13, scale_w2   f32, of e4m3 weights: E x 2I and E x H ('row_column'; toke
              row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
              ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
              Int4Weights they may be left out: 'row_column' (default) or 'blockwise' says what the
-             tokens are quantised by.
+             tokens are quantised by. Of nvf4 ones they are the factors, one an expert or row.
              Of mxf8 to nvf4 they are float8_e8m0fnu, or of nvf4 float8_e4m3fn, in tiles as
              block_scales() makes them: of w13 those of the gates, then of the ups, 2 E matrices of
              I rows, also where gate_up is 'interleaved'.
 factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is multiplied by
              beside its scales, E or 1; and of nvf4 the scales of the tensors that x and the rows
-             between the products become, 1. Default: 1. Factors, not divisors.
+             between the products become, 1. Default: 1; those of nvf4 weights must be given, 1
+             where there are none. Factors, not divisors.
 format       'mxf8', 'mxf4', 'nvf4', or of tokens and weights, as 'mxf8,mxf4': what bytes are, and
              tokens become. Default: by the types of w13 and scale_w13; tokens are mxf4 or nvf4
              beside such weights, else mxf8.

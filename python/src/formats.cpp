@@ -119,6 +119,18 @@ MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape&
                linear ? ": linear ones become that by " : "",
                linear ? as_nearest("warpwright.block_scales(", t.name, ")") : as_nearest(""))};
   }
+  // As many bytes as scales that lie row by row: what it is must be said by the shape.
+  const auto last = static_cast<std::size_t>(t.dimensions) - 1;
+  if (t.dimensions >= 2 && of.rows > 1 && t.shape[last - 1] == of.rows &&
+      t.shape[last] * micro_block(shape.dtype) == of.columns) {
+    throw Refused{
+        refuse(RefusalCode::bad_shape, as_tensor(t.name), " is ", t.shape[last - 1], " x ",
+               t.shape[last], ", which scales row by row are, and those in tiles as well: ",
+               as_rule("tiles of 128 x 4 come in another shape, such as one row; "
+                       "warpwright.block_scales(",
+                       t.name, ") makes them of rows"),
+               ": the nearest is ", as_nearest(t.name, ".reshape(-1)"), " where it is tiles")};
+  }
   MatrixView view(t.data, shape);
   view.row_stride = shape.columns;
   view.batch = batch;
@@ -189,7 +201,22 @@ void Product::guess_scaling(const ScaleTensors& scales, bool grouped) {
   } else {  // one number beside several: the scale of the only row
     // Beside tokens of 16 bits packed weights have one a row, no blocks.
     const bool of_rows = operands.packed && numeric::bits(operands.a.dtype) == 16;
-    operands.scaling = one.dimensions == 1 || of_rows ? Scaling::row_column : Scaling::blockwise;
+    // As a column or a row of them, where they are not as many as the blocks.
+    const auto are_rows = [&](bool of_a) {
+      const auto& t = scales[of_a ? 0 : 1];
+      const MatrixView& of = of_a ? operands.a : operands.b;
+      if (!t || t->dimensions < 2) return false;
+      const auto last = static_cast<std::size_t>(t->dimensions) - 1;
+      const auto is = [&](std::int64_t rows, std::int64_t columns) {
+        return t->shape[last - 1] == rows && t->shape[last] == columns;
+      };
+      const std::int64_t depth = (of.columns + 127) / 128;
+      if (is(of_a ? of.rows : (of.rows + 127) / 128, depth)) return false;
+      return is(of.rows, 1) || is(1, of.rows);
+    };
+    operands.scaling = one.dimensions == 1 || of_rows || are_rows(true) || are_rows(false)
+                           ? Scaling::row_column
+                           : Scaling::blockwise;
   }
 }
 

@@ -23,7 +23,7 @@ std::optional<Fp4Form> fp4_form(const char* word) {
   if (text == "mxf4-exact") return Fp4Form{DType::ue8m0, {DType::e4m3, Exponents::own}};
   if (text == "mxf4-bf16") return Fp4Form{DType::ue8m0, {DType::bf16, {}}};
   if (text == "mxf4-fp16") return Fp4Form{DType::ue8m0, {DType::f16, {}}};
-  if (text == "nvf4-bf16") return Fp4Form{DType::ue4m3, {DType::bf16, {}}};
+  if (text == "nvf4" || text == "nvf4-bf16") return Fp4Form{DType::ue4m3, {DType::bf16, {}}};
   if (text == "nvf4-fp16") return Fp4Form{DType::ue4m3, {DType::f16, {}}};
   throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
                        as_rule("it is \"mxf4\", \"mxf4-exact\", \"mxf4-bf16\", \"mxf4-fp16\", "
@@ -107,6 +107,11 @@ PyObject* fp4_pack(PyObject* /*module*/, PyObject* args) {
         factors.column_stride == 1) {
       factors = {factors.data, factors.dtype, 1, 1, 1, 1, tensors.codes.batch, 1};
     }
+    // And one for the gate and one for the up of each, twice as many.
+    if (factors.rows == tensors.codes.batch && factors.columns == 2 && factors.batch == 1 &&
+        factors.row_stride == 2 && factors.column_stride == 1) {
+      factors = {factors.data, factors.dtype, 1, 1, 1, 1, 2 * tensors.codes.batch, 1};
+    }
     const auto source = taken(weights::read_micro_checkpoint(layout, std::span(&tensors, 1)));
     return packed_source(source, form);
   });
@@ -128,7 +133,7 @@ PyObject* fp4_load(PyObject* /*module*/, PyObject* args) {
       const WithoutGil others;
       packed = cli::load_packed_micro(o);
     }
-    return packed_and_alphas(packed->tensor.bytes, packed->alphas);
+    return packed_and_alphas(packed->tensor.bytes, packed->known_alphas());
   });
 }
 

@@ -421,7 +421,12 @@ PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords)
     }
     auto made = std::make_unique<ArrayHandle>();
     const auto type = numeric::parse_dtype(dtype);
-    made->type = type.value_or(DType::s4);
+    if (!type) {
+      throw Refused{refuse(RefusalCode::bad_type, "dtype is \"", dtype,
+                           "\", which is no type of an element; the nearest is ",
+                           as_nearest("\"bf16\""))};
+    }
+    made->type = *type;
     static_cast<void>(type_of(made->type));  // refuses
     std::int64_t bytes = numeric::bits(made->type) / 8;
     for (Py_ssize_t i = 0; i < PyTuple_Size(shape); ++i) {

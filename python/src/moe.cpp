@@ -77,6 +77,7 @@ struct MixtureCall : CallTensors {
   void read_format(const Arguments& given);
   void read_scales(const Arguments& given);
   void read_scale_tiles(const Arguments& given);
+  void read_factors(const Arguments& given);
   void read_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
 };
@@ -87,6 +88,20 @@ MatrixView token_rows(const Tensor& t) {
   throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ",
                        count_of(t.dimensions, "dimension"), "; ", as_rule("it has a row a token"),
                        ": the nearest legal is ", as_nearest("2"))};
+}
+
+// A scale an expert serves all of its rows.
+MatrixView one_an_expert(const Tensor& t, std::int64_t rows) {
+  Tensor flat = t;
+  while (flat.dimensions > 1 && flat.shape[static_cast<std::size_t>(flat.dimensions) - 1] == 1) {
+    --flat.dimensions;
+  }
+  MatrixView view = vector_of(flat);
+  view.batch = view.rows;
+  view.batch_stride = view.row_stride;
+  view.rows = rows;
+  view.row_stride = 0;
+  return view;
 }
 
 MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(given) {
@@ -101,6 +116,7 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
   read_format(given);
   o.w13 = read_weights(given, Arg::w13, "w13", Arg::scale_w13, o.packed13);
   o.w2 = read_weights(given, Arg::w2, "w2", Arg::scale_w2, o.packed2);
+  if (o.packed13) given.refuse_unread(std::array{Arg::format}, "w13 says itself what it is");
   const int sums = given.word(Arg::sums, sums_words);
   if (sums >= 0 && !o.packed2) {
     throw Refused{refuse(RefusalCode::bad_value, "sums is given, and ", as_tensor("w2"),
@@ -108,10 +124,14 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
   }
   if (sums >= 0) o.packed2->sums = static_cast<GroupSums>(sums);
   read_scales(given);
+  read_factors(given);
   if (given[Arg::bias13] != nullptr) o.bias13 = vector_of(read(given, Arg::bias13, "bias13"));
   if (given[Arg::bias2] != nullptr) o.bias2 = vector_of(read(given, Arg::bias2, "bias2"));
-  const int activation = given.word(
-      Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
+  // What is no word of a mixture is none here.
+  const int activation =
+      given.word(Arg::activation, by_number(all_activations, [](Activation each) {
+                   return gates(each) ? name(each) : nullptr;
+                 }));
   if (activation >= 0) o.activation = static_cast<Activation>(activation);
   o.interleaved = given.word(Arg::gate_up, gate_up_words) == 1;
   o.first_expert = given.integer(Arg::first_expert, 0, 0, INT64_MAX);
@@ -143,7 +163,9 @@ void MixtureCall::read_router(const Arguments& given) {
 MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name, Arg scales,
                                      std::optional<PackedWeights>& packed) {
   if (is_int4(given[arg])) {
-    return read_packed(given, arg, name, true, scales, packed.emplace()).view;
+    const MatrixView view = read_packed(given, arg, name, true, packed.emplace()).view;
+    static_cast<void>(packed_factor(given, arg, name, scales, false));
+    return view;
   }
   const Tensor t = read(given, arg, name);
   MatrixView view = matrix_of(t);
@@ -183,7 +205,7 @@ void MixtureCall::read_format(const Arguments& given) {
   weights_as_ = formats->second;
 }
 
-// Scales that the tensor core multiplies, and the factors of tensors.
+// Scales that the tensor core multiplies.
 void MixtureCall::read_scale_tiles(const Arguments& given) {
   MixtureOperands& o = operands;
   const struct {
@@ -213,16 +235,31 @@ void MixtureCall::read_scale_tiles(const Arguments& given) {
     p.epilogue.gated = each.gated;
     each.view = scale_tiles(t, each.weights, scale_shape(p, false), each.weights.batch);
   }
+}
+
+// Factors of tensors, as nvf4 has them: those of its weights are asked for.
+void MixtureCall::read_factors(const Arguments& given) {
+  MixtureOperands& o = operands;
   const struct {
     Arg arg;
     const char* name;
+    const MatrixView* scales;  // of weights
     MatrixView& view;
-  } factors[] = {{Arg::factor_w13, "factor_w13", o.factor_w13},
-                 {Arg::factor_w2, "factor_w2", o.factor_w2},
-                 {Arg::factor_x, "factor_x", o.factor_x},
-                 {Arg::factor_inner, "factor_inner", o.factor_inner}};
+  } factors[] = {{Arg::factor_w13, "factor_w13", &o.scale_w13, o.factor_w13},
+                 {Arg::factor_w2, "factor_w2", &o.scale_w2, o.factor_w2},
+                 {Arg::factor_x, "factor_x", nullptr, o.factor_x},
+                 {Arg::factor_inner, "factor_inner", nullptr, o.factor_inner}};
   for (const auto& each : factors) {
-    if (given[each.arg] == nullptr) continue;
+    const bool is_nvf4 =
+        o.is_micro() && each.scales != nullptr && each.scales->dtype == DType::ue4m3;
+    if (given[each.arg] == nullptr) {
+      if (!is_nvf4 || device == run_nowhere) continue;
+      throw Refused{refuse(RefusalCode::bad_value, as_tensor(each.name),
+                           " is not given, and experts of nvf4 have a factor for each tensor; ",
+                           as_rule("give it their float32 factors"),
+                           ": of experts without factors the nearest is ", as_nearest("1"))};
+    }
+    if (is_nvf4 && given.is_number(each.arg) && given.number(each.arg, 1) == 1) continue;
     const Tensor t = read(given, each.arg, each.name);
     each.view = t.elements() == 1 ? scalar_of(t) : vector_of(t);
   }
@@ -231,8 +268,10 @@ void MixtureCall::read_scale_tiles(const Arguments& given) {
 // Experts x rows, or experts x rows x 1, are of rows; else of blocks. Int4 weights need none:
 // tokens then are quantised by row.
 void MixtureCall::read_scales(const Arguments& given) {
-  const int said = given.word(
-      Arg::scaling, by_number(all_scalings, [](Scaling s) { return words_of(s).identifier; }));
+  const int said = given.word(Arg::scaling, by_number(all_scalings, [](Scaling s) {
+                                const bool is_one = s == Scaling::tensor || s == Scaling::group;
+                                return is_one ? nullptr : words_of(s).identifier;
+                              }));
   if (said >= 0) {
     operands.scaling = static_cast<Scaling>(said);
   } else if (operands.is_packed() && operands.quantises()) {
@@ -255,11 +294,16 @@ void MixtureCall::read_scales(const Arguments& given) {
   if (operands.is_micro()) return read_scale_tiles(given);
   for (const auto& each : scales) {
     if (given[each.arg] == nullptr) continue;
-    const Tensor t = read(given, each.arg, each.name);
+    const Tensor t = read_scales_tensor(given, each.arg, each.name);
+    if (operands.is_packed() && t.elements() == each.weights.batch && each.weights.rows != 1) {
+      each.view = one_an_expert(t, each.weights.rows);
+      if (said < 0) operands.scaling = Scaling::row_column;
+      continue;
+    }
     each.view = t.dimensions >= 3 ? matrix_of(t) : vector_of(t);
     if (said >= 0 || operands.scaling != Scaling::none) continue;
     const bool of_rows = each.view.columns == 1 && each.view.rows == each.weights.rows;
-    operands.scaling = of_rows ? Scaling::row_column : Scaling::blockwise;
+    operands.scaling = of_rows || operands.is_packed() ? Scaling::row_column : Scaling::blockwise;
   }
 }
 
@@ -388,6 +432,9 @@ PyObject* moe(PyObject* /*module*/, PyObject* const* args, Py_ssize_t count, PyO
   return method([&]() -> PyObject* {
     const Arguments given({"moe", operand_args, operand_args.size(), moe_args}, args, count,
                           keywords);
+    if (given[Arg::plan] != nullptr) {
+      given.refuse_unread(std::array{Arg::expected_lengths}, "plan says already which plan it is");
+    }
     MixtureCall call(given, false);
     const MoePlanHandle* const by =
         given[Arg::plan] != nullptr ? &moe_plan_in(given[Arg::plan]) : nullptr;

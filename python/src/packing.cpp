@@ -1,6 +1,7 @@
 #include "python/src/packing.h"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cstring>
 #include <span>
@@ -114,6 +115,7 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
                : q.scaling == Scaling::blockwise ? matrix_of(t[2])
                                                  : vector_of(t[2]);
     q.given = given != 0;
+    check_stream(t[0].device, is_given(stream));
     if (t[0].device >= 0 && !is_given(stream)) on = reader.current_stream(t[0].device);
     std::optional<Refusal> refused;
     {
@@ -232,11 +234,11 @@ PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
       throw Refused{refuse(RefusalCode::bad_shape, "the packed tensor has ", t.shape[0],
                            " bytes, and its header says ", whole)};
     }
-    return Py_BuildValue("(LLLiiiis)", static_cast<long long>(h.extents.experts),
+    return Py_BuildValue("(LLLiiiiIs)", static_cast<long long>(h.extents.experts),
                          static_cast<long long>(h.extents.n), static_cast<long long>(h.extents.k),
                          h.format.group, packed::form_number(h.format),
                          static_cast<int>(h.format.scale), static_cast<int>(h.format.zero_points),
-                         h.source.c_str());
+                         std::bit_cast<unsigned>(h.factor), h.source.c_str());
   });
 }
 

@@ -17,7 +17,8 @@ PyObject* int4_quantise(PyObject* module, PyObject* args);
 PyObject* int4_pack(PyObject* module, PyObject* args);
 /// int4_load(file, layout, group, encoding, scales, zero_points) -> Array, of host memory.
 PyObject* int4_load(PyObject* module, PyObject* args);
-/// int4_form(data) -> (experts, n, k, group, encoding, scale type, zero points, origin).
+/// int4_form(data) -> (experts, n, k, group, encoding, scale type, zero points, the bits of the
+/// header's factor, origin).
 PyObject* int4_form(PyObject* module, PyObject* args);
 /// int4_bytes(experts, n, k, group, encoding, scale type, zero points) -> bytes of header and
 /// tiles.

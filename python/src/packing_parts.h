@@ -34,13 +34,23 @@ inline std::string as_arguments(const std::string& sentence) {
   return text;
 }
 
+/// The code of that name; of what only the command line refuses, which mostly is a file,
+/// file_error.
+inline RefusalCode code_of(const char* name) {
+  for (int i = 0; i < static_cast<int>(RefusalCode::file_error); ++i) {
+    const auto code = static_cast<RefusalCode>(i);
+    if (std::strcmp(warpwright::name(code), name) == 0) return code;
+  }
+  return RefusalCode::file_error;
+}
+
 template <class Body>
 PyObject* function(const Body& body) noexcept {
   try {
     return body();
   } catch (const cli::InputError& error) {
     try {
-      throw Refused{{RefusalCode::file_error, as_arguments(error.what())}};
+      throw Refused{{code_of(error.code()), as_arguments(error.what())}};
     } catch (...) {
       set_error();
     }

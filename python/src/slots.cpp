@@ -70,6 +70,7 @@ void sort(PyObject* args) {
   s.offsets = written(reader.read(out[0], "the offsets"), experts + 1, t.device);
   s.slots = written(reader.read(out[1], "the slots"), slots, t.device);
   s.rows = written(reader.read(out[2], "the rows"), slots, t.device);
+  check_stream(t.device, is_given);
   if (t.device >= 0 && !is_given) on = reader.current_stream(t.device);
   std::optional<Refusal> refused;
   {

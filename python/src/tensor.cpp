@@ -91,10 +91,11 @@ int set_type(Tensor& t, const dlpack::Type& type) {
   const std::string kind = type.code < std::size(kinds)
                                ? kinds[type.code]
                                : "float of DLPack's kind " + std::to_string(type.code) + ", ";
+  const bool is_integers = t.is_plural || std::strcmp(t.name, "topk_ids") == 0;
   throw Refused{refuse(RefusalCode::bad_type, as_tensor(t.name), " ", t.is_plural ? "are" : "is",
                        " ", kind, static_cast<int>(type.bits),
                        ", which is no type here; the nearest is ",
-                       as_nearest(t.is_plural ? "int32" : "bfloat16"))};
+                       as_nearest(is_integers ? "int32" : "bfloat16"))};
 }
 
 // The type of that name. Returns its lanes.
@@ -211,9 +212,12 @@ MatrixView view_of(const Tensor& t, int inner) {
         as_nearest("bfloat16 or float32"))};
   }
   if (t.dimensions != inner && t.dimensions != inner + 1) {
+    const std::string row = inner == 2 && t.dimensions == 1
+                                ? " (of one row 1 x " + std::to_string(t.shape[0]) + ")"
+                                : "";
     throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ",
                          count_of(t.dimensions, "dimension"), "; the nearest legal is ",
-                         as_nearest(inner), ", or ", inner + 1, " for a batch")};
+                         as_nearest(inner), row, ", or ", inner + 1, " for a batch")};
   }
   for (int i = 0; i < t.dimensions; ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -352,6 +356,21 @@ MatrixView vector_of(const Tensor& t) {
   return view_of(t, 1);
 }
 
+MatrixView column_of(const Tensor& t, std::int64_t rows) {
+  const auto last = static_cast<std::size_t>(t.dimensions) - 1;
+  if (t.dimensions < 2 || (t.shape[last] != 1 && t.shape[last - 1] != 1)) return vector_of(t);
+  // The dimension of one element goes, so that of a batch of matrices a batch of vectors is left.
+  const std::size_t gone = t.shape[last] == 1 && t.shape[last - 1] == rows ? last : last - 1;
+  if (t.shape[gone] != 1 || t.shape[last + last - 1 - gone] != rows) return vector_of(t);
+  Tensor flat = t;
+  --flat.dimensions;
+  if (gone != last) {
+    flat.shape[gone] = t.shape[last];
+    flat.stride[gone] = t.stride[last];
+  }
+  return vector_of(flat);
+}
+
 MatrixView scalar_of(const Tensor& t) {
   if (t.elements() != 1) {
     throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ", t.elements(),
@@ -368,8 +387,9 @@ dlpack::Type type_of(DType type) {
   const ElementType* const found =
       find_type([&](const ElementType& each) { return each.of_arrays && each.type == type; });
   if (found != nullptr) return found->dlpack;
-  throw Refused{refuse(RefusalCode::bad_type, "no array is ", std::string(numeric::name(type)),
-                       "; the nearest is ", as_nearest("bf16"))};
+  throw Refused{refuse(RefusalCode::bad_type, "dtype is ", std::string(numeric::name(type)),
+                       ", and no array has that type; the nearest is ",
+                       as_nearest(type == DType::f64 ? "f32" : "bf16"))};
 }
 
 }  // namespace warpwright::python

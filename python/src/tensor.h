@@ -63,6 +63,8 @@ void settle_lone_row(MatrixView& view);
 MatrixView matrix_of(const Tensor& t);
 /// One whose last dimension is a column vector.
 MatrixView vector_of(const Tensor& t);
+/// The same of one that may be written as a matrix of one column, or of one row: `rows` elements.
+MatrixView column_of(const Tensor& t, std::int64_t rows);
 /// One of a single element.
 MatrixView scalar_of(const Tensor& t);
 

@@ -37,6 +37,11 @@ def _refuse(what: str, tensor: str = "", code: str = "unsupported") -> None:
     raise Refusal(what, code, tensor)
 
 
+def _no_integers(tensor: Any) -> bool:
+    import torch
+    return tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool
+
+
 def _check_shapes(x: Any, w1: Any, w2: Any, weights: Any, ids: Any) -> None:
     if x.dim() != 2 or w1.dim() != 3 or w2.dim() != 3:
         _refuse(f"hidden_states, w1 and w2 have {x.dim()}, {w1.dim()} and {w2.dim()} dimensions; "
@@ -50,7 +55,7 @@ def _check_shapes(x: Any, w1: Any, w2: Any, weights: Any, ids: Any) -> None:
     if ids.dim() != 2 or ids.shape[0] != x.shape[0] or ids.shape != weights.shape:
         _refuse(f"topk_ids is {tuple(ids.shape)} and topk_weights {tuple(weights.shape)}; both are "
                 f"{x.shape[0]} x top-k", "topk_ids", "bad_shape")
-    if ids.dtype.is_floating_point:
+    if _no_integers(ids):
         _refuse(f"topk_ids is {ids.dtype}; the nearest legal is int32", "topk_ids", "bad_type")
 
 
@@ -65,6 +70,9 @@ def _local(ids: Any, expert_map: Any, total: int, experts: int) -> Any:
     if expert_map.dim() != 1 or total not in (-1, expert_map.shape[0]):
         _refuse(f"expert_map is {tuple(expert_map.shape)}; it has a number for each of all experts"
                 + (f", {total}" if total != -1 else ""), "expert_map", "bad_shape")
+    if _no_integers(expert_map):
+        _refuse(f"expert_map is {expert_map.dtype}; the nearest legal is int32", "expert_map",
+                "bad_type")
     known = (ids >= 0) & (ids < expert_map.shape[0])
     return torch.where(known, expert_map[torch.where(known, ids, 0).long()].to(torch.int32), -1)
 
@@ -75,6 +83,9 @@ def _scaling_of(w1: Any, w2: Any, fp8: bool, scales: tuple[Any, Any], block: Any
         if scales != (None, None):
             _refuse("w1_scale or w2_scale is given and use_fp8_w8a8 is False; only weights of "
                     "float8_e4m3fn have scales here", "w1_scale")
+        if block is not None:
+            _refuse("block_shape is given and use_fp8_w8a8 is False, so no scale has a block: "
+                    "leave it out")
         return "none", scales
     for name, w, scale in (("w1", w1, scales[0]), ("w2", w2, scales[1])):
         if str(w.dtype) != "torch.float8_e4m3fn":

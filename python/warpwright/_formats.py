@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._interop import (Refusal, adopted, device_of, dtype_name, empty_halves, empty_like,
+from ._interop import (Refusal, adopted, as_tiles, device_of, dtype_name, empty_halves, empty_like,
                        shape_of)
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def quantise_blocks(x: Any, form: Format, *, scale: Any = None, out: Any = None,
     _core.quantise_blocks(x, form, recipe, scale is not None, codes, made,
                           whole if takes_scale else None, linear, offsets, stream)
     codes = codes if out is not None else adopted(x, codes)
-    made = made if scales is not None else adopted(x, made)
+    if scales is None:
+        made = adopted(x, made) if linear else as_tiles(adopted(x, made), shape[:-2])
     if not is_nested:
         return codes, made
     return codes, made, whole if scale is not None else adopted(x, whole)
@@ -76,10 +77,11 @@ def block_scales(scales: Any, offsets: Tensor | None = None, *,
              of two: others are refused in host memory and become NaN on a GPU.
     out      memory for the result.
 
-    Returns them as M rounded up to 128 x the blocks rounded up to 4, with offsets as
-    (M + 127 G) // 128 * 128 rows: the very layout of cuBLASLt and of PyTorch's SWIZZLE_32_4_4. What
-    lies between and behind rows becomes 1 (float8_e8m0fnu) or 0. One launch, which nothing waits
-    for.
+    Returns them, M rounded up to 128 x the blocks rounded up to 4, with offsets
+    (M + 127 G) // 128 * 128 rows, in the very layout of cuBLASLt and of PyTorch's SWIZZLE_32_4_4.
+    They are one row a matrix, of whatever length, for a shape of rows x blocks would look like
+    scales that lie row by row. What lies between and behind rows becomes 1 (float8_e8m0fnu) or 0.
+    One launch, which nothing waits for.
     """
     shape = shape_of(scales, "scales")
     if len(shape) not in (2, 3):
@@ -102,7 +104,7 @@ def block_scales(scales: Any, offsets: Tensor | None = None, *,
         stays = name in ("uint8", *_SCALES.values()) or (name == "float32" and block is None)
         made = empty_like(scales, extents, name if stays else _SCALES["ue8m0"], device_of(scales))
     _core.order_scales(scales, made, offsets, stream, rows_each, k_each // 32, block is not None)
-    return made if out is not None else adopted(scales, made)
+    return made if out is not None else as_tiles(adopted(scales, made), shape[:-2])
 
 
 def pack_elements(x: Any, dtype: Any = None) -> Any:

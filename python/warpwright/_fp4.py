@@ -5,7 +5,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._interop import move_to, shape_of
+from ._interop import Refusal, move_to, shape_of
 from ._prepare import Int4Weights, adopted_bytes
 
 if TYPE_CHECKING:
@@ -60,8 +60,11 @@ def load_fp4(file: str, layout: Fp4Layout | None = None, *,
     except ImportError:
         data = packed
     made = Int4Weights(data)
+    if not made.encoding.startswith(("mxf4", "nvf4")):
+        raise Refusal(f"{file} holds int4 weights: load_int4 reads them", "bad_type")
     is_batch = made.form[0] > 1 or "*" in file
-    return dataclasses.replace(made, form=(*made.form[:7], is_batch), alpha=_factors(alpha))
+    return dataclasses.replace(made, form=(*made.form[:7], is_batch, made.form[8]),
+                               alpha=_factors(alpha))
 
 
 def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:
@@ -70,8 +73,7 @@ def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:
 
 def _made(like: Any, packed: _core.Array, alpha: tuple[float, ...], is_batch: bool) -> Int4Weights:
     """`packed` in the library and the place of `like`."""
-    *form, origin = _core.int4_form(packed)
+    *form, factor, origin = _core.int4_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    experts, n, k, group, encoding, scale, zeros = form
-    return Int4Weights(data, (experts, n, k, group, encoding, scale, zeros, is_batch), origin,
+    return Int4Weights(data, (*form, is_batch, factor), origin,  # type: ignore[arg-type]
                        _factors(alpha))

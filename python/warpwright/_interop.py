@@ -225,6 +225,21 @@ def move_to(tensor: Any, where: Any) -> Any:
     return tensor
 
 
+def as_tiles(scales: Any, lead: tuple[int, ...]) -> Any:
+    """Scales in tiles as one row a matrix, a shape that scales row by row never have."""
+    return scales.reshape((*lead, -1)) if hasattr(scales, "reshape") else scales
+
+
+def widened(tensor: Any) -> Any:
+    """A float32 copy of a tensor of 16 bits, by its own library and on its stream; None of one that
+    has no such copy."""
+    if hasattr(tensor, "float"):
+        return tensor.float()
+    if hasattr(tensor, "astype"):
+        return tensor.astype("float32")
+    return None
+
+
 class _Codes:
     """An Array's memory as integers, for numpy, which keeps the array alive."""
 

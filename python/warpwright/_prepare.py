@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import struct
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
@@ -126,36 +127,62 @@ class Int4Weights:
     """
 
     data: Any
-    #: experts, n, k, group, encoding, type of the scales, zero points, is there a batch of experts
-    form: tuple[int, int, int, int, int, int, int, bool] = None  # type: ignore[assignment]
+    #: experts, n, k, group, encoding, type of the scales, zero points, is there a batch of experts;
+    #: the bits of the factor that all experts have, of float32 (0: not known, NaN: one each)
+    form: tuple[int, int, int, int, int, int, int, bool, int] = None  # type: ignore[assignment]
     origin: str = ""  #: what they were made of: "gptq"
-    #: Of nvf4 weights the factor of each expert's tensor; empty where all are 1. Products of one
-    #: matrix are multiplied by it. Those of experts take scale_b (moe: scale_w13, scale_w2), in the
-    #: operands' memory, and are refused without.
-    alpha: tuple[float, ...] = ()
+    #: Of nvf4 weights the factor of each expert's tensor; empty where all are 1, and None where the
+    #: bytes do not say it (those of experts whose factors differ, and of versions before 0.4):
+    #: give it then. Products are multiplied by it, but those of experts whose factors differ, and
+    #: moe, take the factors as scale_b (scale_w13, scale_w2), in the operands' memory, and are
+    #: refused without. A scale_b that is given takes the factors' place in every product.
+    alpha: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.form is None:
-            *form, origin = _core.int4_form(self.data)
-            object.__setattr__(self, "form", (*form, form[0] > 1))
+        form: Any = self.form
+        if form is None:
+            *form, factor, origin = _core.int4_form(self.data)
+            form = (*form, form[0] > 1, factor)
             object.__setattr__(self, "origin", origin)
+        form = (*form, 0)[:9]
+        has_factor = _FORMS[form[4]].startswith("nvf4")
+        if self.alpha is not None and len(self.alpha) not in (0, form[0] if has_factor else 0):
+            raise Refusal(f"alpha has {len(self.alpha)} numbers; "
+                          + (f"{form[0]} experts have one each" if has_factor else
+                             "only nvf4 weights have factors: leave it out"))
+        if not has_factor:
+            object.__setattr__(self, "alpha", ())
+        elif self.alpha is None:
+            factor = struct.unpack("<f", struct.pack("<I", form[8]))[0]
+            known = (factor,) * (form[0] if factor != 1 else 0) if factor > 0 else None
+            object.__setattr__(self, "alpha", known)
+        else:
+            factors = set(self.alpha) or {1.0}
+            factor = factors.pop() if len(factors) == 1 else float("nan")
+            form = (*form[:8], struct.unpack("<I", struct.pack("<f", factor))[0])
+        object.__setattr__(self, "form", form)
 
     @staticmethod
     def spec(n: int, k: int, experts: int | None = None, *, group: int = 128,
              encoding: Encoding | Fp4Encoding = "ex", scales: ScaleType = "bf16",
              zero_points: bool = False) -> Int4Weights:
         """Weights without memory, for plan(). Those of mxf4 and nvf4 have groups and scales of
-        their own, whatever is said."""
+        their own, and no others."""
         for name, word, words in (("encoding", encoding, _WORDS), ("scales", scales, _NUMBERS)):
             if word not in words:
                 raise Refusal(f"{name} is {word!r}; it is one of {', '.join(words)}")
         count = 1 if experts is None else experts
         number, scale = _FORMS.index(encoding), _NUMBERS[scales]
         if encoding[:4] in _FP4:
-            group, scale = _FP4[encoding[:4]]
+            own, type_number = _FP4[encoding[:4]]
+            for name, value, usual in (("group", group, (128, own)), ("scales", scales, ("bf16",))):
+                if value not in usual:
+                    raise Refusal(f"{name} is given, and {encoding} weights have their own: leave "
+                                  "it out")
+            group, scale = own, type_number
         size = _core.int4_bytes(count, n, k, group, number, scale, zero_points)
-        form = (count, n, k, group, number, scale, int(zero_points), experts is not None)
-        return Int4Weights(Spec((size,), "uint8"), form)
+        form = (count, n, k, group, number, scale, int(zero_points), experts is not None, 0)
+        return Int4Weights(Spec((size,), "uint8"), form, alpha=())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -194,9 +221,17 @@ class Int4Weights:
         return self.on(move_to(self.data, *where))
 
     def values(self) -> Any:
-        """All weights as float32, of (experts,) n x k, in host memory."""
+        """All weights as float32, of (experts,) n x k, in host memory: codes times scales, and of
+        nvf4 times alpha."""
         import numpy  # pylint: disable=import-outside-toplevel
-        return numpy.asarray(_core.int4_values(self.data)).reshape(self.shape)
+        if self.alpha is None:
+            raise Refusal("the factors (alpha) of these nvf4 weights are not known: make them as "
+                          "Int4Weights(data, alpha=(FACTOR,)), with one for each expert")
+        values = numpy.asarray(_core.int4_values(self.data)).reshape(self.shape)
+        if not self.alpha:
+            return values
+        factors = numpy.float32(self.alpha).reshape((-1, 1, 1) if self.form[7] else (1, 1))
+        return values * factors
 
     def __repr__(self) -> str:
         extents = " x ".join(str(extent) for extent in self.shape)
@@ -254,15 +289,18 @@ def load_int4(file: str, layout: Layout | None = None, *, group: int | None = No
     except ImportError:
         data = packed
     made = Int4Weights(data)
-    return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file))
+    if made.alpha is None:  # factors beside the bytes
+        from ._fp4 import load_fp4  # pylint: disable=import-outside-toplevel
+        return load_fp4(file)
+    return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file,
+                                           made.form[8]))
 
 
 def _weights(like: Any, packed: _core.Array, is_batch: bool) -> Int4Weights:
     """`packed` in the library and the place of `like`."""
-    experts, n, k, group, encoding, scale, zeros, origin = _core.int4_form(packed)
+    *form, factor, origin = _core.int4_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    form = (experts, n, k, group, encoding, scale, zeros, is_batch)
-    return Int4Weights(data, form, origin)
+    return Int4Weights(data, (*form, is_batch, factor), origin)  # type: ignore[arg-type]
 
 
 def adopted_bytes(like: Any, array: _core.Array) -> Any:

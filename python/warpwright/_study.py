@@ -8,6 +8,7 @@ import pathlib
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._interop import Refusal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -53,6 +54,10 @@ class Trace:
     def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
         """Writes the picture (.svg), or else the trace for ui.perfetto.dev."""
         to = pathlib.Path(path)
+        if to.suffix.lower() in (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".html"):
+            raise Refusal(f"{to.name} is no name of what is written: a picture is .svg, any other "
+                          f"name gets the trace for ui.perfetto.dev; the nearest is "
+                          f"{to.with_suffix('.svg').name}", nearest=to.with_suffix(".svg").name)
         if to.suffix == ".svg":
             to.write_text(self.svg, encoding="utf-8")
         else:

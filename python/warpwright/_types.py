@@ -1,10 +1,7 @@
 """What the functions take, for type checkers and for annotations of one's own."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
-
-if TYPE_CHECKING:
-    from . import _core
+from typing import Any, Literal, Protocol, TypedDict, TypeVar
 
 
 class Tensor(Protocol):
@@ -71,4 +68,3 @@ class Product(TypedDict, total=False):
     measure: int
     rows: Tensor | None
     rows_divisor: int | None
-    plan: _core.Plan | None

@@ -24,7 +24,7 @@ refused while gradients are recorded. Arguments are those of warpwright.gemm, gr
 """
 import torch
 
-from . import _core, _formats, _prepare
+from . import _core, _formats, _interop, _prepare
 
 _LIBRARY = torch.library.Library("warpwright", "DEF")
 _EPILOGUE = ("Tensor? bias=None, str activation='none', bool gated=False, "
@@ -38,11 +38,21 @@ def _result_type(a, dtype):
     return a.dtype if a.dtype.itemsize >= 2 else torch.bfloat16
 
 
+def _check_dimensions(**tensors):
+    for name, tensor in tensors.items():
+        if tensor.dim() in (2, 3):
+            continue
+        row = f" (of one row 1 x {tensor.shape[0]})" if tensor.dim() == 1 else ""
+        raise _interop.Refusal(f"{name} has {tensor.dim()} dimensions; the nearest legal is "
+                               f"2{row}, or 3 for a batch", "bad_shape", name)
+
+
 def _columns(b, gated):
     return b.shape[-2] // 2 if gated else b.shape[-2]
 
 
 def _dense_result(a, b, gated, dtype):
+    _check_dimensions(A=a, B=b)
     batch = a.shape[:-2] or b.shape[:-2]
     return a.new_empty((*batch, a.shape[-2], _columns(b, gated)), dtype=_result_type(a, dtype))
 
@@ -95,8 +105,15 @@ def _check_places(*tensors, **keywords):
                          + "; they must lie on one device")
 
 
+def _check_form(form):
+    if len(form) not in (8, 9):
+        raise _interop.Refusal(f"form has {len(form)} numbers; it is the form of an Int4Weights, "
+                               "which has 9")
+
+
 def _int4(packed, form):
-    return _prepare.Int4Weights(packed, (*form[:7], bool(form[7])))
+    _check_form(form)
+    return _prepare.Int4Weights(packed, (*form[:7], bool(form[7]), *form[8:]))
 
 
 def _int4_gemm(a, packed, form, *, dtype=None, gated=False, **rest):
@@ -109,6 +126,8 @@ def _int4_grouped_gemm(a, packed, form, offsets, **rest):
 
 
 def _int4_result(a, form, gated, dtype):
+    _check_dimensions(A=a)
+    _check_form(form)
     batch = a.shape[:-2] or ((form[0],) if form[7] else ())
     return a.new_empty((*batch, a.shape[-2], form[1] // 2 if gated else form[1]),
                        dtype=_result_type(a, dtype))
@@ -133,7 +152,7 @@ def _fake_blocks(x, form):
     types = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2,
              "e2m1": getattr(torch, "float4_e2m1fn_x2", torch.uint8)}
     codes = x.new_empty((*lead, m, k * bits // 8), dtype=types.get(element, torch.uint8))
-    tiles = (*lead, (m + 127) // 128 * 128, (k + 4 * block - 1) // (4 * block) * 4)
+    tiles = (*lead, (m + 127) // 128 * 128 * ((k + 4 * block - 1) // (4 * block) * 4))
     return codes, x.new_empty(tiles, dtype=torch.float8_e8m0fnu if scale == "ue8m0"
                               else torch.float8_e4m3fn)
 
@@ -151,7 +170,7 @@ def _fake_block_scales(scales, offsets=None):
     *lead, m, blocks = scales.shape
     groups = 0 if offsets is None else offsets.shape[0] - 1
     rows = (m + 127 * groups) // 128 * 128 if groups else (m + 127) // 128 * 128
-    return scales.new_empty((*lead, rows, (blocks + 3) // 4 * 4))
+    return scales.new_empty((*lead, rows * ((blocks + 3) // 4 * 4)))
 
 
 def _fake_quantise(x, scaling="row_column", scale=None):
@@ -174,6 +193,7 @@ def _fake_int4(a, packed, form, *rest, dtype=None, gated=False, **keywords):
 
 def _fake_int4_grouped(a, packed, form, *rest, dtype=None, gated=False, **keywords):
     _check_places(a, packed, *rest, **keywords)
+    _check_form(form)
     columns = form[1] // 2 if gated else form[1]
     return a.new_empty((a.shape[0], columns), dtype=_result_type(a, dtype))
 
@@ -222,13 +242,13 @@ _register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float be
 _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float alpha=1.0, "
           f"float beta=1.0, {_EPILOGUE}, {_OPERANDS}) -> ()", _gemm_out, _fake_out)
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
-          f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, float alpha=1.0, {_DTYPE}) -> Tensor",
+          f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, float? alpha=None, {_DTYPE}) -> Tensor",
           _scaled_gemm, _fake_dense)
 _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
-          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor",
+          f"{_OPERANDS}, float? alpha=None, {_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor",
           _grouped_gemm, _fake_grouped)
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
-          f"{_OPERANDS}, float alpha=1.0, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out,
+          f"{_OPERANDS}, float? alpha=None, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out,
           _fake_out)
 _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
 _register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "

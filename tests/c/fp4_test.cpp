@@ -181,6 +181,34 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
   EXPECT_DONE(ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha,
                           packed.data()));
   EXPECT_EQ(alpha, 0.25F);
+  float factor_of_header = 0;
+  EXPECT_DONE(ww_int4_factor(packed.data(), &factor_of_header));
+  EXPECT_EQ(factor_of_header, 0.25F);
+  EXPECT_THAT(text(Refusal(ww_int4_factor(nullptr, &factor_of_header))), HasSubstr("bytes"));
+  EXPECT_THAT(text(Refusal(ww_int4_factor(packed.data(), nullptr))), HasSubstr("factor"));
+  // A product by them needs it.
+  std::vector<std::uint16_t> x(k, bf16(1)), d(n);
+  ww_gemm g;
+  ww_gemm_init(&g);
+  g.a = ww_packed(x.data(), WW_BF16, 1, k);
+  g.b.data = packed.data();
+  g.int4 = &form;
+  g.d = ww_packed(d.data(), WW_BF16, 1, n);
+  EXPECT_THAT(text(Refusal(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr))),
+              HasSubstr("alpha is the factor of their tensor"));
+  const auto expect_right = [&] {
+    EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    for (std::int64_t j = 0; j < n; ++j) {
+      const float want = 0.25F * sum_of_row(codes, j, k);
+      EXPECT_NEAR(bf16_value(d[static_cast<std::size_t>(j)]), want, std::fabs(want) / 128 + 1e-6);
+    }
+  };
+  g.alpha = factor_of_header;
+  expect_right();
+  g.alpha = 1;
+  g.scaling = WW_SCALING_TENSOR;
+  g.scale_b = factor_view;
+  expect_right();
   factor = 4;  // a divisor there
   EXPECT_DONE(
       ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha, nullptr));

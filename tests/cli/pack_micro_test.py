@@ -334,12 +334,13 @@ def test_products(t):
     gemm = ["gemm", "--as", "rtx5090", "--dtype", "nvf4"]
     done = t.run(*gemm, *names, "--out", "d.safetensors:d")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("in alpha, come with it") == 2, done.stderr  # also with --scale-b
     kind, shape, data = tensor_files.read_safetensors(t.folder / "d.safetensors")[0]["d"]
     assert kind == "BF16" and shape == [3, 5]
     got = tensor_files.decoded("bf16", data)
     for i in range(3):
         for j in range(5):
-            want = sum(a.value(i, k) * b.value(j, k) for k in range(64))
+            want = a.factor * b.factor * sum(a.value(i, k) * b.value(j, k) for k in range(64))
             assert abs(got[5 * i + j] - want) <= abs(want) / 256, (i, j, got[5 * i + j], want)
     tensors, _ = tensor_files.read_safetensors(path)
     for code, row, block, what in ((0x7f, 2, 3, "NaN"), (0xff, 4, 0, "NaN"),
@@ -353,13 +354,73 @@ def test_products(t):
         t.refused(f"has {what} at row {row}, block {block}", *gemm, *names)
 
 
+def with_factor(packed, factor):
+    """The packed tensor with another factor in its header, and the header's sum."""
+    header = packed[:116] + struct.pack("<f", factor)
+    total, whole = 0, 2 ** 64
+    for i in range(0, 120, 8):
+        x = (int.from_bytes(header[i:i + 8], "little") ^ i // 8 * 0x9e3779b97f4a7c15 % whole)
+        x = x * 0xbf58476d1ce4e5b9 % whole
+        total += x ^ x >> 32
+    return header + (total % whole).to_bytes(8, "little") + packed[128:]
+
+
+def test_the_factor_of_a_packed_tensor(t):
+    """It lies in the header, and beside; one of both is enough, and none is refused."""
+    m = Weights(t.draw, 64, 128, "ue4m3")
+    m.scales = [[t.draw.randrange(0x30, 0x40) for _ in row] for row in m.scales]
+    x = tensor_files.encoded("bf16", [1.0] * 128)
+    path = t.folder / "in.safetensors"
+    tensor_files.write_safetensors(path, {**modelopt(m, "m"), "x": ("BF16", [1, 128], x)})
+    done = t.run("pack", "in.safetensors:m", "p.safetensors:w", "--for", "bf16")
+    assert done.returncode == 0, done.stderr
+    tensors, _ = tensor_files.read_safetensors(t.folder / "p.safetensors")
+    kind, shape, data = tensors["w"]
+    assert struct.unpack("<f", data[116:120])[0] == m.factor
+
+    def product(packed, alpha, *more):
+        written = {"w": (kind, shape, packed)}
+        if alpha is not None:
+            written["w_alpha"] = ("F32", [1], scalar(alpha))
+        tensor_files.write_safetensors(t.folder / "q.safetensors", dict(sorted(
+            written.items(), key=lambda each: each[1][0])))
+        return ("gemm", "--weights", "nvf4", "--dtype", "bf16", "--a", "in.safetensors:x", "--b",
+                "q.safetensors:w", "--out", "d.safetensors:d", *more)
+
+    def result(*arguments):
+        done = t.run(*arguments)
+        assert done.returncode == 0, done.stderr
+        return tensor_files.read_safetensors(t.folder / "d.safetensors")[0]["d"][2]
+
+    want = result(*product(data, m.factor))
+    for j, got in enumerate(tensor_files.decoded("bf16", want)):
+        right = m.factor * sum(m.value(j, k) for k in range(128))
+        assert abs(got - right) <= abs(right) / 128 + 1e-6, (j, got, right)
+    assert with_factor(data, m.factor) == data
+    unknown = with_factor(data, 0)
+    assert result(*product(data, None)) == want
+    assert result(*product(unknown, m.factor)) == want
+    t.refused("other factors than", *product(data, 2 * m.factor))
+    says = "are neither in their header nor beside them"
+    t.refused(says, *product(unknown, None))
+    t.refused(says, "unpack", "q.safetensors:w", "u.safetensors:w")
+    tensor_files.write_safetensors(path, {"x": ("BF16", [1, 128], x),
+                                          "s": ("BF16", [1], tensor_files.encoded("bf16", [0.5]))})
+    # Scales that are given take its place; those of bf16 are widened.
+    half = result(*product(unknown, None, "--scaling", "tensor", "--scale-b", "in.safetensors:s"))
+    assert half == result(*product(data, None, "--scaling", "tensor", "--scale-b",
+                                   "in.safetensors:s"))
+    for got, right in zip(tensor_files.decoded("bf16", half), tensor_files.decoded("bf16", want)):
+        assert abs(got * m.factor * 2 - right) <= abs(right) / 64 + 1e-6
+
+
 def main(program, seed=None):
     seed = int(seed) if seed else random.randrange(1 << 32)
     with tempfile.TemporaryDirectory() as folder:
         t = MicroTester(pathlib.Path(program).resolve(), pathlib.Path(folder), seed)
         try:
             for test in (test_layouts, test_blocks_of_fp8, test_floats, test_refusals,
-                         test_products):
+                         test_products, test_the_factor_of_a_packed_tensor):
                 test(t)
         except AssertionError:
             print(f"seed {seed}")

@@ -141,8 +141,10 @@ class Calls {
       quantise();
     else if (kind <= 90)
       int4();
-    else if (kind <= 93)
+    else if (kind <= 92)
       moe();
+    else if (kind <= 94)
+      views();
     else if (kind <= 97)
       handles();
     else
@@ -1147,6 +1149,128 @@ class Calls {
       packed[draw_(0, static_cast<int>(bytes) - 1)] ^= static_cast<std::byte>(1 << draw_(0, 7));
       if (!refused(ww_int4_read(packed, bytes, &back))) throw Failure{"damage is not noticed"};
     }
+  }
+
+  // The same values as a view of another kind: rows or matrices apart, every second, transposed, at
+  // an odd address, backwards; or all rows the first.
+  ww_matrix laid(const ww_matrix& m) {
+    ww_matrix v = m;
+    const std::int64_t bytes = numeric::bits(static_cast<DType>(m.dtype)) / 8;
+    const int kind = draw_(0, 6);
+    v.column_stride = kind == 1 ? 2 : kind == 2 ? m.rows : 1;
+    v.row_stride = kind == 2 ? 1 : m.columns * v.column_stride;
+    if (kind == 0) v.row_stride += draw_(1, 40);
+    if (kind == 6) v.row_stride = 0;
+    v.batch_stride = kind == 2 ? m.rows * m.columns
+                               : m.rows * std::max(m.columns * v.column_stride, v.row_stride);
+    if (kind == 3) v.batch_stride += draw_(1, 40);
+    std::byte* at = arena_.take(m.batch * v.batch_stride * bytes, kind == 4 ? bytes : 0);
+    if (kind == 5) {  // its first row is the last in memory
+      at += (m.rows - 1) * v.row_stride * bytes;
+      v.row_stride = -v.row_stride;
+    }
+    v.data = at;
+    for (std::int64_t b = 0; b < m.batch; ++b) {
+      for (std::int64_t i = m.rows; i-- > 0;) {
+        for (std::int64_t j = 0; j < m.columns; ++j) {
+          std::memcpy(place_in(v, b, i, j), place_in(m, b, i, j), index(bytes));
+        }
+      }
+    }
+    return v;
+  }
+  static std::byte* place_in(const ww_matrix& m, std::int64_t b, std::int64_t i, std::int64_t j) {
+    return static_cast<std::byte*>(m.data) +
+           (b * m.batch_stride + i * m.row_stride + j * m.column_stride) *
+               numeric::bits(static_cast<DType>(m.dtype)) / 8;
+  }
+  // Its elements one behind the other.
+  ww_matrix contiguous(const ww_matrix& m) {
+    ww_matrix to = m;
+    const std::int64_t bytes = numeric::bits(static_cast<DType>(m.dtype)) / 8;
+    to.row_stride = m.columns;
+    to.column_stride = 1;
+    to.batch_stride = m.rows * m.columns;
+    to.data = arena_.take(m.batch * to.batch_stride * bytes, 0);
+    for (std::int64_t b = 0; b < m.batch; ++b) {
+      for (std::int64_t i = 0; i < m.rows; ++i) {
+        for (std::int64_t j = 0; j < m.columns; ++j) {
+          std::memcpy(place_in(to, b, i, j), place_in(m, b, i, j), index(bytes));
+        }
+      }
+    }
+    return to;
+  }
+
+  // What packs weights takes views for what they are, or refuses them.
+  void views() {
+    const std::int64_t n = 8 * draw_(1, 12);
+    const std::int64_t k = 128 * draw_(1, 2);
+    const std::int64_t experts = draw_(1, 2);
+    const auto drawn = [&](DType type, std::int64_t rows, std::int64_t columns, bool numbers) {
+      ww_matrix m = contiguous(matrix(type, rows, columns, experts, false, true));
+      const std::int64_t bytes = m.batch * rows * columns * numeric::bits(type) / 8;
+      if (numbers) fill(m, true);
+      for (std::int64_t i = 0; !numbers && i < bytes; ++i) {
+        static_cast<std::byte*>(m.data)[i] = static_cast<std::byte>(draw_.seed() >> 20);
+      }
+      return m;
+    };
+    const char* const layout =
+        draw_.of({"floats", "int4", "gptq-v2", "awq", "gpt-oss", "modelopt-nvfp4"});
+    const std::string_view word = layout;
+    const bool is_e2m1 = word == "gpt-oss" || word == "modelopt-nvfp4";
+    ww_matrix all[4] = {};  // codes or weights, scales, zeros or the tensors' scales, group index
+    if (word == "floats") {
+      all[0] = drawn(draw_.of({DType::bf16, DType::f32}), n, k, true);
+    } else if (word == "int4") {
+      all[0] = drawn(DType::s8, n, k / 2, false);
+      all[1] = drawn(DType::bf16, n, k / 128, true);
+    } else if (is_e2m1) {
+      all[0] = drawn(DType::u8, n, k / 2, false);
+      all[1] = drawn(word == "gpt-oss" ? DType::u8 : DType::e4m3, n,
+                     k / (word == "gpt-oss" ? 32 : 16), word != "gpt-oss");
+      if (word == "gpt-oss") std::memset(all[1].data, 0x7f, index(experts * n * k / 32));
+      if (word != "gpt-oss") all[2] = drawn(DType::f32, 1, 1, true);
+    } else {
+      all[0] =
+          word == "awq" ? drawn(DType::s32, k, n / 8, false) : drawn(DType::s32, k / 8, n, false);
+      all[1] = drawn(DType::f16, k / 128, n, true);
+      all[2] = drawn(DType::s32, k / 128, n / 8, false);
+    }
+    ww_int4 form;
+    ww_int4_init(&form);
+    form.experts = experts;
+    form.n = n;
+    form.k = k;
+    if (word == "floats") form.encoding = WW_INT4_EX;
+    float alphas[2];
+    const auto pack = [&](ww_int4& f, void* to) {
+      if (word == "floats") return ww_int4_quantise(&all[0], &f, to);
+      ww_matrix* const third = all[2].data != nullptr ? &all[2] : nullptr;
+      return is_e2m1 ? ww_fp4_pack(layout, &all[0], &all[1], third, &f, alphas, to)
+                     : ww_int4_pack(layout, &all[0], &all[1], third, nullptr, &f, to);
+    };
+    int which = draw_(0, 2);
+    if (all[which].data == nullptr) which = 0;
+    const ww_matrix viewed = laid(all[which]);
+    all[which] = contiguous(viewed);
+    ww_int4 of_copy = form;
+    std::int64_t bytes = 0;
+    if (refused(ww_int4_bytes(&of_copy, &bytes))) throw Failure{"a legal form is refused"};
+    const std::int64_t room = 4 * bytes + 65536;  // of any group
+    std::byte* const right = arena_.take(room, 0);
+    std::byte* const got = arena_.take(room, 0);
+    std::memset(right, 0, index(room));
+    std::memset(got, 0, index(room));
+    if (refused(pack(of_copy, right))) throw Failure{"legal weights are refused: " + last_};
+    all[which] = viewed;
+    ww_int4 of_view = form;
+    if (refused(pack(of_view, got))) return;
+    if (std::memcmp(right, got, index(room)) != 0) {
+      throw Failure{std::string("weights in a view were packed as others: ") + layout};
+    }
+    ++packed_;
   }
 
   void handles() {

@@ -16,6 +16,7 @@ import numpy as np
 
 import warpwright as wp
 from fakes import Fake
+from view_kinds import kinds
 
 TYPES = [ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.float32,
          np.float64, np.int8, np.uint8, np.int32, np.int64, np.bool_, np.complex64, ">f4"]
@@ -52,13 +53,12 @@ class Caller:
     def array(self, shape, dtype):
         values = self.numbers.integers(-3, 4, shape)
         array = values.astype(dtype)
-        if self.likely(0.1) and array.ndim >= 2:
+        if self.likely(0.06) and array.ndim >= 2:  # of other values or another shape
             array = self.random.choice([
-                lambda: array[::-1], lambda: array[..., ::2], lambda: array.swapaxes(-1, -2),
-                lambda: np.asfortranarray(array), lambda: array[1:], lambda: array[:, 1:],
-                lambda: np.broadcast_to(array[:1], array.shape), lambda: array[None],
-                lambda: array.reshape(-1),
-                lambda: np.concatenate([array, array], -1)[..., :array.shape[-1]]])()
+                lambda: array[..., ::2], lambda: array.swapaxes(-1, -2), lambda: array[1:],
+                lambda: array[:, 1:], lambda: array[None], lambda: array.reshape(-1)])()
+        if self.likely(0.15) and array.ndim:
+            array = self.random.choice(list(kinds(array.ndim).values()))(array)
         if self.likely(0.02):
             array = array.copy()
             array.flags.writeable = False

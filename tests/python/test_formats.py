@@ -51,7 +51,7 @@ def tiles(scales):
 
 def linear(scales, rows, blocks):
     """The other way."""
-    m, n = scales.shape
+    m, n = -(-rows // 128) * 128, -(-blocks // 4) * 4
     back = np.asarray(scales).reshape(m // 128, n // 4, 32, 4, 4).transpose(0, 3, 2, 1, 4)
     return back.reshape(m, n)[:rows, :blocks]
 
@@ -76,7 +76,7 @@ class Case(unittest.TestCase):
     def multiplied(self, want, *arguments, function=None, **keywords):
         """A product, or where this build has no kernel of such formats, that it says so."""
         try:
-            d = (function or wp.gemm)(*arguments, **keywords)
+            d = (function or wp.gemm)(*arguments, alpha=1, **keywords)
         except wp.Refusal as refusal:
             self.assertIn(refusal.code, ("no_kernel", "unsupported"), str(refusal))
             return False
@@ -93,7 +93,7 @@ class Quantised(Case):
                 self.assertEqual(codes.shape, (*lead, 20, 128 * bits // 8), word)
                 self.assertEqual(codes.dtype, kind if bits == 8 else np.uint8)
                 blocks = 128 // block
-                self.assertEqual((scales.dtype, scales.shape), (scale_type, (*lead, 128, blocks)))
+                self.assertEqual((scales.dtype, scales.shape), (scale_type, (*lead, 128 * blocks)))
                 factor = float(whole[0][0]) if word == "nvf4" else 1.0
                 for i in np.ndindex(*lead):
                     got = values(codes[i], linear(scales[i], 20, blocks), word) * factor
@@ -110,7 +110,7 @@ class Quantised(Case):
         x = rng.standard_normal((3, 130, 32)).astype(np.float32)
         x[1] *= 100
         codes, scales, whole = wp.quantise(x, "nvf4")
-        self.assertEqual(scales.shape, (3, 256, 4))
+        self.assertEqual(scales.shape, (3, 1024))
         self.assertEqual(whole[0], np.abs(x).max() / np.float32(448 * 6))
         for i in range(3):
             one, of_one, same = wp.quantise(x[i], "nvf4", scale=whole)
@@ -172,11 +172,11 @@ class Scales(Case):
         offsets = np.array([0, 3, 3, 133, 140], np.int64)
         scales = rng.integers(1, 100, (142, 4), np.uint8)
         got = wp.block_scales(scales, offsets)
-        self.assertEqual(got.shape, ((142 + 127 * 4) // 128 * 128, 4))
+        self.assertEqual(got.shape, ((142 + 127 * 4) // 128 * 512,))
         at = 0
         for begin, end in zip(offsets, offsets[1:]):
             rows = -(-(end - begin) // 128) * 128
-            back = linear(got[at:at + rows], end - begin, 4)
+            back = linear(got[4 * at:4 * (at + rows)], end - begin, 4)
             self.assertTrue((back == scales[begin:end]).all())
             at += rows
 
@@ -188,7 +188,7 @@ class Scales(Case):
             powers = np.ldexp(np.float32(1), codes.astype(np.int32) - 127)
             for scales in (codes, codes.view(e8m0), powers):
                 got = wp.block_scales(scales, block=block)
-                self.assertEqual(got.shape, (384, 16))
+                self.assertEqual(got.shape, (384 * 16,))
                 self.assertTrue((linear(got.view(np.uint8), 300, 13) == want).all())
                 self.assertEqual(got.dtype, np.uint8 if scales is codes else e8m0)
         self.refused("bad_value", "is 0.75", wp.block_scales, np.full((4, 4), .75, np.float32),
@@ -262,15 +262,17 @@ class Products(Case):
         a, sa, wide_a = self.operands("nvf4", 20)
         b, sb, wide_b = self.operands("nvf4", 136)
         ta, tb = wp.block_scales(sa), wp.block_scales(sb)
-        want = wp.gemm(a, b, operands="nvf4", scale_a=ta, scale_b=tb)
+        want = wp.gemm(a, b, operands="nvf4", scale_a=ta, scale_b=tb, alpha=1)
+        self.refused("bad_value", "alpha is not given, and nvf4 operands have a factor", wp.gemm, a,
+                     b, operands="nvf4", scale_a=ta, scale_b=tb)
         self.close(want, wide_a @ wide_b.T)
         alike = [{"operands": "e2m1"}, {"a_type": "nvf4", "b_type": "e2m1"},
                  {"operands": "e2m1", "scaling": "block_scaled"}]
         for words in alike:
-            d = wp.gemm(a, b, scale_a=ta.reshape(-1), scale_b=tb, **words)
+            d = wp.gemm(a, b, scale_a=ta.reshape(-1), scale_b=tb, alpha=1, **words)
             self.assertEqual(d.tobytes(), want.tobytes(), words)
         raw = {"scale_a": ta.view(np.uint8), "scale_b": tb.view(np.uint8)}
-        d = wp.gemm(a, b, a_type="nvf4", b_type="e2m1", **raw)
+        d = wp.gemm(a, b, a_type="nvf4", b_type="e2m1", alpha=1, **raw)
         self.assertEqual(d.tobytes(), want.tobytes())
         self.refused("bad_type", "may be float8_e4m3fn (nvf4) or float8_e8m0fnu (mxf4)", wp.gemm,
                      a, b, operands="e2m1", **raw)
@@ -314,7 +316,8 @@ class Products(Case):
     def test_refusals(self):
         a, sa, _ = self.operands("nvf4", 20)
         b, sb, _ = self.operands("nvf4", 136)
-        good = {"operands": "nvf4", "scale_a": wp.block_scales(sa), "scale_b": wp.block_scales(sb)}
+        good = {"operands": "nvf4", "scale_a": wp.block_scales(sa),
+                "scale_b": wp.block_scales(sb), "alpha": 1}
         def refused(code, says, *tensors, **changed):
             self.refused(code, says, wp.gemm, *(tensors or (a, b)), **{**good, **changed})
         refused("bad_value", "which says both", a_type="e2m1")

@@ -155,7 +155,7 @@ class Moe(unittest.TestCase):
             factors = {}
             for name, packed in codes.items():
                 each = np.asarray(packed.alpha or [1] * len(layer.w13), np.float32)
-                setattr(layer, name, packed.values() * each[:, None, None])
+                setattr(layer, name, packed.values())
                 rows = getattr(layer, name).shape[1]
                 factors["scale_" + name] = np.repeat(each[:, None], rows, axis=1)
             tensors = (layer.x, layer.ids, layer.weights, codes["w13"], codes["w2"])
@@ -165,10 +165,26 @@ class Moe(unittest.TestCase):
             if encoding == "nvf4-bf16":
                 with self.assertRaisesRegex(wp.Refusal, "scale_w13 is not given"):
                     wp.moe(*tensors)
+                bare = [wp.Int4Weights(w.data) for w in codes.values()]
+                with self.assertRaisesRegex(wp.Refusal, "scale_w13 is not given"):
+                    wp.moe(*tensors[:3], *bare)
+                want = wp.moe(*tensors, **how)
+                for shape in ((-1,), (-1, 1)):  # one an expert
+                    each = {"scale_" + name: np.float32(w.alpha).reshape(shape)
+                            for name, w in codes.items()}
+                    np.testing.assert_array_equal(wp.moe(*tensors[:3], *bare, **each), want)
         there = wp.plan_moe(Spec((64, 2048)), Spec((64, 8), "int32"), Spec((64, 8), "f32"),
                             wp.Int4Weights.spec(1536, 2048, 128, encoding="mxf4"),
                             wp.Int4Weights.spec(2048, 768, 128, encoding="mxf4"), device="h200")
         self.assertIn("packed mxf4", there.explain())
+
+    def test_factors_are_of_nvf4(self):
+        layer = Layer(hidden=256, inner=128)
+        for name in ("factor_w13", "factor_w2", "factor_x", "factor_inner"):
+            with self.assertRaisesRegex(wp.Refusal, f"{name} is given"):
+                layer.call(**{name: np.ones(1, np.float32)})
+            with self.assertRaisesRegex(wp.Refusal, f"{name} is no tensor"):
+                layer.call(**{name: "abc"})
 
     def test_the_faster_of_two_plans(self):
         layer = Layer(hidden=256, inner=128)
@@ -374,8 +390,8 @@ class Refusals(unittest.TestCase):
 
     def test_words_and_numbers(self):
         layer = Layer()
-        for how, says in [({"activation": "relu"}, "the gate of a mixture is silu or swiglu_oai"),
-                          ({"activation": "tanh"}, '"gelu"'), ({"gate_up": "turns"}, '"halves"'),
+        for how, says in [({"activation": "relu"}, 'it is one of "silu", "swiglu_oai"'),
+                          ({"activation": "tanh"}, '"silu"'), ({"gate_up": "turns"}, '"halves"'),
                           ({"scaling": "blockwise"}, "weights of 16 bits have no scales"),
                           ({"scaling": "rows"}, '"row_column"'),
                           ({"by_index": 2}, "True nor False"),

@@ -248,8 +248,8 @@ class Int4(Close):
         packed = wp.pack_fp4_checkpoint("modelopt-nvfp4", codes, scales, factors)
         self.assertEqual(packed.alpha, (0.25, 2))
         want = table[nibbles] * np.repeat(scales.astype(np.float32), 16, -1)
-        np.testing.assert_array_equal(packed.values(), want)
         want *= factors[:, None, None]
+        np.testing.assert_array_equal(packed.values(), want)
         x = random.integers(-3, 4, (9, 192)).astype(bf16)
         self.refused("bad_value", "scale_b is not given", wp.grouped_gemm, x, packed, offsets)
         y = wp.grouped_gemm(x, packed, offsets, scale_b=factors)
@@ -265,7 +265,7 @@ class Int4(Close):
         w = normal(64, 256)
         for encoding, most in (("mxf4", 0.13), ("nvf4-bf16", 0.11)):
             packed = wp.pack_fp4(w, encoding=encoding)
-            off = packed.values() * (packed.alpha or (1,))[0] - w.astype(np.float32)
+            off = packed.values() - w.astype(np.float32)
             self.assertLess(np.sqrt((off ** 2).mean() / (w.astype(np.float32) ** 2).mean()), most)
         self.refused("bad_value", "mxf4", wp.pack_fp4, w, encoding="fp4")
         self.refused("bad_value", "no weights in layout", wp.pack_fp4_checkpoint, "int4",
@@ -292,6 +292,49 @@ class Int4(Close):
         self.refused("bad_shape", "is 72 x 5; codes for 72 x 192", wp.pack_fp4_checkpoint,
                      "gpt-oss", codes.reshape(2, 72, 6, 16), exponents[..., :5].copy())
         self.refused("file_error", "", wp.load_fp4, "/nowhere.safetensors:w")
+
+    def test_the_factor_of_nvf4_is_not_lost(self):
+        x, offsets = normal(9, 256, dtype=bf16), np.array([0, 4, 9], np.int32)
+        one = wp.pack_fp4(normal(64, 256), encoding="nvf4")
+        self.assertEqual(len(one.alpha), 1)
+        want = wp.gemm(x, one)
+        # The bytes bring it along.
+        again = wp.Int4Weights(one.data)
+        self.assertEqual((again.alpha, again.form), (one.alpha, one.form))
+        np.testing.assert_array_equal(wp.gemm(x, again), want)
+        np.testing.assert_array_equal(again.values(), one.values())
+        self.refused("bad_value", "the factor of B", wp.gemm, x, one, alpha=one.alpha[0])
+        # Scales that are given take its place, in every product.
+        factor = np.float32(one.alpha)
+        np.testing.assert_array_equal(wp.gemm(x, one, scale_b=factor), want)
+        np.testing.assert_array_equal(wp.gemm(x, one, scale_b=np.repeat(factor, 64)), want)
+        twice = wp.Int4Weights(one.data, alpha=(2 * one.alpha[0],))
+        np.testing.assert_array_equal(wp.gemm(x, twice), 2 * want)
+        # Bytes of earlier versions do not say it.
+        bare = wp.Int4Weights(one.data, (*one.form[:8], 0))
+        eight = wp.Int4Weights(one.data, one.form[:8])
+        for unknown in (bare, eight):
+            self.assertIsNone(unknown.alpha)
+            self.refused("bad_value", "factor (alpha) is not known", wp.gemm, x, unknown)
+            self.refused("bad_value", "are not known", unknown.values)
+            np.testing.assert_array_equal(wp.gemm(x, unknown, scale_b=factor), want)
+        # Those of experts whose factors differ lie beside.
+        w = normal(2, 64, 256).astype(np.float32)
+        w[1] *= 3
+        experts = wp.pack_fp4(w, encoding="nvf4")
+        self.assertEqual(len(set(experts.alpha)), 2)
+        self.assertIsNone(wp.Int4Weights(experts.data).alpha)
+        for each in (experts, wp.Int4Weights(experts.data)):
+            self.refused("bad_value", "scale_b is not given", wp.grouped_gemm, x, each, offsets)
+        alike = wp.pack_fp4(np.stack([w[0], w[0]]), encoding="nvf4")
+        factors = np.float32(alike.alpha)
+        np.testing.assert_array_equal(
+            wp.grouped_gemm(x, wp.Int4Weights(alike.data), offsets),
+            wp.grouped_gemm(x, alike, offsets, scale_b=factors))
+        self.refused("bad_value", "only nvf4 weights have factors", wp.Int4Weights,
+                     wp.pack_int4(normal(64, 256)).data, alpha=(2.0,))
+        self.refused("bad_value", "2 experts have one each", wp.Int4Weights, experts.data,
+                     alpha=(2.0,))
 
     def test_plans_without_memory(self):
         plan = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096), device="h200")
@@ -390,7 +433,7 @@ class EveryKind(Close):
                   "scaling": "block_scaled", "operands": "nvf4"}
         packed = [x[:, 0::2] | x[:, 1::2] << 4 for x in (a, b)]
         plan = wp.plan(*packed, device="model:rtx5090", **scales)
-        self.close(wp.gemm(*packed, plan=plan, **scales), wide[0] @ wide[1].T)
+        self.close(wp.gemm(*packed, plan=plan, alpha=1, **scales), wide[0] @ wide[1].T)
         self.refused("bad_shape", "tiles of 128 x 4", wp.plan, *packed, device="model:rtx5090",
                      **{**scales, "scale_a": self.tiles(sa)[:64]})
 
@@ -427,6 +470,46 @@ class Numbers(Close):
         self.refused("bad_value", "two numbers", wp.gemm, a, b, scale_a=0.5,
                      scale_b=np.ones((), np.float32))
 
+    def test_scales_as_others_have_them(self):
+        a, b = normal(20, 256, dtype=e4m3), normal(48, 256, dtype=e4m3)
+        sa, sb = (np.asarray(0.5 + rng.random(m), np.float32) for m in (20, 48))
+        bias = normal(48, dtype=bf16)
+        want = wp.gemm(a, b, scale_a=sa, scale_b=sb, bias=bias, scaling="row_column")
+        for of_a, of_b in (((20, 1), (48, 1)), ((20, 1), (1, 48)), ((1, 20), (48, 1))):
+            for scaling in ({}, {"scaling": "row_column"}):
+                d = wp.gemm(a, b, scale_a=sa.reshape(of_a), scale_b=sb.reshape(of_b),
+                            bias=bias.reshape(of_b), **scaling)
+                np.testing.assert_array_equal(d, want)
+        # Those of 16 bits are widened.
+        for kind in (bf16, np.float16):
+            narrow = sa.astype(kind), sb.astype(kind)
+            wide = [s.astype(np.float32) for s in narrow]
+            np.testing.assert_array_equal(wp.gemm(a, b, scale_a=narrow[0], scale_b=narrow[1]),
+                                          wp.gemm(a, b, scale_a=wide[0], scale_b=wide[1]))
+        blocks = np.ones((20, 2), np.float32), np.ones((1, 2), bf16)
+        wp.gemm(a, b, scale_a=blocks[0], scale_b=blocks[1])
+        # A batch, and groups with one scale for all.
+        two = np.stack([a, a]), np.stack([b, b])
+        d = wp.gemm(*two, scale_a=np.stack([sa, sa])[..., None],
+                    scale_b=np.stack([sb, sb])[:, None], scaling="row_column", bias=bias[None])
+        np.testing.assert_array_equal(d, np.stack([want, want]))
+        offsets = np.array([0, 9, 20], np.int32)
+        one = np.full(1, 2, np.float32)
+        np.testing.assert_array_equal(
+            wp.grouped_gemm(a, two[1], offsets, scale_a=one, scale_b=one),
+            wp.grouped_gemm(a, two[1], offsets, scale_a=one, scale_b=np.full(2, 2, np.float32)))
+
+    def test_linear_scales_are_no_tiles(self):
+        x = normal(128, 256).astype(np.float32)
+        codes, tiles = wp.quantise(x, "mxf8")
+        _, linear = wp.quantise(x, "mxf8", linear=True)
+        self.assertEqual((tiles.size, linear.shape), (linear.size, (128, 8)))
+        for wrong in (linear, tiles.reshape(128, 8)):
+            self.refused("bad_shape", "which scales row by row are", wp.plan, codes, codes,
+                         operands="mxf8", scale_a=wrong, scale_b=tiles, device="rtx5090")
+        wp.plan(codes, codes, operands="mxf8", scale_a=wp.block_scales(linear), scale_b=tiles,
+                device="rtx5090")
+
     def test_messages(self):
         a, b = normal(16, 32, dtype=bf16), normal(24, 32, dtype=bf16)
         self.refused("bad_type", "A is f64", wp.gemm, a.astype(np.float64), b.astype(np.float64))
@@ -437,7 +520,7 @@ class Numbers(Close):
         a8, b8 = normal(16, 128, dtype=e4m3), normal(24, 128, dtype=e4m3)
         self.refused("bad_shape", "that scaling is blockwise was taken from the shapes", wp.gemm,
                      a8, b8, scale_a=np.ones((16, 1), np.float32),
-                     scale_b=np.ones((1, 24), np.float32))
+                     scale_b=np.ones((1, 25), np.float32))
 
 
 if __name__ == "__main__":

@@ -165,6 +165,32 @@ class Refusals(unittest.TestCase):
             self.refused(code, says, wp.grouped_gemm, *groups, **keywords)
         self.refused("bad_value", "no groups", wp.gemm, ones(16, 32), ones(24, 32), rows=rows)
 
+    def test_the_nearest_is_what_was_meant(self):
+        x, ids, weights = ones(9, 128), np.zeros((9, 2), np.int32), np.ones((9, 2), np.float32)
+        w13, w2 = ones(8, 128, 128), ones(8, 128, 64)
+        for kind in (np.int16, np.uint32, np.bool_):
+            self.refused("bad_type", "the nearest is int32", wp.moe, x, ids.astype(kind), weights,
+                         w13, w2)
+            self.refused("bad_type", "the nearest is int32", wp.sort_slots, ids.astype(kind), 8)
+        self.refused("bad_shape", "the nearest legal is 9 x 32", wp.moe, x,
+                     np.zeros((9, 33), np.int32), np.ones((9, 33), np.float32), w13, w2)
+        wp.moe(x, np.full((9, 32), -1, np.int32), np.ones((9, 32), np.float32), w13, w2)
+        self.refused("bad_value", "the nearest is experts_total 8", wp.moe, x, ids, weights, w13,
+                     w2, experts_total=4)
+        self.refused("bad_value", "the nearest is first_expert 2", wp.moe, x, ids, weights, w13,
+                     w2, experts_total=10, first_expert=5)
+        self.refused("bad_shape", "of one row 1 x 32", wp.gemm, ones(32), ones(24, 32))
+        for word, says in (("foo", '"bf16"'), ("int8", "bf16"), ("f64", "f32")):
+            self.refused("bad_type", f"the nearest is {says}", wp.empty, (2, 2), word, "model")
+        for word, says in ((("activation", "SILU"), '"silu", "swiglu_oai"'),
+                           (("scaling", "block"), '"none", "row_column", "blockwise"')):
+            self.refused("bad_value", "it is one of " + says, wp.moe, x, ids, weights, w13, w2,
+                         **dict([word]))
+        # B cannot be read at all; A would be copied.
+        self.refused("bad_stride", "B is e4m3 and MN-major", wp.gemm,
+                     ones(7, 200, dtype=ml_dtypes.float8_e4m3fn),
+                     ones(200, 32, dtype=ml_dtypes.float8_e4m3fn).T)
+
     def test_wrong_words_and_numbers(self):
         a, b = ones(16, 32), ones(24, 32)
         for keywords, says in [({"activation": "tanh"}, '"gelu"'), ({"activation": 3}, "no text"),
@@ -172,7 +198,7 @@ class Refusals(unittest.TestCase):
                                ({"gated": 1}, "neither True nor False"),
                                ({"scaling": "rows"}, '"row_column"'),
                                ({"cluster": (3, "x")}, "(1, 1)"),
-                               ({"cluster": 2}, "(1, 1)"), ({"expected_tokens": 3}, None),
+                               ({"cluster": 2}, "(1, 1)"), ({"expected_tokens": 3}, "no groups"),
                                ({"measure": -1}, "0"), ({"measure": 4}, None),
                                ({"dependent": None}, None)]:
             if says is None:

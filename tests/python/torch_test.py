@@ -136,13 +136,13 @@ class Operators(unittest.TestCase):
                 with self.assertRaisesRegex(wp.Refusal, "multiply no scales|no kernel"):
                     ops.scaled_gemm(codes, codes, scales, scales, operands=form)
             codes, scales, whole = ops.quantise_nvf4(w)
-            self.assertEqual((codes.shape, scales.shape), ((2, 64, 64), (2, 128, 8)))
+            self.assertEqual((codes.shape, scales.shape), ((2, 64, 64), (2, 1024)))
             self.assertEqual(whole.item(), (w.float().abs().max() / (448 * 6)).item())
             again = ops.quantise_nvf4(w, whole)
             self.assertTrue(torch.equal(again[0].view(torch.uint8), codes.view(torch.uint8)))
             offsets = torch.tensor([0, 3, 20], dtype=torch.int32, device=device)
             rows = wp.quantise(x, "nvf4", scale=whole, linear=True)[1]
-            self.assertEqual(ops.block_scales(rows, offsets).shape, (256, 8))
+            self.assertEqual(ops.block_scales(rows, offsets).shape, (2048,))
             # PyTorch's float4_e2m1fn_x2 says what it is: a plan needs no word.
             one = codes[0]
             kernel = wp.plan(one, one, scale_a=scales[0], scale_b=scales[0],
@@ -228,6 +228,42 @@ class Operators(unittest.TestCase):
             self.close(d, torch.cat([x8.float()[:10] @ one.T, x8.float()[10:] @ other.T]))
             moved = experts.to(device)
             self.assertEqual(moved.form, experts.form)
+
+    def test_the_factor_of_nvf4_goes_where_the_form_goes(self):
+        for device in DEVICES:
+            x, w = normal(24, 256, device=device), normal(64, 256, device=device)
+            packed = wp.pack_fp4(w, encoding="nvf4")
+            want = wp.gemm(x, packed)
+            self.assertLess(((want.float() - x.float() @ w.float().T).norm() / want.norm()).item(),
+                            0.2)
+            for form in (packed.form, list(packed.form)):
+                self.assertTrue(torch.equal(ops.int4_gemm(x, packed.data, form), want))
+            factor = torch.tensor(packed.alpha, device=device)
+            unknown = packed.form[:8]  # as it was before there was a factor in it
+            self.assertTrue(torch.equal(ops.int4_gemm(x, packed.data, unknown, scale_b=factor),
+                                        want))
+            experts = wp.pack_fp4(torch.stack([w, 3 * w]), encoding="nvf4")
+            offsets = torch.tensor([0, 10, 24], dtype=torch.int32, device=device)
+            ids = torch.zeros(24, 1, dtype=torch.int32, device=device)
+            both = (experts.data, experts.form)
+            for call in (lambda: ops.int4_gemm(x, packed.data, unknown),
+                         lambda: ops.int4_grouped_gemm(x, *both, offsets),
+                         lambda: ops.int4_moe(x, ids, ids.float(), *both, *both)):
+                with self.assertRaisesRegex(wp.Refusal, "alpha"):
+                    call()
+            with self.assertRaisesRegex(wp.Refusal, "which has 9"):
+                ops.int4_gemm(x, packed.data, [1, 8])
+            for call in (lambda: ops.gemm(x[0], w), lambda: ops.int4_gemm(x[0], *both)):
+                with self.assertRaisesRegex(wp.Refusal, "of one row 1 x 256"):
+                    call()
+
+    def test_scales_of_16_bits_and_columns(self):
+        for device in DEVICES:
+            a, b = (normal(m, 128, device=device).to(torch.float8_e4m3fn) for m in (24, 64))
+            sa = (torch.rand(24, 1, device=device) + 0.5).bfloat16()
+            sb = (torch.rand(1, 64, device=device) + 0.5).bfloat16()
+            want = wp.gemm(a, b, scale_a=sa.float().reshape(-1), scale_b=sb.float().reshape(-1))
+            self.assertTrue(torch.equal(ops.scaled_gemm(a, b, sa, sb), want))
 
     def test_blocks_side_by_side(self):
         for device in DEVICES:

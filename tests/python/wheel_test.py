@@ -2,7 +2,7 @@
 """Packs the wheel of a build, installs it in a fresh environment, and tests it there.
 
     wheel_test.py BUILD          as script/test does: the tests, and a sample of the random calls
-    wheel_test.py BUILD --fuzz   30,000 random calls, as script/campaign does
+    wheel_test.py BUILD --fuzz   all views and 30,000 random calls, as script/campaign does
     wheel_test.py BUILD --pip    `pip install` of this checkout, which compiles all of it
     wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
     wheel_test.py BUILD --transformers  the same with transformers, whose experts are ours then
@@ -157,15 +157,17 @@ def main():
         print(f"did not run: the Python tests: {why_not}")
         return 77
     if "--fuzz" in sys.argv:
+        print(run(python, HERE / "test_views.py", "--all"), end="")
         print(run(python, HERE / "fuzz.py", "30000"), end="")
         return 0
     for test in ("test_values.py", "test_refusals.py", "test_prepare.py", "test_formats.py",
-                 "test_moe.py", "test_moe_formats.py", "test_interrupt.py"):
+                 "test_moe.py", "test_moe_formats.py", "test_views.py", "test_unread.py",
+                 "test_interrupt.py"):
         done = subprocess.run([python, HERE / test], capture_output=True, text=True, check=False)
         print(done.stderr)
         if done.returncode != 0:
             return 1
-    print(run(python, HERE / "fuzz.py", "1000"), end="")
+    print(run(python, HERE / "fuzz.py", "2000"), end="")
     samples(python, build / "python")
     print("did not run: torch_test.py, test_jax.py: PyTorch and JAX are for script/campaign")
     return 0

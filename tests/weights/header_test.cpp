@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -69,6 +71,31 @@ TEST(HeaderTest, ComesBack) {
   EXPECT_EQ(header->extents, some_header().extents);
   EXPECT_EQ(header->source, "gptq");
   EXPECT_EQ(header->sum, some_header().sum);
+}
+
+// Of nvf4: known, one an expert, or not said, as before there was a place for it.
+TEST(HeaderTest, FactorOfNvf4) {
+  Header h;
+  h.format = {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::bf16};
+  h.extents = {2, 100, 192};
+  h.source = "compressed-tensors-nvfp4";
+  for (const float factor : {0.0F, 0.125F, kFactorEach}) {
+    h.factor = factor;
+    const auto header = parse_header(header_bytes(h));
+    ASSERT_TRUE(header) << header.reason();
+    EXPECT_EQ(std::isnan(header->factor), std::isnan(factor));
+    EXPECT_TRUE(std::isnan(factor) || header->factor == factor);
+    EXPECT_EQ(header->lacks_factor(), factor != 0.125F);
+    EXPECT_EQ(header->source, h.source);
+  }
+  for (const float factor : {-1.0F, std::numeric_limits<float>::infinity()}) {
+    h.factor = factor;
+    expect_refused(header_bytes(h), "claims what no packed tensor is");
+  }
+  Header of_int4 = some_header();
+  EXPECT_FALSE(of_int4.lacks_factor());
+  of_int4.factor = 2;
+  expect_refused(header_bytes(of_int4), "claims what no packed tensor is");
 }
 
 TEST(HeaderTest, EveryBitIsChecked) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 
@@ -27,8 +29,9 @@ constexpr int kTileBytesAt = 64;
 constexpr int kDataBytesAt = 72;
 constexpr int kSumAt = 80;
 constexpr int kSourceAt = 88;
+constexpr int kFactorAt = 116;
 constexpr int kHeaderSumAt = 120;
-constexpr std::size_t kSourceBytes = kHeaderSumAt - kSourceAt;
+constexpr std::size_t kSourceBytes = kFactorAt - kSourceAt;
 
 // A newline in its two forms tells a copy that was taken for text.
 constexpr std::string_view kMagic = "WWINT4\r\n";
@@ -115,6 +118,8 @@ HeaderBytes header_bytes(const Header& header) {
   put(at + kSumAt, header.sum, 8);
   std::memcpy(at + kSourceAt, header.source.data(),
               std::min(header.source.size(), kSourceBytes - 1));
+  const float factor = std::isnan(header.factor) ? kFactorEach : header.factor;
+  put(at + kFactorAt, std::bit_cast<std::uint32_t>(factor), 4);
   put(at + kHeaderSumAt, sum_of_words(at, 0, kHeaderSumAt / 8), 8);
   return bytes;
 }
@@ -152,8 +157,12 @@ Result<Header> parse_header(std::span<const std::byte> bytes, const std::string&
   header.sum = get(at + kSumAt, 8);
   const auto* const text = reinterpret_cast<const char*>(at + kSourceAt);
   header.source.assign(text, strnlen(text, kSourceBytes));
-  const bool is_known = f.encoding <= Int4Encoding::ex && f.zero_points <= ZeroPoints::groups &&
-                        packed::format_fault(f) == nullptr && are_legal(e) && e.k % f.group == 0;
+  header.factor = std::bit_cast<float>(static_cast<std::uint32_t>(get(at + kFactorAt, 4)));
+  const bool is_factor = header.factor == 0 || (Header::has_factor(f) && !(header.factor < 0) &&
+                                                !std::isinf(header.factor));
+  const bool is_known = is_factor && f.encoding <= Int4Encoding::ex &&
+                        f.zero_points <= ZeroPoints::groups && packed::format_fault(f) == nullptr &&
+                        are_legal(e) && e.k % f.group == 0;
   const bool is_plain = header.source.size() < kSourceBytes &&
                         std::all_of(header.source.begin(), header.source.end(),
                                     [](char c) { return c >= ' ' && c <= '~'; });

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,12 +15,23 @@
 
 namespace warpwright::weights {
 
+/// The `factor` of a header whose experts' tensors have a factor each: those lie beside the bytes.
+inline constexpr float kFactorEach = std::numeric_limits<float>::quiet_NaN();
+
 /// What a packed tensor says of itself.
 struct Header {
   PackedFormat format = {};
   packed::Extents extents = {};
-  std::string source;     ///< what it was made of: "gptq"; printable ASCII, at most 31 characters
+  std::string source;     ///< what it was made of: "gptq"; printable ASCII, at most 27 characters
   std::uint64_t sum = 0;  ///< of the tiles: `sum_of`
+  /// Of nvf4 what all weights are multiplied by, or kFactorEach; 0 where it is not known, as of
+  /// bytes of earlier versions, and of all other weights.
+  float factor = 0;
+
+  /// Have the weights a factor that these bytes do not say? Without it they are no weights.
+  [[nodiscard]] bool lacks_factor() const { return has_factor(format) && !(factor > 0); }
+  /// Do weights of this form have a factor of their tensor?
+  static constexpr bool has_factor(const PackedFormat& f) { return f.scale == DType::ue4m3; }
 };
 
 using HeaderBytes = std::array<std::byte, packed::kHeaderBytes>;

@@ -159,7 +159,11 @@ struct MicroReader {
 
   // The factor of a matrix.
   [[nodiscard]] Result<float> tensor_scale(std::int64_t batch, float largest) const {
-    if (row.names.tensor_scale.empty()) return 1.0F;
+    if (row.names.tensor_scale.empty() && t.tensor_scale.data == nullptr) return 1.0F;
+    if (row.names.tensor_scale.empty()) {
+      return refuse(RefusalCode::bad_value, "Weights in layout ", row.names.layout,
+                    " have no scale of the tensor: ", as_rule("leave it out"), ".");
+    }
     const MatrixView& v = t.tensor_scale;
     if (auto f = tensor_fault(row.names.tensor_scale, v, v.dtype == DType::f32, "f32")) return *f;
     if (v.rows * v.columns != 1) {

@@ -211,8 +211,15 @@ Result<std::vector<std::byte>> pack_e2m1(const MicroSource& source, const E2m1Op
       work.progress(static_cast<double>(++done) / static_cast<double>(pieces));
     };
   });
-  const HeaderBytes header = header_bytes({*format, e, source.origin, sum_of(data, work.threads)});
-  std::copy(header.begin(), header.end(), bytes.begin());
+  Header header{*format, e, source.origin, sum_of(data, work.threads)};
+  if (Header::has_factor(*format)) {
+    const float first = source.experts.front().tensor;
+    const bool alike = std::ranges::all_of(
+        source.experts, [&](const MicroSource::Matrix& m) { return m.tensor == first; });
+    header.factor = alike ? first : kFactorEach;
+  }
+  const HeaderBytes written = header_bytes(header);
+  std::copy(written.begin(), written.end(), bytes.begin());
   return bytes;
 }
 

@@ -24,8 +24,9 @@ struct E2m1Options {
 Result<PackedFormat> packed_format(const MicroSource& source, const E2m1Options& options = {},
                                    const Work& work = {});
 
-/// A packed tensor, header and tiles. The factors of the experts' tensors are not in it: a product
-/// takes them as `alpha`.
+/// A packed tensor, header and tiles. The factor of nvf4 is in the header where all experts have
+/// the same, else the header says that they have one each, which lie beside: a product takes them
+/// as `alpha` or `scale_b`.
 Result<std::vector<std::byte>> pack_e2m1(const MicroSource& source, const E2m1Options& options = {},
                                          const Work& work = {});
 

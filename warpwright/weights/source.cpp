@@ -190,6 +190,10 @@ struct Reader {
   [[nodiscard]] std::optional<Refusal> order_fault() const {
     const MatrixView& index = t.group_index;
     if (index.data == nullptr) return std::nullopt;
+    if (row.names.group_index.empty()) {
+      return refuse(RefusalCode::bad_value, "Weights in layout ", row.names.layout,
+                    " have no group index: ", as_rule("leave it out"), ".");
+    }
     if (auto f = fault_of(row.names.group_index, index, index.dtype == DType::s32, "s32")) {
       return f;
     }

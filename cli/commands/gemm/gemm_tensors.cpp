@@ -70,7 +70,7 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
   } else if (rank != wanted) {
     Extents nearest = tensor.shape;
     if (nearest.empty()) nearest = {1};
-    if (nearest.size() == 1) nearest.push_back(1);
+    if (nearest.size() == 1) nearest.insert(nearest.begin(), 1);  // a row of K
     if (nearest.size() < wanted) nearest.insert(nearest.begin(), 1);
     while (nearest.size() > wanted) {
       nearest[1] *= nearest[0];
@@ -117,10 +117,13 @@ void read_numbers(const GemmOptions& o, GemmJob& job) {
   job.set_extents(o.m.value_or(0), *o.n, *o.k);
 }
 
-// The factors of a packed tensor's experts: one is alpha's, others are scales of the groups' B.
-void take_factors(const PackedTensor& read, GemmJob& job) {
-  if (read.has_one_alpha()) {
-    job.product.alpha *= read.alphas.front();
+// The factors of a packed tensor's experts: one is alpha's, others are scales of the groups' B. A
+// scale_b that is given takes their place.
+void take_factors(const GemmOptions& o, const PackedTensor& read, GemmJob& job) {
+  if (!o.scale_b.empty()) return;
+  const std::vector<float>& alphas = read.known_alphas();
+  if (std::ranges::all_of(alphas, [&](float each) { return each == alphas.front(); })) {
+    job.product.alpha *= alphas.front();
     return;
   }
   if (!job.product.is_grouped() || job.product.scaling != Scaling::none) {
@@ -134,9 +137,9 @@ void take_factors(const PackedTensor& read, GemmJob& job) {
         ".");
   }
   job.product.scaling = Scaling::group;
-  job.scale_b = {DType::f32, {static_cast<std::int64_t>(read.alphas.size()), 1}, {}};
-  job.scale_b.bytes.resize(4 * read.alphas.size());
-  std::memcpy(job.scale_b.bytes.data(), read.alphas.data(), job.scale_b.bytes.size());
+  job.scale_b = {DType::f32, {static_cast<std::int64_t>(alphas.size()), 1}, {}};
+  job.scale_b.bytes.resize(4 * alphas.size());
+  std::memcpy(job.scale_b.bytes.data(), alphas.data(), job.scale_b.bytes.size());
 }
 
 // B of a packed tensor, which says its form and extents; the values come when they are loaded.
@@ -165,7 +168,7 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
         as_rule("the nearest legal value is ", as_nearest(weights_word(header.format))) + ".");
   }
   job.product.packed->format = header.format;
-  take_factors(read, job);
+  take_factors(o, read, job);
   job.packed_b = std::move(read.tensor.bytes);
   job.b.dtype = DType::f32;
   job.b.shape = {e.n, e.k};
@@ -254,8 +257,17 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
                        ", whose random operands have scales that are made with them: " +
                        as_rule("leave it out, or give ", of_a ? "--a" : "--b", " FILE") + ".");
     }
-    (of_a ? job.scales_of_a : job.scales_of_b) = read_scales_as(job, of_a, spec, o.scales_layout);
+    auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
+    scales = read_scales_as(job, of_a, spec, o.scales_layout);
+    // The factor of codes that were packed with one goes with them, unless --alpha says it.
+    if (!o.alpha.empty()) return {};
+    scales->packed_alpha = packed_alpha(of_a ? "A" : "B", of_a ? o.a : o.b);
+    job.product.alpha *= scales->packed_alpha.value_or(1.0F);
     return {};
+  }
+  if (job.product.scaling == Scaling::group && !job.product.is_grouped()) {
+    throw InputError("--scaling is group, and the product has no groups: the nearest is " +
+                     as_nearest("tensor") + ".");
   }
   if (job.product.scaling == Scaling::none) {
     if (spec.empty()) return {};
@@ -289,6 +301,7 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
   if (job.product.is_grouped()) one = of_a && of_groups ? Extents{1, 1} : shape;
   const std::string name = of_a ? "scale_a" : "scale_b";
   HostTensor tensor = read_vector(name, spec, shape, one);
+  if (is_16bit_float(tensor.dtype)) tensor = convert(tensor, DType::f32);  // exactly
   require_f32(name, tensor);
   return tensor;
 }

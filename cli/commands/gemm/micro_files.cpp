@@ -253,15 +253,23 @@ std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::st
   }
   ScalesOfFile scales{true, file.read(where.tensor + kScaleSuffix), {}, 1.0F};
   scales.tensor.dtype = format.scale;
-  if (file.find(where.tensor + kAlphaSuffix) == nullptr) return scales;
+  scales.packed_alpha = packed_alpha(name, spec).value_or(1.0F);
+  return scales;
+}
+
+std::optional<float> packed_alpha(const std::string& name, const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind != TensorSpec::Kind::safetensors) return std::nullopt;
+  const SafetensorsFile file(where.path);
+  const MicroFormat* const packed = format_of_note(file.note(where.tensor));
+  if (packed == nullptr || file.find(where.tensor + kAlphaSuffix) == nullptr) return std::nullopt;
   const HostTensor alpha = file.read(where.tensor + kAlphaSuffix);
   require_f32(name + "'s alpha", alpha);
   std::vector<float> values(static_cast<std::size_t>(alpha.elements()));
   std::memcpy(values.data(), alpha.bytes.data(), values.size() * sizeof(float));
-  if (values.empty()) return scales;
-  scales.packed_alpha = values.front();
+  if (values.empty()) return std::nullopt;
   if (std::ranges::all_of(values, [&](float each) { return each == values.front(); })) {
-    return scales;
+    return values.front();
   }
   throw InputError(as_tensor(name) + " (" + spec + ") has an alpha for each of " +
                    std::to_string(values.size()) + " matrices; " +

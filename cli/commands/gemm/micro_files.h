@@ -25,6 +25,8 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
 /// Throws InputError, also where the codes were packed in another format.
 std::optional<ScalesOfFile> packed_scales(const std::string& name, const std::string& spec,
                                           const MicroFormat& format);
+/// The factor that it wrote beside them, the same for all matrices; nothing where there is none.
+std::optional<float> packed_alpha(const std::string& name, const std::string& spec);
 /// Refuses tiles that are not those of the job's A or B, or hold NaN. Throws InputError.
 void check_packed_scales(const GemmJob& job, bool of_a, const std::string& spec);
 

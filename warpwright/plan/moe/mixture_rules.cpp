@@ -179,13 +179,20 @@ std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
     return refuse(RefusalCode::bad_value, "first_expert is ", p.first_expert, " and there are ",
                   p.experts(), " experts here of ", p.total(), "; ",
                   as_rule("those of a rank lie among all of them"), ": the nearest is ",
-                  as_nearest("first_expert 0"));
+                  p.total() > max_extent ? as_nearest("experts_total ", max_extent)
+                  : p.first_expert < 0   ? as_nearest("first_expert 0")
+                  : p.experts() > p.total()
+                      ? as_nearest("experts_total ", p.first_expert + p.experts())
+                      : as_nearest("first_expert ", p.total() - p.experts()));
   }
   if (p.top_k() < 1 || p.top_k() > most_top_k || p.slots() > most_slots) {
     return refuse(
         RefusalCode::bad_shape, as_tensor("topk_ids"), " is ", shape_of(p.topk_ids), "; ",
         as_rule("a token has 1 to ", most_top_k, " experts, and all have at most ", most_slots),
-        ": the nearest legal is ", as_nearest(shape_of(p.tokens(), 1)));
+        ": the nearest legal is ",
+        as_nearest(shape_of(
+            std::min(p.tokens(), most_slots / std::clamp(p.top_k(), std::int64_t{1}, most_top_k)),
+            std::clamp(p.top_k(), std::int64_t{1}, most_top_k))));
   }
   return std::nullopt;
 }

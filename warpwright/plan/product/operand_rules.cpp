@@ -244,6 +244,10 @@ std::optional<Refusal> operands_fault(const GemmProblem& p, bool tma) {
   if (!p.multiplies()) return std::nullopt;
   const Operand a = operand_a(p, tma);
   const Operand b = operand_b(p, tma);
+  // A copy would mend A: first what none mends.
+  if (!p.packed && !operand_fault(anywhere(a)) && operand_fault(anywhere(b))) {
+    return operand_fault(b);
+  }
   if (tma) {
     if (auto r = address_fault(a)) return r;
     if (auto r = address_fault(b)) return r;
