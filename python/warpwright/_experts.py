@@ -39,7 +39,7 @@ def _refuse(what: str, tensor: str = "", code: str = "unsupported") -> None:
 
 def _no_integers(tensor: Any) -> bool:
     import torch
-    return tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool
+    return bool(tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def _check_shapes(x: Any, w1: Any, w2: Any, weights: Any, ids: Any) -> None:

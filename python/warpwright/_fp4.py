@@ -16,8 +16,9 @@ def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> Int4Weights:
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, quantised and packed.
 
     encoding  "mxf4": ue8m0 scales of 32, for tokens of e4m3; "mxf4-exact" the same with scales as
-              they are; "mxf4-bf16" and "mxf4-fp16" for tokens of bf16 and float16; "nvf4-bf16",
-              "nvf4-fp16": ue4m3 scales of 16, and a factor for each matrix (``alpha``).
+              they are; "mxf4-bf16" and "mxf4-fp16" for tokens of bf16 and float16; "nvf4-bf16"
+              (or "nvf4"), "nvf4-fp16": ue4m3 scales of 16, and a factor for each matrix
+              (``alpha``).
 
     Works in host memory, on all processors, and gives the result to the library and the device of
     `weights`.

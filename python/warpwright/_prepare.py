@@ -153,13 +153,13 @@ class Int4Weights:
         if not has_factor:
             object.__setattr__(self, "alpha", ())
         elif self.alpha is None:
-            factor = struct.unpack("<f", struct.pack("<I", form[8]))[0]
-            known = (factor,) * (form[0] if factor != 1 else 0) if factor > 0 else None
+            said = struct.unpack("<f", struct.pack("<I", form[8]))[0]
+            known = (said,) * (form[0] if said != 1 else 0) if said > 0 else None
             object.__setattr__(self, "alpha", known)
         else:
             factors = set(self.alpha) or {1.0}
-            factor = factors.pop() if len(factors) == 1 else float("nan")
-            form = (*form[:8], struct.unpack("<I", struct.pack("<f", factor))[0])
+            of_all = factors.pop() if len(factors) == 1 else float("nan")
+            form = (*form[:8], struct.unpack("<I", struct.pack("<f", of_all))[0])
         object.__setattr__(self, "form", form)
 
     @staticmethod
@@ -168,6 +168,8 @@ class Int4Weights:
              zero_points: bool = False) -> Int4Weights:
         """Weights without memory, for plan(). Those of mxf4 and nvf4 have groups and scales of
         their own, and no others."""
+        if encoding == "nvf4":
+            encoding = "nvf4-bf16"
         for name, word, words in (("encoding", encoding, _WORDS), ("scales", scales, _NUMBERS)):
             if word not in words:
                 raise Refusal(f"{name} is {word!r}; it is one of {', '.join(words)}")

@@ -28,7 +28,7 @@ Operands = Literal["tf32", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "mxf8", "mxf8
 Recipe = Literal["floor", "up", "nested", "4-or-6"]
 Sums = Literal["exact", "chained", "folded", "table"]
 Encoding = Literal["ex", "sm", "ex-bf16", "ex-fp16"]
-Fp4Encoding = Literal["mxf4", "mxf4-exact", "mxf4-bf16", "mxf4-fp16", "nvf4-bf16",
+Fp4Encoding = Literal["mxf4", "mxf4-exact", "mxf4-bf16", "mxf4-fp16", "nvf4", "nvf4-bf16",
                       "nvf4-fp16"]
 Fp4Layout = Literal["gpt-oss", "gpt-oss-original", "deepseek-mxfp4", "compressed-tensors-mxfp4",
                     "compressed-tensors-nvfp4", "modelopt-nvfp4"]

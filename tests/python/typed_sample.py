@@ -67,7 +67,7 @@ def main() -> int:
     assert whole.shape == (1,)
     wp.plan(codes4, codes4, a_type="nvf4", b_type="e2m1", scale_a=tiles, scale_b=tiles,
             device="rtx5090")
-    assert wp.block_scales(wp.quantise(x, "mxf4", linear=True)[1]).shape == (128, 8)
+    assert wp.block_scales(wp.quantise(x, "mxf4", linear=True)[1]).shape == (1024,)
     assert wp.pack_elements(np.zeros((2, 4), np.uint8), "e2m1").shape == (2, 2)
 
     x8, scale = wp.quantise(x)
