@@ -127,8 +127,9 @@ inline constexpr Lesson lesson{
     .answer =
         "Who loads before it waits, as the deck does. A producer that waits first, as note 004's, "
         "must begin with parity 1, which passes on a fresh barrier.",
-    .broken = "both of note 004's phases start at 0, as its pseudo-code has it; the deck's side "
-              "goes on",
+    .broken =
+        "both of note 004's phases start at 0, as its pseudo-code has it; the deck's side "
+        "goes on",
     .finding = Check::deadlock,
     .line = "mbarrier_wait<Scope::cta>(at.",
     .pages = "deck 16 to 20, note 004's pseudo-code",

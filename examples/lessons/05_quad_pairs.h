@@ -85,12 +85,16 @@ Cells holders(const char* title) {
     }
     return -1;
   };
-  return {title, 16, 16, [=](int r, int c) { return "T" + std::to_string(holder(r, c)); },
-          [=](int r, int c) { return pair_of<Broken>(holder(r, c)); }};
+  const auto pair = [=](int r, int c) { return pair_of<Broken>(holder(r, c)); };
+  const auto word = [=](int r, int c) {
+    return "q" + std::to_string(pair(r, c)) + " T" + std::to_string(holder(r, c));
+  };
+  return {title, 16, 16, word, pair};
 }
 
 inline std::vector<Cells> cells() {
-  return {holders<false>("D of 2 x 2 quad pairs: who holds which element")};
+  return {holders<false>(
+      "D of 2 x 2 quad pairs: which of them (q), and which thread (T), has an element")};
 }
 
 inline constexpr Lesson lesson{

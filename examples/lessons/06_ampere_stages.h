@@ -2,7 +2,7 @@
 //
 // Before TMA every thread copies its own pieces by cp.async, and counts its copies in groups: one a
 // stage. A prologue fills all stages but one (deck page 5); then each step waits until the oldest
-// group is there, multiplies, and starts the group of the stage that the step before has read
+// group is there, starts the group of the stage that the step before has read, and multiplies
 // (page 6). A wait counts from the newest: "at most so many may be missing".
 #pragma once
 
@@ -15,25 +15,23 @@
 namespace lessons::ampere {
 
 constexpr atom::Mma mma{.kind = atom::MmaKind::warp, .m = 16, .n = 8, .k = 16};
-constexpr int tiles = 12, rows = 16, columns = 8, depth = 16;
-constexpr int bytes_a = rows * depth * 2, stage_bytes = bytes_a + columns * depth * 2;
+constexpr int tiles = 16, rows = 64, columns = 32, depth = 16;
+constexpr int row_bytes = 2 * depth, stage_bytes = (rows + columns) * row_bytes;
 
 struct Params {
-  const std::uint16_t* a;  // 16 x 192 f16
-  const std::uint16_t* b;  // 8 x 192 f16
-  float* d;                // 16 x 8
+  const std::uint16_t* a;  // 64 x 256 f16
+  const std::uint16_t* b;  // 32 x 256 f16
+  float* d;                // 64 x 32
 };
 
-/// One group: the k_tile's 16 x 16 of A and 8 x 16 of B. A lane copies 16 bytes of A, half of the
-/// lanes 16 of B. Behind the last k_tile the group is empty, and still counts.
+/// One group: the k_tile's 64 x 16 of A and 32 x 16 of B, six pieces of 16 bytes a lane. Behind the
+/// last k_tile the group is empty, and still counts.
 WW_DEVICE void copy(const Params& p, SharedAddress to, int tile) {
-  const int lane = isa::lane_index(), row = lane / 2, half = lane % 2 * 8;
-  if (tile < tiles) {
-    const auto from = [&](const std::uint16_t* x) {
-      return x + row * tiles * depth + tile * depth + half;
-    };
-    isa::copy_async<16>(to + lane * 16, from(p.a));
-    if (row < columns) isa::copy_async<16>(to + bytes_a + lane * 16, from(p.b));
+  for (int i = isa::lane_index(); tile < tiles && i < 2 * (rows + columns); i += 32) {
+    const int row = i / 2, at = tile * depth + i % 2 * 8;
+    const std::uint16_t* from =
+        row < rows ? p.a + row * tiles * depth + at : p.b + (row - rows) * tiles * depth + at;
+    isa::copy_async<16>(to + i * 16, from);
   }
   isa::copy_async_commit();
 }
@@ -47,7 +45,7 @@ WW_DEVICE void kernel(const Params& p) {
     const isa::Mark mark("prologue");
     for (int tile = 0; tile < Stages - 1; ++tile) copy(p, base + tile * stage_bytes, tile);
   }
-  float sums[4] = {};
+  float sums[rows / 16][columns / 8][4] = {};
   for (int tile = 0; tile < tiles; ++tile) {
     const isa::Mark mark("k_tile %", tile);
     // The groups of the k_tiles behind this one may be missing. The broken one lets its own, too.
@@ -55,15 +53,23 @@ WW_DEVICE void kernel(const Params& p) {
     isa::sync_warp();  // each lane has waited for its own copies alone
     copy(p, base + (tile + Stages - 1) % Stages * stage_bytes, tile + Stages - 1);
     const SharedAddress at = base + tile % Stages * stage_bytes;
-    std::uint32_t a[4], b[2];
-    isa::load_matrix(at + lane % 16 * 32 + lane / 16 * 16, a);
-    isa::load_matrix(at + bytes_a + lane % 8 * 32 + lane / 8 % 2 * 16, b);
-    isa::mma_sync<mma>(sums, a, b);
+    std::uint32_t a[rows / 16][4], b[columns / 8][2];
+    WW_UNROLL for (int i = 0; i < rows / 16; ++i) {
+      isa::load_matrix(at + (i * 16 + lane % 16) * row_bytes + lane / 16 * 16, a[i]);
+    }
+    WW_UNROLL for (int j = 0; j < columns / 8; ++j) {
+      isa::load_matrix(at + (rows + j * 8 + lane % 8) * row_bytes + lane / 8 % 2 * 16, b[j]);
+    }
     isa::sync_warp();  // all have read the stage: the next step may copy into it
+    WW_UNROLL for (int i = 0; i < rows / 16; ++i) {
+      WW_UNROLL for (int j = 0; j < columns / 8; ++j) isa::mma_sync<mma>(sums[i][j], a[i], b[j]);
+    }
   }
-  for (int v = 0; v < 4; ++v) {
-    isa::GlobalView<float>{p.d}.store((lane / 4 + v / 2 * 8) * columns + lane % 4 * 2 + v % 2,
-                                      sums[v]);
+  WW_UNROLL for (int i = 0; i < rows / 16; ++i) {
+    WW_UNROLL for (int v = 0; v < columns / 2; ++v) {
+      const int row = i * 16 + lane / 4 + v % 4 / 2 * 8, column = v / 4 * 8 + lane % 4 * 2 + v % 2;
+      isa::GlobalView<float>{p.d}.store(row * columns + column, sums[i][v / 4][v % 4]);
+    }
   }
 }
 
@@ -82,7 +88,9 @@ inline testing::Outcome run(const Ask& ask) {
       [&] {
         if (stages == 2) return either<2>(p, ask.broken);
         if (stages == 3) return either<3>(p, ask.broken);
-        either<4>(p, ask.broken);
+        if (stages == 4) return either<4>(p, ask.broken);
+        if (stages == 5) return either<5>(p, ask.broken);
+        either<6>(p, ask.broken);
       },
       {.threads = 32, .shared_bytes = stages * stage_bytes}, ask);
 }
@@ -92,14 +100,16 @@ inline constexpr Lesson lesson{
     .name = "ampere_stages",
     .title = "Ampere's stages: groups of cp.async",
     .question = "With three stages, how many groups may be missing when a k_tile is multiplied?",
-    .answer = "One: the wait names stages - 2. More stages hide more of the copies' time.",
+    .answer =
+        "One: the wait names stages - 2. With five stages the copies lie under MMAs; a sixth gains "
+        "nothing.",
     .broken = "the wait lets stages - 1 groups be missing, one of them the k_tile's own",
     .finding = Check::in_flight_access,
     .line = "load_matrix(",
     .pages = "deck 4 to 7",
     .picture = Picture::timeline,
     .run = run,
-    .stages = 4,
+    .stages = 6,
 };
 
 }  // namespace lessons::ampere

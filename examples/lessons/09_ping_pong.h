@@ -1,9 +1,10 @@
 // Lesson 9: ping-pong.
 //
 // Two consumer warpgroups take tiles of D in turn: while one stores its tile, the other multiplies,
-// and the tensor core has no pause (deck pages 31 and 37). Whose turn it is, an OrderedSequence
-// says. It does a second thing: consumer 1's first stage of the ring is in its second round. Asked
-// too early, a fresh barrier answers "phase 1 is complete", and it reads what nobody has loaded.
+// and no epilogue but the last costs time (deck pages 31 and 37). What the tensor core waits for is
+// loads: tiles of 64 x 64 are small. Whose turn it is, an OrderedSequence says. It does a second
+// thing: consumer 1's first stage of the ring is in its second round. Asked too early, a fresh
+// barrier answers "phase 1 is complete", and it reads what nobody has loaded.
 #pragma once
 
 #include <warpwright/pipeline/ordered_sequence.h>
@@ -13,7 +14,7 @@
 
 namespace lessons::ping_pong {
 
-constexpr int tiles = 4, k_tiles = 2, stages = 2, threads = 288;
+constexpr int tiles = 4, k_tiles = 4, stages = 4, threads = 288;
 constexpr int at_barriers = stages * 2 * tile_bytes;
 constexpr int at_turns = at_barriers + pipeline::barrier_bytes(stages);
 
@@ -23,8 +24,8 @@ struct Ring {
 using Loads = pipeline::TmaPipeline<Ring>;
 
 struct Params {
-  isa::TensorMap a;  // 64 x 128 bf16
-  isa::TensorMap b;  // 256 x 128
+  isa::TensorMap a;  // 64 x 256 bf16
+  isa::TensorMap b;  // 256 x 256
   float* d;          // 64 x 256: four tiles side by side
 };
 

@@ -68,6 +68,7 @@ WW_DEVICE void kernel(const Params& p) {
     // The broken one has one set of registers, which the group before may still be read from.
     Codes(&codes)[4] = a[Broken ? 0 : g % 2];
     convert(p, g, codes);
+    isa::mark_begin("multiply %", g);
     isa::wgmma_fence(sum[g % 2], codes);
     constexpr atom::OperandTile of_b = tile;
     const std::uint64_t b = atom::encode(atom::descriptor(of_b, base + g * group_bytes));
@@ -76,6 +77,7 @@ WW_DEVICE void kernel(const Params& p) {
                                                 atom::advance(b, 32U * k_block), k_block > 0);
     }
     isa::wgmma_commit();
+    isa::mark_end();
     if (g == 0) continue;
     isa::wgmma_wait<1>(sum[1 - g % 2], a[1 - g % 2]);
     add(g - 1);

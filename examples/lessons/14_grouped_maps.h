@@ -29,15 +29,19 @@ struct Params {
 
 /// One warp: the map of group `g`, in shared memory first, which the instructions ask for.
 WW_DEVICE void make_map(const Params& p, int g, SharedAddress map) {
-  const isa::Mark mark("map of group %", g);
   const int lane = isa::lane_index();
-  if (lane < 16) isa::SharedView<std::uint64_t>{map}.store(lane, p.x.opaque[lane]);
-  isa::sync_warp();
+  {
+    const isa::Mark mark("copy the host's map");
+    if (lane < 16) isa::SharedView<std::uint64_t>{map}.store(lane, p.x.opaque[lane]);
+    isa::sync_warp();
+  }
   if (lane == 0) {
+    const isa::Mark mark("replace");
     isa::tensormap_replace_global_address(map, p.tokens + p.starts[g] * inner);
     isa::tensormap_replace_global_dim<1>(map, std::uint32_t(p.starts[g + 1] - p.starts[g]));
   }
   isa::sync_warp();
+  const isa::Mark mark("release");
   isa::tensormap_cp_fenceproxy(p.maps + g, map);  // copies and releases
   isa::sync_warp();
 }
@@ -54,7 +58,10 @@ WW_DEVICE void kernel(const Params& p) {
       isa::mbarrier_init(bar, 1, {"bar"}, "thread 0");
       isa::fence_mbarrier_init();
       // The broken one trusts that who made the map also sees it.
-      if constexpr (!Broken) isa::fence_proxy_tensormap_acquire(p.maps[g]);
+      {
+        const isa::Mark mark("acquire");
+        if constexpr (!Broken) isa::fence_proxy_tensormap_acquire(p.maps[g]);
+      }
       isa::mbarrier_arrive_expect(bar, 2 * tile_bytes);  // rows behind the group count, as zeros
       isa::tensor_load(base, p.maps[g], bar, Coords{0, 0});  // row 0 is the group's
       isa::tensor_load(base + tile_bytes, p.w, bar, Coords{0, outer * g});

@@ -17,8 +17,9 @@ run here, says so in a comment directly above it:
     <!-- makes: picture.svg -->
 
 A claim is what the page says of what its commands print (Claims has the words), and is evaluated.
-Files that a block makes lie beside the page, byte for byte. (NEEDS has the reasons.) What is not run is reported by name. Every block has a folder of its own,
-with the files that FILES has for its page; nothing is written elsewhere.
+Files that a block makes lie beside the page, byte for byte. (NEEDS has the reasons.) What is not
+run is reported by name. Every block has a folder of its own, with the files that FILES has for its
+page; nothing is written elsewhere.
 """
 import concurrent.futures
 import json

@@ -45,6 +45,15 @@ TEST(Page, HoldsViewsTablesAndValues) {
   EXPECT_EQ(count(page, ".ww-ground{fill"), 1u);
 }
 
+TEST(Page, ASourceHasNumbersAndMarks) {
+  Note source{"a.h", "int a;\nint b<1>;\n"};
+  source.is_source = true;
+  source.marked = {2};
+  const std::string page = as_html({"kind", "Title", "", {view("a")}}, {source});
+  EXPECT_EQ(count(page, "   1  int a;\n   2  <mark>int b&lt;1&gt;;</mark>\n"), 1u);
+  EXPECT_EQ(count(page, "<mark>"), 1u);
+}
+
 TEST(Page, IdsOfSvgsAreApart) {
   const std::string page = as_html({"kind", "", "", {view("a"), view("b")}});
   for (const char* own : {"v0-tip", "v1-tip"}) {

@@ -174,6 +174,8 @@ struct Thread {
   // landed.
   std::vector<ThreadCopy> open_copies;
   std::deque<std::vector<ThreadCopy>> copy_groups;
+  int groups_of_tile = 0;  // that it has committed since its tile in the trace, `copies_tile`
+  std::string copies_tile;
   std::uint64_t copies_started = 0;
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
   TensorPipe tensor_pipe;
@@ -362,6 +364,8 @@ struct Cta {
   using SumsReady = std::array<std::pair<const void*, Until>, 64>;
   std::vector<SumsReady> sums_ready;
   int loads_track = -1;
+  int copies_track = -1;
+  int fragments_track = -1;
   int stores_track = -1;
   int tensor_track = -1;
 };
@@ -620,9 +624,11 @@ class Machine {
   }
   [[nodiscard]] const Costs& costs() const { return costs_; }
   /// What units of the current thread's SM take (Mode::timed): bytes that a warp reads or writes in
-  /// shared memory together; a load or store of global memory, whose value is asked for when the
-  /// thread stores something; a cp.async, whose end it returns; an mma.sync.
+  /// shared memory together, as fragments of an MMA or otherwise; a load or store of global memory,
+  /// whose value is asked for when the thread stores something; a cp.async, whose end it returns;
+  /// an mma.sync.
   void use_shared(int bytes);
+  void read_fragments(int bytes);
   void use_global(int bytes, bool store);
   void settle_loads();
   Moment use_copy_path(int bytes);
@@ -634,6 +640,7 @@ class Machine {
   void schedule(Cta& cta, const Thread& leader, Warpgroup& group);
   void schedule(TensorOp& op);
   void show(Thread& issuer);
+  void show_copy(Thread& issuer, std::int64_t start, std::int64_t stop);
   void mark_begin(const std::string& name);
   void mark_end();
   void rename_track(const Thread& thread);

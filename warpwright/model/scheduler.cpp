@@ -750,6 +750,7 @@ Report Machine::take_report() {
   report.decisions = std::move(made_);
   if (order && order->relation) report.order_hash = order->relation->hash();
   if (options_.work != nullptr) *options_.work = {paths_.path(time_.step), paths_.all()};
+  if (options_.barrier_events != nullptr) put_in_order(*options_.barrier_events);
   if (options_.trace != nullptr) {
     *options_.trace = builder_.finish();
     for (const GridRun& grid : grids_) {

@@ -209,7 +209,7 @@ class Outcome {
         std::count_if(runs.begin(), runs.end(), [&](const Run& r) { return r.report.has(check); }));
   }
   /// The findings of all runs, each once: those of one check at one place are the same, with two
-  /// accesses both places count.
+  /// accesses both places count. Likely causes first, of those the ones of most schedules.
   [[nodiscard]] std::vector<Seen> findings() const {
     std::vector<Seen> all;
     for (const Run& run : runs) {
@@ -224,6 +224,11 @@ class Outcome {
         if (known->schedules.back() != run.schedule) known->schedules.push_back(run.schedule);
       }
     }
+    std::stable_sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
+      const int of_a = rank(a.finding);
+      const int of_b = rank(b.finding);
+      return of_a != of_b ? of_a < of_b : a.schedules.size() > b.schedules.size();
+    });
     return all;
   }
   /// The merged report: every finding with the schedules it was made in.
@@ -231,13 +236,17 @@ class Outcome {
     std::string out = std::to_string(runs.size()) + " schedules: ";
     if (clean()) return out + "nothing found\n";
     out += "\n";
-    for (const Seen& s : findings()) {
-      Report one;
-      one.findings = {s.finding};
-      out += one.text() + "  in " + std::to_string(s.schedules.size()) + " of " +
-             std::to_string(runs.size()) + " schedules, first: " + s.schedules.front() + "\n";
-    }
+    for (const Seen& s : findings()) out += text(s);
     return out;
+  }
+  /// One of them.
+  [[nodiscard]] std::string text(const Seen& s) const {
+    Report one;
+    one.findings = {s.finding};
+    return one.text() + "  in " + seen_in(s) + ", first: " + s.schedules.front() + "\n";
+  }
+  [[nodiscard]] std::string seen_in(const Seen& s) const {
+    return std::to_string(s.schedules.size()) + " of " + std::to_string(runs.size()) + " schedules";
   }
 
  private:

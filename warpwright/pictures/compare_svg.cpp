@@ -20,27 +20,59 @@ constexpr double kCompareLeft = 210;
 constexpr double kCompareRight = 24;
 constexpr double kCompareRow = 18;
 
-// What a slice is called where there is room: its own part of "warpgroup: k_tile 3", or the number.
+constexpr double kLetter = 6.2;       // of a label
+constexpr double kSmallLetter = 5.1;  // of one that has little room
+
+// What a slice is called where there is room: its own part of "warpgroup: k_tile 3"; else the
+// number of what is counted along a lane, of others the first word.
 std::string compared_label(std::string_view name, double width) {
   const auto own = name.rfind(": ");
   if (own != std::string_view::npos) name.remove_prefix(own + 2);
-  const auto room = static_cast<std::size_t>(std::max(0.0, width) / 6.2);
-  if (name.size() > room) name.remove_prefix(name.rfind(' ') + 1);
-  return std::string(name.size() > room ? std::string_view() : name);
+  const auto part = name.rfind(", ");
+  if (part != std::string_view::npos) name.remove_prefix(part + 2);
+  const auto fits = [&](std::string_view text) {
+    return kSmallLetter * static_cast<double>(text.size()) <= width;
+  };
+  if (fits(name)) return std::string(name);
+  const bool counts = name.starts_with("k_tile ") || name.starts_with("copies ") ||
+                      name.starts_with("k_block ") || name.starts_with("tile ") ||
+                      name.starts_with("epilogue subtile ");
+  const std::string_view less =
+      counts ? name.substr(name.rfind(' ') + 1) : name.substr(0, name.find(' '));
+  return std::string(fits(less) ? less : std::string_view());
 }
 
-std::string_view compared_fill(TraceTrack::Kind kind) {
+// What a slice stands for, with its entry in the legend.
+struct Look {
+  std::string_view fill;
+  bool pale = false;
+  std::string_view meaning;
+};
+constexpr Look kWaits{ink::line, true, "a role waits"};
+constexpr Look kWorks{"#d5dae1", true, "a role works"};
+constexpr Look kRoleStores{ink::orange, true, "a role's epilogue"};
+constexpr Look kConverts{ink::red, true, "converts weights"};
+constexpr Look kScales{"#f7edba", true, "scales sums"};
+
+Look look_of(TraceTrack::Kind kind, std::string_view name) {
   switch (kind) {
     case TraceTrack::Kind::loads:
-      return ink::strong_blue;
+      return {ink::strong_blue, false, "TMA loads"};
+    case TraceTrack::Kind::copies:
+      return {ink::strong_blue, false, "cp.async, of one warp"};
+    case TraceTrack::Kind::fragments:
+      return {ink::blue, true, "ldmatrix, of one warp"};
     case TraceTrack::Kind::tensor_core:
-      return ink::strong_green;
+      return {ink::strong_green, false, "tensor core"};
     case TraceTrack::Kind::stores:
-      return ink::strong_violet;
+      return {ink::strong_violet, false, "stores"};
     case TraceTrack::Kind::role:
       break;
   }
-  return "#d5dae1";
+  if (name.starts_with("wait")) return kWaits;
+  if (name.starts_with("epilogue")) return kRoleStores;
+  if (name.starts_with("convert")) return kConverts;
+  return name.starts_with("scale") ? kScales : kWorks;
 }
 
 // Two shades: tiles in turns.
@@ -53,10 +85,14 @@ std::string_view phase_fill(Phase phase, int turn) {
   return fills[static_cast<std::size_t>(phase)][static_cast<std::size_t>(turn % 2)];
 }
 
+// Of CTA 0 and of those that share its SM with it.
 std::vector<const TraceTrack*> compared_tracks(const Trace& trace, bool roles) {
   std::vector<const TraceTrack*> tracks;
+  if (trace.tracks.empty()) return tracks;
+  const std::vector<int> ctas = ctas_together(trace, trace.tracks.front());
   for (const TraceTrack& track : trace.tracks) {
-    if (track.cta != 0 || track.events.empty()) continue;
+    const bool is_drawn = std::find(ctas.begin(), ctas.end(), track.cta) != ctas.end();
+    if (!is_drawn || track.grid != trace.tracks.front().grid || track.events.empty()) continue;
     if (!roles && track.kind == TraceTrack::Kind::role) continue;
     tracks.push_back(&track);
   }
@@ -78,7 +114,7 @@ struct PhaseRows {
 PhaseRows phase_rows(const Trace& trace) {
   PhaseRows all;
   const std::vector<PhaseSlice> slices = phases(trace);
-  std::vector<std::string_view> tiles;
+  std::vector<std::pair<int, std::string_view>> tiles;
   for (const Phase phase : {Phase::prologue, Phase::main_loop, Phase::epilogue}) {
     std::vector<std::int64_t> ends;
     for (const PhaseSlice& s : slices) {
@@ -86,8 +122,9 @@ PhaseRows phase_rows(const Trace& trace) {
       auto free = std::find_if(ends.begin(), ends.end(), [&](auto end) { return end <= s.begin; });
       if (free == ends.end()) free = ends.insert(free, 0);
       *free = s.end;
-      auto tile = std::find(tiles.begin(), tiles.end(), s.tile);
-      if (tile == tiles.end()) tile = tiles.insert(tile, s.tile);
+      const std::pair key(s.cta, s.tile);
+      auto tile = std::find(tiles.begin(), tiles.end(), key);
+      if (tile == tiles.end()) tile = tiles.insert(tile, key);
       all.slices.push_back({s, all.rows + static_cast<int>(free - ends.begin()),
                             static_cast<int>(tile - tiles.begin())});
     }
@@ -100,6 +137,12 @@ PhaseRows phase_rows(const Trace& trace) {
 
 std::string amount(double value, const CompareHow& how) {
   return decimal(std::round(value)) + (how.nanoseconds ? " ns" : " cycles");
+}
+
+// Of the tensor core in a run: "45%".
+std::string share_text(const Trace& trace) {
+  const double all = static_cast<double>(std::max<std::int64_t>(1, trace.end()));
+  return decimal(std::round(100 * static_cast<double>(tensor_core_time(trace)) / all)) + "%";
 }
 
 double length_of(const ComparedRun& run) {
@@ -138,23 +181,21 @@ class ComparePicture {
 
   void legend(double y) {
     double x = 16;
-    const auto entry = [&](std::string_view fill, const char* text) {
+    const auto entry = [&](std::string_view fill, std::string_view text) {
       svg_ += svg_box(x, y, 12, 11, fill);
       svg_ += svg_text(x + 17, y + 9, text, 11);
-      x += 34 + 6.3 * static_cast<double>(std::string_view(text).size());
+      x += 34 + 6.3 * static_cast<double>(text.size());
     };
-    entry(ink::yellow, "prologue: first load to first MMA");
-    entry(ink::strong_green, "main loop, tensor core");
-    entry(ink::strong_orange, "epilogue");
-    entry(ink::strong_blue, "TMA loads");
-    entry(ink::strong_violet, "stores");
-    if (how_.roles) entry(ink::line, "a role waits");
+    for (const auto& [fill, meaning] : legend_) entry(fill, meaning);
   }
 
   void draw_run(std::size_t row) {
     const ComparedRun& run = runs_[row];
-    svg_ += svg_text(16, y_ + 12, run.name + ": " + amount(length_of(run), how_), 12,
-                     "font-weight=\"600\" " + data_row(row));
+    std::string text = run.name + ": " + amount(length_of(run), how_);
+    if (run.trace != nullptr && tensor_core_time(*run.trace) > 0) {
+      text += ", tensor core " + share_text(*run.trace);
+    }
+    svg_ += svg_text(16, y_ + 12, text, 12, "font-weight=\"600\" " + data_row(row));
     y_ += 18;
     if (run.trace == nullptr) {
       svg_ += svg_text(kCompareLeft - 8, y_ + 12, "whole kernel", 11, "text-anchor=\"end\"");
@@ -163,9 +204,11 @@ class ComparePicture {
       return;
     }
     draw_phases(run, row);
-    for (const TraceTrack* track : compared_tracks(*run.trace, how_.roles)) {
-      draw_track(run, *track);
-    }
+    const std::vector<const TraceTrack*> tracks = compared_tracks(*run.trace, how_.roles);
+    const bool is_alone = std::all_of(tracks.begin(), tracks.end(), [&](const TraceTrack* track) {
+      return track->cta == tracks.front()->cta;
+    });
+    for (const TraceTrack* track : tracks) draw_track(run, *track, is_alone);
     y_ += 12;
   }
 
@@ -177,32 +220,43 @@ class ComparePicture {
       y += count * kCompareRow;
     }
     const double top = y_;
+    constexpr std::array<const char*, 3> meanings{"prologue: first load to first MMA", "main loop",
+                                                  "epilogue"};
     for (const PhaseRow& p : rows.slices) {
       y_ = top + p.row * kCompareRow;
+      explain(phase_fill(p.slice.phase, 0), meanings[static_cast<std::size_t>(p.slice.phase)]);
       slice(static_cast<double>(p.slice.begin) * run.units,
             static_cast<double>(p.slice.end) * run.units, phase_fill(p.slice.phase, p.turn),
             std::string(name(p.slice.phase)) + " of " +
-                (p.slice.tile.empty() ? "D" : std::string(p.slice.tile)),
+                (p.slice.tile.empty() ? "D" : std::string(p.slice.tile)) + ", CTA " +
+                std::to_string(p.slice.cta),
             short_tile(p.slice.tile), p.slice.phase == Phase::prologue || p.turn % 2 == 1,
             data_row(row));
     }
     y_ = y;
   }
 
-  void draw_track(const ComparedRun& run, const TraceTrack& track) {
-    svg_ += svg_text(kCompareLeft - 8, y_ + 12, track.name, 11, "text-anchor=\"end\"");
+  // In the legend, once.
+  void explain(std::string_view fill, std::string_view meaning) {
+    const std::pair<std::string_view, std::string_view> entry(fill, meaning);
+    if (std::find(legend_.begin(), legend_.end(), entry) == legend_.end()) legend_.push_back(entry);
+  }
+
+  void draw_track(const ComparedRun& run, const TraceTrack& track, bool is_alone) {
+    svg_ += svg_text(kCompareLeft - 8, y_ + 12,
+                     (is_alone ? "" : "CTA " + std::to_string(track.cta) + ": ") + track.name, 11,
+                     "text-anchor=\"end\"");
     for (const TrackSlice& s : track_slices(*run.trace, track)) {
       const bool role = track.kind == TraceTrack::Kind::role;
       const bool waits = s.name.starts_with("wait");
+      const Look look = look_of(track.kind, s.name);
+      explain(look.fill, look.meaning);
       const double begin = static_cast<double>(s.begin) * run.units;
       const double end = static_cast<double>(s.end) * run.units;
       // What lies inside would cover a role's label.
       const bool is_named = !waits && !(role && s.covered);
-      slice(begin, end,
-            waits                 ? ink::line
-            : role && s.depth > 0 ? ink::violet
-                                  : compared_fill(track.kind),
-            s.name, is_named ? compared_label(s.name, at(end) - at(begin) - 4) : "", role, "");
+      slice(begin, end, look.fill, s.name,
+            is_named ? compared_label(s.name, at(end) - at(begin) - 4) : "", look.pale, "");
     }
     y_ += kCompareRow;
   }
@@ -212,9 +266,10 @@ class ComparePicture {
     const double width = std::max(1.0, at(end) - at(begin));
     svg_ +=
         svg_box(at(begin), y_, width > 3 ? width - 0.6 : width, kCompareRow - 4, fill, tip, more);
-    if (label.empty() || 6.2 * static_cast<double>(label.size()) > width - 4) return;
+    const auto letters = static_cast<double>(label.size());
+    if (label.empty() || kSmallLetter * letters > width - 4) return;
     svg_ += svg_text(
-        at(begin) + 3, y_ + 11, label, 10,
+        at(begin) + 3, y_ + 11, label, kLetter * letters > width - 4 ? 8 : 10,
         pale ? "pointer-events=\"none\"" : "pointer-events=\"none\" style=\"fill:#ffffff\"");
   }
 
@@ -222,20 +277,24 @@ class ComparePicture {
   const CompareHow& how_;
   double end_ = 1;
   double y_ = 0;
+  std::vector<std::pair<std::string_view, std::string_view>> legend_;
   std::string svg_;
 };
 
 }  // namespace
 
 std::int64_t tensor_core_time(const Trace& trace) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  for (const TraceTrack* track : compared_tracks(trace, false)) {
+    if (track->kind != TraceTrack::Kind::tensor_core) continue;
+    for (const TrackSlice& s : track_slices(trace, *track)) spans.emplace_back(s.begin, s.end);
+  }
+  std::sort(spans.begin(), spans.end());
   std::int64_t busy = 0;
-  for (const TraceTrack& track : trace.tracks) {
-    if (track.cta != 0 || track.kind != TraceTrack::Kind::tensor_core) continue;
-    std::int64_t until = 0;
-    for (const TrackSlice& s : track_slices(trace, track)) {
-      busy += std::max<std::int64_t>(0, s.end - std::max(s.begin, until));
-      until = std::max(until, s.end);
-    }
+  std::int64_t until = 0;
+  for (const auto& [begin, end] : spans) {
+    busy += std::max<std::int64_t>(0, end - std::max(begin, until));
+    until = std::max(until, end);
   }
   return busy;
 }
@@ -258,8 +317,8 @@ View compare_view(const std::vector<ComparedRun>& runs, const CompareHow& how) {
   view.id = "compare";
   view.title = "Runs on one axis";
   view.caption =
-      "Of the first CTA of each run. A prologue or an epilogue costs time where it lies under no "
-      "main loop.";
+      "Of the first CTA of each run, and of those on its SM at a time. A prologue or an epilogue "
+      "costs time where it lies under no main loop.";
   view.svg = compare_svg("", runs, how);
   view.table.header = {
       "run",           how.nanoseconds ? "ns" : "cycles", "tensor core", "tiles", "bare prologues",
@@ -274,11 +333,7 @@ View compare_view(const std::vector<ComparedRun>& runs, const CompareHow& how) {
       const auto tiles = std::count_if(slices.begin(), slices.end(), [](const PhaseSlice& s) {
         return s.phase == Phase::main_loop;
       });
-      const double busy = static_cast<double>(tensor_core_time(*run.trace));
-      row.push_back(
-          decimal(std::round(100 * busy /
-                             static_cast<double>(std::max<std::int64_t>(1, run.trace->end())))) +
-          "%");
+      row.push_back(share_text(*run.trace));
       row.push_back(std::to_string(tiles));
       row.push_back(decimal(std::round(static_cast<double>(costs.prologue) * run.units)));
       row.push_back(decimal(std::round(static_cast<double>(costs.epilogue) * run.units)));

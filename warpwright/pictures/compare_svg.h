@@ -24,11 +24,12 @@ struct CompareHow {
   bool nanoseconds = false;  ///< the axis; else nominal cycles
 };
 
-/// How long the tensor core of the first CTA was at work: times at which it had an MMA.
+/// How long the tensor core of the first CTA's SM was at work: times at which it had an MMA.
 std::int64_t tensor_core_time(const model::Trace& trace);
 
 /// An SVG, without a title where that is empty: for each run the prologues, main loops and
-/// epilogues of its first CTA (pictures/phases.h), and what its TMA, tensor core and roles did.
+/// epilogues of its first CTA and those on its SM (pictures/phases.h), and what their TMA,
+/// cp.async, ldmatrix, tensor core and roles did.
 std::string compare_svg(const std::string& title, const std::vector<ComparedRun>& runs,
                         const CompareHow& how = {});
 

@@ -112,7 +112,8 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   std::string out = svg_head(kGridWidth, height);
   out += label_at(18, 28, 16, "#111827", view.title);
   std::string remark = format(
-      "%zu tiles in %.1f %s. A lane is an SM; a box is a tile (%sm,n), from the first wait for it "
+      "%zu tiles in %.1f %s. A lane is an SM; a box is a tile (%srow,column of D), from the first "
+      "wait for it "
       "to its last store; colours alternate from CTA to CTA.",
       slices.size(), static_cast<double>(last) / 1000,
       trace.measured ? "microseconds" : "nominal kilocycles", is_grouped ? "group: " : "");
@@ -142,7 +143,9 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
     }
   }
   for (const Tick& tick : round_ticks(0, last, trace.measured)) {
-    out += label_at(x(tick.time), height - 18, 12, "#374151", tick.text, "middle");
+    const bool is_last = x(tick.time) > kGridWidth - kGridRight - 30;
+    out +=
+        label_at(x(tick.time), height - 18, 12, "#374151", tick.text, is_last ? "end" : "middle");
   }
   return out + "</svg>\n";
 }

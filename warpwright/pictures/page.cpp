@@ -1,7 +1,9 @@
 #include "warpwright/pictures/page.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 
@@ -218,13 +220,32 @@ std::string navigation(const std::vector<View>& views) {
   return html + "</select>" + button("data-move=\"1\"", "&rarr;", "Next view") + "</nav>\n";
 }
 
+// Its lines with their numbers, folded.
+std::string source_of(const Note& note) {
+  std::string html = "<details><summary>Source</summary><pre class=\"source\">";
+  std::istringstream text(note.text);
+  int number = 0;
+  for (std::string line; std::getline(text, line);) {
+    ++number;
+    const bool is_marked =
+        std::find(note.marked.begin(), note.marked.end(), number) != note.marked.end();
+    char digits[16];
+    std::snprintf(digits, sizeof digits, "%4d  ", number);
+    html += digits + (is_marked ? "<mark>" + escaped(line) + "</mark>" : escaped(line)) + "\n";
+  }
+  return html + "</pre></details>";
+}
+
 std::string notes_of(const std::vector<Note>& notes) {
   if (notes.empty()) return "";
   std::string html = "<dl class=\"notes\">\n";
   for (const Note& note : notes) {
     const std::string text = escaped(note.text);
     html += "<dt>" + escaped(note.name) + "</dt><dd>" +
-            (text.find('\n') == std::string::npos ? text : "<pre>" + text + "</pre>") + "</dd>\n";
+            (note.is_source                         ? source_of(note)
+             : text.find('\n') == std::string::npos ? text
+                                                    : "<pre>" + text + "</pre>") +
+            "</dd>\n";
   }
   return html + "</dl>\n";
 }

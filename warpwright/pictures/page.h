@@ -9,10 +9,13 @@
 
 namespace warpwright::pictures {
 
-/// What a page says above its views: a question, a report. Text of several lines is shown as lines.
+/// What a page says above its views: a question, a report. Text of several lines is shown as lines;
+/// a source's have numbers, and some are marked.
 struct Note {
   std::string name;
   std::string text;
+  std::vector<int> marked = {};  ///< of a source: lines, from 1
+  bool is_source = false;
 };
 
 /// The bytes that a page may have: what reads it is a phone, too.

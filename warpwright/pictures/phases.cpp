@@ -72,9 +72,11 @@ const TraceTrack* multiplying(const Trace& trace) {
   return trace.tracks.empty() ? nullptr : &trace.tracks.front();
 }
 
+// By CTA and name.
+using Tiles = std::map<std::pair<int, std::string_view>, TileTimes>;
+
 // Which tiles the CTA's roles go through, where they have names, and when; with their epilogues.
-void add_role(const Trace& trace, const TraceTrack& track,
-              std::map<std::string_view, TileTimes>& tiles) {
+void add_role(const Trace& trace, const TraceTrack& track, Tiles& tiles) {
   const bool stores = stores_tiles(trace, track);
   if (!stores) return;
   std::vector<TrackSlice> own = track_slices(trace, track);
@@ -84,7 +86,7 @@ void add_role(const Trace& trace, const TraceTrack& track,
   TileTimes* current = nullptr;
   for (const TrackSlice& s : own) {
     if (!s.name.empty() && s.name == tile_of(s.name)) {
-      current = &tiles[s.name];
+      current = &tiles[{track.cta, s.name}];
       current->begin = std::min(current->begin, s.begin);
       current->end = std::max(current->end, s.end);
     }
@@ -112,32 +114,35 @@ std::string_view name(Phase phase) {
 std::vector<PhaseSlice> phases(const Trace& trace) {
   const TraceTrack* const first = multiplying(trace);
   if (first == nullptr) return {};
+  const std::vector<int> ctas = ctas_together(trace, *first);
   std::vector<const TraceTrack*> tracks;
   for (const TraceTrack& track : trace.tracks) {
-    if (track.grid == first->grid && track.cta == first->cta) tracks.push_back(&track);
+    const bool is_drawn = std::find(ctas.begin(), ctas.end(), track.cta) != ctas.end();
+    if (track.grid == first->grid && is_drawn) tracks.push_back(&track);
   }
-  std::map<std::string_view, TileTimes> tiles;
+  Tiles tiles;
   for (const TraceTrack* track : tracks) {
     if (track->kind == TraceTrack::Kind::role) add_role(trace, *track, tiles);
   }
   const bool unnamed = tiles.empty();
   if (unnamed) {
-    TileTimes& all = tiles[""];
-    all.begin = 0;
     for (const TraceTrack* track : tracks) {
+      TileTimes& all = tiles[{track->cta, ""}];
+      all.begin = 0;
       for (const model::TraceEvent& e : track->events) all.end = std::max(all.end, e.time);
     }
   }
-  const auto tile_at = [&](std::string_view name) {
-    return tiles.find(unnamed ? std::string_view() : tile_of(name));
+  const auto tile_at = [&](int cta, std::string_view name) {
+    return tiles.find({cta, unnamed ? std::string_view() : tile_of(name)});
   };
   for (const TraceTrack* track : tracks) {
-    if (track->kind == TraceTrack::Kind::role || track->kind == TraceTrack::Kind::stores) continue;
+    using Kind = TraceTrack::Kind;
+    if (track->kind != Kind::loads && track->kind != Kind::tensor_core) continue;
     for (const TrackSlice& s : track_slices(trace, *track)) {
-      const auto at = tile_at(s.name);
+      const auto at = tile_at(track->cta, s.name);
       if (at == tiles.end()) continue;
       TileTimes& tile = at->second;
-      if (track->kind == TraceTrack::Kind::tensor_core) {
+      if (track->kind == Kind::tensor_core) {
         tile.first_mma = std::min(tile.first_mma, s.begin);
         tile.last_mma = std::max(tile.last_mma, s.end);
       } else if (s.name.find("epilogue") == std::string_view::npos) {
@@ -146,17 +151,18 @@ std::vector<PhaseSlice> phases(const Trace& trace) {
     }
   }
   std::vector<PhaseSlice> slices;
-  for (const auto& [tile, t] : tiles) {
+  for (const auto& [key, t] : tiles) {
+    const auto [cta, tile] = key;
     const bool multiplies = t.last_mma >= 0;
     const std::int64_t begin = t.load != never ? t.load : t.begin;
     const std::int64_t epilogue = t.epilogue != never ? t.epilogue
                                   : multiplies        ? t.last_mma
-                                                      : t.begin;
+                                                      : t.end;
     if (multiplies) {
-      if (begin < t.first_mma) slices.push_back({Phase::prologue, tile, begin, t.first_mma});
-      slices.push_back({Phase::main_loop, tile, t.first_mma, t.last_mma});
+      if (begin < t.first_mma) slices.push_back({Phase::prologue, cta, tile, begin, t.first_mma});
+      slices.push_back({Phase::main_loop, cta, tile, t.first_mma, t.last_mma});
     }
-    if (epilogue < t.end) slices.push_back({Phase::epilogue, tile, epilogue, t.end});
+    if (epilogue < t.end) slices.push_back({Phase::epilogue, cta, tile, epilogue, t.end});
   }
   std::stable_sort(slices.begin(), slices.end(),
                    [](const PhaseSlice& a, const PhaseSlice& b) { return a.begin < b.begin; });

@@ -1,6 +1,8 @@
 #include "warpwright/pictures/timeline_parts.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace warpwright::pictures {
 
@@ -36,6 +38,23 @@ bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track) {
              return trace.texts[static_cast<std::size_t>(e.name)].starts_with("epilogue subtile");
            });
   });
+}
+
+std::vector<int> ctas_together(const model::Trace& trace, const model::TraceTrack& first) {
+  std::map<int, std::pair<std::int64_t, std::int64_t>> spans;
+  for (const model::TraceTrack& t : trace.tracks) {
+    if (t.grid != first.grid || t.sm != first.sm || t.events.empty()) continue;
+    const auto [at, is_new] = spans.try_emplace(t.cta, t.events.front().time, t.events.back().time);
+    at->second = {std::min(at->second.first, t.events.front().time),
+                  std::max(at->second.second, t.events.back().time)};
+  }
+  std::vector<int> together = {first.cta};
+  const auto [begin, end] = spans[first.cta];
+  for (const auto& [cta, span] : spans) {
+    const bool meets = first.sm >= 0 && span.first < end && begin < span.second;
+    if (cta != first.cta && meets) together.push_back(cta);
+  }
+  return together;
 }
 
 std::string cta_name(const model::Trace& trace, const model::TraceTrack& track) {

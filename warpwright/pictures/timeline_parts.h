@@ -24,6 +24,9 @@ std::string short_tile(std::string_view name);
 /// Is it a role that stores the tiles it has gone through, and not one that feeds or finds them?
 bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track);
 
+/// The CTAs of the first track's grid that share its CTA's SM with that at a time, itself first.
+std::vector<int> ctas_together(const model::Trace& trace, const model::TraceTrack& first);
+
 /// "CTA 3", and in a run of several grids "group_maps: CTA 3".
 std::string cta_name(const model::Trace& trace, const model::TraceTrack& track);
 

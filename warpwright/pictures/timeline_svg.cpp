@@ -25,7 +25,7 @@ constexpr double kRow = 27;
 constexpr double kGap = 9;
 
 // What a slice is for the eye.
-enum class Paint { tile, load, multiply, epilogue, store, wait, other };
+enum class Paint { tile, load, fragments, multiply, convert, scale, epilogue, store, wait, other };
 
 struct Slice {
   std::int64_t begin = 0;
@@ -54,7 +54,10 @@ const Shades& shades(Paint paint) {
   static const Shades table[] = {
       {{"#d5dae1", "#e9ecf0"}, {"#1f2933", "#1f2933"}, "tile"},
       {{"#2f6fb3", "#8fb9e3"}, {"#ffffff", "#10253d"}, "load of A and B"},
+      {{"#8fb9e3", "#c9dff3"}, {"#10253d", "#10253d"}, "ldmatrix"},
       {{"#1f8a63", "#86cfb0"}, {"#ffffff", "#0c2f22"}, "multiply"},
+      {{"#b83c3c", "#e6a1a1"}, {"#ffffff", "#3d0f0f"}, "convert weights"},
+      {{"#f2e08a", "#f7edba"}, {"#3d3208", "#3d3208"}, "scale sums"},
       {{"#d9772b", "#f4bd86"}, {"#ffffff", "#3d2208"}, "epilogue"},
       {{"#8e4f9e", "#cfa5d9"}, {"#ffffff", "#2c1233"}, "store of D"},
       {{"#f1f2f4", "#f1f2f4"}, {"#6b7480", "#6b7480"}, "waiting"},
@@ -66,7 +69,7 @@ const Shades& shades(Paint paint) {
 // "k_tile 3" of "consumer 0: tile m 1 n 0, k_tile 3", what an engine's slice is called. Of
 // several the last: who multiplies one block may load another.
 std::string_view work_of(std::string_view name) {
-  for (const std::string_view key : {"k_tile ", "epilogue subtile "}) {
+  for (const std::string_view key : {"k_block ", "k_tile ", "copies ", "epilogue subtile "}) {
     const auto at = name.rfind(key);
     if (at != std::string_view::npos) return name.substr(at, name.find(',', at) - at);
   }
@@ -76,7 +79,8 @@ std::string_view work_of(std::string_view name) {
 // Ever shorter names for ever narrower slices: "k_tile 3", "k 3", "3".
 std::vector<std::string> labels(const Slice& s) {
   std::string_view last = s.name;
-  if (s.paint == Paint::multiply || s.paint == Paint::load || s.paint == Paint::store) {
+  if (s.paint == Paint::multiply || s.paint == Paint::load || s.paint == Paint::store ||
+      s.paint == Paint::fragments) {
     last = work_of(last);
   }
   std::vector<std::string> all = {std::string(last)};
@@ -85,9 +89,13 @@ std::vector<std::string> labels(const Slice& s) {
   if (last.starts_with("epilogue subtile ")) {
     all.push_back("epilogue " + std::string(last.substr(number + 1)));
   }
-  if (last.starts_with("k_tile ") || last.starts_with("epilogue subtile ")) {
-    all.emplace_back(last.substr(number + 1));
+  const auto block = last.find(" k_block ");  // of "convert k_block 4"
+  if (block != std::string_view::npos) {
+    all.push_back(std::string(last.substr(0, block)) + std::string(last.substr(number)));
   }
+  const bool counts = last.starts_with("k_tile ") || last.starts_with("epilogue subtile ") ||
+                      last.starts_with("k_block ") || last.starts_with("copies ");
+  if (counts || block != std::string_view::npos) all.emplace_back(last.substr(number + 1));
   if (last.starts_with("wait ")) all.emplace_back(last.substr(5));
   if (s.paint == Paint::tile) {
     const auto place = last.find("m ");
@@ -103,6 +111,10 @@ Paint paint_of(const TraceTrack& track, bool multiplies, std::string_view name) 
   switch (track.kind) {
     case TraceTrack::Kind::loads:
       return name.find("epilogue") == std::string_view::npos ? Paint::load : Paint::store;
+    case TraceTrack::Kind::copies:
+      return Paint::load;
+    case TraceTrack::Kind::fragments:
+      return Paint::fragments;
     case TraceTrack::Kind::stores:
       return Paint::store;
     case TraceTrack::Kind::tensor_core:
@@ -113,6 +125,8 @@ Paint paint_of(const TraceTrack& track, bool multiplies, std::string_view name) 
   if (name.starts_with("wait")) return Paint::wait;
   if (!name.empty() && name == tile_of(name)) return Paint::tile;
   if (multiplies && name.starts_with("k_tile")) return Paint::multiply;
+  if (name.starts_with("convert")) return Paint::convert;
+  if (name.starts_with("scale")) return Paint::scale;
   return name.starts_with("epilogue") ? Paint::epilogue : Paint::other;
 }
 
@@ -308,8 +322,8 @@ class Timeline {
     for (const Lane& lane : lanes_) {
       for (const Slice& s : lane.slices) used.insert(s.paint);
     }
-    for (const Paint p :
-         {Paint::load, Paint::multiply, Paint::epilogue, Paint::store, Paint::other, Paint::wait}) {
+    for (const Paint p : {Paint::load, Paint::fragments, Paint::multiply, Paint::convert,
+                          Paint::scale, Paint::epilogue, Paint::store, Paint::other, Paint::wait}) {
       if (!used.contains(p)) continue;
       const Shades& s = shades(p);
       rect(at, y - 11, 14, 14, s.fill[0]);
@@ -418,7 +432,9 @@ class Timeline {
       const double px = x(tick.time);
       body_ += "<line x1=\"" + decimal(px) + "\" y1=\"" + decimal(top) + "\" x2=\"" + decimal(px) +
                "\" y2=\"" + decimal(bottom) + "\" stroke=\"#dfe3e8\"/>\n";
-      text(px, bottom + 15, 12, "#374151", tick.text, "text-anchor=\"middle\"");
+      const bool is_last = px > kWidth - kRight - 30;
+      text(px, bottom + 15, 12, "#374151", tick.text,
+           is_last ? "text-anchor=\"end\"" : "text-anchor=\"middle\"");
     }
     text((kLeft + kWidth - kRight) / 2, bottom + 35, 12.5, "#374151",
          trace_.measured ? "time" : "nominal time", "text-anchor=\"middle\"");

@@ -70,11 +70,26 @@ std::string command_line(const DrawOptions& o) {
   return text;
 }
 
+// Leaves the view that is wanted.
+void choose_view(const std::string& wanted, pictures::Picture& picture) {
+  if (wanted.empty()) return;
+  std::string known;
+  for (const pictures::View& view : picture.views) {
+    known += (known.empty() ? "" : ", ") + view.id;
+  }
+  std::erase_if(picture.views, [&](const pictures::View& view) { return view.id != wanted; });
+  if (picture.views.empty()) {
+    throw InputError("--view is " + printable(wanted) + "; this picture's views are " +
+                     as_rule(known) + ".");
+  }
+}
+
 pictures::Picture make(const DrawOptions& o, const DrawKind& kind, std::ostream& err) {
   try {
     pictures::Picture picture = kind.make(err);
     picture.kind = kind.app->get_name();
     if (picture.command.empty()) picture.command = command_line(o);
+    choose_view(o.view, picture);
     return picture;
   } catch (const layout::Error& refusal) {
     Sentence said = std::string_view(refusal.what());
@@ -116,6 +131,8 @@ CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
             ->expected(0, 1)
             ->option_text("[FILE.json]");
     kind.app->parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
+    kind.app->add_option("--view", o.view, "one of its views instead of all; --json names them")
+        ->type_name("ID");
     kind.app->add_flag("--table", o.table, "print the same as tables");
   }
   draw->footer(

@@ -14,6 +14,7 @@ namespace warpwright::cli {
 struct DrawOptions {
   std::vector<std::string> arguments;  ///< of the command line, for a picture's own command
   std::string svg, html, json;
+  std::string view;         ///< the only one that is wanted; empty for all
   bool wants_json = false;  ///< without a file it is printed
   bool table = false;
   std::vector<DrawKind> kinds;

@@ -88,7 +88,6 @@ TileName tile_named(const std::string& name) {
 // D as a run computed it. Tiles of one place, which several CTAs share along K, are the one's that
 // stored it last.
 pictures::TileMap recorded_tiles(const Product& product, const model::Trace& trace) {
-  const bool swapped = product.plan.facts().swap_ab;
   pictures::TileMap map;
   if (product.job.product.is_grouped()) {
     const std::vector<std::int64_t> lengths = product.job.lengths();
@@ -104,8 +103,8 @@ pictures::TileMap recorded_tiles(const Product& product, const model::Trace& tra
     pictures::TilePlace tile;
     tile.output = std::max(0, at.group);
     if (tile.output >= static_cast<int>(map.outputs.size())) continue;
-    tile.row = swapped ? at.n : at.m;
-    tile.column = swapped ? at.m : at.n;
+    tile.row = at.m;
+    tile.column = at.n;
     tile.cta = run.cta;
     tile.sm = run.sm;
     tile.begin = run.begin;

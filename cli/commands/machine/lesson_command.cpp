@@ -16,6 +16,8 @@
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 #include "lessons/lesson.h"
+#include "lessons/source.h"
+#include "lessons/twin.h"
 #include "warpwright/pictures/barrier_svg.h"
 #include "warpwright/pictures/cells_svg.h"
 #include "warpwright/pictures/compare_svg.h"
@@ -72,10 +74,32 @@ std::string shown_text(const Lesson& lesson, const std::vector<LessonRun>& runs)
   return text;
 }
 
+// The lesson's own finding, and a line for each that follows from it.
+std::string twin_text(const Lesson& lesson, const model::testing::Outcome& outcome) {
+  std::string text = std::to_string(outcome.runs.size()) + " schedules:\n";
+  const std::vector<model::testing::Seen> all = lessons::ranked_findings(lesson, outcome);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const model::Finding& f = all[i].finding;
+    if (i == 0) {
+      text += outcome.text(all[i]);
+      continue;
+    }
+    if (i == 1) text += "What follows from it, whole with --json:\n";
+    text += "  " + std::string(model::code(f.check)) + " " + std::string(model::name(f.check));
+    if (f.site.line > 0) {
+      text += std::string(" at ") + f.site.file + ":" + std::to_string(f.site.line);
+    }
+    text += ", in " + outcome.seen_in(all[i]) + "\n";
+  }
+  return text;
+}
+
 std::string outcome_text(const Lesson& lesson, const std::vector<LessonRun>& runs) {
   std::string text;
   for (const LessonRun& run : runs) {
-    text += (run.knobs.empty() ? "" : run.knobs + ": ") + run.outcome.text();
+    text += (run.knobs.empty() ? "" : run.knobs + ": ") + (is_as_said(lesson, run) && run.ask.broken
+                                                               ? twin_text(lesson, run.outcome)
+                                                               : run.outcome.text());
     if (!is_as_said(lesson, run)) {
       text += run.ask.broken ? "Expected, and not found: " + expected(lesson) + "\n"
                              : "Expected: nothing\n";
@@ -91,7 +115,7 @@ nlohmann::ordered_json about(const Lesson& lesson) {
           {"question", lesson.question},
           {"answer", lesson.answer},
           {"seeds", lesson.pages},
-          {"file", lesson_file(lesson)},
+          {"file", lessons::files(lesson).front()},
           {"twin", lesson.broken},
           {"finding", model::code(lesson.finding)}};
 }
@@ -105,7 +129,7 @@ nlohmann::ordered_json run_json(const Lesson& lesson, const LessonRun& run) {
   json["cycles"] = run.recording.trace.end();
   json["tensor_core_cycles"] = tensor_core_time(run.recording.trace);
   json["findings"] = nlohmann::ordered_json::array();
-  for (const model::testing::Seen& seen : run.outcome.findings()) {
+  for (const model::testing::Seen& seen : lessons::ranked_findings(lesson, run.outcome)) {
     json["findings"].push_back(finding_json(seen.finding));
     json["findings"].back()["schedules"] = seen.schedules;
   }
@@ -141,6 +165,25 @@ int list(bool json, std::ostream& out) {
   return 0;
 }
 
+// The source; with --broken what its twin has otherwise.
+int print_source(const Lesson& lesson, const LessonOptions& o, std::ostream& out) {
+  nlohmann::ordered_json json = about(lesson);
+  json["files"] = nlohmann::ordered_json::array();
+  for (const std::string& file : lessons::files(lesson)) {
+    const std::string_view text = lessons::source(file);
+    const std::string diff = lessons::twin_diff(text);
+    if (o.json) {
+      json["files"].push_back({{"file", file}, {"source", text}, {"twin", diff}});
+    } else if (!o.broken) {
+      out << text;
+    } else if (!diff.empty()) {
+      out << "--- " << file << ", as it stands\n+++ its broken twin\n" << diff;
+    }
+  }
+  if (o.json) out << json_text(json);
+  return 0;
+}
+
 void write_pictures(const Lesson& lesson, const LessonOptions& o,
                     const std::vector<LessonRun>& runs) {
   const pictures::Picture picture = lesson_picture(lesson, runs);
@@ -158,10 +201,15 @@ void write_pictures(const Lesson& lesson, const LessonOptions& o,
 
 // The pictures can be written, and no other option stands beside the list.
 void check_options(const LessonOptions& o) {
-  if (!o.number && (o.broken || !o.svg.empty() || !o.html.empty() || !o.machine.empty() ||
-                    !o.stages.empty() || !o.in_flight.empty())) {
+  if (!o.number && (o.broken || o.source || !o.svg.empty() || !o.html.empty() ||
+                    !o.machine.empty() || !o.stages.empty() || !o.in_flight.empty())) {
     throw InputError("Which lesson? Give its number, 1 to " +
                      std::to_string(lessons::all().size()) + ".");
+  }
+  if (o.source && (!o.svg.empty() || !o.html.empty() || !o.machine.empty() || !o.stages.empty() ||
+                   !o.in_flight.empty())) {
+    throw InputError("--source runs nothing: leave out the options of a run; " +
+                     as_rule("beside it are --broken and --json") + ".");
   }
   if (!o.svg.empty()) {
     check_ending("--svg", o.svg, {".svg"});
@@ -185,6 +233,8 @@ CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
             ->check(whole(0, 999)),
         numbers);
   lesson->add_flag("--broken", o.broken, "its broken twin, and what the model finds");
+  lesson->add_flag("--source", o.source,
+                   "its source and nothing else; with --broken, what the twin has otherwise");
   lesson
       ->add_option("--stages", o.stages,
                    "of lessons 6 and 7: stages of the ring; several are compared")
@@ -207,6 +257,7 @@ CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
       "Examples:\n"
       "  warpwright lesson\n"
       "  warpwright lesson 3 --broken\n"
+      "  warpwright lesson 3 --source\n"
       "  warpwright lesson 7 --stages 1,2,4 --in-flight 0,1\n"
       "  warpwright lesson 7 --machine h20.json");
   return lesson;
@@ -217,6 +268,7 @@ int lesson_command(const LessonOptions& o, std::ostream& out, std::ostream& err)
     check_options(o);
     if (!o.number) return list(o.json, out);
     const Lesson& lesson = lesson_of(*o.number);
+    if (o.source) return print_source(lesson, o, out);
     std::vector<LessonRun> runs = lesson_runs(lesson, o);
     std::optional<MachineNumbers> machine;
     if (!o.machine.empty()) machine = read_machine("--machine", o.machine);
@@ -239,7 +291,7 @@ int lesson_command(const LessonOptions& o, std::ostream& out, std::ostream& err)
     }
     out << lesson_heading(lesson) << "\n  " << lesson.question << "\n  "
         << (o.broken ? "Broken: " + std::string(lesson.broken) + "." : std::string(lesson.answer))
-        << "\n  " << lesson_file(lesson) << "; " << lesson.pages << "\n\n";
+        << "\n  " << lessons::files(lesson).front() << "; " << lesson_pages(lesson) << "\n\n";
     if (!o.broken) out << shown_text(lesson, runs) << "\n";
     out << outcome_text(lesson, runs);
     for (const std::string& path : {o.svg, o.html}) {

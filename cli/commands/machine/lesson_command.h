@@ -12,6 +12,7 @@ namespace warpwright::cli {
 struct LessonOptions {
   std::optional<int> number;  ///< not given: the list of all
   bool broken = false;
+  bool source = false;         ///< what is printed is its source
   std::vector<int> stages;     ///< of lessons that leave them open; several are compared
   std::vector<int> in_flight;  ///< likewise
   std::string svg, html;

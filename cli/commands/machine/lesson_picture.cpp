@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lessons/source.h"
+#include "lessons/twin.h"
 #include "warpwright/pictures/barrier_states.h"
 #include "warpwright/pictures/compare_svg.h"
 #include "warpwright/pictures/grid_svg.h"
@@ -113,10 +115,8 @@ std::string lesson_heading(const Lesson& lesson) {
   return "Lesson " + std::to_string(lesson.number) + ": " + std::string(lesson.title);
 }
 
-std::string lesson_file(const Lesson& lesson) {
-  const std::string number = std::to_string(lesson.number);
-  return "examples/lessons/" + std::string(2 - number.size(), '0') + number + "_" +
-         std::string(lesson.name) + ".h";
+std::string lesson_pages(const Lesson& lesson) {
+  return std::string(lesson.pages) + " (docs/seeds.md)";
 }
 
 // Colour 0 of a lesson stands for what is not looked at.
@@ -164,14 +164,24 @@ pictures::Picture lesson_picture(const Lesson& lesson, const std::vector<LessonR
 
 std::vector<pictures::Note> lesson_notes(const Lesson& lesson, bool broken,
                                          const std::string& report) {
-  return {{"Question", std::string(lesson.question)},
-          {"Answer", std::string(lesson.answer)},
-          {"Broken twin", std::string(lesson.broken)},
-          {"It gives", std::string(model::code(lesson.finding)) + " " +
-                           std::string(model::name(lesson.finding))},
-          {"In the seeds", std::string(lesson.pages)},
-          {"Source", lesson_file(lesson)},
-          {broken ? "The broken twin" : "As it stands", report}};
+  std::vector<pictures::Note> notes = {{"Question", std::string(lesson.question)},
+                                       {"Answer", std::string(lesson.answer)},
+                                       {"Broken twin", std::string(lesson.broken)},
+                                       {"It gives", std::string(model::code(lesson.finding)) + " " +
+                                                        std::string(model::name(lesson.finding))},
+                                       {"In the seeds", lesson_pages(lesson)},
+                                       {broken ? "The broken twin" : "As it stands", report}};
+  for (const std::string& file : lessons::files(lesson)) {
+    const std::string_view source = lessons::source(file);
+    const std::vector<lessons::TwinLine> twins = lessons::twin_lines(source);
+    if (!twins.empty())
+      notes.push_back({"What the twin has otherwise", lessons::twin_diff(source)});
+    pictures::Note text{file, std::string(source)};
+    for (const lessons::TwinLine& twin : twins) text.marked.push_back(twin.line);
+    text.is_source = true;
+    notes.push_back(std::move(text));
+  }
+  return notes;
 }
 
 }  // namespace warpwright::cli

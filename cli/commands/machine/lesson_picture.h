@@ -21,8 +21,8 @@ struct LessonRun {
 
 /// "Lesson 3: Whose wait passes first?"
 std::string lesson_heading(const lessons::Lesson& lesson);
-/// Its source.
-std::string lesson_file(const lessons::Lesson& lesson);
+/// Where the seeds teach it, and where the seeds are told.
+std::string lesson_pages(const lessons::Lesson& lesson);
 /// Its layouts, none for most.
 std::vector<pictures::CellGrid> lesson_grids(const lessons::Lesson& lesson);
 /// "41%", the share of the cycles in which the tensor core was at work; "-" without one.

@@ -215,7 +215,7 @@ WW_DEVICE void store_codes(const BlackwellCta<Tag>& cta, const isa::Prerequisite
   tile::Work work;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
-    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    const TileMark<Tag::config.grouped, Tag::config.swap_ab> tile_mark(work.tile);
     codes.begin(work);
     if (p.operands.k > 0) cta.accumulators.wait(accumulator);
     const isa::TmemAddress from = tmem + cta.accumulator_column(accumulator);

@@ -13,6 +13,7 @@
 #include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/kernel/roles.h"
+#include "warpwright/kernel/tile_mark.h"
 #include "warpwright/tile/clc_tiles.h"
 #include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/even_tiles.h"

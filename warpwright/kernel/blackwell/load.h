@@ -70,7 +70,7 @@ WW_DEVICE void load(const BlackwellCta<Tag>& cta, const isa::Prerequisites& read
   tile::Work work;
   pipeline::PipelineState state;
   while (tiles.next(work)) {
-    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    const TileMark<Tag::config.grouped, Tag::config.swap_ab> tile_mark(work.tile);
     columns.place(work);
     WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       const isa::Mark block_mark("k_tile %", k_tile);

@@ -132,7 +132,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
   TmemScales<Tag> scales(tmem);
   while (tiles.next(work)) {
     if (work.first == work.end || !mine) continue;
-    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    const TileMark<Tag::config.grouped, Tag::config.swap_ab> tile_mark(work.tile);
     const std::uint32_t instruction = instruction_of(cta, work);
     for (int k_tile = work.first; k_tile < work.end; k_tile += stages_together(cfg)) {
       const isa::Mark block_mark("k_tile %", k_tile);

@@ -43,7 +43,7 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
   tile::Work work;
   pipeline::PipelineState accumulator;
   while (tiles.next(work)) {
-    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    const TileMark<Tag::config.grouped, Tag::config.swap_ab> tile_mark(work.tile);
     // The first accumulator shares its last columns, the second its first.
     if constexpr (overlaps(cfg)) epilogue.order.backwards = accumulator.parity == 0;
     epilogue.begin(work, result_rows(cfg) / epilogue_warps * warp);

@@ -139,7 +139,7 @@ WW_DEVICE void store_sums(const BlackwellCta<Tag>& cta, const isa::Prerequisites
   auto tiles = cta.template tiles<pipeline::Reader::warp>(ready);
   tile::Work work;
   while (tiles.next(work)) {
-    const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+    const TileMark<Tag::config.grouped, Tag::config.swap_ab> tile_mark(work.tile);
     if (share.stores(work)) epilogue.begin(work, first_row);
     tile.collect(work, work.row + first_row);
     if (const CompleteSums complete = share.finish(tile.sums, work, tiles, columns_of<Tag>(work))) {

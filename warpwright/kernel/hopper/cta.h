@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "warpwright/isa/fence.h"
-#include "warpwright/isa/trace.h"
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/roles.h"
@@ -138,16 +137,6 @@ WW_DEVICE void schedule(const Cta<Tag>& cta, const isa::Prerequisites& ready) {
   tile_ring<Tag>(cta.base).schedule(
       tile::DrawingScheduler{p.counter, count, atom::cluster_size(p.cluster), ready, first},
       cta.rank);
-}
-
-/// Opens the slice of a tile, those of different groups under different names.
-template <class Tag>
-WW_DEVICE void mark_tile(const tile::TilePosition& tile) {
-  if constexpr (is_grouped(Tag::config)) {
-    isa::mark_begin("group % tile m % n %", tile.batch, tile.m, tile.n);
-  } else {
-    isa::mark_begin("tile m % n %", tile.m, tile.n);
-  }
 }
 
 }  // namespace warpwright::kernel

@@ -46,6 +46,7 @@
 #include "warpwright/kernel/hopper/slot_sums.h"
 #include "warpwright/kernel/hopper/token_rows.h"
 #include "warpwright/kernel/ping_pong.h"
+#include "warpwright/kernel/tile_mark.h"
 
 namespace warpwright::kernel {
 
@@ -274,7 +275,7 @@ struct HopperGemm {
     tile::Work work;
     turns.begin(walk, mainloop.state);
     while (walk.next(work)) {
-      mark_tile<Tag>(work.tile);
+      mark_tile<is_grouped(Tag::config), is_swapped(Tag::config)>(work.tile);
       if (share.stores(work)) store.begin(work, first_row, column);
       turns.enter();
       sums.run(mainloop, work, [&] { turns.leave(); });

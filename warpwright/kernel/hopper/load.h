@@ -7,6 +7,7 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/hopper/cta.h"
 #include "warpwright/kernel/hopper/packed.h"
+#include "warpwright/kernel/tile_mark.h"
 
 namespace warpwright::kernel {
 
@@ -243,7 +244,7 @@ class Loader {
   }
 
   WW_DEVICE void load_tile(bool mine) {
-    mark_tile<Tag>(work_.tile);
+    mark_tile<is_grouped(Tag::config), is_swapped(Tag::config)>(work_.tile);
     WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
       if (mine) load_block();
       state_.advance(Tag::config.stages);

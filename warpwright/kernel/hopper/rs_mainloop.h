@@ -140,11 +140,17 @@ class RsMainloop {
       const isa::SharedAddress tile = weights(state.stage);
       const std::uint32_t b = tokens(state.stage);
       typename Decoder::KTile held;
-      decoder.begin(held, tile, state.stage, k_tile == 0, accumulator);
+      {
+        const isa::Mark copying("copy codes");
+        decoder.begin(held, tile, state.stage, k_tile == 0, accumulator);
+      }
       WW_UNROLL for (int first = 0; first < k_tile_blocks; first += k_blocks) {
         const bool is_first = k_tile == 0 && first == 0;
         KBlockA a[atoms * k_blocks];
-        decoder.produce(held, first, is_first, accumulator, a);
+        {
+          const isa::Mark converting("convert k_block %", first);
+          decoder.produce(held, first, is_first, accumulator, a);
+        }
         WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
           multiply(accumulator, a, b, first, pass, Decoder::accumulates && !is_first);
           const pipeline::PipelineState current = state;
@@ -158,7 +164,10 @@ class RsMainloop {
             isa::wgmma_wait<0>(accumulator, a);
             if constexpr (!Decoder::holds_stage) release(current);
           }
-          decoder.promote(held, pass, accumulator);
+          {
+            const isa::Mark scaling("scale k_block %", first);
+            decoder.promote(held, pass, accumulator);
+          }
           if constexpr (Decoder::holds_stage) {
             if (is_last) release(current);
           }
@@ -189,14 +198,19 @@ class RsMainloop {
         const int k_block = g * k_blocks % packed_k_blocks;
         if (k_block == 0) {
           const int tile = g * k_blocks / packed_k_blocks;
+          const isa::Mark copying("copy codes");
           decoder.begin(held, stage + static_cast<isa::SharedAddress>(tile * weights_.tile_bytes()),
                         state.stage, k_tile == 0 && g == 0, accumulator[g % 2]);
         }
-        decoder.convert(held, k_block, a[g % 2]);
+        {
+          const isa::Mark converting("convert k_block %", g * k_blocks);
+          decoder.convert(held, k_block, a[g % 2]);
+        }
         multiply(accumulator[g % 2], a[g % 2], b, g * k_blocks, 0, false);
         decoder.read_scales(held, k_block, g % 2);
         if (g == 0) continue;
         isa::wgmma_wait<1>(accumulator[1 - g % 2], a[1 - g % 2]);
+        const isa::Mark scaling("scale k_block %", (g - 1) * k_blocks);
         decoder.promote(held, 0, accumulator[1 - g % 2], 1 - g % 2);
       }
       const pipeline::PipelineState current = state;
@@ -205,6 +219,7 @@ class RsMainloop {
       if (k_tile + 1 == k_tiles) leave();
       isa::wgmma_wait<0>(accumulator[last], a[last]);
       release(current);
+      const isa::Mark scaling("scale k_block %", (groups - 1) * k_blocks);
       decoder.promote(held, 0, accumulator[last], last);
     }
   }
@@ -225,15 +240,24 @@ class RsMainloop {
       ring_.wait(state);
       if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
       typename Decoder::KTile held;
-      decoder.begin(held, weights(state.stage), first);
+      {
+        const isa::Mark copying("copy codes");
+        decoder.begin(held, weights(state.stage), first);
+      }
       const std::uint32_t b = tokens(state.stage);  // while these reads are on their way
-      decoder.produce(held, 0, a[0]);
+      {
+        const isa::Mark converting("convert k_block %", 0);
+        decoder.produce(held, 0, a[0]);
+      }
       multiply(accumulator, a[0], b, 0, 0, !first);
       if constexpr (!first) {
         isa::wgmma_wait<1>(a[1]);  // the k_tile before has been read
         release(previous);
       }
-      decoder.produce(held, k_blocks, a[1]);
+      {
+        const isa::Mark converting("convert k_block %", k_blocks);
+        decoder.produce(held, k_blocks, a[1]);
+      }
       multiply(accumulator, a[1], b, k_blocks, 0, true);
       previous = state;
       state.advance(Tag::config.stages);
@@ -258,6 +282,7 @@ class RsMainloop {
                                  std::uint32_t b, int first, int pass, bool accumulate,
                                  isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
+    const isa::Mark mark("k_block %", first);
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
     constexpr std::uint32_t b_high = atom::high_word(encode(atom::descriptor(tile_of_b, 0)));

@@ -130,6 +130,7 @@ void act::copy_async_commit() {
   Thread& self = machine().current();
   self.copy_groups.push_back(std::move(self.open_copies));
   self.open_copies.clear();
+  ++self.groups_of_tile;
   if (machine().order) Order::copies_committed(self);
   machine().land_some(self);
 }

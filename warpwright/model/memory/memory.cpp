@@ -520,7 +520,7 @@ void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose,
   MatrixLane self{&machine().current(), row, to, {}};
   whole_warp("ldmatrix", site);
   meet_warp(together_with_unit("ldmatrix"), site, &self, [&](std::span<void*> lanes) {
-    machine().use_shared(static_cast<int>(to.size()) * 128);
+    machine().read_fragments(static_cast<int>(to.size()) * 128);
     for (std::size_t j = 0; j < to.size(); ++j) {
       std::array<std::array<std::uint16_t, 8>, 8> matrix{};
       for (std::size_t r = 0; r < 8; ++r) {
@@ -543,7 +543,7 @@ void load_matrix_padded(std::uint32_t row, std::span<std::uint32_t> to, int bits
   MatrixLane self{&machine().current(), row, to, {}};
   whole_warp("ldmatrix", site);
   meet_warp(together_with_unit("ldmatrix"), site, &self, [&](std::span<void*> lanes) {
-    machine().use_shared(static_cast<int>(to.size()) * 128);
+    machine().read_fragments(static_cast<int>(to.size()) * 128);
     for (std::size_t j = 0; j < to.size(); ++j) {
       std::array<std::array<std::uint8_t, 16>, 8> matrix{};
       for (std::size_t r = 0; r < 8; ++r) {

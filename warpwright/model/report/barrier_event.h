@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "warpwright/model/report/site.h"
 
@@ -32,5 +33,9 @@ struct BarrierEvent {
   int waiting = 0;         ///< threads that wait
   Site site;
 };
+
+/// Puts the events of a run in the order of time, with how the barriers stand behind each then: a
+/// thread of the model goes on ahead of others until it meets them.
+void put_in_order(std::vector<BarrierEvent>& events);
 
 }  // namespace warpwright::model

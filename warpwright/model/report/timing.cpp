@@ -74,6 +74,33 @@ void Machine::use_shared(int bytes) {
   current_->clock = at_least_a_clock(current_->clock, shared);
 }
 
+void Machine::read_fragments(int bytes) {
+  const std::int64_t start = timed() ? current_->clock.at : 0;
+  use_shared(bytes);
+  Cta& cta = *current_->cta;
+  if (!timed() || cta.fragments_track < 0 || current_->warp() != 0) return;
+  const Thread& lane = *cta.threads.front();
+  const std::string work = lane.track >= 0 ? builder_.open_text(lane.track) : "";
+  builder_.begin(cta.fragments_track, start, work.empty() ? "fragments" : work);
+  builder_.end(cta.fragments_track, current_->clock);
+}
+
+// Under the number of its group in the tile.
+void Machine::show_copy(Thread& issuer, std::int64_t start, std::int64_t stop) {
+  Cta& cta = *issuer.cta;
+  if (cta.copies_track < 0 || issuer.warp() != 0) return;
+  const Thread& lane = *cta.threads.front();
+  std::string tile = lane.track >= 0 ? builder_.open_text(lane.track) : "";
+  const bool is_tile = tile.starts_with("tile ") || tile.starts_with("group ");
+  tile.resize(is_tile ? std::min(tile.size(), tile.find(',')) : 0);
+  if (issuer.copies_tile != tile) {
+    issuer.copies_tile = tile;
+    issuer.groups_of_tile = 0;
+  }
+  const std::string copies = "copies " + std::to_string(issuer.groups_of_tile);
+  builder_.lengthen(cta.copies_track, start, stop, tile.empty() ? copies : tile + ", " + copies);
+}
+
 void Machine::use_global(int bytes, bool store) {
   if (!timed()) return;
   Thread& self = *current_;
@@ -106,8 +133,9 @@ Moment Machine::use_copy_path(int bytes) {
   self.clock = at_least_a_clock(self.clock, units.lsu);
   const Moment there = after(self.clock, costs_.cp_async_latency);
   if (bytes == 0) return there;
-  units.read = busy(later(units.read, there), {CostKind::cp_async_byte}, bytes,
-                    bytes / costs_.cp_async_rate);
+  const Until start = later(units.read, there);
+  units.read = busy(start, {CostKind::cp_async_byte}, bytes, bytes / costs_.cp_async_rate);
+  show_copy(self, whole(start), whole(units.read));
   return whole(units.read);
 }
 
@@ -169,9 +197,12 @@ void Machine::start_clock(Cta& cta) {
     return builder_.add_track(kind, cta.index, name, 0, cta.grid->index);
   };
   cta.loads_track = add_engine(TraceTrack::Kind::loads, "TMA: loads");
+  cta.copies_track = add_engine(TraceTrack::Kind::copies, "cp.async");
+  cta.fragments_track = add_engine(TraceTrack::Kind::fragments, "ldmatrix");
   cta.stores_track = add_engine(TraceTrack::Kind::stores, "TMA: stores");
   cta.tensor_track = add_engine(TraceTrack::Kind::tensor_core, "tensor core");
-  for (const int track : {cta.loads_track, cta.stores_track, cta.tensor_track}) {
+  for (const int track : {cta.loads_track, cta.copies_track, cta.fragments_track, cta.stores_track,
+                          cta.tensor_track}) {
     builder_.track(track).sm = cta.sm;
   }
 }

@@ -114,6 +114,18 @@ void TraceBuilder::end(int track, std::int64_t time) {
   b.track.events.push_back(event);
 }
 
+void TraceBuilder::lengthen(int track, std::int64_t from, std::int64_t to,
+                            const std::string& name) {
+  std::vector<TraceEvent>& events = tracks_[static_cast<std::size_t>(track)].track.events;
+  if (!events.empty() && events.back().kind == TraceEvent::Kind::end &&
+      texts_[static_cast<std::size_t>(events.back().name)] == name) {
+    events.back().time = std::max(events.back().time, to);
+    return;
+  }
+  begin(track, from, name);
+  end(track, to);
+}
+
 void TraceBuilder::instant(int track, std::int64_t time, const std::string& name,
                            const std::string& detail) {
   Building& b = tracks_[static_cast<std::size_t>(track)];
@@ -148,6 +160,8 @@ Trace TraceBuilder::finish() {
   const auto rank = [&](const TraceTrack& t) {
     switch (t.kind) {
       case TraceTrack::Kind::loads:
+      case TraceTrack::Kind::copies:
+      case TraceTrack::Kind::fragments:
         return 1;
       case TraceTrack::Kind::tensor_core:
         return 2;

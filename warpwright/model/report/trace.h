@@ -19,7 +19,14 @@ struct TraceEvent {
 
 /// What one thread role of a CTA, or one asynchronous engine of its SM, did in the order of time.
 struct TraceTrack {
-  enum class Kind : std::uint8_t { role, loads, tensor_core, stores };
+  enum class Kind : std::uint8_t {
+    role,
+    loads,      ///< by TMA
+    copies,     ///< cp.async, those of a CTA's first warp
+    fragments,  ///< ldmatrix, likewise
+    tensor_core,
+    stores,
+  };
   Kind kind = Kind::role;
   int grid = 0;              ///< of the run, in the order of their launches
   int cta = 0;               ///< of the grid
@@ -60,6 +67,8 @@ class TraceBuilder {
   TraceTrack& track(int number) { return tracks_[static_cast<std::size_t>(number)].track; }
   void begin(int track, std::int64_t time, const std::string& name, const std::string& detail = "");
   void end(int track, std::int64_t time);
+  /// A slice; one with the name of the track's last one makes that longer.
+  void lengthen(int track, std::int64_t from, std::int64_t to, const std::string& name);
   void instant(int track, std::int64_t time, const std::string& name,
                const std::string& detail = "");
   /// The open slices of a track, outermost first, as one text: "tile m 1 n 0, k_tile 3".
