@@ -177,6 +177,18 @@ TEST(PackTest, ScalesThatAreNoScales) {
   EXPECT_NE(too_large.reason().find("as fp16 the largest is 127.938"), std::string::npos)
       << too_large.reason();
   EXPECT_TRUE(pack(source_of(large), {.scale = DType::bf16}));
+  // By tokens of 16 bits sums are 512 times what they stand for, up to their end.
+  for (const double scale : {1e34, -1e34}) {
+    const Int4Weights far = with_scale(0, scale, DType::f32);
+    EXPECT_TRUE(pack(source_of(far)));
+    const auto beyond = pack(source_of(far), {.tokens = DType::bf16});
+    ASSERT_FALSE(beyond);
+    EXPECT_EQ(beyond.reason(),
+              "The scale of row 0 of expert 0, group 0, is too large: sums are kept times 512, and "
+              "beside tokens of bf16 the largest is 1.84467e+19.");
+    EXPECT_TRUE(pack(source_of(with_scale(0, std::copysign(0x1p64, scale), DType::f32)),
+                     {.tokens = DType::bf16}));
+  }
   // A scale of 0 makes its weights 0, whatever the codes, with the scale before, or 1.
   Int4Weights zero = with_scale(3, 0, DType::bf16);  // expert 0, row 1, group 1
   std::memset(&zero.scales[8], 0, 8);                // rows 2 and 3

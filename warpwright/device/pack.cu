@@ -44,7 +44,7 @@ struct Packing {
     const std::uint64_t code = numeric::bits(scale) == 16
                                    ? reinterpret_cast<const std::uint16_t*>(scales)[at]
                                    : reinterpret_cast<const std::uint32_t*>(scales)[at];
-    return weights::stored_scale(scale, code, format.scale);
+    return weights::stored_scale(scale, code, format);
   }
 
   __device__ void note(std::int64_t row, std::int64_t k, unsigned what) const {
@@ -216,7 +216,7 @@ std::optional<Refusal> pack_on_cuda(const PlainInt4& w, const PackedFormat& form
     const std::int64_t expert = row / w.extents.n;
     const std::int64_t n = row % w.extents.n;
     if (found.fault % 8 == kFaultOfCode) return weights::code_refusal(expert, n, k);
-    return weights::scale_refusal(static_cast<ScaleKind>(found.fault % 8), format.scale, expert, n,
+    return weights::scale_refusal(static_cast<ScaleKind>(found.fault % 8), format, expert, n,
                                   k / format.group);
   }
   const weights::HeaderBytes header =

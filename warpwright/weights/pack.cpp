@@ -153,11 +153,11 @@ class Packer {
       const int source_bits = numeric::bits(s_.scale);
       const auto scale_of = [&](std::int64_t g) {
         const std::byte* const at = m.scales + scales_(n, g) * (source_bits / 8);
-        return stored_scale(s_.scale, load(at, source_bits), f_.scale);
+        return stored_scale(s_.scale, load(at, source_bits), f_);
       };
       const StoredScale stored = packed_scale(scale_of, group, groups_);
       if (stored.kind > ScaleKind::zero) {
-        return scale_refusal(stored.kind, f_.scale, expert, n, group);
+        return scale_refusal(stored.kind, f_, expert, n, group);
       }
       store(to, stored.code, bits);
       if (stored.kind == ScaleKind::good) {
@@ -308,14 +308,18 @@ std::optional<Refusal> weights_fault(const MatrixView& v, const MatrixView& firs
 
 }  // namespace
 
-Refusal scale_refusal(ScaleKind kind, DType stored, std::int64_t expert, std::int64_t n,
-                      std::int64_t group) {
+Refusal scale_refusal(ScaleKind kind, const PackedFormat& stored, std::int64_t expert,
+                      std::int64_t n, std::int64_t group) {
   std::string what = "NaN: no weight has a value";
   if (kind == ScaleKind::infinite) what = "infinite: no weight has a value";
   if (kind == ScaleKind::too_large) {
-    what = format("too large: scales are stored times 512, and as %s the largest is %.6g",
-                  std::string(numeric::word(stored)).c_str(),
-                  numeric::format_of(stored).max() / packed::kScaleFactor);
+    const double of_type = numeric::format_of(stored.scale).max() / packed::kScaleFactor;
+    const bool by_sums = largest_scale(stored) < of_type;
+    what =
+        format("too large: %s times 512, and %s %s the largest is %.6g",
+               by_sums ? "sums are kept" : "scales are stored", by_sums ? "beside tokens of" : "as",
+               std::string(numeric::word(by_sums ? stored.tokens : stored.scale)).c_str(),
+               largest_scale(stored));
   }
   return refuse(RefusalCode::bad_value, "The scale of ", place(expert, n), ", group ", group,
                 ", is ", what, ".");

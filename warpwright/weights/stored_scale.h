@@ -15,7 +15,7 @@ enum class ScaleKind : std::uint8_t {
   zero,  ///< its weights are 0: codes 0
   nan,
   infinite,
-  too_large,  ///< times 512
+  too_large,  ///< for its type times 512, or for sums times 512
 };
 
 struct StoredScale {
@@ -23,18 +23,26 @@ struct StoredScale {
   std::uint64_t code = 0;  ///< of the scale, of 1 where that is 0 and none is before it, times 512
 };
 
-/// The scale with this code of type `from`, rounded to `to`, times 512.
-constexpr StoredScale stored_scale(DType from, std::uint64_t code, DType to) {
+/// The largest scale of a format: stored times 512 it is a number. By tokens of 16 bits sums count
+/// in 2^-9 to their end, so what is due must be a number times 512: up to 2^64 it is, unless tokens
+/// are beyond 2^40.
+constexpr double largest_scale(const PackedFormat& format) {
+  const double all = numeric::format_of(format.scale).max() / packed::kScaleFactor;
+  return packed::is_wide(format) && all > 0x1p64 ? 0x1p64 : all;
+}
+
+/// The scale with this code of type `from`, rounded to that of `format`, times 512.
+constexpr StoredScale stored_scale(DType from, std::uint64_t code, const PackedFormat& format) {
+  const DType to = format.scale;
   double scale = numeric::to_double(from, code);
   if (scale != scale) return {ScaleKind::nan, 0};
   if (scale - scale != 0) return {ScaleKind::infinite, 0};
   if (from != to) scale = numeric::to_double(to, numeric::from_double(to, scale));
   if (scale == 0) return {ScaleKind::zero, numeric::from_double(to, packed::kScaleFactor)};
-  const double stored = scale * packed::kScaleFactor;
-  if (stored > numeric::format_of(to).max() || -stored > numeric::format_of(to).max()) {
+  if (scale > largest_scale(format) || -scale > largest_scale(format)) {
     return {ScaleKind::too_large, 0};
   }
-  return {ScaleKind::good, numeric::from_double(to, stored)};
+  return {ScaleKind::good, numeric::from_double(to, scale * packed::kScaleFactor)};
 }
 
 /// What is packed for a group of a row, whose `groups` scales `scale_of` gives: its own scale.
@@ -51,8 +59,8 @@ constexpr StoredScale packed_scale(const ScaleOf& scale_of, std::int64_t group,
 }
 
 /// Why such a scale is not packed.
-Refusal scale_refusal(ScaleKind kind, DType stored, std::int64_t expert, std::int64_t n,
-                      std::int64_t group);
+Refusal scale_refusal(ScaleKind kind, const PackedFormat& format, std::int64_t expert,
+                      std::int64_t n, std::int64_t group);
 /// Why a code of -8 is not packed as sm.
 Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k);
 
