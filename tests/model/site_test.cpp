@@ -26,6 +26,16 @@ TEST(Site, OtherFoldersKeepTheirNames) {
   EXPECT_STREQ(in_project("/elsewhere/than/this/project/a.h"), "/elsewhere/than/this/project/a.h");
 }
 
+// A user's program has the library's sources in it, of the folder where that was built, and headers
+// of the one where it is installed: each name is cut by the source that it stands in.
+TEST(Site, AProgramMayHaveTwoRoots) {
+  const std::string header = "/a prefix/include/warpwright/model/report/site.h";
+  const Root installed{header.c_str(), static_cast<int>(header.size() + 1) - Root::tail};
+  EXPECT_STREQ(in_project("/a prefix/include/warpwright/pipeline/a.h", installed),
+               "warpwright/pipeline/a.h");
+  EXPECT_STREQ(in_project(__FILE__, installed), __FILE__);
+}
+
 // As g++ and clang write them. A template of two parameters was called by the end of its list.
 TEST(Site, FunctionsWithoutNamespacesAndArguments) {
   const auto name = [](const char* function) { return function_name({"a.h", 1, function}); };

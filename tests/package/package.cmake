@@ -24,10 +24,21 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/first)
 set(prefix "${work}/a prefix")
 file(RENAME ${work}/first ${prefix})
 file(GLOB library_folder ${prefix}/lib*)
-run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G ${GENERATOR}
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix}
-  -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
-run(${CMAKE_COMMAND} --build ${work}/examples)
+# Builds examples/ in a folder of that name (ARGN: what of it), and runs the tests of own_kernel.
+function(build_examples name type)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/${name} -G ${GENERATOR}
+    -DCMAKE_BUILD_TYPE=${type} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix}
+    -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
+  run(${CMAKE_COMMAND} --build ${work}/${name} ${ARGN})
+  file(GLOB_RECURSE test ${work}/${name}/own_kernel_test)
+  if(NOT test)
+    message(FATAL_ERROR "examples/CMakeLists.txt built no own_kernel_test")
+  endif()
+  run(${test})
+endfunction()
+build_examples(examples Release)
+# As a user's first try has it: unoptimised, where the compiler lists no statements.
+build_examples(unoptimised "" --target own_kernel_test)
 foreach(example own_kernel_draw example_c example_gemm example_plan)
   file(GLOB_RECURSE programs ${work}/examples/${example})
   if(NOT programs)

@@ -279,7 +279,7 @@ class Family {
   }
 
   /// The kernel's statements that ran in no shape and are not said to be unreachable. Nothing where
-  /// the compiler gives no list (lists_compiled_sites).
+  /// the compiler gives no list (lists_sites).
   [[nodiscard]] std::vector<CompiledSite> untried() const {
     std::vector<SyncSite> ran;
     for (const Case& c : cases_) {
@@ -309,11 +309,12 @@ class Family {
     return all;
   }
   /// Whether there is such a kernel: without its list the compiler gives no answer, and it is true.
-  [[nodiscard]] bool exists() const { return !lists_compiled_sites() || !compiled().empty(); }
+  [[nodiscard]] bool exists() const { return !lists_sites || !compiled().empty(); }
 
  private:
   [[nodiscard]] std::vector<CompiledSite> compiled() const {
-    std::vector<CompiledSite> all = compiled_sites();
+    std::vector<CompiledSite> all;
+    if constexpr (lists_sites) all = compiled_sites();  // the library's are always there
     std::erase_if(all, [this](const CompiledSite& site) {
       return !std::all_of(words_.begin(), words_.end(),
                           [&](const std::string& word) { return has_word(site, word); });

@@ -150,7 +150,7 @@ Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran) {
   });
   std::set<std::pair<std::string_view, int>> places;
   for (const CompiledSite& site : all) places.insert({site.file, site.line});
-  return {.known = model::lists_compiled_sites(),
+  return {.known = model::lists_sites,
           .statements = static_cast<int>(places.size()),
           .untried = model::not_among(all, ran)};
 }

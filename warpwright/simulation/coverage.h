@@ -15,7 +15,7 @@ namespace warpwright::device {
 /// Of the synchronising statements that the compiler has put into the kernels of a plan's launch:
 /// how many there are, and those that never ran. Statements of one line are one here.
 struct Coverage {
-  bool known = false;  ///< the program has the list (model::lists_compiled_sites)
+  bool known = false;  ///< the program has the list (model::lists_sites)
   int statements = 0;
   std::vector<model::CompiledSite> untried;  ///< sorted by place
 };

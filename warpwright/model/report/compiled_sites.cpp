@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -17,12 +18,17 @@ struct Place {
   unsigned line;
   unsigned column;
 };
+// What a source says of a statement: its place, and the name that site.h had there.
+struct Note {
+  const Place* place;
+  const char* header;
+};
 }  // namespace
 
 // The linker gives the section's ends these names; weak, for a program without such a statement.
 extern "C" {
-[[gnu::weak, gnu::visibility("hidden")]] extern const Place* const __start_ww_sites[];
-[[gnu::weak, gnu::visibility("hidden")]] extern const Place* const __stop_ww_sites[];
+[[gnu::weak, gnu::visibility("hidden")]] extern const Note __start_ww_sites[];
+[[gnu::weak, gnu::visibility("hidden")]] extern const Note __stop_ww_sites[];
 }
 #endif
 
@@ -35,15 +41,13 @@ bool is_word_part(char c) {
 
 }  // namespace
 
-bool lists_compiled_sites() {
-  return WW_LISTS_SITES != 0;
-}
-
 std::vector<CompiledSite> compiled_sites() {
   std::vector<CompiledSite> all;
 #if WW_LISTS_SITES
-  for (const Place* const* at = __start_ww_sites; at != __stop_ww_sites; ++at) {
-    all.push_back({in_project((*at)->file), static_cast<int>((*at)->line), (*at)->function});
+  for (const Note* at = __start_ww_sites; at != __stop_ww_sites; ++at) {
+    const Root root{at->header, static_cast<int>(std::strlen(at->header) + 1) - Root::tail};
+    all.push_back({in_project(at->place->file, root), static_cast<int>(at->place->line),
+                   at->place->function});
   }
 #endif
   const auto key = [](const CompiledSite& s) { return std::tie(s.file, s.line, s.function); };

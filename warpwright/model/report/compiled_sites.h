@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "warpwright/model/mutation.h"
+#include "warpwright/model/report/site.h"
 
 namespace warpwright::model {
 
@@ -22,11 +23,9 @@ struct CompiledSite {
   friend bool operator==(const CompiledSite&, const CompiledSite&) = default;
 };
 
-/// Whether the program has the list: g++, or a clang that knows __builtin_source_location, with
-/// optimisation, for x86-64.
-bool lists_compiled_sites();
-
-/// All of them, each once, sorted by file, line and function. Empty without the list.
+/// All of them, each once, sorted by file, line and function. A source adds its own where
+/// `lists_sites` (site.h) is true in it: with g++, or a clang that knows __builtin_source_location,
+/// optimised, for x86-64.
 std::vector<CompiledSite> compiled_sites();
 
 /// Those of functions that have `word` in their name or in their template arguments, as a word of

@@ -26,16 +26,26 @@
 
 namespace warpwright::model {
 
-/// `file` relative to the folder that this header's own name begins from: the project's, or the one
-/// where it is installed. What lies elsewhere keeps its name, so that no report depends on where
-/// the project was built.
-constexpr const char* in_project(const char* file) {
-  constexpr const char* self = __FILE__;
-  constexpr int root = static_cast<int>(sizeof __FILE__ - sizeof "warpwright/model/report/site.h");
-  for (int i = 0; i < root; ++i) {
-    if (file[i] != self[i]) return file;
+/// Whether the source that includes this lists its statements. A program's sources may differ from
+/// those of the library that it links.
+constexpr bool lists_sites = WW_LISTS_SITES != 0;
+
+/// The folder that this header's own name begins from, in the source that includes it: the
+/// project's, or the one where it is installed. A program may have both in it, the library's and
+/// that of its own sources; so each source hands its own on, as an argument.
+struct Root {
+  static constexpr int tail = sizeof "warpwright/model/report/site.h";
+  const char* header = __FILE__;
+  int length = static_cast<int>(sizeof __FILE__) - tail;
+};
+
+/// `file` relative to that folder. What lies elsewhere keeps its name, so that no report depends on
+/// where the project was built.
+constexpr const char* in_project(const char* file, Root root = {}) {
+  for (int i = 0; i < root.length; ++i) {
+    if (file[i] != root.header[i]) return file;
   }
-  return file + root;
+  return file + root.length;
 }
 
 /// File and line of the kernel statement that issued an instruction. Used as a default argument,
@@ -44,8 +54,9 @@ struct Site {
   const char* file = "";
   int line = 0;
 
-  static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    return {in_project(file), line};
+  static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE(),
+                             Root root = {}) {
+    return {in_project(file, root), line};
   }
 
   /// The same for an instruction that synchronises. Wherever the compiler keeps such a statement,
@@ -55,13 +66,15 @@ struct Site {
 #endif
   static constexpr Site
   sync(const char* file = __builtin_FILE(), int line = __builtin_LINE(),
-       [[maybe_unused]] const void* where = WW_SOURCE_LOCATION) {
+       [[maybe_unused]] const void* where = WW_SOURCE_LOCATION, Root root = {}) {
 #if WW_LISTS_SITES
     if (!std::is_constant_evaluated()) {
-      asm inline(".pushsection ww_sites,\"aw\",@progbits\n\t.quad %c0\n\t.popsection" ::"i"(where));
+      asm inline(
+          ".pushsection ww_sites,\"aw\",@progbits\n\t.quad %c0, %c1\n\t.popsection" ::"i"(where),
+          "i"(root.header));
     }
 #endif
-    return {in_project(file), line};
+    return {in_project(file, root), line};
   }
 };
 
