@@ -5,11 +5,11 @@
 
 Configures the project in BUILD as a user does who names an architecture, with two kernels of each
 family that it has, and hands nvcc every source with kernels, as the build would. By turns, drawn
-from the commit: one of sm_80, sm_100a and sm_120a, and device code only. With
+from the commit: one of sm_75, sm_80, sm_100a and sm_120a, and device code only. With
 WARPWRIGHT_CAMPAIGN=1 builds all objects of warpwright_device, through script/nvcc-launcher with its
 bounds, for every word of WARPWRIGHT_CUDA_ARCHS and for lists, and with the first and the last of
-these what tests launch on a GPU. KERNEL_ROWS is the program of a build
-of ROOT. Exits 77 where there is no nvcc.
+these what tests launch on a GPU. KERNEL_ROWS is the program of a build of ROOT. Exits 77 where
+there is no nvcc.
 """
 import json
 import os
@@ -31,7 +31,8 @@ REGISTERS = ("registers_bf16_bf16_128x128", "registers_s8_bf16_64x64_any")
 HOPPER = ("hopper_bf16_bf16_128x128_pp", "hopper_bf16_bf16_128x64_sw")
 BLACKWELL = ("blackwell_f16_bf16_one_clc", "blackwell_mxf4nvf4_bf16_pair_clc")
 GEFORCE = ("registers_bf16_bf16_128x128_tma_pp", "registers_nvf4_bf16_128x128_tma")
-TURNS = {"80": REGISTERS, "100a": BLACKWELL, "120a": GEFORCE}
+TURING = ("registers_m16n8k8_f16_f16_64x64_any", "registers_bf16_bf16_64x64_any")
+TURNS = {"80": REGISTERS, "100a": BLACKWELL, "120a": GEFORCE, "75": TURING}
 WORDS = ("75", "80", "86", "89", "90a", "100a", "100f", "103a", "103f", "120a", "120f", "121a",
          "121f", "75-virtual", "80-virtual", "86-virtual", "89-virtual", "80;90a;100a",
          "75;80;86;89;90a;100a;103a;120a;80-virtual")

@@ -65,8 +65,10 @@ __global__ void __launch_bounds__(kernel::SortGatherKernel::threads,
 
 __global__ void __launch_bounds__(kernel::SumSlotsKernel::threads,
                                   kernel::SumSlotsKernel::ctas_an_sm)
-    sum_slots(const __grid_constant__ kernel::SumSlotsParams params) {
+    sum_slots([[maybe_unused]] const __grid_constant__ kernel::SumSlotsParams params) {
+#if WW_CLUSTERS  // as all of a mixture
   kernel::SumSlotsKernel::run(params);
+#endif
 }
 
 template <class Table, int... chunk>
@@ -98,6 +100,12 @@ Refusal no_code(int architecture) {
                 as_rule("a build for ", build_word(architecture), " has them"));
 }
 
+// For which architecture its code was compiled, which a device of `own` runs.
+int code_of(const cudaFuncAttributes& function, int own) {
+  const int code = function.ptxVersion;
+  return code >= 70 && code < own ? code : own;
+}
+
 // Loads it on the current device, which is `device`.
 std::optional<Refusal> load(const CudaKernel& kernel, int device) {
   int major = 0;
@@ -122,11 +130,13 @@ std::optional<Refusal> load(const CudaKernel& kernel, int device) {
       return cuda_refusal(error, "loading the kernel " + std::string(kernel.name));
     }
   }
-  if (attributes.ptxVersion < kernel.architecture) {
+  const int own = major * 10 + minor;
+  const int code = code_of(attributes, own);
+  if (code < kernel.architecture) {
     return refuse(RefusalCode::wrong_device, "the kernel ", kernel.name, " is for sm_",
                   kernel.architecture, " and newer, and CUDA device ", device,
-                  " runs the code for sm_", attributes.ptxVersion, " of this build; ",
-                  as_rule("a build for ", build_word(major * 10 + minor), " has it"));
+                  " runs the code for sm_", code, " of this build; ",
+                  as_rule("a build for ", build_word(own), " has it"));
   }
   return std::nullopt;
 }
@@ -149,7 +159,7 @@ const std::vector<CudaKernel>& cuda_kernels() {
     add_one<kernel::SortSlotsKernel>(found, sort_slots_kernel, 90, &sort_slots);
     add_one<kernel::GatherRowsKernel>(found, gather_rows_kernel, 90, &gather_rows);
     add_one<kernel::SortGatherKernel>(found, sort_gather_kernel, 90, &sort_gather);
-    add_one<kernel::SumSlotsKernel>(found, sum_slots_kernel, 0, &sum_slots);
+    add_one<kernel::SumSlotsKernel>(found, sum_slots_kernel, 90, &sum_slots);
     return found;
   }();
   return all;
@@ -169,7 +179,7 @@ int code_architecture(int own) {
     cudaGetLastError();
     return own;
   }
-  return attributes.ptxVersion;
+  return code_of(attributes, own);
 }
 
 std::optional<Refusal> load_kernel(std::string_view name, int architecture,
