@@ -45,7 +45,7 @@ static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor)
               WW_SCALES_IN_ROWS == static_cast<int>(warpwright::ScaleOrder::rows));
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 672 && sizeof(ww_choices) == 32 &&
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 688 && sizeof(ww_choices) == 32 &&
               sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48 &&
               sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
@@ -117,6 +117,7 @@ class Reader {
     o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated != WW_GATED_NONE,
                   static_cast<warpwright::Bias>(g.bias_along), g.gated == WW_GATED_INTERLEAVED,
                   static_cast<warpwright::QuantiseD>(g.quantise_d)};
+    if (auto r = read_gate(g.gate, o.epilogue.activation, o.epilogue.gate)) return r;
     if (g.grouped == 0) {
       if (g.rows != nullptr || g.rows_divisor != 0) {
         return refuse(RefusalCode::bad_value, as_tensor("rows"),

@@ -212,6 +212,19 @@ static inline ww_matrix ww_packed(void* data, int32_t dtype, int64_t rows, int64
 }
 
 /**
+ * Numbers of a gate, which models differ in; a launch's, so a plan serves any:
+ *   g / (1 + exp(-alpha g)) * (u + beta), with g = min(gate, limit), u = clamp(up, -limit, limit).
+ * 0 leaves a number to the activation: SILU has alpha 1, no beta and no limit, SWIGLU_OAI 1.702, 1
+ * and 7. So a beta of 0 is SILU's, with the others given.
+ */
+typedef struct ww_gate {
+  float alpha; /**< above 0 */
+  float beta;
+  float limit;      /**< above 0; infinity is none */
+  int32_t reserved; /**< 0 */
+} ww_gate;
+
+/**
  * D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d, with A M x K, B N x K and
  * D M x N. Grouped: rows [offsets[g], offsets[g + 1]) of A and D are group g's, B is a batch of G
  * matrices, one a group, as are scale_b and a bias along the columns; all operands are K-major.
@@ -255,6 +268,7 @@ typedef struct ww_gemm {
   int32_t rows_divisor; /**< 1, or slots a token */
   float expected_zipf;  /**< of routed lengths: the group of rank r is liked as r^-expected_zipf, 0
                              to 8; for speed alone */
+  ww_gate gate;         /**< of a gated product */
 } ww_gemm;
 
 /** No tensors, alpha 1, beta 1, nothing else asked for. */
@@ -454,6 +468,7 @@ typedef struct ww_moe {
   /** Of WW_SCALING_BLOCK_SCALED what tokens become: WW_TOKENS_AS_WEIGHTS, _MXF8, or _MXF4. */
   int32_t tokens_as;
   int32_t reserved; /**< 0 */
+  ww_gate gate;
 } ww_moe;
 
 /** No tensors, SiLU, gate above up. */
@@ -535,10 +550,10 @@ WW_API ww_refusal* ww_moe_run(const ww_moe* moe, int32_t device,
  * WW_BF16, codes the same of WW_E4M3, rows of both contiguous; scales are WW_F32: M x 1 for
  * WW_SCALING_ROW_COLUMN, M x ceil(K/128) of any strides for WW_SCALING_BLOCKWISE, 1 x 1 for
  * WW_SCALING_TENSOR, where scale_is_given 1 says that it is there and is read, and 0 that it is
- * found. A scale is the largest finite magnitude over 448 (1 where all are 0); infinities become
- * -448 or 448, NaN stays NaN. The bits are the same on the host (device WW_MODEL) and on CUDA
- * device `device`, where it takes one launch (three to find a tensor's scale), waits for nothing
- * and is legal in a graph capture.
+ * found. A scale is the largest finite magnitude over 448 (1 where all are 0); infinities and NaN
+ * become NaN. The bits are the same on the host (device WW_MODEL) and on CUDA device `device`,
+ * where it takes one launch (three to find a tensor's scale), waits for nothing and is legal in a
+ * graph capture.
  */
 WW_API ww_refusal* ww_quantise(const ww_matrix* x, const ww_matrix* codes, const ww_matrix* scales,
                                int32_t scaling, int32_t scale_is_given, int32_t device,

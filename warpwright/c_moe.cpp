@@ -17,7 +17,7 @@ using warpwright::MixtureOperands;
 using namespace warpwright::c;
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(offsetof(ww_moe, factor_w13) == 712 && sizeof(ww_moe) == 976 &&
+static_assert(offsetof(ww_moe, factor_w13) == 712 && sizeof(ww_moe) == 992 &&
               sizeof(ww_moe_choices) == 48 && sizeof(ww_moe_options) == 16);
 constexpr std::size_t first_moe = 712;  // its size when it came
 
@@ -124,6 +124,7 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
   o.tokens_as = tokens[m.tokens_as];
   o.scaling = static_cast<warpwright::Scaling>(m.scaling);
   o.activation = static_cast<warpwright::Activation>(m.activation);
+  if (auto r = read_gate(m.gate, o.activation, o.gate)) return r;
   o.interleaved = m.gate_up == WW_GATED_INTERLEAVED;
   o.first_expert = m.first_expert;
   o.experts_total = m.experts_total;

@@ -109,6 +109,20 @@ inline Fault sums_fault(const char* name, std::int32_t sums, const char* form_na
                 as_nearest(int{WW_SUMS_OPEN}), " (WW_SUMS_OPEN)");
 }
 
+/// The numbers of a gate, where any is given; what is 0 is the activation's.
+inline Fault read_gate(const ww_gate& given, Activation activation,
+                       std::optional<GateNumbers>& to) {
+  if (auto r = word_fault("gate.reserved", given.reserved, 0)) return r;
+  if (given.alpha == 0 && given.beta == 0 && given.limit == 0) return std::nullopt;
+  const GateNumbers own = gate_of(activation);
+  const auto either = [](float number, float otherwise) {
+    return number == 0 ? otherwise : number;
+  };
+  to = {either(given.alpha, own.alpha), either(given.beta, own.beta),
+        either(given.limit, own.limit)};
+  return std::nullopt;
+}
+
 /// A member that is one of a few numbers.
 struct Word {
   const char* name;

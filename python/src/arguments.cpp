@@ -23,6 +23,9 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "activation",
                                                       "gated",
                                                       "gate_up",
+                                                      "gate_limit",
+                                                      "gate_alpha",
+                                                      "gate_beta",
                                                       "scale_a",
                                                       "scale_b",
                                                       "scale_d",
@@ -247,6 +250,19 @@ std::optional<DType> Arguments::type(Arg arg) const {
   throw Refused{refuse(RefusalCode::bad_type, names[static_cast<std::size_t>(arg)], " is ", why,
                        ", which is no type of an element; the nearest is ",
                        as_nearest("\"bf16\""))};
+}
+
+std::optional<GateNumbers> gate_numbers(const Arguments& given, Activation activation) {
+  GateNumbers numbers = gate_of(activation);
+  bool is_any = false;
+  for (const auto& [arg, number] : {std::pair{Arg::gate_limit, &numbers.limit},
+                                    {Arg::gate_alpha, &numbers.alpha},
+                                    {Arg::gate_beta, &numbers.beta}}) {
+    if (given[arg] == nullptr) continue;
+    is_any = true;
+    *number = static_cast<float>(given.number(arg, 0));
+  }
+  return is_any ? std::optional(numbers) : std::nullopt;
 }
 
 std::string place_name(int device) {
@@ -515,6 +531,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
                           : o.epilogue.gated ? Activation::silu
                                              : Activation::none;
+  o.epilogue.gate = gate_numbers(given, o.epilogue.activation);
   if (!grouped) {
     given.refuse_unread(std::array{Arg::rows, Arg::rows_divisor, Arg::expected_tokens,
                                    Arg::expected_lengths, Arg::check_offsets},

@@ -23,6 +23,9 @@ enum class Arg : std::uint8_t {
   activation,
   gated,
   gate_up,
+  gate_limit,
+  gate_alpha,
+  gate_beta,
   scale_a,
   scale_b,
   scale_d,
@@ -238,6 +241,9 @@ auto run_apart(int device, const Body& body) {
   const WithoutGil others;
   return body();
 }
+
+/// The numbers of a gate, where any is given; the others are those of its activation.
+std::optional<GateNumbers> gate_numbers(const Arguments& given, Activation activation);
 
 /// The words of modes, in the order of their numbers.
 template <class Mode, std::size_t N, class Word>

@@ -6,11 +6,11 @@ namespace warpwright::python {
 
 inline constexpr const char* gemm_doc[] = {
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
-        activation='none', gated=False, gate_up='halves', scale_a=None, scale_b=None,
-        scale_d=None, scaling=None, accumulation='fast', operands=None, a_type=None,
-        b_type=None, sums=None, dtype=None, quantise_d='none', d_scales=None,
-        batch_invariant=False, kernel=None, cluster=None, measure=0, dependent=False, stream=None,
-        workspace=None, plan=None)
+        activation='none', gated=False, gate_up='halves', gate_limit=None, gate_alpha=None,
+        gate_beta=None, scale_a=None, scale_b=None, scale_d=None, scaling=None,
+        accumulation='fast', operands=None, a_type=None, b_type=None, sums=None, dtype=None,
+        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
+        measure=0, dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -32,6 +32,10 @@ activation   )",
 gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns. With swiglu_oai
              (P'' + 1) * P' / (1 + exp(-1.702 P')), where P' is P[m, j], at most 7, and P'' is
              P[m, j + N/2], within -7 and 7.
+gate_limit, gate_alpha, gate_beta   other numbers of a gate than its activation's: (P'' + beta) *
+             P' / (1 + exp(-alpha P')), P' at most limit, P'' within -limit and limit. silu has
+             alpha 1, beta 0 and no limit, swiglu_oai 1.702, 1 and 7. DeepSeek-V4 has silu with
+             gate_limit=10.
 gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 2j + 1] what they
              are for.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
@@ -86,10 +90,11 @@ beside D, does not wait, and is legal in a CUDA graph's capture, once such a pro
 
 inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
-        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None,
-        a_type=None, b_type=None, sums=None, dtype=None, quantise_d='none', d_scales=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None,
+        bias_along='columns', activation='none', gated=False, gate_up='halves', gate_limit=None,
+        gate_alpha=None, gate_beta=None, scale_a=None, scale_b=None, scale_d=None, scaling=None,
+        accumulation='fast', operands=None, a_type=None, b_type=None, sums=None, dtype=None,
+        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
+        expected_tokens=None,
         expected_lengths='routed', rows=None, rows_divisor=None, measure=0, check_offsets=False,
         dependent=False, stream=None, workspace=None, plan=None)
 --
@@ -134,10 +139,11 @@ and w2 alone a MoePlan: moe(x, topk_ids, topk_weights, w13, w2, plan=plan).)";
 
 inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
-        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None,
-        a_type=None, b_type=None, sums=None, dtype=None, quantise_d='none', d_scales=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None,
+        bias_along='columns', activation='none', gated=False, gate_up='halves', gate_limit=None,
+        gate_alpha=None, gate_beta=None, scale_a=None, scale_b=None, scale_d=None, scaling=None,
+        accumulation='fast', operands=None, a_type=None, b_type=None, sums=None, dtype=None,
+        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
+        expected_tokens=None,
         expected_lengths='routed', rows=None, rows_divisor=None, measure=0)
 --
 
@@ -155,8 +161,9 @@ All else is as for gemm, where help(gemm) says what it means. Raises Refusal whe
 plan.)";
 
 inline constexpr const char* moe_doc[] = {
-    R"(moe(x, topk_ids, topk_weights, w13, w2, *, activation='silu', gate_up='halves', scaling=None,
-        scale_w13=None, scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
+    R"(moe(x, topk_ids, topk_weights, w13, w2, *, activation='silu', gate_up='halves',
+        gate_limit=None, gate_alpha=None, gate_beta=None, scaling=None, scale_w13=None,
+        scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
         factor_inner=None, format=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
         out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
         second_kernel=None, by_index=None, quantises_in_epilogue=None, sums_in_product=None,
@@ -168,7 +175,8 @@ A mixture of experts in one call; returns d[t] = sum over j of topk_weights[t, j
 w2[e] @ (activation(gate) * up), where gate and up are the halves of w13[e] @ x[t], and e is
 topk_ids[t, j] - first_expert.
 
-x            T x H of bf16 or f16; rows may lie apart.
+x            T x H of bf16, or of f16 beside Int4Weights that are packed for it; rows may lie
+             apart.
 topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of another rank's
              expert, is left out, and so is any other id that is no expert's. A token without a
              slot becomes 0.
@@ -181,6 +189,8 @@ w2           E x H x I, of w13's type, or Int4Weights too.
 activation   )",
     R"(, of the gate.
 gate_up      'halves', or 'interleaved': rows of gates and ups in turns, in bias13 too.
+gate_limit, gate_alpha, gate_beta   numbers of the gate, as for gemm: gate_limit=10 with silu is the
+             clamp of DeepSeek-V4.
 scale_w13, scale_w2   f32, of e4m3 weights: E x 2I and E x H ('row_column'; tokens are quantised by
              row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
              ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
@@ -224,12 +234,12 @@ CUDA graph's capture, once such a mixture ran before.)"};
 
 inline constexpr const char* plan_moe_doc =
     R"(plan_moe(x, topk_ids, topk_weights, w13, w2, *, device=None, activation='silu',
-        gate_up='halves', scaling=None, scale_w13=None, scale_w2=None, factor_w13=None,
-        factor_w2=None, factor_x=None, factor_inner=None, format=None, bias13=None, bias2=None,
-        first_expert=0, experts_total=None, out=None, dtype=None, expected_lengths='routed',
-        batch_invariant=False, first_kernel=None, second_kernel=None, by_index=None,
-        quantises_in_epilogue=None, sums_in_product=None, early_weights=None,
-        sort_with_gather=None, sums=None)
+        gate_up='halves', gate_limit=None, gate_alpha=None, gate_beta=None, scaling=None,
+        scale_w13=None, scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
+        factor_inner=None, format=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
+        out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
+        second_kernel=None, by_index=None, quantises_in_epilogue=None, sums_in_product=None,
+        early_weights=None, sort_with_gather=None, sums=None)
 --
 
 The MoePlan of moe(...) with these arguments, without running it. explain() shows it as a table of

@@ -18,6 +18,9 @@ constexpr std::array named_args = {Arg::out,
                                    Arg::dtype,
                                    Arg::activation,
                                    Arg::gate_up,
+                                   Arg::gate_limit,
+                                   Arg::gate_alpha,
+                                   Arg::gate_beta,
                                    Arg::scaling,
                                    Arg::scale_w13,
                                    Arg::scale_w2,
@@ -133,6 +136,7 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
                    return gates(each) ? name(each) : nullptr;
                  }));
   if (activation >= 0) o.activation = static_cast<Activation>(activation);
+  o.gate = gate_numbers(given, o.activation);
   o.interleaved = given.word(Arg::gate_up, gate_up_words) == 1;
   o.first_expert = given.integer(Arg::first_expert, 0, 0, INT64_MAX);
   o.experts_total = given.integer(Arg::experts_total, 0, 1, INT64_MAX);

@@ -110,7 +110,8 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
                   per_channel_quant: bool = False, global_num_experts: int = -1,
                   expert_map: Any = None, w1_scale: Any = None, w2_scale: Any = None,
                   block_shape: Any = None, w1_bias: Any = None, w2_bias: Any = None,
-                  gate_up: str | None = None, **others: Any) -> Any:
+                  gate_up: str | None = None, clamp_limit: float | None = None,
+                  **others: Any) -> Any:
     """A layer of experts with vLLM's argument names, for PyTorch's tensors; returns tokens x hidden
     of hidden_states' type.
 
@@ -120,6 +121,8 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     inplace         the result takes hidden_states' place
     activation      'silu', gate above up; or 'swigluoai', as gpt-oss has it, rows of both in turns
     gate_up         'halves' or 'interleaved', where that is otherwise
+    clamp_limit     of the gate from above and of up from both sides, as DeepSeek-V4's 10; default:
+                    none for 'silu', 7 for 'swigluoai'
     use_fp8_w8a8    weights of float8_e4m3fn, with w1_scale and w2_scale: of blocks with
                     block_shape=[128, 128], of rows with per_channel_quant, else one an expert.
                     Tokens are quantised here, by 1 x 128 or by row
@@ -127,13 +130,19 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     w1_bias, w2_bias   experts x 2 inner, experts x hidden
 
     Nothing is read on the host. Other arguments of vLLM's, such as use_int4_w4a16 or a1_scale,
-    raise Refusal unless they are None, False or 0.
+    raise Refusal unless they are None, False or 0. With apply_router_weight_on_input, which is for
+    top-1, multiply hidden_states by topk_weights first, and give weights of 1.
     """
     import torch
-    for name, value in {**others,
-                        "apply_router_weight_on_input": apply_router_weight_on_input}.items():
+    for name, value in others.items():
         if isinstance(value, torch.Tensor) or value:
             _refuse(f"{name} is given; this call does not serve it: leave it out")
+    if apply_router_weight_on_input:
+        top = topk_ids.shape[-1]
+        _refuse("apply_router_weight_on_input is True; weights multiply the experts' results here: "
+                + ("give hidden_states * topk_weights, and topk_weights of 1" if top == 1 else
+                   f"with one expert a token hidden_states can be multiplied first, with top-{top} "
+                   "it cannot be served"))
     if activation not in _ACTIVATIONS:
         _refuse(f"activation is {activation!r}; it is one of "
                 f"{', '.join(map(repr, _ACTIVATIONS))}", code="bad_value")
@@ -147,7 +156,7 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     total = w1.shape[0] if expert_map is None else max(w1.shape[0], expert_map.shape[0])
     in_place = inplace and _rows(hidden_states) is hidden_states
     made = mixture(hidden_states, ids, topk_weights, w1, w2, activation=function,
-                   gate_up=gate_up or places, scaling=scaling, scale_w13=scales[0],
-                   scale_w2=scales[1], bias13=w1_bias, bias2=w2_bias, experts_total=total,
-                   out=hidden_states if in_place else None)
+                   gate_up=gate_up or places, gate_limit=clamp_limit, scaling=scaling,
+                   scale_w13=scales[0], scale_w2=scales[1], bias13=w1_bias, bias2=w2_bias,
+                   experts_total=total, out=hidden_states if in_place else None)
     return hidden_states.copy_(made) if inplace and not in_place else made

@@ -48,6 +48,9 @@ class Product(TypedDict, total=False):
     activation: Activation
     gated: bool
     gate_up: GateUp
+    gate_limit: float | None
+    gate_alpha: float | None
+    gate_beta: float | None
     scale_a: Tensor | float | None
     scale_b: Tensor | float | None
     scale_d: Tensor | None

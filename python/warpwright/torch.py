@@ -28,7 +28,8 @@ from . import _core, _formats, _interop, _prepare
 
 _LIBRARY = torch.library.Library("warpwright", "DEF")
 _EPILOGUE = ("Tensor? bias=None, str activation='none', bool gated=False, "
-             "str gate_up='halves', bool batch_invariant=False")
+             "str gate_up='halves', float? gate_limit=None, float? gate_alpha=None, "
+             "float? gate_beta=None, bool batch_invariant=False")
 _SCALES = "Tensor? scale_d=None, str? scaling=None, str accumulation='fast'"
 
 
@@ -228,7 +229,8 @@ _EXPECTED = "float expected_tokens=0.0, str expected_lengths='routed'"
 _ROWS = "Tensor? rows=None, int? rows_divisor=None"
 _ROUTED = "Tensor x, Tensor topk_ids, Tensor topk_weights"
 _MOE = f"{_ROUTED}, Tensor w13, Tensor w2"
-_EXPERTS = ("str activation='silu', str gate_up='halves', str? scaling=None, "
+_EXPERTS = ("str activation='silu', str gate_up='halves', float? gate_limit=None, "
+            "float? gate_alpha=None, float? gate_beta=None, str? scaling=None, "
             "Tensor? scale_w13=None, Tensor? scale_w2=None, Tensor? factor_w13=None, "
             "Tensor? factor_w2=None, Tensor? factor_x=None, Tensor? factor_inner=None, "
             "str? format=None, Tensor? bias13=None, "

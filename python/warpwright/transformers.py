@@ -7,6 +7,8 @@
 
 or, of a model that is there, ``model.set_experts_implementation("warpwright")``.
 """
+import math
+
 import torch
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
@@ -14,27 +16,39 @@ from ._experts import mixture
 from ._interop import Refusal
 
 
-def _silu(gate, up):
+def _silu(gate, up, limit):
+    gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
     return gate * torch.sigmoid(gate) * up
 
 
-def _swiglu_oai(gate, up):
-    gate, up = gate.clamp(max=7), up.clamp(-7, 7)
+def _swiglu_oai(gate, up, limit):
+    gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
     return (up + 1) * gate * torch.sigmoid(1.702 * gate)
 
 
+def _limits_of(module):
+    """What a gate may be cut at: nothing, or a number of the module's or of its configuration's."""
+    said = (getattr(module, "limit", None),
+            getattr(getattr(module, "config", None), "swiglu_limit", None))
+    return [math.inf, 7.0, *(float(limit) for limit in said if isinstance(limit, (int, float)))]
+
+
 def _gate_of(module):
-    """(activation, gate_up): which of ours the module's gate is, found by a few values."""
-    values = torch.tensor([-12.0, -3, -0.5, 0.25, 2, 6.5, 9, 20])
+    """The words and numbers of ours that the module's gate is, found by a few values."""
+    limits = _limits_of(module)
+    values = torch.tensor([-12.0, -3, -0.5, 0.25, 2, 6.5, 9, 20,
+                           *(1.5 * limit for limit in limits if math.isfinite(limit))])
     gate, up = (x.reshape(-1) for x in torch.meshgrid(values, values.flip(0), indexing="ij"))
     lies = {"halves": torch.cat([gate, up]), "interleaved": torch.stack([gate, up], -1).reshape(-1)}
+    made = {gate_up: module._apply_gate(both) for gate_up, both in lies.items()}
     for activation, function in (("silu", _silu), ("swiglu_oai", _swiglu_oai)):
-        for gate_up, both in lies.items():
-            if torch.allclose(module._apply_gate(both), function(gate, up), rtol=1e-4, atol=1e-5):
-                return activation, gate_up
+        for limit in limits:
+            for gate_up, theirs in made.items():
+                if torch.allclose(theirs, function(gate, up, limit), rtol=1e-4, atol=1e-5):
+                    return {"activation": activation, "gate_up": gate_up, "gate_limit": limit}
     raise Refusal(f"the gate of {type(module).__name__} is neither silu(gate) * up nor gpt-oss' "
-                  "swiglu with limits; experts_implementation='grouped_mm' serves others",
-                  "unsupported")
+                  "swiglu, with no limit, 7 or the module's own; "
+                  "experts_implementation='grouped_mm' serves others", "unsupported")
 
 
 def _rows_by_k(module, weight):
@@ -59,19 +73,20 @@ def _prepared(module):
 
 
 def _forward(module, hidden_states, top_k_index, top_k_weights):
-    (activation, gate_up), w13, w2 = _prepared(module)
+    gate, w13, w2 = _prepared(module)
     biases = (None, None)
     if module.has_bias:
         biases = (module.gate_up_proj_bias.detach(), module.down_proj_bias.detach())
-    return mixture(hidden_states, top_k_index, top_k_weights, w13, w2, activation=activation,
-                   gate_up=gate_up, bias13=biases[0], bias2=biases[1])
+    return mixture(hidden_states, top_k_index, top_k_weights, w13, w2, bias13=biases[0],
+                   bias2=biases[1], **gate)
 
 
 def register(name="warpwright"):
     """Makes our experts an implementation of transformers, under this name.
 
-    Experts whose gate is SiLU (halves) or gpt-oss' are served, in the model's 16-bit type; what is
-    not raises Refusal at the first call. Where a module keeps weights as K x N, as gpt-oss does, a
-    copy with rows of K is made at the first call, and again when they change.
+    Experts whose gate is SiLU or gpt-oss', with a limit of the module's own (`limit`, or its
+    configuration's `swiglu_limit`), are served, in the model's 16-bit type; what is not raises
+    Refusal at the first call. Where a module keeps weights as K x N, as gpt-oss does, a copy with
+    rows of K is made at the first call, and again when they change.
     """
     ALL_EXPERTS_FUNCTIONS.register(name, _forward)

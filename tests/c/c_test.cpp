@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -111,6 +112,64 @@ TEST(C, PlansExplainsAndLaunches) {
   EXPECT_THAT(ww_plan_line(plan), HasSubstr("D[5,24]"));
   EXPECT_DONE(ww_launch(plan, &p.gemm, nullptr, nullptr, nullptr));
   EXPECT_TRUE(p.right());
+  ww_plan_free(plan);
+}
+
+// Gates and what they are for are 16 each.
+TEST(C, GatesHaveNumbers) {
+  constexpr std::int64_t n = 16, k = 32;
+  std::vector<std::uint16_t> a(k, bf16(1)), b(n * k, bf16(0.5F)), d(n / 2);
+  ww_gemm g;
+  ww_gemm_init(&g);
+  g.a = ww_packed(a.data(), WW_BF16, 1, k);
+  g.b = ww_packed(b.data(), WW_BF16, n, k);
+  g.d = ww_packed(d.data(), WW_BF16, 1, n / 2);
+  g.gated = WW_GATED_HALVES;
+  g.activation = WW_ACTIVATION_SILU;
+  const Device model("model");
+  ww_plan* plan = nullptr;
+  EXPECT_DONE(ww_plan_make(&g, model.device, nullptr, &plan));
+  const auto expect = [&](const ww_gate& gate, double want) {
+    g.gate = gate;
+    d.assign(d.size(), 0);
+    EXPECT_DONE(ww_launch(plan, &g, nullptr, nullptr, nullptr));  // one plan serves any
+    for (const std::uint16_t each : d) EXPECT_NEAR(bf16_value(each), want, 0.005 * want);
+    d.assign(d.size(), 0);
+    EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_NEAR(bf16_value(d.front()), want, 0.005 * want);
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  expect({}, 256);
+  expect({0, 0, 10, 0}, 100);
+  expect({0, 2.5F, 10, 0}, 125);
+  expect({0.001F, 0, 0, 0}, 16 / (1 + std::exp(-0.016)) * 16);
+  expect({0, 0, infinity, 0}, 256);
+  g.size = offsetof(ww_gemm, gate);  // of a program that knows none
+  expect({0, 0, 10, 0}, 256);
+  g.size = sizeof g;
+  ww_plan_free(plan);
+  g.activation = WW_ACTIVATION_SWIGLU_OAI;
+  EXPECT_DONE(ww_plan_make(&g, model.device, nullptr, &plan));
+  expect({}, 7 * 8);
+  expect({0, 0, 10, 0}, 10 * 11);
+  expect({0, -1, 0, 0}, 7 * 6);
+  const auto refused = [&](const ww_gate& gate, const char* says, const char* nearest) {
+    g.gate = gate;
+    const Refusal made(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    ASSERT_TRUE(made) << says;
+    EXPECT_STREQ(ww_refusal_code(made.get()), "bad_value");
+    EXPECT_THAT(text(made), HasSubstr(says));
+    EXPECT_STREQ(ww_refusal_nearest(made.get()), nearest);
+  };
+  refused({0, 0, -10, 0}, "gate_limit is -10", "10");
+  refused({NAN, 0, 0, 0}, "gate_alpha is nan", "");
+  refused({infinity, 0, 0, 0}, "gate_alpha is inf", "");
+  refused({0, infinity, 0, 0}, "gate_beta is inf", "");
+  refused({0, 0, 0, 1}, "gate.reserved is 1", "0");
+  g.gated = WW_GATED_NONE;
+  g.activation = WW_ACTIVATION_SILU;
+  g.d = ww_packed(d.data(), WW_BF16, 1, n);
+  refused({0, 0, 10, 0}, "the epilogue is not gated", "");
   ww_plan_free(plan);
 }
 

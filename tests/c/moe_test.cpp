@@ -172,6 +172,9 @@ TEST(CMoe, ServesE4m3WithScalesOfBlocks) {
     EXPECT_DONE(ww_moe_run(&m, WW_MODEL, &choices, nullptr, nullptr, nullptr));
     EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want) << fused;
   }
+  m.gate.limit = 10;  // of both
+  EXPECT_DONE(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_NEAR(bf16_value(d[hidden - 1]), 0.5 * 128 * 0.5 * 10 * 10, 0.01 * 3200);
 }
 
 // Weights of 1, in groups of 128: silu(128 * 2) is its argument.
@@ -446,6 +449,8 @@ TEST(CMoe, RefusesWhatIsNoMixture) {
   refused("bad_value", "", "gate_up is 0", [](ww_moe& m) { m.gate_up = WW_GATED_NONE; });
   refused("bad_value", "", "id_type is 2", [](ww_moe& m) { m.id_type = 2; });
   refused("bad_value", "", "activation is relu", [](ww_moe& m) { m.activation = 1; });
+  refused("bad_value", "", "gate_limit is -2", [](ww_moe& m) { m.gate.limit = -2; });
+  refused("bad_value", "", "gate.reserved", [](ww_moe& m) { m.gate.reserved = 1; });
   refused("bad_value", "", "scaling is", [](ww_moe& m) { m.scaling = WW_SCALING_BLOCKWISE; });
   refused("bad_value", "", "first_expert is 5", [](ww_moe& m) { m.first_expert = 5; });
   refused("bad_value", "", "ww_moe.size is 8", [](ww_moe& m) { m.size = 8; });

@@ -95,6 +95,30 @@ TEST(Mixture, SwigluOaiInTurnsAgreesWithFloat64) {
   run_and_check(some);
 }
 
+// Of gates at their limits: with other numbers, whose results are not the activation's own.
+TEST(Mixture, NumbersOfAGateAgreeWithFloat64) {
+  for (const GateNumbers& numbers : {GateNumbers{1, 0, 10}, GateNumbers{0.5F, -0.75F, 3}}) {
+    SomeMixture some({.biases = true, .largest_x = 24});
+    some.o.gate = numbers;
+    run_and_check(some);
+    some.o.gate.reset();
+    EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+  }
+}
+
+// An infinity in a token has limits of gates and ups: numbers come of it, of that token alone.
+TEST(Mixture, LimitsCutInfiniteTokens) {
+  SomeMixture some({});
+  some.o.activation = Activation::swiglu_oai;
+  const std::uint16_t infinite = 0x7f80;
+  std::memcpy(static_cast<std::uint16_t*>(some.o.x.data) + 2 * some.o.x.row_stride + 5, &infinite,
+              sizeof infinite);
+  run_and_check(some);
+  for (const std::uint16_t code : some.bits_of_row(2)) {
+    EXPECT_TRUE(std::isfinite(numeric::to_double(DType::bf16, code)));
+  }
+}
+
 // A layer of gpt-oss: its 2880 are 22.5 blocks of 128, here 64 times a small odd number. Gates and
 // ups reach their limits. False where the build has no kernel for it.
 bool agrees_as_gpt_oss(MixtureAsk ask, bool interleaved, const MixtureChoices& choices) {

@@ -90,6 +90,12 @@ GemmOperands operands_of(const std::map<std::string, std::string>& given, Memory
   word(o.epilogue.bias, "bias_along");
   o.epilogue.gated = number("gated", 0) != 0;
   o.epilogue.interleaved = number("gated", 0) == 2;
+  if (given.count("gate_limit") + given.count("gate_alpha") + given.count("gate_beta") > 0) {
+    const GateNumbers own = gate_of(o.epilogue.activation);
+    o.epilogue.gate = {static_cast<float>(number("gate_alpha", own.alpha)),
+                       static_cast<float>(number("gate_beta", own.beta)),
+                       static_cast<float>(number("gate_limit", own.limit))};
+  }
   if (const auto at = given.find("offsets"); at != given.end()) {
     const auto n = numbers_of(at->second);
     o.groups = Groups{memory.at(n.at(1)), static_cast<OffsetType>(n[0])};

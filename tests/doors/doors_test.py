@@ -44,6 +44,7 @@ SPECS = {1: "f32", 2: "f32", 3: "f16", 4: "bf16", 5: "e4m3", 6: "e5m2", 7: "floa
          8: "float6_e3m2fn", 9: "float4_e2m1fn_x2", 10: "float8_e8m0fnu", 11: "e4m3", 13: "int8"}
 SCALINGS = ["none", "tensor", "row-column", "blockwise", "group", "block_scaled"]
 ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai"]
+GATE_NUMBERS = ["gate-limit", "gate-alpha", "gate-beta"]
 BIASES = ["none", "rows", "columns"]
 SUMS = ["exact", "chained", "folded", "table"]
 FORMATS_ALONE = os.environ.get("WARPWRIGHT_MODEL") == "rtx5090"
@@ -51,8 +52,8 @@ FORMATS_ALONE = os.environ.get("WARPWRIGHT_MODEL") == "rtx5090"
 # or, where it is a choice of the plan or of the command line alone, into the others.
 MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "scale-d", "scale-a",
            "scale-b", "accumulation", "weights", "group", "sums", "zero-points", "bias",
-           "activation", "gated", "gate-up", "a", "b", "c", "groups", "offsets", "as",
-           "expected-lengths"}
+           "activation", "gated", "gate-up", *GATE_NUMBERS, "a", "b", "c", "groups", "offsets",
+           "as", "expected-lengths"}
 OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expected-tokens", "device",
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
           "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
@@ -142,6 +143,7 @@ class Case:
         activation = how.get("activation", "silu" if "gated" in how else "none")
         self.words["activation"] = ACTIVATIONS.index(activation)
         self.words["gated"] = ("gated" in how) + (how.get("gate-up") == "interleaved")
+        self.words |= {name.replace("-", "_"): how[name] for name in GATE_NUMBERS if name in how}
         along = BIASES.index(how.get("bias", "none"))
         if along:
             self.words["bias_along"] = along
@@ -296,6 +298,11 @@ class Int4(ctypes.Structure):
             "group", "encoding", "scale", "zero_points")]]
 
 
+class Gate(ctypes.Structure):
+    _fields_ = [*[(name, ctypes.c_float) for name in ("alpha", "beta", "limit")],
+                ("reserved", ctypes.c_int32)]
+
+
 class Gemm(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), *[(name, Matrix) for name in "abcd"],
                 ("alpha", ctypes.c_float), ("beta", ctypes.c_float),
@@ -306,7 +313,8 @@ class Gemm(ctypes.Structure):
                 ("expected_lengths", ctypes.c_int32), ("expected_tokens", ctypes.c_double),
                 ("int4", ctypes.POINTER(Int4)), ("sums", ctypes.c_int32),
                 ("quantise_d", ctypes.c_int32), ("d_scales", Matrix), ("rows", ctypes.c_void_p),
-                ("rows_divisor", ctypes.c_int32), ("expected_zipf", ctypes.c_float)]
+                ("rows_divisor", ctypes.c_int32), ("expected_zipf", ctypes.c_float),
+                ("gate", Gate)]
 
 
 class C:
@@ -338,7 +346,8 @@ class C:
             setattr(g, name, Matrix(base + view.offset if base else None, view.rows, view.columns,
                                     *view.strides, view.batch, view.batch_stride, view.dtype, 0))
         for name, value in case.words.items():
-            setattr(g, name, value)
+            of_gate = name.startswith("gate_")
+            setattr(g.gate if of_gate else g, name.removeprefix("gate_"), value)
         if case.groups:
             g.grouped, g.offset_type = 1, int(case.width == 8)
             g.offsets = base + case.places["offsets"] if base else None
@@ -378,6 +387,7 @@ class Python:
             given["activation"] = activation
         if case.words["gated"] == 2:
             given["gate_up"] = "interleaved"
+        given |= {name: value for name, value in case.words.items() if name.startswith("gate_")}
         if "c" in case.views:
             given["c"], given["beta"] = of("c"), case.words["beta"]
         if scaling:
@@ -556,7 +566,8 @@ def walk(line):
     assert line.words("--gate-up") == ["halves", "interleaved"]
     dense += [{"dtype": dtype, "gated": True, **more} for dtype in dtypes
               for more in ({"gate-up": "halves"}, {"gate-up": "interleaved"},
-                           {"activation": "swiglu_oai", "gate-up": "interleaved"})]
+                           {"activation": "swiglu_oai", "gate-up": "interleaved"},
+                           {"gate-limit": 2.5, "gate-alpha": 0.5, "gate-beta": 1.0})]
     grouped = [{**each, "groups": 4, "offsets": ("int32", "int64")[i % 2]}
                for i, each in enumerate(dense)
                if not {"batch", "layout", "as"} & set(each) or each.get("layout") == "NT"]
@@ -619,6 +630,8 @@ def random_how(draw):
         how["gated"] = True
         how["activation"] = draw.choice(["silu", "swiglu_oai"])
         how["gate-up"] = draw.choice(["halves", "interleaved"])
+        how |= {name: draw.choice([0.25, 1.5, 10.0]) for name in GATE_NUMBERS
+                if draw.random() < 0.3}
     elif draw.random() < 0.3:
         how["beta"] = draw.choice([0.5, 1.0, -2.0])
     if draw.random() < 0.3:

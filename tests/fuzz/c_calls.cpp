@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -112,6 +113,15 @@ class Arena {
 
 bool is_type(std::int32_t dtype) {
   return dtype > 0 && dtype < kDTypeCount;
+}
+
+// The numbers of a gate that a struct has: what is 0 is the activation's.
+std::optional<GateNumbers> numbers_of(const ww_gate& g, Activation activation) {
+  GateNumbers numbers = gate_of(activation);
+  if (g.alpha != 0) numbers.alpha = g.alpha;
+  if (g.beta != 0) numbers.beta = g.beta;
+  if (g.limit != 0) numbers.limit = g.limit;
+  return numbers;
 }
 
 MatrixView view_of(const ww_matrix& m) {
@@ -316,6 +326,7 @@ class Calls {
                        ? draw_.of({WW_ACTIVATION_SILU, WW_ACTIVATION_SWIGLU_OAI})
                    : likely(40) ? draw_(0, WW_ACTIVATION_LAST)
                                 : 0;
+    if (g.gated != WW_GATED_NONE && likely(30)) draw(g.gate);
     if (likely(25)) {
       g.bias_along = g.grouped == 1 || likely(60) ? WW_BIAS_COLUMNS : WW_BIAS_ROWS;
       const DType type = (d == DType::bf16 || d == DType::f16) && likely(50) ? d : DType::f32;
@@ -475,7 +486,8 @@ class Calls {
         *draw_.of(words) = draw_.of(strange_words);
         break;
       case 3:
-        *draw_.of({&g.alpha, &g.beta, &g.expected_zipf}) = draw_.of(strange_numbers);
+        *draw_.of({&g.alpha, &g.beta, &g.expected_zipf, &g.gate.alpha, &g.gate.beta,
+                   &g.gate.limit}) = draw_.of(strange_numbers);
         break;
       case 4:
         g.expected_tokens = draw_.of({-1.0, 1e300, 1e-300, std::nan(""), 7.5, -0.0});
@@ -613,6 +625,9 @@ class Calls {
     o.scale_d = view_of(g.scale_d);
     o.epilogue = {static_cast<Activation>(g.activation), g.gated != WW_GATED_NONE,
                   static_cast<Bias>(g.bias_along), g.gated == WW_GATED_INTERLEAVED};
+    if (o.epilogue.gated && g.size >= sizeof(ww_gemm)) {
+      o.epilogue.gate = numbers_of(g.gate, o.epilogue.activation);
+    }
     o.bias = view_of(g.bias);
     // Where one has no elements the others need no memory, and may have any extents.
     for (const MatrixView* v : {&o.a, &o.b, &o.d}) {
@@ -721,6 +736,9 @@ class Calls {
                                                     {"activation", g.activation},
                                                     {"bias_along", g.bias_along},
                                                     {"gated", g.gated},
+                                                    {"gate.alpha", g.gate.alpha},
+                                                    {"gate.beta", g.gate.beta},
+                                                    {"gate.limit", g.gate.limit},
                                                     {"grouped", g.grouped},
                                                     {"offset_type", g.offset_type},
                                                     {"sums", g.sums},
@@ -946,6 +964,12 @@ class Calls {
   }
 
   // A legal mixture of experts, and its memory.
+  void draw(ww_gate& g) {
+    if (likely(70)) g.limit = draw_.of({0.5F, 2.0F, 10.0F});
+    if (likely(40)) g.alpha = draw_.of({0.5F, 1.702F});
+    if (likely(40)) g.beta = draw_.of({-1.0F, 0.25F, 1.0F});
+  }
+
   void draw(ww_moe& m) {
     ww_moe_init(&m);
     const std::int64_t tokens = draw_.of({0, 1, 3, 9});
@@ -974,6 +998,7 @@ class Calls {
     if (likely(30)) m.bias2 = matrix(DType::f32, hidden, 1, experts, false, true);
     if (likely(30)) m.activation = WW_ACTIVATION_SWIGLU_OAI;
     if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
+    if (likely(30)) draw(m.gate);
     if (likely(30)) {
       m.first_expert = draw_(0, 2);
       m.experts_total = experts + 2;
@@ -987,6 +1012,8 @@ class Calls {
     } else if (likely(60)) {
       *draw_.of({&m.scaling, &m.activation, &m.gate_up, &m.expected_lengths, &m.sums_w13}) =
           draw_.of(strange_words);
+    } else if (likely(20)) {
+      *draw_.of({&m.gate.alpha, &m.gate.beta, &m.gate.limit}) = draw_.of(strange_numbers);
     } else {
       *draw_.of({&m.first_expert, &m.experts_total}) = draw_.of(strange);
     }
@@ -1055,6 +1082,7 @@ class Calls {
     o.bias2 = view_of(m.bias2);
     o.scaling = static_cast<Scaling>(m.scaling);
     o.activation = static_cast<Activation>(m.activation);
+    o.gate = numbers_of(m.gate, o.activation);
     o.interleaved = m.gate_up == WW_GATED_INTERLEAVED;
     o.first_expert = m.first_expert;
     o.experts_total = m.experts_total;

@@ -3,6 +3,7 @@
 //
 //   fuzz_plans [products, 5000] [seed, 1] > plans.txt
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -169,6 +170,10 @@ GemmOperands product(Draws& draw) {
     o.epilogue.activation = draw.one_in(2) ? Activation::silu : Activation::swiglu_oai;
   }
   o.epilogue.interleaved = draw.one_in(o.epilogue.gated ? 2 : 40);
+  if (draw.one_in(o.epilogue.gated ? 3 : 60)) {
+    const std::array numbers = {0.5F, 1.0F, 10.0F, 0.0F, -1.0F, NAN, INFINITY};
+    o.epilogue.gate = {draw.of(numbers), draw.of(numbers), draw.of(numbers)};
+  }
   const DType result = draw.one_in(12)
                            ? DType::e4m3
                            : draw.of(std::array{DType::bf16, DType::bf16, DType::f16, DType::f32});

@@ -12,7 +12,8 @@
 #include "tests/kernel/problem.h"
 #include "tests/kernel/rows.h"
 #include "warpwright/device/quantise.h"
-#include "warpwright/isa/numeric.h"
+#include "warpwright/kernel/epilogue_values.h"
+#include "warpwright/plan/families/bind.h"
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::tests {
@@ -82,14 +83,15 @@ float finished(const Hard& p, const GemmOperands& o, std::int64_t i, std::int64_
     return o.alpha * p.sum(i, column) + bias;
   };
   const float x = half(j);
-  const ActivationForm form = form_of(o.epilogue.activation);
-  float y = x;
-  if (form.cuts) y = x < 0 ? 0.0F : x;
-  if (form.is_smooth) {
-    y = x * isa::sigmoid(
-                x * (static_cast<float>(form.slope) + static_cast<float>(form.cubic) * (x * x)));
+  float y[] = {x};
+  float up[] = {o.is_gated() ? half(j + o.d.columns) : 0};
+  const kernel::ActivationParams activation = activation_params(form_of(o.epilogue));
+  if (o.is_gated()) {
+    kernel::multiply_gate(activation, y, up);
+  } else {
+    kernel::activate(activation, y);
   }
-  return o.is_gated() ? y * half(j + o.d.columns) : y;
+  return y[0];
 }
 
 // Runs the kernel and says where its codes or scales are not those of the host.

@@ -57,8 +57,8 @@ inline void expect_recipe(QuantiseD way, Problem& codes, Problem& values) {
             << "row " << row << ", columns from " << first;
         for (std::int64_t j = first; j < end; ++j) {
           const auto x = static_cast<float>(values.d().get(b, row, j));
-          const float scaled =
-              powers ? x * micro::power_inverse(scale) : x / micro::nested_divisor(scale, tensor);
+          const float scaled = powers ? unless_infinite(x * micro::power_inverse(scale), x)
+                                      : x / micro::nested_divisor(scale, tensor);
           const std::uint32_t code =
               micro::clears(form.scale, scale) ? 0 : micro::code(form.codes, scaled);
           ASSERT_EQ(codes.d().get(b, row, j), static_cast<double>(micro::value(form.codes, code)))

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
@@ -649,6 +650,23 @@ TEST(Rules, GatesWithLimitsAndInTurns) {
   EXPECT_EQ(formula(p),
             "D[64,32] = swiglu_oai(P, P') with P[0,0',1,1',...] = alpha * A[64,64] * B[64,64]^T, "
             "bf16 -> bf16");
+  const auto fault = [](const GemmProblem& problem) {
+    const auto refused = product_fault(problem);
+    return refused ? refused->reason : std::string();
+  };
+  p.epilogue.gate = GateNumbers{1, 0, 10};
+  EXPECT_EQ(fault(p), "");
+  EXPECT_FALSE(normalised(p).epilogue.gate) << "a plan serves any";
+  p.epilogue.gate->limit = 0;
+  expect_says(fault(p), {"gate_limit is 0", "above 0", "leave it out"});
+  p.epilogue.gate = GateNumbers{-1.5F, 0, 10};
+  expect_says(fault(p), {"gate_alpha is -1.5", "nearest legal is 1.5"});
+  p.epilogue.gate = GateNumbers{1, std::nanf(""), 10};
+  expect_says(fault(p), {"gate_beta is nan", "finite"});
+  GemmProblem plain = packed_problem(64, 64, 64, DType::bf16, DType::bf16);
+  plain.epilogue.gate = GateNumbers{};
+  expect_says(fault(plain), {"not gated", "leave them out"});
+  p.epilogue.gate.reset();
   std::swap(p.b.row_stride, p.b.column_stride);
   expect_says(refusal(p), {"B is MN-major", "interleaved", "column stride of 1"});
   p.epilogue.interleaved = false;

@@ -142,7 +142,7 @@ class GptOss(unittest.TestCase):
             self.compare(in_e4m3, tokens, 0.04)  # h in e4m3, and its own sums
 
 
-def plain(x, ids, weights, w1, w2, biases=None):
+def plain(x, ids, weights, w1, w2, biases=None, limit=float("inf")):
     """A gated SiLU mixture in float32, slot by slot."""
     out = torch.zeros(x.shape)
     for t, j in ((t, j) for t in range(len(x)) for j in range(ids.shape[1])):
@@ -150,6 +150,7 @@ def plain(x, ids, weights, w1, w2, biases=None):
         if 0 <= e < len(w1):
             both = w1[e].float() @ x[t].float() + (biases[0][e] if biases else 0)
             gate, up = both.chunk(2)
+            gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
             y = w2[e].float() @ (torch.nn.functional.silu(gate) * up)
             out[t] += weights[t, j] * (y + (biases[1][e] if biases else 0))
     return out
@@ -194,6 +195,20 @@ class FusedExperts(unittest.TestCase):
         self.assertTrue(torch.equal(self.call(self.x, turned, gate_up="interleaved"), self.call()))
         self.assertEqual(tuple(self.call(self.x[:0], self.w1, self.w2, self.weights[:0],
                                          self.ids[:0]).shape), (0, 128))
+
+    def test_a_gate_that_is_cut(self):
+        x = self.x * 8
+        want = plain(x, self.ids, self.weights, self.w1, self.w2, limit=3)
+        self.assertGreater((plain(x, self.ids, self.weights, self.w1, self.w2) - want).abs().max(),
+                           want.abs().max() / 4)
+        self.close(self.call(x, clamp_limit=3.0), want)
+
+    def test_weights_on_the_input(self):
+        for ids, says in ((self.ids[:, :1], "give hidden_states . topk_weights, and topk_weights of"
+                           " 1"), (self.ids, "with top-3 it cannot be served")):
+            with self.assertRaisesRegex(wp.Refusal, says):
+                self.call(self.x, self.w1, self.w2, self.weights[:, :ids.shape[1]], ids,
+                          apply_router_weight_on_input=True)
 
     def test_slots_that_are_left_out(self):
         ids = self.ids.clone()
@@ -245,7 +260,7 @@ class FusedExperts(unittest.TestCase):
                 ({"activation": "gelu"}, "activation is 'gelu'; it is one of 'silu'"),
                 ({"use_int4_w4a16": True}, "use_int4_w4a16 is given"),
                 ({"a1_scale": torch.ones(1)}, "a1_scale is given"),
-                ({"apply_router_weight_on_input": True}, "apply_router_weight_on_input is given"),
+                ({"apply_router_weight_on_input": True}, "apply_router_weight_on_input is True"),
                 ({"w1_scale": torch.ones(6)}, "use_fp8_w8a8 is False"),
                 ({"use_fp8_w8a8": True}, "w1 is torch.bfloat16 and use_fp8_w8a8 is True"),
                 ({"per_channel_quant": True}, "the weights' scales are not of rows"),

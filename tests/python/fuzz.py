@@ -24,6 +24,11 @@ GARBAGE = [None, 1.5, -3, "x", b"x", object(), [[1.0, 2.0]], (), {}, np, int, fl
            np.float32(1), wp.Spec((16, 32)), Ellipsis]
 
 
+# Of a gate, with what an activation has by itself.
+GATE_NUMBERS = ("gate_limit", "gate_alpha", "gate_beta")
+GATES = {"silu": (np.inf, 1, 0), "swiglu_oai": (7, 1.702, 1)}
+
+
 class Bad:
     """Lies, or raises, when it is asked for its memory."""
 
@@ -91,6 +96,10 @@ class Caller:
             lambda: wp.empty((self.extent(), self.extent()), "bf16", "model"),
         ])()
 
+    def gate_numbers(self):
+        return {name: lambda: self.random.choice([0.5, 1, 2.25, 10, 0, -1, float("nan"),
+                                                  float("inf"), "x"]) for name in GATE_NUMBERS}
+
     def keywords(self, m, n, k, dtype, grouped):
         choose = self.random.choice
         groups = 3
@@ -110,6 +119,7 @@ class Caller:
                                           "swiglu_oai", "tanh", 1]),
             "gated": lambda: choose([True, False, 1]),
             "gate_up": lambda: choose(["halves", "interleaved", "x", 1]),
+            **self.gate_numbers(),
             "scale_d": lambda: self.tensor((), np.float32),
             "scaling": lambda: choose(["none", "tensor", "row_column", "blockwise", "group", "x",
                                         1]),
@@ -283,6 +293,7 @@ class Caller:
         all_of_them = {
             "activation": lambda: choose(["silu", "swiglu_oai", "relu", "x", 1]),
             "gate_up": lambda: choose(["halves", "interleaved", "x"]),
+            **self.gate_numbers(),
             "scaling": lambda: choose(["none", "row_column", "blockwise", "tensor", 1]),
             "scale_w13": lambda: self.tensor((experts, 2 * inner), np.float32),
             "bias13": lambda: self.tensor((experts, 2 * inner), choose([np.float32, x_type])),
@@ -377,14 +388,23 @@ def activated(name, x):
     return x
 
 
+def gate_times(keywords, gate, up):
+    """A gate and what it is for."""
+    own = GATES[keywords.get("activation") or "silu"]
+    limit, alpha, beta = (its if keywords.get(name) is None else keywords[name]
+                          for name, its in zip(GATE_NUMBERS, own))
+    gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
+    return gate / (1 + np.exp(-alpha * gate)) * (up + beta)
+
+
 def value_of(b):
     return f64(b.values()) if isinstance(b, wp.Int4Weights) else f64(b)
 
 
-KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "gate_up", "batch_invariant",
-         "accumulation", "operands", "sums", "dtype", "cluster", "check_offsets", "dependent",
-         "expected_tokens", "expected_lengths", "measure", "scale_a", "scale_b", "workspace",
-         "kernel", "c", "beta", "scaling"}
+KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "gate_up", *GATE_NUMBERS,
+         "batch_invariant", "accumulation", "operands", "sums", "dtype", "cluster", "check_offsets",
+         "dependent", "expected_tokens", "expected_lengths", "measure", "scale_a", "scale_b",
+         "workspace", "kernel", "c", "beta", "scaling"}
 
 
 def reference(verb, arguments, keywords):
@@ -438,10 +458,7 @@ def reference(verb, arguments, keywords):
         gate, up = sums[..., :half], sums[..., half:]
         if keywords.get("gate_up") == "interleaved":
             gate, up = sums[..., ::2], sums[..., 1::2]
-        if keywords.get("activation") == "swiglu_oai":
-            want = activated("quick_gelu", np.minimum(gate, 7)) * (np.clip(up, -7, 7) + 1)
-        else:
-            want = activated("silu", gate) * up
+        want = gate_times(keywords, gate, up)
     else:
         want = activated(keywords.get("activation"), sums)
     if rows is not None:
@@ -450,9 +467,9 @@ def reference(verb, arguments, keywords):
     return want
 
 
-MOE_KNOWN = {"activation", "gate_up", "bias13", "bias2", "first_expert", "experts_total", "dtype",
-             "expected_lengths", "batch_invariant", "by_index", "sums_in_product",
-             "sort_with_gather", "check_ids", "dependent", "workspace"}
+MOE_KNOWN = {"activation", "gate_up", *GATE_NUMBERS, "bias13", "bias2", "first_expert",
+             "experts_total", "dtype", "expected_lengths", "batch_invariant", "by_index",
+             "sums_in_product", "sort_with_gather", "check_ids", "dependent", "workspace"}
 
 
 def wrong_mixture(arguments, keywords, d):
@@ -474,10 +491,7 @@ def wrong_mixture(arguments, keywords, d):
         gate, up = np.split(both, 2)
         if keywords.get("gate_up") == "interleaved":
             gate, up = both[::2], both[1::2]
-        if keywords.get("activation") == "swiglu_oai":
-            h = activated("quick_gelu", np.minimum(gate, 7)) * (np.clip(up, -7, 7) + 1)
-        else:
-            h = activated("silu", gate) * up
+        h = gate_times(keywords, gate, up)
         bias = f64(keywords["bias2"][e]) if keywords.get("bias2") is not None else 0
         want[t] += weights[t, j] * (w2[e] @ h + bias)
         terms[t] += np.abs(weights[t, j]) * (np.abs(w2[e]) @ np.abs(h) + np.abs(bias))

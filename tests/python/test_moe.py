@@ -245,6 +245,22 @@ class Moe(unittest.TestCase):
                 self.close(layer.call(activation="swiglu_oai", gate_up=gate_up),
                            layer.right(swiglu_oai, gate_up == "interleaved"))
 
+    def test_the_numbers_of_a_gate(self):
+        layer = Layer(hidden=96, inner=80)
+        layer.x = (layer.x * bf16.type(4)).astype(bf16)
+
+        def limited(gate, up):  # as DeepSeek-V4 has it, with 10
+            return silu(np.minimum(gate, 2), np.clip(up, -2, 2))
+
+        def other(gate, up):
+            gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
+            return (up - 0.5) * gate / (1 + np.exp(-0.75 * gate))
+        self.close(layer.call(gate_limit=2), layer.right(limited))
+        self.close(layer.call(activation="swiglu_oai", gate_alpha=0.75, gate_beta=-0.5),
+                   layer.right(other))
+        plan = wp.plan_moe(*layer.tensors, gate_limit=5)
+        self.close(layer.call(plan=plan, gate_limit=2), layer.right(limited))
+
     def test_slots_that_are_left_out(self):
         layer = Layer()
         layer.ids[0] = -1
@@ -394,6 +410,8 @@ class Refusals(unittest.TestCase):
                           ({"activation": "tanh"}, '"silu"'), ({"gate_up": "turns"}, '"halves"'),
                           ({"scaling": "blockwise"}, "weights of 16 bits have no scales"),
                           ({"scaling": "rows"}, '"row_column"'),
+                          ({"gate_limit": -3}, "the nearest legal is 3"),
+                          ({"gate_alpha": 0}, "gate_alpha is 0"),
                           ({"by_index": 2}, "True nor False"),
                           ({"first_expert": -1}, "nearest legal value is 0"),
                           ({"first_expert": 4}, "first_expert is 4"),

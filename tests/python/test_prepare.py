@@ -62,9 +62,15 @@ class Quantise(Close):
 
     def test_what_cannot_be_scaled(self):
         x = np.array([[np.nan, np.inf, -np.inf, 2.0]], np.float32)
-        codes, scales = wp.quantise(x)
-        self.assertEqual(scales[0], np.float32(2) / np.float32(448))
-        self.assertEqual(list(codes.view(np.uint8)[0]), [0x7F, 0x7E, 0xFE, 0x7E])
+        for dtype in (np.float32, bf16, np.float16):
+            for scaling in ("row_column", "blockwise", "tensor"):
+                codes, scales = wp.quantise(x.astype(dtype), scaling)
+                self.assertEqual(scales.reshape(-1)[0], np.float32(2) / np.float32(448))
+                self.assertEqual(list(codes.view(np.uint8)[0]), [0x7F, 0x7F, 0x7F, 0x7E])
+        # A given scale that is too small cuts numbers, not what is none.
+        codes, _ = wp.quantise(np.array([[np.inf, 3e38]], np.float32), "tensor",
+                               scale=np.full(1, 1e-37, np.float32))
+        self.assertEqual(list(codes.view(np.uint8)[0]), [0x7F, 0x7E])
         for scaling in ("row_column", "blockwise", "tensor"):
             self.assertEqual(wp.quantise(np.zeros((0, 5), np.float32), scaling)[0].shape, (0, 5))
 

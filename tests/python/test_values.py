@@ -179,6 +179,51 @@ class Values(unittest.TestCase):
                 self.close(d[rows], (up + 1) * gate / (1 + np.exp(-1.702 * gate)), 0.01)
         self.assertGreater((np.abs(sums) > 7).mean(), 0.1)
 
+    def test_the_numbers_of_a_gate(self):
+        x, w = 2 * normal(20, 64).astype(np.float32), normal(3, 48, 64)
+        x, offsets = x.astype(bf16), np.array([0, 3, 3, 20], np.int32)
+        plan = wp.plan(x, w[0], gated=True)  # it serves any
+        for name, own in (("silu", (np.inf, 1, 0)), ("swiglu_oai", (7, 1.702, 1))):
+            for numbers in ({"gate_limit": 3}, {"gate_limit": float("inf")},
+                            {"gate_alpha": 0.25, "gate_beta": -2.5},
+                            {"gate_limit": 2.5, "gate_alpha": 2, "gate_beta": 0},
+                            {"gate_limit": None}):
+                limit, alpha, beta = (
+                    its if numbers.get(number) is None else numbers[number]
+                    for number, its in zip(("gate_limit", "gate_alpha", "gate_beta"), own))
+
+                def gated(sums, limit=limit, alpha=alpha, beta=beta):
+                    gate = np.minimum(sums[:, :24], limit)
+                    return ((np.clip(sums[:, 24:], -limit, limit) + beta) * gate
+                            / (1 + np.exp(-alpha * gate)))
+                how = {"activation": name, "gated": True, **numbers}
+                self.close(wp.gemm(x, w[0], **how), gated(f32(x) @ f32(w[0]).T), 0.01)
+                d = wp.grouped_gemm(x, w, offsets, **how)
+                self.close(d[3:], gated(f32(x)[3:] @ f32(w[2]).T), 0.01)
+                if name == "silu":
+                    np.testing.assert_array_equal(f32(wp.gemm(x, w[0], plan=plan, **how)),
+                                                  f32(wp.gemm(x, w[0], **how)))
+
+    def test_activations_of_large_values(self):
+        """What is finite stays finite; infinities have the limits; NaN comes of NaN alone."""
+        x = np.array([[1.9e19], [-1.9e19], [1e25], [-1e25], [3e38], [-3e38], [np.inf], [-np.inf],
+                      [np.nan]], np.float32).astype(bf16)
+        one = np.ones((1, 1), bf16)
+        for activation in ("relu", "gelu", "silu", "quick_gelu"):
+            d = f32(wp.gemm(x, one, activation=activation, dtype="f32"))
+            np.testing.assert_array_equal(d, np.where(f32(x) < 0, 0, f32(x)), activation)
+        gates = np.concatenate([x, np.ones_like(x)], 1)  # as rows of x; B picks them
+        b = np.zeros((16, 2), np.float32).astype(bf16)
+        b[:8, 0], b[8:, 1] = 1, 1
+        for activation, most, up in (("silu", np.inf, 1), ("swiglu_oai", 7, 2)):
+            want = np.minimum(f32(x), most)
+            want = np.where(want < 0, 0, want / (1 + np.exp(-1.702 * want)) * up)
+            clean = gates.copy()  # an infinity times B's zeros is NaN in what it is for
+            clean[~np.isfinite(f32(x)[:, 0]), 0] = 0
+            want = np.where(np.isfinite(f32(x)), want, 0)
+            d = f32(wp.gemm(clean, b, activation=activation, gated=True, dtype=bf16))
+            np.testing.assert_allclose(d, np.broadcast_to(want, d.shape), 0.01)
+
     def test_tokens_by_index(self):
         x, b = normal(10, 64), normal(3, 48, 64)
         offsets = np.array([0, 5, 5, 20], np.int32)

@@ -32,23 +32,23 @@ TEST(Formulas, Activations) {
   ASSERT_EQ(std::size(rows), std::size(all_activations)) << "an activation has no numbers here";
   for (const Row& row : rows) {
     SCOPED_TRACE(name(row.activation));
-    EXPECT_NEAR(activated(row.activation, 1.0), row.at_1, 1e-14);
-    EXPECT_NEAR(activated(row.activation, -2.0), row.at_minus_2, 1e-14);
-    EXPECT_NEAR(activated(row.activation, 1.0F), row.at_1, 2e-7);
-    EXPECT_EQ(activated(row.activation, 0.0), 0);
+    const ActivationForm form = form_of(row.activation);
+    EXPECT_NEAR(activated(form, 1.0), row.at_1, 1e-14);
+    EXPECT_NEAR(activated(form, -2.0), row.at_minus_2, 1e-14);
+    EXPECT_NEAR(activated(form, 1.0F), row.at_1, 2e-7);
+    EXPECT_EQ(activated(form, 0.0), 0);
     // Far from 0 they are x or 0, and NaN stays.
-    EXPECT_EQ(activated(row.activation, 800.0), 800);
-    EXPECT_EQ(activated(row.activation, kInfinity), kInfinity);
-    EXPECT_EQ(activated(row.activation, -kInfinity),
-              row.activation == Activation::none ? -kInfinity : 0);
-    EXPECT_TRUE(std::isnan(activated(row.activation, kNan)));
+    EXPECT_EQ(activated(form, 800.0), 800);
+    EXPECT_EQ(activated(form, kInfinity), kInfinity);
+    EXPECT_EQ(activated(form, -kInfinity), row.activation == Activation::none ? -kInfinity : 0);
+    EXPECT_TRUE(std::isnan(activated(form, kNan)));
     double slope = 0;
     for (double x = -6; x < 6; x += 0x1p-10) {
-      const double step = activated(row.activation, x + 0x1p-20) - activated(row.activation, x);
+      const double step = activated(form, x + 0x1p-20) - activated(form, x);
       slope = std::max(slope, std::abs(step) * 0x1p20);
     }
-    EXPECT_LE(slope, steepest(row.activation) * (1 + 1e-9));
-    EXPECT_GE(slope, steepest(row.activation) * 0.96);
+    EXPECT_LE(slope, steepest(form) * (1 + 1e-9));
+    EXPECT_GE(slope, steepest(form) * 0.96);
   }
 }
 
@@ -229,6 +229,16 @@ TEST(Formulas, AGateWithLimits) {
   EXPECT_GT(d(7.5, 0, 1).bound, 0.9);
   EXPECT_GT(d(7, 7.5, 0, 1).bound, 6);
   EXPECT_GT(d(7, -7.5, 0, 1).bound, 6);
+  // Numbers of a model: silu cut at 10, as DeepSeek-V4 has it; or none, and a half beside up.
+  o.epilogue = {.activation = Activation::silu, .gated = true, .gate = GateNumbers{1, 0, 10}};
+  constexpr double at_10 = 9.9995460213129757;
+  EXPECT_NEAR(d(11, 2).value, 2 * at_10, 1e-13);
+  EXPECT_NEAR(d(1, -12).value, -10 * 0.73105857863000488, 1e-14);
+  EXPECT_EQ(d(1, -12, 0, 1).bound, 0);
+  o.epilogue.gate = GateNumbers{1.702F, 0.5F};
+  EXPECT_NEAR(d(1, 20).value, 20.5 * 0.84579576593282130, 1e-6);
+  EXPECT_NEAR(d(800, -20).value, -19.5 * 800, 1e-10);
+  o.epilogue = {.activation = Activation::swiglu_oai, .gated = true};
   const auto counted = finished<Roundings::counted>(o, 0, Bounded<double>{2}, Bounded<double>{3});
   EXPECT_GT(counted.bound, 0);
   EXPECT_LT(counted.bound, 1e-4);

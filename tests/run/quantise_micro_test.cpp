@@ -64,13 +64,13 @@ Block nested(const std::vector<double>& x, double largest, float tensor, double 
 Block defined(const std::vector<double>& x, DType type, Recipe recipe, float tensor,
               const Block& got) {
   double largest = 0;
-  bool nan = false;
+  bool lost = false;
   for (const double each : x) {
     if (std::isfinite(each)) largest = std::max(largest, std::fabs(each));
-    nan = nan || std::isnan(each);
+    lost = lost || !std::isfinite(each);
   }
   Block made;
-  if (nan && type != DType::e4m3 && type != DType::e5m2) {
+  if (lost && type != DType::e4m3 && type != DType::e5m2) {
     made.scale = recipe == Recipe::floor || recipe == Recipe::up ? 0xff : 0x7f;
     made.codes.assign(x.size(), 0);
     return made;
@@ -96,7 +96,9 @@ Block defined(const std::vector<double>& x, DType type, Recipe recipe, float ten
     exponent = std::max(exponent, -127);
   }
   made.scale = static_cast<std::uint64_t>(exponent + 127);
-  for (const double each : x) made.codes.push_back(nearest(type, std::ldexp(each, -exponent)));
+  for (const double each : x) {
+    made.codes.push_back(std::isfinite(each) ? nearest(type, std::ldexp(each, -exponent)) : 0x7f);
+  }
   return made;
 }
 

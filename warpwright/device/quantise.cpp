@@ -117,7 +117,7 @@ Fault scales_fault(const Quantisation& q) {
 void narrow_row(const MatrixView& codes, std::int64_t row, std::int64_t first, float scale,
                 std::vector<float>& values) {
   auto* const to = static_cast<std::uint8_t*>(codes.data) + row * codes.row_stride + first;
-  for (float& v : values) v /= scale;
+  for (float& v : values) v = unless_infinite(v / scale, v);
   numeric::narrow(values.data(), to, values.size(), DType::e4m3, numeric::Overflow::saturate);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(values[i])) to[i] = 0x7f;

@@ -6,7 +6,8 @@
 // Scaling::tensor, row_column, blockwise: codes of e4m3, scales of float32. A scale is the largest
 // finite magnitude that shares it, over 448, rounded to nearest; never less than the least normal
 // float, and 1 where there is none but 0. A code is x / scale, rounded once to float and then to
-// the nearest e4m3, ties to even. Infinities become -448 or 448, NaN stays NaN (0x7f).
+// the nearest e4m3, ties to even. Infinities and NaN become NaN (0x7f): a value that overflowed is
+// seen in what is made of it.
 //
 // Scaling::block_scaled: mxf8, mxf6, mxf4 and nvf4 by the recipes of facts/micro_scale.h
 // (docs/low_precision.md, "Recipes"). Codes of 4 bits lie two in a byte, the first in the low half,

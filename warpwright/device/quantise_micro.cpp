@@ -116,7 +116,7 @@ BlockCodes quantise_block(const Quantisation& q, float tensor, const float* x, i
   if (micro::is_power(recipe)) {
     made.scale = micro::power_scale(recipe, type, largest);
     const float factor = micro::power_inverse(made.scale);
-    for (int i = 0; i < count; ++i) quotients[i] = x[i] * factor;
+    for (int i = 0; i < count; ++i) quotients[i] = unless_infinite(x[i] * factor, x[i]);
   } else {
     made.scale = micro::nested_scale(largest, tensor);
     nested_quotients(x, count, made.scale, tensor, quotients);

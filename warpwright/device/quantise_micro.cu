@@ -60,7 +60,7 @@ __device__ std::uint32_t scaled(const MicroRows& r, const float (&v)[kEach], flo
   if constexpr (scale == DType::ue8m0) {
     const std::uint32_t code = micro::power_scale(r.recipe, element, largest);
     const float factor = micro::power_inverse(code);
-    for (int i = 0; i < kEach; ++i) quotients[i] = v[i] * factor;
+    for (int i = 0; i < kEach; ++i) quotients[i] = unless_infinite(v[i] * factor, v[i]);
     return code;
   } else {
     if (r.recipe == Recipe::nested) {

@@ -74,12 +74,12 @@ inline __device__ float largest_magnitude(const float (&v)[kEach]) {
   return largest;
 }
 
-// x / scale, as IEEE 754 rounds it, as far as codes can tell.
+// x / scale, as IEEE 754 rounds it, as far as codes can tell; NaN of an infinity.
 inline __device__ void divide(const Divisor& by, const float (&v)[kEach], float (&to)[kEach]) {
   if (is_usual(by, largest_magnitude(v))) {
     for (int i = 0; i < kEach; ++i) to[i] = by.usual_quotient(v[i]);
   } else {
-    for (int i = 0; i < kEach; ++i) to[i] = v[i] / by.scale;
+    for (int i = 0; i < kEach; ++i) to[i] = unless_infinite(v[i] / by.scale, v[i]);
   }
 }
 

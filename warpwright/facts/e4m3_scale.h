@@ -16,6 +16,12 @@ constexpr float e4m3_scale(float largest) {
   return scale < std::numeric_limits<float>::min() ? std::numeric_limits<float>::min() : scale;
 }
 
+/// What is rounded to the code of x, the quotient of x and a scale; NaN where x is infinite, so
+/// that no code stands for it that is a number's.
+constexpr float unless_infinite(float quotient, float x) {
+  return quotient - (x - x);  // less +0 of any number: a -0 stays
+}
+
 /// A magnitude that counts for a scale: 0 for infinities and NaN.
 constexpr float finite_magnitude(float x) {
   const float size = x < 0 ? -x : x;

@@ -8,7 +8,8 @@
 //   for (...) largest = micro::larger(largest, micro::magnitude(x[i], type));
 //   const unsigned scale = micro::power_scale(Recipe::up, type, largest);      // ue8m0
 //   const float factor = micro::power_inverse(scale);
-//   for (...) code[i] = micro::code(type, x[i] * factor);        // or cvt.rn.satfinite: the same
+//   for (...) code[i] = micro::code(type, unless_infinite(x[i] * factor, x[i]));
+//                                                                // or cvt.rn.satfinite: the same
 //
 // With ue4m3 (nvf4) the scale is nested_scale(largest, s), and what is rounded to codes is
 // x / nested_divisor(scale, s), s being the tensor's scale. Where micro::clears(scale) all codes
@@ -18,6 +19,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "warpwright/facts/e4m3_scale.h"
 #include "warpwright/facts/micro_format.h"
 #include "warpwright/numeric/float_format.h"
 
@@ -51,7 +53,7 @@ constexpr DType scale_type(Recipe recipe) {
   return is_power(recipe) ? DType::ue8m0 : DType::ue4m3;
 }
 
-/// Has it a code for NaN? Where it has none, a NaN makes the scale of its block NaN.
+/// Has it a code for NaN? Where it has none, a NaN or an infinity makes the scale of its block NaN.
 constexpr bool has_nan(DType element) {
   return element == DType::e4m3 || element == DType::e5m2;
 }
@@ -66,13 +68,12 @@ constexpr std::uint32_t nan_scale(DType scale) {
 }
 inline constexpr std::uint32_t kInfinity = 0x7f800000;  ///< the bits of infinity
 
-/// What counts of x for the scale of its block, as the bits of a float: |x|, 0 for infinities, and
-/// for NaN where elements have one; otherwise more than kInfinity for NaN. They are in the order of
-/// unsigned integers.
+/// What counts of x for the scale of its block, as the bits of a float: |x|. Infinities and NaN
+/// become NaN: where elements have one they count as 0, otherwise as kInfinity or more, which makes
+/// the scale NaN. They are in the order of unsigned integers.
 constexpr std::uint32_t magnitude(float x, DType element) {
   const std::uint32_t size = std::bit_cast<std::uint32_t>(x) & 0x7fffffff;
-  if (size < kInfinity) return size;
-  return size == kInfinity || has_nan(element) ? 0 : size;
+  return size < kInfinity || !has_nan(element) ? size : 0;
 }
 constexpr std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
   return a > b ? a : b;
@@ -82,7 +83,7 @@ constexpr std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
 /// than 253 but for NaN.
 constexpr std::uint32_t power_scale(Recipe recipe, DType element, std::uint32_t largest) {
   if (largest == 0) return neutral_scale(DType::ue8m0);
-  if (largest > kInfinity) return nan_scale(DType::ue8m0);
+  if (largest >= kInfinity) return nan_scale(DType::ue8m0);
   const numeric::FloatFormat f = numeric::format_of(element);
   // A float below the least normal one has a field of 0, and a scale of 2^-127 in any case.
   const int field = static_cast<int>(largest >> 23) - f.max_exponent();
@@ -167,7 +168,7 @@ constexpr float tensor_scale(Recipe recipe, float largest) {
 /// The code of a block's ue4m3 scale: `largest` over `to` (6, or 4) times the tensor's, to nearest,
 /// at most 448. 0 where that is less than 2^-10.
 constexpr std::uint32_t nested_scale(std::uint32_t largest, float tensor, float to = 6) {
-  if (largest > kInfinity) return nan_scale(DType::ue4m3);
+  if (largest >= kInfinity) return nan_scale(DType::ue4m3);
   const float divisor = to * tensor;
   return code(DType::ue4m3, std::bit_cast<float>(largest) / divisor);
 }
@@ -194,9 +195,11 @@ struct Block {
             tensor};
   }
 
-  /// What is rounded to the code of x, in a block of that factor.
+  /// What is rounded to the code of x, in a block of that factor. (An infinity in a block of
+  /// elements without NaN has cleared it.)
   static constexpr float scaled_by(float factor, float x) {
-    return powers ? x * factor : x / factor;
+    if (!powers) return x / factor;
+    return has_nan(element) ? unless_infinite(x * factor, x) : x * factor;
   }
   [[nodiscard]] constexpr float scaled(float x) const { return scaled_by(factor, x); }
   /// Are all codes 0?

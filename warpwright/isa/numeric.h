@@ -355,6 +355,15 @@ WW_DEVICE float larger_magnitude(float largest, float x) {
 #endif
 }
 
+/// The larger of `least`, a number, and of x; `least` where x is NaN (max.f32).
+WW_DEVICE float at_least(float least, float x) {
+#if WW_GPU
+  return fmaxf(least, x);
+#else
+  return std::fmax(least, x);
+#endif
+}
+
 /// 1 / (1 + exp(-x)), with a relative error below 2^-20 for x > -16, and 2^-17 below (ex2.approx
 /// and rcp.approx on the GPU).
 WW_DEVICE float sigmoid(float x) {

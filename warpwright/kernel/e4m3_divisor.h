@@ -38,16 +38,14 @@ struct E4m3Divisor {
     return isa::with_sign(isa::multiply_add(isa::multiply_add(-near, scale, x), inverse, near), x);
   }
 
-  /// The same by any scale, of an x that is infinite or at most 448 scales large. What is beyond
-  /// all codes is not corrected. A small scale is lifted, and x with it, by a power of two, so that
-  /// the correction keeps its bits.
+  /// The same by any scale, of an x that is at most 448 scales large, or infinite: that becomes
+  /// NaN. A small scale is lifted, and x with it, by a power of two, so that the correction keeps
+  /// its bits.
   [[nodiscard]] WW_DEVICE float quotient(float x) const {
     const float lift = scale < 0x1p-60F ? 0x1p64F : 1.0F;
     const float near = x * inverse;
     const float rest = isa::multiply_add(-near, scale * lift, x * lift);
-    const float corrected = isa::multiply_add(rest, inverse * (1 / lift), near);
-    const bool beyond = near >= 2 * largest_e4m3 || near <= -2 * largest_e4m3;
-    return isa::with_sign(beyond ? near : corrected, x);
+    return isa::with_sign(isa::multiply_add(rest, inverse * (1 / lift), near), x);
   }
 };
 

@@ -6,6 +6,8 @@
 // that runs its epilogue once waits for every instruction of it to be fetched.
 #pragma once
 
+#include <limits>
+
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
@@ -128,7 +130,8 @@ WW_DEVICE void drop_front(T (&of)[all]) {
   WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
 }
 
-/// The activation, in place. NaN stays.
+/// The activation, in place. NaN stays; of infinities it has its limits: no infinity meets a 0, for
+/// `cubic` is none, and -infinity is the least number where its sigmoid is 0. (That of NaN is NaN.)
 template <int N>
 WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
   if (a.relu) {
@@ -136,7 +139,8 @@ WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
   } else if (a.smooth) {
     WW_UNROLL for (int i = 0; i < N; ++i) {
       const float x = value[i];
-      value[i] = x * isa::sigmoid(x * (a.slope + a.cubic * (x * x)));
+      value[i] = isa::at_least(-std::numeric_limits<float>::max(), x) *
+                 isa::sigmoid(x * (a.slope + a.cubic * (x * x)));
     }
   }
 }

@@ -60,7 +60,7 @@ struct ActivationParams {
   bool relu = false;
   bool smooth = false;
   float slope = 0;
-  float cubic = 0;
+  float cubic = 0;  ///< of a smooth one more than 0: times an infinite x^2 it is infinite
   float limit = 0;  ///< 0: none, and no offset
   float offset = 0;
 };

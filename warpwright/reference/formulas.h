@@ -177,16 +177,15 @@ WW_FORMULA Float exponent_of(const ActivationForm& form, Float x) {
 /// activation(x), in the type in which it is computed. NaN stays, and so does an infinity of an
 /// activation that is not 0 there.
 template <class Float>
-WW_FORMULA Float activated(Activation activation, Float x) {
-  const ActivationForm form = form_of(activation);
+WW_FORMULA Float activated(const ActivationForm& form, Float x) {
   if (!form.cuts && !form.is_smooth) return x;
   if (form.cuts || !std::isfinite(x)) return x < 0 ? 0 : x;
   return x / (1 + std::exp(-exponent_of(form, x)));
 }
 
 /// The steepest slope of an activation.
-WW_FORMULA constexpr double steepest(Activation activation) {
-  return form_of(activation).is_smooth ? 1.13 : 1;
+WW_FORMULA constexpr double steepest(const ActivationForm& form) {
+  return form.is_smooth ? 1.13 : 1;
 }
 
 // --- from the product to D -----------------------------------------------------------------------
@@ -199,25 +198,36 @@ struct Bounded {
 };
 
 /// Whether bounds grow by what a kernel rounds in the epilogue, in float32 and by the hardware's
-/// exponential (good to (|z| + 8) 2^-21 of an activation), or what does is left to the caller.
+/// exponential (smooth_loss), or what does is left to the caller.
 enum class Roundings : std::uint8_t { left_out, counted };
+
+/// What the hardware's exponential may lose of a smooth activation's `value`, as z is: exp(-z) is
+/// off by |z| 2^-22 and a little of itself, which counts where it is more than the 1 beside it.
+/// From z = -80 on it may be infinite, and the value 0.
+template <class Float>
+WW_FORMULA Float smooth_loss(Float value, Float z) {
+  const Float size = std::abs(value);
+  const Float below = z < 0 ? -z : 0;
+  return (z < -80 ? size : size * (below + 8) * static_cast<Float>(0x1p-21)) +
+         static_cast<Float>(0x1p-100);
+}
 
 /// The activation of a value, which is taken to be `at_least` so steep.
 template <Roundings How, class Float>
-WW_FORMULA Bounded<Float> activated(Activation activation, const Bounded<Float>& x,
+WW_FORMULA Bounded<Float> activated(const ActivationForm& form, const Bounded<Float>& x,
                                     Float at_least = 1) {
-  const auto own = static_cast<Float>(steepest(activation));
-  const Float value = activated(activation, x.value);
-  const ActivationForm form = form_of(activation);
+  const auto own = static_cast<Float>(steepest(form));
+  const Float value = activated(form, x.value);
   if (form.is_smooth && !std::isfinite(x.value)) return {value, 0};
   Float bound = (own > at_least ? own : at_least) * x.bound;
-  if constexpr (How == Roundings::counted) {
-    if (form.is_smooth) {
-      const Float z = exponent_of(form, x.value);
-      bound += std::abs(value) * (std::abs(z) + 8) * static_cast<Float>(0x1p-21) +
-               static_cast<Float>(0x1p-100);
-    }
+  if (!form.is_smooth) return {value, bound};
+  const Float z = exponent_of(form, x.value);
+  // Far below 0 it is next to 0 however far x is off: no more than at its upper end.
+  if (z < -80 && exponent_of(form, x.value + x.bound) < -2) {
+    const Float most = std::abs(activated(form, x.value + x.bound));
+    bound = most < bound ? most : bound;
   }
+  if constexpr (How == Roundings::counted) bound += smooth_loss(value, z);
   return {value, bound};
 }
 
@@ -244,38 +254,51 @@ WW_FORMULA Bounded<Float> cut_below(const Bounded<Float>& x, Float least) {
 /// activation(gate) times what it is for, with the limits and the offset of an activation that has
 /// some.
 template <Roundings How, class Float>
-WW_FORMULA Bounded<Float> gated(Activation activation, Bounded<Float> gate, Bounded<Float> up,
+WW_FORMULA Bounded<Float> gated(const ActivationForm& form, Bounded<Float> gate, Bounded<Float> up,
                                 Float at_least) {
-  const ActivationForm form = form_of(activation);
   if (form.limit > 0) {
     const auto limit = static_cast<Float>(form.limit);
     gate = cut_above(gate, limit);
     up = cut_below(cut_above(up, limit), -limit);
+  }
+  if (form.offset != 0) {
     up.value += static_cast<Float>(form.offset);
     up.bound += rounding_of<How>(up.value);
   }
-  const Bounded<Float> x = activated<How>(activation, gate, at_least);
+  const Bounded<Float> x = activated<How>(form, gate, at_least);
   const Float value = x.value * up.value;
   const Float bound =
       std::abs(x.value) * up.bound + std::abs(up.value) * x.bound + x.bound * up.bound;
   return {value, bound + 2 * rounding_of<How>(value)};
 }
 
-/// An element of D before it is rounded, from that of the product before the activation (where the
+/// An element of D before scale_d, from that of the product before the activation (where the
 /// epilogue is gated the gate's) and, of a gated epilogue, from that which the gate is for. An
 /// activation is taken to be `at_least` so steep.
+template <Roundings How, class Float>
+WW_FORMULA Bounded<Float> unscaled(const GemmOperands& o, const Bounded<Float>& product,
+                                   const Bounded<Float>& up = {}, Float at_least = 1) {
+  const ActivationForm form = form_of(o.epilogue);
+  return o.epilogue.gated ? gated<How>(form, product, up, at_least)
+                          : activated<How>(form, product, at_least);
+}
+
+/// The same times scale_d, where there is one.
+template <Roundings How, class Float>
+WW_FORMULA Bounded<Float> scaled_d(const GemmOperands& o, std::int64_t batch,
+                                   const Bounded<Float>& x) {
+  if (o.scale_d.data == nullptr || !o.scales_values()) return x;
+  const auto scale = static_cast<Float>(element(o.scale_d, batch, 0, 0));
+  const Float value = x.value * scale;
+  return {value, x.bound * std::abs(scale) + rounding_of<How>(value)};
+}
+
+/// An element of D before it is rounded: both.
 template <Roundings How, class Float>
 WW_FORMULA Bounded<Float> finished(const GemmOperands& o, std::int64_t batch,
                                    const Bounded<Float>& product, const Bounded<Float>& up = {},
                                    Float at_least = 1) {
-  Bounded<Float> x = o.epilogue.gated ? gated<How>(o.epilogue.activation, product, up, at_least)
-                                      : activated<How>(o.epilogue.activation, product, at_least);
-  if (o.scale_d.data != nullptr && o.scales_values()) {
-    const auto scale = static_cast<Float>(element(o.scale_d, batch, 0, 0));
-    const Float value = x.value * scale;
-    x = {value, x.bound * std::abs(scale) + rounding_of<How>(value)};
-  }
-  return x;
+  return scaled_d<How>(o, batch, unscaled<How>(o, product, up, at_least));
 }
 
 // --- D's type ------------------------------------------------------------------------------------

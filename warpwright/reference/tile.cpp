@@ -275,17 +275,14 @@ void Tile::compute(std::int64_t batch, std::int64_t group, std::int64_t row, std
 
 Expected Tile::at(std::int64_t i, std::int64_t j) const {
   const Expected& x = product_.at(i, j);
-  Expected due{x};
-  if (up_) {
-    const Expected& y = up_->at(i, j);
-    static_cast<Bounded<double>&>(due) = finished<Roundings::counted, double>(o_, batch_, x, y);
-    due.magnitude = std::max(x.magnitude, std::max(y.magnitude, x.magnitude * y.magnitude));
-  } else {
-    static_cast<Bounded<double>&>(due) = finished<Roundings::counted, double>(o_, batch_, x);
-  }
-  if (o_.scale_d.data != nullptr && o_.scales_values()) {
-    const double scale = element(o_.scale_d, batch_, 0, 0);
-    due.magnitude = std::max(due.magnitude, due.magnitude * std::abs(scale));
+  const Expected up = up_ ? up_->at(i, j) : Expected{};
+  const Bounded<double> before = unscaled<Roundings::counted, double>(o_, x, up);
+  Expected due{scaled_d<Roundings::counted>(o_, batch_, before)};
+  due.magnitude = std::max(x.magnitude, up.magnitude);
+  // A gate's product, and scale_d's, may be beyond float32 as well.
+  for (const Bounded<double>& on_the_way : {before, Bounded<double>(due)}) {
+    if (std::isnan(on_the_way.value)) continue;
+    due.magnitude = std::max(due.magnitude, std::abs(on_the_way.value) + on_the_way.bound);
   }
   return due;
 }

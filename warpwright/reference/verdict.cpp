@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "warpwright/facts/e4m3_scale.h"
 #include "warpwright/facts/micro_scale.h"
@@ -55,8 +56,8 @@ bool is_scale_of(double scale, std::span<const Expected> block) {
   double low = 0;
   double high = 0;
   for (const Expected& x : block) {
-    if (may_overflow(x)) return true;
     if (!std::isfinite(x.value)) continue;
+    if (may_overflow(x)) return true;
     low = std::max(low, std::abs(x.value) - x.bound);
     high = std::max(high, std::abs(x.value) + x.bound);
   }
@@ -70,17 +71,24 @@ bool is_scale_of(double scale, std::span<const Expected> block) {
 
 bool is_micro_scale_of(QuantiseD way, std::uint32_t scale, float tensor,
                        std::span<const Expected> block) {
+  const QuantisedForm form = form_of(way);
   double low = 0;
   double high = 0;
+  bool is_lost = false;  // it has what there is no code for
   for (const Expected& x : block) {
-    if (may_overflow(x) || !std::isfinite(x.value)) return true;
+    if (!std::isfinite(x.value)) {
+      is_lost |= !micro::has_nan(form.codes);
+      continue;
+    }
+    if (may_overflow(x)) return true;
     low = std::max(low, std::abs(x.value) - x.bound);
     high = std::max(high, std::abs(x.value) + x.bound);
   }
+  if (is_lost) return scale == micro::nan_scale(form.scale);
   // Both recipes give larger blocks no smaller scales.
-  const QuantisedForm form = form_of(way);
   const auto code_of = [&](double largest) {
-    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(largest));
+    const auto bits = std::bit_cast<std::uint32_t>(
+        static_cast<float>(std::min(largest, static_cast<double>(FLT_MAX))));
     return form.scale == DType::ue8m0 ? micro::power_scale(Recipe::up, form.codes, bits)
                                       : micro::nested_scale(bits, tensor);
   };
@@ -90,11 +98,20 @@ bool is_micro_scale_of(QuantiseD way, std::uint32_t scale, float tensor,
   return scale >= code_of(least) && scale <= code_of(high * (1 + rounding));
 }
 
+namespace {
+
+// What has no distance: NaN where there is no number, or may be none on the way. Nothing otherwise.
+std::optional<Verdict> code_of_none(double code, const Expected& want) {
+  if (!std::isfinite(want.value)) return right_if(std::isnan(code), Kind::nan);
+  if (!std::isnan(code)) return std::nullopt;
+  return right_if(may_overflow(want), Kind::overflowed);
+}
+
+}  // namespace
+
 Verdict judge_micro_code(DType type, double code, double scale, const Expected& want) {
-  if (std::isnan(want.value) || std::isinf(want.value) || may_overflow(want)) {
-    return right_if(true, Kind::overflowed);  // of e2m1 the whole block is lost
-  }
-  if (std::isnan(code)) return wrong;
+  if (std::isnan(scale)) return right_if(true, Kind::nan);  // the whole block is lost
+  if (const auto none = code_of_none(code, want)) return *none;
   const double most = numeric::format_of(type).max() * scale;
   const double size = std::abs(want.value) + want.bound;
   const double beyond = std::max(0.0, size - most);
@@ -109,16 +126,8 @@ Verdict judge_micro_code(DType type, double code, double scale, const Expected& 
 }
 
 Verdict judge_code(double code, double scale, const Expected& want) {
+  if (const auto none = code_of_none(code, want)) return *none;
   constexpr auto most = static_cast<double>(largest_e4m3);
-  if (std::isnan(want.value)) return right_if(std::isnan(code), Kind::nan);
-  if (std::isinf(want.value)) {
-    if (std::isnan(code)) return right_if(true, Kind::overflowed);
-    return right_if(code == (want.value > 0 ? most : -most), Kind::saturated);
-  }
-  if (may_overflow(want) && (std::isnan(code) || std::abs(code) == most)) {
-    return right_if(true, Kind::overflowed);
-  }
-  if (std::isnan(code)) return wrong;
   Verdict verdict;
   verdict.error = std::abs(code * scale - want.value);
   verdict.allowed =

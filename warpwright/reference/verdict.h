@@ -44,16 +44,17 @@ Verdict judge(DType d, double got, const Expected& want);
 bool is_scale_of(double scale, std::span<const Expected> block);
 
 /// The same of a D quantised to mxf8 or nvf4, by the code of the scale; `tensor` is the scale of
-/// all of D, 1 of mxf8. Where all values of the block may be NaN or overflow it may be anything.
+/// all of D, 1 of mxf8. That of a block with an infinity or a NaN is NaN where codes have none.
+/// Where fp32 may overflow it may be anything.
 bool is_micro_scale_of(QuantiseD way, std::uint32_t scale, float tensor,
                        std::span<const Expected> block);
 
 /// `judge_code` of a code of `type` that a scale of it may have left beyond its largest number,
-/// which it is then: what that loses is no error.
+/// which it is then: what that loses is no error. A NaN scale has been judged: all codes are right.
 Verdict judge_micro_code(DType type, double code, double scale, const Expected& want);
 
 /// The same as `judge` for a code of e4m3 with a scale that is_scale_of: the value is their
-/// product, the ulp that of the code times the scale. An infinite R requires the largest code.
+/// product, the ulp that of the code times the scale. An infinite R requires NaN.
 Verdict judge_code(double code, double scale, const Expected& want);
 
 }  // namespace warpwright::reference

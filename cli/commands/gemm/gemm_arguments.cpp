@@ -205,6 +205,7 @@ void read_words(const GemmOptions& o, GemmJob& job) {
         chosen_mode("--activation", o.activation, all_activations, any<Activation>);
   }
   job.product.epilogue.gated = o.gated;
+  job.product.epilogue.gate = parse_gate(o.gate, job.product.epilogue.activation);
   choose(job.product.epilogue.interleaved, "--gate-up", o.gate_up, kGateUps);
   if (!o.quantise_d.empty()) {
     job.product.epilogue.quantise =
@@ -265,6 +266,14 @@ float parse_scalar(const char* name, const std::string& text, float otherwise) {
                      as_nearest((text.find('-') == 0 ? "-" : ""), "3.4028234e38") + ".");
   }
   return static_cast<float>(value);
+}
+
+std::optional<GateNumbers> parse_gate(const GateOptions& o, Activation activation) {
+  if (o.limit.empty() && o.alpha.empty() && o.beta.empty()) return std::nullopt;
+  const GateNumbers own = gate_of(activation);
+  return GateNumbers{parse_scalar("--gate-alpha", o.alpha, own.alpha),
+                     parse_scalar("--gate-beta", o.beta, own.beta),
+                     parse_scalar("--gate-limit", o.limit, own.limit)};
 }
 
 const char* gate_up_name(bool interleaved) {

@@ -1,6 +1,7 @@
 // The words of a product's arguments as values. All throw InputError with one sentence.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,9 @@ DType parse_result_type(const std::string& text);
 
 /// alpha or beta; `otherwise` where the text is empty.
 float parse_scalar(const char* name, const std::string& text, float otherwise);
+
+/// The numbers of a gate, where any is given; the others are those of its activation.
+std::optional<GateNumbers> parse_gate(const GateOptions& options, Activation activation);
 
 /// "rows" or "columns", then perhaps "=FILE".
 std::pair<Bias, std::string> parse_bias(const std::string& text);

@@ -123,6 +123,9 @@ ordered_json to_json(const GemmOutcome& o) {
   json["activation"] = name(p.epilogue.activation);
   json["gated"] = p.epilogue.gated;
   if (p.epilogue.gated) json["gate_up"] = gate_up_name(p.epilogue.interleaved);
+  if (const auto& gate = job.product.epilogue.gate) {
+    json["gate"] = {{"alpha", gate->alpha}, {"beta", gate->beta}, {"limit", gate->limit}};
+  }
   json["quantise_d"] = name(p.epilogue.quantise);
   json["tile_m"] = plan.tile().m;
   json["tile_n"] = plan.tile().n;

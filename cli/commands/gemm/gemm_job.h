@@ -35,6 +35,7 @@ struct GemmOptions : RunOptions {
   std::string scale_a, scale_b, scale_d;
   std::string bias, activation, gate_up;
   bool gated = false;
+  GateOptions gate;
   std::string quantise_d;
   std::optional<int> tile_m, tile_n;
   std::string schedule, swap_ab, kernel;

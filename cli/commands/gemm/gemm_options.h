@@ -14,6 +14,9 @@ namespace warpwright::cli {
 /// Adds the arguments that all commands on a product have in common, on a dense or a grouped one.
 void add_gemm_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 
+/// Adds the numbers of a gate, of a product or a mixture.
+void add_gate_numbers(CLI::App& app, GateOptions& options);
+
 /// Adds what `gemm` and `grouped` have beside them.
 void add_run_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 

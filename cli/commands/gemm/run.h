@@ -13,6 +13,11 @@
 
 namespace warpwright::cli {
 
+/// The numbers of a gate as they were typed; empty texts were not given.
+struct GateOptions {
+  std::string limit, alpha, beta;
+};
+
 /// What every command on a product takes, as it was typed; empty texts were not given.
 struct RunOptions {
   std::string device = "model";

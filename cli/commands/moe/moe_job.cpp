@@ -7,6 +7,7 @@
 
 #include "cli/commands/gemm/cuda_memory.h"
 #include "cli/commands/gemm/fp8_weights.h"
+#include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/compute/block_scaled.h"
@@ -82,6 +83,7 @@ void set_words(const MoeOptions& o, MixtureOperands& m) {
   if (!o.activation.empty()) {
     m.activation = chosen_mode("--activation", o.activation, all_activations, gates);
   }
+  m.gate = parse_gate(o.gate, m.activation);
   choose<bool>(m.interleaved, "--gate-up", o.gate_up, {{"halves", false}, {"interleaved", true}});
   choose<OffsetType>(m.id_type, "--ids", o.ids,
                      {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});

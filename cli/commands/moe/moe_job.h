@@ -38,6 +38,7 @@ struct MoeOptions : RunOptions {
   std::string dtype, weights, d_dtype, scaling, activation, gate_up, ids;
   bool or_fp8 = false;  ///< packed weights, or fp8 of the same values
   bool bias = false;
+  GateOptions gate;
   MoeChoiceOptions choices;
   bool check = false;
   bool plan = false;             ///< print it, and run nothing

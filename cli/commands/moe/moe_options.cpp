@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/commands/completion.h"
+#include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/measure/measure_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/expert_shapes.h"
@@ -80,6 +81,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "of the gate (default silu)");
   add("--gate-up", o.gate_up, "halves|interleaved",
       "the first rows of w13 are the gates, or its even ones (default halves)");
+  add_gate_numbers(app, o.gate);
   app.add_flag("--bias", o.bias, "biases of both products, f32");
   add("--ids", o.ids, "int32|int64", "integers of topk_ids (default int32)");
   std::string names;

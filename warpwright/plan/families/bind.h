@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "warpwright/facts/block_scales.h"
@@ -72,13 +73,16 @@ inline MapRequest split_gate(MapRequest r, bool rows_inside, const GatePlaces& g
   return r;
 }
 
-inline kernel::ActivationParams activation_params(Activation activation) {
-  const ActivationForm form = form_of(activation);
+inline kernel::ActivationParams activation_params(const ActivationForm& form) {
+  using Limits = std::numeric_limits<float>;
+  // Without a limit there is no offset either: one that is infinite cuts nothing.
+  const double limit = form.limit == 0 && form.offset != 0 ? Limits::infinity() : form.limit;
   return {.relu = form.cuts,
           .smooth = form.is_smooth,
           .slope = static_cast<float>(form.slope),
-          .cubic = static_cast<float>(form.cubic),
-          .limit = static_cast<float>(form.limit),
+          // Where it is left out, so little that it changes no finite value.
+          .cubic = std::max(static_cast<float>(form.cubic), Limits::min()),
+          .limit = static_cast<float>(limit),
           .offset = static_cast<float>(form.offset)};
 }
 
@@ -206,7 +210,7 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   p.operands.b_batch = matrices(shape.swap_ab ? o.a : o.b) > 1 ? 1 : 0;
   p.output.c_map_batch = matrices(o.c) > 1 ? 1 : 0;
   p.output.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
-  p.output.activation = activation_params(o.epilogue.activation);
+  p.output.activation = activation_params(form_of(o.epilogue));
   set_vectors(p, shape.swap_ab, o);
   p.output.is_plain = p.output.has_sums && p.output.d_aligned && !p.output.reads_c &&
                       o.epilogue.activation == Activation::none &&

@@ -47,6 +47,7 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
                            way.fused ? parts.codes : parts.inner, offsets);
   p.epilogue.gated = true;
   p.epilogue.activation = m.activation;
+  p.epilogue.gate = m.gate;
   p.epilogue.interleaved = m.interleaved;
   if (way.by_index) {
     p.groups->rows = slots;

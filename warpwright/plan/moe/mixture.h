@@ -56,6 +56,7 @@ struct Mixture {
   DType tokens_as = DType::f32;
   Scaling scaling = Scaling::none;
   Activation activation = Activation::silu;  ///< of the gate: silu or swiglu_oai
+  std::optional<GateNumbers> gate = {};      ///< left out: those of the activation
   /// Rows of gate and up alternate in w13 (and in bias13), else all of gate lie before all of up.
   bool interleaved = false;
   std::int64_t first_expert = 0;
@@ -126,6 +127,7 @@ constexpr void for_each_field_of_mixtures(const Visit& visit, Mixtures&... m) {
   visit("tokens_as", m.tokens_as...);
   visit("scaling", m.scaling...);
   visit("activation", m.activation...);
+  visit("gate", m.gate...);
   visit("interleaved", m.interleaved...);
   visit("first_expert", m.first_expert...);
   visit("experts_total", m.experts_total...);

@@ -291,6 +291,7 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
                   as_rule("the gate of a mixture is ", listed(all_activations, gates)),
                   ": the nearest is ", as_nearest("silu"));
   }
+  if (auto r = gate_numbers_fault(p.gate, true)) return r;
   if (auto r = mixture_experts_fault(p)) return r;
   if (auto r = mixture_factors_fault(p)) return r;
   const std::int64_t inner = p.w13.rows / 2;
@@ -344,6 +345,7 @@ Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
   if (known) {
     if (auto r = mixture_memory_fault(o)) return *r;
   }
+  p.gate.reset();  // a plan serves any
   return p;
 }
 

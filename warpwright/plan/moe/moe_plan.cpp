@@ -275,6 +275,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   }
   MixturePlan plan;
   plan.problem = problem;
+  plan.problem.gate.reset();
   plan.device = device;
   plan.early_weights = choices.early_weights.value_or(true);
   if (auto r = choose_first(plan, choices)) return *r;

@@ -1,6 +1,9 @@
 // The rules of what becomes of a product's sums: activation, gate and bias.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -70,7 +73,46 @@ std::optional<Refusal> gate_fault(const GemmProblem& p) {
   return p.epilogue.interleaved ? interleaved_fault(p) : halves_fault(p);
 }
 
+// A number of a gate that is none: `nearest` is what may have been meant, where anything.
+std::optional<Refusal> number_fault(const char* name, float value, const char* rule,
+                                    std::optional<float> nearest = {}) {
+  const auto words = [](float x) { return format("%g", static_cast<double>(x)); };
+  if (nearest) {
+    return refuse(RefusalCode::bad_value, name, " is ", words(value), "; ", as_rule(rule),
+                  ": the nearest legal is ", as_nearest(words(*nearest)));
+  }
+  return refuse(RefusalCode::bad_value, name, " is ", words(value), "; ", as_rule(rule),
+                ": leave it out for the activation's own");
+}
+
+// Of one that is above 0, and finite where `ends`.
+std::optional<Refusal> positive_fault(const char* name, float value, bool ends, const char* rule) {
+  const bool is_finite = std::isfinite(value);
+  if (value > 0 && (is_finite || !ends)) return std::nullopt;
+  return number_fault(name, value, rule,
+                      value < 0 && is_finite ? std::optional(-value) : std::nullopt);
+}
+
 }  // namespace
+
+std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate, bool is_gated) {
+  if (!gate) return std::nullopt;
+  if (!is_gated) {
+    return refuse(RefusalCode::bad_value,
+                  "numbers of a gate (gate_limit, gate_alpha, gate_beta) are given, and the "
+                  "epilogue is not gated: ",
+                  as_rule("leave them out"));
+  }
+  if (auto r = positive_fault("gate_limit", gate->limit, false,
+                              "it is a number above 0, infinity for none")) {
+    return r;
+  }
+  if (auto r = positive_fault("gate_alpha", gate->alpha, true, "it is a finite number above 0")) {
+    return r;
+  }
+  if (std::isfinite(gate->beta)) return std::nullopt;
+  return number_fault("gate_beta", gate->beta, "it is a finite number");
+}
 
 std::optional<Refusal> epilogue_fault(const GemmProblem& p) {
   if (p.is_gated()) {

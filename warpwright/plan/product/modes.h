@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -135,7 +137,7 @@ struct ActivationForm {
   double slope = 0;
   double cubic = 0;
   Gating gating = Gating::plain;
-  double limit = 0;  ///< 0: none
+  double limit = 0;  ///< 0 or infinity: none
   double offset = 0;
 };
 
@@ -157,6 +159,36 @@ constexpr const char* name(Activation activation) {
   return form_of(activation).word;
 }
 
+/// The numbers of a gate, which models differ in:
+///   g / (1 + exp(-alpha g)) * (u + beta), with g = min(gate, limit), u = clamp(up, -limit, limit).
+/// They are a launch's, like alpha and beta of a product: a plan serves any.
+struct GateNumbers {
+  float alpha = 1;
+  float beta = 0;
+  float limit = std::numeric_limits<float>::infinity();  ///< that is none
+
+  friend constexpr bool operator==(const GateNumbers&, const GateNumbers&) = default;
+};
+
+/// Those that an activation has by itself.
+constexpr GateNumbers gate_of(Activation activation) {
+  const ActivationForm form = form_of(activation);
+  GateNumbers numbers{static_cast<float>(form.slope), static_cast<float>(form.offset)};
+  if (form.limit > 0) numbers.limit = static_cast<float>(form.limit);
+  return numbers;
+}
+
+/// The activation with these numbers, where there are any.
+constexpr ActivationForm form_of(Activation activation, const std::optional<GateNumbers>& gate) {
+  ActivationForm form = form_of(activation);
+  if (gate) {
+    form.slope = static_cast<double>(gate->alpha);
+    form.offset = static_cast<double>(gate->beta);
+    form.limit = static_cast<double>(gate->limit);
+  }
+  return form;
+}
+
 /// Is it one of a gated product's, or of a product without a gate?
 constexpr bool gates(Activation activation) {
   return form_of(activation).gating != Gating::plain;
@@ -164,6 +196,13 @@ constexpr bool gates(Activation activation) {
 constexpr bool stands_alone(Activation activation) {
   return form_of(activation).gating != Gating::gated;
 }
+
+/// What a bias vector runs along.
+enum class Bias : std::uint8_t {
+  none,
+  rows,     ///< one value for each row of D
+  columns,  ///< one value for each column of D, as a linear layer has it
+};
 
 /// How D is made of its values, beside being rounded to its type.
 enum class QuantiseD : std::uint8_t {

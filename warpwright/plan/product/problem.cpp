@@ -143,6 +143,7 @@ GemmProblem normalised(GemmProblem p) {
   const bool reads_c = p.reads_c();
   p.alpha = p.reads_ab() ? 1.0F : 0.0F;
   p.beta = reads_c ? 1.0F : 0.0F;
+  p.epilogue.gate.reset();
   if (p.scaling == Scaling::blockwise) p.accumulation = Accumulation::promoted;
   spread(p.a, p.batch());
   if (!p.packed) spread(p.b, p.groups ? p.b.batch : p.batch());

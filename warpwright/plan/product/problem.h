@@ -79,19 +79,13 @@ struct PackedWeights {
   friend constexpr bool operator==(const PackedWeights&, const PackedWeights&) = default;
 };
 
-/// What a bias vector runs along.
-enum class Bias : std::uint8_t {
-  none,
-  rows,     ///< one value for each row of D
-  columns,  ///< one value for each column of D, as a linear layer has it
-};
-
 /// What happens to a product on its way to D.
 struct Epilogue {
   Activation activation = Activation::none;
   /// D has half the columns of the product: D[m, j] = activation(P[m, j]) * P[m, j + N/2], where P
   /// has N columns (a gated MLP with its two weight matrices one below the other). activation is
-  /// silu, or swiglu_oai, which also limits both and adds 1 to the second; no C.
+  /// silu, or swiglu_oai, which also limits both and adds 1 to the second (`gate` has other
+  /// numbers); no C.
   bool gated = false;
   Bias bias = Bias::none;
   /// Of a gated product: gate and up alternate, D[m, j] = activation(P[m, 2j]) * P[m, 2j + 1]. So
@@ -99,6 +93,8 @@ struct Epilogue {
   bool interleaved = false;
   /// Codes and scales in place of values: D is e4m3 then, its scales are Product::d_scales.
   QuantiseD quantise = QuantiseD::none;
+  /// Of a gated product; left out: those of the activation.
+  std::optional<GateNumbers> gate = {};
 
   friend constexpr bool operator==(const Epilogue&, const Epilogue&) = default;
 };
@@ -232,8 +228,8 @@ constexpr bool is_given(const PlannedMatrix& v) {
 using GemmOperands = Product<MatrixView>;
 
 /// What a plan is made for: the same without addresses. Of alpha and beta it matters whether they
-/// are 0; of scales and the bias their types, and of scale_d whether there is one. `normalised`
-/// (rules.h) makes all that does not matter the same.
+/// are 0, and not what the numbers of a gate are; of scales and the bias their types, and of
+/// scale_d whether there is one. `normalised` (rules.h) makes all that does not matter the same.
 using GemmProblem = Product<PlannedMatrix>;
 
 /// Calls visit(name, field...) for every field, in their order, of one product or of several side
@@ -260,6 +256,7 @@ constexpr void for_each_field_of(const Visit& visit, Products&... p) {
   visit("bias_along", p.epilogue.bias...);
   visit("interleaved", p.epilogue.interleaved...);
   visit("quantise", p.epilogue.quantise...);
+  visit("gate", p.epilogue.gate...);
   visit("bias", p.bias...);
   visit("groups", p.groups...);
   visit("packed", p.packed...);
@@ -286,6 +283,12 @@ constexpr void for_each_field(const Groups& g, const Visit& visit) {
   visit("expected_lengths", g.expected_lengths);
   visit("expected_zipf", g.expected_zipf);
   visit("rows_divisor", g.rows_divisor);
+}
+template <class Visit>
+constexpr void for_each_field(const GateNumbers& g, const Visit& visit) {
+  visit("alpha", g.alpha);
+  visit("beta", g.beta);
+  visit("limit", g.limit);
 }
 template <class Visit>
 constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {
@@ -316,22 +319,15 @@ constexpr auto with_matrices(const Product<Matrix>& p, const Make& make) {
   return made;
 }
 
+/// The activation of an epilogue, with its gate's numbers.
+constexpr ActivationForm form_of(const Epilogue& e) {
+  return form_of(e.activation, e.gate);
+}
+
 /// Columns of D: n, or half of it when the epilogue is gated.
 template <class Matrix>
 constexpr std::int64_t result_columns(const Product<Matrix>& p) {
   return p.is_gated() ? p.n() / 2 : p.n();
-}
-
-/// Where the product's columns (rows of B) are that make column j of D: j * step, and where the
-/// epilogue is gated also j * step + apart, the one that the gate is for.
-struct GatePlaces {
-  std::int64_t step = 1;
-  std::int64_t apart = 0;
-};
-template <class Matrix>
-constexpr GatePlaces gate_places(const Product<Matrix>& p) {
-  if (!p.is_gated()) return {};
-  return p.epilogue.interleaved ? GatePlaces{2, 1} : GatePlaces{1, p.n() / 2};
 }
 
 /// What C is multiplied by; 0 where there is none.

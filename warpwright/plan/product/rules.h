@@ -36,6 +36,18 @@ inline constexpr std::int64_t max_reach_bytes = std::int64_t{1} << 56;
 /// and beta but for 0, where a C that is not read lies, addresses of offsets.
 GemmProblem normalised(GemmProblem problem);
 
+/// Where the product's columns (rows of B) are that make column j of D: j * step, and where the
+/// epilogue is gated also j * step + apart, the one that the gate is for.
+struct GatePlaces {
+  std::int64_t step = 1;
+  std::int64_t apart = 0;
+};
+template <class Matrix>
+constexpr GatePlaces gate_places(const Product<Matrix>& p) {
+  if (!p.is_gated()) return {};
+  return p.epilogue.interleaved ? GatePlaces{2, 1} : GatePlaces{1, p.n() / 2};
+}
+
 /// The scales of A or B that `scaling` says, packed: their type, extents and number.
 MatrixShape scale_shape(const GemmProblem& problem, bool of_a);
 
@@ -85,6 +97,9 @@ GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
 
 /// Why a product cannot have this epilogue, or nothing.
 [[nodiscard]] std::optional<Refusal> epilogue_fault(const GemmProblem& problem);
+/// The same of the numbers of a gate.
+[[nodiscard]] std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate,
+                                                        bool is_gated);
 
 /// What a tile of a kernel gives of D.
 struct ResultTile {
