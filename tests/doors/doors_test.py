@@ -372,6 +372,11 @@ class C:
         return "ok", kernel
 
 
+def as_one_row(scales):
+    shape = (*scales.shape[:-2], scales.shape[-2] * scales.shape[-1])
+    return wp.Spec(shape, scales.dtype) if isinstance(scales, wp.Spec) else scales.reshape(shape)
+
+
 class Python:
     def __call__(self, case, memory):
         def of(name, vector=False, scalar=False):
@@ -395,6 +400,8 @@ class Python:
         for name in ("scale_a", "scale_b"):
             if name in case.views:
                 given[name] = of(name, vector=scaling in (2, 4), scalar=scaling == 1)
+                if scaling == 5:  # in tiles, of which Python wants no shape of rows
+                    given[name] = as_one_row(given[name])
         if "scale_d" in case.views:
             given["scale_d"] = of("scale_d", scalar=True)
         if "accumulation" in case.words:
