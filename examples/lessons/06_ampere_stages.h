@@ -101,8 +101,7 @@ inline constexpr Lesson lesson{
     .title = "Ampere's stages: groups of cp.async",
     .question = "With three stages, how many groups may be missing when a k_tile is multiplied?",
     .answer =
-        "One: the wait names stages - 2. With five stages the copies lie under MMAs; a sixth gains "
-        "nothing.",
+        "One: the wait names stages - 2. Three stages hide the copies' way here, more gain little.",
     .broken = "the wait lets stages - 1 groups be missing, one of them the k_tile's own",
     .finding = Check::in_flight_access,
     .line = "load_matrix(",

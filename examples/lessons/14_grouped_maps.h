@@ -31,17 +31,17 @@ struct Params {
 WW_DEVICE void make_map(const Params& p, int g, SharedAddress map) {
   const int lane = isa::lane_index();
   {
-    const isa::Mark mark("copy the host's map");
+    const isa::Mark mark("map: copy the host's");
     if (lane < 16) isa::SharedView<std::uint64_t>{map}.store(lane, p.x.opaque[lane]);
     isa::sync_warp();
   }
   if (lane == 0) {
-    const isa::Mark mark("replace");
+    const isa::Mark mark("map: replace address and extent");
     isa::tensormap_replace_global_address(map, p.tokens + p.starts[g] * inner);
     isa::tensormap_replace_global_dim<1>(map, std::uint32_t(p.starts[g + 1] - p.starts[g]));
   }
   isa::sync_warp();
-  const isa::Mark mark("release");
+  const isa::Mark mark("release map");
   isa::tensormap_cp_fenceproxy(p.maps + g, map);  // copies and releases
   isa::sync_warp();
 }
@@ -59,7 +59,7 @@ WW_DEVICE void kernel(const Params& p) {
       isa::fence_mbarrier_init();
       // The broken one trusts that who made the map also sees it.
       {
-        const isa::Mark mark("acquire");
+        const isa::Mark mark("acquire map");
         if constexpr (!Broken) isa::fence_proxy_tensormap_acquire(p.maps[g]);
       }
       isa::mbarrier_arrive_expect(bar, 2 * tile_bytes);  // rows behind the group count, as zeros

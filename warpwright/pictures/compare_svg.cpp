@@ -35,8 +35,8 @@ std::string compared_label(std::string_view name, double width) {
   };
   if (fits(name)) return std::string(name);
   const bool counts = name.starts_with("k_tile ") || name.starts_with("copies ") ||
-                      name.starts_with("k_block ") || name.starts_with("tile ") ||
-                      name.starts_with("epilogue subtile ");
+                      name.starts_with("k_block ") || name.starts_with("multiply ") ||
+                      name.starts_with("tile ") || name.starts_with("epilogue subtile ");
   const std::string_view less =
       counts ? name.substr(name.rfind(' ') + 1) : name.substr(0, name.find(' '));
   return std::string(fits(less) ? less : std::string_view());
@@ -53,6 +53,9 @@ constexpr Look kWorks{"#d5dae1", true, "a role works"};
 constexpr Look kRoleStores{ink::orange, true, "a role's epilogue"};
 constexpr Look kConverts{ink::red, true, "converts weights"};
 constexpr Look kScales{"#f7edba", true, "scales sums"};
+constexpr Look kWritesMap{ink::green, true, "writes a map"};
+constexpr Look kReleases{ink::violet, true, "releases it"};
+constexpr Look kAcquires{ink::red, true, "acquires it"};
 
 Look look_of(TraceTrack::Kind kind, std::string_view name) {
   switch (kind) {
@@ -72,6 +75,9 @@ Look look_of(TraceTrack::Kind kind, std::string_view name) {
   if (name.starts_with("wait")) return kWaits;
   if (name.starts_with("epilogue")) return kRoleStores;
   if (name.starts_with("convert")) return kConverts;
+  if (name.starts_with("map: ")) return kWritesMap;
+  if (name.starts_with("release map")) return kReleases;
+  if (name.starts_with("acquire map")) return kAcquires;
   return name.starts_with("scale") ? kScales : kWorks;
 }
 

@@ -112,13 +112,13 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
   std::string out = svg_head(kGridWidth, height);
   out += label_at(18, 28, 16, "#111827", view.title);
   std::string remark = format(
-      "%zu tiles in %.1f %s. A lane is an SM; a box is a tile (%srow,column of D), from the first "
+      "%zu tiles in %.1f %s. A lane is an SM; a box is a tile (%srow,column), from the first "
       "wait for it "
       "to its last store; colours alternate from CTA to CTA.",
       slices.size(), static_cast<double>(last) / 1000,
       trace.measured ? "microseconds" : "nominal kilocycles", is_grouped ? "group: " : "");
   if (view.ctas_per_sm > 1) {
-    remark += format(" An SM holds %d such CTAs at once.", view.ctas_per_sm);
+    remark += format(" %d CTAs an SM.", view.ctas_per_sm);
   }
   out += label_at(18, top - 24, 12.5, "#4b5563", remark);
   for (int sm = 0; sm < view.sms; ++sm) {

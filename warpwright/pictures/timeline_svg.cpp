@@ -332,7 +332,10 @@ class Timeline {
       text(at + (p == Paint::wait ? 20 : 34), y, 12.5, "#1f2933", meaning);
       at += 58 + 7.2 * static_cast<double>(meaning.size());
     }
-    text(at, y, 12.5, "#4b5563", "dark, light: neighbouring tiles; numbers: k_tile, subtile of D");
+    const bool has_room = at < kWidth - 400;
+    text(at, y, 12.5, "#4b5563",
+         has_room ? "dark, light: neighbouring tiles; numbers: k_tile, subtile of D"
+                  : "numbers: k_tile, k_block, subtile of D");
   }
 
   double draw_lane(const Lane& lane, double y) {

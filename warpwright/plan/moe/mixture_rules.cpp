@@ -185,14 +185,13 @@ std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
                       ? as_nearest("experts_total ", p.first_expert + p.experts())
                       : as_nearest("first_expert ", p.total() - p.experts()));
   }
-  if (p.top_k() < 1 || p.top_k() > most_top_k || p.slots() > most_slots) {
+  const std::int64_t legal = std::clamp(p.top_k(), std::int64_t{1}, most_top_k);
+  if (p.top_k() != legal || p.slots() > most_slots) {
     return refuse(
         RefusalCode::bad_shape, as_tensor("topk_ids"), " is ", shape_of(p.topk_ids), "; ",
         as_rule("a token has 1 to ", most_top_k, " experts, and all have at most ", most_slots),
         ": the nearest legal is ",
-        as_nearest(shape_of(
-            std::min(p.tokens(), most_slots / std::clamp(p.top_k(), std::int64_t{1}, most_top_k)),
-            std::clamp(p.top_k(), std::int64_t{1}, most_top_k))));
+        as_nearest(shape_of(std::min(p.tokens(), most_slots / legal), legal)));
   }
   return std::nullopt;
 }
@@ -342,9 +341,7 @@ Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
     lie_side_by_side(p.w2);
   }
   if (auto r = mixture_fault(p)) return *r;
-  if (known) {
-    if (auto r = mixture_memory_fault(o)) return *r;
-  }
+  if (auto r = known ? mixture_memory_fault(o) : std::nullopt) return *r;
   p.gate.reset();  // a plan serves any
   return p;
 }
