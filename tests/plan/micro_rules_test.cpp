@@ -24,7 +24,8 @@ constexpr int kMicroK = 256;
 void set_micro_scales(O& o) {
   for (const bool of_a : {true, false}) {
     const MatrixShape s = scale_shape(problem_of(o), of_a);
-    (of_a ? o.scale_a : o.scale_b) = {at(of_a ? 0x30000000 : 0x40000000), s};
+    MatrixView& scale = of_a ? o.scale_a : o.scale_b;
+    scale = MatrixView(at(of_a ? 0x30000000 : 0x40000000), s);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct JudgedChoices {
   std::vector<std::string> said;     ///< what was left out, or is new
   int products = 0;
   double regret = 0;  ///< mean share of time over the fastest
+  double worst = 0;   ///< and the largest
 };
 
 /// Makes one from a product on a card.
@@ -38,12 +40,14 @@ class ChoiceJudge {
   /// Rows of one product stand together.
   JudgedChoices judge(const std::vector<MeasuredTime>& times) {
     judged_ = {};
+    other_bands_ = 0;
     for (auto first = times.begin(); first != times.end();) {
       const auto end = std::find_if_not(
           first, times.end(), [&](const MeasuredTime& t) { return same_product(t, *first); });
       judge_product({first, end});
       first = end;
     }
+    say_bands();
     if (judged_.products > 0) judged_.regret /= judged_.products;
     return judged_;
   }
@@ -87,8 +91,10 @@ class ChoiceJudge {
     const auto best = std::min_element(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
       return x.microseconds < y.microseconds;
     });
+    const double regret = now->microseconds / best->microseconds - 1;
     ++judged_.products;
-    judged_.regret += now->microseconds / best->microseconds - 1;
+    judged_.regret += regret;
+    judged_.worst = std::max(judged_.worst, regret);
     const auto slower = [&](const MeasuredTime& than) {
       return now->microseconds > (1 + kNoise) * than.microseconds;
     };
@@ -104,23 +110,31 @@ class ChoiceJudge {
     if (slower(*best)) judged_.far.push_back(sentence(*best, "the fastest,"));
   }
 
-  // Ways that are gone or new.
+  // Ways that are gone or new, and those whose bands alone are others: how many clusters a card
+  // holds together differs from card to card, and bands follow it.
   void say_differences(const std::string& name, const std::vector<MeasuredTime>& rows,
                        const GemmProblem& problem, const DeviceFacts& device) {
-    std::vector<std::string> had;
-    std::vector<std::string> has;
-    for (const MeasuredTime& t : rows) had.push_back(t.configuration);
+    std::map<std::string, std::string> had;
+    std::map<std::string, std::string> has;
+    const auto put = [](std::map<std::string, std::string>& ways, const std::string& text) {
+      const std::size_t band = text.rfind('/');
+      ways[text.substr(0, band)] = text.substr(band + 1);
+    };
+    for (const MeasuredTime& t : rows) put(had, t.configuration);
     const auto all = candidates(problem, device);
-    for (const Plan& plan : all ? *all : std::vector<Plan>{})
-      has.push_back(configuration_text(plan));
-    std::sort(had.begin(), had.end());
-    std::sort(has.begin(), has.end());
+    for (const Plan& plan : all ? *all : std::vector<Plan>{}) put(has, configuration_text(plan));
     const auto only_in = [](const auto& these, const auto& those) {
       std::vector<std::string> found;
-      std::set_difference(these.begin(), these.end(), those.begin(), those.end(),
-                          std::back_inserter(found));
+      for (const auto& [way, band] : these) {
+        if (!those.contains(way)) found.push_back(way + "/" + band);
+      }
       return found;
     };
+    for (const auto& [way, band] : had) {
+      const auto today = has.find(way);
+      if (today == has.end() || today->second == band) continue;
+      if (other_bands_++ == 0) first_band_ = way + "/" + today->second + ", timed as " + band;
+    }
     const auto gone = only_in(had, has);
     const auto fresh = only_in(has, had);
     if (gone.empty() && fresh.empty()) return;
@@ -130,8 +144,19 @@ class ChoiceJudge {
     judged_.said.push_back(text);
   }
 
+  // In one sentence of all products.
+  void say_bands() {
+    if (other_bands_ == 0) return;
+    judged_.said.push_back(
+        format("ways with other bands than those that were timed: %d, %s first: the card holds "
+               "another number of these clusters than its description says, or bands are new",
+               other_bands_, first_band_.c_str()));
+  }
+
   Chooser chooser_;
   JudgedChoices judged_;
+  int other_bands_ = 0;
+  std::string first_band_;
 };
 
 }  // namespace warpwright

@@ -119,6 +119,8 @@ class Estimate {
   Together together() const {
     const tile::Raster& r = plan_.raster;
     if (atom::cluster_size(plan_.cluster) > 1 || plan_.cluster_k > 1 || slices_k(c_)) return {};
+    // Rows that begin inside a sector are asked for by each SM (as in Composer::asked).
+    if (sectors_of_a() > 1 || sectors_of_b() > 1) return {};
     const double band = std::min(16, std::max(1, r.band));
     const double across = std::max(1.0, std::floor(16 / band));
     const double m = std::min<double>(r.tiles_m, r.along_m ? band : across);
