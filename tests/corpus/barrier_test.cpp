@@ -315,6 +315,61 @@ TEST(Barrier, TwoArrivalsAWarp) {
   EXPECT_FINDING(run(ring(in, Release::twice_a_warp), three_warps, in.memory), Check::data_race);
 }
 
+// The count is one off, or a thread arrives once too often: every round moves one arrival on, and
+// after as many rounds as the count is a phase too many has passed, or one never does. Our own: a
+// ring of six tiles was clean in all schedules. Who arrives on the next phase must know that the
+// one before is over: said of the first such arrival, in every schedule.
+TEST(Barrier, ACountThatIsOneOff) {
+  Tensor in("in", 6, Access::input);
+  struct How {
+    int count = 128;
+    int extra = 0;  // threads that arrive twice
+    bool first_only = false;
+  };
+  const auto kernel = [&](How how) {
+    return [&, how] {
+      const isa::BarrierName full{"full", 0}, empty{"empty", 0};
+      constexpr int stages = 2;
+      const auto stage = [](int i) { return barrier(i % stages); };
+      const auto freed = [](int i) { return barrier(stages + i % stages); };
+      const bool loader = isa::thread_index() == 128;
+      for (int i = 0; i < stages && loader; ++i) {
+        isa::mbarrier_init(stage(i), 1, full);
+        isa::mbarrier_init(freed(i), how.count, empty);
+      }
+      if (loader) isa::fence_mbarrier_init();
+      isa::sync_threads(160);
+      if (isa::warp_index() == 4 && !loader) return;
+      for (int i = 0; i < 6; ++i) {
+        const int phase = i / stages & 1;
+        if (loader) {
+          isa::mbarrier_wait<Scope::cta>(freed(i), phase ^ 1, empty);
+          isa::mbarrier_arrive_expect(stage(i), box_bytes);
+          load(data(i % stages), in, stage(i), i);
+          continue;
+        }
+        isa::mbarrier_wait<Scope::cta>(stage(i), phase, full);
+        isa::mbarrier_arrive<Scope::cta>(freed(i));
+        if (isa::thread_index() < how.extra && (i == 0 || !how.first_only)) {
+          isa::mbarrier_arrive<Scope::cta>(freed(i));
+        }
+      }
+    };
+  };
+  const Launch launch{.threads = 160, .shared_bytes = 8192};
+  for (const How& how :
+       {How{.count = 127}, {.extra = 1}, {.count = 64}, {.extra = 1, .first_only = true}}) {
+    const auto outcome = run(kernel(how), launch, in.memory);
+    for (const auto& one : outcome.runs) {
+      ASSERT_FALSE(one.report.clean()) << how.count << " " << one.schedule;
+      EXPECT_EQ(one.report.findings.front().check, Check::stale_parity) << one.report.text();
+    }
+  }
+  EXPECT_ONLY_FINDINGS(run(kernel({.count = 129}), launch, in.memory), Check::deadlock);
+  EXPECT_CLEAN(run(kernel({}), launch, in.memory));
+  EXPECT_CLEAN(run(kernel({.count = 129, .extra = 1}), launch, in.memory));
+}
+
 // One warp arrives for a barrier that counts two. Triton's ConSan, test_deadlock_underarrival;
 // hangs of the kind of vllm-project/vllm #26026 and flashinfer-ai/flashinfer #2623.
 TEST(Barrier, TooFewArrivals) {

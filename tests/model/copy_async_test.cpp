@@ -389,6 +389,8 @@ TEST(CopyAsyncArrive, WhoWaitsFencesForTheOtherProxy) {
     EXPECT_ONLY_FINDINGS(testing::run(kernel(fence), two_warps, a.in, out),
                          Check::missing_proxy_fence);
   }
+  const std::string early = testing::run(kernel(Fence::early), two_warps, a.in, out).text();
+  EXPECT_NE(early.find(" comes before the wait at "), std::string::npos) << early;
   EXPECT_CLEAN(testing::run(kernel(Fence::right), two_warps, a.in, out));
 }
 

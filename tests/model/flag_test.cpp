@@ -84,7 +84,12 @@ TEST_F(FlagTest, AFlagThatNobodySetsIsADeadlockWithItsName) {
     expect_only(bug, Check::deadlock);
     const Report report = run(kernel(bug), Options{});
     expect_contains(report.text(), "taker of CTA 1");
-    expect_contains(report.text(), "a flag in global memory");
+    expect_contains(report.text(),
+                    bug == Bug::no_set
+                        ? "a flag in global memory, word 0 of flag, to be 0x1: it is "
+                          "0x0, which nobody has written"
+                        : "word 0 of flag, to be 0x2: it is 0x1, last written by "
+                          "giver (CTA 0, warp 0, lane 0) at ");
     expect_contains(report.text(), "flag_test.cpp");
   }
 }

@@ -32,6 +32,7 @@ enum class Kind : std::uint8_t {
   reduce_add,
   early_bytes,
   parity,
+  short_count,
   elect,
   cluster_address,
   draw,
@@ -285,6 +286,7 @@ inline constexpr Probe all[] = {
      1,
      {DType::bf16, 8, 1, 8, 8, 1, plain, 0, 0, 0, numbered}},
     {"parity", Kind::parity, 6},
+    {"short_count", Kind::short_count, 8, 1, {}, false, "B5"},
     {"elect", Kind::elect, 32},
     {"cluster_address", Kind::cluster_address, 4},
     {"draw", Kind::draw, 8},
@@ -400,6 +402,24 @@ WW_DEVICE void parity(const Input& in) {
     for (int p = 0; p < 2; ++p) {
       const bool done = isa::mbarrier_test_wait<isa::Scope::cta>(barrier, p);
       isa::GlobalView<std::uint32_t>{in.out}.store(2 * phase + p, done ? 1U : 0U);
+    }
+  }
+}
+
+/// Four threads arrive, in any order, on a barrier that counts three: one of them counts in the
+/// next phase, which two more complete. What waits by either parity answer behind each.
+WW_DEVICE void short_count(const Input& in) {
+  const isa::SharedAddress barrier = isa::shared_base() + barrier_offset;
+  if (isa::thread_index() == 0) isa::mbarrier_init(barrier, 3);
+  isa::sync_threads(threads);
+  if (isa::lane_index() == 0) isa::mbarrier_arrive<isa::Scope::cta>(barrier);
+  isa::sync_threads(threads);
+  if (isa::thread_index() != 0) return;
+  for (int more = 0; more < 4; ++more) {
+    if (more > 0) isa::mbarrier_arrive<isa::Scope::cta>(barrier);
+    for (int p = 0; p < 2; ++p) {
+      const bool done = isa::mbarrier_test_wait<isa::Scope::cta>(barrier, p);
+      isa::GlobalView<std::uint32_t>{in.out}.store(2 * more + p, done ? 1U : 0U);
     }
   }
 }
@@ -753,6 +773,8 @@ WW_DEVICE void body(const Input& in) {
       return early_bytes(in);
     case Kind::parity:
       return parity(in);
+    case Kind::short_count:
+      return short_count(in);
     case Kind::elect:
       return elect(in);
     case Kind::cluster_address:

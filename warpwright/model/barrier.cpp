@@ -112,17 +112,15 @@ void Machine::observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site)
   if (phase == bar.phase - 1) order->saw(*current_, bar, site);
 }
 
-void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site) {
+void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site,
+                     bool at_once) {
   // Of the arrivals of a phase the last one counts: until it comes nobody can slip.
   if (bar.phase > 0 && bar.observed < bar.phase - 1 && count == bar.pending) {
     finding(Check::stale_parity,
             who(by) + " arrives on phase " + std::to_string(bar.phase) + " of " +
                 barrier_text(cta, bar) + ", but no wait has seen phase " +
                 std::to_string(bar.phase - 1) +
-                " complete: a waiter by parity can slip two phases. Phase " +
-                std::to_string(bar.phase - 1) + " was completed by " + arrivals_text(bar.before) +
-                "; it counts " + std::to_string(bar.expected) + " a phase since " +
-                at_line(bar.made) +
+                " complete: a waiter by parity can slip two phases. " + completion_text(bar) +
                 ". Missing: a wait for it before this arrival, or a count of both as one phase. "
                 "Mend: wait for it in this thread or in one that it meets; or, if more arrive in a "
                 "phase, count them at " +
@@ -142,7 +140,7 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
   }
   if (drop) bar.expected -= count;
   bar.pending -= count;
-  bar.arrivals.push_back({&by, by.cta->rank, count, site, by.order.time});
+  bar.arrivals.push_back({&by, by.cta->rank, count, site, by.order.time, at_once});
   note_barrier(BarrierEvent::Kind::arrive, cta, bar, &by, count, site);
   settle(cta, bar);
 }
@@ -243,7 +241,7 @@ void act::mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope sco
   m.spend(m.costs().arrive);
   MBarrier& bar = m.barrier(address, "mbarrier.arrive", true, site);
   Cta& cta = m.owner(address, "mbarrier.arrive", site);
-  if (m.order) m.order->arrives(m.current(), cta, bar, scope, site);
+  if (m.order) m.order->arrives(m.current(), cta, bar, count, scope, site);
   m.arrive(cta, bar, m.current(), count, drop, site);
 }
 

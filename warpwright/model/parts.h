@@ -58,7 +58,11 @@ struct Wait {
   std::uint32_t offset = 0;  // of an mbarrier
   std::int64_t phase = 0;    // awaited phase of an mbarrier; pending groups of a bulk wait
   int id = 0;                // of a named barrier; registers or columns wanted
-  const char* what = "";     // instruction of a meeting, or on tensor memory
+  std::uintptr_t word = 0;   // a flag, and where its bytes are
+  const std::byte* now = nullptr;
+  std::uint32_t value = 0;  // that it is to have in the bits of `mask`
+  std::uint32_t mask = 0;
+  const char* what = "";  // instruction of a meeting, or on tensor memory
 };
 
 /// Copies of one cp.async.bulk.commit_group.
@@ -238,6 +242,9 @@ struct Together {
 struct Flag {
   std::vector<Thread*> waiting;
   FlagOrder order;
+  // Who wrote it last, for what is said of those that wait in vain; empty: nobody.
+  std::string writer;
+  Site written;
 };
 
 struct Arrival {
@@ -246,6 +253,7 @@ struct Arrival {
   int count;
   Site site;
   std::uint32_t time;  // the thread's, of the order checker
+  bool at_once;        // else when operations of the thread are over
 };
 
 /// Bytes that a phase of an mbarrier was told to expect, or that copies signalled to it.
@@ -522,11 +530,14 @@ class Machine {
 
   /// The flag at a global address, made when first used.
   Flag& flag(void* address, const char* operation, Site site);
+  /// The current thread has written it.
+  void flag_written(Flag& flag, Site site);
 
   // --- barriers (barrier.cpp)
   MBarrier& barrier(std::uint32_t address, const char* operation, bool may_be_remote, Site site);
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
-  void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
+  void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site,
+              bool at_once = true);
   void complete_tx(Cta& cta, MBarrier& bar, const Copy& copy);
   /// Adds to Options::barrier_events, if that is asked for.
   void note_barrier(BarrierEvent::Kind kind, const Cta& cta, const MBarrier& bar, const Thread* by,
@@ -648,6 +659,10 @@ class Machine {
   // --- causes: what is said of counts that do not add up (report/causes.cpp)
   /// "the arrivals of consumer 0 at a.h:5 (4 threads)", for those of one phase.
   [[nodiscard]] std::string arrivals_text(const std::vector<Arrival>& arrivals) const;
+  /// "Phase 0 was completed by ...; it counts 2 a phase since FILE:LINE", of its latest phase.
+  /// "word 3 of flags in global memory to be 1: it is 0 (...)", of a thread that waits for it.
+  [[nodiscard]] std::string flag_text(const Wait& wait) const;
+  [[nodiscard]] std::string completion_text(const MBarrier& bar) const;
   /// The transaction bytes of the current phase do not add up: what was expected, and what came.
   [[nodiscard]] Finding bytes_finding(const Cta& cta, const MBarrier& bar,
                                       std::string sentence) const;
@@ -813,6 +828,7 @@ void mbarrier_expect(std::uint32_t address, int bytes, Site site);
 void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site);
 bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
 void flag_set(void* flag, std::uint32_t value, Site site);
+void flag_clear(void* flag, Site site);
 std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// `ordered`: it releases and acquires.
 std::uint32_t flag_count(void* flag, std::uint32_t by, bool ordered, Site site);

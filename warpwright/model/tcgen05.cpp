@@ -307,7 +307,7 @@ void Machine::signal(const TensorOp& op) {
     return;
   }
   if (order) order->committed(*op.issuer, op.handed, cta, bar, op.site);
-  arrive(cta, bar, *op.issuer, 1, false, op.site);
+  arrive(cta, bar, *op.issuer, 1, false, op.site, false);
 }
 
 void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {

@@ -188,8 +188,8 @@ void Machine::arrive_behind_copies(const Copy& arrival) {
   land_all(by.open_copies);
   MBarrier& bar =
       barrier_of(*arrival.signals, arrival.barrier, "a cp.async.mbarrier.arrive", arrival.site);
-  if (order) Order::copies_arrived(by, arrival.handed, bar);
-  arrive(*arrival.signals, bar, by, 1, false, arrival.site);
+  if (order) order->copies_arrived(by, arrival.handed, *arrival.signals, bar, arrival.site);
+  arrive(*arrival.signals, bar, by, 1, false, arrival.site, false);
 }
 
 }  // namespace warpwright::model

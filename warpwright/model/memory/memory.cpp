@@ -356,6 +356,11 @@ Flag& Machine::flag(void* address, const char* operation, Site site) {
   return flags_[at];
 }
 
+void Machine::flag_written(Flag& flag, Site site) {
+  flag.writer = who(*current_);
+  flag.written = site;
+}
+
 void act::flag_set(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
   m.maybe_yield();
@@ -363,7 +368,15 @@ void act::flag_set(void* flag, std::uint32_t value, Site site) {
   Flag& f = m.flag(flag, "a flag in global memory", site);
   if (m.order) m.order->flag_set(m.current(), f.order);
   std::memcpy(m.bytes_at(reinterpret_cast<std::uintptr_t>(flag)), &value, sizeof value);
+  m.flag_written(f, site);
   m.wake_all(f.waiting);
+}
+
+void act::flag_clear(void* flag, Site site) {
+  Machine& m = machine();
+  const std::uint32_t zero = 0;
+  global_store(flag, &zero, sizeof zero, site);
+  m.flag_written(m.flag(flag, "a flag in global memory", site), site);
 }
 
 std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site) {
@@ -380,7 +393,13 @@ std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask
   };
   while ((seen() & mask) != value) {
     f.waiting.push_back(self);
-    m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
+    m.block({.kind = Wait::Kind::flag,
+             .site = site,
+             .cta = self->cta,
+             .word = reinterpret_cast<std::uintptr_t>(flag),
+             .now = word,
+             .value = value,
+             .mask = mask});
   }
   if (m.order) m.order->flag_waited(*self, f.order);
   return seen();
@@ -404,6 +423,7 @@ std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site s
   std::memcpy(&before, m.bytes_at(at), sizeof before);
   const std::uint32_t next = before + by;
   std::memcpy(m.bytes_at(at), &next, sizeof next);
+  m.flag_written(f, site);
   m.wake_all(f.waiting);
   return before;
 }

@@ -85,7 +85,8 @@ class Order {
   static void copies_waited(Thread& by, int pending);
   /// An arrival behind the thread's copies so far; and later it is about to be counted on `bar`.
   Commit copies_arrive(Thread& by);
-  static void copies_arrived(const Thread& by, const Commit& arrival, MBarrier& bar);
+  void copies_arrived(const Thread& by, const Commit& arrival, const Cta& cta, MBarrier& bar,
+                      Site site);
   void wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending);
 
   // --- tensor maps in global memory (order_map.cpp)
@@ -131,7 +132,7 @@ class Order {
   static void reads_peer(Thread& by);
   /// The thread computes with what it has read: its reads so far are over.
   void values_used(Thread& by);
-  void arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site);
+  void arrives(Thread& by, Cta& cta, MBarrier& bar, int count, Scope scope, Site site);
   void phase_completed(const Cta& cta, MBarrier& bar);
   void waited(Thread& by, MBarrier& bar, Scope scope);
   /// The thread's wait saw the latest phase complete.
@@ -225,6 +226,14 @@ class Order {
   void release_entry(const Entry& entry);
   void tick(Thread& by);
   static void settles(Thread& by);
+  void learn_passed(Thread& by, const Clock& passed);
+  /// Of a thread that has `passed` waits, to which what is `executed` is over: does it know, when
+  /// it arrives, that the barrier's latest phase is complete?
+  static bool knows_end(const Thread& by, const Clock& passed, const Clock& executed, bool at_once,
+                        const MBarrier& bar);
+  /// Such an arrival is about to be counted: does it belong to this phase?
+  void check_phase(const Thread& by, const Clock& passed, const Clock& executed, bool at_once,
+                   int count, const Cta& cta, MBarrier& bar, Site site);
   void check_published_to_copies(Thread& by, const Copy& copy, const MBarrier& bar);
 
   [[nodiscard]] Verdict judge(const Thread& t, bool alone, const Actor& y, const Entry& x,

@@ -103,7 +103,14 @@ void Order::explain_proxy(Finding& f, const Pair& pair) const {
   f.mend = "call " + fence_for(y.in_shared) +
            "() in the writing thread after its write and before the barrier or arrival that the "
            "issuing thread waits for";
-  if (pair.op != nullptr) return;  // the copy was waited for: where its thread fenced is not known
+  if (pair.op != nullptr) {  // a copy that was waited for: the waiter is to fence
+    if (t.order.fence_time == 0 || t.order.fence_waits + 1 != t.order.waits) return;
+    f.missing += "; the fence that " + machine_.who(t) + " executed at " +
+                 at_line(t.order.fence_site) + " comes before the wait at " +
+                 at_line(t.waited.site);
+    f.mend = "move that fence behind the wait";
+    return;
+  }
   const auto group = static_cast<std::size_t>(f.accesses[0].warp * warp_lanes / warpgroup_threads);
   const CtaOrder::Fence& near =
       t.cta->order.fences[std::min(group, t.cta->order.fences.size() - 1)];

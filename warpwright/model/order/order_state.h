@@ -48,12 +48,14 @@ struct ThreadOrder {
   std::uint32_t fenced_global = 0;
   std::uint32_t fence_time = 0;  ///< when it last fenced shared memory, 0 for never
   Site fence_site;
+  std::uint32_t fence_waits = 0;  ///< how many waits had returned then
   /// It reads a peer's shared memory, and nothing says yet that the values are there; and its own
   /// time when something did say so of all before.
   bool reads_in_flight = false;
   std::uint32_t settled = 0;
   bool makes_barriers = false;  ///< has initialised mbarriers since its last proxy fence
   std::uint32_t waits = 0;      ///< waits on mbarriers that have returned
+  std::uint32_t news = 0;       ///< those, and how often it has learnt of others' waits
   std::uint32_t committed = 0;  ///< bulk groups
   std::uint32_t bulk_read = 0;  ///< components of its bulk groups: sources read, all done
   std::uint32_t bulk_done = 0;
@@ -165,9 +167,17 @@ struct BarrierOrder {
     std::uint32_t place = 0;
   };
   std::vector<Waited> waited;
-  std::uint32_t initialised = 0;  ///< the initialiser's time then
-  std::uint32_t proxied = 0;      ///< and at its first proxy fence afterwards, 0 for none
-  std::uint32_t published = 0;    ///< and at its fence.mbarrier_init
+  /// How often a thread has come back to arrive. Arrivals between which it learns of nothing are of
+  /// one round.
+  struct Rounds {
+    std::int64_t number = 0;
+    std::int64_t arrivals = 0;  ///< of the latest round
+    std::uint32_t news = 0;     ///< the thread's, then
+  };
+  std::unordered_map<std::uint32_t, Rounds> rounds;  ///< by the thread's component
+  std::uint32_t initialised = 0;                     ///< the initialiser's time then
+  std::uint32_t proxied = 0;    ///< and at its first proxy fence afterwards, 0 for none
+  std::uint32_t published = 0;  ///< and at its fence.mbarrier_init
 };
 
 /// Of a named barrier, the cluster barrier, or the lanes of a syncwarp.

@@ -68,7 +68,9 @@ Commit Order::copies_arrive(Thread& by) {
   return arrival;
 }
 
-void Order::copies_arrived(const Thread& by, const Commit& arrival, MBarrier& bar) {
+void Order::copies_arrived(const Thread& by, const Commit& arrival, const Cta& cta, MBarrier& bar,
+                           Site site) {
+  check_phase(by, arrival.passed, arrival.executed, false, 1, cta, bar, site);
   const ThreadOrder& t = by.order;
   // The arrival comes after all that its thread did before, but of its writes it releases those of
   // the copies alone, as generic ones: `shared` learns of them by a fence.
@@ -104,6 +106,11 @@ void Order::learn(Thread& by, const PublishedClocks& from) {
   joins_.join(by.order.global, from.global);
   joins_.join(by.order.grid, from.grid);
   joins_.join(by.order.far, from.far);
+}
+
+void Order::learn_passed(Thread& by, const Clock& passed) {
+  if (by.order.passed.identity() != passed.identity()) ++by.order.news;
+  joins_.join(by.order.passed, passed);
 }
 
 void Order::initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base) {
@@ -181,7 +188,55 @@ void Order::values_used(Thread& by) {
   tick(by);
 }
 
-void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site) {
+bool Order::knows_end(const Thread& by, const Clock& passed, const Clock& executed, bool at_once,
+                      const MBarrier& bar) {
+  const auto has_passed = [&](const BarrierOrder::Waited& w) {
+    return (at_once && w.component == by.order.component) || passed[w.component] >= w.waits;
+  };
+  if (std::ranges::any_of(bar.order.waited, has_passed)) return true;
+  // Nobody whom it knows of has seen that phase complete. It is, where all of its arrivals come
+  // before this one; but nothing else tells of bytes.
+  const auto is_before = [&](const Arrival& a) {
+    if (a.thread == &by) return a.at_once || !at_once;  // commits arrive in their order
+    return a.at_once && executed[a.thread->order.component] >= a.time;
+  };
+  const auto has_come = [](const PhaseBytes& b) { return b.copy != nullptr; };
+  return std::ranges::none_of(bar.bytes_before, has_come) &&
+         std::ranges::all_of(bar.before, is_before);
+}
+
+void Order::check_phase(const Thread& by, const Clock& passed, const Clock& executed, bool at_once,
+                        int count, const Cta& cta, MBarrier& bar, Site site) {
+  BarrierOrder::Rounds& own = bar.order.rounds[by.order.component];
+  if (own.number == 0 || own.news != by.order.news || !at_once) {
+    own = {own.number + 1, 0, by.order.news};
+  }
+  own.arrivals += count;
+  if (bar.phase == 0 || knows_end(by, passed, executed, at_once, bar)) return;
+  // The arrivals of this phase are of threads that are ahead of it, in the intended order of things
+  // too; or more than fit have come in the phases before.
+  std::int64_t here = count, ahead = 0;
+  for (const Arrival& a : bar.arrivals) here += a.count;
+  for (const auto& [component, rounds] : bar.order.rounds) {
+    ahead += std::max<std::int64_t>(0, rounds.number - bar.phase) * rounds.arrivals;
+  }
+  if (ahead >= here) return;
+  const std::string phase = "phase " + std::to_string(bar.phase - 1);
+  Finding f{Check::stale_parity, {}, site};
+  f.missing = "an order of this arrival behind the end of " + phase;
+  f.mend =
+      "wait for it in this thread or in one that it meets; or, if more arrive in a phase, "
+      "count them at " +
+      at_line(bar.made);
+  f.sentence = machine_.who(by) + " arrives on phase " + std::to_string(bar.phase) + " of " +
+               machine_.barrier_text(cta, bar) + ", and nothing orders the end of " + phase +
+               " before that: the arrival may as well count there, in place of another. " +
+               machine_.completion_text(bar) + ". Missing: " + f.missing + ". Mend: " + f.mend;
+  machine_.report(std::move(f));
+}
+
+void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, int count, Scope scope, Site site) {
+  check_phase(by, by.order.passed, by.order.executed, true, count, cta, bar, site);
   if (scope != Scope::relaxed) settles(by);
   if (scope == Scope::relaxed || (scope == Scope::cta && &cta != by.cta)) {
     by.order.weak[by.order.next_weak++ % by.order.weak.size()] = {
@@ -232,7 +287,7 @@ void Order::phase_completed(const Cta& cta, MBarrier& bar) {
 void Order::waited(Thread& by, MBarrier& bar, Scope scope) {
   if (bar.phase == 0) return;
   joins_.join(by.order.handed, bar.order.handed_published);
-  joins_.join(by.order.passed, bar.order.passed_published);
+  learn_passed(by, bar.order.passed_published);
   if (scope == Scope::relaxed) return;
   learn(by, bar.order.near_published);
   if (scope == Scope::cluster) learn(by, bar.order.far_published);
@@ -243,6 +298,7 @@ void Order::saw(Thread& by, MBarrier& bar, Site site) {
   ThreadOrder& t = by.order;
   std::vector<BarrierOrder::Waited>& all = bar.order.waited;
   ++t.waits;
+  ++t.news;
   if (!all.empty() && all.back().component == t.component) all.pop_back();  // it asks again
   all.push_back({t.number, t.component, t.waits, place(site, by.role)});
 }
@@ -266,7 +322,11 @@ void Order::converged(std::span<Thread* const> others, Thread& last) {
   gather_passed(last, all);
   for (const Thread* t : others) gather_passed(*t, all);
   last.order.passed = all.take();
-  for (Thread* t : others) t->order.passed = last.order.passed;
+  ++last.order.news;
+  for (Thread* t : others) {
+    t->order.passed = last.order.passed;
+    ++t->order.news;
+  }
 }
 
 void Order::fence(Thread& by, Space space, Site site) {
@@ -290,6 +350,7 @@ void Order::fence(Thread& by, Space space, Site site) {
   if (space == Space::global) return;
   t.fence_time = t.time;
   t.fence_site = site;
+  t.fence_waits = t.waits;
   by.cta->order.fences[static_cast<std::size_t>(by.index / warpgroup_threads)] = {
       t.number, t.time, place(site, by.role)};
 }
@@ -316,7 +377,7 @@ void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
     learn(*t, all);
     joins_.join(t->order.executed, executed);
     joins_.join(t->order.handed, handed);
-    joins_.join(t->order.passed, passed);
+    learn_passed(*t, passed);
   }
 }
 
@@ -348,7 +409,7 @@ void Order::flag_set(Thread& by, FlagOrder& flag) {
 void Order::flag_waited(Thread& by, const FlagOrder& flag) {
   joins_.join(by.order.grid, flag.grid);
   joins_.join(by.order.far, flag.far);
-  if (flag.cluster == by.cta->cluster) joins_.join(by.order.passed, flag.passed);
+  if (flag.cluster == by.cta->cluster) learn_passed(by, flag.passed);
 }
 
 void Order::cluster_arrives(Thread& by, bool release, Site site) {
@@ -381,7 +442,7 @@ void Order::cluster_waited(Thread& by) {
   learn(by, o.published);
   joins_.join(by.order.executed, o.executed);
   joins_.join(by.order.handed, o.handed);
-  joins_.join(by.order.passed, o.passed);
+  learn_passed(by, o.passed);
 }
 
 }  // namespace warpwright::model

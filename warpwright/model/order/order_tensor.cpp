@@ -193,6 +193,7 @@ Commit Order::commits(Thread& by) {
 
 void Order::committed(const Thread& by, const Commit& commit, Cta& cta, MBarrier& bar, Site site) {
   const ThreadOrder& t = by.order;
+  check_phase(by, commit.passed, commit.executed, false, 1, cta, bar, site);
   if (&cta != by.cta) {
     std::vector<BarrierOrder::Visit>& visits = bar.order.visits;
     if (!visits.empty() && visits.back().phase <= bar.observed) visits.clear();

@@ -57,6 +57,26 @@ const MBarrier* counterpart(const Cta& cta, const MBarrier& bar, const Cta** of)
   return nullptr;
 }
 
+// Where none does just so: the barrier of that name that has got the most bytes of st.async too
+// many, where this one lacks some. (Other copies may be early: their barrier is not at fault.)
+const MBarrier* gets_too_many(const Cta& cta, const MBarrier& bar, const Cta** of) {
+  const MBarrier* most = nullptr;
+  if (bar.tx <= 0) return most;
+  for (const auto& other : cta.cluster->ctas) {
+    for (const MBarrier& b : other->barriers) {
+      const auto stores = [](const PhaseBytes& p) {
+        return p.copy != nullptr && std::string_view(p.copy) == "st.async";
+      };
+      if (!b.live || b.tx >= 0 || std::strcmp(b.name, bar.name) != 0) continue;
+      if (!std::ranges::any_of(b.bytes, stores)) continue;
+      if (most != nullptr && b.tx >= most->tx) continue;
+      most = &b;
+      *of = other.get();
+    }
+  }
+  return most;
+}
+
 // The copies of one line that account for just so many bytes; null where none or several do.
 const LineBytes* of_bytes(const std::vector<LineBytes>& lines, std::int64_t bytes) {
   for (const std::int64_t each : {bytes, 2 * bytes}) {  // of two phases where one has gone on
@@ -95,6 +115,12 @@ std::string Machine::arrivals_text(const std::vector<Arrival>& arrivals) const {
     if (l.threads > 1) text += " and " + std::to_string(l.threads - 1) + " more of that role there";
   }
   return text;
+}
+
+std::string Machine::completion_text(const MBarrier& bar) const {
+  return "Phase " + std::to_string(bar.phase - 1) + " was completed by " +
+         arrivals_text(bar.before) + "; it counts " + std::to_string(bar.expected) +
+         " a phase since " + at_line(bar.made);
 }
 
 Finding Machine::bytes_finding(const Cta& cta, const MBarrier& bar, std::string sentence) const {
@@ -139,6 +165,12 @@ Finding Machine::bytes_finding(const Cta& cta, const MBarrier& bar, std::string 
                 ": CTA rank " + std::to_string(too_many ? cta.rank : of->rank) +
                 " has got as many too many, by " + copy_text(*copy);
     f.mend = "look at the mask of that copy, and whether all CTAs of the cluster load for one tile";
+  } else if (const MBarrier* stray = gets_too_many(cta, bar, &of); stray != nullptr) {
+    const LineBytes first = by_line(stray->bytes, false).front();
+    f.site = first.first->site;
+    f.missing = bytes + ": " + barrier_text(*of, *stray) + " has got " +
+                std::to_string(-stray->tx) + " too many, by " + copy_text(first);
+    f.mend = "look which barrier that copy names";
   } else if (too_many) {
     f.missing =
         "an expectation of " + bytes + (copy == nullptr ? "" : ", those of " + copy_text(*copy));

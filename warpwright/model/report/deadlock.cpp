@@ -1,6 +1,7 @@
 // A hang: who waits for what, and which of them is the cause of the others.
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -442,6 +443,30 @@ const Thread* hanging_sender(const Cta& cta, const MBarrier& bar) {
 
 }  // namespace
 
+std::string Machine::flag_text(const Wait& wait) const {
+  const auto hex = [](std::uint32_t value) {
+    char text[16];
+    std::snprintf(text, sizeof text, "0x%x", value);
+    return std::string(text);
+  };
+  std::string text = "a flag in global memory";
+  for (const Allocation& a : allocations()) {
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    if (wait.word < base || wait.word >= base + static_cast<std::uintptr_t>(a.bytes)) continue;
+    text += ", word " + std::to_string((wait.word - base) / sizeof wait.value) + " of " + a.name;
+    break;
+  }
+  text += ", to be " + hex(wait.value);
+  if (wait.mask != ~0U) text += " in the bits of " + hex(wait.mask);
+  std::uint32_t now = 0;
+  std::memcpy(&now, wait.now, sizeof now);
+  text += ": it is " + hex(now);
+  const auto flag = flags_.find(wait.word);
+  if (flag == flags_.end() || flag->second.writer.empty())
+    return text + ", which nobody has written";
+  return text + ", last written by " + flag->second.writer + " at " + at_line(flag->second.written);
+}
+
 std::string Machine::wait_text(const Wait& wait) const {
   const Cta& cta = *wait.cta;
   switch (wait.kind) {
@@ -488,7 +513,7 @@ std::string Machine::wait_text(const Wait& wait) const {
       return std::string(wait.what) + " of " + std::to_string(wait.id) +
              " columns: other allocations to be given back, or the pair's other CTA to come";
     case Wait::Kind::flag:
-      return "a flag in global memory to be set";
+      return flag_text(wait);
     case Wait::Kind::grids:
       return "the grids before to end";
     case Wait::Kind::none:

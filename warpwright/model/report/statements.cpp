@@ -388,9 +388,8 @@ void wait_for_grids(Site site) {
 
 void flag_clear(void* flag, Site site) {
   Machine& m = machine();
-  const std::uint32_t zero = 0;
   if (dropped(m.sync(SyncKind::flag_clear, site))) return m.maybe_yield();
-  global_store(flag, &zero, sizeof zero, site);
+  act::flag_clear(flag, site);
 }
 
 void flag_set(void* flag, std::uint32_t value, Site site) {
