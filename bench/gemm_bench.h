@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/facts/machine_numbers.h"
+#include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright::bench {
@@ -42,6 +44,7 @@ struct Roof {
   double bytes = 0;
   double compute_us = 0;
   double memory_us = 0;
+  double sustained_us = 0;  ///< compute_us at the clock that large products keep on this card
 
   [[nodiscard]] double us() const { return std::max(compute_us, memory_us); }
   [[nodiscard]] Bound bound() const {
@@ -72,6 +75,11 @@ inline Roof roof(const GemmProblem& p, const DeviceFacts& device,
   }
   if (device.flops_16bit <= 0 || device.memory_bytes_per_second <= 0) return roof;
   roof.compute_us = roof.operations / tensor_rate(device, p.a.dtype) * 1e6;
+  const MachineNumbers& numbers = numbers_of(device);
+  roof.sustained_us = roof.compute_us;
+  if (numbers.loaded_clock_hz > 0) {
+    roof.sustained_us *= std::max(1.0, numbers.clock_hz / numbers.loaded_clock_hz);
+  }
   roof.memory_us = roof.bytes / device.memory_bytes_per_second * 1e6;
   return roof;
 }

@@ -87,11 +87,13 @@ constexpr const char* kExplainExamples =
 constexpr const char* kPackExamples =
     "Layouts: compressed-tensors (pack-quantized), gptq, gptq-v2, awq, w4afp8 (of SGLang), int4 "
     "(two\n"
-    "signed codes a byte beside NAME_scale); bf16 stands for floats, which are quantised. Groups "
+    "signed codes a byte beside NAME_scale, unasked where they are U8); bf16 stands for floats, "
+    "which are quantised. Groups "
     "in\n"
     "act-order (g_idx) are refused. With scales of blocks: modelopt-nvfp4, "
     "compressed-tensors-nvfp4,\n"
-    "compressed-tensors-mxfp4, gpt-oss (and -original), deepseek-mxfp4, deepseek-fp8 (and "
+    "compressed-tensors-mxfp4, quark-mxfp4, gpt-oss (and -original), deepseek-mxfp4, deepseek-fp8 "
+    "(and "
     "-ue8m0),\n"
     "whose powers of two for 128 x 128 make it mxf8; of these and with --to the codes are written\n"
     "as NAME, scales in tiles as NAME_scale, and nvf4's factors as NAME_alpha.\n\n"
@@ -239,7 +241,10 @@ void add_kernel_check(CLI::App& check, RunOptions& o, CheckCommandOptions& how) 
 }
 
 void add_pack_options(CLI::App& app, PackCommandOptions& o) {
-  app.add_option("IN", o.in, "weights; * in NAME stands for the numbers of experts")
+  app.add_option("IN", o.in,
+                 "weights, of a file or of a checkpoint's files by its index "
+                 "(model.safetensors.index.json) or by one of them; * in NAME stands for the "
+                 "numbers of experts")
       ->required()
       ->option_text("IN.safetensors[:NAME]");
   app.add_option("OUT", o.out, "where the packed tensor is written, beside what is there")
@@ -544,6 +549,9 @@ class CommandLine {
       return exit_status(out, err, wants_json, [&]() -> int { throw InputError(sentence); });
     };
     std::string unusable = empty_argument(arguments_);
+    if (unusable.empty() && arguments_.size() > 1 && arguments_.front() == "--version") {
+      unusable = "The argument \"" + arguments_[1] + "\" is one too many.";
+    }
     if (unusable.empty()) unusable = unknown_command(app_, "", arguments_, 0);
     if (!unusable.empty()) return refuse(unusable);
     // CLI11 takes the arguments from the back.

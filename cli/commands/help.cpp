@@ -1,7 +1,13 @@
 #include "cli/commands/help.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <regex>
+#include <sstream>
+#include <utility>
 
 namespace warpwright::cli {
 namespace {
@@ -22,7 +28,55 @@ std::string first_line(std::string text) {
   return text;
 }
 
+// Columns that a help may have: those of the terminal where it goes to one.
+std::size_t help_width() {
+  constexpr std::size_t most = 100;
+  constexpr std::size_t least = 60;
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return most;
+  return std::clamp<std::size_t>(size.ws_col, least, most);
+}
+
+// The line in several, where it is wider: those behind the first begin where the text of the first
+// does. A command goes on behind a backslash.
+std::string wrapped(std::string line, std::size_t width) {
+  const bool is_command = line.starts_with("  warpwright ");
+  std::size_t indent = line.find_first_not_of(' ');
+  const bool is_option = line.starts_with("  ");
+  // The text of an option stands behind its names.
+  const std::size_t gap = indent == std::string::npos ? indent : line.find("  ", indent);
+  if (is_option && !is_command && gap != std::string::npos) {
+    indent = line.find_first_not_of(' ', gap);
+  }
+  if (is_command) indent += 4;
+  const std::size_t room = is_command ? width - 2 : width;
+  std::string text;
+  const auto is_quoted = [&line](std::size_t at) {
+    return std::count(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(at), '\'') % 2 != 0;
+  };
+  while (line.size() > width) {
+    std::size_t at = line.rfind(' ', room);
+    while (is_command && at != std::string::npos && at > 0 && is_quoted(at)) {
+      at = line.rfind(' ', at - 1);
+    }
+    if (at == std::string::npos || line.find_first_not_of(' ') >= at) at = line.find(' ', room);
+    if (at == std::string::npos || line.find_first_not_of(' ') >= at) break;
+    text += line.substr(0, at) + (is_command ? " \\\n" : "\n");
+    line = std::string(std::min(indent, width / 2), ' ') + line.substr(at + 1);
+  }
+  return text + line;
+}
+
 }  // namespace
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  std::istringstream lines(CLI::Formatter::make_help(app, std::move(name), mode));
+  const std::size_t width = help_width();
+  std::string text;
+  for (std::string line; std::getline(lines, line);) text += wrapped(line, width) + "\n";
+  return text;
+}
 
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool positional) const {
   // A positional argument of several words shows these in place of its name.

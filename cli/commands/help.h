@@ -12,6 +12,9 @@ namespace warpwright::cli {
 /// positional arguments that may be left out.
 class HelpFormatter final : public CLI::Formatter {
  public:
+  /// No line is wider than a terminal, and none wider than 100 columns.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override;
   std::string make_option_name(const CLI::Option* option, bool positional) const override;
   std::string make_option_opts(const CLI::Option* option) const override;
   std::string make_option_desc(const CLI::Option* option) const override;

@@ -26,6 +26,7 @@ const Words<DType> kScales = {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"f32
 
 // Refuses what does not go together or is no word, before any work.
 void check_options(const PackCommandOptions& o) {
+  require_jobs(o.jobs);
   if (!o.from.empty() && o.from != "bf16") {
     std::string known;
     bool is_known = false;
@@ -57,13 +58,17 @@ std::string plain_name(std::string name) {
 }
 
 weights::Work work_of(const PackCommandOptions& o, Progress& progress) {
-  return {o.jobs, [&progress](double share) { progress.share(share); }};
+  return {o.jobs.value_or(0), [&progress](double share) { progress.share(share); }};
 }
 
 template <class T>
 T taken(Result<T> result) {
   if (!result) throw InputError(result.refusal());
   return std::move(*result);
+}
+
+void tell(const std::string& note, std::ostream& err) {
+  if (!note.empty()) err << "note: " << printable(note) << ".\n";
 }
 
 // The source of the weights, which lies in `loaded` or, of floats, in `quantised`.
@@ -102,6 +107,7 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
 HostTensor packed_of(const PackCommandOptions& o, const SafetensorsFile& file,
                      const FoundWeights& found, packed::Extents& extents, std::ostream& err) {
   const LoadedWeights loaded = load_weights(file, found);
+  tell(note_of(found, loaded), err);
   weights::Int4Weights quantised;
   weights::PackOptions options;
   const weights::Source source = source_for(o, found, loaded, quantised, options, err);
@@ -216,6 +222,7 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     if (to.name.empty()) to.name = plain_name(found.name);
     const bool to_micro = !o.to.empty() && o.to != "int4";
     if (found.is_micro || (found.layout.empty() && to_micro)) {
+      tell(note_of(found, {}), err);
       pack_micro(o, file, found, to.path, to.name, out);
       return 0;
     }

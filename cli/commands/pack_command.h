@@ -23,7 +23,7 @@ struct PackCommandOptions {
   std::string scales;
   std::optional<int> group;
   bool zero_points = false;
-  int jobs = 0;
+  std::optional<int> jobs;
   bool json = false;
 };
 

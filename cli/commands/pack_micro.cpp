@@ -127,6 +127,9 @@ MicroPacked of_floats(const PackCommandOptions& o, const LoadedWeights& loaded) 
         as_rule("the nearest legal K is ", as_nearest((p.extents.k + step - 1) / step * step)) +
         ".");
   }
+  if (const auto refused = weights::not_finite_fault(loaded.floats, p.format->word)) {
+    throw InputError(*refused);
+  }
   allocate(p, p.extents.experts > 1 || loaded.floats.size() > 1);
   std::int64_t e = 0;
   for (const MatrixView& view : loaded.floats) {
@@ -147,14 +150,6 @@ MicroPacked of_floats(const PackCommandOptions& o, const LoadedWeights& loaded) 
     }
   }
   return p;
-}
-
-// A NaN among floats has no code, and would make a scale NaN.
-void refuse_nan(const MicroPacked& p) {
-  const auto nan = static_cast<std::byte>(micro::nan_scale(p.format->scale));
-  if (std::find(p.scales.bytes.begin(), p.scales.bytes.end(), nan) == p.scales.bytes.end()) return;
-  throw InputError("There is a NaN among the weights, which " + std::string(p.format->word) +
-                   " has no code for.");
 }
 
 // "nvf4, 1 x 72 x 192, scales in tiles, alpha 0.00037, from modelopt-nvfp4".
@@ -207,7 +202,7 @@ MicroTiles micro_tiles(const PackCommandOptions& o, const SafetensorsFile& file,
   const weights::MicroSource& source = t.quantised.source;
   weights::E2m1Options options;
   if (!o.tokens.empty()) options.tokens = *numeric::parse_dtype(o.tokens);
-  const weights::Work work{o.jobs, {}};
+  const weights::Work work{o.jobs.value_or(0), {}};
   const PackedFormat format = taken_or_thrown(weights::packed_format(source, options, work));
   require_memory("The packed tensor",
                  static_cast<double>(packed::data_bytes(format, source.extents)),
@@ -250,7 +245,7 @@ void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const 
                             8 * static_cast<double>(tensor.bytes.size()) /
                                 static_cast<double>(e.experts * e.n * e.k));
   if (const auto wide = format.exponents == Exponents::own && !has_alpha
-                            ? weights::wide_row(source, format.tokens, {o.jobs, {}})
+                            ? weights::wide_row(source, format.tokens, {o.jobs.value_or(0), {}})
                             : std::nullopt) {
     out << warpwright::format(
         "Its scales stay as they are, to be multiplied to sums of 32: those of row %lld of expert "
@@ -266,7 +261,7 @@ void pack_fp8(const PackCommandOptions& o, const weights::MicroSource& source,
   const packed::Extents& e = source.extents;
   require_memory("The weights", static_cast<double>(e.experts * e.n * e.k),
                  "pack fewer experts at a time");
-  weights::Fp8Weights w = taken_or_thrown(weights::as_fp8(source, {o.jobs, {}}));
+  weights::Fp8Weights w = taken_or_thrown(weights::as_fp8(source, {o.jobs.value_or(0), {}}));
   const std::int64_t rows = ScaleReach::count(e.n, scale_block);
   const std::int64_t columns = ScaleReach::count(e.k, scale_block);
   HostTensor codes{DType::e4m3, {e.n, e.k}, std::move(w.codes)};
@@ -333,8 +328,8 @@ bool pack_fp8_of_packed(const PackCommandOptions& o, const SafetensorsFile& file
   const TensorFacts* const found = packed_name(file, parse_file_and_name(o.in).name);
   if (found == nullptr) return false;
   const PackedTensor packed = read_packed(o.in);
-  const auto w =
-      taken_or_thrown(weights::unpack_e2m1(packed.tensor.bytes, {o.jobs, {}}, packed.name));
+  const auto w = taken_or_thrown(
+      weights::unpack_e2m1(packed.tensor.bytes, {o.jobs.value_or(0), {}}, packed.name));
   FileAndName to = parse_file_and_name(o.out);
   if (to.name.empty()) to.name = found->name;
   for (const char* const suffix : {"", kScaleSuffix})
@@ -408,7 +403,6 @@ void pack_micro(const PackCommandOptions& o, const SafetensorsFile& file, const 
     return pack_fp8(o, source, path, name, out);
   }
   const MicroPacked p = found.is_micro ? of_checkpoint(found, loaded) : of_floats(o, loaded);
-  refuse_nan(p);
   const std::vector<NamedTensor> tensors = {
       {name, &p.codes},
       {name + kScaleSuffix, &p.scales},

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <ostream>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,9 @@ Unpacked with_zero_points(weights::Int4Weights w) {
   }
   u.add(".weight_zero_point", DType::s32, shape_with_experts(e, {words, groups}), std::move(zeros));
   u.add(".weight_scale", w.scale, shape_with_experts(e, {e.n, groups}), std::move(w.scales));
+  const std::int32_t shape[] = {static_cast<std::int32_t>(e.n), static_cast<std::int32_t>(e.k)};
+  const auto bytes = std::as_bytes(std::span(shape));
+  u.add(".weight_shape", DType::s32, {2}, {bytes.begin(), bytes.end()});
   return u;
 }
 
@@ -89,7 +93,8 @@ Unpacked of_int4(weights::Int4Weights w) {
   if (!w.zeros.empty()) return with_zero_points(std::move(w));
   const packed::Extents e = w.extents;
   Unpacked u{"int4", {}};
-  u.add("", DType::s8, shape_with_experts(e, {e.n, e.k / 2}), std::move(w.codes));
+  // As bytes: weights of 8 bits are I8.
+  u.add("", DType::u8, shape_with_experts(e, {e.n, e.k / 2}), std::move(w.codes));
   u.add("_scale", w.scale, shape_with_experts(e, {e.n, e.k / w.group}), std::move(w.scales));
   return u;
 }
@@ -113,11 +118,12 @@ Unpacked of_e2m1(weights::E2m1Weights w, const std::vector<float>& factors) {
 }
 
 int run_unpack(const UnpackOptions& o, std::ostream& out) {
+  require_jobs(o.jobs);
   FileAndName to = parse_file_and_name(o.out);
   check_output_file("The unpacked weights", to.path);
   const PackedTensor packed = read_packed(o.in);
-  if (to.name.empty()) to.name = packed.name.substr(packed.name.rfind(".safetensors:") + 13);
-  const weights::Work work{o.jobs, {}};
+  if (to.name.empty()) to.name = parse_file_and_name(packed.name).name;
+  const weights::Work work{o.jobs.value_or(0), {}};
   const auto& bytes = packed.tensor.bytes;
   const Unpacked u =
       packed.header.format.code == DType::s4

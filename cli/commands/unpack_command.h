@@ -1,6 +1,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 
 namespace warpwright::cli {
@@ -9,7 +10,7 @@ namespace warpwright::cli {
 struct UnpackOptions {
   std::string in;
   std::string out;
-  int jobs = 0;
+  std::optional<int> jobs;
   bool json = false;
 };
 

@@ -35,6 +35,7 @@ void check_shapes(std::span<const MatrixView> all, const MicroFormat& format) {
 QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat& format,
                               std::optional<Recipe> recipe, bool factors) {
   check_shapes(all, format);
+  if (const auto refused = weights::not_finite_fault(all, format.word)) throw InputError(*refused);
   QuantisedMicro result;
   weights::MicroSource& source = result.source;
   source.origin = std::string(numeric::word(all.front().dtype));
@@ -65,11 +66,6 @@ QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat
         q.tensor_scale = matrix(&factor, DType::f32, 1, 1);
       }
       if (const auto refused = quantise_on_host(q)) throw InputError(*refused);
-      const auto nan = static_cast<std::byte>(micro::nan_scale(format.scale));
-      if (std::find(at + codes, at + codes + scales, nan) != at + codes + scales) {
-        throw InputError("There is a NaN among the weights, which " + std::string(format.word) +
-                         " has no code for.");
-      }
       source.experts.push_back({at, at + codes, factor});
     }
   }

@@ -156,7 +156,7 @@ Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
   if (top_k < 1 || top_k > experts) {
     return Refusal{RefusalCode::bad_value,
                    option + " sends every token to " + std::to_string(top_k) + " experts of " +
-                       std::to_string(experts) + "; the nearest legal value is " +
+                       std::to_string(experts) + "; the nearest legal top-k is " +
                        as_nearest(std::to_string(top_k < 1 ? 1 : experts))};
   }
   if (*tokens > kMostChoices / top_k) {

@@ -43,19 +43,20 @@ Refusal refuse_words(const std::string& words) {
                   "them, uniform:16, skew:SEED, or routed:TOKENS,TOPK")};
 }
 
-std::optional<Refusal> length_fault(std::int64_t length) {
+// `groups` have lengths like it, where it stands for all of them.
+std::optional<Refusal> length_fault(std::int64_t length, std::int64_t groups = 1) {
   if (length >= 0 && length <= max_extent) return std::nullopt;
   return Refusal{RefusalCode::bad_value,
                  "--tokens has a length of " + std::to_string(length) +
                      "; the nearest legal value is " +
-                     as_nearest(std::to_string(length < 0 ? 0 : max_extent))};
+                     as_nearest(std::to_string(length < 0 ? 0 : max_extent / groups))};
 }
 
 Result<Lengths> equal_lengths(const std::string& words, const std::string& number,
                               std::int64_t groups) {
   const auto length = parse<std::int64_t>(number);
   if (!length) return refuse_words(words);
-  if (const auto fault = length_fault(*length)) return *fault;
+  if (const auto fault = length_fault(*length, groups)) return *fault;
   return Lengths(static_cast<std::size_t>(groups), *length);
 }
 
@@ -131,7 +132,7 @@ Result<Lengths> drawn_lengths(const std::string& words, const std::string& numbe
   if (tokens > max_extent) {
     return Refusal{RefusalCode::bad_value,
                    "the groups have " + std::to_string(tokens) + " tokens in all; " +
-                       as_rule("coordinates have 32 bits") + ": the nearest legal value is " +
+                       as_rule("coordinates have 32 bits") + ": the nearest legal total is " +
                        as_nearest(std::to_string(max_extent))};
   }
   return skewed_lengths(*seed, groups, tokens);
@@ -178,8 +179,9 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
                  "the groups have " + std::to_string(sum) + " tokens in all" +
                      (most == total ? ", and " + bound + " is " + std::to_string(total) +
                                           ": the nearest legal total is " + as_nearest(sum)
-                                    : "; coordinates have 32 bits: the nearest legal value is " +
-                                          as_nearest(max_extent))};
+                                    : "; coordinates have 32 bits: the nearest legal number of "
+                                      "tokens of a group is " +
+                                          as_nearest(max_extent / groups))};
 }
 
 void expect_lengths(Groups& groups, const std::string& words) {

@@ -67,7 +67,8 @@ bool is_micro_of(const SafetensorsFile& file, const std::string& stem, const Lay
   const MicroFormat& format = weights::format_of_layout(names);
   const bool nvf4 = format.scale == DType::ue4m3;
   if (format.element == DType::e4m3) {  // with a scale for each 128 x 128
-    return codes == DType::e4m3 && (scales == DType::f32 || scales == DType::ue8m0);
+    return codes == DType::e4m3 &&
+           (scales == DType::f32 || scales == DType::bf16 || scales == DType::ue8m0);
   }
   // Without the scale of the tensor too: no other layout has such scales, and its reader tells what
   // is missing.
@@ -102,22 +103,35 @@ std::optional<std::string> float_of(const SafetensorsFile& file, const std::stri
   return std::nullopt;
 }
 
+bool are_all(const HostTensor& words, int byte) {
+  return std::all_of(words.bytes.begin(), words.bytes.end(),
+                     [byte](std::byte b) { return b == static_cast<std::byte>(byte); });
+}
+
 // GPTQ's two versions differ in the zero points alone. Those of symmetric weights tell: 8, which
-// version 1 stores as 7.
-std::string gptq_version(const SafetensorsFile& file, const std::string& zeros) {
-  if (file.find(zeros) != nullptr) {
-    const HostTensor words = file.read(zeros);
-    const auto all = [&](int byte) {
-      return std::all_of(words.bytes.begin(), words.bytes.end(),
-                         [byte](std::byte b) { return b == static_cast<std::byte>(byte); });
-    };
-    if (all(0x77)) return "gptq";
-    if (all(0x88)) return "gptq-v2";
+// version 1 stores as 7. Where they are of another width, or not there, the reader says so.
+std::string gptq_version(const SafetensorsFile& file, const std::string& stem,
+                         const LayoutNames& names) {
+  const std::string zeros = with(stem, names.zeros);
+  const TensorFacts* const facts = file.find(zeros);
+  if (facts == nullptr || facts->shape.empty() ||
+      8 * facts->shape.back() != file.find(with(stem, names.codes))->shape.back()) {
+    return "gptq";
   }
+  const HostTensor words = file.read(zeros);
+  if (are_all(words, 0x77)) return "gptq";
+  if (are_all(words, 0x88)) return "gptq-v2";
   throw FileError("The zero points " + in_quotes(zeros) + " of " + file.path() +
                   " do not tell which version of GPTQ wrote them: " +
                   as_rule("give --from gptq (its usual form, stored less 1) or --from gptq-v2") +
                   ".");
+}
+
+// What of a layout's names says the weights' shape, as two or three integers; or "".
+std::string_view shape_name(const LayoutNames& names) {
+  if (names.layout == "compressed-tensors") return ".weight_shape";
+  if (names.layout == "compressed-tensors-experts") return "_shape";
+  return {};
 }
 
 // The layout of the first tensors that fit `name`; empty where none do.
@@ -131,17 +145,72 @@ std::string guess(const SafetensorsFile& file, const std::string& name) {
     if (!stem) continue;
     const TensorFacts& codes = *file.find(with(*stem, names.codes));
     const TensorFacts& scales = *file.find(with(*stem, names.scales));
-    if (codes.shape.size() != scales.shape.size()) continue;
+    const bool is_row = names.scales.ends_with("_scale") && codes.shape.size() == 2 &&
+                        scales.shape == std::vector{codes.shape.front()};
+    if (codes.shape.size() != scales.shape.size() && !is_row) continue;
     const bool is_byte = codes.dtype == DType::u8 || codes.dtype == DType::s8;
     if (is_byte != names.codes.empty()) continue;
     if (names.codes == ".qweight") {
       // AWQ has eight columns in a word, GPTQ eight rows.
       if (codes.shape.back() != scales.shape.back()) return "awq";
-      return gptq_version(file, with(*stem, names.zeros));
+      return gptq_version(file, *stem, names);
     }
-    // One scale a row is what 8-bit weights have, whose bytes look alike.
-    if (names.layout == "int4" && scales.shape.back() == 1) continue;
+    // 8-bit weights look alike: they are I8, or have one scale a row.
+    if (names.layout == "int4" &&
+        (codes.dtype == DType::s8 || scales.shape.back() == 1 || is_row)) {
+      continue;
+    }
+    // So do codes of 8 bits in words, but for their shape.
+    if (!shape_name(names).empty() && file.find(with(*stem, shape_name(names))) == nullptr)
+      continue;
     return std::string(names.layout);
+  }
+  return {};
+}
+
+// What --scaling calls scales of this shape.
+std::string scaling_word(const TensorFacts& codes, const TensorFacts& scales) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : scales.shape) count *= extent;
+  if (count == 1) return "tensor";
+  return count == codes.shape[codes.shape.size() - 2] ? "row-column" : "blockwise";
+}
+
+// Why weights that are there under `name`, or with the usual ends behind it, are none that can be
+// packed unasked; empty where that is not known.
+std::string why_not(const SafetensorsFile& file, const std::string& name) {
+  for (const char* const end : {"", ".weight", ".weight_packed", "_packed"}) {
+    const TensorFacts* const codes = file.find(name + end);
+    if (codes == nullptr || !is_matrix(*codes)) continue;
+    const std::string what =
+        in_quotes(codes->name) + " is " + codes->type + " " + shape_text(codes->shape);
+    const TensorFacts* const scales = scales_beside(file, codes->name);
+    const std::string beside = scales == nullptr
+                                   ? ""
+                                   : " beside " + in_quotes(scales->name) + ", " + scales->type +
+                                         " " + shape_text(scales->shape);
+    if (codes->dtype == DType::e4m3 || codes->dtype == DType::e5m2) {
+      const std::string at = file.path() + ":";
+      std::string command = "gemm --a TOKENS --scale-a THEIRS --b " + at + codes->name;
+      if (scales != nullptr) {
+        command +=
+            " --scale-b " + at + scales->name + " --scaling " + scaling_word(*codes, *scales);
+      }
+      return what + beside + ": " +
+             sentence_of(as_rule("fp8 needs no packing, so multiply it by `warpwright ", command,
+                                 "`, with tokens and scales as wp.quantise makes them"))
+                 .reason;
+    }
+    const bool is_byte = codes->dtype == DType::s8 || codes->dtype == DType::u8;
+    const bool is_word = codes->dtype == DType::s32;
+    if (scales == nullptr || !(is_byte || is_word)) continue;
+    return what + beside + (is_word ? ", without their shape" : "") +
+           ", which codes of 8 bits may have as well, and these are not packed: " +
+           sentence_of(as_rule("if they have 4 bits, give --from ",
+                               is_byte                              ? "int4"
+                               : std::string_view(end) == "_packed" ? "compressed-tensors-experts"
+                                                                    : "compressed-tensors"))
+               .reason;
   }
   return {};
 }
@@ -160,6 +229,7 @@ std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std
     throw FileError("The name " + in_quotes(pattern) +
                     " has two places for the numbers of experts, where one is possible.");
   }
+  file.require_all_files();
   std::set<std::int64_t> numbers;
   for (const TensorFacts& t : file.tensors()) {
     if (!t.name.starts_with(before)) continue;
@@ -248,19 +318,73 @@ MatrixView scalars_of(HostTensor& tensor) {
   return {tensor.bytes.data(), tensor.dtype, 1, 1, 1, 1, count, 1};
 }
 
-// CT's `weight_shape`, two integers, must say what the codes are.
-void check_shape(const SafetensorsFile& file, const std::string& name, const MatrixView& codes) {
-  const TensorFacts* facts = file.find(name);
-  if (facts == nullptr || (facts->type != "I64" && facts->type != "I32")) return;
-  const HostIntegers shape = read_safetensors_integers(file.path(), name);
-  if (shape.values.size() != 2 || codes.batch != 1) return;
-  if (shape.values[0] == codes.rows && (shape.values[1] + 7) / 8 == codes.columns) return;
+// K of the weights, of a tensor that says their shape: N and K, of experts perhaps with their
+// number in front. The codes must be for as many rows.
+std::int64_t depth_of(const SafetensorsFile& file, const std::string& name,
+                      const MatrixView& codes) {
+  const HostIntegers shape = file.read_integers(name);
+  const std::vector<std::int64_t>& v = shape.values;
+  const bool fits = (v.size() == 2 || (v.size() == 3 && v[0] == codes.batch)) &&
+                    v[v.size() - 2] == codes.rows && v.back() > 0 &&
+                    (v.back() + 7) / 8 == codes.columns;
+  if (fits) return v.back();
   throw FileError("The tensor " + in_quotes(name) + " of " + file.path() + " says " +
-                  shape_text(shape.values) + ", and the codes are for " +
-                  std::to_string(codes.rows) + "x" + std::to_string(8 * codes.columns) + ".");
+                  shape_text(v) + ", and as 4 bits the codes are " + std::to_string(codes.rows) +
+                  "x" + std::to_string(8 * codes.columns) + ": " +
+                  as_rule("weights of 4 bits are packed") + ".");
+}
+
+// Zero points that the layout does not have are never left out.
+void refuse_other_zeros(const SafetensorsFile& file, const std::string& stem,
+                        const LayoutNames& names) {
+  for (const char* const part : {".weight_", "_", "."}) {
+    for (const char* const end : {"zero_point", "zero_points", "zeros", "qzeros", "zp"}) {
+      const std::string name = stem + part + end;
+      if (file.find(name) == nullptr || name == with(stem, names.zeros)) continue;
+      throw FileError(
+          "The weights " + in_quotes(stem) + " of " + file.path() + " have zero points, " +
+          in_quotes(name) + ", and layout " + std::string(names.layout) + " has none" +
+          (names.zeros.empty() ? "" : " of that name") + ": " +
+          as_rule("zero points are read in layouts compressed-tensors, gptq and awq") + ".");
+    }
+  }
+}
+
+// Each byte of codes of 4 bits holds two: small numbers everywhere are codes one a byte.
+void refuse_one_a_byte(const std::string& name, const HostTensor& codes) {
+  bool any = false;
+  for (const std::byte byte : codes.bytes) {
+    const auto value = static_cast<std::int8_t>(byte);
+    if (value < -8 || value > 15) return;
+    any = any || value != 0;
+  }
+  if (!any) return;
+  throw FileError(
+      "All bytes of the tensor " + in_quotes(name) + " are -8 to 15, so it has a code a byte: " +
+      as_rule("codes of 4 bits are packed two a byte, the even k in the low bits") + ".");
+}
+
+// Numbers of 16 bits as float32, which holds them.
+void widen(HostTensor& tensor) {
+  if (tensor.dtype == DType::bf16 || tensor.dtype == DType::f16)
+    tensor = convert(tensor, DType::f32);
 }
 
 }  // namespace
+
+const TensorFacts* scales_beside(const SafetensorsFile& file, const std::string& codes) {
+  const auto stem_before = [&](std::string_view end) {
+    return codes.ends_with(end) ? codes.substr(0, codes.size() - end.size()) : "";
+  };
+  const std::string weight = stem_before(".weight");
+  const std::string packed = stem_before("_packed");
+  for (const auto& [stem, end] : {std::pair{codes, "_scale_inv"}, std::pair{codes, "_scale"},
+                                  std::pair{weight, ".scale"}, std::pair{packed, "_scale"}}) {
+    const TensorFacts* const found = stem.empty() ? nullptr : file.find(stem + end);
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
 
 FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
                           const std::string& from) {
@@ -283,7 +407,12 @@ FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
       throw FileError(file.path() + " holds no weights " + in_quotes(each) + " in layout " +
                       found.layout + ", whose tensors would be " +
                       in_quotes(with(start, layout->codes)) + " and " +
-                      in_quotes(with(start, layout->scales)) + ".");
+                      in_quotes(with(start, layout->scales)) + file.missing_words() + ".");
+    }
+    if (from.empty()) {
+      if (const std::string why = why_not(file, each); !why.empty()) {
+        throw FileError("In " + file.path() + " " + why + ".");
+      }
     }
     const TensorFacts* there = file.find(each);
     throw FileError(
@@ -292,14 +421,14 @@ FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
              ? std::string()
              : " (there is such a tensor, " + there->type + " " + shape_text(there->shape) + ")") +
         ": " + as_rule("give their layout by --from, or the name of a matrix of BF16, F16 or F32") +
-        ".");
+        file.missing_words() + ".");
   }
   return found;
 }
 
 LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& found) {
   LoadedWeights loaded;
-  loaded.memory.reserve(5 * found.stems.size());  // views point to what lies there
+  loaded.memory.reserve(6 * found.stems.size());  // views point to what lies there
   const auto view = [&](const std::string& name, bool is_vector = false) {
     loaded.memory.push_back(file.read(name));
     return view_of(loaded.memory.back(), name, is_vector);
@@ -318,17 +447,51 @@ LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& foun
     weights::CheckpointTensors t;
     loaded.memory.push_back(file.read(with(stem, layout->codes)));
     t.codes = view_of(loaded.memory.back(), with(stem, layout->codes), false, has_blocks(*layout));
-    t.scales = view(with(stem, layout->scales));
+    t.stem = stem;
+    refuse_other_zeros(file, stem, *layout);
+    if (layout->codes.empty()) refuse_one_a_byte(stem, loaded.memory.back());
+    loaded.memory.push_back(file.read(with(stem, layout->scales)));
+    HostTensor& scales = loaded.memory.back();
+    if (t.codes.dtype == DType::e4m3) widen(scales);
+    // A number for each row.
+    if (scales.shape == std::vector{t.codes.rows} && t.codes.batch == 1) scales.shape.push_back(1);
+    t.scales = view_of(scales, with(stem, layout->scales), false);
     t.zeros = optional_view(layout->zeros, false);
     t.group_index = optional_view(layout->group_index, true);
     if (!layout->tensor_scale.empty() && file.find(with(stem, layout->tensor_scale)) != nullptr) {
       loaded.memory.push_back(file.read(with(stem, layout->tensor_scale)));
       t.tensor_scale = scalars_of(loaded.memory.back());
     }
-    if (found.layout == "compressed-tensors") check_shape(file, stem + ".weight_shape", t.codes);
+    const std::string shape = with(stem, shape_name(*layout));
+    if (shape != stem && file.find(shape) != nullptr) t.k = depth_of(file, shape, t.codes);
     loaded.tensors.push_back(t);
   }
   return loaded;
+}
+
+std::string note_of(const FoundWeights& found, const LoadedWeights& loaded) {
+  const std::string& stem = found.stems.front();
+  const bool is_gate_up =
+      stem.find("gate_up") != std::string::npos || stem.find("mlp1") != std::string::npos;
+  if (found.layout.starts_with("gpt-oss") && is_gate_up) {
+    return "the rows of " + in_quotes(found.name) +
+           " alternate, a gate's and an up's: give gate_up=\"interleaved\" (--gate-up) where they "
+           "are multiplied; what is packed by --for has all gates first and then all ups, so put "
+           "the rows in that order before";
+  }
+  if (found.layout == "gptq" && !loaded.tensors.empty()) {
+    const auto stored_8 = [](const weights::CheckpointTensors& t) {
+      const auto* const bytes = static_cast<const std::byte*>(t.zeros.data);
+      return bytes != nullptr && std::all_of(bytes, bytes + 4 * t.zeros.rows * t.zeros.columns,
+                                             [](std::byte b) { return b == std::byte{0x88}; });
+    };
+    if (std::all_of(loaded.tensors.begin(), loaded.tensors.end(), stored_8)) {
+      return "all zero points of " + in_quotes(found.name) +
+             " are stored as 8 and were read as 9, as layout gptq has it: those of symmetric "
+             "weights are 8, which --from gptq-v2 reads";
+    }
+  }
+  return {};
 }
 
 }  // namespace warpwright::cli

@@ -27,6 +27,9 @@ struct FoundWeights {
 FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
                           const std::string& from);
 
+/// The scales that checkpoints would have beside the codes of that name; null where there are none.
+const TensorFacts* scales_beside(const SafetensorsFile& file, const std::string& codes);
+
 /// Their tensors in memory, and views of those: of floats `floats`, else `tensors`.
 struct LoadedWeights {
   std::vector<HostTensor> memory;
@@ -36,5 +39,9 @@ struct LoadedWeights {
 
 /// Reads them. Throws InputError.
 LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& found);
+
+/// What a user should know of weights that were read as they are found, in a sentence; or empty:
+/// rows of gates and ups that alternate, zero points that look like another version's.
+std::string note_of(const FoundWeights& found, const LoadedWeights& loaded);
 
 }  // namespace warpwright::cli

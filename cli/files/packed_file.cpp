@@ -10,7 +10,8 @@
 namespace warpwright::cli {
 
 FileAndName parse_file_and_name(const std::string& spec) {
-  if (spec.ends_with(".safetensors") && spec.find('\0') == std::string::npos) return {spec, ""};
+  const bool is_whole = spec.ends_with(".safetensors") || spec.ends_with(kIndexSuffix);
+  if (is_whole && spec.find('\0') == std::string::npos) return {spec, ""};
   const TensorSpec where = parse_spec(spec);
   if (where.kind == TensorSpec::Kind::npy) {
     throw InputError(
@@ -37,9 +38,14 @@ PackedTensor read_packed(const std::string& spec) {
   }
   PackedTensor packed{path + ":" + name, {}, file.read(name), {}};
   if (packed.tensor.dtype != DType::u8) {
-    throw InputError("Tensor " + in_quotes(name) + " of " + path + " has type " +
-                     file.find(name)->type + "; " +
-                     as_rule("packed weights are U8, as `warpwright pack` writes them") + ".");
+    const std::string note = file.note(name);
+    const bool is_for_b200 = note.find("scales in tiles") != std::string::npos;
+    throw InputError(
+        "Tensor " + in_quotes(name) + " of " + path + " has type " + file.find(name)->type + "; " +
+        (is_for_b200 ? as_rule("it was packed for B200: pack it again with --for bf16 "
+                               "for H100 and H200")
+                     : as_rule("packed weights are U8, as `warpwright pack` writes them")) +
+        ".");
   }
   const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
   if (!header) throw InputError(header.refusal());

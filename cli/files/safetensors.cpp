@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -262,14 +264,15 @@ Index read_index(const InputFile& file) {
 }
 
 [[noreturn]] void fail_missing(const std::string& path, const std::string& name,
-                               const std::vector<Entry>& entries) {
-  if (entries.empty())
+                               const std::vector<TensorFacts>& tensors,
+                               const std::string& of_missing) {
+  if (tensors.empty())
     throw FileError(path + " holds no tensor " + in_quotes(name) + ": " + as_rule("it is empty") +
-                    ".");
+                    of_missing + ".");
   std::vector<std::pair<std::size_t, std::string_view>> nearest;
-  nearest.reserve(entries.size());
-  for (const Entry& entry : entries)
-    nearest.emplace_back(numeric::edit_distance(name, entry.name), entry.name);
+  nearest.reserve(tensors.size());
+  for (const TensorFacts& t : tensors)
+    nearest.emplace_back(numeric::edit_distance(name, t.name), t.name);
   std::sort(nearest.begin(), nearest.end());
   std::string text = path + " holds no tensor " + in_quotes(name) + "; it holds ";
   constexpr std::size_t kShown = 8;
@@ -278,29 +281,101 @@ Index read_index(const InputFile& file) {
     text += in_quotes(nearest[i].second);
   }
   if (nearest.size() > kShown) text += " and " + std::to_string(nearest.size() - kShown) + " more";
-  throw FileError(text + ".");
+  throw FileError(text + of_missing + ".");
 }
 
-const Entry& find_entry(const std::string& path, const std::string& name, const Index& index) {
-  const auto found = std::find_if(index.entries.begin(), index.entries.end(),
-                                  [&](const Entry& entry) { return entry.name == name; });
-  if (found == index.entries.end()) fail_missing(path, name, index.entries);
-  return *found;
-}
-
-[[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
-  const char* const hint =
-      is_micro(*found.type) ? "; codes and scales of blocks go together, by --scale-a and --scale-b"
-                            : "";
-  throw FileError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
-                  std::string(found.type->name) + "; " +
+[[noreturn]] void fail_type(const std::string& path, const TensorFacts& found,
+                            const std::string& read, const std::string& note = "") {
+  constexpr std::string_view packed = "packed ";
+  std::string hint;
+  if (note.starts_with(packed)) {
+    hint = "; it is packed, so give --weights " + note.substr(packed.size(), 4);
+  } else if (note.find("scales in tiles") != std::string::npos) {
+    const std::string format = note.substr(0, note.find(','));
+    hint = "; it is packed for B200, so give --dtype " + format + " and --as b200" +
+           (format == "mxf4" || format == "nvf4"
+                ? ", or pack it again with --for bf16 for H100 and H200"
+                : "");
+  } else if (is_micro(*find_type(found.type))) {
+    hint = "; codes and scales of blocks go together, by --scale-a and --scale-b";
+  }
+  throw FileError("Tensor " + in_quotes(found.name) + " of " + path + " has type " + found.type +
+                  "; " +
                   as_rule("the types that are read ", (read == read_types() ? "" : "as integers "),
                           "are ", read, hint) +
                   ".");
 }
 
-std::vector<std::byte> read_bytes(const InputFile& file, const Index& index, const Entry& entry) {
-  return file.read(index.data_start + entry.begin, entry.end - entry.begin);
+// Where an index says that tensors lie: of their names the files'.
+using Listed = std::map<std::string, std::string>;
+
+// The `weight_map` of an index. Throws InputError.
+Listed read_weight_map(const std::string& path) {
+  const auto fail_index = [&](const std::string& what) {
+    throw FileError(path + " is no index of a checkpoint: " + as_rule(what) + ".");
+  };
+  const InputFile file(path);
+  if (file.size() > kMaxHeader) fail_index("it has more than 100,000,000 bytes");
+  const std::vector<std::byte> text = file.read(0, file.size());
+  const auto* const first = reinterpret_cast<const char*>(text.data());
+  const Json json = Json::parse(first, first + text.size(), nullptr, false);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
+    fail_index("its JSON text has an object \"weight_map\"");
+  }
+  Listed listed;
+  for (const auto& [name, value] : json["weight_map"].items()) {
+    const std::string shard = value.is_string() ? value.get<std::string>() : "";
+    // Beside the index, so that it reads no other files.
+    if (!shard.ends_with(".safetensors") ||
+        shard.find_first_of(std::string("/\0", 2)) != shard.npos) {
+      fail_index("\"weight_map\" gives " + in_quotes(name) + " a .safetensors file beside it");
+    }
+    listed[name] = shard;
+  }
+  if (listed.empty()) fail_index("\"weight_map\" names a tensor");
+  return listed;
+}
+
+// "model" of "model-00001-of-00003.safetensors", and the number of files; 0 of another name.
+std::pair<std::string, int> parts_of_name(const std::string& name) {
+  constexpr std::size_t digits = 5;
+  const std::string pattern = "-#####-of-#####.safetensors";
+  if (name.size() < pattern.size()) return {"", 0};
+  const std::string end = name.substr(name.size() - pattern.size());
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const bool fits = pattern[i] == '#' ? std::isdigit(static_cast<unsigned char>(end[i])) != 0
+                                        : pattern[i] == end[i];
+    if (!fits) return {"", 0};
+  }
+  return {name.substr(0, name.size() - pattern.size()), std::stoi(end.substr(10, digits))};
+}
+
+std::string part_name(const std::string& stem, int part, int parts) {
+  const auto number = [](int x) {
+    const std::string text = std::to_string(x);
+    return std::string(5 - text.size(), '0') + text;
+  };
+  return stem + "-" + number(part) + "-of-" + number(parts) + ".safetensors";
+}
+
+// The index beside a file that lists it; nothing where there is none, or none that can be read.
+std::optional<std::pair<std::string, Listed>> index_of(const std::filesystem::path& path,
+                                                       const std::string& stem) {
+  const std::string name = path.filename().string();
+  for (const std::string& of : {stem, std::string("model")}) {
+    const std::string index = (path.parent_path() / (of + std::string(kIndexSuffix))).string();
+    std::error_code error;
+    if (of.empty() || !std::filesystem::is_regular_file(index, error)) continue;
+    try {
+      Listed listed = read_weight_map(index);
+      const bool has = std::any_of(listed.begin(), listed.end(),
+                                   [&](const auto& each) { return each.second == name; });
+      if (has) return std::pair(index, std::move(listed));
+    } catch (const InputError&) {
+      continue;  // the file itself can be read
+    }
+  }
+  return std::nullopt;
 }
 
 bool exists(const std::string& path) {
@@ -318,6 +393,14 @@ void check_new_name(const std::string& path, const std::string& name) {
     throw FileError(path + " cannot hold a tensor " + in_quotes(name) + ": " +
                     as_rule("its name is not UTF-8 text") + ".");
   }
+}
+
+void refuse_index_output(const std::string& path) {
+  if (!path.ends_with(kIndexSuffix)) return;
+  const std::string file =
+      path.substr(0, path.size() - kIndexSuffix.size()) + ".packed.safetensors";
+  throw FileError(path + " is the index of a checkpoint, which is read and not written: " +
+                  as_rule("the nearest file that can be is ", as_nearest(file)) + ".");
 }
 
 // A tensor of the file to be written: where its bytes come from.
@@ -351,33 +434,85 @@ std::string header_text(const std::string& path, const std::vector<Outgoing>& te
 }  // namespace
 
 HostTensor read_safetensors(const std::string& path, const std::string& name) {
-  const InputFile file(path);
-  const Index index = read_index(file);
-  const Entry& found = find_entry(path, name, index);
-  if (!is_operand(*found.type)) fail_type(path, found, read_types());
-  return {*found.type->type, found.shape, read_bytes(file, index, found)};
+  const SafetensorsFile file(path);
+  const TensorFacts& found = file.require(name);
+  if (!is_operand(*find_type(found.type))) fail_type(path, found, read_types(), file.note(name));
+  return {*found.dtype, found.shape, found.file->read(found.begin, found.bytes)};
 }
 
 HostIntegers read_safetensors_integers(const std::string& path, const std::string& name) {
-  const InputFile file(path);
-  const Index index = read_index(file);
-  const Entry& found = find_entry(path, name, index);
-  if (found.type->name != "I32" && found.type->name != "I64") {
-    fail_type(path, found, "I32 and I64");
-  }
-  const int bits = found.type->bits;
-  return {bits, found.shape, integers_of(read_bytes(file, index, found), bits)};
+  return SafetensorsFile(path).read_integers(name);
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
-  const Index index = read_index(file_);
+// The tensors of one file: of a listed checkpoint those that are listed there.
+void SafetensorsFile::add(const std::string& path, const Listed* listed) {
+  const InputFile& file = files_.emplace_back(path);
+  const Index index = read_index(file);
+  const std::string shard = std::filesystem::path(path).filename().string();
   for (const Entry& entry : index.entries) {
+    if (listed != nullptr) {
+      const auto at = listed->find(entry.name);
+      if (at == listed->end() || at->second != shard) continue;
+    }
+    const auto [at, is_new] = by_name_.emplace(entry.name, tensors_.size());
+    if (!is_new) {
+      throw FileError("The tensor " + in_quotes(entry.name) + " is in " +
+                      tensors_[at->second].file->path() + " and in " + path + ": " +
+                      as_rule("the files of a checkpoint share no name") + ".");
+    }
     tensors_.push_back({entry.name, std::string(entry.type->name), entry.type->type, entry.shape,
-                        index.data_start + entry.begin, entry.end - entry.begin});
+                        index.data_start + entry.begin, entry.end - entry.begin, &file});
   }
   for (const auto& [key, text] : index.metadata.items()) {
     if (key.starts_with(kNotes)) notes_[key.substr(kNotes.size())] = text.get<std::string>();
   }
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
+  const std::filesystem::path at(path);
+  const bool is_index = path.ends_with(kIndexSuffix);
+  const auto [stem, parts] = parts_of_name(at.filename().string());
+  std::optional<std::pair<std::string, Listed>> index;
+  if (is_index) {
+    index = std::pair(path, read_weight_map(path));
+  } else {
+    index = index_of(at, stem);
+  }
+  std::set<std::string> names;
+  if (index) {
+    for (const auto& [name, shard] : index->second) names.insert(shard);
+  } else if (parts > 1) {
+    for (int part = 1; part <= parts; ++part) names.insert(part_name(stem, part, parts));
+  }
+  if (!is_index) names.insert(at.filename().string());
+  const Listed* const listed = index ? &index->second : nullptr;
+  for (const std::string& name : names) {
+    const std::string file = (at.parent_path() / name).string();
+    std::error_code error;
+    if (name == at.filename() || std::filesystem::exists(file, error)) {
+      add(name == at.filename() ? path : file, listed);
+    } else if (missing_.empty()) {
+      missing_ = file;
+    }
+  }
+  if (listed == nullptr || !missing_.empty()) return;
+  for (const auto& [name, shard] : *listed) {
+    if (by_name_.contains(name)) continue;
+    throw FileError(index->first + " says that the tensor " + in_quotes(name) + " is in " + shard +
+                    ", and it is not there.");
+  }
+}
+
+void SafetensorsFile::require_all_files() const {
+  if (missing_.empty()) return;
+  throw FileError(path_ + " is a part of a checkpoint whose file " + missing_ +
+                  " is not there: " + as_rule("some of its tensors would be missed") + ".");
+}
+
+const TensorFacts& SafetensorsFile::require(const std::string& name) const {
+  const TensorFacts* const found = find(name);
+  if (found == nullptr) fail_missing(path_, name, tensors_, missing_words());
+  return *found;
 }
 
 std::string SafetensorsFile::note(const std::string& name) const {
@@ -386,16 +521,21 @@ std::string SafetensorsFile::note(const std::string& name) const {
 }
 
 const TensorFacts* SafetensorsFile::find(std::string_view name) const {
-  const auto at = std::find_if(tensors_.begin(), tensors_.end(),
-                               [&](const TensorFacts& t) { return t.name == name; });
-  return at == tensors_.end() ? nullptr : &*at;
+  const auto at = by_name_.find(name);
+  return at == by_name_.end() ? nullptr : &tensors_[at->second];
 }
 
 HostTensor SafetensorsFile::read(const std::string& name) const {
-  const TensorFacts* const t = find(name);
-  if (t != nullptr && t->dtype) return {*t->dtype, t->shape, file_.read(t->begin, t->bytes)};
-  const Index index = read_index(file_);
-  fail_type(path(), find_entry(path(), name, index), read_types() + ", and I32 and U8");
+  const TensorFacts& t = require(name);
+  if (t.dtype) return {*t.dtype, t.shape, t.file->read(t.begin, t.bytes)};
+  fail_type(path(), t, read_types() + ", and I32 and U8");
+}
+
+HostIntegers SafetensorsFile::read_integers(const std::string& name) const {
+  const TensorFacts& t = require(name);
+  if (t.type != "I32" && t.type != "I64") fail_type(path(), t, "I32 and I64");
+  const int bits = t.type == "I32" ? 32 : 64;
+  return {bits, t.shape, integers_of(t.file->read(t.begin, t.bytes), bits)};
 }
 
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
@@ -418,6 +558,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> wri
     }
     check_new_name(path, name);
   }
+  refuse_index_output(path);
   const OutputLock lock(path);
   Index index;
   std::vector<std::byte> old;
@@ -456,6 +597,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> wri
 }
 
 void check_safetensors_output(const std::string& path, const std::string& name) {
+  refuse_index_output(path);
   check_new_name(path, name);
   const OutputLock lock(path);  // a folder that cannot be locked is told of now, too
   if (exists(path)) static_cast<void>(read_index(InputFile(path)));

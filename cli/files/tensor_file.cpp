@@ -15,18 +15,22 @@ TensorSpec parse_spec(const std::string& spec) {
   if (spec.find('\0') != std::string::npos) {
     throw InputError(in_quotes(spec) + " holds a NUL byte, which no file's name does.");
   }
-  const std::string marker = std::string(kSafetensors) + ":";
-  const std::size_t at = spec.rfind(marker);
-  if (at != std::string::npos) {
-    TensorSpec result{TensorSpec::Kind::safetensors, spec.substr(0, at + kSafetensors.size()),
-                      spec.substr(at + marker.size())};
+  // Behind the path: ".safetensors:", or that of an index.
+  std::size_t colon = std::string::npos;
+  for (const std::string_view end : {kSafetensors, kIndexSuffix}) {
+    const std::size_t at = spec.rfind(std::string(end) + ":");
+    if (at == std::string::npos) continue;
+    if (colon == std::string::npos || at + end.size() > colon) colon = at + end.size();
+  }
+  if (colon != std::string::npos) {
+    TensorSpec result{TensorSpec::Kind::safetensors, spec.substr(0, colon), spec.substr(colon + 1)};
     if (result.tensor.empty()) {
       throw InputError("\"" + spec + "\" lacks the tensor's name behind the colon: " +
                        as_rule("write ", result.path, ":NAME") + ".");
     }
     return result;
   }
-  if (spec.ends_with(kSafetensors)) {
+  if (spec.ends_with(kSafetensors) || spec.ends_with(kIndexSuffix)) {
     throw InputError("\"" + spec + "\" names a file of many tensors, one must be chosen: " +
                      as_rule("write ", spec, ":NAME") + ".");
   }

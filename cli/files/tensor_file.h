@@ -9,7 +9,8 @@
 
 namespace warpwright::cli {
 
-/// Where a tensor lies: a .npy file, or one tensor of a .safetensors file.
+/// Where a tensor lies: a .npy file, or one tensor of a .safetensors file or of a checkpoint's
+/// index.
 struct TensorSpec {
   enum class Kind : std::uint8_t { npy, safetensors };
   Kind kind = Kind::npy;
@@ -17,8 +18,9 @@ struct TensorSpec {
   std::string tensor;  ///< the tensor's name; empty for .npy
 };
 
-/// Splits "path.npy" or "path.safetensors:name". The name starts behind the last ".safetensors:",
-/// hence a path may hold colons and a name may hold dots and colons. Throws InputError.
+/// Splits "path.npy" or "path.safetensors:name". The name starts behind the last ".safetensors:"
+/// or ".safetensors.index.json:", hence a path may hold colons and a name may hold dots and colons.
+/// Throws InputError.
 TensorSpec parse_spec(const std::string& spec);
 
 /// Reads the tensor that `spec` names. Throws InputError.

@@ -35,11 +35,10 @@ double roof_time(const GemmTimes& t) {
 double memory_time(const GemmTimes& t) {
   return t.roof.memory_us;
 }
-// What 8-bit tensor cores keep up under the card's power limit (H200).
-constexpr double kSustainedRate = 1.4e15;
+// The roof under the card's power limit.
 double floor_time(const GemmTimes& t) {
   if (t.roof.memory_us <= 0) return 0;
-  return std::max(t.roof.memory_us, t.roof.operations / kSustainedRate * 1e6);
+  return std::max(t.roof.memory_us, t.roof.sustained_us);
 }
 // A product that was measured beside int4 weights with exact sums: these weights with others, or
 // FP8 ones.

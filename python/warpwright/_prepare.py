@@ -265,9 +265,11 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
                          scale_type: ScaleType | None = None) -> Int4Weights:
     """Packs int4 weights as checkpoints have them, from tensors in memory.
 
-    layout  "compressed-tensors", "gptq", "gptq-v2", "awq", "w4afp8" or "int4" (plain):
+    layout  "compressed-tensors" (and "-experts"), "gptq", "gptq-v2", "awq", "w4afp8" or "int4":
             docs/packing.md says which types and shapes each has. codes, scales, zeros (zero points)
             and group_index are its tensors; a third dimension in front is experts.
+            Give group_index (g_idx) where a GPTQ layer has it: weights in act-order are refused by
+            it, and without it they cannot be told from others, and would be wrong.
     encoding, scale_type   of the packed form; default: what the codes allow, what the scales are.
     """
     is_batch = len(shape_of(codes, "codes")) == 3
@@ -280,7 +282,8 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
 def load_int4(file: str, layout: Layout | None = None, *, group: int | None = None,
               encoding: Encoding | None = None, scales: ScaleType | None = None,
               zero_points: bool = False) -> Int4Weights:
-    """The int4 weights of "model.safetensors:model.layers.0.mlp.down_proj": a layer of a checkpoint
+    """The int4 weights of "model.safetensors:model.layers.0.mlp.down_proj" (or of the index of a
+    checkpoint, "model.safetensors.index.json:..."): a layer
     in any layout that `warpwright pack` reads (floats are quantised), or a tensor that is packed.
     A `*` in the name stands for the numbers of experts. The bytes lie in host memory, as a numpy
     array where numpy is there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""

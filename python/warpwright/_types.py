@@ -30,10 +30,12 @@ Sums = Literal["exact", "chained", "folded", "table"]
 Encoding = Literal["ex", "sm", "ex-bf16", "ex-fp16"]
 Fp4Encoding = Literal["mxf4", "mxf4-exact", "mxf4-bf16", "mxf4-fp16", "nvf4", "nvf4-bf16",
                       "nvf4-fp16"]
-Fp4Layout = Literal["gpt-oss", "gpt-oss-original", "deepseek-mxfp4", "compressed-tensors-mxfp4",
+Fp4Layout = Literal["gpt-oss", "gpt-oss-original", "deepseek-mxfp4", "quark-mxfp4",
+                    "compressed-tensors-mxfp4",
                     "compressed-tensors-nvfp4", "modelopt-nvfp4"]
 ScaleType = Literal["bf16", "f16", "f32"]
-Layout = Literal["compressed-tensors", "gptq", "gptq-v2", "awq", "w4afp8", "int4"]
+Layout = Literal["compressed-tensors", "compressed-tensors-experts", "gptq", "gptq-v2", "awq",
+                 "w4afp8", "int4"]
 
 
 class Product(TypedDict, total=False):

@@ -72,6 +72,11 @@ def compressed_mxfp4(w, name):
             name + ".weight_scale": ("U8", [w.n, w.k // 32], w.scale_bytes())}
 
 
+def quark(w, name):
+    return {name + ".weight": ("U8", [w.n, w.k // 2], w.code_bytes()),
+            name + ".weight_scale": ("U8", [w.n, w.k // 32], w.scale_bytes())}
+
+
 def deepseek(w, name):
     return {name + ".weight": ("I8", [w.n, w.k // 2], w.code_bytes()),
             name + ".scale": ("F8_E8M0", [w.n, w.k // 32], w.scale_bytes())}
@@ -157,6 +162,7 @@ def test_layouts(t):
     for write, kind, source in ((modelopt, "ue4m3", "modelopt-nvfp4"),
                                 (compressed_nvfp4, "ue4m3", "compressed-tensors-nvfp4"),
                                 (compressed_mxfp4, "ue8m0", "compressed-tensors-mxfp4"),
+                                (quark, "ue8m0", "quark-mxfp4"),
                                 (deepseek, "ue8m0", "deepseek-mxfp4")):
         w = Weights(draw, draw.choice((1, 33, 130)), 32 * draw.randrange(1, 6), kind)
         t.expect_micro(t.pack_micro(write(w, "a.b"), "a.b"), [w], source)
@@ -172,6 +178,17 @@ def test_layouts(t):
                    "gpt-oss")
     t.expect_micro(t.pack_micro(gpt_oss(experts, "mlp1", "."), "mlp1.blocks"), experts,
                    "gpt-oss-original")
+    for name, note in (("m.gate_up_proj", True), ("m.down_proj", False)):
+        tensor_files.write_safetensors(t.folder / "in.safetensors", gpt_oss(experts, name))
+        done = t.run("pack", "in.safetensors:" + name, "out.safetensors:w")
+        assert done.returncode == 0 and (name + '" alternate' in done.stderr) == note, done.stderr
+    # A factor for a gate and one for an up, where both are rows of one tensor.
+    w = Weights(draw, 32, 64, "ue4m3")
+    pair = modelopt(w, "x")
+    pair["x.weight_scale_2"] = ("F32", [1, 2], 2 * scalar(w.factor))
+    t.expect_micro(t.pack_micro(pair, "x"), [w], "modelopt-nvfp4")
+    pair["x.weight_scale_2"] = ("F32", [1, 2], scalar(w.factor) + scalar(w.factor / 2))
+    t.refused_micro("for gate and up of expert 0", pair, "x")
 
 
 def test_blocks_of_fp8(t):
@@ -180,7 +197,9 @@ def test_blocks_of_fp8(t):
     codes = bytes(t.draw.randrange(0x78) for _ in range(n * k))
     powers = bytes(t.draw.randrange(100, 150) for _ in range(6))
     floats = struct.pack("<6f", *(2.0 ** (p - 127) for p in powers))
+    halves = b"".join(floats[4 * i + 2:4 * i + 4] for i in range(6))
     for suffix, kind, data, source in ((".weight_scale_inv", "F32", floats, "deepseek-fp8"),
+                                       (".weight_scale_inv", "BF16", halves, "deepseek-fp8"),
                                        (".scale", "F8_E8M0", powers, "deepseek-fp8-ue8m0")):
         tensors = {"a.weight": ("F8_E4M3", [n, k], codes), "a" + suffix: (kind, [2, 3], data)}
         tensor_files.write_safetensors(t.folder / "in.safetensors", tensors)
@@ -241,7 +260,7 @@ def test_floats(t):
     # What is written anew leaves nothing of what was there.
     t.pack_micro(tensors, "x", "--to", "mxf4")
     assert Packed(t.folder / "out.safetensors", "w").alpha is None
-    t.refused_micro("There is a NaN among the weights", {
+    t.refused_micro("is NaN: mxf4 has no code for it", {
         "x": ("F32", [1, 32], struct.pack("<32f", *[float("nan")] * 32))}, "x", "--to", "mxf4")
     t.refused_micro("the nearest legal K is 32", {
         "x": ("F32", [1, 31], struct.pack("<31f", *[1.0] * 31))}, "x", "--to", "nvf4")

@@ -7,6 +7,7 @@ with it.
 Writers of every layout and a reader of packed tensors, both after docs/packing.md alone and without
 its tricks: every bit of every code is put and taken where the page says.
 """
+import json
 import pathlib
 import random
 import struct
@@ -117,7 +118,7 @@ def w4afp8(experts, name, interleaved):
 
 
 def int4(w, name):
-    return {name: ("I8", [w.n, w.k // 2], signed_bytes(w)),
+    return {name: ("U8", [w.n, w.k // 2], signed_bytes(w)),
             name + "_scale": (w.scale, [w.n, w.k // w.group], sum(w.scales, []))}
 
 
@@ -315,9 +316,133 @@ def test_refusals(t):
     tensors = compressed_tensors(w, "x")
     tensors["x.weight_shape"] = ("I64", [2], [16, 256])
     t.refused_pack("says 16x256", tensors, "x")
-    # An 8-bit layer with one scale a row is not taken for int4.
-    t.refused_pack("give their layout by --from",
+    t.refused_pack("or take a checkpoint without desc_act", tensors_in_act_order(w), "x")
+
+
+def tensors_in_act_order(w):
+    tensors = gptq(w, "x")
+    tensors["x.g_idx"] = ("I32", [w.k], [w.k // w.group - 1 - k // w.group for k in range(w.k)])
+    return tensors
+
+
+def split(t, tensors, names, index=False):
+    """The tensors in two files, those of `names` in the second."""
+    for old in t.folder.glob("model*"):
+        old.unlink()
+    paths = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    for i, path in enumerate(paths):
+        save(t.folder / path,
+             {n: v for n, v in tensors.items() if (n in names) == (i == 1)})
+    if index:
+        listed = {n: paths[n in names] for n in tensors}
+        (t.folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": listed}))
+    return paths
+
+
+def test_files_of_a_checkpoint(t):
+    w = Weights(t.draw, 64, 256, 128, (1, 16), "F16")
+    tensors = awq(w, "a.b") | {"n": ("BF16", [4, 128], [1.0] * 512)}
+    want = t.pack(tensors, "a.b").data
+    for index in (False, True):
+        paths = split(t, tensors, ("a.b.scales", "a.b.qzeros"), index)
+        for path in paths + ["model.safetensors.index.json"] * index:
+            (t.folder / "out.safetensors").unlink()
+            done = t.run("pack", path + ":a.b", "out.safetensors:w")
+            assert done.returncode == 0, done.stderr
+            read = tensor_files.read_safetensors(t.folder / "out.safetensors")[0]["w"][2]
+            assert read[128:] == want, path
+            t.count += 1
+    # Any command reads it: the product of a tensor in another file than is named.
+    for path in (paths[1], "model.safetensors.index.json"):
+        done = t.run("gemm", "--a", path + ":n", "--b", path + ":n", "--out", "d.npy", "--check")
+        assert done.returncode == 0 and "PASS" in done.stderr, done.stderr
+    (t.folder / paths[1]).unlink()
+    t.refused(f"and {paths[1]} is not there", "pack", paths[0] + ":a.c.scales", "none.safetensors")
+    t.refused("some of its tensors would be missed", "pack", paths[0] + ":a.*", "none.safetensors")
+    done = t.run("gemm", "--a", paths[0] + ":n", "--b", paths[0] + ":n")
+    assert done.returncode == 0, done.stderr  # what is there is enough
+    # Experts in several files, and one that is there twice.
+    experts = [Weights(t.draw, 8, 32, 32) for _ in range(3)]
+    tensors = {}
+    for i, e in enumerate(experts):
+        tensors.update(compressed_tensors(e, f"e.{i}.up"))
+    paths = split(t, tensors, [n for n in tensors if n.startswith("e.1")])
+    (t.folder / "out.safetensors").unlink()
+    assert t.run("pack", paths[0] + ":e.*.up", "out.safetensors:w").returncode == 0
+    t.expect(Packed(tensor_files.read_safetensors(t.folder / "out.safetensors")[0]["w"][2]),
+             experts, "compressed-tensors")
+    save(t.folder / paths[1], tensors)
+    t.refused("share no name", "pack", paths[0] + ":e.*.up", "none.safetensors")
+    for text, part in (("{}", 'an object "weight_map"'), ("[", 'an object "weight_map"'),
+                       ('{"weight_map": {"x": "../y.safetensors"}}', "file beside it"),
+                       ('{"weight_map": {"x": 3}}', "file beside it"),
+                       ('{"weight_map": {}}', "names a tensor"),
+                       ('{"weight_map": {"x": "in.safetensors"}}', "and it is not there")):
+        (t.folder / "bad.safetensors.index.json").write_text(text)
+        t.refused(part, "pack", "bad.safetensors.index.json:x", "none.safetensors")
+    t.refused("is read and not written", "pack", "in.safetensors:a.b", "x.safetensors.index.json:w")
+
+
+def test_looks_before_it_takes(t):
+    """Codes of 8 bits, one a byte, zero points of another layout, widths, a K of no whole word."""
+    w = Weights(t.draw, 64, 256, 128)
+    wide = {"x": ("I8", [64, 256], [t.draw.randrange(256) for _ in range(64 * 256)]),
+            "x_scale": ("BF16", [64, 2], [1.0] * 128)}
+    t.refused_pack("codes of 8 bits may have as well", wide, "x")
+    t.refused_pack("codes of 8 bits may have as well",
                    {"x": ("I8", [4, 64], [1] * 256), "x_scale": ("F32", [4, 1], [1.0] * 4)}, "x")
+    one = {"x": ("U8", [64, 256], [(c ^ 8) - 8 & 255 for row in w.codes for c in row]),
+           "x_scale": ("BF16", [64, 2], [1.0] * 128)}
+    t.refused_pack("so it has a code a byte", one, "x")
+    t.refused_pack("so it has a code a byte", one, "x", "--from", "int4")
+    for end in ("x_zero_point", "x_zeros"):
+        t.refused_pack("have zero points", int4(w, "x") | {end: ("U8", [64, 2], [8] * 128)}, "x")
+    signed = int4(w, "x")
+    signed["x"] = ("I8", *signed["x"][1:])
+    t.expect(t.pack(signed, "x", "--from", "int4"), [w], "int4")
+    wide = compressed_tensors(w, "x")
+    wide["x.weight_shape"] = ("I64", [2], [64, 128])
+    t.refused_pack("says 64x128, and as 4 bits the codes are 64x256", wide, "x")
+    del wide["x.weight_shape"]
+    t.refused_pack("without their shape", wide, "x")
+    t.expect(t.pack(wide, "x", "--from", "compressed-tensors"), [w], "compressed-tensors")
+    row = Weights(t.draw, 64, 256, 256)
+    ragged = compressed_tensors(row, "x")
+    ragged["x.weight_shape"] = ("I64", [2], [64, 250])
+    t.refused_pack("groups of 250 (K = 250", ragged, "x")
+    rows = compressed_tensors(row, "x")
+    rows["x.weight_scale"] = ("BF16", [64], rows["x.weight_scale"][2])
+    t.expect(t.pack(rows, "x"), [row], "compressed-tensors")
+    # Fused experts have names of their own.
+    experts = compressed_tensors(w, "e.gate_up_proj")
+    fused = {name.replace(".weight_", "_"): value for name, value in experts.items()}
+    t.expect(t.pack(fused, "e.gate_up_proj"), [w], "compressed-tensors-experts")
+    for bits in (2, 8):
+        tensors = gptq(w, "x", index=False)
+        kind, _, codes = tensors["x.qweight"]
+        tensors["x.qweight"] = (kind, [256 * bits // 32, 64], (codes * 2)[:256 * bits * 2])
+        tensors["x.qzeros"] = ("I32", [2, 64 * bits // 32], [0] * (4 * bits))
+        if bits == 2:  # K counts 128 then
+            tensors["x.scales"] = ("BF16", [2, 64], [1.0] * 128)
+        t.refused_pack(f'Tensor "x.qzeros" says that the codes have {bits} bits', tensors, "x")
+    tensors = gptq(w, "x")
+    del tensors["x.qzeros"]
+    t.refused_pack("nothing says of how many bits", tensors, "x")
+    save(t.folder / "in.safetensors", gptq(w, "x", 0))
+    done = t.run("pack", "in.safetensors:x", "out.safetensors:w", "--from", "gptq")
+    assert done.returncode == 0 and "which --from gptq-v2 reads" in done.stderr, done.stderr
+    t.refused_pack("fp8 needs no packing, so multiply it by `warpwright gemm",
+                   {"x.weight": ("F8_E4M3", [8, 32], [1.0] * 256),
+                    "x.weight_scale": ("F32", [8, 1], [1.0] * 8)}, "x")
+    for to in ("mxf4", "nvf4", "mxf8", "int4"):
+        for bad, word in ((float("inf"), "infinite"), (float("nan"), "NaN")):
+            values = [1.0] * 256
+            values[200] = bad
+            part = f"is {word}: {to} has no code for it" if to != "int4" else "is NaN or infinite"
+            t.refused_pack(part, {"x": ("F32", [2, 128], values)}, "x", "--to", to)
+            if to == "nvf4":
+                t.refused_pack(part, {"x": ("F32", [2, 128], values)}, "x", "--to", to, "--for",
+                               "bf16")
 
 
 def test_explain(t):
@@ -355,7 +480,8 @@ def main():
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as name:
         t = Tester(str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(name), seed)
-        for test in (test_layouts, test_quantise, test_refusals, test_explain):
+        for test in (test_layouts, test_quantise, test_refusals, test_explain,
+                     test_files_of_a_checkpoint, test_looks_before_it_takes):
             test(t)
     print(f"{t.count} packed or refused")
 

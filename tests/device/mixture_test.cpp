@@ -457,8 +457,8 @@ TEST(Mixture, WhatDoesNotFitIsRefusedBeforeAnyLaunch) {
   EXPECT_EQ(refused([](MixtureOperands& o) { o.w2.data = nullptr; }),
             "w2 is a null pointer; a tensor of 128 x 128 elements needs memory");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.first_expert = 1; }),
-            "first_expert is 1 and there are 8 experts here of 8; those of a rank lie among all of "
-            "them: the nearest is first_expert 0");
+            "first_expert is 1, and there are 8 experts here, from 1 on, of 8; those of a rank lie "
+            "among all of them: the nearest legal first_expert is 0");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.d.data = o.w2.data; }),
             "d overlaps w2; the result may lie over x alone");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.scaling = Scaling::blockwise; }),

@@ -259,7 +259,7 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
   has(said("a100", transposed), "A is MN-major");
   const GemmProblem groups = packed_grouped_problem(64, 64, 64, 2, DType::bf16, DType::bf16);
   has(said("a100", groups), "the product has groups");
-  has(said("rtx5090", groups), "the nearest scaling is block_scaled");
+  has(said("rtx5090", groups), "the nearest dtype is mxf8");
   PlanChoices choices;
   choices.cluster = atom::ClusterShape{2, 1};
   has(said("a100", p, choices), "has a cluster of several CTAs, which those for sm_90");
@@ -283,9 +283,9 @@ TEST(RegisterKernels, RefusalsNameWhatMicroScalesAsk) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   has(said("a100", DType::e4m3), "the tensor cores of a100 (sm_80) multiply no scales");
-  has(said("a100", DType::e4m3), "the nearest is bf16 without scales");
-  has(said("t4", DType::e2m1), "the nearest is fp16 without scales");
-  has(said("l40s", DType::e2m1), "the nearest is row-column scaling of e4m3");
+  has(said("a100", DType::e4m3), "the nearest device is rtx5090");
+  has(said("t4", DType::e2m1), "the nearest device is rtx5090");
+  has(said("l40s", DType::e2m1), "the nearest device is rtx5090");
   has(said("h200", DType::e4m3), "no kernel for ");
   has(said("rtx5090", DType::bf16), "e4m3, e5m2, e2m3, e3m2 or e2m1: the nearest is e4m3");
   has(said("rtx5090", DType::e2m1, 63), "the nearest legal K is 64");
@@ -314,7 +314,7 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
                                   : is_fed_by_request(i) ? "CLC"
                                                          : "a plan");
     has(said("l40s", p, only(i)), block_scaled
-                                      ? "the nearest is row-column scaling of e4m3"
+                                      ? "the nearest device is rtx5090"
                                       : "a producer copies by TMA, which begins with sm_90");
     p.a.row_stride = 124;
     has(said("rtx5090", p, only(i)), "the nearest legal is 128");

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <string>
+#include <utility>
 
+#include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/search/alternatives.h"
@@ -160,6 +163,24 @@ TEST(MixtureAlternatives, BytesDecideForFewTokensAndConversionForMany) {
   ASSERT_TRUE(many) << many.reason();
   EXPECT_EQ(many->index, 1U) << many->plan.reason;
   EXPECT_FALSE(many->plan.problem.is_packed());
+}
+
+// A launch takes what the device's description says, and an H200's is what was measured there.
+TEST(MixturePlans, LaunchesOfTheDescription) {
+  const auto cost = [](double more) {
+    MachineNumbers numbers = *known_machine("h200");
+    numbers.launch_seconds += more;
+    const auto made = plan_moe(both_mixtures(64)[1], machine_facts(numbers));
+    EXPECT_TRUE(made) << made.reason();
+    return std::pair(made->cost - made->first.cost - made->second.cost, made->launches());
+  };
+  const auto [usual, launches] = cost(0);
+  const auto known = plan_moe(both_mixtures(64)[1], *known_facts("h200"));
+  ASSERT_TRUE(known);
+  EXPECT_DOUBLE_EQ(usual, known->cost - known->first.cost - known->second.cost);
+  const auto [slow, fewer] = cost(5e-6);
+  EXPECT_LE(fewer, launches);
+  EXPECT_GT(std::abs(slow - usual), 1e-6);
 }
 
 // The plan is that of the mixture alone, but for its reason; the other's is predicted to take

@@ -302,7 +302,7 @@ TEST(Refusals, OfChoices) {
         ASSERT_EQ(again.reason().find("accumulators of"), std::string::npos) << said;
       }
       ++followed;
-    } else if (std::regex_search(said, match, compiled("nearest legal cluster is (\\d)x(\\d)$"))) {
+    } else if (std::regex_search(said, match, compiled("nearest legal cluster is (\\d),(\\d)$"))) {
       const atom::ClusterShape to{std::stoi(match[1]), std::stoi(match[2])};
       ASSERT_FALSE(to == *c.cluster) << said;
       c.cluster = to;

@@ -150,6 +150,32 @@ TEST(SharedK, AsksForASizeThatThereIs) {
             std::string::npos);
 }
 
+TEST(Roof, ExplainListsTheBarriersOfParts) {
+  const GemmProblem p = packed_problem(64, 4096, 7168, DType::bf16, DType::bf16);
+  const auto row_of = [&](int ctas) -> std::optional<pipeline::BarrierRow> {
+    const auto made = plan(p, *known_facts("h200"), {.cluster_k = ctas});
+    EXPECT_TRUE(made) << made.reason();
+    for (const pipeline::BarrierRow& row : made->barriers()) {
+      if (std::string(row.name) != "parts") continue;
+      EXPECT_NE(made->explain().find("\nparts "), std::string::npos);
+      // All of a CTA's barriers get what its peers have of its part of the tile.
+      const int part = made->tile().m * made->tile().n * 4 / ctas;
+      EXPECT_GE(row.copies * row.transaction_bytes, (ctas - 1) * part);
+      EXPECT_LE(row.copies * row.transaction_bytes, 2 * (ctas - 1) * part);
+      return row;
+    }
+    return std::nullopt;
+  };
+  for (const int ctas : {2, 4}) {
+    const auto row = row_of(ctas);
+    ASSERT_TRUE(row) << ctas;
+    EXPECT_EQ(row->arrivals, 1);
+    EXPECT_EQ(row->copies % 4, 0);  // a warp each
+    EXPECT_EQ(row->first_wait_parity, 0);
+  }
+  EXPECT_FALSE(row_of(1));
+}
+
 TEST(Roof, ExplainSaysWhereTheSumsAre) {
   const DeviceFacts h200 = *known_facts("h200");
   GemmProblem p = packed_problem(512, 512, 512, DType::e4m3, DType::bf16);

@@ -415,7 +415,7 @@ class Refusals(unittest.TestCase):
                           ({"by_index": 2}, "True nor False"),
                           ({"first_expert": -1}, "nearest legal value is 0"),
                           ({"first_expert": 4}, "first_expert is 4"),
-                          ({"experts_total": 7}, "8 experts here of 7"),
+                          ({"experts_total": 7}, "the nearest legal experts_total is 8"),
                           ({"experts_total": 0}, "nearest legal value is 1"),
                           ({"expected_lengths": "even"}, "nearest legal is routed"),
                           ({"check_ids": 1}, "neither True nor False"),

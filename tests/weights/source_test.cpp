@@ -84,7 +84,8 @@ TEST_F(SourceTest, Refusals) {
   t_ = {};
   t_.codes = matrix(codes_.data(), DType::s32, 8, 16);
   t_.scales = matrix(scales_.data(), DType::bf16, 2, 16);
-  expect_refused("Tensor *.qzeros is missing, and weights in layout gptq have it", "gptq");
+  expect_refused("Tensor *.qzeros is missing, so nothing says of how many bits the codes are",
+                 "gptq");
 }
 
 TEST_F(SourceTest, ActOrderIsRefused) {

@@ -7,6 +7,7 @@
 
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/micro_scale.h"
+#include "warpwright/numeric/bulk.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/tensor_rules.h"
 
@@ -30,6 +31,7 @@ constexpr MicroRow kMicroRows[] = {
      DType::ue4m3,
      true},
     {{"compressed-tensors-mxfp4", ".weight_packed", ".weight_scale", "", "", ""}, DType::ue8m0},
+    {{"quark-mxfp4", ".weight", ".weight_scale", "", "", ""}, DType::ue8m0},
     {{"gpt-oss", "_blocks", "_scales", "", "", ""}, DType::ue8m0},
     {{"gpt-oss-original", ".blocks", ".scales", "", "", ""}, DType::ue8m0},
     {{"deepseek-mxfp4", ".weight", ".scale", "", "", ""}, DType::ue8m0},
@@ -164,14 +166,31 @@ struct MicroReader {
       return refuse(RefusalCode::bad_value, "Weights in layout ", row.names.layout,
                     " have no scale of the tensor: ", as_rule("leave it out"), ".");
     }
-    const MatrixView& v = t.tensor_scale;
+    MatrixView v = t.tensor_scale;
+    // A gate's and an up's, where both are in one matrix: one, where they are alike.
+    const bool is_pair =
+        v.data != nullptr && v.rows * v.columns == 1 && v.batch == 2 * t.codes.batch;
+    if (is_pair) v.batch = t.codes.batch;
     if (auto f = tensor_fault(row.names.tensor_scale, v, v.dtype == DType::f32, "f32")) return *f;
     if (v.rows * v.columns != 1) {
       return refuse(RefusalCode::bad_shape, tensor_name(row.names.tensor_scale), " is ",
                     shape_of(v), "; ", as_rule("there is one number for each matrix"), ".");
     }
-    float stored = 0;
-    std::memcpy(&stored, static_cast<const std::byte*>(v.data) + 4 * batch, 4);
+    const auto at = [&](std::int64_t i) {
+      float value = 0;
+      std::memcpy(&value, static_cast<const std::byte*>(v.data) + 4 * i, 4);
+      return value;
+    };
+    const float stored = at(is_pair ? 2 * batch : batch);
+    if (is_pair && at(2 * batch + 1) != stored) {
+      return refuse(RefusalCode::unsupported, tensor_name(row.names.tensor_scale), " has ",
+                    warpwright::format("%.9g and %.9g", static_cast<double>(stored),
+                                       static_cast<double>(at(2 * batch + 1))),
+                    " for gate and up of expert ", batch, ": ",
+                    as_rule("a packed matrix has one factor, so the two are alike, or gates and "
+                            "ups are packed as matrices of their own"),
+                    ".");
+    }
     if (auto f =
             tensor_scale_fault(tensor_name(row.names.tensor_scale), stored, row.divides, largest)) {
       return *f;
@@ -196,6 +215,28 @@ std::span<const LayoutNames> micro_layouts() {
 const MicroFormat& format_of_layout(const LayoutNames& layout) {
   const MicroRow& row = *find_micro_row(layout.layout);
   return *micro_format(row.element, row.scale);
+}
+
+Fault not_finite_fault(std::span<const MatrixView> weights, std::string_view format) {
+  std::int64_t expert = 0;
+  for (const MatrixView& view : weights) {
+    std::vector<float> row(static_cast<std::size_t>(view.columns));
+    for (std::int64_t b = 0; b < view.batch; ++b, ++expert) {
+      for (std::int64_t n = 0; n < view.rows; ++n) {
+        const std::int64_t first = b * view.batch_stride + n * view.row_stride;
+        numeric::widen_from(
+            static_cast<const std::byte*>(view.data) + first * numeric::bits(view.dtype) / 8,
+            row.data(), row.size(), view.dtype);
+        const auto bad =
+            std::find_if(row.begin(), row.end(), [](float x) { return !std::isfinite(x); });
+        if (bad == row.end()) continue;
+        return refuse(RefusalCode::bad_value, "The weight of row ", n, " of expert ", expert,
+                      ", k = ", bad - row.begin(), ", is ", std::isnan(*bad) ? "NaN" : "infinite",
+                      ": ", as_rule(format, " has no code for it"), ".");
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 Fault tensor_scale_fault(const std::string& name, float stored, bool divides, float largest) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,11 @@ struct MicroSource {
 /// are NaN or negative, and a scale of a tensor that is no positive number or points the wrong way.
 Result<MicroSource> read_micro_checkpoint(std::string_view layout,
                                           std::span<const CheckpointTensors> tensors);
+
+/// Why weights in floats cannot become `format`, or nothing: there is a NaN or an infinity among
+/// them, which would make a scale NaN, or become the largest code of a block of zeros.
+std::optional<Refusal> not_finite_fault(std::span<const MatrixView> weights,
+                                        std::string_view format);
 
 /// Why a scale of a tensor of weights, as a factor, is none, or nothing: it must be positive and
 /// finite, and with `largest`, the largest of its blocks' scales, give no weight beyond 6 * 448. A

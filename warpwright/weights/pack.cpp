@@ -296,12 +296,12 @@ std::optional<Refusal> weights_fault(const MatrixView& v, const MatrixView& firs
                   "Weights are quantised row by row: ", as_rule("K lies side by side"), ".");
   }
   if (v.columns % o.group != 0) {
-    const std::int64_t whole = (v.columns + o.group - 1) / o.group * o.group;
-    const int fits = v.columns % 64 == 0 && o.group > 64 ? 64 : v.columns % 32 == 0 ? 32 : 0;
-    const std::string nearest =
-        fits > 0 ? "group is " + std::to_string(fits) : "K is " + std::to_string(whole);
+    std::int64_t group = 0;
+    for (const std::int64_t each : {32, 64, 128}) group = v.columns % each == 0 ? each : group;
     return refuse(RefusalCode::bad_shape, "K = ", v.columns, " is no multiple of the group of ",
-                  o.group, ": the nearest legal ", as_nearest(nearest), ".");
+                  o.group, ": the nearest legal ", group > 0 ? "group" : "K", " is ",
+                  as_nearest(group > 0 ? group : (v.columns + o.group - 1) / o.group * o.group),
+                  ".");
   }
   return std::nullopt;
 }

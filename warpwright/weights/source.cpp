@@ -49,6 +49,15 @@ constexpr Row kRows[] = {
      {true, true, false},
      true,
      false},
+    {{"compressed-tensors-experts", "_packed", "_scale", "_zero_point", "_g_idx"},
+     32,
+     true,
+     false,
+     0,
+     kRowsOfK,
+     {true, true, false},
+     true,
+     false},
     {{"gptq", ".qweight", ".scales", ".qzeros", ".g_idx"},
      32,
      true,
@@ -146,6 +155,7 @@ struct Reader {
     n = w.n_first ? t.codes.rows : t.codes.columns;
     k = w.n_first ? t.codes.columns : t.codes.rows;
     (w.share_n ? n : k) *= row.word / 4;
+    if (auto f = depth_fault()) return f;
     groups = row.scales_n_first ? t.scales.columns : t.scales.rows;
     const std::int64_t scale_rows = row.scales_n_first ? t.scales.rows : t.scales.columns;
     if (scale_rows != n && row.interleaves && t.scales.columns == 4 * n) {
@@ -170,7 +180,58 @@ struct Reader {
     return std::nullopt;
   }
 
+  // Where K is known apart, it is that which fills the words; K of the codes is that then.
+  std::optional<Refusal> depth_fault() {
+    if (t.k == 0) return std::nullopt;
+    const int each = row.word / 4;
+    if (row.codes.share_n || ceil_div(t.k, each) * each != k) {
+      return refuse(RefusalCode::bad_shape, named(row.names.codes), " is ",
+                    text(t.codes.rows, t.codes.columns), ", and K is ", t.k, ": ",
+                    as_rule("codes of 4 bits are ", text(n, ceil_div(t.k, each)),
+                            ", of other widths they are not packed"),
+                    ".");
+    }
+    k = t.k;
+    return std::nullopt;
+  }
+
+  // A tensor's whole name, where it is known.
+  [[nodiscard]] std::string named(std::string_view suffix) const {
+    return t.stem.empty() ? tensor_name(suffix) : "Tensor \"" + t.stem + std::string(suffix) + "\"";
+  }
+
+  // GPTQ's words of codes do not say how wide these are; zero points do, and the groups of all k.
+  [[nodiscard]] std::optional<Refusal> width_fault() const {
+    const bool is_gptq = row.names.zeros == ".qzeros" && !row.codes.share_n;
+    if (!is_gptq) return std::nullopt;
+    const auto other = [&](std::string_view suffix, std::int64_t bits) {
+      return refuse(RefusalCode::unsupported, named(suffix), " says that the codes have ", bits,
+                    " bits: ", as_rule("weights of 4 bits are packed"), ".");
+    };
+    const auto is_width = [](std::int64_t bits) { return bits == 2 || bits == 3 || bits == 8; };
+    const MatrixView& index = t.group_index;
+    if (index.data != nullptr && index.batch == t.codes.batch && index.columns > 0) {
+      const std::int64_t bits = 32 * t.codes.rows / index.columns;
+      if (32 * t.codes.rows % index.columns == 0 && is_width(bits)) {
+        return other(row.names.group_index, bits);
+      }
+    }
+    const MatrixView& z = t.zeros;
+    if (z.data != nullptr && z.rows == groups && 32 * z.columns % n == 0 &&
+        is_width(32 * z.columns / n)) {
+      return other(row.names.zeros, 32 * z.columns / n);
+    }
+    if (z.data != nullptr) return std::nullopt;
+    return refuse(RefusalCode::bad_pointer, named(row.names.zeros),
+                  " is missing, so nothing says of how many bits the codes are: ",
+                  as_rule("weights in layout ", row.names.layout,
+                          " have it, of symmetric ones of 4 "
+                          "bits all its words are 0x77777777, or 0x88888888 in version 2"),
+                  ".");
+  }
+
   [[nodiscard]] std::optional<Refusal> zeros_fault() const {
+    if (auto f = width_fault()) return f;
     if (t.zeros.data == nullptr && !row.needs_zeros) return std::nullopt;
     if (row.names.zeros.empty()) {
       return refuse(RefusalCode::bad_value, "Weights in layout ", row.names.layout,
@@ -179,7 +240,7 @@ struct Reader {
     if (auto f = fault_of(row.names.zeros, t.zeros, t.zeros.dtype == DType::s32, "s32")) return f;
     const auto wanted = shape_of(row.zeros, n, groups, 8);
     if (t.zeros.rows == wanted[0] && t.zeros.columns == wanted[1]) return std::nullopt;
-    return refuse(RefusalCode::bad_shape, tensor_name(row.names.zeros), " is ",
+    return refuse(RefusalCode::bad_shape, named(row.names.zeros), " is ",
                   text(t.zeros.rows, t.zeros.columns), "; ",
                   as_rule("for N = ", n, " and ", groups, " groups it is ",
                           text(wanted[0], wanted[1]), " in layout ", row.names.layout),
@@ -198,7 +259,7 @@ struct Reader {
       return f;
     }
     if (index.rows * index.columns != k) {
-      return refuse(RefusalCode::bad_shape, tensor_name(row.names.group_index), " has ",
+      return refuse(RefusalCode::bad_shape, named(row.names.group_index), " has ",
                     index.rows * index.columns, " numbers; ", as_rule("K is ", k), ".");
     }
     for (std::int64_t i = 0; i < index.batch * k; ++i) {
@@ -206,9 +267,11 @@ struct Reader {
       std::memcpy(&of, static_cast<const std::byte*>(index.data) + 4 * i, 4);
       const std::int64_t at = i % k;
       if (of == at * groups / k) continue;
-      return refuse(RefusalCode::unsupported, tensor_name(row.names.group_index), " puts k = ", at,
+      return refuse(RefusalCode::unsupported, named(row.names.group_index), " puts k = ", at,
                     " into group ", of, " and not ", at * groups / k,
-                    ": weights in act-order are not packed; ", as_rule("quantise without desc_act"),
+                    ": weights in act-order are not packed; ",
+                    as_rule("dequantise them, with GPTQModel for example, and pack the floats, or "
+                            "take a checkpoint without desc_act"),
                     ".");
     }
     return std::nullopt;

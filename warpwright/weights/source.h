@@ -37,6 +37,8 @@ struct CheckpointTensors {
   MatrixView zeros = {};         ///< zero points, s32; may be left out where the layout has it so
   MatrixView group_index = {};   ///< of each k its group (g_idx), s32, 1 x K; may be left out
   MatrixView tensor_scale = {};  ///< f32, 1 x 1, where the layout has one (weights/micro_source.h)
+  std::string stem = {};         ///< in front of their names, for sentences; may be left out
+  std::int64_t k = 0;            ///< of the weights, where it is known apart from the codes' words
 };
 
 /// Codes and scales of all experts, and where each of them lies. A value that points to memory of
@@ -62,7 +64,8 @@ struct Source {
 
 /// Tensors in one of `layouts` as a source; those of more than one element of `tensors` are experts
 /// one after the other. Refuses types and shapes that the layout does not have, groups that are
-/// none of 32, 64 and multiples of 128, a K that is no multiple of the group, and act-order.
+/// none of 32, 64 and multiples of 128, a K that is no multiple of the group, act-order, and zero
+/// points or indices that are those of codes of another width.
 Result<Source> read_checkpoint(std::string_view layout, std::span<const CheckpointTensors> tensors);
 
 /// Whether a code is -8: such weights need the encoding ex.

@@ -155,10 +155,7 @@ device::CheckOptions check_options(const RunOptions& run, const CheckCommandOpti
   device::CheckOptions options;
   options.schedules = o.schedules.value_or(o.family || !o.kernel.empty() ? 12 : 64);
   require_between("--schedules", options.schedules, 1, 1'000'000);
-  if (o.jobs && *o.jobs < 1) {
-    throw InputError("--jobs is " + std::to_string(*o.jobs) + "; the nearest legal value is " +
-                     as_nearest("1") + ": leave it out for all threads of the machine.");
-  }
+  require_jobs(o.jobs);
   options.fence_after_reads = o.strict || o.mutant.has_value();  // as --mutate does
   options.seed = run.seed;
   options.mode = parse_mode(run.mode);

@@ -13,6 +13,8 @@
 #include "cli/files/printable.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -40,24 +42,40 @@ DType operand_type(const std::string& word, const std::string& text) {
   refuse_operand_types(text);
 }
 
-std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
+// The largest cluster of kernels of this device within the one that was asked for.
+atom::ClusterShape nearest_cluster(atom::ClusterShape wanted, bool pair, const std::string& as) {
+  const std::optional<DeviceFacts> facts = known_facts(as);
+  atom::ClusterShape nearest{pair ? 2 : 1, 1};
+  for (const KernelFacts* kernel : all_kernels()) {
+    const auto& on = kernel->architectures;
+    if (std::ranges::find(on, facts ? facts->architecture : 90) == on.end()) continue;
+    for (const atom::ClusterShape& c : kernel->clusters) {
+      const bool within = c.m <= wanted.m && c.n <= wanted.n && (!pair || c.m % 2 == 0);
+      if (within && atom::cluster_size(c) > atom::cluster_size(nearest)) nearest = c;
+    }
+  }
+  return nearest;
+}
+
+std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair,
+                                                const std::string& as) {
   if (text.empty()) return std::nullopt;
   const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(text);
   if (!cluster) {
     throw InputError("--cluster is \"" + text + "\"; " +
                      as_rule("it is written M,N with two integers, for example 2,1") + ".");
   }
-  Sentence refusal = atom::cluster_refusal(*cluster, pair);
-  if (refusal.reason.empty()) return cluster;
-  refusal.rule = sentence(atom::cluster_fault(*cluster, pair));
-  refusal.nearest = atom::cluster_text(atom::nearest_legal(*cluster, pair));
-  throw InputError(std::move(refusal));
+  const atom::ClusterFault fault = atom::cluster_fault(*cluster, pair);
+  if (fault == atom::ClusterFault::none) return cluster;
+  throw InputError("cluster " + atom::cluster_text(*cluster) + ": " + as_rule(sentence(fault)) +
+                   "; the nearest legal cluster is " +
+                   as_nearest(atom::cluster_text(nearest_cluster(*cluster, pair, as))) + ".");
 }
 
 // What the arguments fix of the plan.
 PlanChoices parse_choices(const GemmOptions& o) {
   PlanChoices choices;
-  choices.cluster = parse_cluster(o.cluster, o.pair.value_or(false));
+  choices.cluster = parse_cluster(o.cluster, o.pair.value_or(false), o.as);
   choices.batch_invariant = o.batch_invariant;
   choices.tile_m = o.tile_m;
   choices.tile_n = o.tile_n;
@@ -113,13 +131,15 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
     const char* given = o.group ? "--group" : !o.sums.empty() ? "--sums" : nullptr;
     if (o.zero_points) given = "--zero-points";
     if (given == nullptr) return;
-    throw InputError(std::string(given) +
-                     " is said of int4 weights: " + as_rule("give --weights int4 too") + ".");
+    const bool is_sums = std::string_view(given) == "--sums";
+    throw InputError(std::string(given) + " is said of " + (is_sums ? "packed" : "int4") +
+                     " weights: " +
+                     as_rule("give --weights int4", is_sums ? ", mxf4 or nvf4" : "", " too") + ".");
   }
   if (o.weights != "int4" && o.weights != "mxf4" && o.weights != "nvf4") {
     throw InputError("--weights is '" + o.weights + "'; " + as_rule("it is int4, mxf4 or nvf4") +
                      ": the nearest legal value is " + as_nearest("int4") +
-                     ": leave it out for B of --dtype.");
+                     ", or leave it out where B has the type of --dtype.");
   }
   if (!o.accumulation.empty()) {
     throw InputError("--accumulation is given, and " + as_tensor("B") + " are " + o.weights +
@@ -227,8 +247,9 @@ void read_words(const GemmOptions& o, GemmJob& job) {
                        {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});
   }
   if (o.total && *o.total < 1) {
-    throw InputError("--total is " + std::to_string(*o.total) + "; the nearest legal value is " +
-                     as_nearest("1") + ": leave it out for no rows beside the groups'.");
+    throw InputError("--total is " + std::to_string(*o.total) + "; " +
+                     as_rule("it is at least the tokens of all groups") +
+                     ": leave it out for no rows beside theirs.");
   }
 }
 

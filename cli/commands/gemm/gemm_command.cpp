@@ -12,6 +12,7 @@
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/quantised_result.h"
 #include "cli/commands/measure/bench.h"
+#include "cli/commands/measure/bench_command.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/plan_json.h"
@@ -35,7 +36,7 @@ void check_options(const GemmOptions& o) {
   }
   if (is_model && (o.bench || o.repeat > 0)) {
     throw InputError(std::string(o.bench ? "--bench" : "--repeat") +
-                     " measures a GPU, and the model does not predict time: " +
+                     " measures a GPU, and --device is model, the machine model: " +
                      as_rule("give --device cuda too") + ".");
   }
   if (!is_model && !o.mode.empty()) {
@@ -292,6 +293,34 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
   });
 }
 
+namespace {
+
+// Which way to run it `predict` has before the plan's, where it is another, and why the plan is not
+// that; or "". Both are held against each other by kept counts.
+std::string predicted_first(const Product& product) {
+  const Plan& plan = product.plan;
+  const std::vector<std::int64_t> lengths = product.job.lengths();
+  const auto chosen = predicted_by_counts(plan, lengths);
+  constexpr int looked_at = 6;
+  const auto ways = bench_plans(plan.problem, plan.device, product.job.choices, looked_at);
+  if (!chosen || !ways) return "";
+  std::string first;
+  double least = chosen->time.seconds;
+  for (const Plan& way : *ways) {
+    const auto made = predicted_by_counts(way, lengths);
+    if (!made || !(made->time.seconds < 0.995 * least)) continue;
+    least = made->time.seconds;
+    first = way.name();
+  }
+  if (first.empty() || first == plan.name()) return "";
+  char text[64];
+  std::snprintf(text, sizeof text, ", %.2f us and %.2f: ", 1e6 * least, 1e6 * chosen->time.seconds);
+  return "           by kept counts " + first + " comes first" + text +
+         "the plan goes by costs, which are fitted to measured times (docs/predict.md)\n";
+}
+
+}  // namespace
+
 int explain_command(const GemmOptions& options, std::ostream& out, std::ostream& err) {
   return exit_status(out, err, options.json, [&] {
     const Product product(options, facts_elsewhere(options), err);
@@ -308,8 +337,8 @@ int explain_command(const GemmOptions& options, std::ostream& out, std::ostream&
     if (!options.json) {
       out << product.explain();
       if (!plan.device.is_model) {
-        out << "prediction " << (time ? prediction_words(plan, time->time) : "none: " + why)
-            << "\n";
+        out << "prediction " << (time ? prediction_words(plan, time->time) : "none: " + why) << "\n"
+            << predicted_first(product);
       }
       return 0;
     }

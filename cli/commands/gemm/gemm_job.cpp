@@ -64,18 +64,12 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
                                               : types_of_files(job.a.dtype, job.b.dtype));
   }
   // Not all kernels give f32: of those that do not a .npy file gets what they give, widened.
-  const bool to_npy = is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled() &&
-                      !job.product.is_quantised();
+  job.d_for_npy = !result && is_npy(o.out) && !job.product.is_grouped() && !job.is_block_scaled() &&
+                  !job.product.is_quantised() && !job.product.packed;
   job.product.d.dtype =
       result.value_or(job.product.is_quantised() ? form_of(job.product.epilogue.quantise).codes
-                      : to_npy                   ? DType::f32
+                      : job.d_for_npy            ? DType::f32
                                                  : natural_result(job.product.a.dtype));
-  if (to_npy && !fits_npy(job.product.d.dtype)) {
-    const std::string name(numeric::word(job.product.d.dtype));
-    throw InputError(as_tensor("D") + " as " + name + " cannot be written to " + o.out +
-                     ": .npy has no " + name + "; " +
-                     as_rule("choose --d-dtype f32 or fp16, or --out FILE.safetensors:NAME") + ".");
-  }
 }
 
 // Elements from row to row of a tensor in memory, with the gaps that are asked for. Rows of
@@ -370,6 +364,12 @@ GemmJob read_job(const GemmOptions& o) {
   read_places(o, job);
   lay_out(job);
   return job;
+}
+
+void take_natural_result(GemmJob& job) {
+  job.d_for_npy = false;
+  job.product.d.dtype = natural_result(job.product.a.dtype);
+  lay_out(job);
 }
 
 void GemmJob::set_extents(std::int64_t m, std::int64_t n, std::int64_t k) {

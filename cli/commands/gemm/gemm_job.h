@@ -91,6 +91,7 @@ struct GemmJob {
   /// What is multiplied. It has addresses once `operands_of` ran.
   GemmOperands product;
   bool is_batch = false;      ///< --batch was given: D has three dimensions
+  bool d_for_npy = false;     ///< D is f32 for a .npy file, where a kernel gives that
   bool a_transposed = false;  ///< A is stored K x M
   bool b_transposed = false;  ///< B is stored K x N
   bool in_place = false;      ///< C's values lie in D
@@ -139,6 +140,8 @@ struct GemmJob {
 
 /// Reads and checks the arguments and the files they name. Throws InputError with one sentence.
 GemmJob read_job(const GemmOptions& options);
+/// D is what kernels give for such operands, where f32 was taken for a .npy file and none gives it.
+void take_natural_result(GemmJob& job);
 
 /// Refuses what this machine's memory cannot hold. Throws InputError.
 void check_memory(const GemmJob& job);

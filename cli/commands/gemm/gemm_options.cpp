@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kGemmMeaning =
     "D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d. FILE is PATH.npy (f32,\n"
     "fp16) or PATH.safetensors:TENSOR (f32, fp16, bf16, e4m3, e5m2). Values are rounded to "
-    "--dtype,\nto nearest even. Messages go to stderr.\n\n"
+    "--dtype,\nto nearest even; as tf32 the tensor core cuts them off. Messages go to "
+    "stderr.\n\n"
     "--layout says how A and B are stored, in BLAS's letters for row-major matrices, D = op(A) *\n"
     "op(B): A is M x K for N and K x M for T; B is K x N for N and N x K for T. NT, the default, "
     "has\nK contiguous in both, as 8-bit operands must. Contiguous lines are best a multiple of "
@@ -252,7 +253,11 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
   // By a function: a flag that is left out would set an optional to false.
   app.add_flag_function(
-      "--pair,!--one-sm", [&o](std::int64_t count) { o.pair = count > 0; },
+      "--pair,!--one-sm",
+      [&o](std::int64_t count) {
+        if (count == 0) throw CLI::ValidationError("--pair", "--one-sm is given too, its opposite");
+        o.pair = count > 0;
+      },
       "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
   offer(add("--scheduler", o.scheduler, "S",
             "where tiles come from: static persistent tiles (the default of sm_90); dynamic, a "

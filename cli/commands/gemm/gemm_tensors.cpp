@@ -70,7 +70,7 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
   } else if (rank != wanted) {
     Extents nearest = tensor.shape;
     if (nearest.empty()) nearest = {1};
-    if (nearest.size() == 1) nearest.insert(nearest.begin(), 1);  // a row of K
+    if (nearest.size() == 1) nearest.insert(nearest.begin(), 1);  // a row of K elements
     if (nearest.size() < wanted) nearest.insert(nearest.begin(), 1);
     while (nearest.size() > wanted) {
       nearest[1] *= nearest[0];
@@ -109,6 +109,12 @@ void read_numbers(const GemmOptions& o, GemmJob& job) {
   } else if (!o.random.empty()) {
     if (o.random.size() != 3)
       throw InputError("--random takes three numbers: " + as_rule("M N K") + ".");
+    if (o.m || o.n || o.k) {
+      throw InputError(std::string(o.m   ? "--m"
+                                   : o.n ? "--n"
+                                         : "--k") +
+                       " is given, and --random: " + as_rule("give one of them") + ".");
+    }
     job.set_extents(o.random[0], o.random[1], o.random[2]);
     return;
   } else if (!o.m || !o.n || !o.k) {
@@ -286,7 +292,8 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
   }
   if (spec.empty() && !o.a.empty()) {
     throw InputError("The scales of " + as_tensor(of_a ? "A" : "B") + " are missing: " +
-                     as_rule("--scaling is ", o.scaling, ", so give ", option, " FILE") + ".");
+                     as_rule("--scaling is ", o.scaling, ", so give ", option, " FILE") +
+                     (of_a ? " (wp.quantise makes them from tokens of 16 bits)." : "."));
   }
   const ScaleReach reach = scale_reach(job.product, of_a);
   const bool of_groups = job.product.scaling == Scaling::group;
@@ -301,8 +308,7 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
   if (job.product.is_grouped()) one = of_a && of_groups ? Extents{1, 1} : shape;
   const std::string name = of_a ? "scale_a" : "scale_b";
   HostTensor tensor = read_vector(name, spec, shape, one);
-  if (is_16bit_float(tensor.dtype)) tensor = convert(tensor, DType::f32);  // exactly
-  require_f32(name, tensor);
+  take_as_f32(name, tensor);
   return tensor;
 }
 
@@ -311,7 +317,7 @@ std::optional<HostTensor> scale_of_result(const std::string& text, QuantiseD qua
   if (text.empty()) return std::nullopt;
   if (names_file(text)) {
     HostTensor tensor = read_vector("scale_d", text, {1, 1}, {1, 1});
-    require_f32("scale_d", tensor);
+    take_as_f32("scale_d", tensor);
     return tensor;
   }
   const float value = parse_scalar("scale_d", text, 1.0F);

@@ -9,6 +9,7 @@
 
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/commands/pack_micro.h"
+#include "cli/files/checkpoint.h"
 #include "cli/files/safetensors.h"
 #include "warpwright/device/scale_order.h"
 #include "warpwright/facts/block_scales.h"
@@ -263,8 +264,8 @@ std::optional<float> packed_alpha(const std::string& name, const std::string& sp
   const SafetensorsFile file(where.path);
   const MicroFormat* const packed = format_of_note(file.note(where.tensor));
   if (packed == nullptr || file.find(where.tensor + kAlphaSuffix) == nullptr) return std::nullopt;
-  const HostTensor alpha = file.read(where.tensor + kAlphaSuffix);
-  require_f32(name + "'s alpha", alpha);
+  HostTensor alpha = file.read(where.tensor + kAlphaSuffix);
+  take_as_f32(name + "'s alpha", alpha);
   std::vector<float> values(static_cast<std::size_t>(alpha.elements()));
   std::memcpy(values.data(), alpha.bytes.data(), values.size() * sizeof(float));
   if (values.empty()) return std::nullopt;
@@ -304,6 +305,7 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
   }
   const bool as_signed = format.scale == DType::ue4m3 && t.dtype == DType::e4m3;
   const bool powers = format.scale == DType::ue8m0;
+  if (powers && t.dtype == DType::bf16) t = convert(t, DType::f32);
   const bool as_f32 = powers && t.dtype == DType::f32;
   if (t.dtype != format.scale && t.dtype != DType::u8 && !as_signed && !as_f32) {
     throw InputError(what + " is " + type_of(t) + "; " +
@@ -318,6 +320,25 @@ ScalesOfFile read_scales_as(const GemmJob& job, bool of_a, const std::string& sp
   const bool by_groups = of_a && job.product.is_grouped();
   if (!scales.in_tiles || !by_groups) refuse_nan(what, scales, w);
   return scales;
+}
+
+void note_scales_beside(const GemmOptions& o, const GemmJob& job, std::ostream& err) {
+  const auto note = [&](const char* name, const std::string& spec, const std::string& option,
+                        DType type) {
+    if (spec.empty() || !option.empty() || (type != DType::e4m3 && type != DType::e5m2)) return;
+    const TensorSpec where = parse_spec(spec);
+    if (where.kind != TensorSpec::Kind::safetensors) return;
+    const SafetensorsFile file(where.path);
+    const TensorFacts* const scales = scales_beside(file, where.tensor);
+    if (scales == nullptr) return;
+    err << "note: " << name << " is multiplied as it lies in its file, where "
+        << printable(in_quotes(scales->name))
+        << " is beside it: are these its scales? Then give --scale-" << (*name == 'A' ? "a " : "b ")
+        << printable(where.path + ":" + scales->name) << " and --scaling.\n";
+  };
+  if (job.is_block_scaled() || job.product.packed) return;
+  note("A", o.a, o.scale_a, job.a.dtype);
+  note("B", o.b, o.scale_b, job.b.dtype);
 }
 
 void tell_scales(const GemmJob& job, std::ostream& err) {

@@ -30,6 +30,9 @@ std::optional<float> packed_alpha(const std::string& name, const std::string& sp
 /// Refuses tiles that are not those of the job's A or B, or hold NaN. Throws InputError.
 void check_packed_scales(const GemmJob& job, bool of_a, const std::string& spec);
 
+/// Notes that a file has scales beside codes of fp8 that are multiplied without any.
+void note_scales_beside(const GemmOptions& options, const GemmJob& job, std::ostream& err);
+
 /// What the user should know of scales that were put into tiles.
 void tell_scales(const GemmJob& job, std::ostream& err);
 

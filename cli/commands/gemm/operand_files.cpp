@@ -99,10 +99,12 @@ void require_operand_type(const std::string& what, const HostTensor& tensor) {
       ": the nearest is " + as_nearest("bf16") + ".");
 }
 
-void require_f32(const std::string& name, const HostTensor& tensor) {
+void take_as_f32(const std::string& name, HostTensor& tensor) {
+  if (tensor.dtype == DType::bf16 || tensor.dtype == DType::f16)
+    tensor = convert(tensor, DType::f32);
   if (tensor.dtype == DType::f32) return;
   throw InputError(as_tensor(name) + " is " + name_of(tensor.dtype) + "; " +
-                   as_rule("scales are f32") + ".");
+                   as_rule("scales are f32, or bf16 and fp16, which f32 holds") + ".");
 }
 
 std::pair<DType, DType> types_of_files(DType a, DType b) {

@@ -30,7 +30,7 @@ HostTensor read_shaped(const std::string& name, const std::string& spec,
 void require_operand_type(const std::string& what, const HostTensor& tensor);
 
 /// Refuses scales of another type than f32.
-void require_f32(const std::string& name, const HostTensor& tensor);
+void take_as_f32(const std::string& name, HostTensor& tensor);
 
 /// What two matrices of these types are multiplied as when nobody says: the type of both, or of
 /// each where both have 8 bits; else bf16.

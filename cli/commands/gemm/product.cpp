@@ -47,6 +47,7 @@ void place_first_tiles(Plan& plan, std::uint64_t seed) {
 
 Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
     : job(read_job(options)) {
+  note_scales_beside(options, job, err);
   if (options.or_fp8) {
     plan = choose_weights(job, facts);
     origin = "not used: weights are chosen by predictions";
@@ -56,12 +57,18 @@ Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostr
   const bool tuned = job.uses_tuning && !facts.is_model;
   const TuningCache cache(tuned ? TuningCache::default_path() : "");
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
-  const Result<TunedPlan> made = tuned_plan(problem, facts, cache, job.choices);
+  Result<TunedPlan> made = tuned_plan(problem, facts, cache, job.choices);
+  if (!made && job.d_for_npy) {
+    take_natural_result(job);
+    auto natural = tuned_plan(problem_of(job.product), facts, cache, job.choices);
+    if (natural) made = std::move(natural);
+  }
   if (!made) throw InputError(made.refusal());
   plan = made->plan;
   if (options.first_tiles) place_first_tiles(plan, *options.first_tiles);
   if (!tuned) {
-    origin = facts.is_model ? "not used: the model does not predict time" : "not used";
+    origin = facts.is_model ? "not used: it is measured on GPUs, and this is the machine model"
+                            : "not used";
     return;
   }
   origin = "no measurement decided: by rule (see warpwright tune)";

@@ -58,11 +58,13 @@ DeviceFacts facts_as(const std::string& name) {
 int sms_of(const RunOptions& o) {
   constexpr int usual = 8;
   constexpr int most = 256;
+  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(o.cluster);
   if (o.sms) {
-    require_between("--sms", *o.sms, 1, most);
+    // Of what is too small the nearest has room for the cluster.
+    const int least = *o.sms < 1 && cluster ? std::clamp(atom::cluster_size(*cluster), 1, most) : 1;
+    require_between("--sms", *o.sms, least, most);
     return *o.sms;
   }
-  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(o.cluster);
   const int wanted = std::max({usual, cluster ? atom::cluster_size(*cluster) : 1,
                                o.cluster_k.value_or(1), o.ctas.value_or(1)});
   return std::min(wanted, most);
@@ -210,6 +212,12 @@ void require_between(const char* option, std::int64_t value, std::int64_t least,
   throw InputError(std::string(option) + " is " + std::to_string(value) +
                    "; the nearest legal value is " +
                    as_nearest(std::to_string(value < least ? least : most)) + ".");
+}
+
+void require_jobs(const std::optional<int>& jobs) {
+  if (!jobs || *jobs >= 1) return;
+  throw InputError("--jobs is " + std::to_string(*jobs) + "; the nearest legal value is " +
+                   as_nearest("1") + ": leave it out for all threads of the machine.");
 }
 
 void require(const std::optional<Refusal>& refusal) {

@@ -79,6 +79,9 @@ std::string known_names();
 /// Refuses a number that lies outside. Throws InputError.
 void require_between(const char* option, std::int64_t value, std::int64_t least, std::int64_t most);
 
+/// Refuses a --jobs that is below 1. Throws InputError.
+void require_jobs(const std::optional<int>& jobs);
+
 /// Throws InputError with the sentence of a refusal.
 void require(const std::optional<Refusal>& refusal);
 

@@ -345,7 +345,7 @@ bench::TimeOptions time_options(const MeasureOptions& o) {
 int measured_device(const MeasureOptions& o, const std::string& command) {
   const int device = parse_device(o.device);
   if (device == run_on_model) {
-    throw InputError("--device is model, which does not predict time; " +
+    throw InputError("--device is model, the machine model; " +
                      as_rule(command, " measures a GPU: cuda:0, cuda:1, ..."));
   }
   return device;

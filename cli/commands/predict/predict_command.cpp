@@ -13,6 +13,9 @@ namespace warpwright::cli {
 namespace {
 
 std::string text_of(const Plan& plan, const Prediction& p) {
+  if (!(p.seconds > 0)) {
+    return plan.name() + " on " + plan.device.name + ": " + prediction_words(plan, p) + "\n";
+  }
   char text[1024];
   const double us = 1e6;
   std::snprintf(text, sizeof text,

@@ -94,6 +94,7 @@ std::optional<double> predicted_us(const Plan& plan, const std::vector<std::int6
 }
 
 std::string prediction_words(const Plan& plan, const Prediction& p) {
+  if (!(p.seconds > 0)) return "0.00 us: there is nothing to compute, so nothing is launched";
   char text[256];
   std::snprintf(text, sizeof text,
                 "%.2f us, bounded by %s (%.0f TFLOP/s, %.2f TB/s, %.2f waves, %.2f GHz)",

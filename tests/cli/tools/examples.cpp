@@ -31,6 +31,7 @@ bench::GemmTimes times_of(const GemmProblem& problem, double ours, double config
   t.config_time = {config, config, config};
   t.roof = bench::roof(problem, {});
   t.roof.memory_us = ours / 2;
+  t.roof.sustained_us = t.roof.operations / 1.4e9;
   return t;
 }
 
@@ -63,6 +64,7 @@ BenchRow grouped_row(double ours, double config, double loop, const std::string&
   t.calls = 8;
   t.roof = bench::roof(t.problem, {}, row.lengths);
   t.roof.memory_us = 30;
+  t.roof.sustained_us = t.roof.operations / 1.4e9;
   t.roof.compute_us = 2;
   row.times = t;
   return row;
@@ -75,6 +77,7 @@ bench::GemmTimes packed_times(GroupSums sums, const Shape& shape, double ours, d
   t.plan = std::string(name(sums)) + "_plan";
   t.config = std::string(name(sums)) + "_config";
   t.roof.memory_us = 10;
+  t.roof.sustained_us = t.roof.operations / 1.4e9;
   return t;
 }
 

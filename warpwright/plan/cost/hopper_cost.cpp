@@ -241,12 +241,13 @@ class Estimate {
       case kernel::Grouping::none:
         break;
       case kernel::Grouping::linear_scan:
-        return maps + machine_.search_horizontal + machine_.search_horizontal_each * groups;
+        return maps + machine_.search_linear_scan + machine_.search_linear_scan_each * groups;
       case kernel::Grouping::warp_scan:
-        return maps + machine_.search_ballot + machine_.search_ballot_each * std::ceil(groups / 32);
+        return maps + machine_.search_warp_scan +
+               machine_.search_warp_scan_each * std::ceil(groups / 32);
       case kernel::Grouping::binary_search:
-        return maps + machine_.search_vertical +
-               machine_.search_vertical_each * groups / kernel::threads(c_);
+        return maps + machine_.search_binary_search +
+               machine_.search_binary_search_each * groups / kernel::threads(c_);
     }
     return 0;
   }

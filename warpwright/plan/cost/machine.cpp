@@ -39,8 +39,9 @@ Machine machine_of(bool groups_or_packed, const DeviceFacts& device) {
         &Machine::cluster_exchange_tile, &Machine::cluster_exchange_each,
         &Machine::workspace_exchange, &Machine::split_start, &Machine::slice_exchange,
         &Machine::slice_exchange_tile, &Machine::ring_latency, &Machine::cluster_wave,
-        &Machine::search_horizontal, &Machine::search_horizontal_each, &Machine::search_ballot,
-        &Machine::search_ballot_each, &Machine::search_vertical, &Machine::search_vertical_each}) {
+        &Machine::search_linear_scan, &Machine::search_linear_scan_each, &Machine::search_warp_scan,
+        &Machine::search_warp_scan_each, &Machine::search_binary_search,
+        &Machine::search_binary_search_each}) {
     m.*time *= slower;
   }
   m.group_maps += launch;

@@ -66,15 +66,15 @@ struct Machine {
   double pingpong_share = 0.713;
   double scaled_share = 1.24;  ///< with block scales
   // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
-  double search_horizontal = 0.3625;
-  double search_horizontal_each = 0.027;  ///< a group
-  double search_ballot = 1.446;
-  double search_ballot_each = 0.1;  ///< 32 groups
-  double search_vertical = 4.29;
-  double search_vertical_each = 0.05;  ///< a group of a thread
-  double group_epilogue = 1.07;        ///< times as long, up to the groups' ends by lanes
-  double group_wide_scaled = 1.057;    ///< scales of a wide tile are fetched less far ahead
-  double group_waits = 1.0097;         ///< of the CTAs of a cluster for each other
+  double search_linear_scan = 0.3625;
+  double search_linear_scan_each = 0.027;  ///< a group
+  double search_warp_scan = 1.446;
+  double search_warp_scan_each = 0.1;  ///< 32 groups
+  double search_binary_search = 4.29;
+  double search_binary_search_each = 0.05;  ///< a group of a thread
+  double group_epilogue = 1.07;             ///< times as long, up to the groups' ends by lanes
+  double group_wide_scaled = 1.057;         ///< scales of a wide tile are fetched less far ahead
+  double group_waits = 1.0097;              ///< of the CTAs of a cluster for each other
   /// And beside it where groups have several tiles of tokens, whose weights other clusters bring.
   double group_pair_again = 0.2;
   double group_l2_share = 0.081;  ///< of what L2 sends, that HBM waits for

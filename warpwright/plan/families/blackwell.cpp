@@ -52,8 +52,8 @@ std::optional<Refusal> slice_fault(const GemmProblem& p, const PlanChoices& choi
 std::optional<Refusal> feature_fault(const GemmProblem& p) {
   if (p.packed) {
     return refuse(RefusalCode::unsupported, as_tensor("B"), " are ", packed_name(p.packed->format),
-                  "; ", as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
-                  as_nearest(type_name(p.a.dtype)));
+                  "; ", as_rule("the kernels of sm_100 take none"), ": the nearest dtype is ",
+                  as_nearest(unpacked_word(p, true)));
   }
   if (is_8bit_float(p.d.dtype) && !p.is_quantised()) {
     return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",

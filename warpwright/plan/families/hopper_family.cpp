@@ -97,6 +97,26 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
   return shape;
 }
 
+// The mbarriers by which CTAs of a cluster that share a tile along K get each other's parts. A warp
+// with fewer columns of its own gets fewer bytes.
+pipeline::BarrierRow parts_row(const GemmConfig& c, int ctas) {
+  const kernel::ClusterParts parts = kernel::cluster_parts(c);
+  int most = 0;
+  for (int rank = 0; rank < ctas; ++rank) {
+    for (int warp = 0; warp < parts.warps; ++warp) {
+      most = std::max(most, parts.words_before(parts.first(rank + 1, ctas), warp) -
+                                parts.words_before(parts.first(rank, ctas), warp));
+    }
+  }
+  return {"parts",
+          parts.warps,
+          1,
+          most * (ctas - 1) * parts.unit_bytes(),
+          "its leader, and copies of the other CTAs' parts",
+          "each consumer warp",
+          0};
+}
+
 class HopperFamily final : public FamilyOf<GemmConfig> {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override { return architecture == 90; }
@@ -118,8 +138,8 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     return refuse(RefusalCode::unsupported, "scaling is block_scaled, and no kernel for ",
                   start.device.name, " (sm_", start.device.architecture,
                   ") has scales that the tensor core multiplies, which those for sm_100 and sm_120 "
-                  "have: the nearest is ",
-                  as_nearest("row-column scaling of e4m3"));
+                  "have: the nearest device is ",
+                  as_nearest("b200"), " (--as b200 without one)");
   }
   [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
                             bool /*is_named*/) const override {
@@ -140,6 +160,9 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
         pipeline::full_row(shape),
         pipeline::empty_row(shape, kernel::ring_cluster(c, plan.cluster)), kernel::c_full_row(c)};
     if (takes_turns(c)) rows.push_back(pipeline::turn_row());
+    if (kernel::shares_cluster_k(c) && plan.cluster_k > 1) {
+      rows.push_back(parts_row(c, plan.cluster_k));
+    }
     if (kernel::is_dynamic_persistent(c)) {
       const pipeline::TileRingShape ring = kernel::tile_ring_shape(c);
       rows.push_back(pipeline::tile_full_row(ring));
@@ -153,9 +176,9 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     const atom::ClusterShape cluster = plan.cluster;
     constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
     constexpr const char* searches[] = {
-        "", "horizontal: one group after the other",
-        "vertical: binary search over the tiles of all groups, added up in shared memory",
-        "ballot: a warp looks at 32 groups at a step"};
+        "", "linear_scan: one group after the other",
+        "binary_search: over the tiles of all groups, added up in shared memory",
+        "warp_scan: a warp looks at 32 groups at a step"};
     ExplainParts parts;
     std::string& out = parts.kernel;
     out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",

@@ -18,10 +18,11 @@ std::optional<Refusal> group_fault(const GemmProblem& p, const DeviceFacts& devi
                                    const std::string& here) {
   if (p.groups && device.architecture < 120) return no_groups(device);
   if (p.groups && !scales_elements(p.scaling)) {
-    return refuse(RefusalCode::unsupported, "the product has groups, and scaling is ",
-                  name(p.scaling), here,
-                  "take groups with scales for every few elements alone: the nearest scaling is ",
-                  as_nearest("block_scaled"));
+    return refuse(
+        RefusalCode::unsupported, "the product has groups, and scaling is ", name(p.scaling), here,
+        "take groups only with scales for every few elements, as operands of --dtype mxf8 "
+        "have: the nearest dtype is ",
+        as_nearest("mxf8"));
   }
   if (p.is_by_index()) {
     return refuse(RefusalCode::unsupported, "tokens are read by index", here,
@@ -41,16 +42,15 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
   if (p.is_quantised()) return no_codes(device);
   if (p.packed) {
     return refused(as_tensor("B"), " are ", packed_name(p.packed->format), here,
-                   "take none: the nearest B is ", as_nearest(type_name(p.a.dtype)));
+                   "take none: the nearest dtype is ",
+                   as_nearest(unpacked_word(p, device.architecture >= 120)));
   }
   if (p.scaling == Scaling::block_scaled && device.architecture < 120) {
     return refused("scaling is block_scaled, and the tensor cores of ", device.name, " (sm_",
                    device.architecture,
                    ") multiply no scales, which of those with mma.sync sm_120 is the first to do: "
-                   "the nearest is ",
-                   as_nearest(device.architecture < 80   ? "fp16 without scales"
-                              : device.architecture < 89 ? "bf16 without scales"
-                                                         : "row-column scaling of e4m3"));
+                   "the nearest device is ",
+                   as_nearest("rtx5090"), " (--as rtx5090 without one)");
   }
   const bool f16_alone = device.architecture < 80;
   if (is_8bit_float(p.a.dtype) && device.architecture < 89) {

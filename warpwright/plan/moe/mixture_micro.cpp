@@ -1,11 +1,20 @@
-// The rules of a mixture whose scales the tensor core multiplies.
+// The rules of a mixture whose scales the tensor core multiplies, and of how many experts and rows
+// there are.
 #include "warpwright/plan/moe/mixture_micro.h"
 
+#include <algorithm>
+
 #include "warpwright/kernel/moe/micro_rows.h"
+#include "warpwright/kernel/moe/sort_slots.h"
+#include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
 namespace {
+
+constexpr std::int64_t most_experts = kernel::SortSlotsKernel::max_experts;
+constexpr std::int64_t most_top_k = kernel::SumSlotsKernel::max_top_k;
+constexpr std::int64_t most_slots = kernel::SortSlotsKernel::max_slots;
 
 struct Named {
   const PlannedMatrix* matrix;
@@ -67,6 +76,52 @@ std::optional<Refusal> mixture_factors_fault(const MixtureProblem& p) {
                   ": the nearest legal is ", as_nearest(shape_of(most, 1), " of f32"));
   }
   return std::nullopt;
+}
+
+std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
+  if (p.experts() < 1 || p.experts() > most_experts) {
+    return refuse(RefusalCode::bad_shape, as_tensor("w13"), " has ", p.experts(), " experts; ",
+                  as_rule("a mixture has 1 to ", most_experts, " of them on a device"),
+                  ": the nearest legal is ",
+                  as_nearest(p.experts() < 1 ? std::int64_t{1} : most_experts));
+  }
+  if (p.first_expert < 0 || p.experts_total < 0 || p.total() > max_extent ||
+      p.first_expert + p.experts() > p.total()) {
+    const auto said = [&](const char* what, std::int64_t value, std::int64_t nearest) {
+      return refuse(RefusalCode::bad_value, what, " is ", value, ", and there are ", p.experts(),
+                    " experts here, from ", p.first_expert, " on, of ", p.total(), "; ",
+                    as_rule("those of a rank lie among all of them"), ": the nearest legal ", what,
+                    " is ", as_nearest(nearest));
+    };
+    if (p.total() > max_extent) return said("experts_total", p.experts_total, max_extent);
+    if (p.experts_total < 0 || (p.experts_total > 0 && p.experts_total < p.experts())) {
+      return said("experts_total", p.experts_total, p.experts());
+    }
+    return said("first_expert", p.first_expert, p.first_expert < 0 ? 0 : p.total() - p.experts());
+  }
+  if (p.top_k() < 1 || p.top_k() > most_top_k || p.slots() > most_slots) {
+    const std::int64_t top_k = std::clamp<std::int64_t>(p.top_k(), 1, most_top_k);
+    return refuse(
+        RefusalCode::bad_shape, as_tensor("topk_ids"), " is ", shape_of(p.topk_ids), "; ",
+        as_rule("a token has 1 to ", most_top_k, " experts, and all have at most ", most_slots),
+        ": the nearest legal is ",
+        as_nearest(shape_of(std::min<std::int64_t>(p.tokens(), most_slots / top_k), top_k)));
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> mixture_gate_fault(const MixtureProblem& p) {
+  const std::int64_t inner = p.w13.rows / 2;
+  const std::int64_t step = p.is_packed()                     ? packed::kTileRows
+                            : p.scaling == Scaling::blockwise ? scale_block / 2
+                                                              : 8;
+  if (inner % step == 0) return std::nullopt;
+  return refuse(
+      RefusalCode::unsupported, "inner is ", inner, "; ",
+      as_rule("w13 has the rows of gates and of ups in two halves, each of a multiple of ", step,
+              " rows"),
+      ": the nearest legal inner is ",
+      as_nearest(std::max(step, (inner + step / 2) / step * step)));
 }
 
 }  // namespace warpwright

@@ -1,18 +1,13 @@
 // What is refused of a mixture of experts before a plan is looked for.
 #include <string>
+#include <tuple>
 #include <utility>
 
-#include "warpwright/kernel/moe/sort_slots.h"
-#include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/plan/moe/mixture_micro.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
 namespace {
-
-constexpr std::int64_t most_experts = kernel::SortSlotsKernel::max_experts;
-constexpr std::int64_t most_top_k = kernel::SumSlotsKernel::max_top_k;
-constexpr std::int64_t most_slots = kernel::SortSlotsKernel::max_slots;
 
 struct MixtureMatrix {
   const PlannedMatrix* matrix;
@@ -167,35 +162,6 @@ std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
                 ": the nearest is ", as_nearest("blockwise"));
 }
 
-std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
-  if (p.experts() < 1 || p.experts() > most_experts) {
-    return refuse(RefusalCode::bad_shape, as_tensor("w13"), " has ", p.experts(), " experts; ",
-                  as_rule("a mixture has 1 to ", most_experts, " of them on a device"),
-                  ": the nearest legal is ",
-                  as_nearest(p.experts() < 1 ? std::int64_t{1} : most_experts));
-  }
-  if (p.first_expert < 0 || p.experts_total < 0 || p.total() > max_extent ||
-      p.first_expert + p.experts() > p.total()) {
-    return refuse(RefusalCode::bad_value, "first_expert is ", p.first_expert, " and there are ",
-                  p.experts(), " experts here of ", p.total(), "; ",
-                  as_rule("those of a rank lie among all of them"), ": the nearest is ",
-                  p.total() > max_extent ? as_nearest("experts_total ", max_extent)
-                  : p.first_expert < 0   ? as_nearest("first_expert 0")
-                  : p.experts() > p.total()
-                      ? as_nearest("experts_total ", p.first_expert + p.experts())
-                      : as_nearest("first_expert ", p.total() - p.experts()));
-  }
-  const std::int64_t legal = std::clamp(p.top_k(), std::int64_t{1}, most_top_k);
-  if (p.top_k() != legal || p.slots() > most_slots) {
-    return refuse(
-        RefusalCode::bad_shape, as_tensor("topk_ids"), " is ", shape_of(p.topk_ids), "; ",
-        as_rule("a token has 1 to ", most_top_k, " experts, and all have at most ", most_slots),
-        ": the nearest legal is ",
-        as_nearest(shape_of(std::min(p.tokens(), most_slots / legal), legal)));
-  }
-  return std::nullopt;
-}
-
 PlannedMatrix planned_of(const MatrixView& v, bool known) {
   return {{v}, known && v.data != nullptr ? alignment_of(v.data) : 16};
 }
@@ -268,10 +234,14 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
 
 std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   const std::int64_t tokens = p.tokens();
-  for (const std::int64_t extent : {p.tokens(), p.hidden(), p.inner(), p.w13.rows}) {
+  for (const auto& [what, extent, tensor] : {std::tuple{"the number of tokens", p.tokens(), "x"},
+                                             {"hidden", p.hidden(), "x"},
+                                             {"inner", p.inner(), "w2"},
+                                             {"the number of rows", p.w13.rows, "w13"}}) {
     if (extent >= 0 && extent <= max_extent) continue;
-    return refuse(RefusalCode::bad_shape, "an extent is ", extent, "; ",
-                  as_rule("extents are 0 to ", max_extent));
+    return refuse(RefusalCode::bad_shape, what, " (of ", as_tensor(tensor), ") is ", extent, "; ",
+                  as_rule("extents are 0 to ", max_extent), ": the nearest legal is ",
+                  as_nearest(extent < 0 ? 0 : max_extent));
   }
   if (p.w13.rows % 2 != 0) {
     return refuse(RefusalCode::bad_shape, as_tensor("w13"), " has ", p.w13.rows, " rows; ",
@@ -293,6 +263,7 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   if (auto r = gate_numbers_fault(p.gate, true)) return r;
   if (auto r = mixture_experts_fault(p)) return r;
   if (auto r = mixture_factors_fault(p)) return r;
+  if (auto r = mixture_gate_fault(p)) return r;
   const std::int64_t inner = p.w13.rows / 2;
   const struct {
     MixtureMatrix of;

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/machines.h"
 #include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/kernel/moe/sort_gather.h"
+#include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -106,9 +108,26 @@ Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
   return why;
 }
 
-constexpr double launch_seconds = 2.5e-6;
-// What it gains to ask for weights early: 1 to 4 us on an H200, at 1 to 64 tokens.
-constexpr double early_seconds = 3e-6;
+// What a launch more takes, and what it gains to ask for weights early (1 to 4 us at 1 to 64
+// tokens): as measured on an H200, elsewhere as its description differs.
+struct StepTimes {
+  double launch = 2.5e-6;
+  double early = 3e-6;
+};
+StepTimes step_times(const DeviceFacts& device) {
+  static const MachineNumbers& fitted = *known_machine("h200");
+  StepTimes times;
+  if (device.is_model) return times;
+  const MachineNumbers& n = numbers_of(device);
+  times.launch += n.launch_seconds - fitted.launch_seconds;
+  // From a launch to its first operands.
+  const auto start = [](const MachineNumbers& m) {
+    return m.launch_seconds +
+           (m.start_clocks + m.cold_start_clocks + m.first_operand_clocks) / m.clock_hz;
+  };
+  times.early *= start(n) / start(fitted);
+  return times;
+}
 
 // Seconds that a step beside the products takes for its bytes.
 double seconds_for_bytes(const MixturePlan& plan, MixtureStep step) {
@@ -122,10 +141,11 @@ constexpr std::int64_t most_sorted_with_gather = 128;
 
 // Seconds of what a way of the first product needs beside it: launches, and their bytes.
 double seconds_beside(const MixturePlan& plan) {
-  double seconds = plan.asks_early(MixtureStep::first) ? -early_seconds : 0;
+  const StepTimes times = step_times(plan.device);
+  double seconds = plan.asks_early(MixtureStep::first) ? -times.early : 0;
   if (plan.sorts_with_gather) seconds += seconds_for_bytes(plan, MixtureStep::sort);
   for (const MixtureStep step : {MixtureStep::gather, MixtureStep::quantise}) {
-    if (plan.takes(step)) seconds += launch_seconds + seconds_for_bytes(plan, step);
+    if (plan.takes(step)) seconds += times.launch + seconds_for_bytes(plan, step);
   }
   return seconds;
 }
@@ -135,10 +155,11 @@ double seconds_beside(const MixturePlan& plan) {
 double cost_of(const MixturePlan& plan) {
   double cost = plan.first.cost + plan.second.cost;
   if (plan.device.is_model) return cost;
+  const StepTimes times = step_times(plan.device);
   for (const MixtureStep step : plan.steps()) {
-    if (plan.asks_early(step)) cost -= early_seconds;
+    if (plan.asks_early(step)) cost -= times.early;
     if (step == MixtureStep::first || step == MixtureStep::second) continue;
-    cost += launch_seconds + seconds_for_bytes(plan, step);
+    cost += times.launch + seconds_for_bytes(plan, step);
   }
   return cost;
 }

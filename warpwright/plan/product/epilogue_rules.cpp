@@ -126,7 +126,7 @@ std::optional<Refusal> epilogue_fault(const GemmProblem& p) {
     return refuse(RefusalCode::unsupported, "the activation is ", name(p.epilogue.activation),
                   " and the epilogue is not gated; ",
                   as_rule("it is a function of a gate and of what that is for"),
-                  ": the nearest activation is ", as_nearest("quick_gelu"));
+                  ": the nearest is a ", as_nearest("gated"), " product");
   }
   if (p.epilogue.bias == Bias::none || p.bias.dtype == DType::f32) return std::nullopt;
   if (is_16bit_float(p.bias.dtype) && p.bias.dtype == p.d.dtype) return std::nullopt;

@@ -100,8 +100,8 @@ Fault quantised_operands_fault(const GemmProblem& p) {
     if (p.scaling == Scaling::block_scaled) return std::nullopt;
     return refuse(RefusalCode::unsupported, "scaling is ", name(p.scaling),
                   ", and D is quantised (", how, "); ",
-                  as_rule("products of block_scaled operands are"), ": the nearest way is ",
-                  as_nearest(name(QuantiseD::block_1x128)), ", of two e4m3");
+                  as_rule("products of block_scaled operands are"), ": the nearest dtype is ",
+                  as_nearest(std::string_view(how).substr(0, std::string_view(how).find('-'))));
   }
   const bool wrong_a = p.a.dtype != DType::e4m3;
   if (!p.packed && !wrong_a && p.b.dtype == DType::e4m3 && p.scaling != Scaling::block_scaled) {

@@ -283,7 +283,13 @@ Refusal cluster_too_large(int size, const DeviceFacts& device,
           "a cluster of " + number(size) + " CTAs needs as many SMs; " +
               as_rule("device ", device.name, " has ", number(device.sms)) +
               ": the nearest legal cluster is " +
-              as_nearest(number(nearest.m), "x", number(nearest.n))};
+              as_nearest(number(nearest.m), ",", number(nearest.n))};
+}
+
+std::string unpacked_word(const GemmProblem& p, bool have_scales) {
+  const PackedFormat& f = p.packed->format;
+  const MicroFormat* const micro = f.code == DType::e2m1 ? micro_format(f.code, f.scale) : nullptr;
+  return micro != nullptr && have_scales ? std::string(micro->word) : type_name(p.a.dtype);
 }
 
 }  // namespace warpwright

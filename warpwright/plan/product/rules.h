@@ -114,6 +114,10 @@ struct ResultTile {
 /// How D leaves (`store`) or C enters the kernel: by TMA where it can be.
 EpiloguePath result_path(const GemmProblem& problem, bool store);
 
+/// What B of packed weights would be for kernels that take none, as --dtype says it: weights of the
+/// same values where these kernels `have_scales` for every few elements, else of A's type.
+std::string unpacked_word(const GemmProblem& p, bool have_scales);
+
 /// The refusal of a cluster of `size` CTAs on a device with fewer SMs, where there are kernels for
 /// these `clusters`.
 Refusal cluster_too_large(int size, const DeviceFacts& device,

@@ -123,8 +123,8 @@ std::string group_reason(const Plan& p, const std::optional<Plan>& next) {
       p.facts().swap_ab
           ? format("few, so the weights lie on wgmma's M and tiles have %d tokens on its N", tokens)
           : format("enough to fill wgmma's M with them, in tiles of %d", tokens);
-  text += format("; predicted %.1f us", p.cost * 1e6);
-  if (next) text += format(", next best %s %.1f us", next->name().c_str(), next->cost * 1e6);
+  text += format("; by its cost, %.1f us", p.cost * 1e6);
+  if (next) text += format(", next %s, %.1f us", next->name().c_str(), next->cost * 1e6);
   return text;
 }
 
