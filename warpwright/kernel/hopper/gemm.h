@@ -130,12 +130,6 @@ struct HopperGemm {
       MathOrder<Tag>::initialise(base);
       if constexpr (shares_cluster_k(config)) ClusterFixup<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
-      if constexpr (gathers(config)) {
-        // Rows past a group's end are not copied, and their sums not stored.
-        using Tokens = RowLoader<Tag>;
-        isa::leave_unwritten(base + (Tokens::is_a ? smem.a : smem.b),
-                             config.stages * atom::tile_bytes(Tokens::tile));
-      }
     });
   }
 
