@@ -28,6 +28,7 @@
 #include "cli/commands/measure/measure_options.h"
 #include "cli/commands/measure/selftest_command.h"
 #include "cli/commands/moe/moe_command.h"
+#include "cli/commands/moe/moe_family.h"
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
@@ -200,6 +201,8 @@ void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOption
         "--check-offsets", o.check_offsets,
         "let the kernel tell whether the offsets are in order and rows by index are there, and "
         "look at what it says");
+    app.add_flag("--zero-rest", o.zero_rest,
+                 "rows in no group (--total) become 0, by a launch of their own");
   }
 }
 
@@ -209,6 +212,10 @@ void add_moe_check(CLI::App& check, MoeOptions& o, CheckCommandOptions& how) {
       "moe", "all launches of a layer of experts, each as early as it may start");
   add_moe_options(*moe, o);
   add_check_options(*moe, o, how);
+  moe->add_flag(
+      "--family", how.family,
+      "check companions of the mixture too, small ones, until every launch has run in its "
+      "ways: both sorts, gathers, sums, ranks, slots on all sides of every threshold");
   add_replay_options(*moe, how);
   moe->footer(
       "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
@@ -227,6 +234,7 @@ void add_kernel_check(CLI::App& check, RunOptions& o, CheckCommandOptions& how) 
   for (const KernelFacts* each : all_kernels()) {
     if (each->built) names += each->name + " ";
   }
+  for (const char* each : mixture_kernels) names += std::string(each) + " ";
   offer(kernel->add_option("NAME", how.kernel, "as `warpwright kernels` prints it")
             ->required()
             ->option_text("NAME"),
@@ -659,6 +667,11 @@ class CommandLine {
     if (command == " predict moe") return predict_moe_command(moe_, out, err);
     if (command == " predict kernel") return predict_kernel_command(predict_kernel_, out, err);
     if (command == " explain moe") return explain_moe_command(moe_, out, err);
+    if (command == " check kernel" && is_of_mixtures(check_how_.kernel)) {
+      MoeOptions mixture = small_mixture();
+      static_cast<RunOptions&>(mixture) = product_;
+      return check_moe_command(mixture, check_how_, out, err);
+    }
     return call_product(command, out, err);
   }
 

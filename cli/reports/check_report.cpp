@@ -81,6 +81,21 @@ std::string text(const Untried& untried, std::size_t most) {
   return all;
 }
 
+std::string survivors_text(const device::MutationReport& report) {
+  std::vector<std::string> sites;
+  for (const device::Mutant& m : report.mutants) {
+    if (m.fate != device::Mutant::Fate::survived) continue;
+    if (std::find(sites.begin(), sites.end(), m.site) == sites.end()) sites.push_back(m.site);
+  }
+  constexpr std::size_t most = 4;
+  std::string all = "survived: ";
+  for (std::size_t i = 0; i < std::min(most, sites.size()); ++i) {
+    all += (i > 0 ? ", " : "") + sites[i];
+  }
+  if (sites.size() > most) all += " and " + std::to_string(sites.size() - most) + " more sites";
+  return all;
+}
+
 void print_mutants(const device::MutationReport& report, bool json, std::ostream& out) {
   if (json) {
     ordered_json all;

@@ -37,6 +37,9 @@ void add_json(const device::Coverage& coverage, nlohmann::ordered_json& json);
 /// all was tried. At most `most` functions are named.
 std::string text(const Untried& untried, std::size_t most = 3);
 
+/// "survived: mbarrier.arrive empty at kernel/a.h:176, ...": the sites of mutants that did.
+std::string survivors_text(const device::MutationReport& report);
+
 /// The mutants as a table, and the score.
 void print_mutants(const device::MutationReport& report, bool json, std::ostream& out);
 

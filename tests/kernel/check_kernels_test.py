@@ -5,8 +5,8 @@
                           [--names A,B]
 
 Takes every N-th kernel of the build (default 1: all; script/campaign runs them with 12 schedules
-each), from the I-th on. A statement that ran in no companion fails, unless UNREACHABLE says why
-nothing reaches it.
+each), from the I-th on, and those beside the products of mixtures. A statement that ran in no
+companion fails, unless UNREACHABLE says why nothing reaches it.
 """
 import argparse
 import concurrent.futures
@@ -30,6 +30,10 @@ UNREACHABLE = [
 ]
 
 
+# Kernels of mixtures beside their products.
+BESIDE = ["sort_slots", "sort_gather", "gather_rows", "sum_slots"]  # the first three in a sample
+
+
 def run(program, *arguments):
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False,
                           timeout=1800)
@@ -48,15 +52,16 @@ def judge(program, kernel, schedules):
     if made.returncode == 2 or not made.stdout:
         return False, made.stderr.strip()
     told = json.loads(made.stdout)
+    members = told.get("products") or told["mixtures"]
     if told["findings"]:
         first = told["findings"][0]
-        last = told["products"][-1]
+        last = members[-1]
         return False, f"{first['check']} {first['sentence'][:200]} ({last['arguments']})"
     never = [s for s in told["untried_statements"] or [] if not excused(kernel, s)]
     if never:
         where = ", ".join(f"{s['file'].split('/')[-1]}:{s['line']}" for s in never)
-        return False, f"ran in none of {len(told['products'])} products: {where}"
-    return True, f"{len(told['products'])} products, {told['statements']} statements"
+        return False, f"ran in none of {len(members)} members: {where}"
+    return True, f"{len(members)} members, {told['statements']} statements"
 
 
 def main():
@@ -71,7 +76,10 @@ def main():
     listed = json.loads(run(options.program, "kernels", "--built", "--json").stdout)["kernels"]
     # What adds up slots runs in a mixture: tests/device/slot_sums_test.cpp has its statements run.
     names = [kernel["kernel"] for kernel in listed if not kernel["kernel"].endswith("_sum")]
-    chosen = options.names.split(",") if options.names else names[options.first::options.sample]
+    chosen = names[options.first::options.sample]
+    chosen += BESIDE if options.sample == 1 else BESIDE[:3]
+    if options.names:
+        chosen = options.names.split(",")
     wrong = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for kernel, (right, seen) in zip(chosen, pool.map(

@@ -318,12 +318,12 @@ std::uint32_t flag_count(std::uint32_t* flag, std::uint32_t by = 1,
 #endif
 }
 
-/// Sets a flag back to 0 for the next launch, which the end of this one orders: a plain store
-/// (st.global), which releases nothing.
+/// Sets a flag back to 0 for the next launch, which the end of this one orders; releases nothing. A
+/// strong store (st.relaxed.gpu): it needs no order behind the waits that others have done.
 WW_DEVICE
 void flag_clear(std::uint32_t* flag, [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
-  *flag = 0;
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(0) : "memory");
 #else
   model::flag_clear(flag, site);
 #endif

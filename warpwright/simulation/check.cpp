@@ -35,12 +35,13 @@ class Judge {
     Accepted& accepted = accepted_[static_cast<std::size_t>(which)];
     const auto [name, of] = trial.name(which);
     if (accepted && trial.content(which) == *accepted) return std::nullopt;
-    const bool right = trial.is_right(which).value_or(!accepted);
-    if (!right) {
-      return model::Finding{
-          .check = model::Check::wrong_result,
-          .sentence = std::string(name) + " is not the " + of + ", although no other check spoke",
-          .site = {}};
+    const Judged judged = trial.is_right(which).value_or(!accepted);
+    if (!judged.right) {
+      return model::Finding{.check = model::Check::wrong_result,
+                            .sentence = std::string(name) + " is not the " + of +
+                                        ", although no other check spoke" +
+                                        (judged.wrong.empty() ? "" : ": " + judged.wrong),
+                            .site = {}};
     }
     if (!accepted) {
       accepted = trial.content(which);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "warpwright/model/machine.h"
@@ -27,12 +28,19 @@ struct Schedule {
 /// The inverse of Schedule::text.
 std::optional<Schedule> parse_schedule(const std::string& text);
 
+/// What a judge says of a result: whether it is right, else in a sentence what is wrong with it.
+struct Judged {
+  bool right = false;
+  std::string wrong;
+  Judged(bool is_right, std::string what = {}) : right(is_right), wrong(std::move(what)) {}
+};
+
 /// A product that every run launches behind the plan's, in the same workspace: of the same plan or
 /// another one, with operands and a result of its own. It is held to all that the first is.
 struct SecondProduct {
   const Plan& plan;
   const GemmOperands& operands;
-  std::function<bool(const GemmOperands& done)> right;  ///< see CheckOptions::right
+  std::function<Judged(const GemmOperands& done)> right;  ///< see CheckOptions::right
 };
 
 /// Which schedules are tried, and how.
@@ -53,9 +61,11 @@ struct CheckOptions {
   /// Is D right, which the operands name as a run left it, with its scales? Asked once, and again
   /// where a schedule gives other bits; never from two threads at once. Without it the first
   /// schedule's D is taken for right.
-  std::function<bool(const GemmOperands& done)> right;
+  std::function<Judged(const GemmOperands& done)> right;
   /// Of groups: the kernel looks at its offsets, too, and must find the first that is not in order.
   bool check_offsets = false;
+  /// Of groups: rows of D in no group become 0.
+  bool zero_rest = false;
   /// What is launched behind it, or null.
   const SecondProduct* second = nullptr;
   /// Called now and then with the share done; never from two threads at once.
@@ -161,7 +171,7 @@ std::unique_ptr<Subject> product_subject(const Plan& plan, const GemmOperands& o
 /// options that and those of groups and of a second product count not.
 std::unique_ptr<Subject> mixture_subject(
     const MixturePlan& plan, const MixtureOperands& operands,
-    std::function<bool(const MixtureOperands& done)> right = {});
+    std::function<Judged(const MixtureOperands& done)> right = {});
 
 /// As the functions above.
 Result<CheckReport> check(const Subject& subject, const CheckOptions& options);

@@ -8,6 +8,7 @@
 
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/format.h"
+#include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/plan.h"
@@ -140,19 +141,77 @@ void add_sharing(const Plan& plan, const Others& others, std::vector<std::string
 
 }  // namespace
 
-Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran) {
-  std::set<std::string_view> files;
-  for (const model::SyncSite& site : ran) files.insert(site.file);
+namespace {
+
+// Of the compiled statements those that `belongs` says.
+template <class Belongs>
+Coverage coverage_of(const std::vector<model::SyncSite>& ran, const Belongs& belongs) {
   std::vector<CompiledSite> all = model::compiled_sites();
-  std::erase_if(all, [&](const CompiledSite& site) {
-    return !model::has_word(site, plan.kernel) &&
-           (!files.contains(site.file) || names_a_kernel(site));
-  });
+  std::erase_if(all, [&](const CompiledSite& site) { return !belongs(site); });
   std::set<std::pair<std::string_view, int>> places;
   for (const CompiledSite& site : all) places.insert({site.file, site.line});
   return {.known = model::lists_sites,
           .statements = static_cast<int>(places.size()),
           .untried = model::not_among(all, ran)};
+}
+
+std::set<std::string_view> files_of(const std::vector<model::SyncSite>& ran) {
+  std::set<std::string_view> files;
+  for (const model::SyncSite& site : ran) files.insert(site.file);
+  return files;
+}
+
+}  // namespace
+
+Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran) {
+  return coverage_of(ran, [&, files = files_of(ran)](const CompiledSite& site) {
+    return model::has_word(site, plan.kernel) ||
+           (files.contains(site.file) && !names_a_kernel(site));
+  });
+}
+
+Coverage coverage(const MixturePlan& plan, const std::vector<model::SyncSite>& ran) {
+  return coverage_of(ran, [&, files = files_of(ran)](const CompiledSite& site) {
+    const bool is_beside = site.file.starts_with("warpwright/kernel/moe/");
+    return model::has_word(site, plan.first.kernel) || model::has_word(site, plan.second.kernel) ||
+           ((is_beside || files.contains(site.file)) && !names_a_kernel(site));
+  });
+}
+
+Coverage coverage(const std::vector<std::string>& words, const std::vector<model::SyncSite>& ran) {
+  return coverage_of(ran, [&](const CompiledSite& site) {
+    return std::ranges::any_of(words, [&](const auto& w) { return model::has_word(site, w); });
+  });
+}
+
+std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOperands& operands,
+                                      std::int64_t rows) {
+  const MixtureProblem& p = plan.problem;
+  if (p.tokens() == 0) return {"nothing was launched"};
+  std::vector<std::string> ways;
+  const auto takes = [&](const MixtureChoices& choices) {
+    return static_cast<bool>(plan_moe(p, plan.device, choices));
+  };
+  const auto add = [&](bool is_there, const char* words) {
+    if (is_there) ways.emplace_back(words);
+  };
+  using kernel::SortSlotsShape;
+  add(plan.sorts_with_gather, "no sort by a launch of its own");
+  add(!plan.sorts_with_gather && takes({.sort_with_gather = true}), "no sort beside a gather");
+  add(p.slots() <= SortSlotsShape::one_cta || plan.sort_parts > 0, "no sort in a cluster");
+  add(plan.sort_parts == 0 && p.slots() <= SortSlotsShape::most_at_once,
+      "no sort in three launches");
+  add(!plan.takes(MixtureStep::gather), "no gather by a launch of its own");
+  add(!plan.way.by_index && takes({.by_index = true}), "no tokens by number");
+  add(plan.sums_in_product, "no sums by a launch");
+  add(!plan.sums_in_product && takes({.sums_in_product = true}), "no sums in the product");
+  add(plan.way.fused, "no rows quantised by a launch");
+  add(!plan.way.fused && takes({.quantises_in_epilogue = true}),
+      "no rows quantised by the product");
+  add(p.experts() == p.total(), "no rank of several");
+  add(rows == p.slots(), "no slot that is left out");
+  add(operands.id_type == OffsetType::int32, "no ids of 64 bits");
+  return ways;
 }
 
 std::vector<std::string> untried_ways(const Plan& plan, std::int64_t tiles) {

@@ -8,6 +8,7 @@
 
 #include "warpwright/model/mutation.h"
 #include "warpwright/model/report/compiled_sites.h"
+#include "warpwright/plan/moe/moe_plan.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright::device {
@@ -23,6 +24,16 @@ struct Coverage {
 /// Compares what ran, of one run of `plan` or of several, with what is compiled. Statements of
 /// functions that name no kernel belong to the plan where another one of their file ran.
 Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran);
+
+/// Of all launches of a mixture, those that this plan does not take among them.
+Coverage coverage(const MixturePlan& plan, const std::vector<model::SyncSite>& ran);
+
+/// Of functions that have one of these words in their names.
+Coverage coverage(const std::vector<std::string>& words, const std::vector<model::SyncSite>& ran);
+
+/// What else a mixture of these types does, of whose slots `rows` are of experts that are here.
+std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOperands& operands,
+                                      std::int64_t rows);
 
 /// What else the plan's kernel does and this product does not ask of it, in a few words each: "no
 /// C", "no cluster beyond 2x1". Asks the planner which other products the kernel would take.

@@ -84,8 +84,9 @@ class OwnResult {
 struct ProductSubject final : Subject {
   const Plan& plan;
   const GemmOperands& operands;
-  std::function<bool(const GemmOperands& done)> right;
+  std::function<Judged(const GemmOperands& done)> right;
   bool check_offsets = false;
+  bool zero_rest = false;
   const SecondProduct* second = nullptr;
 
   ProductSubject(const Plan& plan_, const GemmOperands& operands_, const CheckOptions& options)
@@ -93,6 +94,7 @@ struct ProductSubject final : Subject {
         operands(operands_),
         right(options.right),
         check_offsets(options.check_offsets),
+        zero_rest(options.zero_rest),
         second(options.second) {}
 
   [[nodiscard]] std::unique_ptr<Trial> trial() const override;
@@ -118,6 +120,7 @@ class ProductTrial final : public Trial {
       behind = second_->operands();
       options.second = FollowingProduct{&subject_.second->plan, &behind};
     }
+    options.zero_rest = subject_.zero_rest;
     std::uint32_t status = 0;
     std::uint64_t rows = 0;
     if (subject_.check_offsets) {
@@ -149,7 +152,7 @@ class ProductTrial final : public Trial {
   [[nodiscard]] std::vector<std::byte> content(int which) const override {
     return (which == 0 ? first_ : *second_).content();
   }
-  [[nodiscard]] std::optional<bool> is_right(int which) const override {
+  [[nodiscard]] std::optional<Judged> is_right(int which) const override {
     const auto& right = which == 0 ? subject_.right : subject_.second->right;
     if (!right) return std::nullopt;
     return right((which == 0 ? first_ : *second_).operands());
@@ -188,10 +191,10 @@ std::unique_ptr<Trial> ProductSubject::trial() const {
 struct MixtureSubject final : Subject {
   const MixturePlan& plan;
   const MixtureOperands& operands;
-  std::function<bool(const MixtureOperands& done)> right;
+  std::function<Judged(const MixtureOperands& done)> right;
 
   MixtureSubject(const MixturePlan& plan_, const MixtureOperands& operands_,
-                 std::function<bool(const MixtureOperands& done)> right_)
+                 std::function<Judged(const MixtureOperands& done)> right_)
       : plan(plan_), operands(operands_), right(std::move(right_)) {}
 
   [[nodiscard]] std::unique_ptr<Trial> trial() const override;
@@ -217,7 +220,7 @@ class MixtureTrial final : public Trial {
   [[nodiscard]] std::vector<std::byte> content(int /*which*/) const override {
     return {static_cast<const std::byte*>(d_.data()), d_.end()};
   }
-  [[nodiscard]] std::optional<bool> is_right(int /*which*/) const override {
+  [[nodiscard]] std::optional<Judged> is_right(int /*which*/) const override {
     if (!subject_.right) return std::nullopt;
     return subject_.right(operands());
   }
@@ -253,7 +256,7 @@ std::unique_ptr<Subject> product_subject(const Plan& plan, const GemmOperands& o
 }
 
 std::unique_ptr<Subject> mixture_subject(const MixturePlan& plan, const MixtureOperands& operands,
-                                         std::function<bool(const MixtureOperands& done)> right) {
+                                         std::function<Judged(const MixtureOperands& done)> right) {
   return std::make_unique<MixtureSubject>(plan, operands, std::move(right));
 }
 

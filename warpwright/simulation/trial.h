@@ -32,7 +32,7 @@ class Trial {
   [[nodiscard]] virtual ResultName name(int which) const = 0;
   [[nodiscard]] virtual std::vector<std::byte> content(int which) const = 0;
   /// What the caller says of it; nothing where it left that open.
-  [[nodiscard]] virtual std::optional<bool> is_right(int which) const = 0;
+  [[nodiscard]] virtual std::optional<Judged> is_right(int which) const = 0;
   /// Does the caller say something of the first?
   [[nodiscard]] virtual bool is_judged() const = 0;
 };

@@ -5,10 +5,10 @@
 // The tiles of all groups form one line: group after group, and within a group as `in_group` says.
 // A cluster takes those of its numbers (tile/numbers.h), which go up. The schedulers differ in how
 // they find the group of a tile; they agree on everything else.
-//   horizontal  one group after the other, by every thread for itself
-//   ballot      a warp together, 32 groups at a step
-//   vertical    the CTA first adds up the tiles of all groups, into a table in shared memory, where
-//               binary search finds the tile's part of it
+//   linear_scan    one group after the other, by every thread for itself
+//   warp_scan      a warp together, 32 groups at a step
+//   binary_search  the CTA first adds up the tiles of all groups, into a table in shared memory,
+//                  where binary search finds the tile's part of it
 //
 // Offsets that are not in order do no harm: they are clamped to the tensor, and tiles past the
 // number that offsets in order can give are left out.

@@ -2,7 +2,6 @@
 #include <memory>
 #include <string>
 
-#include "cli/commands/completion.h"
 #include "cli/commands/draw/drawn_run.h"
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/gemm/companions.h"
@@ -46,14 +45,9 @@ DrawKind add_draw_roles(CLI::App& app) {
       "roles", "who arrives at which mbarrier of a kernel, and who waits for it");
   const auto run = std::make_shared<DrawnRun>();
   const auto kernel = std::make_shared<std::string>();
-  std::string names;
-  for (const KernelFacts* each : all_kernels()) {
-    if (each->built) names += each->name + " ";
-  }
-  offer(kind->add_option("NAME", *kernel,
-                         "a kernel as `warpwright kernels` prints it, in place of a product")
-            ->option_text("NAME"),
-        names);
+  kind->add_option("NAME", *kernel,
+                   "a kernel as `warpwright kernels` prints it, in place of a product")
+      ->option_text("NAME");
   add_drawn_run(*kind, *run, {.lesson = false, .occupied = false},
                 "  warpwright draw roles hopper_bf16_bf16_128x128_pp --svg roles.svg\n"
                 "  warpwright draw roles gemm --random 2048 2048 512 --as b200 --svg roles.svg\n"

@@ -84,11 +84,12 @@ int reduce(const device::Subject& subject, const device::CheckOptions& options, 
   return 1;
 }
 
-void print_check(const device::CheckReport& report, const Untried& untried, const std::string& plan,
-                 bool json, std::ostream& out) {
+void print_check(const device::CheckReport& report, const CheckedSubject& checked,
+                 const std::vector<model::SyncSite>& ran, bool json, std::ostream& out) {
+  const Untried untried = checked.untried(ran);
   if (json) {
     ordered_json all;
-    all["plan"] = plan;
+    all["plan"] = checked.plan;
     all["schedules"] = report.schedules;
     all["failing"] = report.failing;
     all["findings"] = ordered_json::array();
@@ -101,18 +102,30 @@ void print_check(const device::CheckReport& report, const Untried& untried, cons
     return;
   }
   print_findings(report, out);
-  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << plan << " under "
+  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << checked.plan << " under "
       << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ")
       << findings_text(report.findings.size()) << ".\n";
   const std::string left_out = text(untried);
   if (report.clean() && !left_out.empty()) {
-    out << "not tried: " << left_out << ". check --family tries what the kernel has.\n";
+    out << "not tried: " << left_out << ". check --family tries what " << checked.family << ".\n";
   }
 }
 
 Untried untried_of(const Product& product, const std::vector<model::SyncSite>& ran) {
   return {device::coverage(product.plan, ran),
           device::untried_ways(product.plan, tiles_of(product.job, product.plan))};
+}
+
+// A mutant is known to be the same program by its order of accesses, and who takes which tile is
+// part of that.
+std::string survived_text(const Plan& plan) {
+  const bool taken = plan.ctas > 0 && (plan.tile_source == kernel::TileSource::dynamic_persistent ||
+                                       plan.tile_source == kernel::TileSource::clc);
+  if (!taken || plan.device.sms >= plan.tiles()) return "";
+  return "note: tiles go to whoever comes first: a mutant that ends sooner gives another order, "
+         "and "
+         "may be the same program; --sms " +
+         std::to_string(plan.tiles()) + ", one for each tile, tells.\n";
 }
 
 int mutate(const CheckedSubject& checked, const device::CheckOptions& options, bool json,
@@ -125,14 +138,17 @@ int mutate(const CheckedSubject& checked, const device::CheckOptions& options, b
     device::CheckReport found;
     found.findings = report->unbroken;
     found.schedules = found.failing = 1;
-    print_check(found, checked.untried(report->sites), checked.plan, json, out);
+    print_check(found, checked, report->sites, json, out);
     return 1;
   }
   print_mutants(*report, json, out);
   if (report->count(device::Mutant::Fate::survived) == 0) return 0;
   // What a mutant may have survived by: what does not run is not broken.
   const std::string left_out = text(checked.untried(report->sites));
-  if (!left_out.empty()) err << "note: not tried: " << left_out << ".\n";
+  if (!left_out.empty()) {
+    err << "note: " << survivors_text(*report) << "; not tried: " << left_out << ".\n";
+  }
+  err << checked.survived;
   return 1;
 }
 
@@ -150,6 +166,18 @@ GemmOptions product_of_kernel(const GemmOptions& run, const std::string& name) {
 }
 
 }  // namespace
+
+void require_family(const CheckCommandOptions& o) {
+  for (const auto& [option, given] :
+       {std::pair{"--replay", !o.replay.empty()},
+        {"--mutant", o.mutant.has_value()},
+        {"--reduce", o.reduce},
+        {"--behind", !o.behind.empty() || !o.tokens_behind.empty()}}) {
+    if (!given) continue;
+    throw InputError(std::string(option) + " is of one product, and --family runs many: " +
+                     as_rule("leave one of them out") + ".");
+  }
+}
 
 device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& o) {
   device::CheckOptions options;
@@ -175,20 +203,27 @@ device::CheckOptions check_options(const RunOptions& run, const CheckCommandOpti
   return options;
 }
 
-std::function<bool(const GemmOperands&)> judge_of(const Product& product) {
-  return [&product](const GemmOperands& done) { return check_job(product.job, done).passed(); };
+std::function<device::Judged(const GemmOperands&)> judge_of(const Product& product) {
+  return [&product](const GemmOperands& done) -> device::Judged {
+    const JobCheck check = check_job(product.job, done);
+    if (check.passed()) return true;
+    return {false, describe(check, product.job)};
+  };
 }
 
 int check_subject(const CheckedSubject& checked, device::CheckOptions options,
                   const CheckCommandOptions& o, std::ostream& out, std::ostream& err) {
-  if (o.mutant) options.mutation = mutant_of(checked.subject, *o.mutant);
+  if (o.mutant) {
+    const Progress progress(err, "mutants", "", 0);
+    options.mutation = mutant_of(checked.subject, *o.mutant);
+  }
   if (o.reduce) return reduce(checked.subject, options, o.json, out, err);
   if (o.mutate) return mutate(checked, options, o.json, out, err);
   const Result<device::CheckReport> report =
       with_progress(err, "check", options,
                     [&checked](const auto& how) { return device::check(checked.subject, how); });
   if (!report) throw InputError(report.refusal());
-  print_check(*report, checked.untried(report->sites), checked.plan, o.json, out);
+  print_check(*report, checked, report->sites, o.json, out);
   return report->clean() ? 0 : 1;
 }
 
@@ -214,15 +249,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
       return check_family(product_of_kernel(run, o.kernel), options, o.mutate, o.json, out, err);
     }
     if (o.family) {
-      for (const auto& [option, given] :
-           {std::pair{"--replay", !o.replay.empty()},
-            {"--mutant", o.mutant.has_value()},
-            {"--reduce", o.reduce},
-            {"--behind", !o.behind.empty() || !o.tokens_behind.empty()}}) {
-        if (!given) continue;
-        throw InputError(std::string(option) + " is of one product, and --family runs many: " +
-                         as_rule("leave one of them out") + ".");
-      }
+      require_family(o);
       return check_family(run, options, o.mutate, o.json, out, err);
     }
     const DeviceFacts facts = facts_of(run);
@@ -232,6 +259,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
     product.load(run.seed, err, Draw::telling);
     options.right = judge_of(product);
     options.check_offsets = run.check_offsets;
+    options.zero_rest = run.zero_rest;
     std::optional<Product> behind;
     std::optional<device::SecondProduct> second;
     if (!o.behind.empty() || !o.tokens_behind.empty()) {
@@ -242,7 +270,11 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
     }
     const auto subject = device::product_subject(product.plan, product.operands, options);
     const auto untried = [&product](const auto& ran) { return untried_of(product, ran); };
-    return check_subject({*subject, product.plan.name(), untried}, options, o, out, err);
+    return check_subject({.subject = *subject,
+                          .plan = product.plan.name(),
+                          .untried = untried,
+                          .survived = survived_text(product.plan)},
+                         options, o, out, err);
   });
 }
 

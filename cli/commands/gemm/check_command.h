@@ -34,11 +34,14 @@ struct CheckCommandOptions {
   std::string tokens_behind;
 };
 
+/// Refuses what is of one product beside --family. Throws InputError.
+void require_family(const CheckCommandOptions& options);
+
 /// What both forms of the command make of their arguments. Throws InputError.
 device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& options);
 
 /// Says whether a result is that of a loaded product, by its reference.
-std::function<bool(const GemmOperands&)> judge_of(const Product& product);
+std::function<device::Judged(const GemmOperands&)> judge_of(const Product& product);
 
 /// What `work` makes of the options, with a line that says how far it is; gone when it returns.
 template <class Work>
@@ -55,6 +58,8 @@ struct CheckedSubject {
   const device::Subject& subject;
   std::string plan;
   std::function<Untried(const std::vector<model::SyncSite>& ran)> untried;
+  const char* family = "the kernel has";  ///< what --family tries
+  std::string survived = {};              ///< what is said of mutants that do
 };
 
 /// Checks it as the options say, which `check_options` made of `o`, and prints what was found.

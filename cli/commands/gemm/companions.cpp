@@ -367,6 +367,11 @@ class Companions {
       set_tokens(o, {5, 0, t});
       o.total = 2 * t + 9;
     });
+    add("rows in no group that become 0", 1, n, k_tile_, [t](GemmOptions& o) {
+      set_tokens(o, {5, 0, t});
+      o.total = 2 * t + 9;
+      o.zero_rest = true;
+    });
     add("one group", 1, n, round_, lengths({t / 2 + 1}));
     add("groups without a token", 1, n, round_, lengths({0, 0, 0}));
     add("more SMs than tiles", 1, columns_, round_, [t](GemmOptions& o) {

@@ -184,16 +184,8 @@ std::string summary(const GemmOutcome& o) {
 }
 
 std::string check_text(const GemmOutcome& o) {
-  std::string text = o.check->passed() ? "check: PASS. " : "check: FAIL. ";
-  text += describe(o.check->elements);
-  const std::int64_t touched = o.check->touched;
-  if (const std::int64_t rest = o.product.job.rest.count(); rest > 0) {
-    text += " Of " + std::to_string(rest) + " rows in no group " +
-            (touched == 0 ? "none was" : std::to_string(touched) + " were") + " written.";
-  }
-  if (o.check->gaps > 0)
-    text += " Behind the ends of " + std::to_string(o.check->gaps) + " rows something was written.";
-  return text + "\n";
+  return (o.check->passed() ? "check: PASS. " : "check: FAIL. ") +
+         describe(*o.check, o.product.job) + "\n";
 }
 
 // Of the launches of --repeat.

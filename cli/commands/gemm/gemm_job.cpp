@@ -103,6 +103,7 @@ MatrixView stored(const HostTensor& t, DType type, bool transposed = false,
 // How the tensors of a product are to lie, as far as that is said.
 void read_places(const GemmOptions& o, GemmJob& job) {
   job.in_place = o.in_place;
+  job.zero_rest = o.zero_rest;
   if (job.in_place && !job.reads_c()) {
     throw InputError("--in-place puts " + as_tensor("C") + " into D's memory, and there is no C: " +
                      as_rule("give --c FILE, or --beta with random matrices") + ".");
@@ -198,11 +199,11 @@ void lay_side_by_side(GemmJob& job) {
   }
 }
 
-bool all_poison(const std::byte* from, std::int64_t count) {
-  return std::all_of(from, from + count, [](std::byte b) { return b == kPoison; });
+bool all_are(std::byte byte, const std::byte* from, std::int64_t count) {
+  return std::all_of(from, from + count, [byte](std::byte b) { return b == byte; });
 }
 
-// Rows of a result in no group that are not as they were made.
+// Rows of a result in no group that are not as they were made, or not 0 where that is asked for.
 std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
   const std::int64_t pitch = numeric::packed_bytes(d.dtype, d.row_stride);
   const std::int64_t row = numeric::packed_bytes(d.dtype, d.columns);
@@ -210,8 +211,9 @@ std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
   std::int64_t touched = 0;
   for (std::int64_t i = job.rest.begin; i < job.rest.end; ++i) {
     const std::byte* at = bytes + i * pitch;
-    const bool same = job.in_place ? std::equal(at, at + row, job.c.bytes.data() + i * pitch)
-                                   : all_poison(at, row);
+    const bool same = job.zero_rest  ? all_are(std::byte{0}, at, row)
+                      : job.in_place ? std::equal(at, at + row, job.c.bytes.data() + i * pitch)
+                                     : all_are(kPoison, at, row);
     touched += same ? 0 : 1;
   }
   return touched;
@@ -224,7 +226,7 @@ std::int64_t touched_gaps(const MatrixView& d) {
   const auto* bytes = static_cast<const std::byte*>(d.data);
   std::int64_t touched = 0;
   for (std::int64_t i = 0; pitch > row && i + 1 < d.batch * d.rows; ++i) {
-    touched += all_poison(bytes + i * pitch + row, pitch - row) ? 0 : 1;
+    touched += all_are(kPoison, bytes + i * pitch + row, pitch - row) ? 0 : 1;
   }
   return touched;
 }
@@ -255,17 +257,20 @@ std::optional<Mirror> drawn_mirror(const GemmJob& job, std::uint64_t seed, Draw 
 }
 
 // Slots in any order: none twice while there are others.
-void draw_index(GemmJob& job, std::uint64_t seed) {
+void draw_index(GemmJob& job, std::uint64_t seed, Draw draw) {
   if (!job.product.groups || !job.draws_index) return;
   const auto slots = static_cast<std::size_t>(job.product.a.rows) *
                      static_cast<std::size_t>(job.product.groups->rows_divisor);
+  // Some rows are of no token, as where a router left a slot out. A check of the numbers, which is
+  // told what it must say, tells of those.
+  const bool has_none = draw == Draw::telling || !job.checks_index;
   std::mt19937_64 random(seed);
   std::vector<std::int32_t> all(slots);
   for (std::size_t i = 0; i < job.index.size(); ++i) {
     const std::size_t at = i % slots;
     if (at == 0) std::iota(all.begin(), all.end(), 0);
     std::swap(all[at], all[at + random() % (slots - at)]);
-    job.index[i] = all[at];
+    job.index[i] = has_none && i % 8 == 7 ? -1 : all[at];
   }
 }
 
@@ -447,7 +452,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     const auto bytes = std::as_bytes(std::span(all));
     job.offset_bytes.assign(bytes.begin(), bytes.end());
   };
-  draw_index(job, seed);
+  draw_index(job, seed, draw);
   if (job.is_block_scaled()) lay_out_scales(job);
   if (!job.product.groups) return;
   if (job.product.groups->type == OffsetType::int64) {
@@ -490,6 +495,18 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   if (o.groups) o.groups->offsets = job.offset_bytes.data();
   if (o.is_by_index()) o.groups->rows = job.index.data();
   return o;
+}
+
+std::string describe(const JobCheck& check, const GemmJob& job) {
+  std::string text = describe(check.elements);
+  if (const std::int64_t rest = job.rest.count(); rest > 0) {
+    text += " Of " + std::to_string(rest) + " rows in no group " +
+            (check.touched == 0 ? "none was" : std::to_string(check.touched) + " were") +
+            (job.zero_rest ? " other than zero." : " written.");
+  }
+  if (check.gaps > 0)
+    text += " Behind the ends of " + std::to_string(check.gaps) + " rows something was written.";
+  return text;
 }
 
 JobCheck check_job(const GemmJob& job, const GemmOperands& operands,

@@ -66,6 +66,7 @@ struct GemmOptions : RunOptions {
   std::optional<int> tile_tokens;
   std::string search;
   bool check_offsets = false;  ///< of `check` too
+  bool zero_rest = false;      ///< of `check`: rows in no group become 0
   int repeat = 0;              ///< launches that are timed on a GPU
 };
 
@@ -121,11 +122,13 @@ struct GemmJob {
   std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a
                                ///< dense product all of them
   RowRange rest;               ///< rows in no group, behind all others
+  bool zero_rest = false;      ///< these become 0
   std::vector<std::int64_t> offsets;    ///< of groups, as the kernel gets them
   std::vector<std::byte> offset_bytes;  ///< of the product's type, once loaded
   /// With groups.rows_divisor: which rows of A those of D read; 0 where it is drawn, until then.
   std::vector<std::int32_t> index;
   bool draws_index = false;
+  bool checks_index = false;  ///< somebody looks whether all name rows of A
 
   [[nodiscard]] const char* command() const { return product.is_grouped() ? "grouped" : "gemm"; }
   [[nodiscard]] bool reads_c() const { return product.beta != 0.0F; }
@@ -172,6 +175,9 @@ struct JobCheck {
   std::int64_t gaps = 0;     ///< rows with bytes behind their end that are no longer poisoned
   [[nodiscard]] bool passed() const { return elements.passed && touched == 0 && gaps == 0; }
 };
+
+/// What it found, in sentences.
+std::string describe(const JobCheck& check, const GemmJob& job);
 
 /// Compares the result of a loaded job's operands, which poisoned_result made. `progress` is called
 /// with the share done.

@@ -118,11 +118,10 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
       "integers of the offsets (default int32), or a file of G + 1 of them instead of --tokens");
   add("--bad-offsets", o.bad_offsets, "decreasing|beyond",
       "end the last group before it begins, or behind A: nothing else may come of it");
-  offer(
-      add("--rows-index", o.rows_index, "random:TOKENS|FILE",
-          "tokens by index: row r of D reads row INDEX[r] of A, drawn of so many tokens, or a file "
-          "of TOTAL integers"),
-      "random:64");
+  offer(add("--rows-index", o.rows_index, "random:TOKENS|FILE",
+            "tokens by index: row r of D reads row INDEX[r] of A, drawn of so many tokens (each "
+            "eighth row of none), or a file of TOTAL integers"),
+        "random:64");
   add("--rows-divisor", o.rows_divisor, "K",
       "the index is divided by so many first: slots of a router that gives each token K (default "
       "1)");
@@ -292,10 +291,7 @@ void add_gate_numbers(CLI::App& app, GateOptions& o) {
       "added to what a gate is for (default 0 for silu, 1 for swiglu_oai)");
 }
 
-std::string arguments_text(const GemmOptions& options) {
-  GemmOptions o = options;
-  CLI::App app;
-  add_gemm_options(app, o, o.is_grouped);
+std::string given_text(CLI::App& app) {
   // What each option holds the parser knows; of flags it does not.
   std::string all;
   for (CLI::Option* option : app.get_options()) {
@@ -307,10 +303,19 @@ std::string arguments_text(const GemmOptions& options) {
     if (option->get_lnames().front() == "device") continue;  // the model, for all that prints this
     all += " --" + option->get_lnames().front() + " " + value;
   }
+  return all;
+}
+
+std::string arguments_text(const GemmOptions& options) {
+  GemmOptions o = options;
+  CLI::App app;
+  add_gemm_options(app, o, o.is_grouped);
+  std::string all = given_text(app);
   for (const auto& [flag, is_set] : {std::pair{"--zero-points", o.zero_points},
                                      {"--gated", o.gated},
                                      {"--in-place", o.in_place},
-                                     {"--check-offsets", o.check_offsets}}) {
+                                     {"--check-offsets", o.check_offsets},
+                                     {"--zero-rest", o.zero_rest}}) {
     if (is_set) all += std::string(" ") + flag;
   }
   if (o.seed != 1) all += " --seed " + std::to_string(o.seed);

@@ -20,6 +20,9 @@ void add_gate_numbers(CLI::App& app, GateOptions& options);
 /// Adds what `gemm` and `grouped` have beside them.
 void add_run_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 
+/// The options of `app` that hold something, as they would be typed.
+std::string given_text(CLI::App& app);
+
 /// These arguments as they would be typed: "--random 256 256 448 --kernel ...". Without those of
 /// add_run_options but the seed.
 std::string arguments_text(const GemmOptions& options);

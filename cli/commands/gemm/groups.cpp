@@ -139,6 +139,7 @@ void read_index(const GemmOptions& o, GemmJob& job) {
     }
     job.product.a.rows = tokens;
     job.draws_index = true;
+    job.checks_index = o.check_offsets;
     return;
   }
   const std::int64_t tokens = has_operands(o) ? job.product.a.rows : 0;

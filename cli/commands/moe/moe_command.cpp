@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/commands/gemm/model_time.h"
+#include "cli/commands/moe/moe_family.h"
 #include "cli/reports/moe_report.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
@@ -119,13 +120,20 @@ int check_moe_command(const MoeOptions& o, const CheckCommandOptions& how, std::
       throw InputError("schedules are the model's: " + as_rule("leave --device out") + ".");
     }
     const device::CheckOptions options = check_options(o, how);
+    if (!how.kernel.empty() || how.family) {
+      require_family(how);
+      return check_moe_family(o, how.kernel, options, how.mutate, how.json, out, err);
+    }
     MoeJob job(o, facts_of(o));
     job.load(o.seed);
     note_checks(options, job.model_seconds(), how.mutate, err);
-    const auto subject = device::mixture_subject(
-        job.plan, job.operands, [](const MixtureOperands& done) { return check_moe(done).passed; });
-    const auto untried = [](const auto& /*ran*/) { return Untried{}; };
-    return check_subject({*subject, job.plan.name(), untried}, options, how, out, err);
+    const auto subject = device::mixture_subject(job.plan, job.operands, judge_mixture);
+    const auto untried = [&job](const auto& ran) {
+      return Untried{device::coverage(job.plan, ran),
+                     device::untried_ways(job.plan, job.operands, job.rows_here())};
+    };
+    return check_subject({*subject, job.plan.name(), untried, "its launches have"}, options, how,
+                         out, err);
   });
 }
 

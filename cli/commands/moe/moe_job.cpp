@@ -118,6 +118,7 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
                {{"yes", true}, {"no", false}});
   choose<std::optional<bool>>(choices.sort_with_gather, "--sort-with-gather", o.sort_with_gather,
                               {{"auto", std::nullopt}, {"yes", true}, {"no", false}});
+  choices.sort_parts = o.sort_parts;
   if (!o.first_kernel.empty()) choices.first_kernel = o.first_kernel;
   if (!o.second_kernel.empty()) choices.second_kernel = o.second_kernel;
   return choices;
@@ -273,6 +274,8 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
     plan = *std::move(made);
   }
   routing_ = moe_routing(operands, o.routing, model);
+  left_out_ = o.left_out.value_or(0);
+  if (o.left_out) require_between("--left-out", *o.left_out, 1, max_extent);
 }
 
 // --or-fp8: the faster of both by its prediction.
@@ -298,6 +301,9 @@ MatrixView MoeJob::kept(HostTensor tensor, const MatrixView& shape) {
 
 void MoeJob::draw_ids(std::uint64_t seed) {
   ids_ = routed_choices(routing_, operands.total(), seed);
+  for (std::size_t i = 0; left_out_ > 0 && i < ids_.size(); ++i) {
+    if (static_cast<std::int64_t>(i + 1) % left_out_ == 0) ids_[i] = -1;
+  }
   const bool wide = operands.id_type == OffsetType::int64;
   HostTensor ids{DType::s32, {operands.tokens(), operands.top_k()}, {}};
   ids.bytes.resize(ids_.size() * (wide ? 8 : 4));
@@ -426,6 +432,12 @@ void MoeJob::load(std::uint64_t seed) {
 
 std::vector<std::int64_t> MoeJob::lengths() const {
   return lengths_of(ids_, operands.experts(), operands.first_expert);
+}
+
+std::int64_t MoeJob::rows_here() const {
+  std::int64_t all = 0;
+  for (const std::int64_t length : lengths()) all += length;
+  return all;
 }
 
 double MoeJob::model_seconds() const {

@@ -26,6 +26,7 @@ struct MoeChoiceOptions {
   bool batch_invariant = false;
   std::string by_index, quantise_in_epilogue, sums_in_product, early_weights;  ///< yes or no
   std::string sort_with_gather;                                                ///< or auto
+  std::optional<int> sort_parts;
   std::string first_kernel, second_kernel;
   std::string expected_lengths;
 };
@@ -34,7 +35,8 @@ struct MoeChoiceOptions {
 struct MoeOptions : RunOptions {
   std::string model;  ///< of expert_shapes.h; what is given beside it wins
   std::optional<std::int64_t> tokens, experts, top_k, hidden, inner, first_expert, experts_total;
-  std::string routing;  ///< see parse_router
+  std::string routing;          ///< see parse_router
+  std::optional<int> left_out;  ///< each so many-th id is -1
   std::string dtype, weights, d_dtype, scaling, activation, gate_up, ids;
   bool or_fp8 = false;  ///< packed weights, or fp8 of the same values
   bool bias = false;
@@ -96,6 +98,8 @@ class MoeJob {
 
   /// Tokens of each expert that is here, by the ids; once loaded.
   [[nodiscard]] std::vector<std::int64_t> lengths() const;
+  /// Rows of all of them.
+  [[nodiscard]] std::int64_t rows_here() const;
   /// Seconds that one run on the model takes, and a check, roughly; once loaded.
   [[nodiscard]] double model_seconds() const;
   [[nodiscard]] double check_seconds() const;
@@ -117,6 +121,7 @@ class MoeJob {
   Routing routing_;
   std::optional<PackedFormat> fp8_of_;  // of which both weights are made as fp8, when loaded
   std::vector<std::int32_t> ids_;
+  std::int64_t left_out_ = 0;
   std::deque<HostTensor> tensors_;
   std::deque<MicroCodes> codes_;
 };

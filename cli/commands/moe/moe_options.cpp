@@ -83,6 +83,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "the first rows of w13 are the gates, or its even ones (default halves)");
   add_gate_numbers(app, o.gate);
   app.add_flag("--bias", o.bias, "biases of both products, f32");
+  offer(add("--left-out", o.left_out, "N", "each N-th id is -1: the slot is left out"), "3");
   add("--ids", o.ids, "int32|int64", "integers of topk_ids (default int32)");
   std::string names;
   for (const std::string_view name : known_devices()) names += std::string(name) + " ";
@@ -116,6 +117,9 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
       "do "
       "(default: auto, which is one up to 128 slots)");
+  add("--sort-parts", o.sort_parts, "N",
+      "three launches sort, in N parts of small pieces, as more than half a million slots are "
+      "(default: none of fewer)");
   std::string kernels;
   for (const KernelFacts* kernel : all_kernels()) {
     if (kernel->built && kernel->grouped) kernels += kernel->name + " ";
@@ -128,6 +132,20 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
   offer(add("--expected-lengths", o.expected_lengths, "equal|routed|zipf:S",
             "a hint for the plan: how experts' tokens are spread (default routed)"),
         "equal routed zipf:1");
+}
+
+std::string arguments_text(const MoeOptions& options) {
+  MoeOptions o = options;
+  CLI::App app;
+  add_moe_options(app, o);
+  std::string all = given_text(app);
+  for (const auto& [flag, is_set] : {std::pair{"--or-fp8", o.or_fp8},
+                                     {"--bias", o.bias},
+                                     {"--batch-invariant", o.choices.batch_invariant}}) {
+    if (is_set) all += std::string(" ") + flag;
+  }
+  if (o.seed != 1) all += " --seed " + std::to_string(o.seed);
+  return all.empty() ? all : all.substr(1);
 }
 
 void add_moe_commands(CLI::App& app, MoeOptions& o) {

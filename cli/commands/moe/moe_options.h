@@ -18,4 +18,7 @@ void add_moe_options(CLI::App& app, MoeOptions& options);
 /// Adds what is fixed of its plan.
 void add_moe_choices(CLI::App& app, MoeChoiceOptions& options);
 
+/// The arguments as one types them behind `check moe`, without those of the check.
+std::string arguments_text(const MoeOptions& options);
+
 }  // namespace warpwright::cli

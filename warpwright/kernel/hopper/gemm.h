@@ -20,8 +20,8 @@
 //   c_full       buffers a warp  1 + bytes of a buffer           consumer its leader, copies
 //   turn         2 (ping-pong)   4                               consumer the other consumer
 //   tile_full    4               1 + 16 bytes                    all      scheduler, answers
-//   tile_empty   4               all roles of the cluster, in    scheduler all
-//                                its first CTA
+//   tile_empty   4               all roles, in the first CTA     scheduler all
+//   parts        consumer warps  1 + bytes of parts (cluster_k)  consumer its leader, copies
 //
 // Cooperative: consumer w multiplies its share of the rows of every tile, or of its columns.
 // Ping-pong: the consumers take tiles in turn, and the epilogue of one hides behind the
@@ -131,12 +131,6 @@ struct HopperGemm {
       MathOrder<Tag>::initialise(base);
       if constexpr (shares_cluster_k(config)) ClusterFixup<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
-      if constexpr (gathers(config)) {
-        // Rows past a group's end are not copied, and their sums not stored.
-        using Tokens = RowLoader<Tag>;
-        isa::leave_unwritten(base + (Tokens::is_a ? smem.a : smem.b),
-                             config.stages * atom::tile_bytes(Tokens::tile));
-      }
     });
   }
 

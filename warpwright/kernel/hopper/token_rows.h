@@ -88,10 +88,19 @@ class RowLoader {
     return isa::shuffle(begin, in * warp_rows + isa::lane_index() / row_lanes);
   }
 
+  /// Rows past the group's end are not copied, and their sums not stored: those of a box at `to`,
+  /// which one lane of all says.
+  WW_DEVICE void leave_rest(isa::SharedAddress to) const {
+    if (first_row_ == 0 && column_ == 0 && in_tile_ < tile.rows) {
+      isa::leave_unwritten(to + in_tile_ * span, (tile.rows - in_tile_) * span);
+    }
+  }
+
   /// Starts the copies of k_tile `block` into `stage`.
   WW_DEVICE void copy(int stage, int block) const {
     isa::SharedAddress to = to_ + stage * atom::tile_bytes(tile);
     WW_UNROLL for (int s = 0; s < atom::box_count(tile); ++s) {
+      leave_rest(to);
       const std::int64_t at = std::int64_t{block * atom::box_count(tile) + s} * span;
       if (at + span <= p_.row_bytes) {
         copy_whole(to, p_.data + at + column_);

@@ -72,10 +72,24 @@ struct SortSlotsShape {
   // The counts of a part lie in its part of `rows`, cut in steps of 32 slots.
   static_assert(max_piece / 2 - 32 >= sort_slots_stride(max_experts));
 
-  /// Sets how many warps and CTAs sort, and in how many parts.
-  static void shape(Params& p) {
+  /// Are so many parts of these slots long enough for the counts of so many experts?
+  static bool serves_parts(std::int64_t slots, std::int64_t experts, std::int64_t parts) {
+    return parts >= 2 && parts <= max_parts &&
+           (slots + 31) / 32 / parts * 32 - 32 >= sort_slots_stride(static_cast<int>(experts));
+  }
+
+  /// Sets how many warps and CTAs sort, and in how many parts. Few slots are cut into `parts` only
+  /// where these are given, as a check does: then in pieces of a few steps, of which a part has
+  /// several.
+  static void shape(Params& p, int parts = 0) {
     const std::int64_t slots = std::int64_t{p.tokens} * p.top_k;
     const auto share = [&](std::int64_t by) { return (slots + by - 1) / by; };
+    if (parts > 0) {
+      p.cluster = 2;
+      p.warps = 2;
+      p.steps = 1;
+      return cut(p, parts);
+    }
     p.cluster = slots > one_cta ? max_cluster : 1;
     p.warps = static_cast<int>(std::clamp<std::int64_t>(share(32), 8, max_warps));
     p.parts = slots > most_at_once

@@ -26,11 +26,11 @@ std::string formatted(const char* form, Values... values) {
   return text;
 }
 
-int sort_launches(const MixtureProblem& p) {
+int sort_launches(const MixtureProblem& p, int parts) {
   kernel::SortSlotsParams sort;
   sort.tokens = static_cast<int>(p.tokens());
   sort.top_k = static_cast<int>(p.top_k());
-  kernel::SortSlotsShape::shape(sort);
+  kernel::SortSlotsShape::shape(sort, parts);
   return kernel::SortSlotsShape::launches(sort);
 }
 
@@ -51,7 +51,7 @@ int MixturePlan::launches() const {
     if (step == MixtureStep::first) {
       all += grids_of(first);
     } else if (step == MixtureStep::sort) {
-      all += sorts_with_gather ? 1 : sort_launches(problem);
+      all += sorts_with_gather ? 1 : sort_launches(problem, sort_parts);
     } else {
       all += step == MixtureStep::second ? grids_of(second) : 1;
     }
@@ -67,7 +67,8 @@ bool MixturePlan::asks_early(MixtureStep step) const {
 }
 
 bool MixturePlan::counts_slots() const {
-  return sorts_with_gather && tile::OffsetsAhead::serve(problem.slots(), problem.experts());
+  return sorts_with_gather && atom::cluster_size(first.cluster) == 1 &&
+         tile::OffsetsAhead::serve(problem.slots(), problem.experts());
 }
 
 const char* name(MixtureStep step) {

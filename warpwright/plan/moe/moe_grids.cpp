@@ -119,7 +119,7 @@ class MixtureBinding {
   void sort(MixtureStepGrids& out) const {
     using kernel::SortSlotsKernel;
     kernel::SortSlotsParams p = slots_to_sort(out);
-    SortSlotsKernel::shape(p);
+    SortSlotsKernel::shape(p, plan_.sort_parts);
     if (plan_.way.by_index && o_.quantises() && !o_.is_micro()) {
       p.quantised = rows_to(o_.x, parts_.tokens, parts_.token_scales, p.warps);
       touch_rows(o_.x, parts_.tokens, parts_.token_scales, out);

@@ -56,6 +56,11 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
                   ", and the plan's is ", yes_no(way.is),
                   "; leave it out, or make the plan with it");
   }
+  if (choices.sort_parts.value_or(plan.sort_parts) != plan.sort_parts) {
+    return refuse(RefusalCode::bad_choice, "sort_parts is ", *choices.sort_parts,
+                  ", and the plan's is ", plan.sort_parts,
+                  "; leave it out, or make the plan with it");
+  }
   if (plan.problem.tokens() == 0) return std::nullopt;
   if (choices.batch_invariant && plan.sums_in_product) {
     return refuse(RefusalCode::bad_choice,

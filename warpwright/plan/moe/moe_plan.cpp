@@ -182,6 +182,14 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
 // Why the sort cannot be asked for so, or nothing.
 std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices& choices) {
   using kernel::SortGatherKernel;
+  if (choices.sort_parts &&
+      !kernel::SortSlotsShape::serves_parts(p.slots(), p.experts(), *choices.sort_parts)) {
+    return refuse(RefusalCode::bad_choice, "sort_parts is ", *choices.sort_parts, " of ", p.slots(),
+                  " slots and ", p.experts(), " experts; ",
+                  as_rule("there are 2 to ", kernel::SortSlotsShape::max_parts,
+                          " parts, each with more slots than there are experts"),
+                  ": the nearest is to leave it out");
+  }
   if (!choices.sort_with_gather.value_or(false)) return std::nullopt;
   const auto refused = [](const auto&... why) {
     return refuse(RefusalCode::bad_choice, "sort_with_gather is asked for", why...,
@@ -205,7 +213,7 @@ std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices&
 bool sorts_with_gather(const MixturePlan& plan, const MixtureChoices& choices) {
   const MixtureProblem& p = plan.problem;
   const bool few = p.tokens() > 0 && p.slots() <= most_sorted_with_gather;
-  const bool wanted = choices.sort_with_gather.value_or(few);
+  const bool wanted = choices.sort_with_gather.value_or(few && !choices.sort_parts);
   return wanted && plan.gathers() &&
          kernel::SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro());
 }
@@ -299,6 +307,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   plan.problem.gate.reset();
   plan.device = device;
   plan.early_weights = choices.early_weights.value_or(true);
+  plan.sort_parts = choices.sort_parts.value_or(0);
   if (auto r = choose_first(plan, choices)) return *r;
   if (auto r = choose_second(plan, choices)) return *r;
   plan.layout = layout_of(plan);

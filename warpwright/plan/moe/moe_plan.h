@@ -34,6 +34,9 @@ struct MixtureChoices {
   /// Few slots are sorted by the launch that puts their tokens into the order of the experts
   /// (true), or by one before it; the bits are the same. Open: it does, of up to 128 slots.
   std::optional<bool> sort_with_gather = {};
+  /// Slots are sorted by three launches in so many parts, as more than half a million are: for
+  /// checks, which would take too long on so many. Open: as many parts as they need.
+  std::optional<int> sort_parts = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
@@ -74,6 +77,7 @@ struct MixturePlan {
   bool sums_in_product = false;    ///< the second product adds up the slots of tokens
   bool early_weights = false;      ///< as MixtureChoices says
   bool sorts_with_gather = false;  ///< the launch of the sort gathers: there is no step `gather`
+  int sort_parts = 0;              ///< as MixtureChoices says; 0: as many as are needed
   double cost = 0;     ///< predicted seconds, for a choice (arbitrary units on the model)
   std::string reason;  ///< why these weights, in a sentence; may be empty
   MixtureLayout layout;
@@ -100,7 +104,8 @@ struct MixturePlan {
   /// counts the slots of experts by itself.
   [[nodiscard]] bool asks_early(MixtureStep step) const;
   /// May the first product count the slots of experts by itself, to find its first tile? That is so
-  /// behind a launch that sorts and gathers few slots.
+  /// behind a launch that sorts and gathers few slots, of a product without a cluster: each CTA
+  /// counts for itself.
   [[nodiscard]] bool counts_slots() const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
