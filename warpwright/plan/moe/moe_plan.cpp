@@ -109,21 +109,20 @@ Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
 }
 
 // What a launch more takes, and what it gains to ask for weights early (1 to 4 us at 1 to 64
-// tokens): as measured on an H200, elsewhere as its description differs.
+// tokens, from a launch to its first operands): an H200's, elsewhere as its description differs.
 struct StepTimes {
   double launch = 2.5e-6;
   double early = 3e-6;
 };
 StepTimes step_times(const DeviceFacts& device) {
+  if (device.is_model) return {};
   static const MachineNumbers& fitted = *known_machine("h200");
   StepTimes times;
-  if (device.is_model) return times;
   const MachineNumbers& n = numbers_of(device);
   times.launch += n.launch_seconds - fitted.launch_seconds;
-  // From a launch to its first operands.
   const auto start = [](const MachineNumbers& m) {
-    return m.launch_seconds +
-           (m.start_clocks + m.cold_start_clocks + m.first_operand_clocks) / m.clock_hz;
+    const double clocks = m.start_clocks + m.cold_start_clocks + m.first_operand_clocks;
+    return m.launch_seconds + clocks / m.clock_hz;
   };
   times.early *= start(n) / start(fitted);
   return times;
