@@ -109,7 +109,7 @@ TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
 TEXT(flag_count, "... atom.acq_rel.gpu.global.add.u32 %, [%], %;", to[0] = isa::flag_count(to))
-TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))
+TEXT(flag_clear, "... st.relaxed.gpu.global.u32 [%], %;", isa::flag_clear(to))
 
 // --- copies
 TEXT(prefetch_map, "prefetch.tensormap [%];", isa::prefetch_map(map))

@@ -56,7 +56,7 @@ TEST(BoundedWait, AKernelThatHangsEndsAndNamesItsWaiter) {
         std::_Exit(3);
       },
       testing::ExitedWithCode(3),
-      "complete 1, cta 0, warp 1, lane 5, full\\[3\\], parity 0, line 25");
+      "complete 1, cta 0, warp 1, lane 5, full\\[3\\], parity 0, line 27");
 }
 
 }  // namespace

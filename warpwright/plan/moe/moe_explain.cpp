@@ -67,8 +67,7 @@ bool MixturePlan::asks_early(MixtureStep step) const {
 }
 
 bool MixturePlan::counts_slots() const {
-  return sorts_with_gather && atom::cluster_size(first.cluster) == 1 &&
-         tile::OffsetsAhead::serve(problem.slots(), problem.experts());
+  return sorts_with_gather && tile::OffsetsAhead::serve(problem.slots(), problem.experts());
 }
 
 const char* name(MixtureStep step) {

@@ -104,8 +104,7 @@ struct MixturePlan {
   /// counts the slots of experts by itself.
   [[nodiscard]] bool asks_early(MixtureStep step) const;
   /// May the first product count the slots of experts by itself, to find its first tile? That is so
-  /// behind a launch that sorts and gathers few slots, of a product without a cluster: each CTA
-  /// counts for itself.
+  /// behind a launch that sorts and gathers few slots. Each CTA counts for itself.
   [[nodiscard]] bool counts_slots() const;
   /// The name of the kernel of a step.
   [[nodiscard]] std::string step_kernel(MixtureStep step) const;
