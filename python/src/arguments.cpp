@@ -482,6 +482,33 @@ CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg a
   return {view, is_batch};
 }
 
+void Product::read_epilogue(const Arguments& given) {
+  GemmOperands& o = operands;
+  constexpr std::array<const char*, 2> along = {"rows", "columns"};
+  const int runs = given.word(Arg::bias_along, along);
+  if (given[Arg::bias] != nullptr) {
+    o.epilogue.bias = runs == 0 ? Bias::rows : Bias::columns;
+    o.bias = column_of(read(given, Arg::bias, "the bias"), runs == 0 ? o.a.rows : o.b.rows);
+  }
+  const int activation = given.word(
+      Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
+  o.epilogue.gated = given.flag(Arg::gated);
+  if (!o.epilogue.gated) {
+    given.refuse_unread(std::array{Arg::gate_up}, "the product has no gate");
+  }
+  if (given[Arg::bias] == nullptr) {
+    given.refuse_unread(std::array{Arg::bias_along}, "there is no bias");
+  }
+  o.epilogue.interleaved = given.word(Arg::gate_up, gate_up_words) == 1;
+  const int quantise = given.word(
+      Arg::quantise_d, by_number(all_quantisations, [](QuantiseD each) { return name(each); }));
+  if (quantise >= 0) o.epilogue.quantise = static_cast<QuantiseD>(quantise);
+  o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
+                          : o.epilogue.gated ? Activation::silu
+                                             : Activation::none;
+  o.epilogue.gate = gate_numbers(given, o.epilogue.activation);
+}
+
 void Product::read_inputs(const Arguments& given, bool grouped) {
   GemmOperands& o = operands;
   const Tensor a = read(given, Arg::a, "A");
@@ -509,29 +536,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   }
   read_operand_types(given);
   if (given[Arg::c] != nullptr) o.c = matrix_of(read(given, Arg::c, "C"));
-  constexpr std::array<const char*, 2> along = {"rows", "columns"};
-  const int runs = given.word(Arg::bias_along, along);
-  if (given[Arg::bias] != nullptr) {
-    o.epilogue.bias = runs == 0 ? Bias::rows : Bias::columns;
-    o.bias = column_of(read(given, Arg::bias, "the bias"), runs == 0 ? o.a.rows : o.b.rows);
-  }
-  const int activation = given.word(
-      Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
-  o.epilogue.gated = given.flag(Arg::gated);
-  if (!o.epilogue.gated) {
-    given.refuse_unread(std::array{Arg::gate_up}, "the product has no gate");
-  }
-  if (given[Arg::bias] == nullptr) {
-    given.refuse_unread(std::array{Arg::bias_along}, "there is no bias");
-  }
-  o.epilogue.interleaved = given.word(Arg::gate_up, gate_up_words) == 1;
-  const int quantise = given.word(
-      Arg::quantise_d, by_number(all_quantisations, [](QuantiseD each) { return name(each); }));
-  if (quantise >= 0) o.epilogue.quantise = static_cast<QuantiseD>(quantise);
-  o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
-                          : o.epilogue.gated ? Activation::silu
-                                             : Activation::none;
-  o.epilogue.gate = gate_numbers(given, o.epilogue.activation);
+  read_epilogue(given);
   if (!grouped) {
     given.refuse_unread(std::array{Arg::rows, Arg::rows_divisor, Arg::expected_tokens,
                                    Arg::expected_lengths, Arg::check_offsets},

@@ -198,6 +198,7 @@ struct Product : CallTensors {
 
  private:
   void read_inputs(const Arguments& given, bool grouped);
+  void read_epilogue(const Arguments& given);
   void read_rows(const Arguments& given);
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
