@@ -524,9 +524,10 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
                                    .exponents = Exponents::of_rows};
             }),
             "w2 is s4, and packed2 is given; packed weights are e2m1");
-  EXPECT_EQ(refused(as_it_is, {}, 96),
-            "the product with w13: N is 192; the epilogue is gated, so B's rows are two halves, "
-            "each of a multiple of 64 rows (a packed tile): the nearest legal N is 256");
+  EXPECT_EQ(
+      refused(as_it_is, {}, 96),
+      "inner is 96; w13 has the rows of gates and of ups in two halves, each of a multiple of "
+      "64 rows: the nearest legal inner is 128");
   EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true}),
             "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it, and "
             "block-scaled ones: the nearest is false");

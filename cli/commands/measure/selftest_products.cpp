@@ -112,8 +112,10 @@ std::vector<Companion> selftest_types(const SelftestPlace& place) {
         o.random = {100, 256, 256};
         o.n = o.k = std::nullopt;
       }
-      std::string what = dtype + (weights.empty() ? "" : " by packed " + weights);
-      all.push_back({std::move(what) + (is_grouped ? ", groups" : ""), {place.at(o)}});
+      std::string what = dtype;
+      if (!weights.empty()) what.append(" by packed ").append(weights);
+      if (is_grouped) what += ", groups";
+      all.push_back({std::move(what), {place.at(o)}});
     };
     for (const char* dtype : {"bf16", "fp16", "tf32", "e4m3", "e5m2", "s8", "mxf8", "mxf6", "mxf4",
                               "nvf4", "mxf8,mxf4"}) {

@@ -60,10 +60,14 @@ SelftestReport::SelftestReport(const DeviceFacts& device, std::vector<const Kern
 
 void SelftestReport::add(SelftestPart part, Tried tried) {
   const std::lock_guard lock(mutex_);
-  if (part == SelftestPart::types) types_.push_back(std::move(tried));
-  if (part == SelftestPart::mixtures) mixtures_.push_back(std::move(tried));
-  if (part == SelftestPart::times) times_.push_back(std::move(tried));
-  if (part != SelftestPart::kernels) return;
+  std::vector<Tried>* const of_part = part == SelftestPart::types      ? &types_
+                                      : part == SelftestPart::mixtures ? &mixtures_
+                                      : part == SelftestPart::times    ? &times_
+                                                                       : nullptr;
+  if (of_part != nullptr) {
+    of_part->push_back(std::move(tried));
+    return;
+  }
   for (OfKernel& k : kernels_) {
     if (k.name != tried.kernel) continue;
     k.right += tried.outcome == Outcome::right ? 1 : 0;
@@ -141,7 +145,9 @@ std::string SelftestReport::part_text(const char* name, const std::vector<Tried>
     }
   }
   std::string text = all.empty() ? "" : name + (right.empty() ? "none" : right) + "\n";
-  for (const auto& [why, what] : refused) text += "  refused " + what + ": " + why + "\n";
+  for (const auto& [why, what] : refused) {
+    text.append("  refused ").append(what).append(": ").append(why).append("\n");
+  }
   return text;
 }
 
