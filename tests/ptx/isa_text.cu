@@ -106,6 +106,9 @@ TEXT(cluster_add_word, "red.relaxed.cluster.shared::cluster.add.u32 [%], %;",
      isa::cluster_add(at, static_cast<std::uint32_t>(count)))
 TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",
      isa::cluster_add(at, static_cast<float>(count)))
+TEXT(global_store, "st.global.v4.b32 [%], {%, %, %, %};",
+     isa::GlobalView<Words<4>>{reinterpret_cast<Words<4>*>(to)}.store(
+         0, reinterpret_cast<Words<4>*>(to)[1]))
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
 TEXT(flag_count, "... atom.acq_rel.gpu.global.add.u32 %, [%], %;", to[0] = isa::flag_count(to))

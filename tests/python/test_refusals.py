@@ -175,10 +175,10 @@ class Refusals(unittest.TestCase):
         self.refused("bad_shape", "the nearest legal is 9 x 32", wp.moe, x,
                      np.zeros((9, 33), np.int32), np.ones((9, 33), np.float32), w13, w2)
         wp.moe(x, np.full((9, 32), -1, np.int32), np.ones((9, 32), np.float32), w13, w2)
-        self.refused("bad_value", "the nearest legal experts_total is 8", wp.moe, x, ids, weights, w13,
-                     w2, experts_total=4)
-        self.refused("bad_value", "the nearest legal first_expert is 2", wp.moe, x, ids, weights, w13,
-                     w2, experts_total=10, first_expert=5)
+        self.refused("bad_value", "the nearest legal experts_total is 8", wp.moe, x, ids, weights,
+                     w13, w2, experts_total=4)
+        self.refused("bad_value", "the nearest legal first_expert is 2", wp.moe, x, ids, weights,
+                     w13, w2, experts_total=10, first_expert=5)
         self.refused("bad_shape", "of one row 1 x 32", wp.gemm, ones(32), ones(24, 32))
         for word, says in (("foo", '"bf16"'), ("int8", "bf16"), ("f64", "f32")):
             self.refused("bad_type", f"the nearest is {says}", wp.empty, (2, 2), word, "model")
