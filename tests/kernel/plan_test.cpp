@@ -411,7 +411,7 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
       EXPECT_EQ(by_formula, std::string(row.name) == "empty") << said;
       if (!by_formula && row.transaction_bytes == 0) {
         const std::string count = std::string(row.name) == "tile_empty"
-                                      ? " all roles of the cluster"
+                                      ? " all roles, in the first CTA"
                                       : " " + std::to_string(row.arrivals) + " ";
         EXPECT_NE(said.find(count), std::string::npos) << said;
       }

@@ -91,8 +91,9 @@ class RowLoader {
   /// Rows past the group's end are not copied, and their sums not stored: those of a box at `to`,
   /// which one lane of all says.
   WW_DEVICE void leave_rest(isa::SharedAddress to) const {
-    if (first_row_ == 0 && column_ == 0 && in_tile_ < tile.rows) {
-      isa::leave_unwritten(to + in_tile_ * span, (tile.rows - in_tile_) * span);
+    const int in = in_tile_ < 0 ? 0 : in_tile_;  // a pair's second tile may lie past the end
+    if (first_row_ == 0 && column_ == 0 && in < tile.rows) {
+      isa::leave_unwritten(to + in * span, (tile.rows - in) * span);
     }
   }
 
