@@ -316,10 +316,10 @@ std::string unfit(const GemmOperands& o) {
     return "cuBLASLt does not multiply e5m2 by e5m2";
   }
   if (o.scale_d.data != nullptr && !numeric::is_8bit(o.d.dtype)) {
-    return "cuBLASLt scales a D of 8 bits alone";
+    return "cuBLASLt scales only a D of 8 bits";
   }
   if (o.scaling == Scaling::none) return {};
-  if (!numeric::is_8bit(o.a.dtype)) return "cuBLASLt scales 8-bit operands alone";
+  if (!numeric::is_8bit(o.a.dtype)) return "cuBLASLt scales only 8-bit operands";
   if (o.scale_a.batch > 1 || o.scale_b.batch > 1) {
     return "cuBLASLt has no scales for each matrix of a batch";
   }

@@ -33,7 +33,7 @@ T require(const Result<T>& result) {
 std::shared_ptr<device::CudaBuffer> filled_memory(std::int64_t bytes, int value = 0xff);
 
 /// Fills `count` elements of `dtype` (f32, bf16, f16, e4m3 or e5m2) with normal values of mean 0
-/// and variance 1. Element i is a function of seed, stream and i alone.
+/// and variance 1. Element i is a function only of seed, stream and i.
 void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
                  std::uint64_t stream, cudaStream_t on);
 

@@ -170,7 +170,7 @@ class Session {
     require(cudaProfilerStop(), "stopping the profiler");
   }
 
-  // What each of them takes by a few replays; nothing where it does not launch, or is alone.
+  // What each of them takes by a few replays; nothing where it does not launch, or is the only one.
   std::vector<std::optional<double>> screen(const std::vector<Launch>& launches) {
     std::vector<std::optional<double>> all(launches.size());
     double least = std::numeric_limits<double>::infinity();

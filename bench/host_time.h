@@ -9,7 +9,7 @@
 namespace warpwright::bench {
 
 /// Times single launches of `plan` by `launch`, in turns with those of an empty kernel of the same
-/// grid, clusters, shared memory and parameters: what CUDA alone takes on this host.
+/// grid, clusters, shared memory and parameters: what CUDA by itself takes on this host.
 HostTimes host_times(const Plan& plan, const Launch& launch, bool dependent, cudaStream_t stream);
 
 }  // namespace warpwright::bench

@@ -125,7 +125,7 @@ class MixtureSets {
   bool cold_ = true;
 };
 
-// A mixture's operands in host memory, of which those of some experts alone were copied: the rest
+// A mixture's operands in host memory, of which only those of some experts were copied: the rest
 // is never touched, and takes no memory.
 class HostMixture {
  public:

@@ -151,7 +151,7 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
       ->check(refuse_seed)
       ->capture_default_str();
   offer(app.add_option("--mode", o.mode,
-                       "schedules of this kind alone: eager, latest, random or starve")
+                       "only schedules of this kind: eager, latest, random or starve")
             ->type_name("MODE"),
         "eager latest random starve");
   app.add_option("--jobs", how.jobs, "threads that share the work (default: those of the machine)")
@@ -167,7 +167,7 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
 // How a run that is checked is looked at again.
 void add_replay_options(CLI::App& app, CheckCommandOptions& how) {
   app.add_option("--replay", how.replay,
-                 "one schedule alone: eager, latest, a seed, or starve and a seed")
+                 "only one schedule: eager, latest, a seed, or starve and a seed")
       ->type_name("S");
   app.add_option("--mutant", how.mutant, "run this mutant of --mutate's table")
       ->type_name("N")
@@ -617,7 +617,7 @@ class CommandLine {
     layout_->add_flag("--table", table_, "print the table of indices too");
     layout_->add_flag("--json", json_, "for programs");
     layout_->footer(
-        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one; NAME = EXPR; may stand before "
+        "A layout is SHAPE:STRIDE, or only SHAPE for a compact one; NAME = EXPR; may stand before "
         "EXPR. Functions, which nest:\n" +
         layout::expression_help(atom::copy_functions()) +
         "\nExamples:\n"

@@ -95,8 +95,8 @@ function(ww_one_by_one target)
   set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# ww_cuda_family(TARGET FAMILY): the .cu files of TARGET are compiled for that family alone, or for
-# all architectures of the build ("any"): wgmma is of sm_90a alone, tcgen05 of sm_100a and sm_103a.
+# ww_cuda_family(TARGET FAMILY): the .cu files of TARGET are compiled only for that family, or for
+# all architectures of the build ("any"): wgmma is only of sm_90a, tcgen05 of sm_100a and sm_103a.
 function(ww_cuda_family target family)
   if(NOT WARPWRIGHT_CUDA)
     return()
@@ -117,7 +117,7 @@ function(ww_calibrate)
   ww_family_objects(warpwright_calibrate 9 device/calibrate.cu)
 endfunction()
 
-# ww_family_objects(TARGET FAMILY SOURCES...): .cu files of warpwright_device for that family alone.
+# ww_family_objects(TARGET FAMILY SOURCES...): .cu files of warpwright_device only for that family.
 function(ww_family_objects target family)
   add_library(${target} OBJECT ${ARGN})
   target_link_libraries(${target} PRIVATE warpwright_plan CUDA::cudart_static)

@@ -78,7 +78,7 @@ function(ww_public name)
   target_link_libraries(${target} INTERFACE ${ARGN})
 endfunction()
 
-# ww_self_contained(TARGET PATTERN): a shared library that shows the symbols of that pattern alone
+# ww_self_contained(TARGET PATTERN): a shared library that shows only the symbols of that pattern
 # and brings the C++ library along, so that it gets along with any other in its process.
 function(ww_self_contained target pattern)
   target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/arc4random.cpp)

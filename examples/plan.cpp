@@ -1,4 +1,4 @@
-// Planning alone, with warpwright::warpwright and nothing else: neither Boost nor the machine
+// Only planning, with warpwright::warpwright and nothing else: neither Boost nor the machine
 // model. Says which kernel an H200 would run for a product in groups, and that this program cannot
 // run it.
 #include <warpwright/warpwright.h>

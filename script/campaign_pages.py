@@ -19,7 +19,7 @@ FAMILIES = {"": "Hopper", "blackwell_": "Blackwell",
 CAMPAIGN = """# What the full sets found
 
 `script/test` runs a sample of every set of schedules and mutants, `script/campaign` the whole of
-them (`script/campaign kernel` one program of `tests/` alone) and writes this page. A row is of the
+them (`script/campaign kernel` only one program of `tests/`) and writes this page. A row is of the
 commit that it names and stays until its set is run again. The full tables are written to
 `build/campaign/`; what is counted is in [mutation.md](../mutation.md). On a machine with many cores
 `script/many_cores` shares the cases of a set among processes.

@@ -41,7 +41,7 @@ HEAD = """# The instructions: `warpwright/isa/`
 | to store a tile | [tma.h](#tmah) `tensor_store`, [warp.h](#warph) `store_matrix` |
 
 Every function here has two bodies: PTX under nvcc, a call into the [machine model](model.md) under
-g++. A kernel is written with these alone, and then runs on both ([testing.md](testing.md),
+g++. A kernel is written only with these, and then runs on both ([testing.md](testing.md),
 [examples/own_kernel](../examples/own_kernel/README.md)). All names are in the namespace
 `warpwright::isa`. Addresses in shared memory are numbers, `SharedAddress`. A last parameter of type
 `Site` is left out below: it is the source line that calls, and nobody passes it. Numbers such as

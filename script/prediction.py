@@ -211,7 +211,7 @@ def main():
     parser.add_argument("--rows", help="a file with tables as this prints them")
     parser.add_argument("--only", default="", help="tables whose name begins so")
     parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("--every", type=int, default=1, help="each N-th row alone")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th row")
     parser.add_argument("--most", type=float, help="percent of mean error at most")
     parser.add_argument("--bench", nargs="+", help="files of `bench dense|w4a8 --json`")
     parser.add_argument("--packed", help="the log with a table of int4 weights")

@@ -56,6 +56,6 @@ std::vector<T> sampled(const std::vector<T>& all, std::size_t step, std::size_t 
 
 }  // namespace warpwright
 
-/// The rest of a test is for campaigns alone.
+/// The rest of a test is only for campaigns.
 #define WW_CAMPAIGN_ONLY() \
   if (!::warpwright::campaign()) GTEST_SKIP() << "did not run: a part of script/campaign"

@@ -1,5 +1,5 @@
 """Tensors in .npy and .safetensors files, written and read after the formats' own descriptions and
-with Python's library alone.
+with Python's library only.
 
 A tensor is (type, shape, bytes); a spec is PATH.npy or PATH.safetensors:NAME, as on the command
 line.

@@ -134,7 +134,7 @@ class Reader {
     return std::nullopt;
   }
 
-  /// A matrix that stands alone.
+  /// A matrix that stands by itself.
   Fault read(const char* name, const ww_matrix* given, MatrixView& to) {
     return given == nullptr ? null_argument(name) : view_of(name, *given, to);
   }
@@ -493,7 +493,7 @@ ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form) {
     if (form == nullptr) return told(null_argument("form"));
     if (count < WW_INT4_HEADER) {
       return told(refuse(RefusalCode::bad_value, "count is ", count, "; ",
-                         as_rule("the header alone has more"), ": the nearest legal is ",
+                         as_rule("only the header has more"), ": the nearest legal is ",
                          as_nearest(int{WW_INT4_HEADER})));
     }
     const std::span all(static_cast<const std::byte*>(bytes), static_cast<std::size_t>(count));

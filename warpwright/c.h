@@ -15,7 +15,7 @@
  * called from any thread at any time; a ww_workspace belongs to one thread at a time. docs/c.md
  * says what allocates, locks and waits.
  *
- * The ABI is stable within a version: numbers keep their meaning, structs grow at their ends alone
+ * The ABI is stable within a version: numbers keep their meaning, structs grow only at their ends
  * (each begins with its size, so that older programs keep working), and functions stay. A library
  * of another version has another soname; ww_abi_version() tells.
  */
@@ -69,7 +69,7 @@ enum {
   WW_SCALING_TENSOR = 1,     /**< scale_a and scale_b 1 x 1 */
   WW_SCALING_ROW_COLUMN = 2, /**< M x 1, and N x 1 */
   WW_SCALING_BLOCKWISE = 3,  /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
-  WW_SCALING_GROUP = 4,      /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+  WW_SCALING_GROUP = 4,      /**< only for groups: 1 x 1 or G x 1, and G x 1 */
   /** mxf8 (WW_E4M3 or WW_E5M2), mxf6 (WW_E2M3 or WW_E3M2) and mxf4 (WW_E2M1) with a WW_UE8M0 each
    *  32 of K, any two of them; or nvf4 by nvf4, WW_E2M1 with a WW_UE4M3 each 16: the types of
    *  scale_a and scale_b say which. Scales lie in tiles of 128 x 4 as cuBLASLt has them: M (N)
@@ -93,7 +93,7 @@ enum {
   WW_ACTIVATION_GELU = 2, /**< in its tanh form */
   WW_ACTIVATION_SILU = 3,
   WW_ACTIVATION_QUICK_GELU = 4, /**< x / (1 + exp(-1.702 x)) */
-  /** gated alone, as gpt-oss has it, of a gate g and what it is for, u, with g' = min(g, 7) and u'
+  /** only gated, as gpt-oss has it, of a gate g and what it is for, u, with g' = min(g, 7) and u'
    *  within -7 and 7: (u' + 1) * g' / (1 + exp(-1.702 g')) */
   WW_ACTIVATION_SWIGLU_OAI = 5,
   WW_ACTIVATION_LAST = WW_ACTIVATION_SWIGLU_OAI
@@ -248,11 +248,11 @@ typedef struct ww_gemm {
   ww_matrix scale_b;
   ww_matrix scale_d;        /**< f32, 1 x 1, for a D of 8 bits; none is 1 */
   ww_matrix bias;           /**< f32, or D's type where that is bf16 or f16; packed */
-  const void* offsets;      /**< G + 1 integers in the operands' memory, read by the kernel alone;
+  const void* offsets;      /**< G + 1 integers in the operands' memory, read only by the kernel;
                                  those out of order or range make groups empty or shorter */
   int32_t offset_type;      /**< WW_INT32 or WW_INT64 */
-  int32_t expected_lengths; /**< WW_LENGTHS_ ..., for speed alone */
-  double expected_tokens;   /**< rows of a group that has any, for speed alone; 0: M / G */
+  int32_t expected_lengths; /**< WW_LENGTHS_ ..., only for speed */
+  double expected_tokens;   /**< rows of a group that has any, only for speed; 0: M / G */
   /** B are packed int4 weights of this form, times tokens of e4m3: b.data are their bytes, header
    *  and tiles, and all else of b is 0. scale_b may be left out, and is with block scaling. NULL: B
    *  is a matrix. */
@@ -267,7 +267,7 @@ typedef struct ww_gemm {
   const int32_t* rows;
   int32_t rows_divisor; /**< 1, or slots a token */
   float expected_zipf;  /**< of routed lengths: the group of rank r is liked as r^-expected_zipf, 0
-                             to 8; for speed alone */
+                             to 8; only for speed */
   ww_gate gate;         /**< of a gated product */
 } ww_gemm;
 
@@ -335,7 +335,7 @@ typedef struct ww_plan ww_plan;
  *  asked first. */
 WW_API ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device,
                                 const ww_choices* choices /* or NULL */, ww_plan** plan);
-/** Of `count` plans for one device, of products that differ in B alone (packed weights, say, and
+/** For `count` plans for one device, of products that differ only in B (packed weights, say, and
  * fp8 ones of the same values), the one that is predicted to be the fastest, whose explanation says
  * it: its number, where `which` is not NULL, and a plan of its own, to be freed like the others.
  * Which it is depends on M, and so then do the bits of a row. */
@@ -449,7 +449,7 @@ typedef struct ww_moe {
   int32_t gate_up;        /**< WW_GATED_HALVES (ww_moe_init) or WW_GATED_INTERLEAVED */
   int64_t first_expert;   /**< the number of this rank's first expert */
   int64_t experts_total;  /**< of all ranks; 0: E */
-  int32_t expected_lengths; /**< WW_LENGTHS_ ..., for speed alone */
+  int32_t expected_lengths; /**< WW_LENGTHS_ ..., only for speed */
   float expected_zipf;      /**< as in ww_gemm */
   /** Both weights are packed int4 weights of these forms, whose experts are E: w13.data and w2.data
    *  are their bytes, header and tiles, and all else of w13 and w2 is 0. The scales beside them may
@@ -499,7 +499,7 @@ typedef struct ww_moe_choices {
 typedef struct ww_moe_options {
   size_t size;       /**< sizeof(ww_moe_options) */
   int32_t dependent; /**< as in ww_launch_options */
-  int32_t check_ids; /**< 1, of ww_moe_run alone: it waits for the launch, and refuses (bad_value)
+  int32_t check_ids; /**< 1, only for ww_moe_run: it waits for the launch, and refuses (bad_value)
                           where an id was neither -1 nor one of experts_total */
 } ww_moe_options;
 
@@ -510,7 +510,7 @@ typedef struct ww_moe_plan ww_moe_plan;
 WW_API ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
                                     const ww_moe_choices* choices /* or NULL */,
                                     ww_moe_plan** plan);
-/** Of `count` plans for one device, of mixtures that differ in w13 and w2 alone (packed weights,
+/** For `count` plans for one device, of mixtures that differ only in w13 and w2 (packed weights,
  * say, and fp8 ones of the same values), the one that is predicted to be the fastest, as
  * ww_plan_fastest has it for products: its number, where `which` is not NULL, and a plan of its
  * own. */
@@ -590,7 +590,7 @@ typedef struct ww_block_quantisation {
   ww_matrix x;      /**< M x K of WW_F32, WW_F16 or WW_BF16; elements of a row next to each other */
   ww_matrix codes;  /**< M x K of WW_E4M3, WW_E5M2, WW_E2M3, WW_E3M2 or WW_E2M1; apart from x */
   ww_matrix scales; /**< WW_UE8M0, one each 32 of K, or of WW_E2M1 WW_UE4M3, each 16 */
-  /** WW_F32, 1 x 1, of WW_UE4M3 alone: what codes and scales are multiplied by, ww_gemm.alpha, and
+  /** WW_F32, 1 x 1, only for WW_UE4M3: what codes and scales are multiplied by, ww_gemm.alpha, and
    *  no divisor. It is found and written, or read where scale_is_given is 1. Left out: 1. */
   ww_matrix tensor_scale;
   ww_scale_groups groups;

@@ -167,7 +167,7 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
   if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
   if (!open && f.encoding == WW_INT4_ANY) {
     return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
-                  ", which is for packing alone; the nearest legal value is ",
+                  ", which is only for packing; the nearest legal value is ",
                   as_nearest(int{WW_INT4_EX}));
   }
   const bool int4 = f.encoding < packed::kFirstForm ||

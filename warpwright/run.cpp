@@ -233,7 +233,7 @@ Result<NamedDevice> device_named(std::string_view name) {
 Result<std::shared_ptr<void>> run_memory(const NamedDevice& device, std::int64_t bytes) {
   if (device.index == run_nowhere) {
     return refuse(RefusalCode::no_device, device.facts.name,
-                  " is a device to plan for alone; the nearest legal are ",
+                  " is a device only to plan for; the nearest legal are ",
                   as_nearest("cuda:0 and model"));
   }
   if (device.index == run_on_model) {

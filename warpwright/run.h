@@ -13,7 +13,7 @@
 
 namespace warpwright {
 
-/// The device of `run` that is the model, and one that is not there, to plan for alone.
+/// The device of `run` that is the model, and one that is not there, only to plan for.
 inline constexpr int run_on_model = -1;
 inline constexpr int run_nowhere = -2;
 
@@ -90,7 +90,7 @@ struct NamedDevice {
 Result<NamedDevice> device_named(std::string_view name);
 
 /// `bytes` of memory of a device, from a multiple of 256, of any content; of the model's it is host
-/// memory. Refuses a device to plan for alone.
+/// memory. Refuses a device only to plan for.
 Result<std::shared_ptr<void>> run_memory(const NamedDevice& device, std::int64_t bytes);
 
 /// "D[5,24] = alpha * A[5,32] * B[24,32]^T, bf16 -> f32 by KERNEL on DEVICE: why", for a log.

@@ -12,10 +12,10 @@
 
 namespace warpwright::cli {
 
-/// Stands before and behind the nearest legal value: what checks an option hands on a text alone.
+/// Stands before and behind the nearest legal value: what checks an option hands on only a text.
 inline constexpr char nearest_mark = '\x1f';
 
-/// Why a text is no integer from `least` to `most`, as typed; empty when it is one. CLI11 alone
+/// Why a text is no integer from `least` to `most`, as typed; empty when it is one. CLI11 by itself
 /// clamps what is too large, and then another number than the one typed is refused.
 inline std::string integer_fault(const std::string& text, std::int64_t least, std::int64_t most) {
   const std::string typed = "\"" + text + "\"";

@@ -95,7 +95,7 @@ MicroPacked of_checkpoint(const FoundWeights& found, const LoadedWeights& loaded
     std::memcpy(p.codes.bytes.data() + e * code_bytes(p), from.codes,
                 static_cast<std::size_t>(code_bytes(p)));
     ScaleReordering order;
-    // Read alone.
+    // Only read.
     order.rows_each = wide ? 128 : 1;
     order.blocks_each = wide ? 4 : 1;
     order.rows = matrix(const_cast<std::byte*>(from.scales), source.scale_type,  // NOLINT
@@ -348,7 +348,7 @@ void check_micro_options(const PackCommandOptions& o) {
   }
   if (!o.as.empty() && o.as != "fp8") {
     throw InputError("--as is " + in_quotes(o.as) + "; " +
-                     as_rule("weights of 4 bits are written anew as fp8 alone") +
+                     as_rule("weights of 4 bits are written anew only as fp8") +
                      ": the nearest is " + as_nearest("fp8") + ".");
   }
   for (const auto& [option, is_given] :

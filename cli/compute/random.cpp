@@ -26,7 +26,7 @@ std::uint64_t mix(std::uint64_t x) {
 }
 
 // The natural logarithm of a positive normal number, from additions, multiplications and divisions
-// alone: a C library's log differs in the last bit between versions and machines.
+// only: a C library's log differs in the last bit between versions and machines.
 double portable_log(double x) {
   const auto code = std::bit_cast<std::uint64_t>(x);
   auto exponent = static_cast<int>(code >> 52) - 1023;

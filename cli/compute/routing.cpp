@@ -54,7 +54,7 @@ bool take_routing(const std::string& word, Routing& routing) {
   return true;
 }
 
-// r^-s for r = 1, 2, ..., in products and sums alone: a C library's pow differs between machines.
+// r^-s for r = 1, 2, ..., by products and sums only: a C library's pow differs between machines.
 std::vector<double> powers_of_ranks(std::int64_t count, double s) {
   std::vector<double> powers;
   double logarithm = 0;

@@ -21,9 +21,9 @@ struct Routing {
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 
-/// "TOKENS,TOPK[,uniform|zipf[:S]][,seed:N]" among so many experts; zipf alone has S = 1. Refuses
-/// other words, a TOPK beyond the experts, an S that is not from 0 to 8, and more than 2^22 choices
-/// in all. The sentence calls the words `option`.
+/// "TOKENS,TOPK[,uniform|zipf[:S]][,seed:N]" among so many experts; zipf by itself has S = 1.
+/// Refuses other words, a TOPK beyond the experts, an S that is not from 0 to 8, and more than 2^22
+/// choices in all. The sentence calls the words `option`.
 Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
                               const std::string& option);
 
@@ -35,7 +35,7 @@ inline constexpr std::int64_t kMostChoices = std::int64_t{1} << 22;  // half a s
 
 /// tokens x top_k: the experts of each token. A token picks them one after the other by their
 /// weights, those that it has already left out: what a softmax router with top-k does under Gumbel
-/// noise. Which expert has which rank is drawn too. They depend on the arguments alone, not on the
+/// noise. Which expert has which rank is drawn too. They depend only on the arguments, not on the
 /// machine.
 std::vector<std::int32_t> routed_choices(const Routing& routing, std::int64_t experts,
                                          std::uint64_t seed);

@@ -84,7 +84,7 @@ std::vector<double> normal_values(std::int64_t count, std::uint64_t seed, std::u
   return {narrow.begin(), narrow.end()};
 }
 
-// e^x, near enough for a weight, by products alone: a C library's exp differs between machines.
+// e^x, near enough for a weight, only by products: a C library's exp differs between machines.
 double portable_exp(double x) {
   double y = 1 + x / 1024;
   for (int i = 0; i < 10; ++i) y *= y;

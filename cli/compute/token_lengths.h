@@ -21,7 +21,7 @@ namespace warpwright::cli {
 ///                drawn as a router draws them (routing.h), with `seed` where the words have none
 ///
 /// `total` are the rows there are, 0 or less where that is open: then a skewed draw has 256 tokens
-/// for each of the groups. The lengths depend on the arguments alone, not on the machine. Refuses
+/// for each of the groups. The lengths depend only on the arguments, not on the machine. Refuses
 /// more than 65536 groups, other words, lists of another length, lengths below 0, and sums beyond
 /// `total`, which the sentence calls `bound`, or 32 bits.
 Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,

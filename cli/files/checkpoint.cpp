@@ -108,7 +108,7 @@ bool are_all(const HostTensor& words, int byte) {
                      [byte](std::byte b) { return b == static_cast<std::byte>(byte); });
 }
 
-// GPTQ's two versions differ in the zero points alone. Those of symmetric weights tell: 8, which
+// GPTQ's two versions differ only in the zero points. Those of symmetric weights tell: 8, which
 // version 1 stores as 7. Where they are of another width, or not there, the reader says so.
 std::string gptq_version(const SafetensorsFile& file, const std::string& stem,
                          const LayoutNames& names) {

@@ -23,7 +23,7 @@ Character first_character(std::string_view text) {
     if ((byte(i) & 0xc0U) != 0x80U) return {};
     code = code << 6 | (byte(i) & 0x3fU);
   }
-  // The shortest spelling alone is legal, and neither surrogates nor what lies beyond Unicode are.
+  // Only the shortest spelling is legal, and neither surrogates nor what lies beyond Unicode are.
   constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
   return {code, bytes};

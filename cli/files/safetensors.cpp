@@ -40,7 +40,7 @@ constexpr NamedType kTypes[] = {
     {"F6_E3M2", 6, DType::e3m2},  {"C64", 64, std::nullopt},
 };
 
-// Is it a type of codes and scales of blocks alone?
+// Is it a type only of codes and scales of blocks?
 bool is_micro(const NamedType& t) {
   return t.type && numeric::is_float(*t.type) &&
          (numeric::bits(*t.type) < 8 || *t.type == DType::ue8m0);

@@ -85,8 +85,8 @@ class SafetensorsFile {
 };
 
 /// Writes one tensor, atomically. A file that exists keeps its other tensors and its metadata; one
-/// that exists and is malformed is refused and left alone. Processes of this machine that write to
-/// the same file take turns, so that it has all their tensors. A `note` goes into the metadata
+/// that exists and is malformed is refused and left as it is. Processes of this machine that write
+/// to the same file take turns, so that it has all their tensors. A `note` goes into the metadata
 /// under "warpwright.NAME". Throws InputError.
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
                        const std::string& note = "");

@@ -44,7 +44,7 @@ struct BenchRun : BenchOrigin {
   BenchKind kind = BenchKind::dense;
   bool counted = false;                ///< some rows have counters
   std::string uncounted;               ///< why there are none that were asked for
-  std::vector<BenchSection> sections;  ///< several of groups alone
+  std::vector<BenchSection> sections;  ///< several only for groups
 };
 
 /// The table for a terminal, in parts that can be shown as they come.

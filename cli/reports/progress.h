@@ -30,7 +30,7 @@ std::string duration_text(double seconds);
 /// end. Off a terminal nothing is printed.
 class Progress {
  public:
-  /// `total` of `unit`s are ahead; without a unit the line has a percentage alone, with a total of
+  /// `total` of `unit`s are ahead; without a unit the line has only a percentage, with a total of
   /// 0 the time that went by.
   Progress(std::ostream& err, std::string label, std::string unit, std::int64_t total);
   Progress(std::ostream& err, std::string label, std::string unit, std::int64_t total, Watch watch);

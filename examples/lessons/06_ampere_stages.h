@@ -50,7 +50,7 @@ WW_DEVICE void kernel(const Params& p) {
     const isa::Mark mark("k_tile %", tile);
     // The groups of the k_tiles behind this one may be missing. The broken one lets its own, too.
     isa::copy_async_wait<Broken ? Stages - 1 : Stages - 2>();
-    isa::sync_warp();  // each lane has waited for its own copies alone
+    isa::sync_warp();  // each lane has waited only for its own copies
     copy(p, base + (tile + Stages - 1) % Stages * stage_bytes, tile + Stages - 1);
     const SharedAddress at = base + tile % Stages * stage_bytes;
     std::uint32_t a[rows / 16][4], b[columns / 8][2];

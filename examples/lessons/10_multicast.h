@@ -29,7 +29,7 @@ WW_DEVICE void kernel(const Params& p) {
   const atom::Masks masks = atom::masks(cluster, rank, false);
   const auto full = [&](int s) { return base + stages * stage_bytes + 16 * s; };
   const auto empty = [&](int s) { return full(s) + 8; };
-  // Whom this CTA's warps tell that a stage is read. The broken one thinks of itself alone.
+  // Whom this CTA's warps tell that a stage is read. The broken one thinks only of itself.
   const int told = Broken ? 1 << rank : masks.commit;
   if (isa::thread_index() == 128) {
     for (int s = 0; s < stages; ++s) {
@@ -108,7 +108,7 @@ inline constexpr Lesson lesson{
     .title = "A cluster that shares its loads by multicast",
     .question = "Whom must a CTA hear from before it loads into a stage again?",
     .answer = "All whose shared memory it writes: its row and its column, 2 + 2 - 1 CTAs.",
-    .broken = "a CTA hears from its own warps alone",
+    .broken = "a CTA hears only from its own warps",
     .finding = Check::in_flight_access,
     .line = "isa::tensor_load_multicast(",
     .pages = "seed 000, note 002",

@@ -2,7 +2,7 @@
 //
 // Seed 000's second main loop (CuTe's example 4), with its single buffer and without roles. A
 // cluster of 2 x 2 CTAs is two pairs; each pair multiplies 256 x 128 x 64. A CTA has half of A's
-// rows, half of B's, and half of D's rows in its tensor memory. The even CTA leads: it alone
+// rows, half of B's, and half of D's rows in its tensor memory. The even CTA leads: only it
 // expects the bytes of both, waits for them and issues the MMAs; its commit tells all four CTAs.
 #pragma once
 

@@ -267,7 +267,7 @@ def run(options, exchange, on_gpu):
                          "of_bound": bound / took})
             say(f"| {way} | {took * 1e6:.0f} | {ranks * alone / took:.2f} | "
                 f"{bound / took:.2f} |")
-        say(f"one GPU alone, a graph: {alone * 1e6:.0f} us; with what must travel: "
+        say(f"one GPU by itself, a graph: {alone * 1e6:.0f} us; with what must travel: "
             f"{bound * 1e6:.0f} us")
         parts = parts_us(lambda stamp: ours(stamp=stamp))
         say("in one chunk: " + ", ".join(f"{part} {took:.0f} us" for part, took in parts))

@@ -6,7 +6,7 @@
 //   full[s]    1 arrival (the producer, which expects both boxes' bytes)   waited for by warps 0-3
 //   empty[s]   4 arrivals (one lane of each of warps 0-3)                  waited for by warp 4
 //
-// It is written on warpwright's isa/ and pipeline/ alone, so the same lines run on the GPU and on
+// It is written only on warpwright's isa/ and pipeline/, so the same lines run on the GPU and on
 // the machine model.
 #pragma once
 

@@ -40,7 +40,7 @@ TEST(LinearRelu, StageReleasedBeforeItIsRead) {
 }
 
 // Dependent launches start while the grid before them runs. On a GPU this goes well where that one
-// is done early enough; alone the kernel has nobody to wait for.
+// is done early enough; by itself the kernel has nobody to wait for.
 TEST(LinearRelu, StartsBeforeItsInputIsThere) {
   EXPECT_CLEAN(Layer(100, 72, 136).run(3));
   const testing::Outcome outcome = Layer(64, 64, 128).run<own::Slip::no_prerequisites>(2);

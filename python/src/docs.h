@@ -114,8 +114,8 @@ scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K
          (TOTAL + 127 G) // 128 * 128 rows, whatever the offsets; block_scales(linear, offsets)
          makes them. Those of B are G matrices.
 bias     G x N, or N for all.
-expected_tokens    rows of a group that has any, for the choice of a kernel alone.
-expected_lengths   how the groups' lengths are spread, for the choice alone: 'routed', as rows fall
+expected_tokens    rows of a group that has any, only for the choice of a kernel.
+expected_lengths   how the groups' lengths are spread, only for the choice: 'routed', as rows fall
                    one by one; 'zipf:S', the same with the group of rank r liked as r^-S, S from 0
                    to 8; 'equal', of those that have rows.
 rows     TOTAL of int32, in the operands' memory: tokens by index. Row r of D reads row
@@ -131,11 +131,11 @@ inline constexpr const char* fastest_doc =
     R"(fastest(*plans)
 --
 
-Of Plans of products that differ in b alone (packed weights, say, and fp8 ones of the same values),
+For Plans of products that differ only in b (packed weights, say, and fp8 ones of the same values),
 for one device: (plan, index), a Plan whose explain() says what it was chosen among, and which of
 them it is. It is the one with the least predicted time, which depends on M, and so do the bits of a
-row then. Run it with its own b: gemm(a, b, plan=plan). Of MoePlans of mixtures that differ in w13
-and w2 alone a MoePlan: moe(x, topk_ids, topk_weights, w13, w2, plan=plan).)";
+row then. Run it with its own b: gemm(a, b, plan=plan). For MoePlans of mixtures that differ only
+in w13 and w2, a MoePlan: moe(x, topk_ids, topk_weights, w13, w2, plan=plan).)";
 
 inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
@@ -153,7 +153,7 @@ gemm(a, b, plan=...) runs it.
 
 a, b, offsets and other tensors   as for gemm and grouped_gemm, or Specs, which have no memory:
         plan(Spec((4096, 7168)), Spec((2048, 7168)), device='h200'). Int4Weights.spec(n, k) is a b.
-device  'model', 'cuda', 'cuda:1', or one to plan for alone: 'h100', 'h200', 'b200', or the model
+device  'model', 'cuda', 'cuda:1', or one only to plan for: 'h100', 'h200', 'b200', or the model
         with the instructions of one of these, 'model:b200'. Default: where the tensors lie; of
         Specs a CUDA device, where there is one, else the model.
 
@@ -212,9 +212,9 @@ first_expert, experts_total   of a rank with a part of the experts: the number o
              many all ranks have (default: those here). Ranks' results are added elsewhere.
 out          T x H, of x's type or f32; may be x itself: nothing is allocated then.
 dtype        d's type, where out is not given: x's, or f32.
-expected_lengths      how slots fall on experts, for the choice of kernels alone, as in
+expected_lengths      how slots fall on experts, only for the choice of kernels, as in
              grouped_gemm.
-batch_invariant       the bits of a token's row depend on it, its slots and the weights alone.
+batch_invariant       the bits of a token's row depend only on it, its slots and the weights.
 first_kernel, second_kernel, by_index, quantises_in_epilogue, sums_in_product, early_weights,
 sort_with_gather      fix what the plan would choose: both kernels by name; whether the first
              product reads tokens by number, or they are put into the order of the experts first;

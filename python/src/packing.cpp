@@ -48,7 +48,7 @@ weights::PackOptions pack_options(const char* encoding, const char* scales) {
   return options;
 }
 
-// The whole packed tensor, or its header alone.
+// The whole packed tensor, or only its header.
 std::vector<std::byte> host_bytes(const Tensor& t, std::int64_t most) {
   if (t.type != DType::u8 || t.dimensions != 1 || (t.shape[0] > 1 && t.stride[0] != 1)) {
     throw Refused{refuse(RefusalCode::bad_type,

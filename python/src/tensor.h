@@ -56,7 +56,7 @@ class Reader {
   std::vector<dlpack::ManagedVersioned*> consumed_versioned_;
 };
 
-/// A row that stands alone may have any stride: it gets one that is legal.
+/// A row that stands by itself may have any stride: it gets one that is legal.
 void settle_lone_row(MatrixView& view);
 
 /// A tensor whose last dimensions are a matrix, and one more, in front, a batch of them.

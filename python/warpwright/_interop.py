@@ -259,7 +259,7 @@ def as_numpy(array: _core.Array, dtype: Any, copy: bool | None) -> Any:
     taken = numpy.asarray(_Codes(array, own.itemsize)).view(own)
     if dtype is not None and numpy.dtype(dtype) != own:
         if copy is False:
-            raise ValueError(f"an array of {own} is one of {numpy.dtype(dtype)} by a copy alone")
+            raise ValueError(f"an array of {own} is one of {numpy.dtype(dtype)} only by a copy")
         return taken.astype(dtype)
     return taken.copy() if copy else taken
 

@@ -210,7 +210,7 @@ TEST(MmaTest, RefusalsSayWhatWouldBeLegal) {
   has(mma_refusal(wrong), "there is m16n8k16 of f16 into f32/f16, m16n8k16 of bf16 into f32");
   wrong = ampere;
   wrong.b_major = Major::mn;
-  has(mma_refusal(wrong), "K-major alone");
+  has(mma_refusal(wrong), "only K-major");
   wrong = {MmaKind::mxf4, 16, 8, 64, DType::e2m1, DType::e2m1};
   has(mma_refusal(wrong), "scales are each of 32");
   has(mma_refusal({MmaKind::wgmma, 64, 12, 16}), "multiple of 8");

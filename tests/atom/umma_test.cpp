@@ -231,7 +231,7 @@ TEST(ScaledUmmaTest, Shapes) {
   EXPECT_FALSE(legal(with_k(nv(128, 48, true), 96))) << "pairs of K 96 have 256 rows";
   EXPECT_FALSE(legal(with_k(nv(128, 24, false), 96))) << "steps of 16";
   EXPECT_FALSE(legal(with_k(nv(128, 48, false), 32)));
-  EXPECT_FALSE(legal(with_k(mx8(128, 48, false), 96))) << "packed kinds alone";
+  EXPECT_FALSE(legal(with_k(mx8(128, 48, false), 96))) << "only packed kinds";
 }
 
 TEST(ScaledUmmaTest, TypesScalesAndMajors) {
@@ -256,7 +256,7 @@ TEST(ScaledUmmaTest, TypesScalesAndMajors) {
   EXPECT_NE(umma_fault(atom), nullptr) << "steps of 16 where B's bytes are MN-major";
   atom = nv(128, 64, false);
   atom.a_major = Major::mn;
-  EXPECT_STREQ(umma_fault(atom), "kinds mxf4 and mxf4nvf4 take A and B K-major alone");
+  EXPECT_STREQ(umma_fault(atom), "kinds mxf4 and mxf4nvf4 take only K-major A and B");
   atom = umma_atom(e4m3, e2m1, f32, 64, 8, false);
   EXPECT_EQ(umma_fault(atom), nullptr) << "f8f6f4 mixes widths";
   atom.scale_block = 32;

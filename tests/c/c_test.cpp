@@ -682,11 +682,11 @@ TEST(C, OperandsOfOtherDevices) {
   refused("takes ue4m3 scales of shape 128 x 4", [](ww_gemm& x) { x.scale_a.rows = 256; });
   refused("takes ue4m3 scales of shape 256 x 4", [](ww_gemm& x) { x.scale_b.rows = x.b.rows; });
   refused("the nearest legal K is 64", [](ww_gemm& x) { x.a.columns = x.b.columns = 63; });
-  refused("8 bits and less K-major alone", [](ww_gemm& x) {
+  refused("only K-major operands of 8 bits", [](ww_gemm& x) {
     x.a.row_stride = 1;
     x.a.column_stride = 256;
   });
-  refused("nvf4 alone", [](ww_gemm& x) { x.scale_b.dtype = WW_UE8M0, x.scale_b.columns = 4; });
+  refused("only by nvf4", [](ww_gemm& x) { x.scale_b.dtype = WW_UE8M0, x.scale_b.columns = 4; });
 }
 
 // Formats whose scales the tensor core multiplies: which there are, the types of scales say.
@@ -716,7 +716,7 @@ TEST(C, FormatsOfOperands) {
                 said.find("no kernel") != std::string::npos)
         << said;
   }
-  EXPECT_THAT(plan(WW_E2M1, WW_E2M1, WW_UE4M3, WW_UE8M0), HasSubstr("nvf4 alone"));
+  EXPECT_THAT(plan(WW_E2M1, WW_E2M1, WW_UE4M3, WW_UE8M0), HasSubstr("only by nvf4"));
   EXPECT_THAT(plan(WW_E2M3, WW_E2M1, WW_UE4M3, WW_UE8M0), HasSubstr("ue8m0, one each 32"));
 }
 

@@ -51,7 +51,7 @@ TEST(CFp4, Mxf4WeightsAreMultiplied) {
   constexpr std::int64_t m = 8, n = 64, k = 256;
   const Codes codes(n * k);
   std::vector<std::uint8_t> scales(n * k / 32, 128);                  // 2
-  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: read alone
+  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: only read
   const ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
   const ww_matrix scale_view = ww_packed(scales.data(), WW_U8, n, k / 32);
   for (const int encoding :
@@ -154,7 +154,7 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
   constexpr std::int64_t n = 8, k = 32;
   const Codes codes(n * k);
   std::vector<std::uint8_t> scales(n * k / 16, 0x38);                 // 1
-  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: read alone
+  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: only read
   const ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
   const ww_matrix scale_view = ww_packed(scales.data(), WW_E4M3, n, k / 16);
   float factor = 0.25F;
@@ -220,7 +220,7 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
 TEST(CFp4, WhatIsRefusedIsNotWritten) {
   constexpr std::int64_t n = 8, k = 64;
   const Codes codes(n * k);
-  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: read alone
+  auto* const bytes = const_cast<std::uint8_t*>(codes.bytes.data());  // NOLINT: only read
   std::vector<std::uint8_t> scales(n * k / 32, 127);
   ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
   ww_matrix scale_view = ww_packed(scales.data(), WW_U8, n, k / 32);

@@ -454,7 +454,7 @@ TEST(CMoe, RefusesWhatIsNoMixture) {
   refused("bad_value", "", "scaling is", [](ww_moe& m) { m.scaling = WW_SCALING_BLOCKWISE; });
   refused("bad_value", "", "first_expert is 5", [](ww_moe& m) { m.first_expert = 5; });
   refused("bad_value", "", "ww_moe.size is 8", [](ww_moe& m) { m.size = 8; });
-  refused("overlap", "d", "over x alone", [](ww_moe& m) { m.d.data = m.w2.data; });
+  refused("overlap", "d", "only over x", [](ww_moe& m) { m.d.data = m.w2.data; });
   Moe m;
   ww_moe_choices choices = {};
   choices.size = sizeof choices;

@@ -219,7 +219,7 @@ TEST(DrawRoles, EveryBarrierOfEveryKernelHasBothSides) {
     try {
       const GemmOptions options = product_for(*kernel);
       rows = Product(options, facts_of(options), err).plan.barriers();
-    } catch (const InputError&) {  // of a mixture of experts alone, or for a device of its own
+    } catch (const InputError&) {  // only of a mixture of experts, or for a device of its own
       continue;
     }
     const pictures::RoleGraph graph{kernel->roles, rows, ""};

@@ -5,7 +5,7 @@
 
 Each round starts `gemm --out` or `pack` over a file that is there, ends it with SIGINT, SIGTERM,
 SIGHUP or SIGKILL after some time between its start and its end, and compares the file with what
-either run leaves when nobody ends it. Drafts may be left by SIGKILL alone.
+either run leaves when nobody ends it. Drafts may be left only by SIGKILL.
 """
 import pathlib
 import random

@@ -37,7 +37,7 @@ TEST(Mirror, HasAStretchInEachHalfOfK) {
   EXPECT_LT(blocks.first, blocks.second);
 }
 
-// Rows 1, 5, ... of A alone change; B's rows all repeat; either way round in memory, of every type.
+// Rows 1, 5, ... of A only change; B's rows all repeat; either way round in memory, of every type.
 TEST(Mirror, ChangesWhatItSays) {
   for (const DType type :
        {DType::f32, DType::tf32, DType::bf16, DType::f16, DType::e4m3, DType::e5m2}) {

@@ -141,7 +141,7 @@ def refused(program, words, folder, paths):
 
 
 def planned(words):
-    """The product's plan alone, where that is all that may be refused."""
+    """Only the product's plan, where that is all that may be refused."""
     slow = {"gemm": ("explain", "gemm"), "grouped": ("explain", "grouped")}
     takes_no = ("--check", "--out", "--bench", "--repeat", "--mode", "--seed", "--json")
     if "--as" in words and "--sms" in words:

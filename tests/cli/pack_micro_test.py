@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`warpwright pack` of weights with scales of blocks, against writers of checkpoints and a reader
-of its results that share nothing with it: after docs/low_precision.md alone.
+of its results that share nothing with it: only after docs/low_precision.md.
 
     pack_micro_test.py WARPWRIGHT [SEED]
 """

@@ -4,7 +4,7 @@ with it.
 
     pack_test.py WARPWRIGHT [SEED]
 
-Writers of every layout and a reader of packed tensors, both after docs/packing.md alone and without
+Writers of every layout and a reader of packed tensors, both only after docs/packing.md and without
 its tricks: every bit of every code is put and taken where the page says.
 """
 import json

@@ -63,7 +63,7 @@ TEST_F(SelftestCommand, EveryKernelRunsAndTheReportSaysSo) {
     EXPECT_GE(kernel["right"], 2) << kernel;
     EXPECT_FALSE(kernel.contains("bad")) << kernel;
   }
-  // fp16 alone on a T4; all else is refused with a reason, and the mixtures are.
+  // Only fp16 on a T4; all else is refused with a reason, and the mixtures are.
   for (const json& type : all["types"]) {
     EXPECT_EQ(type["outcome"], type["what"] == "fp16" ? "right" : "refused") << type;
     if (type["outcome"] == "refused") {

@@ -26,7 +26,7 @@ TEST(Barrier, ExpectsBytesOnABarrierThatIsNone) {
 
 // Too few or too many bytes are expected. Triton's ConSan, test_async_tma_expect_bytes_mismatch;
 // tile-ai/tilelang #2644 lists twice the bytes as a candidate. The bytes of a box that reaches past
-// the tensor count in full (docs/model.md): expecting those inside alone hangs as well.
+// the tensor count in full (docs/model.md): expecting only those inside hangs as well.
 // https://github.com/tile-ai/tilelang/issues/2644
 TEST(Barrier, WrongBytes) {
   Tensor in("in", 1, Access::input);
@@ -308,8 +308,8 @@ TEST(Barrier, EveryLaneArrives) {
   EXPECT_CLEAN(run(ring(in, Release::each_warp), three_warps, in.memory));
 }
 
-// Each warp arrives twice, so that one warp alone completes the phase while the other still reads.
-// The same sources.
+// Each warp arrives twice, so that one warp by itself completes the phase while the other still
+// reads. The same sources.
 TEST(Barrier, TwoArrivalsAWarp) {
   Tensor in("in", 5, Access::input);
   EXPECT_FINDING(run(ring(in, Release::twice_a_warp), three_warps, in.memory), Check::data_race);

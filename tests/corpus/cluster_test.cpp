@@ -349,11 +349,11 @@ TEST(Cluster, MulticastToACtaThatHasExited) {
 }
 
 // Tiles of all groups are numbered through, and a pair of CTAs takes two neighbours. With an odd
-// number of tiles a group, a pair lies across two groups: its first CTA, alone in its group, loads
-// for itself, while the second waits for a multicast that nobody starts. Their loops over K differ
-// in length too, and each waits for the other's releases.
-// deepseek-ai/DeepGEMM #415 and #429 (SM90, K-grouped, both open): no multicast where the tiles of
-// a group do not come out even. https://github.com/deepseek-ai/DeepGEMM/pull/415
+// number of tiles a group, a pair lies across two groups: its first CTA, the only one in its group,
+// loads for itself, while the second waits for a multicast that nobody starts. Their loops over K
+// differ in length too, and each waits for the other's releases. deepseek-ai/DeepGEMM #415 and #429
+// (SM90, K-grouped, both open): no multicast where the tiles of a group do not come out even.
+// https://github.com/deepseek-ai/DeepGEMM/pull/415
 TEST(Cluster, APairLiesAcrossTwoGroups) {
   Tensor a("a", 4, Access::input), b("b", 4, Access::input);
   const auto kernel = [&](int tiles_of_group, bool multicast) {

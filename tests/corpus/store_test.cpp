@@ -130,7 +130,7 @@ TEST(Store, ExitBeforeTheStoreHasRead) {
   EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
 }
 
-// The result is read back from global memory after wait_group.read, which covers the source alone.
+// The result is read back from global memory after wait_group.read, which covers only the source.
 // NVIDIA/TransformerEngine #3417 (store completion); PTX ISA, cp.async.bulk.wait_group.
 TEST(Store, ResultReadAfterTheSourceWait) {
   Tensor out("out", 1, Access::output);
@@ -153,7 +153,7 @@ TEST(Store, ResultReadAfterTheSourceWait) {
 
 // Two warps add boxes to the same result, and it is read when one of them has waited for its own:
 // additions need no order among each other, but the reader one to each.
-// Our own: the latest write alone was remembered.
+// Our own: only the latest write was remembered.
 TEST(Store, OneOfTwoAdditionsIsWaitedFor) {
   Tensor out("out", 1, Access::output);
   const auto kernel = [&](int who_waits) {  // a mask of the warps

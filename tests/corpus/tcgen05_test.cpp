@@ -607,7 +607,7 @@ TEST(Tcgen05, ScalesOfAPairAreCopiedOverMmasThatReadThem) {
 
 // --- tails: what a CTA without rows of its own still owes ---------------------------------------
 
-// The last pair of a grid has rows for its even CTA alone. The odd one leaves its loads out, and
+// The last pair of a grid has rows only for its even CTA. The odd one leaves its loads out, and
 // the even one's barrier expects the bytes of both. The load of rows outside the tensor brings
 // zeros, and counts. flashinfer-ai/flashinfer #4814 (MXFP4 grouped product, B300): two-CTA tactics
 // hang where those of one CTA end. The thread names no cause; this one is our reading.

@@ -116,7 +116,7 @@ constexpr device::Argued not_needed[] = {
      "these or is complete, unless there are scales of tokens; and write what no grid before them "
      "touches"},
     {"griddepcontrol.wait at kernel/hopper/gemm.h",
-     "const isa::Prerequisites ready = isa::wait_for_prerequisites();", "by lane 0 alone",
+     "const isa::Prerequisites ready = isa::wait_for_prerequisites();", "only by lane 0",
      "as where it is dropped"},
 };
 

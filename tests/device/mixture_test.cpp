@@ -1,5 +1,5 @@
 // Mixtures of experts on the model: the whole call against float64, what is left out, what is
-// refused, bits that depend on a token's row alone.
+// refused, bits that depend only on a token's row.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -106,7 +106,7 @@ TEST(Mixture, NumbersOfAGateAgreeWithFloat64) {
   }
 }
 
-// An infinity in a token has limits of gates and ups: numbers come of it, of that token alone.
+// An infinity in a token has limits of gates and ups: numbers come of it, only of that token.
 TEST(Mixture, LimitsCutInfiniteTokens) {
   SomeMixture some({});
   some.o.activation = Activation::swiglu_oai;
@@ -460,7 +460,7 @@ TEST(Mixture, WhatDoesNotFitIsRefusedBeforeAnyLaunch) {
             "first_expert is 1, and there are 8 experts here, from 1 on, of 8; those of a rank lie "
             "among all of them: the nearest legal first_expert is 0");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.d.data = o.w2.data; }),
-            "d overlaps w2; the result may lie over x alone");
+            "d overlaps w2; the result may lie only over x");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.scaling = Scaling::blockwise; }),
             "scaling is blockwise and w13 is bf16; weights of 16 bits have no scales: the nearest "
             "is none");
@@ -513,7 +513,7 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
        "w2 is a null pointer; a tensor of 1 x 67584 elements needs memory"},
       // Its 8 x 2 tiles of 4224 bytes, not 8 x 128 x 128 elements.
       {[](MixtureOperands& o) { o.d.data = static_cast<std::byte*>(o.w2.data) + 67584 - 16; },
-       "d overlaps w2; the result may lie over x alone"},
+       "d overlaps w2; the result may lie only over x"},
   };
   for (const auto& each : all) EXPECT_EQ(refused(each.change), each.why);
   EXPECT_EQ(refused([](MixtureOperands& o) {
@@ -581,7 +581,8 @@ TEST(Mixture, AStepAloneIsOfAGpu) {
   const auto refused = launch(*plan, some.o, *workspace, nullptr, {.only = MixtureStep::sort});
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->reason,
-            "the step sort alone is asked for; a GPU launches one alone that the plan takes");
+            "the step sort is asked for by itself; a GPU launches by itself only a step that the "
+            "plan takes");
 }
 
 TEST(Mixture, TheResultMayLieOverTheTokens) {

@@ -2,7 +2,7 @@
 """Runs every command that the pages show, and compares what it prints with what they show.
 
     commands_test.py ROOT WARPWRIGHT   the commands of all pages, with WARPWRIGHT's folder in PATH
-    commands_test.py ROOT WARPWRIGHT --gpu   those for a GPU alone, on one, one after the other
+    commands_test.py ROOT WARPWRIGHT --gpu   only those for a GPU, on one, one after the other
     commands_test.py ROOT WARPWRIGHT --update   writes what is printed into the pages, and says so
     commands_test.py --self-test       shows that the parser and the comparison find what they must
 
@@ -251,7 +251,7 @@ def check_block(block, binaries, gpu=False, root=pathlib.Path()):
                 continue
             place = f"{block.page}:{step.line}: {transcript.brief(step.command)}"
             reports.append(f"did not run: {place} ({NEEDS[block.needs]})")
-            # Without a GPU it must be refused for that alone: its options are those there are.
+            # Without a GPU it must be refused only for that: its options are those there are.
             if block.needs == "gpu" and step.command.startswith("warpwright "):
                 status, printed = transcript.run(step.command, folder, [binaries])
                 if status != 2 or "CUDA" not in "\n".join(printed):
@@ -316,7 +316,7 @@ no
 $ warpwright layout
 ```
 ```sh
-# a comment alone is no command
+# a comment by itself is no command
 warpwright devices   # with a comment
 
 warpwright mask

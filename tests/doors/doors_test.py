@@ -49,7 +49,7 @@ BIASES = ["none", "rows", "columns"]
 SUMS = ["exact", "chained", "folded", "table"]
 FORMATS_ALONE = os.environ.get("WARPWRIGHT_MODEL") == "rtx5090"
 # Options of products, by whether every door has them: a new one is to be put here, and into `walk`
-# or, where it is a choice of the plan or of the command line alone, into the others.
+# or, where it is a choice of the plan or only of the command line, into the others.
 MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "scale-d", "scale-a",
            "scale-b", "accumulation", "weights", "group", "sums", "zero-points", "bias",
            "activation", "gated", "gate-up", *GATE_NUMBERS, "a", "b", "c", "groups", "offsets",
@@ -681,7 +681,7 @@ def same_bits(line, doors, seed, wanted=100, draws=random_how):
         always = [{"dtype": "nvf4", "as": "rtx5090"}, {"dtype": "mxf8", "as": "rtx5090"}]
     while computed < wanted and refused < 4 * wanted:
         how = always.pop() if always else draws(draw)
-        # A row that stands alone and is stored K x 1 is a row of any pitch to Python alone.
+        # A row by itself, stored K x 1, is a row of any pitch only to Python.
         m = draw.choice([1, 5, 16, 40][how.get("layout", "NT")[0] == "T":])
         n = draw.choice([128, 256]) if "gated" in how or "weights" in how else \
             draw.choice([8, 17, 64, 130])

@@ -892,7 +892,7 @@ class Calls {
     const bool over = workspace != nullptr;
     if (safe(p)) {
       fill(p);
-      // The caller's workspace changes: it is looked at by its use alone.
+      // The caller's workspace changes: it is looked at only by its use.
       arena_.keep();
       in(p, [&] {
         const bool was_refused = refused(
@@ -1067,7 +1067,7 @@ class Calls {
     ww_moe_plan_free(made);
   }
 
-  // Is d the mixture, and is all else as it was? Of spoilt ones the latter alone.
+  // Is d the mixture, and is all else as it was? For spoilt ones only the latter.
   void verify(const ww_moe& m, bool spoilt) {
     MixtureOperands o;
     o.x = view_of(m.x);
@@ -1157,7 +1157,7 @@ class Calls {
                           likely(30) ? &scales : nullptr, &of_e2m1, likely(50) ? alphas : nullptr,
                           nullptr));
     }
-    // `packed` has room for the legal form alone, and extents come from the weights.
+    // `packed` has room only for the legal form, and extents come from the weights.
     const bool fits = has_bytes && p.weights.rows == f.n && p.weights.columns == f.k &&
                       std::max<std::int64_t>(1, p.weights.batch) == f.experts && bytes < (1 << 20);
     if (!fits) return;

@@ -25,7 +25,7 @@ constexpr char usage[] =
     "              [--most MULTIPLICATIONS] [--kernel NAME] [--seeds model|cuda]\n"
     "Runs the problems of the seeds from --first on (1), --count of them (1000) or as many as\n"
     "--seconds allow, on --jobs threads (one a core), each of at most about --most\n"
-    "multiplications (3e5); with --kernel those by that kernel alone, or by all whose names begin "
+    "multiplications (3e5); with --kernel only those by that kernel, or by all whose names begin "
     "so\n"
     "where NAME ends in *. Every element of every result is compared with float64, and all that\n"
     "lies around the results must stay as it was. Exits with 1 when a problem failed; --count 1\n"

@@ -1,6 +1,6 @@
 // Activations and gates as kernels compute them, and as the host's formulas do, against their
 // definition in long double: for every activation, at the special values of a float and at random
-// bits. What is finite stays finite, infinities have the limits, and NaN comes of NaN alone.
+// bits. What is finite stays finite, infinities have the limits, and NaN comes only of NaN.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -61,7 +61,7 @@ std::vector<TokenForm> token_forms(int longest) {
       std::string name = i.name;
       if (tests::has_block_scales(i)) name += ", " + tests::types(i);
       if (i.by_index) name += ", by index";
-      all.push_back({name + (cluster.m == 1 ? ", alone" : ", in a cluster"), i,
+      all.push_back({name + (cluster.m == 1 ? ", by itself" : ", in a cluster"), i,
                      token_ask(i, cluster, longest)});
       if (!i.facts->grouped) {
         all.push_back(all.back());
@@ -108,7 +108,7 @@ TEST(BlackwellTokens, NoMutantSurvives) {
   mutants.expect_all_needed();
 }
 
-// Few tokens of a long K: every width, alone and with C, bias and row scales, in parts of tiles
+// Few tokens of a long K: every width, by itself and with C, bias and row scales, in parts of tiles
 // that two CTAs, or pairs of them, and more give each other.
 TEST(BlackwellTokens, FewTokensInParts) {
   int looked = 0;

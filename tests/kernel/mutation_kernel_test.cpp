@@ -28,7 +28,7 @@ struct Case {
   float beta = 0;
   int padding = 0;  // of the rows of D and C
   bool ragged = false;
-  bool packed_c = false;  // the padding is D's alone
+  bool packed_c = false;  // the padding is only D's
   unsigned seed = 1;      // of the operands; even: A's block scales lie as copies want them
   bool static_shares =
       false;           // by a kernel that takes its tiles dynamically where it has a counter
@@ -208,7 +208,7 @@ constexpr Argued argued_hopper[] = {
      "may still be read",
      buffer_a_tile},
     {"fence.proxy.async at kernel/epilogue.h", "// A load of C may follow into this buffer",
-     "by lane 0 alone",
+     "only by lane 0",
      "lane 0 asks for C, and the meeting before D's stores has told it of the other lanes' writes",
      chunk_by_lanes},
     {"syncwarp at kernel/epilogue.h", "// its pieces have been read", "dropped",
@@ -226,7 +226,7 @@ constexpr Argued argued_hopper[] = {
      "same to those who wait",
      loads_alone},
     {"mbarrier wait empty at kernel/hopper/load.h", "ring_.producer_tail(state_);", "dropped",
-     "before the producer's end: its stages are released by warps of its own CTA alone, which read "
+     "before the producer's end: its stages are released only by warps of its own CTA, which read "
      "them and end after that; nobody else signals it",
      loads_alone},
 };

@@ -48,7 +48,7 @@ struct Ask {
   int shift = 0;          ///< elements by which D and C begin late
   int loose = 0;          ///< elements behind each row of A and B, by which they also begin late
   bool in_place = false;  ///< C is what D was
-  bool packed_c = false;  ///< of D alone
+  bool packed_c = false;  ///< only of D
   bool shares_a = false;  ///< one A, and one matrix of its scales, for the batch: a stride of 0
   bool shares_b = false;  ///< B, its scales and the bias likewise, for the batch or all groups
   bool shares_c = false;
@@ -414,7 +414,7 @@ class Problem {
     switch (scaling_) {
       case Scaling::none:
         return;
-      case Scaling::group:  // of products in groups alone: A may have one for all
+      case Scaling::group:  // only of products in groups: A may have one for all
         scale_a_ = column(1, ask_.seed % 4 < 2 ? 1 : matrices_of_b());
         scale_b_ = column(1, matrices_of_b());
         break;

@@ -69,7 +69,7 @@ inline Instance with_drawn_types(Instance instance, std::uint64_t seed) {
 }
 
 /// Kernels of this build that problems are drawn for; those of groups are after the others. With
-/// those of Blackwell, which a Hopper GPU does not run, come the register kernels of sm_120 alone.
+/// those of Blackwell, which a Hopper GPU does not run, come only the register kernels of sm_120.
 inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
   static const auto all = [](bool blackwell) {
     std::vector<Instance> found = instances();
@@ -258,7 +258,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const bool half = result == DType::bf16 || result == DType::f16;
   ask.bias_type = half && draw.rarely(2) ? result : DType::f32;
   if (!c.gated) {
-    // Of those that stand alone, none twice as often.
+    // Of those that stand by themselves, none twice as often.
     const int last = static_cast<int>(std::size(all_activations)) - 2;
     ask.activation = all_activations[std::max(0, draw(-1, last))];
     static_assert(!stands_alone(std::end(all_activations)[-1]), "the last one is a gate's");

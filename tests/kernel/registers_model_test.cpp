@@ -225,7 +225,7 @@ TEST(RegisterKernels, RunOnHopperForWhoNamesThem) {
     EXPECT_STREQ(named->facts().family, "registers_gemm");
   }
   const auto all = candidates(p, h200);
-  if (!all) return;  // a build of register kernels alone
+  if (!all) return;  // a build of only register kernels
   for (const Plan& each : *all) EXPECT_STREQ(each.facts().family, "hopper_gemm");
 }
 
@@ -238,10 +238,10 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   const GemmProblem p = small_problem(64, 64, 64);
-  has(said("t4", p), "multiply fp16 alone");
+  has(said("t4", p), "multiply only fp16");
   has(said("t4", packed_problem(64, 64, 64, DType::e4m3, DType::f16)), "the nearest is fp16");
-  has(said("v100", p), "multiply fp16 alone");
-  has(said("v100", packed_problem(64, 64, 64, DType::s8, DType::f32)), "multiply fp16 alone");
+  has(said("v100", p), "multiply only fp16");
+  has(said("v100", packed_problem(64, 64, 64, DType::s8, DType::f32)), "multiply only fp16");
   has(said("a100", packed_problem(64, 64, 64, DType::f32, DType::f32)), "the nearest is tf32");
   has(said("a100", packed_problem(64, 64, 64, DType::u8, DType::f32)), "the nearest is s8");
   has(said("a100", packed_problem(64, 64, 131072, DType::s8, DType::f32)),
@@ -349,7 +349,7 @@ TEST(RegisterKernels, GeForceBlackwellHasProducers) {
   }
 }
 
-// One CTA takes two tiles, by cp.async alone or by registers too; and three share a tile along K.
+// One CTA takes two tiles, only by cp.async or by registers too; and three share a tile along K.
 void check_and_mutate(const Instance& instance) {
   struct Checked {
     bool split;
@@ -417,7 +417,7 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
     EXPECT_GT(broken->count(device::Mutant::Fate::killed), 40) << i.name;
     for (const device::Mutant& m : broken->mutants) {
       if (m.fate != device::Mutant::Fate::survived) continue;
-      // Between a read and an asynchronous write a fence is wanted by the strict reading alone, to
+      // Between a read and an asynchronous write a fence is wanted only by the strict reading, to
       // which these kernels are not held, whose warps release stages without. The ring of answers
       // is held to it in tests/corpus/clc_test.cpp. docs/log/mutation.md says why it
       // does not matter who arrives for a load of C.

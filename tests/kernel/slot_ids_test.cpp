@@ -93,7 +93,7 @@ TEST(OffsetsAhead, MutantsAreKilled) {
 }
 
 // A warp that finds its first tile by what it counted, and the others by what memory says, has the
-// tiles of one that reads memory alone.
+// tiles of one that reads only memory.
 TEST(SpansAhead, GiveTheTilesThatMemoryGives) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

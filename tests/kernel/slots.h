@@ -106,7 +106,7 @@ inline Routing route(const Draw& d, std::uint64_t seed) {
       id = which < 3 ? no_experts[which] : r.experts_total;
     }
     r.ids.push_back(id);
-    // What is wrong with its upper half alone is wrong too.
+    // What is wrong only with its upper half is wrong too.
     r.wide_ids.push_back(percent(d.strange_percent) ? id + (std::int64_t{1} << 32) : id);
   }
   if (d.wide) r.ids.clear();

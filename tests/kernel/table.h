@@ -22,7 +22,7 @@ struct Instance {
   const char* name;
   const KernelFacts* facts;
   DType a, b;                      ///< the caller's A and B
-  kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others see `asked_like`
+  kernel::GemmConfig config = {};  ///< what is only of Hopper; of others see `asked_like`
   int format = 0;                  ///< which of the scales that it multiplies, and makes
   bool by_index = false;           ///< asked for tokens by index
 };
@@ -37,7 +37,7 @@ inline std::vector<const KernelFacts*> built_kernels(const Family& family) {
 }
 
 /// The kernels of products in groups, or those of whole ones. (Kernels that add up slots run in
-/// mixtures alone: tests/device/slot_sums_test.cpp.)
+/// mixtures only: tests/device/slot_sums_test.cpp.)
 inline std::vector<Instance> instances_of(bool groups) {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(hopper_family())) {

@@ -83,7 +83,7 @@ TEST(TokensByIndex, SameBitsAsGatheredTokens) {
   EXPECT_GT(pairs, 0) << "this build has no kernel and its twin";
 }
 
-// Alone and in pairs, which share tokens in slices of rows, or weights.
+// By themselves and in pairs, which share tokens in slices of rows, or weights.
 TEST(TokensByIndex, InPairs) {
   for (const tests::Instance& i : tests::grouped_instances()) {
     if (!kernel::gathers(i.config)) continue;

@@ -138,7 +138,7 @@ TEST(Tensor, Refusals) {
   EXPECT_EQ(refusal("slice((8,16):(16,1), (_,_,1))"),
             "a coordinate of rank 3 does not fit (8,16):(1,8).");
   EXPECT_EQ(refusal("(8,_)"),
-            "a _ alone keeps a mode of a coordinate whole: it is no extent and no stride.");
+            "a _ by itself keeps a mode of a coordinate whole: it is no extent and no stride.");
   EXPECT_EQ(refusal("get_flat_coord((1,4,4,1), 16)"),
             "the index 16 lies outside of (1,4,4,1):(0,1,4,0), which has 16 elements.");
   EXPECT_EQ(refusal("group_modes((2,3,4), 1, 4)"),

@@ -12,7 +12,7 @@
 namespace warpwright::model {
 namespace {
 
-// One schedule alone.
+// Only one schedule.
 testing::Schedules only(bool timed) {
   testing::Schedules s;
   s.eager = false;

@@ -5,11 +5,11 @@
     lint.py --self-test   shows that each rule finds what it is there to find
 
 Rules: switches (no #if above isa/), floors (a room includes only rooms below it), machine (kernel/,
-tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a file of kernel/,
+tile/ and pipeline/ speak to the machine only through isa/), length (450 lines a file of kernel/,
 350 of plan/, 100 columns), bits (no function of <bit> that nvcc makes 0), families (nothing asks
 which family a kernel is of: a virtual function of Family does), fields (those of a product are
 listed once, all of them, and nobody compares, hashes or writes products by a list of their own),
-dates (measurements with a date stand in docs/log/ and the CHANGELOG alone), unfinished (no notes of
+dates (measurements with a date stand only in docs/log/ and the CHANGELOG), unfinished (no notes of
 unfinished work), docstring (every instruction of isa/ has one), clobber (an instruction of isa/
 that touches memory or orders it is volatile and clobbers memory).
 """
@@ -56,7 +56,7 @@ MACHINE = [
 ]
 
 
-# What inline assembly of isa/ touches registers alone: it says nothing about memory.
+# What inline assembly of isa/ touches only registers: it says nothing about memory.
 REGISTERS_ALONE = re.compile(r"\b(mov|mapa|cvt|mul|sub\.rn|fma\.rn|lop3|prmt|ex2|createpolicy|"
                              r"setmaxnreg|mma\.sync|wgmma\.mma_async|"
                              r"clusterlaunchcontrol\.query_cancel)\b|// hides")
@@ -142,7 +142,7 @@ def check_machine(name, text):
             continue
         for pattern, what in MACHINE:
             if re.search(pattern, line):
-                yield number, f"{what}: above isa/ the machine is reached through isa/ alone"
+                yield number, f"{what}: above isa/ the machine is reached only through isa/"
 
 
 def check_length(name, text):

@@ -141,7 +141,7 @@ TEST(BarrierChecks, TensorLoadOverALiveBarrier) {
 }
 
 TEST(BarrierChecks, TooManyArrivals) {
-  // The second arrival meets a phase that waits for bytes alone.
+  // The second arrival meets a phase that waits only for bytes.
   const auto body = [](int count) {
     return [=] {
       const SharedAddress bar = isa::shared_base();

@@ -417,7 +417,7 @@ TEST(CopyAsyncArrive, MutantsAreFound) {
     EXPECT_FALSE(run(shape, how, {a.in.allocation()}, kernel).clean()) << text(mutation);
     ++broken;
   }
-  EXPECT_EQ(broken, 5);  // dropped, dropped or repeated the first time, repeated, by lane 0 alone
+  EXPECT_EQ(broken, 5);  // dropped, dropped or repeated the first time, repeated, only by lane 0
 }
 
 }  // namespace

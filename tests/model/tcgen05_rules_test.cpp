@@ -23,7 +23,7 @@ using isa::TmemAddress;
 // What differs from the kernel that keeps the rules.
 struct Scaled {
   bool copies_a = true;
-  bool copies_b = true;          // of B both atoms; else the first alone
+  bool copies_b = true;          // of B both atoms; else only the first
   bool fence = true;             // behind the plain stores of scales
   bool stranger_copies = false;  // another thread than the one that multiplies
   bool waits_for_stranger = false;

@@ -14,7 +14,7 @@ constexpr cute::UMMA::Major cute_major(atom::Major major) {
   return major == atom::Major::k ? cute::UMMA::Major::K : cute::UMMA::Major::MN;
 }
 
-// CuTe's word for the same instruction; it knows N and M as template arguments alone.
+// CuTe's word for the same instruction; it knows N and M only as template arguments.
 template <DType A, DType B, DType D, int M, int N, atom::Major MajorA, atom::Major MajorB>
 std::uint32_t cute_word() {
   return static_cast<std::uint32_t>(

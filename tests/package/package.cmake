@@ -1,5 +1,5 @@
 # Installs this build, moves the install tree elsewhere, and builds and runs examples/ against it
-# as a user's project would: with find_package alone. Then the ways in that need less: a component,
+# as a user's project would: only with find_package. Then the ways in that need less: a component,
 # pkg-config, and the sources as a part of another project.
 #   cmake -DSOURCE=... -DBUILD=... -DGENERATOR=... -DCXX=... -P package.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -83,7 +83,7 @@ foreach(file include/warpwright/c.h share/doc/warpwright/LICENSE)
   endif()
 endforeach()
 
-# A project in C alone, in a folder with spaces, on a machine without Boost and the CUDA toolkit.
+# A project in C only, in a folder with spaces, on a machine without Boost and the CUDA toolkit.
 set(bare -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
 set(mine "${work}/a project in C")
 file(COPY ${SOURCE}/examples/c/gemm.c DESTINATION ${mine})
@@ -91,7 +91,7 @@ file(WRITE ${mine}/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
 project(mine LANGUAGES C)
 find_package(warpwright REQUIRED)
 if(NOT TARGET warpwright::c OR TARGET warpwright::model OR TARGET warpwright::kernels)
-  message(FATAL_ERROR \"C projects have warpwright::c alone\")
+  message(FATAL_ERROR \"C projects have only warpwright::c\")
 endif()
 find_package(warpwright REQUIRED COMPONENTS c)
 add_executable(mine gemm.c)

@@ -133,8 +133,8 @@ TEST(MmaPicture, PartsOfALargeTile) {
   EXPECT_THROW(mma_picture(mma, MmaColour::threads, {-1, 0, 0}), layout::Error);
 }
 
-// Every instruction in registers, alone and tiled: each element of A, B and C has a cell, and the
-// layouts give the same element for its thread and value.
+// Every instruction in registers, by itself and tiled: each element of A, B and C has a cell, and
+// the layouts give the same element for its thread and value.
 TEST(MmaPicture, EveryRegisterMma) {
   for (const atom::MmaRow& row : atom::kMmaRows) {
     Mma one;

@@ -54,7 +54,7 @@ TEST(Alternatives, BytesDecideForFewTokensAndConversionForMany) {
   EXPECT_FALSE(many->plan.problem.packed);
 }
 
-// The plan is that of the product alone, but for its reason.
+// The plan is that of the product by itself, but for its reason.
 TEST(Alternatives, TheChosenPlanIsThatOfItsProduct) {
   const DeviceFacts h200 = *known_facts("h200");
   const auto products = both(8 * 64, 8);
@@ -97,7 +97,7 @@ TEST(Alternatives, WithoutAKernelTheOtherIsTaken) {
   }
 }
 
-// Packed weights have kernels on Hopper alone.
+// Packed weights have kernels only on Hopper.
 TEST(Alternatives, WhatADeviceHasNoKernelsForIsLeftOut) {
   const DeviceFacts b200 = *known_facts("b200");
   const auto chosen = plan_fastest(both(256, 0), b200);
@@ -183,7 +183,7 @@ TEST(MixturePlans, LaunchesOfTheDescription) {
   EXPECT_GT(std::abs(slow - usual), 1e-6);
 }
 
-// The plan is that of the mixture alone, but for its reason; the other's is predicted to take
+// The plan is that of the mixture by itself, but for its reason; the other's is predicted to take
 // longer.
 TEST(MixtureAlternatives, TheChosenPlanIsThatOfItsMixture) {
   const DeviceFacts h200 = *known_facts("h200");

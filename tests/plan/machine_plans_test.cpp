@@ -73,7 +73,7 @@ TEST(MachinePlans, SlowTensorCoresMakeProductsLonger) {
 }
 
 // Of the six cheapest ways, within 10% of the cheapest, the one with the least product of its cost
-// and what counts say; behind these by cost alone.
+// and what counts say; behind these only by cost.
 TEST(MachinePlans, DenseProductsWeighCostsAndCounts) {
   constexpr unsigned seed = 20261128;
   std::mt19937 random(seed);

@@ -57,7 +57,7 @@ TEST(MicroRules, AnyTwoWithPowersOfTwoAndNvf4ByItself) {
       } else {
         const bool a_is = a.scale == DType::ue4m3;
         expect_says(said,
-                    {"A is " + std::string(a.word), "B is " + std::string(b.word), "nvf4 alone",
+                    {"A is " + std::string(a.word), "B is " + std::string(b.word), "only by nvf4",
                      std::string("the nearest ") + (a_is ? "A" : "B") + " is mxf4"});
       }
     }
@@ -93,7 +93,7 @@ TEST(MicroRules, PlainTokens) {
       EXPECT_TRUE(has_plain_tokens(*describe(o)));
       EXPECT_NE(*describe(o), *describe(micro_product(*micro_format("mxf8"), b)));
     } else {
-      expect_says(refusal(o), {"A is e4m3 and B is nvf4", "nvf4 alone", "the nearest B is mxf4"});
+      expect_says(refusal(o), {"A is e4m3 and B is nvf4", "only by nvf4", "the nearest B is mxf4"});
     }
   }
   EXPECT_EQ(micro_formats_of("e4m3,mxf4"), std::pair(plain_tokens, *micro_format("mxf4")));
@@ -177,7 +177,7 @@ TEST(MicroRules, RowsOfNarrowElements) {
                      o.a.row_stride = 1;
                      o.a.column_stride = 256;
                    },
-                   {"A is e2m1 and MN-major", "8 bits and less K-major alone"}}});
+                   {"A is e2m1 and MN-major", "only K-major operands of 8 bits"}}});
   for (const char* narrow : {"mxf6", "mxf6-e3m2", "mxf4"}) {
     SCOPED_TRACE(narrow);
     expect_refused(

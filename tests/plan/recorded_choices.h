@@ -110,8 +110,8 @@ class ChoiceJudge {
     if (slower(*best)) judged_.far.push_back(sentence(*best, "the fastest,"));
   }
 
-  // Ways that are gone or new, and those whose bands alone are others: how many clusters a card
-  // holds together differs from card to card, and bands follow it.
+  // Ways that are gone or new, and those of which only the bands are others: how many clusters a
+  // card holds together differs from card to card, and bands follow it.
   void say_differences(const std::string& name, const std::vector<MeasuredTime>& rows,
                        const GemmProblem& problem, const DeviceFacts& device) {
     std::map<std::string, std::string> had;

@@ -186,7 +186,7 @@ TEST(Rules, BetaAndC) {
     EXPECT_FALSE(describe(o)->reads_c());
     EXPECT_EQ(beta_of(o), 0);
   }
-  // One that has an address alone is a C too.
+  // One that has only an address is a C too.
   o.c.data = memory().c;
   expect_says(refusal(o), {"C is 0 x 0", "as large as D"});
   o.c = {};
@@ -317,7 +317,7 @@ TEST(Rules, MajorsOfOperands) {
       {DType::bf16, 64, 80, 80, 2, "one of them is 1"},
       {DType::bf16, 64, 80, 1, -64, "less than its 64 rows"},
       {DType::bf16, 64, 80, 1, std::int64_t{1} << 39, "2^40"},
-      {DType::e4m3, 64, 80, 1, 64, "K-major alone"},
+      {DType::e4m3, 64, 80, 1, 64, "only K-major"},
       {DType::e4m3, 64, 80, 88, 1, "the nearest legal row stride is 96"},
       {DType::e5m2, 64, 80, 96, 1, ""},
       // One row, or one column: K-major if that is legal.
@@ -710,7 +710,7 @@ TEST(Rules, HugeStridesDoNotWrap) {
   o.d.data = memory().a;
   o.a.data = memory().d;
   ASSERT_EQ(refusal(o), "");
-  // Not an overlap, which would be D's alone to mend.
+  // Not an overlap, which only D would have to mend.
   for (const std::int64_t stride : {std::int64_t{1} << 62, INT64_MAX}) {
     o.d.row_stride = stride;
     expect_says(refusal(o), {"D has a row stride of ", "2^56 bytes", "nearest legal is"});

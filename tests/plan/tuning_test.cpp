@@ -377,7 +377,7 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   PlanChoices choices;
   choices.cluster = usual->cluster;
   EXPECT_FALSE(tuned_plan(problem, h200(), cache, choices)->entry);
-  // Of whatever is chosen. What is of Blackwell alone is refused here, entry or not.
+  // For whatever is chosen. What is only of Blackwell is refused here, entry or not.
   for (const auto& choose : std::vector<std::function<void(PlanChoices&)>>{
            [&](PlanChoices& c) { c.tile_m = usual->tile().m; },
            [&](PlanChoices& c) { c.tile_n = usual->tile().n; },

@@ -426,7 +426,7 @@ WW_DEVICE void short_count(const Input& in) {
 
 /// Of four warps, of which the last comes late, how many left a barrier before it had come, and how
 /// many warps they saw at most. With `halves` half of each warp comes, to a barrier for 32 threads,
-/// which is legal for whole warps alone: as lanes two halves would fill it, as warps each does.
+/// which is legal only for whole warps: as lanes two halves would fill it, as warps each does.
 template <bool halves>
 WW_DEVICE void count_at_barrier(const Input& in) {
   const isa::SharedView<std::uint32_t> came{isa::shared_base()};
@@ -719,8 +719,8 @@ WW_DEVICE void wgmma_sums(const Input& in, std::uint32_t one, const Codes& codes
   isa::GlobalView<std::uint32_t>{in.out}.store(2 * t + 1, isa::float_bits(d[1]));
 }
 
-/// bf16: the smallest and the largest subnormal alone, 2^-126 - 2^-127, sixteen times the smallest,
-/// -0 alone, its negative, 2^-126 - 2^-133, and nothing.
+/// bf16: the smallest and the largest subnormal by themselves, 2^-126 - 2^-127, sixteen times the
+/// smallest, -0 by itself, its negative, 2^-126 - 2^-133, and nothing.
 WW_DEVICE std::uint32_t subnormal_code(int j, int k) {
   if (j == 3) return 0x0001;
   if (k == 0) {

@@ -4,7 +4,7 @@
     lessons_test.py ROOT
 
 A lesson's header has its kernel first and what launches it on the model behind; only g++ takes the
-latter. Compiles the kernels alone, right and broken, ptxas included. Exits 77 where there is no
+latter. Compiles only the kernels, right and broken, ptxas included. Exits 77 where there is no
 nvcc.
 """
 import pathlib

@@ -217,7 +217,7 @@ class FusedExperts(unittest.TestCase):
         d = self.call(self.x, self.w1, self.w2, self.weights, ids)
         self.close(d, plain(self.x, ids, self.weights, self.w1, self.w2))
         self.assertTrue((d[0] == 0).all())
-        # An expert of NaN touches its own tokens alone.
+        # An expert of NaN touches only its own tokens.
         w2 = self.w2.clone()
         w2[3] = float("nan")
         d = self.call(self.x, self.w1, w2)

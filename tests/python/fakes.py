@@ -1,4 +1,4 @@
-"""Tensors that no library made: of any device, type and strides, by DLPack's structs alone."""
+"""Tensors that no library made: of any device, type and strides, only by DLPack's structs."""
 import ctypes
 
 

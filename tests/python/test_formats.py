@@ -327,7 +327,7 @@ class Products(Case):
                 scale_a=sa)
         refused("bad_type", "the scales of nvf4 are float8_e4m3fn",
                 scale_a=good["scale_a"].astype(np.float32))
-        refused("bad_type", "nvf4 alone", operands=None, a_type="mxf4", b_type="nvf4",
+        refused("bad_type", "only by nvf4", operands=None, a_type="mxf4", b_type="nvf4",
                 scale_a=np.full((128, 8), 127, np.uint8))
         refused("bad_shape", "4 elements of e2m3 are 3", a[:, :64], b, operands="mxf6",
                 scale_a=None, scale_b=None)

@@ -273,7 +273,7 @@ class Moe(unittest.TestCase):
         self.assertEqual(told.exception.code, "bad_value")
         layer.ids[1, 0], layer.ids[2, 1] = -1, 3
         self.close(layer.call(check_ids=True), layer.right())
-        # NaN in an expert touches its own tokens alone.
+        # NaN in an expert touches only its own tokens.
         layer.w2[3] = np.nan
         np.testing.assert_array_equal(np.isnan(f32(layer.call())).any(1), (layer.ids == 3).any(1))
 
@@ -401,7 +401,7 @@ class Refusals(unittest.TestCase):
                      dtype="f32")
         self.refused("bad_shape", "d", "the result has the shape of x", layer,
                      out=np.zeros((9, 64), bf16))
-        self.refused("overlap", "d", "the result may lie over x alone", layer,
+        self.refused("overlap", "d", "the result may lie only over x", layer,
                      out=layer.w13[0, :9])
 
     def test_words_and_numbers(self):

@@ -205,7 +205,7 @@ class Values(unittest.TestCase):
                                                   f32(wp.gemm(x, w[0], **how)))
 
     def test_activations_of_large_values(self):
-        """What is finite stays finite; infinities have the limits; NaN comes of NaN alone."""
+        """What is finite stays finite; infinities have the limits; NaN comes only of NaN."""
         x = np.array([[1.9e19], [-1.9e19], [1e25], [-1e25], [3e38], [-3e38], [np.inf], [-np.inf],
                       [np.nan]], np.float32).astype(bf16)
         one = np.ones((1, 1), bf16)

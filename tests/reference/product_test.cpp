@@ -226,7 +226,7 @@ TEST(Product, OfTilesIsThatOfElements) {
   }
 }
 
-// Scales of a group begin at a tile: a product in groups is that of each group alone.
+// Scales of a group begin at a tile: a product in groups is that of each group by itself.
 TEST(Product, OfGroupsWithScalesOfBlocks) {
   std::mt19937 random(7);
   constexpr std::int64_t k = 128;

@@ -199,7 +199,7 @@ inline std::vector<std::int32_t> draw_offsets(std::mt19937& random, std::int64_t
 }
 
 /// Every row of D in batches of every size, of which `step` leaves some out, has the bits that it
-/// has alone. Of a grouped kind the rows fall into groups at random.
+/// has by itself. For a grouped kind the rows fall into groups at random.
 inline void expect_invariant(const Kind& kind, int device, std::int64_t step) {
   constexpr std::uint32_t seed = 20261122;
   std::printf("seed %u, every batch size from 1 to %lld by %lld\n", seed,
@@ -209,7 +209,7 @@ inline void expect_invariant(const Kind& kind, int device, std::int64_t step) {
   PlanChoices choices;
   choices.batch_invariant = true;
   const auto bytes = static_cast<std::size_t>(tensors.row_bytes());
-  // What each row is in each group: alone.
+  // What each row is in each group by itself.
   const int groups = kind.grouped ? kGroups : 1;
   std::vector<std::vector<std::byte>> alone(static_cast<std::size_t>(kRows * groups));
   const auto row_alone = [&](std::int64_t row, int group) -> const std::vector<std::byte>& {

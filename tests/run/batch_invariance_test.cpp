@@ -1,5 +1,5 @@
-// batch_invariant on the model: the bits of a row alone and in batches, by every kernel that a plan
-// may take, and that the tests would see it if it were not kept.
+// batch_invariant on the model: the bits of a row by itself and in batches, by every kernel that a
+// plan may take, and that the tests would see it if it were not kept.
 #include "tests/run/batch_invariance.h"
 
 #include <set>

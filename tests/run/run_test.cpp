@@ -47,7 +47,7 @@ TEST(Run, DevicesHaveNames) {
 TEST(Run, ADeviceToPlanForAloneHasNoMemory) {
   const auto refused = run_memory(*device_named("h200"), 8);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.reason(), HasSubstr("h200 is a device to plan for alone"));
+  EXPECT_THAT(refused.reason(), HasSubstr("h200 is a device only to plan for"));
   EXPECT_TRUE(run_memory(*device_named("model"), 8).ok());
 }
 

@@ -1,4 +1,4 @@
-// Groups cut evenly: every token once, in as few tiles as by the widest alone.
+// Groups cut evenly: every token once, in as few tiles as by the widest only.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -88,7 +88,7 @@ TEST(EvenTiles, AGroupALittleLongerThanTwoOf128) {
   constexpr TileWidths widths{{72, 112, 128, 136, 144}};
   int multiplied = 0;
   for (const Cut& c : cut<widths>(5, 264)) multiplied += c.width;
-  EXPECT_EQ(multiplied, 136 + 128);  // one width alone: 288
+  EXPECT_EQ(multiplied, 136 + 128);  // only one width: 288
   EXPECT_EQ(cut<widths>(0, 256).back().width, 128);
   EXPECT_EQ(cut<widths>(0, 150).front().width, 112);  // not 144 and 6
   EXPECT_EQ(cut<widths>(0, 150).back().width, 72);

@@ -55,7 +55,7 @@ struct Checkpoint {
     const packed::Extents& e = source.extents;
     ASSERT_EQ(header->extents, e);
     GemmOperands o;
-    // Read alone.
+    // Only read.
     auto* const tiles = const_cast<std::byte*>(packed.data()) + packed::kHeaderBytes;  // NOLINT
     o.b = matrix(tiles, DType::e2m1, e.n, e.k);
     o.b.batch = e.experts;

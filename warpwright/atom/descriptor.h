@@ -84,7 +84,7 @@ constexpr std::uint64_t join_words(std::uint32_t low, std::uint32_t high) {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-/// The same on the low word alone: what a main loop does between k_blocks.
+/// The same, only on the low word: what a main loop does between k_blocks.
 constexpr std::uint32_t advance(std::uint32_t low_word, std::uint32_t bytes) {
   return low_word + (bytes >> 4);
 }

@@ -202,7 +202,7 @@ constexpr const char* mma_fault(const Mma& mma) {
   if (!is_register_mma(mma.kind))
     return wgmma_fault(wgmma_of(mma), mma.a_major, mma.b_major, mma.kind != MmaKind::wgmma);
   if (mma.kind != MmaKind::quad_pair && (mma.a_major != Major::k || mma.b_major != Major::k))
-    return "mma.sync knows A and B K-major alone (TN), but for m8n8k4";
+    return "mma.sync knows only K-major A and B (TN), but for m8n8k4";
   bool has_shape = false;
   bool has_types = false;
   for (const MmaRow& row : kMmaRows) {

@@ -114,7 +114,7 @@ std::string elements_text(const std::vector<std::pair<int, int>>& at) {
 }
 
 // The table of one operand: `part` gives a thread's share of the tile's numbers.
-// Of thread `only` alone, unless it is -1.
+// For only thread `only`, unless it is -1.
 template <class Part>
 std::string table_of(const char* title, int threads, int only, int rows, int per_register,
                      Part part) {
@@ -238,8 +238,8 @@ Mma parse_mma(std::string_view kind_words, std::string_view shape_word) {
     }
   }
   if (!scaled_word.empty())
-    throw layout::Error("\"" + std::string(scaled_word) + "\" stands behind tcgen05 and " +
-                        "tcgen05_pair alone, whose kind with scales it is.");
+    throw layout::Error("\"" + std::string(scaled_word) + "\" stands only behind tcgen05 and " +
+                        "tcgen05_pair, whose kind with scales it is.");
   if (!is_register_mma(mma.kind)) return mma;
   if (mma.kind == MmaKind::warp && mma.m == 8 && mma.k == 4) mma.kind = MmaKind::quad_pair;
   for (const MmaRow& row : kMmaRows) {

@@ -158,7 +158,7 @@ constexpr const char* scaled_umma_fault(const UmmaAtom& atom) {
     return "a block-scaled MMA of a CTA pair computes 128 or 256 rows";
   }
   if (is_packed(atom.kind) && (atom.a_major != Major::k || atom.b_major != Major::k)) {
-    return "kinds mxf4 and mxf4nvf4 take A and B K-major alone";
+    return "kinds mxf4 and mxf4nvf4 take only K-major A and B";
   }
   if (atom.d != DType::f32) return "a block-scaled MMA accumulates in f32";
   if (is_packed(atom.kind) && atom.k == kUmmaLongK) {

@@ -123,7 +123,7 @@ isa::TensorMap encode_by_driver(const MapRequest& r) {
 }
 
 // Encoding takes the driver about as long as the rest of a launch's preparation, and a map is a
-// function of its request alone: every thread keeps those of its last launches, at a place that the
+// function only of its request: every thread keeps those of its last launches, at a place that the
 // address chooses (a model's layers and their buffers come round again and again).
 const isa::TensorMap& encode(const MapRequest& r) {
   struct Kept {

@@ -58,7 +58,7 @@ class CudaBuffer {
   CudaBuffer& operator=(CudaBuffer&& other) noexcept;
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;
-  ~CudaBuffer();  // NOLINT(performance-trivially-destructible): of a build without CUDA alone
+  ~CudaBuffer();  // NOLINT(performance-trivially-destructible): only of a build without CUDA
 
   /// `bytes` of device memory, filled with `poison` when this returns; out of memory is a refusal
   /// that says how much is free.

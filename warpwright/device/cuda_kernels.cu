@@ -203,7 +203,7 @@ std::optional<Refusal> load_kernel(std::string_view name, int architecture,
   if (loaded == nullptr) {
     if (architecture == 70) {
       return refuse(RefusalCode::no_kernel,
-                    "nvcc 13 compiles nothing for sm_70, whose kernels the model alone runs");
+                    "nvcc 13 compiles nothing for sm_70, whose kernels only the model runs");
     }
     return no_code(architecture);
   }

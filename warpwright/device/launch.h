@@ -85,8 +85,8 @@ class Workspace {
   std::int64_t bytes_ = 0;
   std::int64_t clear_ = 0;   // bytes in front that are 0 between launches
   std::int64_t relied_ = 0;  // of those, what captured launches rely on
-  /// What captured launches that clear their own flags leave alone; all others may be overwritten
-  /// at any time.
+  /// What captured launches that clear their own flags leave as they are; all others may be
+  /// overwritten at any time.
   std::int64_t trusted_ = INT64_MAX;
   bool checks_offsets_ = false;
   std::shared_ptr<void> owned_;

@@ -29,7 +29,8 @@ std::optional<Refusal> device::launch_matched(const MixturePlan& plan,
   if (plan.problem.tokens() == 0) return std::nullopt;
   if (options.only && (plan.device.is_model || !plan.takes(*options.only))) {
     return refuse(RefusalCode::bad_choice, "the step ", name(*options.only),
-                  " alone is asked for; ", as_rule("a GPU launches one alone that the plan takes"));
+                  " is asked for by itself; ",
+                  as_rule("a GPU launches by itself only a step that the plan takes"));
   }
   if (auto r = workspace.fault(plan.workspace_bytes())) return r;
   workspace.note_overwritten(!plan.device.is_model && is_captured(stream));

@@ -1,4 +1,4 @@
-// Which row of tiles of scales a row's scales are in, on the host: for device/ alone.
+// Which row of tiles of scales a row's scales are in, on the host: only for device/.
 #pragma once
 
 #include <vector>

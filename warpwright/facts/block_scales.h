@@ -21,7 +21,7 @@ constexpr std::int64_t padded_columns(std::int64_t k, int block) {
   return (k + each - 1) / each * kTileColumns;
 }
 /// Rows of the scales of `rows` rows in `groups` groups, of which each begins at a tile of its own:
-/// where the lengths are known by the device alone, as many as there can be.
+/// where the lengths are known only by the device, as many as there can be.
 constexpr std::int64_t grouped_rows(std::int64_t rows, std::int64_t groups) {
   return (rows + (kTileRows - 1) * groups) / kTileRows * kTileRows;
 }

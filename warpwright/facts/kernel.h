@@ -94,12 +94,12 @@ struct KernelFacts {
   int result_rows = 0;  ///< of D in a CTA's tile
   int result_columns = 0;
   bool swap_ab = false;                              ///< its rows are the columns of D
-  bool grouped = false;                              ///< for products in groups, and those alone
+  bool grouped = false;                              ///< only for products in groups
   kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
   bool group_maps = false;                           ///< has a tensor map for each group
   bool gathers = false;                              ///< reads tokens by index
   bool may_gather = false;                           ///< the same where a launch asks for it
-  bool sums_slots = false;                           ///< adds them up: in a mixture alone
+  bool sums_slots = false;                           ///< adds them up: only in a mixture
   bool asks_early = false;  ///< for weights before its wait (LaunchMemory::weights_early)
   kernel::Schedule schedule = kernel::Schedule::multistage;
   bool shares_cluster_k = false;  ///< CTAs of a cluster share a tile along K

@@ -1,6 +1,6 @@
 // A machine in numbers: what each unit of one device takes for its work, as a value.
 //
-// The timed model (model/report/timing.h) and whatever predicts times read their costs here alone.
+// The timed model (model/report/timing.h) and whatever predicts times read their costs only here.
 // Files of machines/ hold one device each; plan/machines/machines.h reads and writes them.
 #pragma once
 

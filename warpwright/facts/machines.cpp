@@ -346,7 +346,7 @@ const MachineNumbers* known_machine(std::string_view name) {
 }
 
 const MachineNumbers* machine_of_card(std::string_view card) {
-  // Letters and digits alone, in small letters; a blank, as other signs, ends a word, but not
+  // Only letters and digits, in small letters; a blank, as other signs, ends a word, but not
   // between letters and a number: "RTX 5090".
   std::string words = " ";
   for (const char c : card) {

@@ -40,7 +40,7 @@ inline constexpr MicroFormat micro_formats[] = {
 /// each row, which the epilogue multiplies.
 inline constexpr MicroFormat plain_tokens = {DType::e4m3, DType::f32, "e4m3", "e4m3"};
 
-/// Are these plain tokens? By types alone: CUDA has no comparison of the words.
+/// Are these plain tokens? Only by types: CUDA has no comparison of the words.
 constexpr bool is_plain_tokens(DType element, DType scale) {
   return element == DType::e4m3 && scale == DType::f32;
 }

@@ -137,7 +137,7 @@ constexpr std::uint32_t bits_of_half_word(DType tokens, std::uint32_t word) {
   return bits;
 }
 
-/// For each bit of eight codes the word that stands for it alone: the inverse of
+/// For each bit of eight codes the word that stands only for it: the inverse of
 /// bits_of_half_word, which is linear modulo 2.
 struct HalfWords {
   std::uint32_t of[32];

@@ -61,7 +61,7 @@ class Prerequisites {
   WW_DEVICE static constexpr Prerequisites of_earlier_grids() { return {}; }
 
  private:
-  /// For that one alone.
+  /// For only that one.
   WW_DEVICE constexpr Prerequisites() {}
 };
 

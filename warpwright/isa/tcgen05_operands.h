@@ -1,5 +1,5 @@
 // Operand lists of tcgen05.ld and tcgen05.st: asm operands cannot be expanded from a pack, so there
-// is one macro for every count of registers. Included by tcgen05_memory.h alone.
+// is one macro for every count of registers. Included only by tcgen05_memory.h.
 #pragma once
 
 #include "warpwright/isa/wgmma_operands.h"

@@ -59,7 +59,7 @@ WW_DEVICE bool trace_records() {
   return threadIdx.x % 32 == 0 && trace_buffer.rings != nullptr;
 }
 
-/// Appends an event to the ring of this warp. A warp writes its ring alone, hence no atomics.
+/// Appends an event to the ring of this warp. Only a warp writes its ring, hence no atomics.
 WW_DEVICE void trace_write(std::int32_t kind, const char* label, int a, int b, int c) {
   if (!trace_records()) return;
   const std::int64_t clock = clock64();
@@ -120,21 +120,21 @@ class Mark {
 };
 
 /// Opens the slice of a wait on the barrier `name[index]`. The instructions of isa/ call it, on the
-/// GPU alone: the model knows itself who waits for what.
+/// GPU only: the model knows itself who waits for what.
 WW_DEVICE void trace_wait_begin([[maybe_unused]] const char* name, [[maybe_unused]] int index) {
 #if WW_GPU && WARPWRIGHT_TRACE
   trace_write(TraceRecord::begin_wait, name, index, 0, 0);
 #endif
 }
 
-/// Opens the slice of another wait, on the GPU alone.
+/// Opens the slice of another wait, only on the GPU.
 WW_DEVICE void trace_wait_begin([[maybe_unused]] const char* label) {
 #if WW_GPU && WARPWRIGHT_TRACE
   trace_write(TraceRecord::begin, label, 0, 0, 0);
 #endif
 }
 
-/// Closes the slice of a wait, on the GPU alone.
+/// Closes the slice of a wait, only on the GPU.
 WW_DEVICE void trace_wait_end() {
 #if WW_GPU && WARPWRIGHT_TRACE
   trace_write(TraceRecord::end, nullptr, 0, 0, 0);

@@ -2,7 +2,7 @@
 //   D = activation(alpha * scales * sums + bias + beta * C)
 // or its codes and their scales (epilogue_quantise.h).
 //
-// Every consumer warp handles its 16 rows alone, in subtiles that fill a buffer: registers ->
+// Every consumer warp handles its 16 rows by itself, in subtiles that fill a buffer: registers ->
 // stmatrix (or st.shared) into the swizzled buffer -> global memory. The buffer holds D's elements
 // as they lie in memory; where the kernel is swapped the subtile is transposed on the way into it.
 // No warp waits for another, but where D is quantised and swapped. From the buffer to D there are
@@ -441,7 +441,7 @@ class Epilogue {
   int end_row_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;
-  int next_ = 0;  // the buffer that is used next: they take turns over subtiles inside D alone
+  int next_ = 0;  // the buffer that is used next: only subtiles inside D take turns
   // Bit i: parity of the next load of C into buffer i.
   static constexpr int c_first_parity = pipeline::first_parity(c_full_row(config));
   int parity_ = -c_first_parity;

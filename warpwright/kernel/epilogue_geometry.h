@@ -33,7 +33,7 @@ struct EpilogueShape {
   Store store = Store::tensor;
   int buffers = 2;              ///< a warp; C comes by copies where there are two
   int most_columns = 128;       ///< of the accumulator in a buffer, where rows are columns of D
-  bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
+  bool shares_columns = false;  ///< a CTA may have to store some columns of its tile by itself
   bool c_by_elements = false;   ///< C never comes by copies: too few of a tile's columns are needed
   bool grouped = false;         ///< tiles end with their group
   bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
@@ -210,7 +210,7 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
     return "without TMA and stmatrix rows are stored as they are, by lanes";
   }
   if (c.shares_columns && c.store != Store::lanes) {
-    return "columns of a tile that are stored alone are stored by lanes";
+    return "columns of a tile that one CTA stores by itself are stored by lanes";
   }
   if (c.column_parts > 1 && (c.gated || c.quantises || c.shares_columns)) {
     return "warps that store parts of a tile's columns have all sums of theirs, neither gated nor "

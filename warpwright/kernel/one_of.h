@@ -1,4 +1,4 @@
-// One of several forms of a thing: each is a struct of its own, with what that form alone has.
+// One of several forms of a thing: each is a struct of its own, with what only that form has.
 #pragma once
 
 #include <concepts>

@@ -59,7 +59,7 @@ constexpr Row<Config> common(Config c) {
   if (c.stages == 0) c.stages = max_stages(c);
   return {c, true, name_of(c)};
 }
-/// One of those builds alone that ask for it: WARPWRIGHT_KERNELS is all (the preset all), or names
+/// Only for those builds that ask for it: WARPWRIGHT_KERNELS is all (the preset all), or names
 /// it.
 template <class Config>
 constexpr Row<Config> more(Config c) {

@@ -64,7 +64,7 @@ class SlicedFixup {
       : p_(p), ready_(ready), tile_(tile::tile_of(p.slices, isa::cta_index())), warp_(warp) {
     static_assert(one_of(SliceCount::begun) == 1);
     // Nobody stands still for the answer before it is used. (Of a limit that no number reaches, but
-    // of that alone, ptxas makes an addition, and then a shuffle behind it.)
+    // of only that, ptxas makes an addition, and then a shuffle behind it.)
     constexpr std::uint32_t never = 0x7fffffff;
     if (shares() && isa::lane_index() == 0) begun_ = isa::draw(counts(), never, ready);
   }

@@ -13,7 +13,7 @@ struct SubtileOrder {
   static constexpr int beside = warp_columns(config) / subtile_columns(config);
   static constexpr int atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
 
-  bool backwards = false;  ///< by columns alone
+  bool backwards = false;  ///< only by columns
 
   WW_DEVICE int atom(int subtile) const {
     return config.by_columns ? subtile % atoms : subtile / beside;

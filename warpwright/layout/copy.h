@@ -48,7 +48,7 @@ struct TiledCopy {
   constexpr Layout tidfrg_s(const Layout& tensor) const { return tidfrg(tensor, atom.src); }
   constexpr Layout tidfrg_d(const Layout& tensor) const { return tidfrg(tensor, atom.dst); }
 
-  /// The same of the tile alone, (thread, value) -> element: CuTe's get_layoutS_TV and _D_.
+  /// The same, only of the tile, (thread, value) -> element: CuTe's get_layoutS_TV and _D_.
   constexpr Layout layout_s_tv() const { return layout_of_side(atom.src); }
   constexpr Layout layout_d_tv() const { return layout_of_side(atom.dst); }
 

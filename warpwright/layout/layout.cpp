@@ -57,7 +57,7 @@ std::string to_text(const Swizzle& swizzle) {
 }
 
 std::string to_text(const ComposedLayout& layout) {
-  // An offset alone: nothing is swizzled.
+  // Only an offset: nothing is swizzled.
   if (layout.swizzle == Swizzle{})
     return std::to_string(layout.offset) + " o " + to_text(layout.layout);
   return to_text(layout.swizzle) + " o " + std::to_string(layout.offset) + " o " +

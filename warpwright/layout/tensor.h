@@ -151,10 +151,10 @@ constexpr bool is_unswizzled(const Swizzle& sw, std::int64_t offset, const Layou
 }  // namespace detail
 
 /// The plain layout, behind an offset, that is the same function as a swizzled one. There is one
-/// where no bit that the swizzle reads and the bit that it changes are both the layout's: then the
-/// offset alone says which way a step goes, as for one thread's part of a swizzled tile. Steps over
-/// single bits of the swizzle stay modes of their own (for other threads they go other ways), as in
-/// CuTe. Else the swizzled layout, as it was.
+/// where no bit that the swizzle reads and the bit that it changes are both the layout's: then
+/// only the offset says which way a step goes, as for one thread's part of a swizzled tile. Steps
+/// over single bits of the swizzle stay modes of their own (for other threads they go other ways),
+/// as in CuTe. Else the swizzled layout, as it was.
 constexpr ComposedLayout unswizzled(const ComposedLayout& c) {
   const Swizzle& sw = c.swizzle;
   if (sw.bits == 0) return {Swizzle{}, c.offset, c.layout};

@@ -9,8 +9,8 @@
 #include "warpwright/layout/tensor.h"
 
 /// Layouts as text, in the notation CuTe prints: `((2,4),8):((1,16),2)`. Static integers may be
-/// written with CuTe's underscore (`_8`); what is printed has none. A `_` alone is kAll, and `X` 0,
-/// as a projection has them.
+/// written with CuTe's underscore (`_8`); what is printed has none. A `_` by itself is kAll, and
+/// `X` 0, as a projection has them.
 namespace warpwright::layout {
 
 std::string to_text(const Leaf& leaf);
@@ -181,7 +181,7 @@ class Reader {
     if (!accept_circle()) refuse("an 'o' is missing at character {} of the text.", position() + 1);
   }
 
-  /// `shape:stride`, or a shape alone for its compact layout.
+  /// `shape:stride`, or only a shape for its compact layout.
   constexpr Layout layout() {
     const Tuple shape = tree();
     return accept(':') ? make_layout(shape, tree()) : make_layout(shape);

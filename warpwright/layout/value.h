@@ -317,11 +317,11 @@ constexpr Tuple stride(const Layout& l) {
 
 namespace detail {
 
-/// Refuses what a coordinate alone may have.
+/// Refuses what only a coordinate may have.
 constexpr void require_numbers(const Tuple& tree) {
   for (int i = 0; i < tree.count; ++i)
     if (tree.leaf[i].value == kAll)
-      refuse("a _ alone keeps a mode of a coordinate whole: it is no extent and no stride.");
+      refuse("a _ by itself keeps a mode of a coordinate whole: it is no extent and no stride.");
 }
 
 }  // namespace detail

@@ -112,7 +112,7 @@ class Clock {
     for (Leaf* leaf : node->leaves) drop(leaf);
     delete node;
   }
-  // Makes the node, or a leaf of it, this clock's alone.
+  // Makes the node, or a leaf of it, only this clock's.
   void own() {
     if (node_ == nullptr) {
       node_ = new Node;

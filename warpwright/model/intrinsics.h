@@ -21,7 +21,7 @@ struct MmaScaleSource;
 namespace warpwright::model {
 
 /// How far a synchronising operation releases or acquires generic accesses.
-/// (isa/ has no `relaxed`: mutants alone use it.)
+/// (isa/ has no `relaxed`: only mutants use it.)
 enum class Scope : std::uint8_t { cta, cluster, relaxed };
 /// Which memory a proxy fence is about.
 enum class Space : std::uint8_t { shared, global };
@@ -58,7 +58,7 @@ void global_store(void* address, const void* from, int bytes, Site site);
 /// A 32-bit word in global memory by which one thread tells another, anywhere in the grid, that its
 /// writes are done: `flag_set` releases them, `flag_wait` waits for the value and acquires them.
 void flag_set(void* flag, std::uint32_t value, Site site);
-/// `flag_wait` looks at the bits of `mask` alone, and returns the word.
+/// `flag_wait` looks only at the bits of `mask`, and returns the word.
 std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// Returns the word and adds `by` to it; releases and acquires.
 std::uint32_t flag_count(void* flag, std::uint32_t by, Site site);
@@ -244,7 +244,7 @@ void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site)
 void tcgen05_relinquish(int ctas, Site site);
 void tcgen05_mma(const UmmaRequest& request, Site site);
 void tcgen05_copy(const TmemCopyRequest& request, Site site);
-/// `multicast` 0 means the barrier at `barrier` alone.
+/// `multicast` 0 means only the barrier at `barrier`.
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void tcgen05_fence(bool before, Site site);
 void tcgen05_load(const TmemAccess& access, Site site);

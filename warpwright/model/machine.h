@@ -2,7 +2,7 @@
 // instruction an agent with instants of its own. Functional and deterministic for a seed.
 //
 // isa/ calls the functions of intrinsics.h, which act on the current thread of the current machine;
-// a test or a device calls `run`. The parts of a machine are declared here for them alone.
+// a test or a device calls `run`. The parts of a machine are declared here only for them.
 #pragma once
 
 #include <chrono>
@@ -74,7 +74,7 @@ struct GridLaunch {
   /// before it have called launch_dependents or ended (and on SMs of their own: the overlap is as
   /// large as it can be). Until its threads have waited for the grids before, or met one that has,
   /// they may touch memory that is constant, and of the rest what no grid touches that may still
-  /// run. Where every CTA of the grid before lets it start behind its own wait, that grid alone
+  /// run. Where every CTA of the grid before lets it start behind its own wait, only that grid
   /// may; else also all that may run beside that one. The first of all has a predecessor that is
   /// not shown and may touch anything; it has ended when the first waits for it.
   bool dependent = false;

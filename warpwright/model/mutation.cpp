@@ -28,7 +28,7 @@ struct Statement {
   std::string_view name;
   // How each of its sites is broken, beside being dropped,
   std::initializer_list<Kind> always = {};
-  // and those of its sites alone at which that changes what the statement says.
+  // and only those of its sites at which that changes what the statement says.
   std::initializer_list<Kind> where_it_matters = {};
 };
 
@@ -201,7 +201,7 @@ std::string_view Mutation::how() const {
     case Kind::other_lane:
       return "by another lane";
     case Kind::lane_zero:
-      return "by lane 0 alone";
+      return "only by lane 0";
     case Kind::other_warpgroup:
       return "by the warpgroup beside it";
     case Kind::stranger:

@@ -507,7 +507,7 @@ class Machine {
   void check_global(GridRun& grid, std::uintptr_t address, std::int64_t bytes, bool write,
                     const char* operation, Site site);
   /// The current thread touches global memory, or issues a copy that does: it must know that the
-  /// grids before its own have ended, unless they leave that memory alone.
+  /// grids before its own have ended, unless they leave that memory as it is.
   /// Of a thread that does not know that the grids before its own have ended.
   void check_prerequisites(std::uintptr_t address, bool write, const char* operation, Site site);
 

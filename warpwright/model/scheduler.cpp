@@ -498,7 +498,7 @@ void Machine::thread_exits(Thread& thread) {
       const Site at = other->bare_bulk_commit_site;
       sentence += "; lane " + std::to_string(other->lane()) + " committed at " + at.file + ":" +
                   std::to_string(at.line) + ", but the stores are lane " +
-                  std::to_string(thread.lane()) + "'s, and a commit is of its own thread's alone";
+                  std::to_string(thread.lane()) + "'s, and a commit is only of its own thread's";
     }
     report({.check = Check::undrained_exit,
             .sentence = sentence + ". Mend: bulk_commit() in the thread that stores",

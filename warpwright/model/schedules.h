@@ -133,7 +133,7 @@ TensorMap tensor_map(Buffer<T>& buffer, const Matrix& m) {
   return tensor_map(buffer.data(), m);
 }
 
-/// The schedules a kernel is run under. To rerun random seed 7 alone:
+/// The schedules a kernel is run under. To rerun only random seed 7:
 /// {.eager = false, .latest = false, .timed = false, .random = 1, .starve = 0, .first_seed = 7}.
 struct Schedules {
   bool eager = true;

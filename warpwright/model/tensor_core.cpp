@@ -155,7 +155,7 @@ void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
     bool finite = true;
     for (int j = 0; j < n; ++j) {
       finite = finite && top[j] != exponent_mask;
-      // 2^13 over the leading one; sums of zeros alone keep any.
+      // 2^13 over the leading one; sums of only zeros keep any.
       top[j] = top[j] == 0 ? 127U << 23 : ((254U + 13U) << 23) - top[j];
     }
     if (!finite) {

@@ -22,7 +22,7 @@ enum class LayoutColour {
 /// What is drawn.
 struct LayoutAsk {
   std::string layout;     ///< an expression (see layout/expression.h)
-  std::string operation;  ///< "" for the layout alone, or "composition", "logical_divide", ...
+  std::string operation;  ///< "" for only the layout, or "composition", "logical_divide", ...
   std::string with;       ///< the operation's second argument, an expression
   LayoutColour colour = LayoutColour::offsets;
   std::int64_t tile_rows = 0, tile_columns = 0;  ///< of `threads` and `values`: their tile

@@ -362,7 +362,7 @@ CellGrid umma_scales_grid(const atom::UmmaAtom& atom, bool of_b, Table& table) {
     }
   }
   const char* const name = of_b ? "SFB" : "SFA";
-  // Quarters of the lanes that hold copies alone are left out.
+  // Quarters of the lanes that hold only copies are left out.
   std::vector<int> shown;
   for (int lane = 0; lane < lanes; ++lane) {
     const int quarter = lane / 32;

@@ -192,7 +192,7 @@
   }
 
   // Chooses a row (-1: none): its cells and its line of the table light up. `quietly`: nothing is
-  // said and the address stays. A row whose cells stand in other steps alone brings its step.
+  // said and the address stays. A row whose cells stand only in other steps brings its step.
   function choose(row, quietly = false, mayStep = true) {
     if (shown.row >= 0) {
       light(shown.row, "chosen", false);

@@ -1,4 +1,4 @@
-// Two stages that the threads of a CTA fill by plain stores and read themselves: the barrier alone
+// Two stages that the threads of a CTA fill by plain stores and read themselves: only the barrier
 // orders them. The same words as of CopyAsyncPipeline, so that a main loop has either.
 #pragma once
 

@@ -3,8 +3,8 @@
 //
 //   tile_full[q]   1 arrival (the CTA's scheduler, which also expects the 16 bytes of the answer),
 //                  in every CTA: an answer lands in all of them
-//   tile_empty[q]  one arrival from every reader of every CTA; that of the cluster's first CTA
-//                  alone is used, whose scheduler asks
+//   tile_empty[q]  one arrival from every reader of every CTA; only that of the cluster's first CTA
+//                  is used, whose scheduler asks
 //
 // An answer is the number of a tile in a line of them, or no_tile. Where it comes from is a policy
 // (tile/numbers.h, tile/clc_tiles.h).
@@ -68,7 +68,7 @@ constexpr int ring_bytes(const TileRingShape& shape) {
   return barrier_bytes(shape.answers) + shape.answers * answer_bytes;
 }
 
-/// Who reads an answer: a thread alone, or a whole warp.
+/// Who reads an answer: only a thread, or a whole warp.
 enum class Reader : std::uint8_t { thread, warp };
 
 /// The ring as one thread uses it. `Shape` is a type with a static constexpr TileRingShape named

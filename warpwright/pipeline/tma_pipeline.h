@@ -8,7 +8,7 @@
 //             copies are complete
 //   empty[s]  one arrival from every reader of every CTA that reads what this CTA's producer
 //             writes: the CTAs of its cluster column (they share its A) and row (they share its B),
-//             (cm + cn - 1) x readers. Where wgmma alone reads the stages a reader is a warpgroup,
+//             (cm + cn - 1) x readers. Where only wgmma reads the stages a reader is a warpgroup,
 //             for all of which a wait for its wgmmas speaks; elsewhere a warp.
 // Lane r signals the CTA of rank r: of each consumer warp, or of warp r % 4 of the warpgroup. So a
 // release costs one instruction.

@@ -2,14 +2,14 @@
 // them, and the end of the tensor memory itself.
 //
 //   acc_full[a]   1 arrival: the commit behind the last MMA of a tile, in both CTAs of a pair
-//   acc_empty[a]  one arrival from every epilogue warp of the MMA's CTAs; of a pair the even CTA's
-//                 alone is used, where the issuer waits
+//   acc_empty[a]  one arrival from every epilogue warp of the MMA's CTAs; with a pair only the
+//                 even CTA's is used, where the issuer waits
 //   acc_read      where two accumulators share columns: the same arrivals, at the end
-//   tmem_done     with pairs alone, in the odd CTA: 1 arrival, the issuer's, when both epilogues
+//   tmem_done     only with pairs, in the odd CTA: 1 arrival, the issuer's, when both epilogues
 //                 have read their last accumulators and the tensor memory may be freed
 //
 // Two accumulators that share columns are one to acc_full and acc_empty. The epilogue empties the
-// columns they share first and gives those alone back: the MMAs of the next tile touch no others of
+// columns they share first and gives only those back: the MMAs of the next tile touch no others of
 // this one, and those of the tile after it wait for the next one's, whose epilogue follows this
 // tile's. That all has been read is said once, at the end.
 //

@@ -1,8 +1,8 @@
 // The ring of operand tiles between TMA and an MMA of tcgen05, of one CTA or of a pair.
 //
 // Declared by who takes part, everything else follows:
-//   full[s]   1 arrival (the thread that loads, which also expects the bytes). Of a pair the even
-//             CTA's alone is used: it expects the bytes of both CTAs, and the loads of both signal
+//   full[s]   1 arrival (the thread that loads, which also expects the bytes). With a pair only the
+//             even CTA's is used: it expects the bytes of both CTAs, and the loads of both signal
 //             it
 //   empty[s]  one arrival from every MMA issuer whose MMA reads what this CTA's loads write: those
 //             of its cluster column (they share its A) and row (they share its B). A commit of the

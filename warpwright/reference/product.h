@@ -34,7 +34,7 @@ class Product {
 
   [[nodiscard]] const GemmOperands& operands() const { return o_; }
   /// Element (row, column) of the product before the activation. The size is that of the scaled
-  /// products of A and B alone.
+  /// only products of A and B.
   [[nodiscard]] Sum before(std::int64_t batch, std::int64_t group, std::int64_t row,
                            std::int64_t column) const;
   /// Element (row, column) of D before it is rounded.

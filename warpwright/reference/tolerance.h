@@ -57,7 +57,7 @@ inline constexpr double folded_twice_loss = 0.13;
 /// What rounding scales and then weights to bf16 may change, as a share of the products.
 inline constexpr double folded_bf16_loss = 2.01 * 0x1p-9;
 
-/// What a sum may lose, as a share of the sum of |a b|, told from the product's shape alone: K
+/// What a sum may lose, as a share of the sum of |a b|, told only from the product's shape: K
 /// float32 additions and `roundings` more, and of narrow sums 2^-13 a step: all steps of K, or,
 /// promoted, the four of each 128 of K, which lose no more than their share. And `narrow_terms`
 /// more, which a short K shows.

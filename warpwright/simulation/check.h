@@ -47,10 +47,10 @@ struct SecondProduct {
 struct CheckOptions {
   int schedules = 64;
   std::uint64_t seed = 1;
-  /// One mode alone; without it the first schedule is eager, the second latest, of the rest one in
+  /// Only one mode; without it the first schedule is eager, the second latest, of the rest one in
   /// four starves a CTA, a warp or TMA, and the others are random.
   std::optional<model::Mode> mode;
-  /// This schedule alone.
+  /// Only this schedule.
   std::optional<Schedule> replay;
   /// Breaks one statement (for `check` and `reduce`).
   std::optional<model::Mutation> mutation;
@@ -70,7 +70,7 @@ struct CheckOptions {
   const SecondProduct* second = nullptr;
   /// Called now and then with the share done; never from two threads at once.
   std::function<void(double)> progress;
-  /// `mutate` tries those mutants alone for which this is true; without it all.
+  /// `mutate` tries only those mutants for which this is true; without it all.
   std::function<bool(const model::Mutation&)> wanted;
 };
 
@@ -137,8 +137,8 @@ struct MutationReport {
   [[nodiscard]] std::string score() const;
 };
 
-/// The mutants of the plan in the order of MutationReport::mutants; none when it is not clean. Of
-/// `options`, what is run beside it counts alone.
+/// The mutants of the plan in the order of MutationReport::mutants; none when it is not clean. From
+/// `options` only what is run beside it counts.
 Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands,
                                                 const CheckOptions& options = {});
 

@@ -33,7 +33,7 @@ inline int workers(int count, const CheckOptions& options) {
 }
 
 /// Runs work(i, worker) for all i below `count` on some OS threads, and tells how far it has come;
-/// `before` pieces as large were done alone.
+/// `before` pieces as large were done by themselves.
 template <class Work>
 void share_runs(int count, const CheckOptions& options, const Work& work, int before = 0) {
   std::mutex mutex;

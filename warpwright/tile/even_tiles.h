@@ -13,7 +13,7 @@ namespace warpwright::tile {
 /// The widths along the tokens that tiles of one kernel may have.
 struct TileWidths {
   static constexpr int most = 6;
-  /// In ascending order, the last one the kernel's tile; then zeros. All zeros: that tile alone.
+  /// In ascending order, the last one the kernel's tile; then zeros. All zeros: only that tile.
   std::array<std::int16_t, most> of = {};
 
   friend constexpr bool operator==(const TileWidths&, const TileWidths&) = default;

@@ -1,5 +1,5 @@
 // Grouped products: which tile of which group next. Rows of the token matrix fall into groups, each
-// with weights of its own, and how long the groups are is known on the device alone: offsets in
+// with weights of its own, and how long the groups are is known only on the device: offsets in
 // global memory that an earlier kernel may have written.
 //
 // The tiles of all groups form one line: group after group, and within a group as `in_group` says.

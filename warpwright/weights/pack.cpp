@@ -489,7 +489,7 @@ Result<Int4Weights> unpack(std::span<const std::byte> bytes, const Work& work,
   const PackedFormat& f = header->format;
   if (f.code != DType::s4) {
     return refuse(RefusalCode::unsupported, name,
-                  " holds e2m1 weights: ", as_rule("int4 weights alone are unpacked"), ".");
+                  " holds e2m1 weights: ", as_rule("only int4 weights are unpacked"), ".");
   }
   const packed::Extents& e = header->extents;
   const bool has_zeros = f.zero_points == ZeroPoints::groups;

@@ -60,7 +60,7 @@ struct QuantiseOptions {
   Int4Encoding encoding = Int4Encoding::ex;   ///< whose codes are used: -8..7 or -7..7
   int group = 128;                            ///< 32, 64 or 128
   DType scale = DType::bf16;                  ///< bf16, f16 or f32
-  ZeroPoints zero_points = ZeroPoints::none;  ///< groups with ex alone
+  ZeroPoints zero_points = ZeroPoints::none;  ///< only groups with ex
 };
 
 /// Quantises weights of f32, bf16 or f16, each view an expert or a batch of them, N x K, row-major.

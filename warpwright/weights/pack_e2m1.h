@@ -13,8 +13,8 @@ namespace warpwright::weights {
 
 /// What a source leaves open.
 struct E2m1Options {
-  /// Of what the weights are multiplied by: e4m3, which mxf4 alone takes, or bf16. Not given: e4m3
-  /// for mxf4, bf16 for nvf4.
+  /// The type that the weights are multiplied by: e4m3, which only mxf4 takes, or bf16. Not given:
+  /// e4m3 for mxf4, bf16 for nvf4.
   std::optional<DType> tokens = {};
   /// Not given: of rows where scales fit, else, for tokens of e4m3, the scales' own.
   std::optional<Exponents> exponents = {};

@@ -242,7 +242,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
                   std::ostream& err) {
   return exit_status(out, err, o.json, [&] {
     if (parse_device(run.device) != run_on_model) {
-      throw InputError("check runs on the model alone: " + as_rule("leave --device out") + ".");
+      throw InputError("check runs only on the model: " + as_rule("leave --device out") + ".");
     }
     device::CheckOptions options = check_options(run, o);
     if (!o.kernel.empty()) {

@@ -53,7 +53,7 @@ struct GemmOptions : RunOptions {
   bool bench = false;
   bool json = false;
   std::string configs;  ///< of `predict`: how many ways are listed
-  // Of groups alone:
+  // Only for groups:
   std::optional<std::int64_t> groups;  ///< of random tensors, with n and k
   std::optional<std::int64_t> total;   ///< rows of random tensors, where that is more than tokens
   std::string tokens;                  ///< see token_lengths; or a file of lengths
@@ -102,7 +102,7 @@ struct GemmJob {
   PlanChoices choices;
   bool uses_tuning = true;
   HostTensor a, b, c;
-  /// A packed tensor, of int4 weights: of these `b` has the shape alone.
+  /// A packed tensor, of int4 weights: `b` has only their shape.
   std::vector<std::byte> packed_b;
   /// Of which B is made as fp8, when it is loaded (fp8_weights.h).
   std::optional<PackedWeights> fp8_of;

@@ -48,7 +48,7 @@ constexpr const char* kGemmExamples =
 
 constexpr const char* kGroupedMeaning =
     "D[rows of g] = activation(alpha * scaled(A[rows of g] * B[g]^T) + beta * C + bias[g]) * "
-    "scale_d\nfor every group g, whose rows are offsets[g] .. offsets[g + 1]. The kernel alone "
+    "scale_d\nfor every group g, whose rows are offsets[g] .. offsets[g + 1]. Only the kernel "
     "reads the offsets.\nMessages go to stderr.\n\n"
     "A, the tokens (TOTAL x K), B, the weights (G x N x K), and the scales come from files or are\n"
     "random; rows of a random A in no group are NaN. FILE is PATH.npy (f32, fp16) or\n"
@@ -175,7 +175,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "rows of C and D begin N elements apart, and so do shorter rows of A and B where that is a "
       "multiple of 16 bytes (default: no gaps)");
   add("--scaling", o.scaling, listed(all_scalings, is_option, "|", "|").c_str(),
-      "scales of 8-bit A and B, random ones for random matrices; group for groups alone (default "
+      "scales of 8-bit A and B, random ones for random matrices; group only for groups (default "
       "none)");
   add("--scales-major", o.scales_major, "k|mn",
       "how the block scales of A lie: those of a token side by side, or those of a block of K, "
@@ -185,7 +185,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "them, or in tiles of 128 x 4 (default: as their shape says, linear where that is both)");
   add("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
   add("--accumulation", o.accumulation, "fast|promoted",
-      "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
+      "8-bit products: add only in the tensor core, or to float32 every 128 of K (default fast; "
       "block scales imply promoted)");
   offer(add("--weights", o.weights, "int4|mxf4|nvf4",
             "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
@@ -196,7 +196,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
       "from "
       "group to group, or scale the weights, by fp16 or by a table (default exact; mxf4 with "
-      "e4m3: add in float32 every 128 of K, or folded: in the tensor core alone)");
+      "e4m3: add in float32 every 128 of K, or folded: only in the tensor core)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
   app.add_flag(
       "--or-fp8", o.or_fp8,

@@ -29,7 +29,7 @@ Extents stacked(const GemmJob& job, Along along, std::int64_t rows, std::int64_t
 // What an operand is read as: values of a type that is multiplied or rounded, or, where a file has
 // its scales, the codes of a format.
 struct ReadAs {
-  const MicroFormat* format = nullptr;  // none: values alone
+  const MicroFormat* format = nullptr;  // none: only values
   bool has_scales = false;
   const char* option = "";  // that gives them
 };
@@ -287,7 +287,7 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
   if (of_a && job.product.packed && !numeric::is_8bit(job.product.a.dtype)) {
     if (spec.empty()) return {};
     throw InputError("--scale-a is given, and A is " + type_name(job.product.a.dtype) + ": " +
-                     as_rule("tokens of 16 bits have no scales, packed weights alone have them") +
+                     as_rule("tokens of 16 bits have no scales, only packed weights have them") +
                      ".");
   }
   if (spec.empty() && !o.a.empty()) {

@@ -102,7 +102,7 @@ void write_quantised(const GemmJob& job, const HostTensor& d, const std::string&
       note += warpwright::format(", alpha %.9g", static_cast<double>(scale));
     }
     note += ", from a product";
-  } else if (job.rest.count() > 0) {  // in groups alone
+  } else if (job.rest.count() > 0) {  // only in groups
     std::fill(scales.bytes.begin() + job.rest.begin * scales.shape.back() * 4, scales.bytes.end(),
               std::byte{0});
   }

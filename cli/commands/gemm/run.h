@@ -52,7 +52,7 @@ class RunError : public std::runtime_error {
 int exit_status(std::ostream& out, std::ostream& err, bool json, const std::function<int()>& body);
 
 /// What warpwright/run.h calls the device of --device, which is no other device's model (--as says
-/// that) and none to plan for alone. Throws InputError.
+/// that) and none only to plan for. Throws InputError.
 int parse_device(const std::string& text);
 
 /// Facts of the device, with its groups of SMs where `gpcs` asks for them; refuses one that is not

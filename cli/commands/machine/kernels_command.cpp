@@ -162,7 +162,7 @@ CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
             ->type_name("NAME"),
         names);
   kernels->add_flag("--grouped", o.grouped, "those of products in groups");
-  kernels->add_flag("--built", o.built, "those of this build alone");
+  kernels->add_flag("--built", o.built, "only those of this build");
   kernels->add_flag("--json", o.json, "for programs, with all that a kernel says of itself");
   kernels->footer(
       "A tile is M x N of a CTA by K of a stage, A and B are the caller's. Features are words of "

@@ -12,7 +12,7 @@ struct KernelsOptions {
   std::string dtype;  ///< that multiply operands of this type, or e4m3,e5m2
   std::string as;     ///< that run on this device
   bool grouped = false;
-  bool built = false;  ///< those of this build alone
+  bool built = false;  ///< only those of this build
   bool json = false;
 };
 

@@ -58,7 +58,7 @@ void add_mask_choices(CLI::App& app, MaskOptions& o) {
             ->type_name("M,N"),
         "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
   app.add_flag("--pair", o.pair, "for MMAs of a pair of SMs");
-  app.add_option("--rank", o.rank, "of this CTA alone")->type_name("R")->check(whole(0, 15));
+  app.add_option("--rank", o.rank, "only for this CTA")->type_name("R")->check(whole(0, 15));
 }
 
 CLI::App* add_mask_command(CLI::App& app, MaskOptions& o) {

@@ -26,7 +26,7 @@ atom::ClusterShape cluster_of(const std::string& cluster, bool pair, std::option
 
 CLI::App* add_mask_command(CLI::App& app, MaskOptions& options);
 
-/// Prints one line a rank, or the line of `rank` alone, for example
+/// Prints one line a rank, or only the line of `rank`, for example
 /// "rank 0 A 0x1111 B 0x000f commit 0x111f arrivals 7" (see docs/masks.md). Returns 0, or 2 with
 /// one sentence on `err`.
 int mask_command(const MaskOptions& options, std::ostream& out, std::ostream& err);

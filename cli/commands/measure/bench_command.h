@@ -29,9 +29,9 @@ struct MeasureOptions {
 struct BenchOptions : MeasureOptions {
   BenchKind kind = BenchKind::dense;
   std::string shapes;            ///< a file
-  TypeOptions types;             ///< of groups the dtype alone: see `parse_kinds`
+  TypeOptions types;             ///< for groups only the dtype: see `parse_kinds`
   std::string expected_lengths;  ///< by plans of groups
-  RoutedOptions routed;          ///< of groups alone: a layer of experts instead
+  RoutedOptions routed;          ///< only for groups: a layer of experts instead
   std::string weights = "int4";  ///< of `w4a8`: or mxf4, mxf4-bf16, nvf4
   int group = 128;               ///< of int4 weights: see `packed_kinds`
   std::string encoding = "ex";   ///< of their codes

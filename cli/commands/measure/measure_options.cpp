@@ -205,7 +205,7 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--kernel", o.kernel,
-                 "plans with this kernel alone, by the name that explain prints")
+                 "plans only with this kernel, by the name that explain prints")
       ->type_name("NAME");
   add_measuring(app, o, seed);
   app.add_flag("--batch-invariant", o.batch_invariant,
@@ -343,7 +343,7 @@ CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
       ->type_name("FILE");
   tune->add_flag("--grouped", o.grouped, "products in groups; --shapes as for bench grouped");
   add_types(*tune, o.types);
-  tune->add_flag("--all", o.all, "measure all legal plans, not the 32 most promising alone");
+  tune->add_flag("--all", o.all, "measure all legal plans, not only the 32 most promising");
   tune->add_flag("--json", o.json, "for programs");
   add_measuring(*tune, o, kSeed);
   tune->footer(kTuneExamples);

@@ -13,7 +13,7 @@ namespace warpwright::cli {
 /// The words of `--record` for the lengths of a shape's groups.
 std::string recorded_lengths(const Shape& shape);
 
-/// Rows for all configurations of a product that were tried; none where that was one alone.
+/// Rows for all configurations of a product that were tried; none where that was only one.
 std::vector<MeasuredTime> recorded_rows(const bench::GemmTimes& times, const std::string& card,
                                         const std::string& commit, const std::string& lengths);
 

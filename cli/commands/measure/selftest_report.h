@@ -23,7 +23,7 @@ struct Tried {
   };
   Outcome outcome = Outcome::refused;
   std::string what;     ///< "ragged M, N and K"
-  std::string command;  ///< that runs it alone
+  std::string command;  ///< that runs only it
   std::string kernel = {};
   std::string said = {};  ///< why it is not right
   double microseconds = 0;

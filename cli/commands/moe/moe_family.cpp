@@ -95,13 +95,13 @@ class MoeCompanions {
       o.first_expert = 5;
       o.experts_total = 20;
     });
-    add("a rank of many, sorted alone", 40, 3, [](MoeOptions& o) {
+    add("a rank of many, sorted by itself", 40, 3, [](MoeOptions& o) {
       alone(o);
       o.first_expert = 10;
       o.experts_total = 20;
     });
     add("slots that are left out", 12, 3, [](MoeOptions& o) { o.left_out = 3; });
-    add("slots that are left out, sorted alone", 40, 3, [](MoeOptions& o) {
+    add("slots that are left out, sorted by themselves", 40, 3, [](MoeOptions& o) {
       alone(o);
       o.left_out = 4;
     });

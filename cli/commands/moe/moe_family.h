@@ -12,7 +12,7 @@
 
 namespace warpwright::cli {
 
-/// Kernels of mixtures alone.
+/// Kernels of mixtures only.
 inline constexpr std::array mixture_kernels = {"sort_slots", "sort_gather", "gather_rows",
                                                "sum_slots"};
 
@@ -22,7 +22,7 @@ bool is_of_mixtures(std::string_view kernel);
 MoeOptions small_mixture();
 
 /// Checks the mixture of `given` and small companions of the same types; of a `kernel`, which may
-/// be empty, those alone that launch it, and its statements. As check_members.
+/// be empty, only those that launch it, and its statements. As check_members.
 int check_moe_family(const MoeOptions& given, std::string_view kernel,
                      const device::CheckOptions& options, bool mutate, bool json, std::ostream& out,
                      std::ostream& err);

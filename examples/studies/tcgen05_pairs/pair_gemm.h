@@ -78,7 +78,7 @@ struct Edges {
   bool epilogue_meets = true;  ///< warps 1-3 wait for warp 0, which has waited for acc_full
   bool wait_load = true;       ///< acc_empty's arrivals stand behind tcgen05.wait::ld
   bool both_expected = true;   ///< the even CTA expects the bytes of both
-  bool both_told = true;       ///< commits signal both CTAs, not the even one alone
+  bool both_told = true;       ///< commits signal both CTAs, not only the even one
   bool issuer_drains = false;  ///< the issuer waits for the epilogues' last arrivals instead
   bool each_thread = true;     ///< 128 arrivals of a CTA on acc_empty, not one a warp
 };

@@ -43,7 +43,7 @@ TEST(Tcgen05Pairs, RefusesWhatTheOriginalDoesNotKnow) {
 }
 
 // By the rules three edges are missing in the kernel as it is published; the next test shows each
-// alone. That it takes tensor memory to begin at column 0 breaks no order.
+// by itself. That it takes tensor memory to begin at column 0 breaks no order.
 TEST(Tcgen05Pairs, AsPublished) {
   EXPECT_ONLY_FINDINGS(without<published>(), Check::tmem_fence, Check::pair_lifetime,
                        Check::cluster_lifetime);

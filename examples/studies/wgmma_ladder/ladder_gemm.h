@@ -71,9 +71,9 @@ struct Edges {
   bool last_drain = true;       ///< the last store has read its bytes before the CTA ends
   bool exit_barrier = true;     ///< no CTA of a cluster ends before its peers' last arrivals
   bool exit_releases = true;    ///< that barrier's arrival releases what came before it
-  bool begin_barrier = true;    ///< the cluster meets behind the initialisation, not the CTA alone
+  bool begin_barrier = true;    ///< the cluster meets behind the initialisation, not only the CTA
   bool wait_for_wgmma = true;   ///< a stage is released behind the wait, not behind the issue
-  bool release_peers = true;    ///< consumers tell all CTAs of the cluster, not their own alone
+  bool release_peers = true;    ///< consumers tell all CTAs of the cluster, not only their own
   bool all_expect = true;       ///< every CTA expects the bytes, not only who starts the copies
   bool stored_barrier = true;   ///< all threads have staged before one of them stores
   bool first_arrivals = true;   ///< consumers arrive on all empty barriers before the first k_tile

@@ -56,7 +56,7 @@ TEST(WgmmaLadder, RefusesWhatTheOriginalDoesNotKnow) {
 }
 
 // By the rules five edges are missing in the kernel as it is published; the next test shows each
-// alone.
+// by itself.
 TEST(WgmmaLadder, AsPublished) {
   EXPECT_ONLY_FINDINGS(without<published>(), Check::barrier_unpublished, Check::missing_proxy_fence,
                        Check::in_flight_access, Check::undrained_exit, Check::cluster_lifetime);

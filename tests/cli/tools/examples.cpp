@@ -192,7 +192,7 @@ model::Trace odd_names() {
 }  // namespace warpwright::cli
 
 int main(int argc, char** argv) {
-  using namespace warpwright::cli;  // NOLINT: of a program alone
+  using namespace warpwright::cli;  // NOLINT: only of a program
   const std::vector<std::string> words(argv + 1, argv + argc);
   const std::string what = words.empty() ? "" : words.front();
   if (what == "dense" || what == "grouped" || what == "w4a8") {

@@ -28,7 +28,7 @@ class VariantsOnGpu : public testing::Test {
       try {
         EXPECT_EQ(fault_on_cuda(row, problem.choices(), *facts_, 2), "");
       } catch (const std::runtime_error& failed) {
-        // A kernel that failed takes the context with it: what follows would fail for that alone.
+        // A kernel that failed takes the context with it: what follows would fail only for that.
         FAIL() << failed.what();
       }
     }

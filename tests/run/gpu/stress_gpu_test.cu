@@ -111,7 +111,7 @@ TEST_F(Stress, SixtyFourThreadsOnSixteenStreams) {
         RunOptions options;
         options.device = 0;
         options.stream = stream.get();
-        // Register kernels are chosen by name alone here, and their operands may lie anywhere.
+        // Register kernels are chosen only by name here, and their operands may lie anywhere.
         if (problem.architecture() != 90) options.choices = problem.choices();
         Bytes first;
         for (int again = 0; again < 3; ++again) {

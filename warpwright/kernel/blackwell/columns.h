@@ -82,7 +82,7 @@ class ColumnSlice {
   int half_;  // which half of B, and which of the MMAs that share it along M
   int mma_;
   isa::SharedAddress stages_;
-  std::uint16_t to_;  // the CTAs that it goes to, or 0: to this CTA alone
+  std::uint16_t to_;  // the CTAs that it goes to, or 0: only to this CTA
   int rows_ = 0;      // of the slice
   int row_ = 0;       // where it begins, in the map
   int offset_ = 0;    // and in the stage

@@ -52,7 +52,7 @@ struct BlackwellConfig {
   /// it multiplies none.
   DType scale = DType::f32;
   bool plain_tokens = false;  ///< tokens have scales of 1 there, one for each in the epilogue
-  bool long_k = false;        ///< MMAs of K 96, which sm_103 alone has: eight on three stages
+  bool long_k = false;        ///< MMAs of K 96, which only sm_103 has: eight on three stages
   /// Of the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
   DType d_scale = DType::f32;
 

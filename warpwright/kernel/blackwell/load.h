@@ -53,7 +53,7 @@ struct RowSlice {
 
   const BlackwellGemmParams& p;
   int first;           ///< its first row, in the tile
-  std::uint16_t ctas;  ///< to whom it goes, or 0: to this CTA alone
+  std::uint16_t ctas;  ///< to whom it goes, or 0: only to this CTA
   isa::SharedAddress stages;
 };
 

@@ -19,7 +19,7 @@ struct StagedOperand {
 
 /// Parameters of one launch: those of all kernels (the maps of A and B have boxes of a 128-byte
 /// span x the rows of a slice, or, MN-major, of a span of rows x tile_k; `row_mask` holds the CTAs
-/// of parity 0 alone with pairs), and what an MMA issuer must know.
+/// with pairs only of parity 0), and what an MMA issuer must know.
 struct BlackwellGemmParams : GemmParams {
   std::uint32_t instruction = 0;  ///< descriptor of the MMA: its shape and types
   /// The CTAs whose loads an MMA reads: by the MMA's column of the cluster (of x = 0, and of x = 1

@@ -19,7 +19,7 @@ WW_DEVICE void fetch(isa::TmemAddress from, int row_atom, int column, [[maybe_un
   const isa::Call call(site);
   const isa::TmemAddress at = from + atom::tmem_address(warp_rows * row_atom, column);
   if constexpr (has_half_steps(Tag::config)) {
-    // (Of the first columns alone: behind them such a tile has none.)
+    // (Only the first columns: behind them such a tile has none.)
     if (column == 0 && columns < Epilogue::columns) return fetch_half(at, value);
   }
   isa::Fragment<float, Epilogue::values> loaded;

@@ -22,7 +22,7 @@
 
 namespace warpwright::kernel {
 
-/// A producer loads, and the sums of a tile are its CTA's alone.
+/// A producer loads, and the sums of a tile are only its CTA's.
 struct Whole {
   bool in_turns = false;  ///< Schedule::pingpong
   bool drawn = false;     ///< with a counter; a launch without one walks static persistent tiles
@@ -162,7 +162,7 @@ constexpr bool shares_cluster_k(const GemmConfig& c) {
 constexpr bool takes_whole_tiles(const GemmConfig& c) {
   return !splits_k(c) && !slices_k(c) && !shares_cluster_k(c);
 }
-/// Does a CTA store some columns of its tile alone?
+/// Does a CTA store some columns of its tile by itself?
 constexpr bool shares_columns(const GemmConfig& c) {
   return slices_k(c) || shares_cluster_k(c);
 }

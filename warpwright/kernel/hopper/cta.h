@@ -32,7 +32,7 @@ WW_DEVICE TileRing<Tag> tile_ring(isa::SharedAddress base) {
   return TileRing<Tag>(base + smem_map(Tag::config).tiles, {});
 }
 
-/// Parameters alone say which tiles of a dense product are a CTA's.
+/// Only parameters say which tiles of a dense product are a CTA's.
 struct NothingToAwait {
   constexpr NothingToAwait() = default;
   // NOLINTNEXTLINE: to have awaited more is as good

@@ -15,7 +15,7 @@ template <class Tag>
 class Loader {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
-  /// Whether the first tile is found before the CTA is ready: where the parameters alone say which
+  /// Whether the first tile is found before the CTA is ready: where only the parameters say which
   /// it is, and the search is short enough to stand in the code twice.
   static constexpr bool finds_early = !is_grouped(Tag::config) && !splits_k(Tag::config);
 
@@ -118,7 +118,7 @@ class Loader {
   struct Slice {
     isa::SharedAddress to = 0;  ///< in stage 0
     int in_tile = 0;            ///< its first row
-    std::uint16_t ctas = 0;     ///< to whom it goes, or 0: to this CTA alone
+    std::uint16_t ctas = 0;     ///< to whom it goes, or 0: only to this CTA
     int row = 0;                ///< in the map, of the tile at hand
     int batch = 0;
   };
@@ -214,7 +214,7 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
-  /// All lanes: until the grid before has ended. (A launch of a mixture alone comes here.)
+  /// All lanes: until the grid before has ended. (Only a launch of a mixture comes here.)
   WW_DEVICE void wait_early() {
     isa::wait_for_prerequisites();
     walk_.scheduler().spans().written();

@@ -12,7 +12,7 @@ namespace warpwright::kernel {
 enum class Sums : std::uint8_t {
   tensor_core,  ///< in wgmma's accumulators, from the first k_tile to the last
   promoted,     ///< added to float32 registers after every k_tile (128 of fp8), or group
-  blockwise,    ///< the same, times the scales of the block (of packed weights: of tokens alone)
+  blockwise,    ///< the same, times the scales of the block (for packed weights: only of tokens)
 };
 
 /// A or B, as the tensor cores multiply it.

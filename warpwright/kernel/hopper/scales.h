@@ -5,7 +5,7 @@
 // blocks ahead, in registers, because one of them takes longer than a k_tile. But even a few of
 // them make the tensor cores' own reads slower (5% of a large product, measured), so in tiles of
 // 128 tokens and more, where those lie side by side at multiples of 16 bytes, the producer has
-// their scales copied, and this warp reads those of the weights alone, for several k_tiles at
+// their scales copied, and this warp reads only those of the weights, for several k_tiles at
 // once.
 #pragma once
 
@@ -77,7 +77,7 @@ class ScaleLoader {
     }
   }
 
-  /// The same of the weights' alone. A lane has one of a k_tile of the batch.
+  /// The same, only of the weights'. A lane has one of a k_tile of the batch.
   WW_DEVICE void run_weights() {
     constexpr GemmConfig cfg = Tag::config;
     pipeline::PipelineState state;

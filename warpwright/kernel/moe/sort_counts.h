@@ -62,7 +62,7 @@ class SortCounts {
 
   // --- sums -------------------------------------------------------------------------------------
 
-  /// The counts that a thread adds up, an even number: it alone touches them, until all CTAs have
+  /// The counts that a thread adds up, an even number: only it touches them, until all CTAs have
   /// theirs.
   WW_DEVICE Part columns() const {
     const int each = 2 * ((stride_ / 2 + cta_threads() - 1) / cta_threads());

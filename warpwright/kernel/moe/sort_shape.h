@@ -58,7 +58,7 @@ struct SortSlotsShape {
   static constexpr int max_experts = 1024;
   static constexpr int max_cluster = 8;
   static constexpr std::int64_t max_slots = std::int64_t{1} << 30;
-  static constexpr int one_cta = 4096;  ///< slots that one CTA sorts alone
+  static constexpr int one_cta = 4096;  ///< slots that one CTA sorts by itself
   /// Steps of 32 slots that a warp keeps in registers: a piece at most.
   static constexpr int at_once = 4;
   static constexpr int max_piece = threads * at_once;

@@ -312,7 +312,7 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
 /// Why there is no such producer, or none is needed; null where all is well.
 constexpr const char* producer_fault(const RegisterConfig& c) {
   if (has_producer(c) != (c.schedule != Schedule::multistage)) {
-    return "a producer, and it alone, feeds cooperative kernels and ping-pong";
+    return "a producer, and nothing else, feeds cooperative kernels and ping-pong";
   }
   if (c.grouped && !is_block_scaled(c)) {
     return "products in groups have scales for every few elements";

@@ -70,7 +70,7 @@ void block_for_tmem(Cta& cta, const char* what, int columns, Site site) {
 }
 
 // Waits until the pair's other CTA has come to the same call; true in the CTA that comes last,
-// which then acts for both. Calls of one CTA alone come last at once.
+// which then acts for both. Calls of only one CTA come last at once.
 bool comes_last(const std::vector<Cta*>& ctas, const char* what, int columns, int column,
                 Site site) {
   Machine& m = machine();

@@ -121,7 +121,7 @@ class Order {
   void waited_for_grids(Thread& by);
   [[nodiscard]] static bool knows_prerequisites(const Thread& by);
 
-  /// The run is over: races of lines whose places overlap in part alone are told as such.
+  /// The run is over: races of lines whose places overlap only in part are told as such.
   void tell_overlaps(std::vector<Finding>& findings) const;
 
   // --- synchronisation

@@ -49,7 +49,7 @@ bool Order::explain_commit(Finding& f, const Operation& op) const {
   if (other != nullptr) {
     const Site at = mma ? other->bare_commit_site : other->bare_bulk_commit_site;
     f.missing += ": lane " + std::to_string(other->lane()) + " committed at " + at_line(at) +
-                 ", and a commit covers what its own thread has issued alone";
+                 ", and a commit covers only what its own thread has issued";
   } else if (mma) {
     return false;  // it may still come: a wait is missing first of all
   }
@@ -117,7 +117,7 @@ std::string Order::slip_cause(Finding& f, const MBarrier& bar,
   f.mend =
       "let every thread that waits reach that arrival: a syncwarp or a barrier between the waits "
       "and the thread that arrives, or one arrival for each of them";
-  if (bar.arrivals.empty()) return "Copies alone complete that phase.";
+  if (bar.arrivals.empty()) return "Only copies complete that phase.";
   const Arrival& last = bar.arrivals.back();
   std::string text = "What may complete phase " + std::to_string(bar.phase - 1) + ": " +
                      machine_.arrivals_text(bar.arrivals);

@@ -73,7 +73,7 @@ void Order::copies_arrived(const Thread& by, const Commit& arrival, const Cta& c
   check_phase(by, arrival.passed, arrival.executed, false, 1, cta, bar, site);
   const ThreadOrder& t = by.order;
   // The arrival comes after all that its thread did before, but of its writes it releases those of
-  // the copies alone, as generic ones: `shared` learns of them by a fence.
+  // only the copies, as generic ones: `shared` learns of them by a fence.
   bar.order.executed.add(arrival.executed);
   bar.order.handed.add(arrival.handed);
   bar.order.passed.add(arrival.passed);
@@ -257,7 +257,7 @@ void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, int count, Scope scope,
       gather(by, bar.order.far);
     }
   }
-  // Whatever the semantics: these order execution alone.
+  // Whatever the semantics: these order only execution.
   bar.order.handed.add(by.order.handed);
   gather_passed(by, bar.order.passed);
   tick(by);

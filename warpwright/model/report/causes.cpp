@@ -107,7 +107,7 @@ std::string Machine::arrivals_text(const std::vector<Arrival>& arrivals) const {
       ++known->threads;
     }
   }
-  if (lines.empty()) return "copies alone";
+  if (lines.empty()) return "only copies";
   std::string text;
   for (const Line& l : lines) {
     if (!text.empty()) text += ", ";

@@ -99,7 +99,7 @@ struct Finding {
   /// From something else: bytes that did not come from a thread that hangs, an address out of range
   /// behind a data race.
   bool follows = false;
-  bool cause = false;  ///< of others, which its check alone does not say
+  bool cause = false;  ///< of others, which its check by itself does not say
   /// What the order checker adds: the accesses, earlier one first, the edge that is missing between
   /// them, and the usual mend. Empty in findings of other checks.
   std::vector<Access> accesses{};

@@ -177,7 +177,7 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, CopyMode mod
                  int ctas, Site site) {
   const Mutation* broken =
       multicast == 0 ? nullptr : machine().sync(SyncKind::multicast, site, "", multicast);
-  // Dropped: no multicast, to the own CTA alone.
+  // Dropped: no multicast, only to the own CTA.
   const std::uint16_t mask = dropped(broken) ? 0 : changed_mask(broken, multicast);
   if (broken != nullptr && !dropped(broken) && mask == 0) return;
   act::tensor_load(map, coords, mode, destination, barrier, mask, ctas, site);

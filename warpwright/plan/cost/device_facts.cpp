@@ -36,7 +36,7 @@ void count_clusters(DeviceFacts& f, const std::vector<int>& groups) {
   }
 }
 
-// Facts that a description alone makes.
+// Facts that only a description makes.
 DeviceFacts described(std::shared_ptr<const MachineNumbers> numbers) {
   DeviceFacts f;
   f.name = numbers->name;

@@ -42,7 +42,7 @@ double mean_ceil(double low, double high, double step);
 
 /// The lengths that `problem` says to expect: all equal; as uniform routing spreads them, where
 /// each row falls into a group by itself; or as routing does that likes some experts more. What a
-/// router's top-k is a plan cannot know: it counts in the last case alone, and is guessed there.
+/// router's top-k is a plan cannot know: it counts only in the last case, and is guessed there.
 GroupLengths group_lengths(const GemmProblem& problem);
 
 /// One length for each of `problem`'s groups, spread as `group_lengths` says and M in all: what a

@@ -147,7 +147,7 @@ class Estimate {
   double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
     if (plan_.cluster_k > 1 || slices_k(c_)) return 0;
-    // Of many tiles those of few rows alone: all of them want the same weights at the same time.
+    // Of many tiles only those of few rows: all of them want the same weights at the same time.
     const bool few = p_.m() <= 4 * (is_swapped(c_) ? c_.tile_n : c_.tile_m);
     if (tiles_ > clusters_ && !few) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;

@@ -21,7 +21,7 @@ struct CurveRatio {
 struct Machine {
   // Of dense products: fitted to what an H100 took for some 25,000 pairs of a shape and a plan, as
   // an H200 by the ratios of their descriptions (docs/log/performance.md), so that the choice loses
-  // least: the sum of a few of them means more than one alone.
+  // least: the sum of a few of them means more than one by itself.
   double clock_hz = 1.44e9;              ///< under load
   double fixed = 2;                      ///< start, first operands, end of the kernel
   double pair_start = 0.518;             ///< of CTAs that share operands
@@ -91,7 +91,7 @@ struct Machine {
 };
 
 /// The same for products in groups and of packed weights: fitted apart, each with the numbers above
-/// that are theirs alone.
+/// that are only theirs.
 inline Machine grouped_machine() {
   Machine m;
   m.workspace_bytes = 30e3;
@@ -149,7 +149,7 @@ inline const Machine& fitted_machine(bool groups_or_packed) {
 Machine machine_of(bool groups_or_packed, const DeviceFacts& device);
 
 /// How much longer L2 sends the rows of a box, 128 bytes each, that begin across sectors of 32
-/// bytes (measured; across lines alone they take no longer).
+/// bytes (measured; only across lines they take no longer).
 inline double sectors_asked(std::int64_t pitch) {
   return pitch % 32 == 0 ? 1 : 1.235;
 }

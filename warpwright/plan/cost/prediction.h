@@ -45,7 +45,7 @@ struct PredictionMachine {
   double limit_watts = 0;       ///< the limit now
   double memory_joules_per_byte = 0;
   double memory_bytes_per_second = 0;  ///< reading
-  ClockCurve wgmma_one;                ///< m64nN by 32 bytes of K: one warpgroup alone
+  ClockCurve wgmma_one;                ///< m64nN by 32 bytes of K: one warpgroup by itself
   ClockCurve wgmma_more;               ///< several in turn
   double l2_lines_per_second = 0;      ///< of 128 bytes, of all slices
   double l2_kept = 0;                  ///< of L2, which keeps some in both of its halves

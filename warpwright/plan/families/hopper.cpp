@@ -153,7 +153,7 @@ std::vector<int> grids_of(const Plan& plan, const kernel::GemmConfig& c, const P
   }
   std::vector<int> grids;
   if (shares_cluster_k(c)) {
-    // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
+    // One tile a cluster, for the memory of the stages serves the exchange; else a CTA goes on.
     if (blocks < plan.cluster_k) return {};
     grids = {static_cast<int>(plan.cluster_k > 1 ? count * plan.cluster_k
                                                  : std::min<std::int64_t>(count, resident))};

@@ -25,7 +25,7 @@ std::string hopper_sums_text(const GemmConfig& c) {
       case GroupSums::folded:
         return std::string("folded: in the tensor core's accumulators, of codes times scales in ") +
                (kernel::operand_bits(c) == 16 ? "bf16" : "e4m3");
-      case GroupSums::open:  // of a problem alone
+      case GroupSums::open:  // only of a problem
       case GroupSums::table:
         return "table: in the tensor core's accumulators, of codes times scales in e4m3, from a "
                "table of each group and row";

@@ -20,7 +20,7 @@ struct KernelRow {
   bool common;  ///< one of those that a usual build has
 };
 
-/// Which rows of the tables: those of this build, or those that other builds alone have.
+/// Which rows of the tables: those of this build, or those that only other builds have.
 enum class Rows : std::uint8_t { built, missing };
 
 /// The kernels of a family, in the order of its table.

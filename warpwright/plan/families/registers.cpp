@@ -62,7 +62,7 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
   if (f16_alone && p.a.dtype != DType::f16) {
     return refused(as_tensor("A"), " is ", type_name(p.a.dtype), ", and kernels for ", device.name,
                    " (sm_", device.architecture,
-                   ") multiply fp16 alone, those for sm_80 and later more: the nearest is ",
+                   ") multiply only fp16, those for sm_80 and later more: the nearest is ",
                    as_nearest("fp16"));
   }
   if (f16_alone && p.d.dtype == DType::bf16) {
@@ -87,8 +87,7 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
   }
   if (p.accumulation == Accumulation::promoted) {
     return refused("accumulation is promoted", here,
-                   "add in the tensor core alone: the nearest accumulation is ",
-                   as_nearest("fast"));
+                   "add only in the tensor core: the nearest accumulation is ", as_nearest("fast"));
   }
   if (p.epilogue.gated) {
     return refused("the epilogue is gated", here,
@@ -101,7 +100,7 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
   if (!p.reads_ab() || p.m() == 0 || p.n() == 0 || p.k() <= 1) return std::nullopt;
   for (const auto& [stride, name] : {std::pair{p.a.column_stride, "A"}, {p.b.column_stride, "B"}}) {
     if (stride == 1) continue;
-    return refused(as_tensor(name), " is MN-major", here, "take K-major operands alone: ",
+    return refused(as_tensor(name), " is MN-major", here, "take only K-major operands: ",
                    as_rule("neighbours along K next to each other, column stride 1"));
   }
   return std::nullopt;
@@ -179,7 +178,7 @@ double register_cost(const Plan& p, const kernel::RegisterConfig& c) {
   const double busy = std::min(p.ctas, c.ctas_per_sm * p.device.sms);
   const double on_an_sm = std::ceil(busy / p.device.sms);
   // Warps that copy and multiply wait for each other; another CTA of the SM hides it. An H200's
-  // 128x256, alone, took 2,882 us where 128x128 in twos took 2,569.
+  // 128x256, by itself, took 2,882 us where 128x128 in twos took 2,569.
   double share = on_an_sm > 1 || has_producer(c) ? 1 : 0.86;
   if (on_an_sm * threads(c) < 256) share *= 0.8;  // too few warps to hide what they wait for
   if (c.any_alignment) share *= 0.8;

@@ -111,7 +111,7 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
         "tile       %d x %d x %d, %d x %d a warp, mma.sync m%dn%dk%d%s%s\n", c.tile_m, c.tile_n,
         c.tile_k, c.tile_m / c.warps_m, c.tile_n / c.warps_n, c.mma.m, c.mma.n, c.mma.k,
         emulated ? ", which this device makes of other instructions" : "",
-        plan.device.architecture == 70 ? "; nvcc 13 compiles nothing for sm_70: for the model alone"
+        plan.device.architecture == 70 ? "; nvcc 13 compiles nothing for sm_70: only for the model"
                                        : "");
     const bool asynchronous = c.feed == kernel::Feed::copy_async;
     const std::string scales =

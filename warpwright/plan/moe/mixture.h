@@ -21,7 +21,7 @@ namespace warpwright {
 /// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
 /// or e2m1 in their packed form, as B of a product is (`packed13` and `packed2` say which). Those
 /// that are packed for e4m3 have row_column (where scale_w13 and scale_w2 may be left out) or
-/// blockwise (where they are); those for tokens of x's type none, or row_column, of weights alone.
+/// blockwise (where they are); those for tokens of x's type none, or row_column, only of weights.
 /// Or they are of a format whose scales the tensor core multiplies (mxf8 to nvf4), with
 /// block_scaled: scale_w13 and scale_w2 lie in tiles then, those of w13 as a gated product's are
 /// (Scaling::block_scaled), and x becomes codes with such scales on its way.
@@ -190,7 +190,7 @@ Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matr
 /// One of the tensors of a mixture as it lies in memory: packed weights as a row of bytes.
 [[nodiscard]] MatrixView stored(const MixtureOperands& operands, const MatrixView& tensor);
 
-/// Do all tensors of a mixture have memory? Else it is one to plan for alone.
+/// Do all tensors of a mixture have memory? Else it is one only to plan for.
 [[nodiscard]] bool has_memory(const MixtureOperands& operands);
 
 /// The problem that `operands` pose; refuses what no plan could serve. Without `known` addresses

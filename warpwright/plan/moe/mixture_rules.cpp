@@ -225,7 +225,7 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
   for (const Named& each : all) {
     if (!each.given || !overlap(o.d, each.view)) continue;
     return refuse(RefusalCode::overlap, as_tensor("d"), " overlaps ", each.name, "; ",
-                  as_rule("the result may lie over x alone"));
+                  as_rule("the result may lie only over x"));
   }
   return std::nullopt;
 }

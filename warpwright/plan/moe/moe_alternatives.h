@@ -16,7 +16,7 @@ struct ChosenMixture {
 };
 
 /// The plan with the least predicted time (MixturePlan::cost), the first of equals. All are of
-/// mixtures that differ in w13 and w2 alone, their types, scales and factors: packed weights, say,
+/// mixtures that differ only in w13 and w2, their types, scales and factors: packed weights, say,
 /// and fp8 ones with the same values (weights/fp8.h), both weights alike. Refuses mixtures that
 /// differ in more, or devices. Which it is depends on the number of tokens, and so then do the bits
 /// of a row.

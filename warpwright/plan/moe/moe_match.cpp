@@ -31,7 +31,7 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureOperands& 
         }
       },
       problem, plan.problem);
-  // Hints are for the choice alone, which was made.
+  // Hints are only for the choice, which was made.
   problem.expected_lengths = plan.problem.expected_lengths;
   problem.expected_zipf = plan.problem.expected_zipf;
   if (problem == plan.problem) return std::nullopt;

@@ -150,7 +150,7 @@ double seconds_beside(const MixturePlan& plan) {
 }
 
 // Seconds that the whole mixture is predicted to take, for a choice among plans. On the model,
-// which has no times, the products alone.
+// which has no times, only the products.
 double cost_of(const MixturePlan& plan) {
   double cost = plan.first.cost + plan.second.cost;
   if (plan.device.is_model) return cost;
@@ -326,7 +326,7 @@ std::string MixturePlan::name() const {
 }
 
 bool MixturePlan::gathers() const {
-  // Where a token's scales lie the sort alone knows.
+  // Only the sort knows where a token's scales lie.
   return !way.by_index || problem.is_micro();
 }
 

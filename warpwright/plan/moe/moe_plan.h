@@ -14,7 +14,7 @@ namespace warpwright {
 
 /// What the caller fixes.
 struct MixtureChoices {
-  /// The bits of a token's row depend on that row, its slots and the weights alone.
+  /// The bits of a token's row depend only on that row, its slots and the weights.
   bool batch_invariant = false;
   std::optional<std::string> first_kernel = {};   ///< of the product with w13, by its name
   std::optional<std::string> second_kernel = {};  ///< of that with w2

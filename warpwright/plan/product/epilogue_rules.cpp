@@ -58,11 +58,11 @@ std::optional<Refusal> interleaved_fault(const GemmProblem& p) {
 
 std::optional<Refusal> gate_fault(const GemmProblem& p) {
   if (!gates(p.epilogue.activation)) {
-    return refuse(RefusalCode::unsupported, "the epilogue is gated and its activation is ",
-                  name(p.epilogue.activation), "; ",
-                  as_rule("gated products exist with ",
-                          listed(all_activations, gates, ", ", " and "), " alone"),
-                  ": the nearest activation is ", as_nearest("silu"));
+    return refuse(
+        RefusalCode::unsupported, "the epilogue is gated and its activation is ",
+        name(p.epilogue.activation), "; ",
+        as_rule("gated products exist only with ", listed(all_activations, gates, ", ", " and ")),
+        ": the nearest activation is ", as_nearest("silu"));
   }
   if (p.reads_c()) {
     return refuse(RefusalCode::unsupported, as_tensor("C"),

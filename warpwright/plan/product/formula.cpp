@@ -82,7 +82,7 @@ std::string formula(const GemmProblem& p) {
   std::string text = p.batch() > 1 ? number(p.batch()) + " times " : "";
   text += "D" + extents(p.m(), result_columns(p)) + " = ";
   if (p.is_gated()) {
-    // An activation of both, or of the gate alone.
+    // An activation of both, or only of the gate.
     text += function + (stands_alone(activation) ? "(P) * P'" : "(P, P')");
     text += p.epilogue.interleaved ? " with P[0,0',1,1',...] = " : " with [P,P'] = ";
     text += sum_text(p);

@@ -40,7 +40,7 @@ Fault element_fault(const GemmProblem& p, bool of_a) {
                 as_nearest(type_name(is_micro_element(others) ? others : DType::e4m3)));
 }
 
-// Each alone is one: may these two be multiplied?
+// Each by itself is one: may these two be multiplied?
 Fault mix_fault(const GemmProblem& p) {
   const MicroFormat& a = *micro_format_of(p, true);
   const MicroFormat& b = *micro_format_of(p, false);
@@ -50,7 +50,7 @@ Fault mix_fault(const GemmProblem& p) {
   return refuse(
       RefusalCode::bad_type, as_tensor("A"), " is ", a.word, " and B is ", b.word, "; ",
       as_rule(nvf4.word, " (", type_name(nvf4.scale), " each ", micro_block(nvf4.scale),
-              ") is multiplied by ", nvf4.word, " alone, and any two of ",
+              ") is multiplied only by ", nvf4.word, ", and any two of ",
               formats([](const MicroFormat& f) { return f.scale == DType::ue8m0; }),
               " by each other"),
       ": the nearest ", &nvf4 == &a ? "A" : "B", " is ",

@@ -26,7 +26,7 @@ enum class Scaling : std::uint8_t {
   /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
   /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest)
   blockwise,
-  /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
+  /// Only grouped products: one factor for A, or one for each group (G x 1), and one for each
   /// group of B (G x 1)
   group,
   /// A scale for every few elements of a row, along K, which the tensor core multiplies: a ue8m0
@@ -150,7 +150,7 @@ constexpr ActivationForm form_of(Activation activation) {
       {"silu", "", false, true, 1, 0, Gating::either},
       {"quick_gelu", "", false, true, 1.702},  // as CLIP has it
       // as gpt-oss has it
-      {"swiglu_oai", "gated alone", false, true, 1.702, 0, Gating::gated, 7, 1},
+      {"swiglu_oai", "only gated", false, true, 1.702, 0, Gating::gated, 7, 1},
   };
   return forms[static_cast<std::size_t>(activation)];
 }

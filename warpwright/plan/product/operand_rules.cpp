@@ -95,7 +95,7 @@ Fault mn_major_fault(const Operand& o) {
   if (numeric::bits(o.matrix.dtype) <= 8) {
     return refuse(RefusalCode::bad_stride, as_tensor(o.name), " is ", type_name(o.matrix.dtype),
                   " and MN-major (row stride 1, column stride ", o.matrix.column_stride, "); ",
-                  as_rule("the tensor core takes operands of 8 bits and less K-major alone: "
+                  as_rule("the tensor core takes only K-major operands of 8 bits and less: "
                           "neighbours along K next to each other, column stride 1"));
   }
   return lines_fault(o, false);
@@ -167,7 +167,7 @@ Fault group_major_fault(const GemmProblem& p) {
   for (const Operand& o : {operand_a(p), operand_b(p)}) {
     if (major_of(o) == atom::Major::k || o.matrix.dtype == DType::s4) continue;
     return refuse(RefusalCode::unsupported, as_tensor(o.name),
-                  " is MN-major, and the product has groups, which take K-major operands alone: ",
+                  " is MN-major, and the product has groups, which take only K-major operands: ",
                   as_rule("neighbours along K next to each other, column stride 1"));
   }
   return std::nullopt;

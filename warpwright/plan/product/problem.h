@@ -111,7 +111,7 @@ enum class LengthSpread : std::uint8_t {
 /// The groups of a product's rows: rows [offsets[g], offsets[g + 1]) of A and D are group g's.
 struct Groups {
   /// G + 1 of them, in the operands' memory: where the groups begin, and where the last one ends.
-  /// Read by the kernel alone. Rows of D in no group are left as they are. Offsets below 0 or above
+  /// Read only by the kernel. Rows of D in no group are left as they are. Offsets below 0 or above
   /// M count as 0 and M; a group that ends before it begins is empty.
   const void* offsets = nullptr;
   OffsetType type = OffsetType::int32;

@@ -21,7 +21,7 @@ enum class RefusalCode : std::uint8_t {
   bad_pointer,     ///< null, or not aligned
   overlap,         ///< the result overlaps an input, or itself
   unsupported,     ///< well formed, but not what the kernels of this device compute
-  bad_choice,      ///< what the caller fixed is not legal, alone or on this device
+  bad_choice,      ///< what the caller fixed is not legal, by itself or on this device
   no_kernel,       ///< legal, but no kernel of this build does it
   no_device,       ///< a device that is not there, or that this build has no kernels for
   wrong_device,    ///< the plan was made for another device

@@ -156,7 +156,7 @@ Fault scaling_fault(const GemmProblem& p) {
     return refuse(
         RefusalCode::unsupported, "scaling is blockwise, and ", as_tensor("A"), " is ",
         type_name(p.a.dtype), "; ", as_rule("only tokens of 8 bits have scales of blocks"),
-        ": the nearest scaling is ", as_nearest("row-column"), ", of the packed weights alone");
+        ": the nearest scaling is ", as_nearest("row-column"), ", only of the packed weights");
   }
   if (p.scaling != Scaling::none && p.scaling != Scaling::block_scaled && !p.packed &&
       !numeric::is_8bit(p.a.dtype)) {

@@ -91,7 +91,7 @@ OperandCopies copies_for(const GemmProblem& problem);
 GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
 
 /// Why its operands are none whose scales the tensor core multiplies (Scaling::block_scaled), or
-/// nothing; and of the scales that are given for A or B alone.
+/// nothing; and of the scales that are given only for A or only for B.
 [[nodiscard]] std::optional<Refusal> micro_fault(const GemmProblem& problem, bool tma);
 [[nodiscard]] std::optional<Refusal> micro_scale_fault(const GemmProblem& problem, bool of_a);
 
@@ -166,7 +166,7 @@ constexpr bool is_16bit_float(DType t) {
 constexpr bool is_result_type(DType t) {
   return t == DType::f32 || is_16bit_float(t) || is_8bit_float(t);
 }
-/// Do the kernels of mma.sync alone multiply it?
+/// Do only the kernels of mma.sync multiply it?
 constexpr bool is_of_registers(DType t) {
   return is_operand_type(t) && !is_result_type(t);
 }

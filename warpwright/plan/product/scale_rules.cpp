@@ -135,7 +135,7 @@ Fault scales_fault(const Asked& o) {
       if (scale_of(o, true).is_given) {
         return refuse(RefusalCode::bad_value, as_tensor("scale_a"), " is given, and ",
                       as_tensor("A"), " is ", type_name(o.p.a.dtype), "; ",
-                      as_rule("tokens of 16 bits have no scales, packed weights alone have them"),
+                      as_rule("tokens of 16 bits have no scales, only packed weights have them"),
                       ": leave it out");
       }
     } else if (auto r = scale_fault(o, true)) {

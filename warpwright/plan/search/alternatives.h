@@ -15,7 +15,7 @@ struct ChosenPlan {
 };
 
 /// The plan with the least predicted time, the first of equals. All are of products that differ in
-/// B alone, its type, its scales and how its sums are kept: of packed weights, say, and of fp8 ones
+/// only B, its type, its scales and how its sums are kept: of packed weights, say, and of fp8 ones
 /// with the same values (weights/fp8.h). Refuses products that differ in more, or devices. Sums of
 /// other weights round otherwise: where the bits of a row must not depend on how many there are,
 /// `plan_fastest` knows.

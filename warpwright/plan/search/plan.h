@@ -53,7 +53,7 @@ Result<GemmProblem> describe(const GemmOperands& operands, Addresses addresses =
 /// What the caller fixes instead of leaving it to the plan. What a family of kernels does not know
 /// is refused.
 struct PlanChoices {
-  /// The bits of a row of D depend on that row of A (and C, its scales and bias) and on B alone:
+  /// The bits of a row of D depend on that row of A (and C, its scales and bias) and on B only:
   /// not on M, the batch, other rows, or how rows fall into groups. Every plan of the same N, K,
   /// types and epilogue keeps to it: each adds up K in the same order, in one CTA.
   bool batch_invariant = false;
@@ -68,19 +68,19 @@ struct PlanChoices {
   /// Where the tiles come from: of Hopper's, static persistent tiles or drawn.
   std::optional<kernel::TileSource> tiles = {};
   /// A kernel that adds up the rows of D to those of tokens, as the last product of a mixture of
-  /// experts has it (plan_moe). Such a plan runs in that mixture alone.
+  /// experts has it (plan_moe). Such a plan runs only in that mixture.
   bool sums_slots = false;
-  // Hopper alone, but for `swap_ab` (schedules: with a producer on sm_120 too):
+  // Only Hopper, but for `swap_ab` (schedules: with a producer on sm_120 too):
   std::optional<kernel::Schedule> schedule = {};
   std::optional<bool> swap_ab = {};   ///< tokens on N (see GemmConfig, BlackwellConfig)
   std::optional<int> cluster_k = {};  ///< CTAs of a cluster that share a tile
-  // Products in groups alone:
+  // Only products in groups:
   std::optional<int> tile_tokens = {};
   std::optional<kernel::Grouping> search = {};  ///< how CTAs find their tiles
   /// A tensor map for each group, made on the device. Left open: one over all tokens, unless
   /// `kernel` names a kernel with per-group tensor maps; `candidates` lists both.
   std::optional<bool> group_maps = {};
-  // Blackwell alone:
+  // Only Blackwell:
   std::optional<bool> pair = {};         ///< MMAs of two SMs, or of one
   std::optional<int> accumulators = {};  ///< in tensor memory
 
@@ -113,7 +113,7 @@ struct Plan {
   std::string kernel;  ///< its name; `facts` has the rest
   atom::ClusterShape cluster;
   int cluster_k = 1;  ///< CTAs of a cluster that share a tile along K (`cluster` is then 1x1)
-  /// The walk over the output. Of groups, whose lengths are known on the device alone: the tiles
+  /// The walk over the output. For groups, whose lengths are known only on the device: the tiles
   /// that are expected of all of them, one group behind the other.
   tile::Raster raster;
   int ctas = 0;  ///< of the grid, which is persistent but where a cluster has one tile or launch

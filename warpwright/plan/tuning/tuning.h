@@ -51,7 +51,7 @@ std::string nvidia_driver_version();
 TuningKey tuning_key(const GemmProblem& problem, const DeviceFacts& device,
                      bool batch_invariant = false);
 
-/// Are plans for these choices kept in the cache: none, or batch_invariant alone?
+/// Are plans for these choices kept in the cache: none, or only batch_invariant?
 bool is_kept(const PlanChoices& choices);
 
 /// The entry that measuring `plan` gives.

@@ -119,7 +119,7 @@ bool write_all(int file, std::string_view text) {
 }
 
 // The file as a whole is the old one or the new one, whenever somebody looks. Whoever holds the
-// lock is alone with the draft, and writes over what a run that was ended meanwhile left of it.
+// lock has the draft for itself, and writes over what a run that was ended meanwhile left of it.
 std::optional<Refusal> replace(const std::string& path, const std::string& text) {
   const std::string draft = path + ".tmp";
   const int file =

@@ -28,7 +28,7 @@ std::string word_of(const T& value) {
 // out.
 struct Text {
   std::string& out;
-  bool is_part = false;  // of a matrix, groups or packed weights: values alone
+  bool is_part = false;  // of a matrix, groups or packed weights: only values
 
   template <class T>
   void operator()(const char* name, const T& value) const {

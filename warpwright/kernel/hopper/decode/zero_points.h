@@ -1,5 +1,5 @@
 // Int4 weights with zero points: code + 8 - zero point, -15 to 15, of which e4m3 has all. So their
-// products are as exact as those of codes alone; a conversion takes some 13 instructions for four.
+// products are as exact as those of plain codes; a conversion takes some 13 instructions for four.
 #pragma once
 
 #include "warpwright/kernel/hopper/decode/int4.h"
