@@ -23,7 +23,7 @@
 namespace warpwright::bench {
 namespace {
 
-// Of a ranking: those that are measured again in turns.
+// From a ranking: those that are measured again in turns.
 constexpr std::size_t kFinalists = 4;
 
 // cuBLASLt's calls for one product, one for each part, prepared once for each length that there is.
@@ -50,7 +50,7 @@ class Baseline {
   }
 
   [[nodiscard]] int calls() const { return static_cast<int>(sets_.front().size()); }
-  // Of all its products: several are asked for one each.
+  // For all its products: several are asked for one each.
   [[nodiscard]] int algorithms() const { return products_.begin()->second->algorithms(); }
 
   [[nodiscard]] Launch launch(int algorithm) const {
@@ -151,7 +151,7 @@ class Session {
   [[nodiscard]] const Baseline* baseline() const { return baseline_.get(); }
   [[nodiscard]] const Race& race() const { return *race_; }
 
-  // Of the first plan's launches.
+  // For the first plan's launches.
   [[nodiscard]] HostTimes host() const {
     Contender& first = *contenders_.front();
     return host_times(first.plan(), first.launch(), options_.dependent, stream());

@@ -1,4 +1,4 @@
-// The time of planned products on a GPU, and that of cuBLASLt in the same run. Of groups that is
+// The time of planned products on a GPU, and that of cuBLASLt in the same run. For groups that is
 // what one does without a grouped kernel: a call for each group that has rows, one after the other,
 // which takes lengths that the host knows.
 //
@@ -39,7 +39,7 @@ struct HostTimes {
 /// everything moved once take for it: 0 where the rates are unknown.
 struct Roof {
   double operations = 0;
-  /// Of groups: A and D and the matrices of B whose groups have rows. Scales are left out then, as
+  /// For groups: A and D and the matrices of B whose groups have rows. Scales are left out then, as
   /// in the numbers that speeds are compared with, but for those of packed weights.
   double bytes = 0;
   double compute_us = 0;
@@ -91,7 +91,7 @@ struct Counters {
   double dram_bytes = 0;    ///< read and written
 };
 
-/// Of `mark`'s kernel in a profiler's list.
+/// For `mark`'s kernel in a profiler's list.
 inline constexpr const char* kMarkKernel = "mark_kernel";
 
 /// A plan that was tried, and what it took by a few replays.
@@ -126,7 +126,7 @@ struct GemmTimes {
   int buffer_sets = 0;
   Roof roof;
   std::optional<Counters> counted;  ///< of the first plan's launch
-  /// Of cuBLASLt's launch by its first pick; of groups, of all its calls.
+  /// For cuBLASLt's launch by its first pick; for groups, for all its calls.
   std::optional<Counters> first_counted;
   std::vector<GemmTimes> beside;  ///< other products, in the same rounds
 };

@@ -16,8 +16,8 @@ namespace warpwright::bench {
 /// plain kernel in float64.
 class Judge {
  public:
-  /// Of the product of these sets and their parts, which stay. `library` starts cuBLASLt's product,
-  /// or is empty. No launch must write to the last set before the last check.
+  /// For the product of these sets and their parts, which stay. `library` starts cuBLASLt's
+  /// product, or is empty. No launch must write to the last set before the last check.
   Judge(const std::vector<GemmOperands>& sets, const std::vector<Parts>& parts,
         const Launch& library, cudaStream_t stream);
 

@@ -35,7 +35,7 @@ std::int64_t slot_bytes(const GemmOperands& o, const Slot& slot) {
   return span_bytes(slot.view == &GemmOperands::b ? stored_b(o) : o.*slot.view);
 }
 
-// Of a slot's memory, what lies before the tensor: the header of packed weights.
+// What lies before the tensor in a slot's memory: the header of packed weights.
 std::int64_t slot_begin(const GemmOperands& o, const Slot& slot) {
   return o.packed && slot.view == &GemmOperands::b ? packed::kHeaderBytes : 0;
 }

@@ -47,7 +47,7 @@ class Race {
   /// the card up while they run: long ones of them rest between rounds, as long as the round took.
   Race(std::size_t sets, double each, bool hot, const TimeOptions& options, cudaStream_t stream);
 
-  /// Of one graph.
+  /// For one graph.
   [[nodiscard]] int launches() const { return launches_; }
   /// The median of a few rounds, for a choice among many of which the fastest so far took `least`;
   /// of one that takes much longer the first round's time.

@@ -66,7 +66,7 @@ constexpr const char* kExamples =
     "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.\n"
-    "With --json a command prints one object; of a refusal it is {\"error\": {\"code\": ...}}.";
+    "With --json a command prints one object; for a refusal it is {\"error\": {\"code\": ...}}.";
 
 constexpr const char* kCheckExamples =
     "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
@@ -96,7 +96,7 @@ constexpr const char* kPackExamples =
     "compressed-tensors-mxfp4, quark-mxfp4, gpt-oss (and -original), deepseek-mxfp4, deepseek-fp8 "
     "(and "
     "-ue8m0),\n"
-    "whose powers of two for 128 x 128 make it mxf8; of these and with --to the codes are written\n"
+    "whose powers of two for 128 x 128 make it mxf8; for these and with --to codes are written\n"
     "as NAME, scales in tiles as NAME_scale, and nvf4's factors as NAME_alpha.\n\n"
     "Examples:\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 64\n"
@@ -287,7 +287,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
             ->type_name("TOKENS"),
         "e4m3 bf16");
   offer(app.add_option("--group", o.group,
-                       "weights along K that share a scale, of floats: 32, 64 or 128")
+                       "weights along K that share a scale, for floats: 32, 64 or 128")
             ->type_name("G")
             ->check(whole(32, 128)),
         "32 64 128");
@@ -298,7 +298,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
             ->type_name("E"),
         "ex sm");
   offer(app.add_option("--scales", o.scales,
-                       "their type: bf16, fp16 or f32 (default: the weights' own, of floats bf16)")
+                       "their type: bf16, fp16 or f32 (default: the weights' own, for floats bf16)")
             ->type_name("T"),
         "bf16 fp16 f32");
   app.add_option("--jobs", o.jobs, "threads that share the work (default: those of the machine)")
@@ -355,7 +355,7 @@ void add_trace_options(CLI::App& app, TraceOptions& how) {
       ->check(whole(0, 255));
 }
 
-// Of a help's examples those of one command; what stands before them stays.
+// From a help's examples those of one command; what stands before them stays.
 std::string examples_of(const std::string& help, const std::string& command) {
   std::istringstream lines(help);
   std::string text;

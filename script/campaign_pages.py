@@ -47,7 +47,7 @@ def rows_of(path, columns):
 
 
 def stamp_of(text):
-    """Of which day, commit and machine a table is."""
+    """The day, commit and machine of a table."""
     return re.search(r"^Date (.*?)\.?$", text, re.M)[1]
 
 

@@ -2,9 +2,9 @@
 """Writes counts/*.tsv: what one SM does with each kernel's tiles, by the model.
 
 script/counts.py build/bin/warpwright [--only WORD]
-Of kernels that the build does not have the kept lines stay; so a build with
--DWARPWRIGHT_KERNELS=all makes them all anew (half an hour on two cores). Of kernels that no command
-line asks for there are none. The test SampleWork remakes a sample.
+For kernels that the build does not have the kept lines stay; so a build with
+-DWARPWRIGHT_KERNELS=all makes them all anew (half an hour on two cores). Kernels that no command
+line asks for have none. The test SampleWork remakes a sample.
 """
 import argparse
 import json

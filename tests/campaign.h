@@ -38,7 +38,7 @@ std::vector<T> part_of(const std::vector<T>& all) {
   return some;
 }
 
-/// Of this machine, or of the cores that this process may use.
+/// For this machine, or for the cores that this process may use.
 inline int all_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }

@@ -134,7 +134,7 @@ struct Packed {
   }
 };
 
-/// Of e2m1: a format that a kernel takes.
+/// For e2m1: a format that a kernel takes.
 inline PackedFormat e2m1_format_of(const kernel::GemmConfig& c, unsigned number) {
   PackedFormat f{.group = 32,
                  .scale = DType::ue8m0,

@@ -19,7 +19,7 @@
 
 namespace warpwright::tests {
 
-/// Of 64 bits as many others, each of which depends on all.
+/// For 64 bits as many others, each of which depends on all.
 constexpr std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
   x = (x ^ x >> 27) * 0x94d049bb133111ebU;

@@ -74,7 +74,7 @@ enum {
    *  32 of K, any two of them; or nvf4 by nvf4, WW_E2M1 with a WW_UE4M3 each 16: the types of
    *  scale_a and scale_b say which. Scales lie in tiles of 128 x 4 as cuBLASLt has them: M (N)
    *  rounded up to 128 rows, the blocks of K to 4 columns, packed. In groups the scales of each
-   *  group's rows of A begin at a tile; scale_a has (M + 127 G) / 128 * 128 rows then. Of a gated
+   *  group's rows of A begin at a tile; scale_a has (M + 127 G) / 128 * 128 rows then. For a gated
    *  product scale_b has those of the gates, N/2 rounded up to 128 rows, then as many of what they
    *  are for, whichever way the rows of B alternate. */
   WW_SCALING_BLOCK_SCALED = 5,
@@ -261,9 +261,9 @@ typedef struct ww_gemm {
   int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then, of nvf4 and mxf4 e2m1 */
   ww_matrix d_scales; /**< f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D
                            that is quantised are written there */
-  /** Of a product in groups, tokens by index: row r of the product reads row rows[r] / rows_divisor
-   *  of A and of scale_a. M of them in the operands' memory; A then has a row a token. One that
-   * names no row of A reads zeros. NULL, with a divisor of 0: row r. */
+  /** For a product in groups, tokens by index: row r of the product reads row rows[r] /
+   * rows_divisor of A and of scale_a. M of them in the operands' memory; A then has a row a token.
+   * One that names no row of A reads zeros. NULL, with a divisor of 0: row r. */
   const int32_t* rows;
   int32_t rows_divisor; /**< 1, or slots a token */
   float expected_zipf;  /**< of routed lengths: the group of rank r is liked as r^-expected_zipf, 0
@@ -330,12 +330,12 @@ WW_API int32_t ww_cuda_device_count(void);
 /** A decision to run one kernel in one way: immutable, without addresses. */
 typedef struct ww_plan ww_plan;
 
-/** A plan, or why there is none. Touches no device. Of addresses only the alignment counts; a
+/** A plan, or why there is none. Touches no device. Only the alignment of addresses counts; a
  *  tensor without one is taken to be aligned. On a CUDA device the cache of `warpwright tune` is
  *  asked first. */
 WW_API ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device,
                                 const ww_choices* choices /* or NULL */, ww_plan** plan);
-/** For `count` plans for one device, of products that differ only in B (packed weights, say, and
+/** Among `count` plans for one device, of products that differ only in B (packed weights, say, and
  * fp8 ones of the same values), the one that is predicted to be the fastest, whose explanation says
  * it: its number, where `which` is not NULL, and a plan of its own, to be freed like the others.
  * Which it is depends on M, and so then do the bits of a row. */
@@ -510,7 +510,7 @@ typedef struct ww_moe_plan ww_moe_plan;
 WW_API ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
                                     const ww_moe_choices* choices /* or NULL */,
                                     ww_moe_plan** plan);
-/** For `count` plans for one device, of mixtures that differ only in w13 and w2 (packed weights,
+/** Among `count` plans for one device, of mixtures that differ only in w13 and w2 (packed weights,
  * say, and fp8 ones of the same values), the one that is predicted to be the fastest, as
  * ww_plan_fastest has it for products: its number, where `which` is not NULL, and a plan of its
  * own. */
@@ -652,7 +652,7 @@ WW_API ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, cons
  * Packs mxf4 or nvf4 weights as checkpoints have them, in host memory, for tokens of e4m3 (mxf4),
  * bf16 or f16: `layout` is "gpt-oss", "deepseek-mxfp4", "compressed-tensors-mxfp4",
  * "modelopt-nvfp4" or "compressed-tensors-nvfp4" (docs/low_precision.md has types and shapes); the
- * latter two have a tensor_scale of WW_F32, 1 x 1, a batch where there are experts. Of form the
+ * latter two have a tensor_scale of WW_F32, 1 x 1, a batch where there are experts. In form the
  * encoding is read: WW_INT4_MXF4 or _MXF4_EXACT, _MXF4_BF16, _MXF4_F16, _NVF4_BF16, _NVF4_F16, or
  * _ANY, which takes exact sums where scales of mxf4 span too far; all of it is set. With packed
  * NULL nothing else is done. `alphas` gets for each expert what products are multiplied by; NULL is

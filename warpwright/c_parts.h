@@ -252,7 +252,7 @@ std::unique_ptr<Handle> handle_of(std::shared_ptr<const Planned> plan) {
   return made;
 }
 
-/// Of plans for one device, the one that is predicted to be the fastest: its number and a handle.
+/// The plan of several for one device that is predicted to be the fastest: number and handle.
 template <class Handle>
 ww_refusal* fastest_of(const Handle* const* plans, std::int32_t count, std::int32_t* which,
                        Handle** plan) {

@@ -22,7 +22,7 @@ struct MixtureRunOptions {
 
 /// Carries out the mixture of `operands` (plan/moe/mixture.h). One that was seen before takes no
 /// memory and does not wait, and may be captured into a graph. `made`, where not null, is set to
-/// the plan if this call made it. Of 0 tokens nothing is launched.
+/// the plan if this call made it. For 0 tokens nothing is launched.
 [[nodiscard]] std::optional<Refusal> run_moe(const MixtureOperands& operands,
                                              const MixtureRunOptions& options,
                                              std::shared_ptr<const MixturePlan>* made = nullptr);
@@ -33,7 +33,7 @@ struct MixtureRunOptions {
                                              const MixtureOperands& operands,
                                              const MixtureRunOptions& options);
 
-/// A plan as `run_moe` makes it. Of operands of which one has no memory addresses are not read.
+/// A plan as `run_moe` makes it. For operands of which one has no memory, addresses are not read.
 Result<MixturePlan> run_moe_plan(const MixtureOperands& operands, const DeviceFacts& device,
                                  const MixtureChoices& choices = {});
 

@@ -342,7 +342,7 @@ void check_micro_options(const PackCommandOptions& o) {
   const auto tokens = numeric::parse_dtype(o.tokens);
   if (!o.tokens.empty() && tokens != DType::e4m3 && tokens != DType::bf16 && tokens != DType::f16) {
     throw InputError("--for is " + in_quotes(o.tokens) + "; " +
-                     as_rule("tokens of packed weights are e4m3, bf16 or fp16, of nvf4 bf16 or "
+                     as_rule("tokens of packed weights are e4m3, bf16 or fp16, for nvf4 bf16 or "
                              "fp16") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }

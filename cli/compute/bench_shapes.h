@@ -91,8 +91,8 @@ std::vector<ProductKind> parse_kinds(const std::string& words);
 /// All of these words.
 std::string kind_words(const char* between);
 
-/// Of packed weights: those with exact sums, and what is measured beside them, their other sums and
-/// our FP8 with block scales. `weights` is mxf4 (times e4m3), nvf4 (times bf16), or a kind of
+/// For packed weights: those with exact sums, and what is measured beside them, their other sums
+/// and our FP8 with block scales. `weights` is mxf4 (times e4m3), nvf4 (times bf16), or a kind of
 /// packed weights; group and encoding are of int4. Throws InputError for a group that there is not.
 std::vector<ProductKind> packed_kinds(const std::string& weights, int group = 128,
                                       Int4Encoding encoding = Int4Encoding::ex);

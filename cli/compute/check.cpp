@@ -148,7 +148,7 @@ CheckResult check_tile(const GemmOperands& o, const Task& task, reference::Tile&
   return result;
 }
 
-// Adds what was found in a part of D, whose places are those of D. Of equally bad elements the
+// Adds what was found in a part of D, whose places are those of D. Among equally bad elements the
 // first in row-major order stays, whichever part comes first.
 void merge(CheckResult& total, const CheckResult& part) {
   total.elements += part.elements;

@@ -42,7 +42,7 @@ struct CheckResult {
 };
 
 /// Compares D of operands in host memory with float64 over A, B and the others as they are, that is
-/// their codes. Of a product in groups the rows in a group are compared. What an element is (R),
+/// their codes. For a product in groups the rows in a group are compared. What an element is (R),
 /// and what it may be off (E), is reference::Tile's; how the two compare is reference::judge's. Of
 /// a D that is quantised elements are codes times their scales, by reference::judge_code; where the
 /// scale of a block is none of its values', all of its elements are wrong.

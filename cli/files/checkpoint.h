@@ -13,7 +13,7 @@ namespace warpwright::cli {
 /// Weights that `find_weights` found.
 struct FoundWeights {
   std::string name;  ///< as they were asked for, or the only ones of the file
-  /// Of weights::layouts() or weights::micro_layouts(); empty for weights in floats.
+  /// One of weights::layouts() or weights::micro_layouts(); empty for weights in floats.
   std::string layout;
   std::vector<std::string> stems;  ///< the tensors' names up to what the layout puts behind them;
                                    ///< several are experts, in their order

@@ -14,8 +14,8 @@ struct PackedTensor {
   std::string name;  ///< "path.safetensors:name"
   weights::Header header;
   HostTensor tensor;  ///< u8: the header's bytes, then the tiles
-  /// Of each expert what its products are multiplied by: of nvf4 the factor of the tensor, else 1.
-  /// Empty where neither the header nor a tensor beside it says them.
+  /// For each expert what its products are multiplied by: for nvf4 the factor of the tensor,
+  /// else 1. Empty where neither the header nor a tensor beside it says them.
   std::vector<float> alphas;
 
   /// These, or InputError where nothing says them.

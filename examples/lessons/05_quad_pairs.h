@@ -28,8 +28,8 @@ constexpr int place_of(int lane) {
 inline constexpr layout::Layout of_a = atom::mma_layout_a(mma), of_b = atom::mma_layout_b(mma),
                                 of_c = atom::mma_layout_c(mma);
 
-/// Of the thread at `place` of a quad pair value `value`: an element of the 8 rows of an operand or
-/// of the sums, row and column (i + 8 * j in the layouts).
+/// For the thread at `place` of a quad pair value `value`: an element of the 8 rows of an operand
+/// or of the sums, row and column (i + 8 * j in the layouts).
 struct Element {
   int row, column;
 };

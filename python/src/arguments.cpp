@@ -684,7 +684,7 @@ void Product::read_alpha(const Arguments& given, bool plans_only) {
   throw Refused{refuse(RefusalCode::bad_value,
                        "alpha is not given, and nvf4 operands have a factor for each tensor, whose "
                        "product it is: ",
-                       as_rule("give it"), ": of operands without factors the nearest is ",
+                       as_rule("give it"), ": for operands without factors the nearest is ",
                        as_nearest("1"))};
 }
 

@@ -222,7 +222,7 @@ void take_bytes_as(MatrixView& view, DType type, const char* name);
 std::optional<DType> scale_type_of(const std::optional<Tensor>& t, DType element);
 
 /// Scales of blocks along K, in tiles: as many bytes as whole tiles have, of any shape. `shape`: of
-/// one matrix. Of a batch of `matrices` operands each may have its own. Throws Refused.
+/// one matrix. For a batch of `matrices` operands each may have its own. Throws Refused.
 MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape& shape,
                        std::int64_t matrices);
 

@@ -195,7 +195,7 @@ PyObject* order_scales(PyObject* /*module*/, PyObject* args) {
     Call call(stream);
     what.rows = matrix_of(call.read(rows, "scales", false));
     what.tiles = matrix_of(call.read(tiles, "out", true));
-    // Of bytes nobody knows which they are: the padding of ue4m3, 0, is a number of both.
+    // Nobody knows which bytes are meant: the padding of ue4m3, 0, is a number of both.
     const bool powers = what.rows.dtype == DType::ue8m0 || is_spread != 0;
     const DType scale = powers ? DType::ue8m0 : DType::ue4m3;
     take_scales_as(what.rows, scale);

@@ -13,7 +13,7 @@ PyObject* quantise_blocks(PyObject* module, PyObject* args);
 /// order_scales(rows, tiles, offsets, stream, rows_each, blocks_each, is_spread): writes the tiles.
 PyObject* order_scales(PyObject* module, PyObject* args);
 
-/// Of each format's word (type of the elements, their bits, type of the scales, elements of one).
+/// For each format's word (type of the elements, their bits, type of the scales, elements of one).
 void add_formats(PyObject* module);
 
 }  // namespace warpwright::python

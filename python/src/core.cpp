@@ -94,7 +94,7 @@ PyObject* grouped_gemm(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
   return multiply("grouped_gemm", grouped, args, count, keywords);
 }
 
-// Of the verbs that plan: offsets make a product one of groups.
+// For the verbs that plan: offsets make a product one of groups.
 Arguments planned_arguments(const char* name, std::span<const Arg> also, PyObject* const* args,
                             Py_ssize_t count, PyObject* keywords) {
   return Arguments({name, grouped, dense.size(), also, true}, args, count, keywords);

@@ -42,7 +42,7 @@ scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_
              M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'). scaling says which,
              where the shapes do not; those of rows may be a column or a row too. Scales of 16 bits
              are widened. Int4Weights need no scale_b; of nvf4 it takes the place of their factor
-             (alpha). Of operands in a format
+             (alpha). For operands in a format
              ('block_scaled', see a_type): float8_e8m0fnu, a scale each 32 of K, or of nvf4
              float8_e4m3fn, each 16; or their bytes as uint8. They lie in tiles of 128 x 4 as
              cuBLASLt and PyTorch have them, of any shape but rows x blocks, which those have that
@@ -195,8 +195,8 @@ scale_w13, scale_w2   f32, of e4m3 weights: E x 2I and E x H ('row_column'; toke
              row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
              ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
              Int4Weights they may be left out: 'row_column' (default) or 'blockwise' says what the
-             tokens are quantised by. Of nvf4 ones they are the factors, one an expert or row.
-             Of mxf8 to nvf4 they are float8_e8m0fnu, or of nvf4 float8_e4m3fn, in tiles as
+             tokens are quantised by. For nvf4 ones they are the factors, one an expert or row.
+             For mxf8 to nvf4 they are float8_e8m0fnu, or for nvf4 float8_e4m3fn, in tiles as
              block_scales() makes them: of w13 those of the gates, then of the ups, 2 E matrices of
              I rows, also where gate_up is 'interleaved'.
 factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is multiplied by

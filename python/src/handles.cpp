@@ -176,7 +176,7 @@ void free_export(Managed* managed) {
   delete static_cast<Export<Managed>*>(managed->context);
 }
 
-// Of a capsule that nobody took the tensor from.
+// For a capsule that nobody took the tensor from.
 template <class Managed>
 void free_capsule(PyObject* capsule) {
   const char* const name = PyCapsule_GetName(capsule);

@@ -200,8 +200,8 @@ void MixtureCall::read_format(const Arguments& given) {
     for (const MicroFormat& f : micro_formats) words += std::string(f.word) + ", ";
     throw Refused{refuse(RefusalCode::bad_value, "format is \"", text, "\"; ",
                          as_rule("it is one of ", words,
-                                 "or two with scales of one type, of tokens "
-                                 "and of weights"),
+                                 "or two with scales of one type, for tokens "
+                                 "and for weights"),
                          ": the nearest is ", as_nearest("\"mxf8,mxf4\""))};
   }
   const bool is_one = std::string_view(text).find(',') == std::string_view::npos;
@@ -261,7 +261,7 @@ void MixtureCall::read_factors(const Arguments& given) {
       throw Refused{refuse(RefusalCode::bad_value, as_tensor(each.name),
                            " is not given, and experts of nvf4 have a factor for each tensor; ",
                            as_rule("give it their float32 factors"),
-                           ": of experts without factors the nearest is ", as_nearest("1"))};
+                           ": for experts without factors the nearest is ", as_nearest("1"))};
     }
     if (is_nvf4 && given.is_number(each.arg) && given.number(each.arg, 1) == 1) continue;
     const Tensor t = read(given, each.arg, each.name);

@@ -10,7 +10,7 @@ PyObject* moe(PyObject* module, PyObject* const* args, Py_ssize_t count, PyObjec
 PyObject* plan_mixture(PyObject* module, PyObject* const* args, Py_ssize_t count,
                        PyObject* keywords);
 
-/// Is it a MoePlan? Of several the one that is predicted to be the fastest, and its index.
+/// Is it a MoePlan? For several the one that is predicted to be the fastest, and its index.
 bool is_moe_plan(PyObject* object);
 PyObject* fastest_mixture(PyObject* const* plans, Py_ssize_t count);
 

@@ -11,7 +11,7 @@ from ._interop import (Refusal, adopted, as_tiles, device_of, dtype_name, empty_
 if TYPE_CHECKING:
     from ._types import Format, Recipe, Tensor
 
-#: Of a format's word: its elements' type, their bits, the scales' type, elements that share one.
+#: For a format's word: its elements' type, their bits, the scales' type, elements that share one.
 FORMATS: dict[str, tuple[str, int, str, int]] = _core.formats
 
 
@@ -99,7 +99,7 @@ def block_scales(scales: Any, offsets: Tensor | None = None, *,
         extents = _tile_extents(shape[:-2], shape[-2] * rows_each, shape[-1] * (k_each // 32),
                                 offsets)
         name = dtype_name(scales.dtype)
-        # Powers of two become ue8m0, where a block is named. Of other types the library says why
+        # Powers of two become ue8m0, where a block is named. For other types the library says why
         # it takes none.
         stays = name in ("uint8", *_SCALES.values()) or (name == "float32" and block is None)
         made = empty_like(scales, extents, name if stays else _SCALES["ue8m0"], device_of(scales))

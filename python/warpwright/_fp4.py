@@ -36,8 +36,8 @@ def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
             "compressed-tensors-mxfp4", "compressed-tensors-nvfp4" or "modelopt-nvfp4":
             docs/low_precision.md says which types each has. A dimension in front of N is experts,
             of which tensor_scale has one each.
-    encoding  as of pack_fp4; default: of mxf4 "mxf4", or "mxf4-exact" where scales of a row span
-              too far to be folded, of nvf4 "nvf4-bf16". No weight is rounded.
+    encoding  as of pack_fp4; default: for mxf4 "mxf4", or "mxf4-exact" where scales of a row span
+              too far to be folded, for nvf4 "nvf4-bf16". No weight is rounded.
     """
     shape = tuple(shape_of(codes, "codes"))
     if layout.startswith("gpt-oss") and len(shape) == len(shape_of(scales, "scales")) + 1:

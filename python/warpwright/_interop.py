@@ -212,8 +212,8 @@ def adopted(tensor: Any, array: Any) -> Any:
 
 
 def move_to(tensor: Any, where: Any) -> Any:
-    """`tensor` where `where` says: "cpu", or another tensor's place. Of libraries without devices,
-    and of tensors that are there, the very same."""
+    """`tensor` where `where` says: "cpu", or another tensor's place. For libraries without devices,
+    and for tensors that are there, the very same."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(tensor, torch.Tensor):
         return tensor.to(where.device if isinstance(where, torch.Tensor) else where)

@@ -13,7 +13,7 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-#: Of e2m1 weights: weights along K that share a scale, and the number of the scales' type.
+#: For e2m1 weights: weights along K that share a scale, and the number of the scales' type.
 _FP4 = {"mxf4": (32, 10), "nvf4": (16, 11)}
 #: By number.
 _FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16", "ex-bf16", "mxf4-fp16",
@@ -33,7 +33,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
     scales; of 'nvf4' (codes, scales, scale), x about codes * scales * scale.
 
     x        M x K of float32, bfloat16 or float16, rows contiguous; on a CUDA device or the host,
-             with the same bits. Of a format also G x N x K.
+             with the same bits. For a format also G x N x K.
     scaling  of e4m3 codes with float32 scales: 'row_column': a scale for each row, M; 'blockwise':
              for each 1 x 128, M x ceil(K/128), the scales of rows side by side, as products read
              them fastest; 'tensor': one. Or a format, 'mxf8', 'mxf8-e5m2', 'mxf6', 'mxf6-e3m2',
@@ -131,7 +131,7 @@ class Int4Weights:
     #: the bits of the factor that all experts have, of float32 (0: not known, NaN: one each)
     form: tuple[int, int, int, int, int, int, int, bool, int] = None  # type: ignore[assignment]
     origin: str = ""  #: what they were made of: "gptq"
-    #: Of nvf4 weights the factor of each expert's tensor; empty where all are 1, and None where the
+    #: For nvf4 weights each expert's tensor factor; empty where all are 1, and None where the
     #: bytes do not say it (those of experts whose factors differ, and of versions before 0.4):
     #: give it then. Products are multiplied by it, but those of experts whose factors differ, and
     #: moe, take the factors as scale_b (scale_w13, scale_w2), in the operands' memory, and are
@@ -199,14 +199,14 @@ class Int4Weights:
 
     @property
     def encoding(self) -> str:
-        """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of 16 bits, "ex-bf16" or "ex-fp16"; of weights
+        """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of 16 bits, "ex-bf16" or "ex-fp16"; for weights
         that are no int4 "mxf4" or "mxf4-exact" (for e4m3), "mxf4-bf16", "mxf4-fp16", "nvf4-bf16" or
         "nvf4-fp16"."""
         return _FORMS[self.form[4]]
 
     @property
     def scales(self) -> str:
-        """The type of the scales: "bf16", "f16" or "f32"; of mxf4 "ue8m0", of nvf4 "ue4m3"."""
+        """The type of the scales: "bf16", "f16" or "f32"; for mxf4 "ue8m0", for nvf4 "ue4m3"."""
         return {"mxf4": "ue8m0", "nvf4": "ue4m3"}.get(self.encoding[:4]) or _SCALES[self.form[5]]
 
     @property
@@ -247,7 +247,7 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
 
     group        weights along K that share a scale: 32, 64 or 128.
     encoding     "ex" (codes -8 to 7, the default), "sm" (-7 to 7, which some kernels convert
-                 faster), or "ex-bf16", "ex-fp16": -8 to 7 for x of bf16, of float16.
+                 faster), or "ex-bf16", "ex-fp16": -8 to 7 for x of bf16, for float16.
     scales       their type: "bf16", "f16" or "f32".
     zero_points  a zero point beside each scale, for weights that do not lie around 0.
 

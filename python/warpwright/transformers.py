@@ -5,7 +5,7 @@
     warpwright.transformers.register()
     model = AutoModelForCausalLM.from_pretrained(..., experts_implementation="warpwright")
 
-or, of a model that is there, ``model.set_experts_implementation("warpwright")``.
+or, for a model that is there, ``model.set_experts_implementation("warpwright")``.
 """
 import math
 

@@ -22,7 +22,7 @@ replace it. Its first and last line may be parts of lines. Where no line stays o
 the last one goes too. An empty line ends an edit, # begins a comment. Above the first ===, nothing
 is edited: the kernels as they are.
 
-Of the first finding that a command of `check` prints, an edit may say the code; `at`, what stands
+For the first finding that a command of `check` prints, an edit may say the code; `at`, what stands
 on the line that it names, in the edited tree; `says`, what it says before "Mend:", and `mend`, what
 behind that, both without regard to case. Several words or phrases are parted by "; ": each must be
 there. A phrase may have FILE:{text} for the place of a line of that file in the edited tree, which

@@ -709,7 +709,7 @@ TEST(C, FormatsOfOperands) {
     return said;
   };
   EXPECT_THAT(plan(WW_E2M1, WW_E2M1, WW_UE4M3, WW_UE4M3), HasSubstr("nvf4"));
-  // Of the others this build may have no kernel, but they are products.
+  // For the others this build may have no kernel, but they are products.
   for (const std::int32_t a : {WW_E4M3, WW_E5M2, WW_E2M3, WW_E3M2, WW_E2M1}) {
     const std::string said = plan(a, WW_E2M1, WW_UE8M0, WW_UE8M0);
     EXPECT_TRUE(said.find("registers_") != std::string::npos ||

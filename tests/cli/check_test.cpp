@@ -62,7 +62,7 @@ TEST(Check, EveryType) {
   }
 }
 
-// Of e5m2 the largest number, of words of tf32 the upper 19 bits, of a worse accumulator more.
+// For e5m2 the largest number, for words of tf32 the upper 19 bits, for a worse accumulator more.
 TEST(Check, WhatNoProductReaches) {
   Matrix a(DType::f32, 1, 1);
   Matrix b(DType::f32, 1, 1);

@@ -132,7 +132,7 @@ def main(name, program):
             assert shell.offers(*words) == wanted, (words, shell.offers(*words))
         kernels = shell.offers("gemm", "--kernel", "hopper_bf16_bf16_128x256")
         assert "hopper_bf16_bf16_128x256" in kernels, kernels
-        # Of the words of these options none is refused as no word of theirs.
+        # None of the words of these options is refused as no word of theirs.
         for option in ("--dtype", "--d-dtype", "--layout", "--device", "--as", "--scaling",
                        "--accumulation", "--schedule", "--scheduler", "--swap-ab", "--bias",
                        "--activation", "--cluster", "--weights", "--sums"):

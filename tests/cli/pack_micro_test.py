@@ -114,7 +114,7 @@ class Packed:
         self.note = header["__metadata__"]["warpwright." + name]
 
     def scale(self, e, n, block):
-        """Of any row and block of the tiles, padding too."""
+        """For any row and block of the tiles, padding too."""
         tile = (n // 128) * (self.columns // 4) + block // 4
         at = tile * 512 + n % 32 * 16 + n % 128 // 32 * 4 + block % 4
         return self.scales[e * self.rows * self.columns + at]
@@ -245,7 +245,7 @@ def test_floats(t):
                 scale = 2.0 ** exponent
             assert scale_value("ue8m0", packed.scale(0, row, first // 32)) == scale
             for i, x in enumerate(part):
-                # Of two as near the one whose last bit is 0: its number among the magnitudes.
+                # The one of two as near whose last bit is 0: its number among the magnitudes.
                 near = min(range(8), key=lambda c: (abs(VALUES[c] - abs(x) / scale), c % 2))
                 want = VALUES[near] * scale * (-1 if x < 0 else 1)
                 assert packed.value(0, row, first + i) == want, (row, first + i, x)
@@ -314,7 +314,7 @@ def test_refusals(t):
     del tensors["x.weight_global_scale"]
     t.refused_micro("weight_global_scale is missing, and weights in layout compressed", tensors,
                     "x")
-    # Of the second expert there are no scales: the sentence has the tensors' names as they are.
+    # For the second expert there are no scales: the sentence has the tensors' names as they are.
     tensors = {**deepseek(Weights(t.draw, 8, 64, "ue8m0"), "e.0.w1"),
                **deepseek(Weights(t.draw, 8, 64, "ue8m0"), "e.1.w1")}
     del tensors["e.1.w1.scale"]

@@ -195,7 +195,7 @@ TEST(Product, ASecondOneFindsTheWorkspaceAsTheFirstLeftIt) {
   }
 }
 
-// Of a machine without the driver a build for GPUs says that, not how the runtime puts it.
+// For a machine without the driver a build for GPUs says that, not how the runtime puts it.
 TEST(Product, NoDriverIsSaid) {
   if (!device::built_with_cuda() || !device::cuda_devices().empty()) {
     GTEST_SKIP() << "did not run: this build has no CUDA side, or there is a GPU here";

@@ -77,7 +77,7 @@ TEST(RoutedLengths, AddUpAndNoTokenPicksAnExpertTwice) {
       ASSERT_EQ(static_cast<int>(lengths.size()), experts);
       EXPECT_EQ(sum(lengths), tokens * top_k) << words;
       EXPECT_LE(*std::max_element(lengths.begin(), lengths.end()), tokens) << words;
-      // Of a token's choices none is another's.
+      // None of a token's choices is another's.
       const std::int64_t hit = experts - std::count(lengths.begin(), lengths.end(), 0);
       EXPECT_GE(hit, tokens > 0 ? top_k : 0) << words;
     }
@@ -93,7 +93,7 @@ TEST(RoutedLengths, OfUniformRoutingAreEven) {
   constexpr int tokens = 4096;
   constexpr int top_k = 8;
   constexpr double share = static_cast<double>(top_k) / experts;
-  // Of one expert; the lengths' sum is fixed, which takes one of the degrees.
+  // For one expert; the lengths' sum is fixed, which takes one of the degrees.
   const double variance = tokens * share * (1 - share) * experts / (experts - 1);
   for (int seed = 1; seed <= 20; ++seed) {
     const Lengths lengths = made("routed:4096,8,seed:" + std::to_string(seed), experts);

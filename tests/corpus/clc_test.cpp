@@ -110,8 +110,8 @@ TEST(Clc, AnswerReadTooEarly) {
                  Check::in_flight_access);
 }
 
-// The next request writes over an answer that was read, without a proxy fence. Of answers that is a
-// mistake without --strict, too.
+// The next request writes over an answer that was read, without a proxy fence. For answers that is
+// a mistake without --strict, too.
 TEST(Clc, NoFenceBetweenReadAndRequest) {
   Grid grid;
   EXPECT_ONLY_FINDINGS(run(worker(grid, {.fence = false}), grid.launch, grid.done),

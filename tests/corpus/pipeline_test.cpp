@@ -43,7 +43,7 @@ TEST(Pipeline, OneLaneReleasesBeforeTheOthersHaveRead) {
 
 // In a cluster each lane releases the CTA of its own number. One lane off, and one producer hears
 // too little, another too much.
-// Of the kind of deepseek-ai/DeepGEMM #51 (which lane arrives where, and how often):
+// The same kind as deepseek-ai/DeepGEMM #51 (which lane arrives where, and how often):
 // https://github.com/deepseek-ai/DeepGEMM/issues/51
 TEST(Pipeline, TheWrongLaneReleases) {
   const auto kernel = [](bool mended) {

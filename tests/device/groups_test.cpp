@@ -246,7 +246,7 @@ TEST(GroupEpilogue, GatedWithBlockScales) {
   }
 }
 
-// Limits cut infinities; NaN is not cut. Of gate and up, each on its own.
+// Limits cut infinities; NaN is not cut. For gate and up, each on its own.
 TEST(GroupEpilogue, WhatLimitsLeave) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -95,7 +95,7 @@ TEST(Mixture, SwigluOaiInTurnsAgreesWithFloat64) {
   run_and_check(some);
 }
 
-// Of gates at their limits: with other numbers, whose results are not the activation's own.
+// For gates at their limits: with other numbers, whose results are not the activation's own.
 TEST(Mixture, NumbersOfAGateAgreeWithFloat64) {
   for (const GateNumbers& numbers : {GateNumbers{1, 0, 10}, GateNumbers{0.5F, -0.75F, 3}}) {
     SomeMixture some({.biases = true, .largest_x = 24});
@@ -240,7 +240,7 @@ TEST(Mixture, Int4AgreesWithFloat64) {
   EXPECT_GT(summed, 0);
 }
 
-// Of bf16 tokens none are quantised; weights may have a scale for each row beside their own.
+// For bf16 tokens none are quantised; weights may have a scale for each row beside their own.
 TEST(Mixture, E2m1AgreesWithFloat64) {
   int summed = 0;
   int wide = 0;

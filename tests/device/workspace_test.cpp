@@ -161,7 +161,7 @@ TEST(Workspace, PlansMayShareOneInAnyOrder) {
   ASSERT_TRUE(few.ok()) << few.reason();
   ASSERT_GT(many->flag_bytes, 0);
   const std::int64_t bytes = std::max(many->workspace_bytes, few->workspace_bytes);
-  // Of any content.
+  // With any content.
   std::vector<std::byte> memory(static_cast<std::size_t>(bytes) + 256, std::byte{0x5a});
   void* start = memory.data();
   std::size_t space = memory.size();

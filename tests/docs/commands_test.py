@@ -7,7 +7,7 @@
     commands_test.py --self-test       shows that the parser and the comparison find what they must
 
 Pages are README.md, CONTRIBUTING.md, docs/**/*.md, examples/*/README.md and
-tests/corpus/README.md. Of their fenced blocks, "sh" has a command a line, and "console" a
+tests/corpus/README.md. Their fenced blocks: "sh" has a command a line, and "console" a
 transcript (tests/transcript.py). All must exit with 0. A block in which they do not, or that is not
 run here, says so in a comment directly above it:
 
@@ -200,7 +200,7 @@ class Claims:
             abs(value - number) <= CLOSE * abs(number) for value, number in zip(values, numbers))
 
     def faults(self):
-        """Of each claim that is not true: where it stands, and what the commands print."""
+        """For each claim that is not true: where it stands, and what the commands print."""
         for line, claim in self.block.claims:
             self.told = {}
             names = {name: getattr(self, name) for name in ("cycles", "column", "number", "about")}

@@ -31,7 +31,7 @@ def without_blocks(text):
 
 
 def anchors(text):
-    """Of each heading, as GitHub makes it: lower case, no punctuation, a dash for each space."""
+    """For each heading, as GitHub makes it: lower case, no punctuation, a dash for each space."""
     found = {}
     text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     for heading in re.findall(r"^#+ +(.*?) *$", text, re.M):

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 DOCUMENTS = ["README.md", "docs", "examples/own_kernel/README.md"]
-# Of samples that must be there, so that a change of the fences is seen.
+# For samples that must be there, so that a change of the fences is seen.
 EXPECTED = ["docs/gemm.md", "docs/grouped.md", "docs/moe.md", "warpwright/warpwright.h"]
 
 READERS = """

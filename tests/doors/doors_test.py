@@ -34,7 +34,7 @@ TYPES = {"f32": (1, "F32", np.float32), "tf32": (2, "F32", np.float32),
          "fp16": (3, "F16", np.float16),
          "bf16": (4, "BF16", ml_dtypes.bfloat16), "e4m3": (5, "F8_E4M3", ml_dtypes.float8_e4m3fn),
          "e5m2": (6, "F8_E5M2", ml_dtypes.float8_e5m2), "s8": (13, "I8", np.int8)}
-# Of formats: the operands' type, the scales', and elements that share one.
+# For formats: the operands' type, the scales', and elements that share one.
 BLOCK_SCALED = {"mxf8": (5, 10, 32), "mxf8-e5m2": (6, 10, 32), "mxf6": (7, 10, 32),
                 "mxf6-e3m2": (8, 10, 32), "mxf4": (9, 10, 32), "nvf4": (9, 11, 16)}
 MIXED = ["mxf8,mxf4", "mxf4,mxf8-e5m2", "mxf6,mxf6-e3m2"]

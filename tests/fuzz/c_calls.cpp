@@ -636,7 +636,7 @@ class Calls {
         throw Failure{"memory was written for a result of no elements"};
       }
     }
-    // Of numbers that are none nothing is compared but the surroundings; times an alpha of 0
+    // For numbers that are none nothing is compared but the surroundings; times an alpha of 0
     // nothing is read, and may be anywhere.
     const auto lies_here = [&](const ww_matrix& m) { return m.data != nullptr && inside(m); };
     const bool has_numbers = lies_here(g.a) && (g.int4 != nullptr ? !p.mutated : lies_here(g.b)) &&
@@ -690,7 +690,7 @@ class Calls {
     throw Failure{"memory beside the result was written"};
   }
 
-  // The group of a row, -1 for none. Of offsets that are not in order nothing is said.
+  // The group of a row, -1 for none. For offsets that are not in order nothing is said.
   static std::int64_t group_of(const ww_gemm& g, std::int64_t groups, std::int64_t row,
                                bool& is_open) {
     std::int64_t found = -1;

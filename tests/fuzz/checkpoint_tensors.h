@@ -53,7 +53,7 @@ struct TensorShape {
 };
 
 // What a layout has for N x K: codes, scales, zero points, the groups' index, the tensor's scale.
-// Of rows 0: none.
+// For rows 0: none.
 using Shapes = std::array<TensorShape, 5>;
 
 inline Shapes micro_shapes(const weights::LayoutNames& names, std::int64_t n, std::int64_t k,

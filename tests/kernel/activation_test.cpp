@@ -71,7 +71,7 @@ TEST(Activation, EveryValueHasItsOwn) {
     for (const float x : hard_values(5, 20000)) {
       SCOPED_TRACE(std::string(name(activation)) + " of " + std::to_string(x));
       const long double want = defined(form, x);
-      // Of exp(-z) a float z loses |z| 2^-23, 104 at most.
+      // For exp(-z) a float z loses |z| 2^-23, 104 at most.
       ASSERT_NO_FATAL_FAILURE(expect_close(by_kernel(form, x), want, 0x1p-15L));
       ASSERT_NO_FATAL_FAILURE(expect_close(reference::activated(form, x), want, 0x1p-15L));
       ASSERT_NO_FATAL_FAILURE(
@@ -87,7 +87,7 @@ TEST(Activation, EveryValueHasItsOwn) {
   }
 }
 
-// Of a gate all that its parts and their product are by themselves, with any numbers.
+// For a gate all that its parts and their product are by themselves, with any numbers.
 void expect_gates(const ActivationForm& form) {
   const std::vector<float> ups = hard_values(6, 20);
   const double most = form.limit > 0 ? form.limit : std::numeric_limits<double>::infinity();

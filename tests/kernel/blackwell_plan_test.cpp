@@ -28,7 +28,7 @@ DeviceFacts b200() {
   return *known_facts("b200");
 }
 
-// Of a plan by a Blackwell kernel.
+// For a plan by a Blackwell kernel.
 const BlackwellConfig& config_of(const Plan& plan) {
   const auto& all = blackwell_kernels();
   const auto row =

@@ -94,7 +94,7 @@ inline void expect_lines(std::span<const Argued> argued) {
   }
 }
 
-/// Of the epilogue that all families share.
+/// For the epilogue that all families share.
 inline bool all_by_elements(const Plan& plan) {
   return plan.c_path == EpiloguePath::elements && plan.d_path == EpiloguePath::elements;
 }
@@ -104,7 +104,7 @@ inline constexpr Argued no_copy_to_wait_for = {
     "in the other buffer ago, the warp has met",
     all_by_elements};
 
-/// Of tiles that are split along K through the workspace.
+/// For tiles that are split along K through the workspace.
 inline constexpr Argued flag_goes_back = {
     "syncwarp at kernel/stream_k_fixup.h", "together) add(sums, c, columns);", "dropped",
     "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end of "

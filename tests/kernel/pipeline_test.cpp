@@ -102,7 +102,7 @@ TEST(PipelineTest, RowsOfTheTable) {
   EXPECT_EQ(empty.arrivals, 24);
   EXPECT_EQ(empty.transaction_bytes, 0);
   EXPECT_EQ(empty.first_wait_parity, 1);
-  // Of a turn the first consumer's first wait passes, the other's waits.
+  // For a turn the first consumer's first wait passes, the other's waits.
   EXPECT_EQ(pipeline::first_parity(pipeline::turn_row(), 0), 1);
   EXPECT_EQ(pipeline::first_parity(pipeline::turn_row(), 1), 0);
   EXPECT_EQ(pipeline::barrier_bytes(4), 64);

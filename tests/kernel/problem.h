@@ -336,7 +336,7 @@ class Problem {
   std::string run(const device::ModelOptions& how = {}) { return run(planned(), how); }
 
   /// What is wrong with D, as a sentence; empty when every element is right and no other byte of
-  /// its memory was written. Of groups every element of the first and last rows and columns is
+  /// its memory was written. For groups every element of the first and last rows and columns is
   /// looked at, and some between.
   [[nodiscard]] std::string fault() const {
     GemmOperands before = operands();
@@ -369,7 +369,7 @@ class Problem {
       if (const std::string wrong = padding_fault(); !wrong.empty()) return wrong;
     }
     std::int64_t disturbed = d_.disturbed(rows);
-    // Of tiles of scales, all rows may be written.
+    // For tiles of scales, all rows may be written.
     if (is_micro(quantisation(instance_))) rows = {{0, d_scales_.view().rows}};
     if (d_scales_.bytes() > 0) disturbed += d_scales_.disturbed(rows);
     if (disturbed == 0) return {};
@@ -528,7 +528,7 @@ class Problem {
     }
     return {};
   }
-  // Of the block of an element; 1 where D has none.
+  // For the block of an element; 1 where D has none.
   [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {
     const QuantisedForm form = form_of(quantisation(instance_));
     if (!is_micro_scale(form.scale))

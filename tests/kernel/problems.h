@@ -175,8 +175,8 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
   return ask;
 }
 
-/// Of operands with scales in the tensor core: K and rows as their widths ask, no other scales, and
-/// what a quantised D takes.
+/// For operands with scales in the tensor core: K and rows as their widths ask, no other scales,
+/// and what a quantised D takes.
 inline void fit_formats(const Instance& instance, Ask& ask) {
   if (!has_block_scales(instance)) return;
   ask.k = whole_k(instance, ask.k);
@@ -258,7 +258,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const bool half = result == DType::bf16 || result == DType::f16;
   ask.bias_type = half && draw.rarely(2) ? result : DType::f32;
   if (!c.gated) {
-    // Of those that stand by themselves, none twice as often.
+    // Among those that stand by themselves, none twice as often.
     const int last = static_cast<int>(std::size(all_activations)) - 2;
     ask.activation = all_activations[std::max(0, draw(-1, last))];
     static_assert(!stands_alone(std::end(all_activations)[-1]), "the last one is a gate's");
@@ -288,7 +288,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
 /// the build.
 class Seeded {
  public:
-  /// Of at most about `most` multiplications; `blackwell`: by kernels of Blackwell too.
+  /// With at most about `most` multiplications; `blackwell`: by kernels of Blackwell too.
   Seeded(std::uint64_t seed, double most, bool blackwell)
       : seed_(seed), instance_(with_drawn_types(instance_of(seed, blackwell), seed)) {
     Draws draw(seed);

@@ -161,7 +161,7 @@ GemmProblem small_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
   return packed_problem(m, n, k, DType::bf16, DType::bf16);
 }
 
-// Of a size, for a kernel.
+// For a size, for a kernel.
 GemmProblem problem_for(const Instance& i, std::int64_t size) {
   GemmProblem p = packed_problem(size, size, size, i.a, i.facts->result);
   p.b.dtype = i.b;

@@ -142,7 +142,7 @@ TEST(SortSlots, IsCleanInManySchedules) {
   }
 }
 
-// Of a CTA, of a cluster, of parts: all in a campaign, some here.
+// For a CTA, for a cluster, for parts: all in a campaign, some here.
 TEST(SortSlots, AThousandSchedules) {
   std::vector<std::uint64_t> seeds(1000);
   std::iota(seeds.begin(), seeds.end(), 1000);

@@ -28,7 +28,7 @@ constexpr Mma volta(DType sums, Major a, Major b) {
 constexpr Mma scaled(MmaKind kind, int k, DType type, int block, DType scale) {
   return {kind, 16, 8, k, type, type, DType::f32, Major::k, Major::k, block, scale};
 }
-/// Of any two elements, each in a byte.
+/// For any two elements, each in a byte.
 constexpr Mma mixed(DType a, DType b) {
   Mma mma = scaled(MmaKind::mxf8f6f4, 32, a, 32, DType::ue8m0);
   mma.b = b;
@@ -88,7 +88,7 @@ struct Words {
   std::uint32_t* scales_b = nullptr;
 };
 /// Choices of lanes and bytes from which the scales of an instruction may come: all lanes, the
-/// first and the last bytes. Of one without scales there is one.
+/// first and the last bytes. For one without scales there is one.
 constexpr atom::MmaScaleSource scale_source(const Mma& mma, int choice) {
   const int last = mma.scale_block == 0 ? 0 : 4 - atom::mma_scales(mma);
   return {choice % 2 * last, choice / 2 % 2, (choice + 1) / 2 % 2 * last, choice};
@@ -190,7 +190,7 @@ struct Product {
       scales_b.push_back(word(lane % 4 == from.lanes_b));
     }
   }
-  // Of element (i, k) of A times element (j, k) of B: PTX's rules for the lanes, not atom's
+  // For element (i, k) of A times element (j, k) of B: PTX's rules for the lanes, not atom's
   // layouts.
   [[nodiscard]] int scale(const Mma& mma, int i, int j, int k) const {
     if (mma.scale_block == 0) return 1;

@@ -466,7 +466,7 @@ TEST_F(OrderTest, AHandOffAcrossCtasNeedsClusterScope) {
 
 TEST_F(OrderTest, ReadsThatAreOverAreHandedBackAtAnyScope) {
   // CTA 1 stores a box that CTA 0's multicast brought, waits until its source is read and hands the
-  // memory back for the next load: an arrival at CTA scope is enough. Of its own writes it is not.
+  // memory back for the next load: an arrival at CTA scope is enough. For its own writes it is not.
   const auto body = [&](bool write) {
     return kernel(
         32,

@@ -267,7 +267,7 @@ TEST_F(RowCopyTest, AGatherIsOrderedAsALoadIs) {
     isa::mbarrier_wait<Scope::cta>(bar, 0);
   });
   expect_found(read_too_early, Check::in_flight_access);
-  // Of global memory it reads its rows and no others.
+  // From global memory it reads its rows and no others.
   const auto of_a_written_row = [&](int row, bool fence) {
     return kernel([this, m, row, fence](SharedAddress bar) {
       isa::GlobalView<std::uint16_t>{matrix_.data()}.store(7 * columns_there + 3, 5);

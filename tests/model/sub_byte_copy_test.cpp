@@ -222,7 +222,7 @@ void expect_stored(Codes& c, const TensorMapFields& f, int column, int row, cons
     isa::bulk_wait<0>();
   });
   ASSERT_TRUE(report.clean()) << report.text();
-  // Of packed rows the bytes up to the next multiple of 16 come too, as of all stores.
+  // For packed rows the bytes up to the next multiple of 16 come too, as of all stores.
   for (int y = 0; y < c.rows; ++y) {
     for (int bit = 0; bit < c.row_bytes * 8; ++bit) {
       const int x = bit / c.bits;

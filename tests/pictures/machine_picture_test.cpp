@@ -216,7 +216,7 @@ TEST(TilePicture, Refusals) {
   EXPECT_THROW(tile_picture({{256, 128, 16}, "bf16"}), layout::Error);
 }
 
-// Of every kernel of sm_100: parts lie within what is allocated and apart from each other, but for
+// For every kernel of sm_100: parts lie within what is allocated and apart from each other, but for
 // the columns of two accumulators; every column of scales is taken by a k_block.
 TEST(TmemPicture, EveryKernel) {
   int drawn = 0, overlapping = 0;

@@ -447,8 +447,8 @@ double share_above(std::int64_t rows, int groups, std::int64_t bound) {
 
 // What half of the groups overflow is not chosen while there is a wider tile of tokens: they would
 // read their weights once more. 128 tokens are the widest of any kernel: beyond them every tile is
-// overflowed, and of the narrower ones it counts where the mean's own tiles end. Of a tile that the
-// mean just fills 43% of the groups (of 16 rows) to 47% (of 64) are longer.
+// overflowed, and of the narrower ones it counts where the mean's own tiles end. For a tile that
+// the mean just fills 43% of the groups (of 16 rows) to 47% (of 64) are longer.
 TEST(RoutedChoice, NoTileThatHalfOfTheGroupsOverflow) {
   const DeviceFacts h200 = *known_facts("h200");
   constexpr int widest = 128;

@@ -65,7 +65,7 @@ TEST(KernelWork, CostsHaveNames) {
   }
 }
 
-// Of every kernel that a command line can ask for something is kept, with all of its parts.
+// Something is kept for every kernel that a command line can ask for, with all of its parts.
 TEST(KernelWork, IsKeptOfAllKernels) {
   for (const KernelFacts* kernel : all_kernels()) {
     if (kernel->sums_slots) continue;  // it stands only in a mixture

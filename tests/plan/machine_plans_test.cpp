@@ -72,8 +72,8 @@ TEST(MachinePlans, SlowTensorCoresMakeProductsLonger) {
   EXPECT_NE(slow.name(), fast.name());
 }
 
-// Of the six cheapest ways, within 10% of the cheapest, the one with the least product of its cost
-// and what counts say; behind these only by cost.
+// Among the six cheapest ways, within 10% of the cheapest, the one with the least product of its
+// cost and what counts say; behind these only by cost.
 TEST(MachinePlans, DenseProductsWeighCostsAndCounts) {
   constexpr unsigned seed = 20261128;
   std::mt19937 random(seed);

@@ -120,7 +120,7 @@ TEST(PackedPlanTest, Refusals) {
             "");
 }
 
-// Of devices whose kernels would read them as something else.
+// For devices whose kernels would read them as something else.
 TEST(PackedPlanTest, OnlyHopperTakesThem) {
   const auto problem = describe(packed_operands());
   ASSERT_TRUE(problem.ok());

@@ -172,7 +172,7 @@ bool is_usual_build() {
   return !has(Rows::built, false) && !has(Rows::missing, true);
 }
 
-// Of a .gz.
+// For a .gz.
 std::string unpacked(const std::string& path) {
   FILE* const pipe = ::popen(("gzip -dc '" + path + "'").c_str(), "r");
   if (pipe == nullptr) return {};

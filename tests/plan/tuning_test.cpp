@@ -246,7 +246,7 @@ TEST_F(Tuning, SaysBeforehandWhatCannotBeWritten) {
   EXPECT_FALSE(TuningCache(path_).find(key("two")));
 }
 
-// Of a run that a signal ended.
+// For a run that a signal ended.
 TEST_F(Tuning, WritesOverTheDraftOfAnEndedRun) {
   TuningCache cache(path_);
   ASSERT_FALSE(cache.store({{key("one"), entry(1)}}));

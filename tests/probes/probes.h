@@ -424,7 +424,7 @@ WW_DEVICE void short_count(const Input& in) {
   }
 }
 
-/// Of four warps, of which the last comes late, how many left a barrier before it had come, and how
+/// Among four warps, the last of them late, how many left a barrier before it had come, and how
 /// many warps they saw at most. With `halves` half of each warp comes, to a barrier for 32 threads,
 /// which is legal only for whole warps: as lanes two halves would fill it, as warps each does.
 template <bool halves>

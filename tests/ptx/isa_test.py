@@ -92,7 +92,7 @@ class Forms(unittest.TestCase):
                 for form in forms(group):
                     with self.subTest(architecture=architecture, group=group, form=form):
                         self.assertIn(form, kernels[f"group_{group}"])
-                # Of every kind of MMA one has A in shared memory, and one in tensor memory.
+                # One of every kind of MMA has A in shared memory, and one in tensor memory.
                 for kind in ("f16 ", "tf32 ", "f8f6f4 ", *(
                         f"{kind}.block_scale.block{block} " for kind, block in SCALED)):
                     from_tmem = rf"mma\.cta_group::{group}\.kind::{kind}\[%r\d+\], \["

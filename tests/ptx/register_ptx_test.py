@@ -53,8 +53,8 @@ COPIES = ("cp.async.ca.shared.global [%], [%], 4, %;", "cp.async.ca.shared.globa
           "cp.async.wait_group 3;")
 
 
-# Of the main loop: MMAs of a block of K, a warp's; ldmatrix of it, and of the first step; copies of
-# a block, in the loop and ahead of it.
+# For the main loop: MMAs of a block of K, a warp's; ldmatrix of it, and of the first step; copies
+# of a block, in the loop and ahead of it.
 LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4), 2 * 6),
          86: ("m16n8k32.row.col.s32.s8.s8.s32", 2 * 4 * 8, (2 + 1) * (4 + 4), 2 * 8),
          89: ("m16n8k32.row.col.f32.e4m3.e4m3.f32", 4 * 4 * 8, (4 + 1) * (4 + 4), 2 * 16)}

@@ -24,7 +24,7 @@ GARBAGE = [None, 1.5, -3, "x", b"x", object(), [[1.0, 2.0]], (), {}, np, int, fl
            np.float32(1), wp.Spec((16, 32)), Ellipsis]
 
 
-# Of a gate, with what an activation has by itself.
+# For a gate, with what an activation has by itself.
 GATE_NUMBERS = ("gate_limit", "gate_alpha", "gate_beta")
 GATES = {"silu": (np.inf, 1, 0), "swiglu_oai": (7, 1.702, 1)}
 

@@ -19,7 +19,7 @@ e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)
 e8m0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 SEED = 20261124
 rng = np.random.default_rng(SEED)
-# Of a format: its elements in ml_dtypes, their bits, the scales' type, elements that share one.
+# For a format: its elements in ml_dtypes, their bits, the scales' type, elements that share one.
 FORMATS = {"mxf8": (ml_dtypes.float8_e4m3fn, 8, e8m0, 32),
            "mxf8-e5m2": (ml_dtypes.float8_e5m2, 8, e8m0, 32),
            "mxf6": (ml_dtypes.float6_e2m3fn, 6, e8m0, 32),
@@ -309,7 +309,7 @@ class Products(Case):
         scales = {"scale_a": wp.Spec((128, 8), e4m3), "scale_b": wp.Spec((256, 8), e4m3)}
         kernel = plan(wp.Spec((20, 64), "float4_e2m1fn_x2"), wp.Spec((136, 64), "uint8"),
                       b_type="nvf4", **scales)
-        # Of "e2m1" a Spec counts elements.
+        # For "e2m1" a Spec counts elements.
         self.assertEqual(plan(wp.Spec((20, 128), "e2m1"), wp.Spec((136, 128), "float4_e2m1fn"),
                               **scales), kernel)
 

@@ -60,7 +60,7 @@ def turned(i, j):
 
 
 def kinds(dimensions):
-    """Of each kind its name and what makes such a view of an array of so many dimensions. All have
+    """For each kind its name and what makes such a view of an array of so many dimensions. All have
     its values, but for those that are broadcast."""
     all_of_them = {"as it is": as_it_is, "odd address": odd_address}
     for axis in range(dimensions):

@@ -77,7 +77,7 @@ class Tensors {
     const auto codes = [&](DType type, std::int64_t count) {
       std::vector<std::byte> bytes;
       for (std::int64_t i = 0; i < count; ++i) {
-        // Of all magnitudes between 2^-6 and 4, so that the order of sums shows.
+        // With all magnitudes between 2^-6 and 4, so that the order of sums shows.
         const float value = std::ldexp(static_cast<float>(random() % 256) / 128.0F - 1.0F,
                                        static_cast<int>(random() % 7) - 4);
         append(bytes, type, value);

@@ -12,7 +12,7 @@ namespace {
 using numeric::bf16_t;
 using testing::HasSubstr;
 
-// Of ones, 16 x 32 times 24 x 32.
+// A product of ones, 16 x 32 times 24 x 32.
 struct Ones {
   explicit Ones(std::int64_t rows = 16) : a(static_cast<std::size_t>(rows) * 32, bf16_t(1.0F)) {
     operands.a = matrix(a.data(), DType::bf16, rows, 32);

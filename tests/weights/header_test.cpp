@@ -73,7 +73,7 @@ TEST(HeaderTest, ComesBack) {
   EXPECT_EQ(header->sum, some_header().sum);
 }
 
-// Of nvf4: known, one an expert, or not said, as before there was a place for it.
+// For nvf4: known, one an expert, or not said, as before there was a place for it.
 TEST(HeaderTest, FactorOfNvf4) {
   Header h;
   h.format = {.group = 16, .scale = DType::ue4m3, .code = DType::e2m1, .tokens = DType::bf16};

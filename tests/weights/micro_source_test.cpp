@@ -52,7 +52,7 @@ TEST_F(MicroSourceTest, SaysWhatLiesThere) {
   EXPECT_EQ(divided->experts[1].tensor, 4);
 }
 
-// Of libraries that give any strides along an extent of 1.
+// For libraries that give any strides along an extent of 1.
 TEST_F(MicroSourceTest, StridesAlongOneElementSayNothing) {
   t_.tensor_scale.row_stride = 7;
   t_.tensor_scale.column_stride = 0;

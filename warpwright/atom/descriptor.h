@@ -236,7 +236,7 @@ constexpr const char* tile_fault(const OperandTile& tile) {
 }
 
 /// The stored tile as a layout: (row, k) -> byte, before the swizzle. The tile must be without
-/// fault. Of packed elements of 4 bits two have a byte. Padded elements have a byte each here, and
+/// fault. For packed elements of 4 bits two have a byte. Padded elements have a byte each here, and
 /// there is where the 16 bytes begin that hold elements k, k + 1, ... + 15, for k a multiple of 16.
 constexpr layout::Layout tile_layout(const OperandTile& tile) {
   using layout::tuple;

@@ -36,7 +36,7 @@ struct DescriptorField {
   std::string meaning;
 };
 
-/// Of the word by which wgmma, or tcgen05 (`umma`), reads the tile through this descriptor, from
+/// For the word by which wgmma, or tcgen05 (`umma`), reads the tile through this descriptor, from
 /// the lowest bit on. What is between them is 0.
 std::vector<DescriptorField> descriptor_fields(const OperandTile& tile, const Descriptor& d,
                                                bool umma);

@@ -42,7 +42,7 @@ struct Mma {
   DType a = DType::f16;
   DType b = DType::f16;
   DType sums = DType::f32;
-  /// How an operand stands in memory. Of those in registers only m8n8k4 knows another than K-major.
+  /// How an operand stands in memory. In registers only m8n8k4 knows another than K-major.
   Major a_major = Major::k;
   Major b_major = Major::k;
   int scale_block = 0;            ///< elements of K that share a scale; 0: there are no scales
@@ -215,7 +215,7 @@ constexpr const char* mma_fault(const Mma& mma) {
         has_shape || (mma.kind == row.kind && mma.m == row.m && mma.n == row.n && mma.k == row.k);
   }
   if (has_types)
-    return "the MMA's scales are each of 32 elements (ue8m0) or, of mxf4nvf4, 16 (ue4m3)";
+    return "the MMA's scales are each of 32 elements (ue8m0) or, for mxf4nvf4, 16 (ue4m3)";
   if (has_shape) return "an MMA of that shape does not multiply these types into these sums";
   return "there is no MMA of that shape and kind";
 }
@@ -264,7 +264,7 @@ constexpr int mma_registers_c(const Mma& mma) {
 // --- who holds what ------------------------------------------------------------------------------
 
 /// Threads of an instruction -> lanes: a quad pair is lanes 0 to 3 and 16 to 19, and four more
-/// each. Of tcgen05 the threads are CTAs.
+/// each. For tcgen05 the threads are CTAs.
 constexpr layout::Layout mma_thr_id(const Mma& mma) {
   switch (mma.kind) {
     case MmaKind::quad_pair:

@@ -141,7 +141,7 @@ std::string table_of(const char* title, int threads, int only, int rows, int per
   return aligned(title, lines);
 }
 
-// Of whose elements a lane's register of scales is, and as which lanes it is taken.
+// Whose elements a lane's register of scales is for, and as which lanes it is taken.
 std::string scale_table(const Mma& mma) {
   std::vector<std::vector<std::string>> lines(1, {"lane", "A", "B"});
   for (int lane = 0; lane < 32; ++lane) {

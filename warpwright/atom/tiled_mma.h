@@ -52,7 +52,7 @@ struct TiledMma::Slice {
   const TiledMma& mma;
   std::int64_t vmnk[4] = {};
 
-  /// Of a layout: (values, MMAs along rows, along columns, ...) and where it begins. Of a tensor
+  /// For a layout: (values, MMAs along rows, along columns, ...) and where it begins. For a tensor
   /// (layout/tensor.h): the same behind its pointer, its origin or its swizzle.
   template <class T>
   constexpr auto partition_a(const T& a) const;

@@ -41,7 +41,7 @@ constexpr int scale_rows_b(const UmmaAtom& atom) {
   return atom.n;
 }
 
-/// Of the columns that an instruction reads its scales from: four scales of K of all rows lie
+/// For the columns that an instruction reads its scales from: four scales of K of all rows lie
 /// together in so many columns, and the next four begin so many further. Where the halves of N lie
 /// side by side in the lanes (umma_folds_columns), so do their scales.
 constexpr int scale_word_columns(const UmmaAtom& atom, bool of_b) {

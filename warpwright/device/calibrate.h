@@ -10,7 +10,7 @@
 
 namespace warpwright::device {
 
-/// One number, measured several times. Of a curve the name is the curve's, and `size` its point.
+/// One number, measured several times. For a curve the name is the curve's, and `size` its point.
 struct MeasuredNumber {
   std::string name;  ///< as MachineNumbers has it
   int size = 0;

@@ -21,11 +21,11 @@ struct LaunchOptions {
   /// lets it (programmatic dependent launch). It reads and writes nothing before the other has
   /// ended; the offsets of groups may come from it too.
   bool dependent = false;
-  /// Of groups: the kernel says in the workspace whether the offsets are in order, and of tokens by
+  /// For groups: the kernel says in the workspace whether the offsets are in order, for tokens by
   /// index whether the numbers of rows in groups name rows of A; `offsets_fault`
   /// reads it there. Costs nothing on the way of the tiles.
   bool check_offsets = false;
-  /// Of groups: rows of D in no group become 0, by a small grid before the kernel; else they stay
+  /// For groups: rows of D in no group become 0, by a small grid before the kernel; else they stay
   /// as they are. With offsets in order these are the rows before the first and from the last on.
   bool zero_rest = false;
 };

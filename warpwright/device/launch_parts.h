@@ -39,7 +39,7 @@ Result<const Backend*> backend_for(const DeviceFacts& facts);
 /// Can a launch of `plan` not do without a workspace?
 bool needs_workspace(const Plan& plan, bool check_offsets);
 
-/// Of a launch with check_offsets, behind the flags: the word of the offsets, and two of the
+/// For a launch with check_offsets, behind the flags: the word of the offsets, and two of the
 /// numbers of tokens.
 inline constexpr std::int64_t status_bytes = 12;
 

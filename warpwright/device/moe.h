@@ -23,7 +23,7 @@ Result<Workspace> make_workspace(const MixturePlan& plan);
 
 /// Runs `plan` where it was made for, as `launch` of a product does: grids that depend on each
 /// other, no memory taken, nothing read by the host, legal in a graph capture. `workspace`, of
-/// plan.workspace_bytes() at least, may be of any content and serves one launch at a time. Of 0
+/// plan.workspace_bytes() at least, may be of any content and serves one launch at a time. For 0
 /// tokens nothing is launched. On the model all grids run with all checks.
 [[nodiscard]] std::optional<Refusal> launch(const MixturePlan& plan,
                                             const MixtureOperands& operands, Workspace& workspace,

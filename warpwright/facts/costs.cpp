@@ -15,7 +15,7 @@ std::int64_t whole(double clocks) {
   return std::llround(clocks);
 }
 
-// Of an instruction that a device lacks it is what it is on the first device that has it.
+// For an instruction that a device lacks it is what it is on the first device that has it.
 double known(double number, const MachineNumbers& kin, double MachineNumbers::*of) {
   return number > 0 ? number : kin.*of;
 }
@@ -30,13 +30,13 @@ constexpr const char* kNames[] = {
     "mma_latency",
 };
 
-// Bits of a key's detail. Of wgmma and tcgen05.mma: N and these.
+// Bits of a key's detail. For wgmma and tcgen05.mma: N and these.
 constexpr std::uint32_t kFromRegisters = 1U << 16;
 constexpr std::uint32_t kInTurns = 1U << 17;
 constexpr std::uint32_t kPair = 1U << 16;
 constexpr std::uint32_t kLongK = 1U << 17;
 
-// Of mma.sync: M, N and K, the types of A and of the sums, and whether it takes scales.
+// For mma.sync: M, N and K, the types of A and of the sums, and whether it takes scales.
 std::uint32_t mma_detail(const atom::Mma& mma) {
   return static_cast<std::uint32_t>(mma.m) | static_cast<std::uint32_t>(mma.n) << 5 |
          static_cast<std::uint32_t>(mma.k) << 9 | static_cast<std::uint32_t>(mma.a) << 18 |

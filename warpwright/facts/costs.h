@@ -92,8 +92,8 @@ std::string cost_name(CostKey key);
 /// The key of such a name. Throws std::invalid_argument for another.
 CostKey cost_key(std::string_view name);
 
-/// How often each cost occurs, by ascending keys. Of a share of a run it may be a fraction, and of
-/// the difference of two negative.
+/// How often each cost occurs, by ascending keys. For a share of a run it may be a fraction, and
+/// for the difference of two negative.
 using CostCounts = std::vector<std::pair<CostKey, double>>;
 /// a + b * times.
 CostCounts sum(const CostCounts& a, const CostCounts& b, double times);
@@ -141,7 +141,7 @@ struct Costs {
   /// Clocks of a tensor core for one wgmma, or one tcgen05.mma.
   [[nodiscard]] double wgmma(int n, bool a_in_registers, bool in_turns) const;
   [[nodiscard]] double umma(const atom::UmmaAtom& mma) const;
-  /// Of a partition's tensor core for one mma.sync: clocks, and latency.
+  /// For a partition's tensor core for one mma.sync: clocks, and latency.
   [[nodiscard]] std::pair<double, double> mma_sync(const atom::Mma& mma) const;
 
   /// Clocks of one of what the key counts.

@@ -12,7 +12,7 @@ struct BarrierRow {
   int transaction_bytes = 0;  ///< a phase; 0 when no copy signals it
   const char* arrivers = "";  ///< who arrives
   const char* waiters = "";   ///< who waits
-  /// Of the first wait on copy 0. 1 passes on the fresh barrier: there is nothing to wait for yet.
+  /// For the first wait on copy 0. 1 passes on the fresh barrier: there is nothing to wait for yet.
   /// 0 waits for its first phase. The pipelines' waits follow from it.
   int first_wait_parity = 0;
   bool alternates = false;  ///< the other of two copies has the other parity

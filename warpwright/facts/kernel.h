@@ -73,11 +73,11 @@ struct KernelFacts {
   const char* family = "";  ///< "hopper_gemm"
   bool built = true;        ///< in this build
   int architecture = 0;     ///< that it is compiled for, compute capability x 10
-  /// Of the devices that it runs on.
+  /// For the devices that it runs on.
   std::vector<int> architectures;
   std::vector<DType> a, b;     ///< types of the caller's A and B that it multiplies, either by any
   DType result = DType::bf16;  ///< of C and D
-  /// Of the scales of elements that the tensor core multiplies, and of those of a D that is
+  /// For the scales of elements that the tensor core multiplies, and for those of a D that is
   /// quantised by few columns (micro_format.h), of which a launch takes one.
   std::vector<DType> micro_scales;
   std::vector<DType> d_scales;

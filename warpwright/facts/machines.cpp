@@ -27,7 +27,7 @@ std::string within(const NumberRule& rule) {
   return "it must be " + in_words(rule.lowest) + " to " + in_words(rule.highest);
 }
 
-// Of a number, or of one of a curve's, that a machine has or must have.
+// For a number, or of one of a curve's, that a machine has or must have.
 std::optional<std::string> value_fault(const std::string& name, const NumberRule& rule,
                                        double value) {
   if (value >= rule.lowest && value <= rule.highest) return std::nullopt;
@@ -163,7 +163,7 @@ MmaClocks mma_of(const Json& json, std::size_t number) {
   return entry;
 }
 
-// Of the numbers or the curves: each of them that is there, and none that nobody knows.
+// For the numbers or the curves: each of them that is there, and none that nobody knows.
 template <class Read>
 void read_all(const Json& json, const char* what, const Read& read) {
   if (!json.is_object()) throw MachineError(std::string(what) + " must be an object.");

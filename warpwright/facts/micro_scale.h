@@ -210,7 +210,7 @@ struct Block {
 };
 
 /// Whether the block's scale is that with which its largest becomes 4, of the squared errors of
-/// both in units of their divisors. Of equals it is not.
+/// both in units of their divisors. For equals it is not.
 constexpr bool takes_four(std::uint32_t scale6, float errors6, std::uint32_t scale4,
                           float errors4) {
   if (clears(DType::ue4m3, scale6)) return !clears(DType::ue4m3, scale4);

@@ -175,9 +175,9 @@ constexpr std::uint32_t half_word(DType tokens, std::uint32_t bits) {
   return word;
 }
 
-/// Of int4 for tokens of 16 bits: a half of the word has the codes that go into registers 0 to 3 in
-/// its four nibbles, each plus 8, from 0 to 15: as lower bits of a bf16 of 128 they are 128 more,
-/// of an f16 of 1024 as many. Canonical bits are those of ex.
+/// For int4 and tokens of 16 bits: a half of the word has the codes that go into registers 0 to 3
+/// in its four nibbles, each plus 8, from 0 to 15: as lower bits of a bf16 of 128 they are 128
+/// more, of an f16 of 1024 as many. Canonical bits are those of ex.
 constexpr std::uint32_t nibble_word(std::uint32_t bits) {
   std::uint32_t word = 0;
   for (int r = 0; r < 4; ++r) {

@@ -10,7 +10,7 @@
 namespace warpwright::packed {
 
 /// (row, k) of a tile -> its four bits among all, the low ones of byte 0 first (see word_of):
-/// `((8,2,4),(4,4,2,2,2)):((128,1,1024),(2,32,8,16,4096))`. Of a thread's values of a k_block
+/// `((8,2,4),(4,4,2,2,2)):((128,1,1024),(2,32,8,16,4096))`. For a thread's values of a k_block
 /// (4 along K, row + 8, k + 16) the neighbours are 2, 1 and 8 apart; the steps of a half follow
 /// each other in a thread's bytes, the halves in the tile's.
 constexpr layout::Layout nibble_layout(int token_bits = 8) {

@@ -7,8 +7,8 @@
 namespace warpwright::isa {
 
 /// Returns the word at `counter` (4-byte aligned) and makes it one more; where it was `last` or
-/// more, 0. Of threads that draw from a word of 0 the first gets 0, and when number `last` has been
-/// drawn the word is as it was, for the next launch (atom.inc, relaxed at GPU scope, PTX ISA
+/// more, 0. Among threads that draw from a word of 0 the first gets 0, and when number `last` has
+/// been drawn the word is as it was, for the next launch (atom.inc, relaxed at GPU scope, PTX ISA
 /// 9.7.13.5). Orders no other access. Takes the proof that the grid before has ended, which may
 /// draw from the same word until then.
 WW_DEVICE

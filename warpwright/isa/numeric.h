@@ -146,7 +146,7 @@ WW_DEVICE std::uint16_t pack_bytes(float low, float high) {
 }
 
 /// 32 bits of codes of T, the first in the lowest bits: floats rounded to nearest even, those
-/// beyond the largest number becoming it. Of e4m3 and e5m2 four; of e2m1 eight
+/// beyond the largest number becoming it. For e4m3 and e5m2 four; for e2m1 eight
 /// (cvt.rn.satfinite.e2m1x2, sm_100a and later of that kind).
 template <DType T, int N>
 WW_DEVICE std::uint32_t pack_codes(const float (&x)[N]) {

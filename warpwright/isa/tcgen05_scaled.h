@@ -44,7 +44,7 @@ WW_DEVICE void tcgen05_mma_scaled(TmemAddress d, std::uint64_t descriptor_a,
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
   static_assert(atom::is_block_scaled(Kind), "tcgen05_mma has the kinds without scales");
   static_assert(Block == 32 || (Block == 16 && Kind == atom::UmmaKind::mxf4nvf4),
-                "a scale serves 32 elements, of kind mxf4nvf4 also 16");
+                "a scale serves 32 elements, for kind mxf4nvf4 also 16");
 #if WW_GPU
   asm volatile(
       "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %6, 0;\n\t"
@@ -109,7 +109,7 @@ WW_DEVICE void tcgen05_mma_scaled_tmem(TmemAddress d, TmemAddress a, std::uint64
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
   static_assert(atom::is_block_scaled(Kind), "tcgen05_mma_tmem has the kinds without scales");
   static_assert(Block == 32 || (Block == 16 && Kind == atom::UmmaKind::mxf4nvf4),
-                "a scale serves 32 elements, of kind mxf4nvf4 also 16");
+                "a scale serves 32 elements, for kind mxf4nvf4 also 16");
 #if WW_GPU
   asm volatile(
       "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %6, 0;\n\t"

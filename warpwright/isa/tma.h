@@ -197,7 +197,7 @@ inline constexpr bool kGathersRows = true;
 /// four of its rows, 4 spans further on each time: the swizzle goes by the address, so `to` need
 /// only be a multiple of 128 bytes. CTAs, barrier and bytes are as for `tensor_load_to`. One thread
 /// issues it (tile::gather4, PTX ISA 9.7.9.27). sm_100, sm_103 and sm_110, in their "a" and "f"
-/// targets. Of sm_120 ptxas takes the form for one CTA but not that for several: refused there.
+/// targets. For sm_120 ptxas takes the form for one CTA but not that for several: refused there.
 template <int Ctas = 1>
 WW_DEVICE void tensor_gather4_to(std::uint16_t ctas, SharedAddress to, const TensorMap& map,
                                  SharedAddress barrier, int column, const int (&rows)[4],

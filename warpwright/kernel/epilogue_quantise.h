@@ -162,7 +162,7 @@ class Quantiser {
     return largest;
   }
 
-  /// Of the column of value `i` of a subtile, from the lane that has it. Subtiles of several have
+  /// For the column of value `i` of a subtile, from the lane that has it. Subtiles of several have
   /// 32 columns.
   WW_DEVICE E4m3Divisor divisor_of_column(int which, int i) const {
     static_assert(scales == 1 || subtile_columns(config) == 32);

@@ -54,7 +54,7 @@ struct ScalesOfD {
 };
 
 /// The activation, as numbers: relu cuts at 0; the smooth ones are
-/// x * sigmoid(x * (slope + cubic * x^2)). Of gated kernels it is that of the gate, and D has
+/// x * sigmoid(x * (slope + cubic * x^2)). For gated kernels it is that of the gate, and D has
 /// activation(min(gate, limit)) * (clamp(up, -limit, limit) + offset).
 struct ActivationParams {
   bool relu = false;
@@ -71,7 +71,7 @@ struct GateParams {
   int step = 1;
   int apart = 0;
 
-  /// Of row i of `part`, 0 the gates.
+  /// For row i of `part`, 0 the gates.
   [[nodiscard]] constexpr int row(int i, int part) const { return i * step + part * apart; }
 };
 
@@ -228,7 +228,7 @@ struct ScaleMaps {
 
 /// Those of a kernel whose tiles have several widths.
 struct WidthsGemmParams : GemmParams {
-  /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
+  /// For the tokens, as `operands.b`: for the widths but the widest, each with a box of its rows.
   isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 

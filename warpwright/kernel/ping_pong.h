@@ -1,5 +1,5 @@
 // Whose turn it is to multiply, as a consumer warpgroup asks: its walk goes over all tiles of the
-// CTA, of which it may have to leave some to the other one. Of every family with a producer.
+// CTA, of which it may have to leave some to the other one. For every family with a producer.
 #pragma once
 
 #include <type_traits>

@@ -88,7 +88,7 @@ struct TableFault {
   }
 };
 
-/// Of the first row that cannot be a kernel: its name, and the sentence that says why.
+/// For the first row that cannot be a kernel: its name, and the sentence that says why.
 template <class Config, std::size_t size>
 constexpr TableFault table_fault(const std::array<Row<Config>, size>& rows) {
   TableFault fault;

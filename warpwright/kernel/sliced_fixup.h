@@ -49,7 +49,7 @@ constexpr int count_of(std::uint32_t word, SliceCount which) {
   return static_cast<int>(word >> static_cast<int>(which) & 0xffU);
 }
 
-/// Of one warp of those that store.
+/// For one warp of those that store.
 template <EpilogueShape Shape>
 class SlicedFixup {
   using Parts = SumParts<Shape>;
@@ -59,12 +59,12 @@ class SlicedFixup {
   static constexpr int words = Parts::words;
   static_assert(8 * Shape.warps <= slice_flag_bytes);
 
-  /// Of the warp `warp` of those that store, before the main loop.
+  /// For the warp `warp` of those that store, before the main loop.
   WW_DEVICE SlicedFixup(const WalkParams& p, int warp, const isa::Prerequisites& ready)
       : p_(p), ready_(ready), tile_(tile::tile_of(p.slices, isa::cta_index())), warp_(warp) {
     static_assert(one_of(SliceCount::begun) == 1);
-    // Nobody stands still for the answer before it is used. (Of a limit that no number reaches, but
-    // of only that, ptxas makes an addition, and then a shuffle behind it.)
+    // Nobody stands still for the answer before it is used. (For a limit that no number reaches,
+    // but for only that, ptxas makes an addition, and then a shuffle behind it.)
     constexpr std::uint32_t never = 0x7fffffff;
     if (shares() && isa::lane_index() == 0) begun_ = isa::draw(counts(), never, ready);
   }

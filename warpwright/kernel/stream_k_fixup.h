@@ -49,7 +49,7 @@ class StreamKFixup {
   static constexpr int words = Parts::words;
   static constexpr int together = 3;  // parts that are read at once
 
-  /// Of the warp `warp` of those that store, in the CTA of rank `rank` of its cluster.
+  /// For the warp `warp` of those that store, in the CTA of rank `rank` of its cluster.
   WW_DEVICE StreamKFixup(const WalkParams& p, int rank, int warp)
       : p_(p), rank_(rank), warp_(warp) {}
 

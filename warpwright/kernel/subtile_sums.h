@@ -6,8 +6,8 @@
 
 namespace warpwright::kernel {
 
-/// Of the epilogue for `Tag::config`. Registers have no index at run time: each subtile has its
-/// copy, and the way there is by halves.
+/// Used by the epilogue for `Tag::config`. Registers have no index at run time: each subtile has
+/// its copy, and the way there is by halves.
 template <class Tag>
 struct SubtileSums {
   static constexpr EpilogueShape config = Tag::config;

@@ -17,7 +17,7 @@ struct CopyAtom {
   Layout dst;
   Layout ref;
   int bits = 16;  ///< of an element
-  /// Of a TMA copy: the tensor as coordinates of its tensor map; else 1:0.
+  /// For a TMA copy: the tensor as coordinates of its tensor map; else 1:0.
   Layout coordinates;
 };
 

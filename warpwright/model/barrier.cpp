@@ -114,7 +114,7 @@ void Machine::observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site)
 
 void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site,
                      bool at_once) {
-  // Of the arrivals of a phase the last one counts: until it comes nobody can slip.
+  // Only the last arrival of a phase counts: until it comes nobody can slip.
   if (bar.phase > 0 && bar.observed < bar.phase - 1 && count == bar.pending) {
     finding(Check::stale_parity,
             who(by) + " arrives on phase " + std::to_string(bar.phase) + " of " +

@@ -22,7 +22,7 @@ class Call {
 
   [[nodiscard]] Site site() const { return site_; }
   [[nodiscard]] const Call* around() const { return around_; }
-  /// Of this call and those around it: threads that came by the same calls have the same number.
+  /// For this call and those around it: threads that came by the same calls have the same number.
   [[nodiscard]] std::uint64_t path() const { return path_; }
 
  private:

@@ -179,7 +179,7 @@ struct MmaRequest {
   void* sums = nullptr;
   const std::uint32_t* a = nullptr;
   const std::uint32_t* b = nullptr;
-  // Of a block-scaled one: the thread's scales, and whose are taken.
+  // For a block-scaled one: the thread's scales, and whose are taken.
   const atom::MmaScaleSource* from = nullptr;
   std::uint32_t scales_a = 0;
   std::uint32_t scales_b = 0;
@@ -216,7 +216,7 @@ struct UmmaRequest {
   bool accumulate = false;
   bool a_in_tmem = false;  ///< at `a`, in place of descriptor_a
   std::uint32_t a = 0;
-  // Of a block-scaled one: the elements that share a scale, and where the scales lie.
+  // For a block-scaled one: the elements that share a scale, and where the scales lie.
   int scale_block = 0;
   std::uint32_t scales_a = 0;
   std::uint32_t scales_b = 0;

@@ -72,7 +72,7 @@ void widen(DType type, int code_bits, int begin, const std::uint32_t* words, std
   if (code_bits == numeric::bits(type) && code_bits >= 8) {
     return numeric::widen_from(words, out, count, type);
   }
-  // Of 4 bits, or fewer bits than a byte that each has for itself.
+  // With 4 bits, or fewer bits than a byte that each has for itself.
   static thread_local std::vector<std::uint8_t> codes;
   codes.resize(count);
   const std::uint32_t mask = (1U << numeric::bits(type)) - 1;

@@ -94,19 +94,19 @@ struct TensorOp {
   }
   Thread* issuer = nullptr;
   Site site;
-  // Of an MMA or a copy.
+  // For an MMA or a copy.
   std::uint32_t d = 0;     // where it writes
   std::vector<Operand> a;  // of each CTA: A, or what is copied
-  // Of an MMA.
+  // For an MMA.
   atom::UmmaAtom atom;
   bool accumulate = false;
   std::vector<Operand> b;
   std::uint32_t scales_a = 0;  // in tensor memory
   std::uint32_t scales_b = 0;
   atom::ScaleIds ids;
-  // Of a copy.
+  // For a copy.
   atom::TmemCopy shape = atom::TmemCopy::b32x128_warpx4;
-  // Of a commit: whose barrier, where, and the MMAs before it.
+  // For a commit: whose barrier, where, and the MMAs before it.
   Cta* cta = nullptr;
   std::uint32_t barrier = 0;
   Commit handed;  // for the order checker
@@ -174,7 +174,7 @@ struct Thread {
   std::uint32_t fence_epoch = 0;  // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
-  // Of cp.async: copies of the current group and of the closed ones, oldest first, that have not
+  // For cp.async: copies of the current group and of the closed ones, oldest first, that have not
   // landed.
   std::vector<ThreadCopy> open_copies;
   std::deque<std::vector<ThreadCopy>> copy_groups;
@@ -211,7 +211,7 @@ struct GridRun {
   Site early_at;
   std::vector<Site> lets_next_at;  // its statements that let the next one start
   bool relied_on = false;          // a later grid relies on their standing behind its waits
-  // Of the order checker: numbers of its threads begin here, in all grids.
+  // For the order checker: numbers of its threads begin here, in all grids.
   std::uint32_t first_number = 0;
   std::uint32_t threads_per_cta = 0;  // rounded up to whole warps
   Clock known;                        // by its threads when they exited, of other grids
@@ -422,7 +422,7 @@ struct Copy {
   Clock passed;               // waits that came before it was issued
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
-  // Of an arrival behind cp.async: the thread, how many of its copies, and what it hands on.
+  // For an arrival behind cp.async: the thread, how many of its copies, and what it hands on.
   Thread* copier = nullptr;
   std::uint64_t copies = 0;
   Commit handed;
@@ -508,7 +508,7 @@ class Machine {
                     const char* operation, Site site);
   /// The current thread touches global memory, or issues a copy that does: it must know that the
   /// grids before its own have ended, unless they leave that memory as it is.
-  /// Of a thread that does not know that the grids before its own have ended.
+  /// For a thread that does not know that the grids before its own have ended.
   void check_prerequisites(std::uintptr_t address, bool write, const char* operation, Site site);
 
   /// The current thread has loaded `value`: is it a loop that waits for another one?
@@ -680,10 +680,10 @@ class Machine {
   [[nodiscard]] std::string copies_into(const Cta& cta, std::uint32_t offset, int bytes) const;
 
   Thread& current() { return *current_; }
-  /// Of the current thread's grid.
+  /// For the current thread's grid.
   const LaunchShape& shape() const { return current_->cta->grid->shape(); }
   const Options& options() const { return options_; }
-  /// Of all grids; writable where one of them may write.
+  /// For all grids; writable where one of them may write.
   const std::vector<Allocation>& allocations() const { return allocations_; }
   /// The grid whose thread has this number, and the one before a grid that is not the first.
   [[nodiscard]] const GridRun& grid_of(std::uint32_t number) const;

@@ -90,7 +90,7 @@ void multiply_by_scales(const TensorOp& op, Tmem& tmem, const std::vector<float>
 
 namespace {
 
-// What it writes. Of 4x256b, which renews single lanes, nothing is defined that was not before.
+// What it writes. 4x256b renews single lanes: nothing is defined that was not before.
 TmemRegion copied_region(atom::TmemCopy shape, std::uint32_t to) {
   const int column = atom::tmem_column(to);
   const int columns = atom::copy_bytes(shape) / 4;

@@ -159,7 +159,7 @@ void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
       top[j] = top[j] == 0 ? 127U << 23 : ((254U + 13U) << 23) - top[j];
     }
     if (!finite) {
-      // Of infinities and NaN no exponent tells; the columns beside them are added as ever.
+      // For infinities and NaN no exponent tells; the columns beside them are added as ever.
       constexpr std::uint32_t of_none = ((254U + 13U) << 23) - exponent_mask;
       for (int j = 0; j < n; ++j) {
         const auto scale = std::bit_cast<float>(top[j]);

@@ -89,7 +89,7 @@ constexpr ByteTable make_byte_table() {
 template <DType T>
 constexpr ByteTable kByteTable = make_byte_table<T>();
 
-// Of each type that a byte holds.
+// For each type that a byte holds.
 template <int... I>
 const ByteTable* byte_table(DType t, std::integer_sequence<int, I...> /*types*/) {
   const ByteTable* found = nullptr;

@@ -145,7 +145,7 @@ std::string amount(double value, const CompareHow& how) {
   return decimal(std::round(value)) + (how.nanoseconds ? " ns" : " cycles");
 }
 
-// Of the tensor core in a run: "45%".
+// For the tensor core in a run: "45%".
 std::string share_text(const Trace& trace) {
   const double all = static_cast<double>(std::max<std::int64_t>(1, trace.end()));
   return decimal(std::round(100 * static_cast<double>(tensor_core_time(trace)) / all)) + "%";
@@ -323,7 +323,7 @@ View compare_view(const std::vector<ComparedRun>& runs, const CompareHow& how) {
   view.id = "compare";
   view.title = "Runs on one axis";
   view.caption =
-      "Of the first CTA of each run, and of those on its SM at a time. A prologue or an epilogue "
+      "The first CTA of each run, and those on its SM at a time. A prologue or an epilogue "
       "costs time where it lies under no main loop.";
   view.svg = compare_svg("", runs, how);
   view.table.header = {

@@ -238,7 +238,7 @@ View banks_view(const Map& map, int element_bits) {
                       "32 banks of 4 bytes. Two neighbouring banks share a colour.");
 }
 
-// Of a layout (thread, value) -> element of a tile, column-major: who holds each element.
+// For a layout (thread, value) -> element of a tile, column-major: who holds each element.
 View holders_view(const Map& map, const LayoutAsk& ask, const std::string& id,
                   const std::string& title) {
   const std::string option =

@@ -251,8 +251,8 @@ View register_view(const TiledMma& mma, MmaColour colour, const MmaPart& from) {
     view.caption += " What lies in shared memory is coloured by core matrices of 8 times 16 bytes.";
   }
   if (!m.is_whole() || !n.is_whole() || !k.is_whole()) {
-    view.caption += " Of the tile are drawn rows " + range(m.first, m.count) + ", columns " +
-                    range(n.first, n.count) + " and K " + range(k.first, k.count) +
+    view.caption += " The part of the tile that is drawn: rows " + range(m.first, m.count) +
+                    ", columns " + range(n.first, n.count) + " and K " + range(k.first, k.count) +
                     "; --at says where to begin.";
   }
   view.svg = product_svg(grid_a, grid_b, grid_c);
@@ -425,8 +425,8 @@ View umma_scales_view(const TiledMma& mma) {
   return view;
 }
 
-// Of mma.sync with scales: whose scales the register of each lane holds, and as which lanes of four
-// an instruction asks for them.
+// For mma.sync with scales: whose scales the register of each lane holds, and as which lanes of
+// four an instruction asks for them.
 View lane_scales_view(const Mma& mma) {
   Table table{{"lane", "row of A", "lanes of A", "column of B", "lane of B"}, {}};
   CellGrid a = cell_grid("scales of A: row", 8, 4);

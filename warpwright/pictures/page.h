@@ -25,7 +25,7 @@ inline constexpr std::size_t most_page_bytes = 1'000'000;
 /// views, each with its table and an SVG to save, in light and dark, for mouse, touch, keyboard and
 /// screen reader. The file's address keeps what is shown: `#view=ID&step=N&row=N`.
 ///
-/// Of a view's SVG the script knows `data-row="N"`, what belongs to a row of the table, and
+/// In a view's SVG the script knows `data-row="N"`, what belongs to a row of the table, and
 /// `data-step="N"`, groups of which one number is shown at a time; a group of a step that has a
 /// data-row chooses that row. A link to `#view=ID` leads to another view.
 ///

@@ -50,7 +50,7 @@ void append(std::string& trace, const Message& packet) {
   trace += Message().message(1, packet).bytes();  // Trace.packet
 }
 
-// Of a CTA of a grid: other numbers for all of a run.
+// For a CTA of a grid: other numbers for all of a run.
 std::uint64_t process_id(const model::TraceTrack& track) {
   return (static_cast<std::uint64_t>(track.grid) << 24) + static_cast<std::uint64_t>(track.cta) + 1;
 }

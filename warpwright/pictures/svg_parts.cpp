@@ -64,7 +64,7 @@ std::string variable(std::string_view light) {
   return "--ww-" + std::string(light.substr(1));
 }
 
-// Of an attribute of the head, such as width="12".
+// For an attribute of the head, such as width="12".
 double number_of(std::string_view svg, std::string_view attribute) {
   const auto at = svg.find(std::string(attribute) + "=\"");
   if (at == std::string_view::npos) return 0;

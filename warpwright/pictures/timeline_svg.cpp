@@ -268,7 +268,7 @@ class Timeline {
     return svg_head(kWidth, height) + header + body_ + drawn + "</svg>\n";
   }
 
-  /// Of the table, once it is drawn.
+  /// For the table, once it is drawn.
   [[nodiscard]] std::vector<std::vector<std::string>> rows() const { return rows_; }
 
  private:

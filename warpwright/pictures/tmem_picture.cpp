@@ -60,8 +60,8 @@ View memory_view(const TmemMap& map) {
       " of them allocated. An accumulator has a row of D in a lane; scales lie four times, once in "
       "each quarter of the lanes, which one warp of a warpgroup can reach.";
   if (map.shared_columns > 0) {
-    view.caption += " Of two accumulators " + std::to_string(map.shared_columns) +
-                    " columns are the same: the epilogue empties them first.";
+    view.caption += " Two accumulators share " + std::to_string(map.shared_columns) +
+                    " columns: the epilogue empties them first.";
   }
   view.table.header = {"part", "columns", "lanes", "what"};
   const auto x = [](int column) { return kTmemLeft + column * kColumn; };

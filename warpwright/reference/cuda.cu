@@ -20,7 +20,7 @@ __device__ double scaled(const GemmOperands& o, Side side, std::int64_t batch, s
          scale_of(o, side, batch, batch, row, k);
 }
 
-// Of the sums in a thread's registers each has a copy of what is done to it: here is one for all.
+// Each of the sums in a thread's registers has a copy of what is done to it: here is one for all.
 __device__ __noinline__ float before(const GemmOperands& o, std::int64_t batch, std::int64_t row,
                                      std::int64_t column, double sum) {
   return static_cast<float>(before_activation(o, batch, batch, row, column, sum));

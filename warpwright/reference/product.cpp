@@ -9,7 +9,7 @@
 namespace warpwright::reference {
 namespace {
 
-// Of `n` products of exact values.
+// For `n` products of exact values.
 WW_VECTOR_SUMS Sum dot(const float* x, const float* y, std::int64_t n) {
   double value = 0;
   double size = 0;

@@ -10,7 +10,7 @@ namespace warpwright::reference {
 
 /// How the sums of a product are kept.
 struct Sums {
-  /// Of 8-bit floats: in Hopper's tensor core, `narrow_step` products at a time.
+  /// For 8-bit floats: in Hopper's tensor core, `narrow_step` products at a time.
   bool narrow = false;
   bool promoted = false;     ///< narrow ones begin at 0 every `scale_block` of K
   bool exact = false;        ///< of integers, until they become a float

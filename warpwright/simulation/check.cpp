@@ -165,7 +165,7 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
   const bool random = wants(model::Mode::random);
   const bool starve = wants(model::Mode::starve);
   if (!random && !starve) return all;  // the others have one schedule each
-  // Of four one starves somebody: enough for every rank, warp and engine in a usual number.
+  // One of four starves somebody: enough for every rank, warp and engine in a usual number.
   std::uint64_t seed = options.seed;
   std::uint64_t starving_seed = options.seed;
   while (static_cast<int>(all.size()) < options.schedules) {

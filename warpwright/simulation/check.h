@@ -62,9 +62,9 @@ struct CheckOptions {
   /// where a schedule gives other bits; never from two threads at once. Without it the first
   /// schedule's D is taken for right.
   std::function<Judged(const GemmOperands& done)> right;
-  /// Of groups: the kernel looks at its offsets, too, and must find the first that is not in order.
+  /// For groups: the kernel looks at its offsets, too, and must find the first one out of order.
   bool check_offsets = false;
-  /// Of groups: rows of D in no group become 0.
+  /// For groups: rows of D in no group become 0.
   bool zero_rest = false;
   /// What is launched behind it, or null.
   const SecondProduct* second = nullptr;

@@ -143,7 +143,7 @@ void add_sharing(const Plan& plan, const Others& others, std::vector<std::string
 
 namespace {
 
-// Of the compiled statements those that `belongs` says.
+// Those of the compiled statements that `belongs` says.
 template <class Belongs>
 Coverage coverage_of(const std::vector<model::SyncSite>& ran, const Belongs& belongs) {
   std::vector<CompiledSite> all = model::compiled_sites();

@@ -13,7 +13,7 @@
 
 namespace warpwright::device {
 
-/// Of the synchronising statements that the compiler has put into the kernels of a plan's launch:
+/// For the synchronising statements that the compiler has put into the kernels of a plan's launch:
 /// how many there are, and those that never ran. Statements of one line are one here.
 struct Coverage {
   bool known = false;  ///< the program has the list (model::lists_sites)
@@ -25,10 +25,10 @@ struct Coverage {
 /// functions that name no kernel belong to the plan where another one of their file ran.
 Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran);
 
-/// Of all launches of a mixture, those that this plan does not take among them.
+/// For all launches of a mixture, those that this plan does not take among them.
 Coverage coverage(const MixturePlan& plan, const std::vector<model::SyncSite>& ran);
 
-/// Of functions that have one of these words in their names.
+/// For functions that have one of these words in their names.
 Coverage coverage(const std::vector<std::string>& words, const std::vector<model::SyncSite>& ran);
 
 /// What else a mixture of these types does, of whose slots `rows` are of experts that are here.

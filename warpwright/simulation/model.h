@@ -50,9 +50,9 @@ struct ModelOptions {
   double cold_share = 0;  ///< see model::Options
   /// An SM that another grid holds, -1 for none: no cluster is launched there.
   int occupied_sm = -1;
-  /// Of groups: see LaunchOptions.
+  /// For groups: see LaunchOptions.
   bool zero_rest = false;
-  /// Of groups: where the kernel says whether the offsets are in order (see offsets_fault), or
+  /// For groups: where the kernel says whether the offsets are in order (see offsets_fault), or
   /// null.
   std::uint32_t* offsets_status = nullptr;
   /// Beside offsets_status, of tokens by index: where the check of their numbers says which names

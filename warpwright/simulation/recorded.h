@@ -28,7 +28,7 @@ struct RecordedMutant {
 
 /// Runs the killed mutants of `report`, which `mutate` gave for the same subject and options, once
 /// more each and calls `take` with what happened: never from two threads at once, and in any order;
-/// `at` is the mutant's place in `report.mutants`. Of `options` jobs and progress count.
+/// `at` is the mutant's place in `report.mutants`. From `options` jobs and progress count.
 void record_mutants(
     const Subject& subject, const MutationReport& report, const CheckOptions& options,
     const std::function<void(std::size_t at, const RecordedMutant& recorded)>& take);

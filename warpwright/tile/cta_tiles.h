@@ -12,7 +12,7 @@ namespace warpwright::tile {
 template <class Scheduler, int rows, int columns, bool swap_ab>
 class CtaTiles {
  public:
-  /// Of the CTA at `at`. Keeps a reference to `cluster`.
+  /// For the CTA at `at`. Keeps a reference to `cluster`.
   WW_DEVICE CtaTiles(const Scheduler& scheduler, const atom::ClusterShape& cluster,
                      atom::ClusterCoord at)
       : scheduler_(scheduler), cluster_(cluster), at_(at) {}

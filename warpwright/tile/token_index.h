@@ -17,7 +17,7 @@ class TokenIndex {
   static constexpr int none = -1;  ///< no token: its elements and scales are zeros
 
   constexpr TokenIndex() = default;
-  /// Of `tokens` tokens; `divisor` is at least 1.
+  /// For `tokens` tokens; `divisor` is at least 1.
   constexpr TokenIndex(const std::int32_t* rows, int divisor, int tokens)
       : rows_(rows), by_(divisor), tokens_(tokens) {}
 

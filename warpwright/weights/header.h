@@ -24,7 +24,7 @@ struct Header {
   packed::Extents extents = {};
   std::string source;     ///< what it was made of: "gptq"; printable ASCII, at most 27 characters
   std::uint64_t sum = 0;  ///< of the tiles: `sum_of`
-  /// Of nvf4 what all weights are multiplied by, or kFactorEach; 0 where it is not known, as of
+  /// For nvf4 what all weights are multiplied by, or kFactorEach; 0 where it is not known, as of
   /// bytes of earlier versions, and of all other weights.
   float factor = 0;
 

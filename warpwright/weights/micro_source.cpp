@@ -58,7 +58,7 @@ struct MicroReader {
     return checkpoint_fault({row.names.layout, suffix, types, is_legal_type}, v, t.codes.batch);
   }
 
-  // Of fp8: as many scales as there are blocks of 128 x 128.
+  // For fp8: as many scales as there are blocks of 128 x 128.
   [[nodiscard]] Fault blocks_fault() const {
     if (auto f = tensor_fault(row.names.codes, t.codes, t.codes.dtype == DType::e4m3, "e4m3")) {
       return f;

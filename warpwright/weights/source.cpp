@@ -19,7 +19,7 @@ using layout::tuple;
 struct Words {
   bool n_first = true;
   bool share_n = false;
-  // Of eight neighbours along n the even ones have the lower half of the word.
+  // Among eight neighbours along n the even ones have the lower half of the word.
   bool evens_low = false;
 };
 
@@ -188,7 +188,7 @@ struct Reader {
       return refuse(RefusalCode::bad_shape, named(row.names.codes), " is ",
                     text(t.codes.rows, t.codes.columns), ", and K is ", t.k, ": ",
                     as_rule("codes of 4 bits are ", text(n, ceil_div(t.k, each)),
-                            ", of other widths they are not packed"),
+                            ", and other widths are not packed"),
                     ".");
     }
     k = t.k;
@@ -225,7 +225,7 @@ struct Reader {
     return refuse(RefusalCode::bad_pointer, named(row.names.zeros),
                   " is missing, so nothing says of how many bits the codes are: ",
                   as_rule("weights in layout ", row.names.layout,
-                          " have it, of symmetric ones of 4 "
+                          " have it, for symmetric ones of 4 "
                           "bits all its words are 0x77777777, or 0x88888888 in version 2"),
                   ".");
   }

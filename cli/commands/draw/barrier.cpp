@@ -100,8 +100,8 @@ pictures::Picture draw_barrier_picture(BarrierOptions& o, std::ostream& err) {
   picture.views.push_back(pictures::barrier_view(run.barriers, o.cta, shown));
   pictures::View& view = picture.views.back();
   if (moments.front().states.size() < all.size()) {
-    view.caption += " Of " + std::to_string(all.size()) +
-                    " barriers of the CTA these are shown; "
+    view.caption += " Not all " + std::to_string(all.size()) +
+                    " barriers of the CTA are shown; "
                     "--barrier names others: " +
                     kinds_text(all) + ".";
   }

@@ -14,7 +14,7 @@
 namespace warpwright::cli {
 namespace {
 
-// Of the outputs: what they are called in messages, and the ending of their files.
+// For the outputs: what they are called in messages, and the ending of their files.
 std::vector<std::tuple<const char*, const char*, std::string, const char*>> outputs_of(
     const DrawOptions& o) {
   return {{"--svg", "The picture", o.svg, ".svg"},

@@ -199,7 +199,7 @@ class Companions {
             [words](GemmOptions& o) { o.dtype = words; });
       }
     }
-    // Of packed elements with scales of another format, and codes of one.
+    // For packed elements with scales of another format, and codes of one.
     for (const DType scale : kernel_.micro_scales) {
       const MicroFormat format = known_micro_format(kernel_.a.front(), scale);
       if (kernel_.micro_scales.size() < 2 || given_.dtype == format.word) continue;

@@ -188,7 +188,7 @@ std::string check_text(const GemmOutcome& o) {
          describe(*o.check, o.product.job) + "\n";
 }
 
-// Of the launches of --repeat.
+// For the launches of --repeat.
 std::string time_text(const GemmOutcome& o) {
   const Plan& plan = o.product.plan;
   char text[256];

@@ -500,8 +500,8 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
 std::string describe(const JobCheck& check, const GemmJob& job) {
   std::string text = describe(check.elements);
   if (const std::int64_t rest = job.rest.count(); rest > 0) {
-    text += " Of " + std::to_string(rest) + " rows in no group " +
-            (check.touched == 0 ? "none was" : std::to_string(check.touched) + " were") +
+    text += " " + (check.touched == 0 ? "None" : std::to_string(check.touched)) + " of " +
+            std::to_string(rest) + " rows in no group " + (check.touched > 1 ? "were" : "was") +
             (job.zero_rest ? " other than zero." : " written.");
   }
   if (check.gaps > 0)

@@ -104,7 +104,7 @@ struct GemmJob {
   HostTensor a, b, c;
   /// A packed tensor, of int4 weights: `b` has only their shape.
   std::vector<std::byte> packed_b;
-  /// Of which B is made as fp8, when it is loaded (fp8_weights.h).
+  /// For which B is made as fp8, when it is loaded (fp8_weights.h).
   std::optional<PackedWeights> fp8_of;
   /// With scales that the tensor core multiplies `a` and `b` have f32, of which these are the codes
   /// and scales, and the scales as kernels read them. Where a file has their scales, `a` and `b`
@@ -134,7 +134,7 @@ struct GemmJob {
   [[nodiscard]] bool reads_c() const { return product.beta != 0.0F; }
   [[nodiscard]] bool is_block_scaled() const { return product.scaling == Scaling::block_scaled; }
   [[nodiscard]] std::int64_t result_columns() const { return warpwright::result_columns(product); }
-  /// Of the product: D of a gated one has n / 2 columns.
+  /// For the product: D of a gated one has n / 2 columns.
   void set_extents(std::int64_t m, std::int64_t n, std::int64_t k);
   /// Rows that are computed, of one of the batch, and those of each group.
   [[nodiscard]] std::int64_t tokens() const { return product.m() - rest.count(); }

@@ -179,7 +179,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "none)");
   add("--scales-major", o.scales_major, "k|mn",
       "how the block scales of A lie: those of a token side by side, or those of a block of K, "
-      "which TMA copies (default mn of random scales, k of those of files)");
+      "which TMA copies (default mn for random scales, k for those of files)");
   add("--scales-layout", o.scales_layout, "linear|tiles",
       "how the scales of mxf8, mxf6, mxf4 and nvf4 lie in files: row by row, as checkpoints have "
       "them, or in tiles of 128 x 4 (default: as their shape says, linear where that is both)");
@@ -189,7 +189,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "block scales imply promoted)");
   offer(add("--weights", o.weights, "int4|mxf4|nvf4",
             "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
-            "FILE is what `warpwright pack` wrote; A is e4m3 (of nvf4 bf16), bf16 or fp16"),
+            "FILE is what `warpwright pack` wrote; A is e4m3 (for nvf4 bf16), bf16 or fp16"),
         "int4 mxf4 nvf4");
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
@@ -241,7 +241,7 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
             "CTAs of a cluster that share a tile along K: 1 2 3 4 5 6 8 12 16 (default: the plan's "
             "choice)"),
         "1 2 3 4 5 6 8 12 16");
-  add("--ctas", o.ctas, "N", "CTAs of the grid; of a kernel that splits K, into how many parts");
+  add("--ctas", o.ctas, "N", "CTAs of the grid; for a kernel that splits K, into how many parts");
   app.add_flag("--gpcs", o.gpcs, kGpcs);
   add("--first-tiles", o.first_tiles, "SEED",
       "dynamic persistent tiles: clusters begin with the tiles of a permutation drawn by SEED, as "

@@ -109,7 +109,7 @@ bool same_but_for_ones(Extents x, Extents y) {
   return x == y;
 }
 
-// Of plain tokens: a float32 for each row of A.
+// For plain tokens: a float32 for each row of A.
 void check_row_scales(const std::string& what, const HostTensor& t, const Wanted& w) {
   if (t.dtype != DType::f32) {
     throw InputError(what + " is " + type_of(t) + "; " +

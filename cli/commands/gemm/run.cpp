@@ -60,7 +60,7 @@ int sms_of(const RunOptions& o) {
   constexpr int most = 256;
   const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(o.cluster);
   if (o.sms) {
-    // Of what is too small the nearest has room for the cluster.
+    // For what is too small the nearest has room for the cluster.
     const int least = *o.sms < 1 && cluster ? std::clamp(atom::cluster_size(*cluster), 1, most) : 1;
     require_between("--sms", *o.sms, least, most);
     return *o.sms;
@@ -158,7 +158,7 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   const auto numbers = described(options);
   const int architecture = numbers ? numbers->architecture : as.architecture;
   if (device == run_on_model && options.gpcs) {
-    throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: " +
+    throw InputError("--gpcs is for a GPU, and the model's SMs stand in no groups: " +
                      as_rule("leave it out, or place first tiles by --first-tiles SEED") + ".");
   }
   if (device == run_on_model) {

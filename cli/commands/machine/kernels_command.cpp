@@ -66,7 +66,7 @@ WantedTypes wanted_types(const std::string& text) {
 
 bool multiplies(const KernelFacts& f, const WantedTypes& wanted) {
   if (!wanted.feature.empty()) return has_feature(f, wanted.feature);
-  // Of one type that stands for both, int4 weights are multiplied by tokens of another.
+  // With one type that stands for both, int4 weights are multiplied by tokens of another.
   if (wanted.of_either && wanted.a == DType::s4) return has(f.b, DType::s4);
   return has(f.a, wanted.a) && has(f.b, wanted.b) && !has_formats(f);
 }

@@ -26,7 +26,7 @@ void check_knob(const Lesson& lesson, const char* option, const std::vector<int>
   }
   for (const int value : values) {
     if (value >= least && value <= most) continue;
-    throw InputError(std::string(option) + " is " + std::to_string(value) + "; of lesson " +
+    throw InputError(std::string(option) + " is " + std::to_string(value) + "; for lesson " +
                      std::to_string(lesson.number) + " it is " + std::to_string(least) + " to " +
                      std::to_string(most) + "; the nearest is " +
                      as_nearest(std::to_string(std::clamp(value, least, most))) + ".");

@@ -106,7 +106,7 @@ void set_scales(const MmaOptions& o, atom::Mma& mma) {
   if ((o.block != 0 || !o.scales.empty()) && mma.scale_block == 0)
     throw layout::Error(
         "--scales and --block are those of MMAs with scales of blocks: mxf8f6f4, "
-        "mxf4 and mxf4nvf4, of sm_120 and behind tcgen05.");
+        "mxf4 and mxf4nvf4, for sm_120 and behind tcgen05.");
   if (!o.scales.empty()) {
     const std::optional<DType> type = numeric::parse_dtype(o.scales);
     if (type != DType::ue8m0 && type != DType::ue4m3)
@@ -238,7 +238,7 @@ ordered_json elements_of(int threads, std::int64_t rows, Part part) {
   return all;
 }
 
-// Of the operands that lie in registers.
+// For the operands that lie in registers.
 ordered_json registers_of(const atom::TiledMma& mma) {
   ordered_json json = ordered_json::object();
   const atom::MmaKind kind = mma.atom.kind;
@@ -333,7 +333,7 @@ void add_value_options(CLI::App& mma, MmaOptions& o) {
       ->expected(2)
       ->option_text("A|B|C EXPR");
   mma.add_option("--slice", o.slice,
-                 "the thread of --partition, --eval and --table; of tcgen05 "
+                 "the thread of --partition, --eval and --table; for tcgen05 "
                  "the CTA (0 unless given)")
       ->type_name("T")
       ->check(whole(0, 1023));

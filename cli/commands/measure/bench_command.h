@@ -66,7 +66,7 @@ Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFa
 /// What the plans that are measured are made by. Throws InputError where it is out of range.
 PlanChoices measured_choices(const MeasureOptions& options);
 
-/// Of these options those that bench/ takes. Throws InputError where they are out of range.
+/// Those of these options that bench/ takes. Throws InputError where they are out of range.
 bench::TimeOptions time_options(const MeasureOptions& options);
 
 /// The GPU of --device for `command`. Throws InputError for the model.

@@ -19,7 +19,7 @@ constexpr const char* kBenchExamples =
     "five\nminutes; --configs all takes longer. Operands are random and made on the GPU, launches "
     "go round\nbuffers of more than twice L2, CUDA graphs are replayed in turns, large products "
     "rest between\nrounds, results are compared first. Columns are medians; /first and /best are "
-    "cuBLASLt's time\nover ours (1.05: we are 5% faster), of its first pick and of the fastest of "
+    "cuBLASLt's time\nover ours (1.05: we are 5% faster), for its first pick and the fastest of "
     "its 16 offers; c/best\nis that of our best configuration. A row that could not be measured "
     "says why (exit status 1).\n\n"
     "Examples:\n"
@@ -87,10 +87,10 @@ void add_types(CLI::App& app, TypeOptions& o) {
             ->type_name("TYPE"),
         "bf16 fp16 f32 e4m3");
   offer(app.add_option("--scaling", o.scaling,
-                       listed(all_scalings, is_of_all) + ": of 8-bit operands (default tensor)")
+                       listed(all_scalings, is_of_all) + ": for 8-bit operands (default tensor)")
             ->type_name("KIND"),
         listed(all_scalings, is_of_all, " ", " "));
-  offer(app.add_option("--accumulation", o.accumulation, "fast or promoted: of 8-bit operands")
+  offer(app.add_option("--accumulation", o.accumulation, "fast or promoted: for 8-bit operands")
             ->type_name("KIND")
             ->capture_default_str(),
         "fast promoted");
@@ -131,7 +131,7 @@ void add_routed(CLI::App& app, RoutedOptions& o) {
   for (const ExpertModel& model : expert_models()) names += std::string(model.name) + " ";
   app.add_option("--routed", o.routed,
                  "lengths as a router draws them instead of --shapes, each token going to TOPK of "
-                 "EXPERTS, of the two products of --model (default: qwen3-30b) or one of --n and "
+                 "EXPERTS, for the two products of --model (default: qwen3-30b) or one of --n and "
                  "--k")
       ->type_name("EXPERTS,TOKENS,TOPK[,uniform|zipf:S]");
   offer(app.add_option("--model", o.model,

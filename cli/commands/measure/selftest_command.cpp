@@ -372,8 +372,8 @@ const CLI::App* add_selftest_command(CLI::App& app, SelftestOptions& o) {
       ->check(refuse_seed);
   command->add_flag("--json", o.json, "for programs: the report");
   command->footer(
-      "Of every kernel that runs there the smallest product, a ragged one and two that the seed\n"
-      "draws, each element against float64; of every type a product, one in groups and a layer of\n"
+      "For every kernel that runs there: the smallest product, a ragged one and two that the seed\n"
+      "draws, each element against float64; for every type: a product, one in groups, a layer of\n"
       "experts, or why there is none; on a GPU ten products' times beside their predictions.\n"
       "Exit status: 0; 1 where something was wrong, with the command that shows it; 2 for bad\n"
       "input.\n\n"

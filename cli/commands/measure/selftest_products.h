@@ -30,7 +30,7 @@ std::vector<const KernelFacts*> selftest_kernels(int architecture);
 std::vector<Companion> selftest_products(const KernelFacts& kernel, const SelftestPlace& place,
                                          int more);
 
-/// Of every type a product and one in groups, by the kernel that a plan takes.
+/// For every type a product and one in groups, by the kernel that a plan takes.
 std::vector<Companion> selftest_types(const SelftestPlace& place);
 
 /// A layer of experts of every type that a mixture has.

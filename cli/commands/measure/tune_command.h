@@ -21,7 +21,7 @@ struct TuneOptions : MeasureOptions {
   bool json = false;
 };
 
-/// Of a shape's plans those that are measured when not all are asked for: the most promising ones.
+/// Those of a shape's plans that are measured when not all are asked for: the most promising ones.
 inline constexpr int kTunedPlans = 32;
 
 /// Runs the command. Returns 0; 1 when a shape could not be measured or the cache not be written; 2

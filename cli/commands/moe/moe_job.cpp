@@ -171,7 +171,7 @@ MoeTypes moe_types(const std::string& dtype, const std::string& weights,
     }
     throw InputError("--dtype is \"" + dtype + "\"; " +
                      as_rule("it must be bf16, e4m3, int4, mxf8, mxf6, mxf4 or nvf4, or two of "
-                             "these, of tokens and weights, such as mxf8,mxf4") +
+                             "these, for tokens and weights, such as mxf8,mxf4") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   if (word == "nvf4" && !is_wide) {

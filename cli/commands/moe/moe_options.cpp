@@ -74,7 +74,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "the memory: whichever is predicted to be faster");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
-      "128 of tokens (default blockwise); of packed weights those of tokens of e4m3 (default "
+      "128 of tokens (default blockwise); for packed weights those of e4m3 tokens (default "
       "row-column)");
   offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 fp16 f32");
   add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),

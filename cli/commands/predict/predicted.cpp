@@ -11,7 +11,7 @@
 namespace warpwright::cli {
 namespace {
 
-// Of products with packed weights, on both cards (docs/log/prediction.md).
+// For products with packed weights, on both cards (docs/log/prediction.md).
 constexpr double kWithinPacked = 0.1;
 
 // The mean error of measured products of the kind; nothing where none was held beside predictions.

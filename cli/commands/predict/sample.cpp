@@ -13,7 +13,7 @@
 namespace warpwright::cli {
 namespace {
 
-// Of these many k_tiles: beyond the first filling of any ring that matters, and cheap.
+// With these many k_tiles: beyond the first filling of any ring that matters, and cheap.
 constexpr std::int64_t kShallow = 8;
 constexpr std::int64_t kDeep = 24;
 // And of CTAs that share a tile along K, which are many.
@@ -79,7 +79,7 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
   o.cluster = std::to_string(c.m) + "," + std::to_string(c.n);
   o.cluster_k = plan.cluster_k > 1 ? std::optional<int>(plan.cluster_k) : std::nullopt;
   if (plan.cluster_k > 1) o.cluster.clear();
-  // Of kernels that have two CTAs on an SM one is looked at; others fill their SMs.
+  // One is looked at of kernels that have two CTAs on an SM; others fill their SMs.
   o.ctas = kernel.ctas_per_sm > 1 && plan.cluster_k == 1 ? std::optional<int>(atom::cluster_size(c))
                                                          : std::nullopt;
   o.sms = atom::cluster_size(c) * plan.cluster_k;

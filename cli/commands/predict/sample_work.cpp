@@ -132,7 +132,7 @@ std::vector<CostCounts> longest_of(const std::vector<CostCounts>& ways,
   }
 }
 
-// Of a device that runs the kernel.
+// For a device that runs the kernel.
 int architecture_of(const KernelFacts& kernel) {
   const auto& all = kernel.architectures;
   const bool own = std::find(all.begin(), all.end(), kernel.architecture) != all.end();

@@ -19,7 +19,7 @@ import tensor_files as files  # noqa: E402
 
 
 def part(tensor, index):
-    """Of a tensor what the index takes of its first dimensions."""
+    """What the index takes of a tensor's first dimensions."""
     word, shape, data = tensor
     if not index:
         return tensor

@@ -10,7 +10,7 @@
 namespace warpwright::tests {
 namespace {
 
-// Of instructions that the target lacks nothing.
+// For instructions that the target lacks nothing.
 template <int I, int Choice>
 __global__ void multiply_kernel([[maybe_unused]] Words memory) {
 #if defined(__CUDA_ARCH__)

@@ -224,7 +224,7 @@ class Arena {
   }
 
   [[nodiscard]] const GemmOperands& operands() const { return operands_; }
-  /// Of 64 bits?
+  /// Are they of 64 bits?
   [[nodiscard]] bool wide() const { return ask_.seed % 2 == 1; }
   /// Where they are read.
   [[nodiscard]] void* offsets() const { return const_cast<void*>(operands_.groups->offsets); }
@@ -352,7 +352,7 @@ class Arena {
     return {reference::lost_share(operands_, 16), operands_.d.dtype == DType::f16 ? 11 : 8};
   }
 
-  // Of all but D and its guards.
+  // For all but D and its guards.
   [[nodiscard]] unsigned long long checksum() const {
     unsigned long long sum = 0;
     require(cudaMemset(answers_, 0, 8));

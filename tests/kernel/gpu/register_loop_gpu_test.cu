@@ -14,7 +14,7 @@ constexpr bool is_for(int target) {
   return target >= 80 && atom::mma_fault(Tag::config.mma, target) == nullptr;
 }
 
-// Of instructions that the target lacks nothing.
+// For instructions that the target lacks nothing.
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config))
     loop_kernel([[maybe_unused]] const __grid_constant__ LoopParams params) {

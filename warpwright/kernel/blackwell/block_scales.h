@@ -26,7 +26,7 @@ class FetchedScales {
 
   WW_DEVICE FetchedScales(const ScaleParams& p, const GateParams& gate) : p_(p), gate_(gate) {}
 
-  /// Of the warp's rows from `row` on in `work`: starts the loads of its first k_tiles.
+  /// For the warp's rows from `row` on in `work`: starts the loads of its first k_tiles.
   WW_DEVICE void begin(const tile::Work& work, int row) {
     end_ = work.end;
     block_ = work.first;
@@ -125,7 +125,7 @@ class RowFactors {
   /// Before the sums of `values` values from `first` on.
   template <int values>
   WW_DEVICE void at(int /*first*/) {}
-  /// Of value `v` of a group of rows.
+  /// For value `v` of a group of rows.
   WW_DEVICE float of(int atom, int v) const { return of_[atom][v % 4 / 2]; }
 
  private:

@@ -49,7 +49,7 @@ class CodeRecipe {
     float factor;
     bool clears;  ///< all codes are 0
   };
-  /// Of a block whose magnitudes have that largest.
+  /// For a block whose magnitudes have that largest.
   [[nodiscard]] WW_DEVICE Scale scale_of(std::uint32_t largest) const {
     if (in_pairs()) {
       const std::uint32_t code = micro::power_scale(Recipe::up, config.result, largest);

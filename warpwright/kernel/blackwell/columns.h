@@ -56,7 +56,7 @@ class ColumnSlice {
   [[nodiscard]] WW_DEVICE int missing() const { return missing_; }
 
  private:
-  /// Of a row of a stage, as its copies signal them.
+  /// For a row of a stage, as its copies signal them.
   [[nodiscard]] WW_DEVICE int row_bytes() const {
     if constexpr (is_scaled(config)) {
       return p_.token_bytes;
@@ -66,7 +66,7 @@ class ColumnSlice {
   }
 
  protected:
-  /// Of a tile of `width` columns.
+  /// For a tile of `width` columns.
   WW_DEVICE void place_slice(const tile::Work& work, int width) {
     rows_ = has_widths(config) ? p_.walk.cluster_m.quotient(width) : p_.operands.b_slice_rows;
     const int in_tile = mma_ * rows_;

@@ -39,7 +39,7 @@ struct BlackwellConfig {
   bool block_scaled = false;
   bool splits_k = false;  ///< clusters share tiles along K, where they are more than tiles
   TileSource tiles = TileSource::one_tile;
-  /// Of a launch, like the types: kernels of 16-bit operands take either, and the table has these.
+  /// For a launch, like the types: kernels of 16-bit operands take either, and the table has these.
   atom::Major a_major = atom::Major::k;
   atom::Major b_major = atom::Major::k;
   bool swap_ab = false;  ///< its A is the caller's B: few tokens lie on N, rows are columns of D
@@ -48,12 +48,12 @@ struct BlackwellConfig {
                        ///< with scales, whose atoms have 128 rows, 128 of each
   /// Along the tokens, swapped: tiles are cut evenly, and each is multiplied by an N of its own.
   tile::TileWidths widths = {};
-  /// Of the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
+  /// For the scales that the tensor core multiplies, each of micro_block(scale) elements of K; f32:
   /// it multiplies none.
   DType scale = DType::f32;
   bool plain_tokens = false;  ///< tokens have scales of 1 there, one for each in the epilogue
   bool long_k = false;        ///< MMAs of K 96, which only sm_103 has: eight on three stages
-  /// Of the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
+  /// For the scales of a D that is quantised, each of micro_block(d_scale) columns; f32: it is not.
   DType d_scale = DType::f32;
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
@@ -191,7 +191,7 @@ constexpr int k_blocks(const BlackwellConfig& c) {
   return stages_together(c) * tile_k(c) / mma_atom(c).k;
 }
 
-/// What one CTA holds of A (of each of its halves) and of B in a stage. Of a pair's B each CTA
+/// What one CTA holds of A (of each of its halves) and of B in a stage. For a pair's B each CTA
 /// holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
   return {half_rows(c), tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};

@@ -104,7 +104,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
     return "64 rows are of few tokens, by MMAs of one SM that multiply no scales, without a gate";
   }
   if (!is_half && c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {
-    return "tile_m must be 128, the lanes of tensor memory, or half of them; of gates with scales "
+    return "tile_m must be 128, the lanes of tensor memory, or half of them; for gates with scales "
            "twice as many";
   }
   if (const char* wrong = scale_fault(c)) return wrong;

@@ -98,7 +98,7 @@ struct BlackwellCta {
 
  private:
   // Tiles of several widths are cut evenly, but those with scales, which lie in atoms of the widest
-  // from a group's first token on. Of a whole product all of its rows are the tokens.
+  // from a group's first token on. For a whole product all of its rows are the tokens.
   template <class Tiles>
   WW_DEVICE auto even(const Tiles& tiles) const {
     constexpr BlackwellConfig cfg = Tag::config;

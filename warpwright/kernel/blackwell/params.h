@@ -33,7 +33,7 @@ struct BlackwellGemmParams : GemmParams {
 
 /// Those of a kernel whose tiles have several widths.
 struct BlackwellWidthsParams : BlackwellGemmParams {
-  /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
+  /// For the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
   isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 

@@ -174,7 +174,7 @@ constexpr BlackwellConfig packed(DType result, BlackwellConfig c) {
   c.scale = DType::ue4m3;
   return c;
 }
-/// Of tokens of e4m3 with a scale each.
+/// For tokens of e4m3 with a scale each.
 constexpr BlackwellConfig plain(BlackwellConfig c) {
   c.plain_tokens = true;
   return c;

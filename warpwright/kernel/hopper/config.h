@@ -107,7 +107,7 @@ constexpr bool sums_in_registers(const GemmConfig& c) {
 constexpr bool is_block_scaled(const GemmConfig& c) {
   return sums_of(c) == Sums::blockwise;
 }
-/// Of packed weights: a file each in decode/.
+/// For packed weights: a file each in decode/.
 constexpr GroupSums group_sums(const GemmConfig& c) {
   const PackedSums sums = c.operands.as<PackedOperands>().sums;
   if (sums == PackedSums::chained) return GroupSums::chained;

@@ -114,7 +114,7 @@ WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
 }
 template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
 using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));
-/// Of who may find tiles before memory says whose they are.
+/// For who may find tiles before memory says whose they are.
 template <class Tag>
 using WalkAhead = decltype(make_walk<Tag, pipeline::Reader::warp>(
     std::declval<const Cta<Tag>&>(), std::declval<const tile::SpansAhead&>()));

@@ -149,7 +149,7 @@ constexpr const char* space_fault(const GemmConfig& c) {
   return nullptr;
 }
 
-/// Of the whole configuration.
+/// For the whole configuration.
 constexpr const char* config_fault(const GemmConfig& c) {
   if (const char* fault = schedule_fault(c)) return fault;
   if (const char* fault = operand_fault(c)) return fault;

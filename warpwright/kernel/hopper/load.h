@@ -41,7 +41,7 @@ class Loader {
   }
 
   /// Before the CTA is ready, of packed weights: asks L2 for those of the first tile, which depend
-  /// on no grid before. Of groups it is not known yet, and guessed: the one that is this CTA's
+  /// on no grid before. For groups it is not known yet, and guessed: the one that is this CTA's
   /// where each group has a tile of tokens. One thread is enough.
   WW_DEVICE static void prefetch_weights(const GemmParams& p, atom::ClusterCoord at) {
     constexpr GemmConfig cfg = Tag::config;

@@ -183,12 +183,12 @@ class Mainloop {
             isa::uniform(atom::advance(b_, stage * atom::tile_bytes(tile_b(cfg))))};
   }
 
-  /// Of a descriptor into any stage of the tile.
+  /// For a descriptor into any stage of the tile.
   template <atom::OperandTile tile>
   static constexpr std::uint32_t high_word = atom::high_word(encode(atom::descriptor(tile, 0)));
 
   /// One k_tile: the wgmmas on the operands of the current stage, as one group; unless
-  /// `accumulate`, the first overwrites the accumulator. Of several passes one.
+  /// `accumulate`, the first overwrites the accumulator. For several passes one.
   template <int n>
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], const Operands& at,
                                  bool accumulate, int pass = 0,

@@ -3,7 +3,7 @@
 // tokens), and multiplies them by the tokens in shared memory.
 //
 // The loop owns the ring, its waits, the groups of wgmmas and the release of stages. What codes
-// become and where their scales come in is a decoder's (kernel/hopper/decode/). Of a row with codes
+// become and where their scales come in is a decoder's (kernel/hopper/decode/). For rows with codes
 // q[g] and scales s[g] in the groups g of K, and tokens x (`acc` is what the tensor core sums):
 //
 //   exact     for g: total += s[g] * (q[g] x)                  products are exact; in registers

@@ -16,7 +16,7 @@
 namespace warpwright::kernel {
 
 /// k_tiles whose scales are on their way in registers: as many as the warp has room for beside its
-/// scheduler. Of 256 tokens one: addresses and scales take 32 registers then.
+/// scheduler. For 256 tokens one: addresses and scales take 32 registers then.
 constexpr int blocks_ahead(const GemmConfig& c) {
   const int values = (token_scales(c) + 31) / 32;
   if (sum_registers(c) > 160 || (packed_a(c) && values >= 8)) return 1;

@@ -20,7 +20,7 @@
 
 namespace warpwright::kernel {
 
-/// Of a CTA, as warp `first_row` / 16 of those that share a tile sees it.
+/// For a CTA, as warp `first_row` / 16 of those that share a tile sees it.
 template <class Tag>
 class SlotSums {
  public:

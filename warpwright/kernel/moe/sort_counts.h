@@ -12,11 +12,11 @@
 
 namespace warpwright::kernel {
 
-/// Of one thread of the kernel.
+/// For one thread of the kernel.
 class SortCounts {
  protected:
   using Counts = isa::SharedView<std::int32_t>;
-  /// Of a line, from `first` to before `end`.
+  /// For a line, from `first` to before `end`.
   struct Part {
     int first;
     int end;
@@ -70,7 +70,7 @@ class SortCounts {
     return {first < stride_ ? first : stride_, first + each < stride_ ? first + each : stride_};
   }
 
-  /// Of an expert's counts become prefixes over the CTA's warps, and the CTA's count, or a part of
+  /// An expert's counts become prefixes over the CTA's warps, and the CTA's count, or a part of
   /// it (`more`). Two at once: neither has more than a piece.
   WW_DEVICE void add_up_warps(bool more) const {
     const auto pairs_of = [&](int warp) {

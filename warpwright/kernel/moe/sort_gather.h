@@ -83,7 +83,7 @@ class SortGatherKernel {
     p.ctas = static_cast<int>(each(items, p.items));
     p.experts = static_cast<int>(each(p.sort.experts + 1, p.ctas));
   }
-  /// Of a CTA: the words of all slots, the rows of its own, where experts begin.
+  /// For a CTA: the words of all slots, the rows of its own, where experts begin.
   static int shared_bytes_of(const Params& p) {
     const auto tokens = static_cast<int>(
         std::min<std::int64_t>(p.sort.tokens, (p.items - 1) / p.items_of_token + 2));
@@ -133,7 +133,7 @@ class SortGatherKernel {
     p_.gather.move(found, ready, {first + warp_, warps, end});
   }
 
-  /// Of the tokens whose items this CTA has; it writes those from `own` on.
+  /// For the tokens whose items this CTA has; it writes those from `own` on.
   struct Slots {
     int first;
     int own;
@@ -161,7 +161,7 @@ class SortGatherKernel {
     }
   }
 
-  /// Of a slot; -1 behind the last.
+  /// For a slot; -1 behind the last.
   [[nodiscard]] WW_DEVICE std::int64_t load_id(const isa::Prerequisites& /*ready*/,
                                                int slot) const {
     if (slot >= count(s_)) return -1;
@@ -169,7 +169,7 @@ class SortGatherKernel {
     return tile::load_slot_id(s_, token, slot - token * s_.top_k);
   }
 
-  /// Of all slots; behind the last come words that are larger than any. Two loads are on their way
+  /// For all slots; behind the last come words that are larger than any. Two loads are on their way
   /// before one is waited for, which is all of 64 tokens with 8 experts.
   WW_DEVICE void load_words(const isa::Prerequisites& ready) const {
     constexpr int at_once = 2;

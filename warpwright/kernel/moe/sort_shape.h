@@ -125,7 +125,7 @@ struct SortSlotsShape {
     const std::int64_t more = std::min<std::int64_t>(wanted, 2 * std::int64_t{sms});
     return static_cast<int>((p.cluster + more + p.cluster - 1) / p.cluster * p.cluster);
   }
-  /// Of a CTA of that launch.
+  /// For a CTA of that launch.
   static int shared_bytes_of(const Params& p) {
     return sort_slots_shared_bytes(p.experts, p.warps, p.cluster, p.steps);
   }

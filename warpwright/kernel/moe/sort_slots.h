@@ -136,7 +136,7 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
     }
   }
 
-  /// Of this CTA's share of the parts.
+  /// For this CTA's share of the parts.
   WW_DEVICE void add_up_parts(const isa::Prerequisites& ready) const {
     const Part experts = columns();
     WW_NO_UNROLL

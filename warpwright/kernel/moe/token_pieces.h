@@ -48,7 +48,7 @@ struct TokenPieceShape {
   static constexpr int piece = 32 * each;  ///< elements of a warp at a time
   static constexpr int at_once = 2;        ///< pieces of a warp that are on their way
 
-  /// Of a row.
+  /// For a row.
   static constexpr int pieces(const TokenRows& p) { return (p.k + piece - 1) / piece; }
 };
 
@@ -93,7 +93,7 @@ class TokenPieces : protected TokenPieceShape {
 
   // --- rows of the result -----------------------------------------------------------------------
 
-  /// Of the slot `first` + lane of a token; -1 where there is none.
+  /// For the slot `first` + lane of a token; -1 where there is none.
   WW_DEVICE int row_of_lane(int token, int first) const {
     if (!slots_.have_rows() || first + lane_ >= p_.top_k) return -1;
     return slots_.row(std::int64_t{token} * p_.top_k + first + lane_);

@@ -271,7 +271,7 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
   const int k_bits = c.mma.k * numeric::bits(c.mma.a);
   if (is_quad_pair(c)) {
     if (c.mma.a_major != atom::Major::k || c.mma.b_major != atom::Major::k) {
-      return "A and B stand K-major in the stages: of m8n8k4 the TN form";
+      return "A and B stand K-major in the stages: for m8n8k4 the TN form";
     }
   } else if (is_block_scaled(c)) {
     if (const char* fault = block_scale_fault(c)) return fault;

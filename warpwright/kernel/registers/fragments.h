@@ -69,8 +69,8 @@ class StageRows {
   }
 
  public:
-  /// Of a warp: its MMAs along M and N (of quad pairs: four of them at once), and the registers of
-  /// each.
+  /// For a warp: its MMAs along M and N (for quad pairs: four of them at once), and the registers
+  /// of each.
   using Sums = isa::MmaSum<mma>[kMTiles][kNTiles][atom::mma_registers_c(mma)];
 
  protected:

@@ -144,8 +144,8 @@ constexpr RegisterConfig volta(DType result, RegisterConfig c) {
   return c;
 }
 
-// Of every usual build: of each type of operands and results a kernel that takes all alignments
-// and, where an architecture has no other family, a fast one; of each kind of MMA and each feed
+// For every usual build: for each type of operands and results a kernel that takes all alignments
+// and, where an architecture has no other family, a fast one; for each kind of MMA and each feed
 // one; the schedules with a producer, with tiles by static persistent walks and from CLC.
 inline constexpr auto rows = std::array{
     more(of(DType::bf16, DType::bf16, wide)),

@@ -235,7 +235,7 @@ void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, S
   std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
 }
 
-// Of `bytes` that are touched the first `used`: the others may have no value.
+// The first `used` of `bytes` that are touched: the others may have no value.
 void load_part(Thread& by, std::uint32_t address, void* to, int bytes, int used, Site site) {
   const auto [cta, offset] = access(by, address, bytes, Touch::load, false, site);
   check_defined(*cta, offset, used, site);

@@ -21,7 +21,7 @@ struct TensorMapFields {
   std::array<std::uint16_t, max_rank> box{};
   std::uint8_t rank = 0;
   std::uint8_t element_bits = 0;
-  /// Of elements of 4 and 6 bits: each 16 of them take 16 bytes of shared memory, the last 8 or 4
+  /// For elements of 4 and 6 bits: each 16 of them take 16 bytes of shared memory, the last 8 or 4
   /// of which are padding (16U4_ALIGN16B, 16U6_ALIGN16B). In global memory they lie dense.
   bool padded = false;
   atom::SmemSwizzle swizzle = atom::SmemSwizzle::none;

@@ -227,7 +227,7 @@ class Order {
   void tick(Thread& by);
   static void settles(Thread& by);
   void learn_passed(Thread& by, const Clock& passed);
-  /// Of a thread that has `passed` waits, to which what is `executed` is over: does it know, when
+  /// For a thread that has `passed` waits, to which what is `executed` is over: does it know, when
   /// it arrives, that the barrier's latest phase is complete?
   static bool knows_end(const Thread& by, const Clock& passed, const Clock& executed, bool at_once,
                         const MBarrier& bar);
@@ -275,7 +275,7 @@ class Order {
   bool explain(Finding& f, const Pair& pair, Verdict verdict) const;
   void explain_proxy(Finding& f, const Pair& pair) const;
   void explain_unfinished(Finding& f, const Pair& pair) const;
-  /// Of two loads that land in one place; false where they are none.
+  /// For two loads that land in one place; false where they are none.
   bool explain_landing(Finding& f, const Pair& pair) const;
   void explain_race(Finding& f, const Pair& pair) const;
   void explain_scope(Finding& f, const Pair& pair) const;

@@ -94,7 +94,7 @@ void Order::look_at_read(const Entry& read, const Cell& cell, const Thread& by,
   const bool async = cell.write.mask != 0 && cell.write.asynchronous;
   const Operation* brought = async ? &operations_[cell.write.who] : nullptr;
   if (brought != nullptr && brought->barrier == nullptr) brought = nullptr;
-  // Of what copies brought, before all else: those are the stages that barriers guard.
+  // For what copies brought, before all else: those are the stages that barriers guard.
   const bool better = brought != nullptr && latest.brought == nullptr;
   const bool worse = brought == nullptr && latest.brought != nullptr;
   if (latest.place != 0 && !better && (worse || order <= latest.order)) return;

@@ -128,7 +128,7 @@ struct PublishedClocks {
   Clock order, shared, global, grid, far;
 };
 
-/// Of a flag in global memory: what was ordered before its latest setting, in grid numbers.
+/// For a flag in global memory: what was ordered before its latest setting, in grid numbers.
 struct FlagOrder {
   Clock grid, far;
   Clock passed;  ///< for waiters of the setter's cluster
@@ -180,7 +180,7 @@ struct BarrierOrder {
   std::uint32_t published = 0;  ///< and at its fence.mbarrier_init
 };
 
-/// Of a named barrier, the cluster barrier, or the lanes of a syncwarp.
+/// For a named barrier, the cluster barrier, or the lanes of a syncwarp.
 struct MeetingOrder {
   GatherClocks clocks;
   Gather executed;
@@ -216,9 +216,9 @@ struct Entry {
   std::uint32_t place = 0;
   std::uint16_t mask = 0;  ///< bytes of the 16; 0 is no entry
   bool asynchronous : 1 = false;
-  /// Of a generic write: several atomic ones (additions, draws) need no order among each other.
+  /// For a generic write: several atomic ones (additions, draws) need no order among each other.
   bool atomic : 1 = false;
-  /// Of a tensor map: a generic write that releases it, or the use of one by a copy.
+  /// For a tensor map: a generic write that releases it, or the use of one by a copy.
   bool map : 1 = false;
 };
 
@@ -252,7 +252,7 @@ struct Operation {
   bool generic = false;    ///< of the generic proxy
   bool is_answer = false;  ///< of launch control
   bool stores = false;     ///< the half of a store that writes
-  /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
+  /// For an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
   bool is_copy = false;  ///< a tcgen05.cp
 };

@@ -62,7 +62,7 @@ class Relation {
   // Accesses of the thread up to `time` of its clock.
   [[nodiscard]] std::uint32_t accesses(std::uint32_t thread, std::uint32_t time) const;
   std::uint64_t hash_of(const Clock& clock, const Cluster& cluster);
-  /// Of what is known of other clusters and grids.
+  /// For what is known of other clusters and grids.
   std::uint64_t hash_far(const Clock& grid);
   void append(std::uint32_t stream, std::uint64_t value);
 

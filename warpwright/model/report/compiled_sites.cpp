@@ -91,7 +91,7 @@ std::vector<CompiledSite> not_among(const std::vector<CompiledSite>& compiled,
 }
 
 std::string function_name(const CompiledSite& site) {
-  // Of "void warpwright::kernel::Epilogue<Tag>::load_c(int) const [with ...]" the last two names.
+  // For "void warpwright::kernel::Epilogue<Tag>::load_c(int) const [with ...]" the last two names.
   std::string plain;
   int depth = 0;
   for (const char c : site.function) {

@@ -68,9 +68,9 @@ std::string_view code(Check check);
 std::string_view name(Check check);
 
 struct Finding;
-/// Of several findings those of the smallest rank are likely causes of the others: wrong counts and
-/// places before the accesses that go wrong with them, and these before hangs, wrong results, and
-/// what follows from others.
+/// Among several findings those of the smallest rank are likely causes of the others: wrong counts
+/// and places before the accesses that go wrong with them, and these before hangs, wrong results,
+/// and what follows from others.
 int rank(const Finding& finding);
 
 /// One of the accesses that a finding of the order checker is about.

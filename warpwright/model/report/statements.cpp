@@ -118,7 +118,7 @@ void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, S
                                   scope == Scope::cluster);
   int times = repeated(broken) ? 2 : 1;
   if (dropped(broken)) times = 0;
-  // Of two warpgroups side by side the even one does it for both.
+  // The even one of two warpgroups side by side does it for both.
   if (is(broken, Broken::other_warpgroup)) {
     times = m.current().index / warpgroup_threads % 2 == 0 ? 2 : 0;
   }

@@ -158,7 +158,7 @@ void Machine::use_tensor_core(const atom::Mma& mma, const void* sums) {
   if (warp % 4 == 0 && cta.tensor_track >= 0) show_mma(cta, whole(start), whole(unit));
 }
 
-// Of the four partitions the first one is shown. What a warp multiplies without a pause is a slice.
+// The first of the four partitions is shown. What a warp multiplies without a pause is a slice.
 void Machine::show_mma(const Cta& cta, std::int64_t start, std::int64_t stop) {
   const int first = current_->index - current_->lane();
   const Thread& lane = *cta.threads[static_cast<std::size_t>(first)];

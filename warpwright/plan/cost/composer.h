@@ -49,10 +49,10 @@ class Composer {
   [[nodiscard]] double k_tile_clocks() const;
   [[nodiscard]] double port_clocks() const;
   [[nodiscard]] double asked(std::size_t begin, std::size_t end) const;
-  // Of a tile's sums, all of them.
+  // For a tile's sums, all of them.
   [[nodiscard]] double cluster_exchange() const;
   [[nodiscard]] double sums_bytes() const { return 4.0 * f_.tile.m * f_.tile.n; }
-  /// Of tiles shared along K: how many are not, the k_tiles of the others in tiles, and the
+  /// For tiles shared along K: how many are not, the k_tiles of the others in tiles, and the
   /// exchange of their sums.
   struct SharedPart {
     double whole = 0;

@@ -191,7 +191,7 @@ GroupLengths group_lengths(const GemmProblem& p) {
   }
   const bool is_said = p.groups->expected_tokens > 0;
   if (p.groups->expected_zipf > 0) {
-    // Of those groups that are said to have rows, where it is said.
+    // For those groups that are said to have rows, where it is said.
     const double taken = is_said ? std::clamp(rows / mean, 1.0, groups) : groups;
     spread_by_rank(lengths, ranks_of(std::min(rows, mean * taken), std::llround(taken),
                                      p.groups->expected_zipf));

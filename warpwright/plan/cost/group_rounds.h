@@ -39,7 +39,7 @@ inline GroupWalk group_walk(const Plan& plan, const kernel::GemmConfig& c,
   return walk;
 }
 
-/// Of a kernel whose groups are cut evenly: tokens of a tile, on average.
+/// For a kernel whose groups are cut evenly: tokens of a tile, on average.
 inline double mean_width(const kernel::GemmConfig& c, const GroupLengths& lengths) {
   return lengths.even_tokens(tile_widths(c)) / lengths.tiles(c.tile_n).mean;
 }

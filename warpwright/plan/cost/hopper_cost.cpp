@@ -82,7 +82,7 @@ class Estimate {
     const double share = tiles_ > clusters_ ? machine_.merged_later : machine_.merged_once;
     const double asked = row_loads((p_.packed ? 1 : sectors_of_a()) / (1 + share * (merged.n - 1)),
                                    sectors_of_b() / (1 + share * (merged.m - 1)));
-    // Of two that are as fast, the one that loads less.
+    // The one of two as fast that loads less.
     const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
     const double during =
         std::pow(std::pow(std::max(work.during, memory), machine_.l2_beside) +
@@ -147,7 +147,7 @@ class Estimate {
   double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
     if (plan_.cluster_k > 1 || slices_k(c_)) return 0;
-    // Of many tiles only those of few rows: all of them want the same weights at the same time.
+    // Among many tiles only those of few rows: all of them want the same weights at the same time.
     const bool few = p_.m() <= 4 * (is_swapped(c_) ? c_.tile_n : c_.tile_m);
     if (tiles_ > clusters_ && !few) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
@@ -221,7 +221,7 @@ class Estimate {
     return machine_.row_copy_clocks * rows;
   }
 
-  // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
+  // For a tile, in microseconds. Rows of D's chunks that are short cost more stores.
   double epilogue() const {
     double time = machine_.epilogue_time * c_.tile_m * tile_n_ / 32768 *
                   (kernel::result_bytes(c_) / 2.0) * (p_.reads_c() ? 1.5 : 1);

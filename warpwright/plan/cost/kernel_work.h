@@ -25,7 +25,7 @@ struct KernelWork {
   int tiles = 1;       ///< of the shortest run
   double shallow = 8;  ///< k_tiles of its tiles
   double deep = 32;    ///< and of longer ones
-  /// Of a k_tile among many; of one more tile of few and of many k_tiles; of the shortest run.
+  /// For a k_tile among many; for one more tile of few and of many k_tiles; for the shortest run.
   std::vector<CostCounts> k_tile;
   std::vector<CostCounts> shallow_tile;
   std::vector<CostCounts> deep_tile;

@@ -19,7 +19,7 @@ struct CurveRatio {
 /// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
 /// second.
 struct Machine {
-  // Of dense products: fitted to what an H100 took for some 25,000 pairs of a shape and a plan, as
+  // For dense products: fitted to what an H100 took for some 25,000 pairs of a shape and a plan, as
   // an H200 by the ratios of their descriptions (docs/log/performance.md), so that the choice loses
   // least: the sum of a few of them means more than one by itself.
   double clock_hz = 1.44e9;              ///< under load
@@ -36,7 +36,7 @@ struct Machine {
   double cluster_exchange_each = 0.147;  ///< for every CTA of the cluster
   double workspace_exchange = 0.00962;   ///< through the workspace
   double split_start = 0.96;             ///< of kernels that could share tiles, and do not
-  // Of sums that all CTAs of a tile add up in slices.
+  // For sums that all CTAs of a tile add up in slices.
   double slice_exchange = 2.21;       ///< of any tile
   double slice_exchange_tile = 2.26;  ///< for a tile of 128 x 64
   double workspace_bytes = 19.3e3;    ///< of other CTAs' parts, that one CTA adds up, a microsecond
@@ -65,7 +65,7 @@ struct Machine {
   double cooperative_share = 1.08;
   double pingpong_share = 0.713;
   double scaled_share = 1.24;  ///< with block scales
-  // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
+  // For products in groups: how CTAs look for their tiles, by one load of offsets behind another.
   double search_linear_scan = 0.3625;
   double search_linear_scan_each = 0.027;  ///< a group
   double search_warp_scan = 1.446;
@@ -84,7 +84,7 @@ struct Machine {
   /// A copy of one row of tokens by index, by two warps together: from products of 4,096 tokens of
   /// 128 experts, in bf16 (13.5) and in e4m3 with block scales (11.8).
   double row_copy_clocks = 12;
-  /// Of groups cut evenly, set by hand before any was measured: taken where they gain more.
+  /// For groups cut evenly, set by hand before any was measured: taken where they gain more.
   double group_even = 1.035;
   /// How much longer this device's tensor cores take than those of the fit.
   CurveRatio tensor;
@@ -144,7 +144,7 @@ inline const Machine& fitted_machine(bool groups_or_packed) {
 }
 
 /// The machine that a device is taken for: the fit, with each rate and time as much more or less as
-/// the device's description says of the unit behind it than an H200's does. Of an H200 it is the
+/// the device's description says of the unit behind it than an H200's does. For an H200 it is the
 /// fit.
 Machine machine_of(bool groups_or_packed, const DeviceFacts& device);
 

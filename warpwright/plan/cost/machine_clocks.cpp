@@ -13,7 +13,7 @@
 namespace warpwright {
 namespace {
 
-// Clocks of the unit of an SM that is longest at work. Of mma.sync there are four.
+// Clocks of the unit of an SM that is longest at work. For mma.sync there are four.
 double busiest_unit(const CostCounts& all, const Costs& costs) {
   double tensor = 0;
   double shared = 0;
@@ -104,7 +104,7 @@ class KnownClocks final : public MachineClocks {
   mutable std::unordered_map<const KernelFacts*, std::unique_ptr<const KernelClocks>> known_;
 };
 
-// Of all numbers that costs and predictions read.
+// For all numbers that costs and predictions read.
 std::uint64_t fingerprint(const MachineNumbers& machine) {
   std::uint64_t hash = static_cast<std::uint64_t>(machine.architecture) << 32 |
                        static_cast<std::uint32_t>(machine.sms);

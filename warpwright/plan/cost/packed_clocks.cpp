@@ -31,7 +31,7 @@ double span_clocks(const kernel::GemmConfig& c, double a_share, const Machine& m
                    w.waits * (66 + working + 2.0 * c.tile_n + w.turns) / beside});
 }
 
-// Of e2m1 weights, by their instructions, two clocks each of eight words a lane for e4m3 and of
+// For e2m1 weights, by their instructions, two clocks each of eight words a lane for e4m3 and of
 // four for 16 bits, with what makes factors of their scales; how much longer products take than the
 // tensor core's own clocks, and a folded word for e4m3, are from one table on an H100
 // (docs/log/w4a8.md). A span is half a k_tile of 16 bits.
@@ -49,9 +49,9 @@ SpanWork e2m1_work(const kernel::GemmConfig& c, const PackedFormat& f) {
           .waits = kernel::in_flight(c) > 1 || !in_registers ? 1.1 : 1.65};
 }
 
-// Of int4 weights for tokens of 16 bits. Lanes convert as many words as of e2m1, by 11 instructions
-// for bf16 and 9 for f16; what exact sums add between products is from a table on an H100
-// (docs/log/w4a8.md).
+// For int4 weights for tokens of 16 bits. Lanes convert as many words as for e2m1, by 11
+// instructions for bf16 and 9 for f16; what exact sums add between products is from a table on an
+// H100 (docs/log/w4a8.md).
 SpanWork int4_wide_work(const kernel::GemmConfig& c, const PackedFormat& f) {
   const double groups = sums_in_registers(c) ? static_cast<double>(packed::slices(f)) / 2 : 0;
   return {.converting = kernel::operand_b(c).type == DType::f16 ? 70.0 : 85.0,
@@ -78,7 +78,7 @@ double packed_share(const GemmProblem& p) {
 // wgmma with A from registers takes no less for few tokens; shared memory gives codes, tokens and
 // room to copies; and a warpgroup by itself waits for its codes, its products and its sums in
 // turn, which takes the more by what was measured of dense tiles with exact sums (440, 700 and
-// 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
+// 810 clocks for 16, 64 and 128 tokens). For two CTAs an SM the second brings a part of that, as
 // grouped tiles show; and two groups in flight hide some of both.
 double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                      const Machine& machine) {

@@ -217,7 +217,7 @@ double Composer::sharing() const {
 // What no clock changes of each wave.
 void Composer::list_waves() {
   const auto count = static_cast<double>(tiles_.size());
-  // Of tiles that CTAs share in slices: so many go at once.
+  // For tiles that CTAs share in slices: so many go at once.
   at_once_ = std::max(1.0, std::floor(resident() / sharers_));
   split_ = shared_part(count, resident());
   const double d_bytes = static_cast<double>(plan_.cluster_ctas()) / plan_.cluster_k * store_bytes_;

@@ -15,20 +15,20 @@ namespace warpwright {
 /// What is fitted: to rows of an H200, the same for every device. All else is of a description, or
 /// follows from it.
 struct FittedNumbers {
-  /// Of memory's rate for bare reads, that a kernel with a ring of copies reaches: rows, pages and
+  /// The part of memory's rate for bare reads that a kernel with a ring reaches: rows, pages and
   /// banks of DRAM are not modelled.
   double memory_share = 0.93;
   /// Reads of wgmma come faster from shared memory than its rate and counted bytes say: which of
   /// them hit a row that is open for another is not known.
   double shared_overlap = 1.15;
-  /// Of the lines that SMs of a group ask for together, those that L2 sends once: how far these SMs
+  /// The part of lines SMs of a group ask for together that L2 sends once: how far these SMs
   /// run apart is not modelled.
   double merged = 0.6;
   /// A k_tile of a kernel whose warps add sums up themselves, over its multiplications: the model
   /// counts each addition as a conversion on its way to memory, which is too much by far.
   double sums_share = 1.1;
-  /// Of an SM's port to L2, what sums of shared tiles get that go through the workspace by plain
-  /// stores and loads: how many of these are on their way is not modelled.
+  /// The part of an SM's port to L2 that sums of shared tiles get that go through the workspace by
+  /// plain stores and loads: how many of these are on their way is not modelled.
   double sums_rate = 0.22;
 };
 

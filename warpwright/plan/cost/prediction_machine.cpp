@@ -42,7 +42,7 @@ PredictionMachine prediction_machine(const MachineNumbers& numbers) {
   m.outside_row_clocks = numbers.tma_outside_row_clocks;
   m.wgmma_one = numbers.wgmma_shared_one;
   m.wgmma_more = numbers.wgmma_shared_more;
-  // Of one warpgroup each wait was for a group of 8 wgmmas.
+  // For one warpgroup each wait was for a group of 8 wgmmas.
   m.drain_clocks = 8 * std::max(0.0, m.wgmma_one.at(64) - m.wgmma_more.at(64));
   m.l2_lines_per_second = numbers.l2_requests_per_second;
   m.load_clocks = numbers.shared_clocks;

@@ -264,7 +264,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
     parts.kernel +=
         "sums       " + sums_text(c) +
         (kernel::halves(c) > 1 ? "; a gate and what it is for have an accumulator each\n"
-         : c.gated             ? "; of a gate and what it is for 16 rows in turns\n"
+         : c.gated             ? "; a gate and what it is for have 16 rows in turns\n"
                                : "\n");
     parts.tensor_store = static_cast<kernel::EpilogueShape>(c).store != kernel::Store::lanes;
     const BlackwellConfig by = launched(c, plan.problem);

@@ -114,7 +114,7 @@ bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
       p.scaling == Scaling::blockwise || p.accumulation == Accumulation::promoted;
   if (c.block_scaled != adds_k_tiles) return false;
   if (c.long_k && ask.start.device.architecture != 103) return false;
-  // Of nothing there is no k_tile to share. Where tiles are cut depends on how many there are.
+  // An empty product has no k_tile to share. Where tiles are cut depends on how many there are.
   if (c.splits_k && (!p.multiplies() || p.k() == 0 || ask.choices.batch_invariant)) return false;
   const bool k_major = ask.a == atom::Major::k && ask.b == atom::Major::k;
   if (!k_major && !kernel::takes_any_major(c)) return false;
@@ -172,7 +172,7 @@ double blackwell_cost(const Plan& plan, const BlackwellConfig& c, const KernelFa
   const double rows = static_cast<double>(c.tile_m) / plan.cluster.n + columns / plan.cluster.m;
   const double lines = static_cast<double>(plan.tiles()) * blocks * rows;
   const double from_l2 = lines / m.l2_lines_per_second;
-  // Of two that are as fast, the one that loads less.
+  // The one of two as fast that loads less.
   return m.launch_seconds + m.start_clocks / hz + std::max({products, memory, from_l2}) +
          0.01 * from_l2;
 }

@@ -38,12 +38,12 @@ struct MapRequest {
   int box_inner = 0;
   int box_outer = 0;
   atom::SmemSwizzle swizzle = atom::SmemSwizzle::b128;
-  /// Of a gated product's weights: gates and ups, a dimension of its own in front of the batch. 1:
+  /// For a gated product's weights: gates and ups, a dimension of its own in front of the batch. 1:
   /// there is none.
   std::int64_t parts = 1;
   std::int64_t part_stride = 0;
   int box_parts = 1;  ///< of them in a box
-  /// Of elements of 4 and 6 bits: they arrive padded in shared memory, 16 in 16 bytes, as
+  /// For elements of 4 and 6 bits: they arrive padded in shared memory, 16 in 16 bytes, as
   /// atom::OperandTile says. Those of 4 bits arrive packed otherwise; those of 6 cannot.
   bool padded = false;
   bool by_rows = false;  ///< a matrix whose rows are gathered: two dimensions, a box of one row
@@ -112,9 +112,9 @@ struct LaunchMemory {
   void* workspace = nullptr;
   bool check_offsets = false;
   bool zero_rest = false;
-  /// Of a kernel that adds up the slots of tokens.
+  /// For a kernel that adds up the slots of tokens.
   const kernel::CountedSlots* slots = nullptr;
-  /// Of groups: offsets and weights are complete when the grid starts, though the one before may
+  /// For groups: offsets and weights are complete when the grid starts, though the one before may
   /// still run. For kernels that ask early (KernelFacts::asks_early); others wait all the same.
   bool weights_early = false;
   /// With weights_early, where the grid before writes the offsets: the slots that it sorts, which

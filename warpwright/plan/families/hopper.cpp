@@ -214,7 +214,7 @@ bool hopper_serves(const kernel::GemmConfig& c, const Ask& ask) {
   if (c.quantises != p.is_quantised() || c.sums_slots != ask.choices.sums_slots) return false;
   if (has_zero_points(c) != (p.packed && p.packed->format.zero_points != ZeroPoints::none))
     return false;
-  // Of nothing there is no k_tile to share; where D is empty the majors of A and B do not matter.
+  // An empty product has no k_tile to share; where D is empty the majors of A and B do not matter.
   if (!p.reads_ab()) return takes_whole_tiles(c);
   if (!p.multiplies()) return takes_whole_tiles(c) || kernel::packed_a(c);
   return (is_swapped(c) ? ask.b : ask.a) == operand_a(c).major &&

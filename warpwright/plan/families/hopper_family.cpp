@@ -125,7 +125,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
   }
   // L2 is asked up to four times as often for a row that begins within a line, and a cluster asks
   // once for all of its CTAs.
-  // Of groups and packed weights it chose no better than costs by themselves.
+  // For groups and packed weights it chose no better than costs by themselves.
   [[nodiscard]] bool weighs_counts(const GemmProblem& p) const override {
     return !p.groups && !p.packed && p.reads_ab();
   }

@@ -13,7 +13,7 @@
 namespace warpwright {
 namespace {
 
-// Of groups, and of tokens by index; `here` names the kernels.
+// For groups, and for tokens by index; `here` names the kernels.
 std::optional<Refusal> group_fault(const GemmProblem& p, const DeviceFacts& device,
                                    const std::string& here) {
   if (p.groups && device.architecture < 120) return no_groups(device);

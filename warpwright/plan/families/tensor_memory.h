@@ -40,7 +40,7 @@ struct TmemMap {
   int stages_together = 1;
 };
 
-/// Of a kernel by its name; nothing where it is none of sm_100.
+/// For a kernel by its name; nothing where it is none of sm_100.
 std::optional<TmemMap> tensor_memory_of(std::string_view kernel);
 
 }  // namespace warpwright

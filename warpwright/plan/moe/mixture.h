@@ -37,7 +37,7 @@ struct Mixture {
   Matrix d = {};             ///< T x H of x's type or f32; may be x itself
   Matrix scale_w13 = {};     ///< f32, as `scaling` says
   Matrix scale_w2 = {};
-  /// Of block_scaled weights, f32, E x 1 or 1 x 1: what a whole expert is multiplied by beside its
+  /// For block_scaled weights, f32, E x 1 or 1 x 1: what a whole expert is multiplied by beside its
   /// scales, as nvf4 checkpoints have it (a factor, no divisor). Left out: 1.
   Matrix factor_w13 = {};
   Matrix factor_w2 = {};
@@ -51,7 +51,7 @@ struct Mixture {
   std::optional<PackedWeights> packed13 = {};
   std::optional<PackedWeights> packed2 = {};  ///< of w2, which has it where w13 has
   OffsetType id_type = OffsetType::int32;
-  /// Of block_scaled weights the elements that tokens become: e4m3 (mxf8) or e2m1 (mxf4, nvf4).
+  /// For block_scaled weights the elements that tokens become: e4m3 (mxf8) or e2m1 (mxf4, nvf4).
   /// f32: e2m1 beside e2m1, else e4m3.
   DType tokens_as = DType::f32;
   Scaling scaling = Scaling::none;

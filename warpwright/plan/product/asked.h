@@ -98,7 +98,7 @@ Fault packed_fault(const Asked& o);
 Fault unread_fault(const Asked& o);
 Fault scales_fault(const Asked& o);
 Fault factors_fault(const Asked& o);
-/// Of scales in tiles, which copies bring.
+/// For scales in tiles, which copies bring.
 Fault scale_tiles_fault(const Tensor& scale);
 Fault bias_fault(const Asked& o);
 /// The scales that are written beside a D that is quantised.

@@ -85,7 +85,7 @@ std::optional<Refusal> number_fault(const char* name, float value, const char* r
                 ": leave it out for the activation's own");
 }
 
-// Of one that is above 0, and finite where `ends`.
+// For one that is above 0, and finite where `ends`.
 std::optional<Refusal> positive_fault(const char* name, float value, bool ends, const char* rule) {
   const bool is_finite = std::isfinite(value);
   if (value > 0 && (is_finite || !ends)) return std::nullopt;

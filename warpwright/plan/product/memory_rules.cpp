@@ -66,7 +66,7 @@ Fault integers_fault(const char* name, const void* integers, int width) {
                 "; it is one of ", known);
 }
 
-// Of the index of rows.
+// For the index of rows.
 Fault index_fault(const GemmOperands& o) {
   const std::int32_t* const rows = o.groups->rows;
   if (!o.is_by_index()) {
@@ -100,7 +100,7 @@ Fault offsets_fault(const Asked& o) {
 
 namespace {
 
-// Of scales that are written, with anything.
+// For scales that are written, with anything.
 Fault d_scales_overlap(const Asked& asked) {
   const GemmOperands& o = *asked.memory;
   if (!o.is_quantised()) return std::nullopt;

@@ -61,8 +61,8 @@ struct ScaleReach {
   }
 };
 
-/// Of the scales of A, or of B; of `group` those of one group. `scale` is the type of scales that
-/// the tensor core multiplies (problem.h knows it), of others anything.
+/// For the scales of A, or of B; for `group` those of one group. `scale` is the type of scales that
+/// the tensor core multiplies (problem.h knows it), for others anything.
 constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType scale) {
   switch (scaling) {
     case Scaling::row_column:

@@ -39,7 +39,7 @@ std::int64_t step_of(const Operand& o) {
   return whole_elements(o.tma ? step_bytes(o) : 1, o.matrix.dtype);
 }
 
-// Of its lines of contiguous elements, rows or columns.
+// For its lines of contiguous elements, rows or columns.
 Fault lines_fault(const Operand& o, bool are_rows) {
   const PlannedMatrix& v = o.matrix;
   const char* const line = are_rows ? "row" : "column";

@@ -88,12 +88,12 @@ struct Epilogue {
   /// numbers); no C.
   bool gated = false;
   Bias bias = Bias::none;
-  /// Of a gated product: gate and up alternate, D[m, j] = activation(P[m, 2j]) * P[m, 2j + 1]. So
+  /// For a gated product: gate and up alternate, D[m, j] = activation(P[m, 2j]) * P[m, 2j + 1]. So
   /// do rows of B, and with them its scales and a bias along the columns.
   bool interleaved = false;
   /// Codes and scales in place of values: D is e4m3 then, its scales are Product::d_scales.
   QuantiseD quantise = QuantiseD::none;
-  /// Of a gated product; left out: those of the activation.
+  /// For a gated product; left out: those of the activation.
   std::optional<GateNumbers> gate = {};
 
   friend constexpr bool operator==(const Epilogue&, const Epilogue&) = default;
@@ -120,7 +120,7 @@ struct Groups {
   double expected_tokens = 0;
   /// Another hint, for the lengths' spread; nothing depends on it but speed either.
   LengthSpread expected_lengths = LengthSpread::routed;
-  /// Of routed lengths: the group of rank r (from 1) is liked as r^-expected_zipf, 0 to 8. 0: all
+  /// For routed lengths: the group of rank r (from 1) is liked as r^-expected_zipf, 0 to 8. 0: all
   /// groups alike.
   float expected_zipf = 0;
   /// Tokens by index: row r of the product reads row rows[r] / rows_divisor of A and of scale_a. M
@@ -163,8 +163,8 @@ struct Product {
   float beta = 1.0F;  ///< of C; 0 or 1 where there is none
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
-  /// Of the shape that `scaling` says, and f32; but of block_scaled ue8m0 or ue4m3, which with the
-  /// type of A is A's format.
+  /// Its shape is what `scaling` says, its type f32; but for block_scaled ue8m0 or ue4m3, which
+  /// with the type of A is A's format.
   Matrix scale_a = {};
   Matrix scale_b = {};
   /// f32 factors of block_scaled tensors in groups: A's 1 x 1, B's 1 x 1 or G x 1. Left out: 1.
@@ -227,7 +227,7 @@ constexpr bool is_given(const PlannedMatrix& v) {
 /// The tensors and scalars of a product.
 using GemmOperands = Product<MatrixView>;
 
-/// What a plan is made for: the same without addresses. Of alpha and beta it matters whether they
+/// What a plan is made for: the same without addresses. For alpha and beta it matters whether they
 /// are 0, and not what the numbers of a gate are; of scales and the bias their types, and of
 /// scale_d whether there is one. `normalised` (rules.h) makes all that does not matter the same.
 using GemmProblem = Product<PlannedMatrix>;

@@ -9,7 +9,7 @@ namespace warpwright {
 namespace product {
 namespace {
 
-// Of scales that are written: no two of them in one place.
+// For scales that are written: no two of them in one place.
 Fault apart_fault(const Tensor& tensor) {
   const PlannedMatrix& v = tensor.shape;
   if (v.rows == 0 || v.columns == 0) return std::nullopt;

@@ -127,7 +127,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] const T& value() const& { return std::get<T>(content_); }
   const T& operator*() const& { return value(); }
   T& operator*() & { return std::get<T>(content_); }
-  /// Of a result that nobody holds the value itself: `for (auto& x : *candidates(...))` is no walk
+  /// For a result that nobody holds the value itself: `for (auto& x : *candidates(...))` is no walk
   /// over what has ended.
   [[nodiscard]] T value() && { return std::get<T>(std::move(content_)); }
   T operator*() && { return std::get<T>(std::move(content_)); }

@@ -204,7 +204,7 @@ bool overlap(const MatrixView& x, const MatrixView& y);
 
 /// A problem without a fault as a formula, with its types and all that is not usual of it.
 std::string formula(const GemmProblem& problem);
-/// Of weights: "packed in groups of 128 with bf16 scales, exact sums".
+/// For weights: "packed in groups of 128 with bf16 scales, exact sums".
 std::string packed_words(const PackedWeights& weights);
 
 /// The words of refusals.

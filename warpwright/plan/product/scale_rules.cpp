@@ -21,7 +21,7 @@ Fault side_fault(const Asked& o, const Tensor& tensor, std::int64_t length) {
   return std::nullopt;
 }
 
-// Of a scale for whole tensors: kernels read one.
+// For a scale for whole tensors: kernels read one.
 Fault one_scale_fault(const Tensor& scale) {
   if (scale.shape.batch <= 1 || scale.shape.batch_stride == 0) return std::nullopt;
   return refuse(RefusalCode::bad_shape, as_tensor(scale.name), " is a batch of ", scale.shape.batch,

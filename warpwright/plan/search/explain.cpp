@@ -165,7 +165,7 @@ double operations(const GemmProblem& p) {
 }
 
 double moved_bytes(const GemmProblem& p) {
-  // Of groups: a B for each that is expected to have rows.
+  // For groups: a B for each that is expected to have rows.
   return moved_bytes(p, p.groups ? busy_groups(p) : 1);
 }
 
@@ -191,7 +191,7 @@ double moved_bytes(const GemmProblem& p, double matrices) {
     of_b = static_cast<double>(
         packed::data_bytes(p.packed->format, {one_b ? 1 : p.batch(), p.n(), p.k()}));
   }
-  // Of tokens by index each that may be asked for.
+  // For tokens by index each that may be asked for.
   moved += bytes(p.a.dtype, p.is_by_index() ? std::min(p.a.rows, p.m()) : p.m(), p.k(), one_a);
   for (const bool of_a : {true, false}) {
     if (serves_all(scale_reach(p, of_a))) continue;                      // next to nothing

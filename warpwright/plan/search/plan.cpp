@@ -51,7 +51,7 @@ bool needs_copy_engine(const Family& family, const GemmProblem& problem) {
 // either chose no better in 430 measured products.
 constexpr std::size_t most_weighed = 6;
 constexpr double near_cost = 1.1;
-// Of a product of more tiles than this a second opinion takes milliseconds.
+// For a product of more tiles than this a second opinion takes milliseconds.
 constexpr int most_tiles = 4096;
 
 // What one more grid in front costs, beside what it moves.
@@ -105,8 +105,8 @@ struct Found {
     }
   }
 
-  // Of ways that cost about as little as the first, in order: those first for which both the cost
-  // and what counts of kernels say are small. Their errors have little in common, so that the
+  // Among ways that cost about as little as the first, in order: those first for which both the
+  // cost and what counts of kernels say are small. Their errors have little in common, so that the
   // product of the two chooses better than either (docs/log/prediction.md).
   void weigh() {
     if (ways.size() < 2 || ways.front().copied || !family->weighs_counts(start.problem)) return;

@@ -58,8 +58,8 @@ struct PlanChoices {
   /// types and epilogue keeps to it: each adds up K in the same order, in one CTA.
   bool batch_invariant = false;
   std::optional<atom::ClusterShape> cluster = {};
-  /// Of clusters that `cluster` does not fix. Left open: 2, or 8 of a dense product on Hopper whose
-  /// rows of A or B begin at no multiples of 128 bytes, which L2 then answers most often.
+  /// For clusters that `cluster` does not fix. Left open: 2, or 8 of a dense product on Hopper
+  /// whose rows of A or B begin at no multiples of 128 bytes, which L2 then answers most often.
   std::optional<int> most_cluster_ctas = {};
   std::optional<int> tile_m = {};
   std::optional<int> tile_n = {};

@@ -45,7 +45,7 @@ struct Ask {
   bool aligned = true;    ///< rows of A and B begin at multiples of 16 bytes
   bool by_copies = true;  ///< TMA reads A and B
   GroupLengths lengths;   ///< of a product in groups, as they are expected
-  /// Of the device: found when they are first asked for.
+  /// For the device: found when they are first asked for.
   [[nodiscard]] const MachineClocks& clocks() const;
 
  private:

@@ -17,7 +17,7 @@ WW_DEVICE void scale_rows(isa::Fragment<float, N>& accumulator, isa::Pair by) {
   WW_UNROLL for (int v = 0; v < N; ++v) accumulator[v] *= v % 4 < 2 ? by.low : by.high;
 }
 
-/// Of groups of so many k_blocks of 32.
+/// For groups of so many k_blocks of 32.
 template <class Weights, int group_steps>
 class Chained {
  public:

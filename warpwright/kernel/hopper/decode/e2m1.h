@@ -23,7 +23,7 @@ struct E5m2Table {
   std::uint32_t low;
   std::uint32_t high;
 
-  /// Of x from 0 to 26: no byte carries into the next.
+  /// For x from 0 to 26: no byte carries into the next.
   WW_DEVICE static E5m2Table of(std::uint32_t x) {
     return {0x0a080400U + x * 0x04040400U, 0x12100e0cU + x * 0x04040404U};
   }

@@ -12,7 +12,7 @@
 
 namespace warpwright::kernel {
 
-/// Of groups of so many k_blocks of 32, of which in_flight(config) are under way at once.
+/// For groups of so many k_blocks of 32, of which in_flight(config) are under way at once.
 template <class Weights, int group_steps>
 class Exact {
  public:

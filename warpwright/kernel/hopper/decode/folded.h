@@ -36,7 +36,7 @@ WW_DEVICE void convert_scaled(const std::uint32_t (&word)[2], std::uint32_t carr
   WW_UNROLL for (int r = 0; r < 4; ++r) to[r] = fold(to[r], factors[r % 2].word);
 }
 
-/// Of scales that so many k_blocks of 32 share. All k_blocks of a k_tile are one group of wgmmas.
+/// For scales that so many k_blocks of 32 share. All k_blocks of a k_tile are one group of wgmmas.
 template <class Weights, int group_steps, class Factor = F16Factor>
 class Folded {
  public:

@@ -7,7 +7,7 @@
 
 namespace warpwright::kernel {
 
-/// Of scales that so many k_blocks share. Two groups of wgmmas are one k_tile.
+/// For scales that so many k_blocks share. Two groups of wgmmas are one k_tile.
 template <class Weights, int group_steps>
 class Straight {
  public:
