@@ -113,7 +113,7 @@ struct GemmTimes {
   std::vector<TriedPlan> tried;  ///< those, the first one in front; empty when there is one
   HostTimes host;                ///< of launches of the first plan; not measured of groups
   std::optional<Timing> first;   ///< cuBLASLt by the first pick of its heuristic
-  std::optional<Timing> best;    ///< by the fastest of the offered algorithms; of groups the first
+  std::optional<Timing> best;    ///< by the fastest of the offered algorithms; for groups the first
   int calls = 0;                 ///< of cuBLASLt: those of a launch
   int offered = 0;               ///< algorithms that its heuristic offered
   int best_index = 0;            ///< which of them is the fastest; 0 is the first pick

@@ -54,7 +54,7 @@ void fill(const MatrixView& view, const Slot& slot, std::uint64_t seed, std::uin
   }
 }
 
-// Rows of a matrix; of a tensor that is not there, nothing.
+// Rows of a matrix; for a tensor that is not there, nothing.
 MatrixView rows_of(MatrixView v, std::int64_t first, std::int64_t count) {
   if (v.data == nullptr) return v;
   v.data = static_cast<std::byte*>(v.data) + first * v.row_stride * numeric::bits(v.dtype) / 8;

@@ -142,7 +142,7 @@ constexpr const char* kTraceExamples =
 // The arguments that `check` has beside those of the product.
 void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
   app.add_option("--schedules", how.schedules,
-                 "schedules to try: eager, latest, then random and starving ones (default 64; of "
+                 "schedules to try: eager, latest, then random and starving ones (default 64; for "
                  "each product of a family 12)")
       ->type_name("N")
       ->check(whole(1, 1'000'000));
@@ -503,7 +503,7 @@ std::string empty_argument(const std::vector<std::string>& arguments) {
   return {};
 }
 
-// Whether a refusal goes to stdout as an object: for where the arguments could not be read. Of
+// Whether a refusal goes to stdout as an object: for where the arguments could not be read. For
 // `bench` and `draw` --json may name a file instead.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   const auto at = std::find(arguments.begin(), arguments.end(), "--json");

@@ -61,7 +61,7 @@ std::string_view unknown_word(std::string_view kernels,
   return unknown;
 }
 
-// The name with the fewest changes; of several the one that begins alike for longest.
+// The name with the fewest changes; for several the one that begins alike for longest.
 std::string_view nearest_to(std::string_view word, const std::vector<std::string_view>& names) {
   const auto distance = [&](std::string_view name) {
     const auto differs = std::mismatch(word.begin(), word.end(), name.begin(), name.end());

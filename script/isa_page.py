@@ -7,7 +7,7 @@
 
 A docstring is the run of "///" lines above a function, a struct, a class, an enum or an alias, as
 tests/lint wants one above each function. For a declaration the page shows the name, what it is
-given, and what it returns; of the docstring all. A function's section of the PTX manual is the one
+given, and what it returns; for the docstring all. A function's section of the PTX manual is the one
 that its docstring names, or the one before where it says "The same", or the one of its header. The
 test isa_page fails where the page is another one.
 """

@@ -83,7 +83,7 @@ def decoded(word, data):
 
 
 def random_bytes(word, count, name):
-    """Values of about 1, the same ones for a name; of f32 positive ones, which serve as scales."""
+    """Values of about 1, the same ones for a name; for f32 positive ones, which serve as scales."""
     dice = random.Random(name)
     if word == "f32":
         return encoded(word, [dice.uniform(0.5, 2) for _ in range(count)])

@@ -438,7 +438,7 @@ typedef struct ww_moe {
   ww_matrix d;            /**< T x H of x's type or WW_F32; may be x itself, else apart from all */
   ww_matrix scale_w13;    /**< WW_F32, of weights of WW_E4M3: a batch of E of 2I x 1 for
                                WW_SCALING_ROW_COLUMN, of ceil(2I/128) x ceil(H/128) for
-                               WW_SCALING_BLOCKWISE; of WW_SCALING_BLOCK_SCALED the tiles of a
+                               WW_SCALING_BLOCKWISE; for WW_SCALING_BLOCK_SCALED the tiles of a
                                gated product's B */
   ww_matrix scale_w2;     /**< likewise, of H x 1, or ceil(H/128) x ceil(I/128) */
   ww_matrix bias13;       /**< a batch of E of 2I x 1, of WW_F32 or x's type, or left out */
@@ -458,14 +458,14 @@ typedef struct ww_moe {
   const ww_int4* int4_w2;
   int32_t sums_w13; /**< WW_SUMS_ ... of int4 weights */
   int32_t sums_w2;
-  /** Of WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x 1
-   *  or 1 x 1, and of nvf4 the scales of the tensors that x and the rows between the products
+  /** For WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x
+   * 1 or 1 x 1, and of nvf4 the scales of the tensors that x and the rows between the products
    *  become, 1 x 1. */
   ww_matrix factor_w13;
   ww_matrix factor_w2;
   ww_matrix factor_x;
   ww_matrix factor_inner;
-  /** Of WW_SCALING_BLOCK_SCALED what tokens become: WW_TOKENS_AS_WEIGHTS, _MXF8, or _MXF4. */
+  /** For WW_SCALING_BLOCK_SCALED what tokens become: WW_TOKENS_AS_WEIGHTS, _MXF8, or _MXF4. */
   int32_t tokens_as;
   int32_t reserved; /**< 0 */
   ww_gate gate;
@@ -484,7 +484,7 @@ typedef struct ww_moe_choices {
   int32_t by_index;        /**< WW_OPEN ...: the first product reads tokens by number; no: they are
                                 put into the order of the experts before it */
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
-                                      a launch of its own does. Of WW_SCALING_BLOCKWISE and
+                                      a launch of its own does. For WW_SCALING_BLOCKWISE and
                                       WW_SCALING_BLOCK_SCALED */
   int32_t sums_in_product;  /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
                                  a launch behind it does. Not with batch_invariant */

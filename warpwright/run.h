@@ -58,7 +58,7 @@ struct RunOptions {
 /// Facts of a CUDA device, asked once a process, or of the model.
 Result<const DeviceFacts*> run_facts(int device);
 
-/// A plan as `run` makes it: by the measurements of `warpwright tune`, where there are any. Of
+/// A plan as `run` makes it: by the measurements of `warpwright tune`, where there are any. For
 /// operands that have no memory yet addresses are not read.
 Result<Plan> run_plan(const GemmOperands& operands, const DeviceFacts& device,
                       const PlanChoices& choices);
@@ -89,8 +89,8 @@ struct NamedDevice {
 };
 Result<NamedDevice> device_named(std::string_view name);
 
-/// `bytes` of memory of a device, from a multiple of 256, of any content; of the model's it is host
-/// memory. Refuses a device only to plan for.
+/// `bytes` of memory of a device, from a multiple of 256, of any content; for the model's it is
+/// host memory. Refuses a device only to plan for.
 Result<std::shared_ptr<void>> run_memory(const NamedDevice& device, std::int64_t bytes);
 
 /// "D[5,24] = alpha * A[5,32] * B[24,32]^T, bf16 -> f32 by KERNEL on DEVICE: why", for a log.

@@ -83,7 +83,7 @@ Value value_of(CLI::Option& option) {
   return v;
 }
 
-// A command by its words ("explain gemm"; of the program none), with what may follow it.
+// A command by its words ("explain gemm"; for the program none), with what may follow it.
 struct Command {
   std::string path;
   std::string about;

@@ -26,7 +26,7 @@ struct CheckResult {
   std::int64_t elements = 0;
   std::int64_t failures = 0;
   /// Right elements that no distance was measured of: infinite ones, as an R beyond D's type asks
-  /// for; NaN as R is; of fp8 the largest number, R being beyond; infinite or NaN although R is
+  /// for; NaN as R is; for fp8 the largest number, R being beyond; infinite or NaN although R is
   /// not, for fp32 may overflow on the way.
   std::int64_t infinite = 0, nan = 0, saturated = 0, overflowed = 0;
   DType dtype = DType::f32;  ///< of D
@@ -43,7 +43,7 @@ struct CheckResult {
 
 /// Compares D of operands in host memory with float64 over A, B and the others as they are, that is
 /// their codes. For a product in groups the rows in a group are compared. What an element is (R),
-/// and what it may be off (E), is reference::Tile's; how the two compare is reference::judge's. Of
+/// and what it may be off (E), is reference::Tile's; how the two compare is reference::judge's. For
 /// a D that is quantised elements are codes times their scales, by reference::judge_code; where the
 /// scale of a block is none of its values', all of its elements are wrong.
 /// Throws InputError for types that cannot be checked.

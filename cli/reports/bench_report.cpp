@@ -71,7 +71,7 @@ double fp8_plan_time(const GemmTimes& t) {
   return found == nullptr ? 0 : found->ours.median;
 }
 
-// A speed: another's time over ours, so that more than 1 is faster than it; of the roof,
+// A speed: another's time over ours, so that more than 1 is faster than it; for the roof,
 // and of the plan over the fastest configuration, what is reached of it.
 struct Speed {
   const char* name;

@@ -41,7 +41,7 @@ gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
              M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'). scaling says which,
              where the shapes do not; those of rows may be a column or a row too. Scales of 16 bits
-             are widened. Int4Weights need no scale_b; of nvf4 it takes the place of their factor
+             are widened. Int4Weights need no scale_b; for nvf4 it takes the place of their factor
              (alpha). For operands in a format
              ('block_scaled', see a_type): float8_e8m0fnu, a scale each 32 of K, or of nvf4
              float8_e4m3fn, each 16; or their bytes as uint8. They lie in tiles of 128 x 4 as
@@ -154,7 +154,7 @@ gemm(a, b, plan=...) runs it.
 a, b, offsets and other tensors   as for gemm and grouped_gemm, or Specs, which have no memory:
         plan(Spec((4096, 7168)), Spec((2048, 7168)), device='h200'). Int4Weights.spec(n, k) is a b.
 device  'model', 'cuda', 'cuda:1', or one only to plan for: 'h100', 'h200', 'b200', or the model
-        with the instructions of one of these, 'model:b200'. Default: where the tensors lie; of
+        with the instructions of one of these, 'model:b200'. Default: where the tensors lie; for
         Specs a CUDA device, where there is one, else the model.
 
 All else is as for gemm, where help(gemm) says what it means. Raises Refusal where there is no
@@ -181,7 +181,7 @@ topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of
              expert, is left out, and so is any other id that is no expert's. A token without a
              slot becomes 0.
 topk_weights T x top_k of f32, bf16 or f16.
-w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says; of x's type, or
+w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says; for x's type, or
              e4m3: tokens, and the rows between the products, are quantised by the call then. Or
              Int4Weights of E experts, of whose gates and ups in halves docs/moe.md says more. Or
              of a format of mxf8 to nvf4 (float8_e4m3fn, float4_e2m1fn_x2, or bytes with format=).

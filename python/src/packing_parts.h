@@ -34,7 +34,7 @@ inline std::string as_arguments(const std::string& sentence) {
   return text;
 }
 
-/// The code of that name; of what only the command line refuses, which mostly is a file,
+/// The code of that name; for what only the command line refuses, which mostly is a file,
 /// file_error.
 inline RefusalCode code_of(const char* name) {
   for (int i = 0; i < static_cast<int>(RefusalCode::file_error); ++i) {

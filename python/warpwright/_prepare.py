@@ -30,7 +30,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
              recipe: Recipe | None = None, offsets: Tensor | None = None, linear: bool = False,
              stream: Any = None) -> tuple[Any, ...]:
     """Activations or weights as codes and scales: returns (codes, scales), with x about codes *
-    scales; of 'nvf4' (codes, scales, scale), x about codes * scales * scale.
+    scales; for 'nvf4' (codes, scales, scale), x about codes * scales * scale.
 
     x        M x K of float32, bfloat16 or float16, rows contiguous; on a CUDA device or the host,
              with the same bits. For a format also G x N x K.

@@ -13,7 +13,7 @@ A file of edits, by the room of the sources that they break:
     code: B5                                 the first finding must be and say: see below
     -parity_(0)
     +parity_(1)
-    @@                                       another place; of another source: @@ FILE
+    @@                                       another place; for another source: @@ FILE
      isa::sync_warp();
     +isa::sync_warp();
 

@@ -74,7 +74,7 @@ TEST(TiledMmaTest, VoltaTwoByTwo) {
       ++c_holders.at(static_cast<std::size_t>(element));
     }
   }
-  // A and B are broadcast, each element to two quad pairs; of C each element has one holder.
+  // A and B are broadcast, each element to two quad pairs; for C each element has one holder.
   EXPECT_EQ(std::count(c_holders.begin(), c_holders.end(), 1), 256);
 }
 

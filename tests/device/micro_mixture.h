@@ -146,7 +146,7 @@ class MicroMixture {
     }
     return v;
   }
-  // Blocks of many sizes, some of zeros; of a gated product each expert's gates and ups by
+  // Blocks of many sizes, some of zeros; for a gated product each expert's gates and ups by
   // themselves.
   void make_weights(const MicroFormat& f, int rows, int k, bool gated, MatrixView& w,
                     MatrixView& scales) {

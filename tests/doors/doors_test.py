@@ -232,7 +232,7 @@ class Case:
         return view.rows * view.columns * view.batch * bits // 8
 
     def flat(self, memory, view):
-        """All elements as they lie; of types without an own one in numpy their bytes."""
+        """All elements as they lie; for types without an own one in numpy their bytes."""
         return memory[view.offset:view.offset + self.bytes(view)].view(self.numpy(view))
 
     def array(self, memory, view, vector=False):

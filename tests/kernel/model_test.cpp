@@ -76,7 +76,7 @@ Rows by_each(const Instances& all, const std::vector<Ask>& asks, Mode mode) {
 
 // --- every kernel --------------------------------------------------------------------------------
 
-// Of Blackwell a part: each of them multiplies in the problems by seeds.
+// For Blackwell a part: each of them multiplies in the problems by seeds.
 const Instances& whole_instances() {
   static const Instances all = [] {
     Instances found = drawn_instances(true);

@@ -406,8 +406,8 @@ TEST(ConfigTest, SharedMemoryRegions) {
     EXPECT_EQ(c.tile_n * row % 1024, 0);
     EXPECT_EQ(map.scales % 16, 0);
     for (const int barriers : {map.barriers, map.c_barriers, map.turns}) EXPECT_EQ(barriers % 8, 0);
-    // The transaction bytes of a stage are those of its two tiles; of packed ones the launch knows,
-    // and of tokens by index there are none.
+    // The transaction bytes of a stage are those of its two tiles; for packed ones the launch
+    // knows, and of tokens by index there are none.
     const bool own_a = kernel::gathers(c) && !is_swapped(c);
     const bool own_b = kernel::gathers(c) && is_swapped(c);
     const int of_a = kernel::packed_a(c) || own_a ? 0 : c.tile_m;

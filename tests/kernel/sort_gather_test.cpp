@@ -119,7 +119,7 @@ TEST(SortGather, Edges) {
   expect({.tokens = 3, .top_k = 40, .experts = 50, .left_out_percent = 10}, 256, 1, 1);
   expect({.tokens = 33, .top_k = 1, .experts = 4, .left_out_percent = 100}, 300, 7, 7);
   expect({.tokens = 40, .top_k = 1, .experts = 4, .strange_percent = 100}, 8, 7, 7);
-  // As many slots as there may be; of another rank nearly all of them.
+  // As many slots as there may be; for another rank nearly all of them.
   expect({.tokens = 512, .top_k = 8, .experts = 1, .experts_total = 128}, 8, 5, 5);
   EXPECT_TRUE(SortGatherKernel::serves(4096, 1024, false));
   EXPECT_FALSE(SortGatherKernel::serves(4097, 1, false));

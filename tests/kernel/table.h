@@ -22,7 +22,7 @@ struct Instance {
   const char* name;
   const KernelFacts* facts;
   DType a, b;                      ///< the caller's A and B
-  kernel::GemmConfig config = {};  ///< what is only of Hopper; of others see `asked_like`
+  kernel::GemmConfig config = {};  ///< what is only of Hopper; for others see `asked_like`
   int format = 0;                  ///< which of the scales that it multiplies, and makes
   bool by_index = false;           ///< asked for tokens by index
 };
@@ -121,7 +121,7 @@ inline bool adds_k_tiles(const Instance& instance) {
 inline bool takes_any_rows(const Instance& instance) {
   return has_feature(instance, "any alignment");
 }
-/// K of a k_tile; of kernels with smaller ones, the 128 bytes of K that several have.
+/// K of a k_tile; for kernels with smaller ones, the 128 bytes of K that several have.
 inline int step_k(const Instance& instance) {
   if (!is_register_kernel(instance)) return instance.facts->tile.k;
   const bool bytes = has_block_scales(instance) && multiplies_bytes(instance.a, instance.b);

@@ -12,7 +12,7 @@
 namespace warpwright::grouped {
 namespace {
 
-// Rows of A, or of its scales, in the order of D's; of no token zeros.
+// Rows of A, or of its scales, in the order of D's; for no token zeros.
 struct Gathered {
   Gathered(const GemmOperands& o, const MatrixView& v) : shape(v) {
     const std::int64_t element = numeric::bits(v.dtype) / 8;

@@ -36,7 +36,7 @@ int wrong_values = 0;  // that the epilogues have read
 struct Places {
   SharedAddress base = isa::shared_base();
   SharedAddress full = base;       // 1 arrival: the commit
-  SharedAddress empty = base + 8;  // 2 arrivals, of the epilogues of both CTAs; of the even one
+  SharedAddress empty = base + 8;  // 2 arrivals, of the epilogues of both CTAs; for the even one
   SharedAddress word = base + 16;
   SharedAddress a = base + 1024;
   SharedAddress b = a + 2048;

@@ -97,7 +97,7 @@ std::uint32_t byte_place(const atom::ScaleCell& cell, int column) {
          static_cast<std::uint32_t>(4 * (cell.column + column) + cell.byte);
 }
 
-// `Scales` a row and instruction, in two words along K; of 64 rows in one, for the next begins
+// `Scales` a row and instruction, in two words along K; for 64 rows in one, for the next begins
 // where one likes: here behind the whole atom that a copy writes.
 template <int Scales, int Rows, bool OfB, bool Folded, class Coordinate>
 void compare_scale_cells(const atom::UmmaAtom& one, const Coordinate& coordinate) {

@@ -89,7 +89,7 @@ TEST(MmaPicture, FourQuadPairs) {
 }
 
 // The deck's pages 48 to 54: m64n16k32 of fp8 with A in registers. A thread's values of A are
-// ((4,2,2)): four along K, eight rows below, sixteen further along K; of C ((2,2,2)): two columns,
+// ((4,2,2)): four along K, eight rows below, sixteen further along K; for C ((2,2,2)): two columns,
 // eight rows below, eight columns further. A warp has 16 rows.
 TEST(MmaPicture, TheDecksWgmma) {
   Mma one = atom::parse_mma("wgmma_rs", "m64n16k32");

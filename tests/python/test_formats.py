@@ -237,7 +237,7 @@ class Elements(Case):
 
 class Products(Case):
     def operands(self, word, rows, k=256, lead=()):
-        """(codes, linear scales, values) of a random matrix; of nvf4 without a tensor's scale."""
+        """(codes, linear scales, values) of a random matrix; for nvf4 without a tensor's scale."""
         x = rng.standard_normal((*lead, rows, k)) * 2.0 ** rng.integers(-3, 4, (*lead, rows, k))
         scale = {"scale": 1} if word == "nvf4" else {}
         codes, scales, *_ = wp.quantise(x.astype(np.float32), word, linear=True, **scale)

@@ -99,7 +99,7 @@ class Tensors {
     return columns() * numeric::bits(kind_.result) / 8;
   }
 
-  /// D of rows [first, first + count), as bytes; of a grouped kind the rows fall into groups at
+  /// D of rows [first, first + count), as bytes; for a grouped kind the rows fall into groups at
   /// `offsets` (kGroups + 1, counted from `first`).
   std::vector<std::byte> product(std::int64_t first, std::int64_t count,
                                  const std::vector<std::int32_t>& offsets,

@@ -23,9 +23,9 @@ struct OperandDescriptor {
   int k = 0;                          ///< elements of a k_block
 };
 
-/// That of A or B of an MMA; of a pair's, of one CTA. `depth` elements of K are in the tile, or, if
-/// 0, as many as fill a span. Throws layout::Error where the operand lies in registers or there is
-/// no such tile.
+/// That of A or B of an MMA; for a pair's, of one CTA. `depth` elements of K are in the tile, or,
+/// if 0, as many as fill a span. Throws layout::Error where the operand lies in registers or there
+/// is no such tile.
 OperandDescriptor operand_descriptor(const Mma& mma, char operand, SmemSwizzle swizzle, int depth);
 
 /// Bits `last` to `first` of a descriptor's word, and what they say.

@@ -15,7 +15,7 @@ struct TiledMma {
   Mma atom;
   /// (M, N, K) -> which copy: (2,2,1):(1,2,0) is copies 0 and 1 along M, 2 and 3 beside them.
   layout::Layout threads = layout::make_layout(layout::tuple(1, 1, 1));
-  /// Of M, N and K: which elements of the tile the MMAs take in turn; `_` or none: as they stand.
+  /// For M, N and K: which elements of the tile the MMAs take in turn; `_` or none: as they stand.
   layout::Tiler permutation = {};
 
   /// (thread of an MMA, M, N, K) -> thread.

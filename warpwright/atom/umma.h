@@ -20,8 +20,8 @@ namespace warpwright::atom {
 
 namespace detail {
 
-/// The code of a type of A or B in the word, and back: f16 0, bf16 1; tf32 2; of the kinds that mix
-/// e4m3 0, e5m2 1, e2m3 3, e3m2 4, e2m1 5; of the packed kinds e2m1 1.
+/// The code of a type of A or B in the word, and back: f16 0, bf16 1; tf32 2; for the kinds that
+/// mix e4m3 0, e5m2 1, e2m3 3, e3m2 4, e2m1 5; for the packed kinds e2m1 1.
 constexpr std::uint32_t type_code(UmmaKind kind, DType type) {
   if (is_packed(kind)) return 1;
   switch (type) {

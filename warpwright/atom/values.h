@@ -21,7 +21,7 @@ std::vector<layout::Function> mma_functions(const TiledMma& mma, int thread);
 /// A thread's part of operand 'A', 'B' or 'C': a layout or a tensor of the argument's kind.
 layout::Value partition(const TiledMma& mma, char operand, const layout::Value& tensor, int thread);
 
-/// What holds such a part: registers (CuTe's make_fragment_like; of C compact), descriptors of
+/// What holds such a part: registers (CuTe's make_fragment_like; for C compact), descriptors of
 /// matrices in shared memory, or tensor memory.
 layout::Value fragment(const TiledMma& mma, char operand, const layout::Value& partition);
 

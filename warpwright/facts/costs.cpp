@@ -143,7 +143,7 @@ CostCounts sum(const CostCounts& a, const CostCounts& b, double times) {
 }
 
 // In clocks of the device at its highest clock. What an SM gets of L2 is its own port's rate, or
-// its share of what L2 gives all SMs at work, whichever is less; of memory's rate its share.
+// its share of what L2 gives all SMs at work, whichever is less; and its share of memory's rate.
 Costs::Costs(const MachineNumbers& n, double cold_share) : numbers(&n) {
   const MachineNumbers& hopper = machine_of_architecture(90);
   const MachineNumbers& blackwell = machine_of_architecture(100);

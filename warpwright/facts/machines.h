@@ -38,7 +38,7 @@ const std::vector<MachineNumbers>& known_machines();
 const MachineNumbers* machine_of_card(std::string_view card);
 
 /// The known machine that stands for an architecture where no device is named: an H200 for 90, a
-/// B200 for 100, ...; of one that nobody knows, that of the nearest earlier.
+/// B200 for 100, ...; for one that nobody knows, that of the nearest earlier.
 const MachineNumbers& machine_of_architecture(int architecture);
 
 }  // namespace warpwright

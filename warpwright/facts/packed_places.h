@@ -32,8 +32,8 @@ constexpr layout::Layout nibble_layout(int token_bits = 8) {
   return make_layout(rows, layout::flatten(make_layout(k, steps)));
 }
 inline constexpr layout::Layout kNibbles = nibble_layout();
-/// The same for tokens of 16 bits, whose steps have 16 of K; of a thread's values (2 along K, row +
-/// 8, k + 8) the neighbours are 2, 1 and 4 apart.
+/// The same for tokens of 16 bits, whose steps have 16 of K; for a thread's values (2 along K, row
+/// + 8, k + 8) the neighbours are 2, 1 and 4 apart.
 inline constexpr layout::Layout kNibbles16 = nibble_layout(16);
 
 /// (row, slice) of a tile -> its scale among all: `((8,2,4),4):((2,1,16),64)`. A row and the eighth

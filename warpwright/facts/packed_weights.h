@@ -30,9 +30,9 @@ enum class Exponents : std::uint8_t {
 /// What a packed tensor is made of.
 struct PackedFormat {
   Int4Encoding encoding = Int4Encoding::ex;  ///< of s4
-  int group = 128;  ///< weights along K that share a scale: 32, 64 or 128; of nvf4 16
+  int group = 128;  ///< weights along K that share a scale: 32, 64 or 128; for nvf4 16
   DType scale =
-      DType::bf16;  ///< as stored: bf16, fp16 or f32; of e2m1 ue8m0 (mxf4) or ue4m3 (nvf4)
+      DType::bf16;  ///< as stored: bf16, fp16 or f32; for e2m1 ue8m0 (mxf4) or ue4m3 (nvf4)
   ZeroPoints zero_points = ZeroPoints::none;
   DType code = DType::s4;      ///< or e2m1 (packed_e2m1.h)
   DType tokens = DType::e4m3;  ///< whose registers the codes lie for: or bf16, f16

@@ -55,7 +55,7 @@ constexpr int wider_band(int band, int bands, int across, bool even) {
   return wider < 256 ? wider : across;
 }
 
-/// A raster of an output of `tiles_m` x `tiles_n` CTA tiles, `resident` of which run together. Of
+/// A raster of an output of `tiles_m` x `tiles_n` CTA tiles, `resident` of which run together. For
 /// the bands that read least from memory, within two percent, the one whose block of tiles in
 /// flight reads least: near square in what its rows and columns read.
 constexpr Raster make_raster(int tiles_m, int tiles_n, atom::ClusterShape cluster, int resident,

@@ -130,7 +130,7 @@ WW_DEVICE void drop_front(T (&of)[all]) {
   WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
 }
 
-/// The activation, in place. NaN stays; of infinities it has its limits: no infinity meets a 0, for
+/// The activation, in place. NaN stays; infinities have its limits: no infinity meets a 0, for
 /// `cubic` is none, and -infinity is the least number where its sigmoid is 0. (That of NaN is NaN.)
 template <int N>
 WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {

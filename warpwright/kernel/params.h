@@ -48,7 +48,7 @@ struct ScaleMatrix {
 /// columns, a byte each, in tiles of 128 rows x 4 (facts/block_scales.h).
 struct ScalesOfD {
   void* data = nullptr;
-  std::int64_t row_stride = 0;  ///< elements; of tiles the columns of scales, whole tiles
+  std::int64_t row_stride = 0;  ///< elements; for tiles the columns of scales, whole tiles
   std::int64_t block_stride = 0;
   std::int64_t batch_stride = 0;
 };
@@ -111,10 +111,10 @@ struct OperandParams {
   int b_batch = 1;
   int a_slice_rows = 0;  ///< rows of A's box that a CTA loads: a cluster.n-th
   int b_slice_rows = 0;
-  std::uint16_t column_mask = 1;  ///< CTAs with x = 0, who share one A tile; of x: shifted by x
-  std::uint16_t row_mask = 1;     ///< CTAs with y = 0, who share one B tile; of y: by y * cluster.m
-  int k = 0;                      ///< 0: nobody reads A or B
-  GateParams gate;                ///< of scales; the map of B has a dimension of its two parts
+  std::uint16_t column_mask = 1;  ///< CTAs with x = 0, who share one A tile; for x: shifted by x
+  std::uint16_t row_mask = 1;  ///< CTAs with y = 0, who share one B tile; for y: by y * cluster.m
+  int k = 0;                   ///< 0: nobody reads A or B
+  GateParams gate;             ///< of scales; the map of B has a dimension of its two parts
   /// Maps of the tokens, where the kernel has one a group: that of group g is number 2 g.
   const isa::TensorMap* group_maps = nullptr;
   PackedParams packed;  ///< A, where its source is registers; it has no map then
@@ -189,7 +189,7 @@ struct OutputParams {
   Vector column_bias;
   const float* result_scale = nullptr;  ///< multiplied to D's elements
   ScalesOfD d_scales;                   ///< of a D that is quantised
-  /// Of Y, of every group g with tokens at 2 g; when the kernel has them.
+  /// For Y, of every group g with tokens at 2 g; when the kernel has them.
   const isa::TensorMap* group_maps = nullptr;
   isa::TensorMap c;  ///< box: chunk_inner x chunk_outer; when c_by_tma
   isa::TensorMap d;  ///< the same box; when d_aligned and the kernel stores by copies

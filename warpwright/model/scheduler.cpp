@@ -636,7 +636,7 @@ bool Machine::held_back(const Thread& thread) const {
   return thread.warp() == static_cast<int>(options_.seed / 3 % 0x10000) % warps;
 }
 
-// Lets what is not held back go on; of what is, one step when nothing else can.
+// Lets what is not held back go on; for what is, one step when nothing else can.
 bool Machine::step_starving() {
   const bool engines = options_.seed % 3 == 2;
   for (std::size_t i = 0; i < copies_.size(); ++i) {

@@ -91,7 +91,7 @@ std::string_view phase_fill(Phase phase, int turn) {
   return fills[static_cast<std::size_t>(phase)][static_cast<std::size_t>(turn % 2)];
 }
 
-// Of CTA 0 and of those that share its SM with it.
+// For CTA 0 and of those that share its SM with it.
 std::vector<const TraceTrack*> compared_tracks(const Trace& trace, bool roles) {
   std::vector<const TraceTrack*> tracks;
   if (trace.tracks.empty()) return tracks;

@@ -29,8 +29,8 @@ struct LayoutAsk {
   int element_bits = 16;                         ///< of `banks`
 };
 
-/// A picture of one view, of a TiledCopy two: who reads and who writes the elements of its tile. Of
-/// an operation: both arguments and the result side by side, in colours that show which element
+/// A picture of one view, of a TiledCopy two: who reads and who writes the elements of its tile.
+/// For an operation: both arguments and the result side by side, in colours that show which element
 /// comes from where. Throws layout::Error with one sentence.
 Picture layout_picture(const LayoutAsk& ask);
 

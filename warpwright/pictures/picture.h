@@ -39,7 +39,7 @@ std::string as_svg(const Picture& picture);
 /// caption, table and data, without its SVG.
 std::string as_json(const Picture& picture);
 
-/// The tables as text, columns side by side; of each view at most `most_rows` rows, and how many
+/// The tables as text, columns side by side; for each view at most `most_rows` rows, and how many
 /// there are beyond.
 std::string as_text(const Picture& picture, std::size_t most_rows = 64);
 

@@ -66,7 +66,7 @@ const Shades& shades(Paint paint) {
   return table[static_cast<int>(paint)];
 }
 
-// "k_tile 3" of "consumer 0: tile m 1 n 0, k_tile 3", what an engine's slice is called. Of
+// "k_tile 3" of "consumer 0: tile m 1 n 0, k_tile 3", what an engine's slice is called. For
 // several the last: who multiplies one block may load another.
 std::string_view work_of(std::string_view name) {
   for (const std::string_view key : {"k_block ", "k_tile ", "copies ", "epilogue subtile "}) {

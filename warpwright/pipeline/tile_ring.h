@@ -112,7 +112,7 @@ class TileRing {
     }
   }
 
-  /// Waits for the answer and gives its place back. Each role reads every answer once; of a warp
+  /// Waits for the answer and gives its place back. Each role reads every answer once; for a warp
   /// one lane does, for all.
   template <Reader Who>
   WW_DEVICE int read(const PipelineState& state, isa::Site site = isa::Site::sync()) const {

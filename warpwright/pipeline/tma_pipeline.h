@@ -36,7 +36,7 @@ namespace warpwright::pipeline {
 struct TmaPipelineShape {
   int stages = 0;
   int consumer_warps = 0;  ///< of one CTA
-  /// Of A and B together, arriving in one CTA's stage; without those that `acquire` is told.
+  /// For A and B together, arriving in one CTA's stage; without those that `acquire` is told.
   int stage_bytes = 0;
   int writer_warps = 0;         ///< of one CTA, that write to a stage beside the copies
   int copying_lanes = 0;        ///< of one CTA, that copy to a stage by cp.async

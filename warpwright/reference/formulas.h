@@ -96,7 +96,7 @@ WW_FORMULA constexpr ScaleReach scale_reach(const GemmOperands& o, Side side) {
   return warpwright::scale_reach(o, side == Side::a);
 }
 
-/// Where the scale of element (row, k) of A or B lies: elements from the begin of its scales. Of
+/// Where the scale of element (row, k) of A or B lies: elements from the begin of its scales. For
 /// scales that the tensor core multiplies `row` is theirs: in groups another than A's (operand.h).
 WW_FORMULA std::int64_t scale_place(const GemmOperands& o, Side side, std::int64_t batch,
                                     std::int64_t group, std::int64_t row, std::int64_t k) {

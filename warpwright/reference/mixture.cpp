@@ -102,7 +102,7 @@ void quantise_micro(std::vector<double>& x, DType element, DType scale, float te
 }
 
 // What that may change, also where a value in doubt takes its block's scale to a neighbour: half a
-// step of a code; of ue4m3 scales what their own steps and their end cost.
+// step of a code; for ue4m3 scales what their own steps and their end cost.
 void micro_bound(std::vector<Inexact>& row, DType element, DType scale, double tensor) {
   const auto each = static_cast<std::size_t>(micro_block(scale));
   const numeric::FloatFormat f = numeric::format_of(element);

@@ -15,7 +15,7 @@ struct MixtureRow {
 };
 
 /// Row `token` of a mixture whose operands lie in host memory. Packed weights are what their codes
-/// stand for. Tokens are quantised as the kernels do it, bit for bit; of the rows between the
+/// stand for. Tokens are quantised as the kernels do it, bit for bit; for the rows between the
 /// products, which kernels quantise too, the bound says what that may change.
 MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t token);
 

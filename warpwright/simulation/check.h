@@ -167,7 +167,7 @@ class Subject {
 std::unique_ptr<Subject> product_subject(const Plan& plan, const GemmOperands& operands,
                                          const CheckOptions& options);
 
-/// A mixture of experts, which stays. `right` is what CheckOptions::right is of a product; of the
+/// A mixture of experts, which stays. `right` is what CheckOptions::right is of a product; for the
 /// options that and those of groups and of a second product count not.
 std::unique_ptr<Subject> mixture_subject(
     const MixturePlan& plan, const MixtureOperands& operands,

@@ -37,7 +37,7 @@ std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOper
 
 /// What else the plan's kernel does and this product does not ask of it, in a few words each: "no
 /// C", "no cluster beyond 2x1". Asks the planner which other products the kernel would take.
-/// `tiles` are the CTA tiles of the product; of groups, as long as they are.
+/// `tiles` are the CTA tiles of the product; for groups, as long as they are.
 std::vector<std::string> untried_ways(const Plan& plan, std::int64_t tiles);
 
 }  // namespace warpwright::device

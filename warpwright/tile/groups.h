@@ -359,7 +359,7 @@ class VerticalTable {
   /// Groups of a piece.
   [[nodiscard]] WW_DEVICE int piece() const { return (groups() + threads_ - 1) / threads_; }
   [[nodiscard]] WW_DEVICE int pieces() const { return threads_; }
-  /// Token tiles before piece `i`; of `pieces()`: all.
+  /// Token tiles before piece `i`; for `pieces()`: all.
   [[nodiscard]] WW_DEVICE int before(int i) const { return table_.load(i); }
 
  private:

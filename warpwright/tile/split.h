@@ -64,7 +64,7 @@ constexpr SplitPlan whole_tiles(int tiles, int k_tiles, int clusters) {
   return plan;
 }
 
-/// The first block of cluster `c`'s piece; of `clusters`: the end of the line.
+/// The first block of cluster `c`'s piece; for `clusters`: the end of the line.
 constexpr int piece_start(const SplitPlan& p, int c) {
   const int piece = c < p.pieces ? c : p.pieces;
   return piece * p.each + (piece < p.longer ? piece : p.longer);
@@ -177,7 +177,7 @@ constexpr int sharer_of(const SlicePlan& p, int cta) {
 constexpr int tile_of(const SlicePlan& p, int cta) {
   return cta - sharer_of(p, cta) * p.tiles;
 }
-/// The first k_tile of a sharer; of `sharers` the end.
+/// The first k_tile of a sharer; for `sharers` the end.
 constexpr int slice_start(const SlicePlan& p, int sharer) {
   return sharer * p.each + (sharer < p.longer ? sharer : p.longer);
 }

@@ -225,7 +225,7 @@ Result<std::vector<std::byte>> pack_e2m1(const MicroSource& source, const E2m1Op
 
 namespace {
 
-// The ue4m3 whose stored form this is; of 0 the least, for a scale of 0 has codes 0.
+// The ue4m3 whose stored form this is; for 0 the least, for a scale of 0 has codes 0.
 std::uint8_t ue4m3_of(std::uint32_t stored) {
   for (std::uint32_t code = 1; code < 0x7f; ++code) {
     if (packed::stored_ue4m3(code) == stored) return static_cast<std::uint8_t>(code);

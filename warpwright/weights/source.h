@@ -33,7 +33,7 @@ std::span<const LayoutNames> layouts();
 /// row-major, of the types and shapes that the layout has.
 struct CheckpointTensors {
   MatrixView codes = {};         ///< s32, s8 or u8; or e2m1
-  MatrixView scales = {};        ///< bf16, f16 or f32; of e2m1 e4m3, u8 or ue8m0
+  MatrixView scales = {};        ///< bf16, f16 or f32; for e2m1 e4m3, u8 or ue8m0
   MatrixView zeros = {};         ///< zero points, s32; may be left out where the layout has it so
   MatrixView group_index = {};   ///< of each k its group (g_idx), s32, 1 x K; may be left out
   MatrixView tensor_scale = {};  ///< f32, 1 x 1, where the layout has one (weights/micro_source.h)

@@ -29,7 +29,7 @@ void add_lesson_options(CLI::App& kind, DrawnRun& run, bool knobs) {
       ->delimiter(',')
       ->check(whole(0, 999));
   kind.add_option("--in-flight", run.lesson.in_flight,
-                  "of lesson 7: groups of wgmmas that stay in flight")
+                  "for lesson 7: groups of wgmmas that stay in flight")
       ->type_name("LIST")
       ->delimiter(',')
       ->check(whole(0, 999));

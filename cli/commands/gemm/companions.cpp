@@ -437,7 +437,7 @@ std::string device_for(const KernelFacts& kernel) {
   return "";
 }
 
-// The formats of operands whose scales the tensor core multiplies; of a kernel that takes several
+// The formats of operands whose scales the tensor core multiplies; for a kernel that takes several
 // A's are bytes and B's padded, plain tokens beside weights.
 std::string formats_for(const KernelFacts& kernel) {
   const bool plain = has_feature(kernel, "plain tokens");

@@ -19,7 +19,7 @@ struct Companion {
 /// Products by `plan`'s kernel beside the one of `given`, small ones: ragged extents, K of one
 /// k_tile, below the ring and odd, several tiles a CTA and fewer tiles than CTAs, C, biases, scales
 /// of every kind, a batch, rows at loose alignments, clusters of 1, 2, 4 and the widest, several
-/// numbers of CTAs that share a tile; of groups empty, short and many ones. The types, what the
+/// numbers of CTAs that share a tile; for groups empty, short and many ones. The types, what the
 /// weights are, the layout and the gate stay.
 std::vector<Companion> companions_of(const GemmOptions& given, const Plan& plan);
 

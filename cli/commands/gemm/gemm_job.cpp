@@ -154,7 +154,7 @@ void lay_out(GemmJob& job) {
   if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
 
-// The bytes of rows [begin, end) of a matrix; of whole batches where there are no groups.
+// The bytes of rows [begin, end) of a matrix; for whole batches where there are no groups.
 std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
   if (rows.count() == 0) return {};
   const std::int64_t row = t.shape.back() * size_of(t.dtype);

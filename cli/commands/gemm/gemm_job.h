@@ -79,7 +79,7 @@ struct RowRange {
 /// The scales of A or B that a file has, as it has them, which the tensor core multiplies.
 struct ScalesOfFile {
   bool in_tiles = false;  ///< as kernels read them (facts/block_scales.h), else row by row
-  HostTensor tensor;      ///< a byte each, of the format's type; of plain tokens f32
+  HostTensor tensor;      ///< a byte each, of the format's type; for plain tokens f32
   std::string from = {};  ///< what they were, where a scale of the file served more
   /// What `warpwright pack` wrote beside the codes: then it is not asked for, and this is the
   /// factor of the codes, a part of alpha.
@@ -119,7 +119,7 @@ struct GemmJob {
   std::optional<HostTensor> scale_d;
   HostTensor d_scales;         ///< of a D that is quantised; poisoned by `load`
   HostTensor bias;             ///< with epilogue.bias
-  std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a
+  std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; for a
                                ///< dense product all of them
   RowRange rest;               ///< rows in no group, behind all others
   bool zero_rest = false;      ///< these become 0

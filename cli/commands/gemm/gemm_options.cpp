@@ -210,7 +210,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
                "the activation of one half of the columns, the gates, times the other: silu or "
                "swiglu_oai");
   add("--gate-up", o.gate_up, "halves|interleaved",
-      "of a gated product: B's first rows are the gates, or its even ones (default halves)");
+      "for a gated product: B's first rows are the gates, or its even ones (default halves)");
   add_gate_numbers(app, o.gate);
   add("--quantise-d", o.quantise_d, listed(all_quantisations, any<QuantiseD>, "|", "|").c_str(),
       "D are codes with scales: e4m3 and a float32 each 1 x 128, or mxf8, or nvf4, whose scales "
@@ -283,16 +283,16 @@ void add_gemm_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
 void add_gate_numbers(CLI::App& app, GateOptions& o) {
   const Values add(app);
   add("--gate-limit", o.limit, "X",
-      "of a gate: it is at most X, and what it is for within -X and X (default: none for silu, 7 "
+      "for a gate: it is at most X, and what it is for within -X and X (default: none for silu, 7 "
       "for swiglu_oai)");
   add("--gate-alpha", o.alpha, "X",
-      "of a gate g / (1 + exp(-alpha g)) (default 1 for silu, 1.702 for swiglu_oai)");
+      "for a gate g / (1 + exp(-alpha g)) (default 1 for silu, 1.702 for swiglu_oai)");
   add("--gate-beta", o.beta, "X",
       "added to what a gate is for (default 0 for silu, 1 for swiglu_oai)");
 }
 
 std::string given_text(CLI::App& app) {
-  // What each option holds the parser knows; of flags it does not.
+  // What each option holds the parser knows; for flags it does not.
   std::string all;
   for (CLI::Option* option : app.get_options()) {
     std::string value = option->capture_default_str()->get_default_str();

@@ -7,8 +7,8 @@
 
 namespace warpwright::cli {
 
-/// The rows of every group, from lengths or offsets; of a dense product all its rows. Sets the M of
-/// random tensors. Throws InputError.
+/// The rows of every group, from lengths or offsets; for a dense product all its rows. Sets the M
+/// of random tensors. Throws InputError.
 void read_rows(const GemmOptions& options, GemmJob& job);
 
 /// CTA tiles of the job: of its groups as long as they are.
@@ -16,7 +16,7 @@ std::int64_t tiles_of(const GemmJob& job, const Plan& plan);
 /// Those of a plan for groups as long as these.
 std::int64_t tiles_of(const std::vector<std::int64_t>& lengths, const Plan& plan);
 
-/// How groups and tiles fall: "8 groups (1 empty) of up to 31 tokens, 100 in all: 12 tiles"; of a
+/// How groups and tiles fall: "8 groups (1 empty) of up to 31 tokens, 100 in all: 12 tiles"; for a
 /// dense product "12 tiles".
 std::string tiles_text(const GemmJob& job, const Plan& plan);
 

@@ -44,7 +44,7 @@ double memory_here() {
   return std::max(0.0, free);
 }
 
-// What is known of the device `name`; of none, the model's facts. Throws InputError.
+// What is known of the device `name`; for none, the model's facts. Throws InputError.
 DeviceFacts facts_as(const std::string& name) {
   if (name.empty() || name == "model") return model_facts();
   const std::optional<DeviceFacts> facts = known_facts(name);

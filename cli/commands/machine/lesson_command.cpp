@@ -237,13 +237,13 @@ CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
                    "its source and nothing else; with --broken, what the twin has otherwise");
   lesson
       ->add_option("--stages", o.stages,
-                   "of lessons 6 and 7: stages of the ring; several are compared")
+                   "for lessons 6 and 7: stages of the ring; several are compared")
       ->type_name("LIST")
       ->delimiter(',')
       ->check(whole(0, 999));
   lesson
       ->add_option("--in-flight", o.in_flight,
-                   "of lesson 7: groups of wgmmas that stay in flight; several are compared")
+                   "for lesson 7: groups of wgmmas that stay in flight; several are compared")
       ->type_name("LIST")
       ->delimiter(',')
       ->check(whole(0, 999));

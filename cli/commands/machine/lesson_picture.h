@@ -28,7 +28,7 @@ std::vector<pictures::CellGrid> lesson_grids(const lessons::Lesson& lesson);
 /// "41%", the share of the cycles in which the tensor core was at work; "-" without one.
 std::string tensor_core_share(const model::Trace& trace);
 
-/// What the lesson draws of its runs; of several one axis. Then its layouts.
+/// What the lesson draws of its runs; for several one axis. Then its layouts.
 pictures::Picture lesson_picture(const lessons::Lesson& lesson, const std::vector<LessonRun>& runs);
 
 /// Question, answer, broken twin, where it stands, and `report`, what the model found.

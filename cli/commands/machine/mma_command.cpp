@@ -384,7 +384,7 @@ void add_mma_choices(CLI::App& app, MmaOptions& o) {
   offer(mma->add_option("--sums", o.sums, "elements of C and D")->type_name("T"),
         types(is_summed, " ", " "));
   offer(mma->add_option("--majors", o.majors,
-                        "of m8n8k4: tn (A and B K-major, the default), nt, nn or tt")
+                        "for m8n8k4: tn (A and B K-major, the default), nt, nn or tt")
             ->type_name("M"),
         "tn nt nn tt");
   offer(mma->add_option("--scales", o.scales, "of blocks: ue8m0 or ue4m3")->type_name("T"),

@@ -357,7 +357,7 @@ const CLI::App* add_selftest_command(CLI::App& app, SelftestOptions& o) {
   for (const std::string_view known : known_devices()) names += std::string(known) + " ";
   offer(command
             ->add_option("--as", o.as,
-                         "of the model: whose kernels run, " + known_names() + " (default: all)")
+                         "for the model: whose kernels run, " + known_names() + " (default: all)")
             ->type_name("NAME"),
         names);
   command->add_option("--report", o.report, "where the report is written, to send back")

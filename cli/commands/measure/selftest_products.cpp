@@ -13,7 +13,7 @@
 namespace warpwright::cli {
 namespace {
 
-// M, N and K of a product; of one in groups M is the tokens of its only group.
+// M, N and K of a product; for one in groups M is the tokens of its only group.
 void set_extents(GemmOptions& o, std::int64_t m, std::int64_t n, std::int64_t k) {
   if (!o.is_grouped) {
     o.random = {m, n, k};

@@ -21,7 +21,7 @@ bool is_of_mixtures(std::string_view kernel);
 /// A mixture to begin with, where a kernel of these is all that is asked for.
 MoeOptions small_mixture();
 
-/// Checks the mixture of `given` and small companions of the same types; of a `kernel`, which may
+/// Checks the mixture of `given` and small companions of the same types; for a `kernel`, which may
 /// be empty, only those that launch it, and its statements. As check_members.
 int check_moe_family(const MoeOptions& given, std::string_view kernel,
                      const device::CheckOptions& options, bool mutate, bool json, std::ostream& out,

@@ -326,7 +326,7 @@ std::vector<std::int64_t> MoeJob::gate_order() const {
   return order;
 }
 
-// Codes and scales of weights that are drawn as floats; of nvf4 each expert has a factor.
+// Codes and scales of weights that are drawn as floats; for nvf4 each expert has a factor.
 void MoeJob::load_micro(HostTensor wide, bool gated, MatrixView& w, MatrixView& scales,
                         MatrixView& factors) {
   const std::int64_t each = w.rows * w.columns;

@@ -78,7 +78,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "row-column)");
   offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 fp16 f32");
   add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),
-      "of the gate (default silu)");
+      "for the gate (default silu)");
   add("--gate-up", o.gate_up, "halves|interleaved",
       "the first rows of w13 are the gates, or its even ones (default halves)");
   add_gate_numbers(app, o.gate);
@@ -105,7 +105,7 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "the first product reads tokens by number, or they are put into the order of experts before "
       "it (default: the plan's choice)");
   add("--quantise-in-epilogue", o.quantise_in_epilogue, "yes|no",
-      "of block scales, mxf8 and nvf4: the first product quantises its rows itself (default: the "
+      "for block scales, mxf8 and nvf4: the first product quantises its rows itself (default: the "
       "plan's choice)");
   add("--sums-in-product", o.sums_in_product, "yes|no",
       "the second product adds up the rows of a token itself, or a launch behind it does (default: "

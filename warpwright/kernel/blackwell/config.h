@@ -24,9 +24,9 @@ namespace warpwright::kernel {
 struct BlackwellConfig {
   atom::UmmaKind kind = atom::UmmaKind::f16;
   DType result = DType::bf16;  ///< of C and D
-  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; of few tokens
-  /// also 64, in half of the lanes; of gates with scales 128 of them and the 128 that they are for,
-  /// each with an accumulator of its own.
+  /// Rows of the product that one CTA computes: 128, a lane of tensor memory each; for few tokens
+  /// also 64, in half of the lanes; for gates with scales 128 of them and the 128 that they are
+  /// for, each with an accumulator of its own.
   int tile_m = 128;
   int tile_n = 128;  ///< columns; with pairs both CTAs of one compute all of them
   int stages = 6;
@@ -251,7 +251,7 @@ constexpr int scale_columns(const BlackwellConfig& c) {
   return halves(c) * sfa_columns(c) + sfb_columns(c);
 }
 
-/// Columns of tensor memory that one accumulator takes; of several halves they stand side by side.
+/// Columns of tensor memory that one accumulator takes; for several halves they stand side by side.
 constexpr int half_columns(const BlackwellConfig& c) {
   return atom::umma_columns(mma_atom(c));
 }

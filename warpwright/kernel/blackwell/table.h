@@ -18,7 +18,7 @@ constexpr std::string_view result_name(const BlackwellConfig& c) {
   const bool is_one = quantises(c) && !makes_either_scale(c);
   return is_one ? micro_format(c.result, c.d_scale)->identifier : numeric::name(c.result);
 }
-/// Operands, result, CTAs of an MMA, where tiles come from; of swapped operands the most tokens of
+/// Operands, result, CTAs of an MMA, where tiles come from; for swapped operands the most tokens of
 /// a tile; then what is special.
 constexpr Name name_of(const BlackwellConfig& c) {
   constexpr std::string_view sources[] = {"", "_static", "_clc"};
@@ -193,7 +193,7 @@ constexpr auto by_static = TileSource::static_persistent;
 constexpr auto by_clc = TileSource::clc;
 
 // Each kind with each result, by one SM, and by pairs into bf16; each shape and source of tiles
-// with some kind; of every usual build those that together have every part.
+// with some kind; for every usual build those that together have every part.
 inline constexpr auto scaled_rows = std::array{
     common(mixed(DType::bf16, persistent(by_clc, one(128)))),
     more(mixed(DType::f16, persistent(by_clc, one(128)))),

@@ -43,7 +43,7 @@ struct SortGatherParams {
   int experts = 1;  ///< of whose first rows a CTA says where they lie; the end of the last is one
 };
 
-/// The rows of slots that a CTA has found itself, in its shared memory; of RowForm::micro also
+/// The rows of slots that a CTA has found itself, in its shared memory; for RowForm::micro also
 /// where the rows of experts begin.
 struct SlotsOfCta {
   isa::SharedView<std::int32_t> rows;
@@ -66,7 +66,7 @@ class SortGatherKernel {
   static constexpr int slot_bits = 12;
   static constexpr int max_slots = 1 << slot_bits;
   static_assert(SortSlotsShape::max_experts + 2 < 1 << (31 - slot_bits));
-  /// Of RowForm::micro every CTA finds where all experts begin: so many comparisons are worth it.
+  /// For RowForm::micro every CTA finds where all experts begin: so many comparisons are worth it.
   static constexpr std::int64_t max_pairs = std::int64_t{1} << 17;
 
   /// Can it be done in one launch? (Each CTA goes over all slots for each of its own.)

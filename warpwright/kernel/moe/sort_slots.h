@@ -61,7 +61,7 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
 
   WW_DEVICE bool is(SortStage stage) const { return p_.stage == stage; }
 
-  /// A part, piece by piece; of one piece where the stage is for a cluster.
+  /// A part, piece by piece; for one piece where the stage is for a cluster.
   WW_DEVICE void sort() const {
     if (p_.cluster > 1) isa::cluster_arrive_relaxed();  // this CTA is here
     clear_counts();

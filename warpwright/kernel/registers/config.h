@@ -206,7 +206,7 @@ constexpr RegisterConfig::operator EpilogueShape() const {
           .tma = has_producer(*this)};
 }
 static_assert(EpilogueConfig<RegisterConfig>);
-/// Of D in a CTA's tile: its warps' epilogues have parts of the columns.
+/// For D in a CTA's tile: its warps' epilogues have parts of the columns.
 constexpr int result_rows(const RegisterConfig& c) {
   return c.tile_m;
 }

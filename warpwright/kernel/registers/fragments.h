@@ -312,7 +312,7 @@ constexpr bool values_are_along_k(const layout::Layout& operand) {
 }
 
 /// Fragments of m8n8k4 by plain loads: a lane has the rows of its quad pair, 16 bytes of two MMAs
-/// at a time. (Of A four of the eight lanes that load at once read the rows of the others, and the
+/// at a time. (For A four of the eight lanes that load at once read the rows of the others, and the
 /// four rows meet in banks two by two; sm_70 has no ldmatrix.)
 template <class Tag>
 class QuadPairFragments : public StageRows<Tag> {

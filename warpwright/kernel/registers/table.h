@@ -101,7 +101,7 @@ constexpr RegisterConfig shared_tile(DType operand, DType result) {
   return fed(operand, result, tile(128, 128, 2, 4, 0, 1), Schedule::cooperative);
 }
 /// Operands with scales for every few elements of K, in stages of 128 of K. Two of 4 bits are
-/// packed, 64 bytes a row, and have an MMA of their own; of all others each element has a byte.
+/// packed, 64 bytes a row, and have an MMA of their own; for all others each element has a byte.
 constexpr RegisterConfig block_scaled(const MicroFormat& a, const MicroFormat& b) {
   RegisterConfig c = shared_tile(DType::e4m3, DType::bf16);
   const bool packed = !multiplies_bytes(a.element, b.element);

@@ -173,7 +173,7 @@ class Order {
     bool frees = false;                // gives tensor memory back
     const AcquiredMap* map = nullptr;  // the map that it uses is read, as its thread acquired it
     Cta* cta = nullptr;                // whose shared memory
-    std::uintptr_t offset = 0;         // of the whole access; of pieces in `at`
+    std::uintptr_t offset = 0;         // of the whole access; for pieces in `at`
     Entry entry;
     const char* what = "";
     // Memo of the entry last found to be ordered.

@@ -71,7 +71,7 @@ std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
 }
 
 // Grids worth trying for an instance that adds up in slices: all CTAs that are resident, and those
-// with a k_tile more each; of both as few as come out with as many k_tiles. Where there are tiles
+// with a k_tile more each; for both as few as come out with as many k_tiles. Where there are tiles
 // for all of them, a CTA a tile, for who names the kernel.
 std::vector<int> sliced_grids(int resident, std::int64_t count, std::int64_t blocks,
                               bool is_named) {
@@ -227,7 +227,7 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
   const PlanChoices& choices = ask.choices;
   // Where along K a tile is cut depends on how many tiles there are.
   if (choices.batch_invariant && (splits_k(c) || slices_k(c) || plan.cluster_k > 1)) return;
-  // Of C only some columns are a CTA's own.
+  // Only some columns of C are a CTA's own.
   if (slices_k(c) && plan.c_path == EpiloguePath::tma) plan.c_path = EpiloguePath::elements;
   const int size = atom::cluster_size(plan.cluster);
   const int resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());

@@ -25,7 +25,7 @@ PlannedMatrix spaced_rows(DType type, std::int64_t rows, std::int64_t columns) {
   return m;
 }
 
-// The scales of quantised rows; of blocks those of neighbouring rows lie side by side. Those that
+// The scales of quantised rows; for blocks those of neighbouring rows lie side by side. Those that
 // the tensor core multiplies lie by the rows of experts, in tiles.
 PlannedMatrix scales_for(const MixtureProblem& p, std::int64_t rows, std::int64_t columns) {
   const Scaling scaling = p.scaling;

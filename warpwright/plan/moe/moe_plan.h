@@ -81,7 +81,7 @@ struct MixturePlan {
   double cost = 0;     ///< predicted seconds, for a choice (arbitrary units on the model)
   std::string reason;  ///< why these weights, in a sentence; may be empty
   MixtureLayout layout;
-  /// The matrices of the workspace; of their addresses nothing is known but 256 bytes.
+  /// The matrices of the workspace; nothing is known of their addresses but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
 
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }

@@ -173,7 +173,7 @@ Fault group_major_fault(const GemmProblem& p) {
   return std::nullopt;
 }
 
-// Of C or D.
+// For C or D.
 Fault output_fault(const char* name, const MatrixShape& v) {
   if (v.column_stride != 1) {
     return refuse(RefusalCode::bad_stride, as_tensor(name), " has a column stride of ",

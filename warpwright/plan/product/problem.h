@@ -48,8 +48,8 @@ struct MatrixView : MatrixShape {
 
 /// A matrix that a plan is made for: of its address, what divides it.
 struct PlannedMatrix : MatrixShape {
-  /// Bytes, as far as known (at most 16 is of interest); of operands that copies pad, which ask for
-  /// twice as much, in units of 2 bytes.
+  /// Bytes, as far as known (at most 16 is of interest); for operands that copies pad, which ask
+  /// for twice as much, in units of 2 bytes.
   int alignment = 16;
 
   friend constexpr bool operator==(const PlannedMatrix&, const PlannedMatrix&) = default;
@@ -170,7 +170,7 @@ struct Product {
   /// f32 factors of block_scaled tensors in groups: A's 1 x 1, B's 1 x 1 or G x 1. Left out: 1.
   Matrix factor_a = {};
   Matrix factor_b = {};
-  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates; of a D as nvf4 codes
+  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates; for a D as nvf4 codes
   /// what they and their scales are multiplied by.
   Matrix scale_d = {};
   /// f32, M x ceil(D's columns / 128), any strides from 1 (of mxf8 and nvf4 codes as their scales
@@ -184,7 +184,7 @@ struct Product {
   [[nodiscard]] constexpr std::int64_t m() const { return d.rows; }
   [[nodiscard]] constexpr std::int64_t n() const { return b.rows; }
   [[nodiscard]] constexpr std::int64_t k() const { return a.columns; }
-  /// Products, one behind the other; of groups one.
+  /// Products, one behind the other; for groups one.
   [[nodiscard]] constexpr std::int64_t batch() const { return d.batch; }
   /// Groups that the rows fall into; 0: this is no product in groups.
   [[nodiscard]] constexpr std::int64_t group_count() const { return groups ? b.batch : 0; }
@@ -228,7 +228,7 @@ constexpr bool is_given(const PlannedMatrix& v) {
 using GemmOperands = Product<MatrixView>;
 
 /// What a plan is made for: the same without addresses. For alpha and beta it matters whether they
-/// are 0, and not what the numbers of a gate are; of scales and the bias their types, and of
+/// are 0, and not what the numbers of a gate are; for scales and the bias their types, and of
 /// scale_d whether there is one. `normalised` (rules.h) makes all that does not matter the same.
 using GemmProblem = Product<PlannedMatrix>;
 

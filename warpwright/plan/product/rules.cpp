@@ -122,7 +122,7 @@ Fault result_type_fault(const GemmProblem& p) {
     const Sentence text = as_tensor("D") + " is " + type_name(p.d.dtype) + "; ";
     if (narrow_operands) {
       return refuse(RefusalCode::bad_type, text,
-                    as_rule("of ", type_name(p.a.dtype), " operands it is ",
+                    as_rule("for ", type_name(p.a.dtype), " operands it is ",
                             listed(operand_types, is_16bit_float, ", ", ", "), ", f32, ",
                             listed(operand_types, is_8bit_float)),
                     ": the nearest is ", as_nearest("f32"));
@@ -130,12 +130,12 @@ Fault result_type_fault(const GemmProblem& p) {
     if (is_8bit_float(p.d.dtype)) {
       return refuse(
           RefusalCode::bad_type, text,
-          as_rule("of ", type_name(p.a.dtype),
+          as_rule("for ", type_name(p.a.dtype),
                   " operands it is bf16, fp16 or f32, and e4m3 where the epilogue is gated"),
           ": the nearest is ", as_nearest("bf16"));
     }
     return refuse(RefusalCode::bad_type, text,
-                  as_rule("of ", type_name(p.a.dtype), " operands it is bf16, fp16 or f32"),
+                  as_rule("for ", type_name(p.a.dtype), " operands it is bf16, fp16 or f32"),
                   ": the nearest is ", as_nearest("f32"));
   }
   if (p.reads_c() && p.c.dtype != p.d.dtype) {

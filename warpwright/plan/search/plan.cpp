@@ -92,7 +92,7 @@ struct Found {
   const Family* family;
   std::vector<Candidate> ways;
 
-  // Brings the `count` cheapest to the front, in order; of equal ones what was found first.
+  // Brings the `count` cheapest to the front, in order; among equal ones what was found first.
   void sort(std::size_t count) {
     const auto cheaper = [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; };
     if (count >= ways.size()) {

@@ -29,7 +29,7 @@ double expected_tokens(const GemmProblem& p);
 /// The groups that are expected to have any.
 double busy_groups(const GemmProblem& p);
 
-/// Floating-point operations: 2 M N K for each of the batch; of groups for all rows.
+/// Floating-point operations: 2 M N K for each of the batch; for groups for all rows.
 double operations(const GemmProblem& p);
 
 /// Bytes of A, B, C, D, scales and bias, each moved once; what the whole batch shares counts once.
@@ -141,7 +141,7 @@ struct Plan {
   [[nodiscard]] TileShape tile() const { return facts().tile; }
   /// CTAs of a cluster of the launch.
   [[nodiscard]] int cluster_ctas() const { return atom::cluster_size(cluster) * cluster_k; }
-  /// CTA tiles of the output; of groups, those that are expected.
+  /// CTA tiles of the output; for groups, those that are expected.
   [[nodiscard]] std::int64_t tiles() const;
   /// Rounds in which the grid takes its tiles.
   [[nodiscard]] double waves() const;

@@ -62,8 +62,8 @@ Candidate candidate_of(const Plan& plan, const KernelFacts& kernel);
 Result<std::vector<Candidate>> search(const Family& family, const Plan& start,
                                       const PlanChoices& choices, Rows rows);
 
-/// The same, which may be none; of choices that the family knows. `wants_maps` is set where kernels
-/// with per-group tensor maps were asked for, and D lies as they cannot store it.
+/// The same, which may be none; for choices that the family knows. `wants_maps` is set where
+/// kernels with per-group tensor maps were asked for, and D lies as they cannot store it.
 Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Rows rows,
                                        bool* wants_maps = nullptr);
 

@@ -164,7 +164,7 @@ class E2m1Weights : public Int4Weights<Tag> {
   }
 
  private:
-  /// 2^(byte - 127); of 0 the subnormal number.
+  /// 2^(byte - 127); for 0 the subnormal number.
   WW_DEVICE static float power(std::uint32_t bytes) {
     const std::uint32_t byte = bytes & 0xffU;
     return isa::float_of(byte == 0 ? 0x00400000U : byte << 23);

@@ -32,7 +32,7 @@ struct WideCodes {
 
   /// Factors of two slices of a row, one in each half, of four bytes of its scales: those of the
   /// even bytes (`odd` 0), or of the odd ones. For exponents x they are 2^(x + 64) for bf16 and
-  /// 2^(x - 9) for f16; of a ue4m3 as it is stored 2^119 and 2^7 times it. The codes' bits are
+  /// 2^(x - 9) for f16; for a ue4m3 as it is stored 2^119 and 2^7 times it. The codes' bits are
   /// 2^-126 and 2^-14 of what they stand for. So weights are 2^(x - 62) and 2^(x - 23), or 2^-7, of
   /// themselves.
   template <bool of_exponents>
