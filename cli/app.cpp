@@ -66,7 +66,7 @@ constexpr const char* kExamples =
     "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.\n"
-    "With --json a command prints one object; for a refusal it is {\"error\": {\"code\": ...}}.";
+    "A command prints one object with --json; for a refusal it is {\"error\": {\"code\": ...}}.";
 
 constexpr const char* kCheckExamples =
     "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
@@ -91,7 +91,7 @@ constexpr const char* kPackExamples =
     "signed codes a byte beside NAME_scale, unasked where they are U8); bf16 stands for floats, "
     "which are quantised. Groups "
     "in\n"
-    "act-order (g_idx) are refused. With scales of blocks: modelopt-nvfp4, "
+    "act-order (g_idx) are refused. Layouts with scales of blocks: modelopt-nvfp4, "
     "compressed-tensors-nvfp4,\n"
     "compressed-tensors-mxfp4, quark-mxfp4, gpt-oss (and -original), deepseek-mxfp4, deepseek-fp8 "
     "(and "
@@ -129,7 +129,7 @@ constexpr const char* kPredictExamples =
     "  warpwright predict moe --tokens 64 --model qwen3-30b";
 
 constexpr const char* kTraceExamples =
-    "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
+    "Times on the model are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
     "records real time when it was built with WARPWRIGHT_TRACE.\n\n"
     "Examples:\n"
     "  warpwright trace gemm --random 512 2048 512 --schedule pingpong --out t.pftrace --svg "

@@ -225,9 +225,9 @@ struct View {
 struct TraceRing {
 };
 
-/// Alone.
+/// Single.
 #if WW_GPU
-struct Alone {
+struct Single {
 """
 
 
@@ -245,7 +245,7 @@ More words.
 | `View<T>` | A view (PTX ISA 9.7.2.3). | 9.7.2.3 |
 | `View::load(int i = 0) -> T` | Loads (ld, PTX ISA 9.7.2.4). | 9.7.2.4 |
 | `View::again() -> View` | The same, once more. | 9.7.2.4 |
-| `Alone` | Alone. |  |
+| `Single` | Single. |  |
 """
     made = header_part("a", EXAMPLE)
     if made != want:

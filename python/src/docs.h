@@ -75,7 +75,7 @@ batch_invariant  the bits of a row of D do not depend on M, the batch or other r
 kernel, cluster  fix what the plan would choose: Plan.kernel, (CTAs along M, along N).
 measure      so many of the best plans, by predicted time, are timed when such a product is first
              seen on a GPU, and the fastest is kept, also for the processes after this one. That
-             call waits, some 10 ms a plan. In a graph's capture none is timed.
+             call waits, some 10 ms a plan. None is timed in a graph's capture.
 dependent    the kernel may start while the one before it in the stream ends.
 stream       an integer (cudaStream_t), or a stream of a library; default: the current stream of
              A's library where it says so by DLPack's C functions (PyTorch 2.10 and later), else the

@@ -152,8 +152,8 @@ PyGetSetDef workspace_members[] = {
 PyType_Slot workspace_slots[] = {
     {Py_tp_doc,
      const_cast<char*>("Workspace(nbytes, device='cuda')\n--\n\nMemory for launches of plans, one "
-                       "launch at a time: see Plan.workspace_bytes. Without one, every stream has "
-                       "its own.")},
+                       "launch at a time: see Plan.workspace_bytes. Every stream has its own "
+                       "without one.")},
     {Py_tp_new, reinterpret_cast<void*>(workspace_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc<WorkspaceHandle>)},
     {Py_tp_methods, workspace_methods},

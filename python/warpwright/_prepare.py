@@ -41,7 +41,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
              what gemm(scale_a=) takes. Codes of e2m1 are PyTorch's float4_e2m1fn_x2, elsewhere
              uint8, as are those of e2m3 and e3m2: gemm(a_type=) says what they are.
     scale    for 'tensor' and 'nvf4': the scale, a (1,) float32 tensor where x lies; without it the
-             scale is found, by three launches instead of one. Of 'nvf4' it is what codes are
+             scale is found, by three launches instead of one. For 'nvf4' it is what codes are
              multiplied by, alpha of a product, never the divisor that some checkpoints have; 1
              leaves it out.
     recipe   of a format: 'floor' (OCP MX 1.0) or 'up' (default: nothing is cut off) of

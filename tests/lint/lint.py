@@ -11,7 +11,9 @@ which family a kernel is of: a virtual function of Family does), fields (those o
 listed once, all of them, and nobody compares, hashes or writes products by a list of their own),
 dates (measurements with a date stand only in docs/log/ and the CHANGELOG), unfinished (no notes of
 unfinished work), docstring (every instruction of isa/ has one), clobber (an instruction of isa/
-that touches memory or orders it is volatile and clobbers memory).
+that touches memory or orders it is volatile and clobbers memory), prose (comments,
+strings and pages say "only", not "alone", and "for X", not "Of X" where a sentence or clause
+begins).
 """
 import pathlib
 import re
@@ -296,6 +298,63 @@ def check_clobber(name, text):
             yield number, "assembly that the compiler may move accesses over: volatile, \"memory\""
 
 
+# Comments and strings, by what begins a comment.
+PIECES = {
+    "//": r"//[^\n]*|/\*.*?\*/|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|R\"\(.*?\)\"|"
+          r"\"(?:\\.|[^\"\\\n])*\"",
+    "#": r"#[^\n]*|\"{3}.*?\"{3}|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"",
+}
+PROSE = [
+    (r"\b[Aa]lone\b", "\"alone\": write \"only\", or \"by itself\""),
+    (r"\bOf\b|; of\b(?! copies by peers)", "\"Of X\": write \"for X\", or begin with the subject"),
+]
+# What is about to go. A file that is gone, or mended, is not to be here.
+PROSE_LATER = {
+    "tests/run/quantise_micro_test.cpp",
+    "warpwright/device/pack.cu",
+    "warpwright/device/quantise.cpp",
+    "warpwright/device/quantise.h",
+    "warpwright/device/quantise_micro.cpp",
+    "warpwright/device/quantise_micro.cu",
+    "warpwright/device/quantise_parts.cuh",
+    "warpwright/device/quantise_parts.h",
+    "warpwright/device/scale_order.cpp",
+    "warpwright/device/scale_order.h",
+    "warpwright/kernel/hopper/group_maps.h",
+    "warpwright/kernel/moe/slot_adder.h",
+    "warpwright/plan/cost/sm_groups.h",
+    "warpwright/plan/search/first_tiles.cpp",
+    "warpwright/plan/search/first_tiles.h",
+}
+
+
+def prose_of(name, text):
+    """(where it begins, words) of what is written for people; names in words are blanks."""
+    if name.endswith(".md"):
+        pieces = [(0, text)]
+    else:
+        begin = "//" if name.endswith(CPP) else "#"
+        pieces = [(m.start(), m[0]) for m in re.finditer(PIECES[begin], text, re.S)]
+    for at, words in pieces:
+        if " " in words:  # else a key or a name
+            yield at, re.sub(r"`[^`\n]*`|\{[^{}\n]*\}", lambda m: " " * len(m[0]), words)
+
+
+def check_prose(name, text):
+    """Three rules for prose; what can be seen of them."""
+    if name.startswith(("docs/log/", "CHANGELOG", "LICENSE", "tests/lint/lint.py")):
+        return
+    if name.endswith(".txt") and not name.endswith("CMakeLists.txt"):
+        return
+    faults = [(text.count("\n", 0, at + found.start()) + 1, words)
+              for at, piece in prose_of(name, text)
+              for pattern, words in PROSE for found in re.finditer(pattern, piece)]
+    if name not in PROSE_LATER:
+        yield from faults
+    elif not faults:
+        yield 1, "is mended: take it out of PROSE_LATER"
+
+
 # rule: (function, endings it reads)
 RULES = {
     "switches": (check_switches, CPP),
@@ -309,6 +368,7 @@ RULES = {
     "unfinished": (check_unfinished, TEXT),
     "docstring": (check_docstring, CPP),
     "clobber": (check_clobber, CPP),
+    "prose": (check_prose, TEXT),
 }
 
 
@@ -427,6 +487,17 @@ CASES = [
     ("clobber", "warpwright/isa/a.h",
      'asm volatile("bar.sync %0;" ::"r"(f(0)) : "memory");\nasm("mov.u32 %0, %%clusterid.x;" : '
      '"=r"(x));\n', False),
+    ("prose", "cli/a.cpp", "// Groups alone.\n", True),
+    ("prose", "cli/a.cpp", 'refuse("bf16 alone is taken");\n', True),
+    ("prose", "docs/a.md", "Of groups: the sum.\n", True),
+    ("prose", "script/a", "f()  # Of groups: the sum.\n", True),
+    ("prose", "python/a.py", '"""The sum.\nOf groups\nits first."""\n', True),
+    ("prose", "python/src/a.h", 'auto* help = R"(The sum; of groups\nits first.)";\n', True),
+    ("prose", "warpwright/device/quantise.h", "// Groups only.\n", True),
+    ("prose", "cli/a.cpp",
+     'const char quote = \'"\';\nbool alone = f("alone");  // `alone` of it\n', False),
+    ("prose", "python/a.py", 'say(f"the time: {alone * 2} us")\n', False),
+    ("prose", "docs/log/a.md", "Of groups alone.\n", False),
 ]
 
 

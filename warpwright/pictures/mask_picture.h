@@ -6,9 +6,9 @@
 
 namespace warpwright::pictures {
 
-/// The cluster with the masks of all CTAs (atom::masks), and a view of each rank, or of `rank`
-/// alone where it is 0 or more: who receives its slice of A and of B, who hears its commit, and who
-/// arrives at its empty barrier. Shape and rank must be legal.
+/// The cluster with the masks of all CTAs (atom::masks), and a view of each rank, or only of
+/// `rank` where it is 0 or more: who receives its slice of A and of B, who hears its commit, and
+/// who arrives at its empty barrier. Shape and rank must be legal.
 Picture mask_picture(atom::ClusterShape shape, bool pair, int rank = -1);
 
 }  // namespace warpwright::pictures

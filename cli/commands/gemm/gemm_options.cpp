@@ -31,7 +31,7 @@ constexpr const char* kGemmMeaning =
     "rounded\nup (block). --gated takes B's two halves of N/2 rows: D[m, j] = silu(P[m, j]) * P[m, "
     "j "
     "+ N/2],\nor its even and odd ones (--gate-up interleaved).\n"
-    "With --batch L files hold L x rows x columns, or one matrix for all of the batch.\n\n";
+    "Files hold L x rows x columns with --batch L, or one matrix for all of the batch.\n\n";
 
 constexpr const char* kGemmExamples =
     "Examples:\n"

@@ -18,7 +18,7 @@ struct TraceOptions {
 };
 
 /// Runs the product on its device, writes the trace and pictures that are asked for, and says on
-/// `out` what is in them. On the model times are nominal. Returns 0; 1 when the run went wrong; 2
+/// `out` what is in them. Times on the model are nominal. Returns 0; 1 when the run went wrong; 2
 /// for bad input, with one sentence on `err`.
 int trace_command(const GemmOptions& product, const TraceOptions& options, std::ostream& out,
                   std::ostream& err);

@@ -60,7 +60,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
   offer(add("--dtype", o.dtype, "TYPE",
             "of the weights: bf16; or e4m3, int4, mxf8, mxf6, mxf4 or nvf4, for which tokens are "
             "bf16 and are quantised (default bf16); or what tokens become and weights are, "
-            "mxf8,mxf4. With --weights of what these are multiplied by: e4m3, bf16 or fp16"),
+            "mxf8,mxf4; or what --weights are multiplied by: e4m3, bf16 or fp16"),
         "bf16 fp16 e4m3 int4 mxf8 mxf6 mxf4 nvf4 mxf8,mxf4");
   offer(add("--weights", o.weights, "int4|mxf4|nvf4",
             "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "

@@ -4,8 +4,8 @@
 //   warpwright_wrong [WHAT...] gemm|grouped ARGUMENTS...
 //
 //   MATRIX@ROW,COLUMN[,BATCH]EDIT   an element: for d after the run; for a, b, c, bias, scale_a and
-//                       scale_b while it runs. EDIT is =VALUE, +VALUE or *VALUE; of its bits, in
-//                       hexadecimal, #CODE, or ^CODE where these are to be others
+//                       scale_b while it runs. EDIT is =VALUE, +VALUE or *VALUE; or its bits in
+//                       hexadecimal: #CODE, or ^CODE where these are to be others
 //   as:OPTIONS          D is that of the product with these options behind its own
 //   show:MATRIX@ROW,COLUMN   prints the element and its matrix's strides before the run
 //   tiles               prints how many tiles the model's kernel worked on
