@@ -48,7 +48,7 @@ scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_
              cuBLASLt and PyTorch have them, of any shape but rows x blocks, which those have that
              lie row by row: block_scales(linear) makes them of these, reshape(-1) says they are.
 scale_d      f32, one number, for a D of 8 bits.
-accumulation 'fast' or 'promoted' (to float32 every 128 of K), of 8-bit operands.
+accumulation 'fast' or 'promoted' (to float32 every 128 of K), for 8-bit operands.
 a_type, b_type   what A and B are multiplied as where their types do not say it: 'tf32' (of
              float32); 'e4m3', 'e5m2', 'e2m3', 'e3m2' or 'e2m1' (of uint8, whose bytes the elements
              fill densely from the low bits up: K/2 of e2m1, K*3/4 of e2m3 and e3m2); or a format,
@@ -64,10 +64,10 @@ sums         how the sums of Int4Weights meet the scales of their groups: 'exact
              faster.
 dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands, int8
              too, whose sums bf16 rounds; f32 of these needs a build of all kernels.
-quantise_d   '1x128', of e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
+quantise_d   '1x128', for e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
              'blockwise') makes them, with a float32 scale for each 1 x 128. Returns (D, scales),
              which are a and scale_a of a next product. On B200 also 'mxf8-1x32', 'nvf4-1x16' and
-             'mxf4-1x32', of operands in formats: codes of that format, and their scales in tiles of
+             'mxf4-1x32', for operands in formats: codes of it, and their scales in tiles of
              128 x 4.
 d_scales     memory for these scales, M x ceil(D's columns/128) of any strides: nothing is allocated
              then.
@@ -191,13 +191,13 @@ activation   )",
 gate_up      'halves', or 'interleaved': rows of gates and ups in turns, in bias13 too.
 gate_limit, gate_alpha, gate_beta   numbers of the gate, as for gemm: gate_limit=10 with silu is the
              clamp of DeepSeek-V4.
-scale_w13, scale_w2   f32, of e4m3 weights: E x 2I and E x H ('row_column'; tokens are quantised by
+scale_w13, scale_w2   f32, for e4m3 weights: E x 2I and E x H ('row_column'; tokens are quantised by
              row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
              ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
              Int4Weights they may be left out: 'row_column' (default) or 'blockwise' says what the
              tokens are quantised by. For nvf4 ones they are the factors, one an expert or row.
              For mxf8 to nvf4 they are float8_e8m0fnu, or for nvf4 float8_e4m3fn, in tiles as
-             block_scales() makes them: of w13 those of the gates, then of the ups, 2 E matrices of
+             block_scales() makes them: for w13 those of the gates, then of the ups, 2 E matrices of
              I rows, also where gate_up is 'interleaved'.
 factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is multiplied by
              beside its scales, E or 1; and of nvf4 the scales of the tensors that x and the rows

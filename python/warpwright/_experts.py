@@ -123,8 +123,8 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     gate_up         'halves' or 'interleaved', where that is otherwise
     clamp_limit     of the gate from above and of up from both sides, as DeepSeek-V4's 10; default:
                     none for 'silu', 7 for 'swigluoai'
-    use_fp8_w8a8    weights of float8_e4m3fn, with w1_scale and w2_scale: of blocks with
-                    block_shape=[128, 128], of rows with per_channel_quant, else one an expert.
+    use_fp8_w8a8    weights of float8_e4m3fn, with w1_scale and w2_scale: for blocks with
+                    block_shape=[128, 128], for rows with per_channel_quant, else one an expert.
                     Tokens are quantised here, by 1 x 128 or by row
     expert_map      for each of global_num_experts experts its number here, or -1; any order
     w1_bias, w2_bias   experts x 2 inner, experts x hidden

@@ -51,7 +51,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
     out, scales   memory for the results.
 
     A float32 scale is the largest finite magnitude over 448, and 1 where all are 0. Codes are
-    rounded to nearest even; infinities and NaN become NaN, of elements without NaN by their scale.
+    rounded to nearest even; infinities and NaN become NaN, for elements without NaN by their scale.
     On a CUDA device one launch, which nothing waits for; legal in a graph's capture where out and
     scales are given.
     """

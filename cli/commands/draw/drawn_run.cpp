@@ -24,7 +24,7 @@ void add_lesson_options(CLI::App& kind, DrawnRun& run, bool knobs) {
         numbers);
   kind.add_flag("--broken", run.lesson.broken, "with --lesson: its broken twin");
   if (!knobs) return;
-  kind.add_option("--stages", run.lesson.stages, "of lessons 6 and 7: stages of the ring")
+  kind.add_option("--stages", run.lesson.stages, "for lessons 6 and 7: stages of the ring")
       ->type_name("LIST")
       ->delimiter(',')
       ->check(whole(0, 999));

@@ -20,7 +20,7 @@ void check_knob(const Lesson& lesson, const char* option, const std::vector<int>
       if (has) having += (having.empty() ? "" : " and ") + std::to_string(other.number);
     }
     throw InputError("Lesson " + std::to_string(lesson.number) + " does not take " + option +
-                     ": leave it out; it is of " +
+                     ": leave it out; it is for " +
                      (having.find(' ') == std::string::npos ? "lesson " : "lessons ") + having +
                      ".");
   }
