@@ -296,7 +296,7 @@ def test_refusals(t):
                         "x.weight_scale": ("F8_E4M3", [4, 3], bytes(12))}, "x")
     t.refused_micro("matrices", changed(tensors, "x.weight_scale", shape=[2, 4, 4]), "x", "--from",
                     "modelopt-nvfp4")
-    t.refused_micro("in layout modelopt-nvfp4 it is e4m3",
+    t.refused_micro("it is e4m3 in layout modelopt-nvfp4",
                     changed(tensors, "x.weight_scale", kind="U8"), "x", "--from", "modelopt-nvfp4")
     for stored in (0.0, -1.0, float("nan"), float("inf")):
         t.refused_micro("the scale of a tensor is a positive number",

@@ -202,9 +202,10 @@ TEST(SortWithGather, IsRefusedWhereOneLaunchCannot) {
   MicroMixture micro({.formats = "mxf8", .tokens = 1024, .experts = 65});
   const auto plan = plan_moe(micro.o, model_facts(4, 100), {.sort_with_gather = true});
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.reason(),
-            "sort_with_gather is asked for of 2048 slots and 65 experts; with scales in tiles one "
-            "launch sorts and gathers where their product is up to 131072: the nearest is false");
+  EXPECT_EQ(
+      plan.reason(),
+      "sort_with_gather is asked for of 2048 slots and 65 experts; one launch sorts and "
+      "gathers with scales in tiles where their product is up to 131072: the nearest is false");
 }
 
 }  // namespace

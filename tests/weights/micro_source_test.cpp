@@ -70,7 +70,7 @@ TEST_F(MicroSourceTest, StridesAlongOneElementSayNothing) {
 
 TEST_F(MicroSourceTest, Refusals) {
   expect_refused("the layouts with scales of blocks are modelopt-nvfp4", "gptq");
-  expect_refused("has type e4m3; in layout gpt-oss it is u8 or ue8m0", "gpt-oss");
+  expect_refused("has type e4m3; it is u8 or ue8m0 in layout gpt-oss", "gpt-oss");
   t_.tensor_scale.batch = 1;
   expect_refused("has 1 matrices of 1 x 1; the codes are of 2 experts");
   t_.tensor_scale = {};
@@ -79,7 +79,7 @@ TEST_F(MicroSourceTest, Refusals) {
   expect_refused("the tensors of checkpoints are row-major");
   t_.scales.row_stride = 4;
   t_.codes.dtype = DType::s32;
-  expect_refused("in layout modelopt-nvfp4 it is u8, s8 or e2m1");
+  expect_refused("it is u8, s8 or e2m1 in layout modelopt-nvfp4");
   t_.codes.dtype = DType::e2m1;  // K = 32
   expect_refused("a scale for each 16 of K: 8 x 2");
   t_.codes.columns = 31;

@@ -69,9 +69,9 @@ TEST_F(SourceTest, FindsACodeOfMinusEight) {
 TEST_F(SourceTest, Refusals) {
   expect_refused(
       "the layouts that are read are compressed-tensors, compressed-tensors-experts, gptq", "gguf");
-  expect_refused("has type s32; in layout int4 it is s8 or u8", "int4");
+  expect_refused("has type s32; it is s8 or u8 in layout int4", "int4");
   t_.scales.dtype = DType::e4m3;
-  expect_refused("has type e4m3; in layout compressed-tensors it is bf16, fp16 or f32");
+  expect_refused("has type e4m3; it is bf16, fp16 or f32 in layout compressed-tensors");
   t_.scales = matrix(scales_.data(), DType::bf16, 8, 2);
   expect_refused("stand for N = 8 and N = 16");
   t_.scales = {};

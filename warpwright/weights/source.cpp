@@ -337,7 +337,7 @@ std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const Matrix
   if (!is.is_legal_type) {
     return refuse(RefusalCode::bad_type, tensor_name(is.suffix), " has type ",
                   numeric::word(v.dtype), "; ",
-                  as_rule("in layout ", is.layout, " it is ", is.types), ".");
+                  as_rule("it is ", is.types, " in layout ", is.layout), ".");
   }
   // Strides along an extent of 1 say nothing.
   if ((v.columns > 1 && v.column_stride != 1) || (v.rows > 1 && v.row_stride != v.columns) ||

@@ -209,7 +209,7 @@ void check_options(const LessonOptions& o) {
   if (o.source && (!o.svg.empty() || !o.html.empty() || !o.machine.empty() || !o.stages.empty() ||
                    !o.in_flight.empty())) {
     throw InputError("--source runs nothing: leave out the options of a run; " +
-                     as_rule("beside it are --broken and --json") + ".");
+                     as_rule("--broken and --json may stand beside it") + ".");
   }
   if (!o.svg.empty()) {
     check_ending("--svg", o.svg, {".svg"});

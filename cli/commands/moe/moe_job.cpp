@@ -149,7 +149,7 @@ MoeTypes moe_types(const std::string& dtype, const std::string& weights,
                        as_rule("such a format says its scales") + ": leave --scaling out.");
     }
     throw InputError("--dtype is \"" + dtype + "\"; " +
-                     as_rule("in a mixture scales of tokens and of weights are of one type") +
+                     as_rule("scales of tokens and of weights are of one type in a mixture") +
                      ": the nearest is " + as_nearest(formats->second.word) + ".");
   }
   // `--dtype int4` says it all, too.

@@ -203,7 +203,7 @@ std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices&
   }
   if (SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro())) return std::nullopt;
   return refused(" of ", p.slots(), " slots and ", p.experts(), " experts; ",
-                 as_rule("with scales in tiles one launch sorts and gathers where their product is "
+                 as_rule("one launch sorts and gathers with scales in tiles where their product is "
                          "up to ",
                          SortGatherKernel::max_pairs));
 }

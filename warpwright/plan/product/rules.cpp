@@ -145,7 +145,7 @@ Fault result_type_fault(const GemmProblem& p) {
   }
   if (p.reads_c() && is_8bit_float(p.c.dtype)) {
     return refuse(RefusalCode::bad_type, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
-                  as_rule("beside a C, which no kernel adds in 8 bits, it is bf16, fp16 or f32"),
+                  as_rule("it is bf16, fp16 or f32 beside a C, which no kernel adds in 8 bits"),
                   ": the nearest is ", as_nearest("bf16"));
   }
   return std::nullopt;
