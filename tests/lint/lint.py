@@ -306,7 +306,7 @@ PIECES = {
 }
 PROSE = [
     (r"\b[Aa]lone\b", "\"alone\": write \"only\", or \"by itself\""),
-    (r"\bOf\b|; of\b(?! copies by peers)", "\"Of X\": write \"for X\", or begin with the subject"),
+    (r"\bOf\b|; of\b", "\"Of X\": write \"for X\", or begin with the subject"),
 ]
 # What is about to go. A file that is gone, or mended, is not to be here.
 PROSE_LATER = {

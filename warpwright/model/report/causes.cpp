@@ -181,7 +181,7 @@ Finding Machine::bytes_finding(const Cta& cta, const MBarrier& bar, std::string 
     f.mend = (came.empty() ? "expect them " : "expect " + std::to_string(sum(came)) + " bytes ") +
              (came.empty() ? "of the barrier that copies signal" : where) +
              ", or issue the copy that is left out";
-    if (cta.cluster->ctas.size() > 1) f.mend += "; of copies by peers, look at their masks";
+    if (cta.cluster->ctas.size() > 1) f.mend += "; for copies by peers, look at their masks";
   }
   f.sentence = sentence + ". Missing: " + f.missing + ". Mend: " + f.mend;
   return f;
