@@ -137,6 +137,21 @@ function(ww_kernel_rows)
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
 endfunction()
 
+# ww_device_part(VARIABLE INDEX): does the source file of this number belong to WARPWRIGHT_DEVICE_PART?
+function(ww_device_part variable index)
+  set(taken TRUE)
+  if(WARPWRIGHT_DEVICE_PART)
+    if(NOT WARPWRIGHT_DEVICE_PART MATCHES "^([0-9]+)/([1-9][0-9]*)$")
+      message(FATAL_ERROR "WARPWRIGHT_DEVICE_PART is \"${WARPWRIGHT_DEVICE_PART}\", and it is R/N, as 0/3")
+    endif()
+    math(EXPR rest "(${index} - ${CMAKE_MATCH_1}) % ${CMAKE_MATCH_2}")
+    if(rest)
+      set(taken FALSE)
+    endif()
+  endif()
+  set(${variable} ${taken} PARENT_SCOPE)
+endfunction()
+
 # ww_kernels(FAMILY MAJOR CHUNKS PREFIX...): the source files that compile the rows of
 # warpwright/kernel/family/table.h, whose names begin with PREFIX_: for the model, and for CUDA where
 # the build names an architecture of the compute capability MAJOR (or of several, "(8|9)"). The
@@ -172,8 +187,12 @@ function(ww_kernels Family major chunks)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/model_chunk.cpp.in ${stem}.cpp @ONLY)
     target_sources(warpwright_simulation PRIVATE ${stem}.cpp)
     # The model spends its time in switching fibers: -O1 compiles faster and runs as fast.
-    set_source_files_properties(${stem}.cpp PROPERTIES COMPILE_OPTIONS -O1)
+    set_source_files_properties(${stem}.cpp PROPERTIES COMPILE_OPTIONS "${WARPWRIGHT_SOME_SPEED}")
     configure_file(${PROJECT_SOURCE_DIR}/cmake/cuda_chunk.cu.in ${stem}.cu @ONLY)
+    ww_device_part(taken ${index})
+    if(NOT taken)
+      set_source_files_properties(${stem}.cu PROPERTIES COMPILE_DEFINITIONS WARPWRIGHT_LEFT_OUT)
+    endif()
     list(APPEND cuda_sources ${stem}.cu)
     list(APPEND rows ${stem}.h)
     math(EXPR index "${index} + 1")

@@ -46,7 +46,8 @@ take_libraries() {
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
 # build KERNELS [TARGET...]: configures build/ for these kernels (WARPWRIGHT_KERNELS) and builds the
-# targets, by default all. $preset says how.
+# targets, by default all. $preset says how; $device_part, which kernels the GPU side gets, where not
+# all (WARPWRIGHT_DEVICE_PART).
 build() {
   local kernels=$1 fresh=() targets=() old log
   shift
@@ -59,7 +60,8 @@ build() {
   fi
   mkdir -p build
   log=build/configure.log
-  if ! cmake --preset "$preset" "-DWARPWRIGHT_KERNELS=$kernels" "${fresh[@]}" >"$log" 2>&1; then
+  if ! cmake --preset "$preset" "-DWARPWRIGHT_KERNELS=$kernels" \
+    "-DWARPWRIGHT_DEVICE_PART=${device_part:-}" "${fresh[@]}" >"$log" 2>&1; then
     cat "$log" >&2
     return 1
   fi

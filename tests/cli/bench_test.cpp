@@ -148,14 +148,14 @@ TEST_F(Recordings, KeepEveryConfigurationOfAProductOnce) {
   options.configs = "all";
   const GemmProblem few = problem_of(ProductTypes{}, {64, 4096, 7168});
   const bench::GemmTimes times = tried_times(few);
-  Recording early(options, "c0ffee");
-  Recording late(options, "c0ffee");
+  TimesFile early(options, "c0ffee");
+  TimesFile late(options, "c0ffee");
   EXPECT_FALSE(early.has("NVIDIA H200", few, "-"));
   early.add(times, "NVIDIA H200", "-");
   EXPECT_TRUE(early.has("NVIDIA H200", few, "-"));
   EXPECT_FALSE(early.has("NVIDIA H100", few, "-"));
   EXPECT_FALSE(early.has("NVIDIA H200", few, "16"));
-  EXPECT_FALSE(Recording(options, "another").has("NVIDIA H200", few, "-"));
+  EXPECT_FALSE(TimesFile(options, "another").has("NVIDIA H200", few, "-"));
   // Nobody's rows are lost, and those beside are kept too.
   bench::GemmTimes other = tried_times(problem_of(ProductTypes{}, {128, 7168, 4096}));
   other.beside.push_back(
@@ -176,12 +176,12 @@ TEST_F(Recordings, KeepEveryConfigurationOfAProductOnce) {
 TEST_F(Recordings, NeedACommit) {
   BenchOptions options;
   options.record = path("times.tsv");
-  EXPECT_THROW(Recording(options, "unknown"), InputError);
+  EXPECT_THROW(TimesFile(options, "unknown"), InputError);
   options.record.clear();
-  EXPECT_FALSE(Recording(options, "unknown").given());
+  EXPECT_FALSE(TimesFile(options, "unknown").given());
 }
 
-TEST(Recording, NamesTheLengthsThatWereDrawn) {
+TEST(TimesFile, NamesTheLengthsThatWereDrawn) {
   EXPECT_EQ(recorded_lengths({64, 4096, 7168}), "-");
   EXPECT_EQ(recorded_lengths({0, 8, 8, 4, "16,0,3,1"}), "16,0,3,1");
   EXPECT_EQ(recorded_lengths({0, 8, 8, 4, "routed:64,2", 7}), "routed:64,2,seed:7");

@@ -193,7 +193,7 @@ Counts count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
 }
 
 // Is the row's product in the record already?
-bool is_recorded(const Recording& recording, const BenchRun& run, const ProductTypes& types,
+bool is_recorded(const TimesFile& recording, const BenchRun& run, const ProductTypes& types,
                  const Shape& shape, const BenchJob& job) {
   if (!recording.given()) return false;
   const auto lengths = lengths_of(shape);
@@ -203,7 +203,7 @@ bool is_recorded(const Recording& recording, const BenchRun& run, const ProductT
 
 // Measures all rows into `run`, and prints each when it is there. Returns how many are missing.
 int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts,
-                Recording& recording, BenchRun& run, std::ostream& out, std::ostream& err) {
+                TimesFile& recording, BenchRun& run, std::ostream& out, std::ostream& err) {
   Progress progress(err, "bench", o.kind == BenchKind::grouped ? "products" : "shapes",
                     static_cast<std::int64_t>(job.rows()));
   const auto counted = [&](int mark) -> std::optional<bench::Counters> {
@@ -257,7 +257,7 @@ int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts
 }
 
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
-  Recording recording(o, WARPWRIGHT_COMMIT);
+  TimesFile recording(o, WARPWRIGHT_COMMIT);
   const BenchJob job = job_of(o);
   if (o.under_ncu) return launch_under_ncu(job);
   const std::size_t all = job.rows();

@@ -51,7 +51,7 @@ std::vector<MeasuredTime> recorded_rows(const bench::GemmTimes& times, const std
   return rows;
 }
 
-Recording::Recording(const BenchOptions& o, std::string commit)
+TimesFile::TimesFile(const BenchOptions& o, std::string commit)
     : path_(o.record), commit_(std::move(commit)) {
   if (!given()) return;
   if (const char* const option = other_choice(o)) {
@@ -72,7 +72,7 @@ Recording::Recording(const BenchOptions& o, std::string commit)
   }
 }
 
-bool Recording::has(const std::string& card, const GemmProblem& product,
+bool TimesFile::has(const std::string& card, const GemmProblem& product,
                     const std::string& lengths) const {
   const MeasuredTime like{card, commit_, problem_text(product), lengths, {}};
   return std::any_of(times_.begin(), times_.end(), [&](const MeasuredTime& t) {
@@ -80,7 +80,7 @@ bool Recording::has(const std::string& card, const GemmProblem& product,
   });
 }
 
-void Recording::add(const bench::GemmTimes& times, const std::string& card,
+void TimesFile::add(const bench::GemmTimes& times, const std::string& card,
                     const std::string& lengths) {
   const OutputLock lock(path_);
   times_ = read_times(path_);

@@ -18,12 +18,12 @@ std::vector<MeasuredTime> recorded_rows(const bench::GemmTimes& times, const std
                                         const std::string& commit, const std::string& lengths);
 
 /// The file of --record, or none.
-class Recording {
+class TimesFile {
  public:
   /// Reads what the file of these options has. Throws InputError where it is no such file or cannot
   /// be written, for options whose times say nothing of what plans choose, and where nobody knows
   /// the commit of this build.
-  Recording(const BenchOptions& options, std::string commit);
+  TimesFile(const BenchOptions& options, std::string commit);
 
   [[nodiscard]] bool given() const { return !path_.empty(); }
   /// Has the file times of this product, card and commit?
