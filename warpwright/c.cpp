@@ -1,14 +1,21 @@
 #include "warpwright/c.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "warpwright/c_parts.h"
 #include "warpwright/device/pack.h"
+#include "warpwright/facts/machines.h"
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack.h"
 
@@ -45,10 +52,12 @@ static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor)
               WW_SCALES_IN_ROWS == static_cast<int>(warpwright::ScaleOrder::rows));
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 688 && sizeof(ww_choices) == 32 &&
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 696 && sizeof(ww_choices) == 32 &&
               sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48 &&
               sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
-constexpr std::size_t first_gemm = 576;  // its size when version 2 began
+// Their sizes when version 2 began, or when they came.
+constexpr std::size_t first_gemm = 576, first_int4 = 48;
+static_assert(first_gemm == offsetof(ww_gemm, int4));
 
 // What the structs of the ABI say, as values of the library.
 class Reader {
@@ -60,6 +69,8 @@ class Reader {
     ww_gemm g;
     ww_gemm_init(&g);
     if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
+    // A program of before cannot say that there are no factors.
+    if (g.size < offsetof(ww_gemm, reserved)) g.no_factors = 1;
     if (auto r = sums_fault("sums", g.sums, "int4", g.int4 != nullptr)) return r;
     for (const auto& [name, value, most] :
          {Word{"scaling", g.scaling, WW_SCALING_LAST},
@@ -70,7 +81,9 @@ class Reader {
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
           {"expected_lengths", g.expected_lengths, WW_LENGTHS_EQUAL},
-          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST}}) {
+          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST},
+          {"no_factors", g.no_factors, 1},
+          {"ww_gemm.reserved", g.reserved, 0}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
     const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 9> tensors = {{
@@ -91,19 +104,12 @@ class Reader {
     if (g.int4 != nullptr) {
       auto& packed = o.packed.emplace();
       if (auto r = int4_weights("b", g.b, *g.int4, g.sums, o.b, packed)) return r;
-      if (packed.format.scale == DType::ue4m3 && !plans_only_ && g.alpha == 1 &&
-          !is_given(g.scale_b)) {
-        return refuse(RefusalCode::bad_value, as_tensor("B"),
-                      " are nvf4 weights, alpha is 1 and scale_b is not given; ",
-                      as_rule("alpha is the factor of their tensor, as ww_fp4_pack and "
-                              "ww_int4_factor tell it, or scale_b the factors, of 1 where there "
-                              "are none"));
-      }
       if (o.b.data == nullptr && !plans_only_) {
         return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
                       as_rule("int4 weights lie there"));
       }
     }
+    if (auto r = plans_only_ ? std::nullopt : factors_fault(g)) return r;
     for (const auto& [name, from, to] : tensors) {
       if (from != &g.a && from != &g.b && from != &g.d) continue;
       if (is_given(*from) || (from == &g.b && g.int4 != nullptr)) continue;
@@ -171,8 +177,43 @@ class Reader {
   }
 
  private:
+  // The factors of nvf4 operands' tensors lie beside them.
+  static Fault factors_fault(const ww_gemm& g) {
+    if (g.alpha != 1) return std::nullopt;
+    const bool is_packed = g.int4 != nullptr && (g.int4->encoding == WW_INT4_NVF4_BF16 ||
+                                                 g.int4->encoding == WW_INT4_NVF4_F16);
+    if (is_packed && !is_given(g.scale_b)) {
+      return refuse(RefusalCode::bad_value, as_tensor("B"),
+                    " are nvf4 weights, alpha is 1 and scale_b is not given; ",
+                    as_rule("alpha is the factor of their tensor, as ww_fp4_pack and "
+                            "ww_int4_factor tell it, or scale_b the factors, of 1 where there "
+                            "are none"));
+    }
+    const bool is_nvf4 = g.scaling == WW_SCALING_BLOCK_SCALED && g.scale_a.dtype == WW_UE4M3 &&
+                         g.scale_b.dtype == WW_UE4M3;
+    if (g.int4 != nullptr || !is_nvf4 || g.no_factors == 1) return std::nullopt;
+    return refuse(RefusalCode::bad_value, as_tensor("B"), " is nvf4 as ", as_tensor("A"),
+                  " is, and alpha is 1; ",
+                  as_rule("alpha is the product of their tensors' factors"),
+                  ": of tensors without factors the nearest is ", as_nearest("no_factors 1"));
+  }
+
   bool plans_only_;
 };
+
+// The model knows the devices that have a description.
+Fault architecture_fault(int32_t architecture) {
+  std::set<int> all;
+  for (const auto& machine : warpwright::known_machines()) all.insert(machine.architecture);
+  if (all.contains(architecture)) return std::nullopt;
+  std::string legal;
+  for (const int one : all) legal += (legal.empty() ? "" : ", ") + std::to_string(one);
+  const int nearest = *std::min_element(all.begin(), all.end(), [&](int x, int y) {
+    return std::abs(std::int64_t{x} - architecture) < std::abs(std::int64_t{y} - architecture);
+  });
+  return refuse(RefusalCode::bad_value, "architecture is ", architecture, "; ",
+                as_rule("the model has ", legal), ": the nearest is ", as_nearest(nearest));
+}
 
 Fault read_groups(const ww_scale_groups& given, warpwright::ScaleGroups& to) {
   if (auto r = word_fault("groups.offset_type", given.offset_type, WW_INT64)) return r;
@@ -252,13 +293,15 @@ const char* ww_version(void) {
   return WARPWRIGHT_VERSION;
 }
 
-void ww_gemm_init(ww_gemm* gemm) {
-  if (gemm == nullptr) return;
-  *gemm = {};
-  gemm->size = sizeof *gemm;
-  gemm->alpha = 1;
-  gemm->beta = 1;
-  gemm->sums = WW_SUMS_OPEN;
+void ww_gemm_init_sized(ww_gemm* gemm, size_t size) {
+  ww_gemm made = {};
+  made.alpha = 1;
+  made.beta = 1;
+  made.sums = WW_SUMS_OPEN;
+  init_struct(gemm, size, made);
+}
+void(ww_gemm_init)(ww_gemm* gemm) {
+  ww_gemm_init_sized(gemm, first_gemm);
 }
 
 const char* ww_refusal_text(const ww_refusal* refusal) {
@@ -297,6 +340,7 @@ ww_refusal* ww_device_model(int32_t sms, int32_t architecture, ww_device** devic
       return told(refuse(RefusalCode::bad_value, "the model has ", sms,
                          " SMs; the nearest legal number is ", as_nearest(sms < 1 ? 1 : 1024)));
     }
+    if (auto r = architecture_fault(architecture)) return told(*r);
     hand_out(device, std::make_unique<ww_device>(ww_device{
                          {warpwright::model_facts(sms, architecture), warpwright::run_on_model}}));
     return nullptr;
@@ -467,14 +511,16 @@ ww_refusal* ww_spread_scales(const ww_matrix* rows, const ww_matrix* tiles, int3
   });
 }
 
-void ww_int4_init(ww_int4* form) {
-  if (form == nullptr) return;
-  *form = {};
-  form->size = sizeof *form;
-  form->experts = 1;
-  form->group = 128;
-  form->encoding = WW_INT4_ANY;
-  form->scale = WW_BF16;
+void ww_int4_init_sized(ww_int4* form, size_t size) {
+  ww_int4 made = {};
+  made.experts = 1;
+  made.group = 128;
+  made.encoding = WW_INT4_ANY;
+  made.scale = WW_BF16;
+  init_struct(form, size, made);
+}
+void(ww_int4_init)(ww_int4* form) {
+  ww_int4_init_sized(form, first_int4);
 }
 ww_refusal* ww_int4_bytes(const ww_int4* form, int64_t* bytes) {
   return guarded([&]() -> ww_refusal* {
@@ -500,7 +546,7 @@ ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form) {
     const auto header = count == WW_INT4_HEADER ? warpwright::weights::parse_header(all)
                                                 : warpwright::weights::parse_packed(all);
     if (!header) return told(header.refusal());
-    ww_int4_init(form);
+    (ww_int4_init)(form);
     write_form(*form, header->format, header->extents);
     return nullptr;
   });

@@ -269,10 +269,19 @@ typedef struct ww_gemm {
   float expected_zipf;  /**< of routed lengths: the group of rank r is liked as r^-expected_zipf, 0
                              to 8; only for speed */
   ww_gate gate;         /**< of a gated product */
+  /** Of nvf4 operands that are not packed: 1 says that their tensors have no factors. With 0 an
+   *  alpha of 1 is refused: it is the product of the factors, which a launch needs. */
+  int32_t no_factors;
+  int32_t reserved; /**< 0 */
 } ww_gemm;
 
-/** No tensors, alpha 1, beta 1, nothing else asked for. */
+/** No tensors, alpha 1, beta 1, nothing else asked for. `size` is sizeof(ww_gemm) of the caller,
+ *  and so many bytes are written: a program may be older than the library. */
+WW_API void ww_gemm_init_sized(ww_gemm* gemm, size_t size);
+/** ww_gemm_init(gemm) of this header passes the size. The function of that name is for programs
+ *  of version 0.3.0 and before: it knows no member behind expected_tokens. */
 WW_API void ww_gemm_init(ww_gemm* gemm);
+#define ww_gemm_init(gemm) ww_gemm_init_sized((gemm), sizeof(ww_gemm))
 
 /** What the caller fixes instead of leaving it to the plan; 0 and NULL leave it open. */
 typedef struct ww_choices {
@@ -317,7 +326,7 @@ typedef struct ww_device ww_device;
 WW_API ww_refusal* ww_device_open(const char* name, ww_device** device);
 /** The machine model of so many SMs (1 to 1024; few are faster) and compute capability x 10: 70
  *  (V100), 75 (T4), 80 (A100), 86 (RTX 3090), 89 (L40S), 90 (H100, H200), 100 (B200), 103 (B300)
- *  or 120 (RTX 5090). */
+ *  or 120 (RTX 5090); others are refused. */
 WW_API ww_refusal* ww_device_model(int32_t sms, int32_t architecture, ww_device** device);
 /** Its name, for people. */
 WW_API const char* ww_device_name(const ww_device* device);
@@ -458,9 +467,9 @@ typedef struct ww_moe {
   const ww_int4* int4_w2;
   int32_t sums_w13; /**< WW_SUMS_ ... of int4 weights */
   int32_t sums_w2;
-  /** For WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x
-   * 1 or 1 x 1, and of nvf4 the scales of the tensors that x and the rows between the products
-   *  become, 1 x 1. */
+  /** For WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x 1
+   *  or 1 x 1, which a launch with nvf4 weights needs, of 1 where there are none; and of nvf4 the
+   *  scales of the tensors that x and the rows between the products become, 1 x 1. */
   ww_matrix factor_w13;
   ww_matrix factor_w2;
   ww_matrix factor_x;
@@ -471,8 +480,11 @@ typedef struct ww_moe {
   ww_gate gate;
 } ww_moe;
 
-/** No tensors, SiLU, gate above up. */
+/** No tensors, SiLU, gate above up; `size` as of ww_gemm_init_sized. */
+WW_API void ww_moe_init_sized(ww_moe* moe, size_t size);
+/** As ww_gemm_init: the function knows no member behind sums_w2. */
 WW_API void ww_moe_init(ww_moe* moe);
+#define ww_moe_init(moe) ww_moe_init_sized((moe), sizeof(ww_moe))
 
 /** What the caller leaves to the plan, or fixes. */
 enum { WW_OPEN = 0, WW_YES = 1, WW_NO = 2 };
@@ -624,8 +636,12 @@ WW_API ww_refusal* ww_spread_scales(const ww_matrix* rows, const ww_matrix* tile
                                     const ww_scale_groups* groups /* or NULL */, int32_t device,
                                     void* stream);
 
-/** No extents, one expert, groups of 128, scales of bf16, the encoding left open. */
+/** No extents, one expert, groups of 128, scales of bf16, the encoding left open; `size` as of
+ *  ww_gemm_init_sized. */
+WW_API void ww_int4_init_sized(ww_int4* form, size_t size);
+/** As ww_gemm_init: the function knows no member behind zero_points. */
 WW_API void ww_int4_init(ww_int4* form);
+#define ww_int4_init(form) ww_int4_init_sized((form), sizeof(ww_int4))
 /** Bytes of weights of this form, header and tiles, whatever the encoding. */
 WW_API ww_refusal* ww_int4_bytes(const ww_int4* form, int64_t* bytes);
 /** The form of the packed weights that begin at `bytes`, of which WW_INT4_HEADER are there. Where

@@ -51,20 +51,29 @@ Fault read_packed(const ww_moe& m, MixtureOperands& o) {
   return std::nullopt;
 }
 
-// The factors of packed nvf4 weights come as scales.
-Fault factors_fault(const ww_moe& m, const MixtureOperands& o) {
-  const std::tuple<const char*, const char*, const std::optional<warpwright::PackedWeights>&,
-                   const ww_matrix&>
-      both[] = {{"w13", "scale_w13", o.packed13, m.scale_w13},
-                {"w2", "scale_w2", o.packed2, m.scale_w2}};
-  for (const auto& [name, scales, packed, given] : both) {
-    const bool has_factor = packed && packed->format.scale == warpwright::DType::ue4m3;
-    if (!has_factor || is_given(given)) continue;
+// The factors of packed nvf4 weights come as scales, those of others as factors.
+Fault factors_fault(const MixtureOperands& o) {
+  using warpwright::DType;
+  const struct {
+    const char* name;
+    const char* scales_name;
+    const char* factor_name;
+    const std::optional<warpwright::PackedWeights>& packed;
+    const MatrixView& scales;
+    const MatrixView& factor;
+  } both[] = {{"w13", "scale_w13", "factor_w13", o.packed13, o.scale_w13, o.factor_w13},
+              {"w2", "scale_w2", "factor_w2", o.packed2, o.scale_w2, o.factor_w2}};
+  for (const auto& w : both) {
+    const bool in_scales = w.packed && w.packed->format.scale == DType::ue4m3;
+    const bool in_factor = o.is_micro() && w.scales.dtype == DType::ue4m3;
+    if (in_scales ? warpwright::is_given(w.scales) : !in_factor || warpwright::is_given(w.factor)) {
+      continue;
+    }
     return refuse(
-        RefusalCode::bad_value, as_tensor(name), " are nvf4 weights, and ", scales,
-        " is not given; ",
-        as_rule("it is the factors of their tensors, one for each row of each expert, of 1 "
-                "where there are none"));
+        RefusalCode::bad_value, as_tensor(w.name), " are nvf4 weights, and ",
+        in_scales ? w.scales_name : w.factor_name, " is not given; ",
+        as_rule("it is the factors of their tensors, one for each ",
+                in_scales ? "row of each expert" : "expert", ", of 1 where there are none"));
   }
   return std::nullopt;
 }
@@ -174,13 +183,15 @@ Fault read_moe(const ww_moe_options* given, warpwright::MixtureLaunchOptions& op
 
 extern "C" {
 
-void ww_moe_init(ww_moe* moe) {
-  if (moe == nullptr) return;
-  *moe = {};
-  moe->size = sizeof *moe;
-  moe->activation = WW_ACTIVATION_SILU;
-  moe->gate_up = WW_GATED_HALVES;
-  moe->sums_w13 = moe->sums_w2 = WW_SUMS_OPEN;
+void ww_moe_init_sized(ww_moe* moe, size_t size) {
+  ww_moe made = {};
+  made.activation = WW_ACTIVATION_SILU;
+  made.gate_up = WW_GATED_HALVES;
+  made.sums_w13 = made.sums_w2 = WW_SUMS_OPEN;
+  init_struct(moe, size, made);
+}
+void(ww_moe_init)(ww_moe* moe) {
+  ww_moe_init_sized(moe, first_moe);
 }
 
 ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
@@ -235,7 +246,7 @@ ww_refusal* ww_moe_launch(const ww_moe_plan* plan, const ww_moe* moe, ww_workspa
     if (workspace == nullptr) return told(null_argument("workspace"));
     MixtureOperands operands;
     if (auto r = read_moe(moe, operands)) return told(*r);
-    if (auto r = factors_fault(*moe, operands)) return told(*r);
+    if (auto r = factors_fault(operands)) return told(*r);
     warpwright::MixtureLaunchOptions how;
     bool check_ids = false;
     if (auto r = read_moe(options, how, check_ids)) return told(*r);
@@ -260,7 +271,7 @@ ww_refusal* ww_moe_run(const ww_moe* moe, int32_t device, const ww_moe_choices* 
   return guarded([&]() -> ww_refusal* {
     MixtureOperands operands;
     if (auto r = read_moe(moe, operands)) return told(*r);
-    if (auto r = factors_fault(*moe, operands)) return told(*r);
+    if (auto r = factors_fault(operands)) return told(*r);
     warpwright::MixtureRunOptions how;
     how.device = device;
     how.stream = stream;

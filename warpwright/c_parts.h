@@ -93,6 +93,16 @@ Fault copy_struct(const T* from, T& to, const char* name, std::size_t least) {
   return std::nullopt;
 }
 
+// Makes a caller's struct of `size` bytes what `defaults` says. One that is older than this library
+// is shorter; what a newer one has behind it is 0.
+template <class T>
+void init_struct(T* to, std::size_t size, const T& defaults) {
+  if (to == nullptr || size < sizeof size) return;
+  std::memset(static_cast<void*>(to), 0, size);
+  std::memcpy(static_cast<void*>(to), &defaults, std::min(size, sizeof(T)));
+  std::memcpy(static_cast<void*>(to), &size, sizeof size);
+}
+
 inline Fault word_fault(const char* name, std::int64_t value, std::int64_t most) {
   if (value >= 0 && value <= most) return std::nullopt;
   return refuse(RefusalCode::bad_value, name, " is ", value, "; ",

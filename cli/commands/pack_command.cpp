@@ -107,7 +107,7 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
 HostTensor packed_of(const PackCommandOptions& o, const SafetensorsFile& file,
                      const FoundWeights& found, packed::Extents& extents, std::ostream& err) {
   const LoadedWeights loaded = load_weights(file, found);
-  tell(note_of(found, loaded), err);
+  tell(note_of(file, found, loaded), err);
   weights::Int4Weights quantised;
   weights::PackOptions options;
   const weights::Source source = source_for(o, found, loaded, quantised, options, err);
@@ -200,9 +200,15 @@ HostTensor load_packed(const PackCommandOptions& o) {
   const FileAndName in = parse_file_and_name(o.in);
   const SafetensorsFile file(in.path);
   if (auto tensor = packed_already(file, in.name)) return std::move(*tensor);
+  const FoundWeights found = find_weights(file, in.name, o.from);
+  if (found.is_micro) {
+    throw InputError(refuse(RefusalCode::bad_value, "The weights ", in_quotes(found.name), " of ",
+                            in.path, " are no int4: their layout is ", found.layout, "; ",
+                            as_rule("load_fp4 reads it"), "."));
+  }
   packed::Extents extents;
   std::ostream nowhere(nullptr);
-  return packed_of(o, file, find_weights(file, in.name, o.from), extents, nowhere);
+  return packed_of(o, file, found, extents, nowhere);
 }
 
 int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& err) {
@@ -222,7 +228,7 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     if (to.name.empty()) to.name = plain_name(found.name);
     const bool to_micro = !o.to.empty() && o.to != "int4";
     if (found.is_micro || (found.layout.empty() && to_micro)) {
-      tell(note_of(found, {}), err);
+      tell(note_of(file, found, {}), err);
       pack_micro(o, file, found, to.path, to.name, out);
       return 0;
     }

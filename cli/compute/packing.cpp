@@ -24,10 +24,11 @@ void check_shapes(std::span<const MatrixView> all, const MicroFormat& format) {
   }
   const std::int64_t block = micro_block(format.scale);
   if (first.columns % block == 0) return;
-  throw InputError("K is " + std::to_string(first.columns) + "; " +
-                   as_rule("that of packed ", format.word, " weights is a multiple of ", block) +
-                   ": the nearest legal value is " +
-                   as_nearest((first.columns + block - 1) / block * block) + ".");
+  throw InputError(
+      refuse(RefusalCode::bad_shape, "K is ", first.columns, "; ",
+             as_rule("that of packed ", format.word, " weights is a multiple of ", block),
+             ": the nearest legal value is ",
+             as_nearest((first.columns + block - 1) / block * block), weights::zeros_behind, "."));
 }
 
 }  // namespace

@@ -469,7 +469,8 @@ LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& foun
   return loaded;
 }
 
-std::string note_of(const FoundWeights& found, const LoadedWeights& loaded) {
+std::string note_of(const SafetensorsFile& file, const FoundWeights& found,
+                    const LoadedWeights& loaded) {
   const std::string& stem = found.stems.front();
   const bool is_gate_up =
       stem.find("gate_up") != std::string::npos || stem.find("mlp1") != std::string::npos;
@@ -478,6 +479,13 @@ std::string note_of(const FoundWeights& found, const LoadedWeights& loaded) {
            " alternate, a gate's and an up's: give gate_up=\"interleaved\" (--gate-up) where they "
            "are multiplied; what is packed by --for has all gates first and then all ups, so put "
            "the rows in that order before";
+  }
+  const TensorFacts* const floats = found.layout.empty() ? file.find(stem) : nullptr;
+  if (floats != nullptr && floats->shape.size() == 3 &&
+      (is_gate_up || stem.find("down_proj") != std::string::npos)) {
+    return in_quotes(found.name) + " is read as " + shape_text(floats->shape) +
+           ", experts x N x K; some modules (gpt-oss's in transformers) keep floats as experts x K "
+           "x N: transpose those before";
   }
   if (found.layout == "gptq" && !loaded.tensors.empty()) {
     const auto stored_8 = [](const weights::CheckpointTensors& t) {

@@ -41,7 +41,9 @@ struct LoadedWeights {
 LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& found);
 
 /// What a user should know of weights that were read as they are found, in a sentence; or empty:
-/// rows of gates and ups that alternate, zero points that look like another version's.
-std::string note_of(const FoundWeights& found, const LoadedWeights& loaded);
+/// rows of gates and ups that alternate, zero points that look like another version's, experts in
+/// floats that may lie K x N.
+std::string note_of(const SafetensorsFile& file, const FoundWeights& found,
+                    const LoadedWeights& loaded);
 
 }  // namespace warpwright::cli

@@ -231,9 +231,9 @@ const Form& w4a8_form() {
       "and by "
       "tables; our\nFP8 kernel with block scales, its plan and its fastest; its plan's time over "
       "ours, "
-      "its fastest's over\nour fastest; the floor (HBM's, or 1.4 PFLOP/s) and how often it goes "
-      "into our "
-      "fastest times\n",
+      "its fastest's over\nour fastest; the floor (HBM's, or the tensor cores' at the power limit) "
+      "and how "
+      "often it\ngoes into our fastest times\n",
       columns({{"chained", 9, "chained", time_cell<chained_time>},
                {"folded", 9, "folded", time_cell<folded_time>},
                {"table", 9, "table", time_cell<table_time>},

@@ -19,6 +19,7 @@
 #include <warpwright/isa/numeric.h>
 #include <warpwright/isa/thread.h>
 #include <warpwright/isa/tma.h>
+#include <warpwright/isa/trace.h>
 #include <warpwright/isa/warp.h>
 #include <warpwright/isa/wgmma.h>
 #include <warpwright/pipeline/tma_pipeline.h>
@@ -91,6 +92,7 @@ struct LinearRelu {
     isa::set_role("producer");
     pipeline::PipelineState state;
     for (int k = 0; k < p.k; k += side) {
+      const isa::Mark mark("k_tile %", k / side);  // what pictures call it
       const isa::SharedAddress full = loads.acquire(state);
       const isa::SharedAddress x = base + state.stage * 2 * tile_bytes;
       isa::tensor_load(x, p.x, full, isa::Coords{k, row});
@@ -106,6 +108,7 @@ struct LinearRelu {
     Accumulator sum;
     pipeline::PipelineState state;
     for (int k = 0; k < p.k; k += side) {
+      const isa::Mark mark("k_tile %", k / side);
       loads.wait(state);
       const isa::SharedAddress at = base + state.stage * 2 * tile_bytes;
       const std::uint64_t x = atom::encode(atom::descriptor(operand, at));

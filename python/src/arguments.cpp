@@ -1,11 +1,15 @@
 #include "python/src/arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "python/src/handles.h"
 #include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::python {
@@ -227,16 +231,33 @@ void Arguments::refuse_unread(std::span<const Arg> some, const char* why) const 
   }
 }
 
+namespace {
+std::string in_small_letters(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+}  // namespace
+
 int Arguments::word(Arg arg, std::span<const char* const> words) const {
   const char* const given = text(arg);
   if (given == nullptr) return -1;
   std::string known;
+  std::pair<std::size_t, std::string> nearest = {SIZE_MAX, ""};
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == nullptr) continue;  // none of this call's
     if (std::strcmp(words[i], given) == 0) return static_cast<int>(i);
-    known += (known.empty() ? "\"" : ", \"") + std::string(words[i]) + "\"";
+    const std::string word = "\"" + std::string(words[i]) + "\"";
+    known += (known.empty() ? "" : ", ") + word;
+    nearest = std::min(nearest, {numeric::edit_distance(in_small_letters(given), words[i]), word});
   }
-  throw Refused{bad(arg, "is \"" + std::string(given) + "\"; it is one of " + known)};
+  // A word of servers, by which rows alternate.
+  const bool alternates = arg == Arg::activation && std::strcmp(given, "swigluoai") == 0;
+  throw Refused{refuse(RefusalCode::bad_value, names[static_cast<std::size_t>(arg)], " is \"",
+                       given, "\"; ", as_rule("it is one of ", known), ": the nearest is ",
+                       as_nearest(nearest.second),
+                       alternates ? ", with gate_up=\"interleaved\" for rows of gates and ups in "
+                                    "turns, as servers have them"
+                                  : "")};
 }
 
 std::optional<DType> Arguments::type(Arg arg) const {

@@ -109,7 +109,7 @@ PyObject* fp4_pack(PyObject* /*module*/, PyObject* args) {
     }
     // And one for the gate and one for the up of each, twice as many.
     if (factors.rows == tensors.codes.batch && factors.columns == 2 && factors.batch == 1 &&
-        factors.row_stride == 2 && factors.column_stride == 1) {
+        (factors.rows == 1 || factors.row_stride == 2) && factors.column_stride == 1) {
       factors = {factors.data, factors.dtype, 1, 1, 1, 1, 2 * tensors.codes.batch, 1};
     }
     const auto source = taken(weights::read_micro_checkpoint(layout, std::span(&tensors, 1)));

@@ -50,7 +50,12 @@ PyObject* function(const Body& body) noexcept {
     return body();
   } catch (const cli::InputError& error) {
     try {
-      throw Refused{{code_of(error.code()), as_arguments(error.what())}};
+      Sentence said = error.sentence();
+      said.reason = error.what();
+      for (std::string* part : {&said.reason, &said.rule, &said.nearest}) {
+        *part = as_arguments(*part);
+      }
+      throw Refused{{code_of(error.code()), std::move(said)}};
     } catch (...) {
       set_error();
     }

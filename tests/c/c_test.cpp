@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -23,6 +24,7 @@
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 using namespace c_tests;
 
@@ -511,6 +513,12 @@ TEST(C, RefusesDevicesThatAreNotThere) {
     EXPECT_STREQ(ww_refusal_code(refused.get()), "no_device") << name;
   }
   EXPECT_STREQ(ww_refusal_code(Refusal(ww_device_model(0, 90, &device)).get()), "bad_value");
+  for (const auto& [architecture, nearest] :
+       {std::pair{91, "90"}, {0, "70"}, {-2147483647, "70"}, {101, "100"}, {9999, "120"}}) {
+    const Refusal refused(ww_device_model(4, architecture, &device));
+    EXPECT_STREQ(ww_refusal_nearest(refused.get()), nearest) << architecture;
+    EXPECT_THAT(text(refused), HasSubstr("the model has 70, 75, 80, 86, 89, 90, 100, 103, 120"));
+  }
   Product p;
   EXPECT_TRUE(Refusal(ww_run(&p.gemm, 99, nullptr, nullptr, nullptr, nullptr)));
   const Device h200("h200");
@@ -665,6 +673,13 @@ TEST(C, OperandsOfOtherDevices) {
   g.scaling = WW_SCALING_BLOCK_SCALED;
   g.scale_a = ww_packed(sa.data(), WW_UE4M3, 128, 4);
   g.scale_b = ww_packed(sb.data(), WW_UE4M3, 256, 4);
+  EXPECT_THAT(text(Refusal(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr))),
+              HasSubstr("of tensors without factors the nearest is no_factors 1"));
+  ww_gemm before = g;  // a program that cannot say it
+  before.size = offsetof(ww_gemm, no_factors);
+  EXPECT_THAT(text(Refusal(ww_run(&before, WW_MODEL, nullptr, nullptr, nullptr, nullptr))),
+              Not(HasSubstr("no_factors")));
+  g.no_factors = 1;
   for (const char* const device : {"model:rtx5090", "model:b200"}) {
     out.assign(out.size(), 0);
     product(device);
@@ -800,6 +815,59 @@ TEST(C, TakesSmallerStructs) {
   p.gemm.sums = 77;   // not its own memory
   EXPECT_DONE(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
   EXPECT_TRUE(p.right());
+}
+
+// Memory that knows how far it was written.
+struct Guarded {
+  alignas(16) std::byte bytes[1024];
+  Guarded() { std::memset(bytes, 0xa5, sizeof bytes); }
+  [[nodiscard]] bool is_whole_from(std::size_t first) const {
+    return std::all_of(std::begin(bytes) + first, std::end(bytes),
+                       [](std::byte b) { return b == std::byte{0xa5}; });
+  }
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(bytes);
+  }
+};
+
+// Programs of before have less memory for a struct than this library would fill.
+TEST(C, InitialisesStructsOfTheirSize) {
+  const auto tensors_of = [](Product& p, Guarded& to) {
+    auto* const g = to.as<ww_gemm>();
+    g->a = p.gemm.a;
+    g->b = p.gemm.b;
+    g->d = p.gemm.d;
+  };
+  Guarded gemm, moe, form;
+  (ww_gemm_init)(gemm.as<ww_gemm>());  // the function, which knows no size
+  (ww_moe_init)(moe.as<ww_moe>());
+  (ww_int4_init)(form.as<ww_int4>());
+  EXPECT_TRUE(gemm.is_whole_from(576) && moe.is_whole_from(712) && form.is_whole_from(48));
+  EXPECT_EQ(gemm.as<ww_gemm>()->size, 576U);
+  EXPECT_EQ(moe.as<ww_moe>()->size, 712U);
+  EXPECT_EQ(moe.as<ww_moe>()->gate_up, WW_GATED_HALVES);
+  EXPECT_EQ(form.as<ww_int4>()->experts, 1);
+  // Such a program's product.
+  Product p;
+  tensors_of(p, gemm);
+  EXPECT_DONE(ww_run(gemm.as<ww_gemm>(), WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(p.right());
+  // Any size: of 0.3.0, of today, of a later header, whose members are 0.
+  for (const std::size_t size : {std::size_t{592}, sizeof(ww_gemm), std::size_t{800}}) {
+    Guarded sized;
+    ww_gemm_init_sized(sized.as<ww_gemm>(), size);
+    EXPECT_TRUE(sized.is_whole_from(size)) << size;
+    EXPECT_EQ(sized.as<ww_gemm>()->size, size);
+    EXPECT_EQ(sized.as<ww_gemm>()->sums, WW_SUMS_OPEN);
+    p.forget();
+    tensors_of(p, sized);
+    EXPECT_DONE(ww_run(sized.as<ww_gemm>(), WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_TRUE(p.right()) << size;
+  }
+  ww_gemm_init_sized(nullptr, 8);
+  ww_moe_init_sized(nullptr, 8);
+  ww_int4_init_sized(nullptr, 8);
 }
 
 // What was reserved, and 0, says how lengths are spread: 0 is what older programs had.

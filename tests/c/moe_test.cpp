@@ -272,6 +272,7 @@ TEST(CMoe, ServesFormatsWithScalesInTiles) {
     m.scaling = WW_SCALING_BLOCK_SCALED;
     m.scale_w13 = batch(scales, f.scale, 2 * inner, hidden / f.block);
     m.scale_w2 = batch(scales, f.scale, hidden, inner / f.block);
+    m.factor_w13 = ww_packed(&one, WW_F32, 1, 1);
     m.factor_w2 = ww_packed(factors, WW_F32, experts, 1);
     ww_device* b200 = nullptr;
     EXPECT_DONE(ww_device_model(4, 100, &b200));
@@ -280,6 +281,12 @@ TEST(CMoe, ServesFormatsWithScalesInTiles) {
     EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr(f.element == WW_E4M3 ? "mxf8" : "nvf4"));
     ww_workspace* workspace = nullptr;
     EXPECT_DONE(ww_workspace_make(b200, ww_moe_plan_workspace_bytes(plan), &workspace));
+    if (f.element == WW_E2M1) {
+      ww_moe without = m;
+      without.factor_w13 = {};
+      EXPECT_THAT(text(Refusal(ww_moe_launch(plan, &without, workspace, nullptr, nullptr))),
+                  HasSubstr("w13 are nvf4 weights, and factor_w13 is not given"));
+    }
     EXPECT_DONE(ww_moe_launch(plan, &m, workspace, nullptr, nullptr));
     // Weights of experts times their factors are 0.5 * 2 + 0.25.
     const double want = 1.25 * 128 * f.gate * f.gate / (1 + std::exp(-f.gate)) * f.gate / 256;
@@ -302,6 +309,29 @@ TEST(CMoe, ServesFormatsWithScalesInTiles) {
     refused(f.element == WW_E4M3 ? "factor_x is given; tokens of nvf4" : "factor_x is 2 x 1");
     ww_device_free(b200);
   }
+}
+
+// Experts that lie over each other are an error in the strides. A stride of 0 gives all the same
+// weights, and they may lie side by side in rows.
+TEST(CMoe, RefusesExpertsThatOverlap) {
+  Moe m;
+  const Device model("model");
+  const auto planned = [&](std::int64_t rows, std::int64_t matrices) {
+    m.moe.w13.row_stride = rows;
+    m.moe.w13.batch_stride = matrices;
+    ww_moe_plan* plan = nullptr;
+    const Refusal refused(ww_moe_plan_make(&m.moe, model.device, nullptr, &plan));
+    ww_moe_plan_free(plan);
+    return refused ? text(refused) : "";
+  };
+  constexpr std::int64_t k = Moe::hidden, one = 2 * Moe::inner * k;
+  EXPECT_EQ(planned(k, one), "");
+  EXPECT_EQ(planned(k, 0), "");
+  EXPECT_EQ(planned(Moe::experts * k, k), "");
+  for (const std::int64_t stride : {std::int64_t{1}, k, one - 8}) {
+    EXPECT_THAT(planned(k, stride), HasSubstr("the matrices of w13 overlap")) << stride;
+  }
+  EXPECT_THAT(planned(k, 1), HasSubstr("the nearest legal batch stride is " + std::to_string(one)));
 }
 
 TEST(CMoe, PlansPreparesAndLaunches) {

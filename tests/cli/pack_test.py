@@ -409,10 +409,19 @@ def test_looks_before_it_takes(t):
     row = Weights(t.draw, 64, 256, 256)
     ragged = compressed_tensors(row, "x")
     ragged["x.weight_shape"] = ("I64", [2], [64, 250])
-    t.refused_pack("groups of 250 (K = 250", ragged, "x")
+    t.refused_pack("are packed: the nearest legal K is 256, with zeros behind the rows of weights",
+                   ragged, "x")
     rows = compressed_tensors(row, "x")
     rows["x.weight_scale"] = ("BF16", [64], rows["x.weight_scale"][2])
     t.expect(t.pack(rows, "x"), [row], "compressed-tensors")
+    # Modules may keep the floats of fused experts as K x N, which nothing tells.
+    for options, name, is_told in (((), "e.gate_up_proj", True), ((), "e.up_proj", False),
+                                   (("--to", "mxf4"), "e.down_proj", True)):
+        tensor_files.write_safetensors(t.folder / "in.safetensors",
+                                       {name: ("F32", [2, 64, 128], bytes(4 * 2 * 64 * 128))})
+        done = t.run("pack", "in.safetensors:" + name, "out.safetensors:w", *options)
+        assert done.returncode == 0, done.stderr
+        assert ("2x64x128, experts x N x K" in done.stderr) == is_told, done.stderr
     # Fused experts have names of their own.
     experts = compressed_tensors(w, "e.gate_up_proj")
     fused = {name.replace(".weight_", "_"): value for name, value in experts.items()}

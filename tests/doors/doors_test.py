@@ -314,7 +314,7 @@ class Gemm(ctypes.Structure):
                 ("int4", ctypes.POINTER(Int4)), ("sums", ctypes.c_int32),
                 ("quantise_d", ctypes.c_int32), ("d_scales", Matrix), ("rows", ctypes.c_void_p),
                 ("rows_divisor", ctypes.c_int32), ("expected_zipf", ctypes.c_float),
-                ("gate", Gate)]
+                ("gate", Gate), ("no_factors", ctypes.c_int32), ("reserved", ctypes.c_int32)]
 
 
 class C:
@@ -339,8 +339,8 @@ class C:
 
     def __call__(self, case, memory):
         g = Gemm()
-        self.lib.ww_gemm_init(ctypes.byref(g))
-        assert g.size == ctypes.sizeof(g), "the struct of this test is not that of c.h"
+        self.lib.ww_gemm_init_sized(ctypes.byref(g), ctypes.c_size_t(ctypes.sizeof(g)))
+        g.no_factors = 1  # an alpha of 1 is meant
         base = memory.ctypes.data if memory is not None else 0
         for name, view in case.views.items():
             setattr(g, name, Matrix(base + view.offset if base else None, view.rows, view.columns,

@@ -336,6 +336,7 @@ class Calls {
     if (kind == floats8 || kind == bytes || kind == int4_weights) draw_scales(g, p, m, n, k, batch);
     if (kind == mxf8 || kind == nvf4) {
       g.scaling = WW_SCALING_BLOCK_SCALED;
+      g.no_factors = likely(90) ? 1 : 0;
       const DType type = kind == mxf8 ? DType::ue8m0 : DType::ue4m3;
       const std::int64_t blocks = (k / (kind == mxf8 ? 32 : 16) + 3) / 4 * 4;
       g.scale_a = matrix(type, (m + 127) / 128 * 128, blocks, of_a, false, true);
@@ -742,6 +743,7 @@ class Calls {
                                                     {"grouped", g.grouped},
                                                     {"offset_type", g.offset_type},
                                                     {"sums", g.sums},
+                                                    {"no_factors", g.no_factors},
                                                     {"int4", g.int4 != nullptr},
                                                     {"group", p.form.group},
                                                     {"encoding", p.form.encoding},

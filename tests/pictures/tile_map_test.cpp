@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "warpwright/tile/raster.h"
@@ -39,6 +41,14 @@ TEST(TileMap, EveryTileOnceInTheOrderOfTheWalk) {
         << "seed " << seed;
     const View view = raster_view("", map);
     EXPECT_EQ(view.table.rows.size(), map.tiles.size());
+    // A beside the rows of every output, B above its columns.
+    const auto count = [&](const std::string& words) {
+      int found = 0;
+      for (std::size_t at = 0; (at = view.svg.find(words, at)) != std::string::npos; ++at) ++found;
+      return found;
+    };
+    EXPECT_EQ(count("A: the rows of row"), plan.rows * plan.raster.batch) << "seed " << seed;
+    EXPECT_EQ(count("B: the rows of column"), plan.columns * plan.raster.batch) << "seed " << seed;
   }
 }
 

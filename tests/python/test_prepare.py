@@ -267,6 +267,19 @@ class Int4(Close):
         one = wp.pack_fp4_checkpoint("modelopt-nvfp4", codes[1], scales[1], factors[1:])
         np.testing.assert_allclose(wp.gemm(x, one).astype(np.float32), plain @ want[1].T,
                                    rtol=0.01, atol=0.05)
+        # Of gates a factor, of ups another: both as scales of rows.
+        pair = np.array([[0.25, 2]], np.float32)
+        two = (random.integers(0, 256, (1, 128, 96), np.uint8),
+               random.integers(0x30, 0x40, (1, 128, 12), np.uint8).view(e4m3))
+        self.refused("unsupported", "and the two as scales of rows (scale_w13, scale_b)",
+                     wp.pack_fp4_checkpoint, "modelopt-nvfp4", *two, pair)
+        both = wp.pack_fp4_checkpoint("modelopt-nvfp4", *two, np.ones((1, 2), np.float32))
+        x = (random.integers(-3, 4, (9, 192)) / 64).astype(bf16)
+        gates, ups = np.split(x.astype(np.float32) @ both.values()[0].T, 2, axis=1)
+        y = wp.grouped_gemm(x, both, np.array([0, 9], np.int32), gated=True, activation="silu",
+                            scale_b=np.repeat(pair, 64, 1))
+        right = 0.25 * gates / (1 + np.exp(-0.25 * gates)) * 2 * ups
+        np.testing.assert_allclose(y.astype(np.float32), right, rtol=0.02, atol=0.02)
         # Floats, of which the error is that of the formats.
         w = normal(64, 256)
         for encoding, most in (("mxf4", 0.13), ("nvf4-bf16", 0.11)):
@@ -289,6 +302,8 @@ class Int4(Close):
             loaded = wp.load_fp4(f"{path}:w", encoding="mxf4-bf16")
             again = wp.pack_fp4_checkpoint("gpt-oss", codes, exponents, encoding="mxf4-bf16")
             self.assertEqual(loaded.data.tobytes(), again.data.tobytes())
+            self.refused("bad_value", "layout is gpt-oss; load_fp4 reads it", wp.load_int4,
+                         f"{path}:w")
         # As they lie in the file: 16 bytes of a block in a dimension of their own.
         for of in (slice(None), 1):
             blocks = codes.reshape(2, 72, 6, 16)[of]

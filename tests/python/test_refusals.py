@@ -186,6 +186,26 @@ class Refusals(unittest.TestCase):
                            (("scaling", "block"), '"none", "row_column", "blockwise"')):
             self.refused("bad_value", "it is one of " + says, wp.moe, x, ids, weights, w13, w2,
                          **dict([word]))
+        for word, says in ((("activation", "SILU"), '"silu"'),
+                           (("scaling", "block"), '"blockwise"'),
+                           (("activation", "swigluoai"),
+                            '"swiglu_oai", with gate_up="interleaved" for rows')):
+            self.refused("bad_value", f": the nearest is {says}", wp.moe, x, ids, weights, w13, w2,
+                         **dict([word]))
+        # A K that packed weights cannot have, and tokens of it.
+        for pack, how in ((wp.pack_int4, {}), (wp.pack_fp4, {"encoding": "nvf4"})):
+            with self.assertRaisesRegex(wp.Refusal, "256, with zeros behind the rows of weights") \
+                    as refused:
+                pack(ones(64, 250), **how)
+            self.assertEqual((refused.exception.code, refused.exception.nearest),
+                             ("bad_shape", "256"))
+        packed = [wp.pack_int4(ones(2, n, k), encoding="ex-bf16")
+                  for n, k in ((256, 256), (256, 128))]
+        short = ones(9, 250)
+        self.refused("bad_shape", "A is 9 x 256, with zeros behind its rows", wp.grouped_gemm,
+                     short, packed[0], np.array([0, 4, 9], np.int32))
+        self.refused("bad_shape", "x is 9 x 256, with zeros behind its rows", wp.moe, short,
+                     ids, weights, *packed)
         # B cannot be read at all; A would be copied.
         self.refused("bad_stride", "B is e4m3 and MN-major", wp.gemm,
                      ones(7, 200, dtype=ml_dtypes.float8_e4m3fn),

@@ -75,6 +75,7 @@ struct MachineNumbers {
   double cold_bytes_per_second = 0;   ///< that L2 sends of what it is still fetching
   double l2_kept_share = 0;           ///< of L2's bytes: the rest holds a second time what is there
   double memory_joules_per_byte = 0;
+  double copy_share = 0;    ///< of hbm_bytes_per_second, that a launch which moves rows gets
   double tensor_share = 0;  ///< of its clocks, that a tensor core works in a main loop it bounds
 
   // The way from L2 to an SM and back. Latencies from the instruction to the data.
@@ -192,6 +193,7 @@ void for_each_number(Numbers& m, const Visit& visit) {
   each({"cold_bytes_per_second", 5e10, 1e14}, m.cold_bytes_per_second);
   each({"l2_kept_share", 0.1, 1}, m.l2_kept_share);
   each({"memory_joules_per_byte", 1e-12, 1e-9}, m.memory_joules_per_byte);
+  each({"copy_share", 0.1, 1}, m.copy_share);
   each({"tensor_share", 0.5, 1}, m.tensor_share);
 
   each({"l2_hit_clocks", 50, 2000}, m.l2_hit_clocks);

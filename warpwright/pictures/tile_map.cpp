@@ -13,6 +13,8 @@ constexpr double kMapWidth = 1180;
 constexpr double kMapEdge = 16;
 constexpr double kMapLeft = 70;
 constexpr double kMapGap = 34;
+constexpr double kMapTop = 32;       // above D: B, and the numbers of columns
+constexpr double kOperandSide = 14;  // how thick A and B are
 constexpr double kMostCellWidth = 74;
 constexpr double kMostCellHeight = 40;
 
@@ -49,9 +51,10 @@ class MapPicture {
         svg_ += svg_text(kMapLeft, y + 10, o.name, 12, "font-weight=\"600\"");
         y += 18;
       }
-      tops_.push_back(y + 14);
-      axes(o, y + 14);
-      y += 14 + o.rows * height_ + (i + 1 < map_.outputs.size() ? kMapGap / 2 : 0);
+      tops_.push_back(y + kMapTop);
+      axes(o, y + kMapTop);
+      operands(o, y + kMapTop);
+      y += kMapTop + o.rows * height_ + (i + 1 < map_.outputs.size() ? kMapGap / 2 : 0);
     }
     for (std::size_t i = 0; i < map_.tiles.size(); ++i) cell(i);
     if (words_.draws_walk) walk();
@@ -75,6 +78,21 @@ class MapPicture {
     for (int r = 0; r < o.rows; r += down) {
       svg_ += svg_text(kMapLeft - 8, top + (r + 0.5) * height_ + 4, std::to_string(r), 10,
                        "text-anchor=\"end\"");
+    }
+  }
+
+  // A beside D's rows and B above its columns: what the CTA of a tile reads, along all of K.
+  void operands(const TileOutput& o, double top) {
+    const double left = kMapEdge, above = top - kMapTop;
+    svg_ += svg_text(left + kOperandSide / 2, top - 4, "A", 10, "text-anchor=\"middle\"");
+    svg_ += svg_text(kMapLeft - 8, above + 11, "B", 10, "text-anchor=\"end\"");
+    for (int r = 0; r < o.rows; ++r) {
+      svg_ += svg_box(left, top + r * height_, kOperandSide, height_ - 1, ink::grey,
+                      "A: the rows of row " + std::to_string(r) + " of tiles");
+    }
+    for (int c = 0; c < o.columns; ++c) {
+      svg_ += svg_box(kMapLeft + c * width_, above, width_ - 1, kOperandSide, ink::grey,
+                      "B: the rows of column " + std::to_string(c) + " of tiles");
     }
   }
 

@@ -127,7 +127,8 @@ struct MicroReader {
                   "; ",
                   as_rule("codes for ", shape_of(t.codes.rows, k), " have a scale for each ", block,
                           " of K: ", shape_of(t.codes.rows, (k + block - 1) / block)),
-                  k % block == 0 ? "" : ", and K a multiple of that", ".");
+                  k % block == 0 ? "" : ", and K a multiple of that",
+                  k % block == 0 ? "" : zeros_behind, ".");
   }
 
   [[nodiscard]] std::int64_t depth() const {
@@ -187,9 +188,10 @@ struct MicroReader {
                     warpwright::format("%.9g and %.9g", static_cast<double>(stored),
                                        static_cast<double>(at(2 * batch + 1))),
                     " for gate and up of expert ", batch, ": ",
-                    as_rule("a packed matrix has one factor, so the two are alike, or gates and "
-                            "ups are packed as matrices of their own"),
-                    ".");
+                    as_rule("a packed matrix has one factor, and a product takes one for each row"),
+                    ": the nearest legal is ", as_nearest("1"),
+                    " for both, and the two as scales of rows (scale_w13, scale_b), each of its "
+                    "half.");
     }
     if (auto f =
             tensor_scale_fault(tensor_name(row.names.tensor_scale), stored, row.divides, largest)) {

@@ -301,7 +301,7 @@ std::optional<Refusal> weights_fault(const MatrixView& v, const MatrixView& firs
     return refuse(RefusalCode::bad_shape, "K = ", v.columns, " is no multiple of the group of ",
                   o.group, ": the nearest legal ", group > 0 ? "group" : "K", " is ",
                   as_nearest(group > 0 ? group : (v.columns + o.group - 1) / o.group * o.group),
-                  ".");
+                  group > 0 ? "" : zeros_behind, ".");
   }
   return std::nullopt;
 }

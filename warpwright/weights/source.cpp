@@ -173,9 +173,13 @@ struct Reader {
     }
     const std::int64_t group = k / groups;
     if (group != 32 && group != 64 && group % 128 != 0) {
-      return refuse(RefusalCode::bad_shape, "The weights have groups of ", group, " (K = ", k, ", ",
-                    groups, " scales a row); ",
-                    as_rule("groups of 32, 64 and multiples of 128 are packed"), ".");
+      Sentence legal = as_rule("groups of 32, 64 and multiples of 128 are packed");
+      return groups > 1
+                 ? refuse(RefusalCode::bad_shape, "The weights have groups of ", group, " (K = ", k,
+                          ", ", groups, " scales a row); ", legal, ".")
+                 : refuse(RefusalCode::bad_shape, "The weights have a scale a row, for K = ", k,
+                          "; ", legal, ": the nearest legal K is ",
+                          as_nearest((k + 127) / 128 * 128), zeros_behind, ".");
     }
     return std::nullopt;
   }

@@ -68,6 +68,9 @@ struct Source {
 /// points or indices that are those of codes of another width.
 Result<Source> read_checkpoint(std::string_view layout, std::span<const CheckpointTensors> tensors);
 
+/// What makes a K legal that is none: behind the nearest.
+inline constexpr const char* zeros_behind = ", with zeros behind the rows of weights and tokens";
+
 /// Whether a code is -8: such weights need the encoding ex.
 bool has_least_code(const Source& source);
 

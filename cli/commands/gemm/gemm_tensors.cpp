@@ -216,14 +216,18 @@ void read_operands(const GemmOptions& o, GemmJob& job) {
   job.set_extents(m, n, k);
   if (job.product.is_grouped()) job.product.b.batch = job.b.shape[0];
   if (other_k == k) return;
-  Extents nearest = job.b.shape;
-  nearest[nearest.size() - (job.b_transposed ? 2 : 1)] = job.product.k();
-  throw InputError(as_tensor("A") + " (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" +
-                   o.b + ") is " + shape_text(job.b.shape) + "; " +
-                   as_rule("their ",
-                           (job.a_transposed || job.b_transposed ? "K" : "columns are both K and"),
-                           " must agree") +
-                   ": the nearest legal B is " + as_nearest(shape_text(nearest)) + ".");
+  // Packed weights keep the K that they were packed with.
+  const bool of_a = job.product.packed.has_value();
+  Extents nearest = of_a ? job.a.shape : job.b.shape;
+  const bool is_transposed = of_a ? job.a_transposed : job.b_transposed;
+  nearest[nearest.size() - (is_transposed ? 2 : 1)] = of_a ? other_k : k;
+  throw InputError(
+      as_tensor("A") + " (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" + o.b + ") is " +
+      shape_text(job.b.shape) + "; " +
+      as_rule("their ", (job.a_transposed || job.b_transposed ? "K" : "columns are both K and"),
+              " must agree") +
+      ": the nearest legal " + (of_a ? "A" : "B") + " is " + as_nearest(shape_text(nearest)) +
+      (of_a && k < other_k ? ", with zeros behind its rows." : "."));
 }
 
 HostTensor read_c(const GemmOptions& o, const GemmJob& job) {

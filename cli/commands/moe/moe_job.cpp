@@ -367,7 +367,15 @@ void MoeJob::load_packed(const HostTensor& wide, MatrixView& w, MatrixView& scal
     scales = kept(std::move(fp8.scales), scales);
     return;
   }
-  HostTensor bytes{DType::u8, {}, pack_weights(wide, operands.packed13->format)};  // both alike
+  HostTensor bytes{DType::u8, {}, {}};
+  try {
+    bytes.bytes = pack_weights(wide, operands.packed13->format);  // both alike
+  } catch (const InputError& refused) {
+    const bool is_first = &w == &operands.w13;
+    throw InputError(as_tensor(is_first ? "w13" : "w2") +
+                         (is_first ? ", of hidden" : ", of inner") + ": " + refused.sentence(),
+                     refused.code());
+  }
   bytes.shape = {static_cast<std::int64_t>(bytes.bytes.size())};
   w = kept(std::move(bytes), w);
   w.data = static_cast<std::byte*>(w.data) + packed::kHeaderBytes;

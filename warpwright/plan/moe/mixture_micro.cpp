@@ -118,8 +118,8 @@ std::optional<Refusal> mixture_gate_fault(const MixtureProblem& p) {
   if (inner % step == 0) return std::nullopt;
   return refuse(
       RefusalCode::unsupported, "inner is ", inner, "; ",
-      as_rule("w13 has the rows of gates and of ups in two halves, each of a multiple of ", step,
-              " rows"),
+      as_rule("w13 has the rows of gates and of ups ", p.interleaved ? "in turns" : "in two halves",
+              ", each of a multiple of ", step, " rows"),
       ": the nearest legal inner is ",
       as_nearest(std::max(step, (inner + step / 2) / step * step)));
 }

@@ -43,6 +43,15 @@ std::optional<Refusal> mixture_rows_fault(const MixtureMatrix& v) {
   return std::nullopt;
 }
 
+// Each expert has weights of its own, or a stride of 0 says that all have the same.
+std::optional<Refusal> mixture_overlap_fault(const MixtureMatrix& v) {
+  const PlannedMatrix& m = *v.matrix;
+  if (m.batch_stride <= 0 || m.column_stride != 1) return std::nullopt;
+  const std::int64_t one = reach({{m.rows, m.row_stride}, {m.columns, 1}});
+  if (one >= max_pitch_bytes / 8) return std::nullopt;  // no stride is as long
+  return batch_overlap_fault(v.name, m);
+}
+
 std::optional<Refusal> mixture_type_fault(const MixtureMatrix& v, bool legal, const char* rule,
                                           const std::string& nearest) {
   if (legal) return std::nullopt;
@@ -264,6 +273,13 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   if (auto r = mixture_experts_fault(p)) return r;
   if (auto r = mixture_factors_fault(p)) return r;
   if (auto r = mixture_gate_fault(p)) return r;
+  // Packed weights keep the K that they were packed with.
+  if (p.is_packed() && p.w13.columns > p.hidden() && p.w13.columns == p.w2.rows) {
+    return refuse(RefusalCode::bad_shape, as_tensor("x"), " is ", shape_of(p.x), " and w13 is ",
+                  shape_of(p.w13), "; ", as_rule("experts take the elements of x"),
+                  ": the nearest legal x is ", as_nearest(shape_of(tokens, p.w13.columns)),
+                  ", with zeros behind its rows");
+  }
   const std::int64_t inner = p.w13.rows / 2;
   const struct {
     MixtureMatrix of;
@@ -285,6 +301,9 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
                                  {&p.topk_weights, "topk_weights"},
                                  {&p.d, "d"}}) {
     if (auto r = mixture_rows_fault(v)) return r;
+  }
+  for (const MixtureMatrix& v : {MixtureMatrix{&p.w13, "w13"}, {&p.w2, "w2"}}) {
+    if (auto r = mixture_overlap_fault(v)) return r;
   }
   return std::nullopt;
 }

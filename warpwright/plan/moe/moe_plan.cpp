@@ -130,8 +130,8 @@ StepTimes step_times(const DeviceFacts& device) {
 
 // Seconds that a step beside the products takes for its bytes.
 double seconds_for_bytes(const MixturePlan& plan, MixtureStep step) {
-  const double rate = std::max(plan.device.memory_bytes_per_second, 1.0) * 0.7;
-  return plan.step_bytes(step) / rate;
+  const double rate = std::max(plan.device.memory_bytes_per_second, 1.0);
+  return plan.step_bytes(step) / (rate * numbers_of(plan.device).copy_share);
 }
 
 // Up to so many slots the launch that gathers sorts, where that is open. On an H100 it takes 1 to 7

@@ -197,19 +197,6 @@ Fault c_batch_fault(const MatrixShape& c) {
   return std::nullopt;
 }
 
-// D's matrices lie one behind the other, or side by side within its rows.
-Fault batch_overlap_fault(const MatrixShape& d) {
-  if (d.batch <= 1 || d.rows == 0 || d.columns == 0) return std::nullopt;
-  const std::int64_t one = reach({{d.rows, d.row_stride}, {d.columns, 1}});
-  if (d.batch_stride >= one) return std::nullopt;
-  const std::int64_t abreast = reach({{d.batch, d.batch_stride}, {d.columns, 1}});
-  if (d.batch_stride >= d.columns && d.row_stride >= abreast) return std::nullopt;
-  return refuse(RefusalCode::overlap, "the matrices of ", as_tensor("D"), " overlap: ",
-                as_rule("its batch stride is ", d.batch_stride,
-                        " elements and one matrix reaches over ", one),
-                "; the nearest legal batch stride is ", as_nearest(one));
-}
-
 void lie_in(PlannedMatrix& v, const std::optional<OperandCopy>& copy) {
   if (!copy) return;
   v.row_stride = copy->row_stride;
@@ -230,6 +217,18 @@ std::int64_t reach(std::initializer_list<Dimension> dimensions) {
     last += (d.extent - 1) * d.stride;
   }
   return last + 1;
+}
+
+std::optional<Refusal> batch_overlap_fault(const char* name, const MatrixShape& v) {
+  if (v.batch <= 1 || v.rows == 0 || v.columns == 0) return std::nullopt;
+  const std::int64_t one = reach({{v.rows, v.row_stride}, {v.columns, 1}});
+  if (v.batch_stride >= one) return std::nullopt;
+  const std::int64_t abreast = reach({{v.batch, v.batch_stride}, {v.columns, 1}});
+  if (v.batch_stride >= v.columns && v.row_stride >= abreast) return std::nullopt;
+  return refuse(RefusalCode::overlap, "the matrices of ", as_tensor(name), " overlap: ",
+                as_rule("its batch stride is ", v.batch_stride,
+                        " elements and one matrix reaches over ", one),
+                "; the nearest legal batch stride is ", as_nearest(one));
 }
 
 int piece_of(const MatrixShape& v, int alignment) {
@@ -261,7 +260,7 @@ std::optional<Refusal> operands_fault(const GemmProblem& p, bool tma) {
 
 std::optional<Refusal> outputs_fault(const GemmProblem& p) {
   if (auto r = output_fault("D", p.d)) return r;
-  if (auto r = batch_overlap_fault(p.d)) return r;
+  if (auto r = batch_overlap_fault("D", p.d)) return r;
   if (!p.reads_c()) return std::nullopt;
   if (auto r = output_fault("C", p.c)) return r;
   return c_batch_fault(p.c);

@@ -103,9 +103,13 @@ Fault index_shapes_fault(const Asked& o) {
 Fault shapes_fault(const Asked& o) {
   const auto& [a, b, d] = std::tie(o.p.a, o.p.b, o.p.d);
   if (a.columns != b.columns) {
+    // Packed weights keep the K that they were packed with.
+    const bool of_a = o.p.packed.has_value();
     return refuse(RefusalCode::bad_shape, as_tensor("A"), " is ", shape_of(a), " and B is ",
                   shape_of(b), "; ", as_rule("their columns are both K and must agree"),
-                  ": the nearest legal B is ", as_nearest(shape_of(b.rows, a.columns)));
+                  ": the nearest legal ", of_a ? "A is " : "B is ",
+                  as_nearest(of_a ? shape_of(a.rows, b.columns) : shape_of(b.rows, a.columns)),
+                  of_a && a.columns < b.columns ? ", with zeros behind its rows" : "");
   }
   const std::int64_t columns = result_columns(o.p);
   if (o.p.is_by_index()) {

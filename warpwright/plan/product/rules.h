@@ -72,6 +72,10 @@ std::string packed_name(const PackedFormat& format);
 /// rows by index.
 [[nodiscard]] std::optional<Refusal> groups_fault(const GemmProblem& problem);
 
+/// Why matrices overlap that lie neither one behind the other nor side by side within their rows,
+/// or nothing.
+[[nodiscard]] std::optional<Refusal> batch_overlap_fault(const char* name, const MatrixShape& v);
+
 /// Why A and B, or C and D, lie as no kernel takes them, or nothing.
 [[nodiscard]] std::optional<Refusal> operands_fault(const GemmProblem& problem, bool tma);
 [[nodiscard]] std::optional<Refusal> outputs_fault(const GemmProblem& problem);
