@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/campaign.h"
+#include "tests/draws.h"
 #include "tests/kernel/scaled.h"
 #include "tests/processor_time.h"
 #include "warpwright/facts/micro_scale.h"
@@ -20,19 +21,21 @@ void expect_scaled_right(const Instance& instance, const Ask& ask,
 }
 
 TEST(BlackwellScaled, EveryKernelIsRightOnTailsAndClusters) {
+  std::vector<std::pair<Instance, Ask>> all;
   unsigned seed = 1;
   for (const Instance& i : scaled_instances()) {
     for (const atom::ClusterShape cluster : {smallest_cluster(i), {2, 1}, {2, 2}}) {
       if (!takes(i, cluster)) continue;
-      Ask ask = scaled_ask(i, {.m = 128 * cluster.m + 8,
-                               .n = 3 * tile_columns(i) + 24,
-                               .k = 2 * step_k(i) + 96,
-                               .cluster = cluster,
-                               .clusters = 2,
-                               .seed = ++seed});
-      expect_scaled_right(i, ask);
+      const Ask ask = scaled_ask(i, {.m = 128 * cluster.m + 8,
+                                     .n = 3 * tile_columns(i) + 24,
+                                     .k = 2 * step_k(i) + 96,
+                                     .cluster = cluster,
+                                     .clusters = 2,
+                                     .seed = ++seed});
+      all.emplace_back(i, ask);
     }
   }
+  for (const auto& [i, ask] : sampled(all, 2, run_seed())) expect_scaled_right(i, ask);
 }
 
 TEST(BlackwellScaled, EveryPairOfTypesOfOneKind) {
@@ -101,6 +104,7 @@ TEST(BlackwellScaled, CodesHaveTheBitsOfTheRecipe) {
 }
 
 TEST(BlackwellScaled, ProductOf512IsQuickOnTheModel) {
+  WW_CAMPAIGN_ONLY();
   for (const Instance& i : scaled_instances()) {
     Problem problem(
         i, scaled_ask(

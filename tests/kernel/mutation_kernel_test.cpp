@@ -400,7 +400,7 @@ TEST(Check, SchedulesHaveNames) {
   EXPECT_EQ(schedules_of(options).size(), 1U);
 }
 
-// In the sample two problems and two schedules; no mutant may survive in either set.
+// In the sample two problems, two schedules and some mutants; none may survive in either set.
 TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
   std::ofstream table = campaign_table("mutation");
   table << "# Mutants of the Hopper GEMM kernel\n\n"

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/campaign.h"
+#include "tests/draws.h"
 #include "tests/kernel/problem.h"
 #include "warpwright/reference/operand.h"
 
@@ -62,10 +64,15 @@ void expect_bits_of_gathered(const tests::Instance& by_index, const tests::Insta
   EXPECT_TRUE(bits == problem.d_bytes());
 }
 
+std::vector<tests::Instance> all_by_index() {
+  std::vector<tests::Instance> all = tests::grouped_instances();
+  std::erase_if(all, [](const tests::Instance& i) { return !kernel::gathers(i.config); });
+  return all;
+}
+
 TEST(TokensByIndex, SameBitsAsGatheredTokens) {
   int pairs = 0;
-  for (const tests::Instance& i : tests::grouped_instances()) {
-    if (!kernel::gathers(i.config)) continue;
+  for (const tests::Instance& i : sampled(all_by_index(), 3, tests::run_seed())) {
     const std::string name(i.name);
     const std::string plain = name.substr(0, name.size() - std::string("_ix").size());
     for (const tests::Instance& other : tests::grouped_instances()) {
@@ -85,8 +92,7 @@ TEST(TokensByIndex, SameBitsAsGatheredTokens) {
 
 // By themselves and in pairs, which share tokens in slices of rows, or weights.
 TEST(TokensByIndex, InPairs) {
-  for (const tests::Instance& i : tests::grouped_instances()) {
-    if (!kernel::gathers(i.config)) continue;
+  for (const tests::Instance& i : sampled(all_by_index(), 3, tests::run_seed())) {
     unsigned seed = 11;
     for (const atom::ClusterShape& cluster : i.facts->clusters) {
       if (atom::cluster_size(cluster) > 2) continue;

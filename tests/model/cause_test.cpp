@@ -424,6 +424,79 @@ TEST(Cause, OfARaceMayBeTwoTablesThatOverlap) {
   expect_contains(said, "look where each begins and ends");
 }
 
+// The words of 32 lanes, and a table of four of warp 1 in the midst of them.
+TEST(Cause, OfARaceMayBeATableWithinAnother) {
+  const Kernel kernel{two_warps, [] {
+                        const isa::SharedView<std::uint32_t> all{isa::shared_base()};
+                        const isa::SharedView<std::uint32_t> four{isa::shared_base() + 8 * 4};
+                        if (isa::warp_index() == 0) all.store(isa::lane_index(), 1);
+                        isa::sync_threads(64);
+                        if (isa::warp_index() == 0) (void)all.load(isa::lane_index());
+                        if (isa::warp_index() == 1 && isa::lane_index() < 4) {
+                          four.store(isa::lane_index(), 2);
+                        }
+                      }};
+  const std::string said = sentence(kernel, Check::data_race);
+  expect_contains(said, "touches offsets 1024 to 1151");
+  expect_contains(said, "overlap in offsets 1056 to 1071");
+  expect_contains(said, "look where each begins and ends");
+}
+
+TEST(Cause, OfARaceMayBeTwoTablesAtOnePlace) {
+  const Kernel kernel{two_warps, [] {
+                        const isa::SharedView<std::uint32_t> table{isa::shared_base()};
+                        const int lane = isa::lane_index();
+                        if (isa::warp_index() == 0 && lane < 8) table.store(lane, 1);
+                        if (isa::warp_index() == 1 && lane < 4) table.store(lane, 2);
+                      }};
+  expect_contains(sentence(kernel, Check::data_race), "look where each begins and ends");
+}
+
+TEST(Cause, OfARaceOfOneLineIsTheIndex) {
+  const Kernel kernel{{.threads = 32, .shared_bytes = 4096}, [] {
+                        const isa::SharedView<std::uint32_t> table{isa::shared_base()};
+                        table.store(isa::lane_index() / 2, 1);
+                      }};
+  const std::string said = sentence(kernel, Check::data_race);
+  expect_contains(said, "two threads store to the same bytes from one line");
+  expect_contains(said, "Mend: look at the index that each of them computes");
+}
+
+TEST(Cause, OfARaceOfOneLineIsTheRaceThatGarblesItsIndex) {
+  const Kernel kernel{two_warps, [] {
+                        const isa::SharedView<std::uint32_t> index{isa::shared_base()};
+                        const isa::SharedView<std::uint32_t> table{isa::shared_base() + 1024};
+                        const int thread = isa::thread_index();
+                        index.store(thread, 0);
+                        isa::sync_threads(64);
+                        index.store(thread, static_cast<std::uint32_t>(thread));
+                        table.store(static_cast<int>(index.load(63 - thread)), 1);
+                      }};
+  const Report report = run(kernel, Options{});
+  ASSERT_GE(report.findings.size(), 2U);
+  EXPECT_FALSE(report.findings.front().follows) << report.text();
+  EXPECT_TRUE(report.findings.back().follows) << report.text();
+  expect_contains(report.findings.back().sentence, "from one line");
+}
+
+// Of a table that one line writes a barrier is the mend: before it is read, and before it is
+// written again.
+TEST(Cause, OfARaceInOneTableIsABarrier) {
+  for (const bool before : {true, false}) {
+    const Kernel kernel{two_warps, [before] {
+                          const isa::SharedView<std::uint32_t> table{isa::shared_base()};
+                          for (int round = 0; round < 2; ++round) {
+                            if (isa::warp_index() == round) table.store(isa::lane_index(), 1);
+                            if (!before) isa::sync_threads(64);
+                            if (isa::lane_index() < 4) (void)table.load(isa::lane_index());
+                            if (before) isa::sync_threads(64);
+                          }
+                        }};
+    expect_contains(sentence(kernel, Check::data_race),
+                    "Mend: let both threads meet at a barrier, or hand");
+  }
+}
+
 TEST(Cause, OfAStoreInFlightIsACommitByAnotherLane) {
   Memory<std::uint32_t> target(64);
   const TensorMap map = map_of({target.data(), 2, 32, 4, 1, 32});

@@ -121,7 +121,7 @@ class Order {
   void waited_for_grids(Thread& by);
   [[nodiscard]] static bool knows_prerequisites(const Thread& by);
 
-  /// The run is over: races of lines whose places overlap only in part are told as such.
+  /// The run is over: races of two tables that overlap, or of one index, are told as such.
   void tell_overlaps(std::vector<Finding>& findings) const;
 
   // --- synchronisation
@@ -157,6 +157,8 @@ class Order {
     // Where threads have touched shared memory from here, in all: [low, high).
     std::uint32_t low = UINT32_MAX;
     std::uint32_t high = 0;
+    // In a race from here, over a value that nobody has read, or that another line has written.
+    bool overwrites = false;
   };
   // The access that is being checked.
   struct Actor {
@@ -285,6 +287,19 @@ class Order {
   bool explain_bytes(Finding& f, const Operation& load) const;
   /// Nobody, or another lane, has committed what the operation is part of: the finding says so.
   bool explain_commit(Finding& f, const Operation& op) const;
+  /// Does the write y go over what another line has written?
+  [[nodiscard]] bool overwrites_other(const Cell& cell, const Actor& y) const;
+  /// Notes what a race says of the places of its writes.
+  void note_overwriting(const Actor& y, const Entry& x, bool x_write, std::uintptr_t at);
+  // What the accesses of a line touch of shared memory, in all: [low, high).
+  struct Touching {
+    std::uint32_t low = UINT32_MAX;
+    std::uint32_t high = 0;
+    bool overwrites = false;
+  };
+  [[nodiscard]] Touching touching(Site site) const;
+  /// Is a race one of two tables that overlap, or of one index? Then the finding says so.
+  bool explain_overlap(Finding& f) const;
   /// The latest arrival of thread `number` that has published `from` to `upto` of its time to a
   /// waiter, and hands on no write; null where it is not known.
   [[nodiscard]] const ThreadOrder::Weak* weak_arrival(const Cluster& cluster, std::uint32_t number,

@@ -176,6 +176,7 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
     return;
   }
   if (!y.write) return install_read(cell, y);
+  y.entry.overwrites = y.in_shared && overwrites_other(cell, y);
   // What was ordered before the write needs no watching any more: conflicts meet the write first.
   // But one of two additions says nothing of the other.
   const auto overwritten = [&](Entry& x) {

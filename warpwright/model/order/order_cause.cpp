@@ -164,44 +164,87 @@ std::string Order::slip_cause(Finding& f, const MBarrier& bar,
   return text + ".";
 }
 
-// --- two views that overlap ----------------------------------------------------------------------
+// --- two views that overlap, or two stores to one place ------------------------------------------
+bool Order::overwrites_other(const Cell& cell, const Actor& y) const {
+  const Entry& before = cell.write;
+  return (before.mask & y.entry.mask) != 0 && !before.asynchronous && !y.asynchronous &&
+         before.place != y.entry.place &&
+         !same_line(places_[before.place].site, places_[y.entry.place].site);
+}
+
+void Order::note_overwriting(const Actor& y, const Entry& x, bool x_write, std::uintptr_t at) {
+  if (!y.in_shared || y.asynchronous || x.asynchronous || y.atomic || x.atomic) return;
+  const Cell& cell = y.cta->order.cells[at / piece_bytes];
+  if (!y.write) {
+    if (x.overwrites) places_[x.place].overwrites = true;
+  } else if (!x_write) {
+    if (overwrites_other(cell, y)) places_[y.entry.place].overwrites = true;
+  } else {  // a value that nobody has read is lost
+    const auto meets = [&](const Entry& e) { return (e.mask & x.mask & y.entry.mask) != 0; };
+    const bool read =
+        meets(cell.read) || (cell.more && std::ranges::any_of(cell.more->reads, meets));
+    if (!read) places_[y.entry.place].overwrites = true;
+  }
+}
+
+Order::Touching Order::touching(Site site) const {
+  Touching all;
+  for (const Place& p : places_) {
+    if (!same_line(p.site, site)) continue;
+    all.low = std::min(all.low, p.low);
+    all.high = std::max(all.high, p.high);
+    all.overwrites = all.overwrites || p.overwrites;
+  }
+  return all;
+}
+
+bool Order::explain_overlap(Finding& f) const {
+  const Access& x = f.accesses[0];
+  const Access& y = f.accesses[1];
+  if (x.proxy != "generic" || y.proxy != "generic" || !x.memory.starts_with("shared")) return false;
+  const Touching a = touching(x.site);
+  const Touching b = touching(y.site);
+  if (same_line(x.site, y.site)) {
+    if (!x.write || !y.write || !b.overwrites) return false;
+    f.missing =
+        "places of their own: two threads store to the same bytes from one line, and the value "
+        "of one is lost";
+    f.mend =
+        "look at the index that each of them computes, or let one thread store; if one is a round "
+        "ahead, let both threads meet at a barrier between the rounds";
+    return true;
+  }
+  const bool apart = (a.low < b.low && b.low < a.high && a.high < b.high) ||
+                     (b.low < a.low && a.low < b.high && b.high < a.high);
+  if (!apart && !(x.write && a.overwrites) && !(y.write && b.overwrites)) return false;
+  const auto text = [](Site site, const Touching& t) {
+    return at_line(site) + " touches offsets " + std::to_string(t.low) + " to " +
+           std::to_string(t.high - 1);
+  };
+  f.missing = "places of their own: in all, " + text(x.site, a) + ", " + text(y.site, b) +
+              ", and the two overlap in offsets " + std::to_string(std::max(a.low, b.low)) +
+              " to " + std::to_string(std::min(a.high, b.high) - 1);
+  f.mend =
+      "if these are two tables or buffers, look where each begins and ends; if they are "
+      "one, let both threads meet at a barrier between the accesses";
+  return true;
+}
+
 void Order::tell_overlaps(std::vector<Finding>& findings) const {
-  struct Range {
-    std::uint32_t low = UINT32_MAX;
-    std::uint32_t high = 0;
+  const auto one_line = [](const Finding& f) {
+    return f.accesses.size() == 2 && same_line(f.accesses[0].site, f.accesses[1].site);
   };
-  const auto range_of = [&](Site site) {
-    Range all;
-    for (const Place& p : places_) {
-      if (p.site.line != site.line || std::string_view(p.site.file) != site.file) continue;
-      all = {std::min(all.low, p.low), std::max(all.high, p.high)};
-    }
-    return all;
-  };
+  // An index may have been computed from bytes that are garbled.
+  const bool garbled = std::ranges::any_of(findings, [&](const Finding& f) {
+    return f.check == Check::uninitialised_read || (f.check == Check::data_race && !one_line(f));
+  });
   for (Finding& f : findings) {
     if (f.check != Check::data_race || f.accesses.size() != 2) continue;
-    const Access& x = f.accesses[0];
-    const Access& y = f.accesses[1];
-    if (x.proxy != "generic" || y.proxy != "generic" || !x.memory.starts_with("shared")) continue;
-    const Range a = range_of(x.site);
-    const Range b = range_of(y.site);
-    const bool apart = (a.low < b.low && b.low < a.high && a.high < b.high) ||
-                       (b.low < a.low && a.low < b.high && b.high < a.high);
-    if (!apart) continue;
-    const auto text = [](Site site, const Range& r) {
-      return at_line(site) + " touches offsets " + std::to_string(r.low) + " to " +
-             std::to_string(r.high - 1);
-    };
     const std::string old = ". Missing: " + f.missing + ". Mend: " + f.mend;
-    f.missing = "places of their own: in all, " + text(x.site, a) + ", " + text(y.site, b) +
-                ", and the two overlap in offsets " + std::to_string(std::max(a.low, b.low)) +
-                " to " + std::to_string(std::min(a.high, b.high) - 1);
-    f.mend =
-        "if these are two tables or buffers, look where each begins and ends; if they are "
-        "one, let both threads meet at a barrier between the accesses";
     const std::size_t at = f.sentence.find(old);
-    if (at == std::string::npos) continue;
+    if (at == std::string::npos || !explain_overlap(f)) continue;
     f.sentence = f.sentence.substr(0, at) + ". Missing: " + f.missing + ". Mend: " + f.mend;
+    f.follows = f.follows || (garbled && one_line(f));
   }
 }
 

@@ -271,6 +271,7 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
                             static_cast<std::uint64_t>(verdict) * 2 + (x_write ? 1 : 0);
   if (!reported_.insert(key).second) return;
 
+  if (verdict == Verdict::race) note_overwriting(y, x, x_write, at);
   const std::uint32_t x_number = op != nullptr ? op->number : x.who;
   const char* const x_what = op != nullptr ? op->what : x_write ? "store" : "load";
   Finding f;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "warpwright/model/report/site.h"
 
@@ -10,6 +11,10 @@ namespace warpwright::model {
 
 inline std::string at_line(Site site) {
   return std::string(site.file) + ":" + std::to_string(site.line);
+}
+
+inline bool same_line(Site a, Site b) {
+  return a.line == b.line && std::string_view(a.file) == b.file;
 }
 
 inline std::string range_text(const std::string& memory, std::uint64_t begin, std::int64_t bytes) {

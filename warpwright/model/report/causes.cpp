@@ -8,10 +8,6 @@
 namespace warpwright::model {
 namespace {
 
-bool same_line(Site a, Site b) {
-  return a.line == b.line && std::strcmp(a.file, b.file) == 0;
-}
-
 // Bytes of one line, of all its threads.
 struct LineBytes {
   const PhaseBytes* first;
