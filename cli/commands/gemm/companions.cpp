@@ -501,10 +501,6 @@ std::vector<Companion> companions_of(const GemmOptions& given, const Plan& plan)
 }
 
 GemmOptions product_for(const KernelFacts& kernel) {
-  if (auto r = alone_fault(kernel)) {
-    r->reason += ": the nearest is `warpwright check moe --second-kernel " + kernel.name + "`";
-    throw InputError(*r);
-  }
   GemmOptions o = words_for(kernel);
   const int rounds = std::max(1, kernel.stages) + 2;
   const std::int64_t n = (o.gated ? 4 : 2) * std::int64_t{kernel.result_columns};

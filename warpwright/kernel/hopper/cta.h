@@ -44,10 +44,9 @@ using TilesAwait = std::conditional_t<is_grouped(Tag::config), isa::Prerequisite
 
 /// What a launch takes.
 template <class Tag>
-using ParamsOf = std::conditional_t<
-    is_dynamic_persistent(Tag::config), DrawingGemmParams,
-    std::conditional_t<has_widths(Tag::config), WidthsGemmParams,
-                       std::conditional_t<Tag::config.sums_slots, SummingGemmParams, GemmParams>>>;
+using ParamsOf =
+    std::conditional_t<is_dynamic_persistent(Tag::config), DrawingGemmParams,
+                       std::conditional_t<has_widths(Tag::config), WidthsGemmParams, GemmParams>>;
 
 /// A CTA as one of its threads sees it.
 template <class Tag>

@@ -42,7 +42,6 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.quantises) name += "_q";
   if (has_group_maps(c)) name += "_gm";
   if (gathers(c)) name += "_ix";
-  if (c.sums_slots) name += "_sum";
   if (is_dynamic_persistent(c)) name += "_dyn";
   const bool a_mn = operand_a(c).major == atom::Major::mn;
   const bool b_mn = operand_b(c).major == atom::Major::mn;
@@ -370,21 +369,6 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(by_index(two_ctas(warp_scan(mxf4(128, 64))))),
     more(by_index(two_ctas(warp_scan(fp4_bf16(128, 16))))),
     more(by_index(two_ctas(warp_scan(exact(s4_bf16(128, 16)))))),
-    // The last product of a mixture of few tokens.
-    common(summing(warp_scan(swap_ab(bf16(128, 16))))),
-    more(summing(warp_scan(swap_ab(bf16(128, 32))))),
-    more(summing(warp_scan(swap_ab(bf16(128, 64))))),
-    common(summing(warp_scan(swap_ab(e4m3(128, 16))))),
-    more(summing(warp_scan(swap_ab(e4m3(128, 32))))),
-    more(summing(warp_scan(swap_ab(e4m3(128, 64))))),
-    common(summing(warp_scan(swap_ab(blockwise(e4m3(128, 16)))))),
-    more(summing(warp_scan(swap_ab(blockwise(e4m3(128, 32)))))),
-    more(summing(warp_scan(swap_ab(blockwise(e4m3(128, 64)))))),
-    common(summing(warp_scan(exact_by_two(s4(128, 16))))),
-    common(summing(warp_scan(exact_by_two(mxf4(128, 16))))),
-    common(summing(warp_scan(fp4_bf16(128, 16)))),
-    common(summing(warp_scan(exact(s4_bf16(128, 16))))),
-    more(summing(warp_scan(exact(s4(128, 32))))),
     // For groups of some 64 to 512 tokens, cut evenly.
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(bf16(128, 144)))))),
     common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(e4m3(128, 144)))))),

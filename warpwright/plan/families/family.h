@@ -16,7 +16,6 @@
 
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/tensor_map.h"
-#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/plan/search/search.h"
@@ -112,8 +111,6 @@ struct LaunchMemory {
   void* workspace = nullptr;
   bool check_offsets = false;
   bool zero_rest = false;
-  /// Of a kernel that adds up the slots of tokens.
-  const kernel::CountedSlots* slots = nullptr;
   /// Of groups: offsets and weights are complete when the grid starts, though the one before may
   /// still run. For kernels that ask early (KernelFacts::asks_early); others wait all the same.
   bool weights_early = false;

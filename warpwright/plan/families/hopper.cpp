@@ -211,7 +211,7 @@ bool hopper_serves(const kernel::GemmConfig& c, const Ask& ask) {
   const DType b = is_swapped(c) ? stored_a(c) : operand_b(c).type;
   if (p.a.dtype != a || p.b.dtype != b || c.result != p.d.dtype) return false;
   if (c.gated != p.is_gated() || !serves_sums(c, ask)) return false;
-  if (c.quantises != p.is_quantised() || c.sums_slots != ask.choices.sums_slots) return false;
+  if (c.quantises != p.is_quantised()) return false;
   if (has_zero_points(c) != (p.packed && p.packed->format.zero_points != ZeroPoints::none))
     return false;
   // Of nothing there is no k_tile to share; where D is empty the majors of A and B do not matter.

@@ -232,10 +232,6 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
              (is_swapped(c) ? "whose maxima 8 warps give each other through shared memory\n"
                             : "which four lanes hold\n");
     }
-    if (c.sums_slots) {
-      out +=
-          "slots      whoever stores the last of a token's rows, in 16 columns, adds them all up\n";
-    }
     if (!plan.first_tiles.empty()) {
       out += "placed     first tiles lie side by side where clusters land in one group of SMs\n";
     }
@@ -298,8 +294,6 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
       grid.set_params(kernel::DrawingGemmParams{p, first_numbers(plan)});
     } else if (kernel::has_widths(c)) {
       grid.set_params(with_widths(p, c, o, encode));
-    } else if (c.sums_slots) {
-      grid.set_params(kernel::SummingGemmParams{p, *memory.slots});
     } else {
       grid.set_params(p);
     }

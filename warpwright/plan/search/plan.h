@@ -67,9 +67,6 @@ struct PlanChoices {
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
   /// Where the tiles come from: of Hopper's, static persistent tiles or drawn.
   std::optional<kernel::TileSource> tiles = {};
-  /// A kernel that adds up the rows of D to those of tokens, as the last product of a mixture of
-  /// experts has it (plan_moe). Such a plan runs in that mixture alone.
-  bool sums_slots = false;
   // Hopper alone, but for `swap_ab` (schedules: with a producer on sm_120 too):
   std::optional<kernel::Schedule> schedule = {};
   std::optional<bool> swap_ab = {};   ///< tokens on N (see GemmConfig, BlackwellConfig)
@@ -178,9 +175,6 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
 
 /// Why `plan` is not what `choices` ask for, or nothing.
 [[nodiscard]] std::optional<Refusal> mismatch(const Plan& plan, const PlanChoices& choices);
-
-/// Why a plan by this kernel cannot be launched by itself, or nothing.
-[[nodiscard]] std::optional<Refusal> alone_fault(const KernelFacts& kernel);
 
 /// What a launch that checks the offsets of its groups leaves in the workspace, as a sentence;
 /// nothing when all is well. `status` is that word; launch.h has the function that reads it.
