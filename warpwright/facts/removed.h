@@ -17,6 +17,8 @@ struct Removed {
 
 inline constexpr auto removed_arguments = std::to_array<Removed>({
     {"sums_in_product", "a launch of its own adds up the slots of a token", "to leave it out"},
+    {"gpcs", "plans begin each cluster with the tile of its index", "to leave it out"},
+    {"first_tiles", "plans begin each cluster with the tile of its index", "to leave it out"},
 });
 
 inline constexpr std::string_view slots_are_added_apart =

@@ -231,10 +231,4 @@ struct WidthsGemmParams : GemmParams {
   isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 
-/// Those of a kernel that takes its tiles dynamically. They begin as the others', whose places do
-/// not move.
-struct DrawingGemmParams : GemmParams {
-  tile::FirstNumbers first;
-};
-
 }  // namespace warpwright::kernel

@@ -328,11 +328,6 @@ class Companions {
             *o.sms *= 2;
           });
     }
-    add("first tiles elsewhere", 4 * rows_, 2 * columns_, k_tile_, [](GemmOptions& o) {
-      o.scheduler = "dynamic";
-      o.first_tiles = 3;
-      *o.sms *= 4;
-    });
     if (has_feature(kernel_, "any layout")) {
       for (const char* layout : {"NN", "TN", "TT"}) {
         add(std::string("layout ") + layout, 2 * rows_ - 6, 2 * columns_ - 8, round_,

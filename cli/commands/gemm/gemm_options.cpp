@@ -242,11 +242,6 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
             "choice)"),
         "1 2 3 4 5 6 8 12 16");
   add("--ctas", o.ctas, "N", "CTAs of the grid; of a kernel that splits K, into how many parts");
-  app.add_flag("--gpcs", o.gpcs, kGpcs);
-  add("--first-tiles", o.first_tiles, "SEED",
-      "dynamic persistent tiles: clusters begin with the tiles of a permutation drawn by SEED, as "
-      "--gpcs may place them (default: cluster c with tile c)")
-      ->check(refuse_seed);
   app.add_flag("--batch-invariant", o.batch_invariant,
                "a row's bits do not depend on M, the batch or other rows");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");

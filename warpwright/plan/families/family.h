@@ -177,8 +177,6 @@ class Family {
   /// the start with that kernel and cluster; what it is left as does not matter.
   virtual void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                         std::vector<Candidate>& all) const = 0;
-  /// What a plan that was chosen has beside.
-  virtual void finish(Plan& /*plan*/) const {}
   [[nodiscard]] virtual std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const = 0;
   [[nodiscard]] virtual ExplainParts explain(const Plan& plan) const = 0;
   /// The grids of a launch of `plan`, with addresses bound.

@@ -120,9 +120,6 @@ struct Plan {
   /// Where its tiles come from. Drawn ones take a counter in the workspace; a launch without a
   /// workspace walks over static persistent tiles instead.
   kernel::TileSource tile_source = kernel::TileSource::static_persistent;
-  /// With which tiles the clusters of a grid that draws begin: a permutation of their indices, by
-  /// where they land (DeviceFacts::sm_groups). Empty: each with that of its own index.
-  std::vector<std::uint8_t> first_tiles;
   std::optional<OperandCopy> a_copy = {};  ///< where A is copied first
   std::optional<OperandCopy> b_copy = {};
   EpiloguePath d_path = EpiloguePath::tma;
