@@ -24,6 +24,8 @@ inline constexpr auto removed_arguments = std::to_array<Removed>({
 inline constexpr std::string_view slots_are_added_apart =
     "a launch of its own adds up the slots of a token";
 
+inline constexpr std::string_view the_other_tile_draws = "static persistent tiles were as fast";
+
 inline constexpr auto removed_kernels = std::to_array<Removed>({
     {"grouped_bf16_bf16_128x16_b_sw_sum", slots_are_added_apart, "grouped_bf16_bf16_128x16_b_sw"},
     {"grouped_bf16_bf16_128x32_b_sw_sum", slots_are_added_apart, "grouped_bf16_bf16_128x32_b_sw"},
@@ -47,6 +49,7 @@ inline constexpr auto removed_kernels = std::to_array<Removed>({
      "grouped_e2m1xbf16_bf16_128x16_b_sw2_fold"},
     {"grouped_s4xbf16_bf16_128x16_b_pr_sw_sum", slots_are_added_apart,
      "grouped_s4xbf16_bf16_128x16_b_pr_sw2"},
+    {"hopper_bf16_bf16_128x176_pp_sw_dyn", the_other_tile_draws, "hopper_bf16_bf16_128x128_pp_dyn"},
 });
 
 /// The one of that name, or null.

@@ -193,7 +193,6 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(gated(consumers(1, fp4_f16(128, 32)))),
     more(gated(consumers(1, s4_f16(128, 32)))),
     common(dynamic(pingpong(bf16(128, 128)))),
-    more(dynamic(pingpong(swap_ab(bf16(128, 176))))),
     common(dynamic(pingpong(e4m3(128, 160)))),
     more(two_ctas(cluster_k(mxf4(128, 16)))),
     common(cluster_k(exact(mxf4(128, 64)))),
