@@ -162,7 +162,8 @@ typedef struct ww_matrix {
   int32_t reserved;     /**< 0 */
 } ww_matrix;
 
-/** How the sums of int4 weights meet the scales of their groups (docs/w4a8.md). */
+/** How the sums of int4 weights meet the scales of their groups (docs/w4a8.md): of int4 by e4m3
+ *  other than exact in products in groups only. */
 enum {
   WW_SUMS_EXACT = 0,   /**< summed group by group, scaled, added to float32 */
   WW_SUMS_CHAINED = 1, /**< in the tensor core, rescaled from group to group */

@@ -59,9 +59,9 @@ a_type, b_type   what A and B are multiplied as where their types do not say it:
 operands     the same for both.
 sums         how the sums of Int4Weights meet the scales of their groups: 'exact' (each group's is
              scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
-             'table' (the weights are scaled, and rounded to e4m3). Default: exact, but of mxf4 for
-             e4m3, which folding rounds none of, exact or folded, whichever the plan takes for
-             faster.
+             'table' (the weights are scaled, and rounded to e4m3; these three of int4 for e4m3
+             in groups only). Default: exact, but of mxf4 for e4m3, which folding rounds none of,
+             exact or folded, whichever the plan takes for faster.
 dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands, int8
              too, whose sums bf16 rounds; f32 of these needs a build of all kernels.
 quantise_d   '1x128', of e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,

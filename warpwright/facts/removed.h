@@ -25,6 +25,9 @@ inline constexpr std::string_view slots_are_added_apart =
     "a launch of its own adds up the slots of a token";
 
 inline constexpr std::string_view the_other_tile_draws = "static persistent tiles were as fast";
+inline constexpr std::string_view one_tile_of_these_sums = "one tile has these sums, as a study";
+inline constexpr std::string_view such_sums_are_exact =
+    "sums of int4 by e4m3 are exact, but for groups with a D of bf16";
 
 inline constexpr auto removed_kernels = std::to_array<Removed>({
     {"grouped_bf16_bf16_128x16_b_sw_sum", slots_are_added_apart, "grouped_bf16_bf16_128x16_b_sw"},
@@ -50,6 +53,40 @@ inline constexpr auto removed_kernels = std::to_array<Removed>({
     {"grouped_s4xbf16_bf16_128x16_b_pr_sw_sum", slots_are_added_apart,
      "grouped_s4xbf16_bf16_128x16_b_pr_sw2"},
     {"hopper_bf16_bf16_128x176_pp_sw_dyn", the_other_tile_draws, "hopper_bf16_bf16_128x128_pp_dyn"},
+    {"hopper_s4xe4m3_bf16_128x256_sw", such_sums_are_exact, "hopper_s4xe4m3_bf16_128x128_pr_sw"},
+    {"hopper_s4xe4m3_bf16_128x64_sw_ck", such_sums_are_exact,
+     "hopper_s4xe4m3_bf16_128x64_pr_sw_ck_k2"},
+    {"hopper_s4xe4m3_bf16_128x64_sw_ck_fold", such_sums_are_exact,
+     "hopper_s4xe4m3_bf16_128x64_pr_sw_ck_k2"},
+    {"hopper_s4xe4m3_bf16_128x64_sw_ck_lut", such_sums_are_exact,
+     "hopper_s4xe4m3_bf16_128x64_pr_sw_ck_k2"},
+    {"grouped_s4xe4m3_bf16_192x176_b_sw", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2"},
+    {"hopper_s4xe4m3_f16_128x256_sw", such_sums_are_exact, "hopper_s4xe4m3_f16_128x64_pr_sw_ck"},
+    {"hopper_s4xe4m3_bf16_128x128_sw", such_sums_are_exact, "hopper_s4xe4m3_bf16_128x128_pr_sw"},
+    {"hopper_s4xe4m3_bf16_192x176_sw", such_sums_are_exact, "hopper_s4xe4m3_bf16_128x128_pr_sw"},
+    {"hopper_s4xe4m3_bf16_192x160_sw", such_sums_are_exact, "hopper_s4xe4m3_bf16_128x128_pr_sw"},
+    {"hopper_s4xe4m3_bf16_128x256_sw_fold", such_sums_are_exact,
+     "hopper_s4xe4m3_bf16_128x128_pr_sw"},
+    {"grouped_s4xe4m3_bf16_128x256_b_sw_lut", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2_lut"},
+    {"grouped_s4xe4m3_bf16_128x16_b_sw2", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2"},
+    {"grouped_s4xe4m3_bf16_128x192_b_sw", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2"},
+    {"grouped_s4xe4m3_bf16_128x240_b_sw", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2"},
+    {"grouped_s4xe4m3_bf16_192x160_b_sw", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2"},
+    {"grouped_s4xe4m3_bf16_128x128_b_sw", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2"},
+    {"grouped_s4xe4m3_f16_128x192_b_sw", such_sums_are_exact, "grouped_s4xe4m3_f16_128x64_b_pr_sw"},
+    {"grouped_s4xe4m3_bf16_128x16_b_sw2_fold", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2_fold"},
+    {"grouped_s4xe4m3_bf16_128x256_b_sw_fold", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2_fold"},
+    {"grouped_s4xe4m3_bf16_128x16_b_sw2_lut", one_tile_of_these_sums,
+     "grouped_s4xe4m3_bf16_128x64_b_sw2_lut"},
 });
 
 /// The one of that name, or null.

@@ -194,8 +194,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
       "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
-      "from "
-      "group to group, or scale the weights, by fp16 or by a table (default exact; mxf4 with "
+      "from group to group, or scale the weights, by fp16 or by a table (default exact; the others "
+      "of int4 with e4m3 are of groups; mxf4 with "
       "e4m3: add in float32 every 128 of K, or folded: in the tensor core alone)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
   app.add_flag(
