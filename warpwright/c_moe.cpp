@@ -138,7 +138,8 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   if (given == nullptr) return std::nullopt;
   ww_moe_choices c = {};
   if (auto r = copy_struct(given, c, "ww_moe_choices", sizeof(ww_moe_choices))) return r;
-  constexpr auto gone = *facts::find_removed(facts::removed_arguments, "sums_in_product");
+  constexpr auto gone =
+      *warpwright::facts::find_removed(warpwright::facts::removed_arguments, "sums_in_product");
   for (const auto& [name, value, most] : {Word{"batch_invariant", c.batch_invariant, 1},
                                           {"by_index", c.by_index, WW_NO},
                                           {"quantises_in_epilogue", c.quantises_in_epilogue, WW_NO},

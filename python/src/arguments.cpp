@@ -139,8 +139,9 @@ Arguments::Arguments(const Signature& of, PyObject* const* args, Py_ssize_t coun
       const auto* const gone =
           facts::find_removed(facts::removed_arguments, text != nullptr ? text : "");
       if (gone != nullptr) {
-        type_error("%s() has no argument '%s' any more: %s; the nearest is %s", of.function, text,
-                   gone->why.data(), gone->nearest.data());
+        PyErr_Format(PyExc_TypeError, "%s() has no argument '%s' any more: %s; the nearest is %s",
+                     of.function, text, gone->why.data(), gone->nearest.data());
+        throw PythonError{};
       }
       type_error("%s() got an unexpected keyword argument '%s'", of.function, text ? text : "?");
     }
