@@ -578,9 +578,8 @@ class CommandLine {
  private:
   void add_devices() {
     devices_ = app_.add_subcommand("devices", "list the model and every CUDA device");
-    devices_->add_flag("--gpcs", gpcs_, "look how the SMs stand in GPCs, and where clusters land");
     devices_->add_flag("--json", json_, "for programs");
-    devices_->footer("Examples:\n  warpwright devices\n  warpwright devices --gpcs");
+    devices_->footer("Examples:\n  warpwright devices");
   }
 
   void add_measurements() {
@@ -641,7 +640,7 @@ class CommandLine {
   }
 
   int call(std::ostream& out, std::ostream& err) {
-    if (devices_->parsed()) return devices_command(gpcs_, json_, out, err);
+    if (devices_->parsed()) return devices_command(json_, out, err);
     if (kernels_->parsed()) return kernels_command(kernels_options_, out, err);
     if (completion_->parsed()) {
       return exit_status(out, err, false, [&] {
@@ -695,7 +694,6 @@ class CommandLine {
   CLI::App app_{kAbout, "warpwright"};
 
   CLI::App* devices_ = nullptr;
-  bool gpcs_ = false;
   bool json_ = false;  // of the commands that have no options of their own
   const CLI::App* kernels_ = nullptr;
   KernelsOptions kernels_options_;

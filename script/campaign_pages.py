@@ -22,7 +22,7 @@ CAMPAIGN = """# What the full sets found
 them (`script/campaign kernel` only one program of `tests/`) and writes this page. A row is of the
 commit that it names and stays until its set is run again. The full tables are written to
 `build/campaign/`; what is counted is in [mutation.md](../mutation.md). On a machine with many cores
-`script/many_cores` shares the cases of a set among processes.
+`script/campaign --jobs N` shares the cases of a set among processes.
 
 | set | kernels | runs | found | date, commit, machine |
 |---|---:|---|---|---|

@@ -22,7 +22,7 @@ inline bool campaign() {
 }
 
 /// The part of a campaign that this process runs, of how many: WARPWRIGHT_CAMPAIGN_PART is "3/16"
-/// where processes share the cases of a test (script/many_cores).
+/// where processes share the cases of a test (script/campaign --jobs).
 inline std::pair<std::size_t, std::size_t> campaign_part() {
   const char* asked = std::getenv("WARPWRIGHT_CAMPAIGN_PART");
   if (asked == nullptr) return {0, 1};

@@ -162,7 +162,8 @@ typedef struct ww_matrix {
   int32_t reserved;     /**< 0 */
 } ww_matrix;
 
-/** How the sums of int4 weights meet the scales of their groups (docs/w4a8.md). */
+/** How the sums of int4 weights meet the scales of their groups (docs/w4a8.md): of int4 by e4m3
+ *  other than exact in products in groups only. */
 enum {
   WW_SUMS_EXACT = 0,   /**< summed group by group, scaled, added to float32 */
   WW_SUMS_CHAINED = 1, /**< in the tensor core, rescaled from group to group */
@@ -269,7 +270,7 @@ typedef struct ww_gemm {
   float expected_zipf;  /**< of routed lengths: the group of rank r is liked as r^-expected_zipf, 0
                              to 8; only for speed */
   ww_gate gate;         /**< of a gated product */
-  /** Of nvf4 operands that are not packed: 1 says that their tensors have no factors. With 0 an
+  /** For nvf4 operands that are not packed: 1 says that their tensors have no factors. With 0 an
    *  alpha of 1 is refused: it is the product of the factors, which a launch needs. */
   int32_t no_factors;
   int32_t reserved; /**< 0 */
@@ -467,8 +468,8 @@ typedef struct ww_moe {
   const ww_int4* int4_w2;
   int32_t sums_w13; /**< WW_SUMS_ ... of int4 weights */
   int32_t sums_w2;
-  /** For WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x 1
-   *  or 1 x 1, which a launch with nvf4 weights needs, of 1 where there are none; and of nvf4 the
+  /** For WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x
+   *  1 or 1 x 1, which a launch with nvf4 weights needs, of 1 where there are none; for nvf4 the
    *  scales of the tensors that x and the rows between the products become, 1 x 1. */
   ww_matrix factor_w13;
   ww_matrix factor_w2;
@@ -498,8 +499,7 @@ typedef struct ww_moe_choices {
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
                                       a launch of its own does. For WW_SCALING_BLOCKWISE and
                                       WW_SCALING_BLOCK_SCALED */
-  int32_t sums_in_product;  /**< WW_OPEN ...: the second product adds up the slots of tokens; no:
-                                 a launch behind it does. Not with batch_invariant */
+  int32_t sums_in_product;       /**< WW_OPEN or WW_NO: there is no WW_YES any more */
   int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch
                                  before has ended, where that is safe */
   int32_t sort_with_gather; /**< WW_OPEN ...: one launch sorts up to 4,096 slots and puts their

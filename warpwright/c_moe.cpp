@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "warpwright/c_parts.h"
+#include "warpwright/facts/removed.h"
 
 using warpwright::as_nearest;
 using warpwright::as_rule;
@@ -146,20 +147,26 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   if (given == nullptr) return std::nullopt;
   ww_moe_choices c = {};
   if (auto r = copy_struct(given, c, "ww_moe_choices", sizeof(ww_moe_choices))) return r;
+  constexpr auto gone =
+      *warpwright::facts::find_removed(warpwright::facts::removed_arguments, "sums_in_product");
   for (const auto& [name, value, most] : {Word{"batch_invariant", c.batch_invariant, 1},
                                           {"by_index", c.by_index, WW_NO},
                                           {"quantises_in_epilogue", c.quantises_in_epilogue, WW_NO},
-                                          {"sums_in_product", c.sums_in_product, WW_NO},
+                                          {gone.name.data(), c.sums_in_product, WW_NO},
                                           {"early_weights", c.early_weights, WW_NO},
                                           {"sort_with_gather", c.sort_with_gather, WW_NO}}) {
     if (auto r = word_fault(name, value, most)) return r;
+  }
+  if (c.sums_in_product == WW_YES) {
+    return refuse(RefusalCode::bad_choice, gone.name,
+                  " is 1 (WW_YES), which is no choice any more: ", as_rule(std::string(gone.why)),
+                  "; the nearest is ", as_nearest(int{WW_NO}), " (WW_NO)");
   }
   choices.batch_invariant = c.batch_invariant == 1;
   if (c.by_index != WW_OPEN) choices.by_index = c.by_index == WW_YES;
   if (c.quantises_in_epilogue != WW_OPEN) {
     choices.quantises_in_epilogue = c.quantises_in_epilogue == WW_YES;
   }
-  if (c.sums_in_product != WW_OPEN) choices.sums_in_product = c.sums_in_product == WW_YES;
   if (c.early_weights != WW_OPEN) choices.early_weights = c.early_weights == WW_YES;
   if (c.sort_with_gather != WW_OPEN) choices.sort_with_gather = c.sort_with_gather == WW_YES;
   if (c.first_kernel != nullptr) choices.first_kernel = c.first_kernel;

@@ -68,7 +68,6 @@ ordered_json row_json(const MoeBenchRow& row, std::uint64_t seed) {
   j["plan"] = row.plan->name();
   j["reason"] = row.plan->reason;
   j["by_index"] = row.plan->way.by_index;
-  j["sums_in_product"] = row.plan->sums_in_product;
   j["quantises_in_epilogue"] = row.plan->way.fused;
   j["sorts_with_gather"] = row.plan->sorts_with_gather;
   j["steps"] = steps_json(row);

@@ -41,7 +41,6 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["launches"] = plan.launches();
   json["workspace_bytes"] = plan.workspace_bytes();
   json["by_index"] = plan.way.by_index;
-  json["sums_in_product"] = plan.sums_in_product;
   json["quantises_in_epilogue"] = plan.way.fused;
   json["sorts_with_gather"] = plan.sorts_with_gather;
   json["steps"] = ordered_json::array();

@@ -108,13 +108,6 @@ ordered_json device_json(const DeviceFacts& d) {
   json["clock_hz"] = known(d.clock_hz);
   json["memory_bytes_per_second"] = known(d.memory_bytes_per_second);
   json["flops_16bit"] = known(d.flops_16bit);
-  if (d.sm_groups) {
-    json["gpcs"] = {{"of_sm", d.sm_groups->of_sm}, {"count", d.sm_groups->count}};
-    json["gpcs"]["of_clusters"] = ordered_json::array();
-    for (const auto& [size, landed] : d.sm_groups->of_clusters) {
-      json["gpcs"]["of_clusters"].push_back({{"cluster_ctas", size}, {"gpcs", landed}});
-    }
-  }
   return json;
 }
 

@@ -9,6 +9,7 @@
 
 #include "python/src/handles.h"
 #include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/removed.h"
 #include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -80,7 +81,6 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "second_kernel",
                                                       "by_index",
                                                       "quantises_in_epilogue",
-                                                      "sums_in_product",
                                                       "early_weights",
                                                       "sort_with_gather",
                                                       "check_ids"};
@@ -140,6 +140,13 @@ Arguments::Arguments(const Signature& of, PyObject* const* args, Py_ssize_t coun
                            (of.is_product && arg > Arg::offsets && arg < Arg::device));
     if (!taken) {
       const char* const text = text_of(name);
+      const auto* const gone =
+          facts::find_removed(facts::removed_arguments, text != nullptr ? text : "");
+      if (gone != nullptr) {
+        PyErr_Format(PyExc_TypeError, "%s() has no argument '%s' any more: %s; the nearest is %s",
+                     of.function, text, gone->why.data(), gone->nearest.data());
+        throw PythonError{};
+      }
       type_error("%s() got an unexpected keyword argument '%s'", of.function, text ? text : "?");
     }
     if (seen[at]) type_error("%s() got multiple values for argument '%s'", of.function, names[at]);

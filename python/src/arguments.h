@@ -76,7 +76,6 @@ enum class Arg : std::uint8_t {
   second_kernel,
   by_index,
   quantises_in_epilogue,
-  sums_in_product,
   early_weights,
   sort_with_gather,
   check_ids,

@@ -59,9 +59,9 @@ a_type, b_type   what A and B are multiplied as where their types do not say it:
 operands     the same for both.
 sums         how the sums of Int4Weights meet the scales of their groups: 'exact' (each group's is
              scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
-             'table' (the weights are scaled, and rounded to e4m3). Default: exact, but of mxf4 for
-             e4m3, which folding rounds none of, exact or folded, whichever the plan takes for
-             faster.
+             'table' (the weights are scaled, and rounded to e4m3; these three of int4 for e4m3
+             in groups only). Default: exact, but of mxf4 for e4m3, which folding rounds none of,
+             exact or folded, whichever the plan takes for faster.
 dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands, int8
              too, whose sums bf16 rounds; f32 of these needs a build of all kernels.
 quantise_d   '1x128', for e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
@@ -166,9 +166,9 @@ inline constexpr const char* moe_doc[] = {
         scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
         factor_inner=None, format=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
         out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
-        second_kernel=None, by_index=None, quantises_in_epilogue=None, sums_in_product=None,
-        early_weights=None, sort_with_gather=None, sums=None, check_ids=False, dependent=False,
-        stream=None, workspace=None, plan=None)
+        second_kernel=None, by_index=None, quantises_in_epilogue=None, early_weights=None,
+        sort_with_gather=None, sums=None, check_ids=False, dependent=False, stream=None,
+        workspace=None, plan=None)
 --
 
 A mixture of experts in one call; returns d[t] = sum over j of topk_weights[t, j] *
@@ -215,12 +215,12 @@ dtype        d's type, where out is not given: x's, or f32.
 expected_lengths      how slots fall on experts, only for the choice of kernels, as in
              grouped_gemm.
 batch_invariant       the bits of a token's row depend only on it, its slots and the weights.
-first_kernel, second_kernel, by_index, quantises_in_epilogue, sums_in_product, early_weights,
+first_kernel, second_kernel, by_index, quantises_in_epilogue, early_weights,
 sort_with_gather      fix what the plan would choose: both kernels by name; whether the first
              product reads tokens by number, or they are put into the order of the experts first;
-             whether it quantises its rows itself; whether the second product adds up the slots of
-             tokens; whether products ask for their first weights before the launch before has
-             ended; whether one launch sorts up to 4,096 slots and puts tokens into that order.
+             whether it quantises its rows itself; whether products ask for their first weights
+             before the launch before has ended; whether one launch sorts up to 4,096 slots and puts
+             tokens into that order.
 check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
              graph's capture.
 dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.
@@ -238,7 +238,7 @@ inline constexpr const char* plan_moe_doc =
         scale_w13=None, scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
         factor_inner=None, format=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
         out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
-        second_kernel=None, by_index=None, quantises_in_epilogue=None, sums_in_product=None,
+        second_kernel=None, by_index=None, quantises_in_epilogue=None,
         early_weights=None, sort_with_gather=None, sums=None)
 --
 

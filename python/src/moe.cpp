@@ -39,7 +39,6 @@ constexpr std::array named_args = {Arg::out,
                                    Arg::second_kernel,
                                    Arg::by_index,
                                    Arg::quantises_in_epilogue,
-                                   Arg::sums_in_product,
                                    Arg::early_weights,
                                    Arg::sort_with_gather,
                                    Arg::sums};
@@ -318,7 +317,6 @@ void MixtureCall::choose(const Arguments& given) {
   if (const char* const kernel = given.text(Arg::second_kernel)) c.second_kernel = kernel;
   c.by_index = given.choice(Arg::by_index);
   c.quantises_in_epilogue = given.choice(Arg::quantises_in_epilogue);
-  c.sums_in_product = given.choice(Arg::sums_in_product);
   c.early_weights = given.choice(Arg::early_weights);
   c.sort_with_gather = given.choice(Arg::sort_with_gather);
   options.launch.dependent = given.flag(Arg::dependent);

@@ -607,7 +607,7 @@ TEST(C, Int4Weights) {
   g.b.data = packed;
   g.int4 = &form;
   g.d = ww_packed(d.data(), WW_BF16, m, n);
-  for (const int sums : {WW_SUMS_EXACT, WW_SUMS_CHAINED}) {
+  for (const int sums : {WW_SUMS_EXACT, WW_SUMS_OPEN}) {
     g.sums = sums;
     EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
     for (std::int64_t j = 0; j < n; ++j) {
@@ -627,7 +627,13 @@ TEST(C, Int4Weights) {
     EXPECT_THAT(text(Refusal(told)), HasSubstr(says));
   };
   g.a.data = x.data();
+  g.b.data = packed;
   g.d.data = d.data();
+  g.sums = WW_SUMS_CHAINED;
+  refused("chained and the product has no groups",
+          ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  g.sums = WW_SUMS_OPEN;
+  g.b.data = nullptr;
   refused("b.data is a null", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
   g.b = ww_packed(packed, WW_S4, n, k);
   refused("leave all but b.data 0", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));

@@ -492,6 +492,11 @@ TEST(CMoe, RefusesWhatIsNoMixture) {
   const Refusal word(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
   EXPECT_THAT(text(word), HasSubstr("by_index is 3; it is 0 to 2"));
   choices.by_index = 0;
+  choices.sums_in_product = WW_YES;
+  const Refusal gone(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
+  EXPECT_THAT(text(gone), HasSubstr("sums_in_product is 1 (WW_YES)"));
+  EXPECT_THAT(text(gone), HasSubstr("the nearest is 2 (WW_NO)"));
+  choices.sums_in_product = WW_NO;
   choices.first_kernel = "none";
   const Refusal kernel(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
   EXPECT_THAT(text(kernel), HasSubstr("the product with w13"));

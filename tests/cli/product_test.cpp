@@ -7,7 +7,6 @@
 #include <fstream>
 #include <new>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string>
 
@@ -126,26 +125,6 @@ TEST(Product, GapsBetweenRowsAreLookedAt) {
     EXPECT_TRUE(found.elements.passed);
     EXPECT_FALSE(found.passed());
   }
-}
-
-// Every cluster begins with one tile, whatever the seed.
-TEST(Product, FirstTilesAreAPermutation) {
-  GemmOptions options;
-  options.random = {1024, 512, 64};
-  options.scheduler = "dynamic";
-  options.sms = 8;
-  options.cluster = "1,1";
-  std::set<std::vector<std::uint8_t>> drawn;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    options.first_tiles = seed;
-    std::ostringstream err;
-    const Product product(options, facts_of(options), err);
-    std::vector<std::uint8_t> tiles = product.plan.first_tiles;
-    drawn.insert(tiles);
-    std::sort(tiles.begin(), tiles.end());
-    EXPECT_EQ(tiles, (std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7}));
-  }
-  EXPECT_GT(drawn.size(), 3U);
 }
 
 // Two products in one workspace: flags of the second may lie where the first had other bytes, or

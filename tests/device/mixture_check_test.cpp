@@ -57,7 +57,7 @@ const WholeCase mutated_cases[] = {
     // Its second product is ping-pong, whose turns matter where a tile goes round the ring.
     {"bf16, tokens gathered",
      {.tokens = 40, .experts = 3, .hidden = 640, .inner = 384, .biases = true},
-     {.by_index = false, .sums_in_product = false, .sort_with_gather = false}},
+     {.by_index = false, .sort_with_gather = false}},
     {"row scales, quantised between",
      {.tokens = 40, .experts = 3, .hidden = 1152, .inner = 64, .scaling = Scaling::row_column},
      {.quantises_in_epilogue = false, .by_index = false, .sort_with_gather = false}},

@@ -57,7 +57,6 @@ bool is_the_same(const MixtureOperands& o, const DeviceFacts& facts, MixtureChoi
   choices.sort_with_gather = true;
   choices.first_kernel = two->first.kernel;
   choices.second_kernel = two->second.kernel;
-  choices.sums_in_product = two->sums_in_product;
   const auto one = plan_moe(o, facts, choices);
   EXPECT_TRUE(one) << one.reason();
   if (!one) return false;

@@ -55,7 +55,7 @@ TEST(Mixture, EveryWayOfTheFirstProductAgreesWithFloat64) {
           SCOPED_TRACE(plan->explain());
           const int quantise = scaling != Scaling::none && !fused ? 1 : 0;
           EXPECT_EQ(plan->launches(),
-                    3 + quantise + (plan->sums_in_product ? 0 : 1));  // the sort gathers
+                    4 + quantise);  // the sort gathers
           run_and_check(some, choices);
           (is_int4 ? of_int4 : planned) += 1;
         }
@@ -72,10 +72,8 @@ TEST(Mixture, FewTokensOfBlocksAreReadByNumberAndLeaveAsCodes) {
   std::vector<std::uint16_t> bits[2];
   for (const bool by_index : {false, true}) {
     SomeMixture some({.hidden = 256, .scaling = Scaling::blockwise});
-    const MixtureChoices way{.quantises_in_epilogue = true,
-                             .by_index = by_index,
-                             .sums_in_product = false,
-                             .sort_with_gather = false};
+    const MixtureChoices way{
+        .quantises_in_epilogue = true, .by_index = by_index, .sort_with_gather = false};
     const auto plan = plan_moe(some.o, model_facts(), way);
     ASSERT_TRUE(plan) << plan.reason();
     EXPECT_EQ(plan->launches(), by_index ? 4 : 5) << plan->explain();
@@ -230,19 +228,15 @@ Result<MixturePlan> run_of_seed(SomeMixture& some, unsigned seed) {
 }
 
 TEST(Mixture, Int4AgreesWithFloat64) {
-  int summed = 0;  // without a launch for it
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::int4_ask(seed));
-    const auto plan = run_of_seed(some, seed);
-    summed += plan && plan->sums_in_product ? 1 : 0;
+    EXPECT_TRUE(run_of_seed(some, seed));
   }
-  EXPECT_GT(summed, 0);
 }
 
 // For bf16 tokens none are quantised; weights may have a scale for each row beside their own.
 TEST(Mixture, E2m1AgreesWithFloat64) {
-  int summed = 0;
   int wide = 0;
   int folded = 0;
   int scaled = 0;
@@ -252,20 +246,17 @@ TEST(Mixture, E2m1AgreesWithFloat64) {
     const auto plan = run_of_seed(some, seed);
     ASSERT_TRUE(plan) << plan.reason();
     EXPECT_EQ(plan->takes(MixtureStep::quantise), some.o.quantises());
-    summed += plan->sums_in_product ? 1 : 0;
     folded += some.o.packed2->sums == GroupSums::folded ? 1 : 0;
     wide += some.o.quantises() ? 0 : 1;
     scaled += !some.o.quantises() && some.o.scaling == Scaling::row_column ? 1 : 0;
   }
-  EXPECT_GT(summed, 0);
   EXPECT_GT(folded, 0);
   EXPECT_GT(scaled, 0);
   EXPECT_TRUE(wide > 3 && wide < 13) << wide;
 }
 
-// Int4 weights and bf16 tokens: by number, and slots that the second product adds up.
+// Int4 weights and bf16 tokens: by number.
 TEST(Mixture, WideInt4AgreesWithFloat64) {
-  int summed = 0;
   int by_index = 0;
   for (unsigned seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -273,10 +264,8 @@ TEST(Mixture, WideInt4AgreesWithFloat64) {
     const auto plan = run_of_seed(some, seed);
     ASSERT_TRUE(plan) << plan.reason();
     EXPECT_FALSE(plan->takes(MixtureStep::quantise));
-    summed += plan->sums_in_product ? 1 : 0;
     by_index += plan->takes(MixtureStep::gather) ? 0 : 1;
   }
-  EXPECT_GT(summed, 0);
   EXPECT_GT(by_index, 0);
 }
 
@@ -599,7 +588,7 @@ TEST(Mixture, TheResultMayLieOverTheTokens) {
 
 TEST(Mixture, ExplainCountsItsLaunches) {
   SomeMixture some({.hidden = 512, .inner = 256});
-  const auto plan = plan_moe(some.o, *known_facts("h200"), {.sums_in_product = false});
+  const auto plan = plan_moe(some.o, *known_facts("h200"));
   ASSERT_TRUE(plan) << plan.reason();
   const std::string text = plan->explain();
   EXPECT_NE(text.find(std::to_string(plan->launches()) + " launches"), std::string::npos) << text;

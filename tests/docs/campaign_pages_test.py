@@ -108,7 +108,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(text.count("<!-- end -->"), len(self.pages.FAMILIES))
 
     def test_every_set_that_a_test_writes_is_known(self):
-        shared = (ROOT / "script/many_cores").read_text(encoding="utf-8")
+        shared = (ROOT / "script/campaign").read_text(encoding="utf-8")
         written = set()
         for source in sorted((ROOT / "tests").rglob("*.cpp")):
             for test in re.split(r"^TEST", source.read_text(encoding="utf-8"), flags=re.M)[1:]:

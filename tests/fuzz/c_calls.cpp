@@ -1034,7 +1034,7 @@ class Calls {
     choices.size = sizeof choices;
     choices.batch_invariant = likely(20) ? 1 : 0;
     choices.by_index = draw_(0, likely(5) ? 3 : 2);
-    if (likely(20)) choices.sums_in_product = draw_(0, 2);
+    if (likely(20)) choices.sums_in_product = WW_NO;
     if (likely(20)) choices.sort_with_gather = draw_(0, likely(5) ? 3 : 2);
     ww_moe_plan* made = nullptr;
     if (!runs) {

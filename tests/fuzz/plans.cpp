@@ -268,8 +268,6 @@ void print(const Plan& p, bool whole) {
       static_cast<long long>(p.workspace_bytes), static_cast<long long>(p.flag_bytes), p.cost);
   if (p.a_copy) print(*p.a_copy, "a");
   if (p.b_copy) print(*p.b_copy, "b");
-  std::printf(" first");
-  for (const auto each : p.first_tiles) std::printf(" %d", each);
   std::printf("; %s\n", p.reason.c_str());
   if (whole) std::printf("%s\n", p.explain().c_str());
 }

@@ -365,13 +365,12 @@ TEST(PackedOnTheModel, EveryFormat) {
 // A K that ends within its first group leaves groups of zeros behind it. Their scales are the last
 // one's, so the quotients of chained sums are 1, and nothing of the sums is cut off again.
 TEST(PackedOnTheModel, ChainedSumsOfOneGroupAreExact) {
-  const auto chained = one_with("chained sums", [](const auto& c) {
-    return kernel::packed_a(c) && group_sums(c) == GroupSums::chained;
-  });
-  ASSERT_TRUE(chained);
+  const Instance chained = named("grouped_s4xe4m3_bf16_128x64_b_sw2");
   for (int k = 1; k <= 12; ++k) {
     // Groups of 32, scales of bf16 and f32.
-    Problem problem(*chained, {.m = 9, .n = 130, .k = k, .seed = k % 2 == 0 ? 0U : 12U});
+    Ask ask = grouped_ask(chained, {0, 4, 9}, 130, k);
+    ask.seed = k % 2 == 0 ? 0U : 12U;
+    Problem problem(chained, ask);
     SCOPED_TRACE(problem.text());
     ASSERT_EQ(problem.run(), "");
     const std::vector<std::byte> in_tensor_core = problem.d_bytes();

@@ -93,9 +93,6 @@ bool packed_in_cluster(const GemmConfig& c) {
 bool packed_in_passes(const GemmConfig& c) {
   return kernel::packed_a(c) && passes(c) > 1;
 }
-bool packed_tables(const GemmConfig& c) {
-  return group_sums(c) == GroupSums::table && takes_whole_tiles(c);
-}
 bool packed_gated(const GemmConfig& c) {
   return kernel::packed_a(c) && c.gated;
 }
@@ -149,7 +146,6 @@ constexpr Case cases[] = {
     {"packed weights, 2x1", packed, {2, 1}},
     {"packed weights, folded, shared along K in a cluster", packed_in_cluster},
     {"packed weights, in passes over the tokens, 2x1", packed_in_passes, {2, 1}},
-    {"packed weights, looked up, 2x1", packed_tables, {2, 1}},
     {"packed weights, gated, 2x1", packed_gated, {2, 1}},
     {"e2m1 weights, two groups of one accumulator in flight, 2x1", e2m1_straight, {2, 1}},
     {"e2m1 weights, two accumulators", e2m1_by_two},

@@ -152,10 +152,6 @@ TEST(PlanTest, ChoicesAreKept) {
 TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
   using kernel::TileSource;
   const DeviceFacts h200 = *known_facts("h200");
-  DeviceFacts round_eight_groups = h200;
-  SmGroups groups;
-  for (int cta = 0; cta < 132; ++cta) groups.of_clusters[1].push_back(cta % 8);
-  round_eight_groups.sm_groups = std::make_shared<const SmGroups>(groups);
   int drawn = 0;
   for (const tests::Instance& i : tests::instances()) {
     const kernel::GemmConfig& c = i.config;
@@ -186,19 +182,6 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
         EXPECT_EQ(text.find(part) != std::string::npos, kernel::is_dynamic_persistent(c))
             << part << text;
       }
-      EXPECT_TRUE(made->first_tiles.empty());
-      const auto placed = plan(p, round_eight_groups, choices);
-      ASSERT_TRUE(placed.ok()) << placed.reason();
-      EXPECT_EQ(placed->first_tiles.size(), kernel::is_dynamic_persistent(c) ? 132U : 0U);
-      EXPECT_EQ(placed->explain().find("first tiles lie side by side") != std::string::npos,
-                kernel::is_dynamic_persistent(c));
-      // Where clusters of this size land is not known.
-      choices.cluster = atom::ClusterShape{2, 1};
-      const auto pairs = plan(p, round_eight_groups, choices);
-      if (pairs.ok()) {
-        EXPECT_TRUE(pairs->first_tiles.empty());
-      }
-      choices.cluster = atom::ClusterShape{1, 1};
       choices.tiles = TileSource::static_persistent;
       const auto shares = plan(p, h200, choices);
       ASSERT_TRUE(shares.ok()) << shares.reason();

@@ -162,8 +162,8 @@ inline std::string fault_on_cuda(const Row& row, const PlanChoices& choices,
 
 inline std::string fault_on_cuda(const Seeded& seeded, const DeviceFacts& device) {
   const Row row{seeded.instance(), seeded.ask()};
-  return fault_on_cuda(row, seeded.choices(Problem(row.instance, row.ask)),
-                       with_groups(device, seeded.seed()), seeded.twice() ? 2 : 1);
+  return fault_on_cuda(row, seeded.choices(Problem(row.instance, row.ask)), device,
+                       seeded.twice() ? 2 : 1);
 }
 
 }  // namespace warpwright::tests

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,19 +85,6 @@ inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
   static const std::vector<Instance> hopper = all(false);
   static const std::vector<Instance> both = all(true);
   return with_blackwell ? both : hopper;
-}
-
-/// The facts with groups in which clusters land that are drawn: where the tiles begin must not
-/// matter.
-inline DeviceFacts with_groups(DeviceFacts facts, std::uint64_t seed) {
-  Draws draw(seed);
-  SmGroups groups;
-  for (const int size : {1, 2, 4}) {
-    std::vector<int>& landed = groups.of_clusters[size];
-    for (int cluster = 0; cluster < facts.sms; ++cluster) landed.push_back(draw(0, 2));
-  }
-  facts.sm_groups = std::make_shared<const SmGroups>(std::move(groups));
-  return facts;
 }
 
 /// Where groups of up to `longest` tokens begin, some of them empty.
@@ -327,7 +313,7 @@ class Seeded {
   /// What is wrong with it on the model, in a schedule that is drawn too; empty when nothing is.
   [[nodiscard]] std::string fault_on_model() const {
     Problem problem(instance_, ask_);
-    const DeviceFacts facts = with_groups(problem.facts(), seed_);
+    const DeviceFacts facts = problem.facts();
     device::ModelOptions how = scheduled(mode_, seed_);
     how.launches = twice() ? 2 : 1;
     return problem.run(plan(problem.operands(), facts, choices(problem)), how);

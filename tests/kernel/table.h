@@ -36,12 +36,11 @@ inline std::vector<const KernelFacts*> built_kernels(const Family& family) {
   return built;
 }
 
-/// The kernels of products in groups, or those of whole ones. (Kernels that add up slots run in
-/// mixtures only: tests/device/slot_sums_test.cpp.)
+/// The kernels of products in groups, or those of whole ones.
 inline std::vector<Instance> instances_of(bool groups) {
   std::vector<Instance> found;
   for (const KernelFacts* f : built_kernels(hopper_family())) {
-    if (f->grouped != groups || f->sums_slots) continue;
+    if (f->grouped != groups) continue;
     found.push_back({f->name.c_str(), f, f->a.front(), f->b.front(),
                      config_named<kernel::GemmConfig>(f->name)});
   }

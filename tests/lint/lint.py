@@ -10,10 +10,10 @@ tile/ and pipeline/ speak to the machine only through isa/), length (450 lines a
 which family a kernel is of: a virtual function of Family does), fields (those of a product are
 listed once, all of them, and nobody compares, hashes or writes products by a list of their own),
 dates (measurements with a date stand only in docs/log/ and the CHANGELOG), unfinished (no notes of
-unfinished work), docstring (every instruction of isa/ has one), clobber (an instruction of isa/
-that touches memory or orders it is volatile and clobbers memory), prose (comments,
-strings and pages say "only", not "alone", and "for X", not "Of X" where a sentence or clause
-begins).
+unfinished work), rows (240 Hopper kernels in the usual build at most), docstring (every instruction
+of isa/ has one), clobber (an instruction of isa/ that touches memory or orders it is volatile and
+clobbers memory), prose (comments, strings and pages say "only", not "alone", and "for X", not
+"Of X" where a sentence or clause begins).
 """
 import pathlib
 import re
@@ -32,6 +32,8 @@ MAX_LINES = {"kernel": 450, "plan": 350}
 LESSON = re.compile(r"examples/lessons/\d\d_\w+\.h")
 MAX_LESSON = 150  # lines of a kernel that one reads in one go
 MAX_COLUMNS = 100
+ROWS = "warpwright/kernel/hopper/rows/"
+MAX_ROWS = 240  # of the usual build: nvcc takes some seconds for each
 PRODUCT_CODE = ("warpwright/", "cli/", "bench/", "python/")
 # The one list of a product's fields, and that of a mixture of experts; and what they are of.
 # Tensors are listed elsewhere too, by what they are to a caller; the other fields by nobody.
@@ -321,10 +323,6 @@ PROSE_LATER = {
     "warpwright/device/scale_order.cpp",
     "warpwright/device/scale_order.h",
     "warpwright/kernel/hopper/group_maps.h",
-    "warpwright/kernel/moe/slot_adder.h",
-    "warpwright/plan/cost/sm_groups.h",
-    "warpwright/plan/search/first_tiles.cpp",
-    "warpwright/plan/search/first_tiles.h",
 }
 
 
@@ -355,6 +353,14 @@ def check_prose(name, text):
         yield 1, "is mended: take it out of PROSE_LATER"
 
 
+def check_rows(rows):
+    """`rows`: the text of each file of Hopper's rows, by its name."""
+    usual = sum(len(re.findall(r"^\s*common\(", text, flags=re.M)) for text in rows.values())
+    if usual > MAX_ROWS:
+        yield (f"{ROWS}: [rows] {usual} Hopper kernels in the usual build, more than {MAX_ROWS}: "
+               "a row in, a row out")
+
+
 # rule: (function, endings it reads)
 RULES = {
     "switches": (check_switches, CPP),
@@ -373,6 +379,7 @@ RULES = {
 
 
 def check(root):
+    rows = {}
     for name in files_of(root):
         suffix = pathlib.PurePosixPath(name).suffix
         if suffix not in TEXT:
@@ -385,6 +392,9 @@ def check(root):
             if suffix in endings:
                 for number, words in look(name, text):
                     yield f"{name}:{number}: [{rule}] {words}"
+        if name.startswith(ROWS):
+            rows[name] = text
+    yield from check_rows(rows)
 
 
 # (rule, file, text, whether the rule must speak)
@@ -461,6 +471,9 @@ CASES = [
     ("length", "tests/a.cpp", "/" * (MAX_COLUMNS + 1), True),
     ("length", "tests/a.cpp", "/" * MAX_COLUMNS, False),
     ("switches", "warpwright/kernel/hopper/table.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),
+    ("rows", ROWS + "a.h", "    common(bf16(64, 8)),\n" * (MAX_ROWS + 1), True),
+    ("rows", ROWS + "a.h", "    common(bf16(64, 8)),\n" * MAX_ROWS + "    more(f16(64, 8)),\n",
+     False),
     ("bits", "warpwright/numeric/a.h", "int w = std::bit_width(x);\n", True),
     ("bits", "warpwright/model/a.cpp", "int w = std::countr_zero(x);\n", False),
     ("unfinished", "docs/a.md", "TO" "DO: finish\n", True),
@@ -513,7 +526,7 @@ def self_test():
             wrong += 1
             did = "missed" if speaks else "complained about"
             print(f"the rule {rule} {did} {text!r} in {name}: {found}")
-    for rule in RULES:
+    for rule in [*RULES, "rows"]:
         if {speaks for r, _, _, speaks in CASES if r == rule} != {True, False}:
             wrong += 1
             print(f"the rule {rule} has no case on both sides")

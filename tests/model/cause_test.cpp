@@ -479,7 +479,7 @@ TEST(Cause, OfARaceOfOneLineIsTheRaceThatGarblesItsIndex) {
   expect_contains(report.findings.back().sentence, "from one line");
 }
 
-// Of a table that one line writes a barrier is the mend: before it is read, and before it is
+// For a table that one line writes a barrier is the mend: before it is read, and before it is
 // written again.
 TEST(Cause, OfARaceInOneTableIsABarrier) {
   for (const bool before : {true, false}) {

@@ -68,7 +68,6 @@ TEST(KernelWork, CostsHaveNames) {
 // Something is kept for every kernel that a command line can ask for, with all of its parts.
 TEST(KernelWork, IsKeptOfAllKernels) {
   for (const KernelFacts* kernel : all_kernels()) {
-    if (kernel->sums_slots) continue;  // it stands only in a mixture
     const KernelWork* const work = kept_work(kernel->name);
     ASSERT_NE(work, nullptr) << kernel->name << ": script/counts.py makes it";
     EXPECT_FALSE(work->run.empty() || work->k_tile.empty()) << kernel->name;

@@ -55,7 +55,8 @@ TEST(PackedPlanTest, Refusals) {
   EXPECT_EQ(
       packed_refusal([](GemmOperands& o) { o.packed->format.zero_points = ZeroPoints::groups; }),
       "");
-  EXPECT_EQ(packed_refusal([](GemmOperands& o) { o.packed->sums = GroupSums::folded; }), "");
+  expect("folded and the product has no groups, which no kernel has together: the nearest is exact",
+         [](GemmOperands& o) { o.packed->sums = GroupSums::folded; });
   expect("the nearest A is e4m3",
          [](GemmOperands& o) { o.a = matrix(packed_arena, DType::bf16, 16, 256); });
   const auto in_blocks = [](GemmOperands& o) {
@@ -94,11 +95,10 @@ TEST(PackedPlanTest, Refusals) {
   });
   const auto by_table = [](GemmOperands& o) { o.packed->sums = GroupSums::table; };
   expect("are table, and their encoding is ex", by_table);
-  EXPECT_EQ(packed_refusal([&](GemmOperands& o) {
-              by_table(o);
-              o.packed->format.encoding = Int4Encoding::sm;
-            }),
-            "");
+  expect("table and the product has no groups", [&](GemmOperands& o) {
+    by_table(o);
+    o.packed->format.encoding = Int4Encoding::sm;
+  });
   expect("their encoding is ex", [](GemmOperands& o) {
     o.packed->format = {.encoding = Int4Encoding::sm, .zero_points = ZeroPoints::groups};
   });

@@ -63,14 +63,14 @@ TEST(Prediction, PartsAddUpAndNothingBeatsTheRoofs) {
 TEST(Prediction, PackedWeightsTakeTheInstructionsThatDecodeThem) {
   constexpr TilePhases no_time{0, 1, 0};  // of the model's
   const auto multiply = [&](const std::string& kernel, GroupSums sums) {
-    GemmProblem p = packed_problem(64, 16384, 4096, DType::e4m3, DType::bf16);
+    GemmProblem p = packed_grouped_problem(64, 16384, 4096, 1, DType::e4m3, DType::bf16);
     p.b.dtype = DType::s4;
     p.packed = PackedWeights{.format = {.encoding = Int4Encoding::sm}, .sums = sums};
-    const auto made = plan(p, *known_facts("h200"), {.kernel = kernel, .cluster_k = 1});
+    const auto made = plan(p, *known_facts("h200"), {.kernel = kernel});
     EXPECT_TRUE(made) << made.reason();
     return predict(*made, no_time, h200_numbers(), {64}).multiply;
   };
-  const std::string tile = "hopper_s4xe4m3_bf16_128x64_sw_ck";
+  const std::string tile = "grouped_s4xe4m3_bf16_128x64_b_sw2";
   const double folded = multiply(tile + "_fold", GroupSums::folded);
   const double table = multiply(tile + "_lut", GroupSums::table);
   const double chained = multiply(tile, GroupSums::chained);

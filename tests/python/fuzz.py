@@ -306,7 +306,6 @@ class Caller:
             "batch_invariant": lambda: choose([True, False, 1]),
             "by_index": lambda: choose([True, False, None, "x"]),
             "quantises_in_epilogue": lambda: choose([True, False, None]),
-            "sums_in_product": lambda: choose([True, False, None]),
             "sort_with_gather": lambda: choose([True, False, None, "x"]),
             "sums": lambda: choose(["exact", "chained", "x"]),
             "first_kernel": lambda: choose(["x", "", 3]),
@@ -469,7 +468,7 @@ def reference(verb, arguments, keywords):
 
 MOE_KNOWN = {"activation", "gate_up", *GATE_NUMBERS, "bias13", "bias2", "first_expert",
              "experts_total", "dtype", "expected_lengths", "batch_invariant", "by_index",
-             "sums_in_product", "sort_with_gather", "check_ids", "dependent", "workspace"}
+             "sort_with_gather", "check_ids", "dependent", "workspace"}
 
 
 def wrong_mixture(arguments, keywords, d):

@@ -228,8 +228,9 @@ class Moe(unittest.TestCase):
             self.close(layer.call(by_index=by_index, quantises_in_epilogue=fused), layer.right(),
                        0.06)
         layer = Layer(hidden=256, inner=128)
-        np.testing.assert_array_equal(layer.call(sums_in_product=True),
-                                      layer.call(sums_in_product=False))
+        with self.assertRaisesRegex(
+                TypeError, "no argument 'sums_in_product' any more: .*; the nearest is to leave"):
+            layer.call(sums_in_product=True)
         np.testing.assert_array_equal(layer.call(by_index=False, sort_with_gather=True),
                                       layer.call(by_index=False, sort_with_gather=False))
         one = layer.call(batch_invariant=True)

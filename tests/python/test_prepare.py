@@ -162,16 +162,19 @@ class Int4(Close):
 
     def test_products(self):
         x = normal(24, 384, dtype=e4m3)
-        for n, sums in [(256, "exact"), (256, "chained"), (192, "folded")]:
-            packed = wp.pack_int4(normal(n, 384))
-            d = wp.gemm(x, packed, sums=sums)
+        offsets = np.array([0, 24], np.int32)
+        for n, sums, off in [(256, "exact", 0.03), (256, "chained", 0.03), (192, "folded", 0.08),
+                             (256, "table", 0.08)]:
+            packed = wp.pack_int4(normal(1, n, 384), encoding="sm")
+            d = wp.grouped_gemm(x, packed, offsets, sums=sums)
             self.assertEqual(d.dtype, bf16)
-            self.close(d, f32(x) @ packed.values().T, 0.08 if sums == "folded" else 0.03)
-        packed = wp.pack_int4(normal(256, 384), encoding="sm")
-        self.close(wp.gemm(x, packed, sums="table"), f32(x) @ packed.values().T, 0.08)
-        one = wp.gemm(x[None], packed, sums="table")  # a batch of one stays one
+            self.close(d, f32(x) @ packed.values()[0].T, off)
+        packed = wp.pack_int4(normal(256, 384))
+        with self.assertRaisesRegex(wp.Refusal, "chained and the product has no groups"):
+            wp.gemm(x, packed, sums="chained")
+        one = wp.gemm(x[None], packed)  # a batch of one stays one
         self.assertEqual(one.shape, (1, 24, 256))
-        self.assertTrue((one[0] == wp.gemm(x, packed, sums="table")).all())
+        self.assertTrue((one[0] == wp.gemm(x, packed)).all())
         zeros = wp.pack_int4(normal(256, 384) + 1, zero_points=True)
         self.close(wp.gemm(x, zeros, scale_a=0.5, scale_b=2.0), f32(x) @ zeros.values().T, 0.03)
 
@@ -267,7 +270,7 @@ class Int4(Close):
         one = wp.pack_fp4_checkpoint("modelopt-nvfp4", codes[1], scales[1], factors[1:])
         np.testing.assert_allclose(wp.gemm(x, one).astype(np.float32), plain @ want[1].T,
                                    rtol=0.01, atol=0.05)
-        # Of gates a factor, of ups another: both as scales of rows.
+        # Gates have a factor, ups another: both as scales of rows.
         pair = np.array([[0.25, 2]], np.float32)
         two = (random.integers(0, 256, (1, 128, 96), np.uint8),
                random.integers(0x30, 0x40, (1, 128, 12), np.uint8).view(e4m3))

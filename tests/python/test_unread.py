@@ -15,7 +15,7 @@ rng = np.random.default_rng(21)
 # What says how a product is computed, and not what it is: the result is the same.
 HINTS = {"batch_invariant", "kernel", "cluster", "measure", "dependent", "workspace", "plan",
          "expected_tokens", "expected_lengths", "check_offsets", "check_ids", "experts_total",
-         "first_kernel", "second_kernel", "by_index", "quantises_in_epilogue", "sums_in_product",
+         "first_kernel", "second_kernel", "by_index", "quantises_in_epilogue",
          "early_weights", "sort_with_gather", "out"}
 
 

@@ -74,7 +74,7 @@ def main() -> int:
     blocks, block_scales = wp.quantise(x, "blockwise")
     packed: wp.Int4Weights = wp.pack_int4(np.ones((128, 256), np.float32), group=64, encoding="ex",
                                           scales="f16", zero_points=False)
-    wp.gemm(x8, packed, scale_a=scale, sums="chained")
+    wp.gemm(x8, packed, scale_a=scale, sums="exact")
     wp.gemm(blocks, np.ones((128, 256), e4m3), scale_a=block_scales,
             scale_b=np.ones((1, 2), np.float32), scaling="blockwise")
     wp.gemm(np.ones((4, 32), e4m3), np.ones((8, 32), e4m3), scale_a=0.5, scale_b=2.0)

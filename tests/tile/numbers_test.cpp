@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +31,6 @@ struct Grid {
   atom::ClusterShape cluster;
   Raster raster{3, 3, 2};
   bool drawn = true;
-  FirstNumbers first = {};
 
   std::uint32_t counter = 0;
   std::vector<std::uint32_t> done = {};  // by whom every tile was done
@@ -69,25 +67,18 @@ struct Grid {
     const int warp = isa::warp_index();
     if (warp == 0) {
       isa::set_role("scheduler");
-      const int begin = first.of(isa::cluster_index());
-      if (isa::lane_index() != 0 || begin >= prepared.count) return;
-      const DrawingScheduler scheduler{drawn ? &counter : nullptr, prepared.count, size(), ready,
-                                       begin};
+      if (isa::lane_index() != 0 || isa::cluster_index() >= prepared.count) return;
+      const DrawingScheduler scheduler{drawn ? &counter : nullptr, prepared.count, size(), ready};
       ring.schedule(scheduler, isa::cluster_rank());
     } else if (warp == 1) {
       isa::set_role("thread");
       if (isa::lane_index() == 0) {
-        walk(Persistent(prepared, 4, numbers<Reader::thread>(ring)));
+        walk(Persistent(prepared, 4, ClcNumbers<Ring, Reader::thread>(ring)));
       }
     } else {
       isa::set_role("warp");
-      walk(Persistent(prepared, 4, numbers<Reader::warp>(ring)));
+      walk(Persistent(prepared, 4, ClcNumbers<Ring, Reader::warp>(ring)));
     }
-  }
-
-  template <Reader who>
-  [[nodiscard]] ClcNumbers<Ring, who, PlacedIndex> numbers(const Ring& ring) const {
-    return ClcNumbers<Ring, who, PlacedIndex>(ring, {first});
   }
 
   template <class Scheduler>
@@ -160,28 +151,6 @@ TEST(DynamicNumbers, WithoutACounterTheSharesAreStatic) {
 
 // Clusters that begin with one another's tiles, drawn and static, with more clusters than tiles
 // too.
-TEST(DynamicNumbers, EveryTileOnceWhicheverIsFirst) {
-  for (const Raster& raster : {Raster{5, 4, 3}, Raster{3, 1, 1}}) {
-    for (const bool drawn : {true, false}) {
-      Grid grid{.clusters = 4, .cluster = {2, 1}, .raster = raster, .drawn = drawn};
-      grid.first.placed = true;
-      std::vector<std::uint8_t> order = {0, 1, 2, 3};
-      do {
-        std::copy(order.begin(), order.end(), grid.first.numbers.begin());
-        EXPECT_EQ(grid.fault(model::random_schedule(order[0] + 4U * order[1])), "");
-        for (std::size_t c = 0; c < order.size(); ++c) {
-          const int count = tile_count(raster);
-          const std::vector<int>& mine = grid.seen[4 * c];
-          ASSERT_EQ(mine.empty(), order[c] >= count);
-          if (mine.empty()) continue;
-          const TilePosition at = position(raster, order[c]);
-          EXPECT_EQ(mine.front(), at.m * raster.tiles_n + at.n);
-        }
-      } while (std::next_permutation(order.begin(), order.end()));
-    }
-  }
-}
-
 // Where an SM is slow, or another grid holds it, the others take its tiles.
 TEST(DynamicNumbers, AClusterThatStartsLateHasFewTiles) {
   Grid grid{.clusters = 2, .cluster = {1, 1}, .raster = {6, 4, 2}};

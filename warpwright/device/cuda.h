@@ -22,11 +22,6 @@ std::vector<DeviceFacts> cuda_devices();
 /// One of them by its index; refuses with a sentence when it is not there.
 Result<DeviceFacts> cuda_device(int index);
 
-/// How the SMs of a device stand in groups, for DeviceFacts::sm_groups. The first call for a device
-/// looks: it runs some forty grids of 20 us on the default stream and waits for them, so also for
-/// whoever holds SMs. Not while a stream is captured.
-Result<std::shared_ptr<const SmGroups>> find_sm_groups(int index);
-
 /// Waits for the current device. A kernel that failed comes back as a sentence; with bounded waits
 /// (WARPWRIGHT_DEBUG_WAITS) a kernel that hung says who waited on what.
 [[nodiscard]] std::optional<Refusal> synchronise_cuda();

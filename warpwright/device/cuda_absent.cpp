@@ -59,9 +59,6 @@ std::vector<DeviceFacts> cuda_devices() {
 Result<DeviceFacts> cuda_device(int /*index*/) {
   return absent();
 }
-Result<std::shared_ptr<const SmGroups>> find_sm_groups(int /*index*/) {
-  return absent();
-}
 std::optional<Refusal> synchronise_cuda() {
   return absent();
 }

@@ -81,7 +81,6 @@ std::optional<Refusal> launch_matched(const Plan& plan, const GemmOperands& oper
     return refuse(RefusalCode::bad_value, options.check_offsets ? "check_offsets" : "zero_rest",
                   " is asked for, and the product has no groups: ", as_rule("leave it out"));
   }
-  if (auto r = alone_fault(plan.facts())) return r;
   if (auto r = workspace.fault(plan, options.check_offsets)) return r;
   if (options.check_offsets) workspace.note_check();
   return (*backend)->launch(plan, operands, workspace, stream, options);

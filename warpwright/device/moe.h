@@ -14,7 +14,6 @@ struct MixtureLaunchOptions {
   /// The first grid may start while what is before it in the stream still runs (see LaunchOptions).
   bool dependent = false;
   /// Only this step, over what the launch before has left in the workspace: to time it. On a GPU.
-  /// A second product that adds up slots does so where the sort came right before it.
   std::optional<MixtureStep> only = {};
 };
 

@@ -99,7 +99,6 @@ struct KernelFacts {
   bool group_maps = false;                           ///< has a tensor map for each group
   bool gathers = false;                              ///< reads tokens by index
   bool may_gather = false;                           ///< the same where a launch asks for it
-  bool sums_slots = false;                           ///< adds them up: only in a mixture
   bool asks_early = false;  ///< for weights before its wait (LaunchMemory::weights_early)
   kernel::Schedule schedule = kernel::Schedule::multistage;
   bool shares_cluster_k = false;  ///< CTAs of a cluster share a tile along K

@@ -7,7 +7,6 @@
 
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/tma.h"
-#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/groups.h"
@@ -230,17 +229,6 @@ struct ScaleMaps {
 struct WidthsGemmParams : GemmParams {
   /// For the tokens, as `operands.b`: for the widths but the widest, each with a box of its rows.
   isa::TensorMap narrower[tile::TileWidths::most - 1];
-};
-
-/// Those of a kernel that adds up the slots of tokens.
-struct SummingGemmParams : GemmParams {
-  CountedSlots slots;
-};
-
-/// Those of a kernel that takes its tiles dynamically. They begin as the others', whose places do
-/// not move.
-struct DrawingGemmParams : GemmParams {
-  tile::FirstNumbers first;
 };
 
 }  // namespace warpwright::kernel

@@ -281,7 +281,7 @@ std::vector<int> roles_meant(const std::vector<KernelRole>& roles, std::string_v
   const auto means = [&](const KernelRole& role) {
     if (is_idle(role)) return false;
     const std::string_view name = role.name;
-    if (has(words, "all roles")) return name != "scales" && name != "clears tokens";
+    if (has(words, "all roles")) return name != "scales";
     if (name.starts_with("consumer")) {
       if (first_alone) return name == "consumer 0";
       return has(words, "consumer") || (!has_epilogue && has(words, "epilogue"));

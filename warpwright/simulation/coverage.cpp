@@ -203,8 +203,6 @@ std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOper
       "no sort in three launches");
   add(!plan.takes(MixtureStep::gather), "no gather by a launch of its own");
   add(!plan.way.by_index && takes({.by_index = true}), "no tokens by number");
-  add(plan.sums_in_product, "no sums by a launch");
-  add(!plan.sums_in_product && takes({.sums_in_product = true}), "no sums in the product");
   add(plan.way.fused, "no rows quantised by a launch");
   add(!plan.way.fused && takes({.quantises_in_epilogue = true}),
       "no rows quantised by the product");

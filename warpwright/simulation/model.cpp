@@ -138,7 +138,6 @@ Result<std::uint32_t> read_word_here(const void* word, void* /*stream*/) {
 
 std::optional<Refusal> fault(const Plan& plan, const GemmOperands& operands) {
   if (auto refusal = mismatch(plan, operands)) return refusal;
-  if (auto refusal = alone_fault(plan.facts())) return refusal;
   if (plan.device.is_model) return std::nullopt;
   return refuse(RefusalCode::wrong_device, "the plan was made for device ", plan.device.name, "; ",
                 as_rule("plan for the model to run on it"));

@@ -3,8 +3,6 @@
 // taken it: one that is behind the last tile is not taken.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "warpwright/isa/barrier.h"
@@ -25,41 +23,15 @@ class StaticNumbers {
   int next_ = isa::cluster_index();
 };
 
-/// A cluster begins with its own index.
-struct OwnIndex {
-  WW_DEVICE int of(int cluster) const { return cluster; }
-};
-
-/// The numbers with which the clusters of a grid begin: a permutation of their indices that the
-/// host chose, so that clusters whose SMs stand together have tiles that lie together. Whatever it
-/// is, the tiles are the same.
-struct FirstNumbers {
-  static constexpr int most = 144;  ///< clusters of a grid for which there is one
-
-  bool placed = false;  ///< else as OwnIndex
-  std::array<std::uint8_t, most> numbers{};
-
-  WW_DEVICE int of(int cluster) const {
-    return placed ? numbers[static_cast<std::size_t>(cluster)] : cluster;
-  }
-};
-
-/// Refers to them.
-struct PlacedIndex {
-  const FirstNumbers& first;
-  WW_DEVICE int of(int cluster) const { return first.of(cluster); }
-};
-
-/// What `First` gives for the own index, then the answers of a pipeline::TileRing. `Who` this role
+/// The own index, then the answers of a pipeline::TileRing. `Who` this role
 /// is, a thread or all lanes of a warp; it reads every answer, up to the one that says no_tile.
-template <class Ring, pipeline::Reader Who, class First = OwnIndex>
+template <class Ring, pipeline::Reader Who>
 class ClcNumbers {
  public:
-  WW_DEVICE explicit ClcNumbers(const Ring& ring, const First& first = {})
-      : ring_(ring), first_(first) {}
+  WW_DEVICE explicit ClcNumbers(const Ring& ring) : ring_(ring) {}
 
   WW_DEVICE int number() {
-    if (next_ < 0) return next_ == own ? first_.of(isa::cluster_index()) : pipeline::no_tile;
+    if (next_ < 0) return next_ == own ? isa::cluster_index() : pipeline::no_tile;
     constexpr int answers = Ring::shape.answers;
     const int number = ring_.template read<Who>({next_ % answers, next_ / answers % 2});
     next_ = number == pipeline::no_tile ? none : next_ + 1;
@@ -74,7 +46,6 @@ class ClcNumbers {
   static constexpr int none = -2;
 
   Ring ring_;
-  First first_;
   int next_ = own;  // or the next answer: one register, for consumers have no more to spare
 };
 
@@ -90,14 +61,14 @@ struct DynamicNumbers {
   }
 };
 
-/// Draws them, for a cluster that has the tile of its first number. Whoever has a tile draws once
+/// Draws them, for a cluster that has the tile of its own index. Whoever has a tile draws once
 /// for it, so of `count` tiles the last draw gets number `count` - 1, and leaves the counter 0.
 struct DrawingScheduler {
   std::uint32_t* counter;  ///< null: as StaticNumbers
   int count;
   int ctas;  ///< of a cluster
   const isa::Prerequisites& ready;
-  int at = isa::cluster_index();  ///< its first number
+  int at = isa::cluster_index();
 
   /// The next number, to `answer` and `full` of all CTAs of the cluster.
   WW_DEVICE void ask(isa::SharedAddress answer, isa::SharedAddress full, isa::Site site) {

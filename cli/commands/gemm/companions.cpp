@@ -328,11 +328,6 @@ class Companions {
             *o.sms *= 2;
           });
     }
-    add("first tiles elsewhere", 4 * rows_, 2 * columns_, k_tile_, [](GemmOptions& o) {
-      o.scheduler = "dynamic";
-      o.first_tiles = 3;
-      *o.sms *= 4;
-    });
     if (has_feature(kernel_, "any layout")) {
       for (const char* layout : {"NN", "TN", "TT"}) {
         add(std::string("layout ") + layout, 2 * rows_ - 6, 2 * columns_ - 8, round_,
@@ -501,10 +496,6 @@ std::vector<Companion> companions_of(const GemmOptions& given, const Plan& plan)
 }
 
 GemmOptions product_for(const KernelFacts& kernel) {
-  if (auto r = alone_fault(kernel)) {
-    r->reason += ": the nearest is `warpwright check moe --second-kernel " + kernel.name + "`";
-    throw InputError(*r);
-  }
   GemmOptions o = words_for(kernel);
   const int rounds = std::max(1, kernel.stages) + 2;
   const std::int64_t n = (o.gated ? 4 : 2) * std::int64_t{kernel.result_columns};

@@ -47,8 +47,7 @@ struct GemmOptions : RunOptions {
   std::string scales_major;   ///< k or mn: how block scales of A lie
   std::string scales_layout;  ///< linear or tiles: how those lie that the tensor core multiplies
   bool in_place = false;      ///< C is D's memory
-  std::optional<std::int64_t> pitch;         ///< elements from row to row
-  std::optional<std::uint64_t> first_tiles;  ///< the seed of a permutation
+  std::optional<std::int64_t> pitch;  ///< elements from row to row
   bool check = false;
   bool bench = false;
   bool json = false;

@@ -194,8 +194,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
       "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
-      "from "
-      "group to group, or scale the weights, by fp16 or by a table (default exact; mxf4 with "
+      "from group to group, or scale the weights, by fp16 or by a table (default exact; the others "
+      "for int4 with e4m3 are of groups; mxf4 with "
       "e4m3: add in float32 every 128 of K, or folded: only in the tensor core)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
   app.add_flag(
@@ -242,11 +242,6 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
             "choice)"),
         "1 2 3 4 5 6 8 12 16");
   add("--ctas", o.ctas, "N", "CTAs of the grid; for a kernel that splits K, into how many parts");
-  app.add_flag("--gpcs", o.gpcs, kGpcs);
-  add("--first-tiles", o.first_tiles, "SEED",
-      "dynamic persistent tiles: clusters begin with the tiles of a permutation drawn by SEED, as "
-      "--gpcs may place them (default: cluster c with tile c)")
-      ->check(refuse_seed);
   app.add_flag("--batch-invariant", o.batch_invariant,
                "a row's bits do not depend on M, the batch or other rows");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");

@@ -3,8 +3,6 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <numeric>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -15,35 +13,8 @@
 #include "cli/reports/progress.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/tuning.h"
-#include "warpwright/tile/numbers.h"
 
 namespace warpwright::cli {
-namespace {
-
-// Has clusters begin with other tiles than those of their index, as where groups of SMs are known
-// (Plan::first_tiles): by a permutation of theirs that `seed` draws. Throws InputError.
-void place_first_tiles(Plan& plan, std::uint64_t seed) {
-  if (plan.tile_source != kernel::TileSource::dynamic_persistent) {
-    throw InputError("--first-tiles is of dynamic persistent tiles, and " + plan.name() +
-                     " has none: " +
-                     as_rule("give --scheduler dynamic too, and more tiles than clusters") + ".");
-  }
-  const int clusters = plan.ctas / plan.cluster_ctas();
-  if (clusters > tile::FirstNumbers::most) {
-    throw InputError("--first-tiles is given, and the grid has " + std::to_string(clusters) +
-                     " clusters; " +
-                     as_rule("there are places for ", std::to_string(tile::FirstNumbers::most)) +
-                     ": take fewer --sms.");
-  }
-  plan.first_tiles.resize(static_cast<std::size_t>(clusters));
-  std::iota(plan.first_tiles.begin(), plan.first_tiles.end(), std::uint8_t{0});
-  std::mt19937_64 bits(seed);
-  for (std::size_t left = plan.first_tiles.size(); left > 1; --left) {
-    std::swap(plan.first_tiles[left - 1], plan.first_tiles[bits() % left]);
-  }
-}
-
-}  // namespace
 
 Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
     : job(read_job(options)) {
@@ -65,7 +36,6 @@ Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostr
   }
   if (!made) throw InputError(made.refusal());
   plan = made->plan;
-  if (options.first_tiles) place_first_tiles(plan, *options.first_tiles);
   if (!tuned) {
     origin = facts.is_model ? "not used: it is measured on GPUs, and this is the machine model"
                             : "not used";

@@ -70,12 +70,6 @@ int sms_of(const RunOptions& o) {
   return std::min(wanted, most);
 }
 
-void look_for_groups(DeviceFacts& facts, int index) {
-  const auto groups = device::find_sm_groups(index);
-  if (!groups) throw InputError(groups.refusal());
-  facts.sm_groups = *groups;
-}
-
 // The description of --machine, of the architecture that --as asks for too; nothing where none is
 // given.
 std::shared_ptr<const MachineNumbers> described(const RunOptions& o) {
@@ -123,12 +117,10 @@ int parse_device(const std::string& text) {
                    as_rule("it must be model, auto, cuda or cuda:0, cuda:1, ..."));
 }
 
-DeviceFacts facts_of(int device, bool gpcs) {
+DeviceFacts facts_of(int device) {
   const auto known = run_facts(device);
   if (!known) throw InputError(known.refusal());
-  DeviceFacts facts = **known;
-  if (gpcs) look_for_groups(facts, device);
-  return facts;
+  return **known;
 }
 
 DeviceFacts with_machine(const DeviceFacts& facts, const std::string& file) {
@@ -157,10 +149,6 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   const DeviceFacts as = facts_as(options.as);
   const auto numbers = described(options);
   const int architecture = numbers ? numbers->architecture : as.architecture;
-  if (device == run_on_model && options.gpcs) {
-    throw InputError("--gpcs is for a GPU, and the model's SMs stand in no groups: " +
-                     as_rule("leave it out, or place first tiles by --first-tiles SEED") + ".");
-  }
   if (device == run_on_model) {
     DeviceFacts facts = model_facts(sms_of(options), architecture);
     facts.numbers = numbers ? numbers : as.numbers;
@@ -180,7 +168,6 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
                      std::to_string(facts.architecture) + ": " +
                      as_rule("leave --as out, or give --device model") + ".");
   }
-  if (options.gpcs) look_for_groups(facts, device);
   return with_machine(facts, options.machine);
 }
 
@@ -189,19 +176,10 @@ DeviceFacts facts_elsewhere(const RunOptions& options) {
                             parse_device(options.device) == run_on_model;
   if (is_described) {
     const auto numbers = described(options);
-    if (options.gpcs) {
-      throw InputError(
-          "--gpcs looks at a GPU that is here, and --machine plans for one elsewhere: " +
-          as_rule("leave one of them out") + ".");
-    }
     refuse_sms(options, "--machine says that device's own");
     return machine_facts(*numbers);
   }
   if (options.as.empty() || options.as == "model") return facts_of(options);
-  if (options.gpcs) {
-    throw InputError("--gpcs looks at a GPU that is here, and --as " + options.as +
-                     " plans for one elsewhere: " + as_rule("leave one of them out") + ".");
-  }
   refuse_sms(options, "--as " + options.as + " plans for that device's own");
   return facts_as(options.as);
 }

@@ -28,7 +28,6 @@ struct RunOptions {
   std::optional<int> sms;  ///< of the model; not given: 8, or what the next ones need
   std::string cluster;
   std::optional<int> cluster_k, ctas;
-  bool gpcs = false;  ///< look how the SMs of the GPU stand in groups
 };
 
 /// The run itself went wrong: the model found faults, or the GPU's kernel failed. Exit status 1.
@@ -55,9 +54,8 @@ int exit_status(std::ostream& out, std::ostream& err, bool json, const std::func
 /// that) and none only to plan for. Throws InputError.
 int parse_device(const std::string& text);
 
-/// Facts of the device, with its groups of SMs where `gpcs` asks for them; refuses one that is not
-/// here. Throws InputError.
-DeviceFacts facts_of(int device, bool gpcs = false);
+/// Facts of the device; refuses one that is not here. Throws InputError.
+DeviceFacts facts_of(int device);
 
 /// The facts with the numbers of the machine that `file` describes; as they are where there is
 /// none. Throws InputError where it cannot be read or is of another architecture.

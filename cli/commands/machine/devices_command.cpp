@@ -1,6 +1,5 @@
 #include "cli/commands/machine/devices_command.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -31,36 +30,6 @@ void row(const std::string& device, const std::string& name, const DeviceFacts& 
   out << text;
 }
 
-// "0-1 16-17 ...": the SMs of a group.
-std::string ranges(const std::vector<int>& of_sm, int group) {
-  std::string text;
-  const int count = static_cast<int>(of_sm.size());
-  const auto is_in = [&](int sm) {
-    return sm >= 0 && sm < count && of_sm[static_cast<std::size_t>(sm)] == group;
-  };
-  for (int sm = 0; sm < count; ++sm) {
-    if (!is_in(sm)) continue;
-    if (!is_in(sm - 1)) text += (text.empty() ? "" : " ") + std::to_string(sm);
-    if (is_in(sm - 1) && !is_in(sm + 1)) text += "-" + std::to_string(sm);
-  }
-  return text;
-}
-
-// A line a group, and one for each size of clusters that landed alike every time.
-void print_groups(const std::string& device, const SmGroups& groups, std::ostream& out) {
-  for (int g = -1; g < groups.count; ++g) {
-    const auto sms = std::count(groups.of_sm.begin(), groups.of_sm.end(), g);
-    if (sms == 0) continue;
-    out << device << "  " << (g < 0 ? "no group known" : "group " + std::to_string(g)) << ", "
-        << sms << " SMs: " << ranges(groups.of_sm, g) << "\n";
-  }
-  for (const auto& [size, landed] : groups.of_clusters) {
-    out << device << "  clusters of " << size << " go to groups";
-    for (const int g : landed) out << " " << g;
-    out << "\n";
-  }
-}
-
 }  // namespace
 
 void print_devices(const std::vector<DeviceFacts>& cuda_devices, std::ostream& out) {
@@ -74,21 +43,10 @@ void print_devices(const std::vector<DeviceFacts>& cuda_devices, std::ostream& o
     row(device, facts.name.starts_with(prefix) ? facts.name.substr(prefix.size()) : facts.name,
         facts, out);
   }
-  index = 0;
-  for (const DeviceFacts& facts : cuda_devices) {
-    const std::string device = "cuda:" + std::to_string(index++);
-    if (facts.sm_groups) print_groups(device, *facts.sm_groups, out);
-  }
 }
 
-int devices_command(bool groups, bool json, std::ostream& out, std::ostream& err) {
-  std::vector<DeviceFacts> found = device::cuda_devices();
-  for (std::size_t i = 0; groups && i < found.size(); ++i) {
-    const auto looked = device::find_sm_groups(static_cast<int>(i));
-    if (!looked)
-      err << "The SMs of cuda:" << i << " were not looked at: " << looked.reason() << "\n";
-    if (looked) found[i].sm_groups = *looked;
-  }
+int devices_command(bool json, std::ostream& out, std::ostream& err) {
+  const std::vector<DeviceFacts> found = device::cuda_devices();
   std::string missing;  // why there is no GPU
   if (found.empty()) {
     const Result<DeviceFacts> first = device::cuda_device(0);

@@ -8,12 +8,11 @@
 
 namespace warpwright::cli {
 
-/// The table of the model and these CUDA devices, with a headline; below it, of those whose facts
-/// have them, the groups of SMs.
+/// The table of the model and these CUDA devices, with a headline.
 void print_devices(const std::vector<DeviceFacts>& cuda_devices, std::ostream& out);
 
 /// Prints the table of this machine on `out`, and on `err` why there is no CUDA device, if so. With
-/// `groups` it looks for the groups of SMs before; with `json` the table is one object.
-int devices_command(bool groups, bool json, std::ostream& out, std::ostream& err);
+/// `json` the table is one object.
+int devices_command(bool json, std::ostream& out, std::ostream& err);
 
 }  // namespace warpwright::cli

@@ -106,7 +106,7 @@ BenchJob job_of(const BenchOptions& o) {
     check_output_file("The JSON", o.json);
   }
   job.device = measured_device(o, "bench");
-  job.facts = with_machine(facts_of(job.device, o.gpcs), o.machine);
+  job.facts = with_machine(facts_of(job.device), o.machine);
   return job;
 }
 

@@ -21,7 +21,6 @@ struct MeasureOptions {
   std::uint64_t seed = 1;  ///< of the operands, of --sample, and of routed lengths
   std::string device = "cuda:0";
   std::string machine;          ///< a file: plans follow its numbers
-  bool gpcs = false;            ///< look how the SMs stand in groups
   std::optional<int> clusters;  ///< the most CTAs of the clusters that are tried
 };
 

@@ -126,7 +126,7 @@ MoeBenchJob job_of(const BenchMoeOptions& o) {
     check_output_file("The JSON", o.json);
   }
   job.device = measured_device(o, "bench");
-  job.facts = with_machine(facts_of(job.device, o.gpcs), o.machine);
+  job.facts = with_machine(facts_of(job.device), o.machine);
   return job;
 }
 

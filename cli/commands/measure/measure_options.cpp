@@ -106,7 +106,6 @@ void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
             ->type_name("DEVICE")
             ->capture_default_str(),
         "cuda:0 cuda:1");
-  app.add_flag("--gpcs", o.gpcs, kGpcs);
   add_machine_option(app, o.machine);
   app.add_option(
          "--clusters", o.clusters,

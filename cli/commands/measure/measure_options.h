@@ -22,11 +22,6 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& gr
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);
 
-/// What --gpcs does.
-inline constexpr const char* kGpcs =
-    "look how SMs stand in GPCs; kernels that take their tiles dynamically then begin side by side "
-    "in each";
-
 /// Adds --machine, a file that describes a device in numbers.
 void add_machine_option(CLI::App& app, std::string& file);
 

@@ -83,8 +83,6 @@ class MoeCompanions {
       add(what, 9, 2, [=](MoeOptions& o) { o.choices.*choice = word; });
     };
     with("tokens by number", &MoeChoiceOptions::by_index, "yes");
-    with("sums in the product", &MoeChoiceOptions::sums_in_product, "yes");
-    with("sums by a launch", &MoeChoiceOptions::sums_in_product, "no");
     with("rows quantised by the product", &MoeChoiceOptions::quantise_in_epilogue, "yes");
     with("rows quantised by a launch", &MoeChoiceOptions::quantise_in_epilogue, "no");
     with("no early weights", &MoeChoiceOptions::early_weights, "no");

@@ -110,8 +110,6 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
   MixtureChoices choices;
   choices.batch_invariant = o.batch_invariant;
   choose<bool>(choices.by_index, "--by-index", o.by_index, {{"yes", true}, {"no", false}});
-  choose<bool>(choices.sums_in_product, "--sums-in-product", o.sums_in_product,
-               {{"yes", true}, {"no", false}});
   choose<bool>(choices.quantises_in_epilogue, "--quantise-in-epilogue", o.quantise_in_epilogue,
                {{"yes", true}, {"no", false}});
   choose<bool>(choices.early_weights, "--early-weights", o.early_weights,

@@ -107,9 +107,6 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
   add("--quantise-in-epilogue", o.quantise_in_epilogue, "yes|no",
       "for block scales, mxf8 and nvf4: the first product quantises its rows itself (default: the "
       "plan's choice)");
-  add("--sums-in-product", o.sums_in_product, "yes|no",
-      "the second product adds up the rows of a token itself, or a launch behind it does (default: "
-      "no; on the model yes, up to 64 tokens)");
   add("--early-weights", o.early_weights, "yes|no",
       "products ask for the weights of their first tiles before the launch before has ended, where "
       "they may (default: yes)");

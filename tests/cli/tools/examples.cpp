@@ -2,11 +2,10 @@
 //
 //   warpwright_examples dense|grouped|w4a8 [--markdown|--json] [--host] [--counters] [--uncounted]
 //                        made-up measurements, as `bench` prints them
-//   warpwright_examples devices|gpcs     two GPUs, as `devices` prints them
+//   warpwright_examples devices          two GPUs, as `devices` prints them
 //   warpwright_examples timeline|empty|grid   pictures of made-up traces; trace: an empty one
 #include <algorithm>
 #include <iostream>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -153,15 +152,11 @@ void print_run(BenchRun run, const std::vector<std::string>& words) {
   }
 }
 
-void print_gpus(bool gpcs) {
+void print_gpus() {
   DeviceFacts one = *known_facts("h200");
   DeviceFacts other = one;
   one.name = "cuda:0 NVIDIA H200";
   other.name = "cuda:1 NVIDIA H200";
-  if (gpcs) {
-    other.sm_groups = std::make_shared<const SmGroups>(
-        SmGroups{{0, 0, 1, 1, 0, 0, -1, 1}, 2, {{1, {0, 1, 1}}, {2, {1, 0}}}});
-  }
   print_devices({one, other}, std::cout);
 }
 
@@ -197,8 +192,8 @@ int main(int argc, char** argv) {
   const std::string what = words.empty() ? "" : words.front();
   if (what == "dense" || what == "grouped" || what == "w4a8") {
     print_run(example(what), words);
-  } else if (what == "devices" || what == "gpcs") {
-    print_gpus(what == "gpcs");
+  } else if (what == "devices") {
+    print_gpus();
   } else if (what == "timeline") {
     std::cout << warpwright::pictures::timeline_svg(odd_names(), {.title = "<title> & more"});
   } else if (what == "empty") {

@@ -279,48 +279,5 @@ TEST_F(RunManyIdsOnGpu, TheSortAndTheGatherInOneLaunchChangeNoBit) {
   }
 }
 
-// Which CTA stores the last of a token's rows differs from launch to launch; the bits do not.
-TEST_F(RunMoeOnGpu, SumsInTheSecondProductHaveTheBitsOfTheLaunchBehindIt) {
-  constexpr int times = 300;
-  int ran = 0;
-  for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
-    for (const int tokens : {1, 8, 33, 64}) {
-      SCOPED_TRACE(std::string(name(scaling)) + ", tokens " + std::to_string(tokens));
-      Both both({.tokens = tokens,
-                 .experts = 12,
-                 .top_k = 8,
-                 .hidden = 1032,
-                 .inner = 128,
-                 .scaling = scaling});
-      const auto d = [&] {
-        both.take_result();
-        const auto* const at = static_cast<const std::byte*>(both.here.o.d.data);
-        return std::vector<std::byte>(at, at + std::ptrdiff_t{2} * tokens * 1032);
-      };
-      how_.choices.sums_in_product = false;
-      ASSERT_FALSE(run_moe(both.there, how_));
-      wait();
-      const auto pass = d();
-      EXPECT_EQ(both.verdict().failures, 0);
-      how_.choices.sums_in_product = true;
-      how_.launch.dependent = true;
-      const auto refused = run_moe(both.there, how_);
-      if (refused && refused->code == RefusalCode::no_kernel) continue;  // of this build
-      ASSERT_FALSE(refused) << refused->reason;
-      for (int i = 0; i < times; ++i) {
-        if (i % 100 == 99) wait();
-        if (i % 100 == 99) both.forget_result();
-        ASSERT_FALSE(run_moe(both.there, how_));
-        if (i % 100 != 99) continue;
-        wait();
-        ASSERT_EQ(d(), pass) << "launch " << i;
-      }
-      how_.launch.dependent = false;
-      ++ran;
-    }
-  }
-  EXPECT_GE(ran, 1);
-}
-
 }  // namespace
 }  // namespace warpwright

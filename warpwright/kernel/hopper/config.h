@@ -63,11 +63,10 @@ struct GemmConfig {
   int stages = 4;
   int consumer_warpgroups = 2;
   bool side_by_side = false;  ///< each multiplies all rows of a tile, and its part of the columns
-  bool gated = false;       ///< the caller's N has two halves, of which D gets act(first) * second
-  bool quantises = false;   ///< D are e4m3 codes, with a scale for each 128 columns of a row
-  bool sums_slots = false;  ///< D's rows are slots of tokens, which it adds up to those
-  int buffers = 2;          ///< of the epilogue, a warp
-  int ctas_per_sm = 1;      ///< that fit at once: one streams while another starts or stores
+  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
+  bool quantises = false;  ///< D are e4m3 codes, with a scale for each 128 columns of a row
+  int buffers = 2;         ///< of the epilogue, a warp
+  int ctas_per_sm = 1;     ///< that fit at once: one streams while another starts or stores
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;

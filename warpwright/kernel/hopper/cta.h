@@ -44,10 +44,7 @@ using TilesAwait = std::conditional_t<is_grouped(Tag::config), isa::Prerequisite
 
 /// What a launch takes.
 template <class Tag>
-using ParamsOf = std::conditional_t<
-    is_dynamic_persistent(Tag::config), DrawingGemmParams,
-    std::conditional_t<has_widths(Tag::config), WidthsGemmParams,
-                       std::conditional_t<Tag::config.sums_slots, SummingGemmParams, GemmParams>>>;
+using ParamsOf = std::conditional_t<has_widths(Tag::config), WidthsGemmParams, GemmParams>;
 
 /// A CTA as one of its threads sees it.
 template <class Tag>
@@ -64,8 +61,7 @@ struct Cta {
 template <class Tag, pipeline::Reader Who>
 WW_DEVICE auto make_numbers(const Cta<Tag>& cta) {
   if constexpr (is_dynamic_persistent(Tag::config)) {
-    return tile::ClcNumbers<TileRing<Tag>, Who, tile::PlacedIndex>(tile_ring<Tag>(cta.base),
-                                                                   {cta.p.first});
+    return tile::ClcNumbers<TileRing<Tag>, Who>(tile_ring<Tag>(cta.base));
   } else {
     return tile::StaticNumbers();
   }
@@ -132,11 +128,9 @@ WW_DEVICE void schedule(const Cta<Tag>& cta, const isa::Prerequisites& ready) {
   int count = p.raster.count;
   if constexpr (is_grouped(Tag::config)) count = tile::tile_count(p.groups, ready);
   // A cluster without a tile asks for none, and its roles look for none.
-  const int first = cta.p.first.of(isa::cluster_index());
-  if (!isa::elect_one() || first >= count) return;
+  if (!isa::elect_one() || isa::cluster_index() >= count) return;
   tile_ring<Tag>(cta.base).schedule(
-      tile::DrawingScheduler{p.counter, count, atom::cluster_size(p.cluster), ready, first},
-      cta.rank);
+      tile::DrawingScheduler{p.counter, count, atom::cluster_size(p.cluster), ready}, cta.rank);
 }
 
 }  // namespace warpwright::kernel

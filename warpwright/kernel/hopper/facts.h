@@ -47,7 +47,6 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(c.quantises, "quantises D");
   add(has_group_maps(c), "per-group tensor maps");
   add(gathers(c), "tokens by index");
-  add(c.sums_slots, "adds up slots of tokens");
   add(is_dynamic_persistent(c), "dynamic");
   // In BLAS's letters, as --layout has them.
   add(a_is_mn || b_is_mn, std::string("layout ") + (a_is_mn ? "T" : "N") + (b_is_mn ? "N" : "T"));
@@ -66,9 +65,9 @@ inline void add_producer_roles(KernelFacts& f, const GemmConfig& c) {
         {role_of_warp(c, 1), 1, 1, producer, "fetches block scales that are not copied"});
   }
   const int first_idle = scales ? 2 : 1;
-  const int last_idle = gathers(c)                                 ? first_row_warp - 1
-                        : is_dynamic_persistent(c) || c.sums_slots ? drawing_warp - 1
-                                                                   : 3;
+  const int last_idle = gathers(c)                 ? first_row_warp - 1
+                        : is_dynamic_persistent(c) ? drawing_warp - 1
+                                                   : 3;
   if (first_idle <= last_idle) {
     f.roles.push_back({"idle", first_idle, last_idle, producer,
                        moves_registers(c) ? "gave their registers away" : "nothing"});
@@ -81,10 +80,6 @@ inline void add_producer_roles(KernelFacts& f, const GemmConfig& c) {
   if (is_dynamic_persistent(c)) {
     f.roles.push_back({role_of_warp(c, drawing_warp), drawing_warp, drawing_warp, producer,
                        "one lane draws the next tile for the cluster"});
-  }
-  if (c.sums_slots) {
-    f.roles.push_back({role_of_warp(c, clearing_warp), clearing_warp, clearing_warp, producer,
-                       "clears the tokens without a slot"});
   }
 }
 
@@ -111,7 +106,6 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.search = grouping(c);
   f.group_maps = has_group_maps(c);
   f.gathers = gathers(c);
-  f.sums_slots = c.sums_slots;
   f.asks_early = asks_early(c);
   f.schedule = schedule_of(c);
   f.shares_cluster_k = shares_cluster_k(c);

@@ -66,7 +66,7 @@ constexpr const char* schedule_fault(const GemmConfig& c) {
   }
   if (!c.side_by_side) return nullptr;
   if (takes_turns(c) || packed_a(c) || sums_in_registers(c) || !takes_whole_tiles(c) ||
-      has_widths(c) || c.sums_slots || operand_b(c).major != atom::Major::k) {
+      has_widths(c) || operand_b(c).major != atom::Major::k) {
     return "consumers side by side take whole tiles of one width together, with K-major columns "
            "and sums in the tensor core";
   }
@@ -103,20 +103,6 @@ constexpr const char* widths_fault(const GemmConfig& c) {
     before = widths.of[i];
   }
   return before == c.tile_n ? nullptr : "the last of the widths is tile_n";
-}
-
-constexpr const char* slot_sums_fault(const GemmConfig& c) {
-  if (!c.sums_slots) return nullptr;
-  if (!is_grouped(c) || !is_swapped(c) || is_dynamic_persistent(c) || c.gated || c.quantises) {
-    return "slots are added up by products in groups with swapped operands, in static persistent "
-           "tiles, neither gated nor quantised";
-  }
-  if (store_of(c) != Store::lanes || has_widths(c)) {
-    return "rows that are added up are stored by lanes, in tiles of one width";
-  }
-  if (gathers(c)) return "the warp that clears tokens has no rows to copy beside";
-  return c.result == DType::bf16 || c.result == DType::f16 ? nullptr
-                                                           : "rows that are added up have 16 bits";
 }
 
 constexpr const char* walk_fault(const GemmConfig& c) {
@@ -156,7 +142,6 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (const char* fault = epilogue_fault(c)) return fault;
   if (const char* fault = sums_fault(c)) return fault;
   if (const char* fault = walk_fault(c)) return fault;
-  if (const char* fault = slot_sums_fault(c)) return fault;
   if (const char* fault = space_fault(c)) return fault;
   for (const atom::ClusterShape& cluster : supported_clusters) {
     if (!pipeline::counts_match(mainloop_shape(c), cluster)) {

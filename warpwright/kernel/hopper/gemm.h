@@ -6,7 +6,6 @@
 //   scales                 1            block scales into the same stages, but for copied ones
 //   tokens                 2, 3         those read by index, by cp.async into the same stages
 //   scheduler              3            one lane: draws tiles for the cluster, where they are drawn
-//   clears tokens          3            those without a slot, where slots are added up
 //   (idle)                 the rest     of the first warpgroup give their registers away; the
 //                                       second of them initialises the barriers before
 //   consumer w             4+4w..7+4w   wgmma, then the epilogue of its rows
@@ -43,7 +42,6 @@
 #include "warpwright/kernel/hopper/mainloop.h"
 #include "warpwright/kernel/hopper/rs_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
-#include "warpwright/kernel/hopper/slot_sums.h"
 #include "warpwright/kernel/hopper/token_rows.h"
 #include "warpwright/kernel/ping_pong.h"
 #include "warpwright/kernel/tile_mark.h"
@@ -218,12 +216,6 @@ struct HopperGemm {
         RowLoader<Tag>(cta_of(p, base, rank, ready), warp - first_row_warp).run();
       }
     }
-    if constexpr (cfg.sums_slots) {
-      if (warp == clearing_warp) {
-        isa::set_role(role_of_warp(cfg, warp));
-        SlotSums<Tag>(cta_of(p, base, rank, ready)).clear();
-      }
-    }
     if constexpr (is_grouped(cfg)) {
       if (warp == 2 && isa::cta_index() == 0 && p.walk.offsets_status != nullptr) {
         isa::set_role("checker of offsets");
@@ -263,7 +255,6 @@ struct HopperGemm {
                    warp);
     MathOrder<Tag> turns(cta.base, warpgroup);
     Fixup<Tag> share(cta, warp, ready);
-    const SlotSumsOf<Tag> slots(cta);
     TileSums sums;
     Walk<Tag> walk = make_walk<Tag>(cta);
     tile::Work work;
@@ -276,7 +267,6 @@ struct HopperGemm {
       turns.skip(walk, mainloop.state);
       if (const CompleteSums complete = share.finish(sums.values(), work, walk)) {
         store.write(sums.values(), complete);
-        slots.add(work, first_row);
         if (counts) isa::count_tile();
       }
       isa::mark_end();

@@ -47,8 +47,6 @@ constexpr bool fits_smem(const GemmConfig& c) {
 
 /// The warp that draws tiles.
 inline constexpr int drawing_warp = 3;
-/// The warp that clears tokens without a slot.
-inline constexpr int clearing_warp = 3;
 
 /// The part that a warp plays, as reports name it.
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
@@ -56,7 +54,6 @@ constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 1 && is_block_scaled(c)) return "scales";
   if (gathers(c) && warp >= first_row_warp && warp < first_row_warp + row_warps) return "tokens";
   if (is_dynamic_persistent(c) && warp == drawing_warp) return "scheduler";
-  if (c.sums_slots && warp == clearing_warp) return "clears tokens";
   if (warp < first_consumer_warp(c)) return "idle";
   constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2", "consumer 3"};
   return consumers[(warp - first_consumer_warp(c)) / 4 % 4];

@@ -108,12 +108,6 @@ constexpr GemmConfig quantised(GemmConfig c) {
   return c;
 }
 
-/// That adds up the slots of tokens.
-constexpr GemmConfig summing(GemmConfig c) {
-  c.sums_slots = true;
-  return c;
-}
-
 // A word of a form that the configuration has not does not compile: see OneOf::as.
 
 /// The configuration with a value of one member of its operands, or of its walk over whole tiles.

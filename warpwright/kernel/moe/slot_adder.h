@@ -3,9 +3,6 @@
 // in the order of the rows, which is that of the experts, then of the slots. Every step is one
 // fused multiply-add in float32, so that the bits depend on nothing else. A slot that is left out
 // is not read, and a token without a slot becomes 0.
-//
-// Two kernels do it: one of its own (sum_slots.h), and the product that writes the rows
-// (hopper/slot_sums.h).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +14,6 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/float_at.h"
 #include "warpwright/kernel/moe/row_pieces.h"
-#include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
 
@@ -39,32 +35,7 @@ struct SumSlotsParams {
   DType weight_type = DType::f32;  ///< f32, bf16 or f16
 };
 
-/// The same where the product that writes the rows adds them up.
-struct CountedSlots {
-  SumSlotsParams sums;                  ///< of the rows that the product writes
-  const std::int32_t* slots = nullptr;  ///< the sort's: row -> slot
-  /// Of each token a word for every 16 columns: its rows that are there. 0 before the launch.
-  std::uint32_t* counts = nullptr;
-  int strips = 0;  ///< of 16 columns in a row
-  int team = 2;    ///< lanes for a token: a power of two from 2 on, top_k of them at least
-  tile::Divisor by_top_k;
-
-  /// Columns that are counted together: those of a warp.
-  static constexpr int strip = 16;
-  constexpr CountedSlots() = default;
-  constexpr CountedSlots(const SumSlotsParams& s, const std::int32_t* slots_of_rows,
-                         std::uint32_t* words)
-      : sums(s),
-        slots(slots_of_rows),
-        counts(words),
-        strips((s.k + strip - 1) / strip),
-        by_top_k(s.top_k) {
-    while (team < s.top_k) team *= 2;
-  }
-};
-
-/// Adds up slots of tokens, in teams of the lanes of a warp: a token a team, in which each lane
-/// knows a slot and adds up eight elements.
+/// Adds up slots of a token at a time: each lane of a warp knows a slot and adds up eight elements.
 class SlotAdder {
  public:
   static constexpr int max_top_k = 32;  ///< a lane a slot
@@ -72,46 +43,39 @@ class SlotAdder {
   /// Rows that are on their way at once.
   static constexpr int at_once = 4;
 
-  /// Keeps a reference to `p`. `team`: lanes, a power of two, `top_k` of them at least.
-  WW_DEVICE SlotAdder(const SumSlotsParams& p, int team)
+  /// Keeps a reference to `p`.
+  WW_DEVICE explicit SlotAdder(const SumSlotsParams& p)
       : p_(p),
         lane_(isa::lane_index()),
-        team_(team),
         whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)),
         whole_y_(begin_at_multiples<16>(p.y, p.y_pitch)) {}
 
-  /// Of this lane, in its team.
-  WW_DEVICE int lane_of_team() const { return lane_ & (team_ - 1); }
-
-  /// The whole warp: of a token a team, or of none (-1), this lane's elements from `column` on, a
-  /// multiple of eight; none of a column behind the row. T is the type of x.
+  /// The whole warp: of a token, this lane's elements from `column` on, a multiple of eight; none
+  /// of a column behind the row. T is the type of x.
   template <DType T>
   WW_DEVICE void add(const isa::Prerequisites& /*ready*/, int token, int column) const {
-    const int mine = lane_of_team();
-    const int first_lane = lane_ - mine;
     int row = -1;
     float weight = 0;
-    if (token >= 0 && mine < p_.top_k) {
+    if (lane_ < p_.top_k) {
       row =
-          isa::GlobalView<const std::int32_t>{p_.rows}.load(std::int64_t{token} * p_.top_k + mine);
-      weight = float_at(p_.weights, p_.weight_type, token * p_.weight_pitch + mine);
+          isa::GlobalView<const std::int32_t>{p_.rows}.load(std::int64_t{token} * p_.top_k + lane_);
+      weight = float_at(p_.weights, p_.weight_type, token * p_.weight_pitch + lane_);
     }
     // Which of the token's rows mine is: those left out come behind all others.
     const auto number = static_cast<std::uint32_t>(row);
     int place = 0;
     for (int j = 0; j < p_.top_k; ++j) {
-      place += isa::shuffle(number, first_lane + j) < number ? 1 : 0;
+      place += isa::shuffle(number, j) < number ? 1 : 0;
     }
-    const std::uint32_t of_team = (0xffffffffU >> (32 - team_)) << first_lane;
-    const int kept = isa::count_lanes(isa::ballot(row >= 0) & of_team);
+    const int kept = isa::count_lanes(isa::ballot(row >= 0));
 
     float sum[each] = {};
-    for (int first = 0; isa::ballot(first < kept) != 0; first += at_once) {
+    for (int first = 0; first < kept; first += at_once) {
       Eight chunk[at_once];
       float factor[at_once];
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        const std::uint32_t of = isa::ballot(row >= 0 && place == first + i) & of_team;
+        const std::uint32_t of = isa::ballot(row >= 0 && place == first + i);
         const int lane = of != 0 ? isa::lowest_lane(of) : lane_;
         factor[i] = isa::float_of(isa::shuffle(isa::float_bits(weight), lane));
         const std::uint32_t from = isa::shuffle(number, lane);
@@ -122,13 +86,7 @@ class SlotAdder {
         if (first + i < kept) add_chunk<T>(chunk[i], factor[i], sum);
       }
     }
-    if (token >= 0) store(token, column, sum);
-  }
-
-  /// This lane's elements from `column` on of a token become 0.
-  WW_DEVICE void clear(int token, int column) const {
-    const float nothing[each] = {};
-    store(token, column, nothing);
+    store(token, column, sum);
   }
 
  private:
@@ -177,7 +135,6 @@ class SlotAdder {
 
   const SumSlotsParams& p_;
   int lane_;
-  int team_;
   bool whole_x_;
   bool whole_y_;
 };

@@ -122,7 +122,6 @@ class SortGatherKernel {
                      by_token(first) * s_.top_k, by_token(end) * s_.top_k};
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     isa::launch_dependents();  // behind the wait: they read the ids before they wait for this grid
-    clear_words(ready);
     load_words(ready);
     isa::sync_threads(threads);
     const int rows_at = padded(s_);
@@ -152,14 +151,6 @@ class SortGatherKernel {
     return static_cast<std::uint32_t>(expert) << slot_bits;
   }
   static WW_DEVICE int expert_of(std::uint32_t word) { return static_cast<int>(word >> slot_bits); }
-
-  /// The words of a product that counts rows.
-  WW_DEVICE void clear_words(const isa::Prerequisites& /*ready*/) const {
-    WW_NO_UNROLL
-    for (int i = threads * cta_ + thread_; i < s_.count_words; i += threads * p_.ctas) {
-      isa::GlobalView<std::uint32_t>{s_.counts}.store(i, 0);
-    }
-  }
 
   /// For a slot; -1 behind the last.
   [[nodiscard]] WW_DEVICE std::int64_t load_id(const isa::Prerequisites& /*ready*/,

@@ -24,15 +24,12 @@ struct SortSlotsParams : tile::SlotIds {
   std::int32_t* slots = nullptr;    ///< tokens x top_k: row -> slot; behind the last row -1
   std::int32_t* rows = nullptr;     ///< tokens x top_k: slot -> row; -1 where it is left out
   std::uint32_t* status = nullptr;  ///< bit 0: an id out of range, else 0; or null
-  /// Words that become 0, for a product behind the sort that counts rows; or none.
-  std::uint32_t* counts = nullptr;
-  int count_words = 0;
-  int warps = 0;         ///< of a CTA; this and what follows: SortSlotsKernel::shape
-  int cluster = 1;       ///< CTAs that exchange counts, which are the first cluster
-  int steps = 1;         ///< 32 slots each, of a warp in a piece
-  int parts = 1;         ///< of the line where three launches sort, else 1
-  int part_steps = 0;    ///< 32 slots each, of a part
-  int longer_parts = 0;  ///< the first ones, which have one more
+  int warps = 0;                    ///< of a CTA; this and what follows: SortSlotsKernel::shape
+  int cluster = 1;                  ///< CTAs that exchange counts, which are the first cluster
+  int steps = 1;                    ///< 32 slots each, of a warp in a piece
+  int parts = 1;                    ///< of the line where three launches sort, else 1
+  int part_steps = 0;               ///< 32 slots each, of a part
+  int longer_parts = 0;             ///< the first ones, which have one more
   SortStage stage = SortStage::whole;
   TokenRows quantised;  ///< by all other clusters; `rows` is null there
 };

@@ -67,11 +67,7 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
     clear_counts();
     const Part part = part_of_cta();
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
-    if (has_parts(p_)) {
-      begin_part(ready, part);
-    } else {
-      clear_words(ready);
-    }
+    if (has_parts(p_)) begin_part(ready, part);
     Taken taken;
     WW_NO_UNROLL
     for (int first = part.first;;) {
@@ -93,15 +89,6 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
     }
     if (is(SortStage::count)) keep_counts(part);
     if (is(SortStage::starts)) keep_starts(ready);
-  }
-
-  /// The words of a product that counts rows. Once in all launches: those of a cluster.
-  WW_DEVICE void clear_words(const isa::Prerequisites& /*ready*/) const {
-    WW_NO_UNROLL
-    for (int i = cta_threads() * rank_ + thread_; i < p_.count_words;
-         i += cta_threads() * p_.cluster) {
-      isa::GlobalView<std::uint32_t>{p_.counts}.store(i, 0);
-    }
   }
 
   /// Nothing is counted yet; where the slots of a part that are to be placed begin.

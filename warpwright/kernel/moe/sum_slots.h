@@ -1,5 +1,5 @@
 // The kernel that adds up what experts made of a token, behind the last product of a mixture
-// (slot_adder.h says how), where that product does not do it itself.
+// (slot_adder.h says how).
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct SumSlotsKernel {
  private:
   template <DType T>
   WW_DEVICE static void add_all(const Params& p, const isa::Prerequisites& ready) {
-    const SlotAdder adder(p, 32);
+    const SlotAdder adder(p);
     const int pieces = (p.k + piece - 1) / piece;
     const std::int64_t all = items(p);
     const std::int64_t step = std::int64_t{warps} * isa::cta_count();

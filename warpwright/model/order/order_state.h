@@ -220,7 +220,7 @@ struct Entry {
   bool atomic : 1 = false;
   /// For a tensor map: a generic write that releases it, or the use of one by a copy.
   bool map : 1 = false;
-  /// Of a generic write to shared memory: it went over what another line had written.
+  /// For a generic write to shared memory: it went over what another line had written.
   bool overwrites : 1 = false;
 };
 

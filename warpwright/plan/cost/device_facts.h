@@ -8,8 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "warpwright/plan/cost/sm_groups.h"
-
 namespace warpwright {
 
 struct MachineNumbers;  // facts/machine_numbers.h
@@ -29,8 +27,6 @@ struct DeviceFacts {
   /// Clusters of 2 to 16 CTAs, by their size, that are resident together, one CTA an SM; 0 where
   /// unknown. The SMs of a GPU stand in groups of uneven size, so this can be less than sms / size.
   std::array<int, 17> resident_clusters{};
-  /// Which SMs stand together, where somebody looked (device::find_sm_groups); else null.
-  std::shared_ptr<const SmGroups> sm_groups = nullptr;
   /// By which plans are held against each other; null where the machine of the architecture stands
   /// for it (numbers_of).
   std::shared_ptr<const MachineNumbers> numbers = nullptr;

@@ -16,7 +16,6 @@
 
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/tensor_map.h"
-#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/plan/search/search.h"
@@ -112,8 +111,6 @@ struct LaunchMemory {
   void* workspace = nullptr;
   bool check_offsets = false;
   bool zero_rest = false;
-  /// For a kernel that adds up the slots of tokens.
-  const kernel::CountedSlots* slots = nullptr;
   /// For groups: offsets and weights are complete when the grid starts, though the one before may
   /// still run. For kernels that ask early (KernelFacts::asks_early); others wait all the same.
   bool weights_early = false;
@@ -180,8 +177,6 @@ class Family {
   /// the start with that kernel and cluster; what it is left as does not matter.
   virtual void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
                         std::vector<Candidate>& all) const = 0;
-  /// What a plan that was chosen has beside.
-  virtual void finish(Plan& /*plan*/) const {}
   [[nodiscard]] virtual std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const = 0;
   [[nodiscard]] virtual ExplainParts explain(const Plan& plan) const = 0;
   /// The grids of a launch of `plan`, with addresses bound.

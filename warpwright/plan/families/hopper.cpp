@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <span>
 #include <utility>
 
 #include "warpwright/facts/packed_e2m1.h"
@@ -15,7 +14,6 @@
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/first_tiles.h"
 #include "warpwright/plan/search/search.h"
 
 namespace warpwright {
@@ -211,7 +209,7 @@ bool hopper_serves(const kernel::GemmConfig& c, const Ask& ask) {
   const DType b = is_swapped(c) ? stored_a(c) : operand_b(c).type;
   if (p.a.dtype != a || p.b.dtype != b || c.result != p.d.dtype) return false;
   if (c.gated != p.is_gated() || !serves_sums(c, ask)) return false;
-  if (c.quantises != p.is_quantised() || c.sums_slots != ask.choices.sums_slots) return false;
+  if (c.quantises != p.is_quantised()) return false;
   if (has_zero_points(c) != (p.packed && p.packed->format.zero_points != ZeroPoints::none))
     return false;
   // An empty product has no k_tile to share; where D is empty the majors of A and B do not matter.
@@ -247,22 +245,6 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
     plan.cost = predicted_cost(plan, c, ask.lengths);
     all.push_back(candidate_of(plan, kernel));
   }
-}
-
-// Where it is known in which groups of SMs the clusters land.
-std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfig& c) {
-  if (!kernel::is_dynamic_persistent(c) || !plan.device.sm_groups) return {};
-  const auto& landed = plan.device.sm_groups->of_clusters;
-  const auto found = landed.find(plan.cluster_ctas());
-  const auto clusters = static_cast<std::size_t>(plan.ctas / plan.cluster_ctas());
-  if (found == landed.end() || found->second.size() < clusters) return {};
-  const std::span groups(found->second.data(), clusters);
-  // The tiles of groups of rows are one line: nobody here knows which lie side by side.
-  const int line = static_cast<int>(clusters);
-  const tile::Raster raster = plan.problem.groups ? tile::Raster{line, 1, line} : plan.raster;
-  const double row = plan.cluster.m * c.tile_m;
-  const double column = plan.cluster.n * c.tile_n;
-  return first_tiles(raster, groups, raster.along_m ? row : column, raster.along_m ? column : row);
 }
 
 std::int64_t pitch_of_a(const GemmProblem& p) {

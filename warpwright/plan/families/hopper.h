@@ -26,9 +26,6 @@ bool hopper_serves(const kernel::GemmConfig& config, const Ask& ask);
 void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig& config,
                  const Ask& ask, std::vector<Candidate>& all);
 
-/// With which tiles the clusters of a plan begin.
-std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfig& config);
-
 /// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured
 /// of each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
 /// rates. `lengths` are those of groups.

@@ -51,14 +51,6 @@ std::int64_t maps_offset(const Plan& plan, const void* workspace) {
   return static_cast<std::int64_t>((at + behind + 127) / 128 * 128 - at);
 }
 
-// With which numbers the clusters begin.
-tile::FirstNumbers first_numbers(const Plan& plan) {
-  tile::FirstNumbers first;
-  first.placed = !plan.first_tiles.empty();
-  std::copy(plan.first_tiles.begin(), plan.first_tiles.end(), first.numbers.begin());
-  return first;
-}
-
 // Parameters of the kernel that makes the maps of the groups for a kernel with these parameters.
 kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperands& o,
                                           const kernel::GemmParams& params, isa::TensorMap* maps,
@@ -149,9 +141,6 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                 std::vector<Candidate>& all) const override {
     hopper_ways(plan, kernel, config_of(kernel), ask, all);
   }
-  void finish(Plan& plan) const override {
-    plan.first_tiles = placed_tiles(plan, hopper_config(plan));
-  }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
     const GemmConfig& c = hopper_config(plan);
@@ -232,13 +221,6 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
              (is_swapped(c) ? "whose maxima 8 warps give each other through shared memory\n"
                             : "which four lanes hold\n");
     }
-    if (c.sums_slots) {
-      out +=
-          "slots      whoever stores the last of a token's rows, in 16 columns, adds them all up\n";
-    }
-    if (!plan.first_tiles.empty()) {
-      out += "placed     first tiles lie side by side where clusters land in one group of SMs\n";
-    }
     if (plan.tile_source == kernel::TileSource::dynamic_persistent) {
       out +=
           "walk       tiles drawn from a counter in the workspace; without one static persistent "
@@ -294,12 +276,8 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
       first.workspace[0] = {"maps", at, at + bytes};
       first.set_params(group_maps_params(c, o, p, maps, encode));
     }
-    if (kernel::is_dynamic_persistent(c)) {
-      grid.set_params(kernel::DrawingGemmParams{p, first_numbers(plan)});
-    } else if (kernel::has_widths(c)) {
+    if (kernel::has_widths(c)) {
       grid.set_params(with_widths(p, c, o, encode));
-    } else if (c.sums_slots) {
-      grid.set_params(kernel::SummingGemmParams{p, *memory.slots});
     } else {
       grid.set_params(p);
     }

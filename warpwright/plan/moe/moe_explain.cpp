@@ -98,9 +98,7 @@ double MixturePlan::step_bytes(MixtureStep step) const {
     case MixtureStep::quantise:
       return size_of(parts.inner) + size_of(parts.codes) + size_of(parts.code_scales);
     case MixtureStep::second:
-      // What it adds up is in L2.
-      return moved_bytes(second.problem) +
-             (sums_in_product ? size_of(problem.d) + size_of(problem.topk_weights) : 0);
+      return moved_bytes(second.problem);
     case MixtureStep::sum:
       return share * size_of(parts.rows) + size_of(problem.d) + size_of(problem.topk_weights);
   }
@@ -218,9 +216,6 @@ std::string MixturePlan::explain() const {
   }
   text += "a row is rounded to " + type_name(p.x.dtype) +
           ", times its weight, added in float32 in the order of expert, then slot\n";
-  if (sums_in_product) {
-    text += "the second product adds them up, where it stores the last of a token's rows\n";
-  }
   return text;
 }
 

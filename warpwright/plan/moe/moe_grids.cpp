@@ -103,11 +103,6 @@ class MixtureBinding {
     p.slots = slots_;
     p.rows = rows_;
     p.status = status_;
-    if (plan_.sums_in_product) {
-      p.counts = at<std::uint32_t>(plan_.layout.counts);
-      p.count_words = static_cast<int>(plan_.layout.counts.bytes / 4);
-      out.touch(p.counts, plan_.layout.counts.bytes, "counts", true);
-    }
     touch_ids(out);
     out.touch(status_, plan_.layout.status.bytes, "status", true);
     out.touch(offsets_, plan_.layout.offsets.bytes, "offsets", true);
@@ -226,13 +221,11 @@ class MixtureBinding {
   }
 
   void product(const Plan& plan, const GemmOperands& operands, const MixtureBytes& part, bool early,
-               Encode encode, MixtureStepGrids& out, const kernel::CountedSlots* counted = nullptr,
-               const tile::SlotIds* sorted = nullptr) const {
+               Encode encode, MixtureStepGrids& out, const tile::SlotIds* sorted = nullptr) const {
     out.product = &plan;
     out.operands = operands;
     out.workspace = base_ + part.at;
-    bind_launch(plan, operands, {out.workspace, false, false, counted, early, sorted}, encode,
-                out.grids);
+    bind_launch(plan, operands, {out.workspace, false, false, early, sorted}, encode, out.grids);
   }
 
   void first(Encode encode, MixtureStepGrids& out) const {
@@ -240,20 +233,14 @@ class MixtureBinding {
     const tile::SlotIds ids = slot_ids();
     const bool counts = early && plan_.counts_slots();
     product(plan_.first, first_product(o_, parts_, plan_.way, offsets_, slots_), plan_.layout.first,
-            early, encode, out, nullptr, counts ? &ids : nullptr);
+            early, encode, out, counts ? &ids : nullptr);
     if (counts) touch_ids(out);
   }
 
   void second(Encode encode, MixtureStepGrids& out) const {
     const GemmOperands operands = second_product(o_, parts_, offsets_);
-    const bool early = plan_.asks_early(MixtureStep::second);
-    if (!plan_.sums_in_product) {
-      return product(plan_.second, operands, plan_.layout.second, early, encode, out);
-    }
-    const kernel::CountedSlots counted(sums(out), slots_, at<std::uint32_t>(plan_.layout.counts));
-    product(plan_.second, operands, plan_.layout.second, early, encode, out, &counted);
-    out.touch(slots_, plan_.layout.slots.bytes, "slots");
-    out.touch(counted.counts, plan_.layout.counts.bytes, "counts", true);
+    product(plan_.second, operands, plan_.layout.second, plan_.asks_early(MixtureStep::second),
+            encode, out);
   }
 
   void sum(MixtureStepGrids& out) const {

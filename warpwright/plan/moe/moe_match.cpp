@@ -47,7 +47,6 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
     const char* name;
   } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
               {choices.by_index, plan.way.by_index, "by_index"},
-              {choices.sums_in_product, plan.sums_in_product, "sums_in_product"},
               {choices.early_weights, plan.early_weights, "early_weights"},
               {choices.sort_with_gather, plan.sorts_with_gather, "sort_with_gather"}};
   for (const auto& way : ways) {
@@ -62,11 +61,6 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
                   "; leave it out, or make the plan with it");
   }
   if (plan.problem.tokens() == 0) return std::nullopt;
-  if (choices.batch_invariant && plan.sums_in_product) {
-    return refuse(RefusalCode::bad_choice,
-                  "batch_invariant is asked for, and the plan's second product adds up the rows of "
-                  "a token; leave it out, or make the plan with it");
-  }
   const struct {
     const Plan& product;
     const std::optional<std::string>& kernel;
@@ -77,7 +71,6 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
     PlanChoices how;
     how.batch_invariant = choices.batch_invariant;
     how.kernel = each.kernel;
-    how.sums_slots = each.product.facts().sums_slots;
     auto r = mismatch(each.product, how);
     if (!r) continue;
     r->reason = std::string("the product with ") + each.weights + ": " + r->reason;

@@ -6,7 +6,6 @@
 
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/machines.h"
-#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/product/rules.h"
@@ -77,10 +76,6 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   take(l.codes, extent_bytes(plan.parts.codes));
   take(l.code_scales, extent_bytes(plan.parts.code_scales));
   take(l.results, extent_bytes(plan.parts.rows));
-  if (plan.sums_in_product) {
-    constexpr std::int64_t strip = kernel::CountedSlots::strip;
-    take(l.counts, word * p.tokens() * ((p.hidden() + strip - 1) / strip));
-  }
   take(l.first, plan.first.workspace_bytes);
   take(l.second, plan.second.workspace_bytes);
   return l;
@@ -90,9 +85,8 @@ MixtureLayout layout_of(const MixturePlan& plan) {
 // content before every launch.
 Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
                              const DeviceFacts& device, const MixtureChoices& choices,
-                             const std::optional<std::string>& kernel, bool sums_slots = false) {
+                             const std::optional<std::string>& kernel) {
   PlanChoices how;
-  how.sums_slots = sums_slots;
   how.batch_invariant = choices.batch_invariant;
   how.kernel = kernel;
   how.tiles = kernel::TileSource::static_persistent;
@@ -258,39 +252,6 @@ std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& cho
   return std::nullopt;
 }
 
-// Why the second product cannot be asked for so, or nothing.
-std::optional<Refusal> sums_fault(const MixtureChoices& choices) {
-  if (!choices.sums_in_product.value_or(false) || !choices.batch_invariant) return std::nullopt;
-  return refuse(RefusalCode::bad_choice, "sums_in_product is asked for, and batch_invariant; ",
-                as_rule("rows that keep their bits are added up by a launch of its own"),
-                ": the nearest is ", as_nearest("false"));
-}
-
-// The second product, and who adds up its rows.
-std::optional<Refusal> choose_second(MixturePlan& plan, const MixtureChoices& choices) {
-  if (auto r = sums_fault(choices)) return r;
-  const GemmProblem problem = second_product(plan.problem, plan.parts, nullptr);
-  // On an H200 the launch behind it was faster at every number of tokens: by 2 of 31 microseconds
-  // at 1, 10 of 85 at 8, 40 of 170 at 64. The model, which has no times, takes what has most to
-  // check.
-  constexpr std::int64_t most_tokens = 64;
-  const bool is_open = plan.device.is_model && plan.problem.tokens() <= most_tokens;
-  const bool by_itself = is_open && !choices.batch_invariant;
-  std::optional<Refusal> why;
-  for (const bool sums : {true, false}) {
-    if (choices.sums_in_product.value_or(sums) != sums) continue;
-    if (sums && !choices.sums_in_product && !by_itself) continue;
-    auto made = plan_of_product(problem, "w2", plan.device, choices, choices.second_kernel, sums);
-    if (made) {
-      plan.second = *std::move(made);
-      plan.sums_in_product = sums;
-      return std::nullopt;
-    }
-    why = made.refusal();  // the last is the plainest way
-  }
-  return why;
-}
-
 }  // namespace
 
 Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& device,
@@ -308,7 +269,10 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   plan.early_weights = choices.early_weights.value_or(true);
   plan.sort_parts = choices.sort_parts.value_or(0);
   if (auto r = choose_first(plan, choices)) return *r;
-  if (auto r = choose_second(plan, choices)) return *r;
+  auto second = plan_of_product(second_product(plan.problem, plan.parts, nullptr), "w2", device,
+                                choices, choices.second_kernel);
+  if (!second) return second.refusal();
+  plan.second = *std::move(second);
   plan.layout = layout_of(plan);
   plan.cost = cost_of(plan);
   return plan;
@@ -333,7 +297,6 @@ bool MixturePlan::gathers() const {
 bool MixturePlan::takes(MixtureStep step) const {
   if (problem.tokens() == 0) return false;
   if (step == MixtureStep::gather) return gathers() && !sorts_with_gather;
-  if (step == MixtureStep::sum) return !sums_in_product;
   return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
 }
 

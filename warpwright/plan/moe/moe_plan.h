@@ -24,10 +24,6 @@ struct MixtureChoices {
   /// The first product reads tokens by number (true), or they are put into the order of the experts
   /// before it. Open: what is expected to take less.
   std::optional<bool> by_index = {};
-  /// The second product adds up the slots of tokens itself (true), or a launch behind it does; the
-  /// bits are the same. Open: the launch, which is faster on a GPU; on the model the product, of
-  /// few tokens. With batch_invariant the launch, always.
-  std::optional<bool> sums_in_product = {};
   /// Products ask for the weights of their first tiles before the grid before has ended, where
   /// MixturePlan::asks_early lets them. Open: so it is.
   std::optional<bool> early_weights = {};
@@ -60,9 +56,6 @@ struct MixtureLayout {
   MixtureBytes slots;    ///< int32: row -> slot
   MixtureBytes rows;     ///< int32: slot -> row, -1 where it is left out
   MixtureBytes tokens, token_scales, inner, codes, code_scales, results;
-  /// A word for each token and 16 columns of its row: rows that the second product has stored,
-  /// where it adds them up. The sort clears them.
-  MixtureBytes counts;
   MixtureBytes first, second;  ///< the workspaces of the two products
   std::int64_t bytes = 0;
 };
@@ -74,7 +67,6 @@ struct MixturePlan {
   Plan first;   ///< tokens by w13, gated
   Plan second;  ///< by w2
   FirstWay way;
-  bool sums_in_product = false;    ///< the second product adds up the slots of tokens
   bool early_weights = false;      ///< as MixtureChoices says
   bool sorts_with_gather = false;  ///< the launch of the sort gathers: there is no step `gather`
   int sort_parts = 0;              ///< as MixtureChoices says; 0: as many as are needed

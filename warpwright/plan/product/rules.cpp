@@ -46,6 +46,9 @@ Fault packed_sums_fault(const GemmProblem& p) {
                   "codes a table has no room: the nearest is ",
                   as_nearest("folded"), ", or weights that are packed with the encoding sm");
   }
+  if (!packed::is_wide(f) && f.code == DType::s4 && !p.groups) {
+    return refused("the product has no groups");
+  }
   return std::nullopt;
 }
 

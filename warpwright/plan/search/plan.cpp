@@ -130,7 +130,6 @@ struct Found {
 
   [[nodiscard]] Plan plan(std::size_t i) const {
     Plan made = plan_of(ways[i].copied ? copied : start, ways[i]);
-    family->finish(made);
     if (ways[i].copied) {
       add_copies(made, start.problem, copies, why);
     } else if (lies_anywhere) {

@@ -67,9 +67,6 @@ struct PlanChoices {
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
   /// Where the tiles come from: of Hopper's, static persistent tiles or drawn.
   std::optional<kernel::TileSource> tiles = {};
-  /// A kernel that adds up the rows of D to those of tokens, as the last product of a mixture of
-  /// experts has it (plan_moe). Such a plan runs only in that mixture.
-  bool sums_slots = false;
   // Only Hopper, but for `swap_ab` (schedules: with a producer on sm_120 too):
   std::optional<kernel::Schedule> schedule = {};
   std::optional<bool> swap_ab = {};   ///< tokens on N (see GemmConfig, BlackwellConfig)
@@ -123,9 +120,6 @@ struct Plan {
   /// Where its tiles come from. Drawn ones take a counter in the workspace; a launch without a
   /// workspace walks over static persistent tiles instead.
   kernel::TileSource tile_source = kernel::TileSource::static_persistent;
-  /// With which tiles the clusters of a grid that draws begin: a permutation of their indices, by
-  /// where they land (DeviceFacts::sm_groups). Empty: each with that of its own index.
-  std::vector<std::uint8_t> first_tiles;
   std::optional<OperandCopy> a_copy = {};  ///< where A is copied first
   std::optional<OperandCopy> b_copy = {};
   EpiloguePath d_path = EpiloguePath::tma;
@@ -178,9 +172,6 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
 
 /// Why `plan` is not what `choices` ask for, or nothing.
 [[nodiscard]] std::optional<Refusal> mismatch(const Plan& plan, const PlanChoices& choices);
-
-/// Why a plan by this kernel cannot be launched by itself, or nothing.
-[[nodiscard]] std::optional<Refusal> alone_fault(const KernelFacts& kernel);
 
 /// What a launch that checks the offsets of its groups leaves in the workspace, as a sentence;
 /// nothing when all is well. `status` is that word; launch.h has the function that reads it.

@@ -46,7 +46,6 @@ std::vector<Kind> kinds(const PlanChoices& c) {
           {"pairs of SMs", c.pair.value_or(false), [](F f, C) { return f.pair; }},
           {"accumulators in tensor memory", c.accumulators.has_value(),
            [](F f, C) { return f.accumulators > 0; }},
-          {"sums of slots", c.sums_slots, [](F f, C) { return f.sums_slots; }},
           {c.tiles ? tiles_name(*c.tiles) : "", c.tiles.has_value(),
            [](F f, C wanted) { return f.tiles == *wanted.tiles; }}};
 }
@@ -106,7 +105,6 @@ std::string wishes(const PlanChoices& choices, const Family& family) {
     wish(std::string("the schedule ") + names[static_cast<std::size_t>(*choices.schedule)]);
   }
   if (choices.swap_ab) wish(*choices.swap_ab ? "swapped operands" : "operands not swapped");
-  if (choices.sums_slots) wish("sums of slots");
   if (choices.tiles) wish(tiles_name(*choices.tiles));
   if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
   // One map is what a plan takes unasked.
@@ -210,13 +208,6 @@ std::optional<Refusal> device_lacks(const Family& family, const Ask& ask) {
 
 }  // namespace
 
-std::optional<Refusal> alone_fault(const KernelFacts& kernel) {
-  if (!kernel.sums_slots) return std::nullopt;
-  return refuse(RefusalCode::bad_choice, "the kernel ", kernel.name,
-                " adds up the slots of tokens; ",
-                as_rule("it is the last product of a mixture of experts"));
-}
-
 std::optional<Refusal> choices_fault(const Family& family, const Plan& start,
                                      const PlanChoices& choices) {
   if (choices == PlanChoices{}) return std::nullopt;
@@ -251,7 +242,6 @@ Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
   for (const KernelFacts& f : family.kernels()) {
     if (!f.built) continue;
     if (choices.kernel && *choices.kernel == f.name) {
-      if (auto r = alone_fault(f); r && !choices.sums_slots) return *r;
       if (auto r = family.named_fault(f, ask)) return *r;
     }
     if (!family.serves(f, ask, false)) continue;
