@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Headers in the order of the page; the others have no instruction that a kernel calls.
 ORDER = ["config", "thread", "memory", "mbarrier", "barrier", "fence", "tma", "copy_async",
          "tensor_map", "fragment", "wgmma", "mma", "warp", "tcgen05", "tcgen05_scaled",
-         "tcgen05_memory", "clc", "draw", "numeric", "call", "trace"]
+         "tcgen05_memory", "clc", "draw", "atomic", "numeric", "call", "trace"]
 LEFT_OUT = ["bounded_wait", "tcgen05_operands", "wgmma_operands"]
 # What the instructions themselves call, and how the GPU's timelines lie in memory.
 INTERNAL = re.compile(r"\btrace_|^Trace")

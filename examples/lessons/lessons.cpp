@@ -15,6 +15,7 @@
 #include "lessons/12_launch_control.h"
 #include "lessons/13_int4_scales.h"
 #include "lessons/14_grouped_maps.h"
+#include "lessons/15_no_producer.h"
 
 namespace lessons {
 
@@ -23,7 +24,7 @@ const std::vector<Lesson>& all() {
       layouts::lesson,     tma_copy::lesson,     first_phase::lesson, ring::lesson,
       quad_pairs::lesson,  ampere::lesson,       in_flight::lesson,   warp_specialised::lesson,
       ping_pong::lesson,   multicast::lesson,    pair_umma::lesson,   launch_control::lesson,
-      int4_scales::lesson, grouped_maps::lesson,
+      int4_scales::lesson, grouped_maps::lesson, no_producer::lesson,
   };
   return list;
 }

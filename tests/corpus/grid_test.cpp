@@ -115,7 +115,7 @@ TEST(Grids, AFlagIsNotPutBack) {
 
 // A grid publishes a tensor map by plain stores; the next acquires it and copies through it. The
 // proxy through which copies read maps has seen no release.
-// Our own: kernel/hopper/group_maps.h; the rule of the CUDA programming guide.
+// Our own: examples/studies/group_maps; the rule of the CUDA programming guide.
 TEST(Grids, AMapIsPublishedByPlainStores) {
   Tensor in("in", 1, Access::input);
   Buffer<isa::TensorMap> map("map", 1);

@@ -313,12 +313,9 @@ PROSE = [
 # What is about to go. A file that is gone, or mended, is not to be here.
 PROSE_LATER = {
     "tests/run/quantise_micro_test.cpp",
-    "warpwright/device/pack.cu",
     "warpwright/device/quantise.cpp",
     "warpwright/device/quantise.h",
     "warpwright/device/quantise_micro.cpp",
-    "warpwright/device/quantise_micro.cu",
-    "warpwright/device/quantise_parts.cuh",
     "warpwright/device/quantise_parts.h",
     "warpwright/device/scale_order.cpp",
     "warpwright/device/scale_order.h",

@@ -1,6 +1,7 @@
 // One kernel for each function of isa/ that is an instruction, or for a form of it, with the PTX
 // that nvcc must make of it, whole and with all modifiers: isa_text_test.py compares. Registers are
 // written %; a text that begins with "... " need only be among the kernel's lines.
+#include "warpwright/isa/atomic.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/clc.h"
 #include "warpwright/isa/copy_async.h"
@@ -102,6 +103,12 @@ TEXT(store_async,
      isa::store_async(at, reinterpret_cast<Words<4>*>(to)[0], at + 16))
 TEXT(draw, "... atom.relaxed.gpu.global.inc.u32 %, [%], %;",
      to[0] = isa::draw(to, 7, isa::wait_for_prerequisites()))
+TEXT(global_max, "red.relaxed.gpu.global.max.u32 [%], %;",
+     isa::global_max(reinterpret_cast<float*>(to), static_cast<float>(count)))
+TEXT(global_min, "red.relaxed.gpu.global.min.u64 [%], %;",
+     isa::global_min(reinterpret_cast<std::uint64_t*>(to), static_cast<std::uint64_t>(count)))
+TEXT(global_add, "red.relaxed.gpu.global.add.u64 [%], %;",
+     isa::global_add(reinterpret_cast<std::uint64_t*>(to), static_cast<std::uint64_t>(count)))
 TEXT(cluster_add_word, "red.relaxed.cluster.shared::cluster.add.u32 [%], %;",
      isa::cluster_add(at, static_cast<std::uint32_t>(count)))
 TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",

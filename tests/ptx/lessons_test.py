@@ -37,6 +37,7 @@ KERNELS = {
     12: ("100a", "kernel<B>(in, out)", "const float* in, float* out"),
     13: ("90a", "kernel<B>(p)", PARAMS),
     14: ("90a", "kernel<B>(p)", PARAMS),
+    15: ("90a", "kernel<B>(p)", PARAMS),
 }
 
 

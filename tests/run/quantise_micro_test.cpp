@@ -4,13 +4,14 @@
 
 #include <cmath>
 
-#include "tests/run/micro_quantised.h"
+#include "tests/run/quantised.h"
 #include "warpwright/device/scale_order.h"
 
 namespace warpwright {
 namespace {
 
-using tests::MicroQuantised;
+using tests::Quantised;
+using tests::ScaleSize;
 
 double x_at(const Quantisation& q, std::int64_t i, std::int64_t k) {
   const std::int64_t bytes = numeric::bits(q.x.dtype) / 8;
@@ -122,7 +123,7 @@ std::vector<std::int64_t> places(const Quantisation& q) {
   return all;
 }
 
-void expect_as_defined(MicroQuantised& problem, const Quantisation& q, float tensor) {
+void expect_as_defined(Quantised& problem, const Quantisation& q, float tensor) {
   const int block = micro_block(q.scales.dtype);
   std::vector<bool> is_scale(problem.scales.size());
   const std::vector<std::int64_t> rows = places(q);
@@ -162,7 +163,7 @@ void expect_as_defined(MicroQuantised& problem, const Quantisation& q, float ten
 TEST(QuantiseMicro, IsAsItIsDefined) {
   constexpr std::uint32_t first = 20261124;
   for (std::uint32_t seed = first; seed < first + 60; ++seed) {
-    MicroQuantised problem(seed);
+    Quantised problem(seed, ScaleSize::micro);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
     const Quantisation q = problem.here();
     const auto refused = quantise_on_host(q);
@@ -247,59 +248,32 @@ TEST(QuantiseMicro, ErrorsAreWhatThePageSays) {
 }
 
 TEST(QuantiseMicro, ScalesGoFromRowsToTilesAndBack) {
-  std::mt19937 random(20261124);
-  for (int trial = 0; trial < 60; ++trial) {
-    ScaleReordering r;
-    const auto m = static_cast<std::int64_t>(random() % 400);
-    const auto blocks = static_cast<std::int64_t>(random() % 300);
-    const DType type = random() % 2 == 0 ? DType::ue8m0 : DType::ue4m3;
-    const std::int64_t batch = random() % 3 == 0 ? 3 : 1;
-    std::vector<std::int64_t> offsets;
-    if (batch == 1 && random() % 2 == 0) {
-      r.groups.count = 1 + static_cast<std::int64_t>(random() % 40);
-      r.groups.type = OffsetType::int64;
-      for (std::int64_t g = 0; g < r.groups.count; ++g) {
-        offsets.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(m + 1)));
-      }
-      offsets.push_back(0);
-      std::sort(offsets.begin(), offsets.end());
-      offsets.back() = m;
-      r.groups.offsets = offsets.data();
+  constexpr std::uint32_t first = 20261124;
+  for (std::uint32_t seed = first; seed < first + 60; ++seed) {
+    tests::Reordered problem(seed);
+    if (!problem.goes_back()) continue;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
+    const MatrixView& rows = problem.r.rows;
+    const MatrixView& tiles = problem.r.tiles;
+    std::vector<std::byte> back(problem.plain.size());
+    for (const ScaleOrder to : {ScaleOrder::tiles, ScaleOrder::rows}) {
+      const auto refused = reorder_scales_on_host(
+          problem.at(to, (to == ScaleOrder::tiles ? problem.plain : back).data(),
+                     problem.tiles.data(), problem.offset_data()));
+      ASSERT_FALSE(refused) << refused->reason;
     }
-    SCOPED_TRACE("seed 20261124, trial " + std::to_string(trial) + ": " + std::to_string(m) +
-                 " x " + std::to_string(blocks));
-    std::vector<std::byte> plain(static_cast<std::size_t>(batch * m * (blocks + 2) + 32));
-    for (std::byte& b : plain) b = static_cast<std::byte>(random());
-    std::vector<std::byte> back(plain.size());
-    r.rows = matrix(plain.data(), type, m, blocks);
-    r.rows.row_stride = blocks + 2;
-    r.rows.batch = batch;
-    r.rows.batch_stride = m * (blocks + 2);
-    r.tiles = scale_tiles_of(type, m, blocks, r.groups, batch);
-    std::vector<std::byte> tiles(
-        static_cast<std::size_t>(batch * r.tiles.rows * r.tiles.columns + 32), std::byte{0x55});
-    r.tiles.data = tiles.data();
-    auto refused = reorder_scales_on_host(r);
-    ASSERT_FALSE(refused) << refused->reason;
-    std::int64_t sum = 0;
-    for (std::int64_t i = 0; i < batch * r.tiles.rows * r.tiles.columns; ++i) {
-      sum +=
-          tiles[static_cast<std::size_t>(i)] != static_cast<std::byte>(micro::neutral_scale(type))
-              ? 1
-              : 0;
-    }
-    EXPECT_LE(sum, batch * m * blocks);
-    r.rows.data = back.data();
-    r.to = ScaleOrder::rows;
-    refused = reorder_scales_on_host(r);
-    ASSERT_FALSE(refused) << refused->reason;
-    const std::int64_t covered = offsets.empty() ? 0 : offsets.front();
-    for (std::int64_t i = 0; i < batch * m; ++i) {
-      for (std::int64_t b = 0; b < blocks + 2; ++b) {
-        const auto at = static_cast<std::size_t>(i * (blocks + 2) + b);
-        ASSERT_EQ(back[at], b < blocks && i >= covered ? plain[at] : std::byte{0})
-            << i << ", " << b;
-      }
+    const auto neutral = static_cast<std::byte>(micro::neutral_scale(tiles.dtype));
+    const auto end = problem.tiles.begin() + tiles.batch * tiles.rows * tiles.columns;
+    EXPECT_LE(std::count_if(problem.tiles.begin(), end, [&](std::byte b) { return b != neutral; }),
+              rows.batch * rows.rows * rows.columns);
+    const std::int64_t begin = problem.offsets.empty() ? 0 : problem.offsets.front();
+    const std::int64_t behind = problem.offsets.empty() ? rows.rows : problem.offsets.back();
+    for (std::int64_t at = 0; at < rows.batch * rows.batch_stride; ++at) {
+      const std::int64_t row = at % rows.batch_stride / rows.row_stride;
+      const bool is_there = at % rows.row_stride < rows.columns && begin <= row && row < behind;
+      ASSERT_EQ(back[static_cast<std::size_t>(at)],
+                is_there ? problem.plain[static_cast<std::size_t>(at)] : std::byte{0})
+          << at;
     }
   }
 }

@@ -12,6 +12,7 @@ namespace warpwright {
 namespace {
 
 using tests::Quantised;
+using tests::ScaleSize;
 
 float element(const Quantisation& q, std::int64_t i, std::int64_t k) {
   const std::int64_t bytes = numeric::bits(q.x.dtype) / 8;
@@ -24,17 +25,15 @@ float element(const Quantisation& q, std::int64_t i, std::int64_t k) {
 TEST(Quantise, IsAsItIsDefined) {
   constexpr std::uint32_t first = 20261123;
   for (std::uint32_t seed = first; seed < first + 60; ++seed) {
-    Quantised problem(seed);
+    Quantised problem(seed, ScaleSize::floats);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
-    const Quantisation q =
-        problem.at(problem.x.data(), problem.codes.data(), problem.scales.data());
+    const Quantisation q = problem.here();
     const auto refused = quantise(q, run_on_model, nullptr);
     ASSERT_FALSE(refused) << refused->reason;
     const auto scale_at = [&](std::int64_t i, std::int64_t k) -> float {
       const std::int64_t row = q.scaling == Scaling::tensor ? 0 : i;
       const std::int64_t block = q.scaling == Scaling::blockwise ? k / 128 : 0;
-      return problem.scales[static_cast<std::size_t>(row * q.scales.row_stride +
-                                                     block * q.scales.column_stride)];
+      return problem.float_scale(row * q.scales.row_stride + block * q.scales.column_stride);
     };
     float largest_of_all = 0;
     for (std::int64_t i = 0; i < q.x.rows; ++i) {
@@ -61,7 +60,7 @@ TEST(Quantise, IsAsItIsDefined) {
       }
     }
     if (q.scaling == Scaling::tensor && !q.given) {
-      EXPECT_EQ(problem.scales[0],
+      EXPECT_EQ(problem.float_scale(0),
                 largest_of_all == 0 ? 1 : std::max(largest_of_all / 448.0F, 0x1p-126F));
     }
     // Nothing beside the codes is written.

@@ -74,7 +74,7 @@ Fault power_fault(const ScaleReordering& r) {
           static_cast<const float*>(v.data) + batch * v.batch_stride + row * v.row_stride + column;
       std::uint32_t bits = 0;
       std::memcpy(&bits, at, sizeof bits);
-      if (power_code(bits) != 0xff) continue;
+      if (micro::power_code(bits) != 0xff) continue;
       return refuse(RefusalCode::bad_value, "the scale in row ", row, ", column ", column, " is ",
                     format("%.9g", static_cast<double>(*at)), "; ",
                     as_rule("as ue8m0 it is a power of two, 2^-127 to 2^127, and others are for "
@@ -241,7 +241,7 @@ Fault reorder_scales_on_host(const ScaleReordering& r) {
         if (bytes == 4) {
           std::uint32_t bits = 0;
           std::memcpy(&bits, &plain, sizeof bits);
-          tiled = power_code(bits);
+          tiled = micro::power_code(bits);
         } else if (r.to == ScaleOrder::tiles) {
           tiled = plain;
         } else {

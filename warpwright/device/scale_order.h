@@ -43,16 +43,6 @@ struct ScaleReordering {
   int blocks_each = 1;
 };
 
-/// The ue8m0 of a float32 by its bits: its own exponent; NaN (0xff) where it is no power of two
-/// from 2^-127 to 2^127.
-constexpr std::uint8_t power_code(std::uint32_t bits) {
-  constexpr std::uint32_t least = 0x0040'0000;  // 2^-127, which float32 has as a subnormal
-  if (bits == least) return 0;
-  const std::uint32_t exponent = bits >> 23;
-  const bool is_power = (bits & 0x007f'ffff) == 0 && exponent > 0 && exponent < 0xff;
-  return static_cast<std::uint8_t>(is_power ? exponent : 0xff);
-}
-
 /// Why it cannot be carried out, or nothing.
 [[nodiscard]] std::optional<Refusal> fault(const ScaleReordering& what);
 

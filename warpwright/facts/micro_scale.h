@@ -99,6 +99,16 @@ constexpr float power_inverse(std::uint32_t scale) {
   return std::bit_cast<float>(scale > 254 ? 0 : bits);
 }
 
+/// The ue8m0 of a float32 by its bits: its own exponent; NaN (0xff) where it is no power of two
+/// from 2^-127 to 2^127.
+constexpr std::uint8_t power_code(std::uint32_t bits) {
+  constexpr std::uint32_t least = 0x0040'0000;  // 2^-127, which float32 has as a subnormal
+  if (bits == least) return 0;
+  const std::uint32_t exponent = bits >> 23;
+  const bool is_power = (bits & 0x007f'ffff) == 0 && exponent > 0 && exponent < 0xff;
+  return static_cast<std::uint8_t>(is_power ? exponent : 0xff);
+}
+
 /// The code of x, to nearest, ties to even; beyond the largest code it is that one, and so is NaN
 /// where there is no code for it (otherwise 0x7f). As cvt.rn.satfinite has it.
 constexpr std::uint32_t code(DType element, float x) {

@@ -251,5 +251,12 @@ constexpr bool too_many(const Extents& e) {
 /// A packed tensor begins with a header of this size (weights/header.h); the tiles follow.
 inline constexpr int kHeaderBytes = 128;
 
+/// A part of the sum that tells damage (weights::sum_of): a word of the tiles, mixed with its
+/// number.
+constexpr std::uint64_t mixed(std::uint64_t word, std::uint64_t number) {
+  const std::uint64_t x = (word ^ (number * 0x9e3779b97f4a7c15U)) * 0xbf58476d1ce4e5b9U;
+  return x ^ x >> 32;
+}
+
 }  // namespace packed
 }  // namespace warpwright

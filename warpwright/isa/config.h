@@ -7,6 +7,8 @@
 #if defined(__CUDACC__)
 #define WW_GPU 1
 #define WW_DEVICE __device__ __forceinline__
+// A function that is called: its code is long, and time is memory's.
+#define WW_DEVICE_CALLED __device__ __noinline__
 #define WW_UNROLL _Pragma("unroll")
 #define WW_NO_UNROLL _Pragma("unroll 1")
 // By the value of a constexpr variable.
@@ -15,6 +17,7 @@
 #else
 #define WW_GPU 0
 #define WW_DEVICE inline
+#define WW_DEVICE_CALLED inline
 #define WW_UNROLL
 #define WW_NO_UNROLL
 #define WW_UNROLL_BY(times)
@@ -34,6 +37,13 @@
 #define WW_CONVERTS_PAIRS 0
 #else
 #define WW_CONVERTS_PAIRS 1
+#endif
+
+// Whether the target converts two floats to codes of 8 bits at once (sm_89 and later).
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+#define WW_CONVERTS_BYTES 0
+#else
+#define WW_CONVERTS_BYTES 1
 #endif
 
 // Bounded waits: a debug build of the GPU side (see mbarrier.h).

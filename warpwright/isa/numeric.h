@@ -1,6 +1,7 @@
 // Conversions in registers between float32 and the types tensors are stored in.
 #pragma once
 
+#include "warpwright/facts/micro_scale.h"
 #include "warpwright/isa/config.h"
 #include "warpwright/numeric/types.h"
 #if WW_GPU
@@ -124,11 +125,13 @@ WW_DEVICE std::uint32_t pack(float low, float high) {
 }
 
 /// Two floats rounded to nearest even, those beyond the largest number becoming it, and packed,
-/// `low` in the lower byte (cvt.rn.satfinite.T x2.f32).
+/// `low` in the lower byte (cvt.rn.satfinite.T x2.f32; before sm_89 in integers).
 template <DType T>
 WW_DEVICE std::uint16_t pack_bytes(float low, float high) {
   static_assert(T == DType::e4m3 || T == DType::e5m2);
-#if WW_GPU
+#if !WW_CONVERTS_BYTES
+  return static_cast<std::uint16_t>(micro::code(T, low) | micro::code(T, high) << 8);
+#elif WW_GPU
   std::uint16_t packed = 0;
   if constexpr (T == DType::e4m3) {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(high), "f"(low));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "warpwright/facts/e4m3_scale.h"
 #include "warpwright/isa/numeric.h"
@@ -20,6 +21,27 @@ WW_DEVICE float largest_of_lanes(float largest) {
     largest = isa::larger_magnitude(largest, isa::float_of(theirs));
   }
   return largest;
+}
+
+/// The largest magnitude; NaN does not count, infinity does.
+template <int N>
+WW_DEVICE float largest_magnitude(const float (&value)[N]) {
+  float largest = 0;
+  WW_UNROLL
+  for (int i = 0; i < N; ++i) largest = isa::larger_magnitude(largest, value[i]);
+  return largest;
+}
+
+/// The largest of what counts for a scale, and `before`.
+template <int N>
+WW_DEVICE float larger_finite(float before, const float (&value)[N]) {
+  const float size = largest_magnitude(value);
+  if (size <= std::numeric_limits<float>::max()) return isa::larger_magnitude(before, size);
+  WW_UNROLL
+  for (int i = 0; i < N; ++i) {
+    before = isa::larger_magnitude(before, finite_magnitude(value[i]));
+  }
+  return before;
 }
 
 /// Divides by `scale`, a positive number.

@@ -62,6 +62,9 @@ void flag_set(void* flag, std::uint32_t value, Site site);
 std::uint32_t flag_wait(void* flag, std::uint32_t value, std::uint32_t mask, Site site);
 /// Returns the word and adds `by` to it; releases and acquires.
 std::uint32_t flag_count(void* flag, std::uint32_t by, Site site);
+/// How an unsigned word of global memory is updated, at once.
+enum class Update : std::uint8_t { add, least, largest };
+void update_global(void* word, Update how, std::uint64_t value, int bytes, Site site);
 /// Returns the word and makes it one more, or 0 where it was `last` or more; atomically.
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 /// 16 bytes from registers to shared memory of any CTA of the cluster, signalled at a barrier of

@@ -150,6 +150,14 @@ struct Recording {
   std::vector<BarrierEvent> barriers;
 };
 
+/// A grid that a launch begins with.
+struct FirstGrid {
+  std::function<void()> body;
+  int ctas = 1;
+  int threads = 32;
+  int shared_bytes = 0;
+};
+
 /// What is launched and how it is run. A one-dimensional grid, in clusters of `cluster_size`.
 struct Launch {
   int ctas = 1;
@@ -174,6 +182,10 @@ struct Launch {
   /// launch_dependents or ended, the first one behind a grid that is not shown. What a thread
   /// touches before it knows of their end, but for constants, is a finding (before_prerequisites).
   bool dependent = false;
+  /// Grids before this one, in every launch and as dependent, on the same memory.
+  std::vector<FirstGrid> first = {};
+  /// Options::mutation: a statement of them that is broken.
+  std::optional<Mutation> mutation = {};
   /// Called when a launch has ended and the next may rely on it: says what is wrong with what it
   /// left, or returns an empty string. What it says becomes a finding (left_behind).
   std::function<std::string()> left = {};
@@ -357,6 +369,7 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
     how.machine = launch.machine;
     how.fence_after_reads = launch.fence_after_reads;
     how.count_sites = true;
+    how.mutation = launch.mutation;
     if (launch.recording != nullptr && mode == Mode::timed) {
       how.trace = &launch.recording->trace;
       how.barrier_events = &launch.recording->barriers;
@@ -373,8 +386,19 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
         return Finding{Check::left_behind, std::move(wrong), {}};
       };
     }
-    Report report =
-        model::run(std::vector<GridLaunch>(static_cast<std::size_t>(launch.launches), grid), how);
+    std::vector<GridLaunch> grids;
+    for (int i = 0; i < launch.launches; ++i) {
+      for (const FirstGrid& f : launch.first) {
+        grids.push_back(
+            {.shape = {.ctas = f.ctas, .threads = f.threads, .shared_bytes = f.shared_bytes},
+             .allocations = allocations,
+             .body = f.body,
+             .dependent = launch.dependent,
+             .ended = {}});
+      }
+      grids.push_back(grid);
+    }
+    Report report = model::run(grids, how);
     if (report.clean() && launch.verify) {
       if (std::string wrong = launch.verify(); !wrong.empty()) {
         report.findings.push_back({Check::wrong_result, std::move(wrong), {}});

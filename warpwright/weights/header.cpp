@@ -67,7 +67,7 @@ std::uint64_t sum_of_words(const std::byte* bytes, std::uint64_t first, std::uin
   for (std::uint64_t i = first; i < last; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes + 8 * i, 8);
-    sum += mixed(word, i);
+    sum += packed::mixed(word, i);
   }
   return sum;
 }

@@ -56,10 +56,4 @@ std::optional<Refusal> mismatch(const Header& header, const packed::Extents& wan
 /// any order of adding gives the same. The bytes are a multiple of 8.
 std::uint64_t sum_of(std::span<const std::byte> bytes, int threads = 0);
 
-/// A word's part of that sum.
-constexpr std::uint64_t mixed(std::uint64_t word, std::uint64_t number) {
-  const std::uint64_t x = (word ^ (number * 0x9e3779b97f4a7c15U)) * 0xbf58476d1ce4e5b9U;
-  return x ^ x >> 32;
-}
-
 }  // namespace warpwright::weights

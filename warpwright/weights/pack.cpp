@@ -10,7 +10,6 @@
 #include "warpwright/facts/share.h"
 #include "warpwright/layout/layout.h"
 #include "warpwright/numeric/bulk.h"
-#include "warpwright/weights/stored_scale.h"
 
 namespace warpwright::weights {
 namespace {
@@ -18,6 +17,9 @@ namespace {
 using layout::offset_of;
 using packed::kTileK;
 using packed::kTileRows;
+using packed::largest_scale;
+using packed::ScaleKind;
+using packed::StoredScale;
 
 // Bytes of a float and its code.
 std::uint64_t load(const void* at, int bits) {
@@ -153,9 +155,9 @@ class Packer {
       const int source_bits = numeric::bits(s_.scale);
       const auto scale_of = [&](std::int64_t g) {
         const std::byte* const at = m.scales + scales_(n, g) * (source_bits / 8);
-        return stored_scale(s_.scale, load(at, source_bits), f_);
+        return packed::stored_scale(s_.scale, load(at, source_bits), f_);
       };
-      const StoredScale stored = packed_scale(scale_of, group, groups_);
+      const StoredScale stored = packed::packed_scale(scale_of, group, groups_);
       if (stored.kind > ScaleKind::zero) {
         return scale_refusal(stored.kind, f_, expert, n, group);
       }

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "warpwright/facts/stored_scale.h"
 #include "warpwright/weights/header.h"
 #include "warpwright/weights/source.h"
 
@@ -86,6 +87,12 @@ Result<PackedFormat> packed_format(const Source& source, const PackOptions& opti
 /// times 512, beyond their type, and a code of -8 where the encoding is sm.
 Result<std::vector<std::byte>> pack(const Source& source, const PackOptions& options = {},
                                     const Work& work = {});
+
+/// Why such a scale is not packed.
+Refusal scale_refusal(packed::ScaleKind kind, const PackedFormat& format, std::int64_t expert,
+                      std::int64_t n, std::int64_t group);
+/// Why a code of -8 is not packed as sm.
+Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k);
 
 /// A packed tensor back in the plain layout, without padding. The header's `source` is its origin.
 Result<Int4Weights> unpack(std::span<const std::byte> bytes, const Work& work = {},

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "warpwright/facts/e4m3_scale.h"
 #include "warpwright/isa/fence.h"
@@ -99,25 +98,6 @@ class TokenRowsMover : private TokenPieces<Slots> {
   }
 
   // --- quantising -------------------------------------------------------------------------------
-
-  /// The largest magnitude; NaN does not count, infinity does.
-  WW_DEVICE static float largest_magnitude(const float (&value)[each]) {
-    float largest = 0;
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) largest = isa::larger_magnitude(largest, value[i]);
-    return largest;
-  }
-
-  /// The largest of what counts for a scale, and `before`.
-  WW_DEVICE static float larger_finite(float before, const float (&value)[each]) {
-    const float size = largest_magnitude(value);
-    if (size <= std::numeric_limits<float>::max()) return isa::larger_magnitude(before, size);
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) {
-      before = isa::larger_magnitude(before, finite_magnitude(value[i]));
-    }
-    return before;
-  }
 
   /// The codes of value / scale, with the bits of device/quantise.h.
   WW_DEVICE static isa::Words<2> codes_of(const E4m3Divisor& by, const float (&value)[each]) {

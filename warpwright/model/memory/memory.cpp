@@ -428,21 +428,42 @@ std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site s
   return before;
 }
 
-std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
+namespace {
+
+// Where a word of so many bytes lies that the thread updates at once.
+std::byte* updated(void* word, int bytes, const std::string& operation, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  const auto at = reinterpret_cast<std::uintptr_t>(counter);
-  constexpr int bytes = sizeof *counter;
+  const auto at = reinterpret_cast<std::uintptr_t>(word);
   m.spend(m.costs().atomic);
-  m.check_global(*m.current().cta->grid, at, bytes, true, "an atomic increment", site);
-  m.check_prerequisites(at, true, "an atomic increment", site);
-  if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
+  m.check_global(*m.current().cta->grid, at, bytes, true, operation.c_str(), site);
+  m.check_prerequisites(at, true, operation.c_str(), site);
+  if (at % static_cast<std::uintptr_t>(bytes) != 0) {
+    m.fatal(Check::misaligned, operation + " is not aligned", site);
+  }
   if (m.order) m.order->atomic_global(m.current(), at, bytes, site);
+  return m.bytes_at(at);
+}
+
+}  // namespace
+
+std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
+  std::byte* const at = updated(counter, sizeof *counter, "an atomic increment", site);
   std::uint32_t number = 0;
-  std::memcpy(&number, m.bytes_at(at), bytes);
+  std::memcpy(&number, at, sizeof number);
   const std::uint32_t next = number >= last ? 0 : number + 1;
-  std::memcpy(m.bytes_at(at), &next, bytes);
+  std::memcpy(at, &next, sizeof next);
   return number;
+}
+
+void update_global(void* word, Update how, std::uint64_t value, int bytes, Site site) {
+  std::byte* const at = updated(word, bytes, "an atomic update", site);
+  std::uint64_t now = 0;  // (little-endian, as all of the machine)
+  std::memcpy(&now, at, static_cast<std::size_t>(bytes));
+  const std::uint64_t next = how == Update::add     ? now + value
+                             : how == Update::least ? std::min(now, value)
+                                                    : std::max(now, value);
+  std::memcpy(at, &next, static_cast<std::size_t>(bytes));
 }
 
 int lanes_of_warp() {

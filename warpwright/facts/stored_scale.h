@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/plan/product/problem.h"
 
-namespace warpwright::weights {
+namespace warpwright::packed {
 
 enum class ScaleKind : std::uint8_t {
   good,
@@ -27,8 +25,8 @@ struct StoredScale {
 /// in 2^-9 to their end, so what is due must be a number times 512: up to 2^64 it is, unless tokens
 /// are beyond 2^40.
 constexpr double largest_scale(const PackedFormat& format) {
-  const double all = numeric::format_of(format.scale).max() / packed::kScaleFactor;
-  return packed::is_wide(format) && all > 0x1p64 ? 0x1p64 : all;
+  const double all = numeric::format_of(format.scale).max() / kScaleFactor;
+  return is_wide(format) && all > 0x1p64 ? 0x1p64 : all;
 }
 
 /// The scale with this code of type `from`, rounded to that of `format`, times 512.
@@ -38,11 +36,11 @@ constexpr StoredScale stored_scale(DType from, std::uint64_t code, const PackedF
   if (scale != scale) return {ScaleKind::nan, 0};
   if (scale - scale != 0) return {ScaleKind::infinite, 0};
   if (from != to) scale = numeric::to_double(to, numeric::from_double(to, scale));
-  if (scale == 0) return {ScaleKind::zero, numeric::from_double(to, packed::kScaleFactor)};
+  if (scale == 0) return {ScaleKind::zero, numeric::from_double(to, kScaleFactor)};
   if (scale > largest_scale(format) || -scale > largest_scale(format)) {
     return {ScaleKind::too_large, 0};
   }
-  return {ScaleKind::good, numeric::from_double(to, scale * packed::kScaleFactor)};
+  return {ScaleKind::good, numeric::from_double(to, scale * kScaleFactor)};
 }
 
 /// What is packed for a group of a row, whose `groups` scales `scale_of` gives: its own scale.
@@ -58,10 +56,4 @@ constexpr StoredScale packed_scale(const ScaleOf& scale_of, std::int64_t group,
   return found;
 }
 
-/// Why such a scale is not packed.
-Refusal scale_refusal(ScaleKind kind, const PackedFormat& format, std::int64_t expert,
-                      std::int64_t n, std::int64_t group);
-/// Why a code of -8 is not packed as sm.
-Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k);
-
-}  // namespace warpwright::weights
+}  // namespace warpwright::packed
