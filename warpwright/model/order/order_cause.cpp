@@ -166,10 +166,12 @@ std::string Order::slip_cause(Finding& f, const MBarrier& bar,
 
 // --- two views that overlap, or two stores to one place ------------------------------------------
 bool Order::overwrites_other(const Cell& cell, const Actor& y) const {
-  const Entry& before = cell.write;
-  return (before.mask & y.entry.mask) != 0 && !before.asynchronous && !y.asynchronous &&
-         before.place != y.entry.place &&
-         !same_line(places_[before.place].site, places_[y.entry.place].site);
+  if (y.asynchronous) return false;
+  const auto other = [&](const Entry& x) {
+    return (x.mask & y.entry.mask) != 0 && !x.asynchronous && x.place != y.entry.place &&
+           !same_line(places_[x.place].site, places_[y.entry.place].site);
+  };
+  return other(cell.write) || (cell.more && std::ranges::any_of(cell.more->writes, other));
 }
 
 void Order::note_overwriting(const Actor& y, const Entry& x, bool x_write, std::uintptr_t at) {
