@@ -317,7 +317,7 @@ TEST(GroupEpilogue, RefusesWhatDoesNotGoTogether) {
   o = product.o;
   o.b.row_stride = 1;
   o.b.column_stride = kN;
-  expect_refused(o, RefusalCode::unsupported, "which take K-major operands");
+  expect_refused(o, RefusalCode::unsupported, "which take only K-major operands");
   o = product.o;
   o.groups.reset();
   expect_refused(o, RefusalCode::bad_shape, "B is a batch of 4");

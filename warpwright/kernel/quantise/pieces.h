@@ -186,6 +186,7 @@ template <DType type, bool whole>
 struct FindLargest : QuantiseShape {
   using Params = QuantisedRows;
   static constexpr int shared_bytes = kLargestBytes;
+  static constexpr int ctas_an_sm = 5;  // it waits for memory: at most 48 registers
 
   WW_DEVICE static void run(const Params& r) {
     isa::set_role("finds the largest");
