@@ -630,6 +630,7 @@ TEST(C, Int4Weights) {
   g.b = ww_packed(packed, WW_S4, n, k);
   refused("leave all but b.data 0", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
   g.int4 = nullptr;
+  g.sums = WW_SUMS_CHAINED;
   refused("sums is 1 and int4 is NULL", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
   form.group = 7;
   refused("groups of 32, 64 or 128", ww_int4_bytes(&form, &bytes));
