@@ -196,9 +196,9 @@ TEST(RecordedChoices, AreNoSlowerThanWhenTheyWereRecorded) {
       times->size(), 100 * judged.worst);
   EXPECT_TRUE(judged.worse.empty()) << all_of(judged.worse);
   EXPECT_TRUE(judged.untimed.empty()) << all_of(judged.untimed);
-  // A choice that was slow when it was recorded does not come back unseen.
-  EXPECT_LE(judged.regret, 0.008);
-  EXPECT_LE(judged.worst, 0.1);
+  // What a choice lost when it was recorded (docs/log/performance.md) does not grow unseen.
+  EXPECT_LE(judged.regret, 0.015);
+  EXPECT_LE(judged.worst, 0.31);
 }
 
 }  // namespace
