@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "warpwright/facts/removed.h"
 #include "warpwright/kernel/tables.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/search/plan.h"
@@ -51,9 +52,8 @@ TEST(Kernels, NamesFollowFromConfigurations) {
       "grouped_e4m3_bf16_128x16_b_sw",
       "grouped_e4m3_bf16_128x16_h_sw",
       "grouped_e4m3_bf16_128x128_v_pp",
-      "grouped_e4m3_bf16_128x16_b_sw_gm",
       "grouped_e4m3_bf16_128x16_b_bs_sw",
-      "grouped_e4m3_bf16_128x128_v_bs_gm",
+      "grouped_e4m3_bf16_128x128_v_bs",
       "blackwell_f16_bf16_one",
       "blackwell_f8f6f4_f32_pair_clc",
       "blackwell_f16_bf16_pair_static",
@@ -192,10 +192,9 @@ TEST(KernelList, SaysWhatAKernelDoes) {
   };
   using Words = std::vector<std::string>;
   using Types = std::vector<DType>;
-  const KernelFacts& gm = find("grouped_e4m3_bf16_128x16_b_sw_gm");
-  EXPECT_EQ(gm.features,
-            (Words{"grouped, warp_scan", "cooperative", "swap_ab", "per-group tensor maps"}));
-  EXPECT_EQ(gm.architectures, (std::vector<int>{90}));
+  const KernelFacts& groups = find("grouped_e4m3_bf16_128x16_b_sw");
+  EXPECT_EQ(groups.features, (Words{"grouped, warp_scan", "cooperative", "swap_ab"}));
+  EXPECT_EQ(groups.architectures, (std::vector<int>{90}));
   EXPECT_EQ(find("hopper_bf16_bf16_128x64_sl").features,
             (Words{"cooperative", "split-K in slices"}));
   EXPECT_EQ(find("hopper_bf16_bf16_128x64_sl").most_cluster_ctas(), 1);
@@ -227,6 +226,25 @@ TEST(KernelList, ANameThatIsNoneIsRefusedWithTheNearest) {
   // One that is there and does something else keeps its name as one.
   EXPECT_NE(refused("hopper_bf16_bf16_128x256_nn").find("no kernel has the name hopper_bf16"),
             std::string::npos);
+}
+
+// Grouping and the types of the operands and of D.
+std::string_view types_of(std::string_view name) {
+  return name.substr(0, name.find('_', name.find('_', name.find('_') + 1) + 1));
+}
+
+TEST(KernelList, OneThatLeftIsRefusedWithWhatServesInstead) {
+  for (const facts::Removed& gone : facts::removed_kernels) {
+    EXPECT_EQ(find_kernel(gone.name), nullptr) << gone.name;
+    EXPECT_NE(find_kernel(gone.nearest), nullptr) << gone.nearest;
+    EXPECT_EQ(types_of(gone.name), types_of(gone.nearest));
+    const auto refused = unknown_kernel(gone.name);
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->code, RefusalCode::no_kernel);
+    EXPECT_EQ(refused->reason, "there is no kernel \"" + std::string(gone.name) +
+                                   "\" any more: " + std::string(gone.why) + "; the nearest is " +
+                                   std::string(gone.nearest));
+  }
 }
 
 TEST(KernelList, NoScalesAreCalledSo) {

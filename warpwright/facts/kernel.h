@@ -96,7 +96,6 @@ struct KernelFacts {
   bool swap_ab = false;                              ///< its rows are the columns of D
   bool grouped = false;                              ///< for products in groups, and those alone
   kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
-  bool group_maps = false;                           ///< has a tensor map for each group
   bool gathers = false;                              ///< reads tokens by index
   bool may_gather = false;                           ///< the same where a launch asks for it
   bool sums_slots = false;                           ///< adds them up: in a mixture alone

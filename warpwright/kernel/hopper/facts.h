@@ -45,7 +45,6 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(has_zero_points(c), "zero points");
   add(c.gated, "gated");
   add(c.quantises, "quantises D");
-  add(has_group_maps(c), "per-group tensor maps");
   add(gathers(c), "tokens by index");
   add(c.sums_slots, "adds up slots of tokens");
   add(is_dynamic_persistent(c), "dynamic");
@@ -109,7 +108,6 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.swap_ab = is_swapped(c);
   f.grouped = is_grouped(c);
   f.search = grouping(c);
-  f.group_maps = has_group_maps(c);
   f.gathers = gathers(c);
   f.sums_slots = c.sums_slots;
   f.asks_early = asks_early(c);

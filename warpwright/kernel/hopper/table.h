@@ -40,7 +40,6 @@ constexpr Name name_of(const GemmConfig& c) {
   if (group_sums(c) == GroupSums::table) name += "_lut";
   if (c.gated) name += "_gated";
   if (c.quantises) name += "_q";
-  if (has_group_maps(c)) name += "_gm";
   if (gathers(c)) name += "_ix";
   if (c.sums_slots) name += "_sum";
   if (is_dynamic_persistent(c)) name += "_dyn";
@@ -266,8 +265,6 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     common(warp_scan(swap_ab(e4m3(128, 128)))),
     common(binary_search(e4m3(128, 256))),
     common(binary_search(pingpong(e4m3(128, 128)))),
-    common(group_maps(warp_scan(swap_ab(e4m3(128, 16))))),
-    common(group_maps(binary_search(pingpong(e4m3(128, 128))))),
     common(warp_scan(swap_ab(blockwise(e4m3(128, 16))))),
     common(warp_scan(swap_ab(blockwise(e4m3(128, 32))))),
     common(warp_scan(swap_ab(blockwise(e4m3(128, 64))))),
@@ -404,9 +401,6 @@ inline constexpr auto rows = std::to_array<Row<GemmConfig>>({
     more(binary_search(quantised(blockwise(e4m3(128, 128))))),
     more(warp_scan(quantised(gated(swap_ab(e4m3(256, 16)))))),
     more(warp_scan(quantised(gated(swap_ab(e4m3(256, 64)))))),
-    more(group_maps(warp_scan(swap_ab(e4m3(128, 64))))),
-    more(group_maps(binary_search(e4m3(128, 256)))),
-    more(group_maps(binary_search(blockwise(e4m3(128, 128))))),
     more(two_ctas(warp_scan(mxf4(128, 16)))),
     more(two_ctas(warp_scan(exact(mxf4(128, 32))))),
     common(warp_scan(exact(mxf4(128, 64)))),
