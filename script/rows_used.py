@@ -41,7 +41,7 @@ GROUPED = ([(8, 8 * t, 4096, 4096) for t in (1, 2, 4, 8, 16, 32, 48, 64, 128, 25
            + [(32, 32 * t, n, k) for t in (16, 64, 128, 512)
               for n, k in ((4096, 7168), (7168, 2048))])
 
-# Of products: the type of A, and of B or the form of packed weights; scales.
+# For products: the type of A, and of B or the form of packed weights; scales.
 PLAIN = [("bf16", "bf16", None), ("f16", "f16", None)]
 FP8 = [("e4m3", "e4m3", s) for s in ("tensor", "row_column", "blockwise")]
 MIXED = [("e5m2", "e4m3", "tensor"), ("e4m3", "e5m2", "tensor"), ("e5m2", "e5m2", "tensor")]

@@ -48,7 +48,6 @@ SOURCE = """
 #include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/hopper/gemm.h"
-#include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/table.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
@@ -67,7 +66,6 @@ namespace warpwright::device {{
 const ModelKernel* model_kernel(std::string_view name) {{
   static const ModelKernel all[] = {{
       {entries}
-      {{group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>}},
       {{zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>}},
       {{check_rows_kernel, &run_kernel<kernel::CheckRowsKernel>}},
       {{copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>}},

@@ -297,8 +297,8 @@ TEST(C, OffsetsAreCheckedInAWorkspaceOfOnesOwn) {
   ww_launch_options check = {};
   check.size = sizeof check;
   check.check_offsets = 1;
-  for (const char* kernel : {"grouped_e4m3_bf16_128x128_v_pp", "grouped_e4m3_bf16_128x128_v_pp_dyn",
-                             "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+  for (const char* kernel :
+       {"grouped_e4m3_bf16_128x128_v_pp", "grouped_e4m3_bf16_128x128_v_pp_dyn"}) {
     SCOPED_TRACE(kernel);
     ww_choices choices = {};
     choices.size = sizeof choices;

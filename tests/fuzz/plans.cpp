@@ -241,7 +241,6 @@ PlanChoices choices(Draws& draw) {
     c.search = draw.of(std::array{kernel::Grouping::linear_scan, kernel::Grouping::binary_search,
                                   kernel::Grouping::warp_scan});
   }
-  if (draw.one_in(20)) c.group_maps = draw.one_in(2);
   if (draw.one_in(15)) c.pair = draw.one_in(2);
   if (draw.one_in(20)) c.accumulators = static_cast<int>(draw.below(5));
   return c;
@@ -260,10 +259,10 @@ void print(const OperandCopy& copy, const char* name) {
 
 void print(const Plan& p, bool whole) {
   std::printf(
-      "  %s %dx%d k%d r%dx%dx%d,%d,%d ctas %d maps %d tiles %d d%d c%d ws %lld/%lld "
+      "  %s %dx%d k%d r%dx%dx%d,%d,%d ctas %d tiles %d d%d c%d ws %lld/%lld "
       "cost %.17g",
       p.kernel.c_str(), p.cluster.m, p.cluster.n, p.cluster_k, p.raster.tiles_m, p.raster.tiles_n,
-      p.raster.batch, p.raster.band, static_cast<int>(p.raster.along_m), p.ctas, p.map_ctas,
+      p.raster.batch, p.raster.band, static_cast<int>(p.raster.along_m), p.ctas,
       static_cast<int>(p.tile_source), static_cast<int>(p.d_path), static_cast<int>(p.c_path),
       static_cast<long long>(p.workspace_bytes), static_cast<long long>(p.flag_bytes), p.cost);
   if (p.a_copy) print(*p.a_copy, "a");

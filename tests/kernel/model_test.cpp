@@ -522,7 +522,7 @@ TEST(GroupedOnTheModel, AlphaMayBecomeZero) {
 TEST(GroupedOnTheModel, HundredsOfGroups) {
   Rows rows;
   for (const char* name : {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
-                           "grouped_e4m3_bf16_128x64_h_sw", "grouped_e4m3_bf16_128x16_b_sw_gm"}) {
+                           "grouped_e4m3_bf16_128x64_h_sw"}) {
     Draws draw(5);
     Ask ask = grouped_ask(named(name), lengths_to_offsets(draw, 420, 2), 16, 48);
     ask.scaling = Scaling::group;
@@ -534,45 +534,13 @@ TEST(GroupedOnTheModel, HundredsOfGroups) {
 TEST(GroupedOnTheModel, EveryModeGivesTheSameBytes) {
   Rows rows;
   for (const char* name : {"grouped_e4m3_bf16_128x32_b_bs_sw", "grouped_bf16_bf16_128x128_v_pp",
-                           "grouped_e4m3_bf16_128x128_v_bs", "grouped_e4m3_bf16_128x64_h_sw",
-                           "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+                           "grouped_e4m3_bf16_128x128_v_bs", "grouped_e4m3_bf16_128x64_h_sw"}) {
     Draws draw(31);
     Ask ask = grouped_ask(named(name), lengths_to_offsets(draw, 7, 150), 264, 300);
     ask.cluster = {2, 1};
     rows.push_back({named(name), ask});
   }
   expect_same_in_every_mode(sampled(rows, 3));
-}
-
-// A map a group: the kernel that makes the maps runs first, and copies end with their group.
-// Lengths around the tiles' edges, empty groups at both ends, and more groups than CTAs that make
-// maps.
-TEST(GroupedOnTheModel, MapsOfGroups) {
-  Rows rows;
-  for (const char* name :
-       {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
-    const Instance i = named(name);
-    const int tile = is_swapped(i.config) ? i.config.tile_n : i.config.tile_m;
-    unsigned seed = 70;
-    for (const std::vector<int>& lengths :
-         {std::vector<int>{0, 0, tile, 1, 0, tile - 1, tile + 1, 0},
-          {1},
-          {0, 3},
-          std::vector<int>(campaign() ? 50 : 12, 1)}) {
-      Offsets offsets = {seed % 4};
-      for (const int length : lengths) offsets.push_back(offsets.back() + length);
-      Ask ask = grouped_ask(i, offsets, 136, 144);
-      ask.m += 5;
-      ask.padding = lengths.size() == 1 ? 8 : 0;
-      ask.seed = seed++;
-      // 128 weights a tile: pairs of CTAs share tokens or weights.
-      for (const atom::ClusterShape& cluster : {atom::ClusterShape{1, 1}, {2, 1}}) {
-        ask.cluster = cluster;
-        for (const Mode mode : {Mode::latest, Mode::random}) rows.push_back({i, ask, mode});
-      }
-    }
-  }
-  expect_right(rows);
 }
 
 // Offsets that are not in order: nothing outside the tensors is touched, and the kernel says so.

@@ -143,10 +143,8 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
       ask.n = (ask.n + 1) / 2;
     }
   }
-  const bool has_maps = kernel::has_group_maps(config);  // rows of whole pieces of 16 bytes
-  if (has_maps) ask.n = (ask.n + 7) / 8 * 8;
   ask.n = grouped_ask(instance, ask.offsets, ask.n, ask.k).n;
-  if (draw.rarely(2)) ask.padding = has_maps ? 8 * draw(0, 2) : draw(0, 9);
+  if (draw.rarely(2)) ask.padding = draw(0, 9);
   constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 1}};
   ask.cluster = draw.of(clusters);
   if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
@@ -156,7 +154,7 @@ inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
   ask.seed = draw.seed();
   ask_gate(instance.config, ask.seed / 16, ask);
   if (draw.rarely(2)) ask.apart = 1;
-  if (draw.rarely(3) && !has_maps) ask.shift = draw(1, 7);
+  if (draw.rarely(3)) ask.shift = draw(1, 7);
   if (draw.rarely(4) && ask.k > 1) ask.loose = draw(1, 9);  // then a launch copies A and B
   return ask;
 }

@@ -319,7 +319,6 @@ PROSE_LATER = {
     "warpwright/device/quantise_parts.h",
     "warpwright/device/scale_order.cpp",
     "warpwright/device/scale_order.h",
-    "warpwright/kernel/hopper/group_maps.h",
 }
 
 

@@ -8,12 +8,12 @@
 namespace warpwright::model {
 namespace {
 
-constexpr LaunchShape two_plain_ctas{.ctas = 2, .threads = 64};
+constexpr LaunchShape updaters{.ctas = 2, .threads = 64};
 
 TEST(Atomic, UpdatesInAnyOrderGiveTheSame) {
   Memory<std::uint64_t> words(2);
   Memory<float> largest(1);
-  const Kernel kernel{two_plain_ctas,
+  const Kernel kernel{updaters,
                       [&] {
                         const int i = isa::cta_index() * 64 + isa::thread_index();
                         const std::uint64_t wide = std::uint64_t{1} << 40;
@@ -37,7 +37,7 @@ TEST(Atomic, UpdatesInAnyOrderGiveTheSame) {
 
 TEST(Atomic, OrdersNothing) {
   Memory<std::uint64_t> words(1);
-  expect_found({two_plain_ctas,
+  expect_found({updaters,
                 [&] {
                   isa::global_add(&words[0], 1);
                   if (isa::cta_index() == 1) isa::GlobalView<std::uint64_t>{&words[0]}.store(0, 0);

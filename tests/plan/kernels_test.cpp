@@ -52,9 +52,8 @@ TEST(Kernels, NamesFollowFromConfigurations) {
       "grouped_e4m3_bf16_128x16_b_sw",
       "grouped_e4m3_bf16_128x16_h_sw",
       "grouped_e4m3_bf16_128x128_v_pp",
-      "grouped_e4m3_bf16_128x16_b_sw_gm",
       "grouped_e4m3_bf16_128x16_b_bs_sw",
-      "grouped_e4m3_bf16_128x128_v_bs_gm",
+      "grouped_e4m3_bf16_128x128_v_bs",
       "blackwell_f16_bf16_one",
       "blackwell_f8f6f4_f32_pair_clc",
       "blackwell_f16_bf16_pair_static",
@@ -193,10 +192,9 @@ TEST(KernelList, SaysWhatAKernelDoes) {
   };
   using Words = std::vector<std::string>;
   using Types = std::vector<DType>;
-  const KernelFacts& gm = find("grouped_e4m3_bf16_128x16_b_sw_gm");
-  EXPECT_EQ(gm.features,
-            (Words{"grouped, warp_scan", "cooperative", "swap_ab", "per-group tensor maps"}));
-  EXPECT_EQ(gm.architectures, (std::vector<int>{90}));
+  const KernelFacts& groups = find("grouped_e4m3_bf16_128x16_b_sw");
+  EXPECT_EQ(groups.features, (Words{"grouped, warp_scan", "cooperative", "swap_ab"}));
+  EXPECT_EQ(groups.architectures, (std::vector<int>{90}));
   EXPECT_EQ(find("hopper_bf16_bf16_128x64_sl").features,
             (Words{"cooperative", "split-K in slices"}));
   EXPECT_EQ(find("hopper_bf16_bf16_128x64_sl").most_cluster_ctas(), 1);

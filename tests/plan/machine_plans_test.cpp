@@ -52,7 +52,6 @@ TEST(MachinePlans, AnH200IsAsItWasFitted) {
       EXPECT_DOUBLE_EQ(m.fixed, fit.fixed);
       EXPECT_DOUBLE_EQ(m.l2_bytes_per_second, fit.l2_bytes_per_second);
       EXPECT_DOUBLE_EQ(m.epilogue_time, fit.epilogue_time);
-      EXPECT_DOUBLE_EQ(m.group_maps, fit.group_maps);
       EXPECT_DOUBLE_EQ(m.workspace_bytes, fit.workspace_bytes);
       EXPECT_EQ(m.tensor.at(96), 1);
     }

@@ -270,7 +270,6 @@ TEST(Refusals, OfChoices) {
     const bool of_groups = draw.rarely(p.groups ? 2 : 8);
     if (of_groups && draw.rarely(3)) c.tile_tokens = draw.of<int>({-1, 0, 8, 128, 100});
     if (of_groups && draw.rarely(3)) c.search = static_cast<kernel::Grouping>(draw(0, 3));
-    if (of_groups && draw.rarely(3)) c.group_maps = draw.rarely(2);
     if (draw.rarely(3)) c.cluster = atom::ClusterShape{draw(0, 5), draw(0, 5)};
     if (draw.rarely(6)) c.tile_m = draw.of<int>({-1, 0, 64, 128, 100, 1024});
     if (draw.rarely(6)) c.tile_n = draw.of<int>({-1, 0, 64, 128, 256, 1024});

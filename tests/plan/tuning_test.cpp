@@ -388,8 +388,7 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
            [](PlanChoices& c) { c.pair = false; }, [](PlanChoices& c) { c.pair = true; },
            [](PlanChoices& c) { c.tiles = kernel::TileSource::one_tile; },
            [](PlanChoices& c) { c.accumulators = 2; }, [](PlanChoices& c) { c.tile_tokens = 64; },
-           [](PlanChoices& c) { c.search = kernel::Grouping::warp_scan; },
-           [](PlanChoices& c) { c.group_maps = false; }}) {
+           [](PlanChoices& c) { c.search = kernel::Grouping::warp_scan; }}) {
     PlanChoices one;
     choose(one);
     const auto found = tuned_plan(problem, h200(), cache, one);
@@ -425,7 +424,6 @@ TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfGroups) {
   EXPECT_TRUE(tuned_plan(problem, h200(), cache)->entry);
   EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.tile_tokens = 128})->entry);
   EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.search = kernel::Grouping::warp_scan})->entry);
-  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.group_maps = true})->entry);
 }
 
 TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfBlackwell) {

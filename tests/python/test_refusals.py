@@ -319,15 +319,13 @@ class Refusals(unittest.TestCase):
                          check_offsets=True)
 
     def test_offsets_are_checked_in_every_memory(self):
-        """By static and dynamic persistent kernels and those of per-group tensor maps; more tiles
-        than the grid takes at once."""
+        """By static and dynamic persistent kernels; more tiles than the grid takes at once."""
         e4m3 = ml_dtypes.float8_e4m3fn
         a, b = np.ones((300, 64), e4m3), np.ones((4, 512, 64), e4m3)
         right = np.array([0, 75, 150, 150, 300], np.int32)
         wrong = {3: [0, 75, 150, 150, 800], 0: [-5, 75, 150, 150, 300], 2: [0, 75, 300, 280, 290],
                  1: [0, 160, 30, 160, 300]}
-        for kernel in ("grouped_e4m3_bf16_128x128_v_pp", "grouped_e4m3_bf16_128x128_v_pp_dyn",
-                       "grouped_e4m3_bf16_128x128_v_pp_gm"):
+        for kernel in ("grouped_e4m3_bf16_128x128_v_pp", "grouped_e4m3_bf16_128x128_v_pp_dyn"):
             plan = wp.plan(a, b, right, kernel=kernel)
             with wp.Workspace(plan.workspace_bytes, "model") as own:
                 for keywords in ({"kernel": kernel}, {"plan": plan},

@@ -19,8 +19,7 @@ namespace warpwright::offsets {
 using tests::Bytes;
 
 inline const std::vector<std::string> kernels = {"grouped_e4m3_bf16_128x128_v_pp",
-                                                 "grouped_e4m3_bf16_128x128_v_pp_dyn",
-                                                 "grouped_e4m3_bf16_128x128_v_pp_gm"};
+                                                 "grouped_e4m3_bf16_128x128_v_pp_dyn"};
 
 /// Offsets of four groups of 300 rows, and the first group in disorder.
 struct Offsets {

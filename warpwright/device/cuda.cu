@@ -307,9 +307,6 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
 std::optional<Refusal> load_kernels(const Plan& plan) {
   const CudaKernel* kernel = nullptr;
   if (auto r = load_kernel(plan.kernel, plan.facts().architecture, kernel)) return r;
-  if (plan.map_ctas > 0) {
-    if (auto r = load_kernel(group_maps_kernel, plan.facts().architecture, kernel)) return r;
-  }
   if (plan.problem.groups) {
     if (auto r = load_kernel(zero_rows_kernel, plan.facts().architecture, kernel)) return r;
   }

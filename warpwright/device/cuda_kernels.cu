@@ -7,7 +7,6 @@
 #include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
-#include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
@@ -16,13 +15,6 @@
 
 namespace warpwright::device {
 namespace {
-
-__global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
-    make_group_maps([[maybe_unused]] const __grid_constant__ kernel::GroupMapsParams params) {
-#if WW_CLUSTERS  // targets before sm_90, in whose builds nobody starts it, have no tensor maps
-  kernel::GroupMapsKernel::run(params);
-#endif
-}
 
 __global__ void __launch_bounds__(kernel::ZeroRowsKernel::threads)
     zero_rows(const __grid_constant__ kernel::ZeroRowsParams params) {
@@ -42,7 +34,7 @@ __global__ void __launch_bounds__(kernel::CopyRowsKernel::threads,
 
 __global__ void __launch_bounds__(kernel::SortSlotsKernel::threads)
     sort_slots([[maybe_unused]] const __grid_constant__ kernel::SortSlotsParams params) {
-#if WW_CLUSTERS  // as above: it exchanges counts in a cluster
+#if WW_CLUSTERS  // in builds for targets before sm_90 nobody starts it
   kernel::SortSlotsKernel::run(params);
 #endif
 }
@@ -152,7 +144,6 @@ const std::vector<CudaKernel>& cuda_kernels() {
     WW_FAMILIES(WW_ADD_ALL)
 #undef WW_ADD_ALL
     // Behind the tables, the first of which tells how many clusters are resident.
-    add_one<kernel::GroupMapsKernel>(found, group_maps_kernel, 90, &make_group_maps);
     add_one<kernel::ZeroRowsKernel>(found, zero_rows_kernel, 0, &zero_rows);
     add_one<kernel::CheckRowsKernel>(found, check_rows_kernel, 0, &check_rows);
     add_one<kernel::CopyRowsKernel>(found, copy_rows_kernel, 0, &copy_rows);

@@ -16,7 +16,7 @@ Result<const device::Backend*> backend_of(const Plan& plan) {
 // rest.
 std::int64_t used_bytes(const Plan& plan, bool check_offsets) {
   if (!plan.problem.groups && plan.ctas > 0) return plan.workspace_bytes;
-  if (plan.map_ctas > 0 || plan.a_copy || plan.b_copy || check_offsets) {
+  if (plan.a_copy || plan.b_copy || check_offsets) {
     return plan.workspace_bytes;
   }
   return plan.ctas > 0 ? plan.flag_bytes : 0;

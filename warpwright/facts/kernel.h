@@ -96,7 +96,6 @@ struct KernelFacts {
   bool swap_ab = false;                              ///< its rows are the columns of D
   bool grouped = false;                              ///< only for products in groups
   kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
-  bool group_maps = false;                           ///< has a tensor map for each group
   bool gathers = false;                              ///< reads tokens by index
   bool may_gather = false;                           ///< the same where a launch asks for it
   bool asks_early = false;  ///< for weights before its wait (LaunchMemory::weights_early)

@@ -24,6 +24,9 @@ inline constexpr auto removed_arguments = std::to_array<Removed>({
 inline constexpr std::string_view slots_are_added_apart =
     "a launch of its own adds up the slots of a token";
 
+inline constexpr std::string_view one_map_serves =
+    "products in groups have one tensor map of all tokens";
+
 inline constexpr std::string_view the_other_tile_draws = "static persistent tiles were as fast";
 inline constexpr std::string_view one_tile_of_these_sums = "one tile has these sums, as a study";
 inline constexpr std::string_view such_sums_are_exact =
@@ -87,6 +90,11 @@ inline constexpr auto removed_kernels = std::to_array<Removed>({
      "grouped_s4xe4m3_bf16_128x64_b_sw2_fold"},
     {"grouped_s4xe4m3_bf16_128x16_b_sw2_lut", one_tile_of_these_sums,
      "grouped_s4xe4m3_bf16_128x64_b_sw2_lut"},
+    {"grouped_e4m3_bf16_128x16_b_sw_gm", one_map_serves, "grouped_e4m3_bf16_128x16_b_sw"},
+    {"grouped_e4m3_bf16_128x64_b_sw_gm", one_map_serves, "grouped_e4m3_bf16_128x64_b_sw"},
+    {"grouped_e4m3_bf16_128x128_v_pp_gm", one_map_serves, "grouped_e4m3_bf16_128x128_v_pp"},
+    {"grouped_e4m3_bf16_128x256_v_gm", one_map_serves, "grouped_e4m3_bf16_128x256_v"},
+    {"grouped_e4m3_bf16_128x128_v_bs_gm", one_map_serves, "grouped_e4m3_bf16_128x128_v_bs"},
 });
 
 /// The one of that name, or null.

@@ -84,12 +84,6 @@ class Epilogue {
   /// the load of its first subtile of C.
   WW_DEVICE void begin(const tile::Work& work, int row, int column = 0) {
     const int batch = work.tile.batch;
-    if constexpr (config.store == Store::tensor_per_group) {
-      if (batch != at_.batch || first_token_ < 0) {
-        if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch]);
-      }
-      first_token_ = work.first_token;
-    }
     at_ = {work.row + row, work.column + column, batch};
     if constexpr (config.grouped) {
       end_row_ = work.end_token;
@@ -357,12 +351,7 @@ class Epilogue {
         isa::fence_proxy_async_shared();
         isa::sync_warp();
         if (leader()) {
-          if constexpr (config.store == Store::tensor_per_group) {
-            isa::tensor_store(p_.group_maps[2 * at_.batch], buffer,
-                              isa::Coords{at.column, at.row - first_token_, 0});
-          } else {
-            isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
-          }
+          isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
           isa::bulk_commit();
         }
         return;
@@ -436,8 +425,7 @@ class Epilogue {
   LateAlpha late_alpha_;  ///< where it is late
   float alpha_ = 1;       ///< of the tile that is written
   float result_scale_ = 1;
-  Place at_;              // of the tile at hand
-  int first_token_ = -1;  // of the group at hand
+  Place at_;  // of the tile at hand
   int end_row_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;

@@ -13,10 +13,8 @@ namespace warpwright::kernel {
 
 /// How D leaves the epilogue's buffers, where base and pitch are multiples of 16 bytes.
 enum class Store : std::uint8_t {
-  lanes,             ///< 16 bytes a lane
-  tensor,            ///< tensor stores
-  tensor_per_group,  ///< tensor stores that end with the group: it has maps of its own, of its
-                     ///< tokens and its rows of D, made by the kernel of group_maps.h
+  lanes,   ///< 16 bytes a lane
+  tensor,  ///< tensor stores
 };
 
 /// What the epilogue must know of a kernel. Its rows and columns are those of the accumulators.
@@ -203,9 +201,8 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
     return "a warp has two epilogue buffers or more (one where lanes store), the CTA 32 at most";
   }
   if (c.grouped && c.store == Store::tensor) {
-    return "a tensor store of a grouped tile needs a map of the group";
+    return "a tensor store would go past the end of a group";
   }
-  if (!c.grouped && c.store == Store::tensor_per_group) return "there are no groups to have maps";
   if (!c.tma && (c.store != Store::lanes || c.swap_ab)) {
     return "without TMA and stmatrix rows are stored as they are, by lanes";
   }

@@ -180,7 +180,7 @@ struct SumWords {
   using Params = SumWordsParams;
   static constexpr int threads = 256;
   static constexpr int shared_bytes = 0;
-  static constexpr int ctas_an_sm = 1;
+  static constexpr int ctas_an_sm = 8;
 
   static constexpr int ctas(const Params& p) {
     return static_cast<int>(std::min<std::int64_t>((p.count + threads - 1) / threads, 1024));

@@ -114,10 +114,8 @@ struct OperandParams {
   std::uint16_t row_mask = 1;  ///< CTAs with y = 0, who share one B tile; for y: by y * cluster.m
   int k = 0;                   ///< 0: nobody reads A or B
   GateParams gate;             ///< of scales; the map of B has a dimension of its two parts
-  /// Maps of the tokens, where the kernel has one a group: that of group g is number 2 g.
-  const isa::TensorMap* group_maps = nullptr;
-  PackedParams packed;  ///< A, where its source is registers; it has no map then
-  TokenParams tokens;   ///< where they are read by index; they have no map then
+  PackedParams packed;         ///< A, where its source is registers; it has no map then
+  TokenParams tokens;          ///< where they are read by index; they have no map then
 
   /// The CTAs that share the A, or the B, of the one at `at`. (The masks come ready from the host:
   /// the first load should not wait for arithmetic.)
@@ -188,9 +186,7 @@ struct OutputParams {
   Vector column_bias;
   const float* result_scale = nullptr;  ///< multiplied to D's elements
   ScalesOfD d_scales;                   ///< of a D that is quantised
-  /// For Y, of every group g with tokens at 2 g; when the kernel has them.
-  const isa::TensorMap* group_maps = nullptr;
-  isa::TensorMap c;  ///< box: chunk_inner x chunk_outer; when c_by_tma
+  isa::TensorMap c;                     ///< box: chunk_inner x chunk_outer; when c_by_tma
   isa::TensorMap d;  ///< the same box; when d_aligned and the kernel stores by copies
 };
 

@@ -27,7 +27,7 @@ bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track);
 /// The CTAs of the first track's grid that share its CTA's SM with that at a time, itself first.
 std::vector<int> ctas_together(const model::Trace& trace, const model::TraceTrack& first);
 
-/// "CTA 3", and in a run of several grids "group_maps: CTA 3".
+/// "CTA 3", and in a run of several grids "zero_rows: CTA 3".
 std::string cta_name(const model::Trace& trace, const model::TraceTrack& track);
 
 /// A slice of a track.

@@ -6,7 +6,6 @@
 #include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
-#include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
@@ -32,7 +31,6 @@ const ModelKernel* model_kernel(std::string_view name) {
                                 std::make_integer_sequence<int, WARPWRIGHT_##Family##_CHUNKS>{});
     WW_FAMILIES(WW_ADD_ALL)
 #undef WW_ADD_ALL
-    found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
     found.push_back({zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>});
     found.push_back({check_rows_kernel, &run_kernel<kernel::CheckRowsKernel>});
     found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});

@@ -67,7 +67,6 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
   for (const char* name :
        {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
         "grouped_e4m3_bf16_128x64_h_sw", "grouped_bf16_bf16_128x256_v",
-        "grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm",
         "grouped_bf16_bf16_128x32_b_sw_ix", "grouped_bf16_bf16_128x128_v_pp_ix"}) {
     Draws draw(17);
     for (int round = 0; round < 5; ++round) {
@@ -141,42 +140,6 @@ void replay_with_other_offsets(const char* kernel) {
 TEST(GroupedOnTheGpu, OneGraphOtherOffsets) {
   WW_NEEDS_HOPPER();
   replay_with_other_offsets("grouped_e4m3_bf16_128x32_b_sw");
-}
-
-// The kernel that makes the maps is in the graph too.
-TEST(GroupedOnTheGpu, OneGraphOtherOffsetsWithMapsOfGroups) {
-  WW_NEEDS_HOPPER();
-  replay_with_other_offsets("grouped_e4m3_bf16_128x16_b_sw_gm");
-  replay_with_other_offsets("grouped_e4m3_bf16_128x128_v_pp_gm");
-}
-
-// Launches with other groups one behind the other, all through one workspace.
-TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
-  WW_NEEDS_HOPPER();
-  for (const char* name :
-       {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
-    Draws draw(41);
-    std::vector<std::unique_ptr<Problem>> problems;
-    std::vector<std::unique_ptr<OnCuda>> there;
-    for (unsigned i = 0; i < 8; ++i) {
-      Ask ask = ask_of(name, lengths_to_offsets(draw, 24, 70), 256, 384);
-      ask.seed = 300 + 2 * i;
-      problems.push_back(std::make_unique<Problem>(named(name), ask));
-      there.push_back(std::make_unique<OnCuda>(*problems.back()));
-    }
-    for (std::size_t i = 0; i < problems.size(); ++i) {
-      const Plan made = plan_of(*problems[i]);
-      there[0]->prepare(made);
-      const auto refused = launch(made, there[i]->operands(), there[0]->workspace(), nullptr,
-                                  {.dependent = i % 2 == 1});
-      ASSERT_FALSE(refused) << refused->reason;
-    }
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    for (std::size_t i = 0; i < problems.size(); ++i) {
-      there[i]->receive(*problems[i]);
-      ASSERT_EQ(problems[i]->fault(), "") << problems[i]->text();
-    }
-  }
 }
 
 TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {

@@ -142,7 +142,7 @@ TEST_F(Stress, GraphsReplayedWithOtherOffsets) {
   const int replays = campaign() ? 100000 : 2000;
   constexpr int sets = 8;
   constexpr int groups = 8;
-  for (const char* kernel : {"grouped_e4m3_bf16_128x32_b_sw", "grouped_e4m3_bf16_128x16_b_sw_gm"}) {
+  for (const char* kernel : {"grouped_e4m3_bf16_128x32_b_sw", "grouped_bf16_bf16_128x128_v_pp"}) {
     SCOPED_TRACE(kernel);
     Draws draw(29);
     constexpr int tokens = 300;

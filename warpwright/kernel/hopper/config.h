@@ -27,7 +27,6 @@ struct Whole {
   bool in_turns = false;  ///< Schedule::pingpong
   bool drawn = false;     ///< with a counter; a launch without one walks static persistent tiles
   Grouping grouped = Grouping::none;
-  bool group_maps = false;       ///< per-group tensor maps
   bool gathers = false;          ///< tokens by index
   tile::TileWidths widths = {};  ///< along the tokens, swapped: groups are cut evenly
 
@@ -171,9 +170,6 @@ constexpr Grouping grouping(const GemmConfig& c) {
 constexpr bool is_grouped(const GemmConfig& c) {
   return grouping(c) != Grouping::none;
 }
-constexpr bool has_group_maps(const GemmConfig& c) {
-  return c.walk.as<Whole>().group_maps;
-}
 /// Are tokens read by index, a row at a time?
 constexpr bool gathers(const GemmConfig& c) {
   return c.walk.as<Whole>().gathers;
@@ -199,13 +195,12 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
 /// A. (Packed ones L2 is asked for. Who reads tokens by index is directly behind the sort, and
 /// knows no tile before that ends.)
 constexpr bool asks_early(const GemmConfig& c) {
-  return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) &&
-         !has_group_maps(c) && !packed_a(c) && !gathers(c);
+  return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) && !packed_a(c) &&
+         !gathers(c);
 }
-/// A group may end in the middle of a tile, so only kernels with per-group tensor maps store by
-/// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
+/// A group may end in the middle of a tile, of which there is no store by TMA, nor is there one for
+/// a part of a tile. Where D is quantised one buffer is enough.
 constexpr Store store_of(const GemmConfig& c) {
-  if (has_group_maps(c)) return Store::tensor_per_group;
   return is_grouped(c) || shares_columns(c) || c.quantises ? Store::lanes : Store::tensor;
 }
 

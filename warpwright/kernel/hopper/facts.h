@@ -45,7 +45,6 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(has_zero_points(c), "zero points");
   add(c.gated, "gated");
   add(c.quantises, "quantises D");
-  add(has_group_maps(c), "per-group tensor maps");
   add(gathers(c), "tokens by index");
   add(is_dynamic_persistent(c), "dynamic");
   // In BLAS's letters, as --layout has them.
@@ -104,7 +103,6 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.swap_ab = is_swapped(c);
   f.grouped = is_grouped(c);
   f.search = grouping(c);
-  f.group_maps = has_group_maps(c);
   f.gathers = gathers(c);
   f.asks_early = asks_early(c);
   f.schedule = schedule_of(c);

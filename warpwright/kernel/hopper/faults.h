@@ -91,10 +91,10 @@ constexpr const char* sums_fault(const GemmConfig& c) {
 
 constexpr const char* widths_fault(const GemmConfig& c) {
   if (!has_widths(c)) return nullptr;
-  if (!is_grouped(c) || !is_swapped(c) || packed_a(c) || has_group_maps(c) ||
-      is_dynamic_persistent(c) || operand_b(c).major != atom::Major::k) {
+  if (!is_grouped(c) || !is_swapped(c) || packed_a(c) || is_dynamic_persistent(c) ||
+      operand_b(c).major != atom::Major::k) {
     return "tiles of several widths are of groups with K-major tokens on wgmma's N, in static "
-           "persistent tiles under one map";
+           "persistent tiles";
   }
   const tile::TileWidths& widths = tile_widths(c);
   int before = 0;
@@ -112,15 +112,12 @@ constexpr const char* walk_fault(const GemmConfig& c) {
   if (has_widths(c) && (gathers(c) || c.quantises)) {
     return "tiles of several widths are not read by index, nor are their results quantised";
   }
-  if (gathers(c) && (!is_grouped(c) || has_group_maps(c))) {
-    return "tokens are read by index in groups, without maps of these";
-  }
+  if (gathers(c) && !is_grouped(c)) return "tokens are read by index in groups";
   if (gathers(c) && (!has_producer(c) || is_dynamic_persistent(c))) {
     return "tokens by index are copied by two warps beside the producer, which draw no tiles";
   }
-  if ((has_group_maps(c) || gathers(c)) &&
-      (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
-    return "the maps of the groups, and rows by index, are of K-major tokens";
+  if (gathers(c) && (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
+    return "rows by index are of K-major tokens";
   }
   return nullptr;
 }

@@ -174,7 +174,7 @@ struct HopperGemm {
     }
     if constexpr (Loader<Tag>::finds_early) {
       Loader<Tag> loader(cta_of(p, base, rank, {}));
-      loader.find(mine);
+      loader.find();
       if (mine && p.operands.k > 0) loader.prefetch_weights();
       begin();
       if (mine) {
@@ -234,7 +234,7 @@ struct HopperGemm {
     } else {
       Loader<Tag> loader(cta);
       const LaneLoads<Tag> loads{loader, isa::warp_index() == 0 && isa::elect_one()};
-      if (loads.mine) loader.find(true);
+      if (loads.mine) loader.find();
       for (int s = 0; s < cfg.stages; ++s) loads.step();
       consume_tiles(cta, ready, warpgroup, loads);
       isa::launch_dependents();

@@ -33,8 +33,7 @@ class Loader {
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
     constexpr GemmConfig cfg = Tag::config;
-    // Tokens have maps of their groups, or none where they are read by index.
-    const bool of_tokens = !has_group_maps(cfg) && !gathers(cfg);
+    const bool of_tokens = !gathers(cfg);  // by index they have no map
     if (!packed_a(cfg) && (of_tokens || is_swapped(cfg))) isa::prefetch_map(p.operands.a);
     if (of_tokens || !is_swapped(cfg)) isa::prefetch_map(p.operands.b);
     if (copies_scales(cfg) && p.scales.copies_tokens) isa::prefetch_map(p.operands.token_scales);
@@ -66,8 +65,8 @@ class Loader {
   }
 
   /// Looks for the next tile; false when there is none. Where a whole warp looks for the tiles all
-  /// lanes call it, and one of them, `mine`, loads.
-  WW_DEVICE bool find(bool mine) {
+  /// lanes call it.
+  WW_DEVICE bool find() {
     found_ = walk_.next(work_);
     if (!found_) return false;
     block_ = work_.first;
@@ -78,9 +77,6 @@ class Loader {
     }
     place<false>(b_);
     if constexpr (has_widths(Tag::config)) widths_.narrow(b_, work_);
-    if constexpr (has_group_maps(Tag::config)) {
-      if (mine) acquire_map();
-    }
     return true;
   }
 
@@ -88,9 +84,9 @@ class Loader {
   /// first has been found. All lanes call it, or one, as `find`.
   WW_DEVICE void run(bool mine) {
     if constexpr (finds_early) {
-      for (; found_; find(mine)) load_tile(mine);
+      for (; found_; find()) load_tile(mine);
     } else {
-      while (find(mine)) {
+      while (find()) {
         if (early_) load_early(mine);
         load_tile(mine);
       }
@@ -102,7 +98,7 @@ class Loader {
 
   /// Starts the loads of the next k_tile, as soon as its stage is free, if there is one left.
   WW_DEVICE void step() {
-    while (found_ && block_ == work_.end) find(true);
+    while (found_ && block_ == work_.end) find();
     if (!found_) return;
     load_block();
     state_.advance(Tag::config.stages);
@@ -200,18 +196,8 @@ class Loader {
   /// Where the slice lies in the map, of the tile at hand.
   template <bool IsA>
   WW_DEVICE void place(Slice& slice) const {
-    // The map of a group begins with its tokens.
-    constexpr bool of_group = has_group_maps(Tag::config) && IsA != is_swapped(Tag::config);
-    slice.row =
-        (IsA ? work_.row : work_.column) - (of_group ? work_.first_token : 0) + slice.in_tile;
+    slice.row = (IsA ? work_.row : work_.column) + slice.in_tile;
     slice.batch = work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch);
-  }
-
-  /// The map of the tokens of the tile's group, for the copies of this thread.
-  WW_DEVICE void acquire_map() {
-    if (work_.tile.batch == group_) return;
-    group_ = work_.tile.batch;
-    isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
   /// All lanes: until the grid before has ended. (Only a launch of a mixture comes here.)
@@ -298,10 +284,7 @@ class Loader {
     constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
     constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
     constexpr int span = atom::span_bytes(tile.swizzle);
-    constexpr bool of_group = has_group_maps(cfg) && IsA != is_swapped(cfg);  // the tokens
-    const isa::TensorMap& map = of_group ? operands_.group_maps[2 * work_.tile.batch]
-                                : IsA    ? operands_.a
-                                         : widths_.tokens(operands_, work_);
+    const isa::TensorMap& map = IsA ? operands_.a : widths_.tokens(operands_, work_);
     const isa::SharedAddress to = slice.to + state_.stage * atom::tile_bytes(tile);
     const int k = block_ * tile_k(cfg);
     WW_UNROLL for (int part = 0; part < parts; ++part) {
@@ -341,7 +324,6 @@ class Loader {
   std::conditional_t<has_widths(Tag::config), Widths, OneWidth> widths_;
   tile::Work work_;
   int block_ = 0;
-  int group_ = -1;  // whose map this thread has acquired last
   bool found_ = false;
   bool early_;  // the grid before may still run, and the first tile's weights are asked for
   pipeline::PipelineState state_;

@@ -38,7 +38,6 @@ constexpr Name name_of(const GemmConfig& c) {
   if (group_sums(c) == GroupSums::table) name += "_lut";
   if (c.gated) name += "_gated";
   if (c.quantises) name += "_q";
-  if (has_group_maps(c)) name += "_gm";
   if (gathers(c)) name += "_ix";
   if (is_dynamic_persistent(c)) name += "_dyn";
   const bool a_mn = operand_a(c).major == atom::Major::mn;

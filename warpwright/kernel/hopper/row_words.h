@@ -165,7 +165,6 @@ inline constexpr auto dynamic = whole<&Whole::drawn, true>;
 inline constexpr auto linear_scan = whole<&Whole::grouped, Grouping::linear_scan>;
 inline constexpr auto binary_search = whole<&Whole::grouped, Grouping::binary_search>;
 inline constexpr auto warp_scan = whole<&Whole::grouped, Grouping::warp_scan>;
-inline constexpr auto group_maps = whole<&Whole::group_maps, true>;
 inline constexpr auto by_index = whole<&Whole::gathers, true>;
 /// Tiles of these widths along the tokens, beside the tile's own.
 template <std::int16_t... narrower>

@@ -22,7 +22,7 @@ constexpr int blocks_ahead(const GemmConfig& c) {
   if (sum_registers(c) > 160 || (packed_a(c) && values >= 8)) return 1;
   if (values >= 8 || sum_registers(c) > 128 || splits_k(c)) return 3;
   if (values < 4 || grouping(c) != Grouping::binary_search) return 6;
-  return has_group_maps(c) ? 4 : 5;
+  return 5;
 }
 
 template <class Tag>

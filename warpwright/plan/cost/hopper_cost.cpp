@@ -233,20 +233,18 @@ class Estimate {
     return time;
   }
 
-  // How long a CTA looks for its tiles in groups, and the maps of these take.
+  // How long a CTA looks for its tiles in groups.
   double search() const {
     const auto groups = static_cast<double>(p_.group_count());
-    const double maps = plan_.map_ctas > 0 ? machine_.group_maps : 0;
     switch (grouping(c_)) {
       case kernel::Grouping::none:
         break;
       case kernel::Grouping::linear_scan:
-        return maps + machine_.search_linear_scan + machine_.search_linear_scan_each * groups;
+        return machine_.search_linear_scan + machine_.search_linear_scan_each * groups;
       case kernel::Grouping::warp_scan:
-        return maps + machine_.search_warp_scan +
-               machine_.search_warp_scan_each * std::ceil(groups / 32);
+        return machine_.search_warp_scan + machine_.search_warp_scan_each * std::ceil(groups / 32);
       case kernel::Grouping::binary_search:
-        return maps + machine_.search_binary_search +
+        return machine_.search_binary_search +
                machine_.search_binary_search_each * groups / kernel::threads(c_);
     }
     return 0;

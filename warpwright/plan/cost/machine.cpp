@@ -32,7 +32,6 @@ Machine machine_of(bool groups_or_packed, const DeviceFacts& device) {
   m.tensor = {&n.wgmma_shared_more, &fitted.wgmma_shared_more};
   // Times of an SM's own work go with its clock, that of a kernel's start beside its launch too.
   const double slower = 1 / more(&N::clock_hz);
-  const double launch = 1e6 * (n.launch_seconds - fitted.launch_seconds);
   m.fixed = (m.fixed - 1e6 * fitted.launch_seconds) * slower + 1e6 * n.launch_seconds;
   for (double Machine::*time :
        {&Machine::pair_start, &Machine::between_tiles, &Machine::cluster_exchange,
@@ -44,7 +43,6 @@ Machine machine_of(bool groups_or_packed, const DeviceFacts& device) {
         &Machine::search_binary_search_each}) {
     m.*time *= slower;
   }
-  m.group_maps += launch;
   m.epilogue_time *= slower * store_rate(fitted) / store_rate(n);
   // One SM's share of L2.
   m.workspace_bytes *= more(&N::l2_bytes_per_second) * fitted.sms / n.sms;

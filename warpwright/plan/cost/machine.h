@@ -80,7 +80,6 @@ struct Machine {
   double group_l2_share = 0.081;  ///< of what L2 sends, that HBM waits for
   double group_stops = 0.405;     ///< of stores, in which a full ring stops HBM
   double group_beside = 0.361;    ///< of the lesser of products and memory
-  double group_maps = 3;          ///< until the maps a group are made
   /// A copy of one row of tokens by index, by two warps together: from products of 4,096 tokens of
   /// 128 experts, in bf16 (13.5) and in e4m3 with block scales (11.8).
   double row_copy_clocks = 12;

@@ -203,9 +203,6 @@ class FamilyOf : public Family {
   }
 };
 
-/// The kernel that makes the tensor maps of groups, before a kernel that uses them.
-inline constexpr std::string_view group_maps_kernel = "group_maps";
-
 /// The kernel that clears the rows of D in no group, before all others.
 inline constexpr std::string_view zero_rows_kernel = "zero_rows";
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "warpwright/facts/packed_e2m1.h"
-#include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
@@ -173,17 +172,10 @@ void take_memory(Plan& plan, const kernel::GemmConfig& c, int ctas) {
   const std::int64_t groups = plan.problem.group_count();
   const int counter = kernel::is_dynamic_persistent(c) ? kernel::counter_bytes : 0;
   plan.workspace_bytes = plan.flag_bytes = 0;
-  plan.map_ctas = 0;
   if (splits_k(c)) {
     take_split_memory(plan, c, ctas);
   } else if (slices_k(c)) {
     take_slice_memory(plan, c, ctas);
-  } else if (kernel::has_group_maps(c)) {
-    // Small CTAs, many of which an SM holds: mostly each has one group.
-    if (plan.ctas > 0) {
-      plan.map_ctas = static_cast<int>(std::min(groups, std::int64_t{8} * plan.device.sms));
-    }
-    plan.workspace_bytes = counter + kernel::group_maps_workspace(groups);
   } else if (groups > 0) {
     plan.workspace_bytes = counter + 16;  // for the check of the offsets
   }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "warpwright/kernel/hopper/facts.h"
-#include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/families/bind.h"
 #include "warpwright/plan/families/group_walk.h"
@@ -41,33 +40,6 @@ void set_scale_map(kernel::GemmParams& p, const kernel::GemmConfig& c, const Mat
   if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
   if (r.batch == 1) r.batch_stride = r.outer_stride;
   p.operands.token_scales = encode(r);
-}
-
-// Where the maps of the groups lie in a workspace: behind flags and the status of the offsets,
-// aligned.
-std::int64_t maps_offset(const Plan& plan, const void* workspace) {
-  const auto at = reinterpret_cast<std::uintptr_t>(workspace);
-  const auto behind = static_cast<std::uintptr_t>(plan.flag_bytes) + 16;
-  return static_cast<std::int64_t>((at + behind + 127) / 128 * 128 - at);
-}
-
-// Parameters of the kernel that makes the maps of the groups for a kernel with these parameters.
-kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperands& o,
-                                          const kernel::GemmParams& params, isa::TensorMap* maps,
-                                          Encode encode) {
-  const auto tokens = [](const isa::TensorMap& map, const MatrixView& v) {
-    return kernel::TokenTensor{map, static_cast<const unsigned char*>(v.data),
-                               v.row_stride * numeric::bits(v.dtype) / 8};
-  };
-  kernel::GroupMapsParams p;
-  if (params.operands.k > 0)
-    p.x = tokens(is_swapped(c) ? params.operands.b : params.operands.a, o.a);
-  p.y = tokens(encode(map_request("D", o.d, false, kernel::subtile_inner(c),
-                                  kernel::subtile_outer(c), kernel::subtile_swizzle(c))),
-               o.d);
-  p.offsets = params.walk.groups.offsets;
-  p.maps = maps;
-  return p;
 }
 
 // The parameters of a kernel whose tiles have several widths.
@@ -180,12 +152,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
       out +=
           format("groups     found on the device, %s\n", searches[static_cast<int>(grouping(c))]);
       out +=
-          kernel::has_group_maps(c)
-              ? format(
-                    "maps       of A and D one a group, made on the device by a kernel of %d "
-                    "CTAs\n",
-                    plan.map_ctas)
-          : kernel::gathers(c)
+          kernel::gathers(c)
               ? std::string(
                     "tokens     by index: two warps copy the rows of a tile, up to the group's "
                     "end\n")
@@ -239,7 +206,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     if (p.operands.k > 0 && o.scaling == Scaling::blockwise) {
       set_scale_map(p, c, o.scale_a, encode);
     }
-    Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
+    Grid& grid = out.grids[0];
     grid = grid_of(plan);
     if (splits_k(c) && p.operands.k > 0) {
       bind_split(p.walk, grid, plan, workspace);
@@ -259,29 +226,12 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
         grid.workspace[1] = {"status", at, at + std::int64_t{sizeof(std::uint32_t)}};
       }
     }
-    if (plan.map_ctas > 0) {
-      const std::int64_t at = maps_offset(plan, workspace);
-      const std::int64_t bytes =
-          2 * plan.problem.group_count() * std::int64_t{sizeof(isa::TensorMap)};
-      auto* const maps = reinterpret_cast<isa::TensorMap*>(workspace + at);
-      p.operands.group_maps = maps;
-      p.output.group_maps = maps + 1;
-      grid.workspace[2] = {"maps", at, at + bytes, false};
-      Grid& first = out.grids[0];
-      first.kernel = group_maps_kernel;
-      first.ctas = plan.map_ctas;
-      first.threads = kernel::GroupMapsKernel::threads;
-      first.shared_bytes = kernel::GroupMapsKernel::shared_bytes;
-      first.multiplies = false;
-      first.workspace[0] = {"maps", at, at + bytes};
-      first.set_params(group_maps_params(c, o, p, maps, encode));
-    }
     if (kernel::has_widths(c)) {
       grid.set_params(with_widths(p, c, o, encode));
     } else {
       grid.set_params(p);
     }
-    out.count = plan.map_ctas > 0 ? 2 : 1;
+    out.count = 1;
   }
 };
 

@@ -8,6 +8,9 @@
 #include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/families/family.h"
 
+// Behind what calls functions of the name of its namespace.
+#include "warpwright/facts/removed.h"
+
 namespace warpwright {
 
 std::vector<const KernelFacts*> all_kernels() {

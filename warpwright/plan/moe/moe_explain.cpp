@@ -35,7 +35,7 @@ int sort_launches(const MixtureProblem& p, int parts) {
 }
 
 int grids_of(const Plan& product) {
-  return 1 + (product.map_ctas > 0 ? 1 : 0) + (product.a_copy || product.b_copy ? 1 : 0);
+  return 1 + (product.a_copy || product.b_copy ? 1 : 0);
 }
 
 // Is its kernel one that asks for weights early, and reads them where they are?

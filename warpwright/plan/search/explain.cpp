@@ -268,7 +268,6 @@ std::string Plan::explain() const {
   };
   if (tile_source == kernel::TileSource::dynamic_persistent)
     use("the counter of tiles (may be left out)");
-  if (map_ctas > 0) use("the maps");
   if (problem.groups) use("the check of the offsets");
   if (a_copy) use("a copy of A");
   if (b_copy) use("a copy of B");

@@ -188,10 +188,9 @@ std::optional<Refusal> device_fault(const Family* family, const GemmProblem& pro
                           "sm_90 (H100, H200), sm_100 (B200), sm_103 (B300) and sm_120"));
   }
   if (device.sms < 1) return no_sms(device);
-  if (!problem.groups && (choices.tile_tokens || choices.search || choices.group_maps)) {
+  if (!problem.groups && (choices.tile_tokens || choices.search)) {
     return refuse(RefusalCode::bad_choice,
-                  "tiles of tokens, searches and maps a group are of products in groups, and this "
-                  "one has none: ",
+                  "tiles of tokens and searches are of products in groups, and this one has none: ",
                   as_rule("leave them out"));
   }
   return std::nullopt;
@@ -257,10 +256,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
 
 Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
                   const PlanChoices& choices) {
-  // A map a group only for who asks for it.
-  PlanChoices wanted = choices;
-  if (problem.groups && !choices.kernel && !choices.group_maps) wanted.group_maps = false;
-  auto found = find(problem, device, wanted);
+  auto found = find(problem, device, choices);
   if (!found) return found.refusal();
   (*found).sort(most_weighed);
   (*found).weigh();

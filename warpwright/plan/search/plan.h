@@ -74,9 +74,6 @@ struct PlanChoices {
   // Only products in groups:
   std::optional<int> tile_tokens = {};
   std::optional<kernel::Grouping> search = {};  ///< how CTAs find their tiles
-  /// A tensor map for each group, made on the device. Left open: one over all tokens, unless
-  /// `kernel` names a kernel with per-group tensor maps; `candidates` lists both.
-  std::optional<bool> group_maps = {};
   // Only Blackwell:
   std::optional<bool> pair = {};         ///< MMAs of two SMs, or of one
   std::optional<int> accumulators = {};  ///< in tensor memory
@@ -115,8 +112,6 @@ struct Plan {
   tile::Raster raster;
   int ctas = 0;  ///< of the grid, which is persistent but where a cluster has one tile or launch
                  ///< control is in use; 0 when there is nothing to do
-  int map_ctas =
-      0;  ///< of the grid before it, that makes per-group tensor maps; 0 where there is none
   /// Where its tiles come from. Drawn ones take a counter in the workspace; a launch without a
   /// workspace walks over static persistent tiles instead.
   kernel::TileSource tile_source = kernel::TileSource::static_persistent;

@@ -23,15 +23,8 @@ bool chosen(const Family& family, const KernelFacts& f, const Ask& ask) {
       !tiles || f.tiles == *tiles || (!usual && *tiles != kernel::TileSource::dynamic_persistent);
   return is(c.kernel, f.name) && is(c.tile_m, f.tile.m) && is(c.tile_n, f.tile.n) &&
          is(c.tile_tokens, f.result_rows) && is(c.schedule, f.schedule) &&
-         is(c.swap_ab, f.swap_ab) && is(c.search, f.search) && is(c.group_maps, f.group_maps) &&
-         is(c.pair, f.pair) && is(c.accumulators, f.accumulators) && right_tiles;
-}
-
-// A tensor store through a map clips rows by whole pieces of 16 bytes, and a map's rows begin at
-// multiples of as many.
-bool takes_group_maps(const GemmProblem& p) {
-  return result_path(p, true) == EpiloguePath::tma &&
-         result_columns(p) * element_bytes(p.d.dtype) % 16 == 0;
+         is(c.swap_ab, f.swap_ab) && is(c.search, f.search) && is(c.pair, f.pair) &&
+         is(c.accumulators, f.accumulators) && right_tiles;
 }
 
 // The clusters in which a kernel may run: the one that the caller fixed, else those of up to
@@ -93,7 +86,6 @@ Plan plan_of(const Plan& start, const Candidate& way) {
   plan.cluster_k = way.cluster_k;
   plan.raster = way.raster;
   plan.ctas = way.ctas;
-  plan.map_ctas = way.map_ctas;
   plan.tile_source = way.tile_source;
   plan.c_path = way.c_path;
   plan.workspace_bytes = way.workspace_bytes;
@@ -108,7 +100,6 @@ Candidate candidate_of(const Plan& plan, const KernelFacts& kernel) {
           .cluster_k = plan.cluster_k,
           .raster = plan.raster,
           .ctas = plan.ctas,
-          .map_ctas = plan.map_ctas,
           .tile_source = plan.tile_source,
           .c_path = plan.c_path,
           .workspace_bytes = plan.workspace_bytes,
@@ -116,8 +107,7 @@ Candidate candidate_of(const Plan& plan, const KernelFacts& kernel) {
           .cost = plan.cost};
 }
 
-Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Rows rows,
-                                       bool* wants_maps) {
+Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Rows rows) {
   const PlanChoices& choices = ask.choices;
   std::vector<Candidate> all;
   all.reserve(256);
@@ -125,12 +115,6 @@ Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Row
   for (const KernelFacts& f : family.kernels()) {
     if (f.built != (rows == Rows::built)) continue;
     if (!chosen(family, f, ask) || !family.serves(f, ask, choices.kernel.has_value())) continue;
-    if (f.group_maps && !takes_group_maps(ask.problem)) {
-      if (wants_maps != nullptr) {
-        *wants_maps = choices.kernel || choices.group_maps.value_or(false);
-      }
-      continue;
-    }
     const auto clusters = usable_clusters(family, f, ask);
     if (!clusters) return clusters.refusal();
     plan.kernel = f.name;
@@ -138,7 +122,6 @@ Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Row
       for (const int ctas : along_k(f, cluster, ask)) {
         plan.cluster = cluster;
         plan.cluster_k = ctas;
-        plan.map_ctas = 0;
         plan.workspace_bytes = plan.flag_bytes = 0;
         plan.c_path = ask.start.c_path;
         family.complete(plan, f, ask, all);
@@ -153,9 +136,8 @@ Result<std::vector<Candidate>> search(const Family& family, const Plan& start,
   if (auto r = family.fault(start)) return *r;
   if (auto r = choices_fault(family, start, choices)) return *r;
   const Ask ask(start, choices);
-  bool wants_maps = false;
-  auto all = ways_of(family, ask, rows, &wants_maps);
-  if (all && all->empty()) return none_found(family, ask, wants_maps);
+  auto all = ways_of(family, ask, rows);
+  if (all && all->empty()) return none_found(family, ask);
   return all;
 }
 

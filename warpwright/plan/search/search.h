@@ -23,7 +23,6 @@ struct Candidate {
   int cluster_k = 1;
   tile::Raster raster;
   int ctas = 0;
-  int map_ctas = 0;
   kernel::TileSource tile_source = kernel::TileSource::static_persistent;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;
@@ -62,13 +61,11 @@ Candidate candidate_of(const Plan& plan, const KernelFacts& kernel);
 Result<std::vector<Candidate>> search(const Family& family, const Plan& start,
                                       const PlanChoices& choices, Rows rows);
 
-/// The same, which may be none; for choices that the family knows. `wants_maps` is set where
-/// kernels with per-group tensor maps were asked for, and D lies as they cannot store it.
-Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Rows rows,
-                                       bool* wants_maps = nullptr);
+/// The same, which may be none; for choices that the family knows.
+Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Rows rows);
 
 /// Why none was found, of kernels of this build.
-Refusal none_found(const Family& family, const Ask& ask, bool wants_maps);
+Refusal none_found(const Family& family, const Ask& ask);
 
 /// Why these choices are none of the family's on that device, or nothing.
 std::optional<Refusal> choices_fault(const Family& family, const Plan& start,

@@ -107,25 +107,12 @@ std::string wishes(const PlanChoices& choices, const Family& family) {
   if (choices.swap_ab) wish(*choices.swap_ab ? "swapped operands" : "operands not swapped");
   if (choices.tiles) wish(tiles_name(*choices.tiles));
   if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
-  // One map is what a plan takes unasked.
-  if (choices.group_maps.value_or(false)) wish("per-group tensor maps");
   if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
   if (choices.cluster_k) wish(number(*choices.cluster_k) + " CTAs that share a tile along K");
   if (choices.cluster) {
     wish("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
   }
   return text;
-}
-
-Refusal no_maps(const GemmProblem& p) {
-  const int element = element_bytes(p.d.dtype);
-  return refuse(RefusalCode::unsupported,
-                "a kernel with per-group tensor maps stores D by TMA, so the rows of ",
-                as_tensor("D"), " must begin and end at multiples of 16 bytes; ",
-                as_rule("a row has ", result_columns(p) * element, " bytes, rows are ",
-                        p.d.row_stride * element, " bytes apart, and the address is a multiple of ",
-                        p.d.alignment),
-                ": the nearest is ", as_nearest("a kernel with one map over all tokens"));
 }
 
 // The grid nearest to the one that nobody has, where another one would do.
@@ -231,8 +218,7 @@ std::optional<Refusal> choices_fault(const Family& family, const Plan& start,
   return family.choice_fault(start.problem, choices);
 }
 
-Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
-  if (wants_maps) return no_maps(ask.problem);
+Refusal none_found(const Family& family, const Ask& ask) {
   const PlanChoices& choices = ask.choices;
   const DeviceFacts& device = ask.start.device;
   if (auto r = device_lacks(family, ask)) return *r;

@@ -20,8 +20,6 @@ inline constexpr auto grouped_rows = std::to_array<Row<GemmConfig>>({
     common(warp_scan(swap_ab(e4m3(128, 128)))),
     common(binary_search(e4m3(128, 256))),
     common(binary_search(pingpong(e4m3(128, 128)))),
-    common(group_maps(warp_scan(swap_ab(e4m3(128, 16))))),
-    common(group_maps(binary_search(pingpong(e4m3(128, 128))))),
     common(warp_scan(swap_ab(blockwise(e4m3(128, 16))))),
     common(warp_scan(swap_ab(blockwise(e4m3(128, 32))))),
     common(warp_scan(swap_ab(blockwise(e4m3(128, 64))))),
@@ -91,9 +89,6 @@ inline constexpr auto grouped_rows = std::to_array<Row<GemmConfig>>({
     more(binary_search(quantised(blockwise(e4m3(128, 128))))),
     more(warp_scan(quantised(gated(swap_ab(e4m3(256, 16)))))),
     more(warp_scan(quantised(gated(swap_ab(e4m3(256, 64)))))),
-    more(group_maps(warp_scan(swap_ab(e4m3(128, 64))))),
-    more(group_maps(binary_search(e4m3(128, 256)))),
-    more(group_maps(binary_search(blockwise(e4m3(128, 128))))),
 });
 
 }  // namespace warpwright::kernel::hopper
