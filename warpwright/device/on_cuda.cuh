@@ -5,11 +5,19 @@
 #include <string>
 
 #include "warpwright/device/cuda_parts.h"
+#include "warpwright/isa/config.h"
 
 namespace warpwright::device {
 
+/// As many as the kernel asks for, and the target holds: ptxas refuses more.
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::threads, Kernel::ctas_an_sm)
+constexpr int ctas_an_sm() {
+  constexpr int most = WW_THREADS_AN_SM / Kernel::threads;
+  return Kernel::ctas_an_sm < most ? Kernel::ctas_an_sm : most;
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::threads, ctas_an_sm<Kernel>())
     enter(const __grid_constant__ typename Kernel::Params params) {
   Kernel::run(params);
 }

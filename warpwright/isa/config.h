@@ -46,6 +46,17 @@
 #define WW_CONVERTS_BYTES 1
 #endif
 
+// Threads that an SM of the target holds (CUDA C++ Programming Guide, technical specifications).
+#if !defined(__CUDA_ARCH__)
+#define WW_THREADS_AN_SM 2048
+#elif __CUDA_ARCH__ < 800
+#define WW_THREADS_AN_SM 1024
+#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#define WW_THREADS_AN_SM 2048
+#else
+#define WW_THREADS_AN_SM 1536
+#endif
+
 // Bounded waits: a debug build of the GPU side (see mbarrier.h).
 #if !defined(WARPWRIGHT_DEBUG_WAITS)
 #define WARPWRIGHT_DEBUG_WAITS 0

@@ -80,8 +80,7 @@ TEST(BenchW4a8OnGpu, AllKindsAreCheckedAndTimed) {
     EXPECT_GT(times->ours.median, 0);
     EXPECT_GT(times->relative_error, 1e-5);
     EXPECT_TRUE(times->cold);
-    ASSERT_EQ(times->beside.empty(),
-              shape.groups == 0);  // only exact sums where there are no groups
+    ASSERT_FALSE(times->beside.empty());
     for (const bench::GemmTimes& other : times->beside) {
       EXPECT_GT(other.config_time.median, 0) << other.plan;
       EXPECT_GT(other.relative_error, 1e-5) << other.plan;
