@@ -3,17 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <vector>
 
 namespace warpwright::tests {
 
-/// The seed of this run: WARPWRIGHT_SEED, which .ci/run makes of the commit; drawn elsewhere.
+/// The seed of this run: WARPWRIGHT_SEED, which .ci/run makes of the commit. Elsewhere it is drawn
+/// once, and printed.
 inline unsigned run_seed() {
-  const char* given = std::getenv("WARPWRIGHT_SEED");
-  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
-                          : std::random_device{}();
+  static const unsigned seed = [] {
+    const char* given = std::getenv("WARPWRIGHT_SEED");
+    if (given != nullptr) return static_cast<unsigned>(std::strtoul(given, nullptr, 10));
+    const unsigned drawn = std::random_device{}();
+    std::printf("WARPWRIGHT_SEED=%u draws these cases again\n", drawn);
+    return drawn;
+  }();
+  return seed;
 }
 
 class Draws {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -359,7 +360,7 @@ TEST(PackedOnTheModel, EveryFormat) {
       rows.push_back({i, ask, format % 2 == 0 ? Mode::random : Mode::latest});
     }
   }
-  expect_right(sampled(rows, 11));
+  expect_right(sampled(rows, 29, run_seed()));
 }
 
 // A K that ends within its first group leaves groups of zeros behind it. Their scales are the last
@@ -456,21 +457,23 @@ TEST(BlackwellOnTheModel, EveryFormInEveryMode) {
        {atom::ClusterShape{1, 1}, {2, 1}, {2, 2}, {4, 2}, {4, 4}}) {
     asks.push_back({.m = 300, .n = 270, .k = 200, .cluster = cluster, .padding = 2});
   }
-  expect_same_in_every_mode(sampled(by_each(for_whole_products(), asks, Mode::eager), 3));
+  expect_same_in_every_mode(
+      sampled(by_each(for_whole_products(), asks, Mode::eager), 9, run_seed()));
 }
 
 // Clusters that take many tiles each, on as few SMs as hold one; the ring of stages goes round in
 // every tile.
 TEST(BlackwellOnTheModel, ManyTilesACluster) {
   const Ask ask{.m = 500, .n = 600, .k = 200, .cluster = {2, 1}, .clusters = 1, .padding = 4};
-  expect_same_in_every_mode(by_each(for_whole_products(), {ask}, Mode::eager));
+  expect_same_in_every_mode(
+      sampled(by_each(for_whole_products(), {ask}, Mode::eager), 4, run_seed()));
 }
 
 // Another grid holds an SM: CLC's clusters do without it, and every tile is computed
 // once.
 TEST(BlackwellOnTheModel, AnOccupiedSm) {
   const Ask ask{.m = 600, .n = 600, .k = 64, .cluster = {2, 1}, .clusters = 4};
-  for (const Instance& i : for_whole_products()) {
+  for (const Instance& i : sampled(for_whole_products(), 3, run_seed())) {
     Problem problem(i, ask);
     device::ModelOptions how = scheduled(Mode::timed);
     how.occupied_sm = 2;
@@ -504,12 +507,12 @@ TEST(GroupedOnTheModel, GroupsThatShareTheirWeights) {
     rows.push_back({i, grouped_ask(i, {0, 40, 40, 57, 130}, 264, 200)});
     rows.back().ask.shares_b = true;
   }
-  expect_right(rows);
+  expect_right(sampled(rows, 4, run_seed()));
 }
 
 // By a plan that does not read A and B, and by one that does, as one for any alpha.
 TEST(GroupedOnTheModel, AlphaMayBecomeZero) {
-  for (const Instance& i : grouped_instances()) {
+  for (const Instance& i : sampled(grouped_instances(), 3, run_seed())) {
     Ask ask = grouped_ask(i, {0, 20, 20, 47}, 136, 96);
     const Problem any(i, ask);
     ask.alpha = 0;
@@ -546,7 +549,9 @@ TEST(GroupedOnTheModel, EveryModeGivesTheSameBytes) {
 // Offsets that are not in order: nothing outside the tensors is touched, and the kernel says so.
 TEST(GroupedOnTheModel, OffsetsInDisorderStayInside) {
   Draws draw(9);
-  for (std::size_t i = 0; i < 2 * grouped_instances().size(); ++i) {
+  std::vector<std::size_t> numbers(2 * grouped_instances().size());
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  for (const std::size_t i : sampled(numbers, 5, run_seed())) {
     const Instance& instance = grouped_instances()[i % grouped_instances().size()];
     Offsets offsets;
     for (int g = 0; g <= 12; ++g) offsets.push_back(7 * g);
