@@ -73,7 +73,8 @@ template <class Config, std::size_t first, std::size_t second>
 constexpr auto joined(const std::array<Row<Config>, first>& a,
                       const std::array<Row<Config>, second>& b) {
   const auto all = [&]<std::size_t... i>(std::index_sequence<i...> /*rows*/) {
-    return std::array{(i < first ? a[i < first ? i : 0] : b[i < first ? 0 : i - first])...};
+    return std::array<Row<Config>, first + second>{
+        {(i < first ? a[i < first ? i : 0] : b[i < first ? 0 : i - first])...}};
   };
   return all(std::make_index_sequence<first + second>{});
 }
