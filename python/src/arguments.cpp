@@ -248,14 +248,16 @@ std::string in_small_letters(std::string text) {
 int Arguments::word(Arg arg, std::span<const char* const> words) const {
   const char* const given = text(arg);
   if (given == nullptr) return -1;
+  for (std::size_t i = 0; i < words.size(); ++i) {  // null: none of this call's
+    if (words[i] != nullptr && std::strcmp(words[i], given) == 0) return static_cast<int>(i);
+  }
   std::string known;
   std::pair<std::size_t, std::string> nearest = {SIZE_MAX, ""};
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == nullptr) continue;  // none of this call's
-    if (std::strcmp(words[i], given) == 0) return static_cast<int>(i);
-    const std::string word = "\"" + std::string(words[i]) + "\"";
+  for (const char* const one : words) {
+    if (one == nullptr) continue;
+    const std::string word = "\"" + std::string(one) + "\"";
     known += (known.empty() ? "" : ", ") + word;
-    nearest = std::min(nearest, {numeric::edit_distance(in_small_letters(given), words[i]), word});
+    nearest = std::min(nearest, {numeric::edit_distance(in_small_letters(given), one), word});
   }
   // A word of servers, by which rows alternate.
   const bool alternates = arg == Arg::activation && std::strcmp(given, "swigluoai") == 0;
