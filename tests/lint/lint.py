@@ -310,16 +310,6 @@ PROSE = [
     (r"\b[Aa]lone\b", "\"alone\": write \"only\", or \"by itself\""),
     (r"\bOf\b|; of\b", "\"Of X\": write \"for X\", or begin with the subject"),
 ]
-# What is about to go. A file that is gone, or mended, is not to be here.
-PROSE_LATER = {
-    "tests/run/quantise_micro_test.cpp",
-    "warpwright/device/quantise.cpp",
-    "warpwright/device/quantise.h",
-    "warpwright/device/quantise_micro.cpp",
-    "warpwright/device/quantise_parts.h",
-    "warpwright/device/scale_order.cpp",
-    "warpwright/device/scale_order.h",
-}
 
 
 def prose_of(name, text):
@@ -343,10 +333,7 @@ def check_prose(name, text):
     faults = [(text.count("\n", 0, at + found.start()) + 1, words)
               for at, piece in prose_of(name, text)
               for pattern, words in PROSE for found in re.finditer(pattern, piece)]
-    if name not in PROSE_LATER:
-        yield from faults
-    elif not faults:
-        yield 1, "is mended: take it out of PROSE_LATER"
+    yield from faults
 
 
 def check_rows(rows):
@@ -502,7 +489,6 @@ CASES = [
     ("prose", "script/a", "f()  # Of groups: the sum.\n", True),
     ("prose", "python/a.py", '"""The sum.\nOf groups\nits first."""\n', True),
     ("prose", "python/src/a.h", 'auto* help = R"(The sum; of groups\nits first.)";\n', True),
-    ("prose", "warpwright/device/quantise.h", "// Groups only.\n", True),
     ("prose", "cli/a.cpp",
      'const char quote = \'"\';\nbool alone = f("alone");  // `alone` of it\n', False),
     ("prose", "python/a.py", 'say(f"the time: {alone * 2} us")\n', False),

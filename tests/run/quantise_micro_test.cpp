@@ -103,7 +103,7 @@ Block defined(const std::vector<double>& x, DType type, Recipe recipe, float ten
   return made;
 }
 
-// Of every row its row among the scales, by the definition of groups.
+// For every row its row among the scales, by the definition of groups.
 std::vector<std::int64_t> places(const Quantisation& q) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(q.x.rows), -1);
   if (q.groups.count == 0) {
@@ -348,7 +348,7 @@ TEST(QuantiseMicro, RefusesWhatItCannotDo) {
   refused(bad_type, "those of blocks of e4m3 are ue8m0", [](Q& q) { q.codes.dtype = DType::e4m3; });
   refused(bad_type, "scales are f32", [](Q& q) { q.scales.dtype = DType::f32; });
   refused(bad_value, "the recipe is up and scales are ue4m3", [](Q& q) { q.recipe = Recipe::up; });
-  refused(bad_value, "beside ue4m3 alone", [](Q& q) { q.scales.dtype = DType::ue8m0; });
+  refused(bad_value, "only beside ue4m3", [](Q& q) { q.scales.dtype = DType::ue8m0; });
   refused(bad_value, "a recipe is given and scaling is row-column", [&](Q& q) {
     q.scaling = Scaling::row_column;
     q.codes.dtype = DType::e4m3;

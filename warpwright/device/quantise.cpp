@@ -159,7 +159,7 @@ std::optional<Refusal> fault(const Quantisation& q) {
   }
   if (q.given && q.scaling != Scaling::tensor && !micro) {
     return refuse(RefusalCode::bad_value, "a scale is given and scaling is ", name(q.scaling), "; ",
-                  as_rule("that of a tensor alone can be: leave it out"));
+                  as_rule("only that of a tensor can be: leave it out"));
   }
   if (q.x.dtype != DType::f32 && !is_16bit_float(q.x.dtype)) {
     return refuse(RefusalCode::bad_type, "x is ", type_name(q.x.dtype), "; ",

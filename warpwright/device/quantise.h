@@ -40,10 +40,10 @@ struct Quantisation {
   /// of one.
   bool given = false;
 
-  // Of block_scaled alone.
+  // Only for block_scaled.
   /// Not given: `up` for ue8m0, `nested` for ue4m3.
   std::optional<Recipe> recipe = {};
-  /// f32, 1 x 1, of ue4m3 alone: what codes and scales are multiplied by, as `alpha` of a product
+  /// f32, 1 x 1, only for ue4m3: what codes and scales are multiplied by, as `alpha` of a product
   /// is. No address: there is none, it counts as 1.
   MatrixView tensor_scale = {};
   ScaleOrder order = ScaleOrder::tiles;

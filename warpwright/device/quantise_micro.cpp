@@ -48,7 +48,7 @@ Fault tensor_scale_fault(const Quantisation& q) {
   if (q.scales.dtype != DType::ue4m3) {
     return refuse(RefusalCode::bad_value,
                   "there is a scale of the tensor and scales of blocks are ",
-                  type_name(q.scales.dtype), "; ", as_rule("beside ue4m3 alone there is one"),
+                  type_name(q.scales.dtype), "; ", as_rule("there is one only beside ue4m3"),
                   ": leave it out");
   }
   if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1 || v.batch != 1) {
@@ -163,7 +163,7 @@ Fault plain_fault(const Quantisation& q) {
                                                       : nullptr;
   if (what == nullptr) return std::nullopt;
   return refuse(RefusalCode::bad_value, what, " is given and scaling is ", name(q.scaling), "; ",
-                as_rule("that is of block_scaled alone: leave it out"));
+                as_rule("that is only for block_scaled: leave it out"));
 }
 
 void quantise_micro_on_host(const Quantisation& q) {

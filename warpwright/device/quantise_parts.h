@@ -16,7 +16,7 @@ float largest_of(const MatrixView& x);
 
 /// What is asked of Scaling::block_scaled beyond shapes and memory of x and the codes.
 std::optional<Refusal> micro_fault(const Quantisation& q);
-/// Of the other modes: what is of block_scaled alone must be left out.
+/// For the other modes: what is only for block_scaled must be left out.
 std::optional<Refusal> plain_fault(const Quantisation& q);
 /// A quantisation of block_scaled without fault.
 void quantise_micro_on_host(const Quantisation& q);

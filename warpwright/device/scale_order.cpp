@@ -62,7 +62,7 @@ Fault spread_fault(const ScaleReordering& r) {
                 ": the nearest is ", as_nearest("ue8m0"));
 }
 
-// The first value that is no power of two; of float32 in rows alone.
+// The first value that is no power of two; only for float32 in rows.
 Fault power_fault(const ScaleReordering& r) {
   const MatrixView& v = r.rows;
   if (v.dtype != DType::f32) return std::nullopt;

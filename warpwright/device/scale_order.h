@@ -36,7 +36,7 @@ struct ScaleReordering {
   MatrixView tiles = {};
   ScaleOrder to = ScaleOrder::tiles;
   ScaleGroups groups = {};
-  /// Rows of M, and blocks of 32 of K, that one of `rows` serves, into tiles alone: 1 and 4 for the
+  /// Rows of M, and blocks of 32 of K, that one of `rows` serves, only into tiles: 1 and 4 for the
   /// 1 x 128 of fp8 tokens, 128 and 4 for the 128 x 128 of weights. `rows` then has ceil(M /
   /// rows_each) x ceil(blocks / blocks_each). In groups rows_each is 1.
   int rows_each = 1;
