@@ -130,13 +130,10 @@ class DeviceProduct {
   bf16_t* d = nullptr;
 };
 
-/// Launches `kernel` in clusters and waits for it.
+/// Puts `kernel` on the default stream, with one attribute.
 template <class Params>
-bool launch(void (*kernel)(Params), const Params& params, int ctas, int cluster, int threads,
-            int shared_bytes) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+bool start(void (*kernel)(Params), const Params& params, cudaLaunchAttribute attribute, int ctas,
+           int threads, int shared_bytes) {
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(ctas));
   config.blockDim = dim3(static_cast<unsigned>(threads));
@@ -146,7 +143,17 @@ bool launch(void (*kernel)(Params), const Params& params, int ctas, int cluster,
   return !failed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       shared_bytes),
                  "cudaFuncSetAttribute") &&
-         !failed(cudaLaunchKernelEx(&config, kernel, params), "launch") &&
+         !failed(cudaLaunchKernelEx(&config, kernel, params), "launch");
+}
+
+/// Launches `kernel` in clusters and waits for it.
+template <class Params>
+bool launch(void (*kernel)(Params), const Params& params, int ctas, int cluster, int threads,
+            int shared_bytes) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  return start(kernel, params, attribute, ctas, threads, shared_bytes) &&
          !failed(cudaDeviceSynchronize(), "the kernel");
 }
 

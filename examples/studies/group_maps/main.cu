@@ -31,16 +31,7 @@ bool start(void (*kernel)(maps::Params), const maps::Params& params, int ctas, i
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(ctas));
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return !study::failed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             shared_bytes),
-                        "cudaFuncSetAttribute") &&
-         !study::failed(cudaLaunchKernelEx(&config, kernel, params), "launch");
+  return study::start(kernel, params, attribute, ctas, threads, shared_bytes);
 }
 
 bool is_right(const Offsets& offsets, const bf16_t* y) {
