@@ -137,12 +137,13 @@ function(ww_kernel_rows)
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
 endfunction()
 
-# ww_device_part(VARIABLE INDEX): does the source file of this number belong to WARPWRIGHT_DEVICE_PART?
+# ww_device_part(VARIABLE INDEX): does the file of this number belong to WARPWRIGHT_DEVICE_PART?
 function(ww_device_part variable index)
   set(taken TRUE)
   if(WARPWRIGHT_DEVICE_PART)
     if(NOT WARPWRIGHT_DEVICE_PART MATCHES "^([0-9]+)/([1-9][0-9]*)$")
-      message(FATAL_ERROR "WARPWRIGHT_DEVICE_PART is \"${WARPWRIGHT_DEVICE_PART}\", and it is R/N, as 0/3")
+      message(FATAL_ERROR
+        "WARPWRIGHT_DEVICE_PART is \"${WARPWRIGHT_DEVICE_PART}\", and it is R/N, as 0/3")
     endif()
     math(EXPR rest "(${index} - ${CMAKE_MATCH_1}) % ${CMAKE_MATCH_2}")
     if(rest)
