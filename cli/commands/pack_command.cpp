@@ -27,7 +27,7 @@ const Words<DType> kScales = {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"f32
 // Refuses what does not go together or is no word, before any work.
 void check_options(const PackCommandOptions& o) {
   require_jobs(o.jobs);
-  if (!o.from.empty() && o.from != "bf16") {
+  if (!o.from.empty() && o.from != "bf16" && o.from != kKByN) {
     std::string known;
     bool is_known = false;
     for (const auto& list : {weights::layouts(), weights::micro_layouts()}) {
@@ -38,7 +38,9 @@ void check_options(const PackCommandOptions& o) {
     }
     if (!is_known) {
       throw InputError("--from is \"" + o.from + "\"; " +
-                       as_rule("it must be ", known, "or bf16 (for weights in floats)") + ".");
+                       as_rule("it must be ", known, "bf16 (for weights in floats) or ", kKByN,
+                               " (for those that lie K x N)") +
+                       ".");
     }
   }
   if (o.group && *o.group != 32 && *o.group != 64 && *o.group != 128) {

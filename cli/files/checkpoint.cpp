@@ -370,6 +370,31 @@ void widen(HostTensor& tensor) {
     tensor = convert(tensor, DType::f32);
 }
 
+// Each matrix with its rows as columns. `tensor` has two dimensions or more.
+HostTensor transposed(const HostTensor& tensor) {
+  HostTensor turned = tensor;
+  const std::size_t rank = tensor.shape.size();
+  std::swap(turned.shape[rank - 2], turned.shape[rank - 1]);
+  const auto rows = static_cast<std::size_t>(tensor.shape[rank - 2]);
+  const auto columns = static_cast<std::size_t>(tensor.shape[rank - 1]);
+  const auto element = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
+  const std::byte* from = tensor.bytes.data();
+  std::byte* to = turned.bytes.data();
+  // In blocks that a cache holds.
+  constexpr std::size_t kBlock = 64;
+  for (std::size_t done = 0; done < tensor.bytes.size(); done += rows * columns * element) {
+    for (std::size_t i = 0; i < rows; i += kBlock) {
+      for (std::size_t j = 0; j < columns; ++j) {
+        for (std::size_t r = i; r < std::min(rows, i + kBlock); ++r) {
+          std::memcpy(to + done + (j * rows + r) * element,
+                      from + done + (r * columns + j) * element, element);
+        }
+      }
+    }
+  }
+  return turned;
+}
+
 }  // namespace
 
 const TensorFacts* scales_beside(const SafetensorsFile& file, const std::string& codes) {
@@ -388,10 +413,11 @@ const TensorFacts* scales_beside(const SafetensorsFile& file, const std::string&
 
 FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
                           const std::string& from) {
-  FoundWeights found{name.empty() ? only_name(file) : name, from, {}, false};
+  FoundWeights found{name.empty() ? only_name(file) : name, from, {}};
   const std::vector<std::string> names = names_of_experts(file, found.name);
   if (from.empty()) found.layout = guess(file, names.front());
-  if (from == "bf16") found.layout.clear();
+  found.k_by_n = from == kKByN;
+  if (from == "bf16" || found.k_by_n) found.layout.clear();
   found.is_micro = is_micro_layout(found.layout);
   const LayoutNames* layout = names_of(found.layout);
   for (const std::string& each : names) {
@@ -436,7 +462,9 @@ LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& foun
   const LayoutNames* layout = names_of(found.layout);
   for (const std::string& stem : found.stems) {
     if (layout == nullptr) {
-      loaded.floats.push_back(view(stem));
+      loaded.memory.push_back(file.read(stem));
+      if (found.k_by_n) loaded.memory.back() = transposed(loaded.memory.back());
+      loaded.floats.push_back(view_of(loaded.memory.back(), stem, false));
       continue;
     }
     const auto optional_view = [&](std::string_view suffix, bool is_vector) {
@@ -481,11 +509,11 @@ std::string note_of(const SafetensorsFile& file, const FoundWeights& found,
            "the rows in that order before";
   }
   const TensorFacts* const floats = found.layout.empty() ? file.find(stem) : nullptr;
-  if (floats != nullptr && floats->shape.size() == 3 &&
+  if (floats != nullptr && floats->shape.size() == 3 && !found.k_by_n &&
       (is_gate_up || stem.find("down_proj") != std::string::npos)) {
     return in_quotes(found.name) + " is read as " + shape_text(floats->shape) +
            ", experts x N x K; some modules (gpt-oss's in transformers) keep floats as experts x K "
-           "x N: transpose those before";
+           "x N: --from bf16-kn reads those";
   }
   if (found.layout == "gptq" && !loaded.tensors.empty()) {
     const auto stored_8 = [](const weights::CheckpointTensors& t) {

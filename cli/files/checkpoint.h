@@ -10,6 +10,9 @@
 
 namespace warpwright::cli {
 
+/// The layout of weights in floats that lie K x N, as fused experts of some modules do.
+inline constexpr std::string_view kKByN = "bf16-kn";
+
 /// Weights that `find_weights` found.
 struct FoundWeights {
   std::string name;  ///< as they were asked for, or the only ones of the file
@@ -18,11 +21,13 @@ struct FoundWeights {
   std::vector<std::string> stems;  ///< the tensors' names up to what the layout puts behind them;
                                    ///< several are experts, in their order
   bool is_micro = false;           ///< with scales of blocks (weights/micro_source.h)
+  bool k_by_n = false;             ///< floats that lie K x N, and are transposed when loaded
 };
 
 /// The weights called `name`: a tensor's name or its stem ("model.layers.0.mlp.down_proj"); a `*`
 /// or `{}` in it stands for the numbers of experts, all from 0 on. Without a name: the only ones of
-/// the file. `from` is a layout, "bf16" for any floats, or empty where the names and types are to
+/// the file. `from` is a layout, "bf16" for any floats (kKByN where they lie
+/// K x N), or empty where the names and types are to
 /// tell. Throws InputError.
 FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
                           const std::string& from);

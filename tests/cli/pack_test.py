@@ -422,6 +422,20 @@ def test_looks_before_it_takes(t):
         done = t.run("pack", "in.safetensors:" + name, "out.safetensors:w", *options)
         assert done.returncode == 0, done.stderr
         assert ("2x64x128, experts x N x K" in done.stderr) == is_told, done.stderr
+    # Those are read by a layout of their own, for every format.
+    values = [t.draw.uniform(-1, 1) for _ in range(2 * 64 * 128)]
+    turned = [values[(e * 64 + n) * 128 + k]
+              for e in range(2) for k in range(128) for n in range(64)]
+    for options in ((), ("--to", "nvf4")):
+        files = []
+        for name, shape, floats, layout in (("nk", [2, 64, 128], values, "bf16"),
+                                            ("kn", [2, 128, 64], turned, "bf16-kn")):
+            save(t.folder / "in.safetensors", {"w": ("F32", shape, floats)})
+            done = t.run("pack", "in.safetensors:w", name + ".safetensors", "--from", layout,
+                         *options)
+            assert done.returncode == 0, done.stderr
+            files.append((t.folder / (name + ".safetensors")).read_bytes())
+        assert files[0] == files[1], options
     # Fused experts have names of their own.
     experts = compressed_tensors(w, "e.gate_up_proj")
     fused = {name.replace(".weight_", "_"): value for name, value in experts.items()}

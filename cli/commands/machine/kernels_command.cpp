@@ -84,11 +84,10 @@ std::string operands_text(const KernelFacts& f) {
 }
 
 std::string targets_text(const KernelFacts& f) {
-  std::string text;
-  for (const int target : f.architectures) {
-    text += (text.empty() ? "sm_" : ",") + std::to_string(target);
-  }
-  return text;
+  const std::string first = "sm_" + std::to_string(f.architectures.front());
+  const std::string last = std::to_string(f.architectures.back());
+  if (f.architectures.size() < 3) return f.architectures.size() == 1 ? first : first + "," + last;
+  return first + " to " + last;
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -97,22 +96,25 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-void print_table(const std::vector<const KernelFacts*>& kernels, std::ostream& out) {
-  using Row = std::array<std::string, 8>;
-  std::vector<Row> rows = {
-      {"kernel", "build", "A,B", "D", "tile", "cluster", "runs on", "what it does"}};
+/// A line a kernel, in the width of a terminal; what each does would take twice that.
+void print_table(const std::vector<const KernelFacts*>& kernels, const KernelsOptions& o,
+                 std::ostream& out) {
+  std::vector<std::vector<std::string>> rows = {{"kernel", "build", "A,B", "D", "tile", "cluster"}};
+  if (o.as.empty()) rows[0].emplace_back("runs on");
+  if (o.features) rows[0].emplace_back("what it does");
   for (const KernelFacts* f : kernels) {
-    rows.push_back(
-        {f->name, f->built ? "yes" : "no", operands_text(*f), std::string(numeric::word(f->result)),
-         format("%dx%dx%d", f->tile.m, f->tile.n, f->tile.k),
-         f->most_cluster_ctas() > 1 ? "to " + std::to_string(f->most_cluster_ctas()) : "-",
-         targets_text(*f), joined(f->features)});
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
+        f->name, f->built ? "yes" : "no", operands_text(*f), std::string(numeric::word(f->result)),
+        format("%dx%dx%d", f->tile.m, f->tile.n, f->tile.k),
+        f->most_cluster_ctas() > 1 ? "to " + std::to_string(f->most_cluster_ctas()) : "-"});
+    if (o.as.empty()) row.push_back(targets_text(*f));
+    if (o.features) row.push_back(joined(f->features));
   }
-  std::array<std::size_t, 8> width{};
-  for (const Row& row : rows) {
+  std::vector<std::size_t> width(rows[0].size());
+  for (const auto& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
   }
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       line += row[c];
@@ -163,10 +165,11 @@ CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
         names);
   kernels->add_flag("--grouped", o.grouped, "those of products in groups");
   kernels->add_flag("--built", o.built, "only those of this build");
+  kernels->add_flag("--features", o.features, "and what each does, in lines of 200 characters");
   kernels->add_flag("--json", o.json, "for programs, with all that a kernel says of itself");
   kernels->footer(
       "A tile is M x N of a CTA by K of a stage, A and B are the caller's. Features are words of "
-      "the\noptions that ask for them.\n\n"
+      "the\noptions that ask for them; --features lists them.\n\n"
       "Examples:\n"
       "  warpwright kernels --dtype fp16 --as h200\n"
       "  warpwright kernels --grouped --built\n"
@@ -191,7 +194,7 @@ int kernels_command(const KernelsOptions& o, std::ostream& out, std::ostream& er
       err << "No kernel is so, in this build or any other.\n";
       return 0;
     }
-    print_table(kernels, out);
+    print_table(kernels, o, out);
     err << built << " of " << kernels.size()
         << (kernels.size() == 1 ? " kernel is" : " kernels are") << " in this build";
     const bool lacks = static_cast<std::size_t>(built) < kernels.size();

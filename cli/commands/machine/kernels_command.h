@@ -12,7 +12,8 @@ struct KernelsOptions {
   std::string dtype;  ///< that multiply operands of this type, or e4m3,e5m2
   std::string as;     ///< that run on this device
   bool grouped = false;
-  bool built = false;  ///< only those of this build
+  bool built = false;     ///< only those of this build
+  bool features = false;  ///< and what each does
   bool json = false;
 };
 
