@@ -44,12 +44,21 @@ function(ww_room name)
   target_link_libraries(${target} ${kind} ${ARG_LIBRARIES})
 endfunction()
 
-# ww_texts(WORD PATTERN HEADER): a header of a room with the texts of files of the project: cmake/'s
-# template of its name, with @WARPWRIGHT_TEXTS@, into WORD/ of the build.
+# ww_texts(WORD PATTERN HEADER): a header of a room with the texts of files: cmake/'s template of its
+# name, with @WARPWRIGHT_TEXTS@, into WORD/ of the build. PATTERN begins at the project's folder, or
+# is an archive there, whose files are unpacked into WORD/.
 function(ww_texts word pattern header)
-  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${pattern})
+  if(pattern MATCHES "[.]tar[.]xz$")
+    set(archive ${PROJECT_SOURCE_DIR}/${pattern})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${archive})
+    file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/${word}/texts)
+    file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${PROJECT_BINARY_DIR}/${word}/texts)
+    file(GLOB files ${PROJECT_BINARY_DIR}/${word}/texts/*)
+  else()
+    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${pattern})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  endif()
   foreach(file ${files})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(READ ${file} text)
     string(APPEND WARPWRIGHT_TEXTS "R\"${word}(${text})${word}\",\n")
   endforeach()

@@ -75,7 +75,7 @@ TEST(SampleWork, CountsTimesAMachineAreTheModelsClocks) {
   }
 }
 
-// What counts/ keeps is what the kernels do today: a few of them, others every time.
+// What kernel_work.tar.xz keeps is what the kernels do today: a few of them, others every time.
 TEST(SampleWork, IsKeptAsItIsToday) {
   const unsigned seed = tests::run_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));

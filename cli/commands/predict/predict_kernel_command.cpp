@@ -112,7 +112,7 @@ void add_predict_kernel(CLI::App& predict, PredictKernelOptions& o) {
       kernel->add_option("--as", o.device.as, "whose clocks: " + known_names())->type_name("NAME"),
       devices);
   add_machine_option(*kernel, o.device.machine);
-  kernel->add_flag("--counts", o.counts, "only the counts, as counts/ keeps them");
+  kernel->add_flag("--counts", o.counts, "only the counts, as the library keeps them");
   kernel->add_flag("--json", o.json, "for programs");
   kernel->footer(
       "A way is what waits for one another from the beginning of a run to its end. A device takes\n"

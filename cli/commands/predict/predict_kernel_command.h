@@ -12,7 +12,7 @@ namespace warpwright::cli {
 struct PredictKernelOptions {
   std::string kernel;
   RunOptions device;    ///< --as and --machine
-  bool counts = false;  ///< the lines that counts/ keeps
+  bool counts = false;  ///< the lines that the library keeps
   bool json = false;
 };
 

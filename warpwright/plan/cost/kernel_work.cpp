@@ -39,7 +39,7 @@ CostCounts counts_of(std::string_view text) {
   return counts;
 }
 
-// Where each kernel's lines lie in the texts of counts/.
+// Where each kernel's lines lie in the texts of kernel_work.tar.xz.
 using Places = std::unordered_map<std::string_view, std::string_view>;
 Places places() {
   Places all;

@@ -1,5 +1,6 @@
 // What one SM does with a kernel's tiles, in counts that know no machine, and the clocks that a
-// machine takes for them. Kept as data in counts/, which `script/counts.py` makes by the model.
+// machine takes for them. Kept as data in kernel_work.tar.xz, which `script/counts.py` makes by the
+// model.
 #pragma once
 
 #include <string>
@@ -39,8 +40,8 @@ struct KernelWork {
 /// Clocks of tiles of so many k_tiles.
 TilePhases phases_of(const KernelWork& work, const Costs& costs, double k_tiles);
 
-/// A kernel's lines of a file of counts/: its name, then each part behind a blank, with a tab and
-/// the counts.
+/// A kernel's lines of a file of kernel_work.tar.xz: its name, then each part behind a blank, with
+/// a tab and the counts.
 std::string work_text(std::string_view kernel, const KernelWork& work);
 /// The inverse, of the lines of one kernel. Throws std::invalid_argument.
 KernelWork parse_work(std::string_view lines);
