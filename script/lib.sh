@@ -43,6 +43,13 @@ take_libraries() {
   export CMAKE_PREFIX_PATH=$usr:$usr/share/cmake:$usr/lib/x86_64-linux-gnu/cmake
 }
 
+# The seed of this run, as a number: what script/test samples it draws by it.
+run_seed() {
+  local commit
+  commit=$(git rev-parse HEAD 2>/dev/null | cut -c1-8 | grep . || echo 0)
+  echo "${WARPWRIGHT_SEED:-$((16#$commit))}"
+}
+
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
 # build KERNELS [TARGET...]: configures build/ for these kernels (WARPWRIGHT_KERNELS) and builds the

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over the project's .cpp files, in parallel: tidy.py --build BUILD_DIR [--full]
+"""Runs clang-tidy over the project's .cpp files, in parallel:
+    tidy.py --build BUILD_DIR [--full | --part R/N]
 
 It looks at what the build compiles: where that is several sources at once (CMAKE_UNITY_BUILD), at
 those together. It is looked at again only when it, a project header it sees, its compile command
 or the checks changed: the hash of all these is kept in BUILD_DIR/tidy/ once it was found clean.
 Without --full the tests are left out, and the checks that take most of the time, the analyzer's
-among them.
+among them. With --part only every N-th source is looked at, from the R-th on, and what has a .cpp
+that differs from origin's branch, or from the commit before.
 """
 import argparse
 import concurrent.futures
@@ -61,9 +63,26 @@ def fingerprint(path, command, version, checks):
     return digest.hexdigest()
 
 
+def changed():
+    """The files that differ from what origin's branch and this one have in common, before the
+    last commit; none where git does not know that (a clone of depth 1, no clone)."""
+    def git(*words):
+        ran = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return ran.stdout.split("\n")[:-1] if ran.returncode == 0 else []
+    base = git("merge-base", "origin/HEAD", "HEAD~1") or git("rev-parse", "--verify", "HEAD~1")
+    return {ROOT / name for name in git("diff", "--name-only", *base)} if base else set()
+
+
+def includes_one_of(path, files):
+    """Is this source one of them, or made of one (Unity)?"""
+    return path in files or path.parent.name == "Unity" and any(
+        pathlib.Path(name) in files for name in INCLUDE.findall(path.read_text(errors="replace")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", required=True, type=pathlib.Path)
+    parser.add_argument("--part", default="0/1", help="R/N: every N-th source, and what changed")
     parser.add_argument("--full", action="store_true", help="with the checks that take long")
     options = parser.parse_args()
     build = options.build.resolve()
@@ -77,13 +96,18 @@ def main():
     off = ["bugprone-suspicious-include"] + ([] if options.full else list(SLOW))
     checks = ",".join("-" + name for name in off)
 
-    jobs = []
+    first, step = map(int, options.part.split("/"))
+    new = changed() if step > 1 else set()
+    jobs, sources = [], 0
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
         ours = path.suffix == ".cpp" and ROOT in path.parents and build not in path.parents
         if not options.full and (ROOT / "tests" in path.parents or build / "tests" in path.parents):
             continue
         if ours or path.parent.name == "Unity":
+            sources += 1
+            if (sources - 1) % step != first and not includes_one_of(path, new):
+                continue
             mark = clean / fingerprint(path, entry["command"], version, checks)
             if not mark.exists():
                 jobs.append((path, mark))
@@ -112,7 +136,8 @@ def main():
                 print(f"clang-tidy: {os.path.relpath(path, ROOT)}\n{findings}", flush=True)
     if sys.stderr.isatty() and jobs:
         print(file=sys.stderr)
-    print(f"clang-tidy: {len(jobs) - bad} of {len(jobs)} new or changed files are clean")
+    of = f" (part {options.part} of {sources}, and what git says has changed)" if step > 1 else ""
+    print(f"clang-tidy: {len(jobs) - bad} of {len(jobs)} new or changed files are clean{of}")
     return 1 if bad else 0
 
 
