@@ -73,9 +73,6 @@ bool promoted(const GemmConfig& c) {
 bool swap_ab(const GemmConfig& c) {
   return is_swapped(c) && takes_whole_tiles(c);
 }
-bool multistage(const GemmConfig& c) {
-  return !has_producer(c);
-}
 bool in_cluster(const GemmConfig& c) {
   return shares_cluster_k(c) && !sums_in_registers(c);
 }
@@ -121,7 +118,6 @@ constexpr Case cases[] = {
     {"in turns", pingpong},
     {"split along K", split},
     {"in slices", sliced},
-    {"no producer", multistage},
     {"block scales", scaled},
     {"block scales, A's by copies, 2x1", scaled, {2, 1}, 0, 0, false, false, 2},
     in_turns_with_c,
@@ -134,7 +130,6 @@ constexpr Case cases[] = {
     {"split along K, 2x1, C", split, {2, 1}, 1},
     {"in slices, swapped, C", sliced_swapped, {1, 1}, 1},
     {"swapped, 1x2", swap_ab, {1, 2}},
-    {"no producer, 2x1, C", multistage, {2, 1}, 1},
     {"shared along K in a cluster", in_cluster},
     {"shared along K in a cluster, C", in_cluster, {1, 1}, 1},
     {"not shared in a cluster, C", in_cluster, {1, 1}, 1, 0, false, false, 1, false, true},

@@ -123,13 +123,6 @@ TEST(PipelineTest, WaitsBeginAsDeclared) {
   }
 }
 
-TEST(PipelineTest, RowsWithoutAProducer) {
-  const TmaPipelineShape shape{
-      .stages = 4, .consumer_warps = 8, .stage_bytes = 49152, .consumers_load = true};
-  EXPECT_EQ(std::string(pipeline::full_row(shape).arrivers).find("producer"), std::string::npos);
-  EXPECT_STREQ(pipeline::empty_row(shape, {1, 1}).waiters, "loading lane of consumer warp 0");
-}
-
 TEST(PipelineTest, StateGoesRound) {
   for (const int stages : {1, 2, 3, 7}) {
     pipeline::PipelineState state;
@@ -310,19 +303,13 @@ TEST(ConfigTest, FaultsAreSentences) {
         c.consumer_warpgroups = 1;
       },
       "ping-pong");
-  expect(
-      [&](Config& c) {
-        shared({.a = e4m3, .b = e4m3, .sums = Sums::blockwise})(c);
-        c.walk = kernel::Multistage{};
-      },
-      "block scales");
   expect([](Config& c) { c.walk = kernel::ClusterK{}, c.gated = true; }, "not gated");
   const auto packed = [](Config& c) {
     c = kernel::hopper::exact(kernel::hopper::s4(128, 48));
     c.stages = 4;
   };
   EXPECT_EQ(fault(packed), "");
-  expect([&](Config& c) { packed(c), c.walk = kernel::Multistage{}; }, "packed weights");
+  expect([&](Config& c) { packed(c), c.walk = kernel::Whole{.in_turns = true}; }, "packed weights");
   expect([&](Config& c) { packed(c), c.consumer_warpgroups = 1; }, "packed weights");
   expect([&](Config& c) { packed(c), c.consumer_warpgroups = 5, c.tile_m = 320; }, "64 rows");
   expect(
@@ -376,7 +363,6 @@ TEST(ConfigTest, TheBuildHasEveryKind) {
   has("a shared tile of 128 x 256",
       [](const Config& c) { return tests::is_basic(c, Schedule::cooperative); });
   has("tiles in turns", [](const Config& c) { return tests::is_basic(c, Schedule::pingpong); });
-  has("no producer", [](const Config& c) { return !has_producer(c); });
   has("operands swap_ab and K split", [](const Config& c) { return is_swapped(c) && splits_k(c); });
   has("promoted sums", [](const Config& c) { return sums_of(c) == Sums::promoted; });
   has("block scales", [](const Config& c) { return is_block_scaled(c); });
@@ -412,11 +398,9 @@ TEST(ConfigTest, SharedMemoryRegions) {
     const bool own_b = kernel::gathers(c) && is_swapped(c);
     const int of_a = kernel::packed_a(c) || own_a ? 0 : c.tile_m;
     EXPECT_EQ(kernel::mainloop_shape(c).stage_bytes, (of_a + (own_b ? 0 : c.tile_n)) * row);
-    if (kernel::has_producer(c)) {
-      EXPECT_LE(128 * (kernel::producer_registers(c) +
-                       c.consumer_warpgroups * kernel::consumer_registers(c)),
-                kernel::launch_registers(c) * kernel::threads(c));
-    }
+    EXPECT_LE(128 * (kernel::producer_registers(c) +
+                     c.consumer_warpgroups * kernel::consumer_registers(c)),
+              kernel::launch_registers(c) * kernel::threads(c));
     EXPECT_LE(kernel::launch_registers(c) * kernel::threads(c), 65536);
     EXPECT_GT(kernel::consumer_registers(c), kernel::sum_registers(c));
   }

@@ -304,11 +304,7 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       const std::string text = made->explain();
       const kernel::GemmConfig& c = hopper_config(*made);
       expect_says(text, {"consumer 0", made->name(), std::to_string(kernel::smem_map(c).bytes)});
-      // Also in the table of barriers: who does not exist neither waits nor arrives.
-      EXPECT_EQ(text.find("\nproducer") != std::string::npos, kernel::has_producer(c));
-      EXPECT_EQ(text.find("producer") != std::string::npos, kernel::has_producer(c)) << text;
-      EXPECT_EQ(text.find("loading lane of consumer warp 0") != std::string::npos,
-                !kernel::has_producer(c));
+      EXPECT_NE(text.find("\nproducer"), std::string::npos) << text;
       EXPECT_EQ(text.find("\nconsumer 1") != std::string::npos, c.consumer_warpgroups > 1);
       EXPECT_EQ(text.find("\nscales ") != std::string::npos, is_block_scaled(c));
       const auto rows = made->barriers();

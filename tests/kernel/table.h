@@ -200,7 +200,7 @@ inline atom::ClusterShape smallest_cluster(const Instance& instance) {
 }
 
 inline const char* text(kernel::Schedule schedule) {
-  constexpr const char* names[] = {"cooperative", "pingpong", "multistage"};
+  constexpr const char* names[] = {"cooperative", "pingpong"};
   return names[static_cast<int>(schedule)];
 }
 

@@ -43,7 +43,6 @@ TEST(Kernels, NamesFollowFromConfigurations) {
       "hopper_bf16_bf16_128x64_sw_gated",
       "hopper_bf16_bf16_128x256_nn",
       "hopper_bf16_bf16_128x256_tt",
-      "hopper_bf16_bf16_128x128_ms",
       "hopper_f16_f32_128x64_sw_sk",
       "hopper_e4m3_bf16_128x16_pr_sw_ck",
       "hopper_e4m3_bf16_128x128_bs_sk",
@@ -118,7 +117,7 @@ TEST(Kernels, WordsOfOtherFormsAreRefused) {
   EXPECT_THROW(split_k(pingpong(bf16(128, 128))), const char*);
   EXPECT_THROW(sliced_k(split_k(bf16(128, 128))), const char*);
   EXPECT_THROW(warp_scan(cluster_k(swap_ab(bf16(128, 128)))), const char*);
-  EXPECT_THROW(dynamic(multistage(bf16(128, 128))), const char*);
+  EXPECT_THROW(dynamic(split_k(bf16(128, 128))), const char*);
 }
 
 TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {

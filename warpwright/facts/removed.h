@@ -21,6 +21,9 @@ inline constexpr auto removed_arguments = std::to_array<Removed>({
     {"first_tiles", "plans begin each cluster with the tile of its index", "to leave it out"},
 });
 
+inline constexpr std::string_view a_lesson_has_it =
+    "loads without a producer are `warpwright lesson 15` now";
+
 inline constexpr std::string_view slots_are_added_apart =
     "a launch of its own adds up the slots of a token";
 
@@ -55,6 +58,7 @@ inline constexpr auto removed_kernels = std::to_array<Removed>({
      "grouped_e2m1xbf16_bf16_128x16_b_sw2_fold"},
     {"grouped_s4xbf16_bf16_128x16_b_pr_sw_sum", slots_are_added_apart,
      "grouped_s4xbf16_bf16_128x16_b_pr_sw2"},
+    {"hopper_bf16_bf16_128x128_ms", a_lesson_has_it, "hopper_bf16_bf16_128x128_pp"},
     {"hopper_bf16_bf16_128x176_pp_sw_dyn", the_other_tile_draws, "hopper_bf16_bf16_128x128_pp_dyn"},
     {"hopper_s4xe4m3_bf16_128x256_sw", such_sums_are_exact, "hopper_s4xe4m3_bf16_128x128_pr_sw"},
     {"hopper_s4xe4m3_bf16_128x64_sw_ck", such_sums_are_exact,

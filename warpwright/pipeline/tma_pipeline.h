@@ -38,10 +38,9 @@ struct TmaPipelineShape {
   int consumer_warps = 0;  ///< of one CTA
   /// For A and B together, arriving in one CTA's stage; without those that `acquire` is told.
   int stage_bytes = 0;
-  int writer_warps = 0;         ///< of one CTA, that write to a stage beside the copies
-  int copying_lanes = 0;        ///< of one CTA, that copy to a stage by cp.async
-  bool consumers_load = false;  ///< a lane of the first consumer warp is the producer
-  bool wgmma_only = false;      ///< nobody but wgmma reads a stage
+  int writer_warps = 0;     ///< of one CTA, that write to a stage beside the copies
+  int copying_lanes = 0;    ///< of one CTA, that copy to a stage by cp.async
+  bool wgmma_only = false;  ///< nobody but wgmma reads a stage
 };
 
 /// Arrivals with which one CTA says that it has read a stage.
@@ -56,7 +55,6 @@ constexpr int full_arrivals(const TmaPipelineShape& shape) {
 
 /// Who arrives there, for reports.
 constexpr const char* full_arrivers(const TmaPipelineShape& shape) {
-  if (shape.consumers_load) return "the loading lane of this CTA's consumer warp 0";
   if (shape.copying_lanes > 0 && shape.writer_warps > 0) {
     return "the producer of this CTA, each lane that copies tokens to the stage, warps that write "
            "scales";
@@ -96,8 +94,7 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           shape.stages,
           full_arrivals(shape),
           shape.stage_bytes,
-          shape.consumers_load ? "loading lane of consumer warp 0 (expects the bytes of A and B)"
-          : shape.copying_lanes > 0 && shape.writer_warps > 0
+          shape.copying_lanes > 0 && shape.writer_warps > 0
               ? "producer (expects the bytes of the weights), each lane that copies tokens, warps "
                 "that write scales"
           : shape.copying_lanes > 0
@@ -116,7 +113,7 @@ constexpr BarrierRow empty_row(const TmaPipelineShape& shape, atom::ClusterShape
           shape.wgmma_only
               ? "one lane of each consumer warpgroup of the CTAs in its cluster row and column"
               : "one lane of each consumer warp of the CTAs in its cluster row and column",
-          shape.consumers_load ? "loading lane of consumer warp 0" : "producer",
+          "producer",
           1};
 }
 

@@ -22,7 +22,7 @@
 
 namespace warpwright::kernel {
 
-/// A producer loads, and the sums of a tile are only its CTA's.
+/// The sums of a tile are only its CTA's.
 struct Whole {
   bool in_turns = false;  ///< Schedule::pingpong
   bool drawn = false;     ///< with a counter; a launch without one walks static persistent tiles
@@ -31,10 +31,6 @@ struct Whole {
   tile::TileWidths widths = {};  ///< along the tokens, swapped: groups are cut evenly
 
   friend constexpr bool operator==(const Whole&, const Whole&) = default;
-};
-/// The same without a producer: Schedule::multistage.
-struct Multistage {
-  friend constexpr bool operator==(const Multistage&, const Multistage&) = default;
 };
 /// Several CTAs share a tile along K: parts of its sums go through the workspace.
 struct SplitK {
@@ -55,7 +51,7 @@ struct ClusterK {
 /// kernel's own.
 struct GemmConfig {
   OneOf<SharedOperands, PackedOperands> operands = SharedOperands{};
-  OneOf<Whole, Multistage, SplitK, SlicedK, ClusterK> walk = Whole{};
+  OneOf<Whole, SplitK, SlicedK, ClusterK> walk = Whole{};
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 128;
   int tile_n = 256;
@@ -145,9 +141,6 @@ constexpr bool folds_alone(const GemmConfig& c) {
 }
 
 // --- its walk -----------------------------------------------------------------------------------
-constexpr bool has_producer(const GemmConfig& c) {
-  return !c.walk.is<Multistage>();
-}
 constexpr bool splits_k(const GemmConfig& c) {
   return c.walk.is<SplitK>();
 }
@@ -187,7 +180,6 @@ constexpr bool takes_turns(const GemmConfig& c) {
   return c.walk.as<Whole>().in_turns;
 }
 constexpr Schedule schedule_of(const GemmConfig& c) {
-  if (!has_producer(c)) return Schedule::multistage;
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
 }
 /// Does the producer ask for the weights of its first tile before the grid before has ended, where
@@ -195,8 +187,7 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
 /// A. (Packed ones L2 is asked for. Who reads tokens by index is directly behind the sort, and
 /// knows no tile before that ends.)
 constexpr bool asks_early(const GemmConfig& c) {
-  return grouping(c) == Grouping::warp_scan && has_producer(c) && is_swapped(c) && !packed_a(c) &&
-         !gathers(c);
+  return grouping(c) == Grouping::warp_scan && is_swapped(c) && !packed_a(c) && !gathers(c);
 }
 /// A group may end in the middle of a tile, of which there is no store by TMA, nor is there one for
 /// a part of a tile. Where D is quantised one buffer is enough.
@@ -224,15 +215,13 @@ constexpr bool shares_registers(const GemmConfig& c) {
 /// The warps that copy tokens by index.
 inline constexpr int first_row_warp = 2;
 inline constexpr int row_warps = 2;
-/// The first consumer warp: a producer has a warpgroup of its own.
-constexpr int first_consumer_warp(const GemmConfig& c) {
-  return has_producer(c) ? 4 : 0;
-}
+/// Before the consumers: the producer has a warpgroup of its own.
+inline constexpr int loading_warps = 4;
 constexpr int consumer_warps(const GemmConfig& c) {
   return 4 * c.consumer_warpgroups;
 }
 constexpr int threads(const GemmConfig& c) {
-  return 32 * (first_consumer_warp(c) + consumer_warps(c));
+  return 32 * (loading_warps + consumer_warps(c));
 }
 
 /// Rows of a tile that one consumer warpgroup multiplies, and wgmma atoms of 64 rows in them.
@@ -301,7 +290,7 @@ constexpr int sum_registers(const GemmConfig& c) {
 constexpr bool moves_registers(const GemmConfig& c) {
   // Parts of sums that are on their way take 128.
   const int beside = slices_k(c) ? 160 : splits_k(c) ? 110 : 90;
-  return has_producer(c) && sum_registers(c) + beside > launch_registers(c);
+  return sum_registers(c) + beside > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
@@ -435,7 +424,6 @@ constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
                          (gathers(c) && is_swapped(c) ? 0 : atom::tile_bytes(tile_b(c))),
           .writer_warps = scales ? 1 : 0,
           .copying_lanes = gathers(c) ? row_warps * 32 : 0,
-          .consumers_load = !has_producer(c),
           .wgmma_only = !scales && !packed_a(c)};
 }
 

@@ -30,7 +30,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
     if (is_so && !word.empty()) words.push_back(word);
   };
   constexpr const char* searches[] = {"", "linear_scan", "binary_search", "warp_scan"};
-  constexpr const char* schedules[] = {"cooperative", "pingpong", "multistage"};
+  constexpr const char* schedules[] = {"cooperative", "pingpong"};
   const bool a_is_mn = (is_swapped(c) ? operand_b(c) : operand_a(c)).major == atom::Major::mn;
   const bool b_is_mn = (is_swapped(c) ? operand_a(c) : operand_b(c)).major == atom::Major::mn;
   add(is_grouped(c), std::string("grouped, ") + searches[static_cast<int>(grouping(c))]);
@@ -123,16 +123,15 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
                {"ring of tiles", map.tiles, map.barriers},
                {"barriers", map.barriers, map.parts},
                {"parts of sums", map.parts, map.bytes}};
-  if (has_producer(c)) add_producer_roles(f, c);
+  add_producer_roles(f, c);
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
-    const int warp = first_consumer_warp(c) + 4 * w;
+    const int warp = loading_warps + 4 * w;
     f.roles.push_back(
         {role_of_warp(c, warp), warp, warp + 3, consumer_registers(c),
          "wgmma on " + std::to_string(warpgroup_rows(c)) + " rows from row " +
              std::to_string(atom_row(c, w, 0)) +
              (c.side_by_side ? " and columns from " + std::to_string(first_column(c, w)) : "") +
-             ", then the epilogue" +
-             (!has_producer(c) && w == 0 ? "; a lane of warp 0 issues the loads" : "")});
+             ", then the epilogue"});
   }
   return f;
 }

@@ -14,8 +14,7 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     return "operands are both bf16, both f16, or any of e4m3 and e5m2";
   }
   const int parts = c.gated ? 2 : 1;
-  if (packed_a(c) && (schedule_of(c) != Schedule::cooperative || row_atoms(c) != parts ||
-                      in_flight(c) * parts > 2)) {
+  if (packed_a(c) && (takes_turns(c) || row_atoms(c) != parts || in_flight(c) * parts > 2)) {
     return "packed weights are multiplied by all warpgroups together, each 64 rows and half of K "
            "blocks by two";
   }
@@ -81,7 +80,6 @@ constexpr const char* sums_fault(const GemmConfig& c) {
   if (passes(c) > 1 && !sums_in_registers(c)) return "several passes are of sums in registers";
   if (sum_registers(c) > 200) return "the sums do not fit into the registers";
   if (!is_block_scaled(c)) return nullptr;
-  if (!has_producer(c)) return "block scales are fetched by a warp beside the producer";
   if ((is_swapped(c) ? c.tile_m : c.tile_n) % (c.gated || is_swapped(c) ? 64 : 32) != 0) {
     return "block scales go with tiles of 64s, or of 32s along N";
   }
@@ -113,8 +111,8 @@ constexpr const char* walk_fault(const GemmConfig& c) {
     return "tiles of several widths are not read by index, nor are their results quantised";
   }
   if (gathers(c) && !is_grouped(c)) return "tokens are read by index in groups";
-  if (gathers(c) && (!has_producer(c) || is_dynamic_persistent(c))) {
-    return "tokens by index are copied by two warps beside the producer, which draw no tiles";
+  if (gathers(c) && is_dynamic_persistent(c)) {
+    return "tokens by index are copied by two warps, one of which would draw tiles";
   }
   if (gathers(c) && (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
     return "rows by index are of K-major tokens";
@@ -125,8 +123,7 @@ constexpr const char* walk_fault(const GemmConfig& c) {
 constexpr const char* space_fault(const GemmConfig& c) {
   if (c.ctas_per_sm < 1 || !fits_smem(c)) return "the stages do not fit into shared memory";
   const int pool = launch_registers(c) * threads(c);
-  if (has_producer(c) &&
-      128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
+  if (128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
     return "the register split asks for more than the kernel has at launch";
   }
   return nullptr;

@@ -1,4 +1,4 @@
-// Hopper GEMM: persistent, warp-specialised or not. One source for the GPU and the model.
+// Hopper GEMM: persistent, warp-specialised. One source for the GPU and the model.
 //
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
@@ -24,8 +24,7 @@
 //
 // Cooperative: consumer w multiplies its share of the rows of every tile, or of its columns.
 // Ping-pong: the consumers take tiles in turn, and the epilogue of one hides behind the
-// multiplications of the other. Multistage: there is no producer; a lane of warp 0 loads in every
-// step of its main loop.
+// multiplications of the other.
 //
 // In a cluster the CTAs of one column share their rows of A: each loads a slice and multicasts it
 // to all of them; the CTAs of one row share their columns of B likewise.
@@ -82,14 +81,13 @@ struct HopperGemm {
   using Epilogue = kernel::Epilogue<Tag>;
 
   /// The warp that initialises the barriers: not the producer, who has its first tile to find.
-  static constexpr int initialiser = has_producer(config) ? 2 : 0;
+  static constexpr int initialiser = 2;
 
   /// Each warp its part. `begin` ends when the CTA is ready.
   template <class Begin>
   WW_DEVICE static void play(const Params& p, isa::SharedAddress base, int rank, int warp,
                              const Begin& begin) {
-    constexpr GemmConfig cfg = Tag::config;
-    if (warp < first_consumer_warp(cfg)) {
+    if (warp < loading_warps) {
       give_registers<Tag>();
       if (warp == 0) {
         produce(p, base, rank, begin);
@@ -102,8 +100,7 @@ struct HopperGemm {
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
       const Ring ring(base + smem.barriers, sharing(p), released(p, at), first_rank);
-      consume(Cta<Tag>{p, base, rank, at, ready, ring}, ready,
-              (warp - first_consumer_warp(cfg)) / 4);
+      consume(Cta<Tag>{p, base, rank, at, ready, ring}, ready, (warp - loading_warps) / 4);
     }
   }
 
@@ -228,29 +225,12 @@ struct HopperGemm {
   WW_DEVICE static void consume(const Cta<Tag>& cta, const isa::Prerequisites& ready,
                                 int warpgroup) {
     constexpr GemmConfig cfg = Tag::config;
-    isa::set_role(role_of_warp(cfg, first_consumer_warp(cfg) + 4 * warpgroup));
-    if constexpr (has_producer(cfg)) {
-      consume_tiles(cta, ready, warpgroup, NoLoads{});
-    } else {
-      Loader<Tag> loader(cta);
-      const LaneLoads<Tag> loads{loader, isa::warp_index() == 0 && isa::elect_one()};
-      if (loads.mine) loader.find();
-      for (int s = 0; s < cfg.stages; ++s) loads.step();
-      consume_tiles(cta, ready, warpgroup, loads);
-      isa::launch_dependents();
-      if (loads.mine) loader.producer_tail();
-    }
-  }
-
-  template <class Loads>
-  WW_DEVICE static void consume_tiles(const Cta<Tag>& cta, const isa::Prerequisites& ready,
-                                      int warpgroup, const Loads& loads) {
-    constexpr GemmConfig cfg = Tag::config;
-    const int warp = isa::warp_index() - first_consumer_warp(cfg);
+    isa::set_role(role_of_warp(cfg, loading_warps + 4 * warpgroup));
+    const int warp = isa::warp_index() - loading_warps;
     const int first_row = atom_row(cfg, warpgroup, 0) + warp_rows * (warp % 4);
     const int column = first_column(cfg, warpgroup);
     const bool counts = (takes_turns(cfg) || warpgroup == 0) && isa::thread_index() % 128 == 0;
-    MainloopOf<Tag, Loads> mainloop(cta, warpgroup, loads);
+    MainloopOf<Tag> mainloop(cta, warpgroup);
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
                    warp);
     MathOrder<Tag> turns(cta.base, warpgroup);

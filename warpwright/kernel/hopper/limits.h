@@ -50,13 +50,13 @@ inline constexpr int drawing_warp = 3;
 
 /// The part that a warp plays, as reports name it.
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
-  if (has_producer(c) && warp == 0) return "producer";
-  if (has_producer(c) && warp == 1 && is_block_scaled(c)) return "scales";
+  if (warp == 0) return "producer";
+  if (warp == 1 && is_block_scaled(c)) return "scales";
   if (gathers(c) && warp >= first_row_warp && warp < first_row_warp + row_warps) return "tokens";
   if (is_dynamic_persistent(c) && warp == drawing_warp) return "scheduler";
-  if (warp < first_consumer_warp(c)) return "idle";
+  if (warp < loading_warps) return "idle";
   constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2", "consumer 3"};
-  return consumers[(warp - first_consumer_warp(c)) / 4 % 4];
+  return consumers[(warp - loading_warps) / 4 % 4];
 }
 
 }  // namespace warpwright::kernel

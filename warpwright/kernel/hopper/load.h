@@ -96,15 +96,6 @@ class Loader {
     }
   }
 
-  /// Starts the loads of the next k_tile, as soon as its stage is free, if there is one left.
-  WW_DEVICE void step() {
-    while (found_ && block_ == work_.end) find();
-    if (!found_) return;
-    load_block();
-    state_.advance(Tag::config.stages);
-    ++block_;
-  }
-
   /// Waits until every stage is released, so that no peer signals this CTA after its end.
   WW_DEVICE void producer_tail() const { ring_.producer_tail(state_); }
 

@@ -10,28 +10,11 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
-#include "warpwright/kernel/hopper/load.h"
+#include "warpwright/kernel/hopper/cta.h"
 
 namespace warpwright::kernel {
 
-/// Loads that are somebody else's business: a producer's.
-struct NoLoads {
-  WW_DEVICE void step() const {}
-};
-
-/// Loads that one lane of a warp starts between the warp's other work. All lanes call `k_block`.
 template <class Tag>
-struct LaneLoads {
-  Loader<Tag>& loader;
-  bool mine;  ///< this is the lane
-
-  WW_DEVICE void step() const {
-    if (mine) loader.step();
-    isa::sync_warp();
-  }
-};
-
-template <class Tag, class Loads>
 class Mainloop {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
@@ -40,9 +23,9 @@ class Mainloop {
   static constexpr int columns = warpgroup_columns(Tag::config) / passes;  // multiplied at once
   using Accumulator = isa::Fragment<float, columns / 2>;
 
-  /// `warpgroup` counts the consumers. `loads` makes a step after every release of a stage.
-  WW_DEVICE Mainloop(const Cta<Tag>& cta, int warpgroup, const Loads& loads)
-      : ring_(cta.ring), params_(cta.p.scales), warpgroup_(warpgroup), loads_(loads) {
+  /// `warpgroup` counts the consumers.
+  WW_DEVICE Mainloop(const Cta<Tag>& cta, int warpgroup)
+      : ring_(cta.ring), params_(cta.p.scales), warpgroup_(warpgroup) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr SmemMap smem = smem_map(cfg);
     scales_ = cta.base + smem.scales;
@@ -123,12 +106,10 @@ class Mainloop {
       ring_.release(previous);
       previous = state;
       state.advance(cfg.stages);
-      loads_.step();
     }
     leave();
     isa::wgmma_wait<0>(accumulator);
     ring_.release(previous);
-    loads_.step();
   }
 
   template <int n, class Leave>
@@ -167,7 +148,6 @@ class Mainloop {
         ring_.release(current);
       }
       add(scales, accumulator, total, passes - 1);
-      loads_.step();
     }
   }
 
@@ -306,7 +286,6 @@ class Mainloop {
   int warpgroup_;
   std::uint32_t a_ = 0;  // low words of the descriptors of stage 0
   std::uint32_t b_ = 0;
-  Loads loads_;
 };
 
 }  // namespace warpwright::kernel

@@ -19,7 +19,7 @@ constexpr Name name_of(const GemmConfig& c) {
   ((name += "_") += c.tile_m) += "x";
   name += c.tile_n;
   constexpr std::string_view groupings[] = {"", "_h", "_v", "_b"};
-  constexpr std::string_view schedules[] = {"", "_pp", "_ms"};
+  constexpr std::string_view schedules[] = {"", "_pp"};
   constexpr std::string_view sums[] = {"", "_pr", "_bs"};
   name += groupings[static_cast<int>(grouping(c))];
   name += schedules[static_cast<int>(schedule_of(c))];

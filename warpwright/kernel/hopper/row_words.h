@@ -178,7 +178,6 @@ constexpr GemmConfig walks(GemmConfig c) {
   c.walk = Walk{};
   return c;
 }
-inline constexpr auto multistage = walks<Multistage>;
 inline constexpr auto split_k = walks<SplitK>;
 inline constexpr auto sliced_k = walks<SlicedK>;
 inline constexpr auto cluster_k = walks<ClusterK>;

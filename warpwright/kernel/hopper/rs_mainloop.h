@@ -24,7 +24,7 @@
 // accumulator: there two groups are in flight all along (run_straight).
 //
 // A decoder is a view of the weights and of the sums. It has
-//   k_blocks                       k_blocks of 32 that are one group of wgmmas
+//   k_blocks                    k_blocks of 32 that are one group of wgmmas
 //   accumulates                 whether they add to the group before, or overwrite its sums
 //   KTile                       what a thread has read of a k_tile
 //   begin(k, tile, stage, ...)  reads it, from a packed tile of a stage
@@ -48,7 +48,7 @@
 
 namespace warpwright::kernel {
 
-template <class Tag, class Loads>
+template <class Tag>
 class RsMainloop {
  public:
   static constexpr GemmConfig config = Tag::config;
@@ -57,7 +57,7 @@ class RsMainloop {
   static constexpr int passes = kernel::passes(config);
   using Accumulator = isa::Fragment<float, values / passes>;
 
-  WW_DEVICE RsMainloop(const Cta<Tag>& cta, int warpgroup, const Loads& /*loads*/)
+  WW_DEVICE RsMainloop(const Cta<Tag>& cta, int warpgroup)
       : ring_(cta.ring), weights_(cta.p.operands.packed, isa::thread_index() % 128) {
     constexpr SmemMap smem = smem_map(Tag::config);
     WW_UNROLL for (int i = 0; i < atoms; ++i) unit_[i] = {1, 1};
@@ -320,8 +320,7 @@ class RsMainloop {
 };
 
 /// The main loop of a configuration.
-template <class Tag, class Loads>
-using MainloopOf =
-    std::conditional_t<packed_a(Tag::config), RsMainloop<Tag, Loads>, Mainloop<Tag, Loads>>;
+template <class Tag>
+using MainloopOf = std::conditional_t<packed_a(Tag::config), RsMainloop<Tag>, Mainloop<Tag>>;
 
 }  // namespace warpwright::kernel

@@ -303,10 +303,8 @@ class Estimate {
                         machine_.pingpong_each * store),
               machine_.pingpong_last * store};
     }
-    const double slower = has_producer(c_) ? 1 : 1.17;
     const double stores = (rounds - 1) * std::max(store, machine_.between_tiles);
-    return {slower * rounds * (blocks_ * block + partial_time(block)) * sharing + stores, store,
-            stores};
+    return {rounds * (blocks_ * block + partial_time(block)) * sharing + stores, store, stores};
   }
 
   const Plan& plan_;

@@ -135,14 +135,14 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const GemmConfig& c = hopper_config(plan);
     const atom::ClusterShape cluster = plan.cluster;
-    constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
+    constexpr const char* schedules[] = {"cooperative", "ping-pong"};
     constexpr const char* searches[] = {
         "", "linear_scan: one group after the other",
         "binary_search: over the tiles of all groups, added up in shared memory",
         "warp_scan: a warp looks at 32 groups at a step"};
     ExplainParts parts;
     std::string& out = parts.kernel;
-    out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",
+    out += format("persistent, warp-specialised, %s%s%s\n",
                   schedules[static_cast<int>(schedule_of(c))],
                   is_swapped(c) ? ", operands swap_ab (rows are columns of D)" : "",
                   splits_k(c)   ? ", split along K"

@@ -41,7 +41,6 @@ inline constexpr auto dense_rows = std::to_array<Row<GemmConfig>>({
     common(swap_ab(bf16(192, 176))),
     common(side_by_side(swap_ab(bf16(192, 208)))),
     common(side_by_side(bf16(192, 208))),
-    common(stages(5, multistage(bf16(128, 128)))),
     common(gated(bf16(128, 256))),
     common(mn_major_a(pingpong(bf16(128, 128)))),
     common(mn_major_b(pingpong(bf16(128, 128)))),
