@@ -180,9 +180,9 @@ class MoeSession {
     const Race race(sets_.all().size(), estimate(whole, stream_.get()), hot, options_.how,
                     stream_.get());
     std::vector<Launch> contenders = {whole};
-    const std::vector<MixtureStep> steps =
-        options_.steps ? plan_.steps() : std::vector<MixtureStep>{};
-    for (const MixtureStep step : steps) contenders.push_back(launch(step));
+    const std::vector<PlannedStep> steps =
+        options_.steps ? plan_.steps() : std::vector<PlannedStep>{};
+    for (const PlannedStep& step : steps) contenders.push_back(launch(step.step));
     // What the steps find between them is of a whole launch.
     require(whole(0, stream_.get()));
     const std::vector<Timing> all = race.run(contenders);

@@ -40,7 +40,7 @@ inline Roof moe_roof(const MixtureProblem& p, const DeviceFacts& device,
 
 /// One step by itself, its weights cold and what lies between the steps as the cache has it.
 struct MoeStepTime {
-  MixtureStep step = MixtureStep::sort;
+  PlannedStep of;
   Timing timing;
 };
 

@@ -234,7 +234,7 @@ void add_kernel_check(CLI::App& check, RunOptions& o, CheckCommandOptions& how) 
   for (const KernelFacts* each : all_kernels()) {
     if (each->built) names += each->name + " ";
   }
-  for (const char* each : mixture_kernels) names += std::string(each) + " ";
+  for (const std::string_view each : mixture_kernels()) names += std::string(each) + " ";
   offer(kernel->add_option("NAME", how.kernel, "as `warpwright kernels` prints it")
             ->required()
             ->option_text("NAME"),

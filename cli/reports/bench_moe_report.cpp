@@ -35,12 +35,12 @@ ordered_json known_us(double us) {
 
 ordered_json steps_json(const MoeBenchRow& row) {
   ordered_json steps = ordered_json::array();
-  for (const MixtureStep step : row.plan->steps()) {
-    ordered_json one = {{"step", name(step)},
-                        {"kernel", row.plan->step_kernel(step)},
-                        {"expected_floor_us", known_us(row.plan->step_floor(step) * 1e6)}};
+  for (const PlannedStep& step : row.plan->steps()) {
+    ordered_json one = {{"step", step.name},
+                        {"kernel", step.kernel},
+                        {"expected_floor_us", known_us(step.floor * 1e6)}};
     for (const bench::MoeStepTime& timed : row.times->steps) {
-      if (timed.step == step) one["alone"] = timing_json(timed.timing);
+      if (timed.of.step == step.step) one["alone"] = timing_json(timed.timing);
     }
     steps.push_back(std::move(one));
   }
@@ -69,7 +69,7 @@ ordered_json row_json(const MoeBenchRow& row, std::uint64_t seed) {
   j["reason"] = row.plan->reason;
   j["by_index"] = row.plan->way.by_index;
   j["quantises_in_epilogue"] = row.plan->way.fused;
-  j["sorts_with_gather"] = row.plan->sorts_with_gather;
+  j["sorts_with_gather"] = row.plan->way.sorts_rows;
   j["steps"] = steps_json(row);
   j["checked_tokens"] = t.checked_tokens;
   j["worst_share_of_allowed"] = t.worst_share;
@@ -110,11 +110,11 @@ std::string moe_row(const MoeBenchRow& row) {
   text += row.plan->first.name() + ", " + row.plan->second.name();
   text += t.cold ? "\n" : " (too few buffers to keep weights out of L2)\n";
   for (const bench::MoeStepTime& step : t.steps) {
-    const double floor = row.plan->step_floor(step.step) * 1e6;
-    text += format("%22s %9s %7s %9s %6s %9s  ", name(step.step),
-                   us_text(step.timing.median).c_str(), spread_text(step.timing).c_str(),
-                   us_text(floor).c_str(), times_floor(step.timing.median, floor).c_str(), "") +
-            row.plan->step_kernel(step.step) + "\n";
+    const double floor = step.of.floor * 1e6;
+    text += format("%22s %9s %7s %9s %6s %9s  ", step.of.name, us_text(step.timing.median).c_str(),
+                   spread_text(step.timing).c_str(), us_text(floor).c_str(),
+                   times_floor(step.timing.median, floor).c_str(), "") +
+            step.of.kernel + "\n";
   }
   return text;
 }

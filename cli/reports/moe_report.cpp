@@ -42,15 +42,15 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["workspace_bytes"] = plan.workspace_bytes();
   json["by_index"] = plan.way.by_index;
   json["quantises_in_epilogue"] = plan.way.fused;
-  json["sorts_with_gather"] = plan.sorts_with_gather;
+  json["sorts_with_gather"] = plan.way.sorts_rows;
   json["steps"] = ordered_json::array();
-  for (const MixtureStep step : plan.steps()) {
-    const double floor = plan.step_floor(step);
-    json["steps"].push_back({{"step", name(step)},
-                             {"kernel", plan.step_kernel(step)},
-                             {"bytes", plan.step_bytes(step)},
-                             {"operations", plan.step_operations(step)},
-                             {"floor_us", floor > 0 ? ordered_json(floor * 1e6) : ordered_json()}});
+  for (const PlannedStep& step : plan.steps()) {
+    json["steps"].push_back(
+        {{"step", step.name},
+         {"kernel", step.kernel},
+         {"bytes", step.bytes},
+         {"operations", step.operations},
+         {"floor_us", step.floor > 0 ? ordered_json(step.floor * 1e6) : ordered_json()}});
   }
   if (p.tokens() > 0) {
     json["first"] = plan_json(plan.first);

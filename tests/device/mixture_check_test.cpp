@@ -178,7 +178,7 @@ TEST(WholeMixture, WeightsAreAskedForEarlyWhereTheSortHasEndedByThen) {
         << plan.first.kernel;
     EXPECT_FALSE(plan.asks_early(MixtureStep::sum));
     MixturePlan late = plan;
-    late.early_weights = false;
+    late.way.early = false;
     EXPECT_FALSE(late.asks_early(MixtureStep::second));
     const auto bits = [&](const MixturePlan& of) {
       const auto report = device::launch_on_model(of, some.o);

@@ -92,12 +92,14 @@ class Steps {
     const auto at = reinterpret_cast<std::uintptr_t>(memory_.data());
     return memory_.data() + (256 - at % 256) % 256;
   }
-  MatrixView view(const PlannedMatrix& m, const MixtureBytes& where) {
-    return {base() + where.at, m};
-  }
-  template <class T>
-  T* at(const MixtureBytes& where) {
-    return reinterpret_cast<T*>(base() + where.at);
+  MixtureParts<MatrixView> parts() {
+    MixtureParts<MatrixView> all;
+    for (int i = 0; i < mixture_parts; ++i) {
+      const auto part = static_cast<MixturePart>(i);
+      if (plan_.layout[part].bytes == 0) continue;
+      all[part] = {base() + plan_.layout[part].at, plan_.parts[part]};
+    }
+    return all;
   }
 
  private:
@@ -183,9 +185,10 @@ void expect_steps(const MicroAsk& ask, const MixtureChoices& choices, int& ran) 
   SCOPED_TRACE(plan->explain());
   ++ran;
   Steps done(some, *plan);
-  const MixtureLayout& l = plan->layout;
-  const auto* const offsets = done.at<std::int32_t>(l.offsets);
-  const auto* const slots = done.at<std::int32_t>(l.slots);
+  const MixtureParts<MatrixView> parts = done.parts();
+  using Part = MixturePart;
+  const auto* const offsets = static_cast<const std::int32_t*>(parts[Part::offsets].data);
+  const auto* const slots = static_cast<const std::int32_t*>(parts[Part::slots].data);
   const std::int64_t experts = some.o.experts();
   const std::int32_t rows = offsets[experts];
   std::vector<std::int64_t> tokens, places, same;
@@ -194,23 +197,14 @@ void expect_steps(const MicroAsk& ask, const MixtureChoices& choices, int& ran) 
     places.push_back(plan->way.by_index ? tokens.back() : r);
     same.push_back(r);
   }
-  const MatrixView codes = done.view(plan->parts.codes, l.codes);
-  const MatrixView code_scales = done.view(plan->parts.code_scales, l.code_scales);
-  MixtureParts<MatrixView> parts{done.view(plan->parts.tokens, l.tokens),
-                                 done.view(plan->parts.token_scales, l.token_scales),
-                                 {},
-                                 codes,
-                                 code_scales,
-                                 done.view(plan->parts.rows, l.results)};
-  expect_codes(some.o.x, tokens, offsets, experts, some.o.factor_x, parts.tokens, places,
-               parts.token_scales);
+  expect_codes(some.o.x, tokens, offsets, experts, some.o.factor_x, parts[Part::tokens], places,
+               parts[Part::token_scales]);
   if (!plan->way.fused) {
-    parts.inner = done.view(plan->parts.inner, l.inner);
-    expect_product(first_product(some.o, parts, plan->way, offsets, slots), rows);
-    expect_codes(parts.inner, same, offsets, experts, some.o.factor_inner, codes, same,
-                 code_scales);
+    expect_product(first_product(some.o, parts, plan->way), rows);
+    expect_codes(parts[Part::inner], same, offsets, experts, some.o.factor_inner,
+                 parts[Part::codes], same, parts[Part::code_scales]);
   }
-  expect_product(second_product(some.o, parts, offsets), rows);
+  expect_product(second_product(some.o, parts, plan->way), rows);
 }
 
 TEST(MicroMixture, EveryStepHasTheBitsOfTheHost) {

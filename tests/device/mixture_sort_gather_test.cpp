@@ -39,10 +39,11 @@ Left left_by(const MixturePlan& plan, const MixtureOperands& o, const device::Mo
     to.insert(to.end(), at, at + bytes);
   };
   take(left.d, o.d.data, o.d.rows * o.d.columns * element_bytes(o.d.dtype));
-  for (const MixtureBytes& part : {plan.layout.offsets, plan.layout.slots, plan.layout.rows}) {
-    take(left.sorted, base + part.at, part.bytes);
+  using enum MixturePart;
+  for (const MixturePart part : {offsets, slots, rows}) {
+    take(left.sorted, base + plan.layout[part].at, plan.layout[part].bytes);
   }
-  std::memcpy(&left.status, base + plan.layout.status.at, sizeof left.status);
+  std::memcpy(&left.status, base + plan.layout[status].at, sizeof left.status);
   return left;
 }
 
@@ -61,7 +62,7 @@ bool is_the_same(const MixtureOperands& o, const DeviceFacts& facts, MixtureChoi
   EXPECT_TRUE(one) << one.reason();
   if (!one) return false;
   SCOPED_TRACE(one->explain());
-  EXPECT_TRUE(one->sorts_with_gather && !two->sorts_with_gather);
+  EXPECT_TRUE(one->way.sorts_rows && !two->way.sorts_rows);
   EXPECT_EQ(one->launches() + 1, two->launches());
   EXPECT_FALSE(one->takes(MixtureStep::gather));
   EXPECT_TRUE(two->takes(MixtureStep::gather));
@@ -150,19 +151,19 @@ TEST(SortWithGather, IsOneLaunchOfFewSlotsWhereItIsLeftOpen) {
   };
   const auto few = plan_of(64, {.by_index = false});
   ASSERT_TRUE(few) << few.reason();
-  EXPECT_TRUE(few->sorts_with_gather);
+  EXPECT_TRUE(few->way.sorts_rows);
   EXPECT_TRUE(few->asks_early(MixtureStep::first));
   EXPECT_FALSE(few->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*few, MixtureChoices{.sort_with_gather = true}));
   const auto open = plan_of(65, {.by_index = false});
   ASSERT_TRUE(open) << open.reason();
-  EXPECT_FALSE(open->sorts_with_gather);
+  EXPECT_FALSE(open->way.sorts_rows);
   EXPECT_TRUE(open->takes(MixtureStep::gather));
   EXPECT_FALSE(mismatch(*open, MixtureChoices{.sort_with_gather = false}));
   const auto number = plan_of(1, {.by_index = true});
-  EXPECT_TRUE(number && !number->sorts_with_gather);
+  EXPECT_TRUE(number && !number->way.sorts_rows);
   const auto empty = plan_of(0, {.by_index = false});
-  EXPECT_TRUE(empty && !empty->sorts_with_gather);
+  EXPECT_TRUE(empty && !empty->way.sorts_rows);
   const auto other = mismatch(*open, MixtureChoices{.sort_with_gather = true});
   ASSERT_TRUE(other);
   EXPECT_EQ(other->reason,

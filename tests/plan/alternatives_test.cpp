@@ -196,7 +196,7 @@ TEST(MixtureAlternatives, TheChosenPlanIsThatOfItsMixture) {
       ASSERT_TRUE(alone) << alone.reason();
       // Launches beside them, of which products that ask for weights early save some.
       double saved = 0;
-      for (const MixtureStep step : alone->steps()) saved += alone->asks_early(step) ? 3e-6 : 0;
+      for (const PlannedStep& step : alone->steps()) saved += step.asks_early ? 3e-6 : 0;
       EXPECT_GT(alone->cost + saved, alone->first.cost + alone->second.cost);
       EXPECT_GE(alone->cost, chosen->plan.cost);
       EXPECT_TRUE(alone->reason.empty());

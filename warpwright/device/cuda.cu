@@ -359,12 +359,11 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
 
 std::optional<Refusal> prepare_mixture_here(const MixturePlan& plan) {
   const CudaKernel* kernel = nullptr;
-  for (const std::string_view name :
-       {sort_slots_kernel, gather_rows_kernel, sort_gather_kernel, sum_slots_kernel}) {
-    if (auto r = load_kernel(name, plan.device.architecture, kernel)) return r;
-  }
-  for (const Plan* product : {&plan.first, &plan.second}) {
-    if (auto r = load_kernels(*product)) return r;
+  for (const StepRow* row : rows_of(plan)) {
+    auto refused = row->product != nullptr
+                       ? load_kernels(plan.*row->product->plan)
+                       : load_kernel(row->kernel, plan.device.architecture, kernel);
+    if (refused) return refused;
   }
   return std::nullopt;
 }

@@ -44,7 +44,8 @@ Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& works
   if (plan.problem.tokens() == 0) return std::uint32_t{0};
   if (auto r = workspace.fault(plan.workspace_bytes())) return *r;
   return (*backend)->read_word(
-      static_cast<const std::byte*>(workspace.data()) + plan.layout.status.at, stream);
+      static_cast<const std::byte*>(workspace.data()) + plan.layout[MixturePart::status].at,
+      stream);
 }
 
 std::optional<Refusal> ids_fault(const MixturePlan& plan, const Workspace& workspace,

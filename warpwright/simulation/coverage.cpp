@@ -196,10 +196,10 @@ std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOper
     if (is_there) ways.emplace_back(words);
   };
   using kernel::SortSlotsShape;
-  add(plan.sorts_with_gather, "no sort by a launch of its own");
-  add(!plan.sorts_with_gather && takes({.sort_with_gather = true}), "no sort beside a gather");
-  add(p.slots() <= SortSlotsShape::one_cta || plan.sort_parts > 0, "no sort in a cluster");
-  add(plan.sort_parts == 0 && p.slots() <= SortSlotsShape::most_at_once,
+  add(plan.way.sorts_rows, "no sort by a launch of its own");
+  add(!plan.way.sorts_rows && takes({.sort_with_gather = true}), "no sort beside a gather");
+  add(p.slots() <= SortSlotsShape::one_cta || plan.way.sort_parts > 0, "no sort in a cluster");
+  add(plan.way.sort_parts == 0 && p.slots() <= SortSlotsShape::most_at_once,
       "no sort in three launches");
   add(!plan.takes(MixtureStep::gather), "no gather by a launch of its own");
   add(!plan.way.by_index && takes({.by_index = true}), "no tokens by number");

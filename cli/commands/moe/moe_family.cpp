@@ -8,6 +8,7 @@
 
 #include "cli/commands/gemm/check_members.h"
 #include "cli/commands/moe/moe_options.h"
+#include "warpwright/plan/moe/steps.h"
 #include "warpwright/simulation/coverage.h"
 
 namespace warpwright::cli {
@@ -136,18 +137,17 @@ class MoeCompanions {
 };
 
 bool launches(const MixturePlan& plan, std::string_view kernel) {
-  const std::vector<MixtureStep> steps = plan.steps();
-  return kernel.empty() || std::ranges::any_of(steps, [&](MixtureStep step) {
-           return plan.step_kernel(step) == kernel;
-         });
+  const std::vector<const StepRow*> rows = rows_of(plan);
+  return kernel.empty() || std::ranges::find(rows, kernel, &StepRow::kernel) != rows.end();
 }
 
 // The words of the functions of such a kernel.
 std::vector<std::string> words_of(std::string_view kernel) {
-  if (kernel == "sort_slots") return {"SortSlotsKernel", "SortCounts"};
-  if (kernel == "sort_gather") return {"SortGatherKernel"};
-  if (kernel == "gather_rows") return {"GatherRowsKernel", "TokenRowsMover", "MicroRowsMover"};
-  return {"SumSlotsKernel", "SlotAdder"};
+  std::vector<std::string> words;
+  for (const char* word : std::ranges::find(step_rows(), kernel, &StepRow::kernel)->code) {
+    if (word != nullptr) words.emplace_back(word);
+  }
+  return words;
 }
 
 // Null where there is no such mixture, or none that launches the kernel.
@@ -174,8 +174,18 @@ Member member_of(std::string what, const MoeOptions& options, const std::shared_
 
 }  // namespace
 
+std::vector<std::string_view> mixture_kernels() {
+  std::vector<std::string_view> all;
+  for (const StepRow& row : step_rows()) {
+    const bool is_new = std::ranges::find(all, row.kernel) == all.end();
+    if (row.product == nullptr && is_new) all.push_back(row.kernel);
+  }
+  return all;
+}
+
 bool is_of_mixtures(std::string_view kernel) {
-  return std::ranges::find(mixture_kernels, kernel) != mixture_kernels.end();
+  const std::vector<std::string_view> all = mixture_kernels();
+  return std::ranges::find(all, kernel) != all.end();
 }
 
 MoeOptions small_mixture() {

@@ -2,10 +2,10 @@
 // its companions, until every launch has run in its ways.
 #pragma once
 
-#include <array>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/commands/moe/moe_job.h"
 #include "warpwright/simulation/check.h"
@@ -13,8 +13,7 @@
 namespace warpwright::cli {
 
 /// Kernels of mixtures only.
-inline constexpr std::array mixture_kernels = {"sort_slots", "sort_gather", "gather_rows",
-                                               "sum_slots"};
+std::vector<std::string_view> mixture_kernels();
 
 bool is_of_mixtures(std::string_view kernel);
 

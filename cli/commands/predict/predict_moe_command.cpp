@@ -37,8 +37,7 @@ std::string text_of(const MixturePlan& plan, const MixturePrediction& p, std::in
   };
   line("launch", p.launch, "of the first grid");
   for (const StepPrediction& step : p.steps) {
-    line(name(step.step), step.seconds,
-         plan.step_kernel(step.step) + ", bounded by " + limit_name(step.limit));
+    line(step.name, step.seconds, step.kernel + ", bounded by " + limit_name(step.limit));
   }
   line("between", p.between, "launches, each early");
   if (p.early > 0) line("early", -p.early, "weights asked for before the step before has ended");
@@ -58,8 +57,8 @@ nlohmann::ordered_json to_json(const MixturePlan& plan, const MixturePrediction&
   json["early"] = us * p.early;
   json["steps"] = nlohmann::ordered_json::array();
   for (const StepPrediction& step : p.steps) {
-    json["steps"].push_back({{"step", name(step.step)},
-                             {"kernel", plan.step_kernel(step.step)},
+    json["steps"].push_back({{"step", step.name},
+                             {"kernel", step.kernel},
                              {"microseconds", us * step.seconds},
                              {"limit", limit_name(step.limit)}});
   }
@@ -82,8 +81,7 @@ int predict_moe_command(const MoeOptions& given, std::ostream& out, std::ostream
     if (o.as.empty() && o.machine.empty() && o.device == "model") o.as = "h200";
     const MoeJob job(o, facts_elsewhere(o));
     const std::vector<std::int64_t> lengths = drawn_lengths(o, job);
-    const MixturePrediction p =
-        predict(job.plan, lengths, phases_of(job.plan.first), phases_of(job.plan.second));
+    const MixturePrediction p = predict(job.plan, lengths, phases_of);
     if (o.json) {
       out << json_text(to_json(job.plan, p, lengths));
       return 0;

@@ -156,8 +156,8 @@ TEST_F(RunMoeOnGpu, EveryStepCanBeLaunchedAlone) {
   wait();
   both.forget_result();
   // In their order they are the whole.
-  for (const MixtureStep step : plan->steps()) {
-    const auto refused = launch(*plan, both.there, *workspace, stream_, {.only = step});
+  for (const PlannedStep& step : plan->steps()) {
+    const auto refused = launch(*plan, both.there, *workspace, stream_, {.only = step.step});
     ASSERT_FALSE(refused) << refused->reason;
     wait();
   }

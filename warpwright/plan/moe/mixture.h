@@ -2,6 +2,8 @@
 // them two products with a gate between, and a weighted sum over its experts comes back.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -155,34 +157,66 @@ constexpr auto with_matrices(const Mixture<Matrix>& m, const Make& make) {
   return made;
 }
 
-/// What lies between the steps of a mixture, in its workspace.
+/// What the steps of a mixture read and write: its own tensors, then what lies between steps in the
+/// workspace, in this order.
+enum class MixturePart : std::uint8_t {
+  x,
+  topk_ids,
+  topk_weights,
+  factor_x,
+  factor_inner,
+  d,
+  status,        ///< a word: bit 0 says that an id was out of range
+  offsets,       ///< E + 1 of int32: where the rows of an expert begin
+  slots,         ///< int32: row -> slot
+  rows,          ///< int32: slot -> row, -1 where it is left out
+  tokens,        ///< x as the first product reads it: slots x H, by number tokens x H
+  token_scales,  ///< of quantised ones
+  inner,         ///< slots x I: what the gate makes
+  codes,         ///< the same quantised, where tokens are
+  code_scales,
+  results,  ///< slots x H: what the second product writes
+};
+inline constexpr int mixture_parts = static_cast<int>(MixturePart::results) + 1;
+
+/// Something of each part.
+template <class T>
+struct OfParts {
+  std::array<T, mixture_parts> all = {};
+
+  constexpr T& operator[](MixturePart part) { return all[static_cast<std::size_t>(part)]; }
+  constexpr const T& operator[](MixturePart part) const {
+    return all[static_cast<std::size_t>(part)];
+  }
+};
 template <class Matrix>
-struct MixtureParts {
-  Matrix tokens = {};        ///< x as the first product reads it: slots x H
-  Matrix token_scales = {};  ///< of quantised ones
-  Matrix inner = {};         ///< slots x I: what the first product writes
-  Matrix codes = {};         ///< the same quantised, where tokens are
-  Matrix code_scales = {};
-  Matrix rows = {};  ///< slots x H: what the second product writes
+using MixtureParts = OfParts<Matrix>;
+
+/// How the steps of a mixture share out what is to be done (plan/moe/steps.h).
+struct MixtureWay {
+  bool by_index = false;    ///< the first product reads tokens by the numbers of slots
+  bool fused = false;       ///< it quantises its rows itself
+  bool early = false;       ///< products ask for weights before the grid before has ended
+  bool sorts_rows = false;  ///< one launch sorts and gathers
+  int sort_parts = 0;       ///< that three launches sort; 0: as many as are needed
+
+  friend bool operator==(const MixtureWay&, const MixtureWay&) = default;
 };
 
-/// How the first product gets its rows and what becomes of them.
-struct FirstWay {
-  bool by_index = false;  ///< it reads tokens by the numbers of slots
-  bool fused = false;     ///< it quantises its rows itself
+/// The parts as they lie, operands included. Addresses in the workspace are multiples of 256.
+/// Tokens that no step writes are x itself.
+MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& problem, MixtureWay way);
+/// The mixture's own tensors among them.
+template <class Matrix>
+void set_operands(const Mixture<Matrix>& m, MixtureParts<Matrix>& parts);
 
-  friend bool operator==(const FirstWay&, const FirstWay&) = default;
-};
-
-/// The product of tokens and w13, gated; and that of its rows and w2. `offsets` and `slots`, the
-/// sort's, are null in a problem.
+/// The product of tokens and w13, gated; and that of its rows and w2.
 template <class Matrix>
 Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
-                              FirstWay way, const void* offsets,
-                              const std::int32_t* slots = nullptr);
+                              MixtureWay way);
 template <class Matrix>
 Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
-                               const void* offsets);
+                               MixtureWay way);
 
 /// Why a mixture is none, or nothing: extents, types or strides that do not agree.
 [[nodiscard]] std::optional<Refusal> mixture_fault(const MixtureProblem& problem);

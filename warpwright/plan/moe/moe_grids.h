@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "warpwright/plan/families/family.h"
-#include "warpwright/plan/moe/moe_plan.h"
+#include "warpwright/plan/moe/steps.h"
 
 namespace warpwright {
 
@@ -27,11 +27,6 @@ struct MixtureStepGrids {
   std::byte* workspace = nullptr;  ///< its own part
   std::array<MixtureTouch, 12> touches{};
   int touched = 0;
-
-  void touch(const void* data, std::int64_t bytes, const char* name, bool writable = false) {
-    if (data != nullptr && bytes > 0)
-      touches[static_cast<std::size_t>(touched++)] = {data, bytes, name, writable};
-  }
 };
 
 /// All of a launch, in their order; each grid depends on the one before.
@@ -44,5 +39,12 @@ struct MixtureGrids {
 /// nobody knows, so that none asks for weights early.
 void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,
                   Encode encode, MixtureGrids& out, bool alone = false);
+
+/// What binds the grids of steps that do not multiply: see steps.cpp.
+void bind_sort(const MixtureBinding& binding, MixtureStepGrids& out);
+void bind_sort_gather(const MixtureBinding& binding, MixtureStepGrids& out);
+void bind_gather(const MixtureBinding& binding, MixtureStepGrids& out);
+void bind_quantise(const MixtureBinding& binding, MixtureStepGrids& out);
+void bind_sum(const MixtureBinding& binding, MixtureStepGrids& out);
 
 }  // namespace warpwright

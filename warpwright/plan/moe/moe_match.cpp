@@ -47,31 +47,25 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
     const char* name;
   } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
               {choices.by_index, plan.way.by_index, "by_index"},
-              {choices.early_weights, plan.early_weights, "early_weights"},
-              {choices.sort_with_gather, plan.sorts_with_gather, "sort_with_gather"}};
+              {choices.early_weights, plan.way.early, "early_weights"},
+              {choices.sort_with_gather, plan.way.sorts_rows, "sort_with_gather"}};
   for (const auto& way : ways) {
     if (way.asked.value_or(way.is) == way.is) continue;
     return refuse(RefusalCode::bad_choice, way.name, " is ", yes_no(*way.asked),
                   ", and the plan's is ", yes_no(way.is),
                   "; leave it out, or make the plan with it");
   }
-  if (choices.sort_parts.value_or(plan.sort_parts) != plan.sort_parts) {
+  if (choices.sort_parts.value_or(plan.way.sort_parts) != plan.way.sort_parts) {
     return refuse(RefusalCode::bad_choice, "sort_parts is ", *choices.sort_parts,
-                  ", and the plan's is ", plan.sort_parts,
+                  ", and the plan's is ", plan.way.sort_parts,
                   "; leave it out, or make the plan with it");
   }
   if (plan.problem.tokens() == 0) return std::nullopt;
-  const struct {
-    const Plan& product;
-    const std::optional<std::string>& kernel;
-    const char* weights;
-  } products[] = {{plan.first, choices.first_kernel, "w13"},
-                  {plan.second, choices.second_kernel, "w2"}};
-  for (const auto& each : products) {
+  for (const MixtureProduct& each : mixture_products) {
     PlanChoices how;
     how.batch_invariant = choices.batch_invariant;
-    how.kernel = each.kernel;
-    auto r = mismatch(each.product, how);
+    how.kernel = choices.*each.kernel;
+    auto r = mismatch(plan.*each.plan, how);
     if (!r) continue;
     r->reason = std::string("the product with ") + each.weights + ": " + r->reason;
     return r;

@@ -3,103 +3,47 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/machines.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/moe/steps.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
 namespace {
 
-constexpr std::int64_t multiple_of(std::int64_t x, std::int64_t to) {
-  return (x + to - 1) / to * to;
+// The row that has one of the products.
+const StepRow& product_row(const MixturePlan& plan, Plan MixturePlan::*product) {
+  const auto rows = step_rows();
+  return *std::ranges::find_if(rows, [&](const StepRow& row) {
+    return row.product != nullptr && row.product->plan == product && row.there(plan);
+  });
 }
 
-// Rows that begin at multiples of 128 bytes.
-PlannedMatrix spaced_rows(DType type, std::int64_t rows, std::int64_t columns) {
-  PlannedMatrix m = packed_matrix(type, rows, columns);
-  m.row_stride = multiple_of(columns, 1024 / numeric::bits(type));
-  return m;
-}
-
-// The scales of quantised rows; for blocks those of neighbouring rows lie side by side. Those that
-// the tensor core multiplies lie by the rows of experts, in tiles.
-PlannedMatrix scales_for(const MixtureProblem& p, std::int64_t rows, std::int64_t columns) {
-  const Scaling scaling = p.scaling;
-  if (scaling == Scaling::none) return {};
-  if (p.is_micro()) {
-    const DType type = p.micro_scale();
-    return packed_matrix(type, block_scales::grouped_rows(p.slots(), p.experts()),
-                         block_scales::padded_columns(columns, micro_block(type)));
-  }
-  if (scaling == Scaling::row_column) return packed_matrix(DType::f32, rows, 1);
-  PlannedMatrix m = packed_matrix(DType::f32, rows, (columns + scale_block - 1) / scale_block);
-  m.row_stride = 1;
-  m.column_stride = multiple_of(rows, 4);
-  return m;
-}
-
-MixtureParts<PlannedMatrix> mixture_parts(const MixtureProblem& p, FirstWay way) {
-  MixtureParts<PlannedMatrix> parts;
-  const DType operand = p.token_type();
-  const std::int64_t rows = way.by_index ? p.tokens() : p.slots();
-  // What is neither gathered nor quantised is x itself.
-  parts.tokens = way.by_index && !p.quantises() ? p.x : spaced_rows(operand, rows, p.hidden());
-  if (p.quantises()) parts.token_scales = scales_for(p, rows, p.hidden());
-  parts.inner = spaced_rows(p.x.dtype, p.slots(), p.inner());
-  if (p.quantises()) {
-    parts.codes = spaced_rows(operand, p.slots(), p.inner());
-    parts.code_scales = scales_for(p, p.slots(), p.inner());
-  }
-  parts.rows = spaced_rows(p.x.dtype, p.slots(), p.hidden());
-  return parts;
-}
-
-MixtureLayout layout_of(const MixturePlan& plan) {
-  MixtureLayout l;
-  const auto take = [&](MixtureBytes& part, std::int64_t bytes) {
-    part = {l.bytes, bytes};
-    l.bytes = multiple_of(l.bytes + bytes, 256);
-  };
-  const MixtureProblem& p = plan.problem;
-  constexpr std::int64_t word = sizeof(std::int32_t);
-  take(l.status, word);
-  take(l.offsets, word * (p.experts() + 1));
-  take(l.slots, word * p.slots());
-  take(l.rows, word * p.slots());
-  const bool is_x = plan.way.by_index && !p.quantises();
-  take(l.tokens, is_x ? 0 : extent_bytes(plan.parts.tokens));
-  take(l.token_scales, extent_bytes(plan.parts.token_scales));
-  if (!plan.way.fused) take(l.inner, extent_bytes(plan.parts.inner));
-  take(l.codes, extent_bytes(plan.parts.codes));
-  take(l.code_scales, extent_bytes(plan.parts.code_scales));
-  take(l.results, extent_bytes(plan.parts.rows));
-  take(l.first, plan.first.workspace_bytes);
-  take(l.second, plan.second.workspace_bytes);
-  return l;
-}
-
-// The plan of one product. Its tiles are not drawn: no flags in the workspace, which is so of any
-// content before every launch.
-Result<Plan> plan_of_product(const GemmProblem& problem, const char* which,
-                             const DeviceFacts& device, const MixtureChoices& choices,
-                             const std::optional<std::string>& kernel) {
+// Plans the product of a row. Its tiles are not drawn: no flags in the workspace, which is so of
+// any content before every launch.
+std::optional<Refusal> plan_product(MixturePlan& plan, const StepRow& row,
+                                    const MixtureChoices& choices) {
   PlanChoices how;
   how.batch_invariant = choices.batch_invariant;
-  how.kernel = kernel;
+  how.kernel = choices.*row.product->kernel;
   how.tiles = kernel::TileSource::static_persistent;
-  auto made = plan(problem, device, how);
-  if (made && (*made).flag_bytes == 0) return made;
-  if (made) {
+  auto made =
+      warpwright::plan(row.product->problem(plan.problem, plan.parts, plan.way), plan.device, how);
+  if (!made) {
+    Refusal why = made.refusal();
+    why.reason = std::string("the product with ") + row.product->weights + ": " + why.reason;
+    return why;
+  }
+  if ((*made).flag_bytes > 0) {
     return refuse(RefusalCode::bad_choice, "the kernel ", (*made).kernel,
                   " keeps flags in its workspace; ",
                   as_rule("the products of a mixture keep none"));
   }
-  Refusal why = made.refusal();
-  why.reason = std::string("the product with ") + which + ": " + why.reason;
-  return why;
+  plan.*row.product->plan = *std::move(made);
+  return std::nullopt;
 }
 
 // What a launch more takes, and what it gains to ask for weights early (1 to 4 us at 1 to 64
@@ -122,37 +66,29 @@ StepTimes step_times(const DeviceFacts& device) {
   return times;
 }
 
-// Seconds that a step beside the products takes for its bytes.
-double seconds_for_bytes(const MixturePlan& plan, MixtureStep step) {
-  const double rate = std::max(plan.device.memory_bytes_per_second, 1.0);
-  return plan.step_bytes(step) / (rate * numbers_of(plan.device).copy_share);
-}
-
 // Up to so many slots the launch that gathers sorts, where that is open. On an H100 it takes 1 to 7
 // us less at 8 to 128 slots, as much at 256, and 1 to 3 more at 512.
 constexpr std::int64_t most_sorted_with_gather = 128;
 
-// Seconds of what a way of the first product needs beside it: launches, and their bytes.
-double seconds_beside(const MixturePlan& plan) {
-  const StepTimes times = step_times(plan.device);
-  double seconds = plan.asks_early(MixtureStep::first) ? -times.early : 0;
-  if (plan.sorts_with_gather) seconds += seconds_for_bytes(plan, MixtureStep::sort);
-  for (const MixtureStep step : {MixtureStep::gather, MixtureStep::quantise}) {
-    if (plan.takes(step)) seconds += times.launch + seconds_for_bytes(plan, step);
+// Seconds that the whole mixture is predicted to take: of a plan, or to compare the ways of one
+// (`to_choose`). On the model, which has no times, plans are compared by their products, and ways
+// by their launches.
+double cost_of(const MixturePlan& plan, bool to_choose) {
+  double cost = 0;
+  if (plan.device.is_model) {
+    if (to_choose) return plan.launches();
+    for (const MixtureProduct& product : mixture_products) cost += (plan.*product.plan).cost;
+    return cost;
   }
-  return seconds;
-}
-
-// Seconds that the whole mixture is predicted to take, for a choice among plans. On the model,
-// which has no times, only the products.
-double cost_of(const MixturePlan& plan) {
-  double cost = plan.first.cost + plan.second.cost;
-  if (plan.device.is_model) return cost;
   const StepTimes times = step_times(plan.device);
-  for (const MixtureStep step : plan.steps()) {
-    if (plan.asks_early(step)) cost -= times.early;
-    if (step == MixtureStep::first || step == MixtureStep::second) continue;
-    cost += times.launch + seconds_for_bytes(plan, step);
+  const double rate =
+      std::max(plan.device.memory_bytes_per_second, 1.0) * numbers_of(plan.device).copy_share;
+  for (const StepRow* row : rows_of(plan)) {
+    if (row->product != nullptr) {
+      cost += (plan.*row->product->plan).cost - (asks_early(plan, *row) ? times.early : 0);
+    } else {
+      cost += times.launch + (row->charged || !to_choose ? bytes_of(plan, *row) / rate : 0);
+    }
   }
   return cost;
 }
@@ -202,54 +138,35 @@ std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices&
                          SortGatherKernel::max_pairs));
 }
 
-// Does one launch sort and gather for such a plan? Asked for, it does or there is no such plan.
-bool sorts_with_gather(const MixturePlan& plan, const MixtureChoices& choices) {
-  const MixtureProblem& p = plan.problem;
+// Does one launch sort and gather, of a plan in this way, where that is open or asked for?
+bool sorts_rows(const MixtureProblem& p, const MixtureWay& way, const MixtureChoices& choices) {
   const bool few = p.tokens() > 0 && p.slots() <= most_sorted_with_gather;
   const bool wanted = choices.sort_with_gather.value_or(few && !choices.sort_parts);
-  return wanted && plan.gathers() &&
+  return wanted && (!way.by_index || p.is_micro()) &&
          kernel::SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro());
 }
 
-// The first product in the way that takes least, of those that are left open; on the model, which
-// has no times, the one with the fewest launches.
-std::optional<Refusal> choose_first(MixturePlan& plan, const MixtureChoices& choices) {
-  const MixtureProblem& p = plan.problem;
-  if (auto r = way_fault(p, choices)) return r;
-  if (auto r = sort_fault(p, choices)) return r;
+// The ways that the choices leave open, the plainest last.
+std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices& choices) {
   // Rows keep their bits where the way does not depend on the number of tokens: without that
   // epilogue they are rounded to bf16 before they are quantised.
   const bool is_open = !choices.batch_invariant || choices.quantises_in_epilogue.value_or(false);
-  const bool can_fuse = can_quantise_rows(p) && is_open;
-  std::optional<Refusal> why;
-  std::optional<MixturePlan> best;
-  double least = 0;
+  std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
     if (choices.by_index.value_or(by_index) != by_index) continue;
     for (const bool fused : {true, false}) {
-      if (choices.quantises_in_epilogue.value_or(fused) != fused || (fused && !can_fuse)) continue;
-      MixturePlan tried = plan;
-      tried.way = {by_index, fused};
-      tried.sorts_with_gather = sorts_with_gather(tried, choices);
-      if (choices.sort_with_gather.value_or(false) && !tried.sorts_with_gather) continue;
-      tried.parts = mixture_parts(p, tried.way);
-      auto made = plan_of_product(first_product(p, tried.parts, tried.way, nullptr), "w13",
-                                  plan.device, choices, choices.first_kernel);
-      if (!made) {
-        why = made.refusal();  // the last is the plainest way
-        continue;
-      }
-      tried.first = *std::move(made);
-      const double seconds =
-          plan.device.is_model ? tried.launches() : tried.first.cost + seconds_beside(tried);
-      if (best && seconds >= least) continue;
-      least = seconds;
-      best = std::move(tried);
+      if (choices.quantises_in_epilogue.value_or(fused) != fused) continue;
+      if (fused && !(can_quantise_rows(p) && is_open)) continue;
+      MixtureWay way{.by_index = by_index,
+                     .fused = fused,
+                     .early = choices.early_weights.value_or(true),
+                     .sort_parts = choices.sort_parts.value_or(0)};
+      way.sorts_rows = sorts_rows(p, way, choices);
+      if (choices.sort_with_gather.value_or(false) && !way.sorts_rows) continue;
+      ways.push_back(way);
     }
   }
-  if (!best) return why;
-  plan = *std::move(best);
-  return std::nullopt;
+  return ways;
 }
 
 }  // namespace
@@ -262,19 +179,32 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
                   "; ", as_rule("slots are sorted on sm_90 and newer"), ": the nearest is ",
                   as_nearest("h200"));
   }
-  MixturePlan plan;
-  plan.problem = problem;
-  plan.problem.gate.reset();
-  plan.device = device;
-  plan.early_weights = choices.early_weights.value_or(true);
-  plan.sort_parts = choices.sort_parts.value_or(0);
-  if (auto r = choose_first(plan, choices)) return *r;
-  auto second = plan_of_product(second_product(plan.problem, plan.parts, nullptr), "w2", device,
-                                choices, choices.second_kernel);
-  if (!second) return second.refusal();
-  plan.second = *std::move(second);
+  if (auto r = way_fault(problem, choices)) return *r;
+  if (auto r = sort_fault(problem, choices)) return *r;
+  // The way that takes least with its first product; on the model, which has no times, the one with
+  // the fewest launches. What the second product is does not depend on it.
+  std::optional<MixturePlan> best;
+  std::optional<Refusal> why;
+  double least = 0;
+  for (const MixtureWay& way : open_ways(problem, choices)) {
+    MixturePlan tried;
+    tried.problem = problem;
+    tried.problem.gate.reset();
+    tried.device = device;
+    tried.way = way;
+    tried.parts = planned_parts(tried.problem, way);
+    why = plan_product(tried, product_row(tried, &MixturePlan::first), choices);
+    if (why) continue;
+    const double seconds = cost_of(tried, true);
+    if (best && seconds >= least) continue;
+    least = seconds;
+    best = std::move(tried);
+  }
+  if (!best) return *why;
+  MixturePlan plan = *std::move(best);
+  if (auto r = plan_product(plan, product_row(plan, &MixturePlan::second), choices)) return *r;
   plan.layout = layout_of(plan);
-  plan.cost = cost_of(plan);
+  plan.cost = cost_of(plan, false);
   return plan;
 }
 
@@ -287,27 +217,6 @@ Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts&
 
 std::string MixturePlan::name() const {
   return "moe by " + first.name() + " and " + second.name();
-}
-
-bool MixturePlan::gathers() const {
-  // Only the sort knows where a token's scales lie.
-  return !way.by_index || problem.is_micro();
-}
-
-bool MixturePlan::takes(MixtureStep step) const {
-  if (problem.tokens() == 0) return false;
-  if (step == MixtureStep::gather) return gathers() && !sorts_with_gather;
-  return step != MixtureStep::quantise || (problem.quantises() && !way.fused);
-}
-
-std::vector<MixtureStep> MixturePlan::steps() const {
-  using enum MixtureStep;
-  if (problem.tokens() == 0) return {};
-  std::vector<MixtureStep> all;
-  for (const MixtureStep step : {sort, gather, first, quantise, second, sum}) {
-    if (takes(step)) all.push_back(step);
-  }
-  return all;
 }
 
 }  // namespace warpwright

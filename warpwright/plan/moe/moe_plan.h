@@ -39,7 +39,7 @@ struct MixtureChoices {
 
 /// What a launch of a mixture does, in this order; not every plan has all.
 enum class MixtureStep : std::uint8_t { sort, gather, first, quantise, second, sum };
-inline constexpr int mixture_steps = 6;
+inline constexpr int mixture_steps = static_cast<int>(MixtureStep::sum) + 1;
 
 /// Bytes of the workspace, from a multiple of 256.
 struct MixtureBytes {
@@ -49,15 +49,23 @@ struct MixtureBytes {
   friend bool operator==(const MixtureBytes&, const MixtureBytes&) = default;
 };
 
-/// Where what lies in the workspace.
-struct MixtureLayout {
-  MixtureBytes status;   ///< a word: bit 0 says that an id was out of range
-  MixtureBytes offsets;  ///< E + 1 of int32: where the rows of an expert begin
-  MixtureBytes slots;    ///< int32: row -> slot
-  MixtureBytes rows;     ///< int32: slot -> row, -1 where it is left out
-  MixtureBytes tokens, token_scales, inner, codes, code_scales, results;
-  MixtureBytes first, second;  ///< the workspaces of the two products
+/// Where what lies in the workspace: parts that a step writes, and the workspaces of products.
+struct MixtureLayout : OfParts<MixtureBytes> {
+  std::array<MixtureBytes, mixture_steps> products;
   std::int64_t bytes = 0;
+};
+
+/// A step of a plan, for a reader.
+struct PlannedStep {
+  MixtureStep step = MixtureStep::sort;
+  const char* name = "";
+  std::string kernel;     ///< its name; products have that of their plan
+  int launches = 1;       ///< grids
+  double bytes = 0;       ///< that it moves at least, as lengths are expected
+  double operations = 0;  ///< that it multiplies
+  /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
+  double floor = 0;
+  bool asks_early = false;  ///< see MixturePlan::asks_early
 };
 
 /// A decision how to run a mixture: an immutable value without pointers.
@@ -66,30 +74,20 @@ struct MixturePlan {
   DeviceFacts device;
   Plan first;   ///< tokens by w13, gated
   Plan second;  ///< by w2
-  FirstWay way;
-  bool early_weights = false;      ///< as MixtureChoices says
-  bool sorts_with_gather = false;  ///< the launch of the sort gathers: there is no step `gather`
-  int sort_parts = 0;              ///< as MixtureChoices says; 0: as many as are needed
+  MixtureWay way;
   double cost = 0;     ///< predicted seconds, for a choice (arbitrary units on the model)
   std::string reason;  ///< why these weights, in a sentence; may be empty
   MixtureLayout layout;
-  /// The matrices of the workspace; nothing is known of their addresses but 256 bytes.
   MixtureParts<PlannedMatrix> parts;
 
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
   /// "moe by " and the names of its products' plans.
   [[nodiscard]] std::string name() const;
-  /// Are tokens put into the order of the experts, or made codes whose scales lie so?
-  [[nodiscard]] bool gathers() const;
-  /// Does a launch take this step?
+  /// The steps that it takes, in their order; none of 0 tokens.
+  [[nodiscard]] std::vector<PlannedStep> steps() const;
   [[nodiscard]] bool takes(MixtureStep step) const;
-  /// The steps that it takes; none of 0 tokens.
-  [[nodiscard]] std::vector<MixtureStep> steps() const;
   /// Grids of a launch.
   [[nodiscard]] int launches() const;
-  /// Bytes that a step moves at least, and what it multiplies, as lengths are expected.
-  [[nodiscard]] double step_bytes(MixtureStep step) const;
-  [[nodiscard]] double step_operations(MixtureStep step) const;
   /// Does the product of this step ask for weights before the grid before it has ended? Its kernel
   /// must be one that does, and it must know its first tile by then: some grid stands between the
   /// sort and it, which lets it start behind its own wait, and no grid of the product's own; or it
@@ -98,13 +96,19 @@ struct MixturePlan {
   /// May the first product count the slots of experts by itself, to find its first tile? That is so
   /// behind a launch that sorts and gathers few slots. Each CTA counts for itself.
   [[nodiscard]] bool counts_slots() const;
-  /// The name of the kernel of a step.
-  [[nodiscard]] std::string step_kernel(MixtureStep step) const;
-  /// Seconds that memory and tensor cores at their rates take for it; 0 where these are unknown.
-  [[nodiscard]] double step_floor(MixtureStep step) const;
   /// The whole plan for a reader: a table of kernels with their floors.
   [[nodiscard]] std::string explain() const;
 };
+
+/// One of the two products of a plan.
+struct MixtureProduct {
+  Plan MixturePlan::*plan;
+  std::optional<std::string> MixtureChoices::*kernel;
+  const char* weights;
+};
+inline constexpr MixtureProduct mixture_products[] = {
+    {&MixturePlan::first, &MixtureChoices::first_kernel, "w13"},
+    {&MixturePlan::second, &MixtureChoices::second_kernel, "w2"}};
 
 /// The mixture in a line: "9 tokens x 512, top-2 of 8 experts (8 here from 0), inner 256, ...".
 std::string formula(const MixtureProblem& problem);

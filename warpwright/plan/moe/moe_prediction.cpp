@@ -1,18 +1,12 @@
 #include "warpwright/plan/moe/moe_prediction.h"
 
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/plan/moe/steps.h"
 
 #include <algorithm>
 
 namespace warpwright {
 namespace {
-
-// Ways to memory and back, one behind the other, of the steps beside the products: the sort reads
-// ids, counts, and writes where each expert begins and its slots; the others read a number, then
-// the rows it names; one that sorts and gathers reads ids, then the rows of its tokens.
-double round_trips(const MixturePlan& plan, MixtureStep step) {
-  return step == MixtureStep::sort && !plan.sorts_with_gather ? 4 : 2;
-}
 
 // What a CTA that is launched early need not do any more when the grid before it ends.
 double started_seconds(const MachineNumbers& n) {
@@ -22,28 +16,28 @@ double started_seconds(const MachineNumbers& n) {
 }  // namespace
 
 MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_t>& lengths,
-                          const TilePhases& first, const TilePhases& second) {
+                          const std::function<TilePhases(const Plan&)>& phases) {
   const MachineNumbers& n = numbers_of(plan.device);
   const PredictionMachine m = prediction_machine(plan.device);
   const double memory = m.memory_bytes_per_second * m.fitted.memory_share;
   MixturePrediction out;
   double before = 0;  // what the step before takes
-  for (const MixtureStep step : plan.steps()) {
-    StepPrediction made{step, 0, Limit::start};
-    if (step == MixtureStep::first || step == MixtureStep::second) {
-      const bool is_first = step == MixtureStep::first;
-      const Prediction product = warpwright::predict(is_first ? plan.first : plan.second,
-                                                     is_first ? first : second, m, lengths);
+  for (const StepRow* row : rows_of(plan)) {
+    StepPrediction made{.step = row->step, .name = row->name, .kernel = std::string(row->kernel)};
+    if (row->product != nullptr) {
+      const Plan& by = plan.*row->product->plan;
+      made.kernel = by.name();
+      const Prediction product = warpwright::predict(by, phases(by), m, lengths);
       made.seconds = product.seconds - m.launch_seconds;
       made.limit = product.limit;
       // Until the first weights are there: no more of it than the step before lasts.
-      if (plan.asks_early(step)) {
+      if (asks_early(plan, *row)) {
         const double hidden = product.start - m.launch_seconds - started_seconds(n);
         out.early += std::clamp(hidden, 0.0, before);
       }
     } else {
-      const double trips = round_trips(plan, step) * n.l2_miss_clocks / n.clock_hz;
-      const double moved = plan.step_bytes(step) / memory;
+      const double trips = row->trips * n.l2_miss_clocks / n.clock_hz;
+      const double moved = bytes_of(plan, *row) / memory;
       made.seconds = started_seconds(n) + trips + moved;
       if (moved > trips + started_seconds(n)) made.limit = Limit::memory;
     }

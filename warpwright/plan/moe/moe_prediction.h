@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "warpwright/plan/cost/prediction.h"
@@ -13,6 +15,8 @@ namespace warpwright {
 /// A step's own time, from the end of the step before to its own.
 struct StepPrediction {
   MixtureStep step = MixtureStep::sort;
+  const char* name = "";
+  std::string kernel;
   double seconds = 0;
   Limit limit = Limit::start;  ///< what bounds it; start: latencies
 };
@@ -26,9 +30,9 @@ struct MixturePrediction {
   std::vector<StepPrediction> steps;
 };
 
-/// Composes. `lengths` are the rows of each expert that is here; `first` and `second` what one SM
-/// takes for a tile of the products.
+/// Composes. `lengths` are the rows of each expert that is here; `phases` says what one
+/// SM takes for a tile of a product.
 MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_t>& lengths,
-                          const TilePhases& first, const TilePhases& second);
+                          const std::function<TilePhases(const Plan&)>& phases);
 
 }  // namespace warpwright
