@@ -1,6 +1,5 @@
 // Integers, bits, predicates (PTX ISA 9.7.1, 9.7.6, 9.7.8), and moves.
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "warpwright/ptx/forms.h"
@@ -174,11 +173,15 @@ T reversed(T a) {
   for (int i = 0; i < bits<T>; ++i) result = static_cast<T>(result << 1 | (a >> i & 1));
   return result;
 }
+template <class T>
+int leading_zero_bits(T a) {
+  return a == 0 ? bits<T> : __builtin_clzll(a) - (64 - bits<T>);
+}
 // The highest bit that is not the sign's.
 template <class T>
 std::uint32_t find_bit(T a) {
   const Unsigned<T> u = a < 0 ? ~Unsigned<T>(a) : Unsigned<T>(a);
-  return u == 0 ? ~0U : static_cast<std::uint32_t>(bits<T> - 1 - std::countl_zero(u));
+  return u == 0 ? ~0U : static_cast<std::uint32_t>(bits<T> - 1 - leading_zero_bits(u));
 }
 template <class T>
 std::uint32_t find_bit_shift(T a) {
@@ -187,11 +190,11 @@ std::uint32_t find_bit_shift(T a) {
 }
 template <class T>
 std::uint32_t leading_zeros(T a) {
-  return static_cast<std::uint32_t>(std::countl_zero(a));
+  return static_cast<std::uint32_t>(leading_zero_bits(a));
 }
 template <class T>
 std::uint32_t ones(T a) {
-  return static_cast<std::uint32_t>(std::popcount(a));
+  return static_cast<std::uint32_t>(__builtin_popcountll(a));
 }
 
 std::uint32_t permute(std::uint32_t a, std::uint32_t b, std::uint32_t selectors) {
@@ -309,7 +312,7 @@ template <class T>
 bool no_nan(T a, T b) {
   return !either_nan(a, b);
 }
-// Of numbers: true where they are; the form with u is true beside a NaN too.
+// The form with u: true beside a NaN too.
 template <auto F, class T>
 bool or_nan(T a, T b) {
   return F(a, b) || either_nan(a, b);

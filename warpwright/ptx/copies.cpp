@@ -20,8 +20,8 @@ const model::TensorMap& map_at(const Frame& f, const Op* op, std::uint64_t at) {
   for (const model::Allocation& a : *f.allocations) {
     is_known = is_known || lies_in(a.base, static_cast<std::uint64_t>(a.bytes));
   }
-  if (!is_known) throw Fault(op->line, "a tensor map lies in no parameter and no buffer");
-  if (address % 64 != 0) throw Fault(op->line, "a tensor map is no multiple of 64 bytes");
+  if (!is_known) f.fail(op, "a tensor map lies in no parameter and no buffer");
+  if (address % 64 != 0) f.fail(op, "a tensor map is no multiple of 64 bytes");
   return *reinterpret_cast<const model::TensorMap*>(address);
 }
 
@@ -47,7 +47,7 @@ const Op* loads_tensor(Frame& f, const Op* op) {
   const auto at = coordinates(f, op, count);
   const auto mask = more[2] == kNone ? std::uint16_t{0} : static_cast<std::uint16_t>(f.r[more[2]]);
   if (more[2] != kNone && mask == 0) {
-    throw Fault(op->line, "the mask of a multicast names no CTA");
+    f.fail(op, "the mask of a multicast names no CTA");
   }
   model::tensor_load(map_at(f, op, f.get<std::uint64_t>(op->b)), {at.data(), count},
                      static_cast<model::CopyMode>(more[1]), f.r[op->a], f.r[op->c], mask, 1,

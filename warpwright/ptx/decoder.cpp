@@ -58,6 +58,17 @@ std::string nearest(std::string_view name, const Names& names) {
   return best;
 }
 
+// The nearest of those that begin alike, if any do.
+std::string nearest_form(std::string_view opcode, const Forms& forms) {
+  std::vector<std::pair<std::string_view, int>> alike;
+  const std::string_view first = opcode.substr(0, opcode.find('.'));
+  for (const auto& [name, form] : forms) {
+    const std::string_view other = name;
+    if (other.substr(0, other.find('.')) == first) alike.emplace_back(other, 0);
+  }
+  return alike.empty() ? nearest(opcode, forms) : nearest(opcode, alike);
+}
+
 std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t align) {
   return align == 0 ? bytes : (bytes + align - 1) / align * align;
 }
@@ -81,7 +92,7 @@ const Op* ends(Frame& /*f*/, const Op* /*op*/) {
   return nullptr;
 }
 const Op* touches(Frame& f, const Op* op) {
-  model::touch_fragment(f.accumulators[op->x], {f.program->name.c_str(), op->line});
+  model::touch_fragment(f.accumulators[op->x], f.place(op));
   return op + 1;
 }
 const Op* uses_peers(Frame& /*f*/, const Op* op) {
@@ -361,8 +372,38 @@ Op& Decoder::emit(Run run) {
   program_.ops.push_back({});
   Op& op = program_.ops.back();
   op.run = run;
-  op.line = statement_ == nullptr ? entry_.line : statement_->line;
+  op.place = place_of(statement_ == nullptr ? entry_.line : statement_->line);
   return op;
+}
+
+// Operations come in the order of the text.
+std::uint32_t Decoder::place_of(int line) {
+  auto& places = program_.places;
+  if (places.empty() || places.back().line != line) {
+    const std::string source = source_text(line);
+    places.push_back({source + (source.empty() ? "" : ", ") + program_.name, line});
+  }
+  return static_cast<std::uint32_t>(places.size() - 1);
+}
+
+// "isa/mbarrier.h:29 in pipeline/ring.h:157": a line, and from where it was inlined.
+std::string Decoder::source_text(int line) const {
+  const auto after =
+      std::ranges::upper_bound(module_.sources, line, {}, &std::pair<int, Source>::first);
+  if (after == module_.sources.begin()) return {};
+  const auto name = [&](const Source& s) {
+    const auto it = module_.files.find(s.file);
+    std::string_view file = it == module_.files.end() ? "?" : it->second;
+    const std::size_t slash = file.rfind('/');  // with its folder
+    if (slash != std::string_view::npos && slash > 0) {
+      const std::size_t folder = file.rfind('/', slash - 1);
+      if (folder != std::string_view::npos) file.remove_prefix(folder + 1);
+    }
+    return std::string(file) + ":" + std::to_string(s.line);
+  };
+  const Source at = std::prev(after)->second;
+  const auto around = module_.inlined.find(at);
+  return name(at) + (around == module_.inlined.end() ? "" : " in " + name(around->second));
 }
 
 std::uint32_t Decoder::label(const Operand& o) {
@@ -550,7 +591,7 @@ void Decoder::decode(const Statement& s) {
   const auto it = forms.find(without_hints(s.opcode));
   if (it == forms.end()) {
     fault("\"" + std::string(s.opcode) + "\" is not in the subset; the nearest instruction is " +
-          nearest(s.opcode, forms));
+          nearest_form(s.opcode, forms));
   }
   const Form& form = it->second;
   const std::size_t begin = program_.ops.size();
@@ -618,9 +659,10 @@ Program decode(const Module& module, std::string name, std::string_view entry) {
   program.name = std::move(name);
   program.entry = entry;
   program.max_threads = it->max_threads;
-  for (const auto& [index, file] : module.files) program.files[index] = file;
-  program.sources = module.sources;
-  program.inlined = module.inlined;
+  program.min_ctas = it->min_ctas;
+  program.max_registers = it->max_registers;
+  program.waits_for_grids = std::ranges::any_of(
+      it->statements, [](const Statement& s) { return s.opcode == "griddepcontrol.wait"; });
   Decoder(module, *it, program).decode();
   return program;
 }

@@ -83,6 +83,8 @@ class Decoder {
   [[nodiscard]] int run_of(int reg) const;
 
  private:
+  std::uint32_t place_of(int line);
+  [[nodiscard]] std::string source_text(int line) const;
   void lay_out_registers();
   void lay_out_variables();
   void run_together(const Operand& list);

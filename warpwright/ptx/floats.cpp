@@ -39,7 +39,7 @@ template <class T>
 T divide(T a, T b) {
   return a / b;
 }
-// Of a number and a NaN the number; -0 is less than 0.
+// The number, of a number and a NaN; -0 is less than 0.
 template <class T>
 T least(T a, T b) {
   if (a == 0 && b == 0) return std::signbit(a) ? a : b;

@@ -1,7 +1,6 @@
 #include "warpwright/ptx/kernel.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "warpwright/ptx/decoder.h"
@@ -134,32 +133,6 @@ void run_thread(const Shared& all) {
   *all.executed += executed;
 }
 
-// "mbarrier.h:29", and from where it was inlined.
-std::string source_text(const Program& program, int line) {
-  const auto after =
-      std::ranges::upper_bound(program.sources, line, {}, &std::pair<int, Source>::first);
-  if (after == program.sources.begin()) return {};
-  const auto name = [&](const Source& s) {
-    const auto it = program.files.find(s.file);
-    std::string file = it == program.files.end() ? "?" : it->second;
-    const std::size_t slash = file.rfind('/');
-    if (slash != std::string::npos) {
-      const std::size_t folder = slash == 0 ? std::string::npos : file.rfind('/', slash - 1);
-      file = file.substr(folder == std::string::npos ? 0 : folder + 1);
-    }
-    return file + ":" + std::to_string(s.line);
-  };
-  Source at = std::prev(after)->second;
-  std::string text = name(at);
-  for (int depth = 0; depth < 2; ++depth) {
-    const auto around = program.inlined.find(at);
-    if (around == program.inlined.end()) break;
-    at = around->second;
-    text += " in " + name(at);
-  }
-  return text;
-}
-
 }  // namespace
 
 Kernel::Kernel(std::string text, std::string name, std::string_view entry) {
@@ -170,21 +143,22 @@ Kernel::Kernel(std::string text, std::string name, std::string_view entry) {
                 "first is " +
                     std::string(module.entries[0].name));
   }
-  auto program = std::make_unique<Program>(
+  auto program = std::make_shared<Program>(
       decode(module, std::move(name), entry.empty() ? module.entries[0].name : entry));
-  parameters_ = program->params;
   program_ = std::move(program);
 }
-
-Kernel::~Kernel() = default;
-Kernel::Kernel(Kernel&&) noexcept = default;
-Kernel& Kernel::operator=(Kernel&&) noexcept = default;
 
 const std::string& Kernel::entry() const {
   return program_->entry;
 }
+const std::vector<Parameter>& Kernel::parameters() const {
+  return program_->params;
+}
 std::uint32_t Kernel::parameter_bytes() const {
   return program_->param_bytes;
+}
+bool Kernel::waits_for_grids() const {
+  return program_->waits_for_grids;
 }
 std::size_t Kernel::size() const {
   return program_->ops.size();
@@ -210,10 +184,16 @@ model::LaunchShape Kernel::shape(const Launch& launch) const {
     throw Fault(0, "shared memory of " + std::to_string(bytes) + " bytes: a CTA has at most " +
                        std::to_string(model::max_shared_bytes));
   }
+  // What an SM has, shared by the CTAs that it is to hold.
+  constexpr int of_an_sm = 65536;
+  const int warps = (launch.threads() + 31) / 32 * program_->min_ctas;
+  int registers = std::min(255, of_an_sm / (32 * warps) / 8 * 8);
+  if (program_->max_registers > 0) registers = std::min(registers, program_->max_registers);
   return {.ctas = launch.ctas(),
           .cluster_size = launch.cluster,
           .threads = launch.threads(),
-          .shared_bytes = bytes};
+          .shared_bytes = bytes,
+          .registers_per_thread = registers};
 }
 
 std::function<void()> Kernel::body(const std::byte* params, const Launch& launch,
@@ -229,25 +209,6 @@ void Kernel::add_variables(std::vector<model::Allocation>& allocations) {
   if (globals_.empty()) return;
   allocations.push_back(
       {globals_.data(), static_cast<std::int64_t>(globals_.size()), "the text's variables", true});
-}
-
-std::string Kernel::with_sources(const std::string& report) const {
-  const std::string place = program_->name + ":";
-  std::string text;
-  std::size_t done = 0;
-  for (std::size_t at = report.find(place); at != std::string::npos;
-       at = report.find(place, done)) {
-    std::size_t end = at + place.size();
-    int line = 0;
-    while (end < report.size() && std::isdigit(static_cast<unsigned char>(report[end])) != 0) {
-      line = line * 10 + (report[end++] - '0');
-    }
-    text += report.substr(done, end - done);
-    const std::string source = source_text(*program_, line);
-    if (!source.empty()) text += " (" + source + ")";
-    done = end;
-  }
-  return text + report.substr(done);
 }
 
 }  // namespace warpwright::ptx

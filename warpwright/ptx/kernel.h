@@ -37,21 +37,22 @@ struct Parameter {
   std::uint32_t align = 1;
 };
 
+/// Copies have the decoded text in common, and run beside each other in threads.
 class Kernel {
  public:
   /// Reads a text, `name` being what findings call it, and decodes an entry; the only one, where
   /// `entry` is empty. Throws Fault.
   Kernel(std::string text, std::string name, std::string_view entry);
-  ~Kernel();
-  Kernel(Kernel&&) noexcept;
-  Kernel& operator=(Kernel&&) noexcept;
 
   [[nodiscard]] const std::string& entry() const;
-  [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+  [[nodiscard]] const std::vector<Parameter>& parameters() const;
   /// Bytes of all parameters.
   [[nodiscard]] std::uint32_t parameter_bytes() const;
   /// Operations it was decoded to.
   [[nodiscard]] std::size_t size() const;
+
+  /// Whether it waits for the grids before it: such a launch may start before they have ended.
+  [[nodiscard]] bool waits_for_grids() const;
 
   /// What a launch is for the model. Throws Fault for one that the entry does not take.
   [[nodiscard]] model::LaunchShape shape(const Launch& launch) const;
@@ -65,12 +66,8 @@ class Kernel {
   /// Instructions that threads have executed since it was made.
   [[nodiscard]] std::uint64_t executed() const { return executed_; }
 
-  /// A report's text with the lines of the source behind those of the PTX text.
-  [[nodiscard]] std::string with_sources(const std::string& report) const;
-
  private:
-  std::unique_ptr<const Program> program_;
-  std::vector<Parameter> parameters_;
+  std::shared_ptr<const Program> program_;
   std::vector<std::byte> globals_;
   std::uint64_t executed_ = 0;
 };

@@ -23,7 +23,7 @@ const Op* commits(Frame& f, const Op* op) {
   return op + 1;
 }
 const Op* waits(Frame& f, const Op* op) {
-  model::wgmma_wait(static_cast<int>(op->x), true, f.site(op));
+  model::wgmma_wait(static_cast<int>(op->x), false, f.site(op));
   for (model::FragmentState& state : accumulators(f)) model::pin_fragment(state);
   return op + 1;
 }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 62;
 
-[[noreturn]] void outside(const Op* op, const char* what) {
-  throw Fault(op->line, std::string("an address outside of ") + what);
+[[noreturn]] void outside(const Frame& f, const Op* op, const char* what) {
+  f.fail(op, std::string("an address outside of ") + what);
 }
 
 bool lies_in(std::uint64_t at, std::uint64_t bytes, const std::byte* begin, std::uint64_t size) {
@@ -42,13 +42,13 @@ template <Way way>
 void fetch(Frame& f, const Op* op, std::uint64_t at, void* to, int bytes) {
   const auto n = static_cast<std::uint64_t>(bytes);
   if constexpr (way == Way::param) {
-    if (!in_params(f, at, n)) outside(op, "the parameters");
+    if (!in_params(f, at, n)) outside(f, op, "the parameters");
     std::memcpy(to, host<std::byte>(at), n);
   } else if constexpr (way == Way::constant) {
-    if (!in_constants(f, at, n)) outside(op, "the constants");
+    if (!in_constants(f, at, n)) outside(f, op, "the constants");
     std::memcpy(to, host<std::byte>(at), n);
   } else if constexpr (way == Way::local) {
-    if (!in_local(f, at, n)) outside(op, "local memory");
+    if (!in_local(f, at, n)) outside(f, op, "local memory");
     std::memcpy(to, host<std::byte>(at), n);
   } else if constexpr (way == Way::shared) {
     model::shared_load(static_cast<std::uint32_t>(at), to, bytes, f.site(op));
@@ -69,7 +69,7 @@ template <Way way>
 void keep(Frame& f, const Op* op, std::uint64_t at, const void* from, int bytes) {
   const auto n = static_cast<std::uint64_t>(bytes);
   if constexpr (way == Way::local) {
-    if (!in_local(f, at, n)) outside(op, "local memory");
+    if (!in_local(f, at, n)) outside(f, op, "local memory");
     std::memcpy(host<std::byte>(at), from, n);
   } else if constexpr (way == Way::shared) {
     model::shared_store(static_cast<std::uint32_t>(at), from, bytes, f.site(op));

@@ -90,6 +90,8 @@ struct Entry {
   std::vector<Label> labels;
   std::vector<int> outer;  ///< of each scope, the one around it; -1 for the first
   int max_threads = 0;     ///< .maxntid, or .reqntid
+  int min_ctas = 1;        ///< .minnctapersm
+  int max_registers = 0;   ///< .maxnreg
 };
 
 /// A line of the source that the text was made of.

@@ -411,6 +411,8 @@ class Parser {
       product *= static_cast<int>(integer("a number of threads"));
     } while (at_.take(','));
     if (word == ".maxntid" || word == ".reqntid") e.max_threads = product;
+    if (word == ".minnctapersm") e.min_ctas = std::max(product, 1);
+    if (word == ".maxnreg") e.max_registers = product;
   }
 
   struct Scope {

@@ -32,8 +32,8 @@ struct Op {
   std::uint32_t a = 0;
   std::uint32_t b = 0;
   std::uint32_t c = 0;
-  std::uint32_t x = 0;  ///< what else: a list in Program::words, a target, bytes
-  std::int32_t line = 0;
+  std::uint32_t x = 0;      ///< what else: a list in Program::words, a target, bytes
+  std::uint32_t place = 0;  ///< in Program::places
 };
 
 /// What a register holds when a thread begins.
@@ -81,6 +81,13 @@ struct GivenRegister {
   std::uint64_t value = 0;
 };
 
+/// Where an instruction stands, as findings say it: the line of the text behind that of the source,
+/// "isa/fence.h:16 in hopper/gemm.h:120, k.ptx:1529".
+struct Place {
+  std::string file;
+  int line = 0;
+};
+
 struct Program {
   std::string name;  ///< of the text, as findings name it
   std::string entry;
@@ -94,12 +101,12 @@ struct Program {
   std::uint32_t local_bytes = 0;
   std::uint32_t static_shared = 0;  ///< bytes from the begin of shared memory on
   int max_threads = 0;
+  int min_ctas = 1;
+  int max_registers = 0;
+  bool waits_for_grids = false;      ///< it has a griddepcontrol.wait
   std::vector<std::byte> constants;  ///< .const
   std::vector<std::byte> globals;    ///< .global: what they begin with
-  // Where the text came from.
-  std::map<int, std::string> files;
-  std::vector<std::pair<int, Source>> sources;
-  std::map<Source, Source> inlined;
+  std::vector<Place> places;
 };
 
 /// A thread of it.
@@ -136,10 +143,19 @@ struct Frame {
       std::memcpy(r + at, &value, sizeof value);
     }
   }
+  [[nodiscard]] model::Site place(const Op* op) const {
+    const Place& at = program->places[op->place];
+    return {at.file.c_str(), at.line};
+  }
+  /// Ends the thread: an instruction asks for what cannot be.
+  [[noreturn]] void fail(const Op* op, const std::string& sentence) const {
+    const Place& at = program->places[op->place];
+    throw Fault(at.line, at.file + ":" + std::to_string(at.line) + ": " + sentence);
+  }
   /// The place of an instruction that reaches outside of the registers.
   model::Site site(const Op* op) {
     ++effects;
-    return {program->name.c_str(), op->line};
+    return place(op);
   }
   /// Is this the same question again, with nothing but arithmetic since?
   bool asks_again(const Op* op, std::uint64_t what) {

@@ -157,9 +157,9 @@ const Op* cluster_waits(Frame& f, const Op* op) {
 // The lanes that an instruction names are all that the warp has: the model has no part of one.
 void check_lanes(const Frame& f, const Op* op, std::uint32_t mask) {
   if ((mask & f.warp_mask) == f.warp_mask) return;
-  throw Fault(op->line,
-              "the mask of lanes leaves some of the warp out, and only whole warps are in "
-              "the subset");
+  f.fail(op,
+         "the mask of lanes leaves some of the warp out, and only whole warps are in "
+         "the subset");
 }
 
 const Op* syncs_warp(Frame& f, const Op* op) {

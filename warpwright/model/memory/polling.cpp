@@ -16,7 +16,6 @@ std::uint32_t value_of(const std::byte* word) {
 // The flag, and where its bytes are; a look at it costs time.
 std::pair<Flag*, const std::byte*> looked_at(void* flag, Site site) {
   Machine& m = machine();
-  m.sync(SyncKind::flag_wait, site);
   m.maybe_yield();
   m.spend(m.costs().global_access);
   return {&m.flag(flag, "a flag in global memory", site),
@@ -52,7 +51,6 @@ std::uint32_t flag_load_other(void* flag, std::uint32_t seen, Site site) {
 
 void flag_store(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
-  m.sync(SyncKind::flag_clear, site);
   m.maybe_yield();
   global_store(flag, &value, sizeof value, site);
   Flag& f = m.flag(flag, "a flag in global memory", site);
