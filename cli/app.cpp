@@ -18,6 +18,7 @@
 #include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/trace_command.h"
 #include "cli/commands/help.h"
+#include "cli/commands/machine/check_ptx_command.h"
 #include "cli/commands/machine/devices_command.h"
 #include "cli/commands/machine/kernels_command.h"
 #include "cli/commands/machine/layout_command.h"
@@ -246,6 +247,23 @@ void add_kernel_check(CLI::App& check, RunOptions& o, CheckCommandOptions& how) 
       "Examples:\n"
       "  warpwright check kernel hopper_bf16_bf16_128x128_pp\n"
       "  warpwright check kernel hopper_bf16_bf16_128x128_pp --mutate --schedules 4");
+}
+
+// `check ptx FILE`.
+void add_ptx_check(CLI::App& check, CheckPtxOptions& o) {
+  CLI::App* ptx = check.add_subcommand(
+      "ptx", "a kernel that nvcc, or another compiler, has made a PTX text of");
+  add_ptx_options(*ptx, o);
+  add_check_options(*ptx, o.run, o.check);
+  add_replay_options(*ptx, o.check);
+  ptx->footer(
+      "Arguments follow the parameters of the entry. A map's extents stand as a tensor's do, the\n"
+      "innermost last.\n\n"
+      "Examples:\n"
+      "  warpwright check ptx scale.ptx --block 128 --arg x=128:f32,random:1 --arg f32:0.5\n"
+      "  warpwright check ptx load.ptx --entry load --block 128 --smem 9216 "
+      "--buffer a=64x64:bf16,random:1,in --arg map:a,bf16,64x64,box:64x64,swizzle:128 --arg "
+      "d=64x64:bf16");
 }
 
 void add_pack_options(CLI::App& app, PackCommandOptions& o) {
@@ -537,6 +555,7 @@ class CommandLine {
     add_product_commands(app_, product_, check_how_, trace_how_);
     add_moe_commands(app_, moe_);
     add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
+    add_ptx_check(*app_.get_subcommand("check"), check_ptx_);
     add_predict_kernel(*app_.get_subcommand("predict"), predict_kernel_);
     add_measurements();
     add_packing();
@@ -661,6 +680,7 @@ class CommandLine {
     if (mma_->parsed()) return mma_command(mma_options_, out, err);
     const std::string command = command_of(app_);
     if (command == " moe") return moe_command(moe_, out, err);
+    if (command == " check ptx") return check_ptx_command(check_ptx_, out, err);
     if (command == " check moe") return check_moe_command(moe_, check_how_, out, err);
     if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
     if (command == " predict moe") return predict_moe_command(moe_, out, err);
@@ -699,6 +719,7 @@ class CommandLine {
   KernelsOptions kernels_options_;
   GemmOptions product_;
   CheckCommandOptions check_how_;
+  CheckPtxOptions check_ptx_;
   PredictKernelOptions predict_kernel_;
   TraceOptions trace_how_;
   MoeOptions moe_;

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-FLOORS = ["numeric", "layout", "atom", "facts", "model", "isa", "pipeline", "tile", "kernel",
+FLOORS = ["numeric", "layout", "atom", "facts", "model", "isa", "ptx", "pipeline", "tile", "kernel",
           "plan", "weights", "device", "simulation", "pictures", "reference"]
 CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/commands"]
 ABOVE_ISA = ("pipeline", "tile", "kernel")

@@ -62,6 +62,7 @@ struct Wait {
   const std::byte* now = nullptr;
   std::uint32_t value = 0;  // that it is to have in the bits of `mask`
   std::uint32_t mask = 0;
+  bool any_other = false;  // than `value`, in place of it
   const char* what = "";  // instruction of a meeting, or on tensor memory
 };
 

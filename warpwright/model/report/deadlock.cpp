@@ -456,8 +456,8 @@ std::string Machine::flag_text(const Wait& wait) const {
     text += ", word " + std::to_string((wait.word - base) / sizeof wait.value) + " of " + a.name;
     break;
   }
-  text += ", to be " + hex(wait.value);
-  if (wait.mask != ~0U) text += " in the bits of " + hex(wait.mask);
+  text += (wait.any_other ? ", to be another than " : ", to be ") + hex(wait.value);
+  if (wait.mask != ~0U && !wait.any_other) text += " in the bits of " + hex(wait.mask);
   std::uint32_t now = 0;
   std::memcpy(&now, wait.now, sizeof now);
   text += ": it is " + hex(now);

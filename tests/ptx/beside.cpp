@@ -1,0 +1,191 @@
+// Kernels of Hopper as nvcc compiles them, on the model beside their bodies in C++: the same
+// products with the same parameters, under several schedules, to the same bits. With --full they
+// have C and a bias too, where nvcc makes one instruction of a product and a sum: then only right.
+//
+//   ptx_beside [--schedules N] [--full] NAME=FILE...
+//
+// Prints a line for each, and exits with 1 if one differs, or has a finding.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "tests/kernel/problems.h"
+#include "warpwright/ptx/kernel.h"
+#include "warpwright/simulation/model_kernels.h"
+#include "warpwright/simulation/model_parts.h"
+
+namespace warpwright::tests {
+namespace {
+
+using model::Mode;
+
+constexpr std::align_val_t workspace_alignment{256};
+
+// One launch on the model, by the body of C++ or by that of the text; what is wrong, or nothing.
+std::string launch(Problem& problem, const Plan& plan, const device::ModelOptions& how,
+                   ptx::Kernel* text) {
+  const std::size_t bytes = static_cast<std::size_t>(plan.workspace_bytes) + 1;
+  const std::shared_ptr<void> memory(::operator new(bytes, workspace_alignment),
+                                     [](void* p) { ::operator delete(p, workspace_alignment); });
+  auto* const workspace = static_cast<std::byte*>(memory.get());
+  std::fill_n(workspace, bytes, std::byte{0xff});
+  std::fill_n(workspace, plan.flag_bytes, std::byte{0});
+  problem.poison_d();
+  const GemmOperands operands = problem.operands();
+  const auto grids = std::make_unique<LaunchGrids>();
+  bind_launch(plan, operands, {workspace}, device::encode_for_model, *grids);
+  std::deque<std::vector<model::Allocation>> touched;
+  std::vector<model::GridLaunch> launches;
+  for (int i = 0; i < grids->count; ++i) {
+    const Grid& grid = grids->grids[static_cast<std::size_t>(i)];
+    const auto allocations =
+        device::allocations_of(plan, grid.copies ? operands : grids->operands, grid, workspace);
+    touched.push_back(allocations.all());
+    std::function<void()> body;
+    if (text != nullptr && grid.multiplies) {
+      if (text->parameter_bytes() > grid.params.size()) return "the parameters have another size";
+      ptx::Launch launch;
+      launch.grid[0] = grid.ctas;
+      launch.block[0] = grid.threads;
+      launch.cluster = grid.cluster_size;
+      launch.dynamic_bytes = grid.shared_bytes;
+      static_cast<void>(text->shape(launch));
+      body = text->body(grid.params.data(), launch, touched.back());
+    } else {
+      const device::ModelKernel* const kernel = device::model_kernel(grid.kernel);
+      if (kernel == nullptr) return "this build has no kernel " + std::string(grid.kernel);
+      body = [kernel, &grid] { kernel->run(grid.params.data()); };
+    }
+    launches.push_back(device::grid_launch(grid, allocations, std::move(body)));
+    if (grid.multiplies) launches.back().shape.ctas_per_sm = plan.facts().ctas_per_sm;
+  }
+  model::Report report = device::run_on_model(launches, plan.device, how);
+  // Rows that no token fills are multiplied and not stored. In C++ isa::leave_unwritten says so.
+  if (text != nullptr && problem.is_by_index()) {
+    std::erase_if(report.findings, [](const model::Finding& f) {
+      return f.check == model::Check::uninitialised_read &&
+             f.sentence.find("wgmma reads") != std::string::npos;
+    });
+  }
+  if (report.clean()) return problem.fault();
+  return report.text();
+}
+
+Instance instance_named(const std::string& name) {
+  for (const auto* all : {&instances(), &grouped_instances()}) {
+    for (const Instance& i : *all) {
+      if (name == i.name) return i;
+    }
+  }
+  throw std::runtime_error("this build has no Hopper kernel " + name);
+}
+
+Ask ask_of(const Instance& i) {
+  const int k = 3 * step_k(i) + (kernel::packed_a(i.config) ? 0 : step_k(i) / 2);
+  if (i.facts->grouped) return grouped_ask(i, {0, 5, 5, 21}, 128, k);
+  Ask ask = extents(i, 1, 3);
+  ask.k = k;
+  if (!takes(i, ask.cluster)) ask.cluster = smallest_cluster(i);
+  return ask;
+}
+
+// Much at once: C, a bias, two CTAs where the kernel has clusters, whole pieces of 16 bytes.
+Ask full_ask_of(const Instance& i) {
+  Ask ask = ask_of(i);
+  ask.bias = Bias::columns;
+  if (i.facts->grouped) return ask;
+  if (!i.config.gated && !i.config.quantises) ask.beta = 0.5F;
+  if (takes(i, {2, 1})) ask.cluster = {2, 1};
+  ask.n = (ask.n + 127) / 128 * 128;
+  return ask;
+}
+
+// What is wrong with a product by the text, under so many schedules.
+std::string compare(Problem& problem, ptx::Kernel& kernel, int schedules, bool any_rounding,
+                    double& seconds, std::size_t& other_bytes) {
+  const auto plan = problem.planned();
+  if (!plan) return plan.reason();
+  constexpr Mode modes[] = {Mode::eager, Mode::random, Mode::latest, Mode::starve};
+  for (int s = 0; s < schedules; ++s) {
+    const auto how = scheduled(modes[s % 4], static_cast<std::uint64_t>(s) + 1);
+    const std::string where = problem.text() + ", schedule " + std::to_string(s + 1) + ": ";
+    std::string said = launch(problem, *plan, how, nullptr);
+    if (!said.empty()) return where + "the body in C++: " + said;
+    const std::vector<std::byte> bits = problem.d_bytes();
+    const auto start = std::chrono::steady_clock::now();
+    said = launch(problem, *plan, how, &kernel);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!said.empty()) return where + said;
+    const std::vector<std::byte> other = problem.d_bytes();
+    std::size_t differ = 0;
+    for (std::size_t i = 0; i < bits.size(); ++i) differ += bits[i] != other[i] ? 1 : 0;
+    other_bytes += differ;
+    if (differ == 0 || any_rounding) continue;
+    return where + std::to_string(differ) + " of " + std::to_string(bits.size()) +
+           " bytes differ from those of the body in C++";
+  }
+  return {};
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file) throw std::runtime_error("cannot read " + path);
+  return text;
+}
+
+int run(int argc, char** argv) {
+  int schedules = 1;
+  int failed = 0;
+  bool full = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--schedules") {
+      schedules = std::atoi(argv[++i]);
+      continue;
+    }
+    if (word == "--full") {
+      full = true;
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    std::string said;
+    double seconds = 0;
+    std::uint64_t instructions = 0;
+    std::size_t other_bytes = 0;
+    try {
+      ptx::Kernel kernel(read_text(word.substr(equals + 1)), name + ".ptx", name);
+      const Instance instance = instance_named(name);
+      Problem problem(instance, full ? full_ask_of(instance) : ask_of(instance));
+      said = compare(problem, kernel, schedules, full, seconds, other_bytes);
+      instructions = kernel.executed();
+    } catch (const ptx::Fault& fault) {
+      said = "line " + std::to_string(fault.line) + ": " + fault.what();
+    } catch (const std::exception& e) {
+      said = e.what();
+    }
+    if (!said.empty()) ++failed;
+    std::printf("%s: %s (%.1f million instructions in %.2f s)\n", name.c_str(),
+                !said.empty()     ? said.c_str()
+                : other_bytes > 0 ? "right, with some of another rounding"
+                                  : "same bits",
+                static_cast<double>(instructions) * 1e-6, seconds);
+    std::fflush(stdout);
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace warpwright::tests
+
+int main(int argc, char** argv) {
+  return warpwright::tests::run(argc, argv);
+}

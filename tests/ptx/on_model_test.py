@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Hopper kernels as nvcc compiles them run on the model, to the bits of their bodies in C++.
+
+    on_model_test.py ROOT PTX_BESIDE KERNEL_ROWS [--keep]
+
+Three texts that are kept under tests/ptx/texts/ run always, and edits of them are found. Where nvcc
+is, it makes those of a few more kernels of the usual build, drawn from the commit; with
+WARPWRIGHT_CAMPAIGN=1 of all. --keep makes the kept texts anew: a launch's parameters must be those
+of the sources.
+"""
+import gzip
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import ptx_test  # noqa: E402
+
+ROOT = BESIDE = KERNEL_ROWS = None
+ALL = os.environ.get("WARPWRIGHT_CAMPAIGN") == "1"
+TEXTS = pathlib.Path(__file__).resolve().parent / "texts"
+KEPT = ("hopper_bf16_bf16_64x64", "hopper_bf16_bf16_128x16_sw_ck",
+        "grouped_s4xe4m3_bf16_128x32_b_pr_sw2")
+SAMPLE = 20
+
+SOURCE = """
+#include "warpwright/kernel/hopper/gemm.h"
+#include "warpwright/kernel/hopper/table.h"
+#include "hopper_0.h"
+using namespace warpwright;
+"""
+ENTRY = """
+extern "C" __global__ void
+    __launch_bounds__(kernel::threads(kernel::{tag}::config), kernel::{tag}::config.ctas_per_sm)
+    {tag}(const __grid_constant__ kernel::HopperGemm<kernel::{tag}>::Params params) {{
+  kernel::HopperGemm<kernel::{tag}>::run(params);
+}}
+"""
+# Lines of the first kept text, what becomes of them, and what is found then.
+EDITS = (
+    (r"\twgmma\.fence\.sync\.aligned;", "", "W1"),
+    (r"\twgmma\.wait_group\.sync\.aligned 0;", "", "W2"),
+    (r"\tfence\.proxy\.async\.shared::cta;", "", "P1"),
+    (r"\tfence\.mbarrier_init\.release\.cluster;", "", "B9"),
+    (r"(expect_tx.*) (%r\d+);", r"\1 32;", "B4"),
+    (r"(\tstmatrix.*\[)(%r\d+)\]", r"\1\2+16]", "R1"),
+    (r"\tmbarrier\.try_wait\.parity.* p, .*;", "\tsetp.eq.u32 p, 0, 0;", "T4|B8|M1|O1|B5|B3"),
+)
+
+
+def built_kernels():
+    """The Hopper kernels of the usual build."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([KERNEL_ROWS, "hopper", "common", "1", folder], check=True)
+        text = (pathlib.Path(folder) / "hopper_0.h").read_text()
+    return re.findall(r"struct (\w+) : Instance", text)
+
+
+def compiled(names, folder):
+    """Their text: one file, as its headers take a part of nvcc's time."""
+    subprocess.run([KERNEL_ROWS, "hopper", ",".join(names), "1", folder], check=True)
+    source = folder / "kernels.cu"
+    source.write_text(SOURCE + "".join(ENTRY.format(tag=name) for name in names))
+    made = folder / "kernels.ptx"
+    ran = subprocess.run(
+        [ptx_test.NVCC, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-lineinfo",
+         "-arch=sm_90a", f"-I{ROOT}", f"-I{folder}", "-ptx", str(source), "-o", str(made)],
+        capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise RuntimeError(ran.stdout + ran.stderr)
+    return made
+
+
+def beside(*arguments):
+    return subprocess.run([BESIDE, *map(str, arguments)], capture_output=True, text=True,
+                          check=False)
+
+
+class OnModel(unittest.TestCase):
+    def setUp(self):
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.folder = pathlib.Path(made.name)
+
+    def kept(self, name):
+        path = self.folder / f"{name}.ptx"
+        path.write_bytes(gzip.decompress((TEXTS / f"{name}.ptx.gz").read_bytes()))
+        return path
+
+    def expect_same(self, *arguments):
+        ran = beside(*arguments)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        print(ran.stdout, end="", flush=True)
+
+    def test_kept_texts_give_the_bits_of_cpp(self):
+        self.expect_same("--schedules", 4, *(f"{name}={self.kept(name)}" for name in KEPT))
+
+    def test_edits_are_found(self):
+        name = KEPT[0]
+        text = self.kept(name).read_text()
+        for pattern, to, code in EDITS:
+            with self.subTest(pattern):
+                edited, count = re.subn(pattern, to, text)
+                self.assertGreater(count, 0)
+                path = self.folder / "edited.ptx"
+                path.write_text(edited)
+                said = beside("--schedules", 2, f"{name}={path}").stdout
+                self.assertRegex(said, rf"\b({code}) |differ|is .* not")
+                self.assertNotIn("same bits", said)
+
+    def test_fresh_texts_give_the_bits_of_cpp(self):
+        if ptx_test.NVCC is None:
+            self.skipTest("no nvcc: only the kept texts ran")
+        names = built_kernels()
+        if not ALL:
+            commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True,
+                                    text=True, check=False).stdout.strip()
+            names = random.Random(commit).sample(names, SAMPLE)
+        for i in range(0, len(names), SAMPLE):
+            part = names[i:i + SAMPLE]
+            made = compiled(part, self.folder)
+            self.expect_same("--schedules", 4 if ALL else 1, *(f"{n}={made}" for n in part))
+
+
+def keep():
+    TEXTS.mkdir(exist_ok=True)
+    for name in KEPT:
+        with tempfile.TemporaryDirectory() as folder:
+            text = compiled([name], pathlib.Path(folder)).read_text()
+        # Sources have their names in the project; debug information goes.
+        text = text.replace(f'"{ROOT}/', '"').replace(folder, "")
+        text = re.sub(r"\n\t?\.section.*", "\n", text, flags=re.S)
+        (TEXTS / f"{name}.ptx.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+if __name__ == "__main__":
+    makes = "--keep" in sys.argv
+    ROOT, BESIDE, KERNEL_ROWS = (str(pathlib.Path(sys.argv.pop(1)).resolve()) for _ in range(3))
+    ptx_test.NVCC = ptx_test.cuda_program("nvcc")
+    if makes:
+        keep()
+    else:
+        unittest.main()

@@ -1,0 +1,61 @@
+#include "warpwright/model/polling.h"
+
+#include <cstring>
+
+#include "warpwright/model/parts.h"
+
+namespace warpwright::model {
+namespace {
+
+std::uint32_t value_of(const std::byte* word) {
+  std::uint32_t value = 0;
+  std::memcpy(&value, word, sizeof value);
+  return value;
+}
+
+// The flag, and where its bytes are; a look at it costs time.
+std::pair<Flag*, const std::byte*> looked_at(void* flag, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(m.costs().global_access);
+  return {&m.flag(flag, "a flag in global memory", site),
+          m.bytes_at(reinterpret_cast<std::uintptr_t>(flag))};
+}
+
+}  // namespace
+
+std::uint32_t flag_load(void* flag, Site site) {
+  Machine& m = machine();
+  const auto [f, word] = looked_at(flag, site);
+  if (m.order) m.order->flag_waited(m.current(), f->order);
+  return value_of(word);
+}
+
+std::uint32_t flag_load_other(void* flag, std::uint32_t seen, Site site) {
+  Machine& m = machine();
+  const auto [f, word] = looked_at(flag, site);
+  Thread* const self = &m.current();
+  while (value_of(word) == seen) {
+    f->waiting.push_back(self);
+    m.block({.kind = Wait::Kind::flag,
+             .site = site,
+             .cta = self->cta,
+             .word = reinterpret_cast<std::uintptr_t>(flag),
+             .now = word,
+             .value = seen,
+             .any_other = true});
+  }
+  if (m.order) m.order->flag_waited(*self, f->order);
+  return value_of(word);
+}
+
+void flag_store(void* flag, std::uint32_t value, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  global_store(flag, &value, sizeof value, site);
+  Flag& f = m.flag(flag, "a flag in global memory", site);
+  m.flag_written(f, site);
+  m.wake_all(f.waiting);
+}
+
+}  // namespace warpwright::model

@@ -1,0 +1,357 @@
+// Copies that nobody waits for at once: cp.async, bulk copies, those of tensors (PTX ISA 9.7.9.25
+// to 9.7.9.28), st.async, and tensor maps that a kernel changes.
+#include <array>
+
+#include "warpwright/ptx/forms.h"
+
+namespace warpwright::ptx {
+namespace {
+
+constexpr std::uint32_t kNone = ~0U;
+
+const model::TensorMap& map_at(const Frame& f, const Op* op, std::uint64_t at) {
+  const auto address = static_cast<std::uintptr_t>(at);
+  const auto lies_in = [&](const void* begin, std::uint64_t bytes) {
+    const auto first = reinterpret_cast<std::uintptr_t>(begin);
+    return address >= first && address - first <= bytes &&
+           bytes - (address - first) >= sizeof(model::TensorMap);
+  };
+  bool is_known = lies_in(f.params, f.program->param_bytes);
+  for (const model::Allocation& a : *f.allocations) {
+    is_known = is_known || lies_in(a.base, static_cast<std::uint64_t>(a.bytes));
+  }
+  if (!is_known) f.fail(op, "a tensor map lies in no parameter and no buffer");
+  if (address % 64 != 0) f.fail(op, "a tensor map is no multiple of 64 bytes");
+  return *reinterpret_cast<const model::TensorMap*>(address);
+}
+
+template <class T>
+T* host(std::uint64_t at) {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
+}
+
+// --- copies of tensors; in Program::words from Op::x on: coordinates
+std::array<int, 5> coordinates(const Frame& f, const Op* op, std::uint32_t count) {
+  std::array<int, 5> at{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    at[i] = static_cast<int>(f.r[f.program->words[op->x + i]]);
+  }
+  return at;
+}
+
+// Behind the coordinates: how many, the mode, the mask.
+constexpr std::uint32_t kMore = 5;
+const Op* loads_tensor(Frame& f, const Op* op) {
+  const std::uint32_t* more = f.program->words.data() + op->x + kMore;
+  const std::uint32_t count = more[0];
+  const auto at = coordinates(f, op, count);
+  const auto mask = more[2] == kNone ? std::uint16_t{0} : static_cast<std::uint16_t>(f.r[more[2]]);
+  if (more[2] != kNone && mask == 0) {
+    f.fail(op, "the mask of a multicast names no CTA");
+  }
+  model::tensor_load(map_at(f, op, f.get<std::uint64_t>(op->b)), {at.data(), count},
+                     static_cast<model::CopyMode>(more[1]), f.r[op->a], f.r[op->c], mask, 1,
+                     f.site(op));
+  return op + 1;
+}
+
+template <bool adds>
+const Op* stores_tensor(Frame& f, const Op* op) {
+  const std::uint32_t* more = f.program->words.data() + op->x + kMore;
+  const std::uint32_t count = more[0];
+  const auto at = coordinates(f, op, count);
+  model::tensor_store(map_at(f, op, f.get<std::uint64_t>(op->b)), {at.data(), count},
+                      static_cast<model::CopyMode>(more[1]), f.r[op->a], adds, f.site(op));
+  return op + 1;
+}
+
+// [map, {coordinates}]; returns where their words begin.
+std::uint32_t decode_box(Decoder& d, const Operand& box, unsigned rank, std::uint32_t mask) {
+  if (box.kind != Operand::Kind::address || box.parts.size() != rank + 1) {
+    d.fault(std::string(d.opcode()) + " takes [map, {" + std::to_string(rank) + " coordinates}]");
+  }
+  std::array<std::uint32_t, kMore> at{};
+  for (unsigned i = 0; i < rank; ++i) at[i] = d.read(box.parts[i + 1], 'i');
+  const std::uint32_t begin = d.begin_words();
+  for (const std::uint32_t word : at) d.add_word(word);
+  d.add_word(rank);
+  d.add_word(static_cast<std::uint32_t>(model::CopyMode::tile));
+  d.add_word(mask);
+  return begin;
+}
+std::uint32_t decode_map(Decoder& d, const Operand& box) {
+  Operand map = box;
+  map.parts.resize(1);
+  return d.wide_address(map);
+}
+
+// [to], [map, {...}], [barrier] {, mask} {, policy}; Form::x: rank; Form::y: 1 a mask, 2 a policy.
+void decode_tensor_load(Decoder& d, const Statement& s, const Form& form) {
+  const std::size_t n = 3 + (form.y & 1U) + (form.y >> 1);
+  d.need(s, n, n);
+  const std::uint32_t to = d.shared_address(s.operands[0]);
+  const std::uint32_t map = decode_map(d, s.operands[1]);
+  const std::uint32_t barrier = d.shared_address(s.operands[2]);
+  const std::uint32_t mask = (form.y & 1U) != 0 ? d.read(s.operands[3], 'h') : kNone;
+  if ((form.y & 2U) != 0) d.read(s.operands[n - 1], 'l');
+  const std::uint32_t begin = decode_box(d, s.operands[1], form.x, mask);
+  Op& op = d.emit(form.run);
+  op.a = to;
+  op.b = map;
+  op.c = barrier;
+  op.x = begin;
+}
+
+// [map, {...}], [from] {, policy}
+void decode_tensor_store(Decoder& d, const Statement& s, const Form& form) {
+  const std::size_t n = 2 + (form.y >> 1);
+  d.need(s, n, n);
+  const std::uint32_t map = decode_map(d, s.operands[0]);
+  const std::uint32_t from = d.shared_address(s.operands[1]);
+  const std::uint32_t begin = decode_box(d, s.operands[0], form.x, kNone);
+  Op& op = d.emit(form.run);
+  op.a = from;
+  op.b = map;
+  op.x = begin;
+}
+
+void add_tensors(Forms& forms) {
+  for (unsigned rank = 1; rank <= 5; ++rank) {
+    const std::string dim = "cp.async.bulk.tensor." + std::to_string(rank) + "d";
+    const std::string reduce = "cp.reduce.async.bulk.tensor." + std::to_string(rank) + "d";
+    for (const std::string tile : {"", ".tile"}) {
+      for (const unsigned hint : {0U, 2U}) {
+        const std::string tail = hint != 0 ? ".L2::cache_hint" : "";
+        for (const std::string space : {".shared::cta", ".shared::cluster"}) {
+          const std::string load = dim + space + ".global" + tile + ".mbarrier::complete_tx::bytes";
+          forms[load + tail] = {&loads_tensor, "", &decode_tensor_load, rank, hint};
+          if (space == ".shared::cta") continue;
+          forms[load + ".multicast::cluster" + tail] = {&loads_tensor, "", &decode_tensor_load,
+                                                        rank, hint | 1U};
+        }
+        forms[dim + ".global.shared::cta" + tile + ".bulk_group" + tail] = {
+            &stores_tensor<false>, "", &decode_tensor_store, rank, hint};
+        forms[reduce + ".global.shared::cta.add" + tile + ".bulk_group" + tail] = {
+            &stores_tensor<true>, "", &decode_tensor_store, rank, hint};
+      }
+    }
+  }
+}
+
+// --- bulk copies of bytes
+const Op* loads_bytes(Frame& f, const Op* op) {
+  model::bulk_load(host<void>(f.get<std::uint64_t>(op->b)), f.r[op->a],
+                   static_cast<int>(f.r[op->c]), f.r[op->x], f.site(op));
+  return op + 1;
+}
+// [to], [from], bytes, [barrier] {, policy}
+void decode_bulk_load(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 4 + form.x, 4 + form.x);
+  const std::uint32_t to = d.shared_address(s.operands[0]);
+  const std::uint32_t from = d.wide_address(s.operands[1]);
+  const std::uint32_t bytes = d.read(s.operands[2], 'i');
+  const std::uint32_t barrier = d.shared_address(s.operands[3]);
+  if (form.x != 0) d.read(s.operands[4], 'l');
+  Op& op = d.emit(form.run);
+  op.a = to;
+  op.b = from;
+  op.c = bytes;
+  op.x = barrier;
+}
+
+const Op* prefetches(Frame& f, const Op* op) {
+  model::bulk_prefetch(host<void>(f.get<std::uint64_t>(op->a)), static_cast<int>(f.r[op->b]),
+                       f.site(op));
+  return op + 1;
+}
+void decode_prefetch(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 2, 2);
+  const std::uint32_t from = d.wide_address(s.operands[0]);
+  const std::uint32_t bytes = d.read(s.operands[1], 'i');
+  Op& op = d.emit(form.run);
+  op.a = from;
+  op.b = bytes;
+}
+
+const Op* commits_bulk(Frame& f, const Op* op) {
+  model::bulk_commit(f.site(op));
+  return op + 1;
+}
+template <bool reads_only>
+const Op* waits_for_bulk(Frame& f, const Op* op) {
+  model::bulk_wait(static_cast<int>(op->x), reads_only, f.site(op));
+  return op + 1;
+}
+const Op* waits_for_copies(Frame& f, const Op* op) {
+  model::copy_async_wait(static_cast<int>(op->x), f.site(op));
+  return op + 1;
+}
+// A number of groups that may be pending.
+void decode_wait(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 1, 1);
+  const std::int64_t pending = d.immediate(s.operands[0]);
+  if (pending < 0 || pending > 1'000'000) d.fault("no sane number of groups");
+  d.emit(form.run).x = static_cast<std::uint32_t>(pending);
+}
+
+// --- copies by a thread
+const Op* copies(Frame& f, const Op* op) {
+  const int bytes = static_cast<int>(op->x);
+  const int used = op->c == kNone ? bytes : static_cast<int>(f.r[op->c]);
+  model::copy_async(f.r[op->a], host<void>(f.get<std::uint64_t>(op->b)), bytes, used, f.site(op));
+  return op + 1;
+}
+const Op* copies_or_zeros(Frame& f, const Op* op) {
+  const int bytes = static_cast<int>(op->x);
+  model::copy_async(f.r[op->a], host<void>(f.get<std::uint64_t>(op->b)), bytes,
+                    f.r[op->c] != 0 ? 0 : bytes, f.site(op));
+  return op + 1;
+}
+// [to], [from], bytes {, bytes that are read, or a predicate that says to read none}
+void decode_copy(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 3, 4);
+  const std::uint32_t to = d.shared_address(s.operands[0]);
+  const std::uint32_t from = d.wide_address(s.operands[1]);
+  const std::int64_t bytes = d.immediate(s.operands[2]);
+  if (bytes != 16 && (form.x != 0 || (bytes != 4 && bytes != 8))) {
+    d.fault(std::string(d.opcode()) + " copies " + (form.x != 0 ? "16" : "4, 8 or 16") + " bytes");
+  }
+  const bool ignores = s.operands.size() > 3 && d.bits(s.operands[3]) == 1;
+  const std::uint32_t used =
+      s.operands.size() > 3 ? d.read(s.operands[3], ignores ? 'p' : 'i') : kNone;
+  Op& op = d.emit(ignores ? &copies_or_zeros : &copies);
+  op.a = to;
+  op.b = from;
+  op.c = used;
+  op.x = static_cast<std::uint32_t>(bytes);
+}
+const Op* commits_copies(Frame& f, const Op* op) {
+  model::copy_async_commit(f.site(op));
+  return op + 1;
+}
+const Op* arrives_behind(Frame& f, const Op* op) {
+  model::copy_async_arrive(f.r[op->a], f.site(op));
+  return op + 1;
+}
+void decode_barrier_only(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 1, 1);
+  const std::uint32_t at = d.shared_address(s.operands[0]);
+  d.emit(form.run).a = at;
+}
+
+// --- st.async: [to], {four words}, [barrier]
+const Op* stores_async(Frame& f, const Op* op) {
+  const std::uint32_t* at = f.program->words.data() + op->x;
+  const std::array<std::uint32_t, 4> value = {f.r[at[0]], f.r[at[1]], f.r[at[2]], f.r[at[3]]};
+  model::store_async(f.r[op->a], value.data(), f.r[op->b], f.site(op));
+  return op + 1;
+}
+void decode_store_async(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 3, 3);
+  if (s.operands[1].kind != Operand::Kind::list || s.operands[1].parts.size() != 4) {
+    d.fault("st.async of four words takes a list of 4");
+  }
+  const std::uint32_t to = d.shared_address(s.operands[0]);
+  const std::uint32_t barrier = d.shared_address(s.operands[2]);
+  std::array<std::uint32_t, 4> at{};
+  for (std::size_t i = 0; i < 4; ++i) at[i] = d.read(s.operands[1].parts[i], 'i');
+  const std::uint32_t begin = d.begin_words();
+  for (const std::uint32_t word : at) d.add_word(word);
+  Op& op = d.emit(form.run);
+  op.a = to;
+  op.b = barrier;
+  op.x = begin;
+}
+
+// --- tensor maps
+const Op* replaces_base(Frame& f, const Op* op) {
+  model::replace_map_base(f.r[op->a], f.get<std::uint64_t>(op->b), f.site(op));
+  return op + 1;
+}
+const Op* replaces_extent(Frame& f, const Op* op) {
+  model::replace_map_extent(f.r[op->a], static_cast<int>(op->x), f.r[op->b], f.site(op));
+  return op + 1;
+}
+void decode_replace(Decoder& d, const Statement& s, const Form& form) {
+  const std::size_t n = 2 + form.x;
+  d.need(s, n, n);
+  const std::uint32_t map = d.shared_address(s.operands[0]);
+  const std::int64_t dimension = form.x != 0 ? d.immediate(s.operands[1]) : 0;
+  if (dimension < 0 || dimension > 4) d.fault("tensor maps have dimensions 0 to 4");
+  const std::uint32_t value = d.read(s.operands[n - 1], form.x != 0 ? 'i' : 'l');
+  Op& op = d.emit(form.run);
+  op.a = map;
+  op.b = value;
+  op.x = static_cast<std::uint32_t>(dimension);
+}
+const Op* releases_map(Frame& f, const Op* op) {
+  model::release_map(const_cast<model::TensorMap*>(&map_at(f, op, f.get<std::uint64_t>(op->a))),
+                     f.r[op->b], f.site(op));
+  return op + 1;
+}
+const Op* acquires_map(Frame& f, const Op* op) {
+  model::acquire_map(&map_at(f, op, f.get<std::uint64_t>(op->a)), f.site(op));
+  return op + 1;
+}
+// [in global memory] {, [in shared memory]}, 128
+void decode_map_fence(Decoder& d, const Statement& s, const Form& form) {
+  const std::size_t n = 2 + form.x;
+  d.need(s, n, n);
+  const std::uint32_t map = d.wide_address(s.operands[0]);
+  const std::uint32_t from = form.x != 0 ? d.shared_address(s.operands[1]) : 0;
+  if (d.immediate(s.operands[n - 1]) != 128) d.fault("a tensor map has 128 bytes");
+  Op& op = d.emit(form.run);
+  op.a = map;
+  op.b = from;
+}
+
+const Op* makes_policy(Frame& f, const Op* op) {
+  f.put(op->d, std::uint64_t{0});
+  return op + 1;
+}
+void decode_policy(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 1, 2);
+  const std::uint32_t to = d.write(s.operands[0], 'L');
+  d.emit(form.run).d = to;
+}
+
+}  // namespace
+
+void add_copies(Forms& forms) {
+  add_tensors(forms);
+  for (const std::string space : {".shared::cta", ".shared::cluster"}) {
+    const std::string load = "cp.async.bulk" + space + ".global.mbarrier::complete_tx::bytes";
+    forms[load] = {&loads_bytes, "", &decode_bulk_load, 0};
+    forms[load + ".L2::cache_hint"] = {&loads_bytes, "", &decode_bulk_load, 1};
+  }
+  forms["cp.async.bulk.prefetch.L2.global"] = {&prefetches, "", &decode_prefetch};
+  forms["cp.async.bulk.commit_group"] = {&commits_bulk, ""};
+  forms["cp.async.bulk.wait_group"] = {&waits_for_bulk<false>, "", &decode_wait};
+  forms["cp.async.bulk.wait_group.read"] = {&waits_for_bulk<true>, "", &decode_wait};
+  for (const std::string space : {".shared", ".shared::cta"}) {
+    forms["cp.async.ca" + space + ".global"] = {nullptr, "", &decode_copy, 0};
+    forms["cp.async.cg" + space + ".global"] = {nullptr, "", &decode_copy, 1};
+    forms["cp.async.mbarrier.arrive.noinc" + space + ".b64"] = {&arrives_behind, "",
+                                                                &decode_barrier_only};
+  }
+  forms["cp.async.commit_group"] = {&commits_copies, ""};
+  forms["cp.async.wait_group"] = {&waits_for_copies, "", &decode_wait};
+  forms["cp.async.wait_all"] = {&waits_for_copies, ""};
+  for (const char* weak : {"", ".weak"}) {
+    forms[std::string("st.async") + weak + ".shared::cluster.mbarrier::complete_tx::bytes.v4.b32"] =
+        {&stores_async, "", &decode_store_async};
+  }
+  forms["tensormap.replace.tile.global_address.shared::cta.b1024.b64"] = {&replaces_base, "",
+                                                                          &decode_replace, 0};
+  forms["tensormap.replace.tile.global_dim.shared::cta.b1024.b32"] = {&replaces_extent, "",
+                                                                      &decode_replace, 1};
+  forms["tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"] =
+      {&releases_map, "", &decode_map_fence, 1};
+  forms["fence.proxy.tensormap::generic.acquire.gpu"] = {&acquires_map, "", &decode_map_fence, 0};
+  for (const char* which : {"evict_first", "evict_last", "evict_normal", "evict_unchanged"}) {
+    forms[std::string("createpolicy.fractional.L2::") + which + ".b64"] = {&makes_policy, "",
+                                                                           &decode_policy};
+  }
+}
+
+}  // namespace warpwright::ptx

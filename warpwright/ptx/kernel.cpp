@@ -1,0 +1,214 @@
+#include "warpwright/ptx/kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "warpwright/ptx/decoder.h"
+
+namespace warpwright::ptx {
+namespace {
+
+// What all threads of a launch have in common.
+struct Shared {
+  const Program* program;
+  const std::byte* params;
+  Launch launch;
+  const std::vector<model::Allocation>* allocations;
+  std::byte* globals;
+  std::uint64_t* executed;
+};
+
+std::uint64_t given(const GivenRegister& g, const Frame& f, const Shared& all) {
+  const Launch& l = all.launch;
+  const auto thread = model::thread_index();
+  const auto cta = model::cta_index();
+  const auto at = [](const auto* begin) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(begin));
+  };
+  const auto lane_bit = std::uint64_t{1} << f.lane;
+  switch (g.what) {
+    case Given::tid_x:
+      return static_cast<std::uint64_t>(thread % l.block[0]);
+    case Given::tid_y:
+      return static_cast<std::uint64_t>(thread / l.block[0] % l.block[1]);
+    case Given::tid_z:
+      return static_cast<std::uint64_t>(thread / (l.block[0] * l.block[1]));
+    case Given::ntid_x:
+      return static_cast<std::uint64_t>(l.block[0]);
+    case Given::ntid_y:
+      return static_cast<std::uint64_t>(l.block[1]);
+    case Given::ntid_z:
+      return static_cast<std::uint64_t>(l.block[2]);
+    case Given::ctaid_x:
+      return static_cast<std::uint64_t>(cta % l.grid[0]);
+    case Given::ctaid_y:
+      return static_cast<std::uint64_t>(cta / l.grid[0] % l.grid[1]);
+    case Given::ctaid_z:
+      return static_cast<std::uint64_t>(cta / (l.grid[0] * l.grid[1]));
+    case Given::nctaid_x:
+      return static_cast<std::uint64_t>(l.grid[0]);
+    case Given::nctaid_y:
+      return static_cast<std::uint64_t>(l.grid[1]);
+    case Given::nctaid_z:
+      return static_cast<std::uint64_t>(l.grid[2]);
+    case Given::laneid:
+      return static_cast<std::uint64_t>(f.lane);
+    case Given::warpid:
+      return static_cast<std::uint64_t>(thread / 32);
+    case Given::nwarpid:
+      return static_cast<std::uint64_t>((f.threads + 31) / 32);
+    case Given::cluster_ctarank:
+    case Given::cluster_ctaid_x:
+      return static_cast<std::uint64_t>(model::cluster_rank());
+    case Given::cluster_nctarank:
+    case Given::cluster_nctaid_x:
+      return static_cast<std::uint64_t>(model::cluster_size());
+    case Given::clusterid_x:
+      return static_cast<std::uint64_t>(cta % l.grid[0] / model::cluster_size());
+    case Given::nclusterid_x:
+      return static_cast<std::uint64_t>(l.grid[0] / model::cluster_size());
+    case Given::lanemask_eq:
+      return lane_bit;
+    case Given::lanemask_lt:
+      return lane_bit - 1;
+    case Given::lanemask_le:
+      return lane_bit * 2 - 1;
+    case Given::lanemask_gt:
+      return 0xffffffffU & ~(lane_bit * 2 - 1);
+    case Given::lanemask_ge:
+      return 0xffffffffU & ~(lane_bit - 1);
+    case Given::dynamic_bytes:
+      return static_cast<std::uint64_t>(l.dynamic_bytes);
+    case Given::zero:
+      return 0;
+    case Given::one:
+      return 1;
+    case Given::shared:
+      return f.shared + g.value;
+    case Given::param:
+      return at(all.params) + g.value;
+    case Given::local:
+      return at(f.local) + g.value;
+    case Given::constant:
+      return at(all.program->constants.data()) + g.value;
+    case Given::global:
+      return at(all.globals) + g.value;
+  }
+  return 0;
+}
+
+void run_thread(const Shared& all) {
+  const Program& program = *all.program;
+  std::vector<std::uint32_t> registers = program.image;
+  std::vector<std::byte> local(program.local_bytes, std::byte{0xff});
+  // Whoever multiplies must have fenced its registers first.
+  std::vector<model::FragmentState> accumulators(program.accumulators, {.touched_epoch = ~0U});
+  Frame f;
+  f.r = registers.data();
+  f.program = &program;
+  f.params = all.params;
+  f.local = local.data();
+  f.allocations = all.allocations;
+  f.accumulators = accumulators.data();
+  const int thread = model::thread_index();
+  f.lane = thread % 32;
+  f.threads = all.launch.threads();
+  const int lanes = std::min(32, f.threads - thread / 32 * 32);
+  f.warp_mask = lanes == 32 ? ~0U : (1U << lanes) - 1;
+  f.shared = model::shared_base();
+  for (const GivenRegister& g : program.given) {
+    const std::uint64_t value = given(g, f, all);
+    if (g.wide) {
+      f.put(g.at, value);
+    } else {
+      f.put(g.at, static_cast<std::uint32_t>(value));
+    }
+  }
+  std::uint64_t executed = 0;
+  const Op* op = program.ops.data();
+  while (op != nullptr) {
+    op = op->run(f, op);
+    ++executed;
+  }
+  *all.executed += executed;
+}
+
+}  // namespace
+
+Kernel::Kernel(std::string text, std::string name, std::string_view entry) {
+  const Module module = parse(std::move(text));
+  if (entry.empty() && module.entries.size() > 1) {
+    throw Fault(module.entries[1].line,
+                "the text has several entries, and which one is not said: the "
+                "first is " +
+                    std::string(module.entries[0].name));
+  }
+  auto program = std::make_shared<Program>(
+      decode(module, std::move(name), entry.empty() ? module.entries[0].name : entry));
+  program_ = std::move(program);
+}
+
+const std::string& Kernel::entry() const {
+  return program_->entry;
+}
+const std::vector<Parameter>& Kernel::parameters() const {
+  return program_->params;
+}
+std::uint32_t Kernel::parameter_bytes() const {
+  return program_->param_bytes;
+}
+bool Kernel::waits_for_grids() const {
+  return program_->waits_for_grids;
+}
+std::size_t Kernel::size() const {
+  return program_->ops.size();
+}
+
+model::LaunchShape Kernel::shape(const Launch& launch) const {
+  for (int i = 0; i < 3; ++i) {
+    if (launch.grid[i] < 1 || launch.block[i] < 1) throw Fault(0, "a grid or block is empty");
+  }
+  if (launch.threads() > 1024 ||
+      (program_->max_threads > 0 && launch.threads() > program_->max_threads)) {
+    throw Fault(0, "the block has " + std::to_string(launch.threads()) + " threads, and " +
+                       program_->entry + " takes at most " +
+                       std::to_string(program_->max_threads > 0 ? program_->max_threads : 1024));
+  }
+  if (launch.cluster < 1 || launch.cluster > 16 || launch.grid[0] % launch.cluster != 0) {
+    throw Fault(0, "the cluster has " + std::to_string(launch.cluster) +
+                       " CTAs, and must divide the grid's x, " + std::to_string(launch.grid[0]) +
+                       ", and be 16 at most");
+  }
+  const int bytes = static_cast<int>(program_->static_shared) + launch.dynamic_bytes;
+  if (launch.dynamic_bytes < 0 || bytes > model::max_shared_bytes) {
+    throw Fault(0, "shared memory of " + std::to_string(bytes) + " bytes: a CTA has at most " +
+                       std::to_string(model::max_shared_bytes));
+  }
+  // What an SM has, shared by the CTAs that it is to hold.
+  constexpr int of_an_sm = 65536;
+  const int warps = (launch.threads() + 31) / 32 * program_->min_ctas;
+  int registers = std::min(255, of_an_sm / (32 * warps) / 8 * 8);
+  if (program_->max_registers > 0) registers = std::min(registers, program_->max_registers);
+  return {.ctas = launch.ctas(),
+          .cluster_size = launch.cluster,
+          .threads = launch.threads(),
+          .shared_bytes = bytes,
+          .registers_per_thread = registers};
+}
+
+std::function<void()> Kernel::body(const std::byte* params, const Launch& launch,
+                                   const std::vector<model::Allocation>& allocations) {
+  globals_.resize(program_->globals.size());
+  std::ranges::copy(program_->globals, globals_.begin());
+  const Shared all{program_.get(), params, launch, &allocations, globals_.data(), &executed_};
+  return [all] { run_thread(all); };
+}
+
+void Kernel::add_variables(std::vector<model::Allocation>& allocations) {
+  globals_.resize(program_->globals.size());
+  if (globals_.empty()) return;
+  allocations.push_back(
+      {globals_.data(), static_cast<std::int64_t>(globals_.size()), "the text's variables", true});
+}
+
+}  // namespace warpwright::ptx

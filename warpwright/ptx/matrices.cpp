@@ -1,0 +1,182 @@
+// wgmma, ldmatrix, stmatrix (PTX ISA 9.7.14.5, 9.7.15).
+#include <array>
+#include <span>
+
+#include "warpwright/atom/wgmma.h"
+#include "warpwright/ptx/forms.h"
+
+namespace warpwright::ptx {
+namespace {
+
+std::span<model::FragmentState> accumulators(const Frame& f) {
+  return {f.accumulators, f.program->accumulators};
+}
+
+// A fence is for all registers, as a wait is: PTX names none.
+const Op* fences(Frame& f, const Op* op) {
+  for (model::FragmentState& state : accumulators(f)) model::pin_fragment(state);
+  model::wgmma_fence(f.site(op));
+  return op + 1;
+}
+const Op* commits(Frame& f, const Op* op) {
+  model::wgmma_commit(f.site(op));
+  return op + 1;
+}
+const Op* waits(Frame& f, const Op* op) {
+  model::wgmma_wait(static_cast<int>(op->x), false, f.site(op));
+  for (model::FragmentState& state : accumulators(f)) model::pin_fragment(state);
+  return op + 1;
+}
+void decode_wait(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 1, 1);
+  const std::int64_t pending = d.immediate(s.operands[0]);
+  if (pending < 0 || pending > 7) d.fault("wgmma.wait_group takes 0 to 7 pending groups");
+  d.emit(form.run).x = static_cast<std::uint32_t>(pending);
+}
+
+// In Program::words from Op::x on: the run of the accumulator, that of A's registers, types, N, and
+// which operands are MN-major.
+constexpr std::uint32_t kNone = ~0U;
+const Op* multiplies(Frame& f, const Op* op) {
+  const std::uint32_t* more = f.program->words.data() + op->x;
+  model::WgmmaRequest request;
+  request.type = static_cast<DType>(more[2] & 0xffU);
+  request.type_b = static_cast<DType>(more[2] >> 8 & 0xffU);
+  request.n = static_cast<int>(more[3]);
+  request.descriptor_b = f.get<std::uint64_t>(op->b);
+  request.major_a = (more[4] & 1U) != 0 ? atom::Major::mn : atom::Major::k;
+  request.major_b = (more[4] & 2U) != 0 ? atom::Major::mn : atom::Major::k;
+  request.accumulate = f.r[op->c] != 0;
+  request.fragment = reinterpret_cast<float*>(f.r + op->d);
+  request.state = &f.accumulators[more[0]];
+  if (more[1] != kNone) {
+    request.registers_a = f.r + op->a;
+    request.state_a = &f.accumulators[more[1]];
+  } else {
+    request.descriptor_a = f.get<std::uint64_t>(op->a);
+  }
+  model::wgmma(request, f.site(op));
+  return op + 1;
+}
+
+// {d}, a or {a}, b, scale-d, 1, 1 {, trans-a} {, trans-b}; Form::x: types; Form::y: N.
+void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
+  const bool from_registers = s.operands.size() > 1 && s.operands[1].kind == Operand::Kind::list;
+  const auto a_type = static_cast<DType>(form.x & 0xffU);
+  const bool sixteen = numeric::bits(a_type) == 16;
+  const std::size_t n = 6 + (sixteen ? (from_registers ? 1 : 2) : 0);
+  d.need(s, n, n);
+  const Operand& to = s.operands[0];
+  if (to.kind != Operand::Kind::list || to.parts.size() != form.y / 2) {
+    d.fault(std::string(d.opcode()) + " takes a list of " + std::to_string(form.y / 2) +
+            " registers");
+  }
+  const Operand& a = s.operands[1];
+  if (from_registers && a.parts.size() != 4) d.fault("wgmma takes A from a list of 4 registers");
+  const std::uint32_t a_at = from_registers ? d.place(a.parts[0]) : d.read(a, 'l');
+  const std::uint32_t b_at = d.read(s.operands[2], 'l');
+  const std::uint32_t scale = d.read(s.operands[3], 'p');
+  for (std::size_t i = 4; i < 6; ++i) {
+    if (d.immediate(s.operands[i]) != 1) d.fault("wgmma that negates A or B is not in the subset");
+  }
+  std::uint32_t majors = 0;
+  for (std::size_t i = 6; i < n; ++i) {
+    const std::int64_t is_mn = d.immediate(s.operands[i]);
+    if (is_mn != 0 && is_mn != 1) d.fault("wgmma's flags of transposition are 0 or 1");
+    if (is_mn == 1) majors |= from_registers || i == 7 ? 2U : 1U;
+  }
+  const std::uint32_t begin = d.begin_words();
+  d.add_word(static_cast<std::uint32_t>(d.run_of(to.parts[0].reg)));
+  d.add_word(from_registers ? static_cast<std::uint32_t>(d.run_of(a.parts[0].reg)) : kNone);
+  d.add_word(form.x);
+  d.add_word(form.y);
+  d.add_word(majors);
+  Op& op = d.emit(form.run);
+  op.d = d.place(to.parts[0]);
+  op.a = a_at;
+  op.b = b_at;
+  op.c = scale;
+  op.x = begin;
+}
+
+void add_multiplications(Forms& forms) {
+  struct Types {
+    DType a;
+    DType b;
+    const char* text;
+  };
+  constexpr Types all[] = {{DType::bf16, DType::bf16, "k16.f32.bf16.bf16"},
+                           {DType::f16, DType::f16, "k16.f32.f16.f16"},
+                           {DType::e4m3, DType::e4m3, "k32.f32.e4m3.e4m3"},
+                           {DType::e5m2, DType::e5m2, "k32.f32.e5m2.e5m2"},
+                           {DType::e4m3, DType::e5m2, "k32.f32.e4m3.e5m2"},
+                           {DType::e5m2, DType::e4m3, "k32.f32.e5m2.e4m3"}};
+  for (const Types& t : all) {
+    for (unsigned n = 8; n <= 256; n += 8) {
+      forms["wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + t.text] = {
+          &multiplies, "", &decode_multiplication,
+          static_cast<unsigned>(t.a) | static_cast<unsigned>(t.b) << 8, n};
+    }
+  }
+}
+
+// --- matrices between shared memory and registers; in Program::words from Op::x on: them
+template <int count, bool transposes>
+const Op* loads(Frame& f, const Op* op) {
+  std::array<std::uint32_t, count> values{};
+  model::load_matrix(f.r[op->a], values, transposes, f.site(op));
+  for (std::size_t i = 0; i < count; ++i) f.r[f.program->words[op->x + i]] = values[i];
+  return op + 1;
+}
+template <int count, bool transposes>
+const Op* stores(Frame& f, const Op* op) {
+  std::array<std::uint32_t, count> values{};
+  for (std::size_t i = 0; i < count; ++i) values[i] = f.r[f.program->words[op->x + i]];
+  model::store_matrix(f.r[op->a], values, transposes, f.site(op));
+  return op + 1;
+}
+// Form::x: how many; Form::y: 1 where they are stored.
+void decode_matrices(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 2, 2);
+  const bool is_store = form.y == 1;
+  const Operand& list = s.operands[is_store ? 1 : 0];
+  if (list.kind != Operand::Kind::list || list.parts.size() != form.x) {
+    d.fault(std::string(d.opcode()) + " takes a list of " + std::to_string(form.x) + " registers");
+  }
+  const std::uint32_t row = d.shared_address(s.operands[is_store ? 0 : 1]);
+  std::vector<std::uint32_t> at;
+  for (const Operand& o : list.parts) at.push_back(is_store ? d.read(o, 'i') : d.write(o, 'I'));
+  const std::uint32_t begin = d.begin_words();
+  for (const std::uint32_t word : at) d.add_word(word);
+  Op& op = d.emit(form.run);
+  op.a = row;
+  op.x = begin;
+}
+
+template <int count>
+void add_matrix_moves(Forms& forms) {
+  for (const std::string space : {".shared", ".shared::cta"}) {
+    const std::string n = ".sync.aligned.m8n8.x" + std::to_string(count);
+    forms["ldmatrix" + n + space + ".b16"] = {&loads<count, false>, "", &decode_matrices, count, 0};
+    forms["ldmatrix" + n + ".trans" + space + ".b16"] = {&loads<count, true>, "", &decode_matrices,
+                                                         count, 0};
+    forms["stmatrix" + n + space + ".b16"] = {&stores<count, false>, "", &decode_matrices, count,
+                                              1};
+    forms["stmatrix" + n + ".trans" + space + ".b16"] = {&stores<count, true>, "", &decode_matrices,
+                                                         count, 1};
+  }
+}
+
+}  // namespace
+
+void add_matrices(Forms& forms) {
+  forms["wgmma.fence.sync.aligned"] = {&fences, ""};
+  forms["wgmma.commit_group.sync.aligned"] = {&commits, ""};
+  forms["wgmma.wait_group.sync.aligned"] = {&waits, "", &decode_wait};
+  add_multiplications(forms);
+  add_matrix_moves<1>(forms);
+  add_matrix_moves<2>(forms);
+  add_matrix_moves<4>(forms);
+}
+
+}  // namespace warpwright::ptx

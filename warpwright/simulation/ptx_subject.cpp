@@ -1,0 +1,157 @@
+#include "warpwright/simulation/ptx_subject.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/simulation/model_parts.h"
+#include "warpwright/simulation/trial.h"
+
+namespace warpwright::device {
+namespace {
+
+using ptx::Fault;
+
+constexpr std::align_val_t ptx_alignment{256};
+
+// Memory that begins as a CUDA allocation does, and ends with its owner.
+std::shared_ptr<std::byte> aligned_memory(std::size_t bytes) {
+  return {static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), ptx_alignment)),
+          [](std::byte* p) { ::operator delete(p, ptx_alignment); }};
+}
+
+std::size_t size_of(const PtxArgument& a) {
+  if (a.map) return sizeof(model::TensorMap);
+  return a.buffer ? sizeof(void*) : a.value.size();
+}
+
+struct PtxSubject final : Subject {
+  const PtxLaunch& launch;
+  explicit PtxSubject(const PtxLaunch& of) : launch(of) {}
+  [[nodiscard]] std::unique_ptr<Trial> trial() const override;
+};
+
+class PtxTrial final : public Trial {
+ public:
+  explicit PtxTrial(const PtxLaunch& launch)
+      : launch_(launch),
+        kernel_(launch.kernel),
+        params_(aligned_memory(kernel_.parameter_bytes())) {
+    for (const PtxBuffer& b : launch.buffers) memory_.push_back(aligned_memory(b.bytes.size()));
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+      write(launch.arguments[i], params_.get() + kernel_.parameters()[i].at);
+    }
+  }
+
+  Result<model::Report> run(ModelOptions options) override {
+    std::vector<model::Allocation> allocations;
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      const PtxBuffer& b = launch_.buffers[i];
+      std::ranges::copy(b.bytes, memory_[i].get());
+      if (b.bytes.empty()) continue;
+      allocations.push_back(
+          {memory_[i].get(), static_cast<std::int64_t>(b.bytes.size()), b.name, b.writable});
+    }
+    kernel_.add_variables(allocations);
+    model::GridLaunch grid;
+    grid.shape = kernel_.shape(launch_.launch);
+    grid.allocations = allocations;
+    grid.body = kernel_.body(params_.get(), launch_.launch, allocations);
+    grid.dependent = kernel_.waits_for_grids();
+    grid.name = kernel_.entry();
+    return run_on_model({grid}, model_facts(launch_.sms), options);
+  }
+
+  [[nodiscard]] int results() const override { return 1; }
+  [[nodiscard]] ResultName name(int /*which*/) const override {
+    return {"what the buffers hold", "expected result"};
+  }
+  [[nodiscard]] std::vector<std::byte> content(int /*which*/) const override {
+    std::vector<std::byte> all;
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      const std::byte* const begin = memory_[i].get();
+      all.insert(all.end(), begin, begin + launch_.buffers[i].bytes.size());
+    }
+    return all;
+  }
+  [[nodiscard]] std::optional<Judged> is_right(int /*which*/) const override {
+    if (!is_judged()) return std::nullopt;
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      const PtxBuffer& b = launch_.buffers[i];
+      if (!b.expected) continue;
+      const auto differ =
+          std::mismatch(b.expected->begin(), b.expected->end(), memory_[i].get()).first;
+      if (differ == b.expected->end()) continue;
+      return Judged{false, "byte " + std::to_string(differ - b.expected->begin()) + " of " +
+                               b.name + " is not the expected one"};
+    }
+    return Judged{true};
+  }
+  [[nodiscard]] bool is_judged() const override {
+    return std::ranges::any_of(launch_.buffers,
+                               [](const PtxBuffer& b) { return b.expected.has_value(); });
+  }
+
+ private:
+  void write(const PtxArgument& a, std::byte* to) const {
+    if (!a.buffer) {
+      std::ranges::copy(a.value, to);
+      return;
+    }
+    const auto address =
+        static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory_[*a.buffer].get()) +
+                                   static_cast<std::uintptr_t>(a.offset));
+    if (!a.map) {
+      std::memcpy(to, &address, sizeof address);
+      return;
+    }
+    model::TensorMapFields fields = *a.map;
+    fields.base = address;
+    const model::TensorMap map = model::encode(fields);
+    std::memcpy(to, &map, sizeof map);
+  }
+
+  const PtxLaunch& launch_;
+  ptx::Kernel kernel_;
+  std::shared_ptr<std::byte> params_;
+  std::vector<std::shared_ptr<std::byte>> memory_;
+};
+
+std::unique_ptr<Trial> PtxSubject::trial() const {
+  return std::make_unique<PtxTrial>(launch);
+}
+
+void check_arguments(const PtxLaunch& launch) {
+  const auto& parameters = launch.kernel.parameters();
+  const auto count = [](std::size_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
+  if (launch.arguments.size() != parameters.size()) {
+    throw Fault(0, count(launch.arguments.size(), "argument") + " for " + launch.kernel.entry() +
+                       ", which takes " + count(parameters.size(), "parameter"));
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const PtxArgument& a = launch.arguments[i];
+    const std::string which = "argument " + std::to_string(i + 1);
+    if (size_of(a) != parameters[i].bytes) {
+      throw Fault(0, which + " has " + count(size_of(a), "byte") + ", and the parameter " +
+                         parameters[i].name + " " + std::to_string(parameters[i].bytes));
+    }
+    if (!a.map) continue;
+    model::TensorMapFields fields = *a.map;
+    fields.base = 256;  // as aligned as every buffer is
+    fields.base += static_cast<std::uint64_t>(a.offset);
+    if (const auto fault = model::invalid(fields)) throw Fault(0, which + ": " + *fault);
+  }
+  static_cast<void>(launch.kernel.shape(launch.launch));
+}
+
+}  // namespace
+
+std::unique_ptr<Subject> ptx_subject(const PtxLaunch& launch) {
+  check_arguments(launch);
+  return std::make_unique<PtxSubject>(launch);
+}
+
+}  // namespace warpwright::device
