@@ -11,16 +11,10 @@ namespace {
 
 // -- Plan
 
-template <class Get>
-PyObject* of_plan(PyObject* self, const Get& get) {
-  return method([&] { return to_python(get(*held<PlanHandle>(self).plan)); });
-}
+using View = PlanView<Plan>;
 
-PyObject* plan_explain(PyObject* self, PyObject*) {
-  return of_plan(self, [](const Plan& p) { return p.explain(); });
-}
 PyObject* plan_repr(PyObject* self) {
-  return of_plan(self, [](const Plan& p) { return "<warpwright.Plan " + plan_line(p) + ">"; });
+  return View::get(self, [](const Plan& p) { return "<warpwright.Plan " + plan_line(p) + ">"; });
 }
 
 PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
@@ -32,12 +26,6 @@ PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
                                     &stream) == 0) {
       refuse_arguments();
     }
-    const PlanHandle& handle = held<PlanHandle>(self);
-    if (handle.device == run_nowhere) {
-      throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
-                           handle.plan->device.name, ", which is not here; ",
-                           as_rule("plan for cuda:0"))};
-    }
     Workspace none;
     Workspace* memory = &none;
     std::optional<InUse> use;
@@ -46,19 +34,15 @@ PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
       use.emplace(given);
       memory = &given.workspace;
     }
-    const CurrentDevice current(handle.device);
-    auto refused = current.fault();
-    if (!refused) {
-      void* const on = stream_of(stream == Py_None ? nullptr : stream);
-      refused = prepare(*handle.plan, *memory, on);
-    }
-    if (refused) throw Refused{*refused};
+    View::on_device(held<PlanHandle>(self), [&](const Plan& plan) {
+      return prepare(plan, *memory, stream_of(stream == Py_None ? nullptr : stream));
+    });
     Py_RETURN_NONE;
   });
 }
 
 PyMethodDef plan_methods[] = {
-    {"explain", plan_explain, METH_NOARGS,
+    {"explain", View::explain, METH_NOARGS,
      "explain($self)\n--\n\nTile, cluster, stages, shared memory, roles, barriers, waves, bound."},
     {"prepare", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(plan_prepare)),
      METH_VARARGS | METH_KEYWORDS,
@@ -69,16 +53,12 @@ PyMethodDef plan_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef plan_members[] = {
-    {"name", [](PyObject* s, void*) { return of_plan(s, [](const Plan& p) { return p.name(); }); },
-     nullptr, "Kernel and cluster in a word.", nullptr},
+    {"name", View::name, nullptr, "Kernel and cluster in a word.", nullptr},
     {"kernel",
-     [](PyObject* s, void*) { return of_plan(s, [](const Plan& p) { return p.kernel; }); }, nullptr,
-     "The kernel's name, for `kernel=`.", nullptr},
-    {"line", [](PyObject* s, void*) { return of_plan(s, plan_line); }, nullptr,
-     "The product, the kernel and why, in a line.", nullptr},
-    {"device",
-     [](PyObject* s, void*) { return of_plan(s, [](const Plan& p) { return p.device.name; }); },
-     nullptr, "The device it was made for.", nullptr},
+     [](PyObject* s, void*) { return View::get(s, [](const Plan& p) { return p.kernel; }); },
+     nullptr, "The kernel's name, for `kernel=`.", nullptr},
+    {"line", View::line, nullptr, "The product, the kernel and why, in a line.", nullptr},
+    {"device", View::device, nullptr, "The device it was made for.", nullptr},
     {"workspace_bytes",
      [](PyObject* s, void*) {
        return PyLong_FromLongLong(held<PlanHandle>(s).plan->workspace_bytes);

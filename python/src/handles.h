@@ -8,13 +8,50 @@
 #include <utility>
 
 #include "python/src/arguments.h"
+#include "python/src/object.h"
 
 namespace warpwright::python {
 
 /// What a Python object of ours holds.
-struct PlanHandle {
-  std::shared_ptr<const Plan> plan;
+template <class AnyPlan>
+struct AnyPlanHandle {
+  std::shared_ptr<const AnyPlan> plan;
   int device = run_nowhere;  ///< for `run`
+};
+using PlanHandle = AnyPlanHandle<Plan>;
+
+/// What Python sees of plans, of products and of mixtures alike.
+template <class AnyPlan>
+struct PlanView {
+  template <class Get>
+  static PyObject* get(PyObject* self, const Get& of) {
+    return method([&] { return to_python(of(*held<AnyPlanHandle<AnyPlan>>(self).plan)); });
+  }
+  static PyObject* explain(PyObject* self, PyObject* /*none*/) {
+    return get(self, [](const AnyPlan& p) { return p.explain(); });
+  }
+  static PyObject* name(PyObject* self, void* /*none*/) {
+    return get(self, [](const AnyPlan& p) { return p.name(); });
+  }
+  static PyObject* line(PyObject* self, void* /*none*/) {
+    return get(self, [](const AnyPlan& p) { return plan_line(p); });
+  }
+  static PyObject* device(PyObject* self, void* /*none*/) {
+    return get(self, [](const AnyPlan& p) { return p.device.name; });
+  }
+  /// Calls load(plan) with its device as the current one. Throws Refused.
+  template <class Load>
+  static void on_device(const AnyPlanHandle<AnyPlan>& handle, const Load& load) {
+    if (handle.device == run_nowhere) {
+      throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
+                           handle.plan->device.name, ", which is not here; ",
+                           as_rule("plan for cuda:0"))};
+    }
+    const CurrentDevice current(handle.device);
+    auto refused = current.fault();
+    if (!refused) refused = load(*handle.plan);
+    if (refused) throw Refused{*refused};
+  }
 };
 
 struct WorkspaceHandle {

@@ -57,10 +57,7 @@ constexpr std::array<Arg, A + B> joined(const std::array<Arg, A>& a, const std::
 constexpr auto moe_args = joined(named_args, run_args);
 constexpr auto plan_moe_args = joined(named_args, plan_args);
 
-struct MoePlanHandle {
-  std::shared_ptr<const MixturePlan> plan;
-  int device = run_nowhere;  ///< for `run_moe`
-};
+using MoePlanHandle = AnyPlanHandle<MixturePlan>;
 
 // A mixture that arguments describe: its tensors are read, and its result is there.
 struct MixtureCall : CallTensors {
@@ -345,30 +342,16 @@ const MoePlanHandle& moe_plan_in(PyObject* object) {
 
 // -- MoePlan
 
-template <class Get>
-PyObject* of_moe_plan(PyObject* self, const Get& get) {
-  return method([&] { return to_python(get(*held<MoePlanHandle>(self).plan)); });
-}
+using MoeView = PlanView<MixturePlan>;
 
-PyObject* moe_plan_explain(PyObject* self, PyObject*) {
-  return of_moe_plan(self, [](const MixturePlan& p) { return p.explain(); });
-}
 PyObject* moe_plan_repr(PyObject* self) {
-  return of_moe_plan(
+  return MoeView::get(
       self, [](const MixturePlan& p) { return "<warpwright.MoePlan " + plan_line(p) + ">"; });
 }
 PyObject* moe_plan_prepare(PyObject* self, PyObject*) {
   return method([&]() -> PyObject* {
-    const MoePlanHandle& handle = held<MoePlanHandle>(self);
-    if (handle.device == run_nowhere) {
-      throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
-                           handle.plan->device.name, ", which is not here; ",
-                           as_rule("plan for cuda:0"))};
-    }
-    const CurrentDevice current(handle.device);
-    auto refused = current.fault();
-    if (!refused) refused = prepare(*handle.plan);
-    if (refused) throw Refused{*refused};
+    MoeView::on_device(held<MoePlanHandle>(self),
+                       [](const MixturePlan& plan) { return prepare(plan); });
     Py_RETURN_NONE;
   });
 }
@@ -380,7 +363,7 @@ PyObject* moe_plan_kernels(PyObject* self, void*) {
 }
 
 PyMethodDef moe_plan_methods[] = {
-    {"explain", moe_plan_explain, METH_NOARGS,
+    {"explain", MoeView::explain, METH_NOARGS,
      "explain($self)\n--\n\nA table of the launches, their kernels and their floors."},
     {"prepare", moe_plan_prepare, METH_NOARGS,
      "prepare($self)\n--\n\nLoads the kernels, so that the first launch may be in a graph "
@@ -388,23 +371,11 @@ PyMethodDef moe_plan_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef moe_plan_members[] = {
-    {"name",
-     [](PyObject* s, void*) {
-       return of_moe_plan(s, [](const MixturePlan& p) { return p.name(); });
-     },
-     nullptr, "Both kernels and their clusters in a word.", nullptr},
+    {"name", MoeView::name, nullptr, "Both kernels and their clusters in a word.", nullptr},
     {"kernels", moe_plan_kernels, nullptr,
      "The names of both kernels, for `first_kernel=` and `second_kernel=`.", nullptr},
-    {"line",
-     [](PyObject* s, void*) {
-       return of_moe_plan(s, [](const MixturePlan& p) { return plan_line(p); });
-     },
-     nullptr, "The mixture, its kernels and launches, in a line.", nullptr},
-    {"device",
-     [](PyObject* s, void*) {
-       return of_moe_plan(s, [](const MixturePlan& p) { return p.device.name; });
-     },
-     nullptr, "The device it was made for.", nullptr},
+    {"line", MoeView::line, nullptr, "The mixture, its kernels and launches, in a line.", nullptr},
+    {"device", MoeView::device, nullptr, "The device it was made for.", nullptr},
     {"launches",
      [](PyObject* s, void*) { return PyLong_FromLong(held<MoePlanHandle>(s).plan->launches()); },
      nullptr, "Grids that a launch starts, each dependent on the one before.", nullptr},

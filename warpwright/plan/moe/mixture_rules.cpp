@@ -1,6 +1,8 @@
 // What is refused of a mixture of experts before a plan is looked for.
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "warpwright/plan/moe/mixture_micro.h"
@@ -188,36 +190,18 @@ std::optional<Refusal> mixture_pointer_fault(const MatrixView& v, const char* na
                 "'s address is not a multiple of its element size, ", element, " bytes");
 }
 
+// Which tensors may be left out.
+bool is_optional(std::string_view name) {
+  return name.starts_with("scale_") || name.starts_with("factor_") || name.starts_with("bias");
+}
+
 std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
-  struct Named {
-    MatrixView view;
-    const char* name;
-    bool given = true;
-  };
-  const bool scaled = o.scaling != Scaling::none;
-  const Named all[] = {
-      {o.topk_weights, "topk_weights"},
-      {stored(o, o.w13), "w13"},
-      {stored(o, o.w2), "w2"},
-      {o.scale_w13, "scale_w13", scaled && (!o.is_packed() || is_given(o.scale_w13))},
-      {o.scale_w2, "scale_w2", scaled && (!o.is_packed() || is_given(o.scale_w2))},
-      {o.factor_w13, "factor_w13", is_given(o.factor_w13)},
-      {o.factor_w2, "factor_w2", is_given(o.factor_w2)},
-      {o.factor_x, "factor_x", is_given(o.factor_x)},
-      {o.factor_inner, "factor_inner", is_given(o.factor_inner)},
-      {o.bias13, "bias13", is_given(o.bias13)},
-      {o.bias2, "bias2", is_given(o.bias2)}};
   for (const auto& [scales, name] :
        {std::pair{&o.scale_w13, "scale_w13"}, {&o.scale_w2, "scale_w2"}}) {
-    if (!scaled || o.is_packed() || is_given(*scales)) continue;
+    if (o.scaling == Scaling::none || o.is_packed() || is_given(*scales)) continue;
     return refuse(RefusalCode::bad_pointer, as_tensor(name), " is left out, and scaling is ",
                   warpwright::name(o.scaling), "; ",
                   as_rule(type_name(o.w13.dtype), " weights have scales"));
-  }
-  if (auto r = mixture_pointer_fault(o.topk_ids, "topk_ids", offset_bytes(o.id_type))) return r;
-  for (const Named& each : {Named{o.x, "x"}, Named{o.d, "d"}}) {
-    if (auto r = mixture_pointer_fault(each.view, each.name, element_bytes(each.view.dtype)))
-      return r;
   }
   // What the plan took for none would be read.
   for (const auto& [bias, name] : {std::pair{&o.bias13, "bias13"}, {&o.bias2, "bias2"}}) {
@@ -225,18 +209,27 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
     return refuse(RefusalCode::bad_shape, as_tensor(name), " has an address and is ",
                   shape_of(*bias), "; ", as_rule("a bias that is left out has none"));
   }
-  for (const Named& each : all) {
-    if (!each.given) continue;
-    if (auto r = mixture_pointer_fault(each.view, each.name, element_bytes(each.view.dtype)))
-      return r;
-  }
+  std::optional<Refusal> fault;
+  const auto check = [&](const char* name, const MatrixView& v, int element, bool may_overlap) {
+    if (fault) return;
+    fault = mixture_pointer_fault(v, name, element);
+    if (fault || may_overlap || !overlap(o.d, v)) return;
+    fault = refuse(RefusalCode::overlap, as_tensor("d"), " overlaps ", name, "; ",
+                   as_rule("the result may lie only over x"));
+  };
   // x and the ids are read before anything of d is written.
-  for (const Named& each : all) {
-    if (!each.given || !overlap(o.d, each.view)) continue;
-    return refuse(RefusalCode::overlap, as_tensor("d"), " overlaps ", each.name, "; ",
-                  as_rule("the result may lie only over x"));
-  }
-  return std::nullopt;
+  check("topk_ids", o.topk_ids, offset_bytes(o.id_type), true);
+  check("x", o.x, element_bytes(o.x.dtype), true);
+  check("d", o.d, element_bytes(o.d.dtype), true);
+  for_each_field(o, [&](const char* name, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
+      if (&field == &o.x || &field == &o.topk_ids || &field == &o.d) return;
+      if (is_optional(name) && !is_given(field)) return;
+      const MatrixView v = stored(o, field);
+      check(name, v, element_bytes(v.dtype), false);
+    }
+  });
+  return fault;
 }
 
 }  // namespace
@@ -310,14 +303,15 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
 
 Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
   MixtureProblem p = with_matrices(o, [&](const MatrixView& v) { return planned_of(v, known); });
-  if (known) {  // what is left out has no extents
-    const std::pair<const MatrixView&, PlannedMatrix&> all[] = {
-        {o.bias13, p.bias13},       {o.bias2, p.bias2},       {o.factor_w13, p.factor_w13},
-        {o.factor_w2, p.factor_w2}, {o.factor_x, p.factor_x}, {o.factor_inner, p.factor_inner}};
-    for (const auto& [view, planned] : all) {
-      if (!is_given(view)) planned = {};
-    }
-  }
+  // What is left out has no extents; scales that weights need are missed by their address.
+  for_each_field_of_mixtures(
+      [&](std::string_view name, const auto& given, auto& planned) {
+        if constexpr (std::is_same_v<decltype(planned), PlannedMatrix&>) {
+          const bool goes = o.is_packed() || !name.starts_with("scale_");
+          if (known && goes && is_optional(name) && !is_given(given)) planned = {};
+        }
+      },
+      o, p);
   if (p.is_micro() && is_padded_in_shared(p.w13.dtype, p.token_type())) {
     for (const auto& [view, planned] :
          {std::pair<const MatrixView&, PlannedMatrix&>{o.w13, p.w13}, {o.w2, p.w2}}) {
@@ -325,8 +319,6 @@ Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
     }
   }
   if (o.is_packed()) {
-    if (known && !is_given(o.scale_w13)) p.scale_w13 = {};
-    if (known && !is_given(o.scale_w2)) p.scale_w2 = {};
     lie_side_by_side(p.w13);  // packed weights have no strides
     lie_side_by_side(p.w2);
   }
