@@ -47,10 +47,18 @@ COMMAND = re.compile(r"(\$ |(build[\w-]*/bin/)?warpwright |cmake |ctest |script/
 MARK = re.compile(r"<!-- (needs|exits|claim|makes): (.+?) -->$")
 CLOSE = 0.03  # what `about` takes for equal
 
+def plain_block(page):
+    """The first block of a page that is of no language."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / page).read_text()
+    return re.search(r"^```\n(.*?)^```", text, re.M | re.S)[1]
+
+
 # What a page's commands read: page, file, and its text or its tensors by name, type and extents.
 MACHINES = pathlib.Path(__file__).resolve().parents[2] / "machines"
 FILES = {
     "docs/bench.md": {"mine.txt": "4096 7168 2048\n", "groups.txt": "8 16 4096 4096\n"},
+    "docs/ptx.md": {"share.ptx": plain_block("docs/ptx.md"),
+                    "typo.ptx": plain_block("docs/ptx.md").replace("mov.u32", "mov.u33")},
     "docs/machines.md": {"h20.json": (MACHINES / "h20.json").read_text()},
     "docs/inference.md": {"mine.txt": "64 4096 7168\n"},
     "README.md": {"x.safetensors": {"x": ("bf16", 300, 256)},

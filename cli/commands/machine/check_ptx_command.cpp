@@ -39,7 +39,7 @@ std::vector<std::string> split(const std::string& text, char mark) {
 
 [[noreturn]] void refuse_word(const char* option, const std::string& word,
                               const std::string& rule) {
-  throw InputError(std::string(option) + " has \"" + word + "\": " + as_rule(rule) + ".");
+  throw InputError(std::string(option) + " has \"" + word + "\", and takes " + as_rule(rule) + ".");
 }
 
 std::int64_t number_in(const char* option, const std::string& text, std::int64_t least,
