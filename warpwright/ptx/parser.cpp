@@ -126,6 +126,8 @@ int bits_of(std::string_view type) {
   return 0;
 }
 
+constexpr std::int64_t most_registers = 100'000;
+
 class Parser {
  public:
   explicit Parser(Module& module) : module_(module), at_(*module.text) {}
@@ -278,6 +280,14 @@ class Parser {
 
   std::int64_t integer(const char* what) { return static_cast<std::int64_t>(number(what).bits); }
 
+  int alignment() {
+    const std::int64_t align = integer("an alignment");
+    if (align < 1 || align > 4096 || (align & (align - 1)) != 0) {
+      at_.fault("an alignment is a power of two up to 4096");
+    }
+    return static_cast<int>(align);
+  }
+
   // .align 8 .b8 name[24] = {...}, more; behind the space.
   void variables(Space space, bool is_extern, std::vector<Variable>& all) {
     int align = 0;
@@ -286,7 +296,7 @@ class Parser {
     for (at_.skip(); at_.peek() == '.'; at_.skip()) {
       const std::string_view word = at_.opcode();
       if (word == ".align") {
-        align = static_cast<int>(integer("an alignment"));
+        align = alignment();
       } else if (word == ".v2" || word == ".v4") {
         vector = word[2] - '0';
       } else {
@@ -381,7 +391,7 @@ class Parser {
     for (at_.skip(); at_.peek() == '.'; at_.skip()) {
       const std::string_view word = at_.opcode();
       if (word == ".align") {
-        v.align = static_cast<int>(integer("an alignment"));
+        v.align = alignment();
         aligned = true;
       } else if (word == ".ptr" || space_of(word)) {
       } else {
@@ -471,7 +481,9 @@ class Parser {
       if (at_.take('<')) {
         count = integer("a number of registers");
         at_.expect('>', "behind a number of registers");
-        if (count < 0 || count > 1'000'000) at_.fault("no sane number of registers");
+        if (count < 0 || first + count > most_registers) {
+          at_.fault("the entry has more than " + std::to_string(most_registers) + " registers");
+        }
         scope.ranges.push_back({name, first, static_cast<int>(count)});
       } else {
         scope.registers[name] = first;
