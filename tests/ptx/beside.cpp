@@ -52,11 +52,11 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
         device::allocations_of(plan, grid.copies ? operands : grids->operands, grid, workspace);
     touched.push_back(allocations.all());
     std::function<void()> body;
-    const std::size_t bytes = kernel::has_widths(problem.instance().config)
-                                  ? sizeof(kernel::WidthsGemmParams)
-                                  : sizeof(kernel::GemmParams);
+    const std::size_t expected = kernel::has_widths(problem.instance().config)
+                                     ? sizeof(kernel::WidthsGemmParams)
+                                     : sizeof(kernel::GemmParams);
     if (text != nullptr && grid.multiplies) {
-      if (text->parameter_bytes() != bytes) {
+      if (text->parameter_bytes() != expected) {
         return "the parameters are no longer those of the text: make it anew with --keep";
       }
       ptx::Launch launch;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -147,7 +148,7 @@ class Parser {
       at_.fault("the text begins with " + found + ", and PTX begins with .version");
     }
     const double version = number(".version").value;
-    module_.version = static_cast<int>(version * 10 + 0.5);
+    module_.version = static_cast<int>(std::lround(std::min(version, 1000.0) * 10));
     const std::string given =
         std::to_string(module_.version / 10) + "." + std::to_string(module_.version % 10);
     if (module_.version > kNewestVersion) {
