@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/kernel/problems.h"
+#include "warpwright/kernel/params.h"
 #include "warpwright/ptx/kernel.h"
 #include "warpwright/simulation/model_kernels.h"
 #include "warpwright/simulation/model_parts.h"
@@ -51,8 +52,13 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
         device::allocations_of(plan, grid.copies ? operands : grids->operands, grid, workspace);
     touched.push_back(allocations.all());
     std::function<void()> body;
+    const std::size_t expected = kernel::has_widths(problem.instance().config)
+                                     ? sizeof(kernel::WidthsGemmParams)
+                                     : sizeof(kernel::GemmParams);
     if (text != nullptr && grid.multiplies) {
-      if (text->parameter_bytes() > grid.params.size()) return "the parameters have another size";
+      if (text->parameter_bytes() != expected) {
+        return "the parameters are no longer those of the text: make it anew with --keep";
+      }
       ptx::Launch launch;
       launch.grid[0] = grid.ctas;
       launch.block[0] = grid.threads;

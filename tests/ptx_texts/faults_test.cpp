@@ -86,6 +86,10 @@ TEST(Faults, OfOperands) {
   EXPECT_EQ(in_body("add.u32 %r0, 0f3f80, 1;"), first_line("\"0f3f80\" is no number"));
   EXPECT_EQ(in_body(".reg .b128 %q;"),
             first_line("registers of the type \".b128\" are not in the subset"));
+  EXPECT_EQ(in_body(".local .align 3 .b8 x[8];"),
+            first_line("an alignment is a power of two up to 4096"));
+  EXPECT_EQ(in_body(".reg .b32 %q<200000>;"),
+            first_line("the entry has more than 100000 registers"));
   EXPECT_EQ(
       in_body("add.u32 %r0, %r1, %r2"),
       std::to_string(kFirstLine + 1) + ": \";\" is missing behind add.u32: there is \"ret;\"");
@@ -93,8 +97,8 @@ TEST(Faults, OfOperands) {
 
 TEST(Faults, OfEntriesAndLaunches) {
   EXPECT_EQ(fault(entry(""), "kk"), "0: there is no entry kk; the nearest is k");
-  const std::string two = entry("") + entry("").substr(kHead.size() + 40);
-  EXPECT_NE(fault(two, ""), "");
+  EXPECT_EQ(fault(kHead + ".entry a()\n{\nret;\n}\n.entry b()\n{\nret;\n}\n", ""),
+            "8: the text has several entries, and which one is not said: the first is a");
   const ptx::Kernel kernel(kHead + ".entry k(.param .u32 n)\n.maxntid 64, 1, 1\n{\nret;\n}\n",
                            "k.ptx", "");
   EXPECT_EQ(kernel.parameter_bytes(), 4U);

@@ -84,6 +84,8 @@ TEST(Findings, WildAddressesEndTheRun) {
   EXPECT_NE(
       finding(run(entry("ld.param.u32 %r1, [out+400];"), 1, 1).report, "D3").find("parameters"),
       std::string::npos);
+  EXPECT_NE(finding(run(entry("L:\nbra L;"), 1, 1).report, "D3").find("has no end"),
+            std::string::npos);
   EXPECT_NE(finding(run(entry("ld.shared.u32 %r1, [sm];"), 1, 1, 0, {}, 16).report, "M1"), "");
 }
 

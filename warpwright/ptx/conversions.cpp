@@ -1,7 +1,9 @@
 // cvt (PTX ISA 9.7.9.21), between integers, between floats, and from one to the other.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/ptx/forms.h"
@@ -30,9 +32,8 @@ const Op* between_integers(Frame& f, const Op* op) {
   const S from = f.get<S>(op->a);
   if constexpr (saturates) {
     using Limits = std::numeric_limits<D>;
-    const auto wide = static_cast<__int128>(from);
-    if (wide < static_cast<__int128>(Limits::min())) return put_extended(f, op, Limits::min());
-    if (wide > static_cast<__int128>(Limits::max())) return put_extended(f, op, Limits::max());
+    if (std::cmp_less(from, Limits::min())) return put_extended(f, op, Limits::min());
+    if (std::cmp_greater(from, Limits::max())) return put_extended(f, op, Limits::max());
   }
   return put_extended(f, op, static_cast<D>(from));
 }

@@ -123,15 +123,16 @@ void add_tensors(Forms& forms) {
       for (const unsigned hint : {0U, 2U}) {
         const std::string tail = hint != 0 ? ".L2::cache_hint" : "";
         for (const std::string space : {".shared::cta", ".shared::cluster"}) {
-          const std::string load = dim + space + ".global" + tile + ".mbarrier::complete_tx::bytes";
-          forms[load + tail] = {&loads_tensor, "", &decode_tensor_load, rank, hint};
+          const std::string load =
+              name_of(dim, space, ".global", tile, ".mbarrier::complete_tx::bytes");
+          forms[name_of(load, tail)] = {&loads_tensor, "", &decode_tensor_load, rank, hint};
           if (space == ".shared::cta") continue;
-          forms[load + ".multicast::cluster" + tail] = {&loads_tensor, "", &decode_tensor_load,
-                                                        rank, hint | 1U};
+          forms[name_of(load, ".multicast::cluster", tail)] = {
+              &loads_tensor, "", &decode_tensor_load, rank, hint | 1U};
         }
-        forms[dim + ".global.shared::cta" + tile + ".bulk_group" + tail] = {
+        forms[name_of(dim, ".global.shared::cta", tile, ".bulk_group", tail)] = {
             &stores_tensor<false>, "", &decode_tensor_store, rank, hint};
-        forms[reduce + ".global.shared::cta.add" + tile + ".bulk_group" + tail] = {
+        forms[name_of(reduce, ".global.shared::cta.add", tile, ".bulk_group", tail)] = {
             &stores_tensor<true>, "", &decode_tensor_store, rank, hint};
       }
     }

@@ -540,6 +540,12 @@ void Decoder::lay_out_variables() {
     if (v->space != Space::shared || !v->is_extern) continue;
     offsets_[v] = shared == 0 ? 0 : rounded_up(shared, static_cast<std::uint64_t>(v->align));
   }
+  constexpr std::uint64_t most_local = std::uint64_t{512} << 10;  // that a thread has
+  if (local > most_local || shared > std::uint64_t{model::max_shared_bytes}) {
+    fault("its variables take " + std::to_string(local) + " bytes of local and " +
+          std::to_string(shared) + " of shared memory: the most are " + std::to_string(most_local) +
+          " and " + std::to_string(model::max_shared_bytes));
+  }
   program_.static_shared = static_cast<std::uint32_t>(shared);
   program_.local_bytes = static_cast<std::uint32_t>(local);
 }

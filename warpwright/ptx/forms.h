@@ -80,6 +80,14 @@ Form form_of() {
   return {&Apply<F, R, T...>::run, {writes<R>(), reads<T>()...}};
 }
 
+/// The words one behind the other.
+template <class... Words>
+std::string name_of(const Words&... words) {
+  std::string name;
+  (name.append(words), ...);
+  return name;
+}
+
 /// "u32" and so on.
 template <class T>
 std::string type_name() {

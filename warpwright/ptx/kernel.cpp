@@ -124,11 +124,18 @@ void run_thread(const Shared& all) {
       f.put(g.at, static_cast<std::uint32_t>(value));
     }
   }
+  // Others go on while a thread is at memory: one that never is keeps all of them waiting.
+  constexpr std::uint64_t budget = std::uint64_t{1} << 28;
   std::uint64_t executed = 0;
+  std::uint64_t effects = 0;
   const Op* op = program.ops.data();
   while (op != nullptr) {
-    op = op->run(f, op);
-    ++executed;
+    const Op* const next = op->run(f, op);
+    if (++executed % budget == 0 && std::exchange(effects, f.effects) == f.effects) {
+      f.fail(op, "a loop of " + std::to_string(budget) +
+                     " operations touches no memory and has no end");
+    }
+    op = next;
   }
   *all.executed += executed;
 }

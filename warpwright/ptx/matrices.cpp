@@ -157,13 +157,14 @@ template <int count>
 void add_matrix_moves(Forms& forms) {
   for (const std::string space : {".shared", ".shared::cta"}) {
     const std::string n = ".sync.aligned.m8n8.x" + std::to_string(count);
-    forms["ldmatrix" + n + space + ".b16"] = {&loads<count, false>, "", &decode_matrices, count, 0};
-    forms["ldmatrix" + n + ".trans" + space + ".b16"] = {&loads<count, true>, "", &decode_matrices,
-                                                         count, 0};
-    forms["stmatrix" + n + space + ".b16"] = {&stores<count, false>, "", &decode_matrices, count,
-                                              1};
-    forms["stmatrix" + n + ".trans" + space + ".b16"] = {&stores<count, true>, "", &decode_matrices,
-                                                         count, 1};
+    forms[name_of("ldmatrix", n, space, ".b16")] = {&loads<count, false>, "", &decode_matrices,
+                                                    count, 0};
+    forms[name_of("ldmatrix", n, ".trans", space, ".b16")] = {&loads<count, true>, "",
+                                                              &decode_matrices, count, 0};
+    forms[name_of("stmatrix", n, space, ".b16")] = {&stores<count, false>, "", &decode_matrices,
+                                                    count, 1};
+    forms[name_of("stmatrix", n, ".trans", space, ".b16")] = {&stores<count, true>, "",
+                                                              &decode_matrices, count, 1};
   }
 }
 

@@ -201,7 +201,7 @@ void add_accesses(Forms& forms, const std::string& kind, const std::string& spac
     for (const int count : {1, 2, 4}) {
       if (t.bytes * count > 16) continue;
       const std::string vector = count == 1 ? "" : ".v" + std::to_string(count);
-      forms[kind + space + vector + "." + t.name] = {
+      forms[name_of(kind, space, vector, ".", t.name)] = {
           run, "", &decode_access, packed(t.bytes, count, t.name[0] == 's', false),
           stores ? 1U : 0U};
     }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -126,6 +127,8 @@ int bits_of(std::string_view type) {
   return 0;
 }
 
+constexpr std::int64_t most_registers = 100'000;
+
 class Parser {
  public:
   explicit Parser(Module& module) : module_(module), at_(*module.text) {}
@@ -145,7 +148,7 @@ class Parser {
       at_.fault("the text begins with " + found + ", and PTX begins with .version");
     }
     const double version = number(".version").value;
-    module_.version = static_cast<int>(version * 10 + 0.5);
+    module_.version = static_cast<int>(std::lround(std::min(version, 1000.0) * 10));
     const std::string given =
         std::to_string(module_.version / 10) + "." + std::to_string(module_.version % 10);
     if (module_.version > kNewestVersion) {
@@ -278,6 +281,14 @@ class Parser {
 
   std::int64_t integer(const char* what) { return static_cast<std::int64_t>(number(what).bits); }
 
+  int alignment() {
+    const std::int64_t align = integer("an alignment");
+    if (align < 1 || align > 4096 || (align & (align - 1)) != 0) {
+      at_.fault("an alignment is a power of two up to 4096");
+    }
+    return static_cast<int>(align);
+  }
+
   // .align 8 .b8 name[24] = {...}, more; behind the space.
   void variables(Space space, bool is_extern, std::vector<Variable>& all) {
     int align = 0;
@@ -286,7 +297,7 @@ class Parser {
     for (at_.skip(); at_.peek() == '.'; at_.skip()) {
       const std::string_view word = at_.opcode();
       if (word == ".align") {
-        align = static_cast<int>(integer("an alignment"));
+        align = alignment();
       } else if (word == ".v2" || word == ".v4") {
         vector = word[2] - '0';
       } else {
@@ -381,7 +392,7 @@ class Parser {
     for (at_.skip(); at_.peek() == '.'; at_.skip()) {
       const std::string_view word = at_.opcode();
       if (word == ".align") {
-        v.align = static_cast<int>(integer("an alignment"));
+        v.align = alignment();
         aligned = true;
       } else if (word == ".ptr" || space_of(word)) {
       } else {
@@ -471,7 +482,9 @@ class Parser {
       if (at_.take('<')) {
         count = integer("a number of registers");
         at_.expect('>', "behind a number of registers");
-        if (count < 0 || count > 1'000'000) at_.fault("no sane number of registers");
+        if (count < 0 || first + count > most_registers) {
+          at_.fault("the entry has more than " + std::to_string(most_registers) + " registers");
+        }
         scope.ranges.push_back({name, first, static_cast<int>(count)});
       } else {
         scope.registers[name] = first;

@@ -95,12 +95,12 @@ void add_mbarriers(Forms& forms) {
     forms["mbarrier.init" + tail] = {&init, "", &decode_arrival, 0, 1};
     forms["mbarrier.inval" + tail] = {&invalidates, "", &decode_arrival, 0, 2};
     for (const std::string how : {"", ".relaxed.cta", ".relaxed.cluster"}) {
-      forms["mbarrier.expect_tx" + how + tail] = {&expects, "", &decode_arrival, 0, 1};
+      forms[name_of("mbarrier.expect_tx", how, tail)] = {&expects, "", &decode_arrival, 0, 1};
     }
     for (const std::string wait : {"try_wait", "test_wait"}) {
       const bool suspends = wait == "try_wait";
       const auto add = [&](const std::string& how, Run run) {
-        forms["mbarrier." + wait + ".parity" + how + tail] = {run, "", &decode_question};
+        forms[name_of("mbarrier.", wait, ".parity", how, tail)] = {run, "", &decode_question};
       };
       for (const char* how : {"", ".acquire.cta"}) {
         add(how, suspends ? &asks<Scope::cta, true> : &asks<Scope::cta, false>);
@@ -115,8 +115,9 @@ void add_mbarriers(Forms& forms) {
   for (const std::string space : {"", ".shared", ".shared::cta", ".shared::cluster"}) {
     const std::string tail = space + ".b64";
     const auto add = [&](const std::string& how, Run plain, Run expecting) {
-      forms["mbarrier.arrive" + how + tail] = {plain, "", &decode_arrival, 1, 0};
-      forms["mbarrier.arrive.expect_tx" + how + tail] = {expecting, "", &decode_arrival, 1, 1};
+      forms[name_of("mbarrier.arrive", how, tail)] = {plain, "", &decode_arrival, 1, 0};
+      forms[name_of("mbarrier.arrive.expect_tx", how, tail)] = {expecting, "", &decode_arrival, 1,
+                                                                1};
     };
     for (const char* how : {"", ".release.cta"}) {
       add(how, &arrives<Scope::cta>, &arrives_expecting<Scope::cta>);
