@@ -2,17 +2,28 @@
 import functools
 import os
 import random
+import subprocess
 
 CAMPAIGN = os.environ.get("WARPWRIGHT_CAMPAIGN") == "1"
 
 
 @functools.cache
 def run_seed():
-    """WARPWRIGHT_SEED, which .ci/run makes of the commit; elsewhere it is drawn once. Printed."""
+    """WARPWRIGHT_SEED, which script/test makes of the commit; elsewhere it is drawn once. Printed."""
     given = os.environ.get("WARPWRIGHT_SEED")
     seed = int(given) if given else random.SystemRandom().randrange(1 << 32)
     print(f"WARPWRIGHT_SEED={seed} draws these cases", flush=True)
     return seed
+
+
+def changed(root):
+    """The files that differ from what origin's branch and this one have in common, before the
+    last commit; none where git does not know that (a clone of depth 1, no clone)."""
+    def git(*words):
+        ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+        return ran.stdout.split("\n")[:-1] if ran.returncode == 0 else []
+    base = git("merge-base", "origin/HEAD", "HEAD~1") or git("rev-parse", "--verify", "HEAD~1")
+    return {root / name for name in git("diff", "--name-only", *base)} if base else set()
 
 
 def sampled(cases, step):

@@ -592,7 +592,7 @@ def walk(line):
 
 
 def every_word(line, doors):
-    failures, planned, cases = [], 0, samples.sampled(walk(line), 2)
+    failures, planned, cases = [], 0, samples.sampled(walk(line), 5)
     for how in cases:
         if how["dtype"].split(",")[0] in BLOCK_SCALED and "scaling" in how:
             continue  # they are scaled already, which the command line refuses
