@@ -9,7 +9,7 @@ CAMPAIGN = os.environ.get("WARPWRIGHT_CAMPAIGN") == "1"
 
 @functools.cache
 def run_seed():
-    """WARPWRIGHT_SEED, which script/test makes of the commit; elsewhere it is drawn once. Printed."""
+    """WARPWRIGHT_SEED, by script/test the commit; elsewhere it is drawn once. It is printed."""
     given = os.environ.get("WARPWRIGHT_SEED")
     seed = int(given) if given else random.SystemRandom().randrange(1 << 32)
     print(f"WARPWRIGHT_SEED={seed} draws these cases", flush=True)
