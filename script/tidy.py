@@ -21,6 +21,10 @@ import sys
 
 TOOL = "clang-tidy-14"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+sys.dont_write_bytecode = True
+import samples  # noqa: E402
+
 # Nine tenths of the time of all checks; script/campaign has them.
 SLOW = ("clang-analyzer-*", "performance-unnecessary-value-param", "bugprone-reserved-identifier")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
@@ -63,16 +67,6 @@ def fingerprint(path, command, version, checks):
     return digest.hexdigest()
 
 
-def changed():
-    """The files that differ from what origin's branch and this one have in common, before the
-    last commit; none where git does not know that (a clone of depth 1, no clone)."""
-    def git(*words):
-        ran = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-        return ran.stdout.split("\n")[:-1] if ran.returncode == 0 else []
-    base = git("merge-base", "origin/HEAD", "HEAD~1") or git("rev-parse", "--verify", "HEAD~1")
-    return {ROOT / name for name in git("diff", "--name-only", *base)} if base else set()
-
-
 def includes_one_of(path, files):
     """Is this source one of them, or made of one (Unity)?"""
     return path in files or path.parent.name == "Unity" and any(
@@ -97,7 +91,7 @@ def main():
     checks = ",".join("-" + name for name in off)
 
     first, step = map(int, options.part.split("/"))
-    new = changed() if step > 1 else set()
+    new = samples.changed(ROOT) if step > 1 else set()
     jobs, sources = [], 0
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()

@@ -7,11 +7,14 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "tests/draws.h"
 
 namespace warpwright {
 
@@ -43,15 +46,45 @@ inline int all_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-/// All of them in a campaign, or its part; elsewhere every `step`-th, beginning with `first`, and a
-/// line about it.
+/// All of them in a campaign, or its part; elsewhere every `step`-th, from one on that the seed of
+/// the run draws, at least one, and a line about it.
 template <class T>
-std::vector<T> sampled(const std::vector<T>& all, std::size_t step, std::size_t first = 0) {
+std::vector<T> sampled(const std::vector<T>& all, std::size_t step) {
   if (campaign()) return part_of(all);
+  const std::size_t every = std::clamp<std::size_t>(all.size(), 1, step);
+  // Samples of other sizes begin elsewhere.
+  tests::Draws draw(tests::run_seed() + 1000003 * all.size() + step);
   std::vector<T> some;
-  for (std::size_t i = first % step; i < all.size(); i += step) some.push_back(all[i]);
-  std::printf("%zu of %zu cases; script/campaign runs all\n", some.size(), all.size());
+  for (std::size_t i = static_cast<std::size_t>(draw(0, static_cast<int>(every) - 1));
+       i < all.size(); i += every) {
+    some.push_back(all[i]);
+  }
+  std::printf("%zu of %zu cases by the seed %u; script/campaign runs all\n", some.size(),
+              all.size(), tests::run_seed());
   return some;
+}
+
+/// Cases that come one by one: all are taken in a campaign, elsewhere every `step`-th, from one on
+/// that the seed of the run draws.
+class Turns {
+ public:
+  explicit Turns(unsigned step) : step_(step), next_(tests::run_seed() % step) {}
+  bool take() { return next_++ % step_ == 0 || campaign(); }
+
+ private:
+  unsigned step_, next_;
+};
+
+/// Which mutants are made, in the order in which they are counted.
+inline auto sampled_mutants(unsigned step) {
+  return [turns = Turns(step)](const auto& /*mutation*/) mutable { return turns.take(); };
+}
+
+/// The seeds 1 to `all` in a campaign, or its part of them; elsewhere every `step`-th.
+inline std::vector<unsigned> sampled_seeds(unsigned all, std::size_t step) {
+  std::vector<unsigned> seeds(all);
+  std::iota(seeds.begin(), seeds.end(), 1U);
+  return sampled(seeds, step);
 }
 
 }  // namespace warpwright

@@ -10,8 +10,8 @@
 
 namespace warpwright::tests {
 
-/// The seed of this run: WARPWRIGHT_SEED, which .ci/run makes of the commit. Elsewhere it is drawn
-/// once, and printed.
+/// The seed of this run: WARPWRIGHT_SEED, which script/test makes of the commit. Elsewhere it is
+/// drawn once, and printed.
 inline unsigned run_seed() {
   static const unsigned seed = [] {
     const char* given = std::getenv("WARPWRIGHT_SEED");

@@ -116,7 +116,7 @@ Recipe recipe_of(const char* word) {
 }
 
 template <class Body>
-PyObject* function(const Body& body) noexcept {
+PyObject* none_after(const Body& body) noexcept {
   try {
     body();
     Py_RETURN_NONE;
@@ -129,7 +129,7 @@ PyObject* function(const Body& body) noexcept {
 }  // namespace
 
 PyObject* quantise_blocks(PyObject* /*module*/, PyObject* args) {
-  return function([&] {
+  return none_after([&] {
     PyObject *x = nullptr, *codes = nullptr, *scales = nullptr, *scale = nullptr;
     PyObject *offsets = nullptr, *stream = nullptr;
     const char* word = nullptr;
@@ -184,7 +184,7 @@ PyObject* quantise_blocks(PyObject* /*module*/, PyObject* args) {
 }
 
 PyObject* order_scales(PyObject* /*module*/, PyObject* args) {
-  return function([&] {
+  return none_after([&] {
     PyObject *rows = nullptr, *tiles = nullptr, *offsets = nullptr, *stream = nullptr;
     ScaleReordering what;
     int is_spread = 0;

@@ -16,8 +16,9 @@ Where nothing is found, the commands run once more with the kernel compiled for 
 lines never ran proves nothing, and fails.
 
 BUILD is a build folder of this tree, whose libraries the edited kernels are linked with. --sample
-takes every so-many-th edit. --family runs `check kernel` in place of an edit's own commands of
-`check`: would somebody who knows nothing of the edit have found it?
+takes every so-many-th edit, from one on that the seed of the run draws. --family runs `check
+kernel` in place of an edit's own commands of `check`: would somebody who knows nothing of the edit
+have found it?
 """
 import argparse
 import concurrent.futures
@@ -32,7 +33,9 @@ import sys
 import tempfile
 import threading
 
-from edits import Fault, read_edits
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import samples  # noqa: E402
+from edits import Fault, read_edits  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -352,7 +355,7 @@ def main():
         if not any(edit.name.startswith(start) for edit in edits):
             sys.exit(f"no edit has a name that begins with {start}")
     chosen = [edit for edit in edits if edit.name.startswith(wanted)] if wanted else \
-        edits[::options.sample]
+        samples.sampled(edits, options.sample)
     build = Build(options.build)
     wrong = 0
     rows = ["| edit | expected | seen |", "|---|---|---|"]

@@ -230,11 +230,18 @@ def check(root):
     except Fault as fault:
         return [str(fault)], 0
     faults = []
+    sources = [path.read_text(encoding="utf-8") for ending in ("h", "cuh", "cpp")
+               for path in sorted((root / "warpwright").rglob(f"*.{ending}"))]
     for edit in edits:
         try:
-            edit.made_in(root)
+            made = edit.made_in(root)
         except Fault as fault:
             faults.append(str(fault))
+            continue
+        at = edit.said.get("at", "")
+        if at and not any(at in text for text in [*made.values(), *sources]):
+            faults.append(f"{edit.places[0].where}: {edit.name}: no line has what its finding is "
+                          f"to be at: {at}")
     used = {command.name for edit in edits for command in edit.commands}
     for command in commands.values():
         if command.name not in used:
@@ -267,6 +274,10 @@ CASES = [
      "a.diff:5: A01: a second key note; known: " + ", ".join(KEYS)),
     (COMMANDS, A01 + "says: why\n-two(1)\n+two(2)\n",
      "a.diff:3: A01: says what a finding says, but not its code"),
+    (COMMANDS, A01 + "code: B5\nat: two(3)\n-two(1)\n+two(2)\n",
+     "a.diff:7: A01: no line has what its finding is to be at: two(3)"),
+    (COMMANDS, A01 + "code: B5\nat: two(2)\n-two(1)\n+two(2)\n",
+     "=one();\n  two(2);\n  three();\n  three();\n"),
     (COMMANDS, A01.replace("caught by", "clean under") + "code: B5\n-two(1)\n+two(2)\n",
      "a.diff:3: A01: says what no finding of `check` can say"),
     (COMMANDS, A01 + "code: B5\nsays: why\n-two(1)\n+two(2)\n",

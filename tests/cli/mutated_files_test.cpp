@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "cli/files/printable.h"
+#include "tests/campaign.h"
 #include "tests/cli/run_cli.h"
 #include "tests/cli/tensor_folder.h"
 #include "tests/draws.h"
@@ -105,7 +106,7 @@ class MutatedFiles : public TensorFolder {
   std::mt19937 random_;
 };
 
-constexpr int kCases = 9000;
+const int kCases = campaign() ? 9000 : 3000;
 
 TEST_F(MutatedFiles, AreReadOrRefused) {
   const std::string rest = ", 'fortran_order': True, 'shape': (3, 2), }\n";

@@ -20,6 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import samples  # noqa: E402
 import transcript  # noqa: E402
 import transcripts_test  # noqa: E402
 
@@ -221,7 +222,6 @@ def spent():
 
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
-    seed = int(os.environ.get("WARPWRIGHT_SEED") or random.SystemRandom().randrange(1 << 32))
     with tempfile.TemporaryDirectory() as tools:
         transcripts_test.install(pathlib.Path(tools))
         paths = [pathlib.Path(program).parent, tools]
@@ -232,12 +232,12 @@ def main():
                     work.append(functools.partial(case, program, file.name, steps, paths))
         every = "--all" in sys.argv
         if not every:
-            random.Random(seed).shuffle(work)
+            random.Random(samples.run_seed()).shuffle(work)
         with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
             done = list(workers.map(lambda one: one() if every or spent() < ENOUGH else None, work))
     count, done = len(done), [one for one in done if one]
     if not every:
-        print(f"WARPWRIGHT_SEED={seed}: {len(done)} of {count} cases; script/campaign runs all")
+        print(f"{len(done)} of {count} cases; script/campaign runs all")
     faults = [fault for _, some in done for fault in some]
     for fault in faults:
         print("FAULT " + fault)

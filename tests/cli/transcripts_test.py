@@ -2,6 +2,8 @@
 """The command line as a user calls it: runs tests/cli/transcripts/*.txt and compares.
 
     transcripts_test.py WARPWRIGHT [NAME...]           all of them, or those of these names
+    transcripts_test.py WARPWRIGHT --sample            those that git says have changed, and half of
+                                        the other cases, by the seed of the run
     transcripts_test.py WARPWRIGHT --update [NAME...]  writes what is printed into them, says so
     transcripts_test.py --self-test     shows that the parser and the comparison find what they must
 
@@ -22,6 +24,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import samples  # noqa: E402
 import transcript  # noqa: E402
 from transcript import Fault  # noqa: E402
 
@@ -82,7 +85,7 @@ def check_case(name, steps, paths):
     return outcome
 
 
-def check(program, names, update=False):
+def check(program, names, update=False, sample=False):
     files = sorted(FOLDER.iterdir())
     unknown = [f.name for f in files if f.suffix != ".txt"] + sorted(
         set(names) - {f.stem for f in files})
@@ -98,6 +101,10 @@ def check(program, names, update=False):
                       for steps in cases_of(name, file.read_text(encoding="utf-8"))]
         except Fault as fault:
             outcomes[0].faults.append(str(fault))
+    if sample:
+        changed = samples.changed(HERE.parents[1])
+        others = [case for case in cases if case[0] not in changed]
+        cases = [case for case in cases if case[0] in changed] + samples.sampled(others, 2)
     with tempfile.TemporaryDirectory() as tools:
         install(pathlib.Path(tools))
         with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
@@ -229,9 +236,9 @@ def main():
     if not arguments or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    update = "--update" in arguments
-    names = [a for a in arguments[1:] if a != "--update"]
-    return check(pathlib.Path(arguments[0]).resolve(), names, update)
+    update, sample = "--update" in arguments, "--sample" in arguments
+    names = [a for a in arguments[1:] if a not in ("--update", "--sample")]
+    return check(pathlib.Path(arguments[0]).resolve(), names, update, sample)
 
 
 if __name__ == "__main__":

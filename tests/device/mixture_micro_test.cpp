@@ -53,9 +53,9 @@ bool micro_agrees(MicroMixture& some, const MixtureChoices& choices = {},
 }
 
 TEST(MicroMixture, AgreesWithFloat64BySeed) {
-  const unsigned count = campaign() ? 2000 : 24;
   int ran = 0;
-  for (unsigned seed = 1; seed <= count; ++seed) {
+  const std::vector<unsigned> seeds = sampled_seeds(2000, 251);
+  for (const unsigned seed : seeds) {
     const MicroAsk ask = tests::micro_ask(seed);
     SCOPED_TRACE(ask.text());
     MicroMixture some(ask);
@@ -70,7 +70,7 @@ TEST(MicroMixture, AgreesWithFloat64BySeed) {
     ran += micro_agrees(some, choices, how) ? 1 : 0;
   }
   EXPECT_GT(ran, 0);
-  std::printf("%d of %u\n", ran, count);
+  std::printf("%d of %zu\n", ran, seeds.size());
 }
 
 // --- each step against the host ------------------------------------------------------------------
@@ -209,7 +209,7 @@ void expect_steps(const MicroAsk& ask, const MixtureChoices& choices, int& ran) 
 
 TEST(MicroMixture, EveryStepHasTheBitsOfTheHost) {
   int ran = 0;
-  for (unsigned seed = 200; seed < (campaign() ? 800U : 212U); ++seed) {
+  for (const unsigned seed : sampled_seeds(600, 101)) {
     MicroAsk ask = tests::micro_ask(seed);
     if (ask.tokens > 40) ask.tokens = 40;
     MixtureChoices choices;
@@ -253,7 +253,7 @@ TEST(MicroMixture, NanAndInfinityTouchTheirTokenAlone) {
 
 // Experts that nobody takes, and one that all do: more than a tile of tokens.
 TEST(MicroMixture, OneExpertHasAllTokens) {
-  for (const char* formats : {"mxf8", "nvf4", "mxf4"}) {
+  for (const char* formats : sampled<const char*>({"mxf8", "nvf4", "mxf4"}, 2)) {
     MicroMixture some({.formats = formats, .tokens = 150, .experts = 4, .top_k = 1, .seed = 8});
     std::fill(some.ids.begin(), some.ids.end(), 2);
     micro_agrees(some);
@@ -266,7 +266,7 @@ TEST(MicroMixture, OneExpertHasAllTokens) {
 TEST(MicroMixture, TheLastBlockOfGatesMayBeShort) {
   for (const bool interleaved : {false, true}) {
     for (const bool fused : {true, false}) {
-      for (const int inner : {64, 192}) {
+      for (const int inner : sampled<int>({64, 192}, 2)) {
         MicroMixture some({.formats = "mxf8,mxf4",
                            .tokens = 5,
                            .experts = 3,

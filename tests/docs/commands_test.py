@@ -2,6 +2,8 @@
 """Runs every command that the pages show, and compares what it prints with what they show.
 
     commands_test.py ROOT WARPWRIGHT   the commands of all pages, with WARPWRIGHT's folder in PATH
+    commands_test.py ROOT WARPWRIGHT --sample   of pages that git says have changed, and half of
+                                       the other blocks, by the seed of the run
     commands_test.py ROOT WARPWRIGHT --gpu   only those for a GPU, on one, one after the other
     commands_test.py ROOT WARPWRIGHT --update   writes what is printed into the pages, and says so
     commands_test.py --self-test       shows that the parser and the comparison find what they must
@@ -31,6 +33,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import samples  # noqa: E402
 import tensor_files  # noqa: E402
 import transcript  # noqa: E402
 from transcript import Fault, Outcome, Step  # noqa: E402
@@ -279,7 +282,7 @@ def pages_of(root):
     return [(str(path.relative_to(root)), path.read_text(encoding="utf-8")) for path in found]
 
 
-def check(root, binaries, gpu=False, update=False):
+def check(root, binaries, gpu=False, update=False, sample=False):
     blocks, unread = [], Outcome()
     for page, text in pages_of(root):
         try:
@@ -288,6 +291,10 @@ def check(root, binaries, gpu=False, update=False):
             unread.faults.append(str(fault))
     if gpu:
         blocks = [b for b in blocks if b.needs == "gpu"]
+    if sample:
+        changed = samples.changed(root)
+        others = [b for b in blocks if root / b.page not in changed]
+        blocks = [b for b in blocks if root / b.page in changed] + samples.sampled(others, 2)
     # The longest begin first: those that run a kernel many times.
     blocks.sort(key=lambda b: "--mutate" not in str([step.command for step in b.steps]))
     with concurrent.futures.ThreadPoolExecutor(max_workers=1 if gpu else os.cpu_count()) as workers:
@@ -442,11 +449,11 @@ class SelfTest(unittest.TestCase):
 def main():
     if sys.argv[1:] == ["--self-test"]:
         unittest.main(argv=sys.argv[:1], verbosity=1)
-    if len(sys.argv) != 3 and sys.argv[3:] not in (["--gpu"], ["--update"]):
+    if len(sys.argv) != 3 and sys.argv[3:] not in (["--gpu"], ["--update"], ["--sample"]):
         print(__doc__, file=sys.stderr)
         return 2
     return check(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve().parent,
-                 "--gpu" in sys.argv, "--update" in sys.argv)
+                 "--gpu" in sys.argv, "--update" in sys.argv, "--sample" in sys.argv)
 
 
 if __name__ == "__main__":

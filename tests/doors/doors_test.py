@@ -5,9 +5,9 @@ and Python.
     doors_test.py BUILD WARPWRIGHT [SEED]    in the environment of wheel_test.py
 
 Whatever the command line plans, the others plan, by the same kernel: for all words of its options,
-which are asked of itself. And 100 random products by files have the same bits through all doors,
-and 20 of formats whose scales the tensor core multiplies, on the model of an RTX 5090 (a process of
-its own: WARPWRIGHT_MODEL is read once).
+which are asked of itself. And random products by files have the same bits through all doors: 100
+in a campaign, and 20 of formats whose scales the tensor core multiplies, on the model of an RTX
+5090 (a process of its own: WARPWRIGHT_MODEL is read once).
 """
 import ctypes
 import os
@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import samples  # noqa: E402
 import tensor_files  # noqa: E402
 
 try:
@@ -591,7 +592,7 @@ def walk(line):
 
 
 def every_word(line, doors):
-    failures, planned, cases = [], 0, walk(line)
+    failures, planned, cases = [], 0, samples.sampled(walk(line), 5)
     for how in cases:
         if how["dtype"].split(",")[0] in BLOCK_SCALED and "scaling" in how:
             continue  # they are scaled already, which the command line refuses
@@ -671,7 +672,7 @@ def format_how(draw):
     return how
 
 
-def same_bits(line, doors, seed, wanted=100, draws=random_how):
+def same_bits(line, doors, seed, wanted=100 if samples.CAMPAIGN else 30, draws=random_how):
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
     failures, computed, refused = [], 0, 0
     everyone = {"command line": line, **doors}
@@ -716,13 +717,12 @@ def same_bits(line, doors, seed, wanted=100, draws=random_how):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else \
-        int(os.environ.get("WARPWRIGHT_SEED") or random.SystemRandom().randrange(1 << 32))
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else samples.run_seed()
     with tempfile.TemporaryDirectory() as folder:
         line = CommandLine(sys.argv[2], pathlib.Path(folder))
         doors = {"C++": Cpp(build, pathlib.Path(folder)), "C": C(build), "Python": Python()}
         if FORMATS_ALONE:
-            failures = same_bits(line, doors, seed, 20, format_how)
+            failures = same_bits(line, doors, seed, 20 if samples.CAMPAIGN else 6, format_how)
         else:
             failures = every_word(line, doors) + same_bits(line, doors, seed)
         doors["C++"].process.stdin.close()

@@ -54,7 +54,7 @@ TEST(BlackwellScaledCheck, CleanUnderManySchedules) {
            "Written by `script/campaign`: eager, latest, and random schedules by seed, with all\n"
            "checks of the model on and D compared with the reference.\n\n"
            "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
-  for (const ScaledForm& c : sampled(scaled_forms(), 2)) {
+  for (const ScaledForm& c : sampled(scaled_forms(), 5)) {
     const tests::Problem problem(c.instance, c.ask);
     expect_clean(c.name, problem.planned(), problem.operands(), 2, table);
   }

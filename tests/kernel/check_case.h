@@ -112,7 +112,7 @@ inline constexpr Argued flag_goes_back = {
     "this one orders"};
 
 /// One mutant of so many is made in a usual run, drawn by its seed.
-inline constexpr unsigned drawn_mutants = 3;
+inline constexpr unsigned drawn_mutants = 6;
 
 /// The mutants of a family of kernels. A survivor fails the test unless an argument explains it, at
 /// most one survivor of a kernel by each; in a campaign so does an argument that explains nobody.
@@ -129,9 +129,7 @@ class Mutants {
     CheckOptions options;
     options.schedules = campaign() ? 64 : sample;
     options.jobs = all_threads();
-    options.wanted = [number = tests::run_seed()](const model::Mutation&) mutable {
-      return campaign() || number++ % drawn_mutants == 0;
-    };
+    options.wanted = sampled_mutants(drawn_mutants);
     const auto start = std::chrono::steady_clock::now();
     const Result<MutationReport> result = mutate(*plan, operands, options);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Every kernel under `warpwright check kernel`: clean, and all of its statements have run.
 
-    check_kernels_test.py WARPWRIGHT [--sample N] [--first I] [--schedules S] [--jobs J]
-                          [--names A,B]
+    check_kernels_test.py WARPWRIGHT [--sample N] [--schedules S] [--jobs J] [--names A,B]
 
 Takes every N-th kernel of the build (default 1: all; script/campaign runs them with 12 schedules
-each), from the I-th on, and those beside the products of mixtures. A statement that ran in no
+each), from one on that the seed of the run draws, and one or all of those beside the products of
+mixtures. A statement that ran in no
 companion fails, unless UNREACHABLE says why nothing reaches it.
 """
 import argparse
 import concurrent.futures
 import json
+import pathlib
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import samples  # noqa: E402
 
 # (kernel, function: why no product reaches its statement); both are patterns.
 UNREACHABLE = [
@@ -32,7 +36,7 @@ UNREACHABLE = [
 
 
 # Kernels of mixtures beside their products.
-BESIDE = ["sort_slots", "sort_gather", "gather_rows", "sum_slots"]  # the first three in a sample
+BESIDE = ["sort_slots", "sort_gather", "gather_rows", "sum_slots"]
 
 
 def run(program, *arguments):
@@ -69,15 +73,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--sample", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--schedules", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--names", default="")
     options = parser.parse_args()
     listed = json.loads(run(options.program, "kernels", "--built", "--json").stdout)["kernels"]
     names = [kernel["kernel"] for kernel in listed]
-    chosen = names[options.first::options.sample]
-    chosen += BESIDE if options.sample == 1 else BESIDE[:3]
+    chosen = samples.sampled(names, options.sample) + samples.sampled(
+        BESIDE, 1 if options.sample == 1 else len(BESIDE))
     if options.names:
         chosen = options.names.split(",")
     wrong = 0

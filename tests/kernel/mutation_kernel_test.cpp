@@ -302,7 +302,7 @@ TEST(Check, CleanUnderManySchedules) {
            "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
   std::vector<Case> all(std::begin(cases), std::end(cases));
   all.insert(all.end(), std::begin(more_clean_cases), std::end(more_clean_cases));
-  for (const Case& c : sampled(all, 3)) {
+  for (const Case& c : sampled(all, 6)) {
     const auto wanted = prepared(c);
     if (wanted) expect_clean(c.name, wanted->plan, wanted->operands, 2, table);
   }

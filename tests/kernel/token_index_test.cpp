@@ -72,7 +72,7 @@ std::vector<tests::Instance> all_by_index() {
 
 TEST(TokensByIndex, SameBitsAsGatheredTokens) {
   int pairs = 0;
-  for (const tests::Instance& i : sampled(all_by_index(), 3, tests::run_seed())) {
+  for (const tests::Instance& i : sampled(all_by_index(), 6)) {
     const std::string name(i.name);
     const std::string plain = name.substr(0, name.size() - std::string("_ix").size());
     for (const tests::Instance& other : tests::grouped_instances()) {
@@ -92,7 +92,7 @@ TEST(TokensByIndex, SameBitsAsGatheredTokens) {
 
 // By themselves and in pairs, which share tokens in slices of rows, or weights.
 TEST(TokensByIndex, InPairs) {
-  for (const tests::Instance& i : sampled(all_by_index(), 3, tests::run_seed())) {
+  for (const tests::Instance& i : sampled(all_by_index(), 6)) {
     unsigned seed = 11;
     for (const atom::ClusterShape& cluster : i.facts->clusters) {
       if (atom::cluster_size(cluster) > 2) continue;

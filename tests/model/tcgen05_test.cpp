@@ -2,6 +2,7 @@
 // both shapes of tcgen05.ld; stores, and f16 accumulators.
 #include <gtest/gtest.h>
 
+#include "tests/campaign.h"
 #include "tests/model/harness.h"
 #include "tests/model/operands.h"
 #include "warpwright/atom/umma.h"
@@ -188,12 +189,15 @@ void check(const Problem& p) {
 
 template <atom::UmmaKind Kind>
 void all_shapes(DType a, DType b) {
+  Turns turns(4);
   for (const isa::TmemShape shape : {isa::TmemShape::lanes32, isa::TmemShape::lanes16}) {
     for (const int n : {16, 48, 256}) {
       for (const int m : {64, 128}) {
+        if (!turns.take()) continue;
         check<Kind, 1>({.atom = atom::umma_atom(a, b, DType::f32, m, n, false), .shape = shape});
       }
       for (const int m : {128, 256}) {
+        if (!turns.take()) continue;
         check<Kind, 2>({.atom = atom::umma_atom(a, b, DType::f32, m, n, true), .shape = shape});
       }
     }
@@ -213,9 +217,11 @@ TEST(Tcgen05Test, KindF8f6f4) {
 }
 
 TEST(Tcgen05Test, EveryMajorAndSwizzle) {
+  Turns turns(3);
   for (const SmemSwizzle swizzle : swizzles) {
     for (const Major a : {Major::k, Major::mn}) {
       for (const Major b : {Major::k, Major::mn}) {
+        if (!turns.take()) continue;
         Problem p{.atom = atom::umma_atom(DType::bf16, DType::bf16, DType::f32, 128, 128, false),
                   .swizzle = swizzle};
         p.atom.a_major = a;

@@ -3,14 +3,13 @@
 
     ptx_test.py ROOT
 
-Compiles configurations of kernel/blackwell/table.h (with WARPWRIGHT_CAMPAIGN=1 every one, for
-both architectures; else a third of them, each for one) to PTX, lets ptxas assemble it without
-spills, and looks for the instructions that make the configuration what it is; each is also looked
-for where it must not be. Where a disassembler is there too, the machine code is read as well.
-Exits 77 where there is no nvcc.
+Compiles configurations of kernel/blackwell/table.h (with WARPWRIGHT_CAMPAIGN=1 every one, for both
+architectures; else a sixth of them by the seed of the run, each for one) to PTX, lets ptxas
+assemble it without spills, and looks for the instructions that make the configuration what it is;
+each is also looked for where it must not be. Where a disassembler is there too, the machine code is
+read as well. Exits 77 where there is no nvcc.
 """
 import functools
-import os
 import pathlib
 import re
 import shutil
@@ -18,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import samples  # noqa: E402
 
 ROOT = None
 NVCC = None
@@ -175,13 +177,11 @@ class Ptx(unittest.TestCase):
         group = [c for c in configurations()[0] if (c["kind"], c["result"]) == (kind, result)]
         self.assertNotEqual(group, [])
         architectures = ARCHITECTURES
-        if os.environ.get("WARPWRIGHT_CAMPAIGN") != "1":
-            number = sorted({(c["kind"], c["result"]) for c in configurations()[0]}).index(
-                (kind, result))
+        if not samples.CAMPAIGN:
             if group[0]["scales"] and result in ("f16", "f32"):
                 self.skipTest("a part of script/campaign")
-            group = group[number % 3::3] or group[:1]
-            architectures = ARCHITECTURES[number % 2:][:1]
+            group = samples.sampled(group, 3)
+            architectures = samples.sampled(ARCHITECTURES, 2)
         for architecture in architectures:
             ptx, remarks, cubin = self.compile(group, architecture)
             spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", remarks)
@@ -218,6 +218,6 @@ if __name__ == "__main__":
     if DISASSEMBLER is None:
         print("the machine code is not read: no cuobjdump and no nvdisasm here (pip has "
               "nvidia-cuda-nvdisasm)")
-    for one in sorted({(c["kind"], c["result"]) for c in configurations()[0]}):
+    for one in samples.sampled(sorted({(c["kind"], c["result"]) for c in configurations()[0]}), 2):
         add_case(*one)
     unittest.main()

@@ -6,11 +6,11 @@
 Compiles register_forms.cu for sm_75, sm_80, sm_89 and sm_120f, ptxas included, without spills, and
 compares the instructions of its kernels with those that the PTX manual gives these targets; the
 main loop in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted; and a
-kernel of the family for each of these and sm_120f, or, in script/campaign, every kernel. Where a
+kernel of the family for each of these and sm_120f: by the seed of the run for some of these
+targets, and, in script/campaign, every kernel for all. Where a
 disassembler is there too, looks for the tensor core's own in the machine code. (nvcc 13 has no
 sm_70: Volta's m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
 """
-import os
 import pathlib
 import re
 import shutil
@@ -20,6 +20,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import ptx_test  # noqa: E402
+from samples import CAMPAIGN as ALL, sampled  # noqa: E402
 
 ROOT = None
 NVCC = None
@@ -71,7 +72,6 @@ PADDED = ("ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b4x16_p64",
 # What plain sm_120 has not: setmaxnreg.
 FORMS = {120: "120f"}
 # In script/campaign: all rows, as far as they are for the target.
-ALL = os.environ.get("WARPWRIGHT_CAMPAIGN") == "1"
 NO_ROW, NO_KERNEL = "the table has no such row", "this is no kernel for the target"
 
 
@@ -90,7 +90,7 @@ def build(source, target, folder, *defines):
 
 class Register(unittest.TestCase):
     def test_every_target_has_what_the_manual_says(self):
-        for target, expected in EXPECTED.items():
+        for target, expected in sampled(EXPECTED.items(), 2):
             with tempfile.TemporaryDirectory() as folder, self.subTest(target=target):
                 ptx, _ = build("register_forms.cu", target, folder)
                 found = re.findall(r"mma\.sync\.aligned\.([\w.:]+)", ptx)
@@ -108,7 +108,7 @@ class Register(unittest.TestCase):
                         self.assertIn(name, sass)
 
     def test_the_main_loop_fits_its_registers(self):
-        for target, (mma, mmas, matrices, copies) in LOOPS.items():
+        for target, (mma, mmas, matrices, copies) in sampled(LOOPS.items(), 2):
             with tempfile.TemporaryDirectory() as folder, self.subTest(target=target):
                 ptx, said = build("register_loops.cu", target, folder)
                 self.assertEqual(ptx.count(f"mma.sync.aligned.{mma} "), mmas)
@@ -147,9 +147,9 @@ class Register(unittest.TestCase):
         self.assertEqual(set(loads), {"shared::cta"})
 
     def test_kernels_fit_their_registers(self):
-        for target, names in KERNELS.items():
-            for name in names:
-                self.check_kernel(target, f'row_named("{name}")')
+        kernels = [(target, name) for target, names in KERNELS.items() for name in names]
+        for target, name in sampled(kernels, 3):
+            self.check_kernel(target, f'row_named("{name}")')
 
     @unittest.skipUnless(ALL, "all of them only in script/campaign")
     def test_all_kernels_fit_their_registers(self):

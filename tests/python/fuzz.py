@@ -5,7 +5,7 @@ type that it takes; a product that is computed is right. Prints its seed; a faul
 call that shows it.
 """
 import copy
-import os
+import pathlib
 import pickle
 import random
 import sys
@@ -15,8 +15,11 @@ import ml_dtypes
 import numpy as np
 
 import warpwright as wp
-from fakes import Fake
-from view_kinds import kinds
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import samples  # noqa: E402
+from fakes import Fake  # noqa: E402
+from view_kinds import kinds  # noqa: E402
 
 TYPES = [ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.float32,
          np.float64, np.int8, np.uint8, np.int32, np.int64, np.bool_, np.complex64, ">f4"]
@@ -555,8 +558,7 @@ def use(result, draw):
 
 def main():
     calls = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else \
-        int(os.environ.get("WARPWRIGHT_SEED") or random.SystemRandom().randrange(1 << 32))
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else samples.run_seed()
     print(f"{calls} random calls, seed {seed}", flush=True)
     caller = Caller(seed)
     done, checked, codes, start = 0, 0, {}, time.monotonic()

@@ -1,6 +1,8 @@
 // Operands that a launch copies first, on the model.
 #include "tests/run/copies.h"
 
+#include "tests/campaign.h"
+
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::copies {
@@ -12,7 +14,7 @@ TEST_P(CopiesOnModel, GiveTheBitsOfAlignedOperands) {
   expect_same_bits(GetParam(), run_on_model);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CopiesOnModel, testing::ValuesIn(kinds),
+INSTANTIATE_TEST_SUITE_P(All, CopiesOnModel, testing::ValuesIn(sampled(kinds, 3)),
                          [](const auto& of) { return std::string(of.param.name); });
 
 GemmOperands loose_operands(std::vector<numeric::bf16_t>& memory) {
@@ -87,6 +89,7 @@ TEST(Copies, AreMadeByEveryLaunchAndCleanInEverySchedule) {
   ASSERT_TRUE(made) << made.reason();
   device::CheckOptions how;
   how.schedules = 6;
+  how.wanted = sampled_mutants(5);
   const auto mutants = device::mutate(*made, o, how);
   ASSERT_TRUE(mutants) << mutants.reason();
   for (const auto& found : mutants->unbroken) ADD_FAILURE() << found.finding.sentence;

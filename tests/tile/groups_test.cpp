@@ -7,10 +7,12 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
+#include "tests/campaign.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/tile/groups.h"
 
@@ -228,13 +230,9 @@ void expect_all_tiles(const std::vector<std::int32_t>& o, int total, int tokens,
 }
 
 TEST(Groups, TheSchedulersAgreeAndTakeEveryTileOnce) {
-  constexpr unsigned seed = 20261121;
-  std::printf("groups by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
-  for (int i = 0; i < 40; ++i) {
+  for (const unsigned i : sampled_seeds(200, 29)) {
+    SCOPED_TRACE("seed " + std::to_string(i));
+    tests::Draws draw(i);
     const int groups = i % 4 == 0 ? draw(90, 400) : draw(1, 70);
     std::vector<std::int32_t> o = {draw(0, 3)};  // rows before the first group are nobody's
     for (int g = 0; g < groups; ++g) {
