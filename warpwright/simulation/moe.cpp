@@ -1,5 +1,6 @@
 #include "warpwright/simulation/moe.h"
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -11,15 +12,36 @@
 namespace warpwright::device {
 namespace {
 
-Allocations touched_by(const MixtureStepGrids& step, const Grid& grid) {
+// The names of parts in findings.
+constexpr std::array names = {
+    "x",      "topk_ids",     "topk_weights", "the scale of x", "the scale of inner rows",
+    "d",      "status",       "offsets",      "slots",          "rows",
+    "tokens", "token scales", "inner rows",   "codes",          "code scales",
+    "results"};
+static_assert(names.size() == mixture_parts);
+
+// What a step says that it reads and writes; a product's operands are those of its plan.
+Allocations touched_by(const MixtureGrids& mixture, const MixtureStepGrids& step, const Grid& grid,
+                       OffsetType ids) {
+  const StepRow& row = *step.row;
   Allocations all;
-  if (step.product != nullptr) {
+  if (row.product != nullptr) {
     all = allocations_of(*step.product, grid.copies ? step.operands : step.grids.operands, grid,
                          step.workspace);
   }
-  for (int i = 0; i < step.touched; ++i) {
-    const MixtureTouch& t = step.touches[static_cast<std::size_t>(i)];
-    all.add(t.data, t.bytes, t.name, t.writable);
+  for (int i = 0; i < mixture_parts; ++i) {
+    const auto part = static_cast<MixturePart>(i);
+    const bool is_ids = part == MixturePart::topk_ids;
+    const bool writes = row.writes.has(part);
+    if (row.product != nullptr ? !(is_ids && step.counts) : !(writes || row.reads.has(part))) {
+      continue;
+    }
+    MatrixView v = mixture.parts[part];
+    if (is_ids && ids == OffsetType::int64) {  // as words of 4 bytes
+      v.columns *= 2;
+      v.row_stride *= 2;
+    }
+    all.add(v, names[static_cast<std::size_t>(i)], writes);
   }
   return all;
 }
@@ -54,7 +76,7 @@ Result<model::Report> launch_on_model(const MixturePlan& plan, const MixtureOper
           return refuse(RefusalCode::no_kernel,
                         "the plan's kernel is not among those of this build");
         }
-        launches.push_back(grid_launch(grid, touched_by(step, grid),
+        launches.push_back(grid_launch(grid, touched_by(*all, step, grid, operands.id_type),
                                        [kernel, &grid] { kernel->run(grid.params.data()); }));
       }
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "cli/reports/moe_report.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {
@@ -54,11 +54,10 @@ ordered_json to_json(const MoeOutcome& o) {
 
 std::string summary(const MoeOutcome& o) {
   const MixturePlan& plan = o.job.plan;
-  char text[96];
-  std::snprintf(text, sizeof text, " (%lld hit): %d launches in %.3g s%s.\n",
+  return "moe: " + mixture_words(plan.problem) + ", on " + plan.device.name +
+         format(" (%lld hit): %d launches in %.3g s%s.\n",
                 static_cast<long long>(experts_hit(o.job)), plan.launches(), o.seconds,
                 plan.device.is_model ? "" : ", copies to and from the GPU included");
-  return "moe: " + mixture_words(plan.problem) + ", on " + plan.device.name + text;
 }
 
 }  // namespace

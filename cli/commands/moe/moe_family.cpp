@@ -1,7 +1,8 @@
 #include "cli/commands/moe/moe_family.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,127 +15,77 @@
 namespace warpwright::cli {
 namespace {
 
+// A small mixture beside the given one, by what is other than in most; `tiny`: with the smallest
+// extents, for of many slots the products take all the time.
 struct MoeCompanion {
-  std::string what;
-  MoeOptions options;
+  const char* what;
+  const char* arguments;
+  bool tiny = false;
 };
 
-// Small mixtures of the given types, for every launch and its ways; the extents of those of many
-// slots are the smallest, for the products take all the time.
-class MoeCompanions {
- public:
-  explicit MoeCompanions(const MoeOptions& given) : given_(given) {}
-
-  std::vector<MoeCompanion> made() {
-    add_sorts();
-    add_steps();
-    add_slots();
-    if (given_.dtype.empty() && given_.weights.empty()) add_codes();
-    return std::move(all_);
-  }
-
- private:
-  using Change = std::function<void(MoeOptions&)>;
-
-  void add(const std::string& what, std::int64_t tokens, std::int64_t top_k,
-           const Change& change = {}) {
-    MoeOptions o = given_;
-    o.model.clear();
-    o.tokens = tokens;
-    o.top_k = top_k;
-    o.experts = 5;
-    const bool packed = !o.weights.empty() || o.dtype == "int4";
-    o.hidden = o.inner = packed ? 128 : 64;
-    o.first_expert = o.experts_total = std::nullopt;
-    o.choices.expected_lengths.clear();
-    if (change) change(o);
-    all_.push_back({what, std::move(o)});
-  }
-
-  static void together(MoeOptions& o) {
-    o.choices.by_index = "no";
-    o.choices.sort_with_gather = "yes";
-  }
-  static void alone(MoeOptions& o) { o.choices.sort_with_gather = "no"; }
-  static void tiny(MoeOptions& o) {
-    alone(o);
-    if (o.hidden == 64) o.hidden = o.inner = 16;
-  }
-
-  void add_sorts() {
-    add("one token", 1, 1);
-    add("one launch sorts and gathers", 9, 2, together);
-    add("a sort and a gather of their own", 9, 2, [](MoeOptions& o) {
-      alone(o);
-      o.choices.by_index = "no";
-    });
-    add("slots of several warps", 70, 4, tiny);
-    add("slots of several warps, sorted beside", 70, 4, together);
-    add("warps of several steps", 520, 4, tiny);
-    add("a cluster sorts", 1030, 4, tiny);
-    add("three launches sort, parts of several pieces", 160, 2, [](MoeOptions& o) {
-      tiny(o);
-      o.choices.sort_parts = 2;
-    });
-  }
-
-  void add_steps() {
-    const auto with = [this](const char* what, std::string MoeChoiceOptions::*choice,
-                             const char* word) {
-      add(what, 9, 2, [=](MoeOptions& o) { o.choices.*choice = word; });
-    };
-    with("tokens by number", &MoeChoiceOptions::by_index, "yes");
-    with("rows quantised by the product", &MoeChoiceOptions::quantise_in_epilogue, "yes");
-    with("rows quantised by a launch", &MoeChoiceOptions::quantise_in_epilogue, "no");
-    with("no early weights", &MoeChoiceOptions::early_weights, "no");
-  }
-
-  void add_slots() {
-    add("a rank of many", 12, 3, [](MoeOptions& o) {
-      o.first_expert = 5;
-      o.experts_total = 20;
-    });
-    add("a rank of many, sorted by itself", 40, 3, [](MoeOptions& o) {
-      alone(o);
-      o.first_expert = 10;
-      o.experts_total = 20;
-    });
-    add("slots that are left out", 12, 3, [](MoeOptions& o) { o.left_out = 3; });
-    add("slots that are left out, sorted by themselves", 40, 3, [](MoeOptions& o) {
-      alone(o);
-      o.left_out = 4;
-    });
-    add("ids of 64 bits", 9, 2, [](MoeOptions& o) { o.ids = "int64"; });
-    add("more experts than lanes", 9, 2, [](MoeOptions& o) { o.experts = 40; });
-    add("biases", 9, 2, [](MoeOptions& o) { o.bias = true; });
-  }
-
-  // Tokens that are quantised: the launches beside the products do that, too.
-  void add_codes() {
-    struct Codes {
-      const char *dtype, *as, *by_index;
-    };
-    for (const Codes& c : {Codes{"e4m3", "", "no"},
-                           {"e4m3", "", "yes"},
-                           {"mxf8", "b200", ""},
-                           {"nvf4", "b200", ""}}) {
-      for (const char* beside : {"yes", "no"}) {
-        add(std::string("tokens as ") + c.dtype + (*c.by_index == 'y' ? ", by number" : "") +
-                (*beside == 'y' ? ", sorted beside" : ""),
-            20, 3, [&](MoeOptions& o) {
-              o.dtype = c.dtype;
-              if (*c.as != '\0') o.as = c.as;
-              o.hidden = o.inner = 128;
-              o.choices.by_index = c.by_index;
-              o.choices.sort_with_gather = beside;
-            });
-      }
-    }
-  }
-
-  const MoeOptions& given_;
-  std::vector<MoeCompanion> all_;
+// For every launch and its ways.
+constexpr MoeCompanion companions[] = {
+    {"one token", "--tokens 1 --top-k 1"},
+    {"one launch sorts and gathers", "--by-index no --sort-with-gather yes"},
+    {"a sort and a gather of their own", "--by-index no --sort-with-gather no"},
+    {"slots of several warps", "--tokens 70 --top-k 4 --sort-with-gather no", true},
+    {"slots of several warps, sorted beside",
+     "--tokens 70 --top-k 4 --by-index no --sort-with-gather yes"},
+    {"warps of several steps", "--tokens 520 --top-k 4 --sort-with-gather no", true},
+    {"a cluster sorts", "--tokens 1030 --top-k 4 --sort-with-gather no", true},
+    {"three launches sort, parts of several pieces",
+     "--tokens 160 --sort-with-gather no --sort-parts 2", true},
+    {"tokens by number", "--by-index yes"},
+    {"rows quantised by the product", "--quantise-in-epilogue yes"},
+    {"rows quantised by a launch", "--quantise-in-epilogue no"},
+    {"no early weights", "--early-weights no"},
+    {"a rank of many", "--tokens 12 --top-k 3 --first-expert 5 --experts-total 20"},
+    {"a rank of many, sorted by itself",
+     "--tokens 40 --top-k 3 --first-expert 10 --experts-total 20 --sort-with-gather no"},
+    {"slots that are left out", "--tokens 12 --top-k 3 --left-out 3"},
+    {"slots that are left out, sorted by themselves",
+     "--tokens 40 --top-k 3 --left-out 4 --sort-with-gather no"},
+    {"ids of 64 bits", "--ids int64"},
+    {"more experts than lanes", "--experts 40"},
+    {"biases", "--bias"},
 };
+// Where no types are given: tokens that are quantised, which the launches beside the products do.
+constexpr MoeCompanion with_codes[] = {
+    {"tokens as e4m3", "--dtype e4m3 --by-index no"},
+    {"tokens as e4m3, by number", "--dtype e4m3 --by-index yes"},
+    {"tokens as mxf8", "--dtype mxf8 --as b200"},
+    {"tokens as nvf4", "--dtype nvf4 --as b200"},
+};
+
+// What it adds to the given options.
+std::pair<std::string, MoeOptions> companion(MoeOptions o, const MoeCompanion& c,
+                                             const std::string& beside = "") {
+  o.model.clear();
+  o.tokens = 9;
+  o.top_k = 2;
+  o.experts = 5;
+  const bool packed = !o.weights.empty() || o.dtype == "int4";
+  o.hidden = o.inner = packed ? 128 : c.tiny ? 16 : 64;
+  o.first_expert = o.experts_total = std::nullopt;
+  o.choices.expected_lengths.clear();
+  CLI::App app;
+  add_moe_options(app, o);
+  app.parse(c.arguments + beside);
+  return {c.what, std::move(o)};
+}
+
+std::vector<std::pair<std::string, MoeOptions>> companions_of(const MoeOptions& given) {
+  std::vector<std::pair<std::string, MoeOptions>> all;
+  for (const MoeCompanion& c : companions) all.push_back(companion(given, c));
+  if (!given.dtype.empty() || !given.weights.empty()) return all;
+  const std::string extents = " --tokens 20 --top-k 3 --hidden 128 --inner 128";
+  for (const MoeCompanion& c : with_codes) {
+    all.push_back(companion(given, c, extents + " --sort-with-gather no"));
+    all.push_back(companion(given, c, extents + " --sort-with-gather yes"));
+    all.back().first += ", sorted beside";
+  }
+  return all;
+}
 
 bool launches(const MixturePlan& plan, std::string_view kernel) {
   const std::vector<const StepRow*> rows = rows_of(plan);
@@ -210,11 +161,11 @@ int check_moe_family(const MoeOptions& given, std::string_view kernel,
     first->load(given.seed);
     family.members.push_back(member_of("as given", given, first));
   }
-  for (const MoeCompanion& c : MoeCompanions(given).made()) {
-    if (const auto job = job_of(c.options, kernel)) {
-      family.members.push_back(member_of(c.what, c.options, job));
+  for (const auto& [what, options_of] : companions_of(given)) {
+    if (const auto job = job_of(options_of, kernel)) {
+      family.members.push_back(member_of(what, options_of, job));
     } else if (kernel.empty()) {
-      family.refused.push_back(c.what);
+      family.refused.push_back(what);
     }
   }
   if (kernel.empty()) {

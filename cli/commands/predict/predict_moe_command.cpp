@@ -1,7 +1,6 @@
 #include "cli/commands/predict/predict_moe_command.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "cli/compute/routing.h"
 #include "cli/reports/moe_report.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/moe/moe_prediction.h"
 
 namespace warpwright::cli {
@@ -27,13 +27,11 @@ std::vector<std::int64_t> drawn_lengths(const MoeOptions& o, const MoeJob& job) 
 }
 
 std::string text_of(const MixturePlan& plan, const MixturePrediction& p, std::int64_t hit) {
-  char text[256];
-  std::snprintf(text, sizeof text, " (%lld hit): %.2f us, %d launches\n",
-                static_cast<long long>(hit), us * p.seconds, plan.launches());
-  std::string all = mixture_words(plan.problem) + ", on " + plan.device.name + text;
+  std::string all = mixture_words(plan.problem) + ", on " + plan.device.name +
+                    format(" (%lld hit): %.2f us, %d launches\n", static_cast<long long>(hit),
+                           us * p.seconds, plan.launches());
   const auto line = [&](const char* name, double seconds, const std::string& what) {
-    std::snprintf(text, sizeof text, "  %-10s %8.2f us  ", name, us * seconds);
-    all += text + what + "\n";
+    all += format("  %-10s %8.2f us  ", name, us * seconds) + what + "\n";
   };
   line("launch", p.launch, "of the first grid");
   for (const StepPrediction& step : p.steps) {

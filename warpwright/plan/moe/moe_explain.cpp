@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/moe/steps.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -13,22 +13,15 @@ std::string cell(const std::string& text, std::size_t width) {
   return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
 }
 
-template <class... Values>
-std::string formatted(const char* form, Values... values) {
-  char text[160];
-  std::snprintf(text, sizeof text, form, values...);
-  return text;
-}
-
 }  // namespace
 
 std::string formula(const MixtureProblem& p) {
   std::string text =
-      formatted("%lld token%s x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
-                static_cast<long long>(p.tokens()), p.tokens() == 1 ? "" : "s",
-                static_cast<long long>(p.hidden()), static_cast<long long>(p.top_k()),
-                static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
-                static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
+      format("%lld token%s x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
+             static_cast<long long>(p.tokens()), p.tokens() == 1 ? "" : "s",
+             static_cast<long long>(p.hidden()), static_cast<long long>(p.top_k()),
+             static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
+             static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
   text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", ";
   if (p.is_micro()) {
     text += micro_words(known_micro_format(p.token_type(), p.micro_scale()),
@@ -45,7 +38,7 @@ std::string MixturePlan::explain() const {
   const MixtureProblem& p = problem;
   std::string text = "mixture: " + formula(p) + ", on " + device.name + "\n";
   if (!reason.empty()) text += "choice: " + reason + "\n";
-  text += formatted(
+  text += format(
       "%d launches, each dependent on the one before; workspace %lld bytes; %.1f "
       "experts are expected to be hit\n",
       launches(), static_cast<long long>(workspace_bytes()),
@@ -61,15 +54,15 @@ std::string MixturePlan::explain() const {
   std::string early;
   for (const PlannedStep& step : all) {
     text += cell(step.name, 10) + cell(step.kernel, wide) +
-            cell(formatted("%.3f", step.bytes / 1e6), 11) +
-            cell(step.operations > 0 ? formatted("%.3f", step.operations / 1e9) : "", 11);
-    if (rated) text += formatted("%.2f", step.floor * 1e6);
+            cell(format("%.3f", step.bytes / 1e6), 11) +
+            cell(step.operations > 0 ? format("%.3f", step.operations / 1e9) : "", 11);
+    if (rated) text += format("%.2f", step.floor * 1e6);
     floors += step.floor;
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
     if (step.asks_early) early += (early.empty() ? "" : " and ") + std::string(step.name);
   }
-  if (rated) text += formatted("floors together %.2f us\n", floors * 1e6);
+  if (rated) text += format("floors together %.2f us\n", floors * 1e6);
   text += way.by_index ? "the first product reads tokens by number\n"
                        : "tokens are put into the order of the experts first\n";
   for (const StepRow* row : rows_of(*this)) {

@@ -9,20 +9,6 @@
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
-namespace {
-
-// The names of parts in findings.
-const char* name_of(MixturePart part) {
-  constexpr std::array<const char*, mixture_parts> names = {
-      "x",      "topk_ids",     "topk_weights", "the scale of x", "the scale of inner rows",
-      "d",      "status",       "offsets",      "slots",          "rows",
-      "tokens", "token scales", "inner rows",   "codes",          "code scales",
-      "results"};
-  return names[static_cast<std::size_t>(part)];
-}
-
-}  // namespace
-
 // What steps are bound to: the parts of a mixture with their addresses.
 class MixtureBinding {
  public:
@@ -45,7 +31,7 @@ class MixtureBinding {
   }
 
   void bind(const StepRow& row, MixtureStepGrids& out) const {
-    out.step = row.step;
+    out.row = &row;
     if (row.product != nullptr) return bind_product(row, out);
     out.grids.count = row.grids != nullptr ? row.grids(plan) : 1;
     for (int i = 0; i < out.grids.count; ++i) {
@@ -55,11 +41,6 @@ class MixtureBinding {
       grid.multiplies = false;
     }
     row.bind(*this, out);
-    for (int i = 0; i < mixture_parts; ++i) {
-      const auto part = static_cast<MixturePart>(i);
-      const bool writes = row.writes.has(part);
-      if (writes || row.reads.has(part)) touch(part, writes, out);
-    }
   }
 
   /// A part, or none where this plan has none.
@@ -68,6 +49,7 @@ class MixtureBinding {
   [[nodiscard]] T* at(MixturePart part) const {
     return static_cast<T*>(parts_[part].data);
   }
+  [[nodiscard]] const MixtureParts<MatrixView>& parts() const { return parts_; }
   [[nodiscard]] int sms() const { return std::max(plan.device.sms, 1); }
 
   [[nodiscard]] tile::SlotIds slot_ids() const {
@@ -87,26 +69,18 @@ class MixtureBinding {
   const MixtureOperands& o;
 
  private:
-  void touch(MixturePart part, bool writable, MixtureStepGrids& out) const {
-    const MatrixView& v = parts_[part];
-    if (v.data == nullptr || v.rows == 0 || v.columns == 0) return;
-    const bool wide = part == MixturePart::topk_ids && o.id_type == OffsetType::int64;
-    out.touches[static_cast<std::size_t>(out.touched++)] = {
-        v.data, extent_bytes(v) * (wide ? 2 : 1), name_of(part), writable};
-  }
-
   void bind_product(const StepRow& row, MixtureStepGrids& out) const {
     const Plan& product = plan.*row.product->plan;
     const bool early = !alone_ && asks_early(plan, row);
     // The launch before it writes the offsets then.
-    const bool counts = early && row.step == MixtureStep::first && plan.counts_slots();
+    out.counts = early && row.step == MixtureStep::first && plan.counts_slots();
     const tile::SlotIds ids = slot_ids();
     out.product = &product;
     out.operands = row.product->operands(o, parts_, plan.way);
     out.workspace = base_ + plan.layout.products[static_cast<std::size_t>(row.step)].at;
     bind_launch(product, out.operands,
-                {out.workspace, false, false, early, counts ? &ids : nullptr}, encode_, out.grids);
-    if (counts) touch(MixturePart::topk_ids, false, out);
+                {out.workspace, false, false, early, out.counts ? &ids : nullptr}, encode_,
+                out.grids);
   }
 
   std::byte* base_;
@@ -261,6 +235,7 @@ void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void
                   Encode encode, MixtureGrids& out, bool alone) {
   const MixtureBinding binding(plan, operands, workspace, encode, alone);
   out.count = 0;
+  out.parts = binding.parts();
   for (const StepRow* row : rows_of(plan)) {
     binding.bind(*row, out.steps[static_cast<std::size_t>(out.count++)]);
   }

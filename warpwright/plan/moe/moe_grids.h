@@ -10,28 +10,20 @@
 
 namespace warpwright {
 
-/// Memory that a grid beside the products reads, or writes too.
-struct MixtureTouch {
-  const void* data = nullptr;
-  std::int64_t bytes = 0;
-  const char* name = "";
-  bool writable = false;
-};
-
 /// The grids of one step.
 struct MixtureStepGrids {
-  MixtureStep step = MixtureStep::sort;
+  const StepRow* row = nullptr;
   LaunchGrids grids;
   const Plan* product = nullptr;   ///< of a step that multiplies
   GemmOperands operands;           ///< its operands, as they are before copies
   std::byte* workspace = nullptr;  ///< its own part
-  std::array<MixtureTouch, 12> touches{};
-  int touched = 0;
+  bool counts = false;             ///< this product reads the ids
 };
 
 /// All of a launch, in their order; each grid depends on the one before.
 struct MixtureGrids {
   std::array<MixtureStepGrids, mixture_steps> steps;
+  MixtureParts<MatrixView> parts;
   int count = 0;
 };
 
