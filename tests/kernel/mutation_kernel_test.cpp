@@ -208,9 +208,6 @@ constexpr Argued argued_hopper[] = {
      "in the latest one's",
      chunk_by_lanes},
     flag_goes_back,
-    {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
-     "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
-     "do at the wgmma itself; no other lane touches what that lane touched"},
     {"mbarrier.arrive parts at kernel/hopper/fixup.h", "isa::mbarrier_arrive_expect(barrier_",
      "by a thread of another role",
      "a phase wants one arrival and the bytes of all parts: who announces them, and when, is the "

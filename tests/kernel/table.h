@@ -69,7 +69,9 @@ inline kernel::GemmConfig asked_like(const KernelFacts& f, DType a, DType b,
   if (!f.swap_ab) return c;
   const auto sums = has(f, "block scales") ? kernel::Sums::blockwise : kernel::Sums::tensor_core;
   c.operands = kernel::SharedOperands{.a = {b}, .b = {a}, .sums = sums, .swap_ab = true};
-  c.walk = kernel::Whole{.grouped = f.search, .gathers = f.gathers || by_index};
+  kernel::Grouped walk{f.search};
+  if (f.gathers || by_index) walk.tiles = kernel::ByIndex{};
+  c.walk = walk;
   c.result = f.result;
   c.gated = has(f, "gated");
   return c;

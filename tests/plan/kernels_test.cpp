@@ -103,8 +103,9 @@ TEST(Kernels, ATableNamesItsIllegalRow) {
   using namespace kernel::hopper;  // NOLINT(google-build-using-namespace)
   constexpr std::array faulty = {kernel::common(bf16(128, 256)),
                                  kernel::more(cluster_k(gated(bf16(128, 128))))};
-  EXPECT_STREQ(kernel::table_fault(faulty).text,
-               "hopper_bf16_bf16_128x128_ck_gated: a tile shared in a cluster is not gated");
+  EXPECT_STREQ(
+      kernel::table_fault(faulty).text,
+      "hopper_bf16_bf16_128x128_ck_gated: a tile whose columns several CTAs store is not gated");
   EXPECT_STREQ(kernel::table_fault(std::array{faulty[0]}).text, "");
 }
 
@@ -118,6 +119,12 @@ TEST(Kernels, WordsOfOtherFormsAreRefused) {
   EXPECT_THROW(sliced_k(split_k(bf16(128, 128))), const char*);
   EXPECT_THROW(warp_scan(cluster_k(swap_ab(bf16(128, 128)))), const char*);
   EXPECT_THROW(dynamic(split_k(bf16(128, 128))), const char*);
+  EXPECT_THROW(by_index(bf16(128, 128)), const char*);
+  EXPECT_THROW(by_index(dynamic(warp_scan(bf16(128, 128)))), const char*);
+  EXPECT_THROW(widths<64>(by_index(warp_scan(swap_ab(bf16(128, 128))))), const char*);
+  EXPECT_THROW(warp_scan(dynamic(bf16(128, 128))), const char*);
+  EXPECT_THROW(zero_points(folded(s4(128, 64))), const char*);
+  EXPECT_THROW(in_halves(by_table(s4(128, 64))), const char*);
 }
 
 TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {

@@ -24,7 +24,7 @@ static_assert(!std::is_default_constructible_v<isa::Prerequisites>);
 static_assert(!std::is_constructible_v<LinearScanGroups<>, const GroupedTiles&, int>);
 static_assert(!std::is_constructible_v<WarpScanGroups<>, const GroupedTiles&, int>);
 static_assert(
-    !std::is_constructible_v<BinarySearchGroups<>, const GroupedTiles&, const VerticalTable&, int>);
+    !std::is_constructible_v<BinarySearchGroups<>, const GroupedTiles&, const GroupTable&, int>);
 static_assert(std::is_constructible_v<LinearScanGroups<>, const GroupedTiles&, int,
                                       const isa::Prerequisites&>);
 template <class T>
@@ -122,10 +122,10 @@ using Walks = std::map<std::pair<int, int>, std::vector<Work>>;
 Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int32_t>& o,
            int clusters, int size, model::Mode mode, std::uint32_t* counter = nullptr) {
   constexpr int threads = 96;
-  constexpr int table_bytes = (VerticalTable::bytes(threads) + 15) / 16 * 16;
+  constexpr int table_bytes = (GroupTable::bytes(threads) + 15) / 16 * 16;
   Walks walks;
   const auto take_with = [&](const isa::Prerequisites& ready, const auto& numbers) {
-    const VerticalTable table(tiles, isa::shared_base(), threads);
+    const GroupTable table(tiles, isa::shared_base(), threads);
     const int warp = isa::warp_index();
     const auto take = [&](auto& scheduler) {
       Work work;
@@ -160,7 +160,7 @@ Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int3
     isa::cluster_wait();
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     if (search == Search::vertical) {
-      VerticalTable(tiles, isa::shared_base(), threads).fill(ready);
+      GroupTable(tiles, isa::shared_base(), threads).fill(ready);
     }
     if (isa::warp_index() != 1) {
       if (counter == nullptr) return take_with(ready, StaticNumbers());

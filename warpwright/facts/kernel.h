@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,7 @@ enum class Schedule : std::uint8_t {
   /// A producer warp loads; the consumers take whole tiles in turn: while one stores its tile, the
   /// other multiplies the next.
   pingpong,
-  /// Nobody is special: all warpgroups multiply, and a lane of the first warp starts the load of a
-  /// later stage in every step of the main loop.
+  /// Nobody is special: all warps copy and multiply (kernels of mma.sync).
   multistage,
 };
 
@@ -99,10 +99,10 @@ struct KernelFacts {
   bool gathers = false;                              ///< reads tokens by index
   bool may_gather = false;                           ///< the same where a launch asks for it
   bool asks_early = false;  ///< for weights before its wait (LaunchMemory::weights_early)
-  kernel::Schedule schedule = kernel::Schedule::multistage;
-  bool shares_cluster_k = false;  ///< CTAs of a cluster share a tile along K
-  bool pair = false;              ///< MMAs of two SMs
-  int accumulators = 0;           ///< in tensor memory
+  std::optional<kernel::Schedule> schedule;  ///< none: there is nothing to choose
+  bool shares_cluster_k = false;             ///< CTAs of a cluster share a tile along K
+  bool pair = false;                         ///< MMAs of two SMs
+  int accumulators = 0;                      ///< in tensor memory
   int stages = 0;
   int threads = 0;
   int registers = 0;  ///< of a thread at launch

@@ -59,6 +59,6 @@ class PingPong {
 };
 
 template <class Tag>
-using MathOrder = std::conditional_t<takes_turns(Tag::config), PingPong<Tag>, NoOrder<Tag>>;
+using Turns = std::conditional_t<takes_turns(Tag::config), PingPong<Tag>, NoOrder<Tag>>;
 
 }  // namespace warpwright::kernel

@@ -321,12 +321,12 @@ class WarpScanGroups {
 
 /// The table of a CTA: the groups in as many pieces as it has threads, and the token tiles before
 /// every piece.
-class VerticalTable {
+class GroupTable {
  public:
   /// Bytes in shared memory for a CTA of `threads`.
   static constexpr int bytes(int threads) { return (threads + 1 + threads / 32) * 4; }
 
-  WW_DEVICE VerticalTable(const GroupedTiles& tiles, isa::SharedAddress address, int threads)
+  WW_DEVICE GroupTable(const GroupedTiles& tiles, isa::SharedAddress address, int threads)
       : t_(tiles), table_{address}, threads_(threads) {}
 
   /// Adds up. All threads of the CTA call it and may then read the table; it takes their named
@@ -377,7 +377,7 @@ template <class Numbers = StaticNumbers>
 class BinarySearchGroups {
  public:
   /// As LinearScanGroups; `table` is filled.
-  WW_DEVICE BinarySearchGroups(const GroupedTiles& tiles, const VerticalTable& table, int k_tiles,
+  WW_DEVICE BinarySearchGroups(const GroupedTiles& tiles, const GroupTable& table, int k_tiles,
                                const isa::Prerequisites& ready, const Numbers& numbers = {})
       : t_(tiles),
         table_(table),
@@ -410,7 +410,7 @@ class BinarySearchGroups {
 
  private:
   const GroupedTiles& t_;
-  VerticalTable table_;
+  GroupTable table_;
   isa::Prerequisites ready_;
   int blocks_;
   Numbers numbers_;

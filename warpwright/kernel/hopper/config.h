@@ -22,15 +22,38 @@
 
 namespace warpwright::kernel {
 
+/// Tiles in their order; or drawn with a counter, without which a launch has them in order.
+struct InOrder {
+  friend constexpr bool operator==(const InOrder&, const InOrder&) = default;
+};
+struct Dynamic {
+  friend constexpr bool operator==(const Dynamic&, const Dynamic&) = default;
+};
+/// In order, with tokens that are read by index: only in groups.
+struct ByIndex {
+  friend constexpr bool operator==(const ByIndex&, const ByIndex&) = default;
+};
+/// In order, cut evenly in these widths along the tokens, swapped.
+struct InWidths {
+  tile::TileWidths widths = {};
+
+  friend constexpr bool operator==(const InWidths&, const InWidths&) = default;
+};
+
 /// The sums of a tile are only its CTA's.
 struct Whole {
   bool in_turns = false;  ///< Schedule::pingpong
-  bool drawn = false;     ///< with a counter; a launch without one walks static persistent tiles
-  Grouping grouped = Grouping::none;
-  bool gathers = false;          ///< tokens by index
-  tile::TileWidths widths = {};  ///< along the tokens, swapped: groups are cut evenly
+  OneOf<InOrder, Dynamic> tiles = InOrder{};
 
   friend constexpr bool operator==(const Whole&, const Whole&) = default;
+};
+/// The same of products in groups.
+struct Grouped {
+  Grouping search = Grouping::none;
+  bool in_turns = false;
+  OneOf<InOrder, Dynamic, ByIndex, InWidths> tiles = InOrder{};
+
+  friend constexpr bool operator==(const Grouped&, const Grouped&) = default;
 };
 /// Several CTAs share a tile along K: parts of its sums go through the workspace.
 struct SplitK {
@@ -51,7 +74,7 @@ struct ClusterK {
 /// kernel's own.
 struct GemmConfig {
   OneOf<SharedOperands, PackedOperands> operands = SharedOperands{};
-  OneOf<Whole, SplitK, SlicedK, ClusterK> walk = Whole{};
+  OneOf<Whole, Grouped, SplitK, SlicedK, ClusterK> walk = Whole{};
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 128;
   int tile_n = 256;
@@ -87,12 +110,16 @@ constexpr DType stored_a(const GemmConfig& c) {
 constexpr bool is_swapped(const GemmConfig& c) {
   return packed_a(c) || c.operands.as<SharedOperands>().swap_ab;
 }
+/// For packed weights; the defaults for other sums than exact ones.
+constexpr const ExactSums& exact_sums(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().sums.as<ExactSums>();
+}
 /// Exact sums of packed weights are promoted, or block scaled; others stay in the tensor core.
 constexpr Sums sums_of(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().sums;
-  const PackedSums sums = c.operands.as<PackedOperands>().sums;
-  if (sums >= PackedSums::chained) return Sums::tensor_core;
-  return sums == PackedSums::exact_scaled ? Sums::blockwise : Sums::promoted;
+  const auto& sums = c.operands.as<PackedOperands>().sums;
+  if (!sums.is<ExactSums>()) return Sums::tensor_core;
+  return exact_sums(c).way == ExactSums::Way::scaled ? Sums::blockwise : Sums::promoted;
 }
 /// Or in the accumulators.
 constexpr bool sums_in_registers(const GemmConfig& c) {
@@ -103,31 +130,27 @@ constexpr bool is_block_scaled(const GemmConfig& c) {
 }
 /// For packed weights: a file each in decode/.
 constexpr GroupSums group_sums(const GemmConfig& c) {
-  const PackedSums sums = c.operands.as<PackedOperands>().sums;
-  if (sums == PackedSums::chained) return GroupSums::chained;
-  if (sums == PackedSums::folded) return GroupSums::folded;
-  return sums == PackedSums::table ? GroupSums::table : GroupSums::exact;
+  const auto& sums = c.operands.as<PackedOperands>().sums;
+  if (sums.is<ChainedSums>()) return GroupSums::chained;
+  if (sums.is<FoldedSums>()) return GroupSums::folded;
+  return sums.is<TableSums>() ? GroupSums::table : GroupSums::exact;
 }
 constexpr bool has_zero_points(const GemmConfig& c) {
-  return c.operands.as<PackedOperands>().zero_points;
+  return exact_sums(c).zero_points;
 }
-/// Groups of weights of a stage that are multiplied at once: codes are converted meanwhile.
+/// Groups of weights of a stage that are multiplied at once: codes are converted meanwhile. As many
+/// packed tiles along K are in it.
 constexpr int in_flight(const GemmConfig& c) {
-  return c.operands.as<PackedOperands>().sums == PackedSums::exact_by_two ? 2 : 1;
+  return exact_sums(c).way == ExactSums::Way::by_two ? 2 : 1;
 }
 /// Over the columns of a tile.
 constexpr int passes(const GemmConfig& c) {
-  return packed_a(c) ? c.operands.as<PackedOperands>().passes
-                     : c.operands.as<SharedOperands>().passes;
+  return packed_a(c) ? exact_sums(c).passes : c.operands.as<SharedOperands>().passes;
 }
 /// Spans of 128 bytes along K in a stage. A packed tile has one, or two for tokens of 16 bits.
 constexpr int k_atoms(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().k_atoms;
   return in_flight(c) * numeric::bits(c.operands.as<PackedOperands>().tokens) / 8;
-}
-/// Packed tiles along K in a stage.
-constexpr int packed_tiles(const GemmConfig& c) {
-  return in_flight(c);
 }
 /// Are they e2m1?
 constexpr bool is_e2m1(const GemmConfig& c) {
@@ -151,33 +174,33 @@ constexpr bool shares_cluster_k(const GemmConfig& c) {
   return c.walk.is<ClusterK>();
 }
 constexpr bool takes_whole_tiles(const GemmConfig& c) {
-  return !splits_k(c) && !slices_k(c) && !shares_cluster_k(c);
+  return c.walk.is<Whole>() || c.walk.is<Grouped>();
 }
 /// Does a CTA store some columns of its tile by itself?
 constexpr bool shares_columns(const GemmConfig& c) {
   return slices_k(c) || shares_cluster_k(c);
 }
 constexpr Grouping grouping(const GemmConfig& c) {
-  return c.walk.as<Whole>().grouped;
+  return c.walk.as<Grouped>().search;
 }
 constexpr bool is_grouped(const GemmConfig& c) {
   return grouping(c) != Grouping::none;
 }
 /// Are tokens read by index, a row at a time?
 constexpr bool gathers(const GemmConfig& c) {
-  return c.walk.as<Whole>().gathers;
+  return c.walk.as<Grouped>().tiles.is<ByIndex>();
 }
 constexpr tile::TileWidths tile_widths(const GemmConfig& c) {
-  return c.walk.as<Whole>().widths;
+  return c.walk.as<Grouped>().tiles.as<InWidths>().widths;
 }
 constexpr bool has_widths(const GemmConfig& c) {
   return count(tile_widths(c)) > 0;
 }
 constexpr bool is_dynamic_persistent(const GemmConfig& c) {
-  return c.walk.as<Whole>().drawn;
+  return c.walk.as<Whole>().tiles.is<Dynamic>() || c.walk.as<Grouped>().tiles.is<Dynamic>();
 }
 constexpr bool takes_turns(const GemmConfig& c) {
-  return c.walk.as<Whole>().in_turns;
+  return c.walk.as<Whole>().in_turns || c.walk.as<Grouped>().in_turns;
 }
 constexpr Schedule schedule_of(const GemmConfig& c) {
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
@@ -330,7 +353,7 @@ constexpr int most_packed_tile(const GemmConfig& c) {
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * packed_tiles(c) * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * in_flight(c) * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 
@@ -384,11 +407,6 @@ constexpr ClusterParts cluster_parts(const GemmConfig& c) {
   return {consumer_warps(c), c.tile_n / 8, row_atoms(c)};
 }
 
-constexpr int group_table_bytes(const GemmConfig& c) {
-  if (grouping(c) != Grouping::binary_search) return 0;
-  return (tile::VerticalTable::bytes(threads(c)) + 15) / 16 * 16;
-}
-
 /// Who must know the next tile: in every CTA the scheduler, the producer, the warp that fetches
 /// scales and all consumer warps (in turns they count the other's stages). Four answers, because
 /// with few k_tiles the producer is some tiles ahead.
@@ -404,7 +422,8 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.epilogue = (operands + 1023) / 1024 * 1024;
   map.scales = map.epilogue + epilogue_bytes(c);
   map.groups = map.scales + c.stages * scale_bytes(c);
-  map.tiles = map.groups + group_table_bytes(c);
+  const bool has_table = grouping(c) == Grouping::binary_search;
+  map.tiles = map.groups + (has_table ? tile::GroupTable::bytes(threads(c)) + 15 : 0) / 16 * 16;
   map.barriers =
       map.tiles + (is_dynamic_persistent(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);

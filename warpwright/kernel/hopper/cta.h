@@ -78,7 +78,7 @@ WW_DEVICE auto make_scheduler(const Cta<Tag>& cta, [[maybe_unused]] const Spans&
   } else if constexpr (grouping(cfg) == Grouping::warp_scan) {
     return tile::WarpScanGroups(p.groups, p.k_tiles, spans, make_numbers<Tag, Who>(cta));
   } else if constexpr (grouping(cfg) == Grouping::binary_search) {
-    const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
+    const tile::GroupTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
     return tile::BinarySearchGroups(p.groups, table, p.k_tiles, cta.ready,
                                     make_numbers<Tag, Who>(cta));
   } else if constexpr (splits_k(cfg)) {

@@ -18,40 +18,23 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     return "packed weights are multiplied by all warpgroups together, each 64 rows and half of K "
            "blocks by two";
   }
-  if (packed_a(c) && is_e2m1(c)) {
-    const PackedOperands& packed = c.operands.as<PackedOperands>();
-    const bool in_tensor_core = packed.sums == PackedSums::folded;
-    const bool chains = packed.sums == PackedSums::chained || packed.sums == PackedSums::table;
-    if (packed.zero_points || chains || (half && !in_tensor_core)) {
-      return "e2m1 weights have exact or folded sums, those for 16-bit tokens folded ones, and no "
-             "zero points";
-    }
-  } else if (packed_a(c) && half) {
-    const PackedSums sums = c.operands.as<PackedOperands>().sums;
-    const bool folded = sums == PackedSums::folded && a.type == DType::bf16;
-    if (sums != PackedSums::exact && !folded) {
-      return "int4 weights are multiplied by bf16 with exact or folded sums, by f16 with exact "
-             "ones";
-    }
-    if (has_zero_points(c) && sums == PackedSums::folded) {
-      return "weights with zero points have exact sums";
-    }
+  if (packed_a(c) && !is_decoded(c.operands.as<PackedOperands>())) {
+    return "no decoder makes such sums: for 16-bit tokens those of e2m1 are folded, of int4 plain "
+           "exact ones or, for bf16, folded; e2m1 has neither chained sums nor zero points";
   }
   if (atom::wgmma_fault(
           atom::wgmma_atom(a.type, b.type, DType::f32, warpgroup_columns(c) / passes(c)), a.major,
-          b.major) != nullptr) {
-    return "tile_n, or a warpgroup's part of it, must be an N of wgmma, and only 16-bit operands "
-           "may be MN-major";
-  }
-  if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
-    return "a tile is not an operand of wgmma";
+          b.major) != nullptr ||
+      atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr ||
+      c.tile_m > 256 || c.tile_n > 256) {
+    return "tile_n, or a warpgroup's part of it, must be an N of wgmma, at most 256 as tile_m, and "
+           "only 16-bit operands may be MN-major";
   }
   if (k_atoms(c) < 1 ||
       (k_atoms(c) > 1 && !packed_a(c) &&
        (a.major == atom::Major::mn || b.major == atom::Major::mn || sums_in_registers(c)))) {
     return "stages of several spans are of K-major operands that the tensor core sums as stored";
   }
-  if (c.tile_m > 256 || c.tile_n > 256) return "a tile has at most 256 rows, those of a TMA box";
   return nullptr;
 }
 
@@ -65,55 +48,47 @@ constexpr const char* schedule_fault(const GemmConfig& c) {
   }
   if (!c.side_by_side) return nullptr;
   if (takes_turns(c) || packed_a(c) || sums_in_registers(c) || !takes_whole_tiles(c) ||
-      has_widths(c) || operand_b(c).major != atom::Major::k) {
-    return "consumers side by side take whole tiles of one width together, with K-major columns "
-           "and sums in the tensor core";
+      has_widths(c) || operand_b(c).major != atom::Major::k ||
+      c.tile_n % (8 * c.consumer_warpgroups) != 0) {
+    return "consumers side by side take whole tiles of one width together, with whole eights of "
+           "the K-major columns each, and sums in the tensor core";
   }
-  return c.tile_n % (8 * c.consumer_warpgroups) == 0 ? nullptr
-                                                     : "consumers side by side have whole eights "
-                                                       "of the columns each";
+  return nullptr;
 }
 
 constexpr const char* sums_fault(const GemmConfig& c) {
-  if (operand_bits(c) > 8 && sums_in_registers(c) && !packed_a(c))
-    return "only sums of 8-bit products are promoted";
-  if (passes(c) > 1 && !sums_in_registers(c)) return "several passes are of sums in registers";
+  if (!packed_a(c) &&
+      ((operand_bits(c) > 8 && sums_in_registers(c)) || (passes(c) > 1 && !sums_in_registers(c)))) {
+    return "only sums of 8-bit products are promoted, and only promoted ones are of several passes";
+  }
   if (sum_registers(c) > 200) return "the sums do not fit into the registers";
   if (!is_block_scaled(c)) return nullptr;
-  if ((is_swapped(c) ? c.tile_m : c.tile_n) % (c.gated || is_swapped(c) ? 64 : 32) != 0) {
-    return "block scales go with tiles of 64s, or of 32s along N";
+  if ((is_swapped(c) ? c.tile_m : c.tile_n) % (c.gated || is_swapped(c) ? 64 : 32) != 0 ||
+      (copies_scales(c) && copied_scales(c) > 256)) {
+    return "block scales go with tiles of 64s, or of 32s along N, and a copy brings at most 256";
   }
-  if (copies_scales(c) && copied_scales(c) > 256) return "a copy brings at most 256 scales";
   return nullptr;
 }
 
 constexpr const char* widths_fault(const GemmConfig& c) {
   if (!has_widths(c)) return nullptr;
-  if (!is_grouped(c) || !is_swapped(c) || packed_a(c) || is_dynamic_persistent(c) ||
-      operand_b(c).major != atom::Major::k) {
-    return "tiles of several widths are of groups with K-major tokens on wgmma's N, in static "
-           "persistent tiles";
-  }
   const tile::TileWidths& widths = tile_widths(c);
+  bool is_legal =
+      is_swapped(c) && !packed_a(c) && operand_b(c).major == atom::Major::k && !c.quantises;
   int before = 0;
   for (int i = 0; i < tile::count(widths); ++i) {
-    if (widths.of[i] <= before || widths.of[i] % 8 != 0) return "widths ascend in multiples of 8";
+    is_legal = is_legal && widths.of[i] > before && widths.of[i] % 8 == 0;
     before = widths.of[i];
   }
-  return before == c.tile_n ? nullptr : "the last of the widths is tile_n";
+  return is_legal && before == c.tile_n
+             ? nullptr
+             : "widths ascend in multiples of 8 to tile_n, of K-major tokens on wgmma's N, into a "
+               "D that is not quantised";
 }
 
 constexpr const char* walk_fault(const GemmConfig& c) {
-  if (shares_cluster_k(c) && c.gated) return "a tile shared in a cluster is not gated";
-  if (slices_k(c) && c.gated) return "a tile whose columns several CTAs store is not gated";
+  if (shares_columns(c) && c.gated) return "a tile whose columns several CTAs store is not gated";
   if (const char* fault = widths_fault(c)) return fault;
-  if (has_widths(c) && (gathers(c) || c.quantises)) {
-    return "tiles of several widths are not read by index, nor are their results quantised";
-  }
-  if (gathers(c) && !is_grouped(c)) return "tokens are read by index in groups";
-  if (gathers(c) && is_dynamic_persistent(c)) {
-    return "tokens by index are copied by two warps, one of which would draw tiles";
-  }
   if (gathers(c) && (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
     return "rows by index are of K-major tokens";
   }

@@ -123,7 +123,7 @@ struct HopperGemm {
     initialise_barriers([&] {
       Ring(base + smem.barriers, sharing(p)).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
-      MathOrder<Tag>::initialise(base);
+      Turns<Tag>::initialise(base);
       if constexpr (shares_cluster_k(config)) ClusterFixup<Tag>::initialise(base);
       if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
     });
@@ -148,7 +148,7 @@ struct HopperGemm {
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     if constexpr (grouping(cfg) == Grouping::binary_search) {
-      tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
+      tile::GroupTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
     }
     return ready;
   }
@@ -167,12 +167,12 @@ struct HopperGemm {
     const bool mine = isa::elect_one();
     if (mine && p.operands.k > 0) {
       Loader<Tag>::prefetch_maps(p);
-      Loader<Tag>::prefetch_weights(p, p.walk.coord_of(rank));
+      Loader<Tag>::prefetch_guessed(p, p.walk.coord_of(rank));
     }
     if constexpr (Loader<Tag>::finds_early) {
       Loader<Tag> loader(cta_of(p, base, rank, {}));
       loader.find();
-      if (mine && p.operands.k > 0) loader.prefetch_weights();
+      if (mine && p.operands.k > 0) loader.prefetch_found();
       begin();
       if (mine) {
         loader.run(true);
@@ -233,25 +233,25 @@ struct HopperGemm {
     MainloopOf<Tag> mainloop(cta, warpgroup);
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
                    warp);
-    MathOrder<Tag> turns(cta.base, warpgroup);
-    Fixup<Tag> share(cta, warp, ready);
+    Turns<Tag> turns(cta.base, warpgroup);
+    Fixup<Tag> fixup(cta, warp, ready);
     TileSums sums;
     Walk<Tag> walk = make_walk<Tag>(cta);
     tile::Work work;
     turns.begin(walk, mainloop.state);
     while (walk.next(work)) {
       mark_tile<is_grouped(Tag::config), is_swapped(Tag::config)>(work.tile);
-      if (share.stores(work)) store.begin(work, first_row, column);
+      if (fixup.stores(work)) store.begin(work, first_row, column);
       turns.enter();
       sums.run(mainloop, work, [&] { turns.leave(); });
       turns.skip(walk, mainloop.state);
-      if (const CompleteSums complete = share.finish(sums.values(), work, walk)) {
+      if (const CompleteSums complete = fixup.finish(sums.values(), work, walk)) {
         store.write(sums.values(), complete);
         if (counts) isa::count_tile();
       }
       isa::mark_end();
     }
-    share.drain();
+    fixup.drain();
     store.drain();
   }
 

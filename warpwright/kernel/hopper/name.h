@@ -33,7 +33,7 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (has_zero_points(c)) name += "_zp";
   if (passes(c) > 1) (name += "_p") += passes(c);
-  if (packed_a(c) && packed_tiles(c) > 1) (name += "_k") += packed_tiles(c);
+  if (packed_a(c) && in_flight(c) > 1) (name += "_k") += in_flight(c);
   if (group_sums(c) == GroupSums::folded) name += "_fold";
   if (group_sums(c) == GroupSums::table) name += "_lut";
   if (c.gated) name += "_gated";

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "warpwright/atom/descriptor.h"
+#include "warpwright/kernel/one_of.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright::kernel {
@@ -38,27 +39,49 @@ struct SharedOperands {
   friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
 };
 
-/// How packed weights are multiplied: their GroupSums, and exact ones in a way.
-enum class PackedSums : std::uint8_t {
-  exact,
-  exact_by_two,  ///< two groups at once, of stages of two k_tiles
-  exact_scaled,  ///< times the block scales of the tokens
-  chained,
-  folded,
-  table,
+/// How packed weights are summed: a GroupSums each. Exact sums are of groups, in registers.
+struct ExactSums {
+  enum class Way : std::uint8_t {
+    plain,
+    by_two,  ///< two groups at once, of stages of two k_tiles
+    scaled,  ///< times the block scales of the tokens
+  };
+  Way way = Way::plain;
+  bool zero_points = false;
+  int passes = 1;  ///< over the tokens of a tile, as SharedOperands::passes
+
+  friend constexpr bool operator==(const ExactSums&, const ExactSums&) = default;
+};
+struct ChainedSums {
+  friend constexpr bool operator==(const ChainedSums&, const ChainedSums&) = default;
+};
+struct FoldedSums {
+  friend constexpr bool operator==(const FoldedSums&, const FoldedSums&) = default;
+};
+struct TableSums {
+  friend constexpr bool operator==(const TableSums&, const TableSums&) = default;
 };
 
 /// A are weights of 4 bits in their packed form: bytes that are copied as they lie, and converted
 /// on the way to the registers: int4 to e4m3, e2m1 to e5m2 or, for tokens of 16 bits, both to their
 /// type. B are tokens: operands are swapped.
 struct PackedOperands {
-  PackedSums sums = PackedSums::chained;
-  bool zero_points = false;
+  OneOf<ExactSums, ChainedSums, FoldedSums, TableSums> sums = ChainedSums{};
   DType code = DType::s4;  ///< or e2m1
   DType tokens = DType::e4m3;
-  int passes = 1;  ///< over the tokens of a tile, of exact sums: as above
 
   friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
 };
+
+/// Are there decoders for them (decode/)?
+constexpr bool is_decoded(const PackedOperands& p) {
+  const bool wide = numeric::bits(p.tokens) == 16;
+  const ExactSums& exact = p.sums.as<ExactSums>();
+  const bool is_exact = p.sums.is<ExactSums>();
+  const bool is_folded = p.sums.is<FoldedSums>();
+  if (p.code == DType::e2m1) return is_folded || (is_exact && !wide && !exact.zero_points);
+  if (!wide) return true;
+  return (is_exact && exact.way == ExactSums::Way::plain) || (is_folded && p.tokens == DType::bf16);
+}
 
 }  // namespace warpwright::kernel

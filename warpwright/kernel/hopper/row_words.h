@@ -38,12 +38,12 @@ constexpr GemmConfig s4(int tile_weights, int tile_tokens) {
 /// The same for tokens of bf16, with folded sums, and of f16, with exact ones.
 constexpr GemmConfig s4_bf16(int tile_weights, int tile_tokens) {
   GemmConfig c = tile(tile_weights, tile_tokens);
-  c.operands = PackedOperands{.sums = PackedSums::folded, .tokens = DType::bf16};
+  c.operands = PackedOperands{.sums = FoldedSums{}, .tokens = DType::bf16};
   return c;
 }
 constexpr GemmConfig s4_f16(int tile_weights, int tile_tokens) {
   GemmConfig c = tile(tile_weights, tile_tokens);
-  c.operands = PackedOperands{.sums = PackedSums::exact, .tokens = DType::f16};
+  c.operands = PackedOperands{.sums = ExactSums{}, .tokens = DType::f16};
   c.result = DType::f16;
   return c;
 }
@@ -51,7 +51,7 @@ constexpr GemmConfig s4_f16(int tile_weights, int tile_tokens) {
 constexpr GemmConfig e2m1(DType tokens, int tile_weights, int tile_tokens) {
   GemmConfig c = tile(tile_weights, tile_tokens);
   c.result = tokens == DType::f16 ? DType::f16 : DType::bf16;
-  c.operands = PackedOperands{.sums = PackedSums::folded, .code = DType::e2m1, .tokens = tokens};
+  c.operands = PackedOperands{.sums = FoldedSums{}, .code = DType::e2m1, .tokens = tokens};
   return c;
 }
 constexpr GemmConfig mxf4(int tile_weights, int tile_tokens) {
@@ -110,41 +110,48 @@ constexpr GemmConfig quantised(GemmConfig c) {
 
 // A word of a form that the configuration has not does not compile: see OneOf::as.
 
-/// The configuration with a value of one member of its operands, or of its walk over whole tiles.
+/// The configuration with a value of one member of its operands; with sums of packed weights.
 template <auto member, auto value>
 constexpr GemmConfig shared(GemmConfig c) {
   c.operands.as<SharedOperands>().*member = value;
   return c;
 }
-template <auto member, auto value>
-constexpr GemmConfig packed(GemmConfig c) {
-  c.operands.as<PackedOperands>().*member = value;
-  return c;
-}
-template <auto member, auto value>
-constexpr GemmConfig whole(GemmConfig c) {
-  c.walk.as<Whole>().*member = value;
+template <class PackedSums>
+constexpr GemmConfig summed(const PackedSums& sums, GemmConfig c) {
+  c.operands.as<PackedOperands>().sums = sums;
   return c;
 }
 inline constexpr auto swap_ab = shared<&SharedOperands::swap_ab, true>;
 inline constexpr auto promoted = shared<&SharedOperands::sums, Sums::promoted>;
 /// Stages of two spans along K.
 inline constexpr auto deep = shared<&SharedOperands::k_atoms, 2>;
-inline constexpr auto exact = packed<&PackedOperands::sums, PackedSums::exact>;
-inline constexpr auto exact_by_two = packed<&PackedOperands::sums, PackedSums::exact_by_two>;
-inline constexpr auto folded = packed<&PackedOperands::sums, PackedSums::folded>;
-inline constexpr auto by_table = packed<&PackedOperands::sums, PackedSums::table>;
-inline constexpr auto zero_points = packed<&PackedOperands::zero_points, true>;
+constexpr GemmConfig exact(const GemmConfig& c) {
+  return summed(ExactSums{}, c);
+}
+constexpr GemmConfig exact_by_two(const GemmConfig& c) {
+  return summed(ExactSums{.way = ExactSums::Way::by_two}, c);
+}
+constexpr GemmConfig folded(const GemmConfig& c) {
+  return summed(FoldedSums{}, c);
+}
+constexpr GemmConfig by_table(const GemmConfig& c) {
+  return summed(TableSums{}, c);
+}
+constexpr GemmConfig zero_points(GemmConfig c) {
+  c.operands.as<PackedOperands>().sums.as<ExactSums>().zero_points = true;
+  return c;
+}
 /// Some of the columns after the others: half of them, or a quarter.
 template <int passes>
 constexpr GemmConfig in_passes(GemmConfig c) {
-  return packed_a(c) ? packed<&PackedOperands::passes, passes>(c)
-                     : shared<&SharedOperands::passes, passes>(c);
+  if (!packed_a(c)) return shared<&SharedOperands::passes, passes>(c);
+  c.operands.as<PackedOperands>().sums.as<ExactSums>().passes = passes;
+  return c;
 }
 inline constexpr auto in_halves = in_passes<2>;
 inline constexpr auto in_quarters = in_passes<4>;
 constexpr GemmConfig blockwise(const GemmConfig& c) {
-  return packed_a(c) ? packed<&PackedOperands::sums, PackedSums::exact_scaled>(c)
+  return packed_a(c) ? summed(ExactSums{.way = ExactSums::Way::scaled}, c)
                      : shared<&SharedOperands::sums, Sums::blockwise>(c);
 }
 constexpr GemmConfig mn_major_a(GemmConfig c) {
@@ -159,18 +166,38 @@ constexpr GemmConfig mn_major_ab(const GemmConfig& c) {
   return mn_major_a(mn_major_b(c));
 }
 
-inline constexpr auto pingpong = whole<&Whole::in_turns, true>;
-inline constexpr auto dynamic = whole<&Whole::drawn, true>;
+constexpr GemmConfig pingpong(GemmConfig c) {
+  c.walk.as<Whole>().in_turns = true;
+  return c;
+}
+/// Groups, whose tiles are looked for in that way.
+template <Grouping search>
+constexpr GemmConfig grouped(GemmConfig c) {
+  if (c.walk.as<Whole>().tiles.is<Dynamic>()) throw "drawn before they are grouped";
+  c.walk = Grouped{search, takes_turns(c)};
+  return c;
+}
 // Beside many sums only the binary search has room in the registers.
-inline constexpr auto linear_scan = whole<&Whole::grouped, Grouping::linear_scan>;
-inline constexpr auto binary_search = whole<&Whole::grouped, Grouping::binary_search>;
-inline constexpr auto warp_scan = whole<&Whole::grouped, Grouping::warp_scan>;
-inline constexpr auto by_index = whole<&Whole::gathers, true>;
+inline constexpr auto linear_scan = grouped<Grouping::linear_scan>;
+inline constexpr auto binary_search = grouped<Grouping::binary_search>;
+inline constexpr auto warp_scan = grouped<Grouping::warp_scan>;
+/// Which tiles a walk has, of one that has them in order.
+template <class Walk, class Tiles>
+constexpr GemmConfig with_tiles(const Tiles& tiles, GemmConfig c) {
+  if (!c.walk.as<Walk>().tiles.template is<InOrder>()) throw "two kinds of tiles";
+  c.walk.as<Walk>().tiles = tiles;
+  return c;
+}
+constexpr GemmConfig dynamic(const GemmConfig& c) {
+  return is_grouped(c) ? with_tiles<Grouped>(Dynamic{}, c) : with_tiles<Whole>(Dynamic{}, c);
+}
+constexpr GemmConfig by_index(const GemmConfig& c) {
+  return with_tiles<Grouped>(ByIndex{}, c);
+}
 /// Tiles of these widths along the tokens, beside the tile's own.
 template <std::int16_t... narrower>
-constexpr GemmConfig widths(GemmConfig c) {
-  c.walk.as<Whole>().widths = {{narrower..., static_cast<std::int16_t>(c.tile_n)}};
-  return c;
+constexpr GemmConfig widths(const GemmConfig& c) {
+  return with_tiles<Grouped>(InWidths{{{narrower..., static_cast<std::int16_t>(c.tile_n)}}}, c);
 }
 template <class Walk>
 constexpr GemmConfig walks(GemmConfig c) {

@@ -16,6 +16,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/moe/token_pieces.h"
+#include "warpwright/kernel/quantise/codes.h"
 #include "warpwright/kernel/quotient.h"
 
 namespace warpwright::kernel {
@@ -153,7 +154,7 @@ class MicroRowsMover : private TokenPieces<Slots> {
 
   /// What eight elements become: codes, and the four scales that theirs is of.
   struct Coded {
-    isa::Words<2> codes{};
+    std::uint64_t codes = 0;
     std::uint32_t scales = 0;
   };
 
@@ -176,63 +177,24 @@ class MicroRowsMover : private TokenPieces<Slots> {
 
   template <DType element, DType scale>
   WW_DEVICE Coded code(int column, const Eight& chunk) const {
-    constexpr int block = micro_block(scale);
-    constexpr int lanes = block / each;  // that share a scale
-    constexpr int bits = numeric::bits(element);
+    using Block = MicroBlock<element, scale>;
     float value[each];
     widen(chunk, value);
-    std::uint32_t largest = 0;
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) {
-      largest = micro::larger(largest, micro::magnitude(value[i], element));
-    }
-    WW_UNROLL
-    for (int far = 1; far < lanes; far *= 2) {
-      largest = micro::larger(largest, isa::shuffle(largest, lane_ ^ far));
-    }
-    const auto by = micro::Block<element, scale>::of(largest, tensor_);
+    const auto by = micro::Block<element, scale>::of(Block::largest(value), tensor_);
     Coded coded;
-    coded.scales = by.scale << 8 * (column / block % 4);
-    WW_UNROLL
-    for (int far = lanes; far < 4 * lanes; far *= 2) {
-      coded.scales |= isa::shuffle(coded.scales, lane_ ^ far);
-    }
+    coded.scales = Block::word_of_scales(by.scale, column / Block::size);
     if (by.clears()) return coded;
     WW_UNROLL
-    for (int i = 0; i < each; i += 2) {
-      const float low = by.scaled(value[i]);
-      const float high = by.scaled(value[i + 1]);
-      std::uint32_t two = 0;
-      if constexpr (element == DType::e4m3) {
-        two = isa::pack_bytes<element>(low, high);
-      } else {  // the instruction is not in all targets
-        two = micro::code(element, low) | micro::code(element, high) << bits;
-      }
-      coded.codes.word[i * bits / 32] |= two << i * bits % 32;
-    }
+    for (int i = 0; i < each; ++i) value[i] = by.scaled(value[i]);
+    coded.codes = codes_of<element>(value);
     return coded;
   }
 
-  /// Eight bytes, or four; at the end of a row, or elsewhere, byte by byte.
-  WW_DEVICE void store_codes(int row, int column, bool is_e2m1, const isa::Words<2>& codes) const {
+  WW_DEVICE void store_codes(int row, int column, bool is_e2m1, std::uint64_t codes) const {
     if (column >= p_.k) return;
-    const int half = is_e2m1 ? 1 : 0;  // two in a byte
-    unsigned char* const at = p_.to + row * p_.to_pitch + (column >> half);
-    if (whole_to_ && column + each <= p_.k) {
-      if (is_e2m1) {
-        isa::global_view<std::uint32_t>(at).store(0, codes.word[0]);
-      } else {
-        isa::global_words<2>(at).store(0, codes);
-      }
-      return;
-    }
-    const isa::GlobalView<unsigned char> code{at};
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) {
-      if (column + (i << half) < p_.k && (i << half) < each) {
-        code.store(i, static_cast<unsigned char>(codes.word[i / 4] >> 8 * (i % 4)));
-      }
-    }
+    unsigned char* const at = p_.to + row * p_.to_pitch + (column >> (is_e2m1 ? 1 : 0));
+    is_e2m1 ? kernel::store_codes<4>(at, codes, p_.k - column, whole_to_)
+            : kernel::store_codes<8>(at, codes, p_.k - column, whole_to_);
   }
 
   const MicroRows& m_;

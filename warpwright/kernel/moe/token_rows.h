@@ -14,6 +14,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/e4m3_divisor.h"
 #include "warpwright/kernel/moe/token_pieces.h"
+#include "warpwright/kernel/quantise/codes.h"
 #include "warpwright/kernel/quotient.h"
 
 namespace warpwright::kernel {
@@ -82,44 +83,17 @@ class TokenRowsMover : private TokenPieces<Slots> {
     store_eight(p_.to + row * p_.to_pitch, column, p_.k, whole_to_, eight);
   }
 
-  WW_DEVICE void store_codes(std::int64_t row, int column, const isa::Words<2>& codes) const {
-    unsigned char* const at = p_.to + row * p_.to_pitch + column;
-    if (whole_to_ && column + each <= p_.k) {
-      isa::global_words<2>(at).store(0, codes);
-      return;
-    }
-    const isa::GlobalView<unsigned char> code{at};
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) {
-      if (column + i < p_.k) {
-        code.store(i, static_cast<unsigned char>(codes.word[i / 4] >> 8 * (i % 4)));
-      }
-    }
+  WW_DEVICE void store_codes(std::int64_t row, int column, std::uint64_t codes) const {
+    kernel::store_codes<8>(p_.to + row * p_.to_pitch + column, codes, p_.k - column, whole_to_);
   }
 
   // --- quantising -------------------------------------------------------------------------------
-
-  /// The codes of value / scale, with the bits of device/quantise.h.
-  WW_DEVICE static isa::Words<2> codes_of(const E4m3Divisor& by, const float (&value)[each]) {
-    float quotient[each];
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) quotient[i] = by.quotient(value[i]);
-    isa::Words<2> codes;
-    WW_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const std::uint32_t low = isa::pack_bytes<DType::e4m3>(quotient[4 * i], quotient[4 * i + 1]);
-      const std::uint32_t high =
-          isa::pack_bytes<DType::e4m3>(quotient[4 * i + 2], quotient[4 * i + 3]);
-      codes.word[i] = low | high << 16;
-    }
-    return codes;
-  }
 
   WW_DEVICE void quantise_piece(int token, int row, int column, const Eight& chunk) const {
     float value[each];
     widen(chunk, value);
     const E4m3Divisor by(e4m3_scale(largest_of_lanes<1, block / each>(larger_finite(0, value))));
-    const isa::Words<2> codes = codes_of(by, value);
+    const std::uint64_t codes = codes_of(by, value);
     for_each_row(token, row, [&](std::int64_t to) {
       if (column >= p_.k) return;
       store_codes(to, column, codes);
@@ -158,7 +132,7 @@ class TokenRowsMover : private TokenPieces<Slots> {
       const int column = first + lane_ * each;
       float value[each];
       widen(column < p_.k ? load(token, column) : Eight{}, value);
-      const isa::Words<2> codes = codes_of(by, value);
+      const std::uint64_t codes = codes_of(by, value);
       for_each_row(token, row, [&](std::int64_t to) {
         if (column < p_.k) store_codes(to, column, codes);
       });

@@ -6,12 +6,8 @@
 namespace warpwright::kernel {
 
 template <bool whole>
-WW_DEVICE void store_quotients(const QuantisedRows& r, int row, int k, const E4m3Divisor& by,
-                               const float (&value)[8]) {
-  float quotient[8];
-  divide(by, value, quotient);
-  store_codes<whole, 8>(r.codes + row * r.codes_pitch + k, codes_of<DType::e4m3>(quotient),
-                        r.k - k);
+WW_DEVICE void store_row_codes(const QuantisedRows& r, int row, int k, std::uint64_t codes) {
+  store_codes<8>(r.codes + row * r.codes_pitch + k, codes, r.k - k, whole);
 }
 
 /// Scaling::blockwise. As many lanes as hold a block of a row find its scale.
@@ -29,7 +25,7 @@ struct QuantiseBlocks : QuantiseShape {
           const float largest = largest_of_lanes<1, block / each>(larger_finite(0, value));
           const float scale = e4m3_scale(largest);
           if (k >= r.k) return;
-          store_quotients<whole>(r, row, k, E4m3Divisor(scale), value);
+          store_row_codes<whole>(r, row, k, codes_of(E4m3Divisor(scale), value));
           if (k % block != 0) return;
           isa::GlobalView<float>{r.scales}.store(row * r.scale_pitch + k / block * r.scale_step,
                                                  scale);
@@ -72,13 +68,13 @@ struct QuantiseRows : QuantiseShape {
     WW_UNROLL
     for (int i = 0; i < kept; ++i) {
       if (first + i * piece < r.k) {
-        store_quotients<whole>(r, row, first + i * piece, by, value[i]);
+        store_row_codes<whole>(r, row, first + i * piece, codes_of(by, value[i]));
       }
     }
     for (int k = first + kept * piece; k < r.k; k += piece) {
       float more[each];
       load_values<type, whole>(r, row, k, more);
-      store_quotients<whole>(r, row, k, by, more);
+      store_row_codes<whole>(r, row, k, codes_of(by, more));
     }
   }
 };
@@ -95,7 +91,10 @@ struct QuantiseTensor : QuantiseShape {
         r, r.rows,
         [&](int row, int k, float(&value)[each]) { load_values<type, whole>(r, row, k, value); },
         [&](int row, int k, const float(&value)[each]) {
-          if (k < r.k) store_quotients<whole>(r, row, k, by, value);
+          if (k >= r.k) return;
+          float quotient[each];
+          divide(by, value, quotient);  // by a scale that may be another tensor's
+          store_row_codes<whole>(r, row, k, codes_of<DType::e4m3>(quotient));
         });
   }
 };

@@ -30,8 +30,8 @@ struct QuantiseMicro : QuantiseShape {
   static constexpr int ctas_an_sm = 3;
   // With ue4m3 there is more to do a row: with as many of them the code would be too long.
   static constexpr int at_once = QuantiseShape::at_once / (scale == DType::ue4m3 ? 2 : 1);
-  static constexpr int block = micro_block(scale);
-  static constexpr int lanes = block / each;  ///< that share a scale
+  using Block = MicroBlock<element, scale>;
+  static constexpr int block = Block::size;
   static constexpr int bits = numeric::bits(element);
 
   static constexpr int ctas(const Params& p) { return QuantiseShape::ctas(p.x); }
@@ -53,20 +53,11 @@ struct QuantiseMicro : QuantiseShape {
           if (row >= p.x.rows || k >= p.x.k) return;
           const std::uint64_t codes = micro::clears(scale, code) ? 0 : codes_of<element>(quotient);
           unsigned char* const to = p.x.codes + row * p.x.codes_pitch + k / each * bits;
-          p.whole ? store_codes<true, bits>(to, codes, p.x.k - k)
-                  : store_codes<false, bits>(to, codes, p.x.k - k);
+          store_codes<bits>(to, codes, p.x.k - k, p.whole);
         });
   }
 
  private:
-  WW_DEVICE static std::uint32_t largest_of_block(std::uint32_t largest) {
-    WW_UNROLL
-    for (int far = 1; far < lanes; far *= 2) {
-      largest = micro::larger(largest, isa::shuffle(largest, isa::lane_index() ^ far));
-    }
-    return largest;
-  }
-
   /// The errors of a block of 16 with that divisor, whose halves two lanes have.
   WW_DEVICE static float errors_of(const float (&value)[each], float divisor,
                                    float (&quotient)[each]) {
@@ -84,10 +75,7 @@ struct QuantiseMicro : QuantiseShape {
   /// What is rounded to codes, and the scale of the block.
   WW_DEVICE static std::uint32_t scaled(const Params& p, const float (&value)[each], float tensor,
                                         float (&quotient)[each]) {
-    std::uint32_t mine = 0;
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) mine = micro::larger(mine, micro::magnitude(value[i], element));
-    const std::uint32_t largest = largest_of_block(mine);
+    const std::uint32_t largest = Block::largest(value);
     if constexpr (scale == DType::ue8m0) {
       const std::uint32_t code = micro::power_scale(p.recipe, element, largest);
       const float factor = micro::power_inverse(code);
@@ -130,11 +118,7 @@ struct QuantiseMicro : QuantiseShape {
       }
       return;
     }
-    std::uint32_t word = code << 8 * (number % 4);
-    WW_UNROLL
-    for (int far = lanes; far < 4 * lanes; far *= 2) {
-      word |= isa::shuffle(word, isa::lane_index() ^ far);
-    }
+    const std::uint32_t word = Block::word_of_scales(code, number);
     if (k % (4 * block) != 0 || number >= p.columns || place < 0 || place >= p.scale_rows) return;
     isa::global_view<std::uint32_t>(p.scales + block_scales::place(place, number, p.columns))
         .store(0, word);

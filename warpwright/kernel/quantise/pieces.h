@@ -13,6 +13,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/kernel/e4m3_divisor.h"
 #include "warpwright/kernel/moe/row_pieces.h"
+#include "warpwright/kernel/quantise/codes.h"
 
 namespace warpwright::kernel {
 
@@ -87,49 +88,6 @@ WW_DEVICE void divide(const E4m3Divisor& by, const float (&value)[8], float (&qu
   } else {
     WW_UNROLL
     for (int i = 0; i < 8; ++i) quotient[i] = unless_infinite(value[i] / by.scale, value[i]);
-  }
-}
-
-/// Eight values as codes of `element`, the first in the lowest bits.
-template <DType element>
-WW_DEVICE std::uint64_t codes_of(const float (&value)[8]) {
-  std::uint64_t codes = 0;
-  WW_UNROLL
-  for (int i = 0; i < 8; i += 2) {
-    constexpr int bits = numeric::bits(element);
-    std::uint32_t two = 0;
-    if constexpr (bits == 8) {
-      two = isa::pack_bytes<element>(value[i], value[i + 1]);
-    } else {  // the instruction is not in all targets
-      two = micro::code(element, value[i]) | micro::code(element, value[i + 1]) << bits;
-    }
-    codes |= std::uint64_t{two} << i * bits;
-  }
-  return codes;
-}
-
-/// Stores `count` codes of `bits` each, all eight where they are there. `whole`: rows of codes
-/// begin at multiples of what is stored at once.
-template <bool whole, int bits>
-WW_DEVICE void store_codes(unsigned char* at, std::uint64_t codes, int count) {
-  if (whole && count >= 8) {
-    if constexpr (bits == 8) {
-      isa::global_view<std::uint64_t>(at).store(0, codes);
-    } else if constexpr (bits == 4) {
-      isa::global_view<std::uint32_t>(at).store(0, static_cast<std::uint32_t>(codes));
-    } else {
-      WW_UNROLL
-      for (int i = 0; i < 3; ++i) {
-        isa::global_view<std::uint16_t>(at).store(i, static_cast<std::uint16_t>(codes >> 16 * i));
-      }
-    }
-    return;
-  }
-  WW_UNROLL
-  for (int i = 0; i < bits; ++i) {
-    if (i < count * bits / 8) {
-      isa::GlobalView<unsigned char>{at}.store(i, static_cast<unsigned char>(codes >> 8 * i));
-    }
   }
 }
 

@@ -126,7 +126,7 @@ struct RingGemm {
       }
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
-      MathOrder<Tag>::initialise(base);
+      Turns<Tag>::initialise(base);
       if constexpr (controlled) tile_ring(p, base).initialise(p.walk.cluster);
     });
   }
@@ -174,7 +174,7 @@ struct RingGemm {
     isa::set_role(group == 0 ? "consumer 0" : "consumer 1");
     const Ring ring(base + smem.barriers, p.walk.cluster, 1);
     Loop loop(ring, base, 32 * warp + isa::lane_index());
-    MathOrder<Tag> turns(base, group);
+    Turns<Tag> turns(base, group);
     Epilogue store(p.output, p.scales, base + smem.epilogue, base + smem.c_barriers, consumer);
     auto walk = make_walk<pipeline::Reader::warp>(p, base, ready);
     tile::Work work;

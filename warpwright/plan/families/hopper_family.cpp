@@ -55,7 +55,7 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
   const GemmConfig& c = hopper_config(plan);
   pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
   if (plan.problem.packed) {
-    shape.stage_bytes += c.tile_m / packed::kTileRows * packed_tiles(c) *
+    shape.stage_bytes += c.tile_m / packed::kTileRows * in_flight(c) *
                          packed::tile_bytes(plan.problem.packed->format);
   }
   return shape;

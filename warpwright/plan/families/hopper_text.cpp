@@ -55,7 +55,7 @@ std::string hopper_sums_text(const GemmConfig& c) {
 
 std::string hopper_weights_text(const Plan& plan) {
   const PackedFormat& f = plan.problem.packed->format;
-  const int blocks = packed_tiles(hopper_config(plan));
+  const int blocks = in_flight(hopper_config(plan));
   if (packed::is_e2m1(f)) {
     return format(
         "weights    e2m1, a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which lanes "

@@ -27,6 +27,11 @@ bool runs_on(const KernelFacts& f, int architecture) {
 
 // A choice of which most kernels know nothing: what it is called, whether it was made, and whether
 // a kernel has something of that kind.
+const char* schedule_name(kernel::Schedule schedule) {
+  constexpr const char* names[] = {"cooperative", "pingpong", "multistage"};
+  return names[static_cast<std::size_t>(schedule)];
+}
+
 struct Kind {
   std::string name;
   bool wanted;
@@ -40,8 +45,8 @@ std::vector<Kind> kinds(const PlanChoices& c) {
            [](F f, C) { return f.most_cluster_ctas() > 1; }},
           {"CTAs of a cluster that share a tile along K", c.cluster_k.value_or(1) != 1,
            [](F f, C) { return f.shares_cluster_k; }},
-          {"a schedule", c.schedule.has_value(),
-           [](F f, C) { return f.schedule != kernel::Schedule::multistage; }},
+          {c.schedule ? "the schedule " + std::string(schedule_name(*c.schedule)) : "",
+           c.schedule.has_value(), [](F f, C wanted) { return f.schedule == wanted.schedule; }},
           {"swapped operands", c.swap_ab.value_or(false), [](F f, C) { return f.swap_ab; }},
           {"pairs of SMs", c.pair.value_or(false), [](F f, C) { return f.pair; }},
           {"accumulators in tensor memory", c.accumulators.has_value(),
@@ -50,8 +55,8 @@ std::vector<Kind> kinds(const PlanChoices& c) {
            [](F f, C wanted) { return f.tiles == *wanted.tiles; }}};
 }
 
-// "sm_90 and sm_100".
-std::string who_has(const Kind& kind, const PlanChoices& choices) {
+// "sm_90 and sm_100": of others than `own`, whose kernels with it are another family's.
+std::string who_has(const Kind& kind, const PlanChoices& choices, int own) {
   std::set<int> architectures;
   for (const Family* family : families()) {
     for (const KernelFacts& f : family->kernels()) {
@@ -59,6 +64,7 @@ std::string who_has(const Kind& kind, const PlanChoices& choices) {
         architectures.insert(f.architectures.begin(), f.architectures.end());
     }
   }
+  architectures.erase(own);
   std::string text;
   for (const int each : architectures) {
     text += (text.empty()                      ? "sm_"
@@ -101,8 +107,7 @@ std::string wishes(const PlanChoices& choices, const Family& family) {
          (*choices.accumulators == 1 ? " accumulator" : " accumulators"));
   }
   if (choices.schedule) {
-    constexpr const char* names[] = {"cooperative", "pingpong", "multistage"};
-    wish(std::string("the schedule ") + names[static_cast<std::size_t>(*choices.schedule)]);
+    wish(std::string("the schedule ") + schedule_name(*choices.schedule));
   }
   if (choices.swap_ab) wish(*choices.swap_ab ? "swapped operands" : "operands not swapped");
   if (choices.tiles) wish(tiles_name(*choices.tiles));
@@ -206,7 +211,7 @@ std::optional<Refusal> choices_fault(const Family& family, const Plan& start,
       return runs_on(f, device.architecture) && kind.has(f, choices);
     });
     if (is_known) continue;
-    const std::string others = who_has(kind, choices);
+    const std::string others = who_has(kind, choices, device.architecture);
     return refuse(RefusalCode::bad_choice, "no kernel for ", device.name, " (sm_",
                   device.architecture, ") has ", kind.name,
                   (others.empty() ? "" : ", which those for " + others + " have"), ": ",

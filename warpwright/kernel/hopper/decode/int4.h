@@ -79,8 +79,7 @@ class Int4Weights {
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
     constexpr GemmConfig cfg = Tag::config;
-    return atom_row(cfg, warpgroup, i) / packed::kTileRows * packed_tiles(cfg) *
-           most_packed_tile(cfg);
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * in_flight(cfg) * most_packed_tile(cfg);
   }
 
   /// Calls `body` with the k_blocks of 32 that share scales, which only the launch knows. With one
