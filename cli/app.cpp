@@ -36,6 +36,8 @@
 #include "cli/commands/predict/predict_kernel_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
 #include "cli/commands/unpack_command.h"
+#include "cli/compute/weight_words.h"
+#include "cli/compute/words.h"
 #include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
@@ -265,8 +267,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
   offer(app.add_option("--from", o.from, "their layout (default: as their names tell)")
             ->type_name("LAYOUT"),
         layouts + "bf16");
-  std::string formats = "int4";
-  for (const MicroFormat& f : micro_formats) formats += " " + std::string(f.word);
+  const std::string formats = of_numbers_words(" ") + format_words(" ", " ");
   offer(app.add_option("--to", o.to, "what floats become: int4 (default), mxf8, mxf4, nvf4, ...")
             ->type_name("FORMAT"),
         formats);
@@ -285,7 +286,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
                        "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
                        "registers: for tokens of e4m3 (not nvf4), bf16 or fp16")
             ->type_name("TOKENS"),
-        "e4m3 bf16");
+        packed::tokens_words(nullptr, " ", " "));
   offer(app.add_option("--group", o.group,
                        "weights along K that share a scale, for floats: 32, 64 or 128")
             ->type_name("G")

@@ -16,7 +16,6 @@
 #include "warpwright/c_parts.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/facts/machines.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack.h"
 
 using warpwright::as_nearest;
@@ -43,8 +42,7 @@ static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
 static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
-              WW_INT4_MXF4 == warpwright::packed::kFirstForm &&
-              WW_INT4_F16 == warpwright::packed::kLastForm &&
+              WW_INT4_MXF4 == warpwright::packed::weight_form("mxf4")->number &&
               WW_SUMS_OPEN == static_cast<int>(warpwright::GroupSums::open) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&
@@ -180,11 +178,13 @@ class Reader {
   // The factors of nvf4 operands' tensors lie beside them.
   static Fault factors_fault(const ww_gemm& g) {
     if (g.alpha != 1) return std::nullopt;
-    const bool is_packed = g.int4 != nullptr && (g.int4->encoding == WW_INT4_NVF4_BF16 ||
-                                                 g.int4->encoding == WW_INT4_NVF4_F16);
-    if (is_packed && !is_given(g.scale_b)) {
-      return refuse(RefusalCode::bad_value, as_tensor("B"),
-                    " are nvf4 weights, alpha is 1 and scale_b is not given; ",
+    const warpwright::packed::WeightForm* const form =
+        g.int4 != nullptr ? warpwright::packed::weight_form(g.int4->encoding) : nullptr;
+    const bool has_factor = form != nullptr && warpwright::packed::format_of(*form).has_factor;
+    if (has_factor && !is_given(g.scale_b)) {
+      return refuse(RefusalCode::bad_value, as_tensor("B"), " are ",
+                    warpwright::packed::format_of(*form).word,
+                    " weights, alpha is 1 and scale_b is not given; ",
                     as_rule("alpha is the factor of their tensor, as ww_fp4_pack and "
                             "ww_int4_factor tell it, or scale_b the factors, of 1 where there "
                             "are none"));
@@ -558,7 +558,7 @@ ww_refusal* ww_int4_factor(const void* bytes, float* factor) {
     const auto header = warpwright::weights::parse_header(
         std::span(static_cast<const std::byte*>(bytes), WW_INT4_HEADER));
     if (!header) return told(header.refusal());
-    const bool has_factor = warpwright::weights::Header::has_factor(header->format);
+    const bool has_factor = warpwright::packed::has_factor(header->format);
     *factor = !has_factor ? 1 : header->lacks_factor() ? 0 : header->factor;
     return nullptr;
   });

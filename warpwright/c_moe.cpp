@@ -65,7 +65,7 @@ Fault factors_fault(const MixtureOperands& o) {
   } both[] = {{"w13", "scale_w13", "factor_w13", o.packed13, o.scale_w13, o.factor_w13},
               {"w2", "scale_w2", "factor_w2", o.packed2, o.scale_w2, o.factor_w2}};
   for (const auto& w : both) {
-    const bool in_scales = w.packed && w.packed->format.scale == DType::ue4m3;
+    const bool in_scales = w.packed && warpwright::packed::has_factor(w.packed->format);
     const bool in_factor = o.is_micro() && w.scales.dtype == DType::ue4m3;
     if (in_scales ? warpwright::is_given(w.scales) : !in_factor || warpwright::is_given(w.factor)) {
       continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "warpwright/c.h"
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/search/alternatives.h"
 #include "warpwright/run_moe.h"
@@ -173,24 +174,33 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
                        bool open, bool any = true) {
   ww_int4 f = {};
   if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
-  if (auto r = word_fault("encoding", f.encoding, packed::kLastForm)) return r;
+  if (auto r = word_fault("encoding", f.encoding, packed::last_form_number())) return r;
   if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
   if (!open && f.encoding == WW_INT4_ANY) {
     return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
                   ", which is only for packing; the nearest legal value is ",
                   as_nearest(int{WW_INT4_EX}));
   }
-  const bool int4 = f.encoding < packed::kFirstForm ||
-                    packed::kForms[f.encoding - packed::kFirstForm].code == DType::s4;
-  if (!any && !int4) {
-    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
-                  ", which is of e2m1 weights, and these become int4; ",
+  const packed::WeightForm* const form =
+      packed::weight_form(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding);
+  if (form == nullptr) {
+    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding, ", which no form has; ",
+                  "the nearest legal value is ", as_nearest(int{WW_INT4_EX}));
+  }
+  if (!any && packed::format_of(*form).code != DType::s4) {
+    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding, ", which is of ",
+                  packed::format_of(*form).word, " weights, and these become int4; ",
                   as_rule("ww_fp4_pack packs the others"), ": the nearest legal is ",
                   as_nearest(int{WW_INT4_ANY}));
   }
-  if (int4 && f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
-    return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
-                  "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
+  const packed::WeightFormat& weights = packed::format_of(*form);
+  if (std::ranges::count(weights.scales, static_cast<DType>(f.scale)) == 0 || f.scale == 0) {
+    std::string nearest(numeric::name(weights.scales[0]));
+    std::ranges::transform(nearest, nearest.begin(),
+                           [](unsigned char c) { return std::toupper(c); });
+    return refuse(RefusalCode::bad_type, "the scales of ", weights.word, " weights have the type ",
+                  f.scale, "; the nearest legal is ",
+                  as_nearest("WW_", nearest, ", ", static_cast<int>(weights.scales[0])));
   }
   constexpr std::int64_t most = std::int64_t{1} << 31;
   extents = {f.experts, f.n, f.k};
@@ -200,9 +210,9 @@ inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Exten
                   "; ",
                   as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
   }
-  format = packed::form_of(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding, f.group,
-                           static_cast<DType>(f.scale), static_cast<ZeroPoints>(f.zero_points));
-  if (const char* const wrong = packed::format_fault(format)) {
+  format = packed::packed_format(form->number, f.group, static_cast<DType>(f.scale),
+                                 static_cast<ZeroPoints>(f.zero_points));
+  if (const std::string wrong = packed::format_fault(format); !wrong.empty()) {
     return refuse(RefusalCode::bad_value, wrong);
   }
   return std::nullopt;
@@ -214,7 +224,7 @@ inline void write_form(ww_int4& form, const PackedFormat& format, const packed::
   form.n = extents.n;
   form.k = extents.k;
   form.group = format.group;
-  form.encoding = packed::form_number(format);
+  form.encoding = packed::weight_form(format)->number;
   form.scale = static_cast<std::int32_t>(format.scale);
   form.zero_points = static_cast<std::int32_t>(format.zero_points);
 }

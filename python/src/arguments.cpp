@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "python/src/handles.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/facts/removed.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -490,8 +490,12 @@ CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg a
   const Tensor t = placed(reader.read(data.get(), name));
   const packed::Extents extents{numbers[0], numbers[1], numbers[2]};
   packed.format =
-      packed::form_of(static_cast<int>(numbers[4]), static_cast<int>(numbers[3]),
-                      static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6]));
+      packed::packed_format(static_cast<int>(numbers[4]), static_cast<int>(numbers[3]),
+                            static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6]));
+  if (const std::string wrong = packed::format_fault(packed.format); !wrong.empty()) {
+    throw Refused{
+        refuse(RefusalCode::bad_value, "the form of ", as_tensor(name), " is none: ", wrong)};
+  }
   const std::int64_t bytes = packed::kHeaderBytes + packed::data_bytes(packed.format, extents);
   if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
     throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor(name),

@@ -319,6 +319,7 @@ PyMethodDef functions[] = {
     {"quantise_blocks", quantise_blocks, METH_VARARGS, nullptr},
     {"order_scales", order_scales, METH_VARARGS, nullptr},
     {"sort_slots", sort_slots, METH_VARARGS, nullptr},
+    {"packed_forms", packed_forms, METH_NOARGS, nullptr},
     {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
     {"int4_pack", int4_pack, METH_VARARGS, nullptr},
     {"int4_load", int4_load, METH_VARARGS, nullptr},

@@ -10,6 +10,9 @@ namespace warpwright::python {
 /// written.
 PyObject* quantise_rows(PyObject* module, PyObject* args);
 
+/// packed_forms() -> [(number, encoding, format, type of tokens, types of the scales, groups, has
+/// each tensor a factor, are codes floats)]: the forms of packed weights.
+PyObject* packed_forms(PyObject* module, PyObject* args);
 /// int4_quantise(weights, group, encoding, scales, zero_points) -> Array, of host memory.
 PyObject* int4_quantise(PyObject* module, PyObject* args);
 /// int4_pack(layout, codes, scales, zeros, group_index, encoding, scales) -> Array, where the codes

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _core
 from ._formats import FORMATS, quantise_blocks
@@ -13,14 +13,25 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-#: For e2m1 weights: weights along K that share a scale, and the number of the scales' type.
-_FP4 = {"mxf4": (32, 10), "nvf4": (16, 11)}
+
+class Form(NamedTuple):
+    """A form of packed weights, a row of the library's table of them."""
+
+    number: int
+    word: str  #: the encoding
+    format: str
+    tokens: str  #: what they are multiplied by
+    scales: list[str]  #: their types, the usual one first
+    groups: list[int]  #: the usual one last
+    has_factor: int
+    is_float: int
+
+
 #: By number.
-_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16", "ex-bf16", "mxf4-fp16",
-          "nvf4-fp16", "ex-fp16")
-_WORDS = tuple(word for word in _FORMS if word)
+FORMS = {row[0]: Form(*row) for row in _core.packed_forms()}
+_WORDS = {form.word: form for _, form in sorted(FORMS.items())}
 # By the numbers of the library's types.
-_SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
+_SCALES = {3: "f16", 4: "bf16", 1: "f32", 10: "ue8m0", 11: "ue4m3"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
 
 
@@ -145,7 +156,7 @@ class Int4Weights:
             form = (*form, form[0] > 1, factor)
             object.__setattr__(self, "origin", origin)
         form = (*form, 0)[:9]
-        has_factor = _FORMS[form[4]].startswith("nvf4")
+        has_factor = FORMS[form[4]].has_factor
         if self.alpha is not None and len(self.alpha) not in (0, form[0] if has_factor else 0):
             raise Refusal(f"alpha has {len(self.alpha)} numbers; "
                           + (f"{form[0]} experts have one each" if has_factor else
@@ -168,22 +179,26 @@ class Int4Weights:
              zero_points: bool = False) -> Int4Weights:
         """Weights without memory, for plan(). Those of mxf4 and nvf4 have groups and scales of
         their own, and no others."""
-        if encoding == "nvf4":
-            encoding = "nvf4-bf16"
-        for name, word, words in (("encoding", encoding, _WORDS), ("scales", scales, _NUMBERS)):
-            if word not in words:
-                raise Refusal(f"{name} is {word!r}; it is one of {', '.join(words)}")
+        usual = next((form for form in FORMS.values() if form.is_float and form.format == encoding),
+                     None)
+        if usual:
+            encoding = usual.word  # type: ignore[assignment]
+        if encoding not in _WORDS:
+            raise Refusal(f"encoding is {encoding!r}; it is one of {', '.join(_WORDS)}")
         count = 1 if experts is None else experts
-        number, scale = _FORMS.index(encoding), _NUMBERS[scales]
-        if encoding[:4] in _FP4:
-            own, type_number = _FP4[encoding[:4]]
-            for name, value, usual in (("group", group, (128, own)), ("scales", scales, ("bf16",))):
-                if value not in usual:
+        asked = _WORDS[encoding]
+        if len(asked.groups) == 1:
+            for name, value, legal in (("group", group, (128, *asked.groups)),
+                                       ("scales", scales, ("bf16",))):
+                if value not in legal:
                     raise Refusal(f"{name} is given, and {encoding} weights have their own: leave "
                                   "it out")
-            group, scale = own, type_number
-        size = _core.int4_bytes(count, n, k, group, number, scale, zero_points)
-        form = (count, n, k, group, number, scale, int(zero_points), experts is not None, 0)
+            group, scales = asked.groups[0], asked.scales[0]  # type: ignore[assignment]
+        if scales not in asked.scales:
+            raise Refusal(f"scales is {scales!r}; it is one of {', '.join(asked.scales)}")
+        scale = _NUMBERS[scales]
+        size = _core.int4_bytes(count, n, k, group, asked.number, scale, zero_points)
+        form = (count, n, k, group, asked.number, scale, int(zero_points), experts is not None, 0)
         return Int4Weights(Spec((size,), "uint8"), form, alpha=())
 
     @property
@@ -202,12 +217,12 @@ class Int4Weights:
         """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of 16 bits, "ex-bf16" or "ex-fp16"; for weights
         that are no int4 "mxf4" or "mxf4-exact" (for e4m3), "mxf4-bf16", "mxf4-fp16", "nvf4-bf16" or
         "nvf4-fp16"."""
-        return _FORMS[self.form[4]]
+        return FORMS[self.form[4]].word
 
     @property
     def scales(self) -> str:
         """The type of the scales: "bf16", "f16" or "f32"; for mxf4 "ue8m0", for nvf4 "ue4m3"."""
-        return {"mxf4": "ue8m0", "nvf4": "ue4m3"}.get(self.encoding[:4]) or _SCALES[self.form[5]]
+        return _SCALES[self.form[5]]
 
     @property
     def zero_points(self) -> bool:
@@ -257,7 +272,7 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
     is_batch = len(shape_of(weights, "weights")) == 3
     host = move_to(weights, "cpu")
     packed = _core.int4_quantise(host, group, encoding, scales, zero_points)
-    return _weights(weights, packed, is_batch)
+    return packed_like(weights, packed, is_batch)
 
 
 def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tensor | None = None,
@@ -276,7 +291,7 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
     zeros, group_index = (None if t is None else move_to(t, "cpu") for t in (zeros, group_index))
     packed = _core.int4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), zeros,
                              group_index, encoding, scale_type)
-    return _weights(codes, packed, is_batch)
+    return packed_like(codes, packed, is_batch)
 
 
 def load_int4(file: str, layout: Layout | None = None, *, group: int | None = None,
@@ -287,25 +302,30 @@ def load_int4(file: str, layout: Layout | None = None, *, group: int | None = No
     in any layout that `warpwright pack` reads (floats are quantised), or a tensor that is packed.
     A `*` in the name stands for the numbers of experts. The bytes lie in host memory, as a numpy
     array where numpy is there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""
-    packed = _core.int4_load(file, layout, group or 0, encoding, scales, zero_points)
-    try:
-        import numpy  # pylint: disable=import-outside-toplevel
-        data: Any = numpy.asarray(packed)
-    except ImportError:
-        data = packed
-    made = Int4Weights(data)
+    made = loaded(_core.int4_load(file, layout, group or 0, encoding, scales, zero_points), file)
     if made.alpha is None:  # factors beside the bytes
         from ._fp4 import load_fp4  # pylint: disable=import-outside-toplevel
         return load_fp4(file)
+    return made
+
+
+def loaded(packed: _core.Array, file: str) -> Int4Weights:
+    """The weights of `file`, whose bytes these are."""
+    try:
+        import numpy  # pylint: disable=import-outside-toplevel
+        made = Int4Weights(numpy.asarray(packed))
+    except ImportError:
+        made = Int4Weights(packed)
     return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file,
                                            made.form[8]))
 
 
-def _weights(like: Any, packed: _core.Array, is_batch: bool) -> Int4Weights:
+def packed_like(like: Any, packed: _core.Array, is_batch: bool,
+                alpha: tuple[float, ...] | None = None) -> Int4Weights:
     """`packed` in the library and the place of `like`."""
     *form, factor, origin = _core.int4_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    return Int4Weights(data, (*form, is_batch, factor), origin)  # type: ignore[arg-type]
+    return Int4Weights(data, (*form, is_batch, factor), origin, alpha)  # type: ignore[arg-type]
 
 
 def adopted_bytes(like: Any, array: _core.Array) -> Any:

@@ -3,12 +3,14 @@ that the command line multiplies."""
 import itertools
 import pathlib
 import tempfile
+import typing
 import unittest
 
 import ml_dtypes
 import numpy as np
 
 import warpwright as wp
+from warpwright import _prepare, _types
 
 bf16 = np.dtype(ml_dtypes.bfloat16)
 e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)
@@ -359,6 +361,22 @@ class Int4(Close):
                      wp.pack_int4(normal(64, 256)).data, alpha=(2.0,))
         self.refused("bad_value", "2 experts have one each", wp.Int4Weights, experts.data,
                      alpha=(2.0,))
+
+    def test_every_form(self):
+        """Rows of the library's table, by themselves: words, sizes, plans, and others' tokens."""
+        forms = _prepare.FORMS.values()
+        words = {*typing.get_args(_types.Encoding), *typing.get_args(_types.Fp4Encoding)}
+        self.assertEqual({form.word for form in forms}, words - {form.format for form in forms}
+                         | {"mxf4"})
+        for form in forms:
+            w = wp.Int4Weights.spec(128, 256, encoding=form.word)
+            self.assertEqual((w.encoding, w.scales), (form.word, form.scales[0]))
+            for tokens in {each.tokens for each in forms}:
+                x = wp.Spec((16, 256), tokens)
+                if tokens == form.tokens:
+                    self.assertIn(f"x{tokens}", wp.plan(x, w, device="h200").kernel)
+                else:
+                    self.refused("bad_type", "packed for tokens of", wp.plan, x, w, device="h200")
 
     def test_plans_without_memory(self):
         plan = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096), device="h200")

@@ -19,7 +19,7 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     return "packed weights are multiplied by all warpgroups together, each 64 rows and half of K "
            "blocks by two";
   }
-  if (packed_a(c) && is_e2m1(c)) {
+  if (packed_a(c) && has_float_codes(c)) {
     const PackedOperands& packed = c.operands.as<PackedOperands>();
     const bool in_tensor_core = packed.sums == PackedSums::folded;
     const bool chains = packed.sums == PackedSums::chained || packed.sums == PackedSums::table;
