@@ -93,7 +93,7 @@ __global__ void values_kernel(const std::uint8_t* codes, const void* scales, DTy
        i += step) {
     const int four = codes[i / 2] >> i % 2 * 4 & 15;
     values[i] = static_cast<float>(
-        reference::int4_value((four ^ 8) - 8, reference::read(scales, t, i / group)));
+        reference::packed_value((four ^ 8) - 8, reference::read(scales, t, i / group)));
   }
 }
 

@@ -599,12 +599,13 @@ class CommandLine {
   }
 
   void add_packing() {
-    pack_ = app_.add_subcommand("pack", "pack weights as int4 for products with 8-bit tokens");
+    pack_ = app_.add_subcommand("pack",
+                                "pack weights of 4 bits for products with tokens of 8 or 16 bits");
     add_pack_options(*pack_, pack_options_);
     unpack_ = app_.add_subcommand("unpack", "write the codes and scales of a packed tensor");
     add_unpack_options(*unpack_, unpack_options_);
     packed_ = app_.get_subcommand("explain")->add_subcommand(
-        "packed", "what a packed tensor of int4 weights holds, and a tile of it byte by byte");
+        "packed", "what a packed tensor holds, and a tile of it byte by byte");
     add_explain_packed(*packed_, packed_options_);
   }
 

@@ -1,4 +1,4 @@
-// Random int4 weights in their packed form, beside the values that they stand for: put together
+// Random weights in their packed form, beside the values that they stand for: put together
 // from the places that facts/packed_places.h derives, by no packer.
 #pragma once
 

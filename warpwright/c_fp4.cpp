@@ -17,13 +17,13 @@ namespace packed = warpwright::packed;
 namespace weights = warpwright::weights;
 
 // What a form's encoding leaves open.
-Fault read_encoding(const ww_int4& form, weights::E2m1Options& options) {
-  if (form.encoding == WW_INT4_ANY) return std::nullopt;
+Fault read_encoding(const ww_packed_form& form, weights::E2m1Options& options) {
+  if (form.encoding == WW_PACKED_ANY) return std::nullopt;
   const packed::WeightForm* const asked = packed::weight_form(form.encoding);
   if (asked == nullptr || packed::format_of(*asked).code == DType::s4) {
     return refuse(RefusalCode::bad_value, "encoding is ", form.encoding,
                   ", and these weights are e2m1: the nearest legal is ",
-                  as_nearest(int{WW_INT4_ANY}), " (WW_INT4_ANY)");
+                  as_nearest(int{WW_PACKED_ANY}), " (WW_PACKED_ANY)");
   }
   options = {asked->tokens, asked->storage.exponents};
   return std::nullopt;
@@ -48,7 +48,7 @@ Fault factors_fault(const weights::MicroSource& source, const float* alphas) {
 
 extern "C" ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes,
                                    const ww_matrix* scales, const ww_matrix* tensor_scale,
-                                   ww_int4* form, float* alphas, void* packed) {
+                                   ww_packed_form* form, float* alphas, void* packed) {
   return guarded([&]() -> ww_refusal* {
     if (layout == nullptr) return told(null_argument("layout"));
     if (form == nullptr) return told(null_argument("form"));
@@ -58,8 +58,9 @@ extern "C" ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes,
     if (tensor_scale != nullptr) {
       if (auto r = read_tensor("tensor_scale", tensor_scale, tensors.tensor_scale)) return told(*r);
     }
-    ww_int4 asked = {};
-    if (auto r = copy_struct(form, asked, "ww_int4", sizeof(ww_int4))) return told(*r);
+    ww_packed_form asked = {};
+    if (auto r = copy_struct(form, asked, "ww_packed_form", sizeof(ww_packed_form)))
+      return told(*r);
     weights::E2m1Options options;
     if (auto r = read_encoding(asked, options)) return told(*r);
     const auto source = weights::read_micro_checkpoint(layout, std::span(&tensors, 1));

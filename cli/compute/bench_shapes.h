@@ -14,7 +14,8 @@
 
 namespace warpwright::cli {
 
-/// What `bench` measures: products without groups, with groups, or those of int4 weights, of both.
+/// What `bench` measures: products without groups, with groups, or those of packed weights, of
+/// both.
 enum class BenchKind { dense, grouped, w4a8 };
 
 /// Extents of a product; or, of one in groups, the words for their lengths instead of M.

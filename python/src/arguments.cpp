@@ -439,8 +439,8 @@ PyObject* adopted(PyObject* like, bool was_given, Ref& made) {
       .release();
 }
 
-bool is_int4(PyObject* weights) {
-  return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("Int4Weights");
+bool is_packed_weights(PyObject* weights) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("PackedWeights");
 }
 
 float CallTensors::packed_factor(const Arguments& given, Arg weights, const char* name, Arg scales,
@@ -453,7 +453,7 @@ float CallTensors::packed_factor(const Arguments& given, Arg weights, const char
         RefusalCode::bad_value, as_tensor(name),
         " are nvf4 weights whose factor (alpha) is not known, and ", argument, " is not given; ",
         as_rule("give it the factors, one for each matrix or row, in the operands' "
-                "memory, or make them as Int4Weights(data, alpha=(FACTOR,))"))};
+                "memory, or make them as PackedWeights(data, alpha=(FACTOR,))"))};
   }
   const Ref all = Ref::checked(PySequence_Tuple(alpha.get()));
   const Py_ssize_t count = PyTuple_Size(all.get());
@@ -500,11 +500,11 @@ CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg a
   if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
     throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor(name),
                          " are no contiguous row of ", bytes,
-                         " bytes (uint8), which int4 weights of their form take")};
+                         " bytes (uint8), which packed weights of their form take")};
   }
   if (in_groups && !is_batch) {
     throw Refused{refuse(RefusalCode::bad_shape, as_tensor(name),
-                         " are int4 weights of one matrix, and rows in groups take one a group: ",
+                         " are packed weights of one matrix, and rows in groups take one a group: ",
                          as_rule("give ", extents.n, " x ", extents.k,
                                  " weights of as many experts as there are groups"))};
   }
@@ -548,7 +548,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const Tensor a = read(given, Arg::a, "A");
   o.a = matrix_of(a);
   is_batch_ = a.dimensions == 3;
-  if (is_int4(given[Arg::b])) {
+  if (is_packed_weights(given[Arg::b])) {
     PackedWeights& packed = operands.packed.emplace();
     const int sums = given.word(Arg::sums, sums_words);
     if (sums >= 0) packed.sums = static_cast<GroupSums>(sums);
@@ -557,7 +557,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
     is_batch_ = is_batch_ || (!grouped && b.is_batch);
   } else {
     if (given[Arg::sums] != nullptr) {
-      throw Refused{bad(Arg::sums, "is given, and B are no Int4Weights: leave it out")};
+      throw Refused{bad(Arg::sums, "is given, and B are no PackedWeights: leave it out")};
     }
     const Tensor b = read(given, Arg::b, "B");
     o.b = matrix_of(b);

@@ -326,9 +326,9 @@ PyMethodDef functions[] = {
     {"fp4_quantise", fp4_quantise, METH_VARARGS, nullptr},
     {"fp4_pack", fp4_pack, METH_VARARGS, nullptr},
     {"fp4_load", fp4_load, METH_VARARGS, nullptr},
-    {"int4_form", int4_form, METH_VARARGS, nullptr},
-    {"int4_bytes", int4_bytes, METH_VARARGS, nullptr},
-    {"int4_values", int4_values, METH_VARARGS, nullptr},
+    {"packed_form", packed_form, METH_VARARGS, nullptr},
+    {"packed_bytes", packed_bytes, METH_VARARGS, nullptr},
+    {"packed_values", packed_values, METH_VARARGS, nullptr},
     {"devices", devices, METH_NOARGS, devices_doc},
     {"command_line", command_line, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

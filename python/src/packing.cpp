@@ -232,7 +232,7 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
   });
 }
 
-PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
+PyObject* packed_form(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
     if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();
@@ -253,7 +253,7 @@ PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
   });
 }
 
-PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
+PyObject* packed_bytes(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     long long experts = 0;
     long long n = 0;
@@ -275,14 +275,14 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
     if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most ||
         packed::too_many(extents)) {
       throw Refused{
-          refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k, "; ",
+          refuse(RefusalCode::bad_shape, "packed weights of ", experts, " x ", n, " x ", k, "; ",
                  as_rule("extents are 0 or more, experts 1 or more, and all fit into a memory"))};
     }
     return PyLong_FromLongLong(packed::kHeaderBytes + packed::data_bytes(format, extents));
   });
 }
 
-PyObject* int4_values(PyObject* /*module*/, PyObject* args) {
+PyObject* packed_values(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
     if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._interop import Refusal, move_to, shape_of
-from ._prepare import FORMS, Int4Weights, loaded, packed_like
+from ._prepare import FORMS, PackedWeights, loaded, packed_like
 
 if TYPE_CHECKING:
     from ._types import Fp4Encoding, Fp4Layout, Tensor
 
 
-def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> Int4Weights:
+def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> PackedWeights:
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, quantised and packed.
 
     encoding  "mxf4": ue8m0 scales of 32, for tokens of e4m3; "mxf4-exact" the same with scales as
@@ -30,7 +30,7 @@ def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> Int4Weights:
 
 def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
                         tensor_scale: Tensor | None = None, *,
-                        encoding: Fp4Encoding | None = None) -> Int4Weights:
+                        encoding: Fp4Encoding | None = None) -> PackedWeights:
     """Packs mxf4 or nvf4 weights as checkpoints have them, from tensors in memory.
 
     layout  "gpt-oss" (codes N x K/32 x 16, or N x K/2), "deepseek-mxfp4",
@@ -51,7 +51,7 @@ def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
 
 
 def load_fp4(file: str, layout: Fp4Layout | None = None, *,
-             encoding: Fp4Encoding | None = None) -> Int4Weights:
+             encoding: Fp4Encoding | None = None) -> PackedWeights:
     """The mxf4 or nvf4 weights of "model.safetensors:model.layers.0.mlp.down_proj": a layer of a
     checkpoint that `warpwright pack --for` reads, or a tensor that is packed. A `*` in the name
     stands for the numbers of experts. The bytes lie in host memory, as a numpy array where numpy is

@@ -1,4 +1,4 @@
-"""What is made of tensors before they are multiplied: fp8 codes of activations, int4 weights."""
+"""What is made of tensors before they are multiplied: fp8 codes of activations, packed weights."""
 from __future__ import annotations
 
 import dataclasses
@@ -127,14 +127,14 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Int4Weights:
+class PackedWeights:
     """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
     e4m3, bf16 or float16, as `encoding` says. pack_int4, pack_int4_checkpoint and load_int4 make
     them. Or mxf4 and nvf4 weights, which pack_fp4, pack_fp4_checkpoint and load_fp4 make.
 
-    Int4Weights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
+    PackedWeights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
     front, of any library and device. ``data`` is that row: what a module registers as its buffer
-    and a checkpoint keeps. A Spec of (bytes,) and "uint8" is planned with, see Int4Weights.spec.
+    and a checkpoint keeps. A Spec of (bytes,) and "uint8" is planned with, see PackedWeights.spec.
     """
 
     data: Any
@@ -152,7 +152,7 @@ class Int4Weights:
     def __post_init__(self) -> None:
         form: Any = self.form
         if form is None:
-            *form, factor, origin = _core.int4_form(self.data)
+            *form, factor, origin = _core.packed_form(self.data)
             form = (*form, form[0] > 1, factor)
             object.__setattr__(self, "origin", origin)
         form = (*form, 0)[:9]
@@ -176,7 +176,7 @@ class Int4Weights:
     @staticmethod
     def spec(n: int, k: int, experts: int | None = None, *, group: int = 128,
              encoding: Encoding | Fp4Encoding = "ex", scales: ScaleType = "bf16",
-             zero_points: bool = False) -> Int4Weights:
+             zero_points: bool = False) -> PackedWeights:
         """Weights without memory, for plan(). Those of mxf4 and nvf4 have groups and scales of
         their own, and no others."""
         usual = next((form for form in FORMS.values() if form.is_float and form.format == encoding),
@@ -197,9 +197,9 @@ class Int4Weights:
         if scales not in asked.scales:
             raise Refusal(f"scales is {scales!r}; it is one of {', '.join(asked.scales)}")
         scale = _NUMBERS[scales]
-        size = _core.int4_bytes(count, n, k, group, asked.number, scale, zero_points)
+        size = _core.packed_bytes(count, n, k, group, asked.number, scale, zero_points)
         form = (count, n, k, group, asked.number, scale, int(zero_points), experts is not None, 0)
-        return Int4Weights(Spec((size,), "uint8"), form, alpha=())
+        return PackedWeights(Spec((size,), "uint8"), form, alpha=())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -229,11 +229,11 @@ class Int4Weights:
         """Has each scale a zero point?"""
         return bool(self.form[6])
 
-    def on(self, data: Any) -> Int4Weights:
+    def on(self, data: Any) -> PackedWeights:
         """The same weights whose bytes are `data`: a copy of them elsewhere, a module's buffer."""
         return dataclasses.replace(self, data=data)
 
-    def to(self, *where: Any) -> Int4Weights:
+    def to(self, *where: Any) -> PackedWeights:
         """The same weights in another place: what data.to(*where) gives (of PyTorch's tensors)."""
         return self.on(move_to(self.data, *where))
 
@@ -243,8 +243,8 @@ class Int4Weights:
         import numpy  # pylint: disable=import-outside-toplevel
         if self.alpha is None:
             raise Refusal("the factors (alpha) of these nvf4 weights are not known: make them as "
-                          "Int4Weights(data, alpha=(FACTOR,)), with one for each expert")
-        values = numpy.asarray(_core.int4_values(self.data)).reshape(self.shape)
+                          "PackedWeights(data, alpha=(FACTOR,)), with one for each expert")
+        values = numpy.asarray(_core.packed_values(self.data)).reshape(self.shape)
         if not self.alpha:
             return values
         factors = numpy.float32(self.alpha).reshape((-1, 1, 1) if self.form[7] else (1, 1))
@@ -252,12 +252,12 @@ class Int4Weights:
 
     def __repr__(self) -> str:
         extents = " x ".join(str(extent) for extent in self.shape)
-        return (f"<warpwright.Int4Weights {extents} {self.encoding}, groups of {self.group}, "
+        return (f"<warpwright.PackedWeights {extents} {self.encoding}, groups of {self.group}, "
                 f"{self.scales} scales{', zero points' * self.zero_points}>")
 
 
 def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = None,
-              scales: ScaleType = "bf16", zero_points: bool = False) -> Int4Weights:
+              scales: ScaleType = "bf16", zero_points: bool = False) -> PackedWeights:
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, as packed int4.
 
     group        weights along K that share a scale: 32, 64 or 128.
@@ -277,7 +277,7 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
 
 def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tensor | None = None,
                          group_index: Tensor | None = None, *, encoding: Encoding | None = None,
-                         scale_type: ScaleType | None = None) -> Int4Weights:
+                         scale_type: ScaleType | None = None) -> PackedWeights:
     """Packs int4 weights as checkpoints have them, from tensors in memory.
 
     layout  "compressed-tensors" (and "-experts"), "gptq", "gptq-v2", "awq", "w4afp8" or "int4":
@@ -296,7 +296,7 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
 
 def load_int4(file: str, layout: Layout | None = None, *, group: int | None = None,
               encoding: Encoding | None = None, scales: ScaleType | None = None,
-              zero_points: bool = False) -> Int4Weights:
+              zero_points: bool = False) -> PackedWeights:
     """The int4 weights of "model.safetensors:model.layers.0.mlp.down_proj" (or of the index of a
     checkpoint, "model.safetensors.index.json:..."): a layer
     in any layout that `warpwright pack` reads (floats are quantised), or a tensor that is packed.
@@ -309,23 +309,23 @@ def load_int4(file: str, layout: Layout | None = None, *, group: int | None = No
     return made
 
 
-def loaded(packed: _core.Array, file: str) -> Int4Weights:
+def loaded(packed: _core.Array, file: str) -> PackedWeights:
     """The weights of `file`, whose bytes these are."""
     try:
         import numpy  # pylint: disable=import-outside-toplevel
-        made = Int4Weights(numpy.asarray(packed))
+        made = PackedWeights(numpy.asarray(packed))
     except ImportError:
-        made = Int4Weights(packed)
+        made = PackedWeights(packed)
     return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file,
                                            made.form[8]))
 
 
 def packed_like(like: Any, packed: _core.Array, is_batch: bool,
-                alpha: tuple[float, ...] | None = None) -> Int4Weights:
+                alpha: tuple[float, ...] | None = None) -> PackedWeights:
     """`packed` in the library and the place of `like`."""
-    *form, factor, origin = _core.int4_form(packed)
+    *form, factor, origin = _core.packed_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    return Int4Weights(data, (*form, is_batch, factor), origin, alpha)  # type: ignore[arg-type]
+    return PackedWeights(data, (*form, is_batch, factor), origin, alpha)  # type: ignore[arg-type]
 
 
 def adopted_bytes(like: Any, array: _core.Array) -> Any:

@@ -41,7 +41,7 @@ struct PackedFormat {
   friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
 };
 
-/// How the sums of int4 weights meet the scales of their groups.
+/// How the sums of packed weights meet the scales of their groups.
 enum class GroupSums : std::uint8_t {
   exact,    ///< each group's products are summed, scaled, and added to float32 registers
   chained,  ///< in the tensor core's accumulator, which is rescaled from group to group

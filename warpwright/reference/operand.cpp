@@ -184,7 +184,7 @@ void Operand::read_packed(const Block& at) const {
       const std::int64_t end = std::min<std::int64_t>(at.depth, j + (slice + 1) * f.group - first);
       for (int in_tile = first; j < end; ++j, ++in_tile) {
         at.to[i * at.pitch + j] =
-            static_cast<float>(int4_value(code_in(tile, f, row, in_tile), scale, zero_point));
+            static_cast<float>(packed_value(code_in(tile, f, row, in_tile), scale, zero_point));
       }
     }
   }

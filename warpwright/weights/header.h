@@ -1,4 +1,4 @@
-// The header of a packed tensor of int4 weights, and what is wrong with one. docs/packing.md has
+// The header of a packed tensor, and what is wrong with one. docs/packing.md has
 // its bytes.
 #pragma once
 
