@@ -634,4 +634,20 @@ ww_refusal* ww_int4_pack_on(const ww_packed_form* form, const void* codes, const
   });
 }
 
+void ww_int4_init_sized(ww_packed_form* form, size_t size) {  // old name
+  ww_packed_form_init_sized(form, size);
+}
+void(ww_int4_init)(ww_packed_form* form) {  // old name
+  (ww_packed_form_init)(form);
+}
+ww_refusal* ww_int4_bytes(const ww_packed_form* form, int64_t* bytes) {  // old name
+  return ww_packed_bytes(form, bytes);
+}
+ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_packed_form* form) {  // old name
+  return ww_packed_read(bytes, count, form);
+}
+ww_refusal* ww_int4_factor(const void* bytes, float* factor) {  // old name
+  return ww_packed_factor(bytes, factor);
+}
+
 }  // extern "C"

@@ -188,7 +188,7 @@ enum {
   WW_PACKED_EX_BF16 = 7,    /**< int4, -8..7, for tokens of bf16 */
   WW_PACKED_MXF4_F16 = 8,   /**< these three for tokens of f16 */
   WW_PACKED_NVF4_F16 = 9,
-  WW_PACKED_EX_F16 = 10
+  WW_PACKED_EX_F16 = 10,
 };
 
 /** Bytes of the header in front of packed weights. */
@@ -258,7 +258,10 @@ typedef struct ww_gemm {
   /** B are packed weights of this form, times tokens of what they are packed for: b.data are their
    * bytes, header and tiles, and all else of b is 0. scale_b may be left out, and is with block
    * scaling. NULL: B is a matrix. */
-  const ww_packed_form* packed;
+  union {
+    const ww_packed_form* packed;
+    const ww_packed_form* int4; /**< its old name */
+  };
   int32_t sums;       /**< WW_SUMS_ ... of packed weights */
   int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then, of nvf4 and mxf4 e2m1 */
   ww_matrix d_scales; /**< f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D
@@ -465,8 +468,14 @@ typedef struct ww_moe {
   /** Both weights are packed weights of these forms, whose experts are E: w13.data and w2.data
    *  are their bytes, header and tiles, and all else of w13 and w2 is 0. The scales beside them may
    *  be left out, and are with WW_SCALING_BLOCKWISE. NULL: they are matrices. */
-  const ww_packed_form* packed_w13;
-  const ww_packed_form* packed_w2;
+  union {
+    const ww_packed_form* packed_w13;
+    const ww_packed_form* int4_w13; /**< its old name */
+  };
+  union {
+    const ww_packed_form* packed_w2;
+    const ww_packed_form* int4_w2; /**< its old name */
+  };
   int32_t sums_w13; /**< WW_SUMS_ ... of packed weights */
   int32_t sums_w2;
   /** For WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x
@@ -684,6 +693,30 @@ WW_API ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const
 WW_API ww_refusal* ww_int4_pack_on(const ww_packed_form* form, const void* codes,
                                    const void* scales, int32_t scale_type, const void* zeros,
                                    void* packed, int32_t device, void* stream);
+
+/* -- What packed weights were called when all were int4: for one version ------------------- */
+
+typedef ww_packed_form ww_int4;                                               /* old name */
+#define WW_INT4_HEADER WW_PACKED_HEADER                                       /* old name */
+#define ww_int4_init(form) ww_int4_init_sized((form), sizeof(ww_packed_form)) /* old name */
+enum {
+  WW_INT4_SM = WW_PACKED_SM,                 /* old name */
+  WW_INT4_EX = WW_PACKED_EX,                 /* old name */
+  WW_INT4_ANY = WW_PACKED_ANY,               /* old name */
+  WW_INT4_MXF4 = WW_PACKED_MXF4,             /* old name */
+  WW_INT4_MXF4_EXACT = WW_PACKED_MXF4_EXACT, /* old name */
+  WW_INT4_MXF4_BF16 = WW_PACKED_MXF4_BF16,   /* old name */
+  WW_INT4_NVF4_BF16 = WW_PACKED_NVF4_BF16,   /* old name */
+  WW_INT4_BF16 = WW_PACKED_EX_BF16,          /* old name */
+  WW_INT4_MXF4_F16 = WW_PACKED_MXF4_F16,     /* old name */
+  WW_INT4_NVF4_F16 = WW_PACKED_NVF4_F16,     /* old name */
+  WW_INT4_F16 = WW_PACKED_EX_F16             /* old name */
+};
+WW_API void ww_int4_init_sized(ww_packed_form* form, size_t size);                  /* old name */
+WW_API void(ww_int4_init)(ww_packed_form* form);                                    /* old name */
+WW_API ww_refusal* ww_int4_bytes(const ww_packed_form* form, int64_t* bytes);       /* old name */
+WW_API ww_refusal* ww_int4_read(const void* at, int64_t count, ww_packed_form* to); /* old name */
+WW_API ww_refusal* ww_int4_factor(const void* bytes, float* factor);                /* old name */
 
 #ifdef __cplusplus
 }

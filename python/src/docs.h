@@ -152,7 +152,7 @@ and how, without running it. explain() says it in words, prepare() loads it, and
 gemm(a, b, plan=...) runs it.
 
 a, b, offsets and other tensors   as for gemm and grouped_gemm, or Specs, which have no memory:
-        plan(Spec((4096, 7168)), Spec((2048, 7168)), device='h200'). PackedWeights.spec(n, k) is a b.
+        plan(Spec((4096, 7168)), Spec((2048, 7168)), device='h200'). For b PackedWeights.spec(n, k).
 device  'model', 'cuda', 'cuda:1', or one only to plan for: 'h100', 'h200', 'b200', or the model
         with the instructions of one of these, 'model:b200'. Default: where the tensors lie; for
         Specs a CUDA device, where there is one, else the model.

@@ -102,7 +102,8 @@ def grouped_gemm(a: T, b: Tensor | PackedWeights, offsets: Tensor, *, out: Tenso
                  rows: Tensor | None = None, rows_divisor: int | None = None, measure: int = 0,
                  check_offsets: bool = False, dependent: bool = False, stream: Any = None,
                  workspace: Workspace | None = None, plan: Plan | None = None) -> T: ...
-def plan(a: Tensor | Spec, b: Tensor | Spec | PackedWeights, offsets: Tensor | Spec | None = None, *,
+def plan(a: Tensor | Spec, b: Tensor | Spec | PackedWeights, offsets: Tensor | Spec | None = None,
+         *,
          device: str | None = None, out: Tensor | Spec | None = None,
          c: Tensor | Spec | None = None, alpha: float = 1.0, beta: float = 1.0,
          bias: Tensor | Spec | None = None, bias_along: Along = "columns",

@@ -128,12 +128,12 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PackedWeights:
-    """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
+    """Weights of 4 bits in packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
     e4m3, bf16 or float16, as `encoding` says. pack_int4, pack_int4_checkpoint and load_int4 make
     them. Or mxf4 and nvf4 weights, which pack_fp4, pack_fp4_checkpoint and load_fp4 make.
 
-    PackedWeights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
-    front, of any library and device. ``data`` is that row: what a module registers as its buffer
+    PackedWeights(data) takes bytes that were packed before: a contiguous row of uint8, the header
+    in front, of any library and device. ``data`` is that row: what a module registers as its buffer
     and a checkpoint keeps. A Spec of (bytes,) and "uint8" is planned with, see PackedWeights.spec.
     """
 

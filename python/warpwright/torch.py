@@ -221,6 +221,8 @@ def _register(schema, function, fake):
     for key in ("CUDA", "CPU"):
         _LIBRARY.impl(name, function, key)
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
+    if schema.startswith("packed_"):  # its old name, for one version
+        _register("int4_" + schema.removeprefix("packed_"), function, fake)
 
 
 _OPERANDS = "str? operands=None, str? a_type=None, str? b_type=None"

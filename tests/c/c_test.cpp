@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/c/parts.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace {
@@ -76,6 +77,27 @@ std::string source(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Programs that were written when all packed weights were int4 compile and run, for one version.
+TEST(C, PackedWeightsHaveTheirOldNames) {
+  ww_int4 old;
+  ww_packed_form form;
+  ww_int4_init(&old);
+  ww_packed_form_init(&form);
+  old.n = form.n = 64;
+  old.k = form.k = 128;
+  EXPECT_EQ(std::memcmp(&old, &form, sizeof form), 0);
+  std::int64_t bytes[2] = {};
+  EXPECT_DONE(ww_int4_bytes(&old, &bytes[0]));
+  EXPECT_DONE(ww_packed_bytes(&form, &bytes[1]));
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_GT(bytes[0], int64_t{WW_INT4_HEADER});
+  EXPECT_EQ(int{WW_INT4_F16}, int{WW_PACKED_EX_F16});
+  ww_gemm g;
+  ww_gemm_init(&g);
+  g.int4 = &old;
+  EXPECT_EQ(g.packed, &old);
+}
+
 // Languages that cannot read the lists of types and modes have them as they are.
 TEST(C, HeaderAndStubsHaveTheLists) {
   using namespace warpwright;
@@ -97,6 +119,12 @@ TEST(C, HeaderAndStubsHaveTheLists) {
   for (const DType each : all_types) {
     if (each == DType::f64) continue;
     expect_in(header, "WW_", std::string(numeric::name(each)), static_cast<int>(each));
+  }
+  for (const packed::WeightForm& form : packed::weight_forms) {
+    std::string word = form.word;
+    if (const std::size_t at = word.find("fp16"); at != std::string::npos) word.erase(at + 1, 1);
+    std::ranges::replace(word, '-', '_');
+    expect_in(header, "WW_PACKED_", word, form.number);
   }
   const std::string stubs = source("python/warpwright/_types.py");
   EXPECT_THAT(stubs, HasSubstr("\nActivation = Literal[" + activations + "]\n"));

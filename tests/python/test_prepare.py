@@ -366,6 +366,7 @@ class Int4(Close):
         """Rows of the library's table, by themselves: words, sizes, plans, and others' tokens."""
         forms = _prepare.FORMS.values()
         words = {*typing.get_args(_types.Encoding), *typing.get_args(_types.Fp4Encoding)}
+        self.assertIs(wp.Int4Weights, wp.PackedWeights)  # old name
         self.assertEqual({form.word for form in forms}, words - {form.format for form in forms}
                          | {"mxf4"})
         for form in forms:
@@ -379,7 +380,8 @@ class Int4(Close):
                     self.refused("bad_type", "packed for tokens of", wp.plan, x, w, device="h200")
 
     def test_plans_without_memory(self):
-        plan = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.PackedWeights.spec(4096, 4096), device="h200")
+        w = wp.PackedWeights.spec(4096, 4096)
+        plan = wp.plan(wp.Spec((16, 4096), "e4m3"), w, device="h200")
         self.assertIn("s4xe4m3", plan.kernel)
         grouped = wp.plan(wp.Spec((64, 4096), "e4m3"), wp.PackedWeights.spec(4096, 4096, 8),
                           wp.Spec((9,), "int32"), device="h200")
@@ -395,7 +397,8 @@ class Int4(Close):
             tokens = (spec((rows, 4096), "e4m3"),)
             how = {"scale_a": spec((rows, 32), "f32"), "scaling": "blockwise", "device": "h200"}
             offsets = spec((9,), "int32")
-            packed = wp.plan(*tokens, wp.PackedWeights.spec(4096, 4096, 8, encoding="mxf4"), offsets,
+            packed = wp.plan(*tokens,
+                             wp.PackedWeights.spec(4096, 4096, 8, encoding="mxf4"), offsets,
                              **how)
             fp8 = wp.plan(*tokens, spec((8, 4096, 4096), "e4m3"), offsets,
                           scale_b=spec((8, 32, 32), "f32"), accumulation="promoted", **how)

@@ -329,7 +329,8 @@ class Operators(unittest.TestCase):
                 # PyTorch's own test of schemas compares inputs in a way that fp8 does not have.
                 tests = ["test_autograd_registration", "test_faketensor",
                          "test_aot_dispatch_dynamic"]
-                if op not in (ops.scaled_gemm, ops.packed_gemm, ops.packed_grouped_gemm, ops.quantise,
+                if op not in (ops.scaled_gemm, ops.packed_gemm, ops.packed_grouped_gemm,
+                              ops.quantise,
                               ops.quantise_nvf4):
                     tests.append("test_schema")
                 torch.library.opcheck(op.default, arguments, keywords, test_utils=tests)

@@ -72,7 +72,8 @@ def main() -> int:
 
     x8, scale = wp.quantise(x)
     blocks, block_scales = wp.quantise(x, "blockwise")
-    packed: wp.PackedWeights = wp.pack_int4(np.ones((128, 256), np.float32), group=64, encoding="ex",
+    packed: wp.PackedWeights = wp.pack_int4(np.ones((128, 256), np.float32), group=64,
+                                            encoding="ex",
                                           scales="f16", zero_points=False)
     wp.gemm(x8, packed, scale_a=scale, sums="exact")
     wp.gemm(blocks, np.ones((128, 256), e4m3), scale_a=block_scales,
