@@ -93,7 +93,7 @@ __global__ void values_kernel(const std::uint8_t* codes, const void* scales, DTy
        i += step) {
     const int four = codes[i / 2] >> i % 2 * 4 & 15;
     values[i] = static_cast<float>(
-        reference::int4_value((four ^ 8) - 8, reference::read(scales, t, i / group)));
+        reference::packed_value((four ^ 8) - 8, reference::read(scales, t, i / group)));
   }
 }
 
@@ -155,7 +155,7 @@ __global__ void e2m1_values_kernel(PackedFormat f, packed::Extents e, const std:
     const double scale =
         packed::scale_value(f, static_cast<std::uint32_t>(scales[in_tile / f.group]), unit);
     values[i] =
-        static_cast<float>(scale * numeric::to_double(DType::e2m1, bits >> nibble % 8 * 4 & 15U));
+        static_cast<float>(scale * numeric::to_double(f.code, bits >> nibble % 8 * 4 & 15U));
   }
 }
 

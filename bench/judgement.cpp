@@ -39,7 +39,7 @@ double relative_limit(const GemmOperands& o) {
   };
   double limit = rounding(o.d.dtype);
   if (sums.narrow) limit += sums.promoted ? 2e-3 : 1e-2;
-  if (sums.folded) limit += 5e-2;
+  if (sums.rounding.weights > 5e-2) limit += 5e-2;
   return o.epilogue.gated ? 2 * limit : limit;
 }
 

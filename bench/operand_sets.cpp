@@ -100,7 +100,7 @@ std::shared_ptr<device::CudaBuffer> fill_packed(const PackedFormat& f, const Mat
                                                 cudaStream_t on) {
   const packed::Extents extents{w.batch, w.rows, w.columns};
   const std::int64_t count = extents.experts * extents.n * extents.k;
-  if (f.code == DType::e2m1) {
+  if (packed::has_float_codes(f)) {
     auto values = filled_memory(count * 4);
     fill_e2m1(f, extents, w.data, static_cast<float*>(values->data()), seed, stream, on);
     return values;

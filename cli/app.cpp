@@ -37,6 +37,8 @@
 #include "cli/commands/predict/predict_kernel_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
 #include "cli/commands/unpack_command.h"
+#include "cli/compute/weight_words.h"
+#include "cli/compute/words.h"
 #include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
@@ -283,8 +285,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
   offer(app.add_option("--from", o.from, "their layout (default: as their names tell)")
             ->type_name("LAYOUT"),
         layouts + "bf16");
-  std::string formats = "int4";
-  for (const MicroFormat& f : micro_formats) formats += " " + std::string(f.word);
+  const std::string formats = of_numbers_words(" ") + format_words(" ", " ");
   offer(app.add_option("--to", o.to, "what floats become: int4 (default), mxf8, mxf4, nvf4, ...")
             ->type_name("FORMAT"),
         formats);
@@ -303,7 +304,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
                        "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
                        "registers: for tokens of e4m3 (not nvf4), bf16 or fp16")
             ->type_name("TOKENS"),
-        "e4m3 bf16");
+        packed::tokens_words(nullptr, " ", " "));
   offer(app.add_option("--group", o.group,
                        "weights along K that share a scale, for floats: 32, 64 or 128")
             ->type_name("G")
@@ -617,12 +618,13 @@ class CommandLine {
   }
 
   void add_packing() {
-    pack_ = app_.add_subcommand("pack", "pack weights as int4 for products with 8-bit tokens");
+    pack_ = app_.add_subcommand("pack",
+                                "pack weights of 4 bits for products with tokens of 8 or 16 bits");
     add_pack_options(*pack_, pack_options_);
     unpack_ = app_.add_subcommand("unpack", "write the codes and scales of a packed tensor");
     add_unpack_options(*unpack_, unpack_options_);
     packed_ = app_.get_subcommand("explain")->add_subcommand(
-        "packed", "what a packed tensor of int4 weights holds, and a tile of it byte by byte");
+        "packed", "what a packed tensor holds, and a tile of it byte by byte");
     add_explain_packed(*packed_, packed_options_);
   }
 

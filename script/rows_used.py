@@ -74,8 +74,8 @@ class Draw:
         if form in ("bf16", "f16", "e4m3", "e5m2"):
             return wp.Spec((n, k) if experts is None else (experts, n, k), form)
         if form.startswith("zeros"):
-            return wp.Int4Weights.spec(n, k, experts, encoding="ex" + form[5:], zero_points=True)
-        return wp.Int4Weights.spec(n, k, experts, encoding=form)
+            return wp.PackedWeights.spec(n, k, experts, encoding="ex" + form[5:], zero_points=True)
+        return wp.PackedWeights.spec(n, k, experts, encoding=form)
 
     def scales(self, scaling, m, n, k, experts=None, packed=False):
         f32 = "f32"

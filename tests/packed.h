@@ -1,4 +1,4 @@
-// Random int4 weights in their packed form, beside the values that they stand for: put together
+// Random weights in their packed form, beside the values that they stand for: put together
 // from the places that facts/packed_places.h derives, by no packer.
 #pragma once
 
@@ -173,7 +173,7 @@ inline bool has_wide_tokens(const kernel::GemmConfig& c) {
 
 /// What a kernel of packed weights multiplies: its sums, and a format that it takes.
 inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
-  if (is_e2m1(c)) return {.format = e2m1_format_of(c, number), .sums = group_sums(c)};
+  if (has_float_codes(c)) return {.format = e2m1_format_of(c, number), .sums = group_sums(c)};
   PackedWeights w{.format = format_of(number)};
   w.format.tokens = operand_b(c).type;
   if (packed::is_wide(w.format)) w.format.encoding = Int4Encoding::ex;

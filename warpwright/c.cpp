@@ -16,7 +16,6 @@
 #include "warpwright/c_parts.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/facts/machines.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack.h"
 
 using warpwright::as_nearest;
@@ -41,23 +40,22 @@ static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
               WW_QUANTISE_LAST == std::size(warpwright::all_quantisations) - 1 &&
               WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
 static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
-              WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
-              WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
-              WW_INT4_MXF4 == warpwright::packed::kFirstForm &&
-              WW_INT4_F16 == warpwright::packed::kLastForm &&
+              WW_PACKED_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
+              WW_PACKED_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
+              WW_PACKED_MXF4 == warpwright::packed::weight_form("mxf4")->number &&
               WW_SUMS_OPEN == static_cast<int>(warpwright::GroupSums::open) &&
-              WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
+              WW_PACKED_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor) &&
               WW_RECIPE_LAST == 1 + static_cast<int>(warpwright::Recipe::nested_4_or_6) &&
               WW_SCALES_IN_ROWS == static_cast<int>(warpwright::ScaleOrder::rows));
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
 static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 696 && sizeof(ww_choices) == 32 &&
-              sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48 &&
+              sizeof(ww_launch_options) == 24 && sizeof(ww_packed_form) == 48 &&
               sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
 // Their sizes when version 2 began, or when they came.
 constexpr std::size_t first_gemm = 576, first_int4 = 48;
-static_assert(first_gemm == offsetof(ww_gemm, int4));
+static_assert(first_gemm == offsetof(ww_gemm, packed));
 
 // What the structs of the ABI say, as values of the library.
 class Reader {
@@ -71,7 +69,7 @@ class Reader {
     if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
     // A program of before cannot say that there are no factors.
     if (g.size < offsetof(ww_gemm, reserved)) g.no_factors = 1;
-    if (auto r = sums_fault("sums", g.sums, "int4", g.int4 != nullptr)) return r;
+    if (auto r = sums_fault("sums", g.sums, "packed", g.packed != nullptr)) return r;
     for (const auto& [name, value, most] :
          {Word{"scaling", g.scaling, WW_SCALING_LAST},
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
@@ -98,21 +96,21 @@ class Reader {
         {"d_scales", &g.d_scales, &o.d_scales},
     }};
     for (const auto& [name, from, to] : tensors) {
-      if (from == &g.b && g.int4 != nullptr) continue;
+      if (from == &g.b && g.packed != nullptr) continue;
       if (auto r = view_of(name, *from, *to)) return r;
     }
-    if (g.int4 != nullptr) {
+    if (g.packed != nullptr) {
       auto& packed = o.packed.emplace();
-      if (auto r = int4_weights("b", g.b, *g.int4, g.sums, o.b, packed)) return r;
+      if (auto r = packed_weights("b", g.b, *g.packed, g.sums, o.b, packed)) return r;
       if (o.b.data == nullptr && !plans_only_) {
         return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
-                      as_rule("int4 weights lie there"));
+                      as_rule("packed weights lie there"));
       }
     }
     if (auto r = plans_only_ ? std::nullopt : factors_fault(g)) return r;
     for (const auto& [name, from, to] : tensors) {
       if (from != &g.a && from != &g.b && from != &g.d) continue;
-      if (is_given(*from) || (from == &g.b && g.int4 != nullptr)) continue;
+      if (is_given(*from) || (from == &g.b && g.packed != nullptr)) continue;
       return refuse(RefusalCode::bad_pointer, as_tensor(name),
                     " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
     }
@@ -180,18 +178,20 @@ class Reader {
   // The factors of nvf4 operands' tensors lie beside them.
   static Fault factors_fault(const ww_gemm& g) {
     if (g.alpha != 1) return std::nullopt;
-    const bool is_packed = g.int4 != nullptr && (g.int4->encoding == WW_INT4_NVF4_BF16 ||
-                                                 g.int4->encoding == WW_INT4_NVF4_F16);
-    if (is_packed && !is_given(g.scale_b)) {
-      return refuse(RefusalCode::bad_value, as_tensor("B"),
-                    " are nvf4 weights, alpha is 1 and scale_b is not given; ",
+    const warpwright::packed::WeightForm* const form =
+        g.packed != nullptr ? warpwright::packed::weight_form(g.packed->encoding) : nullptr;
+    const bool has_factor = form != nullptr && warpwright::packed::format_of(*form).has_factor;
+    if (has_factor && !is_given(g.scale_b)) {
+      return refuse(RefusalCode::bad_value, as_tensor("B"), " are ",
+                    warpwright::packed::format_of(*form).word,
+                    " weights, alpha is 1 and scale_b is not given; ",
                     as_rule("alpha is the factor of their tensor, as ww_fp4_pack and "
-                            "ww_int4_factor tell it, or scale_b the factors, of 1 where there "
+                            "ww_packed_factor tell it, or scale_b the factors, of 1 where there "
                             "are none"));
     }
     const bool is_nvf4 = g.scaling == WW_SCALING_BLOCK_SCALED && g.scale_a.dtype == WW_UE4M3 &&
                          g.scale_b.dtype == WW_UE4M3;
-    if (g.int4 != nullptr || !is_nvf4 || g.no_factors == 1) return std::nullopt;
+    if (g.packed != nullptr || !is_nvf4 || g.no_factors == 1) return std::nullopt;
     return refuse(RefusalCode::bad_value, as_tensor("B"), " is nvf4 as ", as_tensor("A"),
                   " is, and alpha is 1; ",
                   as_rule("alpha is the product of their tensors' factors"),
@@ -268,7 +268,7 @@ ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_works
 
 // Packs, or says with `packed` null of what form it would be.
 ww_refusal* packed_at(const warpwright::weights::Source& source,
-                      const warpwright::weights::PackOptions& options, ww_int4& form,
+                      const warpwright::weights::PackOptions& options, ww_packed_form& form,
                       void* packed) {
   const auto format = warpwright::weights::packed_format(source, options);
   if (!format) return told(format.refusal());
@@ -511,59 +511,59 @@ ww_refusal* ww_spread_scales(const ww_matrix* rows, const ww_matrix* tiles, int3
   });
 }
 
-void ww_int4_init_sized(ww_int4* form, size_t size) {
-  ww_int4 made = {};
+void ww_packed_form_init_sized(ww_packed_form* form, size_t size) {
+  ww_packed_form made = {};
   made.experts = 1;
   made.group = 128;
-  made.encoding = WW_INT4_ANY;
+  made.encoding = WW_PACKED_ANY;
   made.scale = WW_BF16;
   init_struct(form, size, made);
 }
-void(ww_int4_init)(ww_int4* form) {
-  ww_int4_init_sized(form, first_int4);
+void(ww_packed_form_init)(ww_packed_form* form) {
+  ww_packed_form_init_sized(form, first_int4);
 }
-ww_refusal* ww_int4_bytes(const ww_int4* form, int64_t* bytes) {
+ww_refusal* ww_packed_bytes(const ww_packed_form* form, int64_t* bytes) {
   return guarded([&]() -> ww_refusal* {
     if (form == nullptr) return told(null_argument("form"));
     if (bytes == nullptr) return told(null_argument("bytes"));
     warpwright::PackedFormat format;
     warpwright::packed::Extents extents;
     if (auto r = read_form(*form, format, extents, true)) return told(*r);
-    *bytes = WW_INT4_HEADER + warpwright::packed::data_bytes(format, extents);
+    *bytes = WW_PACKED_HEADER + warpwright::packed::data_bytes(format, extents);
     return nullptr;
   });
 }
-ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form) {
+ww_refusal* ww_packed_read(const void* bytes, int64_t count, ww_packed_form* form) {
   return guarded([&]() -> ww_refusal* {
     if (bytes == nullptr) return told(null_argument("bytes"));
     if (form == nullptr) return told(null_argument("form"));
-    if (count < WW_INT4_HEADER) {
+    if (count < WW_PACKED_HEADER) {
       return told(refuse(RefusalCode::bad_value, "count is ", count, "; ",
                          as_rule("only the header has more"), ": the nearest legal is ",
-                         as_nearest(int{WW_INT4_HEADER})));
+                         as_nearest(int{WW_PACKED_HEADER})));
     }
     const std::span all(static_cast<const std::byte*>(bytes), static_cast<std::size_t>(count));
-    const auto header = count == WW_INT4_HEADER ? warpwright::weights::parse_header(all)
-                                                : warpwright::weights::parse_packed(all);
+    const auto header = count == WW_PACKED_HEADER ? warpwright::weights::parse_header(all)
+                                                  : warpwright::weights::parse_packed(all);
     if (!header) return told(header.refusal());
-    (ww_int4_init)(form);
+    (ww_packed_form_init)(form);
     write_form(*form, header->format, header->extents);
     return nullptr;
   });
 }
-ww_refusal* ww_int4_factor(const void* bytes, float* factor) {
+ww_refusal* ww_packed_factor(const void* bytes, float* factor) {
   return guarded([&]() -> ww_refusal* {
     if (bytes == nullptr) return told(null_argument("bytes"));
     if (factor == nullptr) return told(null_argument("factor"));
     const auto header = warpwright::weights::parse_header(
-        std::span(static_cast<const std::byte*>(bytes), WW_INT4_HEADER));
+        std::span(static_cast<const std::byte*>(bytes), WW_PACKED_HEADER));
     if (!header) return told(header.refusal());
-    const bool has_factor = warpwright::weights::Header::has_factor(header->format);
+    const bool has_factor = warpwright::packed::has_factor(header->format);
     *factor = !has_factor ? 1 : header->lacks_factor() ? 0 : header->factor;
     return nullptr;
   });
 }
-ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, void* packed) {
+ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_packed_form* form, void* packed) {
   return guarded([&]() -> ww_refusal* {
     if (form == nullptr) return told(null_argument("form"));
     if (packed == nullptr) return told(null_argument("packed"));
@@ -580,7 +580,7 @@ ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, void* pack
   });
 }
 ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
-                         const ww_matrix* zeros, const ww_matrix* group_index, ww_int4* form,
+                         const ww_matrix* zeros, const ww_matrix* group_index, ww_packed_form* form,
                          void* packed) {
   return guarded([&]() -> ww_refusal* {
     if (layout == nullptr) return told(null_argument("layout"));
@@ -601,13 +601,13 @@ ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_ma
     const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
     if (!source) return told(source.refusal());
     warpwright::weights::PackOptions options;
-    if (form->encoding != WW_INT4_ANY) options.encoding = format.encoding;
+    if (form->encoding != WW_PACKED_ANY) options.encoding = format.encoding;
     options.scale = format.scale;
     options.tokens = format.tokens;
     return packed_at(*source, options, *form, packed);
   });
 }
-ww_refusal* ww_int4_pack_on(const ww_int4* form, const void* codes, const void* scales,
+ww_refusal* ww_int4_pack_on(const ww_packed_form* form, const void* codes, const void* scales,
                             int32_t scale_type, const void* zeros, void* packed, int32_t device,
                             void* stream) {
   return guarded([&]() -> ww_refusal* {
@@ -632,6 +632,22 @@ ww_refusal* ww_int4_pack_on(const ww_int4* form, const void* codes, const void* 
     if (current.fault()) return told(*current.fault());
     return told(warpwright::device::pack_on_cuda(plain, format, packed, stream));
   });
+}
+
+void ww_int4_init_sized(ww_packed_form* form, size_t size) {  // old name
+  ww_packed_form_init_sized(form, size);
+}
+void(ww_int4_init)(ww_packed_form* form) {  // old name
+  (ww_packed_form_init)(form);
+}
+ww_refusal* ww_int4_bytes(const ww_packed_form* form, int64_t* bytes) {  // old name
+  return ww_packed_bytes(form, bytes);
+}
+ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_packed_form* form) {  // old name
+  return ww_packed_read(bytes, count, form);
+}
+ww_refusal* ww_int4_factor(const void* bytes, float* factor) {  // old name
+  return ww_packed_factor(bytes, factor);
 }
 
 }  // extern "C"

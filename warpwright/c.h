@@ -55,7 +55,7 @@ enum {
   WW_E2M1 = 9,   /**< fp4, two in a byte, the first in its low half; strides count elements */
   WW_UE8M0 = 10, /**< a scale of mxf8, mxf6 and mxf4: a power of two, "float8_e8m0fnu" */
   WW_UE4M3 = 11, /**< a scale of nvf4: e4m3 without a sign */
-  WW_S4 = 12,    /**< B as int4 weights: see ww_int4 */
+  WW_S4 = 12,    /**< B as packed int4 weights: see ww_packed_form */
   WW_S8 = 13,
   WW_U8 = 14,
   WW_S32 = 15, /**< of checkpoints' codes */
@@ -162,49 +162,50 @@ typedef struct ww_matrix {
   int32_t reserved;     /**< 0 */
 } ww_matrix;
 
-/** How the sums of int4 weights meet the scales of their groups (docs/w4a8.md): of int4 by e4m3
+/** How the sums of packed weights meet the scales of their groups (docs/w4a8.md): of int4 by e4m3
  *  other than exact in products in groups only. */
 enum {
   WW_SUMS_EXACT = 0,   /**< summed group by group, scaled, added to float32 */
   WW_SUMS_CHAINED = 1, /**< in the tensor core, rescaled from group to group */
   WW_SUMS_FOLDED = 2,  /**< scales multiplied to the weights, rounded to e4m3 */
   WW_SUMS_TABLE = 3,   /**< the same by a table, of codes without -8 */
-  /** What ww_gemm_init and ww_moe_init set: exact; but of WW_INT4_MXF4, of which folding rounds
+  /** What ww_gemm_init and ww_moe_init set: exact; but of WW_PACKED_MXF4, of which folding rounds
    *  none, exact or folded, whichever the plan takes for faster. */
   WW_SUMS_OPEN = 4
 };
 
-/** How the four bits of an int4 code stand for its value. */
+/** The forms of packed weights: of int4 how the four bits of a code stand for its value. */
 enum {
-  WW_INT4_SM = 0,  /**< sign and magnitude: -7..7 */
-  WW_INT4_EX = 1,  /**< -8..7 */
-  WW_INT4_ANY = 2, /**< for packing: sm where no code is -8 and there are no zero points, else ex */
+  WW_PACKED_SM = 0, /**< sign and magnitude: -7..7 */
+  WW_PACKED_EX = 1, /**< -8..7 */
+  WW_PACKED_ANY =
+      2, /**< for packing: sm where no code is -8 and there are no zero points, else ex */
   /* Weights of e2m1, which ww_fp4_pack and `warpwright pack --for` pack. */
-  WW_INT4_MXF4 = 3,       /**< WW_UE8M0 scales of 32, for tokens of e4m3: no weight is rounded */
-  WW_INT4_MXF4_EXACT = 4, /**< the same where scales span too far for that: sums of each 32 */
-  WW_INT4_MXF4_BF16 = 5,  /**< for tokens of bf16 */
-  WW_INT4_NVF4_BF16 = 6,  /**< WW_UE4M3 scales of 16, for tokens of bf16 */
-  WW_INT4_BF16 = 7,       /**< int4, -8..7, for tokens of bf16 */
-  WW_INT4_MXF4_F16 = 8,   /**< these three for tokens of f16 */
-  WW_INT4_NVF4_F16 = 9,
-  WW_INT4_F16 = 10
+  WW_PACKED_MXF4 = 3,       /**< WW_UE8M0 scales of 32, for tokens of e4m3: no weight is rounded */
+  WW_PACKED_MXF4_EXACT = 4, /**< the same where scales span too far for that: sums of each 32 */
+  WW_PACKED_MXF4_BF16 = 5,  /**< for tokens of bf16 */
+  WW_PACKED_NVF4_BF16 = 6,  /**< WW_UE4M3 scales of 16, for tokens of bf16 */
+  WW_PACKED_EX_BF16 = 7,    /**< int4, -8..7, for tokens of bf16 */
+  WW_PACKED_MXF4_F16 = 8,   /**< these three for tokens of f16 */
+  WW_PACKED_NVF4_F16 = 9,
+  WW_PACKED_EX_F16 = 10,
 };
 
-/** Bytes of the header in front of packed int4 weights. */
-#define WW_INT4_HEADER 128
+/** Bytes of the header in front of packed weights. */
+#define WW_PACKED_HEADER 128
 
-/** The form of packed int4 weights (docs/packing.md): a header and tiles, ww_int4_bytes of them, at
+/** The form of packed weights (docs/packing.md): a header and tiles, ww_packed_bytes of them, at
  *  an address that is a multiple of 128. */
-typedef struct ww_int4 {
-  size_t size;     /**< sizeof(ww_int4): ww_int4_init sets it */
+typedef struct ww_packed_form {
+  size_t size;     /**< sizeof(ww_packed_form): ww_packed_form_init sets it */
   int64_t experts; /**< matrices of N x K; 1 or more */
   int64_t n;
   int64_t k;
   int32_t group;       /**< weights along K that share a scale: 32, 64 or 128 */
-  int32_t encoding;    /**< WW_INT4_ ... */
+  int32_t encoding;    /**< WW_PACKED_ ... */
   int32_t scale;       /**< type of the scales: WW_BF16, WW_F16 or WW_F32 */
   int32_t zero_points; /**< 1: a zero point, 0..15, beside each scale */
-} ww_int4;
+} ww_packed_form;
 
 /** A packed row-major matrix of `rows` x `columns`. */
 static inline ww_matrix ww_packed(void* data, int32_t dtype, int64_t rows, int64_t columns) {
@@ -254,11 +255,14 @@ typedef struct ww_gemm {
   int32_t offset_type;      /**< WW_INT32 or WW_INT64 */
   int32_t expected_lengths; /**< WW_LENGTHS_ ..., only for speed */
   double expected_tokens;   /**< rows of a group that has any, only for speed; 0: M / G */
-  /** B are packed int4 weights of this form, times tokens of e4m3: b.data are their bytes, header
-   *  and tiles, and all else of b is 0. scale_b may be left out, and is with block scaling. NULL: B
-   *  is a matrix. */
-  const ww_int4* int4;
-  int32_t sums;       /**< WW_SUMS_ ... of int4 weights */
+  /** B are packed weights of this form, times tokens of what they are packed for: b.data are their
+   * bytes, header and tiles, and all else of b is 0. scale_b may be left out, and is with block
+   * scaling. NULL: B is a matrix. */
+  union {
+    const ww_packed_form* packed;
+    const ww_packed_form* int4; /**< its old name */
+  };
+  int32_t sums;       /**< WW_SUMS_ ... of packed weights */
   int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then, of nvf4 and mxf4 e2m1 */
   ww_matrix d_scales; /**< f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D
                            that is quantised are written there */
@@ -461,12 +465,18 @@ typedef struct ww_moe {
   int64_t experts_total;  /**< of all ranks; 0: E */
   int32_t expected_lengths; /**< WW_LENGTHS_ ..., only for speed */
   float expected_zipf;      /**< as in ww_gemm */
-  /** Both weights are packed int4 weights of these forms, whose experts are E: w13.data and w2.data
+  /** Both weights are packed weights of these forms, whose experts are E: w13.data and w2.data
    *  are their bytes, header and tiles, and all else of w13 and w2 is 0. The scales beside them may
    *  be left out, and are with WW_SCALING_BLOCKWISE. NULL: they are matrices. */
-  const ww_int4* int4_w13;
-  const ww_int4* int4_w2;
-  int32_t sums_w13; /**< WW_SUMS_ ... of int4 weights */
+  union {
+    const ww_packed_form* packed_w13;
+    const ww_packed_form* int4_w13; /**< its old name */
+  };
+  union {
+    const ww_packed_form* packed_w2;
+    const ww_packed_form* int4_w2; /**< its old name */
+  };
+  int32_t sums_w13; /**< WW_SUMS_ ... of packed weights */
   int32_t sums_w2;
   /** For WW_SCALING_BLOCK_SCALED, all WW_F32 or left out (1): factors of the weights' tensors, E x
    *  1 or 1 x 1, which a launch with nvf4 weights needs, of 1 where there are none; for nvf4 the
@@ -638,51 +648,75 @@ WW_API ww_refusal* ww_spread_scales(const ww_matrix* rows, const ww_matrix* tile
 
 /** No extents, one expert, groups of 128, scales of bf16, the encoding left open; `size` as of
  *  ww_gemm_init_sized. */
-WW_API void ww_int4_init_sized(ww_int4* form, size_t size);
+WW_API void ww_packed_form_init_sized(ww_packed_form* form, size_t size);
 /** As ww_gemm_init: the function knows no member behind zero_points. */
-WW_API void ww_int4_init(ww_int4* form);
-#define ww_int4_init(form) ww_int4_init_sized((form), sizeof(ww_int4))
+WW_API void ww_packed_form_init(ww_packed_form* form);
+#define ww_packed_form_init(form) ww_packed_form_init_sized((form), sizeof(ww_packed_form))
 /** Bytes of weights of this form, header and tiles, whatever the encoding. */
-WW_API ww_refusal* ww_int4_bytes(const ww_int4* form, int64_t* bytes);
-/** The form of the packed weights that begin at `bytes`, of which WW_INT4_HEADER are there. Where
+WW_API ww_refusal* ww_packed_bytes(const ww_packed_form* form, int64_t* bytes);
+/** The form of the packed weights that begin at `bytes`, of which WW_PACKED_HEADER are there. Where
  *  `count` is more, it is the whole, whose sum is checked too. Refuses what is damaged. */
-WW_API ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form);
-/** The factor of nvf4 weights whose header of WW_INT4_HEADER bytes is at `bytes`: what products by
- *  them are multiplied by (alpha), 0 where the header does not say it (experts whose factors
+WW_API ww_refusal* ww_packed_read(const void* bytes, int64_t count, ww_packed_form* form);
+/** The factor of nvf4 weights whose header of WW_PACKED_HEADER bytes is at `bytes`: what products
+ * by them are multiplied by (alpha), 0 where the header does not say it (experts whose factors
  * differ, bytes of versions before 0.4), and 1 of all other weights. */
-WW_API ww_refusal* ww_int4_factor(const void* bytes, float* factor);
+WW_API ww_refusal* ww_packed_factor(const void* bytes, float* factor);
 /** Quantises weights in host memory, N x K of WW_F32, WW_BF16 or WW_F16, a batch where there are
  *  experts, and packs them at `packed`, in host memory too. form says group, encoding, scales and
  *  zero points; its extents and an open encoding are set. */
-WW_API ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, void* packed);
+WW_API ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_packed_form* form, void* packed);
 /**
  * Packs int4 weights as checkpoints have them, in host memory: `layout` is "compressed-tensors",
  * "gptq", "gptq-v2", "awq", "w4afp8" or "int4", whose types and shapes docs/packing.md has; zeros
  * and group_index may be NULL where the layout has it so. With packed NULL only form is set:
- * extents, group, what is left open, so that ww_int4_bytes tells how much memory it takes.
+ * extents, group, what is left open, so that ww_packed_bytes tells how much memory it takes.
  */
 WW_API ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
-                                const ww_matrix* zeros, const ww_matrix* group_index, ww_int4* form,
-                                void* packed);
+                                const ww_matrix* zeros, const ww_matrix* group_index,
+                                ww_packed_form* form, void* packed);
 /**
  * Packs mxf4 or nvf4 weights as checkpoints have them, in host memory, for tokens of e4m3 (mxf4),
  * bf16 or f16: `layout` is "gpt-oss", "deepseek-mxfp4", "compressed-tensors-mxfp4",
  * "modelopt-nvfp4" or "compressed-tensors-nvfp4" (docs/low_precision.md has types and shapes); the
  * latter two have a tensor_scale of WW_F32, 1 x 1, a batch where there are experts. In form the
- * encoding is read: WW_INT4_MXF4 or _MXF4_EXACT, _MXF4_BF16, _MXF4_F16, _NVF4_BF16, _NVF4_F16, or
+ * encoding is read: WW_PACKED_MXF4 or _MXF4_EXACT, _MXF4_BF16, _MXF4_F16, _NVF4_BF16, _NVF4_F16, or
  * _ANY, which takes exact sums where scales of mxf4 span too far; all of it is set. With packed
  * NULL nothing else is done. `alphas` gets for each expert what products are multiplied by; NULL is
  * refused where one of these is not 1.
  */
 WW_API ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
-                               const ww_matrix* tensor_scale /* or NULL */, ww_int4* form,
+                               const ww_matrix* tensor_scale /* or NULL */, ww_packed_form* form,
                                float* alphas /* or NULL */, void* packed);
 /** Packs weights in the plain layout where they lie, on CUDA device `device`: codes are two's
  *  complement, two a byte, the even k low, [experts, N, K/2] bytes; scales [experts, N, K/group] of
  *  type scale_type; zeros bytes of that shape, or NULL. Encoding ex or sm. Waits for `stream`. */
-WW_API ww_refusal* ww_int4_pack_on(const ww_int4* form, const void* codes, const void* scales,
-                                   int32_t scale_type, const void* zeros, void* packed,
-                                   int32_t device, void* stream);
+WW_API ww_refusal* ww_int4_pack_on(const ww_packed_form* form, const void* codes,
+                                   const void* scales, int32_t scale_type, const void* zeros,
+                                   void* packed, int32_t device, void* stream);
+
+/* -- What packed weights were called when all were int4: for one version ------------------- */
+
+typedef ww_packed_form ww_int4;                                               /* old name */
+#define WW_INT4_HEADER WW_PACKED_HEADER                                       /* old name */
+#define ww_int4_init(form) ww_int4_init_sized((form), sizeof(ww_packed_form)) /* old name */
+enum {
+  WW_INT4_SM = WW_PACKED_SM,                 /* old name */
+  WW_INT4_EX = WW_PACKED_EX,                 /* old name */
+  WW_INT4_ANY = WW_PACKED_ANY,               /* old name */
+  WW_INT4_MXF4 = WW_PACKED_MXF4,             /* old name */
+  WW_INT4_MXF4_EXACT = WW_PACKED_MXF4_EXACT, /* old name */
+  WW_INT4_MXF4_BF16 = WW_PACKED_MXF4_BF16,   /* old name */
+  WW_INT4_NVF4_BF16 = WW_PACKED_NVF4_BF16,   /* old name */
+  WW_INT4_BF16 = WW_PACKED_EX_BF16,          /* old name */
+  WW_INT4_MXF4_F16 = WW_PACKED_MXF4_F16,     /* old name */
+  WW_INT4_NVF4_F16 = WW_PACKED_NVF4_F16,     /* old name */
+  WW_INT4_F16 = WW_PACKED_EX_F16             /* old name */
+};
+WW_API void ww_int4_init_sized(ww_packed_form* form, size_t size);                  /* old name */
+WW_API void(ww_int4_init)(ww_packed_form* form);                                    /* old name */
+WW_API ww_refusal* ww_int4_bytes(const ww_packed_form* form, int64_t* bytes);       /* old name */
+WW_API ww_refusal* ww_int4_read(const void* at, int64_t count, ww_packed_form* to); /* old name */
+WW_API ww_refusal* ww_int4_factor(const void* bytes, float* factor);                /* old name */
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "warpwright/c_parts.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack_e2m1.h"
 
 namespace {
@@ -18,18 +17,16 @@ namespace packed = warpwright::packed;
 namespace weights = warpwright::weights;
 
 // What a form's encoding leaves open.
-Fault read_encoding(const ww_int4& form, weights::E2m1Options& options) {
-  if (form.encoding == WW_INT4_ANY) return std::nullopt;
-  if (form.encoding >= packed::kFirstForm && form.encoding <= packed::kLastForm) {
-    const warpwright::PackedFormat& f = packed::kForms[form.encoding - packed::kFirstForm];
-    if (packed::is_e2m1(f)) {
-      options = {f.tokens, f.exponents};
-      return std::nullopt;
-    }
+Fault read_encoding(const ww_packed_form& form, weights::E2m1Options& options) {
+  if (form.encoding == WW_PACKED_ANY) return std::nullopt;
+  const packed::WeightForm* const asked = packed::weight_form(form.encoding);
+  if (asked == nullptr || packed::format_of(*asked).code == DType::s4) {
+    return refuse(RefusalCode::bad_value, "encoding is ", form.encoding,
+                  ", and these weights are e2m1: the nearest legal is ",
+                  as_nearest(int{WW_PACKED_ANY}), " (WW_PACKED_ANY)");
   }
-  return refuse(RefusalCode::bad_value, "encoding is ", form.encoding,
-                ", and these weights are e2m1: the nearest legal is ", as_nearest(int{WW_INT4_ANY}),
-                " (WW_INT4_ANY)");
+  options = {asked->tokens, asked->storage.exponents};
+  return std::nullopt;
 }
 
 Fault read_tensor(const char* name, const ww_matrix* given, warpwright::MatrixView& to) {
@@ -51,7 +48,7 @@ Fault factors_fault(const weights::MicroSource& source, const float* alphas) {
 
 extern "C" ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes,
                                    const ww_matrix* scales, const ww_matrix* tensor_scale,
-                                   ww_int4* form, float* alphas, void* packed) {
+                                   ww_packed_form* form, float* alphas, void* packed) {
   return guarded([&]() -> ww_refusal* {
     if (layout == nullptr) return told(null_argument("layout"));
     if (form == nullptr) return told(null_argument("form"));
@@ -61,18 +58,20 @@ extern "C" ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes,
     if (tensor_scale != nullptr) {
       if (auto r = read_tensor("tensor_scale", tensor_scale, tensors.tensor_scale)) return told(*r);
     }
-    ww_int4 asked = {};
-    if (auto r = copy_struct(form, asked, "ww_int4", sizeof(ww_int4))) return told(*r);
+    ww_packed_form asked = {};
+    if (auto r = copy_struct(form, asked, "ww_packed_form", sizeof(ww_packed_form)))
+      return told(*r);
     weights::E2m1Options options;
     if (auto r = read_encoding(asked, options)) return told(*r);
     const auto source = weights::read_micro_checkpoint(layout, std::span(&tensors, 1));
     if (!source) return told(source.refusal());
-    const bool nv = source->format->scale == DType::ue4m3;
-    const bool asks_nv = asked.encoding == WW_INT4_NVF4_BF16 || asked.encoding == WW_INT4_NVF4_F16;
-    if (asked.encoding != WW_INT4_ANY && asks_nv != nv) {
+    const packed::WeightFormat* const has =
+        packed::weight_format(source->format->element, source->format->scale);
+    const packed::WeightForm* const wanted = packed::weight_form(asked.encoding);
+    if (has != nullptr && wanted != nullptr && &packed::format_of(*wanted) != has) {
       return told(refuse(RefusalCode::bad_value, "encoding is ", asked.encoding, ", and ", layout,
                          " has ", source->format->word, " weights: the nearest legal is ",
-                         as_nearest(nv ? int{WW_INT4_NVF4_BF16} : int{WW_INT4_MXF4})));
+                         as_nearest(packed::usual_form(*has).number)));
     }
     if (auto r = factors_fault(*source, alphas)) return told(*r);
     const auto format = weights::packed_format(*source, options);

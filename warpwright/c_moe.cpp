@@ -22,22 +22,22 @@ static_assert(offsetof(ww_moe, factor_w13) == 712 && sizeof(ww_moe) == 992 &&
               sizeof(ww_moe_choices) == 48 && sizeof(ww_moe_options) == 16);
 constexpr std::size_t first_moe = 712;  // its size when it came
 
-// Both weights as packed int4 weights, or neither.
+// Both weights as packed weights, or neither.
 Fault read_packed(const ww_moe& m, MixtureOperands& o) {
   const struct {
     const char* name;
     const char* sums_name;
     const char* form_name;
     const ww_matrix& given;
-    const ww_int4* form;
+    const ww_packed_form* form;
     std::int32_t sums;
     MatrixView& to;
     std::optional<warpwright::PackedWeights>& packed;
-  } both[] = {{"w13", "sums_w13", "int4_w13", m.w13, m.int4_w13, m.sums_w13, o.w13, o.packed13},
-              {"w2", "sums_w2", "int4_w2", m.w2, m.int4_w2, m.sums_w2, o.w2, o.packed2}};
-  if ((m.int4_w13 == nullptr) != (m.int4_w2 == nullptr)) {
-    return refuse(RefusalCode::bad_value, "one of int4_w13 and int4_w2 is NULL; ",
-                  as_rule("both weights are int4, or none is"));
+  } both[] = {{"w13", "sums_w13", "packed_w13", m.w13, m.packed_w13, m.sums_w13, o.w13, o.packed13},
+              {"w2", "sums_w2", "packed_w2", m.w2, m.packed_w2, m.sums_w2, o.w2, o.packed2}};
+  if ((m.packed_w13 == nullptr) != (m.packed_w2 == nullptr)) {
+    return refuse(RefusalCode::bad_value, "one of packed_w13 and packed_w2 is NULL; ",
+                  as_rule("both weights are packed, or none is"));
   }
   for (const auto& each : both) {
     if (auto r = sums_fault(each.sums_name, each.sums, each.form_name, each.form != nullptr)) {
@@ -45,7 +45,7 @@ Fault read_packed(const ww_moe& m, MixtureOperands& o) {
     }
     if (each.form == nullptr) continue;
     auto& packed = each.packed.emplace();
-    if (auto r = int4_weights(each.name, each.given, *each.form, each.sums, each.to, packed)) {
+    if (auto r = packed_weights(each.name, each.given, *each.form, each.sums, each.to, packed)) {
       return r;
     }
   }
@@ -65,7 +65,7 @@ Fault factors_fault(const MixtureOperands& o) {
   } both[] = {{"w13", "scale_w13", "factor_w13", o.packed13, o.scale_w13, o.factor_w13},
               {"w2", "scale_w2", "factor_w2", o.packed2, o.scale_w2, o.factor_w2}};
   for (const auto& w : both) {
-    const bool in_scales = w.packed && w.packed->format.scale == DType::ue4m3;
+    const bool in_scales = w.packed && warpwright::packed::has_factor(w.packed->format);
     const bool in_factor = o.is_micro() && w.scales.dtype == DType::ue4m3;
     if (in_scales ? warpwright::is_given(w.scales) : !in_factor || warpwright::is_given(w.factor)) {
       continue;
@@ -116,7 +116,7 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
   };
   if (auto r = read_packed(m, o)) return r;
   for (const auto& [name, from, to, needed] : tensors) {
-    if (m.int4_w13 != nullptr && (from == &m.w13 || from == &m.w2)) continue;
+    if (m.packed_w13 != nullptr && (from == &m.w13 || from == &m.w2)) continue;
     if (needed && !is_given(*from)) {
       return refuse(RefusalCode::bad_pointer, as_tensor(name),
                     " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));

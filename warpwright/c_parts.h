@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "warpwright/c.h"
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/search/alternatives.h"
 #include "warpwright/run_moe.h"
@@ -110,12 +111,12 @@ inline Fault word_fault(const char* name, std::int64_t value, std::int64_t most)
                 ": the nearest legal is ", as_nearest(value < 0 ? 0 : most));
 }
 
-/// How sums of int4 weights are summed says nothing where there are none.
+/// How sums of packed weights are summed says nothing where there are none.
 inline Fault sums_fault(const char* name, std::int32_t sums, const char* form_name, bool has_form) {
   if (has_form) return word_fault(name, sums, WW_SUMS_OPEN);
   if (sums == 0 || sums == WW_SUMS_OPEN) return std::nullopt;
   return refuse(RefusalCode::bad_value, name, " is ", sums, " and ", form_name, " is NULL; ",
-                as_rule("it says how int4 weights are summed"), ": the nearest legal is ",
+                as_rule("it says how packed weights are summed"), ": the nearest legal is ",
                 as_nearest(int{WW_SUMS_OPEN}), " (WW_SUMS_OPEN)");
 }
 
@@ -169,59 +170,69 @@ inline Fault view_of(const char* name, const ww_matrix& from, MatrixView& to) {
 }
 
 // The form of packed weights; `open`: the encoding may be left to the packer; `any`: e2m1 is legal.
-inline Fault read_form(const ww_int4& given, PackedFormat& format, packed::Extents& extents,
+inline Fault read_form(const ww_packed_form& given, PackedFormat& format, packed::Extents& extents,
                        bool open, bool any = true) {
-  ww_int4 f = {};
-  if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
-  if (auto r = word_fault("encoding", f.encoding, packed::kLastForm)) return r;
+  ww_packed_form f = {};
+  if (auto r = copy_struct(&given, f, "ww_packed_form", sizeof(ww_packed_form))) return r;
+  if (auto r = word_fault("encoding", f.encoding, packed::last_form_number())) return r;
   if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
-  if (!open && f.encoding == WW_INT4_ANY) {
+  if (!open && f.encoding == WW_PACKED_ANY) {
     return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
                   ", which is only for packing; the nearest legal value is ",
-                  as_nearest(int{WW_INT4_EX}));
+                  as_nearest(int{WW_PACKED_EX}));
   }
-  const bool int4 = f.encoding < packed::kFirstForm ||
-                    packed::kForms[f.encoding - packed::kFirstForm].code == DType::s4;
-  if (!any && !int4) {
-    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding,
-                  ", which is of e2m1 weights, and these become int4; ",
+  const packed::WeightForm* const form =
+      packed::weight_form(f.encoding == WW_PACKED_ANY ? WW_PACKED_EX : f.encoding);
+  if (form == nullptr) {
+    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding, ", which no form has; ",
+                  "the nearest legal value is ", as_nearest(int{WW_PACKED_EX}));
+  }
+  if (!any && packed::format_of(*form).code != DType::s4) {
+    return refuse(RefusalCode::bad_value, "encoding is ", f.encoding, ", which is of ",
+                  packed::format_of(*form).word, " weights, and these become int4; ",
                   as_rule("ww_fp4_pack packs the others"), ": the nearest legal is ",
-                  as_nearest(int{WW_INT4_ANY}));
+                  as_nearest(int{WW_PACKED_ANY}));
   }
-  if (int4 && f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
-    return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
-                  "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
+  const packed::WeightFormat& weights = packed::format_of(*form);
+  if (std::ranges::count(weights.scales, static_cast<DType>(f.scale)) == 0 || f.scale == 0) {
+    std::string nearest(numeric::name(weights.scales[0]));
+    std::ranges::transform(nearest, nearest.begin(),
+                           [](unsigned char c) { return std::toupper(c); });
+    return refuse(RefusalCode::bad_type, "the scales of ", weights.word, " weights have the type ",
+                  f.scale, "; the nearest legal is ",
+                  as_nearest("WW_", nearest, ", ", static_cast<int>(weights.scales[0])));
   }
   constexpr std::int64_t most = std::int64_t{1} << 31;
   extents = {f.experts, f.n, f.k};
   if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most ||
       packed::too_many(extents)) {
-    return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
+    return refuse(RefusalCode::bad_shape, "packed weights of ", f.experts, " x ", f.n, " x ", f.k,
                   "; ",
                   as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
   }
-  format = packed::form_of(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding, f.group,
-                           static_cast<DType>(f.scale), static_cast<ZeroPoints>(f.zero_points));
-  if (const char* const wrong = packed::format_fault(format)) {
+  format = packed::packed_format(form->number, f.group, static_cast<DType>(f.scale),
+                                 static_cast<ZeroPoints>(f.zero_points));
+  if (const std::string wrong = packed::format_fault(format); !wrong.empty()) {
     return refuse(RefusalCode::bad_value, wrong);
   }
   return std::nullopt;
 }
 
 // What a form is to say afterwards.
-inline void write_form(ww_int4& form, const PackedFormat& format, const packed::Extents& extents) {
+inline void write_form(ww_packed_form& form, const PackedFormat& format,
+                       const packed::Extents& extents) {
   form.experts = extents.experts;
   form.n = extents.n;
   form.k = extents.k;
   form.group = format.group;
-  form.encoding = packed::form_number(format);
+  form.encoding = packed::weight_form(format)->number;
   form.scale = static_cast<std::int32_t>(format.scale);
   form.zero_points = static_cast<std::int32_t>(format.zero_points);
 }
 
-// Packed int4 weights, whose bytes begin at given.data: `to` are their tiles.
-inline Fault int4_weights(const char* name, const ww_matrix& given, const ww_int4& form,
-                          std::int32_t sums, MatrixView& to, PackedWeights& packed) {
+// Packed weights, whose bytes begin at given.data: `to` are their tiles.
+inline Fault packed_weights(const char* name, const ww_matrix& given, const ww_packed_form& form,
+                            std::int32_t sums, MatrixView& to, PackedWeights& packed) {
   packed::Extents extents;
   if (auto r = read_form(form, packed.format, extents, false)) return r;
   packed.sums = static_cast<GroupSums>(sums);
@@ -229,11 +240,11 @@ inline Fault int4_weights(const char* name, const ww_matrix& given, const ww_int
   rest.data = nullptr;
   if (is_given(rest)) {
     return refuse(RefusalCode::bad_value, name,
-                  " has extents, strides or a type beside int4, whose form says them: ",
+                  " has extents, strides or a type beside packed, whose form says them: ",
                   as_rule("leave all but ", name, ".data 0"));
   }
   auto* const data = static_cast<std::byte*>(given.data);
-  to = matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, packed.format.code, extents.n,
+  to = matrix(data == nullptr ? nullptr : data + WW_PACKED_HEADER, packed.format.code, extents.n,
               extents.k);
   to.batch = extents.experts;
   to.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;

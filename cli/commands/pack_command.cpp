@@ -7,6 +7,7 @@
 
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/pack_micro.h"
+#include "cli/compute/weight_words.h"
 #include "cli/compute/words.h"
 #include "cli/files/checkpoint.h"
 #include "cli/files/output_file.h"
@@ -63,12 +64,6 @@ weights::Work work_of(const PackCommandOptions& o, Progress& progress) {
   return {o.jobs.value_or(0), [&progress](double share) { progress.share(share); }};
 }
 
-template <class T>
-T taken(Result<T> result) {
-  if (!result) throw InputError(result.refusal());
-  return std::move(*result);
-}
-
 void tell(const std::string& note, std::ostream& err) {
   if (!note.empty()) err << "note: " << printable(note) << ".\n";
 }
@@ -84,6 +79,11 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
     weights::QuantiseOptions how;
     if (options.encoding) how.encoding = *options.encoding;
     if (options.scale) how.scale = *options.scale;
+    const packed::WeightFormat* const to = packed::weight_format(o.to);
+    if (to != nullptr && !packed::has_groups(*to)) {
+      how.group = to->groups[2];
+      how.scale = to->scales[0];
+    }
     how.group = o.group.value_or(how.group);
     if (o.zero_points) how.zero_points = ZeroPoints::groups;
     options.encoding = how.encoding;
@@ -107,7 +107,7 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
 
 // Packs what `found` names.
 HostTensor packed_of(const PackCommandOptions& o, const SafetensorsFile& file,
-                     const FoundWeights& found, packed::Extents& extents, std::ostream& err) {
+                     const FoundWeights& found, std::ostream& err) {
   const LoadedWeights loaded = load_weights(file, found);
   tell(note_of(file, found, loaded), err);
   weights::Int4Weights quantised;
@@ -118,7 +118,6 @@ HostTensor packed_of(const PackCommandOptions& o, const SafetensorsFile& file,
                  static_cast<double>(packed::data_bytes(format, source.extents)),
                  "pack fewer experts at a time");
   options.encoding = format.encoding;
-  extents = source.extents;
   HostTensor tensor{DType::u8, {}, {}};
   Progress progress(err, "pack");
   tensor.bytes = taken(weights::pack(source, options, work_of(o, progress)));
@@ -128,11 +127,8 @@ HostTensor packed_of(const PackCommandOptions& o, const SafetensorsFile& file,
 
 // The packed tensor of that name (or the only one of the file), where it is packed already.
 std::optional<HostTensor> packed_already(const SafetensorsFile& file, const std::string& name) {
-  const bool alone = name.empty() && file.tensors().size() == 1;
-  const TensorFacts* const found = alone ? &file.tensors().front() : file.find(name);
-  if (found == nullptr || found->dtype != DType::u8 || found->shape.size() != 1) {
-    return std::nullopt;
-  }
+  const TensorFacts* const found = packed_name(file, name);
+  if (found == nullptr) return std::nullopt;
   HostTensor tensor = file.read(found->name);
   const auto header = weights::parse_header(tensor.bytes);
   if (!header) return std::nullopt;
@@ -161,10 +157,7 @@ PackedError error_against(const PackedTensor& packed, const std::string& spec) {
                      ": " + as_rule("an error is told of as many") + ".");
   }
   const auto& bytes = packed.tensor.bytes;
-  const std::vector<float> values =
-      packed.header.format.code == DType::s4
-          ? weights::values_of(taken(weights::unpack(bytes, {}, packed.name)))
-          : weights::values_of(taken(weights::unpack_e2m1(bytes, {}, packed.name)));
+  const std::vector<float> values = taken(weights::packed_values(bytes, {}, packed.name));
   const std::vector<float>& alphas = packed.known_alphas();
   PackedError found;
   double off = 0;
@@ -208,9 +201,8 @@ HostTensor load_packed(const PackCommandOptions& o) {
                             in.path, " are no int4: their layout is ", found.layout, "; ",
                             as_rule("load_fp4 reads it"), "."));
   }
-  packed::Extents extents;
   std::ostream nowhere(nullptr);
-  return packed_of(o, file, found, extents, nowhere);
+  return packed_of(o, file, found, nowhere);
 }
 
 int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& err) {
@@ -228,7 +220,7 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
                        as_rule("those of mxf4 become fp8 without being rounded") + ".");
     }
     if (to.name.empty()) to.name = plain_name(found.name);
-    const bool to_micro = !o.to.empty() && o.to != "int4";
+    const bool to_micro = !o.to.empty() && !is_of_numbers(o.to);
     if (found.is_micro || (found.layout.empty() && to_micro)) {
       tell(note_of(file, found, {}), err);
       pack_micro(o, file, found, to.path, to.name, out);
@@ -240,22 +232,8 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
                        as_rule("leave it out, only floats become another format") + ".");
     }
     check_safetensors_output(to.path, to.name);
-    packed::Extents e;
-    const HostTensor tensor = packed_of(o, file, found, e, err);
-    const weights::Header header = taken(weights::parse_header(tensor.bytes, "The packed tensor"));
-    const std::string line = packed_line(header);
     // Factors of nvf4 weights that had this name are not those of these.
-    const std::vector<NamedTensor> written = {{to.name, &tensor},
-                                              {to.name + kAlphaSuffix, nullptr}};
-    write_safetensors(to.path, written, "packed " + line);
-    if (o.json) {
-      out << json_text(packed_json(to.path + ":" + to.name, header, tensor.bytes.size()));
-      return 0;
-    }
-    out << printable(to.path + ":" + to.name) << ": " << line
-        << warpwright::format("; %zu bytes, %.2f bits a weight\n", tensor.bytes.size(),
-                              8 * static_cast<double>(tensor.bytes.size()) /
-                                  static_cast<double>(e.experts * e.n * e.k));
+    write_packed(to, packed_of(o, file, found, err), {}, o.json, out);
     return 0;
   });
 }

@@ -28,7 +28,7 @@ struct PackCommandOptions {
 };
 
 /// `warpwright pack IN OUT`: reads weights, quantises them where they are floats, and writes one
-/// packed tensor of int4 weights, or codes and scales in tiles (pack_micro.h). Returns 0, or 2 with
+/// packed tensor, or codes and scales in tiles (pack_micro.h). Returns 0, or 2 with
 /// one sentence on `err`.
 int pack_command(const PackCommandOptions& options, std::ostream& out, std::ostream& err);
 

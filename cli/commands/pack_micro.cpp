@@ -6,6 +6,7 @@
 
 #include "cli/commands/gemm/run.h"
 #include "cli/compute/packing.h"
+#include "cli/compute/weight_words.h"
 #include "cli/compute/words.h"
 #include "cli/files/output_file.h"
 #include "cli/files/packed_file.h"
@@ -28,12 +29,6 @@ std::optional<Recipe> recipe_of(const std::string& word) {
     if (word == micro::name(recipe)) return recipe;
   }
   return std::nullopt;
-}
-
-template <class T>
-T taken_or_thrown(Result<T> result) {
-  if (!result) throw InputError(result.refusal());
-  return std::move(*result);
 }
 
 // What is written.
@@ -83,7 +78,7 @@ std::int64_t code_bytes(const MicroPacked& p) {
 }
 
 MicroPacked of_checkpoint(const FoundWeights& found, const LoadedWeights& loaded) {
-  const auto source = taken_or_thrown(weights::read_micro_checkpoint(found.layout, loaded.tensors));
+  const auto source = taken(weights::read_micro_checkpoint(found.layout, loaded.tensors));
   MicroPacked p{source.format, source.extents, source.origin, {}, {}, {}};
   const bool experts = found.stems.size() > 1 || loaded.tensors.front().codes.batch > 1;
   allocate(p, experts);
@@ -193,8 +188,7 @@ MicroTiles micro_tiles(const PackCommandOptions& o, const SafetensorsFile& file,
                        const FoundWeights& found) {
   MicroTiles t{load_weights(file, found), {}, {}};
   if (found.is_micro) {
-    t.quantised.source =
-        taken_or_thrown(weights::read_micro_checkpoint(found.layout, t.loaded.tensors));
+    t.quantised.source = taken(weights::read_micro_checkpoint(found.layout, t.loaded.tensors));
   } else {
     t.quantised = quantise_micro(t.loaded.floats, *micro_format(o.to),
                                  o.recipe.empty() ? std::nullopt : recipe_of(o.recipe), true);
@@ -203,11 +197,11 @@ MicroTiles micro_tiles(const PackCommandOptions& o, const SafetensorsFile& file,
   weights::E2m1Options options;
   if (!o.tokens.empty()) options.tokens = *numeric::parse_dtype(o.tokens);
   const weights::Work work{o.jobs.value_or(0), {}};
-  const PackedFormat format = taken_or_thrown(weights::packed_format(source, options, work));
+  const PackedFormat format = taken(weights::packed_format(source, options, work));
   require_memory("The packed tensor",
                  static_cast<double>(packed::data_bytes(format, source.extents)),
                  "pack fewer experts at a time");
-  t.tensor = {DType::u8, {}, taken_or_thrown(weights::pack_e2m1(source, options, work))};
+  t.tensor = {DType::u8, {}, taken(weights::pack_e2m1(source, options, work))};
   t.tensor.shape = {static_cast<std::int64_t>(t.tensor.bytes.size())};
   return t;
 }
@@ -215,10 +209,12 @@ MicroTiles micro_tiles(const PackCommandOptions& o, const SafetensorsFile& file,
 // Writes it, and the factors of nvf4 beside it.
 void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const FoundWeights& found,
                 const std::string& path, const std::string& name, std::ostream& out) {
-  if (!found.is_micro && micro_format(o.to)->element != DType::e2m1) {
-    throw InputError("--for is given, and --to is " + o.to + ": " +
-                     as_rule("mxf4 and nvf4 weights are packed for tokens") + ": the nearest is " +
-                     as_nearest("mxf4") + ".");
+  const MicroFormat* const to = found.is_micro ? nullptr : micro_format(o.to);
+  if (to != nullptr && packed::weight_format(to->element, to->scale) == nullptr) {
+    throw InputError(
+        "--for is given, and --to is " + o.to + ": " +
+        as_rule(packed::format_words(", ", " and "), " weights are packed for tokens") +
+        ": the nearest is " + as_nearest("mxf4") + ".");
   }
   const MicroTiles tiles = micro_tiles(o, file, found);
   const HostTensor& tensor = tiles.tensor;
@@ -229,22 +225,9 @@ void pack_tiles(const PackCommandOptions& o, const SafetensorsFile& file, const 
     const auto* const bytes = reinterpret_cast<const std::byte*>(&expert.tensor);
     alpha.bytes.insert(alpha.bytes.end(), bytes, bytes + 4);
   }
-  const weights::Header header = taken_or_thrown(weights::parse_header(tensor.bytes));
-  const PackedFormat& format = header.format;
-  const bool has_alpha = format.scale == DType::ue4m3;
-  const std::string line = packed_line(header);
-  const std::vector<NamedTensor> tensors = {{name, &tensor},
-                                            {name + kAlphaSuffix, has_alpha ? &alpha : nullptr}};
-  write_safetensors(path, tensors, "packed " + line);
-  if (o.json) {
-    out << json_text(packed_json(path + ":" + name, header, tensor.bytes.size()));
-    return;
-  }
-  out << printable(path + ":" + name) << ": " << line
-      << warpwright::format("; %zu bytes, %.2f bits a weight\n", tensor.bytes.size(),
-                            8 * static_cast<double>(tensor.bytes.size()) /
-                                static_cast<double>(e.experts * e.n * e.k));
-  if (const auto wide = format.exponents == Exponents::own && !has_alpha
+  const PackedFormat format = write_packed({path, name}, tensor, alpha, o.json, out);
+  if (o.json) return;
+  if (const auto wide = format.exponents == Exponents::own && !packed::has_factor(format)
                             ? weights::wide_row(source, format.tokens, {o.jobs.value_or(0), {}})
                             : std::nullopt) {
     out << warpwright::format(
@@ -261,7 +244,7 @@ void pack_fp8(const PackCommandOptions& o, const weights::MicroSource& source,
   const packed::Extents& e = source.extents;
   require_memory("The weights", static_cast<double>(e.experts * e.n * e.k),
                  "pack fewer experts at a time");
-  weights::Fp8Weights w = taken_or_thrown(weights::as_fp8(source, {o.jobs.value_or(0), {}}));
+  weights::Fp8Weights w = taken(weights::as_fp8(source, {o.jobs.value_or(0), {}}));
   const std::int64_t rows = ScaleReach::count(e.n, scale_block);
   const std::int64_t columns = ScaleReach::count(e.k, scale_block);
   HostTensor codes{DType::e4m3, {e.n, e.k}, std::move(w.codes)};
@@ -293,7 +276,8 @@ void pack_fp8(const PackCommandOptions& o, const weights::MicroSource& source,
              8 * static_cast<double>(bytes) / static_cast<double>(e.experts * e.n * e.k));
 }
 
-// The tensor of that name, or the only one of the file, where it may be a packed one; or null.
+}  // namespace
+
 const TensorFacts* packed_name(const SafetensorsFile& file, const std::string& name) {
   const bool alone = name.empty() && file.tensors().size() == 1;
   const TensorFacts* const found = alone ? &file.tensors().front() : file.find(name);
@@ -301,7 +285,27 @@ const TensorFacts* packed_name(const SafetensorsFile& file, const std::string& n
   return is_row ? found : nullptr;
 }
 
-}  // namespace
+PackedFormat write_packed(const FileAndName& to, const HostTensor& tensor, const HostTensor& alpha,
+                          bool wants_json, std::ostream& out) {
+  const weights::Header header = taken(weights::parse_header(tensor.bytes, "The packed tensor"));
+  const packed::Extents& e = header.extents;
+  const std::string line = packed_line(header);
+  const std::vector<NamedTensor> tensors = {
+      {to.name, &tensor},
+      {to.name + kAlphaSuffix, packed::has_factor(header.format) ? &alpha : nullptr}};
+  write_safetensors(to.path, tensors, "packed " + line);
+  const std::string spec = to.path + ":" + to.name;
+  const std::size_t bytes = tensor.bytes.size();
+  if (wants_json) {
+    out << json_text(packed_json(spec, header, bytes));
+  } else {
+    out << printable(spec) << ": " << line
+        << warpwright::format(
+               "; %zu bytes, %.2f bits a weight\n", bytes,
+               8 * static_cast<double>(bytes) / static_cast<double>(e.experts * e.n * e.k));
+  }
+  return header.format;
+}
 
 PackedTensor load_packed_micro(const PackCommandOptions& o) {
   check_micro_options(o);
@@ -316,7 +320,7 @@ PackedTensor load_packed_micro(const PackCommandOptions& o) {
   }
   MicroTiles tiles = micro_tiles(o, file, found);
   PackedTensor packed{in.path + ":" + found.name,
-                      taken_or_thrown(weights::parse_header(tiles.tensor.bytes)),
+                      taken(weights::parse_header(tiles.tensor.bytes)),
                       std::move(tiles.tensor),
                       {}};
   for (const auto& expert : tiles.quantised.source.experts) packed.alphas.push_back(expert.tensor);
@@ -328,8 +332,8 @@ bool pack_fp8_of_packed(const PackCommandOptions& o, const SafetensorsFile& file
   const TensorFacts* const found = packed_name(file, parse_file_and_name(o.in).name);
   if (found == nullptr) return false;
   const PackedTensor packed = read_packed(o.in);
-  const auto w = taken_or_thrown(
-      weights::unpack_e2m1(packed.tensor.bytes, {o.jobs.value_or(0), {}}, packed.name));
+  const auto w =
+      taken(weights::unpack_e2m1(packed.tensor.bytes, {o.jobs.value_or(0), {}}, packed.name));
   FileAndName to = parse_file_and_name(o.out);
   if (to.name.empty()) to.name = found->name;
   for (const char* const suffix : {"", kScaleSuffix})
@@ -340,10 +344,13 @@ bool pack_fp8_of_packed(const PackCommandOptions& o, const SafetensorsFile& file
 
 void check_micro_options(const PackCommandOptions& o) {
   const auto tokens = numeric::parse_dtype(o.tokens);
-  if (!o.tokens.empty() && tokens != DType::e4m3 && tokens != DType::bf16 && tokens != DType::f16) {
+  const bool is_token = tokens && std::ranges::any_of(packed::weight_forms, [&](const auto& form) {
+                          return form.tokens == *tokens;
+                        });
+  if (!o.tokens.empty() && !is_token) {
     throw InputError("--for is " + in_quotes(o.tokens) + "; " +
-                     as_rule("tokens of packed weights are e4m3, bf16 or fp16, for nvf4 bf16 or "
-                             "fp16") +
+                     as_rule("tokens of packed weights are ", packed::tokens_words(), ", for nvf4 ",
+                             packed::tokens_words(packed::weight_format("nvf4"))) +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   if (!o.as.empty() && o.as != "fp8") {
@@ -357,10 +364,9 @@ void check_micro_options(const PackCommandOptions& o) {
     throw InputError(std::string("--as is given, and ") + option + ": " +
                      as_rule("weights become one of these") + ".");
   }
-  if (!o.to.empty() && o.to != "int4" && micro_format(o.to) == nullptr) {
-    std::string known;
-    for (const MicroFormat& f : micro_formats) known += ", " + std::string(f.word);
-    throw InputError("--to is " + in_quotes(o.to) + "; " + as_rule("it must be int4", known) +
+  if (!o.to.empty() && !is_of_numbers(o.to) && micro_format(o.to) == nullptr) {
+    throw InputError("--to is " + in_quotes(o.to) + "; " +
+                     as_rule("it must be ", of_numbers_words(", "), format_words(", ", ", ")) +
                      ": the nearest is " + as_nearest("int4") + ".");
   }
   if (o.recipe.empty()) return;
@@ -398,8 +404,7 @@ void pack_micro(const PackCommandOptions& o, const SafetensorsFile& file, const 
   if (!o.tokens.empty()) return pack_tiles(o, file, found, path, name, out);
   const LoadedWeights loaded = load_weights(file, found);
   if (!o.as.empty()) {
-    const auto source =
-        taken_or_thrown(weights::read_micro_checkpoint(found.layout, loaded.tensors));
+    const auto source = taken(weights::read_micro_checkpoint(found.layout, loaded.tensors));
     return pack_fp8(o, source, path, name, out);
   }
   const MicroPacked p = found.is_micro ? of_checkpoint(found, loaded) : of_floats(o, loaded);

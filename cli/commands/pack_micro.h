@@ -23,6 +23,14 @@ void check_micro_options(const PackCommandOptions& options);
 bool pack_fp8_of_packed(const PackCommandOptions& options, const SafetensorsFile& file,
                         std::ostream& out);
 
+/// The tensor of that name, or the only one of the file, where it may be a packed one; or null.
+const TensorFacts* packed_name(const SafetensorsFile& file, const std::string& name);
+
+/// Writes a packed tensor, beside it the factors `alpha` of a format that has these, and tells
+/// `out` what it is.
+PackedFormat write_packed(const FileAndName& to, const HostTensor& tensor, const HostTensor& alpha,
+                          bool wants_json, std::ostream& out);
+
 /// The packed tensor that `pack --for` would write of weights of a checkpoint (tokens may be left
 /// open), or one that is packed already. Throws InputError.
 PackedTensor load_packed_micro(const PackCommandOptions& options);

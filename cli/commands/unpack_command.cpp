@@ -28,12 +28,6 @@ struct Unpacked {
   }
 };
 
-template <class T>
-T unpacked_or_thrown(Result<T> result) {
-  if (!result) throw InputError(result.refusal());
-  return std::move(*result);
-}
-
 // With the number of experts in front, where there are several.
 TensorShape shape_with_experts(const packed::Extents& e, TensorShape shape) {
   if (e.experts > 1) shape.insert(shape.begin(), e.experts);
@@ -126,10 +120,9 @@ int run_unpack(const UnpackOptions& o, std::ostream& out) {
   const weights::Work work{o.jobs.value_or(0), {}};
   const auto& bytes = packed.tensor.bytes;
   const Unpacked u =
-      packed.header.format.code == DType::s4
-          ? of_int4(unpacked_or_thrown(weights::unpack(bytes, work, packed.name)))
-          : of_e2m1(unpacked_or_thrown(weights::unpack_e2m1(bytes, work, packed.name)),
-                    packed.known_alphas());
+      packed::has_float_codes(packed.header.format)
+          ? of_e2m1(taken(weights::unpack_e2m1(bytes, work, packed.name)), packed.known_alphas())
+          : of_int4(taken(weights::unpack(bytes, work, packed.name)));
   std::vector<NamedTensor> written;
   for (const auto& [suffix, tensor] : u.tensors) {
     check_safetensors_output(to.path, to.name + suffix);

@@ -14,7 +14,7 @@
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -33,26 +33,26 @@ constexpr ProductTypes in_blocks(ProductTypes types) {
   types.accumulation = Accumulation::promoted;
   return types;
 }
-constexpr PackedFormat int4_format(DType tokens) {
-  return {.tokens = tokens};
-}
 
 // Sums of packed weights are open, as plans take them.
-constexpr std::pair<const char*, ProductTypes> kKinds[] = {
-    {"e4m3", {DType::e4m3, DType::bf16, Scaling::tensor}},
-    {"e4m3-block", {DType::e4m3, DType::bf16, Scaling::blockwise, Accumulation::promoted}},
-    {"bf16", {}},
-    {"e4m3-row-column", {DType::e4m3, DType::bf16, Scaling::row_column}},
-    {"int4", packed_types({.encoding = Int4Encoding::sm}, GroupSums::open)},
-    {"int4-bf16", packed_types(int4_format(DType::bf16), GroupSums::open)},
-    {"int4-fp16", packed_types(int4_format(DType::f16), GroupSums::open)},
-    {"mxf4-e4m3", packed_types(packed::e2m1_format(DType::ue8m0, DType::e4m3), GroupSums::open)},
-    {"mxf4-block",
-     in_blocks(packed_types(packed::e2m1_format(DType::ue8m0, DType::e4m3), GroupSums::open))},
-    {"mxf4-bf16", packed_types(packed::e2m1_format(DType::ue8m0, DType::bf16), GroupSums::open)},
-    {"mxf4-fp16", packed_types(packed::e2m1_format(DType::ue8m0, DType::f16), GroupSums::open)},
-    {"nvf4-bf16", packed_types(packed::e2m1_format(DType::ue4m3, DType::bf16), GroupSums::open)},
-    {"nvf4-fp16", packed_types(packed::e2m1_format(DType::ue4m3, DType::f16), GroupSums::open)}};
+const std::vector<ProductKind>& all_kinds() {
+  static const std::vector<ProductKind> all = [] {
+    std::vector<ProductKind> kinds = {
+        {"e4m3", {DType::e4m3, DType::bf16, Scaling::tensor}},
+        {"e4m3-block", {DType::e4m3, DType::bf16, Scaling::blockwise, Accumulation::promoted}},
+        {"bf16", {}},
+        {"e4m3-row-column", {DType::e4m3, DType::bf16, Scaling::row_column}}};
+    for (const packed::WeightForm& form : packed::weight_forms) {
+      if (form.bench == nullptr) continue;
+      const ProductTypes types = packed_types(packed_format(form), GroupSums::open);
+      kinds.emplace_back(form.bench, types);
+      if (!packed::has_blocks(form)) continue;
+      kinds.emplace_back(std::string(packed::format_of(form).word) + "-block", in_blocks(types));
+    }
+    return kinds;
+  }();
+  return all;
+}
 constexpr int kUsualKinds = 3;
 
 std::optional<std::int64_t> extent(const std::string& word) {
@@ -262,57 +262,49 @@ ProductTypes parse_types(const TypeOptions& o) {
   return types;
 }
 
-std::string kind_words(const char* between) {
-  std::string words;
-  for (const auto& [word, types] : kKinds)
-    words += (words.empty() ? "" : between) + std::string(word);
+std::vector<std::string> words_of_list(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
   return words;
 }
 
+std::string kind_words(const char* between) {
+  return words_of_kinds(all_kinds(), &ProductKind::first, between);
+}
+
 std::vector<ProductKind> parse_kinds(const std::string& words) {
-  if (words == "all") return {kKinds, kKinds + kUsualKinds};
-  std::vector<ProductKind> kinds;
-  for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t comma = std::min(words.find(',', at), words.size());
-    const std::string word = words.substr(at, comma - at);
-    const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                          [&word](const auto& k) { return word == k.first; });
-    if (kind == std::end(kKinds)) {
-      throw InputError(
-          "--dtype has \"" + word + "\"; " +
-          as_rule("it must be all, or some of ", kind_words(", "), " with commas between") + ".");
-    }
-    kinds.emplace_back(*kind);
-    at = comma + 1;
-  }
-  return kinds;
+  return chosen_kinds(all_kinds(), &ProductKind::first, kUsualKinds, words);
 }
 
 std::vector<ProductKind> packed_kinds(const std::string& weights, int group,
                                       Int4Encoding encoding) {
-  const std::string word = weights == "mxf4"   ? "mxf4-e4m3"
-                           : weights == "nvf4" ? "nvf4-bf16"
-                                               : weights;
-  PackedFormat format = parse_kinds(word).front().second.packed.value().format;
-  const bool is_int4 = format.code == DType::s4;
-  if (is_int4) {
+  const packed::WeightFormat* const named = packed::weight_format(weights);
+  const char* const usual = named != nullptr ? packed::usual_form(*named).bench : nullptr;
+  PackedFormat format =
+      parse_kinds(usual != nullptr ? usual : weights).front().second.packed.value().format;
+  const bool has_groups = packed::has_groups(*packed::weight_format(format.code, format.scale));
+  if (has_groups) {
     format.group = group;
     if (!packed::is_wide(format)) format.encoding = encoding;
   }
-  if (const char* fault = packed::format_fault(format)) {
+  if (const std::string fault = packed::format_fault(format); !fault.empty()) {
     throw InputError("--group is " + std::to_string(group) + ", and " + fault + ".");
   }
   std::vector<ProductKind> kinds;
   for (const GroupSums sums :
        {GroupSums::exact, GroupSums::chained, GroupSums::folded, GroupSums::table}) {
-    const bool in_8_bits = is_int4 && !packed::is_wide(format);
-    if (sums != GroupSums::exact && sums != GroupSums::folded && !in_8_bits) continue;
-    // Sums of e2m1 and 16 bits are the same, and f16 folds no int4.
-    if (sums == GroupSums::folded && packed::is_wide(format) &&
-        (!is_int4 || format.tokens == DType::f16)) {
+    if (sums == GroupSums::table && has_groups && !packed::is_wide(format)) {
+      format.encoding = Int4Encoding::sm;
+    }
+    if (!packed::has_sums(*packed::weight_form(format), sums)) continue;
+    // Those of floats for tokens of 16 bits are the same.
+    if (sums != GroupSums::exact && packed::has_float_codes(format) && packed::is_wide(format)) {
       continue;
     }
-    if (sums == GroupSums::table) format.encoding = Int4Encoding::sm;
     kinds.emplace_back(name(sums), packed_types(format, sums));
   }
   kinds.push_back(parse_kinds("e4m3-block").front());
@@ -338,13 +330,13 @@ std::string operands_name(const ProductTypes& types) {
   std::string text = type_name(types.operand) + " to " + type_name(types.result);
   if (types.packed) {
     const PackedFormat& f = types.packed->format;
-    if (f.code == DType::e2m1) {
+    if (packed::has_float_codes(f)) {
       const bool blocks = types.scaling == Scaling::blockwise;
-      return std::string(f.scale == DType::ue4m3 ? "nvf4" : "mxf4") + " weights, " + text +
+      return packed::weights_word(f) + " weights, " + text +
              (blocks ? ", block scales of tokens" : "");
     }
     const bool sm = types.packed->format.encoding == Int4Encoding::sm;
-    return std::string("int4 weights") + (sm ? " (-7..7)" : "") + " in groups of " +
+    return packed::weights_word(f) + " weights" + (sm ? " (-7..7)" : "") + " in groups of " +
            std::to_string(types.packed->format.group) + ", " + text;
   }
   if (numeric::bits(types.operand) != 8) return text;

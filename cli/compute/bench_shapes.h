@@ -1,6 +1,7 @@
 // Which products `bench` and `tune` measure: their extents and their types.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <istream>
 #include <optional>
@@ -8,11 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/files/host_tensor.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright::cli {
 
-/// What `bench` measures: products without groups, with groups, or those of int4 weights, of both.
+/// What `bench` measures: products without groups, with groups, or those of packed weights, of
+/// both.
 enum class BenchKind { dense, grouped, w4a8 };
 
 /// Extents of a product; or, of one in groups, the words for their lengths instead of M.
@@ -84,6 +87,36 @@ ProductTypes parse_types(const TypeOptions& options);
 
 /// Types with the word of `bench grouped --dtype` for them.
 using ProductKind = std::pair<std::string, ProductTypes>;
+
+/// The words of a list with commas between.
+std::vector<std::string> words_of_list(const std::string& list);
+
+/// The words of kinds, with `between` two of them.
+template <class Kind>
+std::string words_of_kinds(const std::vector<Kind>& all, std::string Kind::*word,
+                           const char* between) {
+  std::string words;
+  for (const Kind& kind : all) words += (words.empty() ? "" : between) + kind.*word;
+  return words;
+}
+/// Those of a list, or for "all" the first `usual`. Throws InputError for a word that is none.
+template <class Kind>
+std::vector<Kind> chosen_kinds(const std::vector<Kind>& all, std::string Kind::*word, int usual,
+                               const std::string& list) {
+  if (list == "all") return {all.begin(), all.begin() + usual};
+  std::vector<Kind> kinds;
+  for (const std::string& each : words_of_list(list)) {
+    const auto kind = std::ranges::find(all, each, word);
+    if (kind == all.end()) {
+      throw InputError("--dtype has \"" + each + "\"; " +
+                       as_rule("it must be all, or some of ", words_of_kinds(all, word, ", "),
+                               " with commas between") +
+                       ".");
+    }
+    kinds.push_back(*kind);
+  }
+  return kinds;
+}
 
 /// The kinds of --dtype: words with commas between, or "all" for e4m3, e4m3-block and bf16. Throws
 /// InputError for a word that is none.

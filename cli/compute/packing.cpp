@@ -75,21 +75,14 @@ QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat
 
 std::vector<std::byte> pack_weights(const HostTensor& w, const PackedFormat& f) {
   const MatrixView view = packed_view(w);
-  if (f.code == DType::e2m1) {
+  if (packed::has_float_codes(f)) {
     const QuantisedMicro quantised =
         quantise_micro({&view, 1}, *micro_format(f.code, f.scale), {}, false);
-    auto packed = weights::pack_e2m1(quantised.source, {.tokens = f.tokens});
-    if (!packed) throw InputError(packed.refusal());
-    return std::move(*packed);
+    return taken(weights::pack_e2m1(quantised.source, {.tokens = f.tokens}));
   }
-  const auto quantised = weights::quantise(
-      {&view, 1},
-      {.encoding = f.encoding, .group = f.group, .scale = f.scale, .zero_points = f.zero_points});
-  if (!quantised) throw InputError(quantised.refusal());
-  auto bytes = weights::pack(weights::source_of(*quantised),
-                             {.encoding = f.encoding, .scale = f.scale, .tokens = f.tokens});
-  if (!bytes) throw InputError(bytes.refusal());
-  return std::move(*bytes);
+  const auto quantised =
+      taken(weights::quantise({&view, 1}, {f.encoding, f.group, f.scale, f.zero_points}));
+  return taken(weights::pack(weights::source_of(quantised), {f.encoding, f.scale, f.tokens}));
 }
 
 }  // namespace warpwright::cli

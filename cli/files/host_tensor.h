@@ -36,6 +36,13 @@ class InputError : public std::runtime_error {
   const char* code_;  // of static storage
 };
 
+/// What there is, or InputError with why there is nothing.
+template <class T>
+T taken(Result<T> result) {
+  if (!result) throw InputError(result.refusal());
+  return std::move(*result);
+}
+
 /// A file, or what it holds, cannot be used.
 class FileError : public InputError {
  public:

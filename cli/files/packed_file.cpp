@@ -47,19 +47,18 @@ PackedTensor read_packed(const std::string& spec) {
                      : as_rule("packed weights are U8, as `warpwright pack` writes them")) +
         ".");
   }
-  const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
-  if (!header) throw InputError(header.refusal());
-  packed.header = *header;
-  const auto experts = static_cast<std::size_t>(header->extents.experts);
-  const bool has_factor = weights::Header::has_factor(header->format);
-  if (!header->lacks_factor()) packed.alphas.assign(experts, has_factor ? header->factor : 1.0F);
+  packed.header = taken(weights::parse_packed(packed.tensor.bytes, packed.name));
+  const auto experts = static_cast<std::size_t>(packed.header.extents.experts);
+  const bool has_factor = packed::has_factor(packed.header.format);
+  if (!packed.header.lacks_factor())
+    packed.alphas.assign(experts, has_factor ? packed.header.factor : 1.0F);
   if (file.find(name + kAlphaSuffix) != nullptr) {
     const HostTensor alpha = file.read(name + kAlphaSuffix);
     const std::size_t count = alpha.bytes.size() / 4;
     if (alpha.dtype != DType::f32 || count != experts) {
       throw InputError("Tensor " + in_quotes(name + kAlphaSuffix) + " of " + path + " is not the " +
-                       std::to_string(header->extents.experts) + " factors of " + in_quotes(name) +
-                       ": " + as_rule("they are F32, one for each expert") + ".");
+                       std::to_string(packed.header.extents.experts) + " factors of " +
+                       in_quotes(name) + ": " + as_rule("they are F32, one for each expert") + ".");
     }
     std::vector<float> beside(experts);
     std::memcpy(beside.data(), alpha.bytes.data(), alpha.bytes.size());
@@ -81,11 +80,6 @@ const std::vector<float>& PackedTensor::known_alphas() const {
                    as_rule("copy the tensor NAME", kAlphaSuffix,
                            " into the file too, as `warpwright pack` wrote it") +
                    ".");
-}
-
-std::string weights_word(const PackedFormat& f) {
-  if (f.code == DType::s4) return "int4";
-  return f.scale == DType::ue4m3 ? "nvf4" : "mxf4";
 }
 
 }  // namespace warpwright::cli

@@ -25,9 +25,6 @@ struct PackedTensor {
 /// What the name of a tensor's factors ends with.
 inline constexpr const char* kAlphaSuffix = "_alpha";
 
-/// int4, mxf4 or nvf4, as --weights says it.
-std::string weights_word(const PackedFormat& format);
-
 /// Reads the packed tensor of "path.safetensors:name", or the only one of "path.safetensors", and
 /// checks it as a whole. Throws InputError.
 PackedTensor read_packed(const std::string& spec);

@@ -289,7 +289,8 @@ Index read_index(const InputFile& file) {
   constexpr std::string_view packed = "packed ";
   std::string hint;
   if (note.starts_with(packed)) {
-    hint = "; it is packed, so give --weights " + note.substr(packed.size(), 4);
+    const std::size_t end = note.find(' ', packed.size());
+    hint = "; it is packed, so give --weights " + note.substr(packed.size(), end - packed.size());
   } else if (note.find("scales in tiles") != std::string::npos) {
     const std::string format = note.substr(0, note.find(','));
     hint = "; it is packed for B200, so give --dtype " + format + " and --as b200" +

@@ -5,14 +5,10 @@
 #include <vector>
 
 #include "warpwright/facts/format.h"
-#include "warpwright/facts/packed_e2m1.h"
-#include "warpwright/facts/packed_places.h"
-#include "warpwright/numeric/float_format.h"
+#include "warpwright/facts/packed_values.h"
 
 namespace warpwright::cli {
 namespace {
-
-using layout::offset_of;
 
 std::string type_text(DType t) {
   return std::string(numeric::word(t));
@@ -35,7 +31,7 @@ class TileText {
            format("codes of k %lld..%lld: 16 bytes, 4 words, for each of 128 threads",
                   at(64 * half), at(64 * half + 63)));
     }
-    if (packed::is_e2m1(f_)) {
+    if (packed::has_float_codes(f_)) {
       part(packed::scales_begin(), packed::tile_bytes(f_),
            format("scales, %d bytes for each row, behind them those of the eighth row below",
                   packed::slices(f_)));
@@ -70,7 +66,7 @@ class TileText {
   // One pair of rows a line.
   [[nodiscard]] std::string scales() const {
     std::string text;
-    if (packed::is_e2m1(f_)) {
+    if (packed::has_float_codes(f_)) {
       for (int thread = 0; thread < 128; thread += 4) {
         for (int below = 0; below < 2; ++below) {
           const int row = thread / 32 * 16 + thread % 32 / 4 + 8 * below;
@@ -106,13 +102,11 @@ class TileText {
   /// By rows of the tile: its codes, its scales and, where there are some, its zero points.
   [[nodiscard]] nlohmann::ordered_json values() const {
     constexpr int rows = packed::kTileRows;
-    std::vector<std::vector<double>> codes(rows, std::vector<double>(packed::kTileK));
-    for (int half = 0; half < 2; ++half) {
-      for (int thread = 0; thread < 128; ++thread) {
-        for (int word = 0; word < 4; ++word) {
-          put_codes(packed::lane_begin(half, thread) + 4 * word, codes);
-        }
-      }
+    packed::TileCodes bits;
+    packed::take_codes(tile_, f_, bits);
+    std::vector<std::vector<double>> codes(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (const std::uint8_t each : bits[row]) codes[row].push_back(code(each));
     }
     std::vector<std::vector<double>> scales(rows);
     std::vector<std::vector<int>> zeros(rows);
@@ -125,7 +119,7 @@ class TileText {
       }
     }
     nlohmann::ordered_json json = {{"row", row_}, {"k", k_}, {"codes", codes}, {"scales", scales}};
-    if (!packed::is_e2m1(f_)) {  // whole numbers
+    if (!packed::has_float_codes(f_)) {  // whole numbers
       json["codes"] = std::vector<std::vector<int>>{};
       for (const auto& line : codes)
         json["codes"].push_back(std::vector<int>(line.begin(), line.end()));
@@ -135,27 +129,12 @@ class TileText {
   }
 
  private:
-  void put_codes(int begin, std::vector<std::vector<double>>& codes) const {
-    const auto [row, k] = packed::word_place(f_, begin / 4);
-    const std::uint32_t bits = bits_at(begin);
-    for (int below = 0; below < 2; ++below) {
-      std::vector<double>& line = codes.at(static_cast<std::size_t>(row) + (below == 0 ? 0U : 8U));
-      for (int i = 0; i < 4; ++i) {
-        line.at(static_cast<std::size_t>(k) + static_cast<std::size_t>(packed::quad_step(f_, i))) =
-            code(bits >> (8 * i + 4 * below) & 15U);
-      }
-    }
-  }
-
   [[nodiscard]] std::uint32_t bits_at(int begin) const {
     std::uint32_t word = 0;
     std::memcpy(&word, tile_ + begin, 4);
     return packed::bits_of(f_, word);
   }
-  [[nodiscard]] double code(std::uint32_t bits) const {
-    return packed::is_e2m1(f_) ? numeric::to_double(DType::e2m1, bits)
-                               : packed::code_of(bits, f_.encoding);
-  }
+  [[nodiscard]] double code(std::uint32_t bits) const { return packed::value_of(f_, bits); }
 
   [[nodiscard]] long long at(int k) const { return k_ + k; }
 
@@ -184,24 +163,10 @@ class TileText {
   }
 
   [[nodiscard]] double scale(int row, int slice) const {
-    if (packed::is_e2m1(f_)) {
-      const std::byte* const bytes =
-          tile_ + packed::scales_begin() + packed::scale_byte(f_, row, 0);
-      std::uint32_t word = 0;
-      std::memcpy(&word, bytes, 4);
-      return packed::scale_value(f_, static_cast<std::uint32_t>(bytes[slice]),
-                                 f_.exponents == Exponents::of_rows ? packed::unit_in(word) : 0);
-    }
-    const int size = std::min(numeric::bits(f_.scale) / 8, 4);
-    std::uint32_t code = 0;
-    std::memcpy(&code,
-                tile_ + packed::scales_begin() + offset_of<packed::kScales>(row, slice) * size,
-                static_cast<std::size_t>(size));
-    return numeric::to_double(f_.scale, code) / packed::kScaleFactor;
+    return packed::scale_in(tile_, f_, row, slice);
   }
   [[nodiscard]] int zero(int row, int slice) const {
-    const int place = offset_of<packed::kZeroPoints>(row, slice);
-    return static_cast<int>(tile_[packed::zero_points_begin(f_) + place / 2] >> place % 2 * 4) & 15;
+    return packed::zero_point_in(tile_, f_, row, slice);
   }
 
   PackedFormat f_;
@@ -241,18 +206,19 @@ const char* scales_text(const PackedFormat& f) {
 std::string packed_line(const weights::Header& header) {
   const PackedFormat& f = header.format;
   const packed::Extents& e = header.extents;
-  if (packed::is_e2m1(f)) {
-    return format("%s for tokens of %s, %s, %lld x %lld x %lld, from %s", weights_word(f).c_str(),
-                  type_text(f.tokens).c_str(), scales_text(f), static_cast<long long>(e.experts),
-                  static_cast<long long>(e.n), static_cast<long long>(e.k), header.source.c_str());
+  if (packed::has_float_codes(f)) {
+    return format("%s for tokens of %s, %s, %lld x %lld x %lld, from %s",
+                  packed::weights_word(f).c_str(), type_text(f.tokens).c_str(), scales_text(f),
+                  static_cast<long long>(e.experts), static_cast<long long>(e.n),
+                  static_cast<long long>(e.k), header.source.c_str());
   }
   const std::string tokens = packed::is_wide(f) ? " for tokens of " + type_text(f.tokens) : "";
-  return format("int4 %s%s, groups of %d, %s scales%s, %lld x %lld x %lld, from %s",
-                f.encoding == Int4Encoding::sm ? "sm (-7..7)" : "ex (-8..7)", tokens.c_str(),
-                f.group, type_text(f.scale).c_str(),
-                f.zero_points == ZeroPoints::groups ? ", zero points" : "",
-                static_cast<long long>(e.experts), static_cast<long long>(e.n),
-                static_cast<long long>(e.k), header.source.c_str());
+  return format(
+      "%s %s%s, groups of %d, %s scales%s, %lld x %lld x %lld, from %s",
+      packed::weights_word(f).c_str(), f.encoding == Int4Encoding::sm ? "sm (-7..7)" : "ex (-8..7)",
+      tokens.c_str(), f.group, type_text(f.scale).c_str(),
+      f.zero_points == ZeroPoints::groups ? ", zero points" : "", static_cast<long long>(e.experts),
+      static_cast<long long>(e.n), static_cast<long long>(e.k), header.source.c_str());
 }
 
 nlohmann::ordered_json packed_json(const std::string& name, const weights::Header& header,
@@ -265,8 +231,10 @@ nlohmann::ordered_json packed_json(const std::string& name, const weights::Heade
   json["n"] = e.n;
   json["k"] = e.k;
   json["group"] = f.group;
-  json["encoding"] = packed::is_e2m1(f) ? "e2m1" : f.encoding == Int4Encoding::sm ? "sm" : "ex";
-  if (packed::is_e2m1(f)) {
+  json["encoding"] = packed::has_float_codes(f)       ? std::string(numeric::word(f.code))
+                     : f.encoding == Int4Encoding::sm ? "sm"
+                                                      : "ex";
+  if (packed::has_float_codes(f)) {
     json["tokens"] = numeric::word(f.tokens);
     json["folded"] = packed::folds(f);
   }
@@ -319,7 +287,7 @@ std::string packed_text(const PackedTensor& packed, const TileView& view) {
       number(row + packed::kTileRows - 1), number(k), number(k + packed::kTileK - 1), number(begin),
       number(begin + packed::tile_bytes(f) - 1));
   text += tile.parts();
-  const bool bytes_are_codes = !packed::is_e2m1(f) && f.tokens == DType::e4m3;
+  const bool bytes_are_codes = !packed::has_float_codes(f) && f.tokens == DType::e4m3;
   text += !bytes_are_codes ? "\nA word of codes:\n"
                            : "\nA word of codes: byte i has the magnitude of code i of the row "
                              "in bits 2..0 and its sign "
@@ -327,7 +295,7 @@ std::string packed_text(const PackedTensor& packed, const TileView& view) {
                              "bit 7;\nthe magnitude of code i of the eighth row below in bits "
                              "6..4, and its sign in bit 3 "
                              "of the next byte.\n";
-  if (f.encoding == Int4Encoding::ex && !packed::is_e2m1(f) && f.tokens == DType::e4m3)
+  if (f.encoding == Int4Encoding::ex && !packed::has_float_codes(f) && f.tokens == DType::e4m3)
     text += "The magnitude of a negative code is stored less 1.\n";
   text += tile.codes(view.threads);
   if (view.threads < 128) text += "  ... (--threads 128 shows all)\n";

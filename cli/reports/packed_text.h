@@ -1,4 +1,4 @@
-// Packed int4 weights for a reader.
+// Packed weights for a reader.
 #pragma once
 
 #include <cstddef>

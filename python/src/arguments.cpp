@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "python/src/handles.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/facts/removed.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -439,8 +439,8 @@ PyObject* adopted(PyObject* like, bool was_given, Ref& made) {
       .release();
 }
 
-bool is_int4(PyObject* weights) {
-  return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("Int4Weights");
+bool is_packed_weights(PyObject* weights) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(weights)) == interop("PackedWeights");
 }
 
 float CallTensors::packed_factor(const Arguments& given, Arg weights, const char* name, Arg scales,
@@ -453,7 +453,7 @@ float CallTensors::packed_factor(const Arguments& given, Arg weights, const char
         RefusalCode::bad_value, as_tensor(name),
         " are nvf4 weights whose factor (alpha) is not known, and ", argument, " is not given; ",
         as_rule("give it the factors, one for each matrix or row, in the operands' "
-                "memory, or make them as Int4Weights(data, alpha=(FACTOR,))"))};
+                "memory, or make them as PackedWeights(data, alpha=(FACTOR,))"))};
   }
   const Ref all = Ref::checked(PySequence_Tuple(alpha.get()));
   const Py_ssize_t count = PyTuple_Size(all.get());
@@ -490,17 +490,21 @@ CallTensors::PackedMatrix CallTensors::read_packed(const Arguments& given, Arg a
   const Tensor t = placed(reader.read(data.get(), name));
   const packed::Extents extents{numbers[0], numbers[1], numbers[2]};
   packed.format =
-      packed::form_of(static_cast<int>(numbers[4]), static_cast<int>(numbers[3]),
-                      static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6]));
+      packed::packed_format(static_cast<int>(numbers[4]), static_cast<int>(numbers[3]),
+                            static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6]));
+  if (const std::string wrong = packed::format_fault(packed.format); !wrong.empty()) {
+    throw Refused{
+        refuse(RefusalCode::bad_value, "the form of ", as_tensor(name), " is none: ", wrong)};
+  }
   const std::int64_t bytes = packed::kHeaderBytes + packed::data_bytes(packed.format, extents);
   if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
     throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor(name),
                          " are no contiguous row of ", bytes,
-                         " bytes (uint8), which int4 weights of their form take")};
+                         " bytes (uint8), which packed weights of their form take")};
   }
   if (in_groups && !is_batch) {
     throw Refused{refuse(RefusalCode::bad_shape, as_tensor(name),
-                         " are int4 weights of one matrix, and rows in groups take one a group: ",
+                         " are packed weights of one matrix, and rows in groups take one a group: ",
                          as_rule("give ", extents.n, " x ", extents.k,
                                  " weights of as many experts as there are groups"))};
   }
@@ -544,7 +548,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const Tensor a = read(given, Arg::a, "A");
   o.a = matrix_of(a);
   is_batch_ = a.dimensions == 3;
-  if (is_int4(given[Arg::b])) {
+  if (is_packed_weights(given[Arg::b])) {
     PackedWeights& packed = operands.packed.emplace();
     const int sums = given.word(Arg::sums, sums_words);
     if (sums >= 0) packed.sums = static_cast<GroupSums>(sums);
@@ -553,7 +557,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
     is_batch_ = is_batch_ || (!grouped && b.is_batch);
   } else {
     if (given[Arg::sums] != nullptr) {
-      throw Refused{bad(Arg::sums, "is given, and B are no Int4Weights: leave it out")};
+      throw Refused{bad(Arg::sums, "is given, and B are no PackedWeights: leave it out")};
     }
     const Tensor b = read(given, Arg::b, "B");
     o.b = matrix_of(b);

@@ -158,14 +158,15 @@ class CallTensors {
   MatrixView new_result(PyObject* like, const char* maker, std::span<const std::int64_t> shape,
                         std::optional<DType> type, const char* name, const char* keyword,
                         Ref& made);
-  /// Int4Weights, whose bytes are a header and tiles; `in_groups`: they must be a batch of experts.
+  /// PackedWeights, whose bytes are a header and tiles; `in_groups`: they must be a batch of
+  /// experts.
   struct PackedMatrix {
     MatrixView view;
     bool is_batch = false;
   };
   PackedMatrix read_packed(const Arguments& given, Arg arg, const char* name, bool in_groups,
                            PackedWeights& packed);
-  /// What a product by Int4Weights is multiplied by: the factor of nvf4, or 1 where the argument
+  /// What a product by PackedWeights is multiplied by: the factor of nvf4, or 1 where the argument
   /// `scales` is given, which takes its place. Refuses factors that are not known or not all alike,
   /// and with `has_alpha` false all but 1.
   static float packed_factor(const Arguments& given, Arg weights, const char* name, Arg scales,
@@ -256,7 +257,7 @@ std::array<const char*, N> by_number(const Mode (&all)[N], const Word& word) {
 inline constexpr std::array<const char*, 2> gate_up_words = {"halves", "interleaved"};
 inline constexpr std::array sums_words = {"exact", "chained", "folded", "table"};
 
-/// Is it a warpwright.Int4Weights?
-bool is_int4(PyObject* weights);
+/// Is it a warpwright.PackedWeights?
+bool is_packed_weights(PyObject* weights);
 
 }  // namespace warpwright::python

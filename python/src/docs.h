@@ -23,7 +23,7 @@ a            M x K, or L x M x K for a batch: bf16, f16, e4m3, e5m2 or int8, or 
              Rows that begin at multiples of 16 bytes are faster; 16-bit operands may also lie
              MN-major (a transposed view).
 b            N x K, as torch.nn.Linear has its weight; one for all of a batch, or L of them. Or
-             Int4Weights, beside an A of e4m3, bf16 or f16, as their encoding says.
+             PackedWeights, beside an A of e4m3, bf16 or f16, as their encoding says.
 out          M x N, apart from all inputs (or the very same as c): nothing is allocated then.
 c, beta      a matrix like D that is added, times beta; with beta=0 it is not read.
 bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
@@ -41,7 +41,7 @@ gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
              M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'). scaling says which,
              where the shapes do not; those of rows may be a column or a row too. Scales of 16 bits
-             are widened. Int4Weights need no scale_b; for nvf4 it takes the place of their factor
+             are widened. PackedWeights need no scale_b; for nvf4 it takes the place of their factor
              (alpha). For operands in a format
              ('block_scaled', see a_type): float8_e8m0fnu, a scale each 32 of K, or of nvf4
              float8_e4m3fn, each 16; or their bytes as uint8. They lie in tiles of 128 x 4 as
@@ -57,7 +57,7 @@ a_type, b_type   what A and B are multiplied as where their types do not say it:
              b_type='mxf4'. Nvf4's float32 scales of the tensors go into alpha, without which such
              products are refused; 1 where there are none.
 operands     the same for both.
-sums         how the sums of Int4Weights meet the scales of their groups: 'exact' (each group's is
+sums         how the sums of PackedWeights meet the scales of their groups: 'exact' (each group's is
              scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
              'table' (the weights are scaled, and rounded to e4m3; these three of int4 for e4m3
              in groups only). Default: exact, but of mxf4 for e4m3, which folding rounds none of,
@@ -102,7 +102,7 @@ inline constexpr const char* grouped_doc =
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
 
 a        TOTAL x K, the rows of all groups, one behind the other.
-b        G x N x K, a matrix a group; or Int4Weights of G experts.
+b        G x N x K, a matrix a group; or PackedWeights of G experts.
 offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], offsets[g + 1]) are of
          group g. Only the kernel reads them. Offsets out of order or range make groups empty or
          shorter.
@@ -152,7 +152,7 @@ and how, without running it. explain() says it in words, prepare() loads it, and
 gemm(a, b, plan=...) runs it.
 
 a, b, offsets and other tensors   as for gemm and grouped_gemm, or Specs, which have no memory:
-        plan(Spec((4096, 7168)), Spec((2048, 7168)), device='h200'). Int4Weights.spec(n, k) is a b.
+        plan(Spec((4096, 7168)), Spec((2048, 7168)), device='h200'). For b PackedWeights.spec(n, k).
 device  'model', 'cuda', 'cuda:1', or one only to plan for: 'h100', 'h200', 'b200', or the model
         with the instructions of one of these, 'model:b200'. Default: where the tensors lie; for
         Specs a CUDA device, where there is one, else the model.
@@ -175,7 +175,7 @@ A mixture of experts in one call; returns d[t] = sum over j of topk_weights[t, j
 w2[e] @ (activation(gate) * up), where gate and up are the halves of w13[e] @ x[t], and e is
 topk_ids[t, j] - first_expert.
 
-x            T x H of bf16, or of f16 beside Int4Weights that are packed for it; rows may lie
+x            T x H of bf16, or of f16 beside PackedWeights that are packed for it; rows may lie
              apart.
 topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of another rank's
              expert, is left out, and so is any other id that is no expert's. A token without a
@@ -183,9 +183,9 @@ topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of
 topk_weights T x top_k of f32, bf16 or f16.
 w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says; for x's type, or
              e4m3: tokens, and the rows between the products, are quantised by the call then. Or
-             Int4Weights of E experts, of whose gates and ups in halves docs/moe.md says more. Or
+             PackedWeights of E experts, of whose gates and ups in halves docs/moe.md says more. Or
              of a format of mxf8 to nvf4 (float8_e4m3fn, float4_e2m1fn_x2, or bytes with format=).
-w2           E x H x I, of w13's type, or Int4Weights too.
+w2           E x H x I, of w13's type, or PackedWeights too.
 activation   )",
     R"(, of the gate.
 gate_up      'halves', or 'interleaved': rows of gates and ups in turns, in bias13 too.
@@ -194,7 +194,7 @@ gate_limit, gate_alpha, gate_beta   numbers of the gate, as for gemm: gate_limit
 scale_w13, scale_w2   f32, for e4m3 weights: E x 2I and E x H ('row_column'; tokens are quantised by
              row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
              ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
-             Int4Weights they may be left out: 'row_column' (default) or 'blockwise' says what the
+             PackedWeights they may be left out: 'row_column' (default) or 'blockwise' says what the
              tokens are quantised by. For nvf4 ones they are the factors, one an expert or row.
              For mxf8 to nvf4 they are float8_e8m0fnu, or for nvf4 float8_e4m3fn, in tiles as
              block_scales() makes them: for w13 those of the gates, then of the ups, 2 E matrices of
@@ -206,7 +206,7 @@ factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is
 format       'mxf8', 'mxf4', 'nvf4', or of tokens and weights, as 'mxf8,mxf4': what bytes are, and
              tokens become. Default: by the types of w13 and scale_w13; tokens are mxf4 or nvf4
              beside such weights, else mxf8.
-sums         of w2 as Int4Weights, as for gemm, with 'row_column'.
+sums         of w2 as PackedWeights, as for gemm, with 'row_column'.
 bias13, bias2         E x 2I and E x H of f32 or x's type.
 first_expert, experts_total   of a rank with a part of the experts: the number of its first, and how
              many all ranks have (default: those here). Ranks' results are added elsewhere.

@@ -1,33 +1,17 @@
 #include "python/src/fp4.h"
 
-#include <string_view>
-
 #include "cli/commands/pack_micro.h"
 #include "cli/compute/packing.h"
 #include "python/src/packing_parts.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright::python {
 namespace {
 
-// What the word of a form asks for: of the format and of what pack_e2m1 leaves open. Null: nothing.
-struct Fp4Form {
-  DType scale = DType::ue8m0;
-  weights::E2m1Options options;
-};
-std::optional<Fp4Form> fp4_form(const char* word) {
-  if (word == nullptr) return std::nullopt;
-  const std::string_view text = word;
-  if (text == "mxf4") return Fp4Form{DType::ue8m0, {DType::e4m3, Exponents::of_rows}};
-  if (text == "mxf4-exact") return Fp4Form{DType::ue8m0, {DType::e4m3, Exponents::own}};
-  if (text == "mxf4-bf16") return Fp4Form{DType::ue8m0, {DType::bf16, {}}};
-  if (text == "mxf4-fp16") return Fp4Form{DType::ue8m0, {DType::f16, {}}};
-  if (text == "nvf4" || text == "nvf4-bf16") return Fp4Form{DType::ue4m3, {DType::bf16, {}}};
-  if (text == "nvf4-fp16") return Fp4Form{DType::ue4m3, {DType::f16, {}}};
-  throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
-                       as_rule("it is \"mxf4\", \"mxf4-exact\", \"mxf4-bf16\", \"mxf4-fp16\", "
-                               "\"nvf4-bf16\" or \"nvf4-fp16\""))};
+// What pack_e2m1 is asked for by a form, if any.
+weights::E2m1Options options_of(const packed::WeightForm* form) {
+  if (form == nullptr) return {};
+  return {form->tokens, form->storage.exponents};
 }
 
 // The packed bytes, and the factors of the experts' tensors.
@@ -41,19 +25,20 @@ PyObject* packed_and_alphas(std::span<const std::byte> bytes, std::span<const fl
   return Py_BuildValue("(OO)", array.get(), factors.get());
 }
 
-PyObject* packed_source(const weights::MicroSource& source, const std::optional<Fp4Form>& form) {
-  if (form && form->scale != source.format->scale) {
-    throw Refused{refuse(RefusalCode::bad_value, "encoding is of ",
-                         form->scale == DType::ue8m0 ? "mxf4" : "nvf4", " weights, and ",
-                         source.origin, " has ", source.format->word, ": the nearest is ",
-                         as_nearest(source.format->scale == DType::ue8m0 ? "mxf4" : "nvf4-bf16"))};
+PyObject* packed_source(const weights::MicroSource& source, const packed::WeightForm* form) {
+  const packed::WeightFormat* const has =
+      packed::weight_format(source.format->element, source.format->scale);
+  if (form != nullptr && has != nullptr && &packed::format_of(*form) != has) {
+    throw Refused{refuse(RefusalCode::bad_value, "encoding is of ", packed::format_of(*form).word,
+                         " weights, and ", source.origin, " has ", has->word, ": the nearest is ",
+                         as_nearest(packed::usual_form(*has).word))};
   }
   std::vector<float> alphas;
   for (const auto& expert : source.experts) alphas.push_back(expert.tensor);
   std::vector<std::byte> bytes;
   {
     const WithoutGil others;
-    bytes = taken(weights::pack_e2m1(source, form ? form->options : weights::E2m1Options{}));
+    bytes = taken(weights::pack_e2m1(source, options_of(form)));
   }
   return packed_and_alphas(bytes, alphas);
 }
@@ -65,7 +50,7 @@ PyObject* fp4_quantise(PyObject* /*module*/, PyObject* args) {
     PyObject* weights = nullptr;
     const char* encoding = nullptr;
     if (PyArg_ParseTuple(args, "Os", &weights, &encoding) == 0) refuse_arguments();
-    const auto form = fp4_form(encoding);
+    const packed::WeightForm* const form = form_named(encoding, true);
     Reader reader;
     const Tensor t = reader.read(weights, "the weights");
     require_host(t);
@@ -73,8 +58,9 @@ PyObject* fp4_quantise(PyObject* /*module*/, PyObject* args) {
     cli::QuantisedMicro quantised;
     {
       const WithoutGil others;
-      quantised = cli::quantise_micro(std::span(&view, 1), *micro_format(DType::e2m1, form->scale),
-                                      {}, true);
+      const packed::WeightFormat& to = packed::format_of(*form);
+      quantised =
+          cli::quantise_micro(std::span(&view, 1), *micro_format(to.code, to.scales[0]), {}, true);
     }
     return packed_source(quantised.source, form);
   });
@@ -89,18 +75,13 @@ PyObject* fp4_pack(PyObject* /*module*/, PyObject* args) {
                          &encoding) == 0) {
       refuse_arguments();
     }
-    const auto form = fp4_form(encoding);
+    const packed::WeightForm* const form = form_named(encoding, true);
     Reader reader;
-    int device = run_nowhere;
-    weights::CheckpointTensors tensors;
-    tensors.codes = checkpoint_view(reader, objects[0], "the codes", device);
-    tensors.scales = checkpoint_view(reader, objects[1], "the scales", device);
-    tensors.tensor_scale = checkpoint_view(reader, objects[2], "tensor_scale", device);
-    if (device >= 0) {
-      throw Refused{
-          refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
-                 ", and checkpoints are packed in host memory: ", as_rule("give copies there"))};
-    }
+    using Tensors = weights::CheckpointTensors;
+    Tensors tensors =
+        checkpoint_tensors(reader, {{objects[0], "the codes", &Tensors::codes},
+                                    {objects[1], "the scales", &Tensors::scales},
+                                    {objects[2], "tensor_scale", &Tensors::tensor_scale}});
     // A factor for each expert is a batch of numbers.
     MatrixView& factors = tensors.tensor_scale;
     if (factors.rows == 1 && factors.columns == tensors.codes.batch && factors.batch == 1 &&
@@ -123,11 +104,11 @@ PyObject* fp4_load(PyObject* /*module*/, PyObject* args) {
     const char* layout = nullptr;
     const char* encoding = nullptr;
     if (PyArg_ParseTuple(args, "szz", &file, &layout, &encoding) == 0) refuse_arguments();
-    const auto form = fp4_form(encoding);
+    const packed::WeightForm* const form = form_named(encoding, true);
     cli::PackCommandOptions o;
     o.in = file;
     if (layout != nullptr) o.from = layout;
-    if (form && form->options.tokens) o.tokens = std::string(numeric::word(*form->options.tokens));
+    if (form != nullptr) o.tokens = std::string(numeric::word(form->tokens));
     std::optional<cli::PackedTensor> packed;
     {
       const WithoutGil others;

@@ -119,7 +119,7 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
   const int sums = given.word(Arg::sums, sums_words);
   if (sums >= 0 && !o.packed2) {
     throw Refused{refuse(RefusalCode::bad_value, "sums is given, and ", as_tensor("w2"),
-                         " are no Int4Weights: ", as_rule("leave it out"))};
+                         " are no PackedWeights: ", as_rule("leave it out"))};
   }
   if (sums >= 0) o.packed2->sums = static_cast<GroupSums>(sums);
   read_scales(given);
@@ -162,7 +162,7 @@ void MixtureCall::read_router(const Arguments& given) {
 
 MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name, Arg scales,
                                      std::optional<PackedWeights>& packed) {
-  if (is_int4(given[arg])) {
+  if (is_packed_weights(given[arg])) {
     const MatrixView view = read_packed(given, arg, name, true, packed.emplace()).view;
     static_cast<void>(packed_factor(given, arg, name, scales, false));
     return view;

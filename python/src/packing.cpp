@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cstring>
 #include <span>
 #include <string>
@@ -11,25 +10,10 @@
 #include "cli/commands/pack_command.h"
 #include "python/src/packing_parts.h"
 #include "warpwright/device/pack.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright::python {
 namespace {
-
-// The tokens that are said with an encoding; nothing: those of 8 bits.
-std::string_view tokens_in(std::string_view encoding) {
-  return encoding.starts_with("ex-") ? encoding.substr(3) : std::string_view();
-}
-
-Int4Encoding encoding_of(const char* word) {
-  const std::string_view text = word;
-  if (text == "ex" || text == "ex-bf16" || text == "ex-fp16") return Int4Encoding::ex;
-  if (text == "sm") return Int4Encoding::sm;
-  throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
-                       as_rule("it is \"ex\" (-8 to 7), \"sm\" (-7 to 7), \"ex-bf16\" or "
-                               "\"ex-fp16\""))};
-}
 
 DType scale_of(const char* word) {
   const auto type = numeric::parse_dtype(word);
@@ -40,11 +24,13 @@ DType scale_of(const char* word) {
 
 weights::PackOptions pack_options(const char* encoding, const char* scales) {
   weights::PackOptions options;
-  if (encoding != nullptr) options.encoding = encoding_of(encoding);
-  if (encoding != nullptr && !tokens_in(encoding).empty()) {
-    options.tokens = *numeric::parse_dtype(std::string(tokens_in(encoding)));
+  if (const packed::WeightForm* const form = form_named(encoding, false)) {
+    options.encoding = form->storage.encoding;
+    options.tokens = form->tokens;
+    const packed::WeightFormat& format = packed::format_of(*form);
+    if (!packed::has_groups(format)) options.scale = format.scales[0];
   }
-  if (scales != nullptr) options.scale = scale_of(scales);
+  if (scales != nullptr && !options.scale) options.scale = scale_of(scales);
   return options;
 }
 
@@ -70,6 +56,33 @@ std::vector<std::byte> host_bytes(const Tensor& t, std::int64_t most) {
 }
 
 }  // namespace
+
+PyObject* packed_forms(PyObject* /*module*/, PyObject* /*args*/) {
+  return function([] {
+    const Ref all = Ref::checked(PyList_New(0));
+    for (const packed::WeightForm& form : packed::weight_forms) {
+      const packed::WeightFormat& format = packed::format_of(form);
+      const Ref scales = Ref::checked(PyList_New(0));
+      const Ref groups = Ref::checked(PyList_New(0));
+      for (const DType each : format.scales) {
+        if (each == DType::f64) continue;
+        const Ref name = Ref::checked(PyUnicode_FromString(numeric::name(each).data()));
+        if (PyList_Append(scales.get(), name.get()) != 0) refuse_arguments();
+      }
+      for (const int each : format.groups) {
+        if (each == 0) continue;
+        const Ref group = Ref::checked(PyLong_FromLong(each));
+        if (PyList_Append(groups.get(), group.get()) != 0) refuse_arguments();
+      }
+      const Ref row = Ref::checked(
+          Py_BuildValue("(isssOOii)", form.number, form.word, format.word,
+                        numeric::name(form.tokens).data(), scales.get(), groups.get(),
+                        int{format.has_factor}, int{packed::has_float_codes(packed_format(form))}));
+      if (PyList_Append(all.get(), row.get()) != 0) refuse_arguments();
+    }
+    return Py_NewRef(all.get());
+  });
+}
 
 PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
   return function([&]() -> PyObject* {
@@ -142,7 +155,9 @@ PyObject* int4_quantise(PyObject* /*module*/, PyObject* args) {
     require_host(t);
     const MatrixView view = matrix_of(t);
     weights::QuantiseOptions how;
-    how.group = group;
+    const packed::WeightForm* const form = form_named(encoding, false);
+    const bool has_own = form != nullptr && !packed::has_groups(packed::format_of(*form));
+    how.group = has_own ? packed::format_of(*form).groups[2] : group;
     const weights::PackOptions options = pack_options(encoding, scales);
     how.encoding = options.encoding.value_or(how.encoding);
     how.scale = options.scale.value_or(how.scale);
@@ -169,17 +184,12 @@ PyObject* int4_pack(PyObject* /*module*/, PyObject* args) {
       refuse_arguments();
     }
     Reader reader;
-    int device = run_nowhere;
-    weights::CheckpointTensors tensors;
-    tensors.codes = checkpoint_view(reader, objects[0], "the codes", device);
-    tensors.scales = checkpoint_view(reader, objects[1], "the scales", device);
-    tensors.zeros = checkpoint_view(reader, objects[2], "the zero points", device);
-    tensors.group_index = checkpoint_view(reader, objects[3], "the group index", device);
-    if (device >= 0) {
-      throw Refused{
-          refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
-                 ", and checkpoints are packed in host memory: ", as_rule("give copies there"))};
-    }
+    using Tensors = weights::CheckpointTensors;
+    const Tensors tensors =
+        checkpoint_tensors(reader, {{objects[0], "the codes", &Tensors::codes},
+                                    {objects[1], "the scales", &Tensors::scales},
+                                    {objects[2], "the zero points", &Tensors::zeros},
+                                    {objects[3], "the group index", &Tensors::group_index}});
     const weights::PackOptions options = pack_options(encoding, scales);
     std::vector<std::byte> bytes;
     {
@@ -206,9 +216,10 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
     o.in = file;
     if (layout != nullptr) o.from = layout;
     if (group > 0) o.group = group;
-    if (encoding != nullptr) {
-      o.tokens = std::string(tokens_in(encoding));
-      o.encoding = o.tokens.empty() ? encoding : "ex";
+    if (const packed::WeightForm* const form = form_named(encoding, false)) {
+      if (packed::is_wide(packed_format(*form)))
+        o.tokens = std::string(numeric::word(form->tokens));
+      o.encoding = form->storage.encoding == Int4Encoding::sm ? "sm" : "ex";
     }
     if (scales != nullptr) o.scales = scales;
     o.zero_points = zeros != 0;
@@ -221,7 +232,7 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
   });
 }
 
-PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
+PyObject* packed_form(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
     if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();
@@ -236,13 +247,13 @@ PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
     }
     return Py_BuildValue("(LLLiiiiIs)", static_cast<long long>(h.extents.experts),
                          static_cast<long long>(h.extents.n), static_cast<long long>(h.extents.k),
-                         h.format.group, packed::form_number(h.format),
+                         h.format.group, packed::weight_form(h.format)->number,
                          static_cast<int>(h.format.scale), static_cast<int>(h.format.zero_points),
                          std::bit_cast<unsigned>(h.factor), h.source.c_str());
   });
 }
 
-PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
+PyObject* packed_bytes(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     long long experts = 0;
     long long n = 0;
@@ -254,9 +265,9 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
     if (PyArg_ParseTuple(args, "LLLiiip", &experts, &n, &k, &group, &form, &scale, &zeros) == 0) {
       refuse_arguments();
     }
-    const PackedFormat format = packed::form_of(form, group, static_cast<DType>(scale),
-                                                zeros != 0 ? ZeroPoints::groups : ZeroPoints::none);
-    if (const char* const wrong = packed::format_fault(format)) {
+    const PackedFormat format = packed::packed_format(
+        form, group, static_cast<DType>(scale), zeros != 0 ? ZeroPoints::groups : ZeroPoints::none);
+    if (const std::string wrong = packed::format_fault(format); !wrong.empty()) {
       throw Refused{refuse(RefusalCode::bad_value, wrong)};
     }
     constexpr long long most = 1LL << 31;
@@ -264,14 +275,14 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
     if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most ||
         packed::too_many(extents)) {
       throw Refused{
-          refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k, "; ",
+          refuse(RefusalCode::bad_shape, "packed weights of ", experts, " x ", n, " x ", k, "; ",
                  as_rule("extents are 0 or more, experts 1 or more, and all fit into a memory"))};
     }
     return PyLong_FromLongLong(packed::kHeaderBytes + packed::data_bytes(format, extents));
   });
 }
 
-PyObject* int4_values(PyObject* /*module*/, PyObject* args) {
+PyObject* packed_values(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
     if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();
@@ -283,8 +294,7 @@ PyObject* int4_values(PyObject* /*module*/, PyObject* args) {
     {
       const WithoutGil others;
       const weights::Header h = taken(weights::parse_header(bytes));
-      values = h.format.code == DType::s4 ? weights::values_of(taken(weights::unpack(bytes)))
-                                          : weights::values_of(taken(weights::unpack_e2m1(bytes)));
+      values = taken(weights::packed_values(bytes));
       e = h.extents;
     }
     return array_of(std::as_bytes(std::span(values)), DType::f32, {e.experts, e.n, e.k});

@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <cstring>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +11,8 @@
 
 #include "cli/commands/gemm/run.h"
 #include "python/src/handles.h"
+#include "warpwright/facts/weight_forms.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright::python {
 
@@ -76,6 +79,26 @@ inline bool is_given(PyObject* object) {
   return object != nullptr && object != Py_None;
 }
 
+/// The form that is called `encoding` (or by its format's word, for the usual tokens), of floats or
+/// of whole numbers; null for a null word.
+inline const packed::WeightForm* form_named(const char* word, bool of_floats) {
+  if (word == nullptr) return nullptr;
+  const packed::WeightFormat* const format = packed::weight_format(word);
+  std::vector<std::string> legal;
+  for (const packed::WeightForm& form : packed::weight_forms) {
+    if (packed::has_float_codes(packed_format(form)) != of_floats) continue;
+    const bool is_usual = of_floats && &packed::format_of(form) == format;
+    if (is_usual || std::strcmp(form.word, word) == 0) return &form;
+    legal.push_back("\"" + std::string(form.word) + "\"");
+  }
+  std::string words;
+  for (const std::string& each : legal) {
+    words += (words.empty() ? "" : &each == &legal.back() ? " or " : ", ") + each;
+  }
+  throw Refused{
+      refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ", as_rule("it is ", words))};
+}
+
 /// Bytes as an Array of the host.
 inline PyObject* array_of(std::span<const std::byte> bytes, DType type,
                           std::vector<std::int64_t> shape) {
@@ -113,6 +136,24 @@ inline MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* 
     t.stride = {t.shape[1], t.stride[0]};
   }
   return matrix_of(t);
+}
+
+/// The tensors of a checkpoint, which lie in host memory.
+struct NamedCheckpointTensor {
+  PyObject* given;
+  const char* name;
+  MatrixView weights::CheckpointTensors::*to;
+};
+inline weights::CheckpointTensors checkpoint_tensors(
+    Reader& reader, std::initializer_list<NamedCheckpointTensor> all) {
+  weights::CheckpointTensors tensors;
+  int device = run_nowhere;
+  for (const auto& [given, name, to] : all)
+    tensors.*to = checkpoint_view(reader, given, name, device);
+  if (device < 0) return tensors;
+  throw Refused{
+      refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
+             ", and checkpoints are packed in host memory: ", as_rule("give copies there"))};
 }
 
 }  // namespace warpwright::python

@@ -19,15 +19,20 @@ from ._experts import fused_experts
 from ._formats import block_scales, pack_elements
 from ._fp4 import load_fp4, pack_fp4, pack_fp4_checkpoint
 from ._interop import Refusal, Spec
-from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise, sort_slots
+from ._prepare import (PackedWeights, load_int4, pack_int4, pack_int4_checkpoint, quantise,
+                       sort_slots)
 from ._study import Check, Trace, check, trace
 from ._types import Tensor
+
+#: What PackedWeights were called when all were int4: an old name, for one version.
+Int4Weights = PackedWeights  # old name
 
 __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
-__all__ = ["Array", "Check", "Int4Weights", "MoePlan", "Plan", "Refusal", "Spec", "Tensor",
+__all__ = ["Array", "Check", "MoePlan", "PackedWeights", "Plan", "Refusal", "Spec", "Tensor",
+           "Int4Weights",  # old name
            "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
            "fastest", "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4", "moe",
            "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4", "pack_int4_checkpoint",

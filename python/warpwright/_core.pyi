@@ -3,7 +3,7 @@ from typing import Any, Sequence, final, overload
 from typing_extensions import Self
 
 from ._interop import Spec
-from ._prepare import Int4Weights
+from ._prepare import PackedWeights
 from ._types import (Accumulation, Activation, Along, GatedActivation, GateUp, Operands, QuantiseD, Scaling,
                      Sums, T, Tensor)
 
@@ -69,7 +69,7 @@ class Array:
                    copy: Any = None) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-def gemm(a: T, b: Tensor | Int4Weights, *, out: Tensor | None = None, c: Tensor | None = None,
+def gemm(a: T, b: Tensor | PackedWeights, *, out: Tensor | None = None, c: Tensor | None = None,
          alpha: float = 1.0, beta: float = 1.0, bias: Tensor | None = None,
          bias_along: Along = "columns", activation: Activation = "none", gated: bool = False,
          gate_up: GateUp = "halves",
@@ -84,7 +84,7 @@ def gemm(a: T, b: Tensor | Int4Weights, *, out: Tensor | None = None, c: Tensor 
          kernel: str | None = None, cluster: tuple[int, int] | None = None,
          measure: int = 0, dependent: bool = False, stream: Any = None,
          workspace: Workspace | None = None, plan: Plan | None = None) -> T: ...
-def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor | None = None,
+def grouped_gemm(a: T, b: Tensor | PackedWeights, offsets: Tensor, *, out: Tensor | None = None,
                  c: Tensor | None = None, alpha: float = 1.0, beta: float = 1.0,
                  bias: Tensor | None = None, bias_along: Along = "columns",
                  activation: Activation = "none", gated: bool = False,
@@ -102,7 +102,8 @@ def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor 
                  rows: Tensor | None = None, rows_divisor: int | None = None, measure: int = 0,
                  check_offsets: bool = False, dependent: bool = False, stream: Any = None,
                  workspace: Workspace | None = None, plan: Plan | None = None) -> T: ...
-def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spec | None = None, *,
+def plan(a: Tensor | Spec, b: Tensor | Spec | PackedWeights, offsets: Tensor | Spec | None = None,
+         *,
          device: str | None = None, out: Tensor | Spec | None = None,
          c: Tensor | Spec | None = None, alpha: float = 1.0, beta: float = 1.0,
          bias: Tensor | Spec | None = None, bias_along: Along = "columns",
@@ -124,8 +125,8 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
 def fastest(*plans: Plan) -> tuple[Plan, int]: ...
 @overload
 def fastest(*plans: MoePlan) -> tuple[MoePlan, int]: ...
-def moe(x: T, topk_ids: Tensor, topk_weights: Tensor, w13: Tensor | Int4Weights,
-        w2: Tensor | Int4Weights, *, activation: GatedActivation = "silu",
+def moe(x: T, topk_ids: Tensor, topk_weights: Tensor, w13: Tensor | PackedWeights,
+        w2: Tensor | PackedWeights, *, activation: GatedActivation = "silu",
         gate_up: GateUp = "halves", gate_limit: float | None = None,
         gate_alpha: float | None = None, gate_beta: float | None = None,
         scaling: Scaling | None = None, scale_w13: Tensor | None = None,
@@ -143,7 +144,7 @@ def moe(x: T, topk_ids: Tensor, topk_weights: Tensor, w13: Tensor | Int4Weights,
         stream: Any = None, workspace: Workspace | None = None,
         plan: MoePlan | None = None) -> T: ...
 def plan_moe(x: Tensor | Spec, topk_ids: Tensor | Spec, topk_weights: Tensor | Spec,
-             w13: Tensor | Spec | Int4Weights, w2: Tensor | Spec | Int4Weights, *,
+             w13: Tensor | Spec | PackedWeights, w2: Tensor | Spec | PackedWeights, *,
              device: str | None = None,
              activation: GatedActivation = "silu", gate_up: GateUp = "halves",
              gate_limit: float | None = None, gate_alpha: float | None = None,
@@ -161,9 +162,9 @@ def plan_moe(x: Tensor | Spec, topk_ids: Tensor | Spec, topk_weights: Tensor | S
              quantises_in_epilogue: bool | None = None,
              early_weights: bool | None = None, sort_with_gather: bool | None = None,
              sums: Sums | None = None) -> MoePlan: ...
-def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
+def check(a: Tensor, b: Tensor | PackedWeights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, int, int, list[tuple[str, int, str]]]: ...
-def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
+def trace(a: Tensor, b: Tensor | PackedWeights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, str, str, bytes, int]: ...
 def empty(shape: tuple[int, ...], dtype: str, device: str) -> Array: ...
 def devices() -> list[str]: ...
@@ -179,6 +180,7 @@ def order_scales(rows: Tensor, tiles: Tensor, offsets: Tensor | None, stream: An
                  blocks_each: int, is_spread: bool, /) -> None: ...
 def sort_slots(ids: Tensor, experts: int, first_expert: int, experts_total: int, offsets: Tensor,
                slots: Tensor, rows: Tensor, stream: Any, /) -> None: ...
+def packed_forms() -> list[tuple[int, str, str, str, list[str], list[int], int, int]]: ...
 def int4_quantise(weights: Tensor, group: int, encoding: str | None, scales: str | None,
                   zero_points: bool, /) -> Array: ...
 def int4_pack(layout: str, codes: Tensor, scales: Tensor, zeros: Tensor | None,
@@ -191,7 +193,7 @@ def fp4_pack(layout: str, codes: Tensor, scales: Tensor, tensor_scale: Tensor | 
              encoding: str | None, /) -> tuple[Array, tuple[float, ...]]: ...
 def fp4_load(file: str, layout: str | None, encoding: str | None,
              /) -> tuple[Array, tuple[float, ...]]: ...
-def int4_form(data: Tensor, /) -> tuple[int, int, int, int, int, int, int, int, str]: ...
-def int4_bytes(experts: int, n: int, k: int, group: int, encoding: int, scales: int,
+def packed_form(data: Tensor, /) -> tuple[int, int, int, int, int, int, int, int, str]: ...
+def packed_bytes(experts: int, n: int, k: int, group: int, encoding: int, scales: int,
                zero_points: bool, /) -> int: ...
-def int4_values(data: Tensor, /) -> Array: ...
+def packed_values(data: Tensor, /) -> Array: ...

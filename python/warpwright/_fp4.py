@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._interop import Refusal, move_to, shape_of
-from ._prepare import Int4Weights, adopted_bytes
+from ._prepare import FORMS, PackedWeights, loaded, packed_like
 
 if TYPE_CHECKING:
     from ._types import Fp4Encoding, Fp4Layout, Tensor
 
 
-def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> Int4Weights:
+def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> PackedWeights:
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, quantised and packed.
 
     encoding  "mxf4": ue8m0 scales of 32, for tokens of e4m3; "mxf4-exact" the same with scales as
@@ -24,12 +24,13 @@ def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> Int4Weights:
     `weights`.
     """
     is_batch = len(shape_of(weights, "weights")) == 3
-    return _made(weights, *_core.fp4_quantise(move_to(weights, "cpu"), encoding), is_batch)
+    packed, alpha = _core.fp4_quantise(move_to(weights, "cpu"), encoding)
+    return packed_like(weights, packed, is_batch, _factors(alpha))
 
 
 def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
                         tensor_scale: Tensor | None = None, *,
-                        encoding: Fp4Encoding | None = None) -> Int4Weights:
+                        encoding: Fp4Encoding | None = None) -> PackedWeights:
     """Packs mxf4 or nvf4 weights as checkpoints have them, from tensors in memory.
 
     layout  "gpt-oss" (codes N x K/32 x 16, or N x K/2), "deepseek-mxfp4",
@@ -44,37 +45,23 @@ def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
         codes = codes.reshape(*shape[:-2], shape[-2] * shape[-1])  # blocks of 16 bytes
     is_batch = len(shape_of(codes, "codes")) == 3
     factors = None if tensor_scale is None else move_to(tensor_scale, "cpu")
-    made = _core.fp4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), factors, encoding)
-    return _made(codes, *made, is_batch)
+    packed, alpha = _core.fp4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), factors,
+                                   encoding)
+    return packed_like(codes, packed, is_batch, _factors(alpha))
 
 
 def load_fp4(file: str, layout: Fp4Layout | None = None, *,
-             encoding: Fp4Encoding | None = None) -> Int4Weights:
+             encoding: Fp4Encoding | None = None) -> PackedWeights:
     """The mxf4 or nvf4 weights of "model.safetensors:model.layers.0.mlp.down_proj": a layer of a
     checkpoint that `warpwright pack --for` reads, or a tensor that is packed. A `*` in the name
     stands for the numbers of experts. The bytes lie in host memory, as a numpy array where numpy is
     there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""
     packed, alpha = _core.fp4_load(file, layout, encoding)
-    try:
-        import numpy  # pylint: disable=import-outside-toplevel
-        data: Any = numpy.asarray(packed)
-    except ImportError:
-        data = packed
-    made = Int4Weights(data)
-    if not made.encoding.startswith(("mxf4", "nvf4")):
+    made = loaded(packed, file)
+    if not FORMS[made.form[4]].is_float:
         raise Refusal(f"{file} holds int4 weights: load_int4 reads them", "bad_type")
-    is_batch = made.form[0] > 1 or "*" in file
-    return dataclasses.replace(made, form=(*made.form[:7], is_batch, made.form[8]),
-                               alpha=_factors(alpha))
+    return dataclasses.replace(made, alpha=_factors(alpha))
 
 
 def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:
     return () if all(each == 1 for each in alpha) else alpha
-
-
-def _made(like: Any, packed: _core.Array, alpha: tuple[float, ...], is_batch: bool) -> Int4Weights:
-    """`packed` in the library and the place of `like`."""
-    *form, factor, origin = _core.int4_form(packed)
-    data = move_to(adopted_bytes(like, packed), like)
-    return Int4Weights(data, (*form, is_batch, factor), origin,  # type: ignore[arg-type]
-                       _factors(alpha))

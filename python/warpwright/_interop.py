@@ -284,7 +284,7 @@ def log_plan(line: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Int4Weights":  # which itself asks this module
-        from ._prepare import Int4Weights  # pylint: disable=import-outside-toplevel
-        return Int4Weights
+    if name == "PackedWeights":  # which itself asks this module
+        from ._prepare import PackedWeights  # pylint: disable=import-outside-toplevel
+        return PackedWeights
     raise AttributeError(name)

@@ -1,9 +1,9 @@
-"""What is made of tensors before they are multiplied: fp8 codes of activations, int4 weights."""
+"""What is made of tensors before they are multiplied: fp8 codes of activations, packed weights."""
 from __future__ import annotations
 
 import dataclasses
 import struct
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _core
 from ._formats import FORMATS, quantise_blocks
@@ -13,14 +13,25 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-#: For e2m1 weights: weights along K that share a scale, and the number of the scales' type.
-_FP4 = {"mxf4": (32, 10), "nvf4": (16, 11)}
+
+class Form(NamedTuple):
+    """A form of packed weights, a row of the library's table of them."""
+
+    number: int
+    word: str  #: the encoding
+    format: str
+    tokens: str  #: what they are multiplied by
+    scales: list[str]  #: their types, the usual one first
+    groups: list[int]  #: the usual one last
+    has_factor: int
+    is_float: int
+
+
 #: By number.
-_FORMS = ("sm", "ex", "", "mxf4", "mxf4-exact", "mxf4-bf16", "nvf4-bf16", "ex-bf16", "mxf4-fp16",
-          "nvf4-fp16", "ex-fp16")
-_WORDS = tuple(word for word in _FORMS if word)
+FORMS = {row[0]: Form(*row) for row in _core.packed_forms()}
+_WORDS = {form.word: form for _, form in sorted(FORMS.items())}
 # By the numbers of the library's types.
-_SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
+_SCALES = {3: "f16", 4: "bf16", 1: "f32", 10: "ue8m0", 11: "ue4m3"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
 
 
@@ -116,14 +127,14 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Int4Weights:
-    """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
+class PackedWeights:
+    """Weights of 4 bits in packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
     e4m3, bf16 or float16, as `encoding` says. pack_int4, pack_int4_checkpoint and load_int4 make
     them. Or mxf4 and nvf4 weights, which pack_fp4, pack_fp4_checkpoint and load_fp4 make.
 
-    Int4Weights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
-    front, of any library and device. ``data`` is that row: what a module registers as its buffer
-    and a checkpoint keeps. A Spec of (bytes,) and "uint8" is planned with, see Int4Weights.spec.
+    PackedWeights(data) takes bytes that were packed before: a contiguous row of uint8, the header
+    in front, of any library and device. ``data`` is that row: what a module registers as its buffer
+    and a checkpoint keeps. A Spec of (bytes,) and "uint8" is planned with, see PackedWeights.spec.
     """
 
     data: Any
@@ -141,11 +152,11 @@ class Int4Weights:
     def __post_init__(self) -> None:
         form: Any = self.form
         if form is None:
-            *form, factor, origin = _core.int4_form(self.data)
+            *form, factor, origin = _core.packed_form(self.data)
             form = (*form, form[0] > 1, factor)
             object.__setattr__(self, "origin", origin)
         form = (*form, 0)[:9]
-        has_factor = _FORMS[form[4]].startswith("nvf4")
+        has_factor = FORMS[form[4]].has_factor
         if self.alpha is not None and len(self.alpha) not in (0, form[0] if has_factor else 0):
             raise Refusal(f"alpha has {len(self.alpha)} numbers; "
                           + (f"{form[0]} experts have one each" if has_factor else
@@ -165,26 +176,30 @@ class Int4Weights:
     @staticmethod
     def spec(n: int, k: int, experts: int | None = None, *, group: int = 128,
              encoding: Encoding | Fp4Encoding = "ex", scales: ScaleType = "bf16",
-             zero_points: bool = False) -> Int4Weights:
+             zero_points: bool = False) -> PackedWeights:
         """Weights without memory, for plan(). Those of mxf4 and nvf4 have groups and scales of
         their own, and no others."""
-        if encoding == "nvf4":
-            encoding = "nvf4-bf16"
-        for name, word, words in (("encoding", encoding, _WORDS), ("scales", scales, _NUMBERS)):
-            if word not in words:
-                raise Refusal(f"{name} is {word!r}; it is one of {', '.join(words)}")
+        usual = next((form for form in FORMS.values() if form.is_float and form.format == encoding),
+                     None)
+        if usual:
+            encoding = usual.word  # type: ignore[assignment]
+        if encoding not in _WORDS:
+            raise Refusal(f"encoding is {encoding!r}; it is one of {', '.join(_WORDS)}")
         count = 1 if experts is None else experts
-        number, scale = _FORMS.index(encoding), _NUMBERS[scales]
-        if encoding[:4] in _FP4:
-            own, type_number = _FP4[encoding[:4]]
-            for name, value, usual in (("group", group, (128, own)), ("scales", scales, ("bf16",))):
-                if value not in usual:
+        asked = _WORDS[encoding]
+        if len(asked.groups) == 1:
+            for name, value, legal in (("group", group, (128, *asked.groups)),
+                                       ("scales", scales, ("bf16",))):
+                if value not in legal:
                     raise Refusal(f"{name} is given, and {encoding} weights have their own: leave "
                                   "it out")
-            group, scale = own, type_number
-        size = _core.int4_bytes(count, n, k, group, number, scale, zero_points)
-        form = (count, n, k, group, number, scale, int(zero_points), experts is not None, 0)
-        return Int4Weights(Spec((size,), "uint8"), form, alpha=())
+            group, scales = asked.groups[0], asked.scales[0]  # type: ignore[assignment]
+        if scales not in asked.scales:
+            raise Refusal(f"scales is {scales!r}; it is one of {', '.join(asked.scales)}")
+        scale = _NUMBERS[scales]
+        size = _core.packed_bytes(count, n, k, group, asked.number, scale, zero_points)
+        form = (count, n, k, group, asked.number, scale, int(zero_points), experts is not None, 0)
+        return PackedWeights(Spec((size,), "uint8"), form, alpha=())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -202,23 +217,23 @@ class Int4Weights:
         """"ex" (-8 to 7), "sm" (-7 to 7) or, for x of 16 bits, "ex-bf16" or "ex-fp16"; for weights
         that are no int4 "mxf4" or "mxf4-exact" (for e4m3), "mxf4-bf16", "mxf4-fp16", "nvf4-bf16" or
         "nvf4-fp16"."""
-        return _FORMS[self.form[4]]
+        return FORMS[self.form[4]].word
 
     @property
     def scales(self) -> str:
         """The type of the scales: "bf16", "f16" or "f32"; for mxf4 "ue8m0", for nvf4 "ue4m3"."""
-        return {"mxf4": "ue8m0", "nvf4": "ue4m3"}.get(self.encoding[:4]) or _SCALES[self.form[5]]
+        return _SCALES[self.form[5]]
 
     @property
     def zero_points(self) -> bool:
         """Has each scale a zero point?"""
         return bool(self.form[6])
 
-    def on(self, data: Any) -> Int4Weights:
+    def on(self, data: Any) -> PackedWeights:
         """The same weights whose bytes are `data`: a copy of them elsewhere, a module's buffer."""
         return dataclasses.replace(self, data=data)
 
-    def to(self, *where: Any) -> Int4Weights:
+    def to(self, *where: Any) -> PackedWeights:
         """The same weights in another place: what data.to(*where) gives (of PyTorch's tensors)."""
         return self.on(move_to(self.data, *where))
 
@@ -228,8 +243,8 @@ class Int4Weights:
         import numpy  # pylint: disable=import-outside-toplevel
         if self.alpha is None:
             raise Refusal("the factors (alpha) of these nvf4 weights are not known: make them as "
-                          "Int4Weights(data, alpha=(FACTOR,)), with one for each expert")
-        values = numpy.asarray(_core.int4_values(self.data)).reshape(self.shape)
+                          "PackedWeights(data, alpha=(FACTOR,)), with one for each expert")
+        values = numpy.asarray(_core.packed_values(self.data)).reshape(self.shape)
         if not self.alpha:
             return values
         factors = numpy.float32(self.alpha).reshape((-1, 1, 1) if self.form[7] else (1, 1))
@@ -237,12 +252,12 @@ class Int4Weights:
 
     def __repr__(self) -> str:
         extents = " x ".join(str(extent) for extent in self.shape)
-        return (f"<warpwright.Int4Weights {extents} {self.encoding}, groups of {self.group}, "
+        return (f"<warpwright.PackedWeights {extents} {self.encoding}, groups of {self.group}, "
                 f"{self.scales} scales{', zero points' * self.zero_points}>")
 
 
 def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = None,
-              scales: ScaleType = "bf16", zero_points: bool = False) -> Int4Weights:
+              scales: ScaleType = "bf16", zero_points: bool = False) -> PackedWeights:
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, as packed int4.
 
     group        weights along K that share a scale: 32, 64 or 128.
@@ -257,12 +272,12 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
     is_batch = len(shape_of(weights, "weights")) == 3
     host = move_to(weights, "cpu")
     packed = _core.int4_quantise(host, group, encoding, scales, zero_points)
-    return _weights(weights, packed, is_batch)
+    return packed_like(weights, packed, is_batch)
 
 
 def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tensor | None = None,
                          group_index: Tensor | None = None, *, encoding: Encoding | None = None,
-                         scale_type: ScaleType | None = None) -> Int4Weights:
+                         scale_type: ScaleType | None = None) -> PackedWeights:
     """Packs int4 weights as checkpoints have them, from tensors in memory.
 
     layout  "compressed-tensors" (and "-experts"), "gptq", "gptq-v2", "awq", "w4afp8" or "int4":
@@ -276,36 +291,41 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
     zeros, group_index = (None if t is None else move_to(t, "cpu") for t in (zeros, group_index))
     packed = _core.int4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), zeros,
                              group_index, encoding, scale_type)
-    return _weights(codes, packed, is_batch)
+    return packed_like(codes, packed, is_batch)
 
 
 def load_int4(file: str, layout: Layout | None = None, *, group: int | None = None,
               encoding: Encoding | None = None, scales: ScaleType | None = None,
-              zero_points: bool = False) -> Int4Weights:
+              zero_points: bool = False) -> PackedWeights:
     """The int4 weights of "model.safetensors:model.layers.0.mlp.down_proj" (or of the index of a
     checkpoint, "model.safetensors.index.json:..."): a layer
     in any layout that `warpwright pack` reads (floats are quantised), or a tensor that is packed.
     A `*` in the name stands for the numbers of experts. The bytes lie in host memory, as a numpy
     array where numpy is there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""
-    packed = _core.int4_load(file, layout, group or 0, encoding, scales, zero_points)
-    try:
-        import numpy  # pylint: disable=import-outside-toplevel
-        data: Any = numpy.asarray(packed)
-    except ImportError:
-        data = packed
-    made = Int4Weights(data)
+    made = loaded(_core.int4_load(file, layout, group or 0, encoding, scales, zero_points), file)
     if made.alpha is None:  # factors beside the bytes
         from ._fp4 import load_fp4  # pylint: disable=import-outside-toplevel
         return load_fp4(file)
+    return made
+
+
+def loaded(packed: _core.Array, file: str) -> PackedWeights:
+    """The weights of `file`, whose bytes these are."""
+    try:
+        import numpy  # pylint: disable=import-outside-toplevel
+        made = PackedWeights(numpy.asarray(packed))
+    except ImportError:
+        made = PackedWeights(packed)
     return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file,
                                            made.form[8]))
 
 
-def _weights(like: Any, packed: _core.Array, is_batch: bool) -> Int4Weights:
+def packed_like(like: Any, packed: _core.Array, is_batch: bool,
+                alpha: tuple[float, ...] | None = None) -> PackedWeights:
     """`packed` in the library and the place of `like`."""
-    *form, factor, origin = _core.int4_form(packed)
+    *form, factor, origin = _core.packed_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    return Int4Weights(data, (*form, is_batch, factor), origin)  # type: ignore[arg-type]
+    return PackedWeights(data, (*form, is_batch, factor), origin, alpha)  # type: ignore[arg-type]
 
 
 def adopted_bytes(like: Any, array: _core.Array) -> Any:

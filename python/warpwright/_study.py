@@ -13,7 +13,7 @@ from ._interop import Refusal
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._prepare import Int4Weights
+    from ._prepare import PackedWeights
     from ._types import Product, Tensor
 
 
@@ -65,7 +65,7 @@ class Trace:
         return to
 
 
-def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None, *,
+def check(a: Tensor, b: Tensor | PackedWeights, offsets: Tensor | None = None, *,
           schedules: int = 64, seed: int = 1, jobs: int = 1, sms: int = 8,
           **product: Unpack[Product]) -> Check:
     """Runs ``gemm(a, b, ...)``, with ``offsets`` ``grouped_gemm``, on the model under many
@@ -76,7 +76,7 @@ def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None, *,
                               **product))
 
 
-def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None, *, sms: int = 8,
+def trace(a: Tensor, b: Tensor | PackedWeights, offsets: Tensor | None = None, *, sms: int = 8,
           seed: int = 1, **product: Unpack[Product]) -> Trace:
     """Runs ``gemm(a, b, ...)``, with ``offsets`` ``grouped_gemm``, on the model of ``sms`` SMs and
     records who did what when, in nominal cycles. Tensors in host memory."""

@@ -12,11 +12,11 @@
     x8, scale_x = torch.ops.warpwright.quantise(x, "mxf8")  # a scale each 32, in tiles
     x4, scale_x, s = torch.ops.warpwright.quantise_nvf4(x)  # a scale each 16, and one of all
     scale_w = torch.ops.warpwright.block_scales(scales)  # of a checkpoint, in tiles
-    y = torch.ops.warpwright.int4_moe(x, topk_ids, topk_weights, w13.data, w13.form, w2.data,
-                                      w2.form)  # of warpwright.Int4Weights
+    y = torch.ops.warpwright.packed_moe(x, topk_ids, topk_weights, w13.data, w13.form, w2.data,
+                                      w2.form)  # of warpwright.PackedWeights
     w = warpwright.pack_int4(weight)
-    y = torch.ops.warpwright.int4_gemm(x8, w.data, w.form, scale_a=scale_x)
-    y = torch.ops.warpwright.int4_grouped_gemm(x8, w.data, w.form, offsets, scale_a=scale_x)
+    y = torch.ops.warpwright.packed_gemm(x8, w.data, w.form, scale_a=scale_x)
+    y = torch.ops.warpwright.packed_grouped_gemm(x8, w.data, w.form, offsets, scale_a=scale_x)
 
 Tensors on a CUDA device are multiplied there, on the current stream, without waiting; those of the
 CPU by the machine model. The operators have no backward: a tensor that requires a gradient is
@@ -88,8 +88,8 @@ def _moe_out(x, topk_ids, topk_weights, w13, w2, out, **rest):
     _core.moe(x, topk_ids, topk_weights, w13, w2, out=out, **rest)
 
 
-def _int4_moe(x, topk_ids, topk_weights, packed13, form13, packed2, form2, **rest):
-    return _core.moe(x, topk_ids, topk_weights, _int4(packed13, form13), _int4(packed2, form2),
+def _packed_moe(x, topk_ids, topk_weights, packed13, form13, packed2, form2, **rest):
+    return _core.moe(x, topk_ids, topk_weights, _packed(packed13, form13), _packed(packed2, form2),
                      **rest)
 
 
@@ -108,25 +108,25 @@ def _check_places(*tensors, **keywords):
 
 def _check_form(form):
     if len(form) not in (8, 9):
-        raise _interop.Refusal(f"form has {len(form)} numbers; it is the form of an Int4Weights, "
+        raise _interop.Refusal(f"form has {len(form)} numbers; it is the form of a PackedWeights, "
                                "which has 9")
 
 
-def _int4(packed, form):
+def _packed(packed, form):
     _check_form(form)
-    return _prepare.Int4Weights(packed, (*form[:7], bool(form[7]), *form[8:]))
+    return _prepare.PackedWeights(packed, (*form[:7], bool(form[7]), *form[8:]))
 
 
-def _int4_gemm(a, packed, form, *, dtype=None, gated=False, **rest):
-    out = _int4_result(a, form, gated, dtype)
-    return _core.gemm(a, _int4(packed, form), out=out, gated=gated, **rest)
+def _packed_gemm(a, packed, form, *, dtype=None, gated=False, **rest):
+    out = _packed_result(a, form, gated, dtype)
+    return _core.gemm(a, _packed(packed, form), out=out, gated=gated, **rest)
 
 
-def _int4_grouped_gemm(a, packed, form, offsets, **rest):
-    return _core.grouped_gemm(a, _int4(packed, form), offsets, **rest)
+def _packed_grouped_gemm(a, packed, form, offsets, **rest):
+    return _core.grouped_gemm(a, _packed(packed, form), offsets, **rest)
 
 
-def _int4_result(a, form, gated, dtype):
+def _packed_result(a, form, gated, dtype):
     _check_dimensions(A=a)
     _check_form(form)
     batch = a.shape[:-2] or ((form[0],) if form[7] else ())
@@ -187,12 +187,12 @@ def _fake_quantise(x, scaling="row_column", scale=None):
     return x.new_empty((m, k), dtype=torch.float8_e4m3fn), scales
 
 
-def _fake_int4(a, packed, form, *rest, dtype=None, gated=False, **keywords):
+def _fake_packed(a, packed, form, *rest, dtype=None, gated=False, **keywords):
     _check_places(a, packed, *rest, **keywords)
-    return _int4_result(a, form, gated, dtype)
+    return _packed_result(a, form, gated, dtype)
 
 
-def _fake_int4_grouped(a, packed, form, *rest, dtype=None, gated=False, **keywords):
+def _fake_packed_grouped(a, packed, form, *rest, dtype=None, gated=False, **keywords):
     _check_places(a, packed, *rest, **keywords)
     _check_form(form)
     columns = form[1] // 2 if gated else form[1]
@@ -221,6 +221,8 @@ def _register(schema, function, fake):
     for key in ("CUDA", "CPU"):
         _LIBRARY.impl(name, function, key)
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
+    if schema.startswith("packed_"):  # its old name, for one version
+        _register("int4_" + schema.removeprefix("packed_"), function, fake)
 
 
 _OPERANDS = "str? operands=None, str? a_type=None, str? b_type=None"
@@ -236,7 +238,7 @@ _EXPERTS = ("str activation='silu', str gate_up='halves', float? gate_limit=None
             "str? format=None, Tensor? bias13=None, "
             "Tensor? bias2=None, SymInt first_expert=0, SymInt? experts_total=None, "
             "str expected_lengths='routed', bool batch_invariant=False")
-_INT4 = "Tensor packed, int[] form"
+_PACKED = "Tensor packed, int[] form"
 _WITH = f"Tensor? scale_a=None, Tensor? scale_b=None, {_EPILOGUE}, {_SCALES}"
 
 _register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float beta=1.0, "
@@ -253,14 +255,14 @@ _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out,
           f"{_OPERANDS}, float? alpha=None, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out,
           _fake_out)
 _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
-_register(f"int4_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
-          f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _int4_moe, _fake_moe)
+_register(f"packed_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
+          f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _packed_moe, _fake_moe)
 _register(f"moe_out({_MOE}, Tensor(a!) out, *, {_EXPERTS}) -> ()", _moe_out, _fake_out)
-_register(f"int4_gemm(Tensor a, {_INT4}, *, {_WITH}, str? sums=None, {_DTYPE}) -> Tensor",
-          _int4_gemm, _fake_int4)
-_register(f"int4_grouped_gemm(Tensor a, {_INT4}, Tensor offsets, *, {_WITH}, str? sums=None, "
-          f"{_EXPECTED}, {_DTYPE}) -> Tensor", _int4_grouped_gemm,
-          _fake_int4_grouped)
+_register(f"packed_gemm(Tensor a, {_PACKED}, *, {_WITH}, str? sums=None, {_DTYPE}) -> Tensor",
+          _packed_gemm, _fake_packed)
+_register(f"packed_grouped_gemm(Tensor a, {_PACKED}, Tensor offsets, *, {_WITH}, str? sums=None, "
+          f"{_EXPECTED}, {_DTYPE}) -> Tensor", _packed_grouped_gemm,
+          _fake_packed_grouped)
 _register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None) -> (Tensor, Tensor)",
           _quantise, _fake_quantise)
 _register("quantise_nvf4(Tensor x, Tensor? scale=None, str? recipe=None) -> "

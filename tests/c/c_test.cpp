@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/c/parts.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace {
@@ -76,6 +77,27 @@ std::string source(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Programs that were written when all packed weights were int4 compile and run, for one version.
+TEST(C, PackedWeightsHaveTheirOldNames) {
+  ww_int4 old;
+  ww_packed_form form;
+  ww_int4_init(&old);
+  ww_packed_form_init(&form);
+  old.n = form.n = 64;
+  old.k = form.k = 128;
+  EXPECT_EQ(std::memcmp(&old, &form, sizeof form), 0);
+  std::int64_t bytes[2] = {};
+  EXPECT_DONE(ww_int4_bytes(&old, &bytes[0]));
+  EXPECT_DONE(ww_packed_bytes(&form, &bytes[1]));
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_GT(bytes[0], int64_t{WW_INT4_HEADER});
+  EXPECT_EQ(int{WW_INT4_F16}, int{WW_PACKED_EX_F16});
+  ww_gemm g;
+  ww_gemm_init(&g);
+  g.int4 = &old;
+  EXPECT_EQ(g.packed, &old);
+}
+
 // Languages that cannot read the lists of types and modes have them as they are.
 TEST(C, HeaderAndStubsHaveTheLists) {
   using namespace warpwright;
@@ -97,6 +119,12 @@ TEST(C, HeaderAndStubsHaveTheLists) {
   for (const DType each : all_types) {
     if (each == DType::f64) continue;
     expect_in(header, "WW_", std::string(numeric::name(each)), static_cast<int>(each));
+  }
+  for (const packed::WeightForm& form : packed::weight_forms) {
+    std::string word = form.word;
+    if (const std::size_t at = word.find("fp16"); at != std::string::npos) word.erase(at + 1, 1);
+    std::ranges::replace(word, '-', '_');
+    expect_in(header, "WW_PACKED_", word, form.number);
   }
   const std::string stubs = source("python/warpwright/_types.py");
   EXPECT_THAT(stubs, HasSubstr("\nActivation = Literal[" + activations + "]\n"));
@@ -564,21 +592,21 @@ TEST(C, Int4Weights) {
   std::vector<float> w(n * k);
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 7 % 15) - 7;
   for (std::size_t i = 0; i < w.size(); i += 128) w[i] = -8;  // so that scales are 1
-  ww_int4 form;
-  ww_int4_init(&form);
+  ww_packed_form form;
+  ww_packed_form_init(&form);
   form.n = n;
   form.k = k;
   std::int64_t bytes = 0;
-  EXPECT_DONE(ww_int4_bytes(&form, &bytes));
+  EXPECT_DONE(ww_packed_bytes(&form, &bytes));
   ASSERT_EQ(bytes, 128 + 2 * 4224);
   std::vector<char> memory(static_cast<std::size_t>(2 * bytes) + 256);
   auto* const packed = reinterpret_cast<char*>(
       (reinterpret_cast<std::uintptr_t>(memory.data()) + 127) & ~std::uintptr_t{127});
   const ww_matrix floats = ww_packed(w.data(), WW_F32, n, k);
   EXPECT_DONE(ww_int4_quantise(&floats, &form, packed));
-  EXPECT_EQ(form.encoding, WW_INT4_EX);
-  ww_int4 read;
-  EXPECT_DONE(ww_int4_read(packed, bytes, &read));
+  EXPECT_EQ(form.encoding, WW_PACKED_EX);
+  ww_packed_form read;
+  EXPECT_DONE(ww_packed_read(packed, bytes, &read));
   EXPECT_EQ(std::memcmp(&read, &form, sizeof form), 0);
 
   // The same from a checkpoint's tensors.
@@ -590,8 +618,8 @@ TEST(C, Int4Weights) {
   std::vector<std::uint16_t> scales(n * 2, bf16(1));
   const ww_matrix code_view = ww_packed(codes.data(), WW_S8, n, k / 2);
   const ww_matrix scale_view = ww_packed(scales.data(), WW_BF16, n, 2);
-  ww_int4 plain;
-  ww_int4_init(&plain);
+  ww_packed_form plain;
+  ww_packed_form_init(&plain);
   EXPECT_DONE(ww_int4_pack("int4", &code_view, &scale_view, nullptr, nullptr, &plain, nullptr));
   EXPECT_EQ(plain.n, n);
   EXPECT_EQ(plain.k, k);
@@ -605,7 +633,7 @@ TEST(C, Int4Weights) {
   ww_gemm_init(&g);
   g.a = ww_packed(x.data(), WW_E4M3, m, k);
   g.b.data = packed;
-  g.int4 = &form;
+  g.packed = &form;
   g.d = ww_packed(d.data(), WW_BF16, m, n);
   for (const int sums : {WW_SUMS_EXACT, WW_SUMS_OPEN}) {
     g.sums = sums;
@@ -637,17 +665,17 @@ TEST(C, Int4Weights) {
   refused("b.data is a null", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
   g.b = ww_packed(packed, WW_S4, n, k);
   refused("leave all but b.data 0", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
-  g.int4 = nullptr;
+  g.packed = nullptr;
   g.sums = WW_SUMS_CHAINED;
-  refused("sums is 1 and int4 is NULL", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  refused("sums is 1 and packed is NULL", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
   form.group = 7;
-  refused("groups of 32, 64 or 128", ww_int4_bytes(&form, &bytes));
-  ww_int4 vast = plain;
+  refused("groups of 32, 64 or 128", ww_packed_bytes(&form, &bytes));
+  ww_packed_form vast = plain;
   vast.experts = vast.n = vast.k = std::int64_t{1} << 31;
-  refused("fit into a memory", ww_int4_bytes(&vast, &bytes));
+  refused("fit into a memory", ww_packed_bytes(&vast, &bytes));
   packed[20] ^= 1;
-  refused("damaged", ww_int4_read(packed, WW_INT4_HEADER, &read));
-  refused("count is 5", ww_int4_read(packed, 5, &read));
+  refused("damaged", ww_packed_read(packed, WW_PACKED_HEADER, &read));
+  refused("count is 5", ww_packed_read(packed, 5, &read));
   refused("layout is a null",
           ww_int4_pack(nullptr, &code_view, &scale_view, nullptr, nullptr, &plain, again));
 }
@@ -849,12 +877,12 @@ TEST(C, InitialisesStructsOfTheirSize) {
   Guarded gemm, moe, form;
   (ww_gemm_init)(gemm.as<ww_gemm>());  // the function, which knows no size
   (ww_moe_init)(moe.as<ww_moe>());
-  (ww_int4_init)(form.as<ww_int4>());
+  (ww_packed_form_init)(form.as<ww_packed_form>());
   EXPECT_TRUE(gemm.is_whole_from(576) && moe.is_whole_from(712) && form.is_whole_from(48));
   EXPECT_EQ(gemm.as<ww_gemm>()->size, 576U);
   EXPECT_EQ(moe.as<ww_moe>()->size, 712U);
   EXPECT_EQ(moe.as<ww_moe>()->gate_up, WW_GATED_HALVES);
-  EXPECT_EQ(form.as<ww_int4>()->experts, 1);
+  EXPECT_EQ(form.as<ww_packed_form>()->experts, 1);
   // Such a program's product.
   Product p;
   tensors_of(p, gemm);
@@ -874,7 +902,7 @@ TEST(C, InitialisesStructsOfTheirSize) {
   }
   ww_gemm_init_sized(nullptr, 8);
   ww_moe_init_sized(nullptr, 8);
-  ww_int4_init_sized(nullptr, 8);
+  ww_packed_form_init_sized(nullptr, 8);
 }
 
 // What was reserved, and 0, says how lengths are spread: 0 is what older programs had.

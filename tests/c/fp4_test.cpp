@@ -19,9 +19,9 @@ constexpr float e2m1[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
 struct alignas(128) Piece {
   std::byte bytes[128];
 };
-std::vector<Piece> pieces(const ww_int4& form) {
+std::vector<Piece> pieces(const ww_packed_form& form) {
   std::int64_t bytes = 0;
-  EXPECT_DONE(ww_int4_bytes(&form, &bytes));
+  EXPECT_DONE(ww_packed_bytes(&form, &bytes));
   return std::vector<Piece>(static_cast<std::size_t>(bytes + 127) / 128);
 }
 
@@ -55,29 +55,29 @@ TEST(CFp4, Mxf4WeightsAreMultiplied) {
   const ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
   const ww_matrix scale_view = ww_packed(scales.data(), WW_U8, n, k / 32);
   for (const int encoding :
-       {WW_INT4_ANY, WW_INT4_MXF4_EXACT, WW_INT4_MXF4_BF16, WW_INT4_MXF4_F16}) {
-    ww_int4 form;
-    ww_int4_init(&form);
+       {WW_PACKED_ANY, WW_PACKED_MXF4_EXACT, WW_PACKED_MXF4_BF16, WW_PACKED_MXF4_F16}) {
+    ww_packed_form form;
+    ww_packed_form_init(&form);
     form.encoding = encoding;
     EXPECT_DONE(ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, nullptr));
-    EXPECT_EQ(form.encoding, encoding == WW_INT4_ANY ? int{WW_INT4_MXF4} : encoding);
+    EXPECT_EQ(form.encoding, encoding == WW_PACKED_ANY ? int{WW_PACKED_MXF4} : encoding);
     EXPECT_EQ(form.group, 32);
     std::vector<Piece> packed = pieces(form);
     EXPECT_DONE(
         ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, packed.data()));
-    ww_int4 read;
-    EXPECT_DONE(ww_int4_read(packed.data(), WW_INT4_HEADER, &read));
+    ww_packed_form read;
+    EXPECT_DONE(ww_packed_read(packed.data(), WW_PACKED_HEADER, &read));
     EXPECT_EQ(std::memcmp(&read, &form, sizeof form), 0);
     std::vector<std::uint8_t> x8(m * k, 0x38);  // 1 in e4m3
-    const bool half = encoding == WW_INT4_MXF4_F16;
+    const bool half = encoding == WW_PACKED_MXF4_F16;
     std::vector<std::uint16_t> x16(m * k, half ? std::uint16_t{0x3c00} : bf16(1)), d(m * n);
     ww_gemm g;
     ww_gemm_init(&g);
-    const bool wide = encoding >= WW_INT4_MXF4_BF16;
+    const bool wide = encoding >= WW_PACKED_MXF4_BF16;
     const std::int32_t type = half ? WW_F16 : WW_BF16;
     g.a = wide ? ww_packed(x16.data(), type, m, k) : ww_packed(x8.data(), WW_E4M3, m, k);
     g.b.data = packed.data();
-    g.int4 = &form;
+    g.packed = &form;
     g.d = ww_packed(d.data(), type, m, n);
     std::vector<float> of_rows(n);
     const auto factor_of = [&](std::size_t i) { return static_cast<float>(i % 8 + 1); };
@@ -107,11 +107,11 @@ TEST(CFp4, TheFasterOfTwoPlans) {
   constexpr std::int64_t n = 4096, k = 4096;
   ww_device* h200 = nullptr;
   EXPECT_DONE(ww_device_open("h200", &h200));
-  ww_int4 form;
-  ww_int4_init(&form);
+  ww_packed_form form;
+  ww_packed_form_init(&form);
   form.n = n;
   form.k = k;
-  form.encoding = WW_INT4_MXF4;
+  form.encoding = WW_PACKED_MXF4;
   form.group = 32;
   form.scale = WW_UE8M0;
   for (const std::int64_t m : {16, 8192}) {
@@ -120,11 +120,11 @@ TEST(CFp4, TheFasterOfTwoPlans) {
     g.a = ww_packed(nullptr, WW_E4M3, m, k);
     g.scale_a = ww_packed(nullptr, WW_F32, m, k / 128);
     g.scaling = WW_SCALING_BLOCKWISE;
-    g.int4 = &form;
+    g.packed = &form;
     g.d = ww_packed(nullptr, WW_BF16, m, n);
     ww_plan* plans[2] = {};
     EXPECT_DONE(ww_plan_make(&g, h200, nullptr, &plans[0]));
-    g.int4 = nullptr;
+    g.packed = nullptr;
     g.b = ww_packed(nullptr, WW_E4M3, n, k);
     g.scale_b = ww_packed(nullptr, WW_F32, n / 128, k / 128);
     g.accumulation = WW_ACCUMULATION_PROMOTED;
@@ -159,8 +159,8 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
   const ww_matrix scale_view = ww_packed(scales.data(), WW_E4M3, n, k / 16);
   float factor = 0.25F;
   const ww_matrix factor_view = ww_packed(&factor, WW_F32, 1, 1);
-  ww_int4 form;
-  ww_int4_init(&form);
+  ww_packed_form form;
+  ww_packed_form_init(&form);
   const auto refused = [&](const char* says, const ww_matrix* tensor_scale, float* alphas) {
     const Refusal told(ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, tensor_scale, &form,
                                    alphas, nullptr));
@@ -169,30 +169,30 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
   float alpha = 0;
   refused("alphas is NULL", &factor_view, nullptr);
   refused("weight_scale_2", nullptr, &alpha);
-  form.encoding = WW_INT4_MXF4;
+  form.encoding = WW_PACKED_MXF4;
   refused("has nvf4 weights", &factor_view, &alpha);
-  form.encoding = WW_INT4_SM;
+  form.encoding = WW_PACKED_SM;
   refused("these weights are e2m1", &factor_view, &alpha);
-  form.encoding = WW_INT4_ANY;
+  form.encoding = WW_PACKED_ANY;
   EXPECT_DONE(
       ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha, nullptr));
-  EXPECT_EQ(form.encoding, WW_INT4_NVF4_BF16);
+  EXPECT_EQ(form.encoding, WW_PACKED_NVF4_BF16);
   std::vector<Piece> packed = pieces(form);
   EXPECT_DONE(ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha,
                           packed.data()));
   EXPECT_EQ(alpha, 0.25F);
   float factor_of_header = 0;
-  EXPECT_DONE(ww_int4_factor(packed.data(), &factor_of_header));
+  EXPECT_DONE(ww_packed_factor(packed.data(), &factor_of_header));
   EXPECT_EQ(factor_of_header, 0.25F);
-  EXPECT_THAT(text(Refusal(ww_int4_factor(nullptr, &factor_of_header))), HasSubstr("bytes"));
-  EXPECT_THAT(text(Refusal(ww_int4_factor(packed.data(), nullptr))), HasSubstr("factor"));
+  EXPECT_THAT(text(Refusal(ww_packed_factor(nullptr, &factor_of_header))), HasSubstr("bytes"));
+  EXPECT_THAT(text(Refusal(ww_packed_factor(packed.data(), nullptr))), HasSubstr("factor"));
   // A product by them needs it.
   std::vector<std::uint16_t> x(k, bf16(1)), d(n);
   ww_gemm g;
   ww_gemm_init(&g);
   g.a = ww_packed(x.data(), WW_BF16, 1, k);
   g.b.data = packed.data();
-  g.int4 = &form;
+  g.packed = &form;
   g.d = ww_packed(d.data(), WW_BF16, 1, n);
   EXPECT_THAT(text(Refusal(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr))),
               HasSubstr("alpha is the factor of their tensor"));
@@ -224,14 +224,14 @@ TEST(CFp4, WhatIsRefusedIsNotWritten) {
   std::vector<std::uint8_t> scales(n * k / 32, 127);
   ww_matrix code_view = ww_packed(bytes, WW_U8, n, k / 2);
   ww_matrix scale_view = ww_packed(scales.data(), WW_U8, n, k / 32);
-  ww_int4 form;
-  ww_int4_init(&form);
-  form.encoding = WW_INT4_ANY;
+  ww_packed_form form;
+  ww_packed_form_init(&form);
+  form.encoding = WW_PACKED_ANY;
   EXPECT_DONE(ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, nullptr));
   std::vector<Piece> packed = pieces(form);
   std::memset(packed.data(), 0x5a, packed.size() * sizeof(Piece));
   const std::vector<Piece> before = packed;
-  const ww_int4 kept = form;
+  const ww_packed_form kept = form;
   const auto refused = [&](const char* says) {
     const Refusal told(
         ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, packed.data()));
@@ -261,7 +261,8 @@ TEST(CFp4, WhatIsRefusedIsNotWritten) {
 // Weights of 1: silu(128 * 2) is its argument.
 TEST(CFp4, AMixtureTakesThem) {
   constexpr std::int64_t hidden = 128, inner = 128, experts = 2;
-  const auto packed = [](std::int64_t rows, std::int64_t columns, int encoding, ww_int4& form) {
+  const auto packed = [](std::int64_t rows, std::int64_t columns, int encoding,
+                         ww_packed_form& form) {
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(experts * rows * columns / 2), 0x22);
     std::vector<std::uint8_t> scales(static_cast<std::size_t>(experts * rows * columns / 32), 127);
     ww_matrix code_view = ww_packed(codes.data(), WW_U8, rows, columns / 2);
@@ -269,7 +270,7 @@ TEST(CFp4, AMixtureTakesThem) {
     code_view.batch = scale_view.batch = experts;
     code_view.batch_stride = rows * columns / 2;
     scale_view.batch_stride = rows * columns / 32;
-    ww_int4_init(&form);
+    ww_packed_form_init(&form);
     form.encoding = encoding;
     EXPECT_DONE(ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, nullptr));
     std::vector<Piece> memory = pieces(form);
@@ -277,11 +278,11 @@ TEST(CFp4, AMixtureTakesThem) {
         ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, memory.data()));
     return memory;
   };
-  for (const int encoding : {WW_INT4_MXF4, WW_INT4_MXF4_BF16}) {
+  for (const int encoding : {WW_PACKED_MXF4, WW_PACKED_MXF4_BF16}) {
     std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
     ww_moe m;
     ww_moe_init(&m);
-    ww_int4 form13, form2;
+    ww_packed_form form13, form2;
     auto w13 = packed(2 * inner, hidden, encoding, form13);
     auto w2 = packed(hidden, inner, encoding, form2);
     std::int32_t ids[] = {1, 0};
@@ -291,10 +292,10 @@ TEST(CFp4, AMixtureTakesThem) {
     m.topk_weights = ww_packed(weights, WW_F32, 1, 2);
     m.w13.data = w13.data();
     m.w2.data = w2.data();
-    m.int4_w13 = &form13;
-    m.int4_w2 = &form2;
+    m.packed_w13 = &form13;
+    m.packed_w2 = &form2;
     m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
-    m.scaling = encoding == WW_INT4_MXF4 ? WW_SCALING_ROW_COLUMN : WW_SCALING_NONE;
+    m.scaling = encoding == WW_PACKED_MXF4 ? WW_SCALING_ROW_COLUMN : WW_SCALING_NONE;
     EXPECT_DONE(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
     const double want = 0.75 * 128 * 256 * 256;
     EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want);
@@ -307,23 +308,23 @@ TEST(CFp4, Int4ForTokensOfBf16) {
   std::vector<float> w(n * k);
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 7 % 15) - 7;
   for (std::size_t i = 0; i < w.size(); i += 32) w[i] = -8;
-  ww_int4 form;
-  ww_int4_init(&form);
+  ww_packed_form form;
+  ww_packed_form_init(&form);
   form.n = n;
   form.k = k;
   form.group = 32;
-  form.encoding = WW_INT4_BF16;
+  form.encoding = WW_PACKED_EX_BF16;
   std::vector<Piece> packed = pieces(form);
   const ww_matrix floats = ww_packed(w.data(), WW_F32, n, k);
   EXPECT_DONE(ww_int4_quantise(&floats, &form, packed.data()));
-  EXPECT_EQ(form.encoding, WW_INT4_BF16);
+  EXPECT_EQ(form.encoding, WW_PACKED_EX_BF16);
   std::vector<std::uint16_t> x(m * k, bf16(1)), d(m * n);
   ww_gemm g;
   ww_gemm_init(&g);
   EXPECT_EQ(g.sums, WW_SUMS_OPEN);
   g.a = ww_packed(x.data(), WW_BF16, m, k);
   g.b.data = packed.data();
-  g.int4 = &form;
+  g.packed = &form;
   g.d = ww_packed(d.data(), WW_BF16, m, n);
   for (const int sums : {WW_SUMS_OPEN, WW_SUMS_EXACT, WW_SUMS_FOLDED}) {
     g.sums = sums;
@@ -339,7 +340,7 @@ TEST(CFp4, Int4ForTokensOfBf16) {
   };
   g.sums = WW_SUMS_CHAINED;
   refused("A is bf16", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
-  form.encoding = WW_INT4_MXF4;
+  form.encoding = WW_PACKED_MXF4;
   refused("these become int4", ww_int4_quantise(&floats, &form, packed.data()));
 }
 

@@ -181,17 +181,17 @@ TEST(CMoe, ServesE4m3WithScalesOfBlocks) {
 TEST(CMoe, ServesInt4Weights) {
   constexpr std::int64_t hidden = 128, inner = 128, experts = 2;
   std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
-  const auto packed = [](std::int64_t rows, std::int64_t columns, ww_int4& form) {
+  const auto packed = [](std::int64_t rows, std::int64_t columns, ww_packed_form& form) {
     std::vector<float> ones(static_cast<std::size_t>(experts * rows * columns), 1);
     ww_matrix floats = ww_packed(ones.data(), WW_F32, rows, columns);
     floats.batch = experts;
     floats.batch_stride = rows * columns;
-    ww_int4_init(&form);
+    ww_packed_form_init(&form);
     form.experts = experts;
     form.n = rows;
     form.k = columns;
     std::int64_t bytes = 0;
-    EXPECT_DONE(ww_int4_bytes(&form, &bytes));
+    EXPECT_DONE(ww_packed_bytes(&form, &bytes));
     // An allocation of these begins at a multiple of 128.
     struct alignas(128) Piece {
       std::byte bytes[128];
@@ -202,7 +202,7 @@ TEST(CMoe, ServesInt4Weights) {
   };
   ww_moe m;
   ww_moe_init(&m);
-  ww_int4 form13, form2;
+  ww_packed_form form13, form2;
   auto w13 = packed(2 * inner, hidden, form13);
   auto w2 = packed(hidden, inner, form2);
   std::int32_t ids[] = {1, 0};
@@ -212,8 +212,8 @@ TEST(CMoe, ServesInt4Weights) {
   m.topk_weights = ww_packed(weights, WW_F32, 1, 2);
   m.w13.data = w13.data();
   m.w2.data = w2.data();
-  m.int4_w13 = &form13;
-  m.int4_w2 = &form2;
+  m.packed_w13 = &form13;
+  m.packed_w2 = &form2;
   m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
   const double want = 0.75 * 128 * 256 * 256;
   for (const int scaling : {WW_SCALING_ROW_COLUMN, WW_SCALING_BLOCKWISE}) {
@@ -233,8 +233,8 @@ TEST(CMoe, ServesInt4Weights) {
   refused("leave all but w2.data 0");
   m.w2 = {};
   refused("w2 is a null pointer");
-  m.int4_w2 = nullptr;
-  refused("both weights are int4, or none is");
+  m.packed_w2 = nullptr;
+  refused("both weights are packed, or none is");
 }
 
 // A layer of mxf8 and one of nvf4 of equal weights, on the model of a B200.
@@ -393,10 +393,10 @@ TEST(CMoe, PlansWithoutMemoryForDevicesElsewhere) {
 TEST(CMoe, TheFasterOfTwoPlans) {
   constexpr std::int64_t hidden = 4096, inner = 2048, experts = 8;
   const Device h200("h200");
-  ww_int4 forms[2];
-  for (ww_int4& form : forms) {
-    ww_int4_init(&form);
-    form.encoding = WW_INT4_MXF4;
+  ww_packed_form forms[2];
+  for (ww_packed_form& form : forms) {
+    ww_packed_form_init(&form);
+    form.encoding = WW_PACKED_MXF4;
     form.group = 32;
     form.scale = WW_UE8M0;
     form.experts = experts;
@@ -411,8 +411,8 @@ TEST(CMoe, TheFasterOfTwoPlans) {
     m.topk_ids = ww_packed(nullptr, WW_S32, tokens, 2);
     m.topk_weights = ww_packed(nullptr, WW_F32, tokens, 2);
     m.scaling = WW_SCALING_BLOCKWISE;
-    m.int4_w13 = &forms[0];
-    m.int4_w2 = &forms[1];
+    m.packed_w13 = &forms[0];
+    m.packed_w2 = &forms[1];
     ww_moe_plan* plans[2] = {};
     EXPECT_DONE(ww_moe_plan_make(&m, h200.device, nullptr, &plans[0]));
     const auto batch = [](std::int32_t type, std::int64_t rows, std::int64_t columns) {
@@ -421,7 +421,7 @@ TEST(CMoe, TheFasterOfTwoPlans) {
       w.batch_stride = rows * columns;
       return w;
     };
-    m.int4_w13 = m.int4_w2 = nullptr;
+    m.packed_w13 = m.packed_w2 = nullptr;
     m.w13 = batch(WW_E4M3, 2 * inner, hidden);
     m.w2 = batch(WW_E4M3, hidden, inner);
     m.scale_w13 = batch(WW_F32, 2 * inner / 128, hidden / 128);

@@ -10,7 +10,7 @@ namespace {
 std::string pack_on_model(const weights::Int4Weights& w, const PackedFormat& format,
                           std::vector<std::byte>& bytes) {
   weights::Int4Weights from = w;
-  const bool is_legal = packed::format_fault(format) == nullptr;
+  const bool is_legal = packed::weight_form(format) != nullptr;
   model::Memory<std::byte> to(static_cast<std::size_t>(
       packed::kHeaderBytes + 128 + (is_legal ? packed::data_bytes(format, w.extents) : 0)));
   const auto at = reinterpret_cast<std::uintptr_t>(to.data());

@@ -419,7 +419,7 @@ class Python:
             experts, n, k, group, encoding, _, zeros = case.int4
             batch = experts if case.groups or experts > 1 else None
             given["sums"] = SUMS[case.words["sums"]]
-            b = wp.Int4Weights.spec(n, k, batch, group=group, encoding=("sm", "ex")[encoding],
+            b = wp.PackedWeights.spec(n, k, batch, group=group, encoding=("sm", "ex")[encoding],
                                     zero_points=bool(zeros))
             if memory is not None:
                 at = case.places["int4"]

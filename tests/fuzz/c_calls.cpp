@@ -245,7 +245,7 @@ class Calls {
   struct Product {
     // A struct may say that it is longer than it is known to be.
     alignas(16) std::byte room[4224] = {};
-    ww_int4 form = {};
+    ww_packed_form form = {};
     ww_matrix weights = {};  // what int4 weights were made of
     int architecture = 90;
     bool mutated = false;
@@ -314,7 +314,7 @@ class Calls {
     }
     const std::int64_t columns = g.gated != WW_GATED_NONE ? n / 2 : n;
     const std::int64_t results =
-        g.grouped == 1 ? 1 : std::max(of_a, g.int4 != nullptr ? batch : g.b.batch);
+        g.grouped == 1 ? 1 : std::max(of_a, g.packed != nullptr ? batch : g.b.batch);
     g.d = matrix(d, m, columns, results);
     if (g.gated == WW_GATED_NONE && likely(20)) {
       g.c = likely(30) ? g.d : matrix(d, m, n, results);
@@ -357,7 +357,7 @@ class Calls {
     std::int64_t rows_a = 1, columns_a = 1, rows_b = 1, columns_b = 1, batch_b = of_b;
     if (g.scaling == WW_SCALING_NONE) {
       if (likely(30)) g.accumulation = WW_ACCUMULATION_PROMOTED;
-      if (g.int4 != nullptr || g.a.dtype == WW_S8) g.accumulation = WW_ACCUMULATION_FAST;
+      if (g.packed != nullptr || g.a.dtype == WW_S8) g.accumulation = WW_ACCUMULATION_FAST;
       return;
     }
     if (g.scaling == WW_SCALING_ROW_COLUMN) {
@@ -396,41 +396,41 @@ class Calls {
 
   // int4 weights whose scales are 1: of every group one has the largest code.
   void draw_weights(Product& p, std::int64_t n, std::int64_t k, std::int64_t experts) {
-    ww_int4& f = p.form;
-    ww_int4_init(&f);
+    ww_packed_form& f = p.form;
+    ww_packed_form_init(&f);
     f.experts = experts;
     f.n = n;
     f.k = k;
     f.group = draw_.of({32, 64, 128});
     f.scale = draw_.of({WW_BF16, WW_F16, WW_F32});
-    f.encoding = draw_.of({WW_INT4_SM, WW_INT4_EX});
+    f.encoding = draw_.of({WW_PACKED_SM, WW_PACKED_EX});
     ww_gemm& g = p.g();
     g.sums = draw_(0, 3);
-    if (g.sums == WW_SUMS_TABLE) f.encoding = WW_INT4_SM;
+    if (g.sums == WW_SUMS_TABLE) f.encoding = WW_PACKED_SM;
     p.weights = matrix(DType::f32, n, k, experts, false, true);
     std::int64_t bytes = 0;
-    if (ww_refusal* const r = ww_int4_bytes(&f, &bytes)) {
+    if (ww_refusal* const r = ww_packed_bytes(&f, &bytes)) {
       const std::string why = ww_refusal_text(r);
       ww_refusal_free(r);
       throw Failure{"the size of legal weights is refused: " + why};
     }
     g.b.data = arena_.take(bytes, 0);
-    g.int4 = &p.form;
+    g.packed = &p.form;
   }
 
   void fill(Product& p) {
     ww_gemm& g = p.g();
     for (const ww_matrix* m : {&g.d, &g.c, &g.a, &g.b, &g.bias}) {
-      if (m != &g.b || g.int4 == nullptr) fill(*m);
+      if (m != &g.b || g.packed == nullptr) fill(*m);
     }
     for (const ww_matrix* m : {&g.scale_a, &g.scale_b, &g.scale_d}) fill(*m, true);
-    if (g.int4 == nullptr || p.mutated) return;
+    if (g.packed == nullptr || p.mutated) return;
     fill(p.weights);
     auto* const w = static_cast<float*>(p.weights.data);
     for (std::int64_t i = 0; i < p.weights.batch * p.weights.rows * p.weights.columns; ++i) {
       if (i % p.weights.columns % p.form.group == 0) w[i] = 7;
     }
-    ww_int4 form = p.form;
+    ww_packed_form form = p.form;
     if (ww_refusal* const r = ww_int4_quantise(&p.weights, &form, g.b.data)) {
       if (std::string_view(ww_refusal_code(r)) != "bad_shape" || p.weights.rows > 0) {
         throw Failure{std::string("legal weights are refused: ") + ww_refusal_text(r)};
@@ -499,7 +499,7 @@ class Calls {
                               static_cast<const void*>(arena_.base() + 4098)});
         break;
       case 6:
-        g.int4 = g.int4 == nullptr ? &p.form : nullptr;
+        g.packed = g.packed == nullptr ? &p.form : nullptr;
         break;
       case 7:
         spoil(p.form);
@@ -516,7 +516,7 @@ class Calls {
     if (likely(25)) spoil(p);
   }
 
-  void spoil(ww_int4& f) {
+  void spoil(ww_packed_form& f) {
     switch (draw_(0, 3)) {
       case 0:
         f.size = draw_.of({0UL, 47UL, 49UL, 4096UL, ~0UL});
@@ -561,13 +561,13 @@ class Calls {
     // A view of one element a row may be of any extents: no more than can be multiplied.
     const auto work = static_cast<__int128>(std::max<std::int64_t>(1, g.d.batch)) *
                       std::max<std::int64_t>(1, g.a.rows) *
-                      std::max<std::int64_t>(1, g.int4 != nullptr ? p.form.n : g.b.rows) *
+                      std::max<std::int64_t>(1, g.packed != nullptr ? p.form.n : g.b.rows) *
                       std::max<std::int64_t>(1, g.a.columns);
     if (work > 40'000'000) return false;
     std::int64_t groups = g.b.batch;
-    if (g.int4 != nullptr) {
+    if (g.packed != nullptr) {
       std::int64_t bytes = 0;
-      if (ww_refusal* const r = ww_int4_bytes(&p.form, &bytes)) {
+      if (ww_refusal* const r = ww_packed_bytes(&p.form, &bytes)) {
         ww_refusal_free(r);
         return true;  // as it will be
       }
@@ -615,7 +615,7 @@ class Calls {
     std::memcpy(arena_.base(), arena_.kept().data(), after.size());
     GemmOperands o;
     o.a = view_of(g.a);
-    o.b = g.int4 != nullptr ? view_of(p.weights) : view_of(g.b);
+    o.b = g.packed != nullptr ? view_of(p.weights) : view_of(g.b);
     o.c = view_of(g.c);
     o.d = view_of(g.d);
     o.alpha = g.alpha;
@@ -640,10 +640,10 @@ class Calls {
     // For numbers that are none nothing is compared but the surroundings; times an alpha of 0
     // nothing is read, and may be anywhere.
     const auto lies_here = [&](const ww_matrix& m) { return m.data != nullptr && inside(m); };
-    const bool has_numbers = lies_here(g.a) && (g.int4 != nullptr ? !p.mutated : lies_here(g.b)) &&
-                             (g.alpha != 0 || g.scaling == WW_SCALING_NONE) &&
-                             std::isfinite(g.alpha) && std::isfinite(g.beta) &&
-                             std::fabs(g.alpha) < 1e6F && std::fabs(g.beta) < 1e6F;
+    const bool has_numbers =
+        lies_here(g.a) && (g.packed != nullptr ? !p.mutated : lies_here(g.b)) &&
+        (g.alpha != 0 || g.scaling == WW_SCALING_NONE) && std::isfinite(g.alpha) &&
+        std::isfinite(g.beta) && std::fabs(g.alpha) < 1e6F && std::fabs(g.beta) < 1e6F;
     std::optional<tests::Product> want;
     if (has_numbers) want.emplace(o);
     const DType type = o.d.dtype;
@@ -744,7 +744,7 @@ class Calls {
                                                     {"offset_type", g.offset_type},
                                                     {"sums", g.sums},
                                                     {"no_factors", g.no_factors},
-                                                    {"int4", g.int4 != nullptr},
+                                                    {"int4", g.packed != nullptr},
                                                     {"group", p.form.group},
                                                     {"encoding", p.form.encoding},
                                                     {"scale", p.form.scale},
@@ -1113,23 +1113,23 @@ class Calls {
     const std::int64_t n = extent();
     const std::int64_t k = draw_.of({0, 1, 32, 64, 100, 128, 256});
     draw_weights(p, n, k, draw_(1, 3));
-    ww_int4& f = p.form;
+    ww_packed_form& f = p.form;
     if (likely(30)) f.zero_points = 1;
     const bool legal = likely(15);
     if (!legal) spoil(f);
     if (!legal && likely(30)) spoil(p.weights);
     std::int64_t bytes = 0;
-    const bool has_bytes = !refused(ww_int4_bytes(&f, &bytes));
-    if (has_bytes && bytes < WW_INT4_HEADER) throw Failure{"weights have less than no bytes"};
+    const bool has_bytes = !refused(ww_packed_bytes(&f, &bytes));
+    if (has_bytes && bytes < WW_PACKED_HEADER) throw Failure{"weights have less than no bytes"};
     if (likely(20)) {
-      ww_int4 form = {};
+      ww_packed_form form = {};
       std::byte* const at = arena_.take(512, draw_(0, 8));
       for (int i = 0; i < 512; ++i) at[i] = static_cast<std::byte>(draw_.seed());
       if (likely(50)) std::memset(at, 0, 512);
-      refused(ww_int4_read(likely(95) ? at : nullptr,
-                           draw_.of({std::int64_t{0}, std::int64_t{-1}, std::int64_t{127},
-                                     std::int64_t{128}, std::int64_t{512}}),
-                           likely(95) ? &form : nullptr));
+      refused(ww_packed_read(likely(95) ? at : nullptr,
+                             draw_.of({std::int64_t{0}, std::int64_t{-1}, std::int64_t{127},
+                                       std::int64_t{128}, std::int64_t{512}}),
+                             likely(95) ? &form : nullptr));
     }
     if (!inside(p.weights) || p.weights.rows > 1000 || p.weights.columns > 1000 ||
         p.weights.batch > 100) {
@@ -1145,14 +1145,14 @@ class Calls {
           codes.batch > 100) {
         return;
       }
-      ww_int4 form = f;
+      ww_packed_form form = f;
       refused(ww_int4_pack(
           draw_.of({"int4", "gptq", "gptq-v2", "awq", "w4afp8", "compressed-tensors", "", "x"}),
           likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,
           likely(30) ? &codes : nullptr, likely(10) ? &scales : nullptr, &form, nullptr));
-      ww_int4 of_e2m1 = f;
-      of_e2m1.encoding = draw_.of({std::int32_t{WW_INT4_ANY}, std::int32_t{WW_INT4_MXF4_BF16},
-                                   std::int32_t{WW_INT4_NVF4_F16}, f.encoding});
+      ww_packed_form of_e2m1 = f;
+      of_e2m1.encoding = draw_.of({std::int32_t{WW_PACKED_ANY}, std::int32_t{WW_PACKED_MXF4_BF16},
+                                   std::int32_t{WW_PACKED_NVF4_F16}, f.encoding});
       float alphas[101];
       refused(ww_fp4_pack(draw_.of({"gpt-oss", "deepseek-mxfp4", "modelopt-nvfp4", "int4", ""}),
                           likely(98) ? &codes : nullptr, likely(98) ? &scales : nullptr,
@@ -1165,19 +1165,19 @@ class Calls {
     if (!fits) return;
     std::byte* const packed = arena_.take(bytes, 0);
     if (legal) fill(p.weights);
-    ww_int4 made = f;
+    ww_packed_form made = f;
     if (refused(ww_int4_quantise(likely(98) ? &p.weights : nullptr, &made, packed))) return;
     ++packed_;
-    ww_int4 back = {};
+    ww_packed_form back = {};
     back.size = sizeof back;
-    if (refused(ww_int4_read(packed, bytes, &back)))
+    if (refused(ww_packed_read(packed, bytes, &back)))
       throw Failure{"what was packed is not read: " + last_};
     if (back.n != f.n || back.k != f.k || back.experts != f.experts || back.group != f.group) {
       throw Failure{"what was packed reads as another form"};
     }
-    if (bytes > WW_INT4_HEADER) {  // a damaged bit is noticed
+    if (bytes > WW_PACKED_HEADER) {  // a damaged bit is noticed
       packed[draw_(0, static_cast<int>(bytes) - 1)] ^= static_cast<std::byte>(1 << draw_(0, 7));
-      if (!refused(ww_int4_read(packed, bytes, &back))) throw Failure{"damage is not noticed"};
+      if (!refused(ww_packed_read(packed, bytes, &back))) throw Failure{"damage is not noticed"};
     }
   }
 
@@ -1268,14 +1268,14 @@ class Calls {
       all[1] = drawn(DType::f16, k / 128, n, true);
       all[2] = drawn(DType::s32, k / 128, n / 8, false);
     }
-    ww_int4 form;
-    ww_int4_init(&form);
+    ww_packed_form form;
+    ww_packed_form_init(&form);
     form.experts = experts;
     form.n = n;
     form.k = k;
-    if (word == "floats") form.encoding = WW_INT4_EX;
+    if (word == "floats") form.encoding = WW_PACKED_EX;
     float alphas[2];
-    const auto pack = [&](ww_int4& f, void* to) {
+    const auto pack = [&](ww_packed_form& f, void* to) {
       if (word == "floats") return ww_int4_quantise(&all[0], &f, to);
       ww_matrix* const third = all[2].data != nullptr ? &all[2] : nullptr;
       return is_e2m1 ? ww_fp4_pack(layout, &all[0], &all[1], third, &f, alphas, to)
@@ -1285,9 +1285,9 @@ class Calls {
     if (all[which].data == nullptr) which = 0;
     const ww_matrix viewed = laid(all[which]);
     all[which] = contiguous(viewed);
-    ww_int4 of_copy = form;
+    ww_packed_form of_copy = form;
     std::int64_t bytes = 0;
-    if (refused(ww_int4_bytes(&of_copy, &bytes))) throw Failure{"a legal form is refused"};
+    if (refused(ww_packed_bytes(&of_copy, &bytes))) throw Failure{"a legal form is refused"};
     const std::int64_t room = 4 * bytes + 65536;  // of any group
     std::byte* const right = arena_.take(room, 0);
     std::byte* const got = arena_.take(room, 0);
@@ -1295,7 +1295,7 @@ class Calls {
     std::memset(got, 0, index(room));
     if (refused(pack(of_copy, right))) throw Failure{"legal weights are refused: " + last_};
     all[which] = viewed;
-    ww_int4 of_view = form;
+    ww_packed_form of_view = form;
     if (refused(pack(of_view, got))) return;
     if (std::memcmp(right, got, index(room)) != 0) {
       throw Failure{std::string("weights in a view were packed as others: ") + layout};
@@ -1346,9 +1346,9 @@ class Calls {
     must_refuse(ww_device_open(nullptr, &device));
     must_refuse(ww_device_open("model", nullptr));
     must_refuse(ww_device_model(1, 90, nullptr));
-    must_refuse(ww_int4_bytes(nullptr, &bytes));
-    must_refuse(ww_int4_bytes(&p.form, nullptr));
-    must_refuse(ww_int4_read(nullptr, 128, nullptr));
+    must_refuse(ww_packed_bytes(nullptr, &bytes));
+    must_refuse(ww_packed_bytes(&p.form, nullptr));
+    must_refuse(ww_packed_read(nullptr, 128, nullptr));
     must_refuse(ww_int4_quantise(nullptr, nullptr, nullptr));
     must_refuse(ww_int4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_fp4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
@@ -1368,7 +1368,7 @@ class Calls {
     must_refuse(ww_quantise_blocks(nullptr, WW_MODEL, nullptr));
     must_refuse(ww_order_scales(nullptr, nullptr, 0, nullptr, WW_MODEL, nullptr));
     ww_gemm_init(nullptr);
-    ww_int4_init(nullptr);
+    ww_packed_form_init(nullptr);
     for (const char* said :
          {ww_refusal_text(nullptr), ww_refusal_code(nullptr), ww_refusal_tensor(nullptr),
           ww_refusal_rule(nullptr), ww_refusal_nearest(nullptr), ww_device_name(nullptr),

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "warpwright/facts/block_scales.h"
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -145,7 +145,7 @@ GemmOperands product(Draws& draw) {
     if (o.packed->sums == GroupSums::table) o.packed->format.encoding = Int4Encoding::sm;
     if (draw.one_in(4)) o.packed->format.zero_points = ZeroPoints::groups;
     if (draw.one_in(3)) {
-      o.packed->format = draw.of(std::to_array(packed::kForms));
+      o.packed->format = packed_format(draw.of(std::to_array(packed::weight_forms)));
       o.packed->sums = draw.of(std::array{GroupSums::open, GroupSums::exact, GroupSums::folded});
       type = draw.one_in(6) ? type : o.packed->format.tokens;
     }

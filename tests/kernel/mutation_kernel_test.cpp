@@ -80,11 +80,11 @@ bool scaled_in_cluster(const GemmConfig& c) {
   return shares_cluster_k(c) && is_block_scaled(c);
 }
 bool packed(const GemmConfig& c) {
-  return kernel::packed_a(c) && !is_e2m1(c) && sums_of(c) == kernel::Sums::promoted &&
+  return kernel::packed_a(c) && !has_float_codes(c) && sums_of(c) == kernel::Sums::promoted &&
          takes_whole_tiles(c);
 }
 bool packed_in_cluster(const GemmConfig& c) {
-  return kernel::packed_a(c) && !is_e2m1(c) && group_sums(c) == GroupSums::folded &&
+  return kernel::packed_a(c) && !has_float_codes(c) && group_sums(c) == GroupSums::folded &&
          shares_cluster_k(c);
 }
 bool packed_in_passes(const GemmConfig& c) {
@@ -94,10 +94,10 @@ bool packed_gated(const GemmConfig& c) {
   return kernel::packed_a(c) && c.gated;
 }
 bool e2m1_straight(const GemmConfig& c) {
-  return kernel::packed_a(c) && is_e2m1(c) && !sums_in_registers(c) && takes_whole_tiles(c);
+  return kernel::packed_a(c) && has_float_codes(c) && !sums_in_registers(c) && takes_whole_tiles(c);
 }
 bool e2m1_by_two(const GemmConfig& c) {
-  return kernel::packed_a(c) && is_e2m1(c) && in_flight(c) > 1;
+  return kernel::packed_a(c) && has_float_codes(c) && in_flight(c) > 1;
 }
 bool e2m1_bf16_in_cluster(const GemmConfig& c) {
   return kernel::packed_a(c) && operand_bits(c) == 16 && shares_cluster_k(c);

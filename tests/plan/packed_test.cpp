@@ -1,4 +1,4 @@
-// What is refused of packed int4 weights, each in a sentence that names what would be legal.
+// What is refused of packed weights, each in a sentence that names what would be legal.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -170,7 +170,7 @@ class Caller:
     def weights(self, n, k, experts):
         """int4 weights, or what is refused in their place; their values are small whole numbers."""
         if self.likely(0.2):
-            return wp.Int4Weights.spec(n, 256, experts)
+            return wp.PackedWeights.spec(n, 256, experts)
         values = self.numbers.integers(-3, 4, (() if experts is None else (experts,)) + (n, k))
         values[..., ::32] = 7  # so that scales are 1
         try:
@@ -243,12 +243,12 @@ class Caller:
                                  self.word("gptq", None)), {"group": self.number()}
 
         def form():
-            return "Int4Weights.spec", (self.number(), self.number(), self.number()), {
+            return "PackedWeights.spec", (self.number(), self.number(), self.number()), {
                 "group": group, "encoding": self.word("ex", "sm"),
                 "scales": self.word("bf16", "f16"), "zero_points": choose([True, False])}
 
         def packed():
-            return "Int4Weights", (self.tensor((choose([0, 127, 128, 4352]),), np.uint8),), {}
+            return "PackedWeights", (self.tensor((choose([0, 127, 128, 4352]),), np.uint8),), {}
 
         def spec():
             return "Spec", (choose([(m, k), (self.number(), self.number()), self.number(), "ab"]),
@@ -400,7 +400,7 @@ def gate_times(keywords, gate, up):
 
 
 def value_of(b):
-    return f64(b.values()) if isinstance(b, wp.Int4Weights) else f64(b)
+    return f64(b.values()) if isinstance(b, wp.PackedWeights) else f64(b)
 
 
 KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "gate_up", *GATE_NUMBERS,
@@ -413,7 +413,7 @@ def reference(verb, arguments, keywords):
     """What a product must be, in float64; None of those that nothing is known of."""
     tensors = [*arguments, *(keywords[name] for name in ("bias", "scale_a", "scale_b", "c")
                              if keywords.get(name) is not None)]
-    if not set(keywords) <= KNOWN or not all(isinstance(x, (np.ndarray, wp.Int4Weights))
+    if not set(keywords) <= KNOWN or not all(isinstance(x, (np.ndarray, wp.PackedWeights))
                                              for x in tensors):
         return None
     if keywords.get("dtype") in ("e4m3", "e5m2") or keywords.get("operands") not in (None, "tf32"):
@@ -537,7 +537,7 @@ def use(result, draw):
                     repr(result)) if result.launches else (result.line, repr(result)))
         if result.device == "model":
             result.prepare()
-    elif isinstance(result, wp.Int4Weights):
+    elif isinstance(result, wp.PackedWeights):
         assert len(repr(result)) > 10 and result.shape and result.group
         copied = pickle.loads(pickle.dumps(result.form)), copy.copy(result)
         assert copied[0] == copied[1].form

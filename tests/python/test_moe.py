@@ -135,16 +135,16 @@ class Moe(unittest.TestCase):
             self.close(wp.moe(*tensors, **how), want, 0.06)
         self.assertIn("s4", wp.plan_moe(*tensors).explain())
         there = wp.plan_moe(Spec((64, 2048)), Spec((64, 8), "int32"), Spec((64, 8), "f32"),
-                            wp.Int4Weights.spec(1536, 2048, 128),
-                            wp.Int4Weights.spec(2048, 768, 128), device="h200")
+                            wp.PackedWeights.spec(1536, 2048, 128),
+                            wp.PackedWeights.spec(2048, 768, 128), device="h200")
         self.assertIn("floors together", there.explain())
         one = wp.pack_int4(normal(256, 256, dtype=np.float32))
-        for weights, how, says in [((one, codes["w2"]), {}, "w13 are int4 weights of one matrix"),
+        for weights, how, says in [((one, codes["w2"]), {}, "w13 are packed weights of one matrix"),
                                    ((codes["w13"], layer.w2), {}, "both weights are of one type"),
                                    ((codes["w13"], codes["w2"]), {"sums": "best"}, '"exact"')]:
             with self.assertRaisesRegex(wp.Refusal, says):
                 wp.moe(*tensors[:3], *weights, **how)
-        with self.assertRaisesRegex(wp.Refusal, "sums is given, and w2 are no Int4Weights"):
+        with self.assertRaisesRegex(wp.Refusal, "sums is given, and w2 are no PackedWeights"):
             Layer().call(sums="exact")
 
     def test_fp4_weights(self):
@@ -165,7 +165,7 @@ class Moe(unittest.TestCase):
             if encoding == "nvf4-bf16":
                 with self.assertRaisesRegex(wp.Refusal, "scale_w13 is not given"):
                     wp.moe(*tensors)
-                bare = [wp.Int4Weights(w.data) for w in codes.values()]
+                bare = [wp.PackedWeights(w.data) for w in codes.values()]
                 with self.assertRaisesRegex(wp.Refusal, "scale_w13 is not given"):
                     wp.moe(*tensors[:3], *bare)
                 want = wp.moe(*tensors, **how)
@@ -174,8 +174,8 @@ class Moe(unittest.TestCase):
                             for name, w in codes.items()}
                     np.testing.assert_array_equal(wp.moe(*tensors[:3], *bare, **each), want)
         there = wp.plan_moe(Spec((64, 2048)), Spec((64, 8), "int32"), Spec((64, 8), "f32"),
-                            wp.Int4Weights.spec(1536, 2048, 128, encoding="mxf4"),
-                            wp.Int4Weights.spec(2048, 768, 128, encoding="mxf4"), device="h200")
+                            wp.PackedWeights.spec(1536, 2048, 128, encoding="mxf4"),
+                            wp.PackedWeights.spec(2048, 768, 128, encoding="mxf4"), device="h200")
         self.assertIn("packed mxf4", there.explain())
 
     def test_factors_are_of_nvf4(self):

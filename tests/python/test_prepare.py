@@ -3,12 +3,14 @@ that the command line multiplies."""
 import itertools
 import pathlib
 import tempfile
+import typing
 import unittest
 
 import ml_dtypes
 import numpy as np
 
 import warpwright as wp
+from warpwright import _prepare, _types
 
 bf16 = np.dtype(ml_dtypes.bfloat16)
 e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)
@@ -154,9 +156,9 @@ class Int4(Close):
                               packed.zero_points), ((200, 384), group, encoding, scales, zeros))
             self.assertEqual(packed.data.dtype, np.uint8)
             self.close(packed.values(), w, 0.11)
-            again = wp.Int4Weights(packed.data)
+            again = wp.PackedWeights(packed.data)
             self.assertEqual(again.form, packed.form)
-            self.assertEqual(wp.Int4Weights.spec(200, 384, group=group, encoding=encoding,
+            self.assertEqual(wp.PackedWeights.spec(200, 384, group=group, encoding=encoding,
                                                  scales=scales, zero_points=zeros).data.shape,
                              packed.data.shape)
 
@@ -242,7 +244,7 @@ class Int4(Close):
             self.assertEqual((packed.encoding, packed.shape, packed.group, packed.scales),
                              (encoding or "mxf4", (2, 72, 192), 32, "ue8m0"))
             np.testing.assert_array_equal(packed.values(), want)
-            spec = wp.Int4Weights.spec(72, 192, 2, encoding=packed.encoding)
+            spec = wp.PackedWeights.spec(72, 192, 2, encoding=packed.encoding)
             self.assertEqual(spec.form, packed.form)
             x = random.integers(-3, 4, (9, 192)).astype(np.float32)
             half = encoding == "mxf4-fp16"
@@ -323,7 +325,7 @@ class Int4(Close):
         self.assertEqual(len(one.alpha), 1)
         want = wp.gemm(x, one)
         # The bytes bring it along.
-        again = wp.Int4Weights(one.data)
+        again = wp.PackedWeights(one.data)
         self.assertEqual((again.alpha, again.form), (one.alpha, one.form))
         np.testing.assert_array_equal(wp.gemm(x, again), want)
         np.testing.assert_array_equal(again.values(), one.values())
@@ -332,11 +334,11 @@ class Int4(Close):
         factor = np.float32(one.alpha)
         np.testing.assert_array_equal(wp.gemm(x, one, scale_b=factor), want)
         np.testing.assert_array_equal(wp.gemm(x, one, scale_b=np.repeat(factor, 64)), want)
-        twice = wp.Int4Weights(one.data, alpha=(2 * one.alpha[0],))
+        twice = wp.PackedWeights(one.data, alpha=(2 * one.alpha[0],))
         np.testing.assert_array_equal(wp.gemm(x, twice), 2 * want)
         # Bytes of earlier versions do not say it.
-        bare = wp.Int4Weights(one.data, (*one.form[:8], 0))
-        eight = wp.Int4Weights(one.data, one.form[:8])
+        bare = wp.PackedWeights(one.data, (*one.form[:8], 0))
+        eight = wp.PackedWeights(one.data, one.form[:8])
         for unknown in (bare, eight):
             self.assertIsNone(unknown.alpha)
             self.refused("bad_value", "factor (alpha) is not known", wp.gemm, x, unknown)
@@ -347,28 +349,46 @@ class Int4(Close):
         w[1] *= 3
         experts = wp.pack_fp4(w, encoding="nvf4")
         self.assertEqual(len(set(experts.alpha)), 2)
-        self.assertIsNone(wp.Int4Weights(experts.data).alpha)
-        for each in (experts, wp.Int4Weights(experts.data)):
+        self.assertIsNone(wp.PackedWeights(experts.data).alpha)
+        for each in (experts, wp.PackedWeights(experts.data)):
             self.refused("bad_value", "scale_b is not given", wp.grouped_gemm, x, each, offsets)
         alike = wp.pack_fp4(np.stack([w[0], w[0]]), encoding="nvf4")
         factors = np.float32(alike.alpha)
         np.testing.assert_array_equal(
-            wp.grouped_gemm(x, wp.Int4Weights(alike.data), offsets),
+            wp.grouped_gemm(x, wp.PackedWeights(alike.data), offsets),
             wp.grouped_gemm(x, alike, offsets, scale_b=factors))
-        self.refused("bad_value", "only nvf4 weights have factors", wp.Int4Weights,
+        self.refused("bad_value", "only nvf4 weights have factors", wp.PackedWeights,
                      wp.pack_int4(normal(64, 256)).data, alpha=(2.0,))
-        self.refused("bad_value", "2 experts have one each", wp.Int4Weights, experts.data,
+        self.refused("bad_value", "2 experts have one each", wp.PackedWeights, experts.data,
                      alpha=(2.0,))
 
+    def test_every_form(self):
+        """Rows of the library's table, by themselves: words, sizes, plans, and others' tokens."""
+        forms = _prepare.FORMS.values()
+        words = {*typing.get_args(_types.Encoding), *typing.get_args(_types.Fp4Encoding)}
+        self.assertIs(wp.Int4Weights, wp.PackedWeights)  # old name
+        self.assertEqual({form.word for form in forms}, words - {form.format for form in forms}
+                         | {"mxf4"})
+        for form in forms:
+            w = wp.PackedWeights.spec(128, 256, encoding=form.word)
+            self.assertEqual((w.encoding, w.scales), (form.word, form.scales[0]))
+            for tokens in {each.tokens for each in forms}:
+                x = wp.Spec((16, 256), tokens)
+                if tokens == form.tokens:
+                    self.assertIn(f"x{tokens}", wp.plan(x, w, device="h200").kernel)
+                else:
+                    self.refused("bad_type", "packed for tokens of", wp.plan, x, w, device="h200")
+
     def test_plans_without_memory(self):
-        plan = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096), device="h200")
+        w = wp.PackedWeights.spec(4096, 4096)
+        plan = wp.plan(wp.Spec((16, 4096), "e4m3"), w, device="h200")
         self.assertIn("s4xe4m3", plan.kernel)
-        grouped = wp.plan(wp.Spec((64, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096, 8),
+        grouped = wp.plan(wp.Spec((64, 4096), "e4m3"), wp.PackedWeights.spec(4096, 4096, 8),
                           wp.Spec((9,), "int32"), device="h200")
         self.assertIn("grouped_s4xe4m3", grouped.kernel)
         for encoding, kernel in (("ex-fp16", "s4xf16"), ("nvf4-fp16", "e2m1xf16")):
             half = wp.plan(wp.Spec((16, 4096), "f16"),
-                           wp.Int4Weights.spec(4096, 4096, encoding=encoding), device="h200")
+                           wp.PackedWeights.spec(4096, 4096, encoding=encoding), device="h200")
             self.assertIn(kernel, half.kernel)
 
     def test_the_faster_of_two_plans(self):
@@ -377,7 +397,8 @@ class Int4(Close):
             tokens = (spec((rows, 4096), "e4m3"),)
             how = {"scale_a": spec((rows, 32), "f32"), "scaling": "blockwise", "device": "h200"}
             offsets = spec((9,), "int32")
-            packed = wp.plan(*tokens, wp.Int4Weights.spec(4096, 4096, 8, encoding="mxf4"), offsets,
+            packed = wp.plan(*tokens,
+                             wp.PackedWeights.spec(4096, 4096, 8, encoding="mxf4"), offsets,
                              **how)
             fp8 = wp.plan(*tokens, spec((8, 4096, 4096), "e4m3"), offsets,
                           scale_b=spec((8, 32, 32), "f32"), accumulation="promoted", **how)
@@ -391,7 +412,7 @@ class Int4(Close):
 
     def test_refusals(self):
         x, packed = normal(8, 128, dtype=e4m3), wp.pack_int4(normal(64, 128))
-        self.refused("bad_value", "B are no Int4Weights", wp.gemm, x, x, sums="exact")
+        self.refused("bad_value", "B are no PackedWeights", wp.gemm, x, x, sums="exact")
         self.refused("bad_value", '"exact"', wp.gemm, x, packed, sums="quick")
         self.refused("bad_shape", "no contiguous row", wp.gemm, x, packed.on(packed.data[:-1]))
         self.refused("unsupported", "groups of 32, 64 or 128", wp.pack_int4, normal(8, 128),
@@ -399,7 +420,7 @@ class Int4(Close):
         self.refused("bad_type", "bf16", wp.gemm, normal(8, 128, dtype=bf16), packed)
         damaged = packed.data.copy()
         damaged[40] ^= 1
-        self.refused("file_error", "damaged", wp.Int4Weights, damaged)
+        self.refused("file_error", "damaged", wp.PackedWeights, damaged)
         nan = normal(8, 128)
         nan[0, 0] = np.nan
         self.refused("bad_value", "NaN", wp.pack_int4, nan)

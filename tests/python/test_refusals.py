@@ -246,12 +246,12 @@ class Refusals(unittest.TestCase):
         for call in (lambda: wp.Workspace(1 << 80, "model"), lambda: wp.Workspace(4096, "\0"),
                      lambda: wp.empty((1 << 80,), "bf16", "model"),
                      lambda: wp.pack_int4(np.ones((8, 64), np.float32), encoding="\udc80"),
-                     lambda: wp.Int4Weights.spec(1 << 80, 128)):
+                     lambda: wp.PackedWeights.spec(1 << 80, 128)):
             self.refused("bad_value", "out of range", call)
         self.refused("bad_value", "x is no tensor", wp.quantise, ())
         self.refused("bad_value", "weights is no tensor", wp.pack_int4, "x")
-        self.refused("bad_value", "encoding is 'zz'", wp.Int4Weights.spec, 16, 128, encoding="zz")
-        self.refused("bad_shape", "fit into a memory", wp.Int4Weights.spec, 1 << 31, 1 << 31,
+        self.refused("bad_value", "encoding is 'zz'", wp.PackedWeights.spec, 16, 128, encoding="zz")
+        self.refused("bad_shape", "fit into a memory", wp.PackedWeights.spec, 1 << 31, 1 << 31,
                      1 << 31)
         with self.assertRaises(TypeError):
             wp.Workspace("x")

@@ -53,7 +53,7 @@ def options(function):
 
 
 def flat(result):
-    if isinstance(result, wp.Int4Weights):
+    if isinstance(result, wp.PackedWeights):
         result = result.data
     parts = result if isinstance(result, tuple) else (result,)
     return b"".join(np.ascontiguousarray(np.asarray(part)).tobytes() for part in parts)
@@ -106,7 +106,7 @@ class Unread(unittest.TestCase):
             for name in ("group", "scales", "zero_points"):
                 with self.subTest(encoding=encoding, argument=name):
                     with self.assertRaises(wp.Refusal):
-                        wp.Int4Weights.spec(64, 128, encoding=encoding, **{name: VALUES[name]})
+                        wp.PackedWeights.spec(64, 128, encoding=encoding, **{name: VALUES[name]})
 
     def test_beside_a_plan(self):
         a, b = normal(24, 128), normal(48, 128)

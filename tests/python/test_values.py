@@ -385,11 +385,11 @@ class Plans(unittest.TestCase):
         for function in (wp.gemm, wp.grouped_gemm, wp.plan):
             parameters = inspect.signature(function).parameters
             self.assertLessEqual({"out", "operands", "sums", "scale_a"}, set(parameters))
-            self.assertIn("Int4Weights", function.__doc__)
+            self.assertIn("PackedWeights", function.__doc__)
             # Every argument is one that the function takes, and the verbs know the same.
             with self.assertRaisesRegex((TypeError, wp.Refusal), "missing|no tensor"):
                 function(**dict.fromkeys(parameters))
-        for word in ("operands", "sums", "Int4Weights", "Refusal", "'tf32'", "'chained'"):
+        for word in ("operands", "sums", "PackedWeights", "Refusal", "'tf32'", "'chained'"):
             self.assertIn(word, wp.gemm.__doc__)
         self.assertIn("explain()", wp.plan.__doc__)
         for name in wp.__all__:

@@ -31,14 +31,14 @@ def positive(*shape, dtype=np.float32):
 
 def flat(result):
     """The arrays of a result as one."""
-    if isinstance(result, wp.Int4Weights):
+    if isinstance(result, wp.PackedWeights):
         result = result.data
     parts = result if isinstance(result, tuple) else (result,)
     return b"".join(np.ascontiguousarray(np.asarray(part)).tobytes() for part in parts)
 
 
 def packed_moe(x, ids, weights, data13, data2, scale_w13, scale_w2):
-    return wp.moe(x, ids, weights, wp.Int4Weights(data13), wp.Int4Weights(data2),
+    return wp.moe(x, ids, weights, wp.PackedWeights(data13), wp.PackedWeights(data2),
                   scale_w13=scale_w13, scale_w2=scale_w2)
 
 
@@ -91,10 +91,10 @@ def calls():
                                       "data13": packed[0].data, "data2": packed[1].data,
                                       "scale_w13": positive(e), "scale_w2": positive(e, 128)},
            {}, {})
-    yield ("packed", lambda a, data, scale_b: wp.gemm(a, wp.Int4Weights(data), scale_b=scale_b),
+    yield ("packed", lambda a, data, scale_b: wp.gemm(a, wp.PackedWeights(data), scale_b=scale_b),
            {"a": a, "data": wp.pack_fp4(b, encoding="nvf4-bf16").data, "scale_b": positive(1)},
            {}, {})
-    yield ("values", lambda data: wp.Int4Weights(data).values(),
+    yield ("values", lambda data: wp.PackedWeights(data).values(),
            {"data": wp.pack_int4(b).data}, {}, {})
     x = normal(m, k, dtype=np.float32)
     for scaling, shape in (("row_column", (m,)), ("blockwise", (m, 1)), ("tensor", (1,))):

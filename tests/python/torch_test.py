@@ -201,7 +201,7 @@ class Operators(unittest.TestCase):
             want = mixture_sums(x, ids, weights, e4m3[0].float() * 0.5, e4m3[1].float() * 2)
             self.assertLess(((d.float() - want).norm() / want.norm()).item(), 0.05)
             packed = [wp.pack_int4(w) for w in (w13, w2)]
-            d = ops.int4_moe(x, ids, weights, packed[0].data, packed[0].form, packed[1].data,
+            d = ops.packed_moe(x, ids, weights, packed[0].data, packed[0].form, packed[1].data,
                              packed[1].form)
             values = [torch.from_numpy(w.values()).to(device) for w in packed]
             want = mixture_sums(x, ids, weights, *values)
@@ -218,12 +218,12 @@ class Operators(unittest.TestCase):
             packed = wp.pack_int4(w)
             self.assertEqual((packed.data.device, packed.data.dtype), (w.device, torch.uint8))
             values = torch.from_numpy(packed.values()).to(device)
-            d = ops.int4_gemm(x8, packed.data, packed.form, scale_a=scale,
+            d = ops.packed_gemm(x8, packed.data, packed.form, scale_a=scale,
                               scale_b=torch.ones(128, device=device))
             self.close(d, (x8.float() * scale[:, None]) @ values.T)
             experts = wp.pack_int4(torch.stack([w, -w]))
             offsets = torch.tensor([0, 10, 24], dtype=torch.int32, device=device)
-            d = ops.int4_grouped_gemm(x8, experts.data, experts.form, offsets)
+            d = ops.packed_grouped_gemm(x8, experts.data, experts.form, offsets)
             one, other = torch.from_numpy(experts.values()).to(device)
             self.close(d, torch.cat([x8.float()[:10] @ one.T, x8.float()[10:] @ other.T]))
             moved = experts.to(device)
@@ -237,23 +237,23 @@ class Operators(unittest.TestCase):
             self.assertLess(((want.float() - x.float() @ w.float().T).norm() / want.norm()).item(),
                             0.2)
             for form in (packed.form, list(packed.form)):
-                self.assertTrue(torch.equal(ops.int4_gemm(x, packed.data, form), want))
+                self.assertTrue(torch.equal(ops.packed_gemm(x, packed.data, form), want))
             factor = torch.tensor(packed.alpha, device=device)
             unknown = packed.form[:8]  # as it was before there was a factor in it
-            self.assertTrue(torch.equal(ops.int4_gemm(x, packed.data, unknown, scale_b=factor),
+            self.assertTrue(torch.equal(ops.packed_gemm(x, packed.data, unknown, scale_b=factor),
                                         want))
             experts = wp.pack_fp4(torch.stack([w, 3 * w]), encoding="nvf4")
             offsets = torch.tensor([0, 10, 24], dtype=torch.int32, device=device)
             ids = torch.zeros(24, 1, dtype=torch.int32, device=device)
             both = (experts.data, experts.form)
-            for call in (lambda: ops.int4_gemm(x, packed.data, unknown),
-                         lambda: ops.int4_grouped_gemm(x, *both, offsets),
-                         lambda: ops.int4_moe(x, ids, ids.float(), *both, *both)):
+            for call in (lambda: ops.packed_gemm(x, packed.data, unknown),
+                         lambda: ops.packed_grouped_gemm(x, *both, offsets),
+                         lambda: ops.packed_moe(x, ids, ids.float(), *both, *both)):
                 with self.assertRaisesRegex(wp.Refusal, "alpha"):
                     call()
             with self.assertRaisesRegex(wp.Refusal, "which has 9"):
-                ops.int4_gemm(x, packed.data, [1, 8])
-            for call in (lambda: ops.gemm(x[0], w), lambda: ops.int4_gemm(x[0], *both)):
+                ops.packed_gemm(x, packed.data, [1, 8])
+            for call in (lambda: ops.gemm(x[0], w), lambda: ops.packed_gemm(x[0], *both)):
                 with self.assertRaisesRegex(wp.Refusal, "of one row 1 x 256"):
                     call()
 
@@ -314,14 +314,14 @@ class Operators(unittest.TestCase):
                     (ops.quantise, (a, "mxf8"), {}),
                     (ops.quantise_nvf4, (a,), {}),
                     (ops.block_scales, (torch.ones(20, 8, dtype=torch.uint8, device=device),), {}),
-                    (ops.int4_gemm, (a8, int4.data, int4.form), {}),
-                    (ops.int4_grouped_gemm, (a8, experts.data, experts.form, two), {}),
+                    (ops.packed_gemm, (a8, int4.data, int4.form), {}),
+                    (ops.packed_grouped_gemm, (a8, experts.data, experts.form, two), {}),
                     (ops.grouped_gemm, grouped(device), {}),
                     (ops.grouped_gemm, grouped(device), {"rows": torch.zeros(
                         31, dtype=torch.int32, device=device)}),
                     (ops.moe, mixture(device), {}),
                     (ops.moe, mixture(device), {"dtype": torch.float32, "experts_total": 9}),
-                    (ops.int4_moe, (*mixture(device)[:3], experts.data, experts.form, down.data,
+                    (ops.packed_moe, (*mixture(device)[:3], experts.data, experts.form, down.data,
                                     down.form), {"first_expert": 2, "experts_total": 6}),
                     (ops.moe_out, (*mixture(device), torch.zeros(
                         20, 128, dtype=torch.bfloat16, device=device)), {}),
@@ -329,7 +329,8 @@ class Operators(unittest.TestCase):
                 # PyTorch's own test of schemas compares inputs in a way that fp8 does not have.
                 tests = ["test_autograd_registration", "test_faketensor",
                          "test_aot_dispatch_dynamic"]
-                if op not in (ops.scaled_gemm, ops.int4_gemm, ops.int4_grouped_gemm, ops.quantise,
+                if op not in (ops.scaled_gemm, ops.packed_gemm, ops.packed_grouped_gemm,
+                              ops.quantise,
                               ops.quantise_nvf4):
                     tests.append("test_schema")
                 torch.library.opcheck(op.default, arguments, keywords, test_utils=tests)
@@ -467,7 +468,7 @@ class Gpu(unittest.TestCase):
         def products():
             x8, scale = ops.quantise(x)
             return (ops.scaled_gemm(x8, w8, scale, scale_w),
-                    ops.int4_gemm(x8, int4.data, int4.form, scale_a=scale),
+                    ops.packed_gemm(x8, int4.data, int4.form, scale_a=scale),
                     ops.grouped_gemm(x8, experts, offsets, scale_a=scale, scale_b=scales,
                                      scaling="row_column"))
         stream = torch.cuda.Stream()

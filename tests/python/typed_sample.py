@@ -45,7 +45,7 @@ def mistakes(x: Floats, w: Floats) -> None:
     wp.trace(x, w, bias_along=3)  # type: ignore[arg-type]
     wp.quantise(x, "none")  # type: ignore[arg-type]
     wp.pack_int4(x, encoding="s4")  # type: ignore[arg-type]
-    wp.Int4Weights.spec(16, 128, scales="e4m3")  # type: ignore[arg-type]
+    wp.PackedWeights.spec(16, 128, scales="e4m3")  # type: ignore[arg-type]
     wp.Workspace("1 MiB")  # type: ignore[arg-type]
     wp.Plan.prepare(wp.plan(x, w), 3)  # type: ignore[arg-type]
     wp.Spec(3)  # type: ignore[arg-type]
@@ -72,7 +72,8 @@ def main() -> int:
 
     x8, scale = wp.quantise(x)
     blocks, block_scales = wp.quantise(x, "blockwise")
-    packed: wp.Int4Weights = wp.pack_int4(np.ones((128, 256), np.float32), group=64, encoding="ex",
+    packed: wp.PackedWeights = wp.pack_int4(np.ones((128, 256), np.float32), group=64,
+                                            encoding="ex",
                                           scales="f16", zero_points=False)
     wp.gemm(x8, packed, scale_a=scale, sums="exact")
     wp.gemm(blocks, np.ones((128, 256), e4m3), scale_a=block_scales,
@@ -109,7 +110,7 @@ def main() -> int:
     plan: wp.Plan = wp.plan(x, w, activation="relu")
     there = wp.plan(wp.Spec((4096, 7168)), wp.Spec((2048, 7168), "bf16", strides=(7168, 1)),
                     device="h200", batch_invariant=True)
-    int4 = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096, 8),
+    int4 = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.PackedWeights.spec(4096, 4096, 8),
                    wp.Spec((9,), "int32"), device="h200", sums="folded")
     with wp.Workspace(1 << 20, device="model") as workspace:
         plan.prepare(workspace=workspace)

@@ -21,7 +21,7 @@ ALLOWED = r"""
 warpwright\._types\.(Accumulation|Activation|Along|Encoding|Format|GatedActivation|GateUp|Layout)
 warpwright\._types\.(Fp4Encoding|Fp4Layout|Operands|QuantiseD|Recipe|ScaleType|Scaling|Sums)
 # None is replaced as an object is made.
-warpwright\._prepare\.Int4Weights\.(__init__|form)
+warpwright\._prepare\.PackedWeights\.(__init__|form)
 # They need PyTorch and transformers.
 warpwright\.torch
 warpwright\.transformers

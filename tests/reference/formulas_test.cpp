@@ -269,7 +269,7 @@ TEST(Formulas, ElementsOfEveryWidth) {
   EXPECT_EQ(read(bytes, DType::bf16, 1), 1);
   EXPECT_EQ(read(bytes, DType::bf16, 2), 1.5);
   EXPECT_EQ(read(bytes, DType::f32, 1), 2 + 0x3fc0 * 0x1p-22);
-  EXPECT_EQ(int4_value(-3, 0.5), -1.5);
+  EXPECT_EQ(packed_value(-3, 0.5), -1.5);
   // Four of 6 bits in three bytes: 0x0f, 0x20, 0x1f and 0x2a, from the low bits up.
   const std::uint8_t dense[] = {0x0f, 0xf8, 0xa9, 0x3f};
   for (const auto& [type, values] : {std::pair{DType::e2m3, std::array{1.875, -0.0, 7.5, -1.25}},
@@ -279,7 +279,7 @@ TEST(Formulas, ElementsOfEveryWidth) {
     }
   }
   EXPECT_EQ(read(dense, DType::e2m3, 4), -7.5);
-  EXPECT_EQ(int4_value(-3, 0.5, 2), 1.5);
+  EXPECT_EQ(packed_value(-3, 0.5, 2), 1.5);
 }
 
 }  // namespace

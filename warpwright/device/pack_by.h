@@ -15,10 +15,10 @@ namespace warpwright::device {
 inline std::optional<Refusal> fault(const PlainInt4& w, const PackedFormat& format,
                                     const void* packed) {
   const packed::Extents& e = w.extents;
-  if (const char* fault = packed::format_fault(format)) {
+  if (const std::string fault = packed::format_fault(format); !fault.empty()) {
     return refuse(RefusalCode::unsupported, "These cannot be packed: ", fault, ".");
   }
-  if (format.code != DType::s4) {
+  if (packed::has_float_codes(format)) {
     return refuse(RefusalCode::unsupported,
                   "These cannot be packed: ", as_rule("a GPU packs only int4 weights"), ".");
   }

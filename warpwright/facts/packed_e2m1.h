@@ -8,76 +8,18 @@
 // k + 9, and become the upper bits of such floats: two for each of four registers.
 #pragma once
 
-#include <iterator>
-
 #include "warpwright/facts/packed_weights.h"
 
 namespace warpwright::packed {
 
-constexpr bool is_e2m1(const PackedFormat& f) {
-  return f.code == DType::e2m1;
+/// Are codes floats, with a byte a scale? Else they are whole numbers.
+constexpr bool has_float_codes(const PackedFormat& f) {
+  return f.code != DType::s4;
 }
 
 /// Do codes get their scales before they are multiplied?
 constexpr bool folds(const PackedFormat& f) {
   return f.exponents == Exponents::of_rows || f.scale == DType::ue4m3;
-}
-
-/// Do folded sums round no weight, so that a plan may choose them?
-constexpr bool folds_exactly(const PackedFormat& f) {
-  return is_e2m1(f) && f.tokens == DType::e4m3 && f.exponents == Exponents::of_rows;
-}
-/// Sums that are open where nothing is to choose are exact.
-constexpr GroupSums sums_for(const PackedFormat& f, GroupSums sums) {
-  return sums == GroupSums::open && !folds_exactly(f) ? GroupSums::exact : sums;
-}
-
-/// The form of mxf4 (scales of ue8m0) or nvf4 (ue4m3) for tokens of this type, as they are packed
-/// where nothing else is asked.
-constexpr PackedFormat e2m1_format(DType scale, DType tokens) {
-  const bool nv = scale == DType::ue4m3;
-  return {.group = nv ? 16 : 32,
-          .scale = scale,
-          .code = DType::e2m1,
-          .tokens = tokens,
-          .exponents = nv ? Exponents::own : Exponents::of_rows};
-}
-
-/// What C and Python call a form's codes by: sm and ex as Int4Encoding numbers them, 2 is open
-/// there, then these.
-inline constexpr PackedFormat kForms[] = {
-    e2m1_format(DType::ue8m0, DType::e4m3),
-    {.group = 32, .scale = DType::ue8m0, .code = DType::e2m1},
-    e2m1_format(DType::ue8m0, DType::bf16),
-    e2m1_format(DType::ue4m3, DType::bf16),
-    {.tokens = DType::bf16},
-    e2m1_format(DType::ue8m0, DType::f16),
-    e2m1_format(DType::ue4m3, DType::f16),
-    {.tokens = DType::f16},
-};
-inline constexpr int kFirstForm = 3;
-inline constexpr int kLastForm = kFirstForm + static_cast<int>(std::size(kForms)) - 1;
-constexpr int form_number(const PackedFormat& f) {
-  for (int number = kFirstForm; number <= kLastForm; ++number) {
-    PackedFormat form = kForms[number - kFirstForm];
-    if (!is_e2m1(form)) {  // whatever its groups
-      form.group = f.group;
-      form.scale = f.scale;
-      form.zero_points = f.zero_points;
-    }
-    if (f == form) return number;
-  }
-  return static_cast<int>(f.encoding);
-}
-/// The form with this number, of these parts where they are its own.
-constexpr PackedFormat form_of(int number, int group, DType scale, ZeroPoints zeros) {
-  PackedFormat f;
-  if (number >= kFirstForm && number <= kLastForm) f = kForms[number - kFirstForm];
-  if (number < kFirstForm) f.encoding = static_cast<Int4Encoding>(number);
-  f.group = group;
-  f.scale = scale;
-  f.zero_points = zeros;
-  return f;
 }
 
 // --- words -------------------------------------------------------------------------------------
@@ -201,11 +143,11 @@ constexpr std::uint32_t bits_of_nibble_word(std::uint32_t word) {
 
 /// The word of any format, and its bits.
 constexpr std::uint32_t word_of(const PackedFormat& f, std::uint32_t bits) {
-  if (!is_e2m1(f)) return is_wide(f) ? nibble_word(bits) : word_of(bits);
+  if (!has_float_codes(f)) return is_wide(f) ? nibble_word(bits) : word_of(bits);
   return is_wide(f) ? half_word(f.tokens, bits) : table_word(bits);
 }
 constexpr std::uint32_t bits_of(const PackedFormat& f, std::uint32_t word) {
-  if (!is_e2m1(f)) return is_wide(f) ? bits_of_nibble_word(word) : bits_of(word);
+  if (!has_float_codes(f)) return is_wide(f) ? bits_of_nibble_word(word) : bits_of(word);
   return is_wide(f) ? bits_of_half_word(f.tokens, word) : bits_of_table_word(word);
 }
 /// From one of a row's four codes of a word to the next, along K.

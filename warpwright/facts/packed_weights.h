@@ -41,7 +41,7 @@ struct PackedFormat {
   friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
 };
 
-/// How the sums of int4 weights meet the scales of their groups.
+/// How the sums of packed weights meet the scales of their groups.
 enum class GroupSums : std::uint8_t {
   exact,    ///< each group's products are summed, scaled, and added to float32 registers
   chained,  ///< in the tensor core's accumulator, which is rescaled from group to group
@@ -78,42 +78,6 @@ inline constexpr int kHalfBytes = 128 * kLaneBytes;
 inline constexpr int kScaleFactor = 512;
 /// Zero points of a tile, whatever its groups: a word for each pair of rows.
 inline constexpr int kZeroPointBytes = 128;
-
-/// Why there is no such format, as a sentence; null when there is.
-constexpr const char* format_fault(const PackedFormat& f) {
-  if (f.code == DType::e2m1) {
-    const bool mx = f.scale == DType::ue8m0 && f.group == 32;
-    const bool nv = f.scale == DType::ue4m3 && f.group == 16;
-    if (!mx && !nv) return "e2m1 weights have a ue8m0 scale for each 32 along K, or a ue4m3 for 16";
-    if (f.zero_points != ZeroPoints::none) return "e2m1 weights have no zero points";
-    if (f.tokens != DType::e4m3 && !is_wide(f)) {
-      return "e2m1 weights are packed for tokens of e4m3, bf16 or fp16";
-    }
-    if (nv && !is_wide(f)) return "nvf4 weights are packed for tokens of bf16 or fp16";
-    const bool units = f.exponents == Exponents::of_rows;
-    if (units != mx && (nv || is_wide(f))) {
-      return "mxf4 weights for tokens of 16 bits have exponents of rows, and nvf4 weights none";
-    }
-    return nullptr;
-  }
-  if (f.code != DType::s4 || f.exponents != Exponents::own ||
-      (f.tokens != DType::e4m3 && !is_wide(f))) {
-    return "packed weights are int4 or e2m1, for tokens of e4m3, bf16 or fp16";
-  }
-  if (is_wide(f) && f.encoding != Int4Encoding::ex) {
-    return "int4 weights for tokens of 16 bits take all codes, so their encoding is ex";
-  }
-  if (f.group != 32 && f.group != 64 && f.group != 128) {
-    return "int4 weights share a scale in groups of 32, 64 or 128 along K";
-  }
-  if (f.scale != DType::bf16 && f.scale != DType::f16 && f.scale != DType::f32) {
-    return "the scales of int4 weights are bf16, fp16 or f32";
-  }
-  if (f.zero_points == ZeroPoints::groups && f.encoding != Int4Encoding::ex) {
-    return "int4 weights with zero points take all codes, so their encoding is ex";
-  }
-  return nullptr;
-}
 
 /// Groups along the K of a tile: one slice of scales each.
 constexpr int slices(const PackedFormat& f) {

@@ -82,8 +82,8 @@ WW_FORMULA double element(const MatrixView& v, std::int64_t matrix, std::int64_t
               matrix_begin(v, matrix) + row * v.row_stride + column * v.column_stride);
 }
 
-/// What an int4 weight stands for; without zero points `zero_point` is 8.
-WW_FORMULA double int4_value(double code, double scale, int zero_point = 8) {
+/// What a packed weight stands for; without zero points `zero_point` is 8.
+WW_FORMULA double packed_value(double code, double scale, int zero_point = 8) {
   return scale * (code + 8 - zero_point);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "warpwright/facts/packed_places.h"
+#include "warpwright/facts/packed_values.h"
 #include "warpwright/numeric/bulk.h"
 
 namespace warpwright::reference {
@@ -25,7 +25,7 @@ const std::vector<int>& nibbles() {
   return all;
 }
 
-// The code of (row, k) in a packed tile: a whole number, or an e2m1.
+// The value of the code of (row, k) in a packed tile.
 double code_in(const std::byte* tile, const PackedFormat& f, int row, int k) {
   const auto place =
       static_cast<std::size_t>(row) + packed::kTileRows * static_cast<std::size_t>(k);
@@ -33,26 +33,7 @@ double code_in(const std::byte* tile, const PackedFormat& f, int row, int k) {
                                         : nibbles<packed::kNibbles>()[place];
   const std::uint32_t bits = packed::bits_of(f, word_at<std::uint32_t>(tile, nibble / 8));
   const std::uint32_t code = bits >> nibble % 8 * 4 & 15U;
-  return packed::is_e2m1(f) ? numeric::to_double(DType::e2m1, code)
-                            : packed::code_of(code, f.encoding);
-}
-
-// The scale of a row and a slice of a packed tile, and its zero point.
-double scale_in(const std::byte* tile, const PackedFormat& f, int row, int slice) {
-  if (packed::is_e2m1(f)) {
-    const std::byte* const bytes = tile + packed::scales_begin() + packed::scale_byte(f, row, 0);
-    const std::uint32_t unit =
-        f.exponents == Exponents::of_rows ? packed::unit_in(word_at<std::uint32_t>(bytes, 0)) : 0;
-    return packed::scale_value(f, static_cast<std::uint32_t>(bytes[slice]), unit);
-  }
-  const auto place = layout::offset_of<packed::kScales>(row + packed::kTileRows * slice);
-  return read(tile + packed::scales_begin(), f.scale, place) / packed::kScaleFactor;
-}
-int zero_point_in(const std::byte* tile, const PackedFormat& f, int row, int slice) {
-  if (f.zero_points == ZeroPoints::none) return 8;
-  const auto place = layout::offset_of<packed::kZeroPoints>(row + packed::kTileRows * slice);
-  const std::byte both = tile[packed::zero_points_begin(f) + place / 2];
-  return static_cast<int>(both >> place % 2 * 4) & 15;
+  return packed::value_of(f, code);
 }
 
 }  // namespace
@@ -198,12 +179,12 @@ void Operand::read_packed(const Block& at) const {
           static_cast<const std::byte*>(o_.b.data) +
           packed::tile_index(extents, expert, n / packed::kTileRows, k / packed::kTileK) *
               packed::tile_bytes(f);
-      const double scale = scale_in(tile, f, row, slice);
-      const int zero_point = zero_point_in(tile, f, row, slice);
+      const double scale = packed::scale_in(tile, f, row, slice);
+      const int zero_point = packed::zero_point_in(tile, f, row, slice);
       const std::int64_t end = std::min<std::int64_t>(at.depth, j + (slice + 1) * f.group - first);
       for (int in_tile = first; j < end; ++j, ++in_tile) {
         at.to[i * at.pitch + j] =
-            static_cast<float>(int4_value(code_in(tile, f, row, in_tile), scale, zero_point));
+            static_cast<float>(packed_value(code_in(tile, f, row, in_tile), scale, zero_point));
       }
     }
   }

@@ -26,7 +26,7 @@ double scale_of_a(const GemmOperands& operands, std::int64_t batch, std::int64_t
 std::int64_t first_scale_row(const GemmOperands& o, std::int64_t group);
 
 /// An operand of a product: the values of its codes, times the scales that the tensor core
-/// multiplies (Scaling::block_scaled), and of packed int4 weights those of their groups. Every
+/// multiplies (Scaling::block_scaled), and of packed weights those of their groups. Every
 /// value is exact in a float; with scales of f32, of int4 weights or of rows, it is rounded once.
 class Operand {
  public:

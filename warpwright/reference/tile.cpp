@@ -242,8 +242,7 @@ void ProductTile::finish(const Place& place) {
   for (std::int64_t i = 0; i < place.rows; ++i) {
     for (std::int64_t j = 0; j < place.columns; ++j) {
       Expected& x = result_[static_cast<std::size_t>(i * most_of_tile + j)];
-      if (kept_.folded) x.bound += folded_loss * x.magnitude;
-      if (kept_.folded_bf16) x.bound += folded_bf16_loss * x.magnitude;
+      x.bound += kept_.rounding.weights * x.magnitude;
       x.value = times_alpha(alpha, x.value);
       x.bound = times_alpha(std::abs(alpha), x.bound);
       x.magnitude = times_alpha(std::abs(alpha), x.magnitude);

@@ -55,7 +55,7 @@ class ProductTile {
   double epsilon_;
   Sums kept_;
   Operand operand_a_, operand_b_;
-  // Scales of int4 weights come after the sums: 2^e of what is scaled is up to twice as far.
+  // Scales of packed weights come after the sums: 2^e of what is scaled is up to twice as far.
   double leading_ = 1;
   std::vector<float> lines_;                   // of a slice, before they are packed
   std::vector<double> a_, b_, a_abs_, b_abs_;  // packed slices

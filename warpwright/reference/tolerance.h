@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::reference {
@@ -12,10 +12,9 @@ namespace warpwright::reference {
 struct Sums {
   /// For 8-bit floats: in Hopper's tensor core, `narrow_step` products at a time.
   bool narrow = false;
-  bool promoted = false;     ///< narrow ones begin at 0 every `scale_block` of K
-  bool exact = false;        ///< of integers, until they become a float
-  bool folded = false;       ///< of int4 weights that are rounded to e4m3 with their scales
-  bool folded_bf16 = false;  ///< the same to bf16
+  bool promoted = false;           ///< narrow ones begin at 0 every `scale_block` of K
+  bool exact = false;              ///< of integers, until they become a float
+  packed::Rounding rounding = {};  ///< of weights that are multiplied by their scales
 };
 
 /// Those of a product.
@@ -30,10 +29,9 @@ inline Sums sums_of(const GemmOperands& o) {
                                                                   : Accumulation::fast;
   sums.promoted = o.scaling == Scaling::blockwise || accumulation == Accumulation::promoted;
   sums.exact = o.a.dtype == DType::s8;
-  const bool rounds = o.packed && o.packed->format.code == DType::s4 && folds(grouped);
-  const bool wide = o.packed && packed::is_wide(o.packed->format);
-  sums.folded = rounds && !wide;
-  sums.folded_bf16 = rounds && wide;
+  const packed::WeightForm* const form =
+      o.packed && folds(grouped) ? packed::weight_form(o.packed->format) : nullptr;
+  if (form != nullptr) sums.rounding = form->rounding;
   return sums;
 }
 
@@ -48,29 +46,19 @@ inline constexpr double narrow_step_loss = 36 * 0x1p-13;
 inline constexpr double narrow_terms = 8;
 /// A rounding of float32, as a share of the value.
 inline constexpr double float_rounding = 0x1p-24;
-/// What rounding folded weights to e4m3 (a sixteenth at most) and their scales to f16 may change,
-/// as a share of the products.
-inline constexpr double folded_loss = 0.0635;
-/// The same where the scales are rounded to e4m3 too, by a table.
-inline constexpr double folded_twice_loss = 0.13;
-
-/// What rounding scales and then weights to bf16 may change, as a share of the products.
-inline constexpr double folded_bf16_loss = 2.01 * 0x1p-9;
-
 /// What a sum may lose, as a share of the sum of |a b|, told only from the product's shape: K
 /// float32 additions and `roundings` more, and of narrow sums 2^-13 a step: all steps of K, or,
 /// promoted, the four of each 128 of K, which lose no more than their share. And `narrow_terms`
 /// more, which a short K shows.
 inline double lost_share(const GemmOperands& o, double roundings) {
   const Sums sums = sums_of(o);
-  double share = float_rounding * (static_cast<double>(o.a.columns) + roundings);
+  double share =
+      float_rounding * (static_cast<double>(o.a.columns) + roundings) + sums.rounding.both;
   if (sums.narrow) {
     const std::int64_t depth = sums.promoted ? scale_block : o.a.columns;
     const std::int64_t steps = (depth + narrow_step - 1) / narrow_step;
     share += (static_cast<double>(steps) + narrow_terms) * 0x1p-13;
   }
-  if (sums.folded) share += folded_twice_loss;
-  if (sums.folded_bf16) share += folded_bf16_loss;
   return share;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "warpwright/facts/share.h"
+#include "warpwright/facts/weight_forms.h"
 
 namespace warpwright::weights {
 namespace {
@@ -37,18 +38,6 @@ constexpr std::size_t kSourceBytes = kFactorAt - kSourceAt;
 constexpr std::string_view kMagic = "WWINT4\r\n";
 constexpr std::uint32_t kVersion = 1;
 constexpr DType kScales[] = {DType::bf16, DType::f16, DType::f32, DType::ue8m0, DType::ue4m3};
-// What codes are, whose registers they lie for, and how their scales are stored.
-struct CodeKind {
-  DType code;
-  DType tokens;
-  Exponents exponents;
-};
-constexpr CodeKind kCodes[] = {
-    {DType::s4, DType::e4m3, Exponents::own},       {DType::e2m1, DType::e4m3, Exponents::own},
-    {DType::e2m1, DType::e4m3, Exponents::of_rows}, {DType::e2m1, DType::bf16, Exponents::own},
-    {DType::e2m1, DType::bf16, Exponents::of_rows}, {DType::s4, DType::bf16, Exponents::own},
-    {DType::e2m1, DType::f16, Exponents::own},      {DType::e2m1, DType::f16, Exponents::of_rows},
-    {DType::s4, DType::f16, Exponents::own}};
 // More than any machine holds, and far from what 64 bits cannot count.
 constexpr std::int64_t kMostWeights = std::int64_t{1} << 48;
 
@@ -99,11 +88,8 @@ HeaderBytes header_bytes(const Header& header) {
   const auto* const scale = std::find(std::begin(kScales), std::end(kScales), f.scale);
   put(at + kScaleAt, static_cast<std::uint64_t>(scale - kScales), 1);
   put(at + kZeroPointsAt, static_cast<std::uint64_t>(f.zero_points), 1);
-  const auto* const code =
-      std::find_if(std::begin(kCodes), std::end(kCodes), [&](const CodeKind& c) {
-        return c.code == f.code && c.tokens == f.tokens && c.exponents == f.exponents;
-      });
-  put(at + kCodeAt, static_cast<std::uint64_t>(code - kCodes), 1);
+  const packed::WeightForm* const form = packed::weight_form(f);
+  put(at + kCodeAt, static_cast<std::uint64_t>(form != nullptr ? form->stored : 0xff), 1);
   put(at + kGroupAt, static_cast<std::uint64_t>(f.group), 4);
   const auto put_number = [at](int where, std::int64_t number) {
     put(at + where, static_cast<std::uint64_t>(number), 8);
@@ -149,19 +135,21 @@ Result<Header> parse_header(std::span<const std::byte> bytes, const std::string&
   f.zero_points = static_cast<ZeroPoints>(get(at + kZeroPointsAt, 1));
   f.group = static_cast<int>(get(at + kGroupAt, 4));
   const std::uint64_t code = get(at + kCodeAt, 1);
-  if (code < std::size(kCodes)) {
-    f.code = kCodes[code].code;
-    f.tokens = kCodes[code].tokens;
-    f.exponents = kCodes[code].exponents;
+  if (const packed::WeightForm* const form = packed::first_row(
+          packed::weight_forms,
+          [&](const auto& each) { return each.stored == static_cast<int>(code); })) {
+    f.code = packed::format_of(*form).code;
+    f.tokens = form->tokens;
+    f.exponents = form->storage.exponents;
   }
   header.sum = get(at + kSumAt, 8);
   const auto* const text = reinterpret_cast<const char*>(at + kSourceAt);
   header.source.assign(text, strnlen(text, kSourceBytes));
   header.factor = std::bit_cast<float>(static_cast<std::uint32_t>(get(at + kFactorAt, 4)));
-  const bool is_factor = header.factor == 0 || (Header::has_factor(f) && !(header.factor < 0) &&
+  const bool is_factor = header.factor == 0 || (packed::has_factor(f) && !(header.factor < 0) &&
                                                 !std::isinf(header.factor));
   const bool is_known = is_factor && f.encoding <= Int4Encoding::ex &&
-                        f.zero_points <= ZeroPoints::groups && packed::format_fault(f) == nullptr &&
+                        f.zero_points <= ZeroPoints::groups && packed::weight_form(f) != nullptr &&
                         are_legal(e) && e.k % f.group == 0;
   const bool is_plain = header.source.size() < kSourceBytes &&
                         std::all_of(header.source.begin(), header.source.end(),

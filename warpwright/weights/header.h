@@ -1,4 +1,4 @@
-// The header of a packed tensor of int4 weights, and what is wrong with one. docs/packing.md has
+// The header of a packed tensor, and what is wrong with one. docs/packing.md has
 // its bytes.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "warpwright/facts/packed_weights.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright::weights {
@@ -29,9 +29,7 @@ struct Header {
   float factor = 0;
 
   /// Have the weights a factor that these bytes do not say? Without it they are no weights.
-  [[nodiscard]] bool lacks_factor() const { return has_factor(format) && !(factor > 0); }
-  /// Do weights of this form have a factor of their tensor?
-  static constexpr bool has_factor(const PackedFormat& f) { return f.scale == DType::ue4m3; }
+  [[nodiscard]] bool lacks_factor() const { return packed::has_factor(format) && !(factor > 0); }
 };
 
 using HeaderBytes = std::array<std::byte, packed::kHeaderBytes>;

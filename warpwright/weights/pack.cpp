@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 
 #include "warpwright/facts/format.h"
-#include "warpwright/facts/packed_places.h"
-#include "warpwright/facts/share.h"
 #include "warpwright/layout/layout.h"
 #include "warpwright/numeric/bulk.h"
+#include "warpwright/weights/tiles.h"
 
 namespace warpwright::weights {
 namespace {
@@ -36,40 +34,6 @@ void store(std::byte* at, std::uint64_t code, int bits) {
 int nibble(const std::byte* bytes, std::int64_t at) {
   return static_cast<int>(bytes[at / 2] >> at % 2 * 4) & 15;
 }
-
-// Tells the share of `count` pieces that are done.
-class Teller {
- public:
-  Teller(const Work& work, std::int64_t count) : work_(work), count_(count) {}
-  void tell() {
-    if (!work_.progress) return;
-    const std::lock_guard lock(mutex_);
-    work_.progress(static_cast<double>(++done_) / static_cast<double>(count_));
-  }
-
- private:
-  const Work& work_;
-  std::int64_t count_;
-  std::int64_t done_ = 0;
-  std::mutex mutex_;
-};
-
-// The first refusal in the order of pieces, whichever thread finds it.
-class FirstFault {
- public:
-  void add(std::int64_t piece, Refusal refusal) {
-    const std::lock_guard lock(mutex_);
-    if (refusal_ && piece_ <= piece) return;
-    piece_ = piece;
-    refusal_ = std::move(refusal);
-  }
-  [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
-
- private:
-  std::mutex mutex_;
-  std::int64_t piece_ = 0;
-  std::optional<Refusal> refusal_;
-};
 
 std::string place(std::int64_t expert, std::int64_t row) {
   return "row " + std::to_string(row) + " of expert " + std::to_string(expert);
@@ -116,7 +80,7 @@ class Packer {
     const std::int64_t n0 = tile / k_tiles % row_tiles * kTileRows;
     const std::int64_t k0 = tile % k_tiles * kTileK;
     std::memset(out, 0, static_cast<std::size_t>(packed::tile_bytes(f_)));
-    std::uint8_t codes[kTileRows][kTileK] = {};  // their bits; those of 0 are 0
+    packed::TileCodes codes = {};  // those of 0 are 0
     for (int row = 0; row < kTileRows; ++row) {
       for (int slice = 0; slice < packed::slices(f_); ++slice) {
         const std::int64_t n = n0 + row;
@@ -127,15 +91,7 @@ class Packer {
         }
       }
     }
-    for (int word = 0; word < packed::kTileCodeBytes / 4; ++word) {
-      const auto [row, k] = packed::word_place(f_, word);
-      std::uint32_t bits = 0;
-      for (int i = 0; i < 4; ++i) {
-        const int at = k + packed::quad_step(f_, i);
-        bits |= static_cast<std::uint32_t>(codes[row][at] | codes[row + 8][at] << 4) << 8 * i;
-      }
-      store(out + 4 * word, packed::word_of(f_, bits), 32);
-    }
+    packed::put_codes(codes, f_, out);
     return std::nullopt;
   }
 
@@ -394,7 +350,7 @@ Source source_of(const Int4Weights& w) {
 Result<Int4Weights> quantise(std::span<const MatrixView> weights, const QuantiseOptions& options,
                              const Work& work) {
   const PackedFormat format{options.encoding, options.group, options.scale, options.zero_points};
-  if (const char* fault = packed::format_fault(format)) {
+  if (const std::string fault = packed::format_fault(format); !fault.empty()) {
     return refuse(RefusalCode::unsupported, "These cannot be packed: ", fault, ".");
   }
   if (weights.empty()) return refuse(RefusalCode::bad_shape, "There are no weights to quantise.");
@@ -447,7 +403,7 @@ Result<PackedFormat> packed_format(const Source& source, const PackOptions& opti
   } else if (format.tokens == DType::e4m3 && !source.has_zero_points && !has_least_code(source)) {
     format.encoding = Int4Encoding::sm;
   }
-  if (const char* fault = packed::format_fault(format)) {
+  if (const std::string fault = packed::format_fault(format); !fault.empty()) {
     return refuse(RefusalCode::unsupported, "These cannot be packed: ", fault, ".");
   }
   return format;
@@ -457,31 +413,16 @@ Result<std::vector<std::byte>> pack(const Source& source, const PackOptions& opt
                                     const Work& work) {
   const auto format = packed_format(source, options);
   if (!format) return format.refusal();
-  const packed::Extents& extents = source.extents;
-  std::vector<std::byte> bytes(
-      static_cast<std::size_t>(packed::kHeaderBytes + packed::data_bytes(*format, extents)));
-  const auto data = std::span(bytes).subspan(packed::kHeaderBytes);
   const Packer packer(source, *format);
-  const std::int64_t k_tiles = packed::k_tiles(extents);
-  const std::int64_t pieces = packed::tiles(extents) / k_tiles;
-  Teller teller(work, pieces);
-  FirstFault first;
-  share(pieces, work.threads, [&](int /*worker*/) {
-    return [&](std::int64_t piece) {
-      for (std::int64_t tile = piece * k_tiles; tile < (piece + 1) * k_tiles; ++tile) {
-        if (auto fault = packer.pack(tile, data.data() + tile * packed::tile_bytes(*format))) {
-          first.add(tile, std::move(*fault));
-          break;
-        }
-      }
-      teller.tell();
-    };
-  });
-  if (first.refusal()) return *first.refusal();
-  const HeaderBytes header =
-      header_bytes({*format, extents, source.origin, sum_of(data, work.threads)});
-  std::copy(header.begin(), header.end(), bytes.begin());
-  return bytes;
+  const std::int64_t k_tiles = packed::k_tiles(source.extents);
+  return pack_tiles({*format, source.extents, source.origin}, work,
+                    [&](std::int64_t row_tile, std::byte* out) -> std::optional<Refusal> {
+                      for (std::int64_t k_tile = 0; k_tile < k_tiles; ++k_tile) {
+                        std::byte* const to = out + k_tile * packed::tile_bytes(*format);
+                        if (auto fault = packer.pack(row_tile * k_tiles + k_tile, to)) return fault;
+                      }
+                      return std::nullopt;
+                    });
 }
 
 Result<Int4Weights> unpack(std::span<const std::byte> bytes, const Work& work,
@@ -489,64 +430,26 @@ Result<Int4Weights> unpack(std::span<const std::byte> bytes, const Work& work,
   const auto header = parse_packed(bytes, name);
   if (!header) return header.refusal();
   const PackedFormat& f = header->format;
-  if (f.code != DType::s4) {
-    return refuse(RefusalCode::unsupported, name,
-                  " holds e2m1 weights: ", as_rule("only int4 weights are unpacked"), ".");
+  if (packed::has_float_codes(f)) {
+    return refuse(RefusalCode::unsupported, name, " holds ", numeric::word(f.code),
+                  " weights: ", as_rule("only int4 weights are unpacked"), ".");
   }
   const packed::Extents& e = header->extents;
   const bool has_zeros = f.zero_points == ZeroPoints::groups;
   Int4Weights w = empty_weights(e, f.group, f.scale, header->source, has_zeros);
   const int bits = numeric::bits(f.scale);
-  const std::int64_t pieces = e.experts * packed::row_tiles(e);
-  Teller teller(work, pieces);
-  share(pieces, work.threads, [&](int /*worker*/) {
-    return [&](std::int64_t piece) {
-      const std::int64_t first = piece / packed::row_tiles(e) * e.n;  // the expert's first row
-      const std::int64_t n0 = piece % packed::row_tiles(e) * kTileRows;
-      const int rows = static_cast<int>(std::min<std::int64_t>(kTileRows, e.n - n0));
-      for (std::int64_t k0 = 0; k0 < e.k; k0 += kTileK) {
-        const std::int64_t tile = piece * packed::k_tiles(e) + k0 / kTileK;
-        const std::byte* const from =
-            bytes.data() + packed::kHeaderBytes + tile * packed::tile_bytes(f);
-        const int columns = static_cast<int>(std::min<std::int64_t>(kTileK, e.k - k0));
-        for (int word = 0; word < packed::kTileCodeBytes / 4; ++word) {
-          const auto [upper, k] = packed::word_place(f, word);
-          std::uint32_t bits_of_codes =
-              packed::bits_of(f, static_cast<std::uint32_t>(load(from + 4 * word, 32)));
-          for (int row = upper; row <= upper + 8; row += 8, bits_of_codes >>= 4) {
-            for (int i = 0; i < 4; i += 2) {  // neighbours along K
-              const int at = k + packed::quad_step(f, i);
-              if (row >= rows || at >= columns) continue;
-              const auto four = [&](int j) {
-                return static_cast<unsigned>(
-                           packed::code_of(bits_of_codes >> 8 * j & 15U, f.encoding)) &
-                       15U;
-              };
-              store(w.codes.data() + ((first + n0 + row) * e.k + k0 + at) / 2,
-                    four(i) | four(i + 1) << 4, 8);
-            }
-          }
-        }
-        for (int row = 0; row < rows; ++row) {
-          const std::int64_t n = first + n0 + row;
-          for (int slice = 0; slice < columns / f.group; ++slice) {
-            const std::int64_t to = scale_index(w, 0, n, k0 + slice * f.group);
-            const double stored = numeric::to_double(
-                f.scale, load(from + packed::scales_begin() +
-                                  offset_of<packed::kScales>(row, slice) * (bits / 8),
-                              bits));
-            store(w.scales.data() + to * (bits / 8),
-                  numeric::from_double(f.scale, stored / packed::kScaleFactor), bits);
-            if (has_zeros) {
-              w.zeros[static_cast<std::size_t>(to)] = static_cast<std::byte>(nibble(
-                  from + packed::zero_points_begin(f), offset_of<packed::kZeroPoints>(row, slice)));
-            }
-          }
-        }
-      }
-      teller.tell();
-    };
-  });
+  Teller teller(work, e.experts * packed::row_tiles(e));
+  unpack_tiles(
+      *header, bytes, work.threads, w.codes,
+      [&](unsigned code) { return static_cast<unsigned>(packed::code_of(code, f.encoding)) & 15U; },
+      [&](const std::byte* tile, int row, int slice, std::int64_t at) {
+        store(w.scales.data() + at * (bits / 8),
+              numeric::from_double(f.scale, packed::scale_in(tile, f, row, slice)), bits);
+        if (!has_zeros) return;
+        w.zeros[static_cast<std::size_t>(at)] =
+            static_cast<std::byte>(packed::zero_point_in(tile, f, row, slice));
+      },
+      [&] { teller.tell(); });
   return w;
 }
 

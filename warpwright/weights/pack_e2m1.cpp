@@ -1,16 +1,15 @@
 #include "warpwright/weights/pack_e2m1.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <mutex>
 
 #include "warpwright/facts/micro_scale.h"
-#include "warpwright/facts/packed_e2m1.h"
-#include "warpwright/facts/packed_places.h"
-#include "warpwright/facts/share.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/product/rules.h"
+#include "warpwright/weights/tiles.h"
 
 namespace warpwright::weights {
 namespace {
@@ -91,7 +90,7 @@ class RowPacker {
   void pack_tile(const MicroSource::Matrix& m, std::int64_t n0, std::int64_t k0,
                  const int (&units)[kTileRows], std::byte* out) const {
     std::memset(out, 0, static_cast<std::size_t>(packed::tile_bytes(f_)));
-    std::uint8_t codes[kTileRows][kTileK] = {};
+    packed::TileCodes codes = {};
     for (int row = 0; row < kTileRows; ++row) {
       const ScaleRow of{s_, m, n0 + row};
       for (int slice = 0; slice < packed::slices(f_); ++slice) {
@@ -107,16 +106,7 @@ class RowPacker {
         }
       }
     }
-    for (int word = 0; word < packed::kTileCodeBytes / 4; ++word) {
-      const auto [row, k] = packed::word_place(f_, word);
-      std::uint32_t bits = 0;
-      for (int i = 0; i < 4; ++i) {
-        const int at = k + packed::quad_step(f_, i);
-        bits |= static_cast<std::uint32_t>(codes[row][at] | codes[row + 8][at] << 4) << 8 * i;
-      }
-      bits = packed::word_of(f_, bits);
-      std::memcpy(out + 4 * word, &bits, 4);
-    }
+    packed::put_codes(codes, f_, out);
   }
 
   // What is stored for a scale, or for -1: of codes that are all 0, or of none.
@@ -169,17 +159,20 @@ std::optional<WideRow> wide_row(const MicroSource& source, DType tokens, const W
 
 Result<PackedFormat> packed_format(const MicroSource& source, const E2m1Options& options,
                                    const Work& work) {
-  if (source.format->element != DType::e2m1) {
+  const packed::WeightFormat* const format =
+      packed::weight_format(source.format->element, source.format->scale);
+  if (format == nullptr) {
     return refuse(RefusalCode::unsupported, "These are ", source.format->word, "; ",
-                  as_rule("what is packed for tokens are mxf4 and nvf4, and fp8 is multiplied as "
-                          "it is"),
+                  as_rule("what is packed for tokens are ", packed::format_words(", ", " and "),
+                          ", and fp8 is multiplied as it is"),
                   ".");
   }
-  const DType scale = source.format->scale;
-  const DType usual = scale == DType::ue4m3 ? DType::bf16 : DType::e4m3;
-  PackedFormat f = packed::e2m1_format(scale, options.tokens.value_or(usual));
+  const packed::WeightForm* const usual =
+      options.tokens ? packed::usual_form(*format, *options.tokens) : &packed::usual_form(*format);
+  PackedFormat f = packed::packed_format(usual != nullptr ? *usual : packed::usual_form(*format));
+  f.tokens = options.tokens.value_or(f.tokens);
   f.exponents = options.exponents.value_or(f.exponents);
-  if (const char* fault = packed::format_fault(f)) {
+  if (const std::string fault = packed::format_fault(f); !fault.empty()) {
     return refuse(RefusalCode::unsupported, "These cannot be packed: ", fault, ".");
   }
   if (f.exponents == Exponents::own) return f;
@@ -194,33 +187,18 @@ Result<std::vector<std::byte>> pack_e2m1(const MicroSource& source, const E2m1Op
                                          const Work& work) {
   const auto format = packed_format(source, options, work);
   if (!format) return format.refusal();
-  const packed::Extents& e = source.extents;
-  std::vector<std::byte> bytes(
-      static_cast<std::size_t>(packed::kHeaderBytes + packed::data_bytes(*format, e)));
-  const auto data = std::span(bytes).subspan(packed::kHeaderBytes);
   const RowPacker packer(source, *format);
-  const std::int64_t pieces = e.experts * packed::row_tiles(e);
-  const std::int64_t piece_bytes = packed::k_tiles(e) * packed::tile_bytes(*format);
-  std::mutex mutex;
-  std::int64_t done = 0;
-  share(pieces, work.threads, [&](int /*worker*/) {
-    return [&](std::int64_t piece) {
-      packer.pack(piece, data.data() + piece * piece_bytes);
-      if (!work.progress) return;
-      const std::lock_guard lock(mutex);
-      work.progress(static_cast<double>(++done) / static_cast<double>(pieces));
-    };
-  });
-  Header header{*format, e, source.origin, sum_of(data, work.threads)};
-  if (Header::has_factor(*format)) {
+  Header header{*format, source.extents, source.origin};
+  if (packed::has_factor(*format)) {
     const float first = source.experts.front().tensor;
     const bool alike = std::ranges::all_of(
         source.experts, [&](const MicroSource::Matrix& m) { return m.tensor == first; });
     header.factor = alike ? first : kFactorEach;
   }
-  const HeaderBytes written = header_bytes(header);
-  std::copy(written.begin(), written.end(), bytes.begin());
-  return bytes;
+  return pack_tiles(header, work, [&](std::int64_t row_tile, std::byte* out) {
+    packer.pack(row_tile, out);
+    return std::optional<Refusal>();
+  });
 }
 
 namespace {
@@ -233,79 +211,24 @@ std::uint8_t ue4m3_of(std::uint32_t stored) {
   return 0;
 }
 
-// Unpacks the tiles of 64 rows.
-class RowUnpacker {
- public:
-  RowUnpacker(const PackedFormat& format, E2m1Weights& to) : f_(format), to_(to) {
-    for (std::uint32_t stored = 0; stored < 256; ++stored) numbers_[stored] = ue4m3_of(stored);
-  }
-
-  // `tiles` is where the first of the row tile's tiles lies.
-  void unpack(std::int64_t row_tile, const std::byte* tiles) const {
-    const packed::Extents& e = to_.extents;
-    const std::int64_t row_tiles = packed::row_tiles(e);
-    const std::int64_t n0 = row_tile % row_tiles * kTileRows;
-    const std::int64_t first = row_tile / row_tiles * e.n + n0;
-    const int rows = static_cast<int>(std::min<std::int64_t>(kTileRows, e.n - n0));
-    for (std::int64_t k_tile = 0; k_tile < packed::k_tiles(e); ++k_tile) {
-      const std::byte* const tile = tiles + k_tile * packed::tile_bytes(f_);
-      unpack_codes(tile, first, rows, k_tile * kTileK);
-      unpack_scales(tile + packed::scales_begin(), first, rows, k_tile * kTileK);
-    }
-  }
-
- private:
-  void unpack_codes(const std::byte* tile, std::int64_t first, int rows, std::int64_t k0) const {
-    const std::int64_t columns = to_.extents.k - k0;
-    for (int word = 0; word < packed::kTileCodeBytes / 4; ++word) {
-      const auto [upper, k] = packed::word_place(f_, word);
-      std::uint32_t stored = 0;
-      std::memcpy(&stored, tile + 4 * word, 4);
-      const std::uint32_t bits = packed::bits_of(f_, stored);
-      for (int below = 0; below < 2; ++below) {
-        const int row = upper + 8 * below;
-        if (row >= rows) continue;
-        for (int i = 0; i < 4; i += 2) {  // neighbours along K
-          const int at = k + packed::quad_step(f_, i);
-          if (at >= columns) continue;
-          const std::uint32_t low = bits >> (8 * i + 4 * below) & 15U;
-          const std::uint32_t high = bits >> (8 * i + 8 + 4 * below) & 15U;
-          to_.codes[static_cast<std::size_t>(((first + row) * to_.extents.k + k0 + at) / 2)] =
-              static_cast<std::byte>(low | high << 4);
-        }
-      }
-    }
-  }
-
-  void unpack_scales(const std::byte* scales, std::int64_t first, int rows, std::int64_t k0) const {
-    const std::int64_t of_row = to_.extents.k / f_.group;
-    for (int row = 0; row < rows; ++row) {
-      const std::byte* const bytes = scales + packed::scale_byte(f_, row, 0);
-      std::uint32_t word = 0;
-      std::memcpy(&word, bytes, 4);
-      const auto unit = static_cast<int>(packed::unit_in(word));
-      for (int slice = 0; slice < packed::slices(f_); ++slice) {
-        const std::int64_t at = k0 / f_.group + slice;
-        if (at >= of_row) break;
-        const auto stored = static_cast<std::uint32_t>(bytes[slice]);
-        to_.scales[static_cast<std::size_t>((first + row) * of_row + at)] =
-            static_cast<std::byte>(scale(stored, unit));
-      }
-    }
-  }
-
-  [[nodiscard]] std::uint32_t scale(std::uint32_t stored, int unit) const {
-    if (f_.scale == DType::ue4m3) return numbers_[stored];
-    if (f_.exponents == Exponents::own) return stored;
-    const int x = static_cast<int>(stored & packed::kExponentMask);
-    return static_cast<std::uint32_t>(
-        std::clamp(x - packed::exponent_range(f_.tokens).bias + unit, 0, 254));
-  }
-
-  PackedFormat f_;
-  E2m1Weights& to_;
-  std::uint8_t numbers_[256] = {};
-};
+// The scale of a row and a slice, as it was before it was packed.
+std::uint32_t plain_scale(const PackedFormat& f, const std::byte* tile, int row, int slice) {
+  static const auto numbers = [] {
+    std::array<std::uint8_t, 256> all{};
+    for (std::uint32_t stored = 0; stored < 256; ++stored) all[stored] = ue4m3_of(stored);
+    return all;
+  }();
+  const std::byte* const bytes = tile + packed::scales_begin() + packed::scale_byte(f, row, 0);
+  const auto stored = static_cast<std::uint32_t>(bytes[slice]);
+  if (f.scale == DType::ue4m3) return numbers[stored];
+  if (f.exponents == Exponents::own) return stored;
+  std::uint32_t word = 0;
+  std::memcpy(&word, bytes, 4);
+  const int x = static_cast<int>(stored & packed::kExponentMask);
+  const int unit = static_cast<int>(packed::unit_in(word));
+  return static_cast<std::uint32_t>(
+      std::clamp(x - packed::exponent_range(f.tokens).bias + unit, 0, 254));
+}
 
 }  // namespace
 
@@ -314,22 +237,34 @@ Result<E2m1Weights> unpack_e2m1(std::span<const std::byte> bytes, const Work& wo
   const auto header = parse_packed(bytes, name);
   if (!header) return header.refusal();
   const PackedFormat& f = header->format;
-  if (f.code != DType::e2m1) {
-    return refuse(RefusalCode::unsupported, name,
-                  " holds int4 weights: ", as_rule("these are unpacked as what they are"), ".");
+  if (!packed::has_float_codes(f)) {
+    return refuse(RefusalCode::unsupported, name, " holds ", packed::weights_word(f),
+                  " weights: ", as_rule("these are unpacked as what they are"), ".");
   }
   const packed::Extents& e = header->extents;
   E2m1Weights w{e, micro_format(f.code, f.scale), header->source, {}, {}};
   w.codes.resize(static_cast<std::size_t>(e.experts * e.n * e.k / 2));
   w.scales.resize(static_cast<std::size_t>(e.experts * e.n * (e.k / f.group)));
-  const RowUnpacker unpacker(f, w);
-  const std::int64_t piece_bytes = packed::k_tiles(e) * packed::tile_bytes(f);
-  share(e.experts * packed::row_tiles(e), work.threads, [&](int /*worker*/) {
-    return [&](std::int64_t piece) {
-      unpacker.unpack(piece, bytes.data() + packed::kHeaderBytes + piece * piece_bytes);
-    };
-  });
+  unpack_tiles(
+      *header, bytes, work.threads, w.codes, [](unsigned code) { return code; },
+      [&](const std::byte* tile, int row, int slice, std::int64_t at) {
+        w.scales[static_cast<std::size_t>(at)] =
+            static_cast<std::byte>(plain_scale(f, tile, row, slice));
+      },
+      [] {});
   return w;
+}
+
+Result<std::vector<float>> packed_values(std::span<const std::byte> bytes, const Work& work,
+                                         const std::string& name) {
+  const auto header = parse_header(bytes, name);
+  if (!header) return header.refusal();
+  const auto values = [&work](const auto& weights) -> Result<std::vector<float>> {
+    if (!weights) return weights.refusal();
+    return values_of(*weights, work);
+  };
+  return packed::has_float_codes(header->format) ? values(unpack_e2m1(bytes, work, name))
+                                                 : values(unpack(bytes, work, name));
 }
 
 MicroSource source_of(const E2m1Weights& w, std::span<const float> factors) {
@@ -354,7 +289,7 @@ std::vector<float> values_of(const E2m1Weights& w, const Work& work) {
         const auto scale =
             static_cast<std::uint32_t>(w.scales[static_cast<std::size_t>(at / block)]);
         values[static_cast<std::size_t>(at)] =
-            static_cast<float>(numeric::to_double(DType::e2m1, code_at(w.codes.data(), at)) *
+            static_cast<float>(numeric::to_double(w.format->element, code_at(w.codes.data(), at)) *
                                static_cast<double>(micro::value(w.format->scale, scale)));
       }
     };

@@ -53,6 +53,10 @@ MicroSource source_of(const E2m1Weights& w, std::span<const float> factors = {})
 /// 2^-126, whose products may be rounded.
 std::vector<float> values_of(const E2m1Weights& w, const Work& work = {});
 
+/// All values of a packed tensor of any form, [experts, N, K], without factors of tensors.
+Result<std::vector<float>> packed_values(std::span<const std::byte> bytes, const Work& work = {},
+                                         const std::string& name = "The packed tensor");
+
 /// The first row whose scales span more powers of two than kernels fold for such tokens; nothing
 /// where all fit. Scales of 16 or 32 zeros do not count.
 struct WideRow {

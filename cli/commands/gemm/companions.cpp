@@ -8,6 +8,7 @@
 
 #include "cli/commands/gemm/operand_files.h"
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/cost/known_devices.h"
 
@@ -443,6 +444,15 @@ std::string formats_for(const KernelFacts& kernel) {
                      known_micro_format(b, scale));
 }
 
+// The first format of packed weights with such codes for such tokens.
+std::string weights_for(DType code, DType tokens) {
+  for (const packed::WeightForm& form : packed::weight_forms) {
+    const packed::WeightFormat& format = packed::format_of(form);
+    if (format.code == code && form.tokens == tokens) return format.word;
+  }
+  return "";
+}
+
 // What the kernel's facts say of the arguments.
 GemmOptions words_for(const KernelFacts& kernel) {
   GemmOptions o;
@@ -451,20 +461,16 @@ GemmOptions words_for(const KernelFacts& kernel) {
   o.as = device_for(kernel);
   const DType a = kernel.a.front(), b = kernel.b.front();
   o.dtype = std::string(numeric::word(a));
+  const std::string weights = weights_for(b, a);
   if (!kernel.micro_scales.empty()) {
     o.dtype = formats_for(kernel);
-  } else if (b == DType::s4) {
-    o.weights = "int4";
-    for (const char* sums : {"exact", "chained", "folded", "table"}) {
-      for (const std::string& feature : kernel.features) {
+  } else if (!weights.empty() && kernel.architecture == 90) {
+    o.weights = weights;
+    o.zero_points = has_feature(kernel, "zero points");
+    for (const std::string& feature : kernel.features) {
+      for (const char* sums : {"exact", "chained", "folded", "table"}) {
         if (feature.starts_with(std::string(sums) + " sums")) o.sums = sums;
       }
-    }
-    o.zero_points = has_feature(kernel, "zero points");
-    if (has_feature(kernel, "exact sums, block scales of A")) o.scaling = "blockwise";
-  } else if (b == DType::e2m1 && kernel.architecture == 90) {
-    o.weights = "mxf4";
-    for (const std::string& feature : kernel.features) {
       if (a == DType::e4m3 && feature.starts_with("fast sums")) o.sums = "folded";
       if (feature.ends_with("block scales of A")) o.scaling = "blockwise";
     }

@@ -32,12 +32,6 @@ GemmOperands with_fp8(const GemmJob& job) {
   return o;
 }
 
-template <class T>
-T or_refused(Result<T> result) {
-  if (!result) throw InputError(result.refusal());
-  return std::move(*result);
-}
-
 }  // namespace
 
 void require_fp8_form(const std::optional<PackedWeights>& packed, Scaling scaling) {
@@ -50,8 +44,8 @@ void require_fp8_form(const std::optional<PackedWeights>& packed, Scaling scalin
 }
 
 Fp8Tensors fp8_of(std::span<const std::byte> packed) {
-  const auto read = or_refused(weights::unpack_e2m1(packed));
-  weights::Fp8Weights w = or_refused(weights::as_fp8(weights::source_of(read)));
+  const auto read = taken(weights::unpack_e2m1(packed));
+  weights::Fp8Weights w = taken(weights::as_fp8(weights::source_of(read)));
   const auto [experts, n, k] = w.extents;
   Fp8Tensors made{{DType::e4m3, {experts, n, k}, std::move(w.codes)},
                   {DType::f32,
@@ -66,7 +60,7 @@ Plan choose_weights(GemmJob& job, const DeviceFacts& facts) {
   require_fp8_form(job.product.packed, job.product.scaling);
   const GemmOperands fp8 = with_fp8(job);
   const GemmProblem both[] = {problem_of(job.product), problem_of(fp8)};
-  ChosenPlan chosen = or_refused(plan_fastest(both, facts, job.choices));
+  ChosenPlan chosen = taken(plan_fastest(both, facts, job.choices));
   if (chosen.index == 1) {
     job.fp8_of = job.product.packed;
     job.product = fp8;

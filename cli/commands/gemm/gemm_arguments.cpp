@@ -9,10 +9,10 @@
 
 #include "cli/commands/gemm/operand_files.h"
 #include "cli/compute/token_lengths.h"
+#include "cli/compute/weight_words.h"
 #include "cli/compute/words.h"
 #include "cli/files/printable.h"
 #include "warpwright/atom/mask_text.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -102,29 +102,6 @@ PlanChoices parse_choices(const GemmOptions& o) {
   return choices;
 }
 
-// What --dtype says of the tokens of packed weights: those that are usual where it says nothing.
-DType tokens_of(const GemmOptions& o) {
-  const bool nv = o.weights == "nvf4";
-  if (o.dtype.empty()) return nv ? DType::bf16 : DType::e4m3;
-  const auto type = numeric::parse_dtype(o.dtype);
-  if (type == DType::bf16 || type == DType::f16 || (type == DType::e4m3 && !nv)) return *type;
-  throw InputError(
-      "--dtype is " + in_quotes(o.dtype) + ", and --weights is " + o.weights + ": " +
-      as_rule("these are multiplied by tokens of ", nv ? "" : "e4m3, ", "bf16 or fp16") +
-      ": the nearest is " + as_nearest("bf16") + ".");
-}
-
-// --weights mxf4 or nvf4: for tokens of --dtype, or those that are usual.
-PackedFormat e2m1_format(const GemmOptions& o) {
-  for (const auto& [option, is_given] :
-       {std::pair{"--group", o.group.has_value()}, std::pair{"--zero-points", o.zero_points}}) {
-    if (!is_given) continue;
-    throw InputError(std::string(option) + " is said of int4 weights, and --weights is " +
-                     o.weights + ": " + as_rule("leave it out") + ".");
-  }
-  return packed::e2m1_format(o.weights == "nvf4" ? DType::ue4m3 : DType::ue8m0, tokens_of(o));
-}
-
 // What is said of packed weights. Those of a file say the rest themselves.
 void read_weights(const GemmOptions& o, GemmJob& job) {
   if (o.weights.empty()) {
@@ -132,15 +109,12 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
     if (o.zero_points) given = "--zero-points";
     if (given == nullptr) return;
     const bool is_sums = std::string_view(given) == "--sums";
-    throw InputError(std::string(given) + " is said of " + (is_sums ? "packed" : "int4") +
-                     " weights: " +
-                     as_rule("give --weights int4", is_sums ? ", mxf4 or nvf4" : "", " too") + ".");
+    throw InputError(
+        std::string(given) + " is said of " + (is_sums ? "packed" : "int4") + " weights: " +
+        as_rule("give --weights ", is_sums ? packed::format_words() : "int4", " too") + ".");
   }
-  if (o.weights != "int4" && o.weights != "mxf4" && o.weights != "nvf4") {
-    throw InputError("--weights is '" + o.weights + "'; " + as_rule("it is int4, mxf4 or nvf4") +
-                     ": the nearest legal value is " + as_nearest("int4") +
-                     ", or leave it out where B has the type of --dtype.");
-  }
+  const packed::WeightFormat& format =
+      chosen_weights(o.weights, ", or leave it out where B has the type of --dtype");
   if (!o.accumulation.empty()) {
     throw InputError("--accumulation is given, and " + as_tensor("B") + " are " + o.weights +
                      " weights, whose sums --sums is about: " + as_rule("give that") + ".");
@@ -151,19 +125,23 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
                      ".");
   }
   PackedWeights& packed = job.product.packed.emplace();
-  packed.format.group = o.group.value_or(128);
-  if (o.weights != "int4") {
-    packed.format = e2m1_format(o);
-  } else {
-    packed.format.tokens = tokens_of(o);
+  packed.format = packed_for_tokens(format, o.dtype);
+  for (const auto& [option, is_given] :
+       {std::pair{"--group", o.group && !packed::has_groups(format)},
+        std::pair{"--zero-points",
+                  o.zero_points && !packed::usual_form(format).storage.zero_points}}) {
+    if (!is_given) continue;
+    throw InputError(std::string(option) + " is said of int4 weights, and --weights is " +
+                     o.weights + ": " + as_rule("leave it out") + ".");
   }
+  packed.format.group = o.group.value_or(packed.format.group);
   if (o.zero_points) packed.format.zero_points = ZeroPoints::groups;
   choose<GroupSums>(packed.sums, "--sums", o.sums,
                     {{"exact", GroupSums::exact},
                      {"chained", GroupSums::chained},
                      {"folded", GroupSums::folded},
                      {"table", GroupSums::table}});
-  if (packed.sums == GroupSums::table && !o.zero_points && o.weights == "int4")
+  if (packed.sums == GroupSums::table && !o.zero_points && !packed::has_float_codes(packed.format))
     packed.format.encoding = Int4Encoding::sm;
 }
 

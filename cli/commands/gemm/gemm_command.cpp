@@ -19,7 +19,7 @@
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/micro.h"
 
 namespace warpwright::cli {

@@ -28,7 +28,7 @@ struct GemmOptions : RunOptions {
   std::string dtype, d_dtype;
   std::string alpha, beta;
   std::string scaling, accumulation;
-  std::string weights, sums;  ///< of packed int4 weights
+  std::string weights, sums;  ///< of packed weights
   std::optional<int> group;
   bool zero_points = false;
   bool or_fp8 = false;  ///< packed weights, or fp8 of the same values
@@ -101,7 +101,7 @@ struct GemmJob {
   PlanChoices choices;
   bool uses_tuning = true;
   HostTensor a, b, c;
-  /// A packed tensor, of int4 weights: `b` has only their shape.
+  /// A packed tensor: `b` has only their shape.
   std::vector<std::byte> packed_b;
   /// For which B is made as fp8, when it is loaded (fp8_weights.h).
   std::optional<PackedWeights> fp8_of;

@@ -10,6 +10,7 @@
 #include "cli/commands/measure/measure_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/words.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -187,10 +188,10 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--accumulation", o.accumulation, "fast|promoted",
       "8-bit products: add only in the tensor core, or to float32 every 128 of K (default fast; "
       "block scales imply promoted)");
-  offer(add("--weights", o.weights, "int4|mxf4|nvf4",
+  offer(add("--weights", o.weights, packed::format_words("|", "|").c_str(),
             "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
             "FILE is what `warpwright pack` wrote; A is e4m3 (for nvf4 bf16), bf16 or fp16"),
-        "int4 mxf4 nvf4");
+        packed::format_words(" ", " "));
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
   add("--sums", o.sums, "exact|chained|folded|table",
       "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "

@@ -167,11 +167,12 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
                 ": `warpwright grouped` takes any number") +
         ".");
   }
-  if (weights_word(header.format) != o.weights) {
+  if (packed::weights_word(header.format) != o.weights) {
     throw InputError(
         "--weights is " + o.weights + ", and " + as_tensor("B") + " (" + read.name + ") are " +
-        weights_word(header.format) + ": " +
-        as_rule("the nearest legal value is ", as_nearest(weights_word(header.format))) + ".");
+        packed::weights_word(header.format) + ": " +
+        as_rule("the nearest legal value is ", as_nearest(packed::weights_word(header.format))) +
+        ".");
   }
   job.product.packed->format = header.format;
   take_factors(o, read, job);

@@ -6,73 +6,45 @@
 
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/measure/bench.h"
+#include "cli/compute/bench_shapes.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_moe_report.h"
 #include "cli/reports/progress.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
 
 namespace warpwright::cli {
 namespace {
 
 struct MoeKind {
-  const char* word;
+  std::string word;
   MoeTypes types;
   bool or_fp8 = false;  // or fp8 of the same values, where the plan expects it to be faster
 };
 const std::vector<MoeKind>& moe_kinds() {
-  static const std::vector<MoeKind> all = {
-      {"bf16", moe_types("bf16", "", "")},
-      {"e4m3-block", moe_types("e4m3", "", "blockwise")},
-      {"e4m3-row-column", moe_types("e4m3", "", "row-column")},
-      {"int4", moe_types("e4m3", "int4", "")},
-      {"mxf4-e4m3", moe_types("e4m3", "mxf4", "")},
-      {"mxf4-block", moe_types("e4m3", "mxf4", "blockwise")},
-      {"mxf4-or-fp8", moe_types("e4m3", "mxf4", "blockwise"), true},
-      {"int4-bf16", moe_types("bf16", "int4", "")},
-      {"mxf4-bf16", moe_types("bf16", "mxf4", "")},
-      {"mxf4-fp16", moe_types("fp16", "mxf4", "")},
-      {"nvf4-bf16", moe_types("bf16", "nvf4", "")},
-      {"nvf4-fp16", moe_types("fp16", "nvf4", "")}};
+  static const std::vector<MoeKind> all = [] {
+    std::vector<MoeKind> kinds = {{"bf16", moe_types("bf16", "", "")},
+                                  {"e4m3-block", moe_types("e4m3", "", "blockwise")},
+                                  {"e4m3-row-column", moe_types("e4m3", "", "row-column")}};
+    for (const packed::WeightForm& form : packed::weight_forms) {
+      if (form.bench == nullptr) continue;
+      const std::string word = packed::format_of(form).word;
+      const std::string tokens(numeric::word(form.tokens));
+      kinds.push_back({form.bench, moe_types(tokens, word, "")});
+      if (!packed::has_blocks(form)) continue;
+      const MoeTypes blocks = moe_types(tokens, word, "blockwise");
+      kinds.push_back({word + "-block", blocks});
+      kinds.push_back({word + "-or-fp8", blocks, true});
+    }
+    return kinds;
+  }();
   return all;
 }
-constexpr std::ptrdiff_t kUsualMoeKinds = 2;
-
-std::string moe_kind_words() {
-  std::string words;
-  for (const MoeKind& kind : moe_kinds()) {
-    words += (words.empty() ? "" : ", ") + std::string(kind.word);
-  }
-  return words;
-}
-
-// The words of a list.
-std::vector<std::string> words_of_list(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    words.push_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return words;
-}
+constexpr int kUsualMoeKinds = 2;
 
 std::vector<MoeKind> parse_moe_kinds(const std::string& list) {
-  if (list == "all") return {moe_kinds().begin(), moe_kinds().begin() + kUsualMoeKinds};
-  std::vector<MoeKind> kinds;
-  for (const std::string& word : words_of_list(list)) {
-    const MoeKind* found = nullptr;
-    for (const MoeKind& kind : moe_kinds()) {
-      if (word == kind.word) found = &kind;
-    }
-    if (found == nullptr) {
-      throw InputError(
-          "--dtype has \"" + word + "\"; " +
-          as_rule("it must be all, or some of ", moe_kind_words(), " with commas between") + ".");
-    }
-    kinds.push_back(*found);
-  }
-  return kinds;
+  return chosen_kinds(moe_kinds(), &MoeKind::word, kUsualMoeKinds, list);
 }
 
 std::vector<std::int64_t> parse_tokens(const std::string& list) {
@@ -208,6 +180,10 @@ int run_bench_moe(const BenchMoeOptions& o, std::ostream& out, std::ostream& err
 }
 
 }  // namespace
+
+std::string moe_kind_words(const char* between) {
+  return words_of_kinds(moe_kinds(), &MoeKind::word, between);
+}
 
 int bench_moe_command(const BenchMoeOptions& o, std::ostream& out, std::ostream& err) {
   return exit_status(out, err, o.wants_json && o.json.empty(),

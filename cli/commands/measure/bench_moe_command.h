@@ -23,6 +23,9 @@ struct BenchMoeOptions : MeasureOptions {
   std::string command;  ///< the whole command line
 };
 
+/// All kinds of --dtype.
+std::string moe_kind_words(const char* between);
+
 /// Runs the command. Returns 0; 1 when a row could not be measured; 2 for bad input or where the
 /// GPU is missing.
 int bench_moe_command(const BenchMoeOptions& options, std::ostream& out, std::ostream& err);

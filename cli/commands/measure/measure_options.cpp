@@ -8,6 +8,7 @@
 #include "cli/commands/help.h"
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
+#include "cli/compute/weight_words.h"
 #include "cli/compute/words.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -158,14 +159,12 @@ void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
       ->type_name("LIST")
       ->capture_default_str();
   offer(moe->add_option("--dtype", o.dtype,
-                        "bf16, e4m3-block, e4m3-row-column, int4, mxf4-e4m3, mxf4-block, "
-                        "mxf4-or-fp8 (the plan's choice of the two with scales of blocks), "
-                        "int4-bf16, mxf4-bf16, mxf4-fp16, nvf4-bf16, nvf4-fp16, with commas "
-                        "between; all is bf16,e4m3-block")
+                        moe_kind_words(", ") +
+                            ", with commas between; mxf4-or-fp8 is the plan's choice of the two "
+                            "with scales of blocks; all is bf16,e4m3-block")
             ->type_name("KINDS")
             ->capture_default_str(),
-        "all bf16 e4m3-block e4m3-row-column int4 mxf4-e4m3 mxf4-block mxf4-or-fp8 int4-bf16 "
-        "mxf4-bf16 mxf4-fp16 nvf4-bf16 nvf4-fp16");
+        "all " + moe_kind_words(" "));
   offer(moe->add_option("--routing", o.routing,
                         "how the router likes experts (default uniform, or the model's)")
             ->type_name("uniform|zipf:S"),
@@ -306,14 +305,13 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
                        std::to_string(w4a8_shapes().size()) + " built in)")
       ->type_name("FILE");
   offer(w4a8->add_option("--weights", of_w4a8.weights,
-                         "int4, mxf4 (times e4m3 tokens), nvf4 (times bf16 ones), or with their "
-                         "tokens behind: int4-bf16, int4-fp16, mxf4-bf16, mxf4-fp16, nvf4-fp16")
-            ->check(CLI::IsMember({"int4", "int4-bf16", "int4-fp16", "mxf4", "mxf4-bf16",
-                                   "mxf4-fp16", "nvf4", "nvf4-fp16"})
-                        .description(""))
+                         CLI::detail::join(packed_kind_words(), ", ") +
+                             ": a format times its usual tokens (of int4 and mxf4 e4m3, of nvf4 "
+                             "bf16), or with its tokens behind")
+            ->check(CLI::IsMember(packed_kind_words()).description(""))
             ->type_name("WEIGHTS")
             ->capture_default_str(),
-        "int4 int4-bf16 int4-fp16 mxf4 mxf4-bf16 mxf4-fp16 nvf4 nvf4-fp16");
+        CLI::detail::join(packed_kind_words(), " "));
   offer(w4a8->add_option("--group", of_w4a8.group,
                          "weights along K that share a scale: 32, 64 or 128")
             ->type_name("K")

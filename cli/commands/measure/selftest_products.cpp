@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/commands/gemm/product.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/families/kernel_list.h"
 
 namespace warpwright::cli {
@@ -121,10 +122,10 @@ std::vector<Companion> selftest_types(const SelftestPlace& place) {
                               "nvf4", "mxf8,mxf4"}) {
       add(dtype, "");
     }
-    for (const char* weights : {"int4", "mxf4"}) {
-      for (const char* dtype : {"e4m3", "bf16"}) add(dtype, weights);
+    for (const packed::WeightForm& form : packed::weight_forms) {  // fp16 is as bf16
+      if (form.bench == nullptr || form.tokens == DType::f16) continue;
+      add(std::string(numeric::word(form.tokens)).c_str(), packed::format_of(form).word);
     }
-    add("bf16", "nvf4");
   }
   return all;
 }

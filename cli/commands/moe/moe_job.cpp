@@ -15,11 +15,11 @@
 #include "cli/compute/packing.h"
 #include "cli/compute/random.h"
 #include "cli/compute/token_lengths.h"
+#include "cli/compute/weight_words.h"
 #include "cli/compute/words.h"
 #include "cli/reports/progress.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/micro_scale.h"
-#include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/reference/mixture.h"
@@ -122,16 +122,6 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
   return choices;
 }
 
-PackedWeights packed_by_word(const std::string& weights, DType tokens) {
-  PackedWeights w;
-  if (weights == "int4") {
-    w.format.tokens = tokens;
-  } else {
-    w.format = packed::e2m1_format(weights == "nvf4" ? DType::ue4m3 : DType::ue8m0, tokens);
-  }
-  return w;
-}
-
 MoeTypes moe_types(const std::string& dtype, const std::string& weights,
                    const std::string& scaling) {
   MoeTypes types;
@@ -153,35 +143,24 @@ MoeTypes moe_types(const std::string& dtype, const std::string& weights,
   // `--dtype int4` says it all, too.
   const std::string word = weights.empty() && dtype == "int4" ? "int4" : weights;
   const bool is_packed = !word.empty();
-  if (is_packed && word != "int4" && word != "mxf4" && word != "nvf4") {
-    throw InputError("--weights is \"" + word + "\"; " + as_rule("it is int4, mxf4 or nvf4") +
-                     ": the nearest is " + as_nearest("mxf4") + ".");
-  }
-  const std::string usual = is_packed && word != "nvf4" ? "e4m3" : "bf16";
-  const auto type =
-      numeric::parse_dtype(dtype.empty() || (is_packed && dtype == "int4") ? usual : dtype);
-  const bool is_wide = type == DType::bf16 || (is_packed && type == DType::f16);
-  if (!is_wide && type != DType::e4m3) {
-    if (is_packed) {
-      throw InputError("--dtype is \"" + dtype + "\"; " +
-                       as_rule("packed weights are multiplied by e4m3, bf16 or fp16") +
-                       ": the nearest is " + as_nearest(usual) + ".");
-    }
-    throw InputError("--dtype is \"" + dtype + "\"; " +
-                     as_rule("it must be bf16, e4m3, int4, mxf8, mxf6, mxf4 or nvf4, or two of "
-                             "these, for tokens and weights, such as mxf8,mxf4") +
-                     ": the nearest is " + as_nearest("bf16") + ".");
-  }
-  if (word == "nvf4" && !is_wide) {
-    throw InputError("--dtype is " + dtype + ", and --weights is " + word + ", which are " +
-                     "multiplied by tokens of bf16 or fp16: " + as_rule("leave it out") + ".");
-  }
-  types.weights = *type;
+  DType type = DType::bf16;
   if (is_packed) {
-    types.packed = packed_by_word(word, *type);
+    types.packed.emplace().format =
+        packed_for_tokens(chosen_weights(word), dtype == "int4" ? "" : dtype);
     types.weights = types.packed->format.code;
+    type = types.packed->format.tokens;
+  } else {
+    const auto named = numeric::parse_dtype(dtype.empty() ? "bf16" : dtype);
+    if (named != DType::bf16 && named != DType::e4m3) {
+      throw InputError("--dtype is \"" + dtype + "\"; " +
+                       as_rule("it must be bf16, e4m3, int4, mxf8, mxf6, mxf4 or nvf4, or two of "
+                               "these, for tokens and weights, such as mxf8,mxf4") +
+                       ": the nearest is " + as_nearest("bf16") + ".");
+    }
+    types.weights = type = *named;
   }
-  if (is_wide) types.x = *type;
+  const bool is_wide = numeric::bits(type) == 16;
+  if (is_wide) types.x = type;
   types.scaling = is_wide ? Scaling::none : is_packed ? Scaling::row_column : Scaling::blockwise;
   if (!scaling.empty()) types.scaling = chosen_mode("--scaling", scaling, all_scalings, is_of_moe);
   return types;

@@ -68,9 +68,6 @@ struct MoeTypes {
 MoeTypes moe_types(const std::string& dtype, const std::string& weights,
                    const std::string& scaling);
 
-/// Packed weights by a word of --weights: int4, mxf4 or nvf4, for tokens of e4m3 or of bf16.
-PackedWeights packed_by_word(const std::string& weights, DType tokens);
-
 /// Experts of a layer and who has them.
 struct MoeExtents {
   std::int64_t tokens = 0, hidden = 0, inner = 0, experts = 0, top_k = 0;

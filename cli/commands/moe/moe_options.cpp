@@ -8,6 +8,7 @@
 #include "cli/commands/values.h"
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/words.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
 
@@ -62,12 +63,12 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
             "bf16 and are quantised (default bf16); or what tokens become and weights are, "
             "mxf8,mxf4; or what --weights are multiplied by: e4m3, bf16 or fp16"),
         "bf16 fp16 e4m3 int4 mxf8 mxf6 mxf4 nvf4 mxf8,mxf4");
-  offer(add("--weights", o.weights, "int4|mxf4|nvf4",
+  offer(add("--weights", o.weights, packed::format_words("|", "|").c_str(),
             "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "
             "that are quantised to e4m3, or with --dtype bf16 or fp16 for those as they are; nvf4 "
             "for "
             "these"),
-        "int4 mxf4 nvf4");
+        packed::format_words(" ", " "));
   app.add_flag(
       "--or-fp8", o.or_fp8,
       "mxf4 weights with --scaling blockwise, or fp8 of the same values, which takes twice "

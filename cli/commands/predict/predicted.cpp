@@ -5,6 +5,7 @@
 
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/cost/machine_clocks.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -21,22 +22,13 @@ std::optional<double> mean_error(const Plan& plan, const Prediction& p) {
   return plan.problem.packed ? kWithinPacked : p.within;
 }
 
-const char* sums_word(GroupSums sums) {
-  constexpr const char* words[] = {"exact", "chained", "folded", "table"};
-  return words[static_cast<std::size_t>(sums)];
-}
-
 void set_packed(GemmOptions& o, const PackedWeights& packed) {
-  const bool is_int4 = packed.format.code != DType::e2m1;
-  if (packed.sums != GroupSums::open) o.sums = sums_word(packed.sums);
-  if (is_int4) {
-    o.weights = "int4";
-    o.group = packed.format.group;
-    o.zero_points = packed.format.zero_points != ZeroPoints::none;
-    return;
-  }
-  o.weights = packed.format.scale == DType::ue8m0 ? "mxf4" : "nvf4";
-  o.dtype = numeric::word(packed.format.tokens);
+  const PackedFormat& f = packed.format;
+  if (packed.sums != GroupSums::open) o.sums = name(packed.sums);
+  o.weights = packed::weights_word(f);
+  o.dtype = numeric::word(f.tokens);
+  if (packed::has_groups(*packed::weight_format(f.code, f.scale))) o.group = f.group;
+  o.zero_points = f.zero_points != ZeroPoints::none;
 }
 
 }  // namespace

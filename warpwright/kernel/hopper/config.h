@@ -97,7 +97,7 @@ constexpr bool packed_a(const GemmConfig& c) {
 constexpr Operand operand_a(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().a;
   const PackedOperands& packed = c.operands.as<PackedOperands>();
-  return {packed.code == DType::e2m1 && packed.tokens == DType::e4m3 ? DType::e5m2 : packed.tokens};
+  return {packed.code != DType::s4 && packed.tokens == DType::e4m3 ? DType::e5m2 : packed.tokens};
 }
 constexpr Operand operand_b(const GemmConfig& c) {
   return packed_a(c) ? Operand{c.operands.as<PackedOperands>().tokens}
@@ -152,15 +152,15 @@ constexpr int k_atoms(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().k_atoms;
   return in_flight(c) * numeric::bits(c.operands.as<PackedOperands>().tokens) / 8;
 }
-/// Are they e2m1?
-constexpr bool is_e2m1(const GemmConfig& c) {
-  return c.operands.as<PackedOperands>().code == DType::e2m1;
+/// Are its weights packed floats of 4 bits?
+constexpr bool has_float_codes(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().code != DType::s4;
 }
 
 /// Are they only taken where their exponents are of rows? Groups of 32 would make the code of
 /// several passes four times as long.
 constexpr bool folds_alone(const GemmConfig& c) {
-  return packed_a(c) && is_e2m1(c) && passes(c) > 1;
+  return packed_a(c) && has_float_codes(c) && passes(c) > 1;
 }
 
 // --- its walk -----------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 
 /// Room for a packed tile of any format that the kernel takes.
 constexpr int most_packed_tile(const GemmConfig& c) {
-  if (is_e2m1(c)) {
+  if (has_float_codes(c)) {
     const bool nv = operand_bits(c) == 16;
     return packed::tile_bytes(
         {.group = nv ? 16 : 32, .scale = nv ? DType::ue4m3 : DType::ue8m0, .code = DType::e2m1});

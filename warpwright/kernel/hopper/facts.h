@@ -14,9 +14,10 @@ namespace warpwright::kernel {
 /// How it scales and adds up, in words; none where there is but one way.
 inline std::string sums_words(const GemmConfig& c) {
   if (packed_a(c)) {
-    const std::string words = is_e2m1(c) ? std::string(sums_in_registers(c) ? "promoted" : "fast") +
-                                               " sums of folded e2m1"
-                                         : std::string(name(group_sums(c))) + " sums";
+    const std::string words =
+        has_float_codes(c)
+            ? std::string(sums_in_registers(c) ? "promoted" : "fast") + " sums of folded e2m1"
+            : std::string(name(group_sums(c))) + " sums";
     return is_block_scaled(c) ? words + ", block scales of A" : words;
   }
   if (is_block_scaled(c)) return "block scales";

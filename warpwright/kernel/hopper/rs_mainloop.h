@@ -116,7 +116,7 @@ class RsMainloop {
   /// The k_blocks of 32 bytes of a k_tile.
   static constexpr int k_tile_blocks = packed::kTileK * operand_bits(config) / 256;
   using Weights = std::conditional_t<
-      is_e2m1(config), E2m1Weights<Tag>,
+      has_float_codes(config), E2m1Weights<Tag>,
       std::conditional_t<
           operand_bits(config) == 16, WideInt4Weights<Tag>,
           std::conditional_t<has_zero_points(config), ZeroPointWeights<Tag>, Int4Weights<Tag>>>>;

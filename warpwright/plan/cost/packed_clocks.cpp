@@ -82,7 +82,7 @@ double packed_share(const GemmProblem& p) {
 // grouped tiles show; and two groups in flight hide some of both.
 double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
                      const Machine& machine) {
-  if (kernel::is_e2m1(c)) return span_clocks(c, a_share, machine, e2m1_work(c, f));
+  if (kernel::has_float_codes(c)) return span_clocks(c, a_share, machine, e2m1_work(c, f));
   if (kernel::operand_bits(c) == 16) return span_clocks(c, a_share, machine, int4_wide_work(c, f));
   const double warpgroups = c.tile_m / 64.0;
   const double groups = static_cast<double>(packed::slices(f));

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
@@ -31,8 +31,8 @@ bool serves_sums(const kernel::GemmConfig& c, const Ask& ask) {
   if (!kernel::packed_a(c)) return false;
   if (kernel::is_block_scaled(c) != (p.scaling == Scaling::blockwise)) return false;
   const PackedFormat& f = p.packed->format;
-  // Products of e2m1 with 16 bits are float32 sums in any case.
-  if (packed::is_e2m1(f) && packed::is_wide(f)) return true;
+  // Products of 4-bit floats with 16 bits are float32 sums in any case.
+  if (packed::has_float_codes(f) && packed::is_wide(f)) return true;
   if (folds_alone(c) && !packed::folds(f)) return false;
   const GroupSums has = group_sums(c);
   const GroupSums wanted = packed::sums_for(f, p.packed->sums);

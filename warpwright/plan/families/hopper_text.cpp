@@ -1,5 +1,5 @@
 // What `explain` says of a Hopper kernel's sums and weights.
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
@@ -10,7 +10,7 @@ using kernel::GemmConfig;
 
 std::string hopper_sums_text(const GemmConfig& c) {
   std::string text;
-  if (kernel::packed_a(c) && kernel::is_e2m1(c)) {
+  if (kernel::packed_a(c) && kernel::has_float_codes(c)) {
     text = kernel::sums_in_registers(c) ? "added to float32 registers every 128 of K"
                                         : "in the tensor core's accumulators, of folded weights";
     return kernel::is_block_scaled(c) ? text + ", times the scales of the tokens' block" : text;
@@ -56,21 +56,21 @@ std::string hopper_sums_text(const GemmConfig& c) {
 std::string hopper_weights_text(const Plan& plan) {
   const PackedFormat& f = plan.problem.packed->format;
   const int blocks = in_flight(hopper_config(plan));
-  if (packed::is_e2m1(f)) {
+  if (packed::has_float_codes(f)) {
     return format(
-        "weights    e2m1, a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which lanes "
+        "weights    %s, a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which lanes "
         "convert to %s in registers, and %d of %s scales of groups of %d, which %s\n",
-        blocks * packed::tile_bytes(f), blocks * packed::kTileCodeBytes,
+        type_name(f.code).c_str(), blocks * packed::tile_bytes(f), blocks * packed::kTileCodeBytes,
         packed::is_wide(f) ? type_name(f.tokens).c_str() : "e5m2",
         blocks * packed::slices(f) * packed::slice_bytes(f), type_name(f.scale).c_str(), f.group,
         packed::folds(f) ? "are folded into them: no weight is rounded"
                          : "meet their groups' sums, for a row's span too far to be folded");
   }
   return format(
-      "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
+      "weights    %s (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
       "lanes convert to %s in registers, and %d of %s scales of groups of %d%s\n",
-      f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", blocks * packed::tile_bytes(f),
-      blocks * packed::kTileCodeBytes, type_name(f.tokens).c_str(),
+      packed::weights_word(f).c_str(), f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7",
+      blocks * packed::tile_bytes(f), blocks * packed::kTileCodeBytes, type_name(f.tokens).c_str(),
       blocks * packed::slices(f) * packed::slice_bytes(f), type_name(f.scale).c_str(), f.group,
       f.zero_points == ZeroPoints::none ? "" : ", with zero points, which are subtracted exactly");
 }

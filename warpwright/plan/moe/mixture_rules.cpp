@@ -76,7 +76,7 @@ std::optional<Refusal> mixture_form_fault(const MixtureMatrix& v,
     return refuse(RefusalCode::bad_type, as_tensor(v.name), " is ", type_name(type), ", and ", name,
                   " is given; ", as_rule("packed weights are ", type_name(form->format.code)));
   }
-  if (const char* const fault = packed::format_fault(form->format)) {
+  if (const std::string fault = packed::format_fault(form->format); !fault.empty()) {
     return refuse(RefusalCode::bad_value, as_tensor(v.name),
                   " is packed, and that form is none: ", fault);
   }

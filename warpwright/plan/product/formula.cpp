@@ -1,7 +1,7 @@
 // A problem in words.
 #include <string>
 
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -59,11 +59,10 @@ std::string details(const GemmProblem& p) {
 
 std::string packed_words(const PackedWeights& w) {
   const PackedFormat& f = w.format;
-  if (f.code == DType::e2m1) {
-    std::string text = f.scale == DType::ue4m3 ? "packed nvf4" : "packed mxf4";
-    text += " for " + type_name(f.tokens);
+  if (packed::has_float_codes(f)) {
+    std::string text = "packed " + packed::weights_word(f) + " for " + type_name(f.tokens);
     if (packed::is_wide(f)) return text;
-    text += f.exponents == Exponents::own ? ", scales of groups of 32" : ", folded";
+    text += f.exponents == Exponents::own ? ", scales of groups of " + number(f.group) : ", folded";
     const GroupSums sums = packed::sums_for(f, w.sums);
     return text + ", " +
            (sums == GroupSums::open    ? "promoted or fast"

@@ -4,49 +4,58 @@
 #include <array>
 #include <utility>
 
-#include "warpwright/facts/packed_e2m1.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/tile/groups.h"
 
 namespace warpwright {
 
 std::string packed_name(const PackedFormat& f) {
-  if (f.code == DType::s4) return "packed int4 weights";
-  return f.scale == DType::ue4m3 ? "packed nvf4 weights" : "packed mxf4 weights";
+  return "packed " + packed::weights_word(f) + " weights";
 }
 
 namespace {
 
 using Fault = std::optional<Refusal>;
 
+// Has the format of `form` such sums for other tokens, or in another form for these?
+bool has_sums_elsewhere(const packed::WeightForm& form, GroupSums sums, bool for_these) {
+  return std::ranges::any_of(packed::weight_forms, [&](const packed::WeightForm& other) {
+    return other.format == form.format && (other.tokens == form.tokens) == for_these &&
+           packed::has_sums(other, sums);
+  });
+}
+
 // Sums of packed weights, and what no kernel has together with them.
 Fault packed_sums_fault(const GemmProblem& p) {
   const PackedFormat& f = p.packed->format;
   const GroupSums summed = packed::sums_for(f, p.packed->sums);
   const std::string sums = name(summed);
-  const auto refused = [&](const char* with) {
+  const auto refused = [&](const std::string& with) {
     return refuse(RefusalCode::unsupported, "the sums of packed weights are ", sums, " and ", with,
                   ", which no kernel has together: the nearest is ", as_nearest("exact"));
   };
   if (summed == GroupSums::exact || summed == GroupSums::open) return std::nullopt;
-  if (f.code == DType::e2m1) {
-    if (summed != GroupSums::folded) return refused("B are e2m1");
-    if (packed::is_wide(f)) return std::nullopt;
-    if (f.exponents == Exponents::own) {
-      return refused("B's exponents are not of rows, for they span too far");
-    }
+  const packed::WeightForm* const form = packed::weight_form(f);
+  if (form == nullptr) return std::nullopt;  // which is refused as such
+  const bool has_them = packed::has_sums(*form, summed);
+  if (!has_them && !has_sums_elsewhere(*form, summed, true)) {
+    return refused(has_sums_elsewhere(*form, summed, false) ? "A is " + type_name(f.tokens)
+                                                            : "B are " + type_name(f.code));
   }
-  if (f.tokens == DType::f16 && f.code == DType::s4) return refused("A is fp16");
-  if (packed::is_wide(f) && summed != GroupSums::folded) return refused("A is bf16");
+  if (packed::has_float_codes(f)) {
+    if (!has_them) return refused("B's exponents are not of rows, for they span too far");
+    if (packed::is_wide(f)) return std::nullopt;
+  }
   if (p.scaling == Scaling::blockwise) return refused("A has block scales");
   if (f.zero_points != ZeroPoints::none) return refused("B has zero points");
   if (p.is_gated()) return refused("the epilogue is gated");
-  if (summed == GroupSums::table && f.encoding != Int4Encoding::sm) {
+  if (!has_them) {
     return refuse(RefusalCode::unsupported,
                   "the sums of packed weights are table, and their encoding is ex, for whose 16 "
                   "codes a table has no room: the nearest is ",
                   as_nearest("folded"), ", or weights that are packed with the encoding sm");
   }
-  if (!packed::is_wide(f) && f.code == DType::s4 && !p.groups) {
+  if (!packed::is_wide(f) && !packed::has_float_codes(f) && !p.groups) {
     return refused("the product has no groups");
   }
   return std::nullopt;
@@ -291,7 +300,7 @@ Refusal cluster_too_large(int size, const DeviceFacts& device,
 
 std::string unpacked_word(const GemmProblem& p, bool have_scales) {
   const PackedFormat& f = p.packed->format;
-  const MicroFormat* const micro = f.code == DType::e2m1 ? micro_format(f.code, f.scale) : nullptr;
+  const MicroFormat* const micro = micro_format(f.code, f.scale);
   return micro != nullptr && have_scales ? std::string(micro->word) : type_name(p.a.dtype);
 }
 

@@ -97,7 +97,7 @@ Fault packed_fault(const Asked& o) {
                   as_rule("they are ", type_name(o.p.packed->format.code)));
   }
   // First of all: the bytes of its tiles are told from it.
-  if (const char* fault = packed::format_fault(o.p.packed->format)) {
+  if (const std::string fault = packed::format_fault(o.p.packed->format); !fault.empty()) {
     return refuse(RefusalCode::bad_value, as_tensor("B"),
                   " is packed, and that form is none: ", fault);
   }
