@@ -1,8 +1,8 @@
 // Kernels of Hopper as nvcc compiles them, on the model beside their bodies in C++: the same
 // products with the same parameters, under several schedules, to the same bits. Only right is asked
 // where nvcc makes one instruction of a product and a sum, unless --strict: of scales of blocks and
-// groups, of gates and codes that an epilogue makes, and with --full, for which products have C and
-// a bias.
+// groups, of codes that an epilogue makes, and with --full, for which products have C and a bias;
+// and of gates, whose exponential PTX only approximates.
 //
 //   ptx_beside [--schedules N] [--full] [--strict] NAME=FILE...
 //
@@ -174,10 +174,12 @@ int run(int argc, char** argv) {
       ptx::Kernel kernel(read_text(word.substr(equals + 1)), name + ".ptx", name);
       const Instance instance = instance_named(name);
       Problem problem(instance, full ? full_ask_of(instance) : ask_of(instance));
-      // Sums in registers, and numbers that an epilogue makes of them.
+      // A gate's exponential is an approximation; sums in registers, and numbers that an epilogue
+      // makes of them, are contracted.
       const kernel::GemmConfig& c = instance.config;
-      const bool any_rounding = !strict && (full || kernel::is_block_scaled(c) ||
-                                            kernel::packed_a(c) || c.quantises || c.gated);
+      const bool contracts =
+          full || kernel::is_block_scaled(c) || kernel::packed_a(c) || c.quantises;
+      const bool any_rounding = c.gated || (contracts && !strict);
       said = compare(problem, kernel, schedules, any_rounding, seconds, other_bytes);
       instructions = kernel.executed();
     } catch (const ptx::Fault& fault) {

@@ -351,8 +351,8 @@ void add_ptx_options(CLI::App& app, CheckPtxOptions& o) {
          "itself; bytes:FILE; map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:128][,pitch:BYTES]")
       ->type_name("ARG")
       ->allow_extra_args(false);
-  app.add_option("--expect", o.expected, "what a buffer must hold behind the run, NAME=FILE")
-      ->type_name("BUFFER=FILE")
+  app.add_option("--expect", o.expected, "NAME=FILE: what a buffer must hold behind the run")
+      ->type_name("EXPECTED")
       ->allow_extra_args(false);
 }
 
