@@ -1,0 +1,92 @@
+// The table of a mixture's steps.
+#include "warpwright/plan/moe/steps.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+
+#include "warpwright/plan/cost/known_devices.h"
+
+namespace warpwright {
+namespace {
+
+MixtureProblem layer(std::int64_t tokens, DType weights, Scaling scaling) {
+  MixtureProblem m;
+  m.x = m.d = packed_matrix(DType::bf16, tokens, 512);
+  m.topk_ids = packed_matrix(DType::s32, tokens, 2);
+  m.topk_weights = packed_matrix(DType::f32, tokens, 2);
+  const auto of_experts = [](DType type, std::int64_t rows, std::int64_t columns) {
+    PlannedMatrix w = packed_matrix(type, rows, columns);
+    w.batch = 8;
+    lie_side_by_side(w);
+    return w;
+  };
+  m.w13 = of_experts(weights, 512, 512);
+  m.w2 = of_experts(weights, 512, 256);
+  m.scaling = scaling;
+  if (scaling == Scaling::row_column) {
+    m.scale_w13 = m.scale_w2 = of_experts(DType::f32, 512, 1);
+  } else if (scaling == Scaling::blockwise) {
+    m.scale_w13 = of_experts(DType::f32, 4, 4);
+    m.scale_w2 = of_experts(DType::f32, 4, 2);
+  }
+  return m;
+}
+
+// In every way of a layer: a kernel's parts are operands, or an earlier row has written them; a
+// part in the workspace is written; parts lie apart; there is one row of a step.
+TEST(MixtureSteps, WhatARowReadsAnEarlierOneWrites) {
+  int plans = 0;
+  for (const auto& [weights, scaling] : {std::pair{DType::bf16, Scaling::none},
+                                         {DType::e4m3, Scaling::row_column},
+                                         {DType::e4m3, Scaling::blockwise}}) {
+    for (const std::int64_t tokens : {1, 9, 600}) {
+      for (int ways = 0; ways < 8; ++ways) {
+        const MixtureChoices choices{.quantises_in_epilogue = (ways & 1) != 0,
+                                     .by_index = (ways & 2) != 0,
+                                     .sort_with_gather = (ways & 4) != 0};
+        const auto plan = plan_moe(layer(tokens, weights, scaling), *known_facts("h200"), choices);
+        if (!plan) continue;
+        SCOPED_TRACE(plan->explain());
+        ++plans;
+        PartSet written;
+        std::set<MixtureStep> steps;
+        for (const StepRow* row : rows_of(*plan)) {
+          EXPECT_TRUE(steps.insert(row->step).second);
+          for (int i = static_cast<int>(MixturePart::status); i < mixture_parts; ++i) {
+            const auto part = static_cast<MixturePart>(i);
+            EXPECT_TRUE(row->product != nullptr || !row->reads.has(part) || written.has(part));
+            EXPECT_TRUE(!row->writes.has(part) || plan->layout[part].bytes > 0 ||
+                        plan->parts[part].rows == 0);
+          }
+          written = written | row->writes;
+        }
+        std::int64_t end = 0;
+        for (int i = 0; i < mixture_parts; ++i) {
+          const MixtureBytes& bytes = plan->layout[static_cast<MixturePart>(i)];
+          EXPECT_EQ(bytes.bytes > 0, written.has(static_cast<MixturePart>(i)) &&
+                                         i >= static_cast<int>(MixturePart::status) &&
+                                         plan->parts[static_cast<MixturePart>(i)].rows > 0);
+          if (bytes.bytes == 0) continue;
+          EXPECT_GE(bytes.at, end);
+          EXPECT_EQ(bytes.at % 256, 0);
+          end = bytes.at + bytes.bytes;
+        }
+        EXPECT_LE(end, plan->workspace_bytes());
+      }
+    }
+  }
+  EXPECT_GT(plans, 20);
+}
+
+TEST(MixtureSteps, APlanWithoutTokensNeedsNoWorkspace) {
+  const auto plan = plan_moe(layer(0, DType::bf16, Scaling::none), *known_facts("h200"));
+  ASSERT_TRUE(plan) << plan.reason();
+  EXPECT_TRUE(plan->steps().empty());
+  EXPECT_EQ(plan->launches(), 0);
+  EXPECT_EQ(plan->workspace_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace warpwright
