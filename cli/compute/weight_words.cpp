@@ -31,9 +31,11 @@ PackedFormat packed_for_tokens(const packed::WeightFormat& format, const std::st
   const auto type = numeric::parse_dtype(dtype);
   const packed::WeightForm* const form = type ? packed::usual_form(format, *type) : nullptr;
   if (form != nullptr) return packed_format(*form);
+  const bool has_bf16 = packed::usual_form(format, DType::bf16) != nullptr;
+  const DType nearest = has_bf16 ? DType::bf16 : packed::usual_form(format).tokens;
   throw InputError("--dtype is " + in_quotes(dtype) + ", and --weights is " + format.word + ": " +
                    as_rule("these are multiplied by tokens of ", packed::tokens_words(&format)) +
-                   ": the nearest is " + as_nearest("bf16") + ".");
+                   ": the nearest is " + as_nearest(numeric::word(nearest)) + ".");
 }
 
 bool is_of_numbers(const std::string& word) {
