@@ -63,7 +63,7 @@ struct Wait {
   std::uint32_t value = 0;  // that it is to have in the bits of `mask`
   std::uint32_t mask = 0;
   bool any_other = false;  // than `value`, in place of it
-  const char* what = "";  // instruction of a meeting, or on tensor memory
+  const char* what = "";   // instruction of a meeting, or on tensor memory
 };
 
 /// Copies of one cp.async.bulk.commit_group.
