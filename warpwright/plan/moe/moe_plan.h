@@ -102,8 +102,9 @@ struct MixturePlan {
 
 /// One of the two products of a plan.
 struct MixtureProduct {
-  Plan MixturePlan::*plan;
-  std::optional<std::string> MixtureChoices::*kernel;
+  // Without a declarator, which nvcc would hand to g++ in parentheses that this warns of.
+  decltype(&MixturePlan::first) plan;
+  decltype(&MixtureChoices::first_kernel) kernel;
   const char* weights;
 };
 inline constexpr MixtureProduct mixture_products[] = {
