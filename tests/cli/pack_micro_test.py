@@ -218,7 +218,7 @@ def test_blocks_of_fp8(t):
                     at = ((row // 128 * 3 + block // 4) * 512 + row % 32 * 16 + row // 32 % 4 * 4
                           + block % 4)
                     assert tiles[at] == powers[row // 128 * 3 + block // 4], (row, block)
-        t.refused_micro("packed for tokens are mxf4 and nvf4", tensors, "a", "--for", "e4m3")
+        t.refused_micro("packed for tokens are int4, mxf4 and nvf4", tensors, "a", "--for", "e4m3")
         t.refused_micro("fp8 already", tensors, "a", "--as", "fp8")
     tensors["a.scale"] = ("F8_E8M0", [2, 2], powers[:4])
     t.refused_micro("have a scale for each 128 x 128: 2 x 3", tensors, "a")

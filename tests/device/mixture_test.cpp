@@ -501,7 +501,12 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
       {[](MixtureOperands& o) { o.packed13->format.group = 0; },
        "w13 is packed, and that form is none: int4 weights share a scale in groups of 32, 64 or "
        "128 along K"},
-      {[](MixtureOperands& o) { o.packed13->format.zero_points = ZeroPoints::groups; },
+      // Such weights are longer than what is allocated: D lies where they cannot reach.
+      {[](MixtureOperands& o) {
+         alignas(128) static std::byte elsewhere[1 << 16];
+         o.d.data = elsewhere;
+         o.packed13->format.zero_points = ZeroPoints::groups;
+       },
        "the product with w13: B has zero points and the epilogue is gated, which no kernel has "
        "together: the nearest is weights that are packed without"},
       {[](MixtureOperands& o) { o.packed13->sums = GroupSums::chained; },

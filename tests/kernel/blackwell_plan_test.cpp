@@ -141,9 +141,10 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
   using P = GemmProblem;
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c.dtype = p.d.dtype = DType::e5m2; }),
             "D is e5m2; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
-  EXPECT_EQ(refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),
-            "no kernel for b200 (sm_100) has a schedule, which those for sm_90, sm_120 and sm_121 "
-            "have: leave it out");
+  EXPECT_EQ(
+      refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),
+      "no kernel for b200 (sm_100) has the schedule pingpong, which those for sm_90, sm_120 and "
+      "sm_121 have: leave it out");
   // Nobody reads these operands.
   EXPECT_EQ(changed(DType::bf16,
                     [](P& p) {

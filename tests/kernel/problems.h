@@ -197,9 +197,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.n = draw(1, 3 * tile_n);
   // The CTAs that share a tile in a cluster want a k_tile each, of half as much K too.
   ask.k = draw(shares_cluster_k(c) ? 2 * step_k(instance) : 1, 12 * step_k(instance));
-  // Which takes something to share.
-  const bool shares =
-      !takes_whole_tiles(c) || (is_blackwell(instance) && has_feature(instance, "stream-K"));
+  const bool shares = shares_tiles(instance);
   if (most > 1e7 && draw.rarely(4)) {
     // With room for it: one extent of many tiles or k_tiles, the others short.
     ask.m = draw(1, tile_m);

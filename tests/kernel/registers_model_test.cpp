@@ -266,7 +266,7 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
   has(said("a100", p, choices), "has a cluster of several CTAs, which those for sm_90");
   choices = {};
   choices.schedule = kernel::Schedule::pingpong;
-  has(said("a100", p, choices), "has a schedule, which those for sm_90, sm_120");
+  has(said("a100", p, choices), "has the schedule pingpong, which those for sm_90, sm_120");
   choices = {};
   choices.tile_m = 96;
   has(said("a100", p, choices), "no kernel of mma.sync has tile_m 96");

@@ -90,7 +90,7 @@ inline Rows empty_rows(const Instances& all) {
   Rows rows;
   unsigned seed = 500;
   for (const Instance& i : all) {
-    if (!takes_whole_tiles(i.config)) continue;  // these take something to share
+    if (shares_tiles(i)) continue;
     for (const bool by_alpha : {false, true}) {
       Ask ask = tiles_of(i, 1, ++seed, by_alpha ? 1 : 0);
       ask.alpha = by_alpha ? 0.0F : 1.0F;

@@ -178,6 +178,12 @@ inline bool is_plain(const kernel::GemmConfig& c) {
          !sums_in_registers(c) && !is_swapped(c) && !c.gated && takes_whole_tiles(c);
 }
 
+/// Do its CTAs share tiles, and so take products that have something to share?
+inline bool shares_tiles(const Instance& instance) {
+  return !takes_whole_tiles(instance.config) ||
+         (is_blackwell(instance) && has_feature(instance, "stream-K"));
+}
+
 /// The two kernels that are there for every type: 128 x 256 shared by both consumers, and
 /// 128 x 128 in turns.
 inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
