@@ -21,12 +21,12 @@ import samples  # noqa: E402
 
 # (kernel, function: why no product reaches its statement); both are patterns.
 UNREACHABLE = [
-    (r".*_(sk|ck2?)(_zp)?", r"TileSums::run", "kernels that split K take no product without a K"),
-    (r".*_ck2?(_zp)?", r"Loader::load", "CTAs that share K load nothing for each other"),
+    (r".*_(sk|ck2?)(_\w+)?", r"TileSums::run", "kernels that split K take no product without a K"),
+    (r".*_ck2?(_\w+)?", r"MappedOperand::load_by", "CTAs that share K load nothing for each other"),
     (r"blackwell_.*_pair.*", r"BlackwellGemm::run", "a pair is a cluster, and meets as one"),
     (r".*e2m1xe4m3_.*_(pr|bs)_sw.*", r"RsMainloop::\w+", "a k_tile is one group of wgmmas"),
-    (r".*_ck2?(_zp)?", r"await_cluster", "nor signal each other's barriers"),
-    (r".*_sl", r"(Loader::load|await_cluster)", "CTAs that add up slices are in no cluster"),
+    (r".*_ck2?(_\w+)?", r"await_cluster", "nor signal each other's barriers"),
+    (r".*_sl", r"(MappedOperand::load_by|await_cluster)", "CTAs of slices are in no cluster"),
     (r"registers_.*", r"await_cluster", "kernels of mma.sync have no clusters"),
     (r"blackwell_.*_gated.*", r"RowSlice::load", "no cluster shares gates and what they are for"),
     (r"blackwell_.*_(grouped|sw)\d+.*", r"load_scales", "no cluster shares the weights' scales"),
