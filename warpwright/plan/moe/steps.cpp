@@ -19,10 +19,12 @@ bool quantises_beside_sort(const MixturePlan& p) {
   return !orders_tokens(p) && p.problem.quantises();
 }
 
-constexpr StepProduct by_w13 = {&MixturePlan::first, &MixtureChoices::first_kernel, "w13",
-                                &first_product<PlannedMatrix>, &first_product<MatrixView>};
-constexpr StepProduct by_w2 = {&MixturePlan::second, &MixtureChoices::second_kernel, "w2",
-                               &second_product<PlannedMatrix>, &second_product<MatrixView>};
+constexpr StepProduct by_w13 = {{&MixturePlan::first, &MixtureChoices::first_kernel, "w13"},
+                                &first_product<PlannedMatrix>,
+                                &first_product<MatrixView>};
+constexpr StepProduct by_w2 = {{&MixturePlan::second, &MixtureChoices::second_kernel, "w2"},
+                               &second_product<PlannedMatrix>,
+                               &second_product<MatrixView>};
 
 int sort_launches(const MixturePlan& p) {
   kernel::SortSlotsParams sort;
