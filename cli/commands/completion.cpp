@@ -5,20 +5,18 @@
 
 #include "cli/files/tensor_file.h"
 
+#include "cli/compute/words.h"
+
 namespace warpwright::cli {
 namespace {
 
 // What `offer` said: the name of a validator that lets everything pass.
 constexpr std::string_view kOffers = "offers ";
 
-std::vector<std::string> split(std::string_view text, char at) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(at), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
+std::vector<std::string> words_between(std::string_view text, char mark) {
+  std::vector<std::string> words = split(text, mark);
+  std::erase(words, "");
+  return words;
 }
 
 std::string joined(const std::vector<std::string>& words, const char* between = " ") {
@@ -70,8 +68,8 @@ Value value_of(CLI::Option& option) {
   if (!v.takes_value) return v;
   const std::string type =
       option.get_option_text().empty() ? option.get_type_name() : option.get_option_text();
-  v.words = split(offered(option), ' ');
-  const std::vector<std::string> kinds = split(type, '|');
+  v.words = words_between(offered(option), ' ');
+  const std::vector<std::string> kinds = words_between(type, '|');
   v.takes_file = type.find(".safetensors") != std::string::npos ||
                  type.find(".json") != std::string::npos ||
                  std::find(kinds.begin(), kinds.end(), "FILE") != kinds.end();

@@ -12,7 +12,6 @@
 
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/token_lengths.h"
-#include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
@@ -260,16 +259,6 @@ ProductTypes parse_types(const TypeOptions& o) {
                      ", always summed in float32: " + as_rule("leave it out") + ".");
   }
   return types;
-}
-
-std::vector<std::string> words_of_list(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    words.push_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return words;
 }
 
 std::string kind_words(const char* between) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/compute/words.h"
 #include "cli/files/host_tensor.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -88,9 +89,6 @@ ProductTypes parse_types(const TypeOptions& options);
 /// Types with the word of `bench grouped --dtype` for them.
 using ProductKind = std::pair<std::string, ProductTypes>;
 
-/// The words of a list with commas between.
-std::vector<std::string> words_of_list(const std::string& list);
-
 /// The words of kinds, with `between` two of them.
 template <class Kind>
 std::string words_of_kinds(const std::vector<Kind>& all, std::string Kind::*word,
@@ -105,7 +103,7 @@ std::vector<Kind> chosen_kinds(const std::vector<Kind>& all, std::string Kind::*
                                const std::string& list) {
   if (list == "all") return {all.begin(), all.begin() + usual};
   std::vector<Kind> kinds;
-  for (const std::string& each : words_of_list(list)) {
+  for (const std::string& each : split(list)) {
     const auto kind = std::ranges::find(all, each, word);
     if (kind == all.end()) {
       throw InputError("--dtype has \"" + each + "\"; " +

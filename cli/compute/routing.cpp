@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "cli/compute/words.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -21,16 +22,6 @@ std::optional<Number> read_number(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), last, value);
   if (error != std::errc() || end != last) return std::nullopt;
   return value;
-}
-
-std::vector<std::string> split_words(const std::string& words) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t comma = std::min(words.find(',', at), words.size());
-    parts.push_back(words.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return parts;
 }
 
 // Whether the word behind tokens and top-k is one; it is kept.
@@ -137,7 +128,7 @@ std::optional<double> parse_router(const std::string& word) {
 
 Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
                               const std::string& option) {
-  const std::vector<std::string> parts = split_words(words);
+  const std::vector<std::string> parts = split(words);
   Routing routing;
   const auto tokens = read_number<std::int64_t>(parts[0]);
   const auto chosen = read_number<std::int64_t>(parts.size() > 1 ? parts[1] : std::string());

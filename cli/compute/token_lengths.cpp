@@ -9,6 +9,7 @@
 
 #include "cli/compute/random.h"
 #include "cli/compute/routing.h"
+#include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -62,13 +63,11 @@ Result<Lengths> equal_lengths(const std::string& words, const std::string& numbe
 
 Result<Lengths> listed_lengths(const std::string& words, std::int64_t groups) {
   Lengths lengths;
-  for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t comma = std::min(words.find(',', at), words.size());
-    const auto length = parse<std::int64_t>(words.substr(at, comma - at));
+  for (const std::string& word : split(words)) {
+    const auto length = parse<std::int64_t>(word);
     if (!length) return refuse_words(words);
     if (const auto fault = length_fault(*length)) return *fault;
     lengths.push_back(*length);
-    at = comma + 1;
   }
   if (static_cast<std::int64_t>(lengths.size()) == groups) return lengths;
   return Refusal{RefusalCode::bad_value, "--tokens lists " + std::to_string(lengths.size()) +

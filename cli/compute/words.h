@@ -4,12 +4,23 @@
 #include <cstddef>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
+
+/// The parts of a text between marks; an empty text is an empty part.
+inline std::vector<std::string> split(std::string_view text, char mark = ',') {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size(); at += parts.back().size() + 1) {
+    parts.emplace_back(text.substr(at, text.find(mark, at) - at));
+  }
+  return parts;
+}
 
 /// The words of an option, each with its value.
 template <class Value>

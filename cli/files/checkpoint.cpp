@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -371,28 +370,17 @@ void widen(HostTensor& tensor) {
 }
 
 // Each matrix with its rows as columns. `tensor` has two dimensions or more.
-HostTensor transposed(const HostTensor& tensor) {
-  HostTensor turned = tensor;
-  const std::size_t rank = tensor.shape.size();
-  std::swap(turned.shape[rank - 2], turned.shape[rank - 1]);
-  const auto rows = static_cast<std::size_t>(tensor.shape[rank - 2]);
-  const auto columns = static_cast<std::size_t>(tensor.shape[rank - 1]);
-  const auto element = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
-  const std::byte* from = tensor.bytes.data();
-  std::byte* to = turned.bytes.data();
-  // In blocks that a cache holds.
-  constexpr std::size_t kBlock = 64;
-  for (std::size_t done = 0; done < tensor.bytes.size(); done += rows * columns * element) {
-    for (std::size_t i = 0; i < rows; i += kBlock) {
-      for (std::size_t j = 0; j < columns; ++j) {
-        for (std::size_t r = i; r < std::min(rows, i + kBlock); ++r) {
-          std::memcpy(to + done + (j * rows + r) * element,
-                      from + done + (r * columns + j) * element, element);
-        }
-      }
-    }
+HostTensor transposed(HostTensor tensor) {
+  std::vector<std::int64_t>& shape = tensor.shape;
+  std::vector<std::size_t> strides(shape.size(), 1);
+  for (std::size_t d = shape.size(); d-- > 1;) {
+    strides[d - 1] = strides[d] * static_cast<std::size_t>(shape[d]);
   }
-  return turned;
+  std::swap(shape.end()[-1], shape.end()[-2]);
+  std::swap(strides.end()[-1], strides.end()[-2]);
+  const auto size = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
+  tensor.bytes = row_major(tensor.bytes, shape, strides, size);
+  return tensor;
 }
 
 }  // namespace
@@ -463,7 +451,7 @@ LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& foun
   for (const std::string& stem : found.stems) {
     if (layout == nullptr) {
       loaded.memory.push_back(file.read(stem));
-      if (found.k_by_n) loaded.memory.back() = transposed(loaded.memory.back());
+      if (found.k_by_n) loaded.memory.back() = transposed(std::move(loaded.memory.back()));
       loaded.floats.push_back(view_of(loaded.memory.back(), stem, false));
       continue;
     }

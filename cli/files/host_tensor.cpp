@@ -90,6 +90,24 @@ HostTensor convert(const HostTensor& tensor, DType to) {
   return result;
 }
 
+std::vector<std::byte> row_major(const std::vector<std::byte>& source,
+                                 const std::vector<std::int64_t>& shape,
+                                 const std::vector<std::size_t>& strides, std::size_t size) {
+  std::vector<std::byte> result(source.size());
+  std::vector<std::int64_t> index(shape.size(), 0);
+  std::size_t from = 0;
+  for (std::size_t to = 0; to < source.size(); to += size) {
+    std::memcpy(result.data() + to, source.data() + from * size, size);
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      from += strides[d];
+      if (++index[d] < shape[d]) break;
+      from -= strides[d] * static_cast<std::size_t>(shape[d]);
+      index[d] = 0;
+    }
+  }
+  return result;
+}
+
 std::string shape_text(std::span<const std::int64_t> shape) {
   if (shape.empty()) return "()";
   std::string text;

@@ -83,6 +83,12 @@ std::vector<std::int64_t> integers_of(std::span<const std::byte> bytes, int bits
 /// Between f32, f16, bf16, e4m3 and e5m2. Throws InputError for other types.
 HostTensor convert(const HostTensor& tensor, DType to);
 
+/// Elements of `size` bytes in row-major order of `shape`, from memory where one of dimension d
+/// lies `strides[d]` elements behind the one before it.
+std::vector<std::byte> row_major(const std::vector<std::byte>& source,
+                                 const std::vector<std::int64_t>& shape,
+                                 const std::vector<std::size_t>& strides, std::size_t size);
+
 /// "3x4" for people; a scalar's shape is "()".
 std::string shape_text(std::span<const std::int64_t> shape);
 

@@ -160,29 +160,6 @@ DType dtype_of(const std::string& path, const std::string& descr) {
                   as_rule("the types that are read from .npy are ", std::string(kAccepted)) + ".");
 }
 
-// Row-major from column-major: walks the result in order and the source by its strides.
-std::vector<std::byte> transposed(const std::vector<std::byte>& source,
-                                  const std::vector<std::int64_t>& shape, std::size_t size) {
-  const std::size_t rank = shape.size();
-  std::vector<std::byte> result(source.size());
-  std::vector<std::size_t> stride(rank, 1);
-  for (std::size_t d = 1; d < rank; ++d) {
-    stride[d] = stride[d - 1] * static_cast<std::size_t>(shape[d - 1]);
-  }
-  std::vector<std::int64_t> index(rank, 0);
-  std::size_t from = 0;
-  for (std::size_t to = 0; to < source.size(); to += size) {
-    std::memcpy(result.data() + to, source.data() + from * size, size);
-    for (std::size_t d = rank; d-- > 0;) {
-      from += stride[d];
-      if (++index[d] < shape[d]) break;
-      from -= stride[d] * static_cast<std::size_t>(shape[d]);
-      index[d] = 0;
-    }
-  }
-  return result;
-}
-
 // A file's elements, row-major.
 struct Array {
   std::string descr;
@@ -244,7 +221,11 @@ Array read_array(const std::string& path, const TypeOf& type_of) {
   }
   array.bytes = file.read(prefix + length, present);
   if (*header.fortran_order && array.shape.size() > 1) {
-    array.bytes = transposed(array.bytes, array.shape, size);
+    std::vector<std::size_t> strides(array.shape.size(), 1);
+    for (std::size_t d = 1; d < strides.size(); ++d) {
+      strides[d] = strides[d - 1] * static_cast<std::size_t>(array.shape[d - 1]);
+    }
+    array.bytes = row_major(array.bytes, array.shape, strides, size);
   }
   return array;
 }

@@ -52,15 +52,15 @@ TEST(MixtureSteps, WhatARowReadsAnEarlierOneWrites) {
         ++plans;
         PartSet written;
         std::set<MixtureStep> steps;
-        for (const StepRow* row : rows_of(*plan)) {
-          EXPECT_TRUE(steps.insert(row->step).second);
+        for (const StepRow& row : rows_of(*plan)) {
+          EXPECT_TRUE(steps.insert(row.step).second);
           for (int i = static_cast<int>(MixturePart::status); i < mixture_parts; ++i) {
             const auto part = static_cast<MixturePart>(i);
-            EXPECT_TRUE(row->product != nullptr || !row->reads.has(part) || written.has(part));
-            EXPECT_TRUE(!row->writes.has(part) || plan->layout[part].bytes > 0 ||
+            EXPECT_TRUE(row.product != nullptr || !row.reads.has(part) || written.has(part));
+            EXPECT_TRUE(!row.writes.has(part) || plan->layout[part].bytes > 0 ||
                         plan->parts[part].rows == 0);
           }
-          written = written | row->writes;
+          written = written | row.writes;
         }
         std::int64_t end = 0;
         for (int i = 0; i < mixture_parts; ++i) {

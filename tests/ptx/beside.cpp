@@ -29,16 +29,11 @@ namespace {
 
 using model::Mode;
 
-constexpr std::align_val_t workspace_alignment{256};
-
 // One launch on the model, by the body of C++ or by that of the text; what is wrong, or nothing.
 std::string launch(Problem& problem, const Plan& plan, const device::ModelOptions& how,
                    ptx::Kernel* text) {
-  const std::size_t bytes = static_cast<std::size_t>(plan.workspace_bytes) + 1;
-  const std::shared_ptr<void> memory(::operator new(bytes, workspace_alignment),
-                                     [](void* p) { ::operator delete(p, workspace_alignment); });
-  auto* const workspace = static_cast<std::byte*>(memory.get());
-  std::fill_n(workspace, bytes, std::byte{0xff});
+  const std::shared_ptr<std::byte> memory = device::host_memory(plan.workspace_bytes);
+  std::byte* const workspace = memory.get();
   std::fill_n(workspace, plan.flag_bytes, std::byte{0});
   problem.poison_d();
   const GemmOperands operands = problem.operands();

@@ -359,10 +359,10 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
 
 std::optional<Refusal> prepare_mixture_here(const MixturePlan& plan) {
   const CudaKernel* kernel = nullptr;
-  for (const StepRow* row : rows_of(plan)) {
-    auto refused = row->product != nullptr
-                       ? load_kernels(plan.*row->product->plan)
-                       : load_kernel(row->kernel, plan.device.architecture, kernel);
+  for (const StepRow& row : rows_of(plan)) {
+    auto refused = row.product != nullptr
+                       ? load_kernels(plan.*row.product->plan)
+                       : load_kernel(row.kernel, plan.device.architecture, kernel);
     if (refused) return refused;
   }
   return std::nullopt;

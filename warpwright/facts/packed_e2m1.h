@@ -212,10 +212,6 @@ constexpr int scale_byte(const PackedFormat& f, int row, int slice) {
   const int pair = row / 16 * 8 + row % 8;
   return (2 * pair + row / 8 % 2) * slices(f) + slice;
 }
-/// Where the scales of a thread's two rows begin.
-constexpr int scale_bytes_begin(const PackedFormat& f, int thread) {
-  return scales_begin() + thread / 4 * 2 * slices(f);
-}
 
 // --- values ------------------------------------------------------------------------------------
 /// The scale whose byte is `byte`, in a row with the unit `unit`.

@@ -476,12 +476,10 @@ void decode_move(Decoder& d, const Statement& s, const Form& form) {
 }  // namespace
 
 void add_arithmetic(Forms& forms) {
-  add_integer<std::uint16_t>(forms);
-  add_integer<std::int16_t>(forms);
-  add_integer<std::uint32_t>(forms);
-  add_integer<std::int32_t>(forms);
-  add_integer<std::uint64_t>(forms);
-  add_integer<std::int64_t>(forms);
+  for_integers([&]<class T>() {
+    add_integer<T>(forms);
+    add_comparisons<T>(forms);
+  });
   add_bits<bool>(forms, "pred");
   add_bits<std::uint16_t>(forms, "b16");
   add_bits<std::uint32_t>(forms, "b32");
@@ -501,12 +499,6 @@ void add_arithmetic(Forms& forms) {
   forms["shf.r.clamp.b32"] = form_of<&funnel_right<false>, U, U, U, U>();
   forms["prmt.b32"] = form_of<&permute, U, U, U, U>();
   forms["lop3.b32"] = form_of<&by_table, U, U, U, U, U>();
-  add_comparisons<std::uint16_t>(forms);
-  add_comparisons<std::int16_t>(forms);
-  add_comparisons<std::uint32_t>(forms);
-  add_comparisons<std::int32_t>(forms);
-  add_comparisons<std::uint64_t>(forms);
-  add_comparisons<std::int64_t>(forms);
   add_comparisons<float>(forms);
   add_comparisons<double>(forms);
   add_equalities<std::uint16_t>(forms, "b16");

@@ -243,12 +243,7 @@ void add_byte(Forms& forms, const std::string& t) {
 void add_conversions(Forms& forms) {
   add_integer<std::uint8_t>(forms);
   add_integer<std::int8_t>(forms);
-  add_integer<std::uint16_t>(forms);
-  add_integer<std::int16_t>(forms);
-  add_integer<std::uint32_t>(forms);
-  add_integer<std::int32_t>(forms);
-  add_integer<std::uint64_t>(forms);
-  add_integer<std::int64_t>(forms);
+  for_integers([&]<class T>() { add_integer<T>(forms); });
   forms["cvt.f64.f32"] = {&between_floats<double, float>, "Lf"};
   forms["cvt.rn.f32.f64"] = {&between_floats<float, double>, "IF"};
   forms["cvt.sat.f32.f32"] = {&saturated, "If"};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "warpwright/numeric/edit_distance.h"
@@ -44,18 +43,13 @@ constexpr std::pair<std::string_view, Given> kSpecial[] = {
     {"%dynamic_smem_size", Given::dynamic_bytes},
 };
 
+// There are names. Where several are as near, the first by letters is taken.
 template <class Names>
 std::string nearest(std::string_view name, const Names& names) {
-  std::string best;
-  std::size_t distance = std::numeric_limits<std::size_t>::max();
-  for (const auto& known : names) {
-    const std::string_view candidate = known.first;
-    const std::size_t d = numeric::edit_distance(name, candidate);
-    if (d > distance || (d == distance && candidate >= best)) continue;
-    distance = d;
-    best = candidate;
-  }
-  return best;
+  return std::string(std::ranges::min_element(names, {}, [name](const auto& known) {
+                       const std::string_view candidate = known.first;
+                       return std::pair(numeric::edit_distance(name, candidate), candidate);
+                     })->first);
 }
 
 // The nearest of those that begin alike, if any do.
@@ -331,27 +325,24 @@ Decoder::Address Decoder::address(const Operand& o) {
   return a;
 }
 
-std::uint32_t Decoder::shared_address(const Operand& o) {
-  const Address a = address(o);  // of 64 bits the lower word is the address
+std::uint32_t Decoder::at_offset(const Address& a, int width, Run add) {
   if (a.offset == 0) return a.base;
-  const std::uint32_t at = take(32);
-  Op& op = emit(&adds_offset);
+  const std::uint32_t at = take(width);
+  Op& op = emit(add);
   op.d = at;
   op.a = a.base;
   op.x = static_cast<std::uint32_t>(a.offset);
   return at;
 }
 
+std::uint32_t Decoder::shared_address(const Operand& o) {
+  return at_offset(address(o), 32, &adds_offset);  // of 64 bits the lower word is the address
+}
+
 std::uint32_t Decoder::wide_address(const Operand& o) {
   const Address a = address(o);
   if (!a.wide) fault("the address has 32 bits where " + std::string(opcode()) + " takes 64");
-  if (a.offset == 0) return a.base;
-  const std::uint32_t at = take(64);
-  Op& op = emit(&adds_wide_offset);
-  op.d = at;
-  op.a = a.base;
-  op.x = static_cast<std::uint32_t>(a.offset);
-  return at;
+  return at_offset(a, 64, &adds_wide_offset);
 }
 
 std::int64_t Decoder::immediate(const Operand& o) {

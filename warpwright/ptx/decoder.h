@@ -92,6 +92,9 @@ class Decoder {
   void generic(const Statement& s, const Form& form);
   void touch(const Statement& s);
   std::uint32_t take(int bits);
+  /// A register of `width` bits with the address, whose offset `add` adds; its own where it has
+  /// none.
+  std::uint32_t at_offset(const Address& a, int width, Run add);
   std::uint32_t named(const Operand& o, bool wide);
   std::uint32_t given(Given what, std::uint64_t value, bool wide);
 

@@ -88,6 +88,17 @@ std::string name_of(const Words&... words) {
   return name;
 }
 
+/// Calls add.operator()<T>() for the integers of 16 bits and more.
+template <class Add>
+void for_integers(const Add& add) {
+  add.template operator()<std::uint16_t>();
+  add.template operator()<std::int16_t>();
+  add.template operator()<std::uint32_t>();
+  add.template operator()<std::int32_t>();
+  add.template operator()<std::uint64_t>();
+  add.template operator()<std::int64_t>();
+}
+
 /// "u32" and so on.
 template <class T>
 std::string type_name() {

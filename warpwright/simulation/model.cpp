@@ -14,17 +14,6 @@
 namespace warpwright::device {
 namespace {
 
-constexpr std::align_val_t workspace_alignment{256};
-
-// Memory that ends with its owner.
-std::shared_ptr<void> host_memory(std::int64_t bytes) {
-  const std::size_t size = static_cast<std::size_t>(bytes) + 1;
-  std::shared_ptr<void> memory(::operator new(size, workspace_alignment),
-                               [](void* p) { ::operator delete(p, workspace_alignment); });
-  std::fill_n(static_cast<std::byte*>(memory.get()), size, std::byte{0xff});
-  return memory;
-}
-
 void clear(void* memory, std::int64_t bytes) {
   std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
 }
@@ -177,7 +166,7 @@ std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void
 }
 
 Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
-  return host_memory(bytes);
+  return std::shared_ptr<void>(host_memory(bytes));
 }
 
 std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
@@ -194,6 +183,15 @@ std::optional<Refusal> prepare_mixture_here(const MixturePlan& /*plan*/) {
 }
 
 }  // namespace
+
+std::shared_ptr<std::byte> host_memory(std::int64_t bytes) {
+  constexpr std::align_val_t alignment{256};
+  const std::size_t size = static_cast<std::size_t>(bytes) + 1;
+  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(size, alignment)),
+                                    [](std::byte* p) { ::operator delete(p, alignment); });
+  std::fill_n(memory.get(), size, std::byte{0xff});
+  return memory;
+}
 
 bool use_model() {
   static const Backend backend = {launch_here,    prepare_here,        allocate_here,
@@ -253,8 +251,8 @@ Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& oper
   // Fresh in every launch: nothing is left from another one. Flags are 0, all else is poisoned.
   const std::int64_t bytes =
       std::max(plan.workspace_bytes, options.second ? options.second->plan->workspace_bytes : 0);
-  const std::shared_ptr<void> memory = host_memory(bytes);
-  auto* const workspace = static_cast<std::byte*>(memory.get());
+  const std::shared_ptr<std::byte> memory = host_memory(bytes);
+  std::byte* const workspace = memory.get();
   clear(workspace, plan.flag_bytes);
   std::byte* const status_at = workspace + plan.flag_bytes;
   if (status != nullptr) clear(status_at, status_bytes);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "warpwright/model/machine.h"
@@ -10,6 +11,9 @@
 #include "warpwright/simulation/model.h"
 
 namespace warpwright::device {
+
+/// Memory that begins as a CUDA allocation does, ends with its owner, and is full of ones.
+std::shared_ptr<std::byte> host_memory(std::int64_t bytes);
 
 /// A tensor map for the model. Throws std::logic_error for a request that no plan should make.
 isa::TensorMap encode_for_model(const MapRequest& request);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/simulation/model_parts.h"
@@ -12,14 +11,6 @@ namespace warpwright::device {
 namespace {
 
 using ptx::Fault;
-
-constexpr std::align_val_t ptx_alignment{256};
-
-// Memory that begins as a CUDA allocation does, and ends with its owner.
-std::shared_ptr<std::byte> aligned_memory(std::size_t bytes) {
-  return {static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), ptx_alignment)),
-          [](std::byte* p) { ::operator delete(p, ptx_alignment); }};
-}
 
 std::size_t size_of(const PtxArgument& a) {
   if (a.map) return sizeof(model::TensorMap);
@@ -37,8 +28,9 @@ class PtxTrial final : public Trial {
   explicit PtxTrial(const PtxLaunch& launch)
       : launch_(launch),
         kernel_(launch.kernel),
-        params_(aligned_memory(kernel_.parameter_bytes())) {
-    for (const PtxBuffer& b : launch.buffers) memory_.push_back(aligned_memory(b.bytes.size()));
+        params_(host_memory(static_cast<std::int64_t>(kernel_.parameter_bytes()))) {
+    for (const PtxBuffer& b : launch.buffers)
+      memory_.push_back(host_memory(static_cast<std::int64_t>(b.bytes.size())));
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
       write(launch.arguments[i], params_.get() + kernel_.parameters()[i].at);
     }

@@ -1,16 +1,13 @@
 #include "cli/commands/machine/check_ptx_command.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <charconv>
 #include <cstring>
-#include <limits>
+#include <filesystem>
 #include <random>
-#include <string_view>
 
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/simulation/ptx_subject.h"
@@ -23,19 +20,6 @@ using device::PtxBuffer;
 using device::PtxLaunch;
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 31;
-
-// What an option says, between marks.
-std::vector<std::string> split(const std::string& text, char mark) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == mark) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 [[noreturn]] void refuse_word(const char* option, const std::string& word,
                               const std::string& rule) {
@@ -272,11 +256,6 @@ PtxArgument argument_of(const std::string& text, Buffers& buffers) {
   return argument;
 }
 
-std::string name_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
-}
-
 // What a text, or a launch of it, is refused with.
 [[noreturn]] void refuse(const std::string& path, const ptx::Fault& fault) {
   throw InputError((fault.line > 0 ? path + ", line " + std::to_string(fault.line) + ": " : "") +
@@ -284,7 +263,8 @@ std::string name_of(const std::string& path) {
 }
 
 PtxLaunch launch_of(const CheckPtxOptions& o, const std::string& text) {
-  PtxLaunch launch{.kernel = ptx::Kernel(text, name_of(o.file), o.entry)};
+  PtxLaunch launch{
+      .kernel = ptx::Kernel(text, std::filesystem::path(o.file).filename().string(), o.entry)};
   for (std::size_t i = 0; i < o.grid.size(); ++i) launch.launch.grid[i] = o.grid[i];
   for (std::size_t i = 0; i < o.block.size(); ++i) launch.launch.block[i] = o.block[i];
   launch.launch.cluster = o.cluster;

@@ -49,7 +49,7 @@ std::vector<MoeKind> parse_moe_kinds(const std::string& list) {
 
 std::vector<std::int64_t> parse_tokens(const std::string& list) {
   std::vector<std::int64_t> all;
-  for (const std::string& word : words_of_list(list)) {
+  for (const std::string& word : split(list)) {
     std::int64_t tokens = 0;
     const char* const last = word.data() + word.size();
     const auto [end, error] = std::from_chars(word.data(), last, tokens);

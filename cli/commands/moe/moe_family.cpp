@@ -88,8 +88,9 @@ std::vector<std::pair<std::string, MoeOptions>> companions_of(const MoeOptions& 
 }
 
 bool launches(const MixturePlan& plan, std::string_view kernel) {
-  const std::vector<const StepRow*> rows = rows_of(plan);
-  return kernel.empty() || std::ranges::find(rows, kernel, &StepRow::kernel) != rows.end();
+  return kernel.empty() || std::ranges::any_of(rows_of(plan), [kernel](const StepRow& row) {
+           return row.kernel == kernel;
+         });
 }
 
 // The words of the functions of such a kernel.

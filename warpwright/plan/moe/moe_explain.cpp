@@ -65,8 +65,8 @@ std::string MixturePlan::explain() const {
   if (rated) text += format("floors together %.2f us\n", floors * 1e6);
   text += way.by_index ? "the first product reads tokens by number\n"
                        : "tokens are put into the order of the experts first\n";
-  for (const StepRow* row : rows_of(*this)) {
-    for (const char* says : {row->says, p.is_micro() ? row->says_in_tiles : nullptr}) {
+  for (const StepRow& row : rows_of(*this)) {
+    for (const char* says : {row.says, p.is_micro() ? row.says_in_tiles : nullptr}) {
       if (says == nullptr) continue;
       text += std::string(says) + "\n";
       const std::size_t type = text.find('%');

@@ -236,8 +236,8 @@ void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void
   const MixtureBinding binding(plan, operands, workspace, encode, alone);
   out.count = 0;
   out.parts = binding.parts();
-  for (const StepRow* row : rows_of(plan)) {
-    binding.bind(*row, out.steps[static_cast<std::size_t>(out.count++)]);
+  for (const StepRow& row : rows_of(plan)) {
+    binding.bind(row, out.steps[static_cast<std::size_t>(out.count++)]);
   }
 }
 

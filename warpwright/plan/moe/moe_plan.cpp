@@ -83,11 +83,11 @@ double cost_of(const MixturePlan& plan, bool to_choose) {
   const StepTimes times = step_times(plan.device);
   const double rate =
       std::max(plan.device.memory_bytes_per_second, 1.0) * numbers_of(plan.device).copy_share;
-  for (const StepRow* row : rows_of(plan)) {
-    if (row->product != nullptr) {
-      cost += (plan.*row->product->plan).cost - (asks_early(plan, *row) ? times.early : 0);
+  for (const StepRow& row : rows_of(plan)) {
+    if (row.product != nullptr) {
+      cost += (plan.*row.product->plan).cost - (asks_early(plan, row) ? times.early : 0);
     } else {
-      cost += times.launch + (row->charged || !to_choose ? bytes_of(plan, *row) / rate : 0);
+      cost += times.launch + (row.charged || !to_choose ? bytes_of(plan, row) / rate : 0);
     }
   }
   return cost;

@@ -22,22 +22,22 @@ MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_
   const double memory = m.memory_bytes_per_second * m.fitted.memory_share;
   MixturePrediction out;
   double before = 0;  // what the step before takes
-  for (const StepRow* row : rows_of(plan)) {
-    StepPrediction made{.step = row->step, .name = row->name, .kernel = std::string(row->kernel)};
-    if (row->product != nullptr) {
-      const Plan& by = plan.*row->product->plan;
+  for (const StepRow& row : rows_of(plan)) {
+    StepPrediction made{.step = row.step, .name = row.name, .kernel = std::string(row.kernel)};
+    if (row.product != nullptr) {
+      const Plan& by = plan.*row.product->plan;
       made.kernel = by.name();
       const Prediction product = warpwright::predict(by, phases(by), m, lengths);
       made.seconds = product.seconds - m.launch_seconds;
       made.limit = product.limit;
       // Until the first weights are there: no more of it than the step before lasts.
-      if (asks_early(plan, *row)) {
+      if (asks_early(plan, row)) {
         const double hidden = product.start - m.launch_seconds - started_seconds(n);
         out.early += std::clamp(hidden, 0.0, before);
       }
     } else {
-      const double trips = row->trips * n.l2_miss_clocks / n.clock_hz;
-      const double moved = bytes_of(plan, *row) / memory;
+      const double trips = row.trips * n.l2_miss_clocks / n.clock_hz;
+      const double moved = bytes_of(plan, row) / memory;
       made.seconds = started_seconds(n) + trips + moved;
       if (moved > trips + started_seconds(n)) made.limit = Limit::memory;
     }

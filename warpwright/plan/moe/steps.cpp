@@ -101,20 +101,11 @@ std::span<const StepRow> step_rows() {
   return table;
 }
 
-std::vector<const StepRow*> rows_of(const MixturePlan& plan) {
-  std::vector<const StepRow*> all;
-  if (plan.problem.tokens() == 0) return all;
-  for (const StepRow& row : step_rows()) {
-    if (row.there(plan)) all.push_back(&row);
-  }
-  return all;
-}
-
 namespace {
 
 const StepRow* row_of(const MixturePlan& plan, MixtureStep step) {
-  for (const StepRow* row : rows_of(plan)) {
-    if (row->step == step) return row;
+  for (const StepRow& row : rows_of(plan)) {
+    if (row.step == step) return &row;
   }
   return nullptr;
 }
@@ -203,16 +194,16 @@ MixtureLayout layout_of(const MixturePlan& plan) {
     part = {layout.bytes, bytes};
     layout.bytes = (layout.bytes + bytes + 255) / 256 * 256;
   };
-  const std::vector<const StepRow*> rows = rows_of(plan);
   for (int i = static_cast<int>(MixturePart::status); i < mixture_parts; ++i) {
     const auto part = static_cast<MixturePart>(i);
-    const auto writes = [&](const StepRow* row) { return row->writes.has(part); };
-    if (std::ranges::any_of(rows, writes)) take(layout[part], extent_bytes(plan.parts[part]));
+    const auto writes = [&](const StepRow& row) { return row.writes.has(part); };
+    if (std::ranges::any_of(rows_of(plan), writes))
+      take(layout[part], extent_bytes(plan.parts[part]));
   }
-  for (const StepRow* row : rows) {
-    if (row->product == nullptr) continue;
-    take(layout.products[static_cast<std::size_t>(row->step)],
-         (plan.*row->product->plan).workspace_bytes);
+  for (const StepRow& row : rows_of(plan)) {
+    if (row.product == nullptr) continue;
+    take(layout.products[static_cast<std::size_t>(row.step)],
+         (plan.*row.product->plan).workspace_bytes);
   }
   return layout;
 }
@@ -224,7 +215,7 @@ const char* name(MixtureStep step) {
 
 std::vector<PlannedStep> MixturePlan::steps() const {
   std::vector<PlannedStep> all;
-  for (const StepRow* row : rows_of(*this)) all.push_back(planned_step(*this, *row));
+  for (const StepRow& row : rows_of(*this)) all.push_back(planned_step(*this, row));
   return all;
 }
 
@@ -234,7 +225,7 @@ bool MixturePlan::takes(MixtureStep step) const {
 
 int MixturePlan::launches() const {
   int all = 0;
-  for (const StepRow* row : rows_of(*this)) all += launches_of(*this, *row);
+  for (const StepRow& row : rows_of(*this)) all += launches_of(*this, row);
   return all;
 }
 

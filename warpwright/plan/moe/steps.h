@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,7 +73,11 @@ struct StepRow {
 /// All of them, in the order of a launch.
 std::span<const StepRow> step_rows();
 /// Those that a plan takes; none of 0 tokens.
-std::vector<const StepRow*> rows_of(const MixturePlan& plan);
+inline auto rows_of(const MixturePlan& plan) {
+  return step_rows() | std::views::filter([&plan](const StepRow& row) {
+           return plan.problem.tokens() > 0 && row.there(plan);
+         });
+}
 
 /// Bytes that a row moves at least, as the plan expects lengths.
 double bytes_of(const MixturePlan& plan, const StepRow& row);
