@@ -1,6 +1,7 @@
 #include "warpwright/plan/moe/steps.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/families/family.h"
@@ -176,6 +177,13 @@ double bytes_of(const MixturePlan& plan, const StepRow& row) {
   return bytes;
 }
 
+std::vector<std::reference_wrapper<const StepRow>> rows_of(const MixturePlan& plan) {
+  std::vector<std::reference_wrapper<const StepRow>> rows;
+  if (plan.problem.tokens() == 0) return rows;
+  std::ranges::copy_if(step_rows(), std::back_inserter(rows), [&](const StepRow& row) { return row.there(plan); });
+  return rows;
+}
+
 bool asks_early(const MixturePlan& plan, const StepRow& row) {
   if (!plan.way.early || row.product == nullptr) return false;
   const StepRow* before = nullptr;
@@ -190,6 +198,7 @@ bool asks_early(const MixturePlan& plan, const StepRow& row) {
 
 MixtureLayout layout_of(const MixturePlan& plan) {
   MixtureLayout layout;
+  const auto rows = rows_of(plan);
   const auto take = [&layout](MixtureBytes& part, std::int64_t bytes) {
     part = {layout.bytes, bytes};
     layout.bytes = (layout.bytes + bytes + 255) / 256 * 256;
@@ -197,10 +206,9 @@ MixtureLayout layout_of(const MixturePlan& plan) {
   for (int i = static_cast<int>(MixturePart::status); i < mixture_parts; ++i) {
     const auto part = static_cast<MixturePart>(i);
     const auto writes = [&](const StepRow& row) { return row.writes.has(part); };
-    if (std::ranges::any_of(rows_of(plan), writes))
-      take(layout[part], extent_bytes(plan.parts[part]));
+    if (std::ranges::any_of(rows, writes)) take(layout[part], extent_bytes(plan.parts[part]));
   }
-  for (const StepRow& row : rows_of(plan)) {
+  for (const StepRow& row : rows) {
     if (row.product == nullptr) continue;
     take(layout.products[static_cast<std::size_t>(row.step)],
          (plan.*row.product->plan).workspace_bytes);

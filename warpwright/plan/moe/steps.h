@@ -6,8 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,11 +73,7 @@ struct StepRow {
 /// All of them, in the order of a launch.
 std::span<const StepRow> step_rows();
 /// Those that a plan takes; none of 0 tokens.
-inline auto rows_of(const MixturePlan& plan) {
-  return step_rows() | std::views::filter([&plan](const StepRow& row) {
-           return plan.problem.tokens() > 0 && row.there(plan);
-         });
-}
+std::vector<std::reference_wrapper<const StepRow>> rows_of(const MixturePlan& plan);
 
 /// Bytes that a row moves at least, as the plan expects lengths.
 double bytes_of(const MixturePlan& plan, const StepRow& row);
