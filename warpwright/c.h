@@ -96,7 +96,8 @@ enum {
   /** only gated, as gpt-oss has it, of a gate g and what it is for, u, with g' = min(g, 7) and u'
    *  within -7 and 7: (u' + 1) * g' / (1 + exp(-1.702 g')) */
   WW_ACTIVATION_SWIGLU_OAI = 5,
-  WW_ACTIVATION_LAST = WW_ACTIVATION_SWIGLU_OAI
+  WW_ACTIVATION_RELU2 = 6, /**< max(x, 0)^2 */
+  WW_ACTIVATION_LAST = WW_ACTIVATION_RELU2
 };
 
 /** Which columns of a product of N columns (rows of B) are gates, and which what they are for. */

@@ -119,7 +119,7 @@ class Caller:
                                         choose([np.float32, result])),
             "bias_along": lambda: choose(["rows", "columns", "x", 3]),
             "activation": lambda: choose(["none", "relu", "gelu", "silu", "quick_gelu",
-                                          "swiglu_oai", "tanh", 1]),
+                                          "relu2", "swiglu_oai", "tanh", 1]),
             "gated": lambda: choose([True, False, 1]),
             "gate_up": lambda: choose(["halves", "interleaved", "x", 1]),
             **self.gate_numbers(),
@@ -383,6 +383,8 @@ def f64(x):
 def activated(name, x):
     if name == "relu":
         return np.maximum(x, 0)
+    if name == "relu2":
+        return np.maximum(x, 0) ** 2
     if name in ("silu", "quick_gelu"):
         return x / (1 + np.exp(-x if name == "silu" else -1.702 * x))
     if name == "gelu":

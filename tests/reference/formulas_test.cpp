@@ -27,6 +27,7 @@ TEST(Formulas, Activations) {
       {Activation::gelu, 0.84119199060827677, -0.045402305912224981},
       {Activation::silu, 0.73105857863000488, -0.23840584404423511},
       {Activation::quick_gelu, 0.84579576593282130, -0.064341376855791850},
+      {Activation::relu2, 1, 0},
       {Activation::swiglu_oai, 0.84579576593282130, -0.064341376855791850},  // of the gate
   };
   ASSERT_EQ(std::size(rows), std::size(all_activations)) << "an activation has no numbers here";
@@ -38,10 +39,11 @@ TEST(Formulas, Activations) {
     EXPECT_NEAR(activated(form, 1.0F), row.at_1, 2e-7);
     EXPECT_EQ(activated(form, 0.0), 0);
     // Far from 0 they are x or 0, and NaN stays.
-    EXPECT_EQ(activated(form, 800.0), 800);
+    EXPECT_EQ(activated(form, 800.0), form.squares ? 640000 : 800);
     EXPECT_EQ(activated(form, kInfinity), kInfinity);
     EXPECT_EQ(activated(form, -kInfinity), row.activation == Activation::none ? -kInfinity : 0);
     EXPECT_TRUE(std::isnan(activated(form, kNan)));
+    if (form.squares) continue;  // that has no steepest slope
     double slope = 0;
     for (double x = -6; x < 6; x += 0x1p-10) {
       const double step = activated(form, x + 0x1p-20) - activated(form, x);
@@ -184,6 +186,20 @@ TEST(Formulas, AlphaBetaAndTheBias) {
   c[0] = std::numeric_limits<float>::quiet_NaN();
   o.beta = 0;
   EXPECT_EQ(before_activation(o, 0, 0, 0, 0, 1), 10) << "and beta 0 drops C's";
+}
+
+// A square is as far off as its root may be: at 3 +- 0.5 by 3.5^2 - 3^2, at -1 +- 2 by 1.
+TEST(Formulas, OfASquareTheBound) {
+  const ActivationForm form = form_of(Activation::relu2);
+  const auto at = [&](double x, double off) {
+    return activated<Roundings::left_out>(form, Bounded<double>{x, off});
+  };
+  EXPECT_EQ(at(3, 0.5).value, 9);
+  EXPECT_EQ(at(3, 0.5).bound, 3.25);
+  EXPECT_EQ(at(-1, 2).value, 0);
+  EXPECT_GE(at(-1, 2).bound, 1);
+  EXPECT_EQ(at(-5, 0).bound, 0);
+  EXPECT_TRUE(std::isnan(at(kNan, 0).value));
 }
 
 TEST(Formulas, TheGateAndTheScaleOfD) {

@@ -38,6 +38,7 @@ bool passes(double got, const Expected& want) {
 TEST(Verdict, OfLargeArguments) {
   for (const Activation activation : all_activations) {
     if (!stands_alone(activation) || activation == Activation::none) continue;
+    if (form_of(activation).squares) continue;  // beyond float32
     SCOPED_TRACE(name(activation));
     const Epilogue plain{.activation = activation};
     const Expected large = due_for(plain, {1e25F});

@@ -136,6 +136,8 @@ template <int N>
 WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
   if (a.relu) {
     WW_UNROLL for (int i = 0; i < N; ++i) value[i] = value[i] < 0 ? 0.0F : value[i];
+    if (!a.squares) return;
+    WW_UNROLL for (int i = 0; i < N; ++i) value[i] *= value[i];
   } else if (a.smooth) {
     WW_UNROLL for (int i = 0; i < N; ++i) {
       const float x = value[i];

@@ -52,12 +52,13 @@ struct ScalesOfD {
   std::int64_t batch_stride = 0;
 };
 
-/// The activation, as numbers: relu cuts at 0; the smooth ones are
+/// The activation, as numbers: relu cuts at 0, and squares what it leaves; the smooth ones are
 /// x * sigmoid(x * (slope + cubic * x^2)). For gated kernels it is that of the gate, and D has
 /// activation(min(gate, limit)) * (clamp(up, -limit, limit) + offset).
 struct ActivationParams {
   bool relu = false;
   bool smooth = false;
+  bool squares = false;
   float slope = 0;
   float cubic = 0;  ///< of a smooth one more than 0: times an infinite x^2 it is infinite
   float limit = 0;  ///< 0: none, and no offset

@@ -179,11 +179,12 @@ WW_FORMULA Float exponent_of(const ActivationForm& form, Float x) {
 template <class Float>
 WW_FORMULA Float activated(const ActivationForm& form, Float x) {
   if (!form.cuts && !form.is_smooth) return x;
+  if (form.squares) return x < 0 ? 0 : x * x;
   if (form.cuts || !std::isfinite(x)) return x < 0 ? 0 : x;
   return x / (1 + std::exp(-exponent_of(form, x)));
 }
 
-/// The steepest slope of an activation.
+/// The steepest slope of an activation; of one that squares 1, that of its cut.
 WW_FORMULA constexpr double steepest(const ActivationForm& form) {
   return form.is_smooth ? 1.13 : 1;
 }
@@ -212,12 +213,25 @@ WW_FORMULA Float smooth_loss(Float value, Float z) {
          static_cast<Float>(0x1p-100);
 }
 
+/// What a rounding of float32 may change in a value, where that is counted.
+template <Roundings How, class Float>
+WW_FORMULA Float rounding_of(Float value) {
+  if constexpr (How == Roundings::left_out) return 0;
+  return static_cast<Float>(0x1p-24) * std::abs(value);
+}
+
 /// The activation of a value, which is taken to be `at_least` so steep.
 template <Roundings How, class Float>
 WW_FORMULA Bounded<Float> activated(const ActivationForm& form, const Bounded<Float>& x,
                                     Float at_least = 1) {
   const auto own = static_cast<Float>(steepest(form));
   const Float value = activated(form, x.value);
+  if (form.squares) {  // of what is cut, which is off by no more than x
+    const Float cut = x.value < 0 ? 0 : x.value;
+    const Float bound = (own > at_least ? own : at_least) * x.bound;
+    const Float lost = How == Roundings::counted ? static_cast<Float>(0x1p-126) : 0;
+    return {value, (2 * cut + bound) * bound + rounding_of<How>(value) + lost};
+  }
   if (form.is_smooth && !std::isfinite(x.value)) return {value, 0};
   Float bound = (own > at_least ? own : at_least) * x.bound;
   if (!form.is_smooth) return {value, bound};
@@ -229,13 +243,6 @@ WW_FORMULA Bounded<Float> activated(const ActivationForm& form, const Bounded<Fl
   }
   if constexpr (How == Roundings::counted) bound += smooth_loss(value, z);
   return {value, bound};
-}
-
-/// What a rounding of float32 may change in a value, where that is counted.
-template <Roundings How, class Float>
-WW_FORMULA Float rounding_of(Float value) {
-  if constexpr (How == Roundings::left_out) return 0;
-  return static_cast<Float>(0x1p-24) * std::abs(value);
 }
 
 /// At most `most`. NaN stays. What is surely beyond is known exactly.

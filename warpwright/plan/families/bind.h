@@ -79,6 +79,7 @@ inline kernel::ActivationParams activation_params(const ActivationForm& form) {
   const double limit = form.limit == 0 && form.offset != 0 ? Limits::infinity() : form.limit;
   return {.relu = form.cuts,
           .smooth = form.is_smooth,
+          .squares = form.squares,
           .slope = static_cast<float>(form.slope),
           // Where it is left out, so little that it changes no finite value.
           .cubic = std::max(static_cast<float>(form.cubic), Limits::min()),

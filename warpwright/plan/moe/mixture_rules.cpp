@@ -262,7 +262,7 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
                   as_rule("the gate of a mixture is ", listed(all_activations, gates)),
                   ": the nearest is ", as_nearest("silu"));
   }
-  if (auto r = gate_numbers_fault(p.gate, true)) return r;
+  if (auto r = gate_numbers_fault(p.gate, true, p.activation)) return r;
   if (auto r = mixture_experts_fault(p)) return r;
   if (auto r = mixture_factors_fault(p)) return r;
   if (auto r = mixture_gate_fault(p)) return r;

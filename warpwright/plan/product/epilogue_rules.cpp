@@ -95,7 +95,8 @@ std::optional<Refusal> positive_fault(const char* name, float value, bool ends, 
 
 }  // namespace
 
-std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate, bool is_gated) {
+std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate, bool is_gated,
+                                          Activation activation) {
   if (!gate) return std::nullopt;
   if (!is_gated) {
     return refuse(RefusalCode::bad_value,
@@ -109,6 +110,9 @@ std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate
   }
   if (auto r = positive_fault("gate_alpha", gate->alpha, true, "it is a finite number above 0")) {
     return r;
+  }
+  if (form_of(activation).cubic != 0 && gate->alpha != gate_of(activation).alpha) {
+    return number_fault("gate_alpha", gate->alpha, "a gelu has no other than its own");
   }
   if (std::isfinite(gate->beta)) return std::nullopt;
   return number_fault("gate_beta", gate->beta, "it is a finite number");

@@ -113,12 +113,12 @@ enum class Accumulation : std::uint8_t {
 };
 
 /// What is applied to alpha * A * B^T + beta * C + bias.
-enum class Activation : std::uint8_t { none, relu, gelu, silu, quick_gelu, swiglu_oai };
+enum class Activation : std::uint8_t { none, relu, gelu, silu, quick_gelu, swiglu_oai, relu2 };
 
-/// All of them, in their order.
-inline constexpr Activation all_activations[] = {Activation::none,       Activation::relu,
-                                                 Activation::gelu,       Activation::silu,
-                                                 Activation::quick_gelu, Activation::swiglu_oai};
+/// All of them, in the order in which people are told them: what is only a gate's comes last.
+inline constexpr Activation all_activations[] = {
+    Activation::none,       Activation::relu,  Activation::gelu,      Activation::silu,
+    Activation::quick_gelu, Activation::relu2, Activation::swiglu_oai};
 
 /// Which products an activation is for.
 enum class Gating : std::uint8_t {
@@ -139,6 +139,7 @@ struct ActivationForm {
   Gating gating = Gating::plain;
   double limit = 0;  ///< 0 or infinity: none
   double offset = 0;
+  bool squares = false;  ///< what is cut: max(x, 0)^2
 };
 
 constexpr ActivationForm form_of(Activation activation) {
@@ -146,11 +147,13 @@ constexpr ActivationForm form_of(Activation activation) {
       {"none"},
       {"relu", "", true},
       // 2 sqrt(2 / pi) (x + 0.044715 x^3), as cuBLASLt has it
-      {"gelu", "tanh form", false, true, 1.5957691216057308, 1.5957691216057308 * 0.044715},
+      {"gelu", "tanh form", false, true, 1.5957691216057308, 1.5957691216057308 * 0.044715,
+       Gating::either},
       {"silu", "", false, true, 1, 0, Gating::either},
       {"quick_gelu", "", false, true, 1.702},  // as CLIP has it
       // as gpt-oss has it
       {"swiglu_oai", "only gated", false, true, 1.702, 0, Gating::gated, 7, 1},
+      {"relu2", "max(x, 0)^2", true, false, 0, 0, Gating::plain, 0, 0, true},  // as Nemotron has it
   };
   return forms[static_cast<std::size_t>(activation)];
 }

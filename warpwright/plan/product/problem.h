@@ -84,7 +84,7 @@ struct Epilogue {
   Activation activation = Activation::none;
   /// D has half the columns of the product: D[m, j] = activation(P[m, j]) * P[m, j + N/2], where P
   /// has N columns (a gated MLP with its two weight matrices one below the other). activation is
-  /// silu, or swiglu_oai, which also limits both and adds 1 to the second (`gate` has other
+  /// silu, gelu, or swiglu_oai, which also limits both and adds 1 to the second (`gate` has other
   /// numbers); no C.
   bool gated = false;
   Bias bias = Bias::none;

@@ -20,7 +20,7 @@ Fault scalar_fault(const Asked& o) {
     return refuse(RefusalCode::bad_value, "beta is ", format("%g", static_cast<double>(o.p.beta)),
                   ", and there is no ", as_tensor("C"), ": ", as_rule("give C, or leave beta out"));
   }
-  return gate_numbers_fault(o.p.epilogue.gate, o.p.is_gated());
+  return gate_numbers_fault(o.p.epilogue.gate, o.p.is_gated(), o.p.epilogue.activation);
 }
 
 // What is larger than memory, of which no end could be found (and no overlap).

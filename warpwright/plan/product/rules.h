@@ -101,9 +101,9 @@ GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
 
 /// Why a product cannot have this epilogue, or nothing.
 [[nodiscard]] std::optional<Refusal> epilogue_fault(const GemmProblem& problem);
-/// The same of the numbers of a gate.
+/// The same of the numbers of a gate, which has this activation.
 [[nodiscard]] std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate,
-                                                        bool is_gated);
+                                                        bool is_gated, Activation activation);
 
 /// What a tile of a kernel gives of D.
 struct ResultTile {
