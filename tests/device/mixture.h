@@ -38,6 +38,12 @@ struct MixtureAsk {
   std::optional<PackedWeights> packed13 = {};
   std::optional<PackedWeights> packed2 = {};
   bool weight_scales = true;  ///< of packed weights they may be left out
+  bool gated = true;
+  bool codes = false;      ///< x comes as e4m3 with scales
+  bool one_scale = false;  ///< of it, with row_column
+  bool on_input = false;   ///< router weights
+  Combine combine = Combine::sum;
+  std::optional<DType> shared = {};  ///< the type of a shared output
 };
 
 /// Int4 weights in any forms that both products have.
@@ -122,24 +128,34 @@ class SomeMixture {
  public:
   explicit SomeMixture(const MixtureAsk& ask) : random_(ask.seed), ask_(ask) {
     const DType operand = ask.scaling == Scaling::none ? DType::bf16 : DType::e4m3;
-    o.x = filled(ask.x, 1, ask.tokens, ask.hidden, ask.largest_x);
+    o.x = filled(ask.codes ? DType::e4m3 : ask.x, 1, ask.tokens, ask.hidden,
+                 ask.codes ? 300 : ask.largest_x);
+    o.is_gated = ask.gated;
+    o.combine = ask.combine;
+    o.apply_router_weight_on_input = ask.on_input;
+    const int rows13 = o.parts13() * ask.inner;
     o.packed13 = ask.packed13;
     o.packed2 = ask.packed2;
-    o.w13 = weights(ask.packed13, operand, 2 * ask.inner, ask.hidden);
+    o.w13 = weights(ask.packed13, operand, rows13, ask.hidden);
     o.w2 = weights(ask.packed2, operand, ask.hidden, ask.inner);
     o.topk_weights = filled(ask.weight, 1, ask.tokens, ask.top_k, 1);
-    o.d = filled(ask.result, 1, ask.tokens, ask.hidden, 100);
+    const int results = ask.combine == Combine::sum ? ask.tokens : ask.tokens * ask.top_k;
+    o.d = filled(ask.result, 1, results, ask.hidden, 100);
     o.scaling = ask.scaling;
     if (ask.scaling == Scaling::row_column && ask.weight_scales) {
-      o.scale_w13 = filled(DType::f32, ask.experts, 2 * ask.inner, 1, 1);
+      o.scale_w13 = filled(DType::f32, ask.experts, rows13, 1, 1);
       o.scale_w2 = filled(DType::f32, ask.experts, ask.hidden, 1, 1);
     } else if (ask.scaling == Scaling::blockwise && !ask.packed13) {
-      const auto blocks = [](int n) { return (n + 127) / 128; };
-      o.scale_w13 = filled(DType::f32, ask.experts, blocks(2 * ask.inner), blocks(ask.hidden), 1);
+      o.scale_w13 = filled(DType::f32, ask.experts, blocks(rows13), blocks(ask.hidden), 1);
       o.scale_w2 = filled(DType::f32, ask.experts, blocks(ask.hidden), blocks(ask.inner), 1);
     }
+    if (ask.codes) {
+      const int columns = ask.scaling == Scaling::blockwise ? blocks(ask.hidden) : 1;
+      o.scale_x = filled(DType::f32, 1, ask.one_scale ? 1 : ask.tokens, columns, 0.01);
+    }
+    if (ask.shared) o.shared_output = filled(*ask.shared, 1, ask.tokens, ask.hidden, 3);
     if (ask.biases) {
-      o.bias13 = filled(ask.bias, ask.experts, 2 * ask.inner, 1, 1);
+      o.bias13 = filled(ask.bias, ask.experts, rows13, 1, 1);
       o.bias2 = filled(ask.bias, ask.experts, ask.hidden, 1, 1);
     }
     o.first_expert = ask.first_expert;
@@ -164,6 +180,7 @@ class SomeMixture {
   }
 
  private:
+  static int blocks(int n) { return (n + 127) / 128; }
   MatrixView weights(const std::optional<PackedWeights>& form, DType type, int rows, int columns) {
     if (!form) return filled(type, ask_.experts, rows, columns, 0.2);
     const packed::Extents extents{ask_.experts, rows, columns};

@@ -9,31 +9,16 @@
 #include <vector>
 
 #include "tests/campaign.h"
-#include "tests/device/mixture.h"
+#include "tests/device/mixture_run.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/model.h"
-#include "warpwright/reference/mixture.h"
-#include "warpwright/simulation/moe.h"
 
 namespace warpwright {
 namespace {
 
 using tests::MixtureAsk;
+using tests::run_and_check;
 using tests::SomeMixture;
-
-// Runs it, and has every element in its bound.
-void run_and_check(SomeMixture& some, const MixtureChoices& choices = {},
-                   const device::ModelOptions& options = {}) {
-  const auto plan = plan_moe(some.o, model_facts(), choices);
-  ASSERT_TRUE(plan) << plan.reason();
-  const auto report = device::launch_on_model(*plan, some.o, options);
-  ASSERT_TRUE(report) << report.reason();
-  ASSERT_TRUE(report->clean()) << report->text();
-  const auto verdict = reference::check_mixture(some.o);
-  EXPECT_EQ(verdict.failures, 0) << verdict.worst_token << " " << verdict.worst_column << " got "
-                                 << verdict.worst_got << " want " << verdict.worst_want << " +- "
-                                 << verdict.worst_allowed;
-}
 
 TEST(Mixture, Bf16AgreesWithFloat64) {
   SomeMixture some({});
@@ -455,7 +440,7 @@ TEST(Mixture, WhatDoesNotFitIsRefusedBeforeAnyLaunch) {
   EXPECT_EQ(refused([](MixtureOperands& o) { o.w13.rows = 255; }),
             "w13 has 255 rows; its gate and up have as many rows each: the nearest legal is 256");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.x.dtype = DType::f32; }),
-            "x is f32; tokens are bf16 or fp16: the nearest is bf16");
+            "x is f32; tokens are bf16 or fp16, or e4m3 with scale_x: the nearest is bf16");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.w2.data = nullptr; }),
             "w2 is a null pointer; a tensor of 128 x 128 elements needs memory");
   EXPECT_EQ(refused([](MixtureOperands& o) { o.first_expert = 1; }),

@@ -50,6 +50,11 @@ inline Expected result_of(const Routing* r, int tokens) {
   return to;
 }
 
+// Codes have scales of blocks or of rows.
+inline bool is_codes_of_blocks(kernel::RowForm form, std::uint64_t seed) {
+  return form == kernel::RowForm::codes && seed % 2 == 0;
+}
+
 // Rows of tokens, made by a launch, and what is wrong with them.
 class Moved {
  public:
@@ -59,8 +64,11 @@ class Moved {
         x_(tokens_of(s, seed)),
         result_(result_of(r, s.tokens)),
         row_bytes_(form == kernel::RowForm::copy ? 2 * s.k : s.k),
+        x_row_bytes_(form == kernel::RowForm::codes ? s.k : 2 * s.k),
         to_(result_.rows, row_bytes_, s.to_extra, s.to_shift),
-        blocks_(form == kernel::RowForm::blocks ? (s.k + 127) / 128 : 1),
+        blocks_(form == kernel::RowForm::blocks || is_codes_of_blocks(form, seed)
+                    ? (s.k + 127) / 128
+                    : 1),
         scales_(index(result_.rows * blocks_), -1.0F) {
     p_.x = x_.data();
     p_.x_pitch = x_.pitch;
@@ -80,7 +88,20 @@ class Moved {
     p_.type = s.type;
     p_.form = form;
     p_.parts = 1 + static_cast<int>(seed % 4);  // of rows with one scale; others have pieces
-    memory_.push_back(x_.memory("x", s.tokens, 2 * s.k, false));
+    if (form == kernel::RowForm::codes) {       // any bytes are
+      given_ = {.codes = {}, .scales = {}, .blocks = blocks_};
+      for (int i = 0; i < s.tokens * blocks_; ++i) {
+        given_.scales.push_back(static_cast<float>(i) + 0.25F);
+      }
+      p_.type = DType::e4m3;
+      p_.x_scales = given_.scales.data();
+      p_.x_scale_pitch = blocks_;
+      p_.x_scale_step = 1;
+      p_.scales_blocks = is_codes_of_blocks(form, seed);
+      memory_.push_back(
+          {given_.scales.data(), std::int64_t{4} * s.tokens * blocks_, "scales of x", false});
+    }
+    memory_.push_back(x_.memory("x", s.tokens, x_row_bytes_, false));
     memory_.push_back(to_.memory("the rows", result_.rows, row_bytes_, true));
     memory_.push_back(allocation(scales_, "scales"));
   }
@@ -96,8 +117,21 @@ class Moved {
     std::fill(scales_.begin(), scales_.end(), -1.0F);
   }
 
+  // Gives x what it is times these, a weight for each token.
+  void multiply(const std::vector<float>& weights) {
+    for (int t = 0; t < s_.tokens; ++t) {
+      for (int i = 0; i < s_.k; ++i) {
+        std::uint16_t code = 0;
+        std::memcpy(&code, x_.row(t) + 2 * i, 2);
+        code = code16(s_.type, weights[index(t)] * float16(s_.type, code));
+        std::memcpy(x_.row(t) + 2 * i, &code, 2);
+      }
+    }
+  }
+
   std::string fault() {
-    const Codes want = form_ == kernel::RowForm::copy ? Codes{} : quantised(s_, x_, form_);
+    const bool as_it_is = form_ == kernel::RowForm::copy || form_ == kernel::RowForm::codes;
+    const Codes want = as_it_is ? given_ : quantised(s_, x_, form_);
     for (int row = 0; row < result_.rows; ++row) {
       const int token = result_.token_of[index(row)];
       const std::string where = "row " + std::to_string(row) + " of token " + std::to_string(token);
@@ -109,9 +143,7 @@ class Moved {
         continue;
       }
       const unsigned char* const bytes =
-          form_ == kernel::RowForm::copy
-              ? x_.row(token)
-              : want.codes.data() + static_cast<std::ptrdiff_t>(token) * s_.k;
+          as_it_is ? x_.row(token) : want.codes.data() + static_cast<std::ptrdiff_t>(token) * s_.k;
       if (!std::equal(bytes, bytes + row_bytes_, got)) return where + " is wrong";
       if (form_ == kernel::RowForm::copy) continue;
       for (int b = 0; b < blocks_; ++b) {
@@ -129,15 +161,17 @@ class Moved {
   Bytes x_;
   Expected result_;
   int row_bytes_;
+  int x_row_bytes_;
   Bytes to_;
   int blocks_;
   std::vector<float> scales_;
+  Codes given_;  // those of x, where it is codes
   kernel::TokenRows p_;
   std::vector<model::Allocation> memory_;
 };
 
 inline constexpr kernel::RowForm forms[] = {kernel::RowForm::copy, kernel::RowForm::blocks,
-                                            kernel::RowForm::rows};
+                                            kernel::RowForm::rows, kernel::RowForm::codes};
 
 inline constexpr Shape shapes[] = {
     {5, 256},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "tests/kernel/moved_rows.h"
 #include "warpwright/numeric/bulk.h"
@@ -16,14 +17,18 @@ using kernel::RowForm;
 using kernel::SumSlotsKernel;
 using kernel::TokenRows;
 
-model::Report gather(const Moved& m, const model::Options& how) {
-  const kernel::GatherRowsParams p{m.params()};
+model::Report gather(const TokenRows& rows, const std::vector<model::Allocation>& memory,
+                     const model::Options& how) {
+  const kernel::GatherRowsParams p{rows};
   model::Kernel k;
   k.shape = {.ctas = GatherRowsKernel::ctas(p, 1), .threads = GatherRowsKernel::threads};
   k.body = [&p] { GatherRowsKernel::run(p); };
-  k.memory = m.memory();
+  k.memory = memory;
   k.dependent = true;
   return model::run(k, how);
+}
+model::Report gather(const Moved& m, const model::Options& how) {
+  return gather(m.params(), m.memory(), how);
 }
 
 TEST(GatherRows, HaveTheBitsOfTheHost) {
@@ -61,6 +66,29 @@ TEST(GatherRows, NothingIsWrittenWhereAllIsLeftOut) {
   Moved moved({4, 128}, RowForm::blocks, &r, 6);
   EXPECT_TRUE(gather(moved, {}).clean());
   EXPECT_EQ(moved.fault(), "");
+}
+
+// Rows times a weight each, copied or quantised.
+TEST(GatherRows, TimesTheirWeights) {
+  for (const DType type : {DType::bf16, DType::f16}) {
+    for (const RowForm form : {RowForm::copy, RowForm::blocks, RowForm::rows}) {
+      const Shape s = legal({6, 262, type, 2, 6}, form);
+      Routing r = route({.tokens = 6, .top_k = 1, .experts = 3, .left_out_percent = 20}, 91);
+      Moved moved(s, form, &r, 92);
+      std::vector<float> weights;
+      for (int t = 0; t < s.tokens; ++t) weights.push_back(1.0F / static_cast<float>(t + 3));
+      TokenRows p = moved.params();
+      p.weights = weights.data();
+      p.weight_pitch = 1;
+      std::vector<model::Allocation> memory = moved.memory();
+      memory.push_back(allocation(weights, "weights"));
+      const model::Report report = gather(p, memory, {});
+      EXPECT_TRUE(report.clean()) << report.text();
+      EXPECT_NE(moved.fault(), "");
+      moved.multiply(weights);  // on the host
+      EXPECT_EQ(moved.fault(), "");
+    }
+  }
 }
 
 // --- beside the sort -----------------------------------------------------------------------------
@@ -101,6 +129,10 @@ struct SumShape {
   int x_shift = 0;
   int y_shift = 0;
   int extra = 0;  // elements
+  bool weighted = true;
+  float factor = 1;
+  std::optional<DType> addend = {};
+  bool slots = false;  // each has a row of y
 };
 
 int bytes_of(DType type) {
@@ -127,7 +159,10 @@ class Sums {
       : s_(s),
         r_(r),
         x_(r.tokens * r.top_k, 2 * s.k, 2 * s.extra, s.x_shift),
-        y_(r.tokens, bytes_of(s.y_type) * s.k, bytes_of(s.y_type) * s.extra, s.y_shift),
+        y_rows_(s.slots ? r.tokens * r.top_k : r.tokens),
+        addend_type_(s.addend.value_or(DType::f32)),
+        y_(y_rows_, bytes_of(s.y_type) * s.k, bytes_of(s.y_type) * s.extra, s.y_shift),
+        addend_(r.tokens, bytes_of(addend_type_) * s.k, bytes_of(addend_type_) * s.extra, 0),
         weights_(r.tokens, bytes_of(s.weight_type) * r.top_k, bytes_of(s.weight_type) * s.extra,
                  0) {
     std::mt19937 random(static_cast<unsigned>(seed));
@@ -145,20 +180,30 @@ class Sums {
         put_value(weights_.row(t) + bytes_of(s.weight_type) * j, s.weight_type, w);
       }
     }
+    for (int t = 0; t < r.tokens; ++t) {
+      for (int i = 0; i < s.k; ++i) {
+        put_value(addend_.row(t) + bytes_of(addend_type_) * i, addend_type_, normal(random));
+      }
+    }
     rows_ = r.rows;
     p_ = {.x = x_.data(),
           .x_pitch = x_.pitch,
           .y = y_.data(),
           .y_pitch = y_.pitch,
-          .weights = weights_.data(),
+          .weights = s.weighted ? weights_.data() : nullptr,
           .weight_pitch = r.top_k + s.extra,
+          .addend = s.addend ? addend_.data() : nullptr,
+          .addend_pitch = addend_.pitch,
           .rows = rows_.data(),
-          .tokens = r.tokens,
-          .top_k = r.top_k,
+          .tokens = y_rows_,
+          .top_k = s.slots ? 1 : r.top_k,
           .k = s.k,
           .type = s.type,
           .y_type = s.y_type,
-          .weight_type = s.weight_type};
+          .weight_type = s.weight_type,
+          .addend_type = addend_type_,
+          .factor = s.factor,
+          .of_weights = s.slots ? r.top_k : 1};
   }
   Sums(const Sums&) = delete;
   Sums& operator=(const Sums&) = delete;
@@ -170,7 +215,8 @@ class Sums {
     k.body = [this] { SumSlotsKernel::run(p_); };
     const int kept = r_.offsets.back();
     k.memory = {x_.memory("x", kept, 2 * s_.k, false),
-                y_.memory("y", r_.tokens, bytes_of(s_.y_type) * s_.k, true),
+                y_.memory("y", y_rows_, bytes_of(s_.y_type) * s_.k, true),
+                addend_.memory("addend", r_.tokens, bytes_of(addend_type_) * s_.k, false),
                 weights_.memory("weights", r_.tokens, bytes_of(s_.weight_type) * r_.top_k, false),
                 {rows_.data(), std::int64_t{4} * r_.tokens * r_.top_k, "rows", false}};
     k.dependent = true;
@@ -178,9 +224,11 @@ class Sums {
   }
 
   std::string fault() {
-    for (int t = 0; t < r_.tokens; ++t) {
+    for (int y = 0; y < y_rows_; ++y) {
+      const int t = s_.slots ? y / r_.top_k : y;
       std::vector<std::pair<int, int>> order;  // row, slot of the token
       for (int j = 0; j < r_.top_k; ++j) {
+        if (s_.slots && j != y % r_.top_k) continue;
         const int row = r_.rows[index(t * r_.top_k + j)];
         if (row >= 0) order.emplace_back(row, j);
       }
@@ -188,15 +236,20 @@ class Sums {
       for (int i = 0; i < s_.k; ++i) {
         float sum = 0;
         for (const auto& [row, j] : order) {
-          const float w = value_at(weights_.row(t) + bytes_of(s_.weight_type) * j, s_.weight_type);
-          sum = std::fma(w, value_at(x_.row(row) + 2 * i, s_.type), sum);
+          const float w =
+              s_.weighted ? value_at(weights_.row(t) + bytes_of(s_.weight_type) * j, s_.weight_type)
+                          : 1;
+          sum = std::fma(s_.factor * w, value_at(x_.row(row) + 2 * i, s_.type), sum);
+        }
+        if (s_.addend) {
+          sum += value_at(addend_.row(t) + bytes_of(addend_type_) * i, addend_type_);
         }
         unsigned char want[4];
         put_value(want, s_.y_type, sum);
-        const unsigned char* const got = y_.row(t) + bytes_of(s_.y_type) * i;
+        const unsigned char* const got = y_.row(y) + bytes_of(s_.y_type) * i;
         const bool both_nan = std::isnan(sum) && std::isnan(value_at(got, s_.y_type));
         if (!both_nan && !std::equal(want, want + bytes_of(s_.y_type), got)) {
-          return "y[" + std::to_string(t) + "," + std::to_string(i) + "] is " +
+          return "y[" + std::to_string(y) + "," + std::to_string(i) + "] is " +
                  std::to_string(value_at(got, s_.y_type)) + ", not " + std::to_string(sum);
         }
       }
@@ -209,7 +262,10 @@ class Sums {
  private:
   SumShape s_;
   const Routing& r_;
-  Bytes x_, y_, weights_;
+  Bytes x_;
+  int y_rows_;
+  DType addend_type_;
+  Bytes y_, addend_, weights_;
   std::vector<std::int32_t> rows_;
   kernel::SumSlotsParams p_;
 };
@@ -221,6 +277,13 @@ constexpr SumShape sum_shapes[] = {
     {257, DType::f16, DType::f32, DType::f32, 2, 4, 1},
     {131, DType::bf16, DType::bf16, DType::bf16, 6, 10, 3},
     {1},
+    {.k = 264, .factor = 2.5F, .addend = DType::bf16},
+    {.k = 256, .y_type = DType::f32, .weighted = false, .addend = DType::f32},
+    {.k = 131, .type = DType::f16, .y_type = DType::f16, .extra = 1, .addend = DType::f16},
+    {.k = 258, .extra = 3, .factor = -0.5F, .addend = DType::f32},
+    {.k = 256, .slots = true},
+    {.k = 33, .y_type = DType::f32, .extra = 2, .weighted = false, .slots = true},
+    {.k = 264, .weight_type = DType::bf16, .extra = 4, .factor = 3, .slots = true},
 };
 
 TEST(SumSlots, InTheOrderOfRows) {

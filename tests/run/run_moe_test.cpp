@@ -9,6 +9,7 @@ namespace warpwright {
 namespace {
 
 using testing::HasSubstr;
+using tests::MixtureAsk;
 using tests::SomeMixture;
 
 void expect_right(const SomeMixture& some) {
@@ -131,6 +132,36 @@ TEST(RunMoe, NoTokensAreNoLaunch) {
   how.check_ids = true;
   const auto refused = run_moe(some.o, how);
   EXPECT_FALSE(refused) << refused->reason;
+}
+
+// An engine's list of graph sizes: a plan is made once for each, and the workspace of the largest
+// serves all. Tokens that only fill a size up have ids of -1, and rows of zeros.
+TEST(RunMoe, AListOfSizesHasAPlanEach) {
+  MixtureAsk ask{.experts = 3, .top_k = 1, .hidden = 16, .inner = 16};
+  std::vector<std::shared_ptr<const MixturePlan>> plans;
+  for (const bool again : {false, true}) {
+    for (int tokens = 1; tokens <= 512; tokens *= 2) {
+      ask.tokens = tokens;
+      ask.seed = static_cast<unsigned>(tokens) + (again ? 1 : 0);
+      SomeMixture some(ask);
+      const int filled = tokens - tokens / 3;
+      std::fill(some.ids.begin() + filled, some.ids.end(), -1);
+      some.put_ids();
+      std::shared_ptr<const MixturePlan> made;
+      const auto refused = run_moe(some.o, {.check_ids = true}, &made);
+      ASSERT_FALSE(refused) << refused->reason;
+      EXPECT_EQ(made == nullptr, again) << tokens;
+      if (made) plans.push_back(made);
+      expect_right(some);
+      for (int t = filled; t < tokens; ++t) {
+        ASSERT_EQ(some.bits_of_row(t), std::vector<std::uint16_t>(16, 0));
+      }
+    }
+  }
+  ASSERT_EQ(plans.size(), 10U);
+  for (const auto& plan : plans) {
+    EXPECT_LE(plan->workspace_bytes(), plans.back()->workspace_bytes());
+  }
 }
 
 TEST(RunMoe, ADeviceThatIsNotThereIsRefused) {

@@ -184,7 +184,7 @@ WW_FORMULA Float activated(const ActivationForm& form, Float x) {
   return x / (1 + std::exp(-exponent_of(form, x)));
 }
 
-/// The steepest slope of an activation; of one that squares 1, that of its cut.
+/// The steepest slope of an activation; where it squares, that of its cut.
 WW_FORMULA constexpr double steepest(const ActivationForm& form) {
   return form.is_smooth ? 1.13 : 1;
 }

@@ -157,7 +157,7 @@ class Weights {
     like_.scaling = o.scaling;
     if (o.scaling != Scaling::none) like_.scale_b = scales;
     if (o.is_micro()) like_.scale_a.dtype = scales.dtype;
-    like_.epilogue.gated = gated;
+    like_.epilogue.gated = gated && o.is_gated;
     like_.epilogue.interleaved = gated && o.interleaved;
     like_.factor_b = factor;
     lost_ = lost_share(like_, 8);
@@ -198,29 +198,48 @@ class Token {
         w2_(o, o.w2, o.packed2, o.scale_w2, o.factor_w2, false) {
     x_.resize(static_cast<std::size_t>(o.hidden()));
     for (std::int64_t k = 0; k < o.hidden(); ++k) x_[at(k)] = element(o.x, 0, token, k);
-    if (o.is_micro()) {
+    if (o.apply_router_weight_on_input) {
+      const auto weight = static_cast<float>(element(o.topk_weights, 0, token, 0));
+      for (double& x : x_) {
+        x = reference::rounded(o.x.dtype, static_cast<double>(weight * static_cast<float>(x)));
+      }
+    }
+    if (o.has_codes()) {
+      const std::int64_t own = o.scale_x.rows == 1 ? 0 : token;
+      const bool blocks = o.scaling == Scaling::blockwise;
+      for (std::int64_t k = 0; k < o.hidden(); ++k) {
+        x_[at(k)] *= element(o.scale_x, 0, own, blocks ? k / scale_block : 0);
+      }
+    } else if (o.is_micro()) {
       quantise_micro(x_, o.token_type(), o.micro_scale(), factor(o.factor_x));
     } else if (o.quantises()) {
       quantise_row(x_, o.scaling);
     }
   }
 
-  [[nodiscard]] MixtureRow row() const {
+  // What its slots [first, end) give.
+  [[nodiscard]] MixtureRow row(std::int64_t first, std::int64_t end) const {
     std::vector<Inexact> sum(x_.size());
-    for (std::int64_t j = 0; j < o_.top_k(); ++j) {
+    for (std::int64_t j = first; j < end; ++j) {
       const std::int64_t expert = local_expert(j);
       if (expert < 0) continue;
-      const double weight = element(o_.topk_weights, 0, token_, j);
+      const double weight = static_cast<double>(o_.routed_scaling_factor) *
+                            (o_.weighs_results() ? element(o_.topk_weights, 0, token_, j) : 1.0);
       const std::vector<Inexact> inner = gated(expert);
       for (std::int64_t n = 0; n < o_.hidden(); ++n) {
-        const Inexact y = rounded(down(expert, inner, n), o_.x.dtype);
+        const Inexact y = rounded(down(expert, inner, n), o_.row_type());
         Inexact& s = sum[at(n)];
         s.value += weight * y.value;
         s.error += std::abs(weight) * (y.error + std::abs(y.value) * 0x1p-20);
       }
     }
     MixtureRow made;
-    for (const Inexact& s : sum) {
+    for (std::int64_t n = 0; n < o_.hidden(); ++n) {
+      Inexact& s = sum[at(n)];
+      if (is_given(o_.shared_output)) {
+        s.value += element(o_.shared_output, 0, token_, n);
+        s = rounded(s, DType::f32);
+      }
       const Inexact d = rounded(s, o_.d.dtype);
       made.want.push_back(d.value);
       made.allowed.push_back(d.error);
@@ -266,11 +285,17 @@ class Token {
     const ActivationForm form = form_of(o_.activation, o_.gate);
     std::vector<Inexact> inner;
     for (std::int64_t n = 0; n < o_.inner(); ++n) {
+      if (!o_.is_gated) {
+        const Inexact u = up(expert, n);
+        const Bounded<double> d = activated<Roundings::counted, double>(form, {u.value, u.error});
+        inner.push_back(rounded({d.value, d.bound}, o_.row_type()));
+        continue;
+      }
       const Inexact g = up(expert, o_.interleaved ? 2 * n : n);
       const Inexact u = up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner());
       const Bounded<double> d = reference::gated<Roundings::counted, double>(
           form, {g.value, g.error}, {u.value, u.error}, 1);
-      inner.push_back(rounded({d.value, d.bound}, o_.x.dtype));
+      inner.push_back(rounded({d.value, d.bound}, o_.row_type()));
     }
     if (o_.is_micro()) {
       micro_bound(inner, o_.token_type(), o_.micro_scale(),
@@ -310,17 +335,19 @@ class Token {
 
 }  // namespace
 
-MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t token) {
-  return Token(operands, token).row();
+MixtureRow mixture_row(const MixtureOperands& o, std::int64_t row) {
+  if (o.combine == Combine::sum) return Token(o, row).row(0, o.top_k());
+  const std::int64_t slot = row % o.top_k();
+  return Token(o, row / o.top_k()).row(slot, slot + 1);
 }
 
 MixtureVerdict check_mixture(const MixtureOperands& o) {
-  std::vector<MixtureRow> rows(static_cast<std::size_t>(o.tokens()));
-  share(o.tokens(), 0, [&](int) {
+  std::vector<MixtureRow> rows(static_cast<std::size_t>(o.results()));
+  share(o.results(), 0, [&](int) {
     return [&](std::int64_t t) { rows[static_cast<std::size_t>(t)] = mixture_row(o, t); };
   });
   MixtureVerdict v;
-  for (std::int64_t t = 0; t < o.tokens(); ++t) {
+  for (std::int64_t t = 0; t < o.results(); ++t) {
     for (std::int64_t n = 0; n < o.hidden(); ++n) {
       const MixtureRow& row = rows[static_cast<std::size_t>(t)];
       const double want = row.want[static_cast<std::size_t>(n)];

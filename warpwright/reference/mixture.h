@@ -8,23 +8,24 @@
 
 namespace warpwright::reference {
 
-/// A token's row of d: what is right, and how far a right kernel may be off.
+/// A row of d: what is right, and how far a right kernel may be off.
 struct MixtureRow {
   std::vector<double> want;
   std::vector<double> allowed;
 };
 
-/// Row `token` of a mixture whose operands lie in host memory. Packed weights are what their codes
-/// stand for. Tokens are quantised as the kernels do it, bit for bit; for the rows between the
-/// products, which kernels quantise too, the bound says what that may change.
-MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t token);
+/// Row `row` of d, of a mixture whose operands lie in host memory: a token's, or with `combine`
+/// that of a slot. Packed weights are what their codes stand for. Tokens are quantised as the
+/// kernels do it, bit for bit; for the rows between the products, which kernels quantise too, the
+/// bound says what that may change.
+MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t row);
 
 /// What a check of all rows found.
 struct MixtureVerdict {
   std::int64_t elements = 0;
   std::int64_t failures = 0;
-  std::int64_t worst_token = -1, worst_column = -1;
-  double worst_ratio = 0;  ///< of the largest error / allowed
+  std::int64_t worst_token = -1, worst_column = -1;  ///< the row of d
+  double worst_ratio = 0;                            ///< of the largest error / allowed
   double worst_got = 0, worst_want = 0, worst_allowed = 0;
 };
 

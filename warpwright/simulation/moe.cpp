@@ -13,11 +13,25 @@ namespace warpwright::device {
 namespace {
 
 // The names of parts in findings.
-constexpr std::array names = {
-    "x",      "topk_ids",     "topk_weights", "the scale of x", "the scale of inner rows",
-    "d",      "status",       "offsets",      "slots",          "rows",
-    "tokens", "token scales", "inner rows",   "codes",          "code scales",
-    "results"};
+constexpr std::array names = {"x",
+                              "topk_ids",
+                              "topk_weights",
+                              "topk_weights",
+                              "the scale of x",
+                              "the scale of inner rows",
+                              "scale_x",
+                              "shared_output",
+                              "d",
+                              "status",
+                              "offsets",
+                              "slots",
+                              "rows",
+                              "tokens",
+                              "token scales",
+                              "inner rows",
+                              "codes",
+                              "code scales",
+                              "results"};
 static_assert(names.size() == mixture_parts);
 
 // What a step says that it reads and writes; a product's operands are those of its plan.

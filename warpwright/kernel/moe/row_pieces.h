@@ -1,5 +1,5 @@
-// Pieces of rows of 16-bit elements, from and to anywhere: 16 bytes at once where lines begin at
-// multiples of 16 bytes, element by element elsewhere and at the end of a row.
+// Pieces of rows of 16-bit elements, or of codes of a byte, from and to anywhere: 16 bytes at once
+// where lines begin at multiples of 16 bytes, element by element elsewhere and at the end of a row.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,49 @@ void store_eight(unsigned char* row, int column, int k, bool whole, const Eight&
     if (column + i < k) {
       element.store(i, static_cast<std::uint16_t>(eight.word[i / 2] >> 16 * (i % 2)));
     }
+  }
+}
+
+/// Sixteen codes of a byte.
+using Sixteen = isa::Words<4>;
+
+/// What is above the lowest byte, below `top`.
+WW_DEVICE
+Sixteen shifted_by_a_code(const Sixteen& codes, std::uint32_t top) {
+  const auto both = [](std::uint32_t low, std::uint32_t high) { return low >> 8 | high << 24; };
+  return {{both(codes.word[0], codes.word[1]), both(codes.word[1], codes.word[2]),
+           both(codes.word[2], codes.word[3]), both(codes.word[3], top)}};
+}
+
+/// As load_eight and store_eight, for codes of a row of `k` from `column` on, a multiple of 16. One
+/// by one they go by a loop, which is short.
+WW_DEVICE
+Sixteen load_sixteen(const unsigned char* row, int column, int k, bool whole) {
+  const unsigned char* const at = row + column;
+  if (whole && column + 16 <= k) return isa::global_view<const Sixteen>(at).load();
+  Sixteen codes{};
+  WW_NO_UNROLL
+  for (int i = 0; i < 16; ++i) {
+    std::uint32_t code = 0;
+    if (column + i < k) code = isa::GlobalView<const unsigned char>{at}.load(i);
+    codes = shifted_by_a_code(codes, code);
+  }
+  return codes;
+}
+WW_DEVICE
+void store_sixteen(unsigned char* row, int column, int k, bool whole, const Sixteen& codes) {
+  unsigned char* const at = row + column;
+  if (whole && column + 16 <= k) {
+    isa::global_view<Sixteen>(at).store(0, codes);
+    return;
+  }
+  Sixteen left = codes;
+  WW_NO_UNROLL
+  for (int i = 0; i < 16; ++i) {
+    if (column + i < k) {
+      isa::GlobalView<unsigned char>{at}.store(i, static_cast<unsigned char>(left.word[0]));
+    }
+    left = shifted_by_a_code(left, 0);
   }
 }
 

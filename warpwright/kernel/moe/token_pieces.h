@@ -1,5 +1,5 @@
-// Rows of tokens as the kernels that move them read them: pieces of 32 x 8 elements, which a warp
-// has eight a lane, and the rows of the result that a token becomes.
+// Rows of tokens as the kernels that move them read them: pieces of 32 x 8 elements (of codes 32 x
+// 16), which a warp has eight (sixteen) a lane, and the rows of the result that a token becomes.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/float_at.h"
 #include "warpwright/kernel/moe/row_pieces.h"
 
 namespace warpwright::kernel {
@@ -20,6 +21,7 @@ enum class RowForm : std::uint8_t {
   blocks,  ///< e4m3 with a scale of each 128 elements
   rows,    ///< e4m3 with a scale of the row
   micro,   ///< codes with a scale of each few elements, which lie in tiles (micro_rows.h)
+  codes,   ///< e4m3 codes as they are, and their scales
 };
 
 /// Rows of tokens and where they go. Addresses and pitches of any multiple of an element are legal;
@@ -37,19 +39,35 @@ struct TokenRows {
   int top_k = 1;  ///< slots of a token, where there are `rows`
   int tokens = 0;
   int k = 0;                 ///< elements of a row
-  DType type = DType::bf16;  ///< of x: bf16 or f16
+  DType type = DType::bf16;  ///< of x: bf16 or f16, of RowForm::codes e4m3
   RowForm form = RowForm::none;
   int parts = 1;  ///< of a row of RowForm::rows: items of as many warps (TokenRowsWork::parts_of)
+  /// What elements of 16 bits are multiplied by, in float32 and rounded to x's type: a weight for
+  /// each token. Null: nothing.
+  const void* weights = nullptr;
+  std::int64_t weight_pitch = 0;   ///< elements from token to token
+  DType weight_type = DType::f32;  ///< f32, bf16 or f16
+  // For RowForm::codes the scales of x, as `scales` are.
+  const float* x_scales = nullptr;
+  std::int64_t x_scale_pitch = 0;
+  std::int64_t x_scale_step = 0;
+  bool scales_blocks = false;  ///< of each 128 elements, else of rows
 };
 
-/// How a warp takes rows: pieces of 32 x 8 elements.
+/// How a warp takes rows: pieces of 32 x 8 elements, of codes of twice as many.
 struct TokenPieceShape {
   static constexpr int each = 8;           ///< elements of a lane: 16 bytes
   static constexpr int piece = 32 * each;  ///< elements of a warp at a time
   static constexpr int at_once = 2;        ///< pieces of a warp that are on their way
 
+  static constexpr int elements_of_lane(const TokenRows& p) {
+    return p.form == RowForm::codes ? 2 * each : each;
+  }
   /// For a row.
-  static constexpr int pieces(const TokenRows& p) { return (p.k + piece - 1) / piece; }
+  static constexpr int pieces(const TokenRows& p) {
+    const int elements = 32 * elements_of_lane(p);
+    return (p.k + elements - 1) / elements;
+  }
 };
 
 /// What a warp takes of the items that are shared out: `first` and every `step`-th before `end`.
@@ -121,8 +139,30 @@ class TokenPieces : protected TokenPieceShape {
 
   // --- elements ---------------------------------------------------------------------------------
 
+  /// Times the token's weight, where there are weights.
   WW_DEVICE Eight load(int token, int column) const {
-    return load_eight(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
+    const Eight chunk = load_eight(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
+    if (p_.weights == nullptr) return chunk;
+    return times(float_at(p_.weights, p_.weight_type, token * p_.weight_pitch), chunk);
+  }
+  WW_DEVICE Sixteen load_codes(int token, int column) const {
+    return load_sixteen(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
+  }
+
+  /// By a loop, which is short: words take turns in the first place.
+  WW_DEVICE Eight times(float weight, Eight chunk) const {
+    const bool is_bf16 = p_.type == DType::bf16;
+    WW_NO_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const isa::Pair pair = is_bf16 ? isa::unpack<DType::bf16>(&chunk.word[0])
+                                     : isa::unpack<DType::f16>(&chunk.word[0]);
+      const float low = weight * pair.low;
+      const float high = weight * pair.high;
+      const std::uint32_t made =
+          is_bf16 ? isa::pack<DType::bf16>(low, high) : isa::pack<DType::f16>(low, high);
+      chunk = {{chunk.word[1], chunk.word[2], chunk.word[3], made}};
+    }
+    return chunk;
   }
 
   WW_DEVICE void widen(const Eight& chunk, float (&value)[each]) const {

@@ -28,6 +28,7 @@ class TokenRowsMover : private TokenPieces<Slots> {
   using Pieces::for_each_row;
   using Pieces::lane_;
   using Pieces::load;
+  using Pieces::load_codes;
   using Pieces::p_;
   using Pieces::piece;
   using Pieces::row_of_lane;
@@ -38,8 +39,9 @@ class TokenRowsMover : private TokenPieces<Slots> {
 
   WW_DEVICE TokenRowsMover(const TokenRows& p, const Slots& slots, const isa::Prerequisites& ready)
       : Pieces(p, slots, ready),
-        whole_to_(p.form == RowForm::copy ? begin_at_multiples<16>(p.to, p.to_pitch)
-                                          : begin_at_multiples<8>(p.to, p.to_pitch)) {}
+        whole_to_(p.form == RowForm::copy || p.form == RowForm::codes
+                      ? begin_at_multiples<16>(p.to, p.to_pitch)
+                      : begin_at_multiples<8>(p.to, p.to_pitch)) {}
 
   WW_DEVICE void take(const WarpShare& share) const {
     if (p_.form == RowForm::rows) {
@@ -49,9 +51,32 @@ class TokenRowsMover : private TokenPieces<Slots> {
       }
       return;
     }
+    if (p_.form == RowForm::codes) {
+      for_each_piece<2 * each>(
+          share, [&](int token, int column) { return load_codes(token, column); },
+          [&](int token, int row, int column, const Sixteen& codes) {
+            move_codes(token, row, column, codes);
+          });
+      return;
+    }
+    for_each_piece<each>(
+        share, [&](int token, int column) { return load(token, column); },
+        [&](int token, int row, int column, const Eight& chunk) {
+          if (p_.form == RowForm::copy) {
+            for_each_row(token, row, [&](std::int64_t to) { store(to, column, chunk); });
+          } else {
+            quantise_piece(token, row, column, chunk);
+          }
+        });
+  }
+
+ private:
+  /// For this warp: pieces of 32 lanes x `elements`, whose loads are on their way together.
+  template <int elements, class Load, class Use>
+  WW_DEVICE void for_each_piece(const WarpShare& share, const Load& load, const Use& use) const {
     const int pieces = Pieces::pieces(p_);
     for (std::int64_t first = share.first; first < share.end; first += at_once * share.step) {
-      Eight chunk[at_once];
+      isa::Words<4> chunk[at_once];
       int token[at_once];
       int column[at_once];
       int row[at_once];
@@ -60,23 +85,18 @@ class TokenRowsMover : private TokenPieces<Slots> {
         const std::int64_t item = first + share.step * i;
         if (item >= share.end) continue;
         token[i] = static_cast<int>(quotient(item, pieces));
-        column[i] = static_cast<int>(item - std::int64_t{token[i]} * pieces) * piece + lane_ * each;
+        column[i] = static_cast<int>(item - std::int64_t{token[i]} * pieces) * 32 * elements +
+                    lane_ * elements;
         chunk[i] = load(token[i], column[i]);
         row[i] = row_of_lane(token[i], 0);
       }
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        if (first + share.step * i >= share.end) continue;
-        if (p_.form == RowForm::copy) {
-          for_each_row(token[i], row[i], [&](std::int64_t to) { store(to, column[i], chunk[i]); });
-        } else {
-          quantise_piece(token[i], row[i], column[i], chunk[i]);
-        }
+        if (first + share.step * i < share.end) use(token[i], row[i], column[i], chunk[i]);
       }
     }
   }
 
- private:
   // --- elements ---------------------------------------------------------------------------------
 
   WW_DEVICE void store(std::int64_t row, int column, const Eight& eight) const {
@@ -85,6 +105,24 @@ class TokenRowsMover : private TokenPieces<Slots> {
 
   WW_DEVICE void store_codes(std::int64_t row, int column, std::uint64_t codes) const {
     kernel::store_codes<8>(p_.to + row * p_.to_pitch + column, codes, p_.k - column, whole_to_);
+  }
+
+  // --- codes as they come -----------------------------------------------------------------------
+
+  /// A lane whose first code begins what has a scale moves that too.
+  WW_DEVICE void move_codes(int token, int row, int column, const Sixteen& codes) const {
+    const bool has_scale = column < p_.k && (p_.scales_blocks ? column % block : column) == 0;
+    const int number = column / block;
+    float scale = 0;
+    if (has_scale) {
+      scale = isa::GlobalView<const float>{p_.x_scales}.load(token * p_.x_scale_pitch +
+                                                             number * p_.x_scale_step);
+    }
+    for_each_row(token, row, [&](std::int64_t to) {
+      store_sixteen(p_.to + to * p_.to_pitch, column, p_.k, whole_to_, codes);
+      if (!has_scale) return;
+      isa::GlobalView<float>{p_.scales}.store(to * p_.scale_pitch + number * p_.scale_step, scale);
+    });
   }
 
   // --- quantising -------------------------------------------------------------------------------

@@ -43,6 +43,17 @@ const void* data_of(const PlannedMatrix& /*shape*/) {
   return nullptr;
 }
 
+// The scales of an x of e4m3, a row of them for each token.
+template <class Matrix>
+Matrix scales_of_x(const Mixture<Matrix>& m) {
+  Matrix scales = m.scale_x;
+  if (scales.rows == 1 && m.tokens() > 1) {
+    scales.rows = m.tokens();
+    scales.row_stride = 0;
+  }
+  return scales;
+}
+
 // What both products have.
 template <class Matrix>
 Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const Matrix& scale_a,
@@ -84,9 +95,12 @@ void set_operands(const Mixture<Matrix>& m, MixtureParts<Matrix>& parts) {
   using enum MixturePart;
   parts[x] = m.x;
   parts[topk_ids] = m.topk_ids;
-  parts[topk_weights] = m.topk_weights;
+  if (m.weighs_results()) parts[topk_weights] = m.topk_weights;
+  if (m.apply_router_weight_on_input) parts[input_weights] = m.topk_weights;
   parts[factor_x] = m.factor_x;
   parts[factor_inner] = m.factor_inner;
+  parts[scale_x] = scales_of_x(m);
+  parts[shared_output] = m.shared_output;
   parts[d] = m.d;
 }
 
@@ -100,12 +114,14 @@ MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& p, MixtureWay wa
   parts[slots] = parts[rows] = numbers(p.slots());
   const DType operand = p.token_type();
   const std::int64_t count = way.by_index ? p.tokens() : p.slots();
-  parts[tokens] = way.by_index && !p.quantises() ? p.x : spaced_rows(operand, count, p.hidden());
-  parts[token_scales] = scales_for(p, count, p.hidden());
-  parts[inner] = spaced_rows(p.x.dtype, p.slots(), p.inner());
+  const bool as_given = way.by_index && !p.makes_tokens();
+  parts[tokens] = as_given ? p.x : spaced_rows(operand, count, p.hidden());
+  parts[token_scales] =
+      as_given && p.has_codes() ? parts[scale_x] : scales_for(p, count, p.hidden());
+  parts[inner] = spaced_rows(p.row_type(), p.slots(), p.inner());
   if (p.quantises()) parts[codes] = spaced_rows(operand, p.slots(), p.inner());
   parts[code_scales] = scales_for(p, p.slots(), p.inner());
-  parts[results] = spaced_rows(p.x.dtype, p.slots(), p.hidden());
+  parts[results] = spaced_rows(p.row_type(), p.slots(), p.hidden());
   return parts;
 }
 
@@ -116,7 +132,7 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
   auto p = mixture_product(m, parts[tokens], parts[token_scales], m.w13, m.packed13, m.scale_w13,
                            m.factor_x, m.factor_w13, m.bias13,
                            way.fused ? parts[codes] : parts[inner], parts[offsets]);
-  p.epilogue.gated = true;
+  p.epilogue.gated = m.is_gated;
   p.epilogue.activation = m.activation;
   p.epilogue.gate = m.gate;
   p.epilogue.interleaved = m.interleaved;

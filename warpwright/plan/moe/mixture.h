@@ -12,12 +12,28 @@
 
 namespace warpwright {
 
+/// What becomes of the rows that experts make of a token's slots.
+enum class Combine : std::uint8_t {
+  sum,       ///< d is T x H: they are added up, each times its router weight
+  weighted,  ///< d is (T top_k) x H: the row of each slot times its weight, in the order of tokens
+  none,      ///< the same without weights
+};
+inline constexpr Combine all_combines[] = {Combine::sum, Combine::weighted, Combine::none};
+
+constexpr const char* name(Combine combine) {
+  constexpr const char* words[] = {"sum", "weighted", "none"};
+  return words[static_cast<std::size_t>(combine)];
+}
+
 /// A mixture of experts over T tokens of H elements, with E experts here of `experts_total`:
 ///   d[t] = sum over j of topk_weights[t, j] * down(e, act(gate(e, x[t])) * up(e, x[t])),
 /// e = topk_ids[t, j] - first_expert. A slot (token * top_k + j) whose id is -1, or of an expert of
 /// another rank, is left out; one with any other id out of range is too, and sets the status word.
 /// A token without a slot has a row of zeros. Sums over j are made in float32 in the order of
-/// experts, then slots, of rows that were rounded to x's type.
+/// experts, then slots, of rows that were rounded to x's type (bf16 where x is e4m3).
+///
+/// Without a gate w13 is E x I x H, and act(up(e, x[t])) goes to w2. With `combine` other than sum
+/// the rows of slots are the result; that of a slot which is left out is zeros.
 ///
 /// Weights are of x's type; or e4m3 with `scaling` row_column (a scale for each row of weights; x
 /// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
@@ -31,13 +47,23 @@ namespace warpwright {
 /// Matrix is MatrixView (MixtureOperands) or PlannedMatrix (MixtureProblem).
 template <class Matrix>
 struct Mixture {
-  Matrix x = {};             ///< T x H of bf16 or f16; rows may lie apart
-  Matrix topk_ids = {};      ///< T x top_k, of `id_type` (its dtype is s32); rows may lie apart
-  Matrix topk_weights = {};  ///< T x top_k of f32, bf16 or f16; rows may lie apart
-  Matrix w13 = {};           ///< E matrices of 2I x H: gate above up
-  Matrix w2 = {};            ///< E matrices of H x I
-  Matrix d = {};             ///< T x H of x's type or f32; may be x itself
-  Matrix scale_w13 = {};     ///< f32, as `scaling` says
+  /// T x H of bf16 or f16; or of e4m3, beside weights for tokens of e4m3. Rows may lie apart.
+  Matrix x = {};
+  Matrix topk_ids = {};  ///< T x top_k, of `id_type` (its dtype is s32); rows may lie apart
+  /// T x top_k of f32, bf16 or f16; rows may lie apart. May be left out where nothing is multiplied
+  /// by them (`combine` none).
+  Matrix topk_weights = {};
+  Matrix w13 = {};  ///< E matrices of 2I x H, gate above up; without a gate of I x H
+  Matrix w2 = {};   ///< E matrices of H x I
+  /// T x H of x's type (bf16 where x is e4m3) or f32, with `combine` (T top_k) x H; may be x.
+  Matrix d = {};
+  /// For an x of e4m3, f32: T x 1 with row_column (1 x 1: one for all tokens), T x ceil(H / 128)
+  /// with blockwise; any strides.
+  Matrix scale_x = {};
+  /// T x H of f32, bf16 or f16, or left out: what a shared expert made of the tokens, added to the
+  /// sum as it is. Rows may lie apart.
+  Matrix shared_output = {};
+  Matrix scale_w13 = {};  ///< f32, as `scaling` says
   Matrix scale_w2 = {};
   /// For block_scaled weights, f32, E x 1 or 1 x 1: what a whole expert is multiplied by beside its
   /// scales, as nvf4 checkpoints have it (a factor, no divisor). Left out: 1.
@@ -57,10 +83,18 @@ struct Mixture {
   /// f32: e2m1 beside e2m1, else e4m3.
   DType tokens_as = DType::f32;
   Scaling scaling = Scaling::none;
-  Activation activation = Activation::silu;  ///< of the gate: silu or swiglu_oai
+  bool is_gated = true;                      ///< else there is no gate: w13 has only the ups
+  Activation activation = Activation::silu;  ///< of the gate, or of the ups where there is none
   std::optional<GateNumbers> gate = {};      ///< left out: those of the activation
   /// Rows of gate and up alternate in w13 (and in bias13), else all of gate lie before all of up.
   bool interleaved = false;
+  Combine combine = Combine::sum;
+  /// The router weights are multiplied to x before the first product, in float32 and rounded to x's
+  /// type, and not to what comes of it. For a top_k of 1.
+  bool apply_router_weight_on_input = false;
+  /// Multiplied to each router weight, in float32, before the sum. A launch's number: a plan serves
+  /// any.
+  float routed_scaling_factor = 1;
   std::int64_t first_expert = 0;
   std::int64_t experts_total = 0;  ///< 0: those that are here
   /// Hints for the choice of kernels: how lengths are spread (see Groups).
@@ -76,6 +110,27 @@ struct Mixture {
   }
   [[nodiscard]] constexpr std::int64_t top_k() const { return topk_ids.columns; }
   [[nodiscard]] constexpr std::int64_t slots() const { return tokens() * top_k(); }
+  /// Rows of d.
+  [[nodiscard]] constexpr std::int64_t results() const {
+    return combine == Combine::sum ? tokens() : slots();
+  }
+  /// Matrices of I x H that one of w13 has.
+  [[nodiscard]] constexpr int parts13() const { return is_gated ? 2 : 1; }
+  /// Does x come as codes with scales?
+  [[nodiscard]] constexpr bool has_codes() const { return x.dtype == DType::e4m3; }
+  /// The type of rows that are no codes.
+  [[nodiscard]] constexpr DType row_type() const { return has_codes() ? DType::bf16 : x.dtype; }
+  /// Is anything other than x multiplied by w13?
+  [[nodiscard]] constexpr bool makes_tokens() const {
+    return (quantises() && !has_codes()) || apply_router_weight_on_input;
+  }
+  /// Are results multiplied by the router weights; and are these read at all?
+  [[nodiscard]] constexpr bool weighs_results() const {
+    return combine != Combine::none && !apply_router_weight_on_input;
+  }
+  [[nodiscard]] constexpr bool reads_weights() const {
+    return weighs_results() || apply_router_weight_on_input;
+  }
   [[nodiscard]] constexpr bool is_packed() const { return packed13.has_value(); }
   /// Does the tensor core multiply scales?
   [[nodiscard]] constexpr bool is_micro() const { return scales_elements(scaling); }
@@ -115,6 +170,8 @@ constexpr void for_each_field_of_mixtures(const Visit& visit, Mixtures&... m) {
   visit("w13", m.w13...);
   visit("w2", m.w2...);
   visit("d", m.d...);
+  visit("scale_x", m.scale_x...);
+  visit("shared_output", m.shared_output...);
   visit("scale_w13", m.scale_w13...);
   visit("scale_w2", m.scale_w2...);
   visit("factor_w13", m.factor_w13...);
@@ -128,9 +185,13 @@ constexpr void for_each_field_of_mixtures(const Visit& visit, Mixtures&... m) {
   visit("id_type", m.id_type...);
   visit("tokens_as", m.tokens_as...);
   visit("scaling", m.scaling...);
+  visit("is_gated", m.is_gated...);
   visit("activation", m.activation...);
   visit("gate", m.gate...);
   visit("interleaved", m.interleaved...);
+  visit("combine", m.combine...);
+  visit("apply_router_weight_on_input", m.apply_router_weight_on_input...);
+  visit("routed_scaling_factor", m.routed_scaling_factor...);
   visit("first_expert", m.first_expert...);
   visit("experts_total", m.experts_total...);
   visit("expected_lengths", m.expected_lengths...);
@@ -162,9 +223,12 @@ constexpr auto with_matrices(const Mixture<Matrix>& m, const Make& make) {
 enum class MixturePart : std::uint8_t {
   x,
   topk_ids,
-  topk_weights,
+  topk_weights,   ///< where results are multiplied by them
+  input_weights,  ///< the same where tokens are
   factor_x,
   factor_inner,
+  scale_x,
+  shared_output,
   d,
   status,        ///< a word: bit 0 says that an id was out of range
   offsets,       ///< E + 1 of int32: where the rows of an expert begin
@@ -204,7 +268,7 @@ struct MixtureWay {
 };
 
 /// The parts as they lie, operands included. Addresses in the workspace are multiples of 256.
-/// Tokens that no step writes are x itself.
+/// Tokens that no step writes are x itself, with its scales.
 MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& problem, MixtureWay way);
 /// The mixture's own tensors among them.
 template <class Matrix>

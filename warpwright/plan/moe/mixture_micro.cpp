@@ -111,6 +111,7 @@ std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
 }
 
 std::optional<Refusal> mixture_gate_fault(const MixtureProblem& p) {
+  if (!p.is_gated) return std::nullopt;
   const std::int64_t inner = p.w13.rows / 2;
   const std::int64_t step = p.is_packed()                     ? packed::kTileRows
                             : p.scaling == Scaling::blockwise ? scale_block / 2

@@ -1,5 +1,6 @@
-// The rules of a mixture whose scales the tensor core multiplies, and of how many experts and rows
-// there are. Internal to plan/.
+// The rules of a mixture that are by themselves: scales that the tensor core multiplies, how many
+// experts and rows there are (mixture_micro.cpp); tokens that come as codes, what becomes of router
+// weights and of slots, activations (mixture_forms.cpp). Internal to plan/.
 #pragma once
 
 #include <optional>
@@ -16,5 +17,14 @@ namespace warpwright {
 [[nodiscard]] std::optional<Refusal> mixture_experts_fault(const MixtureProblem& problem);
 /// Why gates and ups have no such number of rows, as the first product has it of its N, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_gate_fault(const MixtureProblem& problem);
+
+/// Why x, where it is e4m3, or its scales are none of this mixture, or nothing.
+[[nodiscard]] std::optional<Refusal> mixture_codes_fault(const MixtureProblem& problem);
+/// Why router weights, the rows of slots and a shared output do not go together, or nothing.
+[[nodiscard]] std::optional<Refusal> mixture_combine_fault(const MixtureProblem& problem);
+/// Why the factor of router weights, which no plan has, is none, or nothing.
+[[nodiscard]] std::optional<Refusal> mixture_factor_fault(const MixtureOperands& operands);
+/// Why its gate, or what there is without one, has no such activation, or nothing.
+[[nodiscard]] std::optional<Refusal> mixture_activation_fault(const MixtureProblem& problem);
 
 }  // namespace warpwright

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/moe/mixture_micro.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -101,11 +102,11 @@ std::optional<Refusal> mixture_packed_tokens_fault(const MixtureProblem& p) {
 }
 
 std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
-  const std::string of_x = type_name(p.x.dtype);
-  if (auto r = mixture_type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype), "tokens are bf16 or fp16",
-                                  "bf16"))
+  const std::string of_x = type_name(p.row_type());
+  if (auto r = mixture_type_fault({&p.x, "x"}, is_16bit_float(p.x.dtype) || p.has_codes(),
+                                  "tokens are bf16 or fp16, or e4m3 with scale_x", "bf16"))
     return r;
-  const bool served = p.w13.dtype == p.x.dtype || p.w13.dtype == DType::e4m3 ||
+  const bool served = p.w13.dtype == p.row_type() || p.w13.dtype == DType::e4m3 ||
                       p.w13.dtype == DType::s4 || p.is_packed() ||
                       (p.is_micro() && is_micro_element(p.w13.dtype));
   if (auto r = mixture_type_fault({&p.w13, "w13"}, served,
@@ -128,8 +129,10 @@ std::optional<Refusal> mixture_types_fault(const MixtureProblem& p) {
                                   w == DType::f32 || is_16bit_float(w),
                                   "the router's weights are f32, bf16 or fp16", "f32"))
     return r;
-  return mixture_type_fault({&p.d, "d"}, p.d.dtype == p.x.dtype || p.d.dtype == DType::f32,
-                            "the result is of x's type, or f32", of_x);
+  return mixture_type_fault({&p.d, "d"}, p.d.dtype == p.row_type() || p.d.dtype == DType::f32,
+                            p.has_codes() ? "the result of e4m3 tokens is bf16 or f32"
+                                          : "the result is of x's type, or f32",
+                            of_x);
 }
 
 std::optional<Refusal> mixture_scaling_fault(const MixtureProblem& p) {
@@ -192,7 +195,8 @@ std::optional<Refusal> mixture_pointer_fault(const MatrixView& v, const char* na
 
 // Which tensors may be left out.
 bool is_optional(std::string_view name) {
-  return name.starts_with("scale_") || name.starts_with("factor_") || name.starts_with("bias");
+  return name.starts_with("scale_") || name.starts_with("factor_") || name.starts_with("bias") ||
+         name == "shared_output";
 }
 
 std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
@@ -224,7 +228,10 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
   for_each_field(o, [&](const char* name, const auto& field) {
     if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
       if (&field == &o.x || &field == &o.topk_ids || &field == &o.d) return;
-      if (is_optional(name) && !is_given(field)) return;
+      if (!is_given(field)) {
+        if (is_optional(name)) return;
+        if (&field == &o.topk_weights && !o.reads_weights()) return;
+      }
       const MatrixView v = stored(o, field);
       check(name, v, element_bytes(v.dtype), false);
     }
@@ -245,7 +252,7 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
                   as_rule("extents are 0 to ", max_extent), ": the nearest legal is ",
                   as_nearest(extent < 0 ? 0 : max_extent));
   }
-  if (p.w13.rows % 2 != 0) {
+  if (p.w13.rows % p.parts13() != 0) {
     return refuse(RefusalCode::bad_shape, as_tensor("w13"), " has ", p.w13.rows, " rows; ",
                   as_rule("its gate and up have as many rows each"), ": the nearest legal is ",
                   as_nearest(p.w13.rows + 1));
@@ -256,14 +263,12 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   }
   if (auto r = mixture_types_fault(p)) return r;
   if (auto r = mixture_scaling_fault(p)) return r;
+  if (auto r = mixture_codes_fault(p)) return r;
   if (auto r = mixture_tokens_fault(p)) return r;
-  if (!gates(p.activation)) {
-    return refuse(RefusalCode::bad_value, "activation is ", name(p.activation), "; ",
-                  as_rule("the gate of a mixture is ", listed(all_activations, gates)),
-                  ": the nearest is ", as_nearest("silu"));
-  }
-  if (auto r = gate_numbers_fault(p.gate, true, p.activation)) return r;
+  if (auto r = mixture_activation_fault(p)) return r;
+  if (auto r = gate_numbers_fault(p.gate, p.is_gated, p.activation)) return r;
   if (auto r = mixture_experts_fault(p)) return r;
+  if (auto r = mixture_combine_fault(p)) return r;
   if (auto r = mixture_factors_fault(p)) return r;
   if (auto r = mixture_gate_fault(p)) return r;
   // Packed weights keep the K that they were packed with.
@@ -273,25 +278,32 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
                   ": the nearest legal x is ", as_nearest(shape_of(tokens, p.w13.columns)),
                   ", with zeros behind its rows");
   }
-  const std::int64_t inner = p.w13.rows / 2;
+  const std::int64_t inner = p.w13.rows / p.parts13();
+  const bool unread = !p.reads_weights();
+  const char* const of_d = p.combine == Combine::sum ? "the result has the shape of x"
+                                                     : "the result has a row for each slot";
   const struct {
     MixtureMatrix of;
     std::int64_t batch, rows, columns;
     const char* why;
+    bool may_miss = false;
   } extents[] = {
-      {{&p.w13, "w13"}, p.experts(), 2 * inner, p.hidden(), "experts take the elements of x"},
+      {{&p.w13, "w13"}, p.experts(), p.w13.rows, p.hidden(), "experts take the elements of x"},
       {{&p.w2, "w2"}, p.experts(), p.hidden(), inner, "it takes what w13 gives, to rows of x"},
       {{&p.topk_ids, "topk_ids"}, 1, tokens, p.top_k(), "there is a row for each token"},
-      {{&p.topk_weights, "topk_weights"}, 1, tokens, p.top_k(), "there is one for each id"},
+      {{&p.topk_weights, "topk_weights"}, 1, tokens, p.top_k(), "there is one for each id", unread},
       {{&p.x, "x"}, 1, tokens, p.hidden(), "tokens are one matrix"},
-      {{&p.d, "d"}, 1, tokens, p.hidden(), "the result has the shape of x"},
+      {{&p.d, "d"}, 1, p.results(), p.hidden(), of_d},
+      {{&p.shared_output, "shared_output"}, 1, tokens, p.hidden(), "it has the shape of x", true},
   };
   for (const auto& e : extents) {
+    if (e.may_miss && !is_given(*e.of.matrix)) continue;
     if (auto r = mixture_extents_fault(e.of, e.batch, e.rows, e.columns, e.why)) return r;
   }
   for (const MixtureMatrix& v : {MixtureMatrix{&p.x, "x"},
                                  {&p.topk_ids, "topk_ids"},
                                  {&p.topk_weights, "topk_weights"},
+                                 {&p.shared_output, "shared_output"},
                                  {&p.d, "d"}}) {
     if (auto r = mixture_rows_fault(v)) return r;
   }
@@ -307,8 +319,10 @@ Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
   for_each_field_of_mixtures(
       [&](std::string_view name, const auto& given, auto& planned) {
         if constexpr (std::is_same_v<decltype(planned), PlannedMatrix&>) {
-          const bool goes = o.is_packed() || !name.starts_with("scale_");
-          if (known && goes && is_optional(name) && !is_given(given)) planned = {};
+          const bool is_missed = name.starts_with("scale_w") && !o.is_packed();
+          const bool unread = name == "topk_weights" && !o.reads_weights();
+          const bool may_miss = unread || (is_optional(name) && !is_missed);
+          if (known && may_miss && !is_given(given)) planned = {};
         }
       },
       o, p);
@@ -323,8 +337,10 @@ Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
     lie_side_by_side(p.w2);
   }
   if (auto r = mixture_fault(p)) return *r;
+  if (auto r = mixture_factor_fault(o)) return *r;
   if (auto r = known ? mixture_memory_fault(o) : std::nullopt) return *r;
   p.gate.reset();  // a plan serves any
+  p.routed_scaling_factor = 1;
   return p;
 }
 

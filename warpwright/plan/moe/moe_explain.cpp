@@ -31,7 +31,13 @@ std::string formula(const MixtureProblem& p) {
   if (p.is_packed()) {
     text += "w13 " + packed_words(*p.packed13) + ", w2 " + packed_words(*p.packed2) + ", ";
   }
-  return text + scaling_words(p.scaling) + ", " + name(p.activation);
+  text += scaling_words(p.scaling) + ", " + name(p.activation);
+  if (!p.is_gated) text += " without a gate";
+  if (p.has_codes()) text += ", tokens as they come with their scales";
+  if (p.apply_router_weight_on_input) text += ", router weights on the input";
+  if (p.combine != Combine::sum) text += std::string(", combine ") + name(p.combine);
+  if (is_given(p.shared_output)) text += ", a shared output";
+  return text;
 }
 
 std::string MixturePlan::explain() const {
@@ -80,9 +86,12 @@ std::string MixturePlan::explain() const {
   if (asks_early(MixtureStep::first) && counts_slots()) {
     text += "first counts the slots of experts by itself, to know its first tiles then\n";
   }
-  text += "a row is rounded to " + type_name(p.x.dtype) +
-          ", times its weight, added in float32 in the order of expert, then slot\n";
-  return text;
+  text += "a row is rounded to " + type_name(p.row_type());
+  if (p.weighs_results()) text += ", times its weight";
+  text += p.combine == Combine::sum ? ", added in float32 in the order of expert, then slot"
+                                    : ", put where its slot is";
+  if (is_given(p.shared_output)) text += ", the shared output last";
+  return text + "\n";
 }
 
 }  // namespace warpwright

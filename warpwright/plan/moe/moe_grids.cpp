@@ -27,7 +27,9 @@ class MixtureBinding {
     }
     set_operands(operands, parts_);
     MatrixView& tokens = parts_[MixturePart::tokens];
+    MatrixView& scales = parts_[MixturePart::token_scales];
     if (tokens.data == nullptr) tokens = operands.x;
+    if (scales.data == nullptr) scales = parts_[MixturePart::scale_x];
   }
 
   void bind(const StepRow& row, MixtureStepGrids& out) const {
@@ -123,10 +125,24 @@ kernel::TokenRows rows_to(const MixtureBinding& b, Part from, Part to, Part with
   r.k = static_cast<int>(x.columns);
   r.type = x.dtype;
   // Beside tokens as they are weights may have scales by rows.
-  r.form = b.o.is_micro()                      ? kernel::RowForm::micro
-           : !b.o.quantises()                  ? kernel::RowForm::copy
-           : b.o.scaling == Scaling::blockwise ? kernel::RowForm::blocks
-                                               : kernel::RowForm::rows;
+  r.form = b.o.is_micro()                       ? kernel::RowForm::micro
+           : from == Part::x && b.o.has_codes() ? kernel::RowForm::codes
+           : !b.o.quantises()                   ? kernel::RowForm::copy
+           : b.o.scaling == Scaling::blockwise  ? kernel::RowForm::blocks
+                                                : kernel::RowForm::rows;
+  const MatrixView& given = b[Part::scale_x];
+  if (r.form == kernel::RowForm::codes) {
+    r.x_scales = static_cast<const float*>(given.data);
+    r.x_scale_pitch = given.row_stride;
+    r.x_scale_step = given.column_stride;
+    r.scales_blocks = b.o.scaling == Scaling::blockwise;
+  }
+  const MatrixView& weights = b[Part::input_weights];
+  if (from == Part::x && weights.data != nullptr) {
+    r.weights = weights.data;
+    r.weight_pitch = weights.row_stride;
+    r.weight_type = weights.dtype;
+  }
   r.parts = kernel::TokenRowsWork::parts_of(r, std::int64_t{warps} * b.plan.device.sms);
   return r;
 }
@@ -172,7 +188,7 @@ void bind_sort(const MixtureBinding& b, MixtureStepGrids& out) {
   using kernel::SortSlotsKernel;
   kernel::SortSlotsParams p = slots_to_sort(b);
   SortSlotsKernel::shape(p, b.plan.way.sort_parts);
-  if (b.plan.way.by_index && b.o.quantises() && !b.o.is_micro()) {
+  if (b.plan.way.by_index && b.o.makes_tokens() && !b.o.is_micro()) {
     p.quantised = rows_to(b, Part::x, Part::tokens, Part::token_scales, p.warps);
   }
   for (int i = 0; i < out.grids.count; ++i) {
@@ -219,15 +235,24 @@ void bind_sum(const MixtureBinding& b, MixtureStepGrids& out) {
   p.x_pitch = pitch(Part::results);
   p.y = b.at<unsigned char>(Part::d);
   p.y_pitch = pitch(Part::d);
-  p.weights = b.o.topk_weights.data;
-  p.weight_pitch = b.o.topk_weights.row_stride;
+  const MatrixView& weights = b[Part::topk_weights];
+  p.weights = weights.data;
+  p.weight_pitch = weights.row_stride;
+  p.weight_type = weights.dtype;
+  p.factor = b.o.routed_scaling_factor;
+  const MatrixView& addend = b[Part::shared_output];
+  p.addend = static_cast<const unsigned char*>(addend.data);
+  p.addend_pitch = pitch(Part::shared_output);
+  p.addend_type = addend.dtype;
   p.rows = b.at<std::int32_t>(Part::rows);
-  p.tokens = static_cast<int>(b.o.tokens());
-  p.top_k = static_cast<int>(b.o.top_k());
+  p.tokens = static_cast<int>(b.o.results());
+  const auto top_k = static_cast<int>(b.o.top_k());
+  const bool adds = b.o.combine == Combine::sum;
+  p.top_k = adds ? top_k : 1;
+  p.of_weights = adds ? 1 : top_k;
   p.k = static_cast<int>(b.o.hidden());
-  p.type = b.o.x.dtype;
+  p.type = b.o.row_type();
   p.y_type = b.o.d.dtype;
-  p.weight_type = b.o.topk_weights.dtype;
   set_grid<SumSlotsKernel>(out, p, SumSlotsKernel::ctas(p, b.plan.device.sms));
 }
 

@@ -190,6 +190,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
     MixturePlan tried;
     tried.problem = problem;
     tried.problem.gate.reset();
+    tried.problem.routed_scaling_factor = 1;
     tried.device = device;
     tried.way = way;
     tried.parts = planned_parts(tried.problem, way);

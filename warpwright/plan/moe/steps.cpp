@@ -16,8 +16,11 @@ namespace {
 bool orders_tokens(const MixturePlan& p) {
   return !p.way.by_index || p.problem.is_micro();
 }
+bool makes_beside_sort(const MixturePlan& p) {
+  return !orders_tokens(p) && p.problem.makes_tokens();
+}
 bool quantises_beside_sort(const MixturePlan& p) {
-  return !orders_tokens(p) && p.problem.quantises();
+  return makes_beside_sort(p) && p.problem.quantises();
 }
 
 constexpr StepProduct by_w13 = {{&MixturePlan::first, &MixtureChoices::first_kernel, "w13"},
@@ -45,21 +48,29 @@ std::span<const StepRow> step_rows() {
   // clang-format off
   static constexpr StepRow table[] = {
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
-       .there = [](const P& p) { return !p.way.sorts_rows && !quantises_beside_sort(p); },
+       .there = [](const P& p) { return !p.way.sorts_rows && !makes_beside_sort(p); },
        .reads = {topk_ids}, .writes = sorted,
        .bind = bind_sort, .grids = sort_launches, .trips = 4, .charged = false,
        .code = {"SortSlotsKernel", "SortCounts"}},
 
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
        .there = quantises_beside_sort,
-       .reads = {topk_ids, x}, .writes = sorted | PartSet{tokens, token_scales},
+       .reads = {topk_ids, x, input_weights}, .writes = sorted | PartSet{tokens, token_scales},
        .bind = bind_sort, .grids = sort_launches, .trips = 4, .charged = false,
        .says = "the launch of the sort quantises tokens beside it",
        .code = {"SortSlotsKernel", "SortCounts"}},
 
+      {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
+       .there = [](const P& p) { return makes_beside_sort(p) && !p.problem.quantises(); },
+       .reads = {topk_ids, x, input_weights}, .writes = sorted | PartSet{tokens},
+       .bind = bind_sort, .grids = sort_launches, .trips = 4, .charged = false,
+       .says = "the launch of the sort multiplies tokens by router weights beside it",
+       .code = {"SortSlotsKernel", "SortCounts"}},
+
       {.step = sort, .name = "sort", .kernel = sort_gather_kernel,
        .there = [](const P& p) { return p.way.sorts_rows; },
-       .reads = {topk_ids, x, factor_x}, .writes = sorted | PartSet{tokens, token_scales},
+       .reads = {topk_ids, x, input_weights, factor_x, scale_x},
+       .writes = sorted | PartSet{tokens, token_scales},
        .bind = bind_sort_gather, .only_here = true,
        .says = "the launch of the sort moves tokens too",
        .says_in_tiles = "tokens become codes there, where it is known where their scales lie",
@@ -67,7 +78,8 @@ std::span<const StepRow> step_rows() {
 
       {.step = gather, .name = "gather", .kernel = gather_rows_kernel,
        .there = [](const P& p) { return orders_tokens(p) && !p.way.sorts_rows; },
-       .reads = {x, factor_x, offsets, rows}, .writes = {tokens, token_scales},
+       .reads = {x, input_weights, factor_x, scale_x, offsets, rows},
+       .writes = {tokens, token_scales},
        .bind = bind_gather, .only_here = true,
        .says_in_tiles = "tokens become codes behind the sort, which knows where their scales lie",
        .code = {"GatherRowsKernel", "TokenRowsMover", "MicroRowsMover"}},
@@ -94,7 +106,7 @@ std::span<const StepRow> step_rows() {
 
       {.step = sum, .name = "sum", .kernel = sum_slots_kernel,
        .there = [](const P&) { return true; },
-       .reads = {results, topk_weights, rows}, .writes = {d},
+       .reads = {results, topk_weights, shared_output, rows}, .writes = {d},
        .bind = bind_sum, .only_here = true,
        .code = {"SumSlotsKernel", "SlotAdder"}},
   };
@@ -180,7 +192,8 @@ double bytes_of(const MixturePlan& plan, const StepRow& row) {
 std::vector<std::reference_wrapper<const StepRow>> rows_of(const MixturePlan& plan) {
   std::vector<std::reference_wrapper<const StepRow>> rows;
   if (plan.problem.tokens() == 0) return rows;
-  std::ranges::copy_if(step_rows(), std::back_inserter(rows), [&](const StepRow& row) { return row.there(plan); });
+  std::ranges::copy_if(step_rows(), std::back_inserter(rows),
+                       [&](const StepRow& row) { return row.there(plan); });
   return rows;
 }
 

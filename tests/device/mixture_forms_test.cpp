@@ -1,0 +1,449 @@
+// What engines ask of a layer of experts beside the plain one, on the model: tokens that come as
+// codes, router weights on the input, slots by themselves, a shared output, layers without a gate.
+// Each in every way that has kernels; what is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/campaign.h"
+#include "tests/device/micro_mixture.h"
+#include "tests/device/mixture_run.h"
+#include "warpwright/device/moe.h"
+#include "warpwright/device/quantise.h"
+#include "warpwright/model.h"
+
+namespace warpwright {
+namespace {
+
+using tests::MicroMixture;
+using tests::MixtureAsk;
+using tests::run_and_check;
+using tests::SomeMixture;
+
+using Change = std::function<void(MixtureOperands&)>;
+void nothing(MixtureOperands& /*o*/) {}
+
+struct FormAsk {
+  MixtureAsk ask;
+  MixtureChoices choices;
+};
+
+// It with all scales and ways that there are kernels for.
+std::vector<FormAsk> in_all_ways(MixtureAsk ask, const Change& change = nothing) {
+  std::vector<FormAsk> all;
+  ask.tokens = 5;
+  ask.experts = 3;
+  for (const Scaling scaling : {Scaling::none, Scaling::row_column, Scaling::blockwise}) {
+    for (const bool int4 : {false, true}) {
+      if (scaling == Scaling::none && (int4 || ask.codes)) continue;
+      ask.scaling = scaling;
+      ask.hidden = 256;  // two blocks
+      ask.inner = 64;
+      ask.packed13 = ask.packed2 = int4 ? std::optional(PackedWeights{}) : std::nullopt;
+      SomeMixture some(ask);
+      change(some.o);
+      for (const bool by_index : {false, true}) {
+        for (const bool sorts : {false, true}) {
+          const MixtureChoices choices{.by_index = by_index, .sort_with_gather = sorts};
+          ++ask.seed;
+          if (plan_moe(some.o, model_facts(), choices)) all.push_back({ask, choices});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+// Runs a sample of them; each is told from the layer with one thing other, `spoil`.
+void agree_and_differ(const std::vector<FormAsk>& all, const Change& change, const Change& spoil,
+                      std::size_t step) {
+  for (const auto& [ask, choices] : sampled(all, step)) {
+    SomeMixture some(ask);
+    change(some.o);
+    SCOPED_TRACE(plan_moe(some.o, model_facts(), choices)->explain());
+    device::ModelOptions how;
+    how.mode = model::Mode::random;
+    how.seed = ask.seed;
+    run_and_check(some, choices, how);
+    spoil(some.o);
+    EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+  }
+}
+
+TEST(MixtureForms, RouterWeightsOnTheInput) {
+  const auto all = in_all_ways({.top_k = 1, .weight = DType::bf16, .on_input = true});
+  EXPECT_GE(all.size(), 9U);
+  agree_and_differ(
+      all, nothing, [](MixtureOperands& o) { o.apply_router_weight_on_input = false; }, 4);
+}
+
+TEST(MixtureForms, RouterWeightsOnAnInputOfMicroFormats) {
+  tests::MicroAsk ask;
+  ask.top_k = 1;
+  MicroMixture some(ask);
+  some.o.apply_router_weight_on_input = true;
+  const auto plan = plan_moe(some.o, model_facts(4, 100));
+  if (!plan && plan.refusal().code == RefusalCode::no_kernel) GTEST_SKIP() << plan.reason();
+  ASSERT_TRUE(plan) << plan.reason();
+  const auto report = device::launch_on_model(*plan, some.o);
+  ASSERT_TRUE(report && report->clean()) << report->text();
+  EXPECT_EQ(reference::check_mixture(some.o).failures, 0);
+  some.o.apply_router_weight_on_input = false;
+  EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+}
+
+// A number of a launch: one plan serves any.
+TEST(MixtureForms, ARoutedScalingFactor) {
+  SomeMixture some({});
+  some.o.routed_scaling_factor = 2.5F;
+  run_and_check(some);
+  const auto plan = plan_moe(some.o, model_facts());
+  ASSERT_TRUE(plan) << plan.reason();
+  some.o.routed_scaling_factor = 1;
+  EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+  EXPECT_FALSE(mismatch(*plan, some.o));
+  SomeMixture input({.top_k = 1, .on_input = true});
+  input.o.routed_scaling_factor = -0.5F;
+  run_and_check(input);
+}
+
+TEST(MixtureForms, SlotsByThemselves) {
+  for (const Combine combine : {Combine::weighted, Combine::none}) {
+    const bool weighted = combine == Combine::weighted;
+    const Change left_out = [&](MixtureOperands& o) {
+      if (!weighted) o.topk_weights = {};
+    };
+    const auto all = in_all_ways({.top_k = 3, .combine = combine}, left_out);
+    EXPECT_GE(all.size(), 9U);
+    agree_and_differ(
+        all, left_out, [&](MixtureOperands& o) { o.w2.data = o.w13.data; }, 8);
+    SomeMixture some({.top_k = 3, .result = DType::f32, .weight = DType::bf16, .combine = combine});
+    some.ids[7] = -1;
+    some.put_ids();
+    if (weighted) some.o.routed_scaling_factor = 3;
+    run_and_check(some);
+    const auto* const d = static_cast<const float*>(some.o.d.data);
+    EXPECT_TRUE(std::all_of(d + 7 * 128, d + 8 * 128, [](float x) { return x == 0; }));
+    if (!weighted) continue;
+    some.o.combine = Combine::none;
+    some.o.routed_scaling_factor = 1;
+    EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+  }
+}
+
+// What a rank adds up itself, in the order of experts, is the sum of the whole layer.
+TEST(MixtureForms, SlotsAddedUpAreTheSum) {
+  const MixtureAsk ask{.top_k = 2, .result = DType::f32, .seed = 9};
+  SomeMixture whole(ask);
+  run_and_check(whole);
+  MixtureAsk apart = ask;
+  apart.combine = Combine::none;
+  SomeMixture slots(apart);
+  run_and_check(slots);
+  // The same draws, but for what lay in d.
+  slots.o.x = whole.o.x;
+  slots.o.w13 = whole.o.w13;
+  slots.o.w2 = whole.o.w2;
+  slots.ids = whole.ids;
+  slots.put_ids();
+  run_and_check(slots);
+  for (std::int64_t t = 0; t < ask.tokens; ++t) {
+    const auto* const weight = static_cast<const float*>(whole.o.topk_weights.data) + 2 * t;
+    const auto id = [&](int j) { return whole.ids[static_cast<std::size_t>(2 * t + j)]; };
+    const bool swapped = id(1) < id(0) && id(1) >= 0;
+    for (std::int64_t n = 0; n < ask.hidden; ++n) {
+      float sum = 0;
+      for (const int i : {0, 1}) {
+        const int j = swapped ? 1 - i : i;
+        if (id(j) < 0) continue;
+        sum = std::fma(weight[j], static_cast<const float*>(slots.o.d.data)[(2 * t + j) * 128 + n],
+                       sum);
+      }
+      ASSERT_EQ(sum, static_cast<const float*>(whole.o.d.data)[t * 128 + n]) << t << " " << n;
+    }
+  }
+}
+
+TEST(MixtureForms, ASharedOutputIsAdded) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    SomeMixture some({.hidden = type == DType::f16 ? 120 : 128, .shared = type});
+    some.ids[4] = some.ids[5] = -1;
+    some.put_ids();
+    some.o.routed_scaling_factor = 2;
+    run_and_check(some);
+    // A token without a slot has what the shared expert made of it.
+    for (std::int64_t n = 0; n < some.o.hidden(); ++n) {
+      const double want = numeric::to_double(
+          DType::bf16,
+          numeric::from_double(DType::bf16, reference::element(some.o.shared_output, 0, 2, n)));
+      ASSERT_EQ(reference::element(some.o.d, 0, 2, n), want);
+    }
+    some.o.shared_output = {};
+    EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+  }
+  // Rows apart, that begin at no multiple of 16 bytes.
+  SomeMixture apart({.result = DType::f32, .shared = DType::f32});
+  apart.o.shared_output.columns = apart.o.x.columns = apart.o.d.columns = 125;
+  apart.o.w13.columns = 125;
+  apart.o.w2.rows = 125;
+  const auto refused = plan_moe(apart.o, model_facts());
+  ASSERT_TRUE(refused) << refused.reason();
+  run_and_check(apart);
+}
+
+TEST(MixtureForms, TokensThatAreCodes) {
+  const auto all = in_all_ways({.codes = true});
+  EXPECT_GE(all.size(), 9U);
+  int as_they_are = 0;
+  for (const auto& [ask, choices] : sampled(all, 2)) {
+    SomeMixture some(ask);
+    const auto plan = plan_moe(some.o, model_facts(), choices);
+    ASSERT_TRUE(plan) << plan.reason();
+    // By number nothing is done to them.
+    const bool none = plan->way.by_index;
+    as_they_are += none ? 1 : 0;
+    EXPECT_EQ(plan->layout[MixturePart::tokens].bytes > 0, !none) << plan->explain();
+    EXPECT_EQ(plan->layout[MixturePart::token_scales].bytes > 0, !none);
+  }
+  if (campaign()) {
+    EXPECT_GT(as_they_are, 0);
+  }
+  agree_and_differ(
+      all, nothing, [](MixtureOperands& o) { o.scale_x.row_stride = o.scale_x.column_stride = 0; },
+      5);
+}
+
+TEST(MixtureForms, OneScaleServesAllTokens) {
+  const auto all = in_all_ways({.codes = true, .one_scale = true});
+  agree_and_differ(
+      all, nothing, [](MixtureOperands& o) { *static_cast<float*>(o.scale_x.data) *= 2; }, 4);
+}
+
+// Codes and scales that a quantising step makes have that step's results, bit for bit.
+TEST(MixtureForms, CodesHaveTheBitsOfTokensThatAreQuantised) {
+  for (const Scaling scaling : {Scaling::row_column, Scaling::blockwise}) {
+    for (const bool by_index : sampled(std::vector{false, true}, 2)) {
+      SomeMixture some({.experts = 3, .hidden = 328, .inner = 64, .scaling = scaling});
+      const MixtureChoices choices{.quantises_in_epilogue = false, .by_index = by_index};
+      run_and_check(some, choices);
+      const std::int64_t columns = scaling == Scaling::blockwise ? 3 : 1;
+      // Scales side by side, as the kernels that quantise for other ranks put them; rows apart.
+      std::vector<float> scales(static_cast<std::size_t>(9 * columns));
+      std::vector<std::uint8_t> codes(9 * 336 + 16);
+      auto* const first = codes.data() + (16 - reinterpret_cast<std::uintptr_t>(codes.data()) % 16);
+      MixtureOperands given = some.o;
+      given.x = {first, DType::e4m3, 9, 328, 336};
+      given.scale_x = {scales.data(), DType::f32, 9, columns, 1, 9};
+      Quantisation quantisation{.x = some.o.x, .codes = given.x, .scales = given.scale_x};
+      quantisation.scaling = scaling;
+      const auto refused = quantise_on_host(quantisation);
+      ASSERT_FALSE(refused) << refused->reason;
+      std::vector<std::uint16_t> d(9 * 328, 0xffff);
+      given.d.data = d.data();
+      const auto plan = plan_moe(given, model_facts(), choices);
+      ASSERT_TRUE(plan) << plan.reason();
+      const auto report = device::launch_on_model(*plan, given);
+      ASSERT_TRUE(report && report->clean()) << report->text();
+      EXPECT_EQ(std::memcmp(d.data(), some.o.d.data, 2 * d.size()), 0) << plan->explain();
+      EXPECT_EQ(reference::check_mixture(given).failures, 0);
+    }
+  }
+}
+
+// Rows of any address and length.
+TEST(MixtureForms, CodesMayLieAnywhere) {
+  SomeMixture some({.experts = 3, .hidden = 256, .scaling = Scaling::row_column, .codes = true});
+  std::vector<std::byte> memory(9 * 301 + 3);
+  for (std::int64_t t = 0; t < 9; ++t) {
+    std::memcpy(memory.data() + 3 + 301 * t, static_cast<std::byte*>(some.o.x.data) + 256 * t, 256);
+  }
+  run_and_check(some);
+  std::vector<std::uint16_t> d(9 * 256);
+  std::memcpy(d.data(), some.o.d.data, 2 * d.size());
+  some.o.x.data = memory.data() + 3;
+  some.o.x.row_stride = 301;
+  run_and_check(some);
+  EXPECT_EQ(std::memcmp(d.data(), some.o.d.data, 2 * d.size()), 0);
+}
+
+TEST(MixtureForms, WithoutAGate) {
+  for (const Activation activation : {Activation::relu2, Activation::silu, Activation::gelu}) {
+    const Change change = [&](MixtureOperands& o) { o.activation = activation; };
+    const auto all = in_all_ways({.biases = true, .gated = false}, change);
+    EXPECT_GE(all.size(), 9U);
+    agree_and_differ(
+        all, change,
+        [](MixtureOperands& o) {
+          o.activation = o.activation == Activation::relu2 ? Activation::relu : Activation::relu2;
+        },
+        13);
+  }
+}
+
+TEST(MixtureForms, AGeluGate) {
+  const Change change = [](MixtureOperands& o) { o.activation = Activation::gelu; };
+  agree_and_differ(
+      in_all_ways({.biases = true, .largest_x = 6}, change), change,
+      [](MixtureOperands& o) { o.activation = Activation::swiglu_oai; }, 8);
+  SomeMixture plain({});
+  change(plain.o);
+  run_and_check(plain);
+  plain.o.activation = Activation::silu;
+  EXPECT_GT(reference::check_mixture(plain.o).failures, 0);
+  SomeMixture limited({.biases = true, .largest_x = 24});
+  limited.o.activation = Activation::gelu;
+  limited.o.gate = gate_of(Activation::gelu);
+  limited.o.gate->limit = 2;
+  run_and_check(limited);
+  limited.o.gate.reset();
+  EXPECT_GT(reference::check_mixture(limited.o).failures, 0);
+}
+
+// Ids that are all -1, and no tokens at all, in every form.
+TEST(MixtureForms, NothingToDoIsDone) {
+  const MixtureAsk asks[] = {
+      {},
+      {.scaling = Scaling::row_column},
+      {.scaling = Scaling::blockwise, .codes = true},
+      {.top_k = 1, .on_input = true},
+      {.combine = Combine::weighted},
+      {.scaling = Scaling::blockwise, .combine = Combine::none},
+      {.gated = false},
+      {.shared = DType::bf16},
+      {.scaling = Scaling::row_column, .codes = true, .shared = DType::f32},
+  };
+  for (MixtureAsk ask : asks) {
+    SCOPED_TRACE(&ask - asks);
+    for (const bool by_index : {false, true}) {
+      ask.tokens = 5;
+      ask.experts = 2;
+      ask.inner = 64;
+      SomeMixture some(ask);
+      std::ranges::fill(some.ids, -1);
+      some.put_ids();
+      run_and_check(some, {.by_index = by_index});
+      for (std::int64_t t = 0; t < some.o.d.rows; ++t) {
+        for (std::int64_t n = 0; n < some.o.hidden(); ++n) {
+          const double shared =
+              is_given(some.o.shared_output)
+                  ? numeric::to_double(
+                        DType::bf16,
+                        numeric::from_double(DType::bf16,
+                                             reference::element(some.o.shared_output, 0, t, n)))
+                  : 0;
+          ASSERT_EQ(reference::element(some.o.d, 0, t, n), shared);
+        }
+      }
+      ask.tokens = 0;
+      SomeMixture none(ask);
+      const auto plan = plan_moe(none.o, model_facts(), {.by_index = by_index});
+      ASSERT_TRUE(plan) << plan.reason();
+      EXPECT_EQ(plan->launches(), 0);
+      Workspace empty;
+      EXPECT_FALSE(launch(*plan, none.o, empty, nullptr));
+    }
+  }
+}
+
+TEST(MixtureForms, WhatDoesNotGoTogetherIsRefused) {
+  const auto refused = [](const MixtureAsk& ask, const Change& change) {
+    SomeMixture some(ask);
+    change(some.o);
+    const auto plan = plan_moe(some.o, model_facts());
+    return plan ? std::string() : plan.reason();
+  };
+  const struct {
+    MixtureAsk ask;
+    void (*change)(MixtureOperands& o);
+    const char* why;
+  } all[] = {
+      {{},
+       [](MixtureOperands& o) { o.apply_router_weight_on_input = true; },
+       "apply_router_weight_on_input is asked for, and topk_ids is 9 x 2; a token that is "
+       "multiplied by its router weight has one expert: the nearest legal is 9 x 1"},
+      {{.top_k = 1, .scaling = Scaling::row_column, .codes = true},
+       [](MixtureOperands& o) { o.apply_router_weight_on_input = true; },
+       "apply_router_weight_on_input is asked for, and x is e4m3; router weights are multiplied to "
+       "tokens before these are quantised: multiply them to scale_x"},
+      {{},
+       [](MixtureOperands& o) { o.routed_scaling_factor = std::numeric_limits<float>::infinity(); },
+       "routed_scaling_factor is inf; it is a finite number: the nearest is 1"},
+      {{.combine = Combine::none},
+       [](MixtureOperands& o) { o.routed_scaling_factor = 2; },
+       "routed_scaling_factor is 2 and combine is none; it is multiplied to router weights, and "
+       "then no result is: leave it out, or the nearest combine is weighted"},
+      {{.combine = Combine::weighted},
+       [](MixtureOperands& o) { o.d.rows = 9; },
+       "d is 9 x 128; the result has a row for each slot: the nearest legal is 18 x 128"},
+      {{.combine = Combine::weighted},
+       [](MixtureOperands& o) { o.topk_weights = {}; },
+       "topk_weights is 0 x 0; there is one for each id: the nearest legal is 9 x 2"},
+      {{.combine = Combine::none, .shared = DType::f32},
+       nothing,
+       "shared_output is given and combine is none; it is added to the sum over a token's experts: "
+       "leave it out, or the nearest combine is sum"},
+      {{.shared = DType::f32},
+       [](MixtureOperands& o) { o.shared_output.rows = 8; },
+       "shared_output is 8 x 128; it has the shape of x: the nearest legal is 9 x 128"},
+      {{.shared = DType::f32},
+       [](MixtureOperands& o) { o.shared_output.dtype = DType::e4m3; },
+       "shared_output is e4m3; what is added to the sums is f32, bf16 or fp16: the nearest is "
+       "bf16"},
+      {{.result = DType::f32, .shared = DType::f32},
+       [](MixtureOperands& o) { o.shared_output.data = o.d.data; },
+       "d overlaps shared_output; the result may lie only over x"},
+      {{},
+       [](MixtureOperands& o) { o.scale_x = o.topk_weights; },
+       "scale_x is given and x is bf16; only tokens that are e4m3 have scales: leave it out"},
+      {{.codes = true},
+       nothing,
+       "x is e4m3, and scaling is none; tokens are e4m3 beside weights for tokens of e4m3 whose "
+       "scaling is row-column or blockwise: the nearest x is bf16"},
+      {{.scaling = Scaling::blockwise, .codes = true},
+       [](MixtureOperands& o) { o.scale_x = {}; },
+       "scale_x is left out, and x is e4m3; tokens of e4m3 have scales"},
+      {{.scaling = Scaling::blockwise, .codes = true},
+       [](MixtureOperands& o) { o.scale_x.columns = 2; },
+       "scale_x is 9 x 2 of f32; tokens of e4m3 have one for each 128 of a row: the nearest legal "
+       "is 9 x 1 of f32"},
+      {{.scaling = Scaling::row_column, .codes = true},
+       [](MixtureOperands& o) { o.scale_x.rows = 8; },
+       "scale_x is 8 x 1 of f32; tokens of e4m3 have one each, or one together: the nearest legal "
+       "is 9 x 1 of f32"},
+      {{.scaling = Scaling::row_column, .result = DType::f16, .codes = true},
+       nothing,
+       "d is fp16; the result of e4m3 tokens is bf16 or f32: the nearest is bf16"},
+      {{.gated = false},
+       [](MixtureOperands& o) { o.activation = Activation::swiglu_oai; },
+       "activation is swiglu_oai and there is no gate; what experts without one have is none, "
+       "relu, "
+       "gelu, silu, quick_gelu or relu2: the nearest is silu"},
+      {{.gated = false},
+       [](MixtureOperands& o) { o.interleaved = true; },
+       "gate and up are interleaved, and there is no gate; the rows of w13 are ups then: the "
+       "nearest gate_up is halves"},
+      {{.gated = false},
+       [](MixtureOperands& o) { o.gate = GateNumbers{}; },
+       "numbers of a gate (gate_limit, gate_alpha, gate_beta) are given, and the epilogue is not "
+       "gated: leave them out"},
+      {{},
+       [](MixtureOperands& o) { o.activation = Activation::relu2; },
+       "activation is relu2; the gate of a mixture is gelu, silu or swiglu_oai: the nearest is "
+       "silu"},
+      {{},
+       [](MixtureOperands& o) {
+         o.activation = Activation::gelu;
+         o.gate = GateNumbers{};
+       },
+       "gate_alpha is 1; a gelu has no other than its own: leave it out for the activation's own"},
+  };
+  for (const auto& each : all) EXPECT_EQ(refused(each.ask, each.change), each.why);
+}
+
+}  // namespace
+}  // namespace warpwright
