@@ -35,7 +35,11 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["d_dtype"] = numeric::word(p.d.dtype);
   json["scaling"] = name(p.scaling);
   json["activation"] = name(p.activation);
+  json["gated"] = p.is_gated;
   json["gate_up"] = p.interleaved ? "interleaved" : "halves";
+  json["combine"] = name(p.combine);
+  json["router_weights_on_input"] = p.apply_router_weight_on_input;
+  json["shared_output"] = is_given(p.shared_output);
   json["bias"] = p.bias13.rows > 0 || p.bias2.rows > 0;
   json["reason"] = plan.reason;
   json["launches"] = plan.launches();

@@ -48,11 +48,20 @@ constexpr MoeCompanion companions[] = {
     {"ids of 64 bits", "--ids int64"},
     {"more experts than lanes", "--experts 40"},
     {"biases", "--bias"},
+    {"no gate", "--gated no --activation relu2 --bias"},
+    {"router weights on the input", "--top-k 1 --router-weights-on-input --by-index no"},
+    {"router weights on the input, by number",
+     "--tokens 40 --top-k 1 --router-weights-on-input --by-index yes"},
+    {"slots by themselves, weighted", "--combine weighted --left-out 3"},
+    {"slots as experts make them", "--combine none"},
+    {"a shared output", "--shared-output bf16 --routed-scaling-factor 2.5 --left-out 3"},
 };
 // Where no types are given: tokens that are quantised, which the launches beside the products do.
 constexpr MoeCompanion with_codes[] = {
     {"tokens as e4m3", "--dtype e4m3 --by-index no"},
     {"tokens as e4m3, by number", "--dtype e4m3 --by-index yes"},
+    {"tokens that are e4m3", "--dtype e4m3 --x-dtype e4m3 --by-index no"},
+    {"tokens that are e4m3, by number", "--dtype e4m3 --x-dtype e4m3 --by-index yes"},
     {"tokens as mxf8", "--dtype mxf8 --as b200"},
     {"tokens as nvf4", "--dtype nvf4 --as b200"},
 };

@@ -55,10 +55,12 @@ HostTensor scaled(HostTensor tensor, double factor, DType to) {
   return convert(tensor, to);
 }
 
-// Positive, and those of a token add up to 1.
-HostTensor router_weights(std::int64_t tokens, std::int64_t top_k, std::uint64_t seed,
-                          std::uint64_t stream) {
+// Positive, and those of a token add up to 1; on the input one is any.
+HostTensor router_weights(const MixtureOperands& o, std::uint64_t seed, std::uint64_t stream) {
+  const std::int64_t tokens = o.tokens();
+  const std::int64_t top_k = o.top_k();
   HostTensor weights = random_scales({tokens, top_k}, seed, stream);
+  if (o.apply_router_weight_on_input) return weights;
   auto* const all = reinterpret_cast<float*>(weights.bytes.data());
   for (std::int64_t t = 0; t < tokens; ++t) {
     float sum = 0;
@@ -81,18 +83,34 @@ double bytes_of(const MixtureOperands& o) {
 
 void set_words(const MoeOptions& o, MixtureOperands& m) {
   if (!o.activation.empty()) {
-    m.activation = chosen_mode("--activation", o.activation, all_activations, gates);
+    m.activation = chosen_mode("--activation", o.activation, all_activations,
+                               m.is_gated ? gates : stands_alone);
   }
+  if (!o.combine.empty()) {
+    m.combine = chosen_mode("--combine", o.combine, all_combines, any<Combine>);
+    m.d.rows = m.results();
+    m.d.batch_stride = m.d.rows * m.d.columns;
+  }
+  m.apply_router_weight_on_input = o.weights_on_input;
+  m.routed_scaling_factor = parse_scalar("--routed-scaling-factor", o.routed_scaling_factor, 1);
+  if (!o.shared_output.empty()) {
+    choose<DType>(m.shared_output.dtype, "--shared-output", o.shared_output,
+                  {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"f32", DType::f32}});
+    const DType type = m.shared_output.dtype;
+    m.shared_output = m.x;
+    m.shared_output.dtype = type;
+  }
+  if (!m.reads_weights()) m.topk_weights = {};
   m.gate = parse_gate(o.gate, m.activation);
   choose<bool>(m.interleaved, "--gate-up", o.gate_up, {{"halves", false}, {"interleaved", true}});
   choose<OffsetType>(m.id_type, "--ids", o.ids,
                      {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});
   if (!o.d_dtype.empty()) {
     const auto type = numeric::parse_dtype(o.d_dtype);
-    if (type != DType::f32 && type != m.x.dtype) {
+    if (type != DType::f32 && type != m.row_type()) {
       throw InputError("--d-dtype is \"" + o.d_dtype + "\"; " +
-                       as_rule("the result is ", type_name(m.x.dtype), " or f32") +
-                       ": the nearest is " + as_nearest(type_name(m.x.dtype)) + ".");
+                       as_rule("the result is ", type_name(m.row_type()), " or f32") +
+                       ": the nearest is " + as_nearest(type_name(m.row_type())) + ".");
     }
     m.d.dtype = *type;
   }
@@ -174,9 +192,11 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
   m.x = packed(types.x, 1, e.tokens, e.hidden);
   m.topk_ids = packed(DType::s32, 1, e.tokens, e.top_k);
   m.topk_weights = packed(DType::f32, 1, e.tokens, e.top_k);
-  m.w13 = packed(types.weights, e.experts, 2 * e.inner, e.hidden);
+  m.is_gated = e.is_gated;
+  const std::int64_t rows13 = m.parts13() * e.inner;
+  m.w13 = packed(types.weights, e.experts, rows13, e.hidden);
   m.w2 = packed(types.weights, e.experts, e.hidden, e.inner);
-  m.d = packed(types.x, 1, e.tokens, e.hidden);
+  m.d = packed(m.row_type(), 1, e.tokens, e.hidden);
   m.scaling = types.scaling;
   if (types.scaling == Scaling::block_scaled) {
     m.tokens_as = types.tokens;
@@ -184,7 +204,7 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
       return packed(types.scale, e.experts, rows,
                     block_scales::padded_columns(w.columns, micro_block(types.scale)));
     };
-    m.scale_w13 = tiles(m.w13, 2 * block_scales::padded_rows(e.inner));
+    m.scale_w13 = tiles(m.w13, m.parts13() * block_scales::padded_rows(e.inner));
     m.scale_w2 = tiles(m.w2, block_scales::padded_rows(e.hidden));
     if (types.scale == DType::ue4m3) {
       m.factor_w13 = m.factor_w2 = packed(DType::f32, 1, e.experts, 1);
@@ -192,13 +212,17 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
     }
   }
   const auto blocks = [](std::int64_t n) { return (n + scale_block - 1) / scale_block; };
+  if (m.has_codes()) {
+    m.scale_x =
+        packed(DType::f32, 1, e.tokens, types.scaling == Scaling::blockwise ? blocks(e.hidden) : 1);
+  }
   if (types.packed) {  // which bring the scales of their groups
     m.packed13 = m.packed2 = types.packed;
   } else if (types.scaling == Scaling::row_column) {
-    m.scale_w13 = packed(DType::f32, e.experts, 2 * e.inner, 1);
+    m.scale_w13 = packed(DType::f32, e.experts, rows13, 1);
     m.scale_w2 = packed(DType::f32, e.experts, e.hidden, 1);
   } else if (types.scaling == Scaling::blockwise) {
-    m.scale_w13 = packed(DType::f32, e.experts, blocks(2 * e.inner), blocks(e.hidden));
+    m.scale_w13 = packed(DType::f32, e.experts, blocks(rows13), blocks(e.hidden));
     m.scale_w2 = packed(DType::f32, e.experts, blocks(e.hidden), blocks(e.inner));
   }
   return m;
@@ -228,15 +252,17 @@ Routing moe_routing(const MixtureOperands& m, const std::string& typed, const Ex
 
 MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
   const ExpertModel model = o.model.empty() ? ExpertModel{} : expert_model(o.model);
-  const MoeExtents extents{
-      wanted("--tokens", o.tokens, 0), wanted("--hidden", o.hidden, model.hidden),
-      wanted("--inner", o.inner, model.inner), wanted("--experts", o.experts, model.experts),
-      wanted("--top-k", o.top_k, model.top_k)};
-  const auto with = [&](const MoeTypes& types) {
+  MoeExtents extents{wanted("--tokens", o.tokens, 0), wanted("--hidden", o.hidden, model.hidden),
+                     wanted("--inner", o.inner, model.inner),
+                     wanted("--experts", o.experts, model.experts),
+                     wanted("--top-k", o.top_k, model.top_k)};
+  choose<bool>(extents.is_gated, "--gated", o.gated, {{"yes", true}, {"no", false}});
+  const auto with = [&](MoeTypes types) {
+    choose<DType>(types.x, "--x-dtype", o.x_dtype,
+                  {{"e4m3", DType::e4m3}, {type_name(types.x).c_str(), types.x}});
     MixtureOperands m = packed_mixture(extents, types);
     if (o.bias) {
-      m.bias13 = {nullptr, DType::f32, 2 * extents.inner, 1,
-                  1,       1,          extents.experts,   2 * extents.inner};
+      m.bias13 = {nullptr, DType::f32, m.w13.rows, 1, 1, 1, extents.experts, m.w13.rows};
       m.bias2 = {nullptr, DType::f32, extents.hidden, 1, 1, 1, extents.experts, extents.hidden};
     }
     set_words(o, m);
@@ -296,7 +322,7 @@ void MoeJob::draw_ids(std::uint64_t seed) {
 std::vector<std::int64_t> MoeJob::gate_order() const {
   std::vector<std::int64_t> order;
   const std::int64_t inner = operands.inner();
-  for (std::int64_t i = 0; i < 2 * inner; ++i) {
+  for (std::int64_t i = 0; i < operands.w13.rows; ++i) {
     const std::int64_t part = i / inner;
     order.push_back(operands.interleaved ? 2 * (i % inner) + part : i);
   }
@@ -390,7 +416,7 @@ void MoeJob::load(std::uint64_t seed) {
       HostTensor wide =
           scaled(random_normal(DType::f32, shape(v), seed, stream++), factor, DType::f32);
       spread_blocks(wide, seed + stream);
-      return load_micro(std::move(wide), &v == &o.w13, v, scales, factors);
+      return load_micro(std::move(wide), o.is_gated && &v == &o.w13, v, scales, factors);
     }
     const bool is_coded = numeric::bits(v.dtype) == 8;
     HostTensor drawn = random_normal(is_coded ? v.dtype : DType::f32, shape(v), seed, stream++);
@@ -401,7 +427,10 @@ void MoeJob::load(std::uint64_t seed) {
     }
   };
   o.x = kept(random_normal(o.x.dtype, {o.x.rows, o.x.columns}, seed, stream++), o.x);
-  o.topk_weights = kept(router_weights(o.tokens(), o.top_k(), seed, stream++), o.topk_weights);
+  if (o.reads_weights()) {
+    o.topk_weights = kept(router_weights(o, seed, stream), o.topk_weights);
+  }
+  ++stream;
   weights(o.w13, o.scale_w13, o.factor_w13);
   weights(o.w2, o.scale_w2, o.factor_w2);
   load_factor(o.factor_x, 5);
@@ -409,6 +438,15 @@ void MoeJob::load(std::uint64_t seed) {
   for (MatrixView* bias : {&o.bias13, &o.bias2}) {
     if (bias->rows > 0)
       *bias = kept(random_normal(DType::f32, shape(*bias), seed, stream++), *bias);
+  }
+  if (o.has_codes()) {
+    o.scale_x = kept(random_scales({o.scale_x.rows, o.scale_x.columns}, seed, stream++), o.scale_x);
+  }
+  if (o.shared_output.rows > 0) {
+    o.shared_output =
+        kept(random_normal(o.shared_output.dtype, {o.shared_output.rows, o.shared_output.columns},
+                           seed, stream++),
+             o.shared_output);
   }
   HostTensor d{o.d.dtype, {o.d.rows, o.d.columns}, {}};
   d.bytes.assign(static_cast<std::size_t>(extent_bytes(o.d)), std::byte{0xff});

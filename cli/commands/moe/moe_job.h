@@ -40,6 +40,8 @@ struct MoeOptions : RunOptions {
   std::string dtype, weights, d_dtype, scaling, activation, gate_up, ids;
   bool or_fp8 = false;  ///< packed weights, or fp8 of the same values
   bool bias = false;
+  std::string gated, combine, x_dtype, shared_output, routed_scaling_factor;
+  bool weights_on_input = false;
   GateOptions gate;
   MoeChoiceOptions choices;
   bool check = false;
@@ -71,6 +73,7 @@ MoeTypes moe_types(const std::string& dtype, const std::string& weights,
 /// Experts of a layer and who has them.
 struct MoeExtents {
   std::int64_t tokens = 0, hidden = 0, inner = 0, experts = 0, top_k = 0;
+  bool is_gated = true;
 };
 
 /// The operands of such a mixture without memory, as they lie packed: x, ids, weights, scales.

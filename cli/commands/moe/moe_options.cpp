@@ -78,12 +78,26 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "128 of tokens (default blockwise); for packed weights those of e4m3 tokens (default "
       "row-column)");
   offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 fp16 f32");
-  add("--activation", o.activation, listed(all_activations, gates, "|", "|").c_str(),
-      "for the gate (default silu)");
+  const auto some = [](Activation each) { return each != Activation::none; };
+  add("--activation", o.activation, listed(all_activations, some, "|", "|").c_str(),
+      "for the gate gelu, silu or swiglu_oai; without a gate all but swiglu_oai (default silu)");
+  add("--gated", o.gated, "yes|no",
+      "no: experts without a gate, w13 is I x H and its activation goes to w2 (default yes)");
   add("--gate-up", o.gate_up, "halves|interleaved",
       "the first rows of w13 are the gates, or its even ones (default halves)");
   add_gate_numbers(app, o.gate);
   app.add_flag("--bias", o.bias, "biases of both products, f32");
+  add("--x-dtype", o.x_dtype, "TYPE",
+      "of x: e4m3, with its scales, as engines send tokens (default: what --dtype says)");
+  add("--combine", o.combine, listed(all_combines, any<Combine>, "|", "|").c_str(),
+      "d is the sum over a token's experts, or each slot's row by itself, times its router weight "
+      "or as it is (default sum)");
+  app.add_flag("--router-weights-on-input", o.weights_on_input,
+               "a token is multiplied by its router weight before the experts, with --top-k 1");
+  add("--routed-scaling-factor", o.routed_scaling_factor, "X",
+      "multiplied to the router weights (default 1)");
+  add("--shared-output", o.shared_output, "bf16|fp16|f32",
+      "what a shared expert made of the tokens, added to the sum (default none)");
   offer(add("--left-out", o.left_out, "N", "each N-th id is -1: the slot is left out"), "3");
   add("--ids", o.ids, "int32|int64", "integers of topk_ids (default int32)");
   std::string names;
@@ -139,6 +153,7 @@ std::string arguments_text(const MoeOptions& options) {
   std::string all = given_text(app);
   for (const auto& [flag, is_set] : {std::pair{"--or-fp8", o.or_fp8},
                                      {"--bias", o.bias},
+                                     {"--router-weights-on-input", o.weights_on_input},
                                      {"--batch-invariant", o.choices.batch_invariant}}) {
     if (is_set) all += std::string(" ") + flag;
   }
