@@ -180,7 +180,8 @@ double bytes_of(const MixturePlan& plan, const StepRow& row) {
 std::vector<std::reference_wrapper<const StepRow>> rows_of(const MixturePlan& plan) {
   std::vector<std::reference_wrapper<const StepRow>> rows;
   if (plan.problem.tokens() == 0) return rows;
-  std::ranges::copy_if(step_rows(), std::back_inserter(rows), [&](const StepRow& row) { return row.there(plan); });
+  std::ranges::copy_if(step_rows(), std::back_inserter(rows),
+                       [&](const StepRow& row) { return row.there(plan); });
   return rows;
 }
 
