@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The engines' own kernels beside ours, on layers of experts: the same tokens, ids, router weights
-and weights for all, whole steps in CUDA graphs, in turns, each compared with float64.
+"""The engines' own kernels beside ours, on layers of experts and dense products: the same tokens,
+ids, router weights and weights for all, whole steps in CUDA graphs, in turns, each compared with
+float64.
 
     python3 bench/peers bring                 here: downloads the peers into .peers/, in parts
     python3 bench/peers unpack PART... TO     there: puts the parts together
@@ -26,8 +27,9 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import table  # noqa: E402  pylint: disable=wrong-import-position
 
-PEERS = {"ours": "ours", "vllm-triton": "vllm_triton", "vllm-deepgemm": "vllm_deepgemm",
-         "humming": "humming_layer", "triton-kernels": "openai_triton", "marlin": "marlin"}
+PEERS = {"ours": "ours", "torch": "torch_linear", "vllm-triton": "vllm_triton",
+         "vllm-deepgemm": "vllm_deepgemm", "humming": "humming_layer",
+         "triton-kernels": "openai_triton", "marlin": "marlin"}
 TOKENS = "1,2,4,8,16,32,64,128,512,2048,4096,16384"
 # vLLM's newest line for torch 2.11, and humming's newest.
 WHEELS = ["vllm==0.24.0", "humming-kernels==0.1.20", "pydantic", "pydantic-core", "msgspec",
@@ -111,13 +113,25 @@ def is_done(row: dict[str, Any] | None, names: list[str]) -> bool:
     return row is not None and set(names) <= set(row["error"]) | set(row["left_out"])
 
 
+def dense_step(peer: Any, case: Any) -> Any:
+    """A product whose weight is another copy in each launch, of twice the L2 in all."""
+    bytes_each = case.w.codes.numel() * case.w.codes.element_size()
+    count = 1 if case.device == "cpu" else min(10, (120 << 20) // bytes_each + 2)
+    products = [peer.dense(case.copy()) for _ in range(count)]
+    return lambda x, i: products[i % count](x)
+
+
 def steps_of(case: Any, peers: dict[str, Any],
              names: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Each peer's step of a layer, or why it has none."""
+    import cases
     steps, left_out = {}, {}
     for name in names:
         try:
-            steps[name] = peers[name].layer(case)
+            if isinstance(case, cases.DenseCase):
+                steps[name] = dense_step(peers[name], case)
+            else:
+                steps[name] = peers[name].layer(case)
         except Exception as fault:  # pylint: disable=broad-except
             left_out[name] = f"{type(fault).__name__}: {fault}"[:300]
             say(f"{name}: left out of {case.layer.name} {case.kind}: {left_out[name]}")
@@ -149,7 +163,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"head": f"{time.strftime('%Y-%m-%d')}, {head}"}), file=out)
         for layer in layers:
             for kind in options.weights.split(","):
-                names = [name for name, peer in peers.items() if kind in peer.KINDS]
+                has = "DENSE" if isinstance(layer, cases.Dense) else "KINDS"
+                names = [name for name, peer in peers.items() if kind in getattr(peer, has, ())]
                 keys = {tokens: (layer.name, kind, options.routing, tokens)
                         for tokens in map(int, options.tokens.split(","))}
                 open_counts = [tokens for tokens, key in keys.items()
@@ -189,7 +204,8 @@ def main() -> int:
     one = verbs.add_parser("run", help="measure")
     one.add_argument("--peers", default=",".join(PEERS), help="default %(default)s")
     one.add_argument("--layers", default="qwen3-30b,mixtral,qwen3-235b,deepseek-v3,gpt-oss-120b",
-                     help="/INNER behind a name is a rank's part (default %(default)s)")
+                     help="/INNER behind a name is a rank's part; NxK is a dense product (default "
+                     "%(default)s)")
     one.add_argument("--weights", default="bf16,e4m3-block,mxf4-bf16,mxf4-e4m3,nvf4-bf16,int4-bf16",
                      help="default %(default)s")
     one.add_argument("--tokens", default=TOKENS, help="default %(default)s")

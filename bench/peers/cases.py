@@ -1,4 +1,5 @@
-"""Layers of experts that all peers get alike: shapes, weights, ids and what a right result is.
+"""Layers of experts and dense products that all peers get alike: shapes, weights, ids and what a
+right result is.
 
 Weights are drawn once by a seed and quantised once; every peer has the same codes and scales, and
 the reference multiplies what they stand for in float64.
@@ -34,8 +35,16 @@ class Layer:
         return self.gate == "swiglu_oai"
 
 
-def layer_of(words: str) -> Layer:
-    """qwen3-30b; qwen3-30b/192 with another inner, as a rank of tensor parallelism has it; or
+@dataclasses.dataclass(frozen=True)
+class Dense:
+    """A product of tokens and a weight, N x K."""
+    name: str
+    n: int
+    k: int
+
+
+def layer_of(words: str) -> Layer | Dense:
+    """NxK; qwen3-30b; qwen3-30b/192 with another inner, as a rank of tensor parallelism has it; or
     EXPERTSxTOPxHIDDENxINNER, and with xoai behind it gpt-oss's gate."""
     name, _, inner = words.partition("/")
     if name in LAYERS:
@@ -43,10 +52,13 @@ def layer_of(words: str) -> Layer:
         return Layer(words, experts, top, hidden, int(inner or whole), gate)
     shape = name.removesuffix("xoai")
     try:
+        if name.count("x") == 1 and not inner:
+            return Dense(words, *(int(word) for word in name.split("x")))
         experts, top, hidden, whole = (int(word) for word in shape.split("x"))
     except ValueError:
-        raise SystemExit(f"peers: {name!r} is no layer; they are {', '.join(LAYERS)}, or "
-                         "EXPERTSxTOPxHIDDENxINNER, and /INNER behind a name") from None
+        raise SystemExit(f"peers: {name!r} is no layer; they are {', '.join(LAYERS)}, "
+                         "EXPERTSxTOPxHIDDENxINNER with or without xoai, /INNER behind one, and "
+                         "NxK for a dense product") from None
     return Layer(words, experts, top, hidden, int(inner or whole),
                  "silu" if shape == name else "swiglu_oai")
 
@@ -180,7 +192,28 @@ class Case:
         return KINDS[self.kind][2]
 
 
-def case_of(layer: Layer, kind: str, device: str) -> Case:
+@dataclasses.dataclass(frozen=True)
+class DenseCase:
+    """A dense product's weight, whose experts are one: what a peer makes a step of."""
+    layer: Dense
+    kind: str
+    device: str
+    w: Packed
+
+    @property
+    def tokens_type(self) -> str:
+        return KINDS[self.kind][2]
+
+    def copy(self) -> DenseCase:
+        """The same weight in other memory: the cache has only one."""
+        held = {name: None if (part := getattr(self.w, name)) is None else part.clone()
+                for name in ("codes", "scales", "factor")}
+        return dataclasses.replace(self, w=dataclasses.replace(self.w, **held))
+
+
+def case_of(layer: Layer | Dense, kind: str, device: str) -> Case | DenseCase:
+    if isinstance(layer, Dense):
+        return DenseCase(layer, kind, device, drawn_weight(kind, 1, layer.n, layer.k, 3, device))
     biases: list[torch.Tensor | None] = [None, None]
     if layer.gpt_oss:
         generator = torch.Generator(device=device).manual_seed(5)
@@ -191,13 +224,15 @@ def case_of(layer: Layer, kind: str, device: str) -> Case:
                 drawn_weight(kind, layer.experts, layer.hidden, layer.inner, 4, device), *biases)
 
 
-Set = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # x bf16, ids int32, router weights float32
-
-
-def drawn_sets(layer: Layer, routing: str, tokens: int, count: int, device: str) -> list[Set]:
+def drawn_sets(layer: Layer | Dense, routing: str, tokens: int, count: int,
+               device: str) -> list[Any]:
     """Tokens and what a router says of them. routing: uniform, or zipf:S, where expert e is liked
-    by (e + 1) ** -S."""
+    by (e + 1) ** -S: x bf16, ids int32, router weights float32. For a dense product x, and which
+    copy of the weight is meant."""
     generator = torch.Generator(device=device).manual_seed(100 + tokens)
+    if isinstance(layer, Dense):
+        return [(torch.randn(tokens, layer.k, device=device, generator=generator).bfloat16(), i)
+                for i in range(count)]
     likes = torch.zeros(layer.experts, device=device)
     if routing != "uniform":
         likes = -float(routing.partition(":")[2]) * torch.arange(1, layer.experts + 1,
@@ -222,8 +257,10 @@ def gated(layer: Layer, rows: torch.Tensor) -> torch.Tensor:
     return gate * torch.sigmoid(ALPHA * gate) * (up + 1)
 
 
-def reference(case: Case, one: Set, rows: torch.Tensor) -> torch.Tensor:
+def reference(case: Case | DenseCase, one: Any, rows: torch.Tensor) -> torch.Tensor:
     """Those rows of the result in float64, of tokens as they are: nothing of them is quantised."""
+    if isinstance(case, DenseCase):
+        return one[0][rows].double() @ case.w.value_of(0).T
     x, ids, weights = one
     out = torch.zeros(len(rows), case.layer.hidden, dtype=torch.float64, device=x.device)
     x, ids, weights = x[rows].double(), ids[rows], weights[rows].double()

@@ -2,11 +2,12 @@
 kernel, its indexed products, gate and quantising in its one launch, the sum by vLLM's kernel."""
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 from typing import Any
 
 import torch
-from cases import ALPHA, LIMIT, Case, Packed
+from cases import ALPHA, LIMIT, Case, DenseCase, Packed
 from engine import version as engine_version
 from humming.forward import humming_forward, may_process_input
 from humming.layer import HummingLayer
@@ -15,7 +16,7 @@ from vllm.model_executor.layers.fused_moe.moe_align_block_size import moe_align_
 from vllm.model_executor.layers.fused_moe.moe_fused_mul_sum import moe_fused_mul_sum
 
 NAME = "humming"
-KINDS = ("e4m3-block", "mxf4-bf16", "mxf4-e4m3", "nvf4-bf16", "int4-bf16")
+KINDS = DENSE = ("e4m3-block", "mxf4-bf16", "mxf4-e4m3", "nvf4-bf16", "int4-bf16")
 WEIGHTS: dict[str, dict[str, Any]] = {
     "e4m3-block": {"quant_method": "fp8", "weight_block_size": [128, 128]},
     "mxf4-bf16": {"quant_method": "mxfp4"}, "mxf4-e4m3": {"quant_method": "mxfp4"},
@@ -48,10 +49,11 @@ def _tensors(kind: str, w: Packed, bias: torch.Tensor | None) -> dict[str, torch
     return made if bias is None else made | {"bias": bias}
 
 
-def _half(case: Case, w: Packed, bias: torch.Tensor | None, rows: int, depth: int) -> HummingLayer:
+def _half(case: Case | DenseCase, w: Packed, bias: torch.Tensor | None, rows: int, depth: int,
+          experts: int | None) -> HummingLayer:
     made = HummingLayer(shape_n=rows, shape_k=depth, weight_config=dict(WEIGHTS[case.kind]),
                         input_config=dict(TOKENS.get(case.kind, {})),
-                        num_experts=case.layer.experts, has_bias=bias is not None,
+                        num_experts=experts, has_bias=bias is not None,
                         pad_n_to_multiple=256, pad_k_to_multiple=128,  # as vLLM has it
                         torch_dtype=torch.bfloat16).to(case.device)
     made.load_from_tensors(_tensors(case.kind, w, bias))
@@ -61,8 +63,9 @@ def _half(case: Case, w: Packed, bias: torch.Tensor | None, rows: int, depth: in
 
 def layer(case: Case) -> Any:
     hidden, inner, top = case.layer.hidden, case.layer.inner, case.layer.top_k
-    halves = [_half(case, case.w13, case.bias13, 2 * inner, hidden),
-              _half(case, case.w2, case.bias2, hidden, inner)]
+    experts = case.layer.experts
+    halves = [_half(case, case.w13, case.bias13, 2 * inner, hidden, experts),
+              _half(case, case.w2, case.bias2, hidden, inner, experts)]
     tuning = [get_heuristics_config(layer_config=half.humming_config, gemm_type="indexed")
               for half in halves]
 
@@ -87,10 +90,19 @@ def layer(case: Case) -> Any:
     def step(x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         slots = ids.numel()
         blocks = [block_of(which, slots) for which in (0, 1)]
-        sorts = [moe_align_block_size(ids, blocks[0], case.layer.experts)]
+        sorts = [moe_align_block_size(ids, blocks[0], experts)]
         sorts.append(sorts[0] if blocks[0] == blocks[1] else
-                     moe_align_block_size(ids, blocks[1], case.layer.experts))
+                     moe_align_block_size(ids, blocks[1], experts))
         rows = product(0, x, slots, top, sorts[0], {})
         rows = product(1, rows, slots, 1, sorts[1], GATES[case.layer.gate])
         return moe_fused_mul_sum(rows.view(*ids.shape, hidden), weights, torch.empty_like(x))
     return step
+
+
+def dense(case: DenseCase) -> Any:
+    scales = None if case.w.scales is None else case.w.scales[0]
+    one = dataclasses.replace(case.w, codes=case.w.codes[0], scales=scales)
+    made = _half(case, one, None, case.layer.n, case.layer.k, None)
+    tuning = get_heuristics_config(layer_config=made.humming_config, gemm_type="dense")
+    return lambda x: made(x, valid_shape_m=x.shape[0], compute_config={"gemm_type": "dense"},
+                          tuning_config=tuning)

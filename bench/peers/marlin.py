@@ -5,18 +5,20 @@ import types
 from typing import Any
 
 import torch
-from cases import ALPHA, LIMIT, Case, Packed
+from cases import ALPHA, LIMIT, Case, DenseCase, Packed
 from engine import activation_of, version  # noqa: F401
 from vllm import _custom_ops as ops
 from vllm.model_executor.layers.fused_moe.experts.marlin_moe import fused_marlin_moe
-from vllm.model_executor.layers.quantization.utils.marlin_utils import (marlin_make_workspace_new,
-                                                                        marlin_moe_permute_scales)
+from vllm.model_executor.layers.quantization.utils.marlin_utils import (
+    apply_gptq_marlin_linear, marlin_make_empty_g_idx, marlin_make_workspace_new,
+    marlin_moe_permute_scales)
 from vllm.model_executor.layers.quantization.utils.marlin_utils_fp4 import (
-    prepare_moe_mxfp4_layer_for_marlin, prepare_nvfp4_moe_layer_for_marlin)
+    apply_fp4_marlin_linear, prepare_fp4_layer_for_marlin, prepare_moe_mxfp4_layer_for_marlin,
+    prepare_nvfp4_moe_layer_for_marlin)
 from vllm.scalar_type import scalar_types
 
 NAME = "marlin"
-KINDS = ("mxf4-bf16", "nvf4-bf16", "int4-bf16")
+KINDS = DENSE = ("mxf4-bf16", "nvf4-bf16", "int4-bf16")
 
 
 def _int4(w: Packed) -> tuple[torch.Tensor, torch.Tensor]:
@@ -58,3 +60,23 @@ def layer(case: Case) -> Any:
     return lambda x, ids, weights: fused_marlin_moe(
         x, codes13, codes2, bias13, bias2, scales13, scales2, weights, ids, kind.id,
         global_num_experts=case.layer.experts, activation=activation, workspace=workspace, **how)
+
+
+def dense(case: DenseCase) -> Any:
+    w, n, k = case.w, case.layer.n, case.layer.k
+    if case.kind == "int4-bf16":
+        codes, scales = _int4(w)
+        none = marlin_make_empty_g_idx(codes.device)
+        workspace = marlin_make_workspace_new(codes.device)
+        return lambda x: apply_gptq_marlin_linear(
+            x, codes[0], scales[0], none, none, none, workspace, scalar_types.uint4b8, n, k, True)
+    assert w.scales is not None
+    facts = types.SimpleNamespace(
+        weight=w.codes[0], weight_scale=w.scales[0], output_size_per_partition=n,
+        input_size_per_partition=k, params_dtype=torch.bfloat16)
+    if w.factor is not None:
+        facts.weight_global_scale = w.factor[0]
+    prepare_fp4_layer_for_marlin(facts)
+    return lambda x: apply_fp4_marlin_linear(
+        x, facts.weight, facts.weight_scale, getattr(facts, "weight_global_scale", None),
+        facts.workspace, n, k)

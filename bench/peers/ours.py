@@ -5,12 +5,13 @@ import dataclasses
 from typing import Any
 
 import torch
-from cases import ALPHA, LIMIT, Case, Packed
+from cases import ALPHA, LIMIT, Case, DenseCase, Packed
 
 import warpwright as wp
 
 NAME = "ours"
 KINDS = ("bf16", "e4m3-block", "mxf4-bf16", "mxf4-e4m3", "nvf4-bf16", "int4-bf16")
+DENSE = KINDS
 CPU = True  # on the model
 
 
@@ -29,6 +30,11 @@ def packed_weight(kind: str, w: Packed) -> Any:
                                       encoding="nvf4-bf16")
     return wp.pack_fp4_checkpoint("compressed-tensors-mxfp4", w.codes, w.scales,
                                   encoding="mxf4" if kind == "mxf4-e4m3" else kind)
+
+
+def one_matrix(w: Packed) -> Packed:
+    return dataclasses.replace(w, codes=w.codes[0],
+                               scales=None if w.scales is None else w.scales[0])
 
 
 def in_halves(case: Case) -> Case:
@@ -57,3 +63,26 @@ def layer(case: Case) -> Any:
         if case.w13.factor is not None and case.w2.factor is not None:
             how |= {"scale_w13": case.w13.factor, "scale_w2": case.w2.factor}
     return lambda x, ids, weights: wp.moe(x, ids, weights, w13, w2, **how)
+
+
+def dense(case: DenseCase) -> Any:
+    if case.kind == "bf16":
+        w = case.w.codes[0]
+        return lambda x: wp.gemm(x, w)
+    if case.kind == "e4m3-block":
+        assert case.w.scales is not None
+        w, scales = case.w.codes[0], case.w.scales[0]
+
+        def blocks(x: torch.Tensor) -> torch.Tensor:
+            codes, scale = wp.quantise(x, "blockwise")
+            return wp.gemm(codes, w, scale_a=scale, scale_b=scales, scaling="blockwise",
+                           dtype="bf16")
+        return blocks
+    packed = packed_weight(case.kind, one_matrix(case.w))
+    if case.tokens_type == "bf16":
+        return lambda x: wp.gemm(x, packed)
+
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        codes, scale = wp.quantise(x, "row_column")
+        return wp.gemm(codes, packed, scale_a=scale, dtype="bf16")
+    return rows

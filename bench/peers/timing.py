@@ -5,7 +5,7 @@ import statistics
 from typing import Any, Callable
 
 import torch
-from cases import Case, Set, reference
+from cases import Case, DenseCase, reference
 
 ROUNDS = 9
 Step = Callable[..., torch.Tensor]
@@ -16,7 +16,7 @@ def sets_for(tokens: int) -> int:
     return 10 if tokens <= 512 else 4
 
 
-def captured(step: Step, sets: list[Set]) -> tuple[Any, list[torch.Tensor]]:
+def captured(step: Step, sets: list[Any]) -> tuple[Any, list[torch.Tensor]]:
     """A graph of a step for each set, and its results, in memory that held NaN before."""
     for each in sets:
         step(*each)  # compiles, and tunes
@@ -46,7 +46,7 @@ def in_turns(graphs: dict[str, Any], count: int) -> dict[str, tuple[float, float
     return {name: (statistics.median(t), min(t), max(t)) for name, t in took.items()}
 
 
-def error_of(case: Case, sets: list[Set], results: list[torch.Tensor]) -> float:
+def error_of(case: Case | DenseCase, sets: list[Any], results: list[torch.Tensor]) -> float:
     """The worst set's distance from float64 by the norm, over some rows of it. Tokens that a peer
     quantises count as its error: 8 bits leave some 4%."""
     worst = 0.0
@@ -59,7 +59,7 @@ def error_of(case: Case, sets: list[Set], results: list[torch.Tensor]) -> float:
     return worst
 
 
-def measured(case: Case, steps: dict[str, Step], sets: list[Set],
+def measured(case: Case | DenseCase, steps: dict[str, Step], sets: list[Any],
              say: Callable[[str], None]) -> dict[str, Any]:
     """A row of the table: us, spread and error of each peer, or why it has none."""
     graphs: dict[str, Any] = {}

@@ -4,14 +4,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from cases import Case
+from cases import Case, DenseCase
 from engine import activation_of, version  # noqa: F401
 from vllm.model_executor.layers.fused_moe.config import fp8_w8a8_moe_quant_config
 from vllm.model_executor.layers.fused_moe.experts.deep_gemm_moe import DeepGemmExperts
 from vllm.model_executor.layers.fused_moe.utils import moe_kernel_quantize_input
+from vllm.model_executor.layers.quantization.utils.fp8_utils import per_token_group_quant_fp8
+from vllm.utils.deep_gemm import fp8_gemm_nt
 
 NAME = "vllm-deepgemm"
-KINDS = ("e4m3-block",)
+KINDS = DENSE = ("e4m3-block",)
 
 
 def layer(case: Case) -> Any:
@@ -35,5 +37,18 @@ def layer(case: Case) -> Any:
         first, second, out = (torch.empty(s, device=x.device, dtype=x.dtype) for s in shapes)
         chain.apply(out, codes, case.w13.codes, case.w2.codes, weights, ids, activation, experts,
                     None, scales, None, first, second, None, False)
+        return out
+    return step
+
+
+def dense(case: DenseCase) -> Any:
+    assert case.w.scales is not None
+    w = case.w.codes[0], case.w.scales[0]
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        tokens = per_token_group_quant_fp8(x, 128, column_major_scales=True,
+                                           tma_aligned_scales=True, use_ue8m0=False)
+        out = torch.empty(x.shape[0], case.layer.n, device=x.device, dtype=x.dtype)
+        fp8_gemm_nt(tokens, w, out, is_deep_gemm_e8m0_used=False)
         return out
     return step

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from cases import Case
+import torch
+from cases import Case, DenseCase
 from engine import activation_of, version  # noqa: F401
 from vllm.model_executor.layers.fused_moe.config import (biased_moe_quant_config,
                                                          fp8_w8a8_moe_quant_config)
 from vllm.model_executor.layers.fused_moe.fused_moe import fused_experts
+from vllm.model_executor.layers.quantization.utils.fp8_utils import (per_token_group_quant_fp8,
+                                                                     w8a8_triton_block_scaled_mm)
 
 NAME = "vllm-triton"
 KINDS = ("bf16", "e4m3-block")
+DENSE = ("e4m3-block",)
 
 
 def layer(case: Case) -> Any:
@@ -25,3 +29,13 @@ def layer(case: Case) -> Any:
     activation = activation_of(case.layer)
     return lambda x, ids, weights: fused_experts(x, case.w13.codes, case.w2.codes, weights, ids,
                                                  activation=activation, quant_config=config)
+
+
+def dense(case: DenseCase) -> Any:
+    assert case.w.scales is not None
+    w, scales = case.w.codes[0], case.w.scales[0]
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        codes, scale = per_token_group_quant_fp8(x, 128, use_ue8m0=False)
+        return w8a8_triton_block_scaled_mm(codes, w, scale, scales, [128, 128], torch.bfloat16)
+    return step

@@ -100,13 +100,13 @@ class OnTheModel(unittest.TestCase):
     def test_our_layers_are_right_and_a_call_goes_on_from_its_file(self):
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/rows.jsonl"
-            ran = call("run", "--device", "cpu", "--layers", "4x2x128x128,4x2x128x128xoai",
+            ran = call("run", "--device", "cpu", "--layers", "4x2x128x128,4x2x128x128xoai,128x256",
                        "--tokens", "5", "--file", file)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertIn("vllm-triton: left out", ran.stderr)
             lines = [json.loads(line) for line in pathlib.Path(file).read_text().splitlines()]
             rows = [line for line in lines if "layer" in line]
-            self.assertEqual(len(rows), 12)
+            self.assertEqual(len(rows), 18)
             for each in rows:
                 limit = 0.06 if "e4m3" in each["weights"] else 0.005
                 self.assertEqual(each["left_out"], {}, each)
