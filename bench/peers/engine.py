@@ -15,7 +15,7 @@ watchfiles ijson setproctitle openai_harmony anthropic mcp opentelemetry flashin
 fastsafetensors cutlass quack lmformatenforcer prometheus_fastapi_instrumentator fastapi starlette
 uvicorn zmq diskcache blake3 pybase64 cbor2 partial_json_parser model_hosting_container_standards
 pythonjsonlogger tokenspeed_mla cpuinfo prometheus_client aiohttp tiktoken sentencepiece cv2
-jsonschema cloudpickle""".split()
+jsonschema cloudpickle uvloop""".split()
 
 
 class Stub(types.ModuleType):
