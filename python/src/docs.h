@@ -120,8 +120,8 @@ row then. Run it with its own b: gemm(a, b, plan=plan). For MoePlans of mixtures
 in w13 and w2, a MoePlan: moe(x, topk_ids, topk_weights, w13, w2, plan=plan).)";
 
 inline constexpr const char* plan_doc =
-    R"(The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel
-runs and how, without running it. explain() says it in words, prepare() loads it, and
+    R"(The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which
+kernel runs and how, without running it. explain() says it in words, prepare() loads it, and
 gemm(a, b, plan=...) runs it.
 
 a, b, offsets and other tensors   as for gemm and grouped_gemm, or Specs, which have no memory:
@@ -196,9 +196,9 @@ before; the host reads nothing, and waits for nothing. Raises Refusal, with one 
 CUDA graph's capture, once such a mixture ran before.)"};
 
 inline constexpr const char* plan_moe_doc =
-    R"(The MoePlan of moe(...) with these arguments, without running it. explain() shows it as a table
-of launches with their floors, prepare() loads its kernels, and moe(..., plan=...) runs it. Tensors may
-be Specs; device is as for plan().)";
+    R"(The MoePlan of moe(...) with these arguments, without running it. explain() shows it as a
+table of launches with their floors, prepare() loads its kernels, and moe(..., plan=...) runs it.
+Tensors may be Specs; device is as for plan().)";
 
 inline constexpr const char* empty_doc = R"(empty(shape, dtype, device)
 --
