@@ -1,7 +1,6 @@
 #include "warpwright/c.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,7 +9,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "warpwright/c_parts.h"
@@ -70,35 +68,9 @@ class Reader {
     // A program of before cannot say that there are no factors.
     if (g.size < offsetof(ww_gemm, reserved)) g.no_factors = 1;
     if (auto r = sums_fault("sums", g.sums, "packed", g.packed != nullptr)) return r;
-    for (const auto& [name, value, most] :
-         {Word{"scaling", g.scaling, WW_SCALING_LAST},
-          {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
-          {"activation", g.activation, WW_ACTIVATION_LAST},
-          {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
-          {"gated", g.gated, WW_GATED_LAST},
-          {"grouped", g.grouped, 1},
-          {"offset_type", g.offset_type, WW_INT64},
-          {"expected_lengths", g.expected_lengths, WW_LENGTHS_EQUAL},
-          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST},
-          {"no_factors", g.no_factors, 1},
-          {"ww_gemm.reserved", g.reserved, 0}}) {
-      if (auto r = word_fault(name, value, most)) return r;
-    }
-    const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 9> tensors = {{
-        {"A", &g.a, &o.a},
-        {"B", &g.b, &o.b},
-        {"C", &g.c, &o.c},
-        {"D", &g.d, &o.d},
-        {"scale_a", &g.scale_a, &o.scale_a},
-        {"scale_b", &g.scale_b, &o.scale_b},
-        {"scale_d", &g.scale_d, &o.scale_d},
-        {"the bias", &g.bias, &o.bias},
-        {"d_scales", &g.d_scales, &o.d_scales},
-    }};
-    for (const auto& [name, from, to] : tensors) {
-      if (from == &g.b && g.packed != nullptr) continue;
-      if (auto r = view_of(name, *from, *to)) return r;
-    }
+    if (auto r = words_fault(g, gemm_words)) return r;
+    const auto is_apart = [&g](const ww_matrix& m) { return &m == &g.b && g.packed != nullptr; };
+    if (auto r = read_matrices(g, o, gemm_matrices, is_apart)) return r;
     if (g.packed != nullptr) {
       auto& packed = o.packed.emplace();
       if (auto r = packed_weights("b", g.b, *g.packed, g.sums, o.b, packed)) return r;
@@ -108,12 +80,6 @@ class Reader {
       }
     }
     if (auto r = plans_only_ ? std::nullopt : factors_fault(g)) return r;
-    for (const auto& [name, from, to] : tensors) {
-      if (from != &g.a && from != &g.b && from != &g.d) continue;
-      if (is_given(*from) || (from == &g.b && g.packed != nullptr)) continue;
-      return refuse(RefusalCode::bad_pointer, as_tensor(name),
-                    " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
-    }
     o.alpha = g.alpha;
     o.beta = g.beta;
     o.scaling = static_cast<warpwright::Scaling>(g.scaling);

@@ -28,7 +28,4 @@ void add_machine_option(CLI::App& app, std::string& file);
 /// Adds --sms, how many SMs the model has.
 CLI::Option* add_sms_option(CLI::App& app, RunOptions& options);
 
-/// Why a text is no seed; empty when it is one. CLI11 by itself would wrap or clamp it.
-std::string refuse_seed(const std::string& text);
-
 }  // namespace warpwright::cli

@@ -21,6 +21,7 @@
 #include "cli/commands/measure/selftest_report.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/predict/predicted.h"
+#include "cli/commands/values.h"
 #include "cli/files/output_file.h"
 #include "cli/files/printable.h"
 #include "cli/reports/progress.h"
@@ -350,26 +351,19 @@ int selftest_command(const SelftestOptions& o, std::ostream& out, std::ostream& 
 const CLI::App* add_selftest_command(CLI::App& app, SelftestOptions& o) {
   CLI::App* command = app.add_subcommand(
       "selftest", "try every kernel of this build on a GPU, time some products, and report");
-  offer(command->add_option("--device", o.device, "cuda, cuda:1, ..., or model (default cuda)")
-            ->type_name("DEVICE"),
+  const Values add(*command);
+  offer(add("--device", o.device, "DEVICE", "cuda, cuda:1, ..., or model (default cuda)"),
         "cuda cuda:0 cuda:1 model");
   std::string names;
   for (const std::string_view known : known_devices()) names += std::string(known) + " ";
-  offer(command
-            ->add_option("--as", o.as,
-                         "for the model: whose kernels run, " + known_names() + " (default: all)")
-            ->type_name("NAME"),
+  offer(add("--as", o.as, "NAME",
+            "for the model: whose kernels run, " + known_names() + " (default: all)"),
         names);
-  command->add_option("--report", o.report, "where the report is written, to send back")
-      ->type_name("FILE");
-  command
-      ->add_option("--seconds", o.seconds,
-                   "how long, after the first product of every kernel (default 120)")
-      ->type_name("S")
-      ->check(whole<int>(1, kMostSeconds));
-  command->add_option("--seed", o.seed, "of the products and their values (default 1)")
-      ->type_name("N")
-      ->check(refuse_seed);
+  add("--report", o.report, "FILE", "where the report is written, to send back");
+  add("--seconds", o.seconds, "S",
+      "how long, after the first product of every kernel (default 120)",
+      whole<int>(1, kMostSeconds));
+  add("--seed", o.seed, "N", "of the products and their values (default 1)");
   command->add_flag("--json", o.json, "for programs: the report");
   command->footer(
       "For every kernel that runs there: the smallest product, a ragged one and two that the seed\n"
