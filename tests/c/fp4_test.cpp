@@ -170,9 +170,9 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
   refused("alphas is NULL", &factor_view, nullptr);
   refused("weight_scale_2", nullptr, &alpha);
   form.encoding = WW_PACKED_MXF4;
-  refused("has nvf4 weights", &factor_view, &alpha);
+  refused("encoding is of mxf4 weights, and modelopt-nvfp4 has nvf4", &factor_view, &alpha);
   form.encoding = WW_PACKED_SM;
-  refused("these weights are e2m1", &factor_view, &alpha);
+  refused("encoding is of int4 weights, and modelopt-nvfp4 has nvf4", &factor_view, &alpha);
   form.encoding = WW_PACKED_ANY;
   EXPECT_DONE(
       ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha, nullptr));

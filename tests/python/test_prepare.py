@@ -292,7 +292,7 @@ class Int4(Close):
             off = packed.values() - w.astype(np.float32)
             self.assertLess(np.sqrt((off ** 2).mean() / (w.astype(np.float32) ** 2).mean()), most)
         self.refused("bad_value", "mxf4", wp.pack_fp4, w, encoding="fp4")
-        self.refused("bad_value", "no weights in layout", wp.pack_fp4_checkpoint, "int4",
+        self.refused("bad_value", "pack_int4_checkpoint packs it", wp.pack_fp4_checkpoint, "int4",
                      codes, exponents)
         self.refused("bad_value", "encoding is of nvf4 weights", wp.pack_fp4_checkpoint, "gpt-oss",
                      codes, exponents, encoding="nvf4-bf16")
@@ -307,7 +307,7 @@ class Int4(Close):
             loaded = wp.load_fp4(f"{path}:w", encoding="mxf4-bf16")
             again = wp.pack_fp4_checkpoint("gpt-oss", codes, exponents, encoding="mxf4-bf16")
             self.assertEqual(loaded.data.tobytes(), again.data.tobytes())
-            self.refused("bad_value", "layout is gpt-oss; load_fp4 reads it", wp.load_int4,
+            self.refused("bad_value", "are in layout gpt-oss; load_fp4 reads them", wp.load_int4,
                          f"{path}:w")
         # As they lie in the file: 16 bytes of a block in a dimension of their own.
         for of in (slice(None), 1):

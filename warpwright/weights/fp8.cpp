@@ -29,8 +29,8 @@ struct Unfit {
 
 // The weights of an expert.
 struct ExpertValues {
-  const MicroSource& s;
-  const MicroSource::Matrix& m;
+  const Source& s;
+  const Source::Matrix& m;
 
   [[nodiscard]] double value(std::int64_t n, std::int64_t k) const {
     const std::int64_t at = n * s.extents.k + k;
@@ -93,7 +93,11 @@ Refusal unfit_refusal(const Unfit& u, const MicroFormat& format) {
 
 }  // namespace
 
-Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work) {
+Result<Fp8Weights> as_fp8(const Source& source, const Work& work) {
+  if (source.format == nullptr) {
+    return refuse(RefusalCode::unsupported, "These are int4 weights: ",
+                  as_rule("those of mxf4 become fp8 without being rounded"), ".");
+  }
   if (source.format->element != DType::e2m1) {
     return refuse(RefusalCode::unsupported, "These weights are fp8 already (", source.format->word,
                   "): ", as_rule("they are multiplied as they are"), ".");

@@ -364,9 +364,16 @@ std::span<const LayoutNames> layouts() {
 Result<Source> read_checkpoint(std::string_view layout,
                                std::span<const CheckpointTensors> tensors) {
   const Row* const row = find_row(layout);
+  for (const LayoutNames& micro : micro_layouts()) {
+    if (micro.layout == layout && !tensors.empty()) return read_micro_checkpoint(micro, tensors);
+  }
   if (row == nullptr || tensors.empty()) {
     std::string known;
-    for (const Row& r : kRows) known += (known.empty() ? "" : ", ") + std::string(r.names.layout);
+    for (const auto& list : {layouts(), micro_layouts()}) {
+      for (const LayoutNames& names : list) {
+        known += (known.empty() ? "" : ", ") + std::string(names.layout);
+      }
+    }
     return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout, "\"; ",
                   as_rule("the layouts that are read are ", known), ".");
   }
@@ -403,7 +410,7 @@ Result<Source> read_checkpoint(std::string_view layout,
         return static_cast<const std::byte*>(v.data) +
                (v.data == nullptr ? 0 : static_cast<std::size_t>(e) * bytes_of(v));
       };
-      source.experts.push_back({at(t.codes), at(t.scales), at(t.zeros)});
+      source.experts.push_back({at(t.codes), at(t.scales), at(t.zeros), 1});
     }
   }
   source.extents.experts = static_cast<std::int64_t>(source.experts.size());
