@@ -251,62 +251,6 @@ PyObject* packed_forms(PyObject* /*module*/, PyObject* /*args*/) {
   });
 }
 
-PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
-  return function([&]() -> PyObject* {
-    PyObject* x = nullptr;
-    const char* scaling = nullptr;
-    int given = 0;
-    PyObject* codes = nullptr;
-    PyObject* scales = nullptr;
-    PyObject* stream = nullptr;
-    if (PyArg_ParseTuple(args, "OspOOO", &x, &scaling, &given, &codes, &scales, &stream) == 0) {
-      refuse_arguments();
-    }
-    const std::string_view word = scaling;
-    const auto* const mode =
-        std::find_if(std::begin(all_scalings), std::end(all_scalings), [&](Scaling s) {
-          return s != Scaling::none && !scales_elements(s) && words_of(s).identifier == word;
-        });
-    if (mode == std::end(all_scalings)) {
-      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", word, "\"; ",
-                           as_rule("it is one of \"tensor\", \"row_column\", \"blockwise\", or a "
-                                   "format like \"mxf8\""))};
-    }
-    Reader reader;
-    void* on = stream_of(is_given(stream) ? stream : nullptr);
-    reader.set_stream(on);
-    Tensor t[3] = {reader.read(x, "x"), reader.read(codes, "the codes"),
-                   reader.read(scales, "the scales")};
-    for (const Tensor& each : t) {
-      if (each.device == t[0].device) continue;
-      throw Refused{refuse(RefusalCode::wrong_device, as_tensor(each.name), " lie in ",
-                           place_name(each.device), " and x in ", place_name(t[0].device))};
-    }
-    for (int i = 1; i < 3; ++i) {
-      if (!t[i].read_only || (i == 2 && given != 0)) continue;
-      throw Refused{refuse(RefusalCode::bad_pointer, t[i].name, " are read-only; ",
-                           as_rule("they need memory that may be written"))};
-    }
-    Quantisation q;
-    q.x = matrix_of(t[0]);
-    q.codes = matrix_of(t[1]);
-    q.scaling = *mode;
-    q.scales = q.scaling == Scaling::tensor      ? scalar_of(t[2])
-               : q.scaling == Scaling::blockwise ? matrix_of(t[2])
-                                                 : vector_of(t[2]);
-    q.given = given != 0;
-    check_stream(t[0].device, is_given(stream));
-    if (t[0].device >= 0 && !is_given(stream)) on = reader.current_stream(t[0].device);
-    std::optional<Refusal> refused;
-    {
-      const WithoutGil others;
-      refused = quantise(q, t[0].device, on);
-    }
-    if (refused) throw Refused{*refused};
-    Py_RETURN_NONE;
-  });
-}
-
 PyObject* quantise_weights(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* weights = nullptr;

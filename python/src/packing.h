@@ -1,14 +1,9 @@
-// What is made of tensors before they are multiplied: codes and scales of activations, packed
-// weights. Functions of the module; warpwright/_prepare.py calls them.
+// Packed weights. Functions of the module; warpwright/_prepare.py calls them.
 #pragma once
 
 #include "python/src/handles.h"
 
 namespace warpwright::python {
-
-/// quantise(x, scaling, given_scale, codes, scales, stream): codes and scales are there to be
-/// written.
-PyObject* quantise_rows(PyObject* module, PyObject* args);
 
 /// packed_forms() -> [(number, encoding, format, type of tokens, types of the scales, groups, has
 /// each tensor a factor, are codes floats)]: the forms of packed weights.

@@ -89,7 +89,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
         found = empty_scales(x, (shape[0], (shape[1] + 127) // 128), device)
     elif found is None:
         found = empty_like(x, (1,) if scaling == "tensor" else (shape[0],), "f32", device)
-    _core.quantise(x, scaling, scale is not None, codes, found, stream)
+    _core.quantise(x, scaling, None, scale is not None, codes, found, None, False, None, stream)
     return (codes if out is not None else adopted(x, codes),
             found if scale is not None or scales is not None else adopted(x, found))
 
