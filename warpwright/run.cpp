@@ -146,7 +146,7 @@ CurrentDevice::~CurrentDevice() {
 
 namespace {
 
-// Of the instructions that the model has: those of the device that WARPWRIGHT_MODEL names now.
+// The instructions that the model has: those of the device that WARPWRIGHT_MODEL names now.
 Result<int> model_architecture() {
   const char* const name = std::getenv("WARPWRIGHT_MODEL");
   if (name == nullptr || *name == 0) return model_facts().architecture;
