@@ -68,48 +68,6 @@ TEST(PackTest, ThreadsDoNotChangeTheBytes) {
   EXPECT_EQ(last, 1);
 }
 
-// What a lane reads is what wgmma multiplies: the values by the conversion of the kernels, times
-// the stored scale, are the values of the weights.
-TEST(PackTest, TilesHoldTheValues) {
-  for (const Int4Encoding encoding : {Int4Encoding::sm, Int4Encoding::ex}) {
-    const packed::Extents e{1, 128, 256};
-    const PlainWeights w = some_weights(e, 64, DType::bf16, false, packed::least_code(encoding));
-    const auto bytes = pack(source_of(w), {.encoding = encoding});
-    ASSERT_TRUE(bytes) << bytes.reason();
-    const PackedFormat f = parse_packed(*bytes)->format;
-    const std::vector<float> values = values_of(w);
-    for (int tile_n = 0; tile_n < 2; ++tile_n) {
-      for (int tile_k = 0; tile_k < 2; ++tile_k) {
-        const std::byte* const tile =
-            bytes->data() + packed::kHeaderBytes +
-            packed::tile_index(e, 0, tile_n, tile_k) * packed::tile_bytes(f);
-        for (int thread = 0; thread < 128; ++thread) {
-          for (int step = 0; step < 4; ++step) {
-            float scales[2];
-            numeric::widen_from(tile + packed::scale_pair_begin(f, step / 2, thread), scales, 2,
-                                f.scale);
-            for (int value = 0; value < 16; ++value) {
-              std::uint32_t word = 0;
-              std::memcpy(
-                  &word,
-                  tile + packed::lane_begin(step / 2, thread) + 8 * (step % 2) + value / 8 * 4, 4);
-              const std::uint32_t four =
-                  value / 4 % 2 == 0 ? packed::first_values(word, packed::carries_of(encoding))
-                                     : packed::second_values(word, packed::carries_of(encoding));
-              const double x = numeric::to_double(DType::e4m3, four >> value % 4 * 8 & 0xff);
-              const int row = atom::a_row<8>(thread, value);
-              const int k = step * 32 + atom::a_k<8>(thread, value);
-              ASSERT_EQ(
-                  x * static_cast<double>(scales[value / 4 % 2]),
-                  values[static_cast<std::size_t>((tile_n * 64 + row) * 256 + tile_k * 128 + k)]);
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST(PackTest, PaddingIsZeroWithTheLastScale) {
   const packed::Extents e{1, 65, 160};
   const PlainWeights w = some_weights(e, 32, DType::bf16, true);
