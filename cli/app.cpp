@@ -44,8 +44,8 @@
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/weights/micro_source.h"
 #include "warpwright/weights/pack.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright::cli {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <span>
@@ -234,18 +235,74 @@ ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_works
 
 // Packs, or says with `packed` null of what form it would be.
 ww_refusal* packed_at(const warpwright::weights::Source& source,
-                      const warpwright::weights::PackOptions& options, ww_packed_form& form,
+                      warpwright::weights::PackOptions options, ww_packed_form& form, float* alphas,
                       void* packed) {
+  const auto& experts = source.experts;
+  if (alphas == nullptr && std::ranges::any_of(experts, [](auto& m) { return m.tensor != 1; })) {
+    return told(
+        refuse(RefusalCode::bad_pointer, "alphas is NULL, and the weights have factors of their ",
+               "tensors: ", as_rule("give it a float for each expert, and a product its alpha")));
+  }
   const auto format = warpwright::weights::packed_format(source, options);
   if (!format) return told(format.refusal());
   if (packed != nullptr) {
-    const auto bytes =
-        warpwright::weights::pack(source, {format->encoding, format->scale, format->tokens});
+    options.encoding = format->encoding;
+    options.exponents = format->exponents;
+    const auto bytes = warpwright::weights::pack(source, options);
     if (!bytes) return told(bytes.refusal());
     std::memcpy(packed, bytes->data(), bytes->size());
+    for (std::size_t e = 0; alphas != nullptr && e < experts.size(); ++e) {
+      alphas[e] = experts[e].tensor;
+    }
   }
   write_form(form, *format, source.extents);
   return nullptr;
+}
+
+// A tensor of a checkpoint; those with a layout that has them may be left out.
+using Tensors = warpwright::weights::CheckpointTensors;
+struct CheckpointTensor {
+  const char* name;
+  const ww_matrix* given;
+  MatrixView Tensors::*to;
+  bool may_lack = true;
+};
+
+// Packs tensors of a checkpoint.
+ww_refusal* pack_checkpoint(const char* layout, std::initializer_list<CheckpointTensor> all,
+                            ww_packed_form* form, float* alphas, void* packed) {
+  return guarded([&]() -> ww_refusal* {
+    if (layout == nullptr) return told(null_argument("layout"));
+    if (form == nullptr) return told(null_argument("form"));
+    Tensors tensors;
+    for (const auto& [name, given, to, may_lack] : all) {
+      if (given == nullptr && may_lack) continue;
+      if (auto r = Reader(false).read(name, given, tensors.*to)) return told(*r);
+      if ((tensors.*to).data != nullptr) continue;
+      return told(refuse(RefusalCode::bad_pointer, as_tensor(name), " is a null pointer; ",
+                         as_rule("weights are packed from host memory")));
+    }
+    ww_packed_form asked = {};
+    if (auto r = copy_struct(form, asked, "ww_packed_form", sizeof(ww_packed_form)))
+      return told(*r);
+    const bool is_open = asked.encoding == WW_PACKED_ANY;
+    const warpwright::packed::WeightForm* const wanted =
+        is_open ? nullptr : warpwright::packed::weight_form(asked.encoding);
+    warpwright::weights::PackOptions options;
+    if (wanted != nullptr) {
+      options = {wanted->storage.encoding, {}, wanted->tokens, wanted->storage.exponents};
+    }
+    const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
+    if (!source) return told(source.refusal());
+    if (auto r = warpwright::weights::form_fault(*source, wanted)) return told(*r);
+    if (source->format == nullptr || (wanted == nullptr && !is_open)) {
+      warpwright::PackedFormat format;
+      warpwright::packed::Extents extents;
+      if (auto r = read_form(asked, format, extents, true)) return told(*r);
+      options.scale = format.scale;
+    }
+    return packed_at(*source, options, *form, alphas, packed);
+  });
 }
 
 }  // namespace
@@ -542,36 +599,27 @@ ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_packed_form* form, voi
         std::span(&view, 1), {format.encoding, format.group, format.scale, format.zero_points});
     if (!quantised) return told(quantised.refusal());
     return packed_at(warpwright::weights::source_of(*quantised),
-                     {format.encoding, format.scale, format.tokens}, *form, packed);
+                     {format.encoding, format.scale, format.tokens}, *form, nullptr, packed);
   });
 }
 ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
                          const ww_matrix* zeros, const ww_matrix* group_index, ww_packed_form* form,
                          void* packed) {
-  return guarded([&]() -> ww_refusal* {
-    if (layout == nullptr) return told(null_argument("layout"));
-    if (form == nullptr) return told(null_argument("form"));
-    Reader reader(false);
-    warpwright::weights::CheckpointTensors tensors;
-    if (auto r = reader.read("codes", codes, tensors.codes)) return told(*r);
-    if (auto r = reader.read("scales", scales, tensors.scales)) return told(*r);
-    if (zeros != nullptr) {
-      if (auto r = reader.read("zeros", zeros, tensors.zeros)) return told(*r);
-    }
-    if (group_index != nullptr) {
-      if (auto r = reader.read("group_index", group_index, tensors.group_index)) return told(*r);
-    }
-    warpwright::PackedFormat format;
-    warpwright::packed::Extents extents;
-    if (auto r = read_form(*form, format, extents, true, false)) return told(*r);
-    const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
-    if (!source) return told(source.refusal());
-    warpwright::weights::PackOptions options;
-    if (form->encoding != WW_PACKED_ANY) options.encoding = format.encoding;
-    options.scale = format.scale;
-    options.tokens = format.tokens;
-    return packed_at(*source, options, *form, packed);
-  });
+  return pack_checkpoint(layout,
+                         {{"codes", codes, &Tensors::codes, false},
+                          {"scales", scales, &Tensors::scales, false},
+                          {"zeros", zeros, &Tensors::zeros},
+                          {"group_index", group_index, &Tensors::group_index}},
+                         form, nullptr, packed);
+}
+ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
+                        const ww_matrix* tensor_scale, ww_packed_form* form, float* alphas,
+                        void* packed) {
+  return pack_checkpoint(layout,
+                         {{"codes", codes, &Tensors::codes, false},
+                          {"scales", scales, &Tensors::scales, false},
+                          {"tensor_scale", tensor_scale, &Tensors::tensor_scale}},
+                         form, alphas, packed);
 }
 ww_refusal* ww_int4_pack_on(const ww_packed_form* form, const void* codes, const void* scales,
                             int32_t scale_type, const void* zeros, void* packed, int32_t device,

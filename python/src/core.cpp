@@ -9,7 +9,6 @@
 #include "cli/app.h"
 #include "python/src/blocks.h"
 #include "python/src/docs.h"
-#include "python/src/fp4.h"
 #include "python/src/handles.h"
 #include "python/src/moe.h"
 #include "python/src/packing.h"
@@ -273,17 +272,13 @@ PyMethodDef functions[] = {
     verb("trace", trace_product, nullptr),
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
      METH_VARARGS | METH_KEYWORDS, empty_doc},
-    {"quantise", quantise_rows, METH_VARARGS, nullptr},
-    {"quantise_blocks", quantise_blocks, METH_VARARGS, nullptr},
+    {"quantise", quantise_values, METH_VARARGS, nullptr},
     {"order_scales", order_scales, METH_VARARGS, nullptr},
     {"sort_slots", sort_slots, METH_VARARGS, nullptr},
     {"packed_forms", packed_forms, METH_NOARGS, nullptr},
-    {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
-    {"int4_pack", int4_pack, METH_VARARGS, nullptr},
-    {"int4_load", int4_load, METH_VARARGS, nullptr},
-    {"fp4_quantise", fp4_quantise, METH_VARARGS, nullptr},
-    {"fp4_pack", fp4_pack, METH_VARARGS, nullptr},
-    {"fp4_load", fp4_load, METH_VARARGS, nullptr},
+    {"quantise_weights", quantise_weights, METH_VARARGS, nullptr},
+    {"pack_checkpoint", pack_checkpoint, METH_VARARGS, nullptr},
+    {"load_packed", load_packed, METH_VARARGS, nullptr},
     {"packed_form", packed_form, METH_VARARGS, nullptr},
     {"packed_bytes", packed_bytes, METH_VARARGS, nullptr},
     {"packed_values", packed_values, METH_VARARGS, nullptr},

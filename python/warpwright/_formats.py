@@ -52,8 +52,8 @@ def quantise_blocks(x: Any, form: Format, *, scale: Any = None, out: Any = None,
     whole = scale
     if takes_scale and scale is None:
         whole = empty_like(x, (1,), "f32", device)
-    _core.quantise_blocks(x, form, recipe, scale is not None, codes, made,
-                          whole if takes_scale else None, linear, offsets, stream)
+    _core.quantise(x, form, recipe, scale is not None, codes, made, whole if takes_scale else None,
+                   linear, offsets, stream)
     codes = codes if out is not None else adopted(x, codes)
     if scales is None:
         made = adopted(x, made) if linear else as_tiles(adopted(x, made), shape[:-2])
