@@ -20,7 +20,7 @@ from ._interop import Refusal, Spec, dtype_name
 from ._prepare import PackedWeights, pack_int4_checkpoint
 
 __all__ = ["Experts", "Refusal", "Weights", "dense16", "fp4", "fp8", "gate_of", "int4",
-           "token_word"]
+           "place_of", "token_word"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +46,17 @@ class Weights:
     @property
     def inner(self) -> int:
         return int(self.w2.shape[2])
+
+
+def place_of(tensor: Any, on_model: bool = False) -> str:
+    """Where a layer lies, in the words of `plan`; in host memory only if `on_model` says so."""
+    device = tensor.device
+    if device.type == "cuda":
+        return f"cuda:{device.index or 0}"
+    if not on_model:
+        _refuse(f"the layer lies on {device.type}; the nearest served is a CUDA device",
+                code="wrong_device")
+    return "model"
 
 
 def token_word(dtype: Any) -> str:

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The plug-ins of vLLM and SGLang, held to what those engines ask of one, without the engines.
 
-    engines_test.py   with stub modules (vllm_stub.py, sglang_stub.py), for each version; with PyTorch
-                      where it is installed, else on a stub of it; then real_vllm_test.py, where vLLM
-                      is installed
+    engines_test.py   with stub modules (vllm_stub.py, sglang_stub.py), for each version; with
+                      PyTorch where it is installed, else on a stub of it; then real_vllm_test.py,
+                      where vLLM is installed
 
 Layers of every format that is served are made with random weights, as the engine's loader leaves
 them, go through the engine's doors to the machine model, and are compared with float64.
 """
+import importlib
 import logging
 import os
 import pathlib
@@ -35,6 +36,7 @@ except ImportError:
     import torch_stub
     torch = torch_stub.install()
 
+import sglang_stub  # noqa: E402
 import vllm_stub  # noqa: E402
 from layers import Draw, bf16, reference, to_numpy, to_torch  # noqa: E402
 
@@ -412,6 +414,142 @@ class Vllm024(VllmCase):
 
 class Vllm033(VllmCase):
     version = "0.33"
+
+
+class Sglang(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        os.environ["WARPWRIGHT_SGLANG"] = "model"
+        cls.runner = sglang_stub.install()
+        cls.log = Log("sglang.warpwright")
+        import warpwright_sglang
+        warpwright_sglang.register()
+        assert not cls.log.lines, cls.log.lines
+
+    def setUp(self):
+        from warpwright_sglang import runner
+        runner._said.clear()
+        self.log.lines.clear()
+        self.draw = Draw(23)
+
+    def run_layer(self, config, info, x, ids, weights, backend="triton", scale=None, lora=False):
+        made = self.runner(sglang_stub.Backend(backend), config, lora)
+        routing = sglang_stub.Routing(to_torch(weights), to_torch(ids), None)
+        return made.run(sglang_stub.Dispatched(to_torch(x.copy()), scale, routing), info)
+
+    def drawn(self, how="dense16", **more):
+        """quant_info and float64 weights of a format."""
+        (p13, w13), (p2, w2) = (getattr(self.draw, how)(EXPERTS, n, k)
+                                for n, k in ((2 * INNER, HIDDEN), (HIDDEN, INNER)))
+        scales = [next((to_torch(v) for n, v in p.items() if "scale" in n), None)
+                  for p in (p13, p2)]
+        info = sglang_stub.quant_info(
+            to_torch(p13["weight"]), to_torch(p2["weight"]), w13_scale=scales[0],
+            w2_scale=scales[1], use_fp8_w8a8=how.startswith("fp8"),
+            per_channel_quant=how == "fp8_rows",
+            block_shape=[128, 128] if how == "fp8_blocks" else None, **more)
+        return info, w13, w2
+
+    def close(self, got, want, most):
+        self.assertNotIsInstance(got, str, self.log.lines)
+        off = np.linalg.norm(to_numpy(got.hidden_states) - want) / np.linalg.norm(want)
+        self.assertLess(off, most)
+
+    def test_formats_and_names(self):
+        """By the hook around Triton's runner, and by the core's own name: the same bits."""
+        for how, most in (("dense16", 0.01), ("fp8_blocks", 0.06), ("fp8_rows", 0.06),
+                          ("fp8_tensors", 0.06)):
+            info, w13, w2 = self.drawn(how)
+            x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
+            ids, weights = routed(self.draw)
+            want = reference(x.astype(np.float64), ids, weights, w13, w2)
+            made = [self.run_layer(sglang_stub.config(), info, x, ids, weights, name)
+                    for name in ("triton", "warpwright")]
+            self.close(made[0], want, most)
+            self.assertTrue((to_numpy(made[0].hidden_states)
+                             == to_numpy(made[1].hidden_states)).all())
+            self.assertRegex(self.log.lines[-1], "serves 4 experts of 128 x 128, ")
+        self.assertEqual(len(self.log.lines), 3)  # one for each kind
+
+    def test_fields(self):
+        """What a runner core must honour."""
+        info, w13, w2 = self.drawn()
+        x = bf16(6 * self.draw.random.standard_normal((TOKENS, HIDDEN)))
+        ids, weights = routed(self.draw)
+        x64 = x.astype(np.float64)
+        self.close(self.run_layer(sglang_stub.config(routed_scaling_factor=2.5), info, x, ids,
+                                  weights), reference(x64, ids, 2.5 * weights, w13, w2), 0.01)
+        numbers = {"gemm1_alpha": 1.702, "gemm1_clamp_limit": 7.0}
+        for in_turns, kind in ((True, "swigluoai"), (False, "swigluoai_uninterleave")):
+            self.close(self.run_layer(
+                sglang_stub.config(gate_up_interleaved=in_turns, **numbers), info, x, ids, weights),
+                reference(x64, ids, weights, w13, w2, kind), 0.01)
+        got = self.run_layer(sglang_stub.config(swiglu_limit=1.0), info, x, ids, weights)
+        self.assertGreater(np.abs(to_numpy(got.hidden_states)
+                                  - reference(x64, ids, weights, w13, w2)).max(), 0.5)
+        ids, weights = routed(self.draw, TOKENS, 1)
+        scaled = bf16(x.astype(np.float32) * weights).astype(np.float64)
+        self.close(self.run_layer(sglang_stub.config(apply_router_weight_on_input=True), info, x,
+                                  ids, weights),
+                   reference(scaled, ids, np.ones_like(weights), w13, w2), 0.01)
+        for inplace in (True, False):
+            mine, theirs = to_torch(x.copy()), to_torch(weights)
+            made = self.runner(sglang_stub.Backend("triton"), sglang_stub.config(inplace=inplace))
+            got = made.run(sglang_stub.Dispatched(
+                mine, None, sglang_stub.Routing(theirs, to_torch(ids), None)), info)
+            self.assertEqual(got.hidden_states is mine, inplace)
+
+    def test_what_falls_back(self):
+        info, *_ = self.drawn()
+        x = bf16(np.ones((TOKENS, HIDDEN)))
+        ids, weights = routed(self.draw)
+        for words, fields, given in (
+                ("no_combine is set", {"no_combine": True}, info),
+                ("with top-2; the nearest served is top-1",
+                 {"apply_router_weight_on_input": True}, info),
+                ("gemm1_clamp_limit is given without gemm1_alpha", {"gemm1_clamp_limit": 7.0},
+                 info),
+                ('activation is "gelu"; it is one of', {"activation": "gelu"}, info),
+                ('activation is "relu2_no_mul"', {"activation": "relu2", "is_gated": False}, info),
+                ("use_int4_w4a16 is set", {}, self.drawn(use_int4_w4a16=True)[0]),
+                ("a13_scale is given", {}, self.drawn("fp8_rows", a13_scale=torch.ones(1))[0]),
+                ("the tokens come quantised", {}, info)):
+            with self.subTest(words):
+                self.log.lines.clear()
+                scale = torch.ones(1) if "quantised" in words else None
+                got = self.run_layer(sglang_stub.config(**fields), given, x, ids, weights,
+                                     scale=scale)
+                self.assertEqual(got, sglang_stub.THEIRS)
+                self.assertEqual(len(self.log.lines), 1)
+                self.assertRegex(self.log.lines[0],
+                                 "^Warpwright leaves experts to SGLang: .*" + words)
+                with self.assertRaisesRegex(wp.Refusal, words):
+                    self.run_layer(sglang_stub.config(**fields), given, x, ids, weights,
+                                   "warpwright", scale=scale)
+        self.assertEqual(self.run_layer(sglang_stub.config(), info, x, ids, weights, lora=True),
+                         sglang_stub.THEIRS)
+
+    def test_off(self):
+        import warpwright_sglang
+        for said in ("", "0", "no"):
+            os.environ["WARPWRIGHT_SGLANG"] = said
+            self.assertEqual(warpwright_sglang.switch(), "")
+            warpwright_sglang.register()  # a second time it would refuse the name
+        self.assertIn("it is 1 or 0", self.log.lines[0])
+        os.environ["WARPWRIGHT_SGLANG"] = "1"
+        warpwright_sglang.register()
+        self.assertIn("Warpwright is off: ValueError", self.log.lines[-1])
+        os.environ["WARPWRIGHT_SGLANG"] = "model"
+
+
+class Packages(unittest.TestCase):
+    def test_entry_points(self):
+        """Each package's entry point is the function that its engine calls."""
+        for engine, group in (("vllm", "vllm.general_plugins"), ("sglang", "sglang.srt.plugins")):
+            text = (ROOT / "integrations" / engine / "pyproject.toml").read_text()
+            section = text.split(f'[project.entry-points."{group}"]\n')[1]
+            module, function = section.split('warpwright = "')[1].split('"')[0].split(":")
+            self.assertTrue(callable(getattr(importlib.import_module(module), function)))
 
 
 if __name__ == "__main__":

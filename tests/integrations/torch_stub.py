@@ -44,6 +44,9 @@ class Tensor(np.ndarray):
     def t(self):
         return self.T
 
+    def data_ptr(self):
+        return self.ctypes.data
+
     def numel(self):
         return int(self.size)
 

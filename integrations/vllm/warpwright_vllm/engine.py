@@ -5,7 +5,7 @@ import warpwright as wp
 from vllm import envs
 from vllm.logger import init_logger
 from vllm.platforms import current_platform
-from warpwright.serving import Refusal
+from warpwright import serving
 
 from . import VARIABLE, parts
 
@@ -48,10 +48,4 @@ def supported():
 
 def device_of(tensor):
     """Where a layer lies, in the words of `plan`."""
-    device = tensor.device
-    if device.type == "cuda":
-        return f"cuda:{device.index or 0}"
-    if "model" in parts():
-        return "model"
-    raise Refusal(f"the layer lies on {device.type}, and is served on a CUDA device only",
-                  "wrong_device")
+    return serving.place_of(tensor, on_model="model" in parts())
