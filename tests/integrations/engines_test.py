@@ -2,8 +2,8 @@
 """The plug-ins of vLLM and SGLang, held to what those engines ask of one, without the engines.
 
     engines_test.py   with stub modules (vllm_stub.py, sglang_stub.py), for each version; with
-                      PyTorch where it is installed, else on a stub of it; then real_vllm_test.py,
-                      where vLLM is installed
+                      PyTorch where it is installed, else on a stub of it; then real_vllm_test.py
+                      and real_sglang_test.py, where those engines are installed
 
 Layers of every format that is served are made with random weights, as the engine's loader leaves
 them, go through the engine's doors to the machine model, and are compared with float64.
@@ -555,6 +555,6 @@ class Packages(unittest.TestCase):
 if __name__ == "__main__":
     done = unittest.main(verbosity=1, exit=False).result.wasSuccessful()
     if done and len(sys.argv) == 1:
-        real = subprocess.run([sys.executable, HERE / "real_vllm_test.py"], check=False)
-        done = real.returncode in (0, 77)
+        for real in ("real_vllm_test.py", "real_sglang_test.py"):
+            done &= subprocess.run([sys.executable, HERE / real], check=False).returncode in (0, 77)
     sys.exit(not done)
