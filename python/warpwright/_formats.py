@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._interop import (Refusal, adopted, as_tiles, device_of, dtype_name, empty_halves, empty_like,
-                       shape_of)
+                       library_of, shape_of)
 
 if TYPE_CHECKING:
     from ._types import Format, Recipe, Tensor
@@ -154,6 +154,6 @@ def _empty_codes(x: Any, shape: tuple[int, ...], element: str, bits: int, device
     if bits == 8:
         return empty_like(x, shape, element, device)
     packed = (*shape[:-1], shape[-1] * bits // 8)
-    if bits == 4 or type(x).__module__.split(".")[0] == "numpy":
+    if bits == 4 or library_of(x) == "numpy":
         return empty_halves(x, packed, device)
     return empty_like(x, packed, "u8", device)

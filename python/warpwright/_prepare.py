@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _core
 from ._formats import FORMATS, quantise_blocks
-from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scales, move_to,
-                       shape_of)
+from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scales, library_of,
+                       move_to, shape_of)
 
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
@@ -113,7 +113,7 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
     """
     shape = shape_of(topk_ids, "topk_ids")
     device = device_of(topk_ids)
-    if type(topk_ids).__module__.split(".")[0] not in ("numpy", "torch", "cupy"):
+    if library_of(topk_ids) not in ("numpy", "torch", "cupy"):
         raise Refusal(f"topk_ids is of {type(topk_ids).__module__}, which has no integers that can "
                       "be written here; the nearest is a tensor of numpy, PyTorch or CuPy")
     if len(shape) != 2:
@@ -341,7 +341,7 @@ def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:
 
 def adopted_bytes(like: Any, array: _core.Array) -> Any:
     """A row of bytes as an array of the library of `like`, in host memory."""
-    library = type(like).__module__.split(".")[0]
+    library = library_of(like)
     if library == "torch":
         import torch  # pylint: disable=import-outside-toplevel
         return torch.from_dlpack(array)

@@ -192,6 +192,17 @@ class Int4(Close):
         self.refused("bad_shape", "of one matrix", wp.grouped_gemm, x, wp.pack_int4(w[0]),
                      np.array([0, 40], np.int32))
 
+    def test_a_class_of_ones_own(self):
+        """What is derived from a library's tensors is one of that library."""
+        class Parameter(np.ndarray):
+            __module__ = "server.parameter"
+        w = normal(128, 256).view(Parameter)
+        for packed in (wp.pack_int4(w), wp.pack_fp4(w)):
+            self.assertIsInstance(packed.data, np.ndarray)
+        self.assertIsInstance(wp.quantise(w, "mxf4")[0], np.ndarray)
+        ids = np.zeros((3, 2), np.int32).view(Parameter)
+        self.assertTrue((wp.sort_slots(ids, 4)[0] == [0, 6, 6, 6, 6]).all())
+
     def test_checkpoints(self):
         # The plain layout: two codes in a byte along K, the even one low.
         codes = rng.integers(-8, 8, (64, 256), dtype=np.int8)
