@@ -9,8 +9,8 @@
 #include "cli/commands/gemm/operand_files.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/device_facts.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/device_facts.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
