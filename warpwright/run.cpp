@@ -15,7 +15,7 @@
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/device/measure.h"
 #include "warpwright/plan/cost/group_lengths.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/run_parts.h"

@@ -8,8 +8,8 @@
 #include "cli/commands/gemm/operand_files.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/device_facts.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/device_facts.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -155,7 +155,7 @@ class Companions {
     add("a bias of columns", m, n, round_,
         std::string("--bias columns") + (given_.gated ? "" : " --activation gelu"));
     if (given_.gated) {
-      // Of random operands many are beyond the limit. Packed weights lie in halves.
+      // Many random operands are beyond the limit. Packed weights lie in halves.
       add("a gate with limits", m, n, round_,
           std::string("--activation swiglu_oai --gate-limit 0.5 --bias columns") +
               (given_.weights.empty() ? " --gate-up interleaved" : ""));

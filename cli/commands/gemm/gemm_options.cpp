@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "cli/commands/completion.h"
-#include "cli/commands/measure/measure_options.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/words.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {

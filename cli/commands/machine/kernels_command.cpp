@@ -13,8 +13,8 @@
 #include "cli/reports/plan_json.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -18,8 +18,8 @@
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
-#include "warpwright/plan/cost/device_facts.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/device_facts.h"
+#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cli/commands/completion.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/help.h"
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
@@ -192,21 +193,6 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
 }
 
 }  // namespace
-
-void add_machine_option(CLI::App& app, std::string& file) {
-  const Values add(app);
-  add("--machine", file, "FILE",
-      "a device in numbers, as docs/machines.md says and calibrate writes it: plans, predictions "
-      "and the model's nominal time follow it");
-}
-
-CLI::Option* add_sms_option(CLI::App& app, RunOptions& o) {
-  const Values add(app);
-  return add("--sms", o.sms, "N",
-             "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or what "
-             "--cluster and its like need)",
-             whole(1, 256));
-}
 
 CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
                             BenchOptions& of_w4a8, BenchMoeOptions& of_moe) {

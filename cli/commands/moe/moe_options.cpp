@@ -4,11 +4,13 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/gemm_options.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/words.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "cli/commands/completion.h"
-#include "cli/commands/measure/measure_options.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/predict/sample_work.h"
 #include "cli/commands/values.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/machines.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/moe/row_pieces.h"
+#include "warpwright/kernel/quantise/row_pieces.h"
 
 namespace warpwright::kernel {
 

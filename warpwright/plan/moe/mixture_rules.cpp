@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/moe/mixture_micro.h"
 #include "warpwright/plan/product/rules.h"
 

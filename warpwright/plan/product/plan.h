@@ -11,7 +11,7 @@
 #include "warpwright/facts/declaration.h"
 #include "warpwright/facts/kernel.h"
 #include "warpwright/facts/raster.h"
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright {

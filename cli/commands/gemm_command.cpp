@@ -1,4 +1,5 @@
-#include "cli/commands/gemm/gemm_command.h"
+#include "cli/commands/gemm_command.h"
+#include "cli/commands/predict/configurations.h"
 
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "cli/commands/measure/selftest_products.h"
+#include "cli/commands/machine/selftest_products.h"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "warpwright/facts/kernel.h"
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 
 namespace warpwright::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/commands/measure/selftest_command.h"
+#include "cli/commands/machine/selftest_command.h"
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -16,9 +16,8 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/gemm_options.h"
-#include "cli/commands/measure/measure_options.h"
-#include "cli/commands/measure/selftest_products.h"
-#include "cli/commands/measure/selftest_report.h"
+#include "cli/commands/machine/selftest_products.h"
+#include "cli/commands/machine/selftest_report.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/commands/values.h"
@@ -27,7 +26,7 @@
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/device/cuda.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "cli/commands/gemm/gemm_command.h"
+#include "cli/commands/gemm_command.h"
 #include "cli/commands/moe/moe_command.h"
 
 namespace CLI {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/families/prediction.h"
 
 namespace warpwright {
 

@@ -1,10 +1,10 @@
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 
 #include <utility>
 
 #include "warpwright/facts/machines.h"
 #include "warpwright/kernel/sm_limits.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright {
 

@@ -1,12 +1,12 @@
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/families/prediction.h"
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 #include <vector>
 
-#include "warpwright/plan/cost/composer.h"
 #include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/families/composer.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/tile/raster.h"

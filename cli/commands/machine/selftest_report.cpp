@@ -1,4 +1,4 @@
-#include "cli/commands/measure/selftest_report.h"
+#include "cli/commands/machine/selftest_report.h"
 
 #include <algorithm>
 #include <cstdio>
