@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::bench {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "warpwright/device/cuda.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::bench {
 

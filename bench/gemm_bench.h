@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/plan/cost/device_facts.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/device_facts.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::bench {
 

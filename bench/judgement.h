@@ -8,7 +8,7 @@
 #include "bench/device_math.h"
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::bench {
 

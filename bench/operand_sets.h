@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "warpwright/device/cuda.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::bench {
 

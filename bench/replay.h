@@ -11,7 +11,7 @@
 
 #include "bench/device_math.h"
 #include "bench/gemm_bench.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::bench {
 

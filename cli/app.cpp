@@ -14,9 +14,9 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/draw/draw_command.h"
 #include "cli/commands/gemm/check_command.h"
-#include "cli/commands/gemm/gemm_command.h"
 #include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/trace_command.h"
+#include "cli/commands/gemm_command.h"
 #include "cli/commands/help.h"
 #include "cli/commands/machine/check_ptx_command.h"
 #include "cli/commands/machine/devices_command.h"
@@ -25,9 +25,9 @@
 #include "cli/commands/machine/lesson_command.h"
 #include "cli/commands/machine/mask_command.h"
 #include "cli/commands/machine/mma_command.h"
+#include "cli/commands/machine/selftest_command.h"
 #include "cli/commands/measure/calibrate_command.h"
 #include "cli/commands/measure/measure_options.h"
-#include "cli/commands/measure/selftest_command.h"
 #include "cli/commands/moe/moe_command.h"
 #include "cli/commands/moe/moe_family.h"
 #include "cli/commands/moe/moe_options.h"
@@ -37,14 +37,15 @@
 #include "cli/commands/predict/predict_kernel_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
 #include "cli/commands/unpack_command.h"
+#include "cli/commands/values.h"
 #include "cli/compute/weight_words.h"
 #include "cli/compute/words.h"
 #include "warpwright/atom/values.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/weights/micro_source.h"
 #include "warpwright/weights/pack.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright::cli {
 namespace {
@@ -144,22 +145,17 @@ constexpr const char* kTraceExamples =
 
 // The arguments that `check` has beside those of the product.
 void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
-  app.add_option("--schedules", how.schedules,
-                 "schedules to try: eager, latest, then random and starving ones (default 64; for "
-                 "each product of a family 12)")
-      ->type_name("N")
-      ->check(whole(1, 1'000'000));
-  app.add_option("--seed", o.seed, "of the random matrices, and of the first random schedule")
-      ->type_name("N")
-      ->check(refuse_seed)
+  const Values add(app);
+  add("--schedules", how.schedules, "N",
+      "schedules to try: eager, latest, then random and starving ones (default 64; for each "
+      "product of a family 12)",
+      whole(1, 1'000'000));
+  add("--seed", o.seed, "N", "of the random matrices, and of the first random schedule")
       ->capture_default_str();
-  offer(app.add_option("--mode", o.mode,
-                       "only schedules of this kind: eager, latest, random or starve")
-            ->type_name("MODE"),
-        "eager latest random starve");
-  app.add_option("--jobs", how.jobs, "threads that share the work (default: those of the machine)")
-      ->type_name("J")
-      ->check(whole());
+  offer(
+      add("--mode", o.mode, "MODE", "only schedules of this kind: eager, latest, random or starve"),
+      "eager latest random starve");
+  add("--jobs", how.jobs, "J", "threads that share the work (default: those of the machine)");
   app.add_flag("--strict", how.strict,
                "ask for a proxy fence also between a thread's read and an asynchronous write");
   app.add_flag("--mutate", how.mutate,
@@ -169,12 +165,10 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
 
 // How a run that is checked is looked at again.
 void add_replay_options(CLI::App& app, CheckCommandOptions& how) {
-  app.add_option("--replay", how.replay,
-                 "only one schedule: eager, latest, a seed, or starve and a seed")
-      ->type_name("S");
-  app.add_option("--mutant", how.mutant, "run this mutant of --mutate's table")
-      ->type_name("N")
-      ->check(whole());
+  const Values add(app);
+  add("--replay", how.replay, "S",
+      "only one schedule: eager, latest, a seed, or starve and a seed");
+  add("--mutant", how.mutant, "N", "run this mutant of --mutate's table");
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
 }
@@ -182,28 +176,27 @@ void add_replay_options(CLI::App& app, CheckCommandOptions& how) {
 // Those of one product.
 void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how,
                                bool is_grouped) {
+  const Values add(app);
   app.add_flag("--family", how.family,
                "check companions of the product too, small ones by the same kernel, until every "
                "synchronising statement has run");
   add_replay_options(app, how);
   if (is_grouped) {
-    app.add_option("--behind", how.tokens_behind,
-                   "launch a second random product behind the first in the same workspace, of "
-                   "groups with these tokens")
-        ->type_name("LIST|T|uniform:T|skew:SEED");
+    add("--behind", how.tokens_behind, "LIST|T|uniform:T|skew:SEED",
+        "launch a second random product behind the first in the same workspace, of groups with "
+        "these tokens");
   } else {
     app.add_option("--behind", how.behind,
-                   "launch a second random product, of these extents, behind the first in the "
-                   "same workspace")
+                   "launch a second random product, of these extents, behind the first in the same "
+                   "workspace")
         ->option_text("M N K")
         ->expected(3)
         ->check(whole<std::int64_t>(0, max_extent));
   }
   if (is_grouped) {
-    app.add_flag(
-        "--check-offsets", o.check_offsets,
-        "let the kernel tell whether the offsets are in order and rows by index are there, and "
-        "look at what it says");
+    app.add_flag("--check-offsets", o.check_offsets,
+                 "let the kernel tell whether the offsets are in order and rows by index are "
+                 "there, and look at what it says");
     app.add_flag("--zero-rest", o.zero_rest,
                  "rows in no group (--total) become 0, by a launch of their own");
   }
@@ -217,8 +210,8 @@ void add_moe_check(CLI::App& check, MoeOptions& o, CheckCommandOptions& how) {
   add_check_options(*moe, o, how);
   moe->add_flag(
       "--family", how.family,
-      "check companions of the mixture too, small ones, until every launch has run in its "
-      "ways: both sorts, gathers, sums, ranks, slots on all sides of every threshold");
+      "check companions of the mixture too, small ones, until every launch has run in its ways: "
+      "both sorts, gathers, sums, ranks, slots on all sides of every threshold");
   add_replay_options(*moe, how);
   moe->footer(
       "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
@@ -282,47 +275,35 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
   for (const auto& list : {weights::layouts(), weights::micro_layouts()}) {
     for (const weights::LayoutNames& names : list) layouts += std::string(names.layout) + " ";
   }
-  offer(app.add_option("--from", o.from, "their layout (default: as their names tell)")
-            ->type_name("LAYOUT"),
+  const Values add(app);
+  offer(add("--from", o.from, "LAYOUT", "their layout (default: as their names tell)"),
         layouts + "bf16");
   const std::string formats = of_numbers_words(" ") + format_words(" ", " ");
-  offer(app.add_option("--to", o.to, "what floats become: int4 (default), mxf8, mxf4, nvf4, ...")
-            ->type_name("FORMAT"),
+  offer(add("--to", o.to, "FORMAT", "what floats become: int4 (default), mxf8, mxf4, nvf4, ..."),
         formats);
-  offer(app.add_option("--recipe", o.recipe,
-                       "their scales: floor or up (default) of mxf8, mxf6 and mxf4, nested "
-                       "(default) or 4-or-6 of nvf4")
-            ->type_name("R"),
+  offer(add("--recipe", o.recipe, "R",
+            "their scales: floor or up (default) of mxf8, mxf6 and mxf4, nested (default) or "
+            "4-or-6 of nvf4"),
         "floor up nested 4-or-6");
-  offer(
-      app.add_option("--as", o.as,
-                     "fp8: writes mxf4 weights of a checkpoint or of a packed tensor as e4m3 with "
-                     "a scale for each 128 x 128, which rounds none")
-          ->type_name("FORM"),
-      "fp8");
-  offer(app.add_option("--for", o.tokens,
-                       "packs mxf4 and nvf4 weights for H100 and H200, which convert them in "
-                       "registers: for tokens of e4m3 (not nvf4), bf16 or fp16")
-            ->type_name("TOKENS"),
+  offer(add("--as", o.as, "FORM",
+            "fp8: writes mxf4 weights of a checkpoint or of a packed tensor as e4m3 with a scale "
+            "for each 128 x 128, which rounds none"),
+        "fp8");
+  offer(add("--for", o.tokens, "TOKENS",
+            "packs mxf4 and nvf4 weights for H100 and H200, which convert them in registers: for "
+            "tokens of e4m3 (not nvf4), bf16 or fp16"),
         packed::tokens_words(nullptr, " ", " "));
-  offer(app.add_option("--group", o.group,
-                       "weights along K that share a scale, for floats: 32, 64 or 128")
-            ->type_name("G")
-            ->check(whole(32, 128)),
+  offer(add("--group", o.group, "G",
+            "weights along K that share a scale, for floats: 32, 64 or 128", whole(32, 128)),
         "32 64 128");
   app.add_flag("--zero-points", o.zero_points, "floats get a zero point beside every scale");
-  offer(app.add_option("--encoding", o.encoding,
-                       "codes -8..7 (ex) or -7..7 (sm) (default: ex for floats, else sm where no "
-                       "code is -8)")
-            ->type_name("E"),
+  offer(add("--encoding", o.encoding, "E",
+            "codes -8..7 (ex) or -7..7 (sm) (default: ex for floats, else sm where no code is -8)"),
         "ex sm");
-  offer(app.add_option("--scales", o.scales,
-                       "their type: bf16, fp16 or f32 (default: the weights' own, for floats bf16)")
-            ->type_name("T"),
+  offer(add("--scales", o.scales, "T",
+            "their type: bf16, fp16 or f32 (default: the weights' own, for floats bf16)"),
         "bf16 fp16 f32");
-  app.add_option("--jobs", o.jobs, "threads that share the work (default: those of the machine)")
-      ->type_name("J")
-      ->check(whole());
+  add("--jobs", o.jobs, "J", "threads that share the work (default: those of the machine)");
   app.add_flag("--json", o.json, "for programs");
   app.footer(kPackExamples);
 }
@@ -332,9 +313,8 @@ void add_unpack_options(CLI::App& app, UnpackOptions& o) {
   app.add_option("OUT", o.out, "where its codes and scales are written, beside what is there")
       ->required()
       ->option_text("OUT.safetensors[:NAME]");
-  app.add_option("--jobs", o.jobs, "threads that share the work (default: those of the machine)")
-      ->type_name("J")
-      ->check(whole());
+  const Values add(app);
+  add("--jobs", o.jobs, "J", "threads that share the work (default: those of the machine)");
   app.add_flag("--json", o.json, "for programs");
   app.footer(kUnpackExamples);
 }
@@ -348,9 +328,9 @@ void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
       ->delimiter(',')
       ->expected(3)
       ->check(whole<std::int64_t>(0));
-  app.add_option("--threads", o.threads, "of the warpgroup whose words are shown, 0 to 128")
-      ->type_name("N")
-      ->check(whole(0, 128))
+  const Values add(app);
+  add("--threads", o.threads, "N", "of the warpgroup whose words are shown, 0 to 128",
+      whole(0, 128))
       ->capture_default_str();
   app.add_option("--against", o.against,
                  "the weights in floats that it was made of: tells the error")
@@ -361,17 +341,12 @@ void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
 
 // The pictures that `trace` draws, and the SM that it leaves out.
 void add_trace_options(CLI::App& app, TraceOptions& how) {
-  app.add_option("--out", how.out, "where the trace is written, for ui.perfetto.dev")
-      ->type_name("FILE");
-  app.add_option("--svg", how.svg, "where a picture of the first tiles is written")
-      ->type_name("FILE");
-  app.add_option("--grid-svg", how.grid_svg,
-                 "where a picture of all SMs and their tiles is written")
-      ->type_name("FILE");
-  app.add_option("--occupy-sm", how.occupy_sm,
-                 "an SM of the model that another grid holds: nothing of this one runs there")
-      ->type_name("I")
-      ->check(whole(0, 255));
+  const Values add(app);
+  add("--out", how.out, "FILE", "where the trace is written, for ui.perfetto.dev");
+  add("--svg", how.svg, "FILE", "where a picture of the first tiles is written");
+  add("--grid-svg", how.grid_svg, "FILE", "where a picture of all SMs and their tiles is written");
+  add("--occupy-sm", how.occupy_sm, "I",
+      "an SM of the model that another grid holds: nothing of this one runs there", whole(0, 255));
 }
 
 // From a help's examples those of one command; what stands before them stays.
@@ -389,19 +364,14 @@ std::string examples_of(const std::string& help, const std::string& command) {
 const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "measure what a GPU's units take, and write the machine's file");
-  command->add_option("--out", options.out, "the machine's file, replaced as a whole or not at all")
-      ->type_name("FILE")
+  const Values add(*command);
+  add("--out", options.out, "FILE", "the machine's file, replaced as a whole or not at all")
       ->required();
-  command
-      ->add_option("--from", options.from,
-                   "a machine's file whose other numbers are kept (default: that of --out, or "
-                   "where there is none the known machine of the GPU's kind)")
-      ->type_name("FILE");
-  command->add_option("--device", options.device, "cuda, cuda:1, ... (default cuda)")
-      ->type_name("DEVICE");
-  command->add_option("--rounds", options.rounds, "of every measurement (default 5)")
-      ->type_name("N")
-      ->check(whole<int>(3, 100));
+  add("--from", options.from, "FILE",
+      "a machine's file whose other numbers are kept (default: that of --out, or where there is "
+      "none the known machine of the GPU's kind)");
+  add("--device", options.device, "DEVICE", "cuda, cuda:1, ... (default cuda)");
+  add("--rounds", options.rounds, "N", "of every measurement (default 5)", whole<int>(3, 100));
   command->add_flag("--json", options.json, "for programs: the file's content");
   command->footer(
       "Examples:\n"
@@ -450,23 +420,21 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
     CLI::App* plan =
         add_to(explain, "the plan, tiles, cluster, stages, shared memory, barriers and bound,");
     if (!is_grouped) {
-      const auto extent = whole<std::int64_t>(0, max_extent);
-      plan->add_option("--m", product.m, "rows of A and D")->type_name("M")->check(extent);
-      plan->add_option("--n", product.n, "rows of B, columns of D")->type_name("N")->check(extent);
-      plan->add_option("--k", product.k, "columns of A and B")->type_name("K")->check(extent);
+      const Values add_extent(*plan);
+      add_extent("--m", product.m, "M", "rows of A and D");
+      add_extent("--n", product.n, "N", "rows of B, columns of D");
+      add_extent("--k", product.k, "K", "columns of A and B");
     }
     CLI::App* traces = add_to(trace, "the timeline, every role of every CTA, TMA and tensor core,");
     add_trace_options(*traces, trace_how);
     CLI::App* predicted = add_to(predict, "time, what bounds it and its parts,");
+    const Values add_predicted(*predicted);
     if (!is_grouped) {
-      predicted->add_option("shape", product.random, "M, N and K, as --random has them")
-          ->expected(3)
-          ->type_name("M N K");
+      add_predicted("shape", product.random, "M N K", "M, N and K, as --random has them")
+          ->expected(3);
     }
-    offer(predicted
-              ->add_option("--configs", product.configs,
-                           "lists so many ways to run it instead, or all, by kept counts")
-              ->type_name("N|all"),
+    offer(add_predicted("--configs", product.configs, "N|all",
+                        "lists so many ways to run it instead, or all, by kept counts"),
           "all");
     for (CLI::App* printing : {plan, traces, predicted}) {
       printing->add_flag("--json", product.json, "for programs");
@@ -630,10 +598,9 @@ class CommandLine {
 
   void add_layout() {
     layout_ = app_.add_subcommand("layout", "evaluate a layout expression in CuTe's notation");
-    layout_
-        ->add_option("EXPR", expression_, "for example '(8,16):(16,1)' or 'coalesce((2,4):(1,2))'")
-        ->required()
-        ->type_name("");
+    const Values add(*layout_);
+    add("EXPR", expression_, "", "for example '(8,16):(16,1)' or 'coalesce((2,4):(1,2))'")
+        ->required();
     layout_->add_flag("--table", table_, "print the table of indices too");
     layout_->add_flag("--json", json_, "for programs");
     layout_->footer(
@@ -651,7 +618,7 @@ class CommandLine {
   void add_completion() {
     completion_ = app_.add_subcommand(
         "completion", "print the script by which a shell completes this command line");
-    offer(completion_->add_option("SHELL", shell_, "bash, zsh or fish")->required()->type_name(""),
+    offer(Values(*completion_)("SHELL", shell_, "", "bash, zsh or fish")->required(),
           "bash zsh fish");
     completion_->footer(
         "An installed warpwright is completed without this.\n\n"

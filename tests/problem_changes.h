@@ -1,7 +1,7 @@
 // One thing of a problem made different, for tests.
 #pragma once
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 

@@ -14,7 +14,7 @@
 
 #include "tests/index.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/reference/product.h"
 
 namespace warpwright::tests {

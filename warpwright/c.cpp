@@ -1,16 +1,15 @@
 #include "warpwright/c.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "warpwright/c_parts.h"
@@ -70,35 +69,9 @@ class Reader {
     // A program of before cannot say that there are no factors.
     if (g.size < offsetof(ww_gemm, reserved)) g.no_factors = 1;
     if (auto r = sums_fault("sums", g.sums, "packed", g.packed != nullptr)) return r;
-    for (const auto& [name, value, most] :
-         {Word{"scaling", g.scaling, WW_SCALING_LAST},
-          {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
-          {"activation", g.activation, WW_ACTIVATION_LAST},
-          {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
-          {"gated", g.gated, WW_GATED_LAST},
-          {"grouped", g.grouped, 1},
-          {"offset_type", g.offset_type, WW_INT64},
-          {"expected_lengths", g.expected_lengths, WW_LENGTHS_EQUAL},
-          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST},
-          {"no_factors", g.no_factors, 1},
-          {"ww_gemm.reserved", g.reserved, 0}}) {
-      if (auto r = word_fault(name, value, most)) return r;
-    }
-    const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 9> tensors = {{
-        {"A", &g.a, &o.a},
-        {"B", &g.b, &o.b},
-        {"C", &g.c, &o.c},
-        {"D", &g.d, &o.d},
-        {"scale_a", &g.scale_a, &o.scale_a},
-        {"scale_b", &g.scale_b, &o.scale_b},
-        {"scale_d", &g.scale_d, &o.scale_d},
-        {"the bias", &g.bias, &o.bias},
-        {"d_scales", &g.d_scales, &o.d_scales},
-    }};
-    for (const auto& [name, from, to] : tensors) {
-      if (from == &g.b && g.packed != nullptr) continue;
-      if (auto r = view_of(name, *from, *to)) return r;
-    }
+    if (auto r = words_fault(g, gemm_words)) return r;
+    const auto is_apart = [&g](const ww_matrix& m) { return &m == &g.b && g.packed != nullptr; };
+    if (auto r = read_matrices(g, o, gemm_matrices, is_apart)) return r;
     if (g.packed != nullptr) {
       auto& packed = o.packed.emplace();
       if (auto r = packed_weights("b", g.b, *g.packed, g.sums, o.b, packed)) return r;
@@ -108,12 +81,6 @@ class Reader {
       }
     }
     if (auto r = plans_only_ ? std::nullopt : factors_fault(g)) return r;
-    for (const auto& [name, from, to] : tensors) {
-      if (from != &g.a && from != &g.b && from != &g.d) continue;
-      if (is_given(*from) || (from == &g.b && g.packed != nullptr)) continue;
-      return refuse(RefusalCode::bad_pointer, as_tensor(name),
-                    " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
-    }
     o.alpha = g.alpha;
     o.beta = g.beta;
     o.scaling = static_cast<warpwright::Scaling>(g.scaling);
@@ -268,18 +235,74 @@ ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_works
 
 // Packs, or says with `packed` null of what form it would be.
 ww_refusal* packed_at(const warpwright::weights::Source& source,
-                      const warpwright::weights::PackOptions& options, ww_packed_form& form,
+                      warpwright::weights::PackOptions options, ww_packed_form& form, float* alphas,
                       void* packed) {
+  const auto& experts = source.experts;
+  if (alphas == nullptr && std::ranges::any_of(experts, [](auto& m) { return m.tensor != 1; })) {
+    return told(
+        refuse(RefusalCode::bad_pointer, "alphas is NULL, and the weights have factors of their ",
+               "tensors: ", as_rule("give it a float for each expert, and a product its alpha")));
+  }
   const auto format = warpwright::weights::packed_format(source, options);
   if (!format) return told(format.refusal());
   if (packed != nullptr) {
-    const auto bytes =
-        warpwright::weights::pack(source, {format->encoding, format->scale, format->tokens});
+    options.encoding = format->encoding;
+    options.exponents = format->exponents;
+    const auto bytes = warpwright::weights::pack(source, options);
     if (!bytes) return told(bytes.refusal());
     std::memcpy(packed, bytes->data(), bytes->size());
+    for (std::size_t e = 0; alphas != nullptr && e < experts.size(); ++e) {
+      alphas[e] = experts[e].tensor;
+    }
   }
   write_form(form, *format, source.extents);
   return nullptr;
+}
+
+// A tensor of a checkpoint; those with a layout that has them may be left out.
+using Tensors = warpwright::weights::CheckpointTensors;
+struct CheckpointTensor {
+  const char* name;
+  const ww_matrix* given;
+  MatrixView Tensors::*to;
+  bool may_lack = true;
+};
+
+// Packs tensors of a checkpoint.
+ww_refusal* pack_checkpoint(const char* layout, std::initializer_list<CheckpointTensor> all,
+                            ww_packed_form* form, float* alphas, void* packed) {
+  return guarded([&]() -> ww_refusal* {
+    if (layout == nullptr) return told(null_argument("layout"));
+    if (form == nullptr) return told(null_argument("form"));
+    Tensors tensors;
+    for (const auto& [name, given, to, may_lack] : all) {
+      if (given == nullptr && may_lack) continue;
+      if (auto r = Reader(false).read(name, given, tensors.*to)) return told(*r);
+      if ((tensors.*to).data != nullptr) continue;
+      return told(refuse(RefusalCode::bad_pointer, as_tensor(name), " is a null pointer; ",
+                         as_rule("weights are packed from host memory")));
+    }
+    ww_packed_form asked = {};
+    if (auto r = copy_struct(form, asked, "ww_packed_form", sizeof(ww_packed_form)))
+      return told(*r);
+    const bool is_open = asked.encoding == WW_PACKED_ANY;
+    const warpwright::packed::WeightForm* const wanted =
+        is_open ? nullptr : warpwright::packed::weight_form(asked.encoding);
+    warpwright::weights::PackOptions options;
+    if (wanted != nullptr) {
+      options = {wanted->storage.encoding, {}, wanted->tokens, wanted->storage.exponents};
+    }
+    const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
+    if (!source) return told(source.refusal());
+    if (auto r = warpwright::weights::form_fault(*source, wanted)) return told(*r);
+    if (source->format == nullptr || (wanted == nullptr && !is_open)) {
+      warpwright::PackedFormat format;
+      warpwright::packed::Extents extents;
+      if (auto r = read_form(asked, format, extents, true)) return told(*r);
+      options.scale = format.scale;
+    }
+    return packed_at(*source, options, *form, alphas, packed);
+  });
 }
 
 }  // namespace
@@ -576,36 +599,27 @@ ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_packed_form* form, voi
         std::span(&view, 1), {format.encoding, format.group, format.scale, format.zero_points});
     if (!quantised) return told(quantised.refusal());
     return packed_at(warpwright::weights::source_of(*quantised),
-                     {format.encoding, format.scale, format.tokens}, *form, packed);
+                     {format.encoding, format.scale, format.tokens}, *form, nullptr, packed);
   });
 }
 ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
                          const ww_matrix* zeros, const ww_matrix* group_index, ww_packed_form* form,
                          void* packed) {
-  return guarded([&]() -> ww_refusal* {
-    if (layout == nullptr) return told(null_argument("layout"));
-    if (form == nullptr) return told(null_argument("form"));
-    Reader reader(false);
-    warpwright::weights::CheckpointTensors tensors;
-    if (auto r = reader.read("codes", codes, tensors.codes)) return told(*r);
-    if (auto r = reader.read("scales", scales, tensors.scales)) return told(*r);
-    if (zeros != nullptr) {
-      if (auto r = reader.read("zeros", zeros, tensors.zeros)) return told(*r);
-    }
-    if (group_index != nullptr) {
-      if (auto r = reader.read("group_index", group_index, tensors.group_index)) return told(*r);
-    }
-    warpwright::PackedFormat format;
-    warpwright::packed::Extents extents;
-    if (auto r = read_form(*form, format, extents, true, false)) return told(*r);
-    const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
-    if (!source) return told(source.refusal());
-    warpwright::weights::PackOptions options;
-    if (form->encoding != WW_PACKED_ANY) options.encoding = format.encoding;
-    options.scale = format.scale;
-    options.tokens = format.tokens;
-    return packed_at(*source, options, *form, packed);
-  });
+  return pack_checkpoint(layout,
+                         {{"codes", codes, &Tensors::codes, false},
+                          {"scales", scales, &Tensors::scales, false},
+                          {"zeros", zeros, &Tensors::zeros},
+                          {"group_index", group_index, &Tensors::group_index}},
+                         form, nullptr, packed);
+}
+ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
+                        const ww_matrix* tensor_scale, ww_packed_form* form, float* alphas,
+                        void* packed) {
+  return pack_checkpoint(layout,
+                         {{"codes", codes, &Tensors::codes, false},
+                          {"scales", scales, &Tensors::scales, false},
+                          {"tensor_scale", tensor_scale, &Tensors::tensor_scale}},
+                         form, alphas, packed);
 }
 ww_refusal* ww_int4_pack_on(const ww_packed_form* form, const void* codes, const void* scales,
                             int32_t scale_type, const void* zeros, void* packed, int32_t device,

@@ -1,6 +1,5 @@
 // The C ABI of a mixture of experts.
 #include <cstddef>
-#include <tuple>
 
 #include "warpwright/c_parts.h"
 #include "warpwright/facts/removed.h"
@@ -84,45 +83,16 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
   ww_moe m;
   ww_moe_init(&m);
   if (auto r = copy_struct(given, m, "ww_moe", first_moe)) return r;
-  for (const auto& [name, value, most] :
-       {Word{"id_type", m.id_type, WW_INT64},
-        {"scaling", m.scaling, WW_SCALING_LAST},
-        {"activation", m.activation, WW_ACTIVATION_LAST},
-        {"gate_up", m.gate_up, WW_GATED_LAST},
-        {"expected_lengths", m.expected_lengths, WW_LENGTHS_EQUAL},
-        {"tokens_as", m.tokens_as, WW_TOKENS_LAST},
-        {"ww_moe.reserved", m.reserved, 0}}) {
-    if (auto r = word_fault(name, value, most)) return r;
-  }
+  if (auto r = words_fault(m, moe_words)) return r;
   if (m.gate_up == WW_GATED_NONE) {
     return refuse(RefusalCode::bad_value, "gate_up is 0; ", as_rule("experts have a gate"),
                   ": the nearest legal is ", as_nearest(int{WW_GATED_HALVES}));
   }
-  const std::tuple<const char*, const ww_matrix*, MatrixView*, bool> tensors[] = {
-      {"x", &m.x, &o.x, true},
-      {"topk_ids", &m.topk_ids, &o.topk_ids, true},
-      {"topk_weights", &m.topk_weights, &o.topk_weights, true},
-      {"w13", &m.w13, &o.w13, true},
-      {"w2", &m.w2, &o.w2, true},
-      {"d", &m.d, &o.d, true},
-      {"scale_w13", &m.scale_w13, &o.scale_w13, false},
-      {"scale_w2", &m.scale_w2, &o.scale_w2, false},
-      {"factor_w13", &m.factor_w13, &o.factor_w13, false},
-      {"factor_w2", &m.factor_w2, &o.factor_w2, false},
-      {"factor_x", &m.factor_x, &o.factor_x, false},
-      {"factor_inner", &m.factor_inner, &o.factor_inner, false},
-      {"bias13", &m.bias13, &o.bias13, false},
-      {"bias2", &m.bias2, &o.bias2, false},
-  };
   if (auto r = read_packed(m, o)) return r;
-  for (const auto& [name, from, to, needed] : tensors) {
-    if (m.packed_w13 != nullptr && (from == &m.w13 || from == &m.w2)) continue;
-    if (needed && !is_given(*from)) {
-      return refuse(RefusalCode::bad_pointer, as_tensor(name),
-                    " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
-    }
-    if (auto r = view_of(name, *from, *to)) return r;
-  }
+  const auto is_apart = [&m](const ww_matrix& w) {
+    return m.packed_w13 != nullptr && (&w == &m.w13 || &w == &m.w2);
+  };
+  if (auto r = read_matrices(m, o, moe_matrices, is_apart)) return r;
   if (m.topk_ids.dtype != WW_S32) {
     return refuse(RefusalCode::bad_type, as_tensor("topk_ids"), " has the type ", m.topk_ids.dtype,
                   "; ", as_rule("ids are integers, 4 bytes wide or 8 as id_type says"),
@@ -149,13 +119,12 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   if (auto r = copy_struct(given, c, "ww_moe_choices", sizeof(ww_moe_choices))) return r;
   constexpr auto gone =
       *warpwright::facts::find_removed(warpwright::facts::removed_arguments, "sums_in_product");
-  for (const auto& [name, value, most] : {Word{"batch_invariant", c.batch_invariant, 1},
-                                          {"by_index", c.by_index, WW_NO},
-                                          {"quantises_in_epilogue", c.quantises_in_epilogue, WW_NO},
-                                          {gone.name.data(), c.sums_in_product, WW_NO},
-                                          {"early_weights", c.early_weights, WW_NO},
-                                          {"sort_with_gather", c.sort_with_gather, WW_NO}}) {
-    if (auto r = word_fault(name, value, most)) return r;
+  if (auto r = word_fault("batch_invariant", c.batch_invariant, 1)) return r;
+  if (auto r = word_fault(gone.name.data(), c.sums_in_product, WW_NO)) return r;
+  for (const MoeChoiceMember& member : moe_choices) {
+    const std::int32_t said = c.*member.given;
+    if (auto r = word_fault(member.name, said, WW_NO)) return r;
+    if (said != WW_OPEN) choices.*member.read = said == WW_YES;
   }
   if (c.sums_in_product == WW_YES) {
     return refuse(RefusalCode::bad_choice, gone.name,
@@ -163,12 +132,6 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
                   "; the nearest is ", as_nearest(int{WW_NO}), " (WW_NO)");
   }
   choices.batch_invariant = c.batch_invariant == 1;
-  if (c.by_index != WW_OPEN) choices.by_index = c.by_index == WW_YES;
-  if (c.quantises_in_epilogue != WW_OPEN) {
-    choices.quantises_in_epilogue = c.quantises_in_epilogue == WW_YES;
-  }
-  if (c.early_weights != WW_OPEN) choices.early_weights = c.early_weights == WW_YES;
-  if (c.sort_with_gather != WW_OPEN) choices.sort_with_gather = c.sort_with_gather == WW_YES;
   if (c.first_kernel != nullptr) choices.first_kernel = c.first_kernel;
   if (c.second_kernel != nullptr) choices.second_kernel = c.second_kernel;
   return std::nullopt;

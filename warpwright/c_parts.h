@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/c.h"
+#include "warpwright/c_members.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
 #include "warpwright/plan/search/alternatives.h"
@@ -134,12 +134,13 @@ inline Fault read_gate(const ww_gate& given, Activation activation,
   return std::nullopt;
 }
 
-/// A member that is one of a few numbers.
-struct Word {
-  const char* name;
-  std::int64_t value;
-  std::int64_t most;
-};
+template <class Given, std::size_t N>
+Fault words_fault(const Given& given, const WordMember<Given> (&members)[N]) {
+  for (const auto& member : members) {
+    if (auto r = word_fault(member.name, given.*member.given, member.most)) return r;
+  }
+  return std::nullopt;
+}
 
 inline bool is_given(const ww_matrix& m) {
   static constexpr ww_matrix none = {};
@@ -166,6 +167,22 @@ inline Fault view_of(const char* name, const ww_matrix& from, MatrixView& to) {
   to.column_stride = from.column_stride;
   to.batch = from.batch;
   to.batch_stride = from.batch_stride;
+  return std::nullopt;
+}
+
+// The matrices of a struct, but those of `is_apart`, which are packed.
+template <class Given, class Read, std::size_t N, class IsApart>
+Fault read_matrices(const Given& given, Read& to, const MatrixMember<Given, Read> (&members)[N],
+                    const IsApart& is_apart) {
+  for (const auto& member : members) {
+    const ww_matrix& from = given.*member.given;
+    if (is_apart(from)) continue;
+    if (member.is_needed && !is_given(from)) {
+      return refuse(RefusalCode::bad_pointer, as_tensor(member.name),
+                    " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
+    }
+    if (auto r = view_of(member.name, from, to.*member.read)) return r;
+  }
   return std::nullopt;
 }
 

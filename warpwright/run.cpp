@@ -15,7 +15,7 @@
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/device/measure.h"
 #include "warpwright/plan/cost/group_lengths.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/run_parts.h"
@@ -146,12 +146,16 @@ CurrentDevice::~CurrentDevice() {
 
 namespace {
 
-// The model, with the instructions of the device that WARPWRIGHT_MODEL names.
-Result<DeviceFacts> model_of_process() {
+// The instructions that the model has: those of the device that WARPWRIGHT_MODEL names now.
+Result<int> model_architecture() {
   const char* const name = std::getenv("WARPWRIGHT_MODEL");
-  if (name == nullptr || *name == 0) return model_facts();
-  const auto known = known_facts(name);
-  if (known) return model_facts(model_facts().sms, known->architecture);
+  if (name == nullptr || *name == 0) return model_facts().architecture;
+  thread_local std::pair<std::string, int> last;
+  if (last.first == name) return last.second;
+  if (const auto known = known_facts(name)) {
+    last = {name, known->architecture};
+    return last.second;
+  }
   std::string words;
   for (const std::string_view each : known_devices()) words += std::string(each) + ", ";
   return refuse(RefusalCode::no_device, "WARPWRIGHT_MODEL is \"", name,
@@ -162,19 +166,25 @@ Result<DeviceFacts> model_of_process() {
 
 }  // namespace
 
+Result<int> device_key(int device) {
+  if (device != run_on_model) return device;
+  const auto architecture = model_architecture();
+  if (!architecture) return architecture.refusal();
+  return run_nowhere - *architecture;
+}
+
 Result<const DeviceFacts*> run_facts(int device) {
-  static const auto* const model = new Result<DeviceFacts>(model_of_process());
-  if (device == run_on_model) {
-    if (!*model) return model->refusal();
-    return &**model;
-  }
+  const auto key = device_key(device);
+  if (!key) return key.refusal();
   static auto* const mutex = new std::mutex;
   static auto* const known = new std::map<int, DeviceFacts>;
   const std::lock_guard lock(*mutex);
-  if (const auto at = known->find(device); at != known->end()) return &at->second;
-  auto facts = device::cuda_device(device);
+  if (const auto at = known->find(*key); at != known->end()) return &at->second;
+  const bool on_model = device == run_on_model;
+  auto facts =
+      on_model ? model_facts(model_facts().sms, run_nowhere - *key) : device::cuda_device(device);
   if (!facts) return facts.refusal();
-  return &known->emplace(device, *facts).first->second;
+  return &known->emplace(*key, *facts).first->second;
 }
 
 Result<Plan> run_plan(const GemmOperands& operands, const DeviceFacts& device,
@@ -294,9 +304,10 @@ std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& optio
   const auto problem = describe(operands);
   if (!problem) return problem.refusal();
   if (auto r = measure_fault(options.measure)) return r;
+  const auto device = device_key(options.device);
+  if (!device) return device.refusal();
   const bool measures = options.measure > 0 && options.device >= 0;
-  ProductPlans::Key key{
-      *problem, {options.choices, measures ? options.measure : 0}, options.device};
+  ProductPlans::Key key{*problem, {options.choices, measures ? options.measure : 0}, *device};
   std::shared_ptr<const Plan> plan = ProductPlans::of_process().find(key);
   if (plan == nullptr) {
     const auto facts = run_facts(options.device);

@@ -38,7 +38,9 @@ std::optional<Refusal> run_moe(const MixtureOperands& operands, const MixtureRun
   if (made != nullptr) made->reset();
   const auto problem = describe(operands);
   if (!problem) return problem.refusal();
-  MixturePlans::Key key{*problem, options.choices, options.device};
+  const auto device = device_key(options.device);
+  if (!device) return device.refusal();
+  MixturePlans::Key key{*problem, options.choices, *device};
   std::shared_ptr<const MixturePlan> plan = MixturePlans::of_process().find(key);
   if (plan == nullptr) {
     const auto facts = run_facts(options.device);

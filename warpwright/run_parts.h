@@ -15,6 +15,10 @@ namespace warpwright {
 /// Is it in the environment, and not 0?
 [[nodiscard]] bool is_set(const char* variable);
 
+/// What plans are kept by: a CUDA device, or, for the model, the architecture whose instructions it
+/// has now, as a number below run_nowhere.
+[[nodiscard]] Result<int> device_key(int device);
+
 /// Why this is no stream of the device, or nothing. A stream is asked once in a row.
 [[nodiscard]] std::optional<Refusal> checked_stream(void* stream, int device);
 

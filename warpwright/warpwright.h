@@ -22,6 +22,6 @@
 #include "warpwright/numeric/scalar.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/search/alternatives.h"
-#include "warpwright/plan/search/plan.h"
 #include "warpwright/plan/tuning/tuning.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -51,6 +52,15 @@ auto whole(std::int64_t least = 1, std::int64_t most = std::numeric_limits<T>::m
     const std::string fault = integer_fault(text, Limits::min(), Limits::max());
     return fault.empty() ? fault : integer_fault(text, least, most);
   };
+}
+
+/// Why a text is no seed; empty when it is one. CLI11 by itself would wrap or clamp it.
+inline std::string refuse_seed(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error == std::errc() && end == last) return {};
+  return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
 }
 
 /// Why a text is no number; empty when it is one.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/files/host_tensor.h"
+#include "cli/files/packed_file.h"
 
 namespace warpwright::cli {
 
@@ -28,13 +28,14 @@ struct PackCommandOptions {
 };
 
 /// `warpwright pack IN OUT`: reads weights, quantises them where they are floats, and writes one
-/// packed tensor, or codes and scales in tiles (pack_micro.h). Returns 0, or 2 with
-/// one sentence on `err`.
+/// packed tensor (nvf4 with its factors NAME_alpha beside it), or, of formats with scales of blocks
+/// that are for no tokens, codes NAME, scales in tiles NAME_scale and factors NAME_alpha; or fp8.
+/// Returns 0, or 2 with one sentence on `err`.
 int pack_command(const PackCommandOptions& options, std::ostream& out, std::ostream& err);
 
-/// The packed bytes that `pack` would write (of `options` all but `out`), or those of a tensor that
-/// is packed already. Throws InputError.
-HostTensor load_packed(const PackCommandOptions& options);
+/// The packed tensor that `pack` would write (of `options` all but `out`), or one that is packed
+/// already; `of_floats`: of weights of a format in a checkpoint, else of int4. Throws InputError.
+PackedTensor load_packed(const PackCommandOptions& options, bool of_floats);
 
 /// `warpwright explain packed FILE`: what a packed tensor holds, and a tile of it byte by byte.
 struct ExplainPackedOptions {

@@ -11,7 +11,7 @@
 #include "cli/files/packed_file.h"
 #include "cli/files/safetensors.h"
 #include "cli/reports/refusal_json.h"
-#include "warpwright/weights/pack_e2m1.h"
+#include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
 namespace {
@@ -53,7 +53,7 @@ std::vector<std::byte> words_of_eight(std::int64_t rows, std::int64_t length, co
 }
 
 // With zero points: words of eight codes along K, and of eight zero points along N.
-Unpacked with_zero_points(weights::Int4Weights w) {
+Unpacked with_zero_points(weights::PlainWeights w) {
   const packed::Extents e = w.extents;
   const std::int64_t groups = e.k / w.group;
   Unpacked u{"compressed-tensors", {}};
@@ -83,7 +83,7 @@ Unpacked with_zero_points(weights::Int4Weights w) {
   return u;
 }
 
-Unpacked of_int4(weights::Int4Weights w) {
+Unpacked of_int4(weights::PlainWeights w) {
   if (!w.zeros.empty()) return with_zero_points(std::move(w));
   const packed::Extents e = w.extents;
   Unpacked u{"int4", {}};
@@ -93,9 +93,9 @@ Unpacked of_int4(weights::Int4Weights w) {
   return u;
 }
 
-Unpacked of_e2m1(weights::E2m1Weights w, const std::vector<float>& factors) {
+Unpacked of_e2m1(weights::PlainWeights w, const std::vector<float>& factors) {
   const packed::Extents e = w.extents;
-  if (w.format->scale == DType::ue8m0) {
+  if (w.scale == DType::ue8m0) {
     Unpacked u{"gpt-oss", {}};
     u.add("_blocks", DType::u8, shape_with_experts(e, {e.n, e.k / 32, 16}), std::move(w.codes));
     u.add("_scales", DType::u8, shape_with_experts(e, {e.n, e.k / 32}), std::move(w.scales));
@@ -118,11 +118,10 @@ int run_unpack(const UnpackOptions& o, std::ostream& out) {
   const PackedTensor packed = read_packed(o.in);
   if (to.name.empty()) to.name = parse_file_and_name(packed.name).name;
   const weights::Work work{o.jobs.value_or(0), {}};
-  const auto& bytes = packed.tensor.bytes;
-  const Unpacked u =
-      packed::has_float_codes(packed.header.format)
-          ? of_e2m1(taken(weights::unpack_e2m1(bytes, work, packed.name)), packed.known_alphas())
-          : of_int4(taken(weights::unpack(bytes, work, packed.name)));
+  auto w = taken(weights::unpack(packed.tensor.bytes, work, packed.name));
+  const Unpacked u = packed::has_float_codes(packed.header.format)
+                         ? of_e2m1(std::move(w), packed.known_alphas())
+                         : of_int4(std::move(w));
   std::vector<NamedTensor> written;
   for (const auto& [suffix, tensor] : u.tensors) {
     check_safetensors_output(to.path, to.name + suffix);

@@ -34,19 +34,41 @@ class Values {
  public:
   explicit Values(CLI::App& app) : app_(app) {}
   template <class Value>
-  CLI::Option* operator()(const char* names, Value& value, const char* type,
+  CLI::Option* operator()(const char* names, Value& value, const std::string& type,
                           const std::string& help) const {
-    CLI::Option* option = app_.add_option(names, value, help)->type_name(type);
     using Held = typename Plain<Value>::type;
-    if constexpr (!std::is_same_v<Held, Value>) option->default_function(value_text(value));
+    CLI::Option* option = unchecked(names, value, type, help);
     if constexpr (std::is_same_v<Held, double>) option->check(number_fault);
     if constexpr (std::is_same_v<Held, int>) option->check(whole<int>());
     if constexpr (std::is_same_v<Held, std::int64_t>)
       option->check(whole<std::int64_t>(0, max_extent));
+    if constexpr (std::is_same_v<Held, std::uint64_t>) option->check(refuse_seed);
     return option;
+  }
+  /// One with a check of its own.
+  template <class Value, class Check>
+  CLI::Option* operator()(const char* names, Value& value, const std::string& type,
+                          const std::string& help, const Check& check) const {
+    return unchecked(names, value, type, help)->check(check);
+  }
+
+  /// --json [FILE.json], which `wants` to be; without a file all that is printed.
+  void json_file(bool& wants, std::string& file, const char* help) const {
+    const CLI::Option* const json =
+        app_.add_option("--json", file, help)->expected(0, 1)->option_text("[FILE.json]");
+    app_.parse_complete_callback([&wants, json] { wants = json->count() > 0; });
   }
 
  private:
+  template <class Value>
+  CLI::Option* unchecked(const char* names, Value& value, const std::string& type,
+                         const std::string& help) const {
+    CLI::Option* option = app_.add_option(names, value, help)->type_name(type);
+    using Held = typename Plain<Value>::type;
+    if constexpr (!std::is_same_v<Held, Value>) option->default_function(value_text(value));
+    return option;
+  }
+
   CLI::App& app_;
 };
 

@@ -11,7 +11,7 @@
 
 #include "cli/compute/words.h"
 #include "cli/files/host_tensor.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::cli {
 

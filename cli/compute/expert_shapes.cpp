@@ -74,6 +74,12 @@ const std::vector<ExpertModel>& expert_models() {
   return models;
 }
 
+std::string model_words() {
+  std::string words;
+  for (const ExpertModel& model : expert_models()) words += std::string(model.name) + " ";
+  return words;
+}
+
 const ExpertModel& expert_model(const std::string& name) {
   const std::vector<ExpertModel>& models = expert_models();
   const auto found = std::find_if(models.begin(), models.end(),

@@ -22,6 +22,8 @@ struct ExpertModel {
 
 /// All models; the first ones are built into `bench grouped`.
 const std::vector<ExpertModel>& expert_models();
+/// Their names, with a space behind each.
+std::string model_words();
 inline constexpr int kBuiltInModels = 2;
 
 /// The model of a name. Throws InputError.

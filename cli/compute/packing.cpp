@@ -6,7 +6,6 @@
 #include "warpwright/device/quantise.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/pack.h"
-#include "warpwright/weights/pack_e2m1.h"
 
 namespace warpwright::cli {
 namespace {
@@ -22,13 +21,13 @@ void check_shapes(std::span<const MatrixView> all, const MicroFormat& format) {
     throw InputError("The experts have " + shape_of(first) + " and " + shape_of(view) +
                      " weights: " + as_rule("they must be of one shape") + ".");
   }
-  const std::int64_t block = micro_block(format.scale);
-  if (first.columns % block == 0) return;
+  const std::int64_t step = whole_elements(1, format.element);
+  if (first.columns % step == 0) return;
   throw InputError(
-      refuse(RefusalCode::bad_shape, "K is ", first.columns, "; ",
-             as_rule("that of packed ", format.word, " weights is a multiple of ", block),
-             ": the nearest legal value is ",
-             as_nearest((first.columns + block - 1) / block * block), weights::zeros_behind, "."));
+      "K is " + std::to_string(first.columns) + ", and codes of " + format.word +
+      " fill whole bytes: " +
+      as_rule("the nearest legal K is ", as_nearest((first.columns + step - 1) / step * step)) +
+      ".");
 }
 
 }  // namespace
@@ -38,15 +37,17 @@ QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat
   check_shapes(all, format);
   if (const auto refused = weights::not_finite_fault(all, format.word)) throw InputError(*refused);
   QuantisedMicro result;
-  weights::MicroSource& source = result.source;
+  weights::Source& source = result.source;
   source.origin = std::string(numeric::word(all.front().dtype));
   source.format = &format;
+  source.scale = format.scale;
+  source.group = micro_block(format.scale);
   source.extents = {0, all.front().rows, all.front().columns};
   for (const MatrixView& view : all) source.extents.experts += view.batch;
   const packed::Extents& e = source.extents;
-  const std::int64_t block = micro_block(format.scale);
-  const std::int64_t codes = e.n * e.k / 2;
-  const std::int64_t scales = e.n * e.k / block;
+  const std::int64_t blocks = ScaleReach::count(e.k, source.group);
+  const std::int64_t codes = numeric::packed_bytes(format.element, e.n * e.k);
+  const std::int64_t scales = e.n * blocks;
   result.bytes.resize(static_cast<std::size_t>(e.experts * (codes + scales)));
   std::byte* at = result.bytes.data();
   for (const MatrixView& view : all) {
@@ -59,7 +60,7 @@ QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat
       q.x.batch = 1;
       q.x.batch_stride = 0;
       q.codes = matrix(at, format.element, e.n, e.k);
-      q.scales = matrix(at + codes, format.scale, e.n, e.k / block);
+      q.scales = matrix(at + codes, format.scale, e.n, blocks);
       q.scaling = Scaling::block_scaled;
       q.order = ScaleOrder::rows;
       q.recipe = recipe;
@@ -67,7 +68,7 @@ QuantisedMicro quantise_micro(std::span<const MatrixView> all, const MicroFormat
         q.tensor_scale = matrix(&factor, DType::f32, 1, 1);
       }
       if (const auto refused = quantise_on_host(q)) throw InputError(*refused);
-      source.experts.push_back({at, at + codes, factor});
+      source.experts.push_back({at, at + codes, nullptr, factor});
     }
   }
   return result;
@@ -78,7 +79,7 @@ std::vector<std::byte> pack_weights(const HostTensor& w, const PackedFormat& f) 
   if (packed::has_float_codes(f)) {
     const QuantisedMicro quantised =
         quantise_micro({&view, 1}, *micro_format(f.code, f.scale), {}, false);
-    return taken(weights::pack_e2m1(quantised.source, {.tokens = f.tokens}));
+    return taken(weights::pack(quantised.source, {.tokens = f.tokens}));
   }
   const auto quantised =
       taken(weights::quantise({&view, 1}, {f.encoding, f.group, f.scale, f.zero_points}));

@@ -9,7 +9,7 @@
 #include "cli/files/tensor_file.h"
 #include "warpwright/facts/micro_scale.h"
 #include "warpwright/facts/packed_weights.h"
-#include "warpwright/weights/micro_source.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright::cli {
 
@@ -20,7 +20,7 @@ std::vector<std::byte> pack_weights(const HostTensor& weights, const PackedForma
 /// Codes and scales in rows, as checkpoints have them.
 struct QuantisedMicro {
   std::vector<std::byte> bytes;  ///< of all experts, which `source` points to
-  weights::MicroSource source;
+  weights::Source source;
 };
 
 /// Quantises weights in floats, each view an expert or a batch of them; with `factors`, scales of

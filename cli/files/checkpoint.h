@@ -6,7 +6,7 @@
 
 #include "cli/files/safetensors.h"
 #include "warpwright/plan/product/problem.h"
-#include "warpwright/weights/micro_source.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright::cli {
 
@@ -20,7 +20,7 @@ struct FoundWeights {
   std::string layout;
   std::vector<std::string> stems;  ///< the tensors' names up to what the layout puts behind them;
                                    ///< several are experts, in their order
-  bool is_micro = false;           ///< with scales of blocks (weights/micro_source.h)
+  bool is_micro = false;           ///< with scales of blocks (one of micro_layouts)
   bool k_by_n = false;             ///< floats that lie K x N, and are transposed when loaded
 };
 

@@ -22,7 +22,8 @@ struct PackedTensor {
   [[nodiscard]] const std::vector<float>& known_alphas() const;
 };
 
-/// What the name of a tensor's factors ends with.
+/// What the names of scales in tiles and of a tensor's factors end with.
+inline constexpr const char* kScaleSuffix = "_scale";
 inline constexpr const char* kAlphaSuffix = "_alpha";
 
 /// Reads the packed tensor of "path.safetensors:name", or the only one of "path.safetensors", and

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::cli {
 

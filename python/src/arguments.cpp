@@ -16,74 +16,40 @@
 namespace warpwright::python {
 namespace {
 
-constexpr std::array<const char*, arg_count> names = {"a",
-                                                      "b",
-                                                      "offsets",
-                                                      "out",
-                                                      "c",
-                                                      "alpha",
-                                                      "beta",
-                                                      "bias",
-                                                      "bias_along",
-                                                      "activation",
-                                                      "gated",
-                                                      "gate_up",
-                                                      "gate_limit",
-                                                      "gate_alpha",
-                                                      "gate_beta",
-                                                      "scale_a",
-                                                      "scale_b",
-                                                      "scale_d",
-                                                      "scaling",
-                                                      "accumulation",
-                                                      "operands",
-                                                      "a_type",
-                                                      "b_type",
-                                                      "sums",
-                                                      "dtype",
-                                                      "quantise_d",
-                                                      "d_scales",
-                                                      "batch_invariant",
-                                                      "kernel",
-                                                      "cluster",
-                                                      "expected_tokens",
-                                                      "expected_lengths",
-                                                      "measure",
-                                                      "rows",
-                                                      "rows_divisor",
-                                                      "check_offsets",
-                                                      "dependent",
-                                                      "stream",
-                                                      "workspace",
-                                                      "plan",
-                                                      "device",
-                                                      "schedules",
-                                                      "seed",
-                                                      "jobs",
-                                                      "sms",
-                                                      "x",
-                                                      "topk_ids",
-                                                      "topk_weights",
-                                                      "w13",
-                                                      "w2",
-                                                      "scale_w13",
-                                                      "scale_w2",
-                                                      "factor_w13",
-                                                      "factor_w2",
-                                                      "factor_x",
-                                                      "factor_inner",
-                                                      "format",
-                                                      "bias13",
-                                                      "bias2",
-                                                      "first_expert",
-                                                      "experts_total",
-                                                      "first_kernel",
-                                                      "second_kernel",
-                                                      "by_index",
-                                                      "quantises_in_epilogue",
-                                                      "early_weights",
-                                                      "sort_with_gather",
-                                                      "check_ids"};
+constexpr std::array<const char*, arg_count> names = {
+#define NAME(name) #name,
+#include "python/src/arguments.inc"
+};
+
+namespace product {
+constexpr unsigned all = in_gemm | in_grouped | in_plan;
+constexpr unsigned groups = in_grouped | in_plan;
+constexpr unsigned runs = in_gemm | in_grouped;
+constexpr unsigned only_grouped = in_grouped;
+constexpr unsigned only_plans = in_plan;
+}  // namespace product
+namespace mixture {
+constexpr unsigned all = in_moe | in_plan_moe;
+constexpr unsigned runs = in_moe;
+constexpr unsigned only_plans = in_plan_moe;
+}  // namespace mixture
+
+constexpr struct {
+  Arg arg;
+  const char* type;
+  const char* usual;
+  unsigned verbs;
+} rows[] = {
+#define ROW(list, name, type, usual, verbs) {Arg::name, type, usual, list::verbs},
+#include "python/src/arguments.inc"
+};
+
+// The verbs that show an argument.
+constexpr auto shown = [] {
+  std::array<unsigned, arg_count> verbs{};
+  for (const auto& row : rows) verbs[static_cast<std::size_t>(row.arg)] |= row.verbs;
+  return verbs;
+}();
 
 // The names as Python has them in its calls: mostly the very same objects.
 PyObject* interned(std::size_t i) {
@@ -113,6 +79,34 @@ bool is_of(std::span<const Arg> some, Arg arg) {
 
 }  // namespace
 
+std::string signature_text(std::string head, unsigned verb) {
+  head += ", *";
+  for (const auto& row : rows) {
+    if ((row.verbs & verb) == 0) continue;
+    head += std::string(", ") + names[static_cast<std::size_t>(row.arg)] + "=" + row.usual;
+  }
+  return head + ")\n--\n\n";
+}
+
+void add_keywords(PyObject* module) {
+  const Ref all = Ref::checked(PyDict_New());
+  for (const auto& [name, verb] : {std::pair{"gemm", in_gemm},
+                                   {"grouped_gemm", in_grouped},
+                                   {"plan", in_plan},
+                                   {"moe", in_moe},
+                                   {"plan_moe", in_plan_moe}}) {
+    const Ref list = Ref::checked(PyList_New(0));
+    for (const auto& row : rows) {
+      if ((row.verbs & verb) == 0) continue;
+      const Ref each = Ref::checked(
+          Py_BuildValue("(sss)", names[static_cast<std::size_t>(row.arg)], row.type, row.usual));
+      if (PyList_Append(list.get(), each.get()) != 0) throw PythonError{};
+    }
+    if (PyDict_SetItemString(all.get(), name, list.get()) != 0) throw PythonError{};
+  }
+  if (PyModule_AddObjectRef(module, "keywords", all.get()) != 0) throw PythonError{};
+}
+
 Refusal bad(Arg arg, const std::string& what) {
   return refuse(RefusalCode::bad_value, names[static_cast<std::size_t>(arg)], " ", what);
 }
@@ -135,9 +129,8 @@ Arguments::Arguments(const Signature& of, PyObject* const* args, Py_ssize_t coun
     PyObject* const name = PyTuple_GetItem(keywords, i);
     const std::size_t at = find_name(name);
     const auto arg = static_cast<Arg>(at);
-    const bool taken =
-        at < arg_count && (is_of(of.positional, arg) || is_of(of.named, arg) ||
-                           (of.is_product && arg > Arg::offsets && arg < Arg::device));
+    const bool taken = at < arg_count && ((shown[at] & of.verbs) != 0 ||
+                                          is_of(of.positional, arg) || is_of(of.also, arg));
     if (!taken) {
       const char* const text = text_of(name);
       const auto* const gone =
@@ -215,10 +208,13 @@ bool Arguments::is_number(Arg arg) const {
          PyObject_HasAttrString(given, "__dlpack__") == 0 && PyCapsule_CheckExact(given) == 0;
 }
 
-bool Arguments::says(Arg arg, const char* usual) const {
+bool Arguments::says(Arg arg) const {
   PyObject* const given = (*this)[arg];
   if (given == nullptr || given == Py_False) return false;
-  if (const char* const text = text_of(given)) return std::strcmp(text, usual) != 0;
+  if (const char* const text = text_of(given)) {
+    const auto* const row = std::ranges::find(rows, arg, [](const auto& r) { return r.arg; });
+    return "'" + std::string(text) + "'" != row->usual;
+  }
   PyErr_Clear();
   if (!is_number(arg)) return true;
   const double value = PyFloat_AsDouble(given);
@@ -228,13 +224,7 @@ bool Arguments::says(Arg arg, const char* usual) const {
 
 void Arguments::refuse_unread(std::span<const Arg> some, const char* why) const {
   for (const Arg arg : some) {
-    const char* const usual = arg == Arg::expected_lengths ? "routed"
-                              : arg == Arg::gate_up        ? "halves"
-                              : arg == Arg::bias_along     ? "columns"
-                                                           : "";
-    if (says(arg, usual)) {
-      throw Refused{bad(arg, "is given, and " + std::string(why) + ": leave it out")};
-    }
+    if (says(arg)) throw Refused{bad(arg, "is given, and " + std::string(why) + ": leave it out")};
   }
 }
 

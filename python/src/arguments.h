@@ -9,76 +9,14 @@
 
 namespace warpwright::python {
 
-/// In the order of their names (arguments.cpp).
+/// The verbs, as bits of those that show an argument.
+enum Verbs : unsigned { in_gemm = 1, in_grouped = 2, in_plan = 4, in_moe = 8, in_plan_moe = 16 };
+/// Those that take what a product is, and refuse what they do not read.
+inline constexpr unsigned of_product = in_gemm | in_grouped;
+
 enum class Arg : std::uint8_t {
-  a,
-  b,
-  offsets,
-  out,
-  c,
-  alpha,
-  beta,
-  bias,
-  bias_along,
-  activation,
-  gated,
-  gate_up,
-  gate_limit,
-  gate_alpha,
-  gate_beta,
-  scale_a,
-  scale_b,
-  scale_d,
-  scaling,
-  accumulation,
-  operands,
-  a_type,
-  b_type,
-  sums,
-  dtype,
-  quantise_d,
-  d_scales,
-  batch_invariant,
-  kernel,
-  cluster,
-  expected_tokens,
-  expected_lengths,
-  measure,
-  rows,
-  rows_divisor,
-  check_offsets,
-  dependent,
-  stream,
-  workspace,
-  plan,
-  device,
-  schedules,
-  seed,
-  jobs,
-  sms,
-  x,
-  topk_ids,
-  topk_weights,
-  w13,
-  w2,
-  scale_w13,
-  scale_w2,
-  factor_w13,
-  factor_w2,
-  factor_x,
-  factor_inner,
-  format,
-  bias13,
-  bias2,
-  first_expert,
-  experts_total,
-  first_kernel,
-  second_kernel,
-  by_index,
-  quantises_in_epilogue,
-  early_weights,
-  sort_with_gather,
-  check_ids,
+#define NAME(name) name,
+#include "python/src/arguments.inc"
   count
 };
 inline constexpr auto arg_count = static_cast<std::size_t>(Arg::count);
@@ -88,9 +26,15 @@ struct Signature {
   const char* function;
   std::span<const Arg> positional;  ///< may come without a name, in this order
   std::size_t required;             ///< so many of these must come
-  std::span<const Arg> named = {};  ///< come by name
-  bool is_product = false;          ///< and so do all of a product, but its operands and offsets
+  unsigned verbs;                   ///< those that one of these shows come by name
+  std::span<const Arg> also = {};   ///< and these
 };
+
+/// What help() and inspect say that a verb takes: "gemm(a, b" is a `head`.
+std::string signature_text(std::string head, unsigned verb);
+
+/// _core.keywords: for each verb the name, type and default of what comes by name.
+void add_keywords(PyObject* module);
 
 /// What was given, by its name; None is not given. Borrowed.
 class Arguments {
@@ -114,8 +58,8 @@ class Arguments {
   [[nodiscard]] const char* text(Arg arg) const;  ///< null where it was not given
   /// Is it a number of Python's, not a tensor?
   [[nodiscard]] bool is_number(Arg arg) const;
-  /// Was anything given but False, None, 0 or the word `usual`?
-  [[nodiscard]] bool says(Arg arg, const char* usual = "") const;
+  /// Was anything given but False, None, 0 or the word that is the default?
+  [[nodiscard]] bool says(Arg arg) const;
   /// Refuses those of `some` that say anything, for they would be read by nobody: "`why`: leave it
   /// out".
   void refuse_unread(std::span<const Arg> some, const char* why) const;
@@ -139,6 +83,9 @@ class CallTensors {
  public:
   Reader reader;
   int device = run_nowhere;  ///< where they lie, as `run` calls it
+
+  /// A refusal of the call.
+  [[nodiscard]] static Refusal told(Refusal refused) { return refused; }
 
  protected:
   explicit CallTensors(const Arguments& given) : stream_(stream_of(given[Arg::stream])) {

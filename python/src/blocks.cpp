@@ -1,5 +1,6 @@
 #include "python/src/blocks.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -128,7 +129,7 @@ PyObject* none_after(const Body& body) noexcept {
 
 }  // namespace
 
-PyObject* quantise_blocks(PyObject* /*module*/, PyObject* args) {
+PyObject* quantise_values(PyObject* /*module*/, PyObject* args) {
   return none_after([&] {
     PyObject *x = nullptr, *codes = nullptr, *scales = nullptr, *scale = nullptr;
     PyObject *offsets = nullptr, *stream = nullptr;
@@ -141,29 +142,42 @@ PyObject* quantise_blocks(PyObject* /*module*/, PyObject* args) {
       refuse_arguments();
     }
     const MicroFormat* const format = micro_format(std::string_view(word));
-    if (format == nullptr) {
-      throw Refused{
-          refuse(RefusalCode::bad_value, "scaling is \"", word, "\", which is no format")};
+    const Scaling* const mode = std::ranges::find_if(all_scalings, [&](Scaling s) {
+      return s != Scaling::none && !scales_elements(s) &&
+             words_of(s).identifier == std::string(word);
+    });
+    if (format == nullptr && mode == std::end(all_scalings)) {
+      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", word, "\"; ",
+                           as_rule("it is one of \"tensor\", \"row_column\", \"blockwise\", or a "
+                                   "format like \"mxf8\""))};
     }
     Call call(stream);
     Quantisation q;
-    q.scaling = Scaling::block_scaled;
     q.x = matrix_of(call.read(x, "x", false));
     q.codes = matrix_of(call.read(codes, "out", true));
-    if (q.codes.dtype == DType::u8) take_bytes_as(q.codes, format->element, "out");
-    if (q.codes.dtype != format->element) {
-      throw Refused{
-          refuse(RefusalCode::bad_type, as_tensor("out"), " is ",
-                 std::string(numeric::name(q.codes.dtype)), "; ",
-                 as_rule("codes of ", word, " are ", std::string(numeric::name(format->element)),
-                         ", or their bytes as uint8"))};
-    }
-    q.scales = matrix_of(call.read(scales, "scales", true));
-    take_scales_as(q.scales, format->scale);
-    if (q.scales.rows == 1 && linear == 0) q.scales.row_stride = q.scales.columns;
-    if (scale != nullptr && scale != Py_None) {
-      q.tensor_scale = scalar_of(call.read(scale, "scale", given == 0));
-      q.given = given != 0;
+    q.given = given != 0;
+    if (format == nullptr) {
+      q.scaling = *mode;
+      const Tensor t = call.read(scales, "scales", given == 0);
+      q.scales = q.scaling == Scaling::tensor      ? scalar_of(t)
+                 : q.scaling == Scaling::blockwise ? matrix_of(t)
+                                                   : vector_of(t);
+    } else {
+      q.scaling = Scaling::block_scaled;
+      if (q.codes.dtype == DType::u8) take_bytes_as(q.codes, format->element, "out");
+      if (q.codes.dtype != format->element) {
+        throw Refused{
+            refuse(RefusalCode::bad_type, as_tensor("out"), " is ",
+                   std::string(numeric::name(q.codes.dtype)), "; ",
+                   as_rule("codes of ", word, " are ", std::string(numeric::name(format->element)),
+                           ", or their bytes as uint8"))};
+      }
+      q.scales = matrix_of(call.read(scales, "scales", true));
+      take_scales_as(q.scales, format->scale);
+      if (q.scales.rows == 1 && linear == 0) q.scales.row_stride = q.scales.columns;
+      const bool has_scale = scale != nullptr && scale != Py_None;
+      if (has_scale) q.tensor_scale = scalar_of(call.read(scale, "scale", given == 0));
+      q.given = has_scale && given != 0;
     }
     if (recipe != nullptr) q.recipe = recipe_of(recipe);
     q.order = linear != 0 ? ScaleOrder::rows : ScaleOrder::tiles;

@@ -2,13 +2,13 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <list>
 #include <new>
 #include <string>
 
 #include "cli/app.h"
 #include "python/src/blocks.h"
 #include "python/src/docs.h"
-#include "python/src/fp4.h"
 #include "python/src/handles.h"
 #include "python/src/moe.h"
 #include "python/src/packing.h"
@@ -30,10 +30,10 @@ PyObject* text(const std::string& of) {
   return PyUnicode_DecodeUTF8(of.data(), static_cast<Py_ssize_t>(of.size()), "replace");
 }
 
-std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts, int index) {
+Plan plan_for(const Product& p, const DeviceFacts& facts, int index) {
   auto made = measured_plan(p.operands, facts, index, p.options.choices, p.options.measure);
   if (!made) throw Refused{p.told(made.refusal())};
-  return std::make_shared<const Plan>(std::move(*made));
+  return *std::move(made);
 }
 
 PyObject* result_of(const Arguments& given, Product& p) {
@@ -52,39 +52,19 @@ PyObject* result_of(const Arguments& given, Product& p) {
 }
 
 PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* const* args,
-                   Py_ssize_t count, PyObject* keywords) noexcept {
-  try {
-    const Arguments given({name, positional, dense.size(), {}, true}, args, count, keywords);
+                   Py_ssize_t count, PyObject* keywords) {
+  return method([&]() -> PyObject* {
+    const Arguments given({name, positional, dense.size(), of_product}, args, count, keywords);
     if (given[Arg::plan] != nullptr) {
       given.refuse_unread(std::array{Arg::measure, Arg::expected_tokens, Arg::expected_lengths},
                           "plan says already which plan it is");
     }
     Product p(given, positional.size() == grouped.size(), false);
-    PyObject* const by = given[Arg::plan];
-    PyObject* const in = given[Arg::workspace];
-    if (by != nullptr) {
-      const PlanHandle& handle = plan_in(by);
-      check_place(handle.plan->device.name, handle.device, p.device);
-    }
-    std::optional<InUse> use;
-    if (in != nullptr) {
-      WorkspaceHandle& memory = workspace_for(p.device, in);
-      use.emplace(memory);
-      p.options.workspace = &memory.workspace;
-    }
-    std::shared_ptr<const Plan> made;
-    const auto refused = run_apart(p.device, [&] {
-      return by != nullptr ? run(*plan_in(by).plan, p.operands, p.options)
-                           : run(p.operands, p.options, &made);
+    run_call<Plan>(given, p, [&p](const Plan* by, auto* made) {
+      return by != nullptr ? run(*by, p.operands, p.options) : run(p.operands, p.options, made);
     });
-    use.reset();
-    if (made != nullptr) log_plan(plan_line(*made));
-    if (refused) throw Refused{p.told(*refused)};
     return result_of(given, p);
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+  });
 }
 
 PyObject* gemm(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
@@ -95,9 +75,9 @@ PyObject* grouped_gemm(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
 }
 
 // For the verbs that plan: offsets make a product one of groups.
-Arguments planned_arguments(const char* name, std::span<const Arg> also, PyObject* const* args,
-                            Py_ssize_t count, PyObject* keywords) {
-  return Arguments({name, grouped, dense.size(), also, true}, args, count, keywords);
+Arguments planned_arguments(const char* name, unsigned verbs, std::span<const Arg> also,
+                            PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return Arguments({name, grouped, dense.size(), verbs, also}, args, count, keywords);
 }
 
 // What is only for running a product.
@@ -105,34 +85,21 @@ constexpr std::array not_planned = {Arg::plan, Arg::workspace, Arg::check_offset
                                     Arg::stream};
 
 PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  try {
-    constexpr std::array also = {Arg::device};
-    const Arguments given = planned_arguments("plan", also, args, count, keywords);
+  return method([&]() -> PyObject* {
+    const Arguments given =
+        planned_arguments("plan", of_product | in_plan, {}, args, count, keywords);
     given.refuse_unread(not_planned, "this makes a plan and runs none");
     const Product p(given, given[Arg::offsets] != nullptr, true);
     const NamedDevice device = device_for(given, p.device);
-    return new_plan({plan_for(p, device.facts, device.index), device.index});
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+    return new_plan(plan_for(p, device.facts, device.index), device.index);
+  });
 }
 
-PyObject* fastest_plan(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count > 0 && is_moe_plan(args[0])) return fastest_mixture(args, count);
-  try {
-    std::vector<Plan> plans;
-    for (Py_ssize_t i = 0; i < count; ++i) plans.push_back(*plan_in(args[i]).plan);
-    auto chosen = fastest(plans);
-    if (!chosen) throw Refused{chosen.refusal()};
-    const auto index = static_cast<Py_ssize_t>(chosen->index);
-    const Ref plan = Ref::checked(new_plan(
-        {std::make_shared<const Plan>(std::move((*chosen).plan)), plan_in(args[index]).device}));
-    return Py_BuildValue("(On)", plan.get(), index);
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+PyObject* fastest_plan(PyObject*, PyObject* const* plans, Py_ssize_t count) {
+  return method([&] {
+    return count > 0 && is_moe_plan(plans[0]) ? fastest_mixture(plans, count)
+                                              : fastest_of<Plan>(plans, count);
+  });
 }
 
 // The model that products run on, of so many SMs.
@@ -157,13 +124,13 @@ struct Study {
   }
   Product product;
   DeviceFacts facts;
-  std::shared_ptr<const Plan> plan;
+  Plan plan;
 };
 
 PyObject* check_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  try {
+  return method([&]() -> PyObject* {
     constexpr std::array also = {Arg::schedules, Arg::seed, Arg::jobs, Arg::sms};
-    const Arguments given = planned_arguments("check", also, args, count, keywords);
+    const Arguments given = planned_arguments("check", of_product, also, args, count, keywords);
     const Study study(given);
     device::CheckOptions how;
     how.schedules = static_cast<int>(given.integer(Arg::schedules, 64, 1, 1'000'000));
@@ -172,7 +139,7 @@ PyObject* check_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     std::optional<Result<device::CheckReport>> report;
     {
       const WithoutGilOnModel others;
-      report = device::check(*study.plan, study.product.operands, how);
+      report = device::check(study.plan, study.product.operands, how);
     }
     if (!report->ok()) throw Refused{report->refusal()};
     const device::CheckReport& r = **report;
@@ -185,18 +152,15 @@ PyObject* check_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
           Ref::checked(Py_BuildValue("(sis)", said.c_str(), f.schedules, f.first.text().c_str()));
       if (PyList_Append(findings.get(), each.get()) != 0) throw PythonError{};
     }
-    const Ref plan = Ref::checked(new_plan({study.plan, run_on_model}));
+    const Ref plan = Ref::checked(new_plan(study.plan, run_on_model));
     return Py_BuildValue("(OiiO)", plan.get(), r.schedules, r.failing, findings.get());
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+  });
 }
 
 PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  try {
+  return method([&]() -> PyObject* {
     constexpr std::array also = {Arg::sms, Arg::seed};
-    const Arguments given = planned_arguments("trace", also, args, count, keywords);
+    const Arguments given = planned_arguments("trace", of_product, also, args, count, keywords);
     const Study study(given);
     model::Trace trace;
     device::ModelOptions how;
@@ -206,7 +170,7 @@ PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     std::optional<Result<model::Report>> report;
     {
       const WithoutGilOnModel others;
-      report = device::launch_on_model(*study.plan, study.product.operands, how);
+      report = device::launch_on_model(study.plan, study.product.operands, how);
     }
     if (!report->ok()) throw Refused{report->refusal()};
     if (!(*report)->clean()) {
@@ -214,28 +178,25 @@ PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
           refuse(RefusalCode::model_findings, "the model found faults:\n", (*report)->text())};
     }
     pictures::TimelineView timeline;
-    timeline.title = study.plan->name() + " on " + study.facts.name;
-    timeline.ctas = atom::cluster_size(study.plan->cluster) > 1 ? 2 : 1;
+    timeline.title = study.plan.name() + " on " + study.facts.name;
+    timeline.ctas = atom::cluster_size(study.plan.cluster) > 1 ? 2 : 1;
     pictures::GridView grid;
     grid.title = timeline.title;
     grid.sms = study.facts.sms;
-    grid.ctas_per_sm = study.plan->facts().ctas_per_sm;
-    const Ref plan = Ref::checked(new_plan({study.plan, run_on_model}));
+    grid.ctas_per_sm = study.plan.facts().ctas_per_sm;
+    const Ref plan = Ref::checked(new_plan(study.plan, run_on_model));
     const Ref svg = Ref::checked(text(pictures::timeline_svg(trace, timeline)));
     const Ref grid_svg = Ref::checked(text(pictures::grid_svg(trace, grid)));
     const std::string bytes = pictures::perfetto_bytes(trace);
     return Py_BuildValue("(OOOy#L)", plan.get(), svg.get(), grid_svg.get(), bytes.data(),
                          static_cast<Py_ssize_t>(bytes.size()),
                          static_cast<long long>(trace.end()));
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+  });
 }
 
 // The command line, in this process. Signals do what they do to a program of its own.
 PyObject* command_line(PyObject*, PyObject* list) {
-  try {
+  return method([&]() -> PyObject* {
     std::vector<std::string> arguments;
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
       const char* const each = text_of(PyList_GetItem(list, i));
@@ -251,14 +212,11 @@ PyObject* command_line(PyObject*, PyObject* list) {
       status = cli::run_app(arguments, std::cout, std::cerr);
     }
     return PyLong_FromLong(status);
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+  });
 }
 
 PyObject* devices(PyObject*, PyObject*) {
-  try {
+  return method([&]() -> PyObject* {
     Ref names = Ref::checked(PyList_New(0));
     const auto add = [&](const std::string& name) {
       const Ref each = Ref::checked(text(name));
@@ -269,10 +227,7 @@ PyObject* devices(PyObject*, PyObject*) {
       add("cuda:" + std::to_string(i));
     }
     return names.release();
-  } catch (...) {
-    set_error();
-    return nullptr;
-  }
+  });
 }
 
 using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
@@ -293,39 +248,37 @@ std::string activation_words(const Is& is) {
   }
   return words;
 }
-const char* gemm_text() {
-  static const std::string made =
-      gemm_doc[0] + activation_words([](Activation) { return true; }) + gemm_doc[1];
-  return made.c_str();
-}
-const char* moe_text() {
-  static const std::string made = moe_doc[0] + activation_words(gates) + moe_doc[1];
-  return made.c_str();
+// What help() says of a verb: what it takes, by its positional arguments, then the text.
+const char* doc_of(const std::string& head, Verbs verb, const std::string& text) {
+  static std::list<std::string> kept;
+  return kept.emplace_back(signature_text(head, verb) + text).c_str();
 }
 
 PyMethodDef functions[] = {
-    verb("gemm", gemm, gemm_text()),
-    verb("grouped_gemm", grouped_gemm, grouped_doc),
-    verb("plan", plan_product, plan_doc),
+    verb("gemm", gemm,
+         doc_of("gemm(a, b", in_gemm,
+                gemm_doc[0] + activation_words(any<Activation>) + gemm_doc[1])),
+    verb("grouped_gemm", grouped_gemm,
+         doc_of("grouped_gemm(a, b, offsets", in_grouped, grouped_doc)),
+    verb("plan", plan_product, doc_of("plan(a, b, offsets=None", in_plan, plan_doc)),
     {"fastest", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fastest_plan)), METH_FASTCALL,
      fastest_doc},
-    verb("moe", moe, moe_text()),
-    verb("plan_moe", plan_mixture, plan_moe_doc),
+    verb("moe", moe,
+         doc_of("moe(x, topk_ids, topk_weights, w13, w2", in_moe,
+                moe_doc[0] + activation_words(gates) + moe_doc[1])),
+    verb("plan_moe", plan_mixture,
+         doc_of("plan_moe(x, topk_ids, topk_weights, w13, w2", in_plan_moe, plan_moe_doc)),
     verb("check", check_product, nullptr),
     verb("trace", trace_product, nullptr),
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
      METH_VARARGS | METH_KEYWORDS, empty_doc},
-    {"quantise", quantise_rows, METH_VARARGS, nullptr},
-    {"quantise_blocks", quantise_blocks, METH_VARARGS, nullptr},
+    {"quantise", quantise_values, METH_VARARGS, nullptr},
     {"order_scales", order_scales, METH_VARARGS, nullptr},
     {"sort_slots", sort_slots, METH_VARARGS, nullptr},
     {"packed_forms", packed_forms, METH_NOARGS, nullptr},
-    {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
-    {"int4_pack", int4_pack, METH_VARARGS, nullptr},
-    {"int4_load", int4_load, METH_VARARGS, nullptr},
-    {"fp4_quantise", fp4_quantise, METH_VARARGS, nullptr},
-    {"fp4_pack", fp4_pack, METH_VARARGS, nullptr},
-    {"fp4_load", fp4_load, METH_VARARGS, nullptr},
+    {"quantise_weights", quantise_weights, METH_VARARGS, nullptr},
+    {"pack_checkpoint", pack_checkpoint, METH_VARARGS, nullptr},
+    {"load_packed", load_packed, METH_VARARGS, nullptr},
     {"packed_form", packed_form, METH_VARARGS, nullptr},
     {"packed_bytes", packed_bytes, METH_VARARGS, nullptr},
     {"packed_values", packed_values, METH_VARARGS, nullptr},
@@ -353,6 +306,7 @@ int fill(PyObject* module) {
     add_types(module, "array_types", true);
     add_types(module, "other_types", false);
     add_formats(module);
+    add_keywords(module);
     if (PyModule_AddStringConstant(module, "version", cli::version()) != 0) throw PythonError{};
     const Ref cuda = Ref::borrowed(device::built_with_cuda() ? Py_True : Py_False);
     return PyModule_AddObjectRef(module, "built_with_cuda", cuda.get());

@@ -5,15 +5,7 @@
 namespace warpwright::python {
 
 inline constexpr const char* gemm_doc[] = {
-    R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
-        activation='none', gated=False, gate_up='halves', gate_limit=None, gate_alpha=None,
-        gate_beta=None, scale_a=None, scale_b=None, scale_d=None, scaling=None,
-        accumulation='fast', operands=None, a_type=None, b_type=None, sums=None, dtype=None,
-        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
-        measure=0, dependent=False, stream=None, workspace=None, plan=None)
---
-
-D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
+    R"(D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
 
 Tensors are of any library that speaks DLPack: on a CUDA device they are multiplied there, without
 waiting; in host memory (numpy, with ml_dtypes for bf16 and fp8) by the machine model, with all its
@@ -89,17 +81,7 @@ Raises Refusal, with one sentence: the tensor, the rule, the nearest legal value
 beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)"};
 
 inline constexpr const char* grouped_doc =
-    R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, gate_up='halves', gate_limit=None,
-        gate_alpha=None, gate_beta=None, scale_a=None, scale_b=None, scale_d=None, scaling=None,
-        accumulation='fast', operands=None, a_type=None, b_type=None, sums=None, dtype=None,
-        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
-        expected_tokens=None,
-        expected_lengths='routed', rows=None, rows_divisor=None, measure=0, check_offsets=False,
-        dependent=False, stream=None, workspace=None, plan=None)
---
-
-D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
+    R"(D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
 
 a        TOTAL x K, the rows of all groups, one behind the other.
 b        G x N x K, a matrix a group; or PackedWeights of G experts.
@@ -138,17 +120,8 @@ row then. Run it with its own b: gemm(a, b, plan=plan). For MoePlans of mixtures
 in w13 and w2, a MoePlan: moe(x, topk_ids, topk_weights, w13, w2, plan=plan).)";
 
 inline constexpr const char* plan_doc =
-    R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, gate_up='halves', gate_limit=None,
-        gate_alpha=None, gate_beta=None, scale_a=None, scale_b=None, scale_d=None, scaling=None,
-        accumulation='fast', operands=None, a_type=None, b_type=None, sums=None, dtype=None,
-        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
-        expected_tokens=None,
-        expected_lengths='routed', rows=None, rows_divisor=None, measure=0)
---
-
-The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs
-and how, without running it. explain() says it in words, prepare() loads it, and
+    R"(The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which
+kernel runs and how, without running it. explain() says it in words, prepare() loads it, and
 gemm(a, b, plan=...) runs it.
 
 a, b, offsets and other tensors   as for gemm and grouped_gemm, or Specs, which have no memory:
@@ -161,17 +134,7 @@ All else is as for gemm, where help(gemm) says what it means. Raises Refusal whe
 plan.)";
 
 inline constexpr const char* moe_doc[] = {
-    R"(moe(x, topk_ids, topk_weights, w13, w2, *, activation='silu', gate_up='halves',
-        gate_limit=None, gate_alpha=None, gate_beta=None, scaling=None, scale_w13=None,
-        scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
-        factor_inner=None, format=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
-        out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
-        second_kernel=None, by_index=None, quantises_in_epilogue=None, early_weights=None,
-        sort_with_gather=None, sums=None, check_ids=False, dependent=False, stream=None,
-        workspace=None, plan=None)
---
-
-A mixture of experts in one call; returns d[t] = sum over j of topk_weights[t, j] *
+    R"(A mixture of experts in one call; returns d[t] = sum over j of topk_weights[t, j] *
 w2[e] @ (activation(gate) * up), where gate and up are the halves of w13[e] @ x[t], and e is
 topk_ids[t, j] - first_expert.
 
@@ -233,18 +196,9 @@ before; the host reads nothing, and waits for nothing. Raises Refusal, with one 
 CUDA graph's capture, once such a mixture ran before.)"};
 
 inline constexpr const char* plan_moe_doc =
-    R"(plan_moe(x, topk_ids, topk_weights, w13, w2, *, device=None, activation='silu',
-        gate_up='halves', gate_limit=None, gate_alpha=None, gate_beta=None, scaling=None,
-        scale_w13=None, scale_w2=None, factor_w13=None, factor_w2=None, factor_x=None,
-        factor_inner=None, format=None, bias13=None, bias2=None, first_expert=0, experts_total=None,
-        out=None, dtype=None, expected_lengths='routed', batch_invariant=False, first_kernel=None,
-        second_kernel=None, by_index=None, quantises_in_epilogue=None,
-        early_weights=None, sort_with_gather=None, sums=None)
---
-
-The MoePlan of moe(...) with these arguments, without running it. explain() shows it as a table of
-launches with their floors, prepare() loads its kernels, and moe(..., plan=...) runs it. Tensors may
-be Specs; device is as for plan().)";
+    R"(The MoePlan of moe(...) with these arguments, without running it. explain() shows it as a
+table of launches with their floors, prepare() loads its kernels, and moe(..., plan=...) runs it.
+Tensors may be Specs; device is as for plan().)";
 
 inline constexpr const char* empty_doc = R"(empty(shape, dtype, device)
 --

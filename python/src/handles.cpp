@@ -59,11 +59,8 @@ PyGetSetDef plan_members[] = {
      nullptr, "The kernel's name, for `kernel=`.", nullptr},
     {"line", View::line, nullptr, "The product, the kernel and why, in a line.", nullptr},
     {"device", View::device, nullptr, "The device it was made for.", nullptr},
-    {"workspace_bytes",
-     [](PyObject* s, void*) {
-       return PyLong_FromLongLong(held<PlanHandle>(s).plan->workspace_bytes);
-     },
-     nullptr, "Bytes of workspace that a launch needs; mostly 0.", nullptr},
+    {"workspace_bytes", View::workspace_bytes, nullptr,
+     "Bytes of workspace that a launch needs; mostly 0.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyType_Slot plan_slots[] = {
@@ -324,16 +321,6 @@ NamedDevice device_for(const Arguments& given, int device) {
 void log_plan(const std::string& line) {
   const Ref said = Ref::checked(to_python(line));
   Ref::checked(PyObject_CallFunctionObjArgs(interop("log_plan"), said.get(), nullptr));
-}
-
-PyObject* new_plan(PlanHandle plan) {
-  return wrap(std::make_unique<PlanHandle>(std::move(plan)));
-}
-
-const PlanHandle& plan_in(PyObject* object) {
-  if (Py_TYPE(object) == type_object<PlanHandle>()) return held<PlanHandle>(object);
-  throw Refused{
-      refuse(RefusalCode::bad_value, "plan is no warpwright.Plan; ", as_rule("plan() makes one"))};
 }
 
 WorkspaceHandle& workspace_in(PyObject* object) {

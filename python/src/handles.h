@@ -39,6 +39,13 @@ struct PlanView {
   static PyObject* device(PyObject* self, void* /*none*/) {
     return get(self, [](const AnyPlan& p) { return p.device.name; });
   }
+  static PyObject* workspace_bytes(PyObject* self, void* /*none*/) {
+    const AnyPlan& p = *held<AnyPlanHandle<AnyPlan>>(self).plan;
+    if constexpr (std::is_same_v<AnyPlan, Plan>)
+      return PyLong_FromLongLong(p.workspace_bytes);
+    else
+      return PyLong_FromLongLong(p.workspace_bytes());
+  }
   /// Calls load(plan) with its device as the current one. Throws Refused.
   template <class Load>
   static void on_device(const AnyPlanHandle<AnyPlan>& handle, const Load& load) {
@@ -73,10 +80,28 @@ struct ArrayHandle {
 /// Adds the types to the module. Throws PythonError.
 void add_handles(PyObject* module);
 
+/// Is it a plan of this kind?
+template <class AnyPlan>
+bool is_plan(PyObject* object) {
+  return Py_TYPE(object) == type_object<AnyPlanHandle<AnyPlan>>();
+}
+
 /// A new object. Throws PythonError.
-PyObject* new_plan(PlanHandle plan);
+template <class AnyPlan>
+PyObject* new_plan(AnyPlan plan, int device) {
+  return wrap(std::make_unique<AnyPlanHandle<AnyPlan>>(
+      AnyPlanHandle<AnyPlan>{std::make_shared<const AnyPlan>(std::move(plan)), device}));
+}
+
 /// What an object holds; throws Refused where it is of another type.
-const PlanHandle& plan_in(PyObject* object);
+template <class AnyPlan>
+const AnyPlanHandle<AnyPlan>& plan_in(PyObject* object) {
+  if (is_plan<AnyPlan>(object)) return held<AnyPlanHandle<AnyPlan>>(object);
+  const bool of_product = std::is_same_v<AnyPlan, Plan>;
+  throw Refused{refuse(RefusalCode::bad_value, "plan is no warpwright.",
+                       of_product ? "Plan; " : "MoePlan; ",
+                       as_rule(of_product ? "plan() makes one" : "plan_moe() makes one"))};
+}
 WorkspaceHandle& workspace_in(PyObject* object);
 /// The same of one for a call whose tensors lie in `device`.
 WorkspaceHandle& workspace_for(int device, PyObject* object);
@@ -87,6 +112,19 @@ void check_place(const std::string& planned, int plan_device, int device);
 NamedDevice device_for(const Arguments& given, int device);
 /// One line at DEBUG of a plan that a call has made.
 void log_plan(const std::string& line);
+
+/// fastest(plans): that of several which is predicted to be the fastest, and its index.
+template <class AnyPlan>
+PyObject* fastest_of(PyObject* const* plans, Py_ssize_t count) {
+  std::vector<AnyPlan> all;
+  for (Py_ssize_t i = 0; i < count; ++i) all.push_back(*plan_in<AnyPlan>(plans[i]).plan);
+  auto chosen = fastest(all);
+  if (!chosen) throw Refused{chosen.refusal()};
+  const auto index = static_cast<Py_ssize_t>(chosen->index);
+  const int device = plan_in<AnyPlan>(plans[index]).device;
+  const Ref plan = Ref::checked(new_plan(std::move((*chosen).plan), device));
+  return Py_BuildValue("(On)", plan.get(), index);
+}
 
 /// A workspace that is this thread's as long as it lives. Others may use the interpreter while it
 /// waits; a handler of a signal that interrupts this very thread's launch is refused.
@@ -100,6 +138,29 @@ class InUse {
  private:
   WorkspaceHandle& workspace_;
 };
+
+/// Carries out a call by the plan that it gives, or by the one for such calls: run(plan or null,
+/// where a new plan goes) says what is refused. Throws Refused.
+template <class AnyPlan, class Call, class Run>
+void run_call(const Arguments& given, Call& call, const Run& run) {
+  const AnyPlan* by = nullptr;
+  if (given[Arg::plan] != nullptr) {
+    const auto& handle = plan_in<AnyPlan>(given[Arg::plan]);
+    check_place(handle.plan->device.name, handle.device, call.device);
+    by = handle.plan.get();
+  }
+  std::optional<InUse> use;
+  if (given[Arg::workspace] != nullptr) {
+    WorkspaceHandle& memory = workspace_for(call.device, given[Arg::workspace]);
+    use.emplace(memory);
+    call.options.workspace = &memory.workspace;
+  }
+  std::shared_ptr<const AnyPlan> made;
+  const auto refused = run_apart(call.device, [&] { return run(by, &made); });
+  use.reset();
+  if (made != nullptr) log_plan(plan_line(*made));
+  if (refused) throw Refused{call.told(*refused)};
+}
 
 /// Is it an Array of ours?
 bool is_array(PyObject* object);

@@ -13,49 +13,6 @@ namespace warpwright::python {
 namespace {
 
 constexpr std::array operand_args = {Arg::x, Arg::topk_ids, Arg::topk_weights, Arg::w13, Arg::w2};
-// What moe and plan_moe take by name.
-constexpr std::array named_args = {Arg::out,
-                                   Arg::dtype,
-                                   Arg::activation,
-                                   Arg::gate_up,
-                                   Arg::gate_limit,
-                                   Arg::gate_alpha,
-                                   Arg::gate_beta,
-                                   Arg::scaling,
-                                   Arg::scale_w13,
-                                   Arg::scale_w2,
-                                   Arg::factor_w13,
-                                   Arg::factor_w2,
-                                   Arg::factor_x,
-                                   Arg::factor_inner,
-                                   Arg::format,
-                                   Arg::bias13,
-                                   Arg::bias2,
-                                   Arg::first_expert,
-                                   Arg::experts_total,
-                                   Arg::expected_lengths,
-                                   Arg::batch_invariant,
-                                   Arg::first_kernel,
-                                   Arg::second_kernel,
-                                   Arg::by_index,
-                                   Arg::quantises_in_epilogue,
-                                   Arg::early_weights,
-                                   Arg::sort_with_gather,
-                                   Arg::sums};
-constexpr std::array run_args = {Arg::check_ids, Arg::dependent, Arg::stream, Arg::workspace,
-                                 Arg::plan};
-constexpr std::array plan_args = {Arg::device};
-
-// Both lists, one behind the other.
-template <std::size_t A, std::size_t B>
-constexpr std::array<Arg, A + B> joined(const std::array<Arg, A>& a, const std::array<Arg, B>& b) {
-  std::array<Arg, A + B> all{};
-  for (std::size_t i = 0; i < A; ++i) all[i] = a[i];
-  for (std::size_t i = 0; i < B; ++i) all[A + i] = b[i];
-  return all;
-}
-constexpr auto moe_args = joined(named_args, run_args);
-constexpr auto plan_moe_args = joined(named_args, plan_args);
 
 using MoePlanHandle = AnyPlanHandle<MixturePlan>;
 
@@ -334,12 +291,6 @@ void MixtureCall::read_result(const Arguments& given, bool plans_only) {
   o.d = new_result(given[Arg::x], "empty_like", shape, o.d.dtype, "d", "out=", out);
 }
 
-const MoePlanHandle& moe_plan_in(PyObject* object) {
-  if (is_moe_plan(object)) return held<MoePlanHandle>(object);
-  throw Refused{refuse(RefusalCode::bad_value, "plan is no warpwright.MoePlan; ",
-                       as_rule("plan_moe() makes one"))};
-}
-
 // -- MoePlan
 
 using MoeView = PlanView<MixturePlan>;
@@ -379,11 +330,8 @@ PyGetSetDef moe_plan_members[] = {
     {"launches",
      [](PyObject* s, void*) { return PyLong_FromLong(held<MoePlanHandle>(s).plan->launches()); },
      nullptr, "Grids that a launch starts, each dependent on the one before.", nullptr},
-    {"workspace_bytes",
-     [](PyObject* s, void*) {
-       return PyLong_FromLongLong(held<MoePlanHandle>(s).plan->workspace_bytes());
-     },
-     nullptr, "Bytes of workspace that a launch needs.", nullptr},
+    {"workspace_bytes", MoeView::workspace_bytes, nullptr,
+     "Bytes of workspace that a launch needs.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyType_Slot moe_plan_slots[] = {
@@ -403,29 +351,16 @@ void add_moe_plan(PyObject* module) {
 
 PyObject* moe(PyObject* /*module*/, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return method([&]() -> PyObject* {
-    const Arguments given({"moe", operand_args, operand_args.size(), moe_args}, args, count,
+    const Arguments given({"moe", operand_args, operand_args.size(), in_moe}, args, count,
                           keywords);
     if (given[Arg::plan] != nullptr) {
       given.refuse_unread(std::array{Arg::expected_lengths}, "plan says already which plan it is");
     }
     MixtureCall call(given, false);
-    const MoePlanHandle* const by =
-        given[Arg::plan] != nullptr ? &moe_plan_in(given[Arg::plan]) : nullptr;
-    if (by != nullptr) check_place(by->plan->device.name, by->device, call.device);
-    std::optional<InUse> use;
-    if (given[Arg::workspace] != nullptr) {
-      WorkspaceHandle& memory = workspace_for(call.device, given[Arg::workspace]);
-      use.emplace(memory);
-      call.options.workspace = &memory.workspace;
-    }
-    std::shared_ptr<const MixturePlan> made;
-    const auto refused = run_apart(call.device, [&] {
-      return by != nullptr ? run_moe(*by->plan, call.operands, call.options)
-                           : run_moe(call.operands, call.options, &made);
+    run_call<MixturePlan>(given, call, [&call](const MixturePlan* by, auto* made) {
+      return by != nullptr ? run_moe(*by, call.operands, call.options)
+                           : run_moe(call.operands, call.options, made);
     });
-    use.reset();
-    if (made != nullptr) log_plan(plan_line(*made));
-    if (refused) throw Refused{*refused};
     return adopted(given[Arg::x], given[Arg::out] != nullptr, call.out);
   });
 }
@@ -433,36 +368,22 @@ PyObject* moe(PyObject* /*module*/, PyObject* const* args, Py_ssize_t count, PyO
 PyObject* plan_mixture(PyObject* /*module*/, PyObject* const* args, Py_ssize_t count,
                        PyObject* keywords) {
   return method([&]() -> PyObject* {
-    const Arguments given({"plan_moe", operand_args, operand_args.size(), plan_moe_args}, args,
-                          count, keywords);
+    const Arguments given({"plan_moe", operand_args, operand_args.size(), in_plan_moe}, args, count,
+                          keywords);
     const MixtureCall call(given, true);
     const NamedDevice on = device_for(given, call.device);
     auto made = run_moe_plan(call.operands, on.facts, call.options.choices);
     if (!made) throw Refused{made.refusal()};
-    auto handle = std::make_unique<MoePlanHandle>();
-    handle->plan = std::make_shared<const MixturePlan>(std::move(*made));
-    handle->device = on.index;
-    return wrap(std::move(handle));
+    return new_plan(std::move(*made), on.index);
   });
 }
 
 bool is_moe_plan(PyObject* object) {
-  return Py_TYPE(object) == type_object<MoePlanHandle>();
+  return is_plan<MixturePlan>(object);
 }
 
 PyObject* fastest_mixture(PyObject* const* plans, Py_ssize_t count) {
-  return method([&]() -> PyObject* {
-    std::vector<MixturePlan> all;
-    for (Py_ssize_t i = 0; i < count; ++i) all.push_back(*moe_plan_in(plans[i]).plan);
-    auto chosen = fastest(all);
-    if (!chosen) throw Refused{chosen.refusal()};
-    const auto index = static_cast<Py_ssize_t>(chosen->index);
-    auto handle = std::make_unique<MoePlanHandle>();
-    handle->plan = std::make_shared<const MixturePlan>(std::move((*chosen).plan));
-    handle->device = moe_plan_in(plans[index]).device;
-    const Ref plan = Ref::checked(wrap(std::move(handle)));
-    return Py_BuildValue("(On)", plan.get(), index);
-  });
+  return fastest_of<MixturePlan>(plans, count);
 }
 
 }  // namespace warpwright::python

@@ -2,18 +2,162 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cstring>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "cli/commands/gemm/run.h"
 #include "cli/commands/pack_command.h"
-#include "python/src/packing_parts.h"
+#include "cli/compute/packing.h"
 #include "warpwright/device/pack.h"
-#include "warpwright/weights/pack_e2m1.h"
+#include "warpwright/weights/pack.h"
 
 namespace warpwright::python {
 namespace {
+
+// A sentence of the command line, whose options are arguments here: "--zero-points" is
+// "zero_points=".
+std::string as_arguments(const std::string& sentence) {
+  std::string text;
+  for (std::size_t i = 0; i < sentence.size(); ++i) {
+    if (sentence.compare(i, 2, "--") != 0) {
+      text += sentence[i];
+      continue;
+    }
+    for (i += 2; i < sentence.size() && (std::islower(sentence[i]) != 0 || sentence[i] == '-');
+         ++i) {
+      text += sentence[i] == '-' ? '_' : sentence[i];
+    }
+    if (text.ends_with("from")) text.replace(text.size() - 4, 4, "layout");
+    text += '=';
+    --i;
+  }
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+// The code of that name; for what only the command line refuses, which mostly is a file,
+// file_error.
+RefusalCode code_of(const char* name) {
+  for (int i = 0; i < static_cast<int>(RefusalCode::file_error); ++i) {
+    const auto code = static_cast<RefusalCode>(i);
+    if (std::strcmp(warpwright::name(code), name) == 0) return code;
+  }
+  return RefusalCode::file_error;
+}
+
+template <class Body>
+PyObject* function(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const cli::InputError& error) {
+    try {
+      Sentence said = error.sentence();
+      said.reason = error.what();
+      for (std::string* part : {&said.reason, &said.rule, &said.nearest}) {
+        *part = as_arguments(*part);
+      }
+      throw Refused{{code_of(error.code()), std::move(said)}};
+    } catch (...) {
+      set_error();
+    }
+    return nullptr;
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+template <class T>
+T taken(Result<T> result) {
+  if (!result) throw Refused{result.refusal()};
+  return std::move(*result);
+}
+
+bool is_given(PyObject* object) {
+  return object != nullptr && object != Py_None;
+}
+
+// The form that is called `encoding` (or by its format's word, for the usual tokens), of floats or
+// of whole numbers; null for a null word.
+const packed::WeightForm* form_named(const char* word, bool of_floats) {
+  if (word == nullptr) return nullptr;
+  const packed::WeightFormat* const format = packed::weight_format(word);
+  std::vector<std::string> legal;
+  for (const packed::WeightForm& form : packed::weight_forms) {
+    if (packed::has_float_codes(packed_format(form)) != of_floats) continue;
+    const bool is_usual = of_floats && &packed::format_of(form) == format;
+    if (is_usual || std::strcmp(form.word, word) == 0) return &form;
+    legal.push_back("\"" + std::string(form.word) + "\"");
+  }
+  std::string words;
+  for (const std::string& each : legal) {
+    words += (words.empty() ? "" : &each == &legal.back() ? " or " : ", ") + each;
+  }
+  throw Refused{
+      refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ", as_rule("it is ", words))};
+}
+
+// Bytes as an Array of the host.
+PyObject* array_of(std::span<const std::byte> bytes, DType type, std::vector<std::int64_t> shape) {
+  ArrayHandle array;
+  array.memory = memory_on("model", static_cast<std::int64_t>(bytes.size())).first;
+  std::memcpy(array.memory.get(), bytes.data(), bytes.size());
+  array.type = type;
+  array.shape = std::move(shape);
+  return new_array(std::move(array));
+}
+PyObject* array_of(std::span<const std::byte> bytes) {
+  return array_of(bytes, DType::u8, {static_cast<std::int64_t>(bytes.size())});
+}
+
+void require_host(const Tensor& t) {
+  if (t.device == run_on_model) return;
+  throw Refused{refuse(RefusalCode::wrong_device, as_tensor(t.name), " lies in ",
+                       place_name(t.device),
+                       ", and this works in host memory: ", as_rule("give it a copy there"))};
+}
+
+// A matrix or a batch of them of a checkpoint.
+MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* name, int& device) {
+  if (!is_given(object)) return {};
+  Tensor t = reader.read(object, name);
+  if (t.offset == OffsetType::int32) t.type = DType::s32;
+  if (device == run_nowhere) device = t.device;
+  if (device != t.device) {
+    throw Refused{refuse(RefusalCode::wrong_device, as_tensor(name), " lies in ",
+                         place_name(t.device), " and the codes in ", place_name(device))};
+  }
+  if (t.dimensions == 1) {
+    t.dimensions = 2;
+    t.shape = {1, t.shape[0]};
+    t.stride = {t.shape[1], t.stride[0]};
+  }
+  return matrix_of(t);
+}
+
+// The tensors of a checkpoint, which lie in host memory.
+struct NamedCheckpointTensor {
+  PyObject* given;
+  const char* name;
+  MatrixView weights::CheckpointTensors::*to;
+};
+weights::CheckpointTensors checkpoint_tensors(Reader& reader,
+                                              std::initializer_list<NamedCheckpointTensor> all) {
+  weights::CheckpointTensors tensors;
+  int device = run_nowhere;
+  for (const auto& [given, name, to] : all)
+    tensors.*to = checkpoint_view(reader, given, name, device);
+  if (device < 0) return tensors;
+  throw Refused{
+      refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
+             ", and checkpoints are packed in host memory: ", as_rule("give copies there"))};
+}
 
 DType scale_of(const char* word) {
   const auto type = numeric::parse_dtype(word);
@@ -22,15 +166,13 @@ DType scale_of(const char* word) {
                        "\"; the nearest legal type is ", as_nearest("bf16"))};
 }
 
-weights::PackOptions pack_options(const char* encoding, const char* scales) {
+// What `pack` is asked for by a form, if any, and a type of scales.
+weights::PackOptions pack_options(const packed::WeightForm* form, const char* scales) {
   weights::PackOptions options;
-  if (const packed::WeightForm* const form = form_named(encoding, false)) {
-    options.encoding = form->storage.encoding;
-    options.tokens = form->tokens;
-    const packed::WeightFormat& format = packed::format_of(*form);
-    if (!packed::has_groups(format)) options.scale = format.scales[0];
+  if (form != nullptr) {
+    options = {form->storage.encoding, {}, form->tokens, form->storage.exponents};
   }
-  if (scales != nullptr && !options.scale) options.scale = scale_of(scales);
+  if (scales != nullptr) options.scale = scale_of(scales);
   return options;
 }
 
@@ -53,6 +195,31 @@ std::vector<std::byte> host_bytes(const Tensor& t, std::int64_t most) {
     throw Refused{*r};
   }
   return bytes;
+}
+
+// The packed bytes, and the factors of the experts' tensors.
+PyObject* packed_and_alphas(std::span<const std::byte> bytes, std::span<const float> alphas) {
+  const Ref factors = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(alphas.size())));
+  for (std::size_t e = 0; e < alphas.size(); ++e) {
+    PyTuple_SetItem(factors.get(), static_cast<Py_ssize_t>(e),
+                    PyFloat_FromDouble(static_cast<double>(alphas[e])));
+  }
+  const Ref array = Ref::checked(array_of(bytes));
+  return Py_BuildValue("(OO)", array.get(), factors.get());
+}
+
+// Packs a source, as a form where one is named.
+PyObject* packed_source(const weights::Source& source, const packed::WeightForm* form,
+                        const weights::PackOptions& options) {
+  std::vector<float> alphas;
+  for (const auto& expert : source.experts) alphas.push_back(expert.tensor);
+  std::vector<std::byte> bytes;
+  {
+    const WithoutGil others;
+    if (auto r = weights::form_fault(source, form)) throw Refused{*r};
+    bytes = taken(weights::pack(source, options));
+  }
+  return packed_and_alphas(bytes, alphas);
 }
 
 }  // namespace
@@ -84,125 +251,91 @@ PyObject* packed_forms(PyObject* /*module*/, PyObject* /*args*/) {
   });
 }
 
-PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
-  return function([&]() -> PyObject* {
-    PyObject* x = nullptr;
-    const char* scaling = nullptr;
-    int given = 0;
-    PyObject* codes = nullptr;
-    PyObject* scales = nullptr;
-    PyObject* stream = nullptr;
-    if (PyArg_ParseTuple(args, "OspOOO", &x, &scaling, &given, &codes, &scales, &stream) == 0) {
-      refuse_arguments();
-    }
-    const std::string_view word = scaling;
-    const auto* const mode =
-        std::find_if(std::begin(all_scalings), std::end(all_scalings), [&](Scaling s) {
-          return s != Scaling::none && !scales_elements(s) && words_of(s).identifier == word;
-        });
-    if (mode == std::end(all_scalings)) {
-      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", word, "\"; ",
-                           as_rule("it is one of \"tensor\", \"row_column\", \"blockwise\", or a "
-                                   "format like \"mxf8\""))};
-    }
-    Reader reader;
-    void* on = stream_of(is_given(stream) ? stream : nullptr);
-    reader.set_stream(on);
-    Tensor t[3] = {reader.read(x, "x"), reader.read(codes, "the codes"),
-                   reader.read(scales, "the scales")};
-    for (const Tensor& each : t) {
-      if (each.device == t[0].device) continue;
-      throw Refused{refuse(RefusalCode::wrong_device, as_tensor(each.name), " lie in ",
-                           place_name(each.device), " and x in ", place_name(t[0].device))};
-    }
-    for (int i = 1; i < 3; ++i) {
-      if (!t[i].read_only || (i == 2 && given != 0)) continue;
-      throw Refused{refuse(RefusalCode::bad_pointer, t[i].name, " are read-only; ",
-                           as_rule("they need memory that may be written"))};
-    }
-    Quantisation q;
-    q.x = matrix_of(t[0]);
-    q.codes = matrix_of(t[1]);
-    q.scaling = *mode;
-    q.scales = q.scaling == Scaling::tensor      ? scalar_of(t[2])
-               : q.scaling == Scaling::blockwise ? matrix_of(t[2])
-                                                 : vector_of(t[2]);
-    q.given = given != 0;
-    check_stream(t[0].device, is_given(stream));
-    if (t[0].device >= 0 && !is_given(stream)) on = reader.current_stream(t[0].device);
-    std::optional<Refusal> refused;
-    {
-      const WithoutGil others;
-      refused = quantise(q, t[0].device, on);
-    }
-    if (refused) throw Refused{*refused};
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* int4_quantise(PyObject* /*module*/, PyObject* args) {
+PyObject* quantise_weights(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* weights = nullptr;
     int group = 0;
     const char* encoding = nullptr;
     const char* scales = nullptr;
     int zeros = 0;
-    if (PyArg_ParseTuple(args, "Oizzp", &weights, &group, &encoding, &scales, &zeros) == 0) {
+    int of_floats = 0;
+    if (PyArg_ParseTuple(args, "Oizzpp", &weights, &group, &encoding, &scales, &zeros,
+                         &of_floats) == 0) {
       refuse_arguments();
     }
+    const packed::WeightForm* const form = form_named(encoding, of_floats != 0);
+    weights::PackOptions options = pack_options(form, scales);
     Reader reader;
     const Tensor t = reader.read(weights, "the weights");
     require_host(t);
     const MatrixView view = matrix_of(t);
-    weights::QuantiseOptions how;
-    const packed::WeightForm* const form = form_named(encoding, false);
-    const bool has_own = form != nullptr && !packed::has_groups(packed::format_of(*form));
-    how.group = has_own ? packed::format_of(*form).groups[2] : group;
-    const weights::PackOptions options = pack_options(encoding, scales);
-    how.encoding = options.encoding.value_or(how.encoding);
-    how.scale = options.scale.value_or(how.scale);
-    how.zero_points = zeros != 0 ? ZeroPoints::groups : ZeroPoints::none;
-    std::vector<std::byte> bytes;
+    cli::QuantisedMicro micro;
+    weights::PlainWeights plain;
     {
       const WithoutGil others;
-      const auto quantised = taken(weights::quantise(std::span(&view, 1), how));
-      bytes = taken(
-          weights::pack(weights::source_of(quantised), {how.encoding, how.scale, options.tokens}));
+      if (of_floats != 0) {
+        const packed::WeightFormat& to = packed::format_of(*form);
+        micro = cli::quantise_micro(std::span(&view, 1), *micro_format(to.code, to.scales[0]), {},
+                                    true);
+      } else {
+        weights::QuantiseOptions how;
+        how.group = group;
+        how.encoding = options.encoding.value_or(how.encoding);
+        how.scale = options.scale.value_or(how.scale);
+        how.zero_points = zeros != 0 ? ZeroPoints::groups : ZeroPoints::none;
+        plain = taken(weights::quantise(std::span(&view, 1), how));
+        micro.source = weights::source_of(plain);
+        options.encoding = how.encoding;
+      }
     }
-    return array_of(bytes);
+    return packed_source(micro.source, form, options);
   });
 }
 
-PyObject* int4_pack(PyObject* /*module*/, PyObject* args) {
+PyObject* pack_checkpoint(PyObject* /*module*/, PyObject* args) {
   return function([&]() -> PyObject* {
     const char* layout = nullptr;
-    PyObject* objects[4] = {};
+    PyObject* objects[5] = {};
     const char* encoding = nullptr;
     const char* scales = nullptr;
-    if (PyArg_ParseTuple(args, "sOOOOzz", &layout, &objects[0], &objects[1], &objects[2],
-                         &objects[3], &encoding, &scales) == 0) {
+    int of_floats = 0;
+    if (PyArg_ParseTuple(args, "sOOOOOzzp", &layout, &objects[0], &objects[1], &objects[2],
+                         &objects[3], &objects[4], &encoding, &scales, &of_floats) == 0) {
       refuse_arguments();
     }
+    for (const auto& names : of_floats != 0 ? weights::layouts() : weights::micro_layouts()) {
+      if (names.layout != layout) continue;
+      throw Refused{refuse(
+          RefusalCode::bad_value, "layout is ", layout, "; ",
+          as_rule(of_floats != 0 ? "pack_int4_checkpoint" : "pack_fp4_checkpoint", " packs it"))};
+    }
+    const packed::WeightForm* const form = form_named(encoding, of_floats != 0);
     Reader reader;
     using Tensors = weights::CheckpointTensors;
-    const Tensors tensors =
+    Tensors tensors =
         checkpoint_tensors(reader, {{objects[0], "the codes", &Tensors::codes},
                                     {objects[1], "the scales", &Tensors::scales},
                                     {objects[2], "the zero points", &Tensors::zeros},
-                                    {objects[3], "the group index", &Tensors::group_index}});
-    const weights::PackOptions options = pack_options(encoding, scales);
-    std::vector<std::byte> bytes;
-    {
-      const WithoutGil others;
-      const auto source = taken(weights::read_checkpoint(layout, std::span(&tensors, 1)));
-      bytes = taken(weights::pack(source, options));
+                                    {objects[3], "the group index", &Tensors::group_index},
+                                    {objects[4], "tensor_scale", &Tensors::tensor_scale}});
+    // A factor for each expert is a batch of numbers.
+    MatrixView& factors = tensors.tensor_scale;
+    if (factors.rows == 1 && factors.columns == tensors.codes.batch && factors.batch == 1 &&
+        factors.column_stride == 1) {
+      factors = {factors.data, factors.dtype, 1, 1, 1, 1, tensors.codes.batch, 1};
     }
-    return array_of(bytes);
+    // And one for the gate and one for the up of each, twice as many.
+    if (factors.rows == tensors.codes.batch && factors.columns == 2 && factors.batch == 1 &&
+        (factors.rows == 1 || factors.row_stride == 2) && factors.column_stride == 1) {
+      factors = {factors.data, factors.dtype, 1, 1, 1, 1, 2 * tensors.codes.batch, 1};
+    }
+    const auto source = taken(weights::read_checkpoint(layout, std::span(&tensors, 1)));
+    return packed_source(source, form, pack_options(form, scales));
   });
 }
 
-PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
-  return function([&] {
+PyObject* load_packed(PyObject* /*module*/, PyObject* args) {
+  return function([&]() -> PyObject* {
     cli::PackCommandOptions o;
     const char* file = nullptr;
     const char* layout = nullptr;
@@ -210,25 +343,27 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
     const char* encoding = nullptr;
     const char* scales = nullptr;
     int zeros = 0;
-    if (PyArg_ParseTuple(args, "szizzp", &file, &layout, &group, &encoding, &scales, &zeros) == 0) {
+    int of_floats = 0;
+    if (PyArg_ParseTuple(args, "szizzpp", &file, &layout, &group, &encoding, &scales, &zeros,
+                         &of_floats) == 0) {
       refuse_arguments();
     }
     o.in = file;
     if (layout != nullptr) o.from = layout;
     if (group > 0) o.group = group;
-    if (const packed::WeightForm* const form = form_named(encoding, false)) {
-      if (packed::is_wide(packed_format(*form)))
-        o.tokens = std::string(numeric::word(form->tokens));
-      o.encoding = form->storage.encoding == Int4Encoding::sm ? "sm" : "ex";
+    if (const packed::WeightForm* const form = form_named(encoding, of_floats != 0)) {
+      o.tokens = std::string(numeric::word(form->tokens));
+      const bool is_sm = form->storage.encoding == Int4Encoding::sm;
+      if (of_floats == 0) o.encoding = is_sm ? "sm" : "ex";
     }
     if (scales != nullptr) o.scales = scales;
     o.zero_points = zeros != 0;
-    cli::HostTensor packed;
+    std::optional<cli::PackedTensor> packed;
     {
       const WithoutGil others;
-      packed = cli::load_packed(o);
+      packed = cli::load_packed(o, of_floats != 0);
     }
-    return array_of(packed.bytes);
+    return packed_and_alphas(packed->tensor.bytes, packed->known_alphas());
   });
 }
 
@@ -293,9 +428,9 @@ PyObject* packed_values(PyObject* /*module*/, PyObject* args) {
     packed::Extents e;
     {
       const WithoutGil others;
-      const weights::Header h = taken(weights::parse_header(bytes));
-      values = taken(weights::packed_values(bytes));
-      e = h.extents;
+      const weights::PlainWeights w = taken(weights::unpack(bytes));
+      values = weights::values_of(w);
+      e = w.extents;
     }
     return array_of(std::as_bytes(std::span(values)), DType::f32, {e.experts, e.n, e.k});
   });

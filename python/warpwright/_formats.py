@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._interop import (Refusal, adopted, as_tiles, device_of, dtype_name, empty_halves, empty_like,
-                       shape_of)
+                       library_of, shape_of)
 
 if TYPE_CHECKING:
     from ._types import Format, Recipe, Tensor
@@ -52,8 +52,8 @@ def quantise_blocks(x: Any, form: Format, *, scale: Any = None, out: Any = None,
     whole = scale
     if takes_scale and scale is None:
         whole = empty_like(x, (1,), "f32", device)
-    _core.quantise_blocks(x, form, recipe, scale is not None, codes, made,
-                          whole if takes_scale else None, linear, offsets, stream)
+    _core.quantise(x, form, recipe, scale is not None, codes, made, whole if takes_scale else None,
+                   linear, offsets, stream)
     codes = codes if out is not None else adopted(x, codes)
     if scales is None:
         made = adopted(x, made) if linear else as_tiles(adopted(x, made), shape[:-2])
@@ -154,6 +154,6 @@ def _empty_codes(x: Any, shape: tuple[int, ...], element: str, bits: int, device
     if bits == 8:
         return empty_like(x, shape, element, device)
     packed = (*shape[:-1], shape[-1] * bits // 8)
-    if bits == 4 or type(x).__module__.split(".")[0] == "numpy":
+    if bits == 4 or library_of(x) == "numpy":
         return empty_halves(x, packed, device)
     return empty_like(x, packed, "u8", device)

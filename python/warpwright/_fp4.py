@@ -1,12 +1,11 @@
 """Weights of 4-bit floats (mxf4, nvf4), packed for Hopper: docs/weights.md."""
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._interop import Refusal, move_to, shape_of
-from ._prepare import FORMS, PackedWeights, loaded, packed_like
+from ._prepare import FORMS, PackedWeights, loaded, packed_checkpoint, packed_like
 
 if TYPE_CHECKING:
     from ._types import Fp4Encoding, Fp4Layout, Tensor
@@ -24,8 +23,8 @@ def pack_fp4(weights: Any, *, encoding: Fp4Encoding = "mxf4") -> PackedWeights:
     `weights`.
     """
     is_batch = len(shape_of(weights, "weights")) == 3
-    packed, alpha = _core.fp4_quantise(move_to(weights, "cpu"), encoding)
-    return packed_like(weights, packed, is_batch, _factors(alpha))
+    made = _core.quantise_weights(move_to(weights, "cpu"), 0, encoding, None, False, True)
+    return packed_like(weights, made, is_batch)
 
 
 def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
@@ -44,10 +43,8 @@ def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
     if layout.startswith("gpt-oss") and len(shape) == len(shape_of(scales, "scales")) + 1:
         codes = codes.reshape(*shape[:-2], shape[-2] * shape[-1])  # blocks of 16 bytes
     is_batch = len(shape_of(codes, "codes")) == 3
-    factors = None if tensor_scale is None else move_to(tensor_scale, "cpu")
-    packed, alpha = _core.fp4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), factors,
-                                   encoding)
-    return packed_like(codes, packed, is_batch, _factors(alpha))
+    return packed_like(codes, packed_checkpoint(layout, (codes, scales, None, None, tensor_scale),
+                                                encoding, None, True), is_batch)
 
 
 def load_fp4(file: str, layout: Fp4Layout | None = None, *,
@@ -56,12 +53,7 @@ def load_fp4(file: str, layout: Fp4Layout | None = None, *,
     checkpoint that `warpwright pack --for` reads, or a tensor that is packed. A `*` in the name
     stands for the numbers of experts. The bytes lie in host memory, as a numpy array where numpy is
     there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""
-    packed, alpha = _core.fp4_load(file, layout, encoding)
-    made = loaded(packed, file)
+    made = loaded(_core.load_packed(file, layout, 0, encoding, None, False, True), file)
     if not FORMS[made.form[4]].is_float:
         raise Refusal(f"{file} holds int4 weights: load_int4 reads them", "bad_type")
-    return dataclasses.replace(made, alpha=_factors(alpha))
-
-
-def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:
-    return () if all(each == 1 for each in alpha) else alpha
+    return made

@@ -147,6 +147,13 @@ def shape_of(x: Any, name: str) -> tuple[int, ...]:
     return tuple(x.shape)
 
 
+def library_of(tensor: Any) -> str:
+    """"torch", "numpy", "cupy", or another package: whose tensor it is, or that of a class derived
+    from theirs, such as the parameters of a server."""
+    names = [kind.__module__.split(".")[0] for kind in type(tensor).__mro__]
+    return next((name for name in names if name in ("torch", "numpy", "cupy")), names[0])
+
+
 def device_of(x: Any) -> int:
     if not hasattr(x, "__dlpack_device__"):
         raise Refusal(f"x is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
@@ -159,7 +166,7 @@ def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> 
     """A tensor of the same library as `tensor`, and on its device; where that library's tensors
     cannot be written, or have no such type, an Array."""
     name = NAMES.get(dtype, dtype)
-    library = type(tensor).__module__.split(".")[0]
+    library = library_of(tensor)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(tensor, torch.Tensor):
         return torch.empty(shape, dtype=getattr(torch, name), device=tensor.device)
@@ -183,7 +190,7 @@ def empty_halves(tensor: Any, shape: tuple[int, ...], device: int) -> Any:
     if torch is not None and isinstance(tensor, torch.Tensor):
         name = "float4_e2m1fn_x2" if hasattr(torch, "float4_e2m1fn_x2") else "u8"
         return empty_like(tensor, shape, name, device)
-    if type(tensor).__module__.split(".")[0] != "numpy":
+    if library_of(tensor) != "numpy":
         return empty_like(tensor, shape, "u8", device)
     import numpy  # pylint: disable=import-outside-toplevel
     count = math.prod(shape)
@@ -217,9 +224,9 @@ def move_to(tensor: Any, where: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(tensor, torch.Tensor):
         return tensor.to(where.device if isinstance(where, torch.Tensor) else where)
-    if type(tensor).__module__.split(".")[0] == "cupy" and where == "cpu":
+    if library_of(tensor) == "cupy" and where == "cpu":
         return tensor.get()
-    if type(where).__module__.split(".")[0] == "cupy":
+    if library_of(where) == "cupy":
         import cupy  # pylint: disable=import-outside-toplevel
         return cupy.asarray(tensor)
     return tensor

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _core
 from ._formats import FORMATS, quantise_blocks
-from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scales, move_to,
-                       shape_of)
+from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scales, library_of,
+                       move_to, shape_of)
 
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
+
+    Packed = tuple[_core.Array, tuple[float, ...]]  # and the factors of the experts' tensors
 
 
 class Form(NamedTuple):
@@ -87,7 +89,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
         found = empty_scales(x, (shape[0], (shape[1] + 127) // 128), device)
     elif found is None:
         found = empty_like(x, (1,) if scaling == "tensor" else (shape[0],), "f32", device)
-    _core.quantise(x, scaling, scale is not None, codes, found, stream)
+    _core.quantise(x, scaling, None, scale is not None, codes, found, None, False, None, stream)
     return (codes if out is not None else adopted(x, codes),
             found if scale is not None or scales is not None else adopted(x, found))
 
@@ -111,7 +113,7 @@ def sort_slots(topk_ids: Any, experts: int, *, first_expert: int = 0,
     """
     shape = shape_of(topk_ids, "topk_ids")
     device = device_of(topk_ids)
-    if type(topk_ids).__module__.split(".")[0] not in ("numpy", "torch", "cupy"):
+    if library_of(topk_ids) not in ("numpy", "torch", "cupy"):
         raise Refusal(f"topk_ids is of {type(topk_ids).__module__}, which has no integers that can "
                       "be written here; the nearest is a tensor of numpy, PyTorch or CuPy")
     if len(shape) != 2:
@@ -270,9 +272,9 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
     `weights`.
     """
     is_batch = len(shape_of(weights, "weights")) == 3
-    host = move_to(weights, "cpu")
-    packed = _core.int4_quantise(host, group, encoding, scales, zero_points)
-    return packed_like(weights, packed, is_batch)
+    made = _core.quantise_weights(move_to(weights, "cpu"), group, encoding, scales, zero_points,
+                                  False)
+    return packed_like(weights, made, is_batch)
 
 
 def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tensor | None = None,
@@ -288,10 +290,8 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
     encoding, scale_type   of the packed form; default: what the codes allow, what the scales are.
     """
     is_batch = len(shape_of(codes, "codes")) == 3
-    zeros, group_index = (None if t is None else move_to(t, "cpu") for t in (zeros, group_index))
-    packed = _core.int4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), zeros,
-                             group_index, encoding, scale_type)
-    return packed_like(codes, packed, is_batch)
+    return packed_like(codes, packed_checkpoint(layout, (codes, scales, zeros, group_index, None),
+                                                encoding, scale_type, False), is_batch)
 
 
 def load_int4(file: str, layout: Layout | None = None, *, group: int | None = None,
@@ -302,35 +302,46 @@ def load_int4(file: str, layout: Layout | None = None, *, group: int | None = No
     in any layout that `warpwright pack` reads (floats are quantised), or a tensor that is packed.
     A `*` in the name stands for the numbers of experts. The bytes lie in host memory, as a numpy
     array where numpy is there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""
-    made = loaded(_core.int4_load(file, layout, group or 0, encoding, scales, zero_points), file)
-    if made.alpha is None:  # factors beside the bytes
-        from ._fp4 import load_fp4  # pylint: disable=import-outside-toplevel
-        return load_fp4(file)
-    return made
+    return loaded(_core.load_packed(file, layout, group or 0, encoding, scales, zero_points, False),
+                  file)
 
 
-def loaded(packed: _core.Array, file: str) -> PackedWeights:
-    """The weights of `file`, whose bytes these are."""
+def packed_checkpoint(layout: str, tensors: tuple[Any, ...], encoding: str | None,
+                      scale_type: str | None, of_floats: bool) -> Packed:
+    """Codes, scales, zero points, group index and scale of the tensor as packed bytes."""
+    return _core.pack_checkpoint(layout, *(None if t is None else move_to(t, "cpu")
+                                           for t in tensors), encoding, scale_type, of_floats)
+
+
+def loaded(made: Packed, file: str) -> PackedWeights:
+    """The weights of `file`, whose bytes and factors these are."""
+    packed, alpha = made
+    *form, factor, origin = _core.packed_form(packed)
     try:
         import numpy  # pylint: disable=import-outside-toplevel
-        made = PackedWeights(numpy.asarray(packed))
+        data: Any = numpy.asarray(packed)
     except ImportError:
-        made = PackedWeights(packed)
-    return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file,
-                                           made.form[8]))
+        data = packed
+    return PackedWeights(data, (*form, form[0] > 1 or "*" in file, factor), origin,
+                         _factors(alpha))  # type: ignore[arg-type]
 
 
-def packed_like(like: Any, packed: _core.Array, is_batch: bool,
-                alpha: tuple[float, ...] | None = None) -> PackedWeights:
-    """`packed` in the library and the place of `like`."""
+def packed_like(like: Any, made: Packed, is_batch: bool) -> PackedWeights:
+    """Packed bytes in the library and the place of `like`, and their factors."""
+    packed, alpha = made
     *form, factor, origin = _core.packed_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    return PackedWeights(data, (*form, is_batch, factor), origin, alpha)  # type: ignore[arg-type]
+    return PackedWeights(data, (*form, is_batch, factor), origin,
+                         _factors(alpha))  # type: ignore[arg-type]
+
+
+def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:
+    return () if all(each == 1 for each in alpha) else alpha
 
 
 def adopted_bytes(like: Any, array: _core.Array) -> Any:
     """A row of bytes as an array of the library of `like`, in host memory."""
-    library = type(like).__module__.split(".")[0]
+    library = library_of(like)
     if library == "torch":
         import torch  # pylint: disable=import-outside-toplevel
         return torch.from_dlpack(array)

@@ -13,8 +13,9 @@ from ._interop import Refusal
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ._core import Product
     from ._prepare import PackedWeights
-    from ._types import Product, Tensor
+    from ._types import Tensor
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What the functions take, for type checkers and for annotations of one's own."""
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypedDict, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 
 class Tensor(Protocol):
@@ -36,40 +36,3 @@ Fp4Layout = Literal["gpt-oss", "gpt-oss-original", "deepseek-mxfp4", "quark-mxfp
 ScaleType = Literal["bf16", "f16", "f32"]
 Layout = Literal["compressed-tensors", "compressed-tensors-experts", "gptq", "gptq-v2", "awq",
                  "w4afp8", "int4"]
-
-
-class Product(TypedDict, total=False):
-    """The arguments of ``gemm`` and ``grouped_gemm`` that ``check`` and ``trace`` pass on."""
-
-    out: Tensor | None
-    c: Tensor | None
-    alpha: float
-    beta: float
-    bias: Tensor | None
-    bias_along: Along
-    activation: Activation
-    gated: bool
-    gate_up: GateUp
-    gate_limit: float | None
-    gate_alpha: float | None
-    gate_beta: float | None
-    scale_a: Tensor | float | None
-    scale_b: Tensor | float | None
-    scale_d: Tensor | None
-    scaling: Scaling | None
-    accumulation: Accumulation
-    operands: Operands | None
-    a_type: Operands | None
-    b_type: Operands | None
-    sums: Sums | None
-    dtype: Any
-    quantise_d: QuantiseD
-    d_scales: Tensor | None
-    batch_invariant: bool
-    kernel: str | None
-    cluster: tuple[int, int] | None
-    expected_tokens: float | None
-    expected_lengths: str | None
-    measure: int
-    rows: Tensor | None
-    rows_divisor: int | None

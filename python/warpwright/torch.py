@@ -27,10 +27,19 @@ import torch
 from . import _core, _formats, _interop, _prepare
 
 _LIBRARY = torch.library.Library("warpwright", "DEF")
-_EPILOGUE = ("Tensor? bias=None, str activation='none', bool gated=False, "
-             "str gate_up='halves', float? gate_limit=None, float? gate_alpha=None, "
-             "float? gate_beta=None, bool batch_invariant=False")
-_SCALES = "Tensor? scale_d=None, str? scaling=None, str accumulation='fast'"
+_TYPES = {"Tensor": "Tensor", "float": "float", "bool": "bool", "int": "SymInt",
+          "Any": "ScalarType?"}  # and words are str
+
+
+def _keywords(verb, keep):
+    """Those of a verb's keywords, as a schema has them."""
+    return ", ".join(
+        _TYPES.get(kind.split(" |")[0], "str") + ("?" if kind.endswith("| None") else "")
+        + f" {name}={usual}" for name, kind, usual in _core.keywords[verb] if keep(name))
+
+
+def _of(verb, names):
+    return _keywords(verb, names.split().__contains__)
 
 
 def _result_type(a, dtype):
@@ -225,21 +234,21 @@ def _register(schema, function, fake):
         _register("int4_" + schema.removeprefix("packed_"), function, fake)
 
 
-_OPERANDS = "str? operands=None, str? a_type=None, str? b_type=None"
-_DTYPE = "ScalarType? dtype=None"
-_EXPECTED = "float expected_tokens=0.0, str expected_lengths='routed'"
-_ROWS = "Tensor? rows=None, int? rows_divisor=None"
+_EPILOGUE = _of("gemm", "bias activation gated gate_up gate_limit gate_alpha gate_beta "
+                "batch_invariant")
+_SCALES = _of("gemm", "scale_d scaling accumulation")
+_OPERANDS = _of("gemm", "operands a_type b_type")
+_DTYPE = _of("gemm", "dtype")
+_EXPECTED = _of("grouped_gemm", "expected_tokens expected_lengths")
+_ROWS = _of("grouped_gemm", "rows rows_divisor")
 _ROUTED = "Tensor x, Tensor topk_ids, Tensor topk_weights"
 _MOE = f"{_ROUTED}, Tensor w13, Tensor w2"
-_EXPERTS = ("str activation='silu', str gate_up='halves', float? gate_limit=None, "
-            "float? gate_alpha=None, float? gate_beta=None, str? scaling=None, "
-            "Tensor? scale_w13=None, Tensor? scale_w2=None, Tensor? factor_w13=None, "
-            "Tensor? factor_w2=None, Tensor? factor_x=None, Tensor? factor_inner=None, "
-            "str? format=None, Tensor? bias13=None, "
-            "Tensor? bias2=None, SymInt first_expert=0, SymInt? experts_total=None, "
-            "str expected_lengths='routed', bool batch_invariant=False")
+# The plan chooses the rest, or what is called says it.
+_EXPERTS = _keywords("plan_moe", lambda name: name not in (
+    "device", "out", "dtype", "sums", "first_kernel", "second_kernel", "by_index",
+    "quantises_in_epilogue", "early_weights", "sort_with_gather"))
 _PACKED = "Tensor packed, int[] form"
-_WITH = f"Tensor? scale_a=None, Tensor? scale_b=None, {_EPILOGUE}, {_SCALES}"
+_WITH = f"{_of('gemm', 'scale_a scale_b')}, {_EPILOGUE}, {_SCALES}"
 
 _register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float beta=1.0, "
           f"{_EPILOGUE}, {_OPERANDS}, {_DTYPE}) -> Tensor", _gemm, _fake_dense)

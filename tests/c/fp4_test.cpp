@@ -1,4 +1,4 @@
-// Weights of e2m1 through the C ABI: packed, read back, multiplied, and in a mixture.
+// Weights of e2m1 through the C ABI: packed, read back and multiplied.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -170,9 +170,9 @@ TEST(CFp4, Nvf4WeightsHaveFactors) {
   refused("alphas is NULL", &factor_view, nullptr);
   refused("weight_scale_2", nullptr, &alpha);
   form.encoding = WW_PACKED_MXF4;
-  refused("has nvf4 weights", &factor_view, &alpha);
+  refused("encoding is of mxf4 weights, and modelopt-nvfp4 has nvf4", &factor_view, &alpha);
   form.encoding = WW_PACKED_SM;
-  refused("these weights are e2m1", &factor_view, &alpha);
+  refused("encoding is of int4 weights, and modelopt-nvfp4 has nvf4", &factor_view, &alpha);
   form.encoding = WW_PACKED_ANY;
   EXPECT_DONE(
       ww_fp4_pack("modelopt-nvfp4", &code_view, &scale_view, &factor_view, &form, &alpha, nullptr));
@@ -256,50 +256,6 @@ TEST(CFp4, WhatIsRefusedIsNotWritten) {
   code_view.dtype = WW_U8;
   code_view.data = nullptr;
   refused("codes is a null pointer");
-}
-
-// Weights of 1: silu(128 * 2) is its argument.
-TEST(CFp4, AMixtureTakesThem) {
-  constexpr std::int64_t hidden = 128, inner = 128, experts = 2;
-  const auto packed = [](std::int64_t rows, std::int64_t columns, int encoding,
-                         ww_packed_form& form) {
-    std::vector<std::uint8_t> codes(static_cast<std::size_t>(experts * rows * columns / 2), 0x22);
-    std::vector<std::uint8_t> scales(static_cast<std::size_t>(experts * rows * columns / 32), 127);
-    ww_matrix code_view = ww_packed(codes.data(), WW_U8, rows, columns / 2);
-    ww_matrix scale_view = ww_packed(scales.data(), WW_U8, rows, columns / 32);
-    code_view.batch = scale_view.batch = experts;
-    code_view.batch_stride = rows * columns / 2;
-    scale_view.batch_stride = rows * columns / 32;
-    ww_packed_form_init(&form);
-    form.encoding = encoding;
-    EXPECT_DONE(ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, nullptr));
-    std::vector<Piece> memory = pieces(form);
-    EXPECT_DONE(
-        ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, memory.data()));
-    return memory;
-  };
-  for (const int encoding : {WW_PACKED_MXF4, WW_PACKED_MXF4_BF16}) {
-    std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
-    ww_moe m;
-    ww_moe_init(&m);
-    ww_packed_form form13, form2;
-    auto w13 = packed(2 * inner, hidden, encoding, form13);
-    auto w2 = packed(hidden, inner, encoding, form2);
-    std::int32_t ids[] = {1, 0};
-    float weights[] = {0.5F, 0.25F};
-    m.x = ww_packed(x.data(), WW_BF16, 1, hidden);
-    m.topk_ids = ww_packed(ids, WW_S32, 1, 2);
-    m.topk_weights = ww_packed(weights, WW_F32, 1, 2);
-    m.w13.data = w13.data();
-    m.w2.data = w2.data();
-    m.packed_w13 = &form13;
-    m.packed_w2 = &form2;
-    m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
-    m.scaling = encoding == WW_PACKED_MXF4 ? WW_SCALING_ROW_COLUMN : WW_SCALING_NONE;
-    EXPECT_DONE(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
-    const double want = 0.75 * 128 * 256 * 256;
-    EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want);
-  }
 }
 
 // Int4 for tokens of bf16, quantised: weights whose scales are 1.

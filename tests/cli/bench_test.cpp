@@ -13,10 +13,11 @@
 
 #include "cli/commands/measure/bench_command.h"
 #include "cli/commands/measure/recording.h"
+#include "cli/commands/predict/configurations.h"
 #include "cli/files/tensor_file.h"
 #include "cli/reports/bench_report.h"
 #include "tests/cli/tensor_folder.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cli/commands/moe/moe_command.h"
 #include "cli/reports/bench_moe_report.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/commands/measure/selftest_command.h"
+#include "cli/commands/machine/selftest_command.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <sstream>
 #include <thread>
 
-#include "cli/commands/measure/selftest_products.h"
+#include "cli/commands/machine/selftest_products.h"
 #include "run_cli.h"
 
 namespace warpwright::cli {

@@ -7,9 +7,9 @@
 namespace warpwright::tests {
 namespace {
 
-std::string pack_on_model(const weights::Int4Weights& w, const PackedFormat& format,
+std::string pack_on_model(const weights::PlainWeights& w, const PackedFormat& format,
                           std::vector<std::byte>& bytes) {
-  weights::Int4Weights from = w;
+  weights::PlainWeights from = w;
   const bool is_legal = packed::weight_form(format) != nullptr;
   model::Memory<std::byte> to(static_cast<std::size_t>(
       packed::kHeaderBytes + 128 + (is_legal ? packed::data_bytes(format, w.extents) : 0)));

@@ -16,7 +16,7 @@ namespace warpwright::tests {
 
 /// Packs there: the sentence of a refusal, or nothing and the bytes.
 using PackThere = std::function<std::string(
-    const weights::Int4Weights& w, const PackedFormat& format, std::vector<std::byte>& bytes)>;
+    const weights::PlainWeights& w, const PackedFormat& format, std::vector<std::byte>& bytes)>;
 
 /// For `experts` matrices; every `step`-th of all formats.
 inline void expect_packed_as_on_the_host(std::int64_t experts, int step,
@@ -29,7 +29,7 @@ inline void expect_packed_as_on_the_host(std::int64_t experts, int step,
           if (number++ % step != 0) continue;
           const bool has_zeros = encoding == Int4Encoding::ex && from == DType::f16;
           const packed::Extents e{experts, 70, group == 128 ? 384 : 256 + group};
-          weights::Int4Weights w =
+          weights::PlainWeights w =
               weights::some_weights(e, group, from, has_zeros, packed::least_code(encoding), 5);
           std::memset(w.scales.data() + 8, 0, 4);  // a scale of 0, or two
           const auto host = weights::pack(weights::source_of(w), {encoding, to});
@@ -49,18 +49,18 @@ inline void expect_refused_as_on_the_host(const PackThere& pack_there) {
   const packed::Extents e{2, 70, 256};
   std::vector<std::byte> none;
   PackedFormat format{Int4Encoding::ex, 64, DType::f32, ZeroPoints::none};
-  const auto same = [&](const weights::Int4Weights& w) {
+  const auto same = [&](const weights::PlainWeights& w) {
     const auto host = weights::pack(weights::source_of(w), {format.encoding, format.scale});
     ASSERT_FALSE(host);
     EXPECT_EQ(pack_there(w, format, none), host.reason());
   };
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-    weights::Int4Weights w = weights::some_weights(e, 64, DType::f32);
+    weights::PlainWeights w = weights::some_weights(e, 64, DType::f32);
     std::memcpy(w.scales.data() + 4 * (100 * 4 + 2), &bad, 4);
     same(w);
   }
-  weights::Int4Weights w = weights::some_weights(e, 64, DType::f32);
+  weights::PlainWeights w = weights::some_weights(e, 64, DType::f32);
   const float large = 200;
   std::memcpy(w.scales.data() + 4 * 17, &large, 4);
   format.scale = DType::f16;

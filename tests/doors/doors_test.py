@@ -7,7 +7,7 @@ and Python.
 Whatever the command line plans, the others plan, by the same kernel: for all words of its options,
 which are asked of itself. And random products by files have the same bits through all doors: 100
 in a campaign, and 20 of formats whose scales the tensor core multiplies, on the model of an RTX
-5090 (a process of its own: WARPWRIGHT_MODEL is read once).
+5090 (a process of its own, so that the C++ door has it too).
 """
 import ctypes
 import os

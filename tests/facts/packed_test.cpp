@@ -135,19 +135,6 @@ TEST(PackedTest, CodesAndTheirBits) {
   EXPECT_EQ(code_of(8, Int4Encoding::sm), 0);
 }
 
-TEST(PackedTest, RefusedFormats) {
-  const PackedFormat good;
-  EXPECT_EQ(format_fault(good), "");
-  PackedFormat format = good;
-  format.group = 16;
-  EXPECT_NE(format_fault(format), "");
-  format = good;
-  format.scale = DType::e4m3;
-  EXPECT_NE(format_fault(format), "");
-  format = {Int4Encoding::sm, 128, DType::bf16, ZeroPoints::groups};
-  EXPECT_NE(format_fault(format), "");
-}
-
 TEST(PackedTest, TilesOfKAreNeighbours) {
   const Extents e{3, 130, 300};
   EXPECT_EQ(row_tiles(e), 3);

@@ -4,9 +4,9 @@
 // one from the seed and their number, so that --first I --count 1 makes one again.
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@
 
 #include "tests/draws.h"
 #include "tests/reference.h"
-#include "warpwright/c.h"
+#include "warpwright/c_members.h"
 #include "warpwright/reference/mixture.h"
 
 namespace warpwright::tests {
@@ -39,30 +39,22 @@ constexpr std::int64_t strange[] = {0,
                                     100,
                                     127,
                                     128,
+                                    -16,
                                     1 << 16,
-                                    (1LL << 31) - 1,
+                                    INT32_MAX,
                                     1LL << 31,
                                     1LL << 32,
                                     1LL << 40,
                                     1LL << 61,
                                     (1LL << 62) + 1,
-                                    std::numeric_limits<std::int64_t>::max(),
-                                    std::numeric_limits<std::int64_t>::max() - 7,
-                                    std::numeric_limits<std::int64_t>::min(),
-                                    std::numeric_limits<std::int64_t>::min() + 16,
-                                    -16};
+                                    INT64_MAX,
+                                    INT64_MAX - 7,
+                                    INT64_MIN,
+                                    INT64_MIN + 16};
 constexpr std::int32_t strange_words[] = {-1, 0, 1,  2,   3,       4,         5,
                                           6,  9, 16, 100, 1 << 30, INT32_MAX, INT32_MIN};
-constexpr float strange_numbers[] = {0,
-                                     -0.0F,
-                                     1,
-                                     -1,
-                                     0.5F,
-                                     1e-40F,
-                                     3e38F,
-                                     std::numeric_limits<float>::infinity(),
-                                     -std::numeric_limits<float>::infinity(),
-                                     std::numeric_limits<float>::quiet_NaN()};
+constexpr float strange_numbers[] = {0,      -0.0F, 1,         -1,         0.5F,
+                                     1e-40F, 3e38F, HUGE_VALF, -HUGE_VALF, NAN};
 
 // The number of the call that runs, for whoever looks at a crash.
 volatile std::sig_atomic_t in_call = 0;
@@ -129,6 +121,20 @@ MatrixView view_of(const ww_matrix& m) {
           m.rows,       m.columns,
           m.row_stride, m.column_stride,
           m.batch,      m.batch_stride};
+}
+
+// What the library reads of the matrices of a struct.
+template <class Given, class Read, std::size_t N>
+Read matrices_of(const Given& given, const c::MatrixMember<Given, Read> (&members)[N]) {
+  Read read;
+  for (const auto& member : members) read.*member.read = view_of(given.*member.given);
+  return read;
+}
+
+// Are they scales, or factors of tensors?
+bool scales(const char* name) {
+  return std::string_view(name).find("scale") != std::string_view::npos ||
+         std::string_view(name).starts_with("factor");
 }
 
 class Calls {
@@ -238,6 +244,14 @@ class Calls {
           std::memcpy(at, &code, index(std::max(1, bits / 8)));
         }
       }
+    }
+  }
+
+  template <class Given, class Members>
+  void fill(const Given& given, const Members& members) {
+    for (const auto& member : members) {
+      const ww_matrix& m = given.*member.given;
+      if (m.dtype != WW_S4 && m.dtype != WW_S32) fill(m, scales(member.name));
     }
   }
 
@@ -420,10 +434,7 @@ class Calls {
 
   void fill(Product& p) {
     ww_gemm& g = p.g();
-    for (const ww_matrix* m : {&g.d, &g.c, &g.a, &g.b, &g.bias}) {
-      if (m != &g.b || g.packed == nullptr) fill(*m);
-    }
-    for (const ww_matrix* m : {&g.scale_a, &g.scale_b, &g.scale_d}) fill(*m, true);
+    fill(g, c::gemm_matrices);
     if (g.packed == nullptr || p.mutated) return;
     fill(p.weights);
     auto* const w = static_cast<float*>(p.weights.data);
@@ -471,11 +482,9 @@ class Calls {
   void spoil(Product& p) {
     ww_gemm& g = p.g();
     p.mutated = true;
-    ww_matrix* const tensors[] = {&g.a, &g.b,       &g.d,       &g.a,       &g.b,   &g.d,
-                                  &g.c, &g.scale_a, &g.scale_b, &g.scale_d, &g.bias};
-    std::int32_t* const words[] = {&g.scaling, &g.accumulation, &g.activation,  &g.bias_along,
-                                   &g.gated,   &g.grouped,      &g.offset_type, &g.expected_lengths,
-                                   &g.sums,    &g.quantise_d};
+    const auto tensor = [&]() -> ww_matrix& {
+      return likely(30) ? *draw_.of({&g.a, &g.b, &g.d}) : g.*draw_.of(c::gemm_matrices).given;
+    };
     switch (draw_(0, 13)) {
       case 0:
         g.size = draw_.of({0UL, 8UL, 500UL, 575UL, 576UL, 584UL, 591UL, 592UL, 600UL, 4096UL,
@@ -484,7 +493,7 @@ class Calls {
         break;
       case 1:
       case 2:
-        *draw_.of(words) = draw_.of(strange_words);
+        (likely(10) ? g.sums : g.*draw_.of(c::gemm_words).given) = draw_.of(strange_words);
         break;
       case 3:
         *draw_.of({&g.alpha, &g.beta, &g.expected_zipf, &g.gate.alpha, &g.gate.beta,
@@ -505,13 +514,13 @@ class Calls {
         spoil(p.form);
         break;
       case 8:
-        std::swap(*draw_.of(tensors), *draw_.of(tensors));
+        std::swap(tensor(), tensor());
         break;
       case 9:
-        *draw_.of(tensors) = *draw_.of(tensors);
+        tensor() = tensor();
         break;
       default:
-        spoil(*draw_.of(tensors));
+        spoil(tensor());
     }
     if (likely(25)) spoil(p);
   }
@@ -555,8 +564,9 @@ class Calls {
 
   [[nodiscard]] bool safe(Product& p) const {
     ww_gemm& g = p.g();
-    for (const ww_matrix* m : {&g.a, &g.c, &g.d, &g.scale_a, &g.scale_b, &g.scale_d, &g.bias}) {
-      if (!inside(*m)) return false;
+    for (const auto& member : c::gemm_matrices) {
+      const ww_matrix& m = g.*member.given;
+      if (!inside(m) && (&m != &g.b || g.packed == nullptr)) return false;
     }
     // A view of one element a row may be of any extents: no more than can be multiplied.
     const auto work = static_cast<__int128>(std::max<std::int64_t>(1, g.d.batch)) *
@@ -573,8 +583,6 @@ class Calls {
       }
       if (g.b.data != nullptr && !arena_.holds(g.b.data, 0, bytes)) return false;
       groups = p.form.experts;
-    } else if (!inside(g.b)) {
-      return false;
     }
     if (g.grouped == 1 && g.offsets != nullptr && groups > 0) {
       return groups < 1000 && arena_.holds(g.offsets, 0, (groups + 1) * 8);
@@ -613,23 +621,16 @@ class Calls {
     std::vector<std::byte> after = {arena_.base(), arena_.base() + arena_.kept().size()};
     // The inputs as they were: D may be C.
     std::memcpy(arena_.base(), arena_.kept().data(), after.size());
-    GemmOperands o;
-    o.a = view_of(g.a);
-    o.b = g.packed != nullptr ? view_of(p.weights) : view_of(g.b);
-    o.c = view_of(g.c);
-    o.d = view_of(g.d);
+    GemmOperands o = matrices_of(g, c::gemm_matrices);
+    if (g.packed != nullptr) o.b = view_of(p.weights);
     o.alpha = g.alpha;
     o.beta = g.beta;
     o.scaling = static_cast<Scaling>(g.scaling);
-    o.scale_a = view_of(g.scale_a);
-    o.scale_b = view_of(g.scale_b);
-    o.scale_d = view_of(g.scale_d);
     o.epilogue = {static_cast<Activation>(g.activation), g.gated != WW_GATED_NONE,
                   static_cast<Bias>(g.bias_along), g.gated == WW_GATED_INTERLEAVED};
     if (o.epilogue.gated && g.size >= sizeof(ww_gemm)) {
       o.epilogue.gate = numbers_of(g.gate, o.epilogue.activation);
     }
-    o.bias = view_of(g.bias);
     // Where one has no elements the others need no memory, and may have any extents.
     for (const MatrixView* v : {&o.a, &o.b, &o.d}) {
       if (v->rows == 0 || v->columns == 0 || v->batch == 0 || v->batch > 10'000) {
@@ -713,38 +714,26 @@ class Calls {
   std::string text(Product& p) const {
     ww_gemm& g = p.g();
     std::string said;
-    const std::pair<const char*, const ww_matrix*> all[] = {{"a", &g.a},
-                                                            {"b", &g.b},
-                                                            {"c", &g.c},
-                                                            {"d", &g.d},
-                                                            {"scale_a", &g.scale_a},
-                                                            {"scale_b", &g.scale_b},
-                                                            {"scale_d", &g.scale_d},
-                                                            {"bias", &g.bias}};
-    for (const auto& [name, m] : all) {
+    for (const auto& member : c::gemm_matrices) {
+      const ww_matrix* const m = &(g.*member.given);
       if (m->data == nullptr && m->rows == 0) continue;
-      said += std::string(" ") + name + "={at " +
+      said += std::string(" ") + member.name + "={at " +
               std::to_string(static_cast<const std::byte*>(m->data) - arena_.base()) + ", " +
               std::to_string(m->rows) + " x " + std::to_string(m->columns) + ", strides " +
               std::to_string(m->row_stride) + ", " + std::to_string(m->column_stride) + ", batch " +
               std::to_string(m->batch) + " by " + std::to_string(m->batch_stride) + ", dtype " +
               std::to_string(m->dtype) + "}";
     }
+    for (const auto& member : c::gemm_words) {
+      said += std::string(" ") + member.name + "=" + std::to_string(g.*member.given);
+    }
     const std::pair<const char*, double> words[] = {{"alpha", g.alpha},
                                                     {"beta", g.beta},
-                                                    {"scaling", g.scaling},
-                                                    {"accumulation", g.accumulation},
-                                                    {"activation", g.activation},
-                                                    {"bias_along", g.bias_along},
-                                                    {"gated", g.gated},
                                                     {"gate.alpha", g.gate.alpha},
                                                     {"gate.beta", g.gate.beta},
                                                     {"gate.limit", g.gate.limit},
-                                                    {"grouped", g.grouped},
-                                                    {"offset_type", g.offset_type},
                                                     {"sums", g.sums},
-                                                    {"no_factors", g.no_factors},
-                                                    {"int4", g.packed != nullptr},
+                                                    {"packed", g.packed != nullptr},
                                                     {"group", p.form.group},
                                                     {"encoding", p.form.encoding},
                                                     {"scale", p.form.scale},
@@ -983,6 +972,9 @@ class Calls {
     const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
     m.x = matrix(DType::bf16, tokens, hidden, 1);
     m.topk_ids = matrix(DType::s32, tokens, top_k, 1, false, true);
+    for (std::int64_t i = 0; i < tokens * top_k; ++i) {
+      static_cast<std::int32_t*>(m.topk_ids.data)[i] = draw_(-1, 6);
+    }
     m.topk_weights = matrix(draw_.of({DType::f32, DType::bf16}), tokens, top_k, 1);
     m.w13 = matrix(weights, 2 * inner, hidden, experts);
     m.w2 = matrix(weights, hidden, inner, experts);
@@ -1009,11 +1001,9 @@ class Calls {
 
   void spoil(ww_moe& m) {
     if (likely(70)) {
-      spoil(*draw_.of({&m.x, &m.topk_weights, &m.w13, &m.w2, &m.d, &m.scale_w13, &m.scale_w2,
-                       &m.bias13, &m.bias2}));
+      spoil(m.*draw_.of(c::moe_matrices).given);
     } else if (likely(60)) {
-      *draw_.of({&m.scaling, &m.activation, &m.gate_up, &m.expected_lengths, &m.sums_w13}) =
-          draw_.of(strange_words);
+      (likely(20) ? m.sums_w13 : m.*draw_.of(c::moe_words).given) = draw_.of(strange_words);
     } else if (likely(20)) {
       *draw_.of({&m.gate.alpha, &m.gate.beta, &m.gate.limit}) = draw_.of(strange_numbers);
     } else {
@@ -1026,16 +1016,16 @@ class Calls {
     draw(m);
     const bool spoilt = likely(70);
     if (spoilt) spoil(m);
-    const ww_matrix* const all[] = {&m.x,         &m.topk_weights, &m.w13,    &m.w2,   &m.d,
-                                    &m.scale_w13, &m.scale_w2,     &m.bias13, &m.bias2};
-    bool runs = true;
-    for (const ww_matrix* each : all) runs = runs && inside(*each);
+    const bool runs = std::ranges::all_of(
+        c::moe_matrices, [&](const auto& member) { return inside(m.*member.given); });
     ww_moe_choices choices = {};
     choices.size = sizeof choices;
     choices.batch_invariant = likely(20) ? 1 : 0;
     choices.by_index = draw_(0, likely(5) ? 3 : 2);
     if (likely(20)) choices.sums_in_product = WW_NO;
-    if (likely(20)) choices.sort_with_gather = draw_(0, likely(5) ? 3 : 2);
+    for (const c::MoeChoiceMember& member : c::moe_choices) {
+      if (likely(20)) choices.*member.given = draw_(0, likely(5) ? 3 : 2);
+    }
     ww_moe_plan* made = nullptr;
     if (!runs) {
       ww_device* device = nullptr;
@@ -1044,10 +1034,7 @@ class Calls {
       refused(ww_moe_plan_make(&m, device, &choices, &made));
       ww_device_free(device);
     } else {
-      for (const ww_matrix* each : all) fill(*each, each == &m.scale_w13 || each == &m.scale_w2);
-      for (std::int64_t i = 0; i < m.topk_ids.rows * m.topk_ids.columns; ++i) {
-        static_cast<std::int32_t*>(m.topk_ids.data)[i] = draw_(-1, 6);
-      }
+      fill(m, c::moe_matrices);
       arena_.keep();
       if (refused(ww_moe_run(&m, WW_MODEL, &choices, nullptr, nullptr, &made))) {
         expect_untouched("a refused mixture");
@@ -1071,17 +1058,7 @@ class Calls {
 
   // Is d the mixture, and is all else as it was? For spoilt ones only the latter.
   void verify(const ww_moe& m, bool spoilt) {
-    MixtureOperands o;
-    o.x = view_of(m.x);
-    o.topk_ids = view_of(m.topk_ids);
-    o.topk_weights = view_of(m.topk_weights);
-    o.w13 = view_of(m.w13);
-    o.w2 = view_of(m.w2);
-    o.d = view_of(m.d);
-    o.scale_w13 = view_of(m.scale_w13);
-    o.scale_w2 = view_of(m.scale_w2);
-    o.bias13 = view_of(m.bias13);
-    o.bias2 = view_of(m.bias2);
+    MixtureOperands o = matrices_of(m, c::moe_matrices);
     o.scaling = static_cast<Scaling>(m.scaling);
     o.activation = static_cast<Activation>(m.activation);
     o.gate = numbers_of(m.gate, o.activation);

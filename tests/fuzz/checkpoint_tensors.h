@@ -17,9 +17,8 @@
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/weights/fp8.h"
 #include "warpwright/weights/header.h"
-#include "warpwright/weights/micro_source.h"
 #include "warpwright/weights/pack.h"
-#include "warpwright/weights/pack_e2m1.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright::fuzz {
 
@@ -197,13 +196,12 @@ inline Checkpoint checkpoint_of(Bytes& bytes) {
 }
 
 // What lies packed must be read again, and be packed to the same bytes.
-inline void expect_again(const weights::MicroSource& source, DType tokens) {
-  const auto packed = weights::pack_e2m1(source, {.tokens = tokens}, {.threads = 1});
+inline void expect_again(const weights::Source& source, DType tokens) {
+  const auto packed = weights::pack(source, {.tokens = tokens}, {.threads = 1});
   if (!packed) return;
-  const auto read = weights::unpack_e2m1(*packed, {.threads = 1});
+  const auto read = weights::unpack(*packed, {.threads = 1});
   if (!read) std::abort();
-  const auto again =
-      weights::pack_e2m1(weights::source_of(*read), {.tokens = tokens}, {.threads = 1});
+  const auto again = weights::pack(weights::source_of(*read), {.tokens = tokens}, {.threads = 1});
   if (!again) std::abort();
   const auto tiles = [](const std::vector<std::byte>& of) {
     return std::span(of).subspan(packed::kHeaderBytes);
@@ -222,7 +220,7 @@ inline void read_tensors(const std::uint8_t* data, std::size_t size) {
     if (source) static_cast<void>(weights::pack(*source, {.tokens = tokens}, {.threads = 1}));
     return;
   }
-  const auto source = weights::read_micro_checkpoint(made.layout, made.tensors);
+  const auto source = weights::read_checkpoint(made.layout, made.tensors);
   if (!source) return;
   if (source->format->element == DType::e2m1) expect_again(*source, tokens);
   if (last >= 128) static_cast<void>(weights::as_fp8(*source, {.threads = 1}));

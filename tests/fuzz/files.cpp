@@ -23,8 +23,8 @@
 #include "warpwright/layout/text.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/weights/fp8.h"
-#include "warpwright/weights/micro_source.h"
-#include "warpwright/weights/pack_e2m1.h"
+#include "warpwright/weights/pack.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright {
 
@@ -91,21 +91,13 @@ void read_packed(const std::uint8_t* data, std::size_t size) {
     put(120, std::span(bytes).first(120));
   }
   const auto header = weights::parse_header(bytes);
-  if (header && header->format.code == DType::e2m1) {
-    const auto read = weights::unpack_e2m1(bytes, {.threads = 1});
-    if (!read) return;
-    const weights::MicroSource source = weights::source_of(*read);
-    static_cast<void>(weights::as_fp8(source, {.threads = 1}));
-    static_cast<void>(
-        weights::pack_e2m1(source, {.tokens = header->format.tokens}, {.threads = 1}));
-    return;
-  }
   const auto read = weights::unpack(bytes, {.threads = 1});
   if (!read) return;
   // What was read is packed again to the same tiles, but for scales of 0 and such that nobody
   // packs.
-  static_cast<void>(
-      weights::pack(weights::source_of(*read), {.tokens = header->format.tokens}, {.threads = 1}));
+  const weights::Source source = weights::source_of(*read);
+  static_cast<void>(weights::as_fp8(source, {.threads = 1}));
+  static_cast<void>(weights::pack(source, {.tokens = header->format.tokens}, {.threads = 1}));
 }
 
 void read_checkpoint(const std::string& path) {
@@ -120,14 +112,14 @@ void read_checkpoint(const std::string& path) {
     return;
   }
   if (found.is_micro) {
-    const auto source = weights::read_micro_checkpoint(found.layout, loaded.tensors);
+    const auto source = weights::read_checkpoint(found.layout, loaded.tensors);
     if (!source) return;
     // All that is said to be there is read.
     const auto [experts, n, k] = source->extents;
     const std::int64_t count = source->blocks_of_128 ? (n + 127) / 128 * ((k + 127) / 128)
                                                      : n * k / micro_block(source->format->scale);
     const auto bytes = static_cast<std::size_t>(n * k * numeric::bits(source->format->element) / 8);
-    const auto scales = static_cast<std::size_t>(count * numeric::bits(source->scale_type) / 8);
+    const auto scales = static_cast<std::size_t>(count * numeric::bits(source->scale) / 8);
     std::vector<std::byte> copy(bytes + scales);
     for (const auto& expert : source->experts) {
       std::memcpy(copy.data(), expert.codes, bytes);
@@ -135,7 +127,7 @@ void read_checkpoint(const std::string& path) {
     }
     // And what is packed of it is what it says.
     for (const DType tokens : {DType::e4m3, DType::bf16, DType::f16}) {
-      static_cast<void>(weights::pack_e2m1(*source, {.tokens = tokens}, {.threads = 1}));
+      static_cast<void>(weights::pack(*source, {.tokens = tokens}, {.threads = 1}));
     }
     static_cast<void>(weights::as_fp8(*source, {.threads = 1}));
     return;

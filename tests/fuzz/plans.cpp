@@ -14,8 +14,8 @@
 
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/known_devices.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/known_devices.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 namespace {

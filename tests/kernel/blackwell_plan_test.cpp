@@ -12,7 +12,7 @@
 #include "warpwright/kernel/blackwell/config_fault.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/kernels.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 namespace {

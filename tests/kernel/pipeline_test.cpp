@@ -18,7 +18,7 @@
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/tma_pipeline.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright {

@@ -18,8 +18,8 @@
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/micro_scale.h"
 #include "warpwright/numeric/float_format.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/plan.h"
 #include "warpwright/reference/tolerance.h"
 #include "warpwright/simulation/model.h"
 

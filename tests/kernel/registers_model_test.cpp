@@ -12,7 +12,7 @@
 #include "tests/kernel/problem.h"
 #include "tests/processor_time.h"
 #include "warpwright/kernel/registers/config.h"
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 #include "warpwright/simulation/check.h"
 #include "warpwright/simulation/model.h"
 

@@ -13,7 +13,7 @@
 
 #include "warpwright/kernel/hopper/limits.h"
 #include "warpwright/plan/families/family.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::tests {
 

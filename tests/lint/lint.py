@@ -24,6 +24,10 @@ import tempfile
 FLOORS = ["numeric", "layout", "atom", "facts", "model", "isa", "ptx", "pipeline", "tile", "kernel",
           "plan", "weights", "device", "simulation", "pictures", "reference"]
 CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/commands"]
+# Folders of a room, those that see the others last; files beside them are not held to it.
+WITHIN = {"kernel": ["quantise", "moe", "registers", "hopper", "blackwell"],
+          "plan": ["product", "cost", "families", "search", "moe", "tuning"],
+          "cli/commands": ["gemm", "moe", "predict", "measure", "machine", "draw"]}
 ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
 CPP = (".h", ".cpp", ".cu", ".cuh")
@@ -101,6 +105,15 @@ def room_of(name):
     return parts[1] if len(parts) > 2 else "warpwright"
 
 
+def folder_of(room, name):
+    """The place of a file's folder in a room; None of a file that lies in no folder of it."""
+    parts = pathlib.PurePosixPath(name).parts[1 + len(room.split("/")) - ("/" in room):]
+    if len(parts) < 2:
+        return None
+    order = WITHIN[room]
+    return order.index(parts[0]) if parts[0] in order else len(order)
+
+
 def floor(room):
     order = FLOORS + ["warpwright"] + CLI_FLOORS + ["cli"]
     return order.index(room) if room in order else None
@@ -136,6 +149,10 @@ def check_floors(name, text):
         other = room_of(path)
         if floor(other) is None or floor(other) > floor(room):
             yield number, f"{room} includes {path}, which is no room below it"
+        elif other == room and room in WITHIN:
+            here, there = (folder_of(room, each) for each in (name, path))
+            if here is not None and there is not None and here < there:
+                yield number, f"{room} includes {path}, which lies above it"
 
 
 def check_machine(name, text):
@@ -428,6 +445,12 @@ CASES = [
     ("floors", "warpwright/cellar/a.h", "\n", True),
     ("floors", "warpwright/isa/a.h",
      '#include <vector>\n#include "warpwright/isa/b.h"\n#include "warpwright/model/c.h"\n', False),
+    ("floors", "warpwright/plan/product/a.h",
+     '#include "warpwright/plan/search/b.h"\n', True),
+    ("floors", "warpwright/plan/moe/a.h", '#include "warpwright/plan/search/b.h"\n', False),
+    ("floors", "warpwright/kernel/a.h", '#include "warpwright/kernel/hopper/b.h"\n', False),
+    ("floors", "cli/commands/gemm/a.cpp", '#include "cli/commands/measure/b.h"\n', True),
+    ("floors", "cli/commands/a.cpp", '#include "cli/commands/measure/b.h"\n', False),
     ("floors", "cli/a.cpp", '#include "warpwright/warpwright.h"\n#include "cli/b.h"\n', False),
     ("floors", "cli/files/a.cpp", '#include "cli/compute/b.h"\n', True),
     ("floors", "cli/compute/a.cpp", '#include "cli/files/b.h"\n', False),

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "warpwright/facts/machines.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/moe/moe_alternatives.h"
+#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/search/alternatives.h"
 
 namespace warpwright {

@@ -14,7 +14,7 @@
 #include "warpwright/facts/removed.h"
 #include "warpwright/kernel/tables.h"
 #include "warpwright/plan/families/kernel_list.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 namespace {

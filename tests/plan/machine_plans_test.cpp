@@ -9,8 +9,8 @@
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/cost/machine_clocks.h"
-#include "warpwright/plan/cost/prediction.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/families/prediction.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/families/prediction.h"
 
 #include <gtest/gtest.h>
 

@@ -14,8 +14,8 @@
 
 #include "tests/draws.h"
 #include "tests/problem_changes.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::tests {
 

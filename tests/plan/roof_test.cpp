@@ -6,8 +6,8 @@
 #include <string>
 
 #include "tests/problem_changes.h"
-#include "warpwright/plan/cost/known_devices.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/known_devices.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright {
 namespace {

@@ -6,13 +6,15 @@ for, and its refusal says that there is none.
 """
 import os
 import unittest
+import unittest.mock
 
-os.environ["WARPWRIGHT_MODEL"] = "rtx5090"  # before the first product of the process
+import ml_dtypes
+import numpy as np
 
-import ml_dtypes  # noqa: E402
-import numpy as np  # noqa: E402
+import warpwright as wp
 
-import warpwright as wp  # noqa: E402
+model = unittest.mock.patch.dict(os.environ, WARPWRIGHT_MODEL="rtx5090")
+setUpModule, tearDownModule = model.start, model.stop
 
 bf16 = np.dtype(ml_dtypes.bfloat16)
 e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)

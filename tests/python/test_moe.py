@@ -111,7 +111,7 @@ class Moe(unittest.TestCase):
 
     def test_scales(self):
         for scaling in ("row_column", "blockwise"):
-            layer = Layer(hidden=256, inner=128)
+            layer = Layer(5, 256, 128, 3)
             layer.quantise(scaling)
             d = layer.call()  # which scaling it is, the shapes say
             self.close(d, layer.right(), 0.06)
@@ -119,13 +119,13 @@ class Moe(unittest.TestCase):
             plan = wp.plan_moe(*layer.tensors, scale_w13=layer.scales["scale_w13"],
                                scale_w2=layer.scales["scale_w2"])
             self.assertIn(scaling.replace("_", "-") + " scaling", plan.explain())
-        layer = Layer(hidden=256, inner=128)
+        layer = Layer(5, 256, 128, 3)
         layer.quantise("row_column")
         with_column = {name: layer.scales[name][..., None] for name in ("scale_w13", "scale_w2")}
         np.testing.assert_array_equal(layer.call(**with_column), layer.call())
 
     def test_int4_weights(self):
-        layer = Layer(hidden=256, inner=128)
+        layer = Layer(5, 256, 128, 3)
         codes = {name: wp.pack_int4(getattr(layer, name)) for name in ("w13", "w2")}
         for name, packed in codes.items():
             setattr(layer, name, packed.values())
@@ -149,7 +149,7 @@ class Moe(unittest.TestCase):
 
     def test_fp4_weights(self):
         for encoding in ("mxf4", "mxf4-bf16", "nvf4-bf16"):
-            layer = Layer(hidden=256, inner=128)
+            layer = Layer(5, 256, 128, 3)
             codes = {name: wp.pack_fp4(getattr(layer, name), encoding=encoding)
                      for name in ("w13", "w2")}
             factors = {}

@@ -3,13 +3,15 @@
 numpy. The model has the instructions of the B200 here."""
 import os
 import unittest
+import unittest.mock
 
-os.environ["WARPWRIGHT_MODEL"] = "b200"  # before the first product of the process
+import ml_dtypes
+import numpy as np
 
-import ml_dtypes  # noqa: E402
-import numpy as np  # noqa: E402
+import warpwright as wp
 
-import warpwright as wp  # noqa: E402
+model = unittest.mock.patch.dict(os.environ, WARPWRIGHT_MODEL="b200")
+setUpModule, tearDownModule = model.start, model.stop
 
 bf16 = np.dtype(ml_dtypes.bfloat16)
 SEED = 20261127

@@ -22,6 +22,8 @@ warpwright\._types\.(Accumulation|Activation|Along|Encoding|Format|GatedActivati
 warpwright\._types\.(Fp4Encoding|Fp4Layout|Operands|QuantiseD|Recipe|ScaleType|Scaling|Sums)
 # None is replaced as an object is made.
 warpwright\._prepare\.PackedWeights\.(__init__|form)
+# A type of keywords, only for checkers.
+warpwright\._core\.Product
 # They need PyTorch and transformers.
 warpwright\.torch
 warpwright\.transformers

@@ -8,9 +8,10 @@
 #include <set>
 #include <vector>
 
+#include "tests/weights/some_weights.h"
 #include "warpwright/reference/verdict.h"
 #include "warpwright/run.h"
-#include "warpwright/weights/pack_e2m1.h"
+#include "warpwright/weights/pack.h"
 
 namespace warpwright {
 namespace {
@@ -25,8 +26,7 @@ constexpr packed::Extents kExtents{1, 128, 256};
 class FormWeights {
  public:
   explicit FormWeights(const WeightForm& form) : form_(form), format_(packed_format(form)) {
-    const bool floats = packed::has_float_codes(format_);
-    const std::vector<std::byte> bytes = floats ? of_floats() : of_numbers();
+    const std::vector<std::byte> bytes = packed_bytes();
     pieces_.resize(bytes.size() / sizeof(Piece));
     std::memcpy(pieces_.data(), bytes.data(), bytes.size());
   }
@@ -46,44 +46,20 @@ class FormWeights {
     std::byte bytes[128];
   };
 
-  std::byte drawn_codes(int least) {
-    const auto one = [&] {
-      return static_cast<unsigned>(least +
-                                   static_cast<int>(random_() % static_cast<unsigned>(8 - least))) &
-             15U;
-    };
-    const unsigned low = one();
-    return static_cast<std::byte>(low | one() << 4);
-  }
-
-  std::vector<std::byte> of_floats() {
-    weights::E2m1Weights w{kExtents, micro_format(format_.code, format_.scale), "test", {}, {}};
-    w.codes.resize(static_cast<std::size_t>(kExtents.n * kExtents.k / 2));
-    w.scales.resize(static_cast<std::size_t>(kExtents.n * kExtents.k / format_.group));
-    for (std::byte& two : w.codes) two = drawn_codes(-8);
-    const unsigned first = format_.scale == DType::ue8m0 ? 120 : 0x20;
-    for (std::byte& scale : w.scales) scale = static_cast<std::byte>(first + random_() % 7);
+  std::vector<std::byte> packed_bytes() {
+    const int first = format_.scale == DType::ue8m0 ? 120 : 0x20;
+    const weights::PlainWeights w =
+        packed::has_float_codes(format_)
+            ? weights::some_e2m1(kExtents, packed::format_of(form_).word, first, first + 6, 1)
+            : weights::some_weights(kExtents, format_.group, format_.scale, false,
+                                    packed::least_code(form_.storage.encoding));
     values_ = values_of(w);
-    return *weights::pack_e2m1(source_of(w), {form_.tokens, form_.storage.exponents});
-  }
-
-  std::vector<std::byte> of_numbers() {
-    weights::Int4Weights w{kExtents, format_.group, format_.scale, "test", {}, {}, {}};
-    w.codes.resize(static_cast<std::size_t>(kExtents.n * kExtents.k / 2));
-    for (std::byte& two : w.codes) two = drawn_codes(packed::least_code(form_.storage.encoding));
-    for (std::int64_t i = 0; i < kExtents.n * kExtents.k / format_.group; ++i) {
-      const std::uint64_t code =
-          numeric::from_double(format_.scale, (16 + static_cast<int>(random_() % 16)) / 256.0);
-      const auto* const bytes = reinterpret_cast<const std::byte*>(&code);
-      w.scales.insert(w.scales.end(), bytes, bytes + numeric::bits(format_.scale) / 8);
-    }
-    values_ = values_of(w);
-    return *weights::pack(source_of(w), {form_.storage.encoding, format_.scale, form_.tokens});
+    const packed::Storage& storage = form_.storage;
+    return *weights::pack(source_of(w), {storage.encoding, {}, form_.tokens, storage.exponents});
   }
 
   const WeightForm& form_;
   PackedFormat format_;
-  std::mt19937 random_{1};
   std::vector<Piece> pieces_;
   std::vector<float> values_;
 };
@@ -139,9 +115,9 @@ TEST(WeightForms, ArePackedReadAndUnpacked) {
     const auto header = weights::parse_packed(weights.bytes());
     ASSERT_TRUE(header.ok()) << header.reason();
     EXPECT_EQ(header->format, packed_format(form));
-    const auto unpacked = weights::packed_values(weights.bytes());
+    const auto unpacked = weights::unpack(weights.bytes());
     ASSERT_TRUE(unpacked.ok()) << unpacked.reason();
-    EXPECT_EQ(*unpacked, weights.values());
+    EXPECT_EQ(values_of(*unpacked), weights.values());
     FormProduct product(form, weights, GroupSums::exact);
     std::vector<float> read(weights.values().size());
     reference::Operand(product.o, reference::Side::b)

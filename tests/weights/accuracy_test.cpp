@@ -61,7 +61,7 @@ std::vector<float> normal_values(std::size_t count, unsigned seed) {
   return values;
 }
 
-Int4Weights quantised(std::vector<float>& values, int k, const QuantiseOptions& options) {
+PlainWeights quantised(std::vector<float>& values, int k, const QuantiseOptions& options) {
   const MatrixView view = matrix(values.data(), DType::f32, kRows, k);
   const auto w = quantise(std::span(&view, 1), options);
   EXPECT_TRUE(w) << w.reason();
@@ -87,7 +87,7 @@ std::vector<float> tokens_of(Tokens kind, int k) {
   return x;
 }
 
-Errors errors_of(const Int4Weights& w, Tokens kind) {
+Errors errors_of(const PlainWeights& w, Tokens kind) {
   const int k = static_cast<int>(w.extents.k);
   const std::vector<float> x = tokens_of(kind, k);
   Mean promoted;
@@ -163,7 +163,7 @@ TEST(AccuracyTest, WaysOfMultiplying) {
   const int k = campaign() ? 8192 : 1024;
   std::vector<float> values = normal_values(static_cast<std::size_t>(kRows) * k, 3);
   for (const int group : {32, 128}) {
-    const Int4Weights w = quantised(values, k, {Int4Encoding::ex, group, DType::bf16});
+    const PlainWeights w = quantised(values, k, {Int4Encoding::ex, group, DType::bf16});
     for (const Tokens kind : {Tokens::normal, Tokens::positive, Tokens::outliers}) {
       const Errors e = errors_of(w, kind);
       std::printf("| %d | %d | %s | %.1e | %.1e | %.1e | %.1e | %.1e |\n", k, group,

@@ -7,26 +7,12 @@
 #include <random>
 
 #include "tests/draws.h"
+#include "tests/weights/some_weights.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/weights/pack_e2m1.h"
+#include "warpwright/weights/pack.h"
 
 namespace warpwright::weights {
 namespace {
-
-// Random codes, under scales from `least` to `largest`.
-E2m1Weights some_e2m1(const packed::Extents& e, const char* format, int least, int largest,
-                      std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  E2m1Weights w{e, micro_format(std::string_view(format)), "test", {}, {}};
-  w.codes.resize(static_cast<std::size_t>(e.experts * e.n * e.k / 2));
-  w.scales.resize(static_cast<std::size_t>(e.experts * e.n * e.k / micro_block(w.format->scale)));
-  for (std::byte& code : w.codes) code = static_cast<std::byte>(random());
-  for (std::byte& scale : w.scales) {
-    scale = static_cast<std::byte>(
-        least + static_cast<int>(random() % static_cast<unsigned>(largest - least + 1)));
-  }
-  return w;
-}
 
 double fp8_value(const Fp8Weights& w, std::int64_t row, std::int64_t k) {  // rows of all experts
   const packed::Extents& e = w.extents;
@@ -43,7 +29,7 @@ TEST(AsFp8, ValuesStayToTheBit) {
     tests::Draws draw(seed);
     const packed::Extents e{draw(1, 2), draw(1, 200), 32 * draw(1, 9)};
     const int least = draw(1, 230);
-    const E2m1Weights w = some_e2m1(e, "mxf4", least, least + draw(0, 14), seed);
+    const PlainWeights w = some_e2m1(e, "mxf4", least, least + draw(0, 14), seed);
     std::vector<float> factors;
     for (std::int64_t i = 0; i < e.experts; ++i) factors.push_back(std::ldexp(1.0F, draw(-3, 3)));
     const auto made = as_fp8(source_of(w, factors), {.threads = 2});
@@ -61,7 +47,7 @@ TEST(AsFp8, ValuesStayToTheBit) {
 // One step further, and the least code of the least scale has no place; where it is not there all
 // is well.
 TEST(AsFp8, WhatIsRoundedIsRefused) {
-  E2m1Weights w = some_e2m1({1, 2, 64}, "mxf4", 120, 120, 1);
+  PlainWeights w = some_e2m1({1, 2, 64}, "mxf4", 120, 120, 1);
   std::fill(w.codes.begin(), w.codes.end(), std::byte{0x77});  // 6
   w.scales[0] = std::byte{105};
   w.codes[0] = std::byte{0x17};  // 6, then 0.5
@@ -82,7 +68,7 @@ TEST(AsFp8, WhatIsRoundedIsRefused) {
 }
 
 TEST(AsFp8, AFactorBeyondFloat32IsRefused) {
-  const E2m1Weights w = some_e2m1({1, 2, 64}, "mxf4", 250, 254, 1);
+  const PlainWeights w = some_e2m1({1, 2, 64}, "mxf4", 250, 254, 1);
   const float factor[] = {0x1p100F};
   EXPECT_FALSE(as_fp8(source_of(w, factor)));
 }

@@ -1,4 +1,4 @@
-#include "warpwright/weights/micro_source.h"
+#include "warpwright/weights/source.h"
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ class MicroSourceTest : public testing::Test {
     return v;
   }
 
-  [[nodiscard]] Result<MicroSource> read(std::string_view layout = "modelopt-nvfp4") const {
-    return read_micro_checkpoint(layout, std::span(&t_, 1));
+  [[nodiscard]] Result<Source> read(std::string_view layout = "modelopt-nvfp4") const {
+    return read_checkpoint(layout, std::span(&t_, 1));
   }
   void expect_refused(const std::string& part, std::string_view layout = "modelopt-nvfp4") {
     const auto source = read(layout);
@@ -69,7 +69,6 @@ TEST_F(MicroSourceTest, StridesAlongOneElementSayNothing) {
 }
 
 TEST_F(MicroSourceTest, Refusals) {
-  expect_refused("the layouts with scales of blocks are modelopt-nvfp4", "gptq");
   expect_refused("has type e4m3; it is u8 or ue8m0 in layout gpt-oss", "gpt-oss");
   t_.tensor_scale.batch = 1;
   expect_refused("has 1 matrices of 1 x 1; the codes are of 2 experts");
@@ -100,7 +99,7 @@ TEST_F(MicroSourceTest, BlocksOfFp8) {
   EXPECT_EQ(source->extents, (packed::Extents{2, 130, 200}));
   EXPECT_EQ(source->format, micro_format("mxf8"));
   EXPECT_TRUE(source->blocks_of_128);
-  EXPECT_EQ(source->scale_type, DType::f32);
+  EXPECT_EQ(source->scale, DType::f32);
   EXPECT_EQ(source->experts[1].codes, reinterpret_cast<const std::byte*>(codes.data()) + 26000);
   EXPECT_EQ(source->experts[1].scales, reinterpret_cast<const std::byte*>(scales.data()) + 16);
   for (const float wrong : {0.0F, -1.0F, 0.75F, std::numeric_limits<float>::infinity(),

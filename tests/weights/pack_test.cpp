@@ -14,7 +14,7 @@
 namespace warpwright::weights {
 namespace {
 
-void expect_same(const Int4Weights& a, const Int4Weights& b) {
+void expect_same(const PlainWeights& a, const PlainWeights& b) {
   EXPECT_EQ(a.extents, b.extents);
   EXPECT_EQ(a.group, b.group);
   EXPECT_EQ(a.scale, b.scale);
@@ -30,7 +30,7 @@ TEST(PackTest, EveryFormatComesBack) {
       for (const bool zeros : {false, true}) {
         // Rows and K that fill no tile, where the group allows.
         const packed::Extents e{2, 70, group == 128 ? 256 : 128 + group};
-        const Int4Weights w = some_weights(e, group, scale, zeros);
+        const PlainWeights w = some_weights(e, group, scale, zeros);
         const auto bytes = pack(source_of(w));
         ASSERT_TRUE(bytes) << bytes.reason();
         const auto header = parse_packed(*bytes);
@@ -56,7 +56,7 @@ TEST(PackTest, EveryFormatComesBack) {
 }
 
 TEST(PackTest, ThreadsDoNotChangeTheBytes) {
-  const Int4Weights w = some_weights({3, 200, 384}, 128, DType::bf16);
+  const PlainWeights w = some_weights({3, 200, 384}, 128, DType::bf16);
   const auto one = pack(source_of(w), {}, {.threads = 1});
   double last = 0;
   const auto three = pack(source_of(w), {}, {.threads = 3, .progress = [&](double share) {
@@ -68,54 +68,12 @@ TEST(PackTest, ThreadsDoNotChangeTheBytes) {
   EXPECT_EQ(last, 1);
 }
 
-// What a lane reads is what wgmma multiplies: the values by the conversion of the kernels, times
-// the stored scale, are the values of the weights.
-TEST(PackTest, TilesHoldTheValues) {
-  for (const Int4Encoding encoding : {Int4Encoding::sm, Int4Encoding::ex}) {
-    const packed::Extents e{1, 128, 256};
-    const Int4Weights w = some_weights(e, 64, DType::bf16, false, packed::least_code(encoding));
-    const auto bytes = pack(source_of(w), {.encoding = encoding});
-    ASSERT_TRUE(bytes) << bytes.reason();
-    const PackedFormat f = parse_packed(*bytes)->format;
-    const std::vector<float> values = values_of(w);
-    for (int tile_n = 0; tile_n < 2; ++tile_n) {
-      for (int tile_k = 0; tile_k < 2; ++tile_k) {
-        const std::byte* const tile =
-            bytes->data() + packed::kHeaderBytes +
-            packed::tile_index(e, 0, tile_n, tile_k) * packed::tile_bytes(f);
-        for (int thread = 0; thread < 128; ++thread) {
-          for (int step = 0; step < 4; ++step) {
-            float scales[2];
-            numeric::widen_from(tile + packed::scale_pair_begin(f, step / 2, thread), scales, 2,
-                                f.scale);
-            for (int value = 0; value < 16; ++value) {
-              std::uint32_t word = 0;
-              std::memcpy(
-                  &word,
-                  tile + packed::lane_begin(step / 2, thread) + 8 * (step % 2) + value / 8 * 4, 4);
-              const std::uint32_t four =
-                  value / 4 % 2 == 0 ? packed::first_values(word, packed::carries_of(encoding))
-                                     : packed::second_values(word, packed::carries_of(encoding));
-              const double x = numeric::to_double(DType::e4m3, four >> value % 4 * 8 & 0xff);
-              const int row = atom::a_row<8>(thread, value);
-              const int k = step * 32 + atom::a_k<8>(thread, value);
-              ASSERT_EQ(
-                  x * static_cast<double>(scales[value / 4 % 2]),
-                  values[static_cast<std::size_t>((tile_n * 64 + row) * 256 + tile_k * 128 + k)]);
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST(PackTest, PaddingIsZeroWithTheLastScale) {
   const packed::Extents e{1, 65, 160};
-  const Int4Weights w = some_weights(e, 32, DType::bf16, true);
+  const PlainWeights w = some_weights(e, 32, DType::bf16, true);
   const auto bytes = pack(source_of(w));
   ASSERT_TRUE(bytes);
-  Int4Weights padded = w;
+  PlainWeights padded = w;
   padded.extents = {1, 128, 256};
   // The same bytes under a header that calls the padding weights.
   const PackedFormat f = parse_packed(*bytes)->format;
@@ -142,7 +100,7 @@ TEST(PackTest, PaddingIsZeroWithTheLastScale) {
 
 TEST(PackTest, EncodingFollowsTheCodes) {
   const packed::Extents e{1, 64, 128};
-  Int4Weights w = some_weights(e, 128, DType::bf16, false, -7);
+  PlainWeights w = some_weights(e, 128, DType::bf16, false, -7);
   EXPECT_EQ(packed_format(source_of(w))->encoding, Int4Encoding::sm);
   EXPECT_EQ(packed_format(source_of(w), {.encoding = Int4Encoding::ex})->encoding,
             Int4Encoding::ex);
@@ -158,20 +116,20 @@ TEST(PackTest, EncodingFollowsTheCodes) {
 TEST(PackTest, ScalesThatAreNoScales) {
   const packed::Extents e{2, 3, 128};
   const auto with_scale = [&](std::size_t at, double scale, DType type) {
-    Int4Weights w = some_weights(e, 64, type);
+    PlainWeights w = some_weights(e, 64, type);
     const auto size = static_cast<std::size_t>(numeric::bits(type)) / 8;
     const std::uint64_t code = numeric::from_double(type, scale);
     std::memcpy(w.scales.data() + at * size, &code, size);
     return w;
   };
-  const Int4Weights nan = with_scale(9, std::nan(""), DType::bf16);  // expert 1, row 1, group 1
+  const PlainWeights nan = with_scale(9, std::nan(""), DType::bf16);  // expert 1, row 1, group 1
   const auto refused = pack(source_of(nan));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.reason(),
             "The scale of row 1 of expert 1, group 1, is NaN: no weight has a value.");
-  const Int4Weights infinite = with_scale(0, std::numeric_limits<double>::infinity(), DType::f32);
+  const PlainWeights infinite = with_scale(0, std::numeric_limits<double>::infinity(), DType::f32);
   EXPECT_FALSE(pack(source_of(infinite)));
-  const Int4Weights large = with_scale(0, 128, DType::f16);
+  const PlainWeights large = with_scale(0, 128, DType::f16);
   const auto too_large = pack(source_of(large));
   ASSERT_FALSE(too_large);
   EXPECT_NE(too_large.reason().find("as fp16 the largest is 127.938"), std::string::npos)
@@ -179,7 +137,7 @@ TEST(PackTest, ScalesThatAreNoScales) {
   EXPECT_TRUE(pack(source_of(large), {.scale = DType::bf16}));
   // By tokens of 16 bits sums are 512 times what they stand for, up to their end.
   for (const double scale : {1e34, -1e34}) {
-    const Int4Weights far = with_scale(0, scale, DType::f32);
+    const PlainWeights far = with_scale(0, scale, DType::f32);
     EXPECT_TRUE(pack(source_of(far)));
     const auto beyond = pack(source_of(far), {.tokens = DType::bf16});
     ASSERT_FALSE(beyond);
@@ -190,8 +148,8 @@ TEST(PackTest, ScalesThatAreNoScales) {
                      {.tokens = DType::bf16}));
   }
   // A scale of 0 makes its weights 0, whatever the codes, with the scale before, or 1.
-  Int4Weights zero = with_scale(3, 0, DType::bf16);  // expert 0, row 1, group 1
-  std::memset(&zero.scales[8], 0, 8);                // rows 2 and 3
+  PlainWeights zero = with_scale(3, 0, DType::bf16);  // expert 0, row 1, group 1
+  std::memset(&zero.scales[8], 0, 8);                 // rows 2 and 3
   const auto bytes = pack(source_of(zero));
   ASSERT_TRUE(bytes) << bytes.reason();
   const auto back = unpack(*bytes);
@@ -207,8 +165,8 @@ TEST(PackTest, ScalesThatAreNoScales) {
 
 TEST(PackTest, ScalesOfAnotherTypeAreRounded) {
   const packed::Extents e{1, 64, 128};
-  const Int4Weights w = some_weights(e, 32, DType::f32);
-  Int4Weights finer = w;
+  const PlainWeights w = some_weights(e, 32, DType::f32);
+  PlainWeights finer = w;
   for (std::size_t i = 0; i < finer.scales.size(); i += 4) {
     float s = 0;
     std::memcpy(&s, &finer.scales[i], 4);
@@ -236,7 +194,7 @@ TEST(QuantiseTest, ErrorsAreHalfAStep) {
       ASSERT_TRUE(w) << w.reason();
       EXPECT_EQ(w->origin, "f32");
       const std::vector<float> back = values_of(*w);
-      int least = 0;
+      double least = 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto n = static_cast<std::int64_t>(i) / 384;
         const auto k = static_cast<std::int64_t>(i) % 384;

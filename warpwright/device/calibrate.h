@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 #include "warpwright/plan/product/refusal.h"
 
 namespace warpwright::device {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "warpwright/device/launch.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::device {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 

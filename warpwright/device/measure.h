@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::device {
 

@@ -9,7 +9,7 @@
 
 namespace warpwright::device {
 
-/// Weights in the plain layout (weights::Int4Weights) in the memory of a CUDA device, of the group
+/// Weights in the plain layout (weights::PlainWeights) in the memory of a CUDA device, of the group
 /// that `format` has. Addresses are multiples of 4.
 struct PlainInt4 {
   packed::Extents extents = {};

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "warpwright/model/report/trace.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::device {
 

@@ -11,7 +11,7 @@
 
 #include "warpwright/model/machine.h"
 #include "warpwright/plan/moe/moe_plan.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::device {
 

@@ -10,8 +10,8 @@
 #include "warpwright/facts/format.h"
 #include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/plan.h"
 #include "warpwright/tile/split.h"
 
 namespace warpwright::device {

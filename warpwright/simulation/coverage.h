@@ -9,7 +9,7 @@
 #include "warpwright/model/mutation.h"
 #include "warpwright/model/report/compiled_sites.h"
 #include "warpwright/plan/moe/moe_plan.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::device {
 

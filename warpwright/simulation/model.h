@@ -7,7 +7,7 @@
 
 #include "warpwright/facts/machine_numbers.h"
 #include "warpwright/model/machine.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::device {
 

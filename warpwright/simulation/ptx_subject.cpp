@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 #include "warpwright/simulation/model_parts.h"
 #include "warpwright/simulation/trial.h"
 

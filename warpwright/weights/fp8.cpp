@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <optional>
 
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/micro_scale.h"
-#include "warpwright/facts/share.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/product/rules.h"
+#include "warpwright/weights/tiles.h"
 
 namespace warpwright::weights {
 namespace {
@@ -29,8 +28,8 @@ struct Unfit {
 
 // The weights of an expert.
 struct ExpertValues {
-  const MicroSource& s;
-  const MicroSource::Matrix& m;
+  const Source& s;
+  const Source::Matrix& m;
 
   [[nodiscard]] double value(std::int64_t n, std::int64_t k) const {
     const std::int64_t at = n * s.extents.k + k;
@@ -93,7 +92,11 @@ Refusal unfit_refusal(const Unfit& u, const MicroFormat& format) {
 
 }  // namespace
 
-Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work) {
+Result<Fp8Weights> as_fp8(const Source& source, const Work& work) {
+  if (source.format == nullptr) {
+    return refuse(RefusalCode::unsupported, "These are int4 weights: ",
+                  as_rule("those of mxf4 become fp8 without being rounded"), ".");
+  }
   if (source.format->element != DType::e2m1) {
     return refuse(RefusalCode::unsupported, "These weights are fp8 already (", source.format->word,
                   "): ", as_rule("they are multiplied as they are"), ".");
@@ -102,10 +105,9 @@ Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work) {
   Fp8Weights w{e, {}, {}};
   w.codes.resize(static_cast<std::size_t>(e.experts * e.n * e.k));
   w.scales.resize(static_cast<std::size_t>(e.experts * fp8_blocks(e.n) * fp8_blocks(e.k)));
-  std::mutex mutex;
-  std::optional<Unfit> first;
-  std::int64_t done = 0;
   const std::int64_t lines = e.experts * fp8_blocks(e.n);
+  Teller teller(work, lines);
+  FirstFault first;
   share(lines, work.threads, [&](int /*worker*/) {
     return [&](std::int64_t line) {
       const std::int64_t expert = line / fp8_blocks(e.n);
@@ -114,15 +116,11 @@ Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work) {
       for (std::int64_t k0 = 0; k0 < e.k && !unfit; k0 += block) {
         unfit = convert_block(from, expert, line % fp8_blocks(e.n) * block, k0, w);
       }
-      const std::lock_guard lock(mutex);
-      if (work.progress) work.progress(static_cast<double>(++done) / static_cast<double>(lines));
-      if (!unfit) return;
-      // The first of all, whoever finds one first.
-      const auto place = [](const Unfit& u) { return std::tuple(u.expert, u.row / block, u.k); };
-      if (!first || place(*unfit) < place(*first)) first = unfit;
+      if (unfit) first.add(line, unfit_refusal(*unfit, *source.format));
+      teller.tell();
     };
   });
-  if (first) return unfit_refusal(*first, *source.format);
+  if (first.refusal()) return *first.refusal();
   const auto is_number = [](float scale) { return std::isfinite(scale) && scale > 0; };
   if (!std::ranges::all_of(w.scales, is_number)) {
     return refuse(RefusalCode::unsupported, "The scale of a block times the factor of the tensor ",

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "warpwright/weights/micro_source.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::weights {
@@ -22,6 +21,6 @@ struct Fp8Weights {
 /// fit where those of a block (of codes other than 0) span at most 15 powers of two; scales of
 /// ue4m3 have digits that e4m3 has no place for, unless they are powers of two. Also refuses a
 /// factor that a float32 scale has no room for.
-Result<Fp8Weights> as_fp8(const MicroSource& source, const Work& work = {});
+Result<Fp8Weights> as_fp8(const Source& source, const Work& work = {});
 
 }  // namespace warpwright::weights

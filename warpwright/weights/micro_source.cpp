@@ -1,5 +1,3 @@
-#include "warpwright/weights/micro_source.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -259,19 +257,13 @@ Fault tensor_scale_fault(const std::string& name, float stored, bool divides, fl
                 ".");
 }
 
-Result<MicroSource> read_micro_checkpoint(std::string_view layout,
-                                          std::span<const CheckpointTensors> tensors) {
-  const MicroRow* const row = find_micro_row(layout);
-  if (row == nullptr || tensors.empty()) {
-    std::string known;
-    for (const MicroRow& r : kMicroRows)
-      known += (known.empty() ? "" : ", ") + std::string(r.names.layout);
-    return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout, "\"; ",
-                  as_rule("the layouts with scales of blocks are ", known), ".");
-  }
-  MicroSource source;
-  source.origin = row->names.layout;
-  source.format = &format_of_layout(row->names);
+Result<Source> read_micro_checkpoint(const LayoutNames& layout,
+                                     std::span<const CheckpointTensors> tensors) {
+  const MicroRow* const row = find_micro_row(layout.layout);
+  Source source;
+  source.origin = layout.layout;
+  source.format = &format_of_layout(layout);
+  source.group = micro_block(row->scale);
   bool first_is_f32 = false;
   for (const CheckpointTensors& t : tensors) {
     const MicroReader reader{*row, t};
@@ -286,9 +278,9 @@ Result<MicroSource> read_micro_checkpoint(std::string_view layout,
                     ".");
     }
     source.blocks_of_128 = row->element == DType::e4m3;
-    source.scale_type = row->scale == DType::ue4m3     ? row->scale
-                        : t.scales.dtype == DType::f32 ? DType::f32
-                                                       : DType::ue8m0;
+    source.scale = row->scale == DType::ue4m3     ? row->scale
+                   : t.scales.dtype == DType::f32 ? DType::f32
+                                                  : DType::ue8m0;
     if (!source.experts.empty() && (t.scales.dtype == DType::f32) != first_is_f32) {
       return refuse(RefusalCode::bad_type, "Expert ", source.experts.size(), " has scales of ",
                     type_name(t.scales.dtype), "; ", as_rule("those of all experts are alike"),
@@ -297,8 +289,7 @@ Result<MicroSource> read_micro_checkpoint(std::string_view layout,
     first_is_f32 = t.scales.dtype == DType::f32;
     const std::int64_t code_bytes =
         extents.n * extents.k * numeric::bits(source.format->element) / 8;
-    const std::int64_t scale_bytes =
-        reader.scales_of_matrix() * numeric::bits(source.scale_type) / 8;
+    const std::int64_t scale_bytes = reader.scales_of_matrix() * numeric::bits(source.scale) / 8;
     for (std::int64_t e = 0; e < t.codes.batch; ++e) {
       float largest = 0;
       if (auto f = reader.scales_fault(e, source.experts.size(), largest)) return *f;
@@ -306,7 +297,7 @@ Result<MicroSource> read_micro_checkpoint(std::string_view layout,
       if (!tensor) return tensor.refusal();
       source.experts.push_back({static_cast<const std::byte*>(t.codes.data) + e * code_bytes,
                                 static_cast<const std::byte*>(t.scales.data) + e * scale_bytes,
-                                *tensor});
+                                nullptr, *tensor});
     }
   }
   source.extents.experts = static_cast<std::int64_t>(source.experts.size());

@@ -23,70 +23,40 @@ struct Words {
   bool evens_low = false;
 };
 
+constexpr Words kRowsOfK = {true, false, false};
+constexpr Words kDownK = {false, false, false};
+constexpr Words kAcrossN = {false, true, false};
+constexpr Words kDownN = {true, true, false};
+constexpr Words kAwq = {false, true, true};
+
 // A layout of checkpoints. Facts and sources: docs/packing.md.
 struct Row {
   LayoutNames names;
-  int word;  // bits of a word of codes
-  bool is_unsigned;
-  bool needs_zeros;
-  int zero_bias;
   Words codes;
-  Words zeros;          // words of 32 bits
-  bool scales_n_first;  // else the groups come first
-  bool interleaves;     // the scales may lie as [K / 4 groups, 4 N]
+  Words zeros;    // words of 32 bits
+  int word = 32;  // bits of a word of codes
+  bool is_unsigned = true;
+  bool scales_n_first = true;  // else the groups come first
+  bool needs_zeros = false;
+  int zero_bias = 0;
+  bool interleaves = false;  // the scales may lie as [K / 4 groups, 4 N]
 };
 
-constexpr Words kRowsOfK = {true, false, false};
-
+constexpr LayoutNames kCompressed = {"compressed-tensors", ".weight_packed", ".weight_scale",
+                                     ".weight_zero_point", ".weight_g_idx"};
+constexpr LayoutNames kExperts = {"compressed-tensors-experts", "_packed", "_scale", "_zero_point",
+                                  "_g_idx"};
+constexpr LayoutNames gptq(std::string_view layout) {
+  return {layout, ".qweight", ".scales", ".qzeros", ".g_idx"};
+}
 constexpr Row kRows[] = {
-    {{"compressed-tensors", ".weight_packed", ".weight_scale", ".weight_zero_point",
-      ".weight_g_idx"},
-     32,
-     true,
-     false,
-     0,
-     kRowsOfK,
-     {true, true, false},
-     true,
-     false},
-    {{"compressed-tensors-experts", "_packed", "_scale", "_zero_point", "_g_idx"},
-     32,
-     true,
-     false,
-     0,
-     kRowsOfK,
-     {true, true, false},
-     true,
-     false},
-    {{"gptq", ".qweight", ".scales", ".qzeros", ".g_idx"},
-     32,
-     true,
-     true,
-     1,
-     {false, false, false},
-     {false, true, false},
-     false,
-     false},
-    {{"gptq-v2", ".qweight", ".scales", ".qzeros", ".g_idx"},
-     32,
-     true,
-     true,
-     0,
-     {false, false, false},
-     {false, true, false},
-     false,
-     false},
-    {{"awq", ".qweight", ".scales", ".qzeros", ""},
-     32,
-     true,
-     true,
-     0,
-     {false, true, true},
-     {false, true, true},
-     false,
-     false},
-    {{"w4afp8", "", "_scale_inv", "", ""}, 8, false, false, 0, kRowsOfK, {}, true, true},
-    {{"int4", "", "_scale", "", ""}, 8, false, false, 0, kRowsOfK, {}, true, false},
+    {kCompressed, kRowsOfK, kDownN},
+    {kExperts, kRowsOfK, kDownN},
+    {gptq("gptq"), kDownK, kAcrossN, 32, true, false, true, 1},
+    {gptq("gptq-v2"), kDownK, kAcrossN, 32, true, false, true},
+    {{"awq", ".qweight", ".scales", ".qzeros", ""}, kAwq, kAwq, 32, true, false, true},
+    {{"w4afp8", "", "_scale_inv", "", ""}, kRowsOfK, {}, 8, false, true, false, 0, true},
+    {{"int4", "", "_scale", "", ""}, kRowsOfK, {}, 8, false},
 };
 
 constexpr auto kNames = [] {
@@ -364,9 +334,16 @@ std::span<const LayoutNames> layouts() {
 Result<Source> read_checkpoint(std::string_view layout,
                                std::span<const CheckpointTensors> tensors) {
   const Row* const row = find_row(layout);
+  for (const LayoutNames& micro : micro_layouts()) {
+    if (micro.layout == layout && !tensors.empty()) return read_micro_checkpoint(micro, tensors);
+  }
   if (row == nullptr || tensors.empty()) {
     std::string known;
-    for (const Row& r : kRows) known += (known.empty() ? "" : ", ") + std::string(r.names.layout);
+    for (const auto& list : {layouts(), micro_layouts()}) {
+      for (const LayoutNames& names : list) {
+        known += (known.empty() ? "" : ", ") + std::string(names.layout);
+      }
+    }
     return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout, "\"; ",
                   as_rule("the layouts that are read are ", known), ".");
   }
@@ -403,7 +380,7 @@ Result<Source> read_checkpoint(std::string_view layout,
         return static_cast<const std::byte*>(v.data) +
                (v.data == nullptr ? 0 : static_cast<std::size_t>(e) * bytes_of(v));
       };
-      source.experts.push_back({at(t.codes), at(t.scales), at(t.zeros)});
+      source.experts.push_back({at(t.codes), at(t.scales), at(t.zeros), 1});
     }
   }
   source.extents.experts = static_cast<std::int64_t>(source.experts.size());

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "warpwright/plan/product/problem.h"
+#include "warpwright/weights/source.h"
 
 namespace warpwright::weights {
 
@@ -23,5 +24,9 @@ struct CheckpointTensor {
 /// Why `v` is none of a checkpoint whose codes are of so many experts, or nothing.
 std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const MatrixView& v,
                                         std::int64_t experts);
+
+/// `read_checkpoint` of one of `micro_layouts`.
+Result<Source> read_micro_checkpoint(const LayoutNames& layout,
+                                     std::span<const CheckpointTensors> tensors);
 
 }  // namespace warpwright::weights

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,26 @@
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::weights {
+
+// Bytes of a float and its code.
+inline std::uint64_t load(const void* at, int bits) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, at, static_cast<std::size_t>(bits) / 8);
+  return word;
+}
+
+inline void store(std::byte* at, std::uint64_t code, int bits) {
+  const auto word = static_cast<std::uint32_t>(code);
+  std::memcpy(at, &word, static_cast<std::size_t>(bits) / 8);
+}
+
+inline int nibble(const std::byte* bytes, std::int64_t at) {
+  return static_cast<int>(bytes[at / 2] >> at % 2 * 4) & 15;
+}
+
+inline std::string place(std::int64_t expert, std::int64_t row) {
+  return "row " + std::to_string(row) + " of expert " + std::to_string(expert);
+}
 
 // Tells the share of `count` pieces that are done.
 class Teller {

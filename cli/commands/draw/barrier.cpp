@@ -7,6 +7,7 @@
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "warpwright/pictures/barrier_states.h"
 
 namespace warpwright::cli {
@@ -115,15 +116,12 @@ DrawKind add_draw_barrier(CLI::App& app) {
   CLI::App* kind = app.add_subcommand(
       "barrier", "mbarriers of a run, event by event: phase, arrivals, bytes, who waits");
   const auto o = std::make_shared<BarrierOptions>();
-  kind->add_option("--barrier", o->barriers,
-                   "those that are shown: full, or full[0],empty[0] (default: all where they are "
-                   "few, else the first of each kind)")
-      ->type_name("NAMES")
+  const Values add(*kind);
+  add("--barrier", o->barriers, "NAMES",
+      "those that are shown: full, or full[0],empty[0] (default: all where they are few, else the "
+      "first of each kind)")
       ->delimiter(',');
-  kind->add_option("--cta", o->cta, "whose they are")
-      ->type_name("I")
-      ->check(whole(0, 1'000'000))
-      ->capture_default_str();
+  add("--cta", o->cta, "I", "whose they are", whole(0, 1'000'000))->capture_default_str();
   add_drawn_run(*kind, *o, {.knobs = true},
                 "  warpwright draw barrier --lesson 2 --svg barrier.svg\n"
                 "  warpwright draw barrier --lesson 3 --broken --table\n"

@@ -9,6 +9,7 @@
 #include "cli/commands/gemm/check_command.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "cli/files/tensor_file.h"
 #include "cli/reports/check_report.h"
 #include "warpwright/pictures/broken_view.h"
@@ -136,20 +137,13 @@ DrawKind add_draw_break(CLI::App& app) {
       "break",
       "mutants of a kernel: what a check finds, and where the run parts from the whole one");
   const auto o = std::make_shared<BreakOptions>();
-  kind->add_option("--site", o->site,
-                   "only statements with these words, such as 'mbarrier.arrive full' or "
-                   "tma_pipeline.h:118 (default: all)")
-      ->type_name("WORDS");
-  kind->add_option("--mutant", o->check.mutant, "only this row of check --mutate's table")
-      ->type_name("N")
-      ->check(whole());
-  kind->add_option("--schedules", o->check.schedules, "schedules to try (default 64)")
-      ->type_name("N")
-      ->check(whole(1, 1'000'000));
-  kind->add_option("--jobs", o->check.jobs,
-                   "threads that share the work (default: those of the machine)")
-      ->type_name("J")
-      ->check(whole());
+  const Values add(*kind);
+  add("--site", o->site, "WORDS",
+      "only statements with these words, such as 'mbarrier.arrive full' or tma_pipeline.h:118 "
+      "(default: all)");
+  add("--mutant", o->check.mutant, "N", "only this row of check --mutate's table");
+  add("--schedules", o->check.schedules, "N", "schedules to try (default 64)", whole(1, 1'000'000));
+  add("--jobs", o->check.jobs, "J", "threads that share the work (default: those of the machine)");
   add_drawn_run(
       *kind, *o, {.lesson = false, .occupied = false},
       "  warpwright draw break gemm --random 128 128 128 --as h200 --site 'mbarrier.arrive "

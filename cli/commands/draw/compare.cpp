@@ -11,6 +11,7 @@
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/run.h"
+#include "cli/commands/values.h"
 #include "cli/files/ncu_log.h"
 #include "cli/files/printable.h"
 #include "warpwright/pictures/compare_svg.h"
@@ -158,14 +159,12 @@ DrawKind add_draw_compare(CLI::App& app) {
   CLI::App* kind = app.add_subcommand(
       "compare", "several runs on one axis: prologue, main loop and epilogue of each");
   const auto o = std::make_shared<CompareOptions>();
-  kind->add_option("--run", o->runs,
-                   "a run: what it has beside the product's arguments; once for each that is "
-                   "compared")
-      ->type_name("'ARGS'")
+  const Values add(*kind);
+  add("--run", o->runs, "'ARGS'",
+      "a run: what it has beside the product's arguments; once for each that is compared")
       ->take_all();
-  kind->add_option("--measured", o->measured,
-                   "beside them, kernels as ncu --csv measured them (gpu__time_duration.sum)")
-      ->type_name("FILE");
+  add("--measured", o->measured, "FILE",
+      "beside them, kernels as ncu --csv measured them (gpu__time_duration.sum)");
   kind->add_flag("--roles", o->roles, "lanes of roles too");
   add_drawn_run(*kind, *o, {.knobs = true},
                 "  warpwright draw compare --lesson 7 --stages 1,2,4 --in-flight 0,1 --svg 7.svg\n"

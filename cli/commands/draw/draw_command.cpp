@@ -7,6 +7,7 @@
 
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/run.h"
+#include "cli/commands/values.h"
 #include "cli/files/output_file.h"
 #include "cli/files/printable.h"
 #include "warpwright/layout/error.h"
@@ -117,22 +118,14 @@ CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
   draw->require_subcommand(1);
   o.kinds = add_draw_kinds(*draw);
   for (const DrawKind& kind : o.kinds) {
-    kind.app->add_option("--svg", o.svg, "where the picture is written")->type_name("FILE");
-    kind.app
-        ->add_option(
-            "--html", o.html,
-            "where it is written as a page: views to choose, steps, tables, an SVG to save")
-        ->type_name("FILE");
-    const CLI::Option* json =
-        kind.app
-            ->add_option("--json", o.json,
-                         "where its tables and values are written; without FILE they are all that "
-                         "is printed")
-            ->expected(0, 1)
-            ->option_text("[FILE.json]");
-    kind.app->parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
-    kind.app->add_option("--view", o.view, "one of its views instead of all; --json names them")
-        ->type_name("ID");
+    const Values add(*kind.app);
+    add("--svg", o.svg, "FILE", "where the picture is written");
+    add("--html", o.html, "FILE",
+        "where it is written as a page: views to choose, steps, tables, an SVG to save");
+    add.json_file(
+        o.wants_json, o.json,
+        "where its tables and values are written; without FILE they are all that is printed");
+    add("--view", o.view, "ID", "one of its views instead of all; --json names them");
     kind.app->add_flag("--table", o.table, "print the same as tables");
   }
   draw->footer(

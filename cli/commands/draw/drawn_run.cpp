@@ -6,6 +6,7 @@
 #include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 
 namespace warpwright::cli {
 namespace {
@@ -18,21 +19,16 @@ std::string title_of(const lessons::Lesson& lesson, const LessonRun& run) {
 void add_lesson_options(CLI::App& kind, DrawnRun& run, bool knobs) {
   std::string numbers;
   for (const lessons::Lesson& each : lessons::all()) numbers += std::to_string(each.number) + " ";
-  offer(kind.add_option("--lesson", run.lesson.number, "the run of a lesson")
-            ->type_name("N")
-            ->check(whole(0, 999)),
-        numbers);
+  const Values add(kind);
+  offer(add("--lesson", run.lesson.number, "N", "the run of a lesson", whole(0, 999)), numbers);
   kind.add_flag("--broken", run.lesson.broken, "with --lesson: its broken twin");
   if (!knobs) return;
-  kind.add_option("--stages", run.lesson.stages, "for lessons 6 and 7: stages of the ring")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->check(whole(0, 999));
-  kind.add_option("--in-flight", run.lesson.in_flight,
-                  "for lesson 7: groups of wgmmas that stay in flight")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->check(whole(0, 999));
+  add("--stages", run.lesson.stages, "LIST", "for lessons 6 and 7: stages of the ring",
+      whole(0, 999))
+      ->delimiter(',');
+  add("--in-flight", run.lesson.in_flight, "LIST",
+      "for lesson 7: groups of wgmmas that stay in flight", whole(0, 999))
+      ->delimiter(',');
 }
 
 }  // namespace
@@ -70,12 +66,12 @@ std::string remark_of(const std::vector<model::Finding>& findings) {
 
 void add_drawn_run(CLI::App& kind, DrawnRun& run, const DrawnRunTakes& takes,
                    const std::string& examples) {
+  const Values add(kind);
   if (takes.lesson) add_lesson_options(kind, run, takes.knobs);
   if (takes.occupied) {
-    kind.add_option("--occupy-sm", run.how.occupy_sm,
-                    "an SM of the model that another grid holds: nothing of this one runs there")
-        ->type_name("I")
-        ->check(whole(0, 255));
+    add("--occupy-sm", run.how.occupy_sm, "I",
+        "an SM of the model that another grid holds: nothing of this one runs there",
+        whole(0, 255));
   }
   run.how.most_seconds = most_drawn_seconds;
   kind.require_subcommand(0, 1);

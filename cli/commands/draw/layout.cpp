@@ -8,6 +8,7 @@
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pictures/layout_picture.h"
 
@@ -92,33 +93,22 @@ DrawKind add_draw_layout(CLI::App& app) {
   CLI::App* layout = app.add_subcommand(
       "layout", "a layout: offsets, threads, values or banks; what an operation makes of two");
   const auto o = std::make_shared<LayoutOptions>();
-  layout->add_option("EXPR", o->layout, "a layout, or an expression that yields one")
-      ->required()
-      ->type_name("");
-  layout->add_option("--with", o->with, "the second layout, or the tiler, of --op")
-      ->type_name("EXPR");
-  offer(layout
-            ->add_option("--op", o->op,
-                         "draw both and what it makes of them: composition, divide, product, or "
-                         "a function of `warpwright layout`")
-            ->type_name("OP"),
+  const Values add(*layout);
+  add("EXPR", o->layout, "", "a layout, or an expression that yields one")->required();
+  add("--with", o->with, "EXPR", "the second layout, or the tiler, of --op");
+  offer(add("--op", o->op, "OP",
+            "draw both and what it makes of them: composition, divide, product, or a function of "
+            "`warpwright layout`"),
         words_of(kOperations, " ", " "));
-  offer(layout
-            ->add_option("--colour", o->colour,
-                         "what colours tell: offsets, threads, values or banks")
-            ->type_name("WHAT")
+  offer(add("--colour", o->colour, "WHAT", "what colours tell: offsets, threads, values or banks")
             ->capture_default_str(),
         words_of(kColourNames, " ", " "));
-  layout
-      ->add_option("--tile", o->tile,
-                   "of --colour threads and values: rows and columns that (thread, value) covers")
-      ->type_name("M,N")
+  add("--tile", o->tile, "M,N",
+      "of --colour threads and values: rows and columns that (thread, value) covers",
+      whole<std::int64_t>(1, pictures::kMostCells))
       ->delimiter(',')
-      ->expected(2)
-      ->check(whole<std::int64_t>(1, pictures::kMostCells));
-  layout->add_option("--dtype", o->dtype, "of --colour banks: the elements' type")
-      ->type_name("T")
-      ->capture_default_str();
+      ->expected(2);
+  add("--dtype", o->dtype, "T", "of --colour banks: the elements' type")->capture_default_str();
   layout->footer(
       "Examples:\n"
       "  warpwright draw layout '(4,8):(8,1)' --svg layout.svg\n"

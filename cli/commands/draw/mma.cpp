@@ -6,6 +6,7 @@
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/machine/mma_command.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "warpwright/pictures/mma_picture.h"
 
 namespace warpwright::cli {
@@ -24,15 +25,14 @@ DrawKind add_draw_mma(CLI::App& app) {
       app.add_subcommand("mma", "an MMA instruction: who holds which element of A, B and C");
   const auto o = std::make_shared<DrawMmaOptions>();
   add_mma_choices(*mma, o->mma);
-  offer(mma->add_option("--colour", o->colour, "what colours tell: threads or values")
-            ->type_name("WHAT")
+  const Values add(*mma);
+  offer(add("--colour", o->colour, "WHAT", "what colours tell: threads or values")
             ->capture_default_str(),
         "threads values");
-  mma->add_option("--at", o->at, "of a tile that is drawn in part: where the part begins")
-      ->type_name("M,N,K")
+  add("--at", o->at, "M,N,K", "of a tile that is drawn in part: where the part begins",
+      whole<int>(0))
       ->delimiter(',')
-      ->expected(3)
-      ->check(whole<int>(0));
+      ->expected(3);
   mma->footer(
       "Examples:\n"
       "  warpwright draw mma m16n8k16 --svg mma.svg\n"

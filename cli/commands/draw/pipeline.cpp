@@ -3,6 +3,7 @@
 #include "cli/commands/draw/drawn_run.h"
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "warpwright/pictures/compare_svg.h"
 #include "warpwright/pictures/timeline_svg.h"
 
@@ -36,9 +37,8 @@ DrawKind add_draw_pipeline(CLI::App& app) {
   CLI::App* kind = app.add_subcommand(
       "pipeline", "a run's timeline: roles, TMA, tensor core, and who waits for whom");
   const auto o = std::make_shared<PipelineOptions>();
-  kind->add_option("--tiles", o->tiles, "how many of the first tiles of the first CTA")
-      ->type_name("T")
-      ->check(whole(1, 100))
+  const Values add(*kind);
+  add("--tiles", o->tiles, "T", "how many of the first tiles of the first CTA", whole(1, 100))
       ->capture_default_str();
   add_drawn_run(
       *kind, *o, {.knobs = true},

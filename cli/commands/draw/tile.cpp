@@ -6,6 +6,7 @@
 #include "cli/commands/draw/kinds.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "warpwright/atom/descriptor_text.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pictures/tile_picture.h"
@@ -46,37 +47,22 @@ DrawKind add_draw_tile(CLI::App& app) {
   CLI::App* tile = app.add_subcommand(
       "tile", "an operand in shared memory: its swizzle, its descriptor, its k_blocks, its banks");
   const auto o = std::make_shared<TileOptions>();
-  tile->add_option("--rows", o->rows, "of A along M, of B along N")
-      ->type_name("R")
-      ->check(whole(1, 4096))
-      ->capture_default_str();
-  tile->add_option("--k", o->depth, "elements along K")
-      ->type_name("K")
-      ->check(whole(1, 4096))
-      ->capture_default_str();
-  offer(tile->add_option("--dtype", o->dtype, "of the elements")
-            ->type_name("T")
-            ->capture_default_str(),
+  const Values add(*tile);
+  add("--rows", o->rows, "R", "of A along M, of B along N", whole(1, 4096))->capture_default_str();
+  add("--k", o->depth, "K", "elements along K", whole(1, 4096))->capture_default_str();
+  offer(add("--dtype", o->dtype, "T", "of the elements")->capture_default_str(),
         "bf16 fp16 e4m3 e5m2 tf32 s8 e2m1 e2m3 e3m2");
-  offer(tile->add_option("--major", o->major, "what is contiguous: k or mn")
-            ->type_name("M")
-            ->capture_default_str(),
+  offer(add("--major", o->major, "M", "what is contiguous: k or mn")->capture_default_str(),
         "k mn");
-  offer(tile->add_option("--swizzle", o->swizzle, "none, 32B, 64B or 128B")
-            ->type_name("S")
-            ->capture_default_str(),
+  offer(add("--swizzle", o->swizzle, "S", "none, 32B, 64B or 128B")->capture_default_str(),
         "none 32B 64B 128B");
   tile->add_flag("--padded", o->padded,
                  "of 4 or 6 bits: 16 elements in 16 bytes, as kinds that mix types read them");
   tile->add_flag("--k96", o->long_k,
                  "k_blocks of K 96, as sm_103 has them for packed e2m1: 48 bytes");
-  tile->add_option("--k-block", o->k_block, "whose bytes are framed")
-      ->type_name("I")
-      ->check(whole<int>(0))
-      ->capture_default_str();
-  tile->add_option("--start", o->start, "byte of shared memory at which it begins")
-      ->type_name("BYTE")
-      ->check(whole<int>(0, 262'143))
+  add("--k-block", o->k_block, "I", "whose bytes are framed", whole<int>(0))->capture_default_str();
+  add("--start", o->start, "BYTE", "byte of shared memory at which it begins",
+      whole<int>(0, 262'143))
       ->capture_default_str();
   tile->footer(
       "Examples:\n"

@@ -1,16 +1,15 @@
 #include "cli/commands/gemm/companions.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
-#include <initializer_list>
-#include <optional>
 #include <utility>
 
+#include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/operand_files.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/device_facts.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/device_facts.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -24,7 +23,33 @@ std::string text_of(const atom::ClusterShape& cluster) {
   return std::to_string(cluster.m) + "," + std::to_string(cluster.n);
 }
 
-// The list of companions as it is made: extents in tiles of the kernel.
+std::string text_of(const std::vector<std::int64_t>& lengths) {
+  std::string text;
+  for (const std::int64_t length : lengths)
+    text += (text.empty() ? "" : ",") + std::to_string(length);
+  return text;
+}
+
+// What is multiplied and how it is computed, without extents and tensors.
+GemmOptions product_of_words(const GemmOptions& given) {
+  GemmOptions o;
+  o.is_grouped = given.is_grouped;
+  for (const auto word : {&GemmOptions::layout, &GemmOptions::dtype, &GemmOptions::d_dtype,
+                          &GemmOptions::scaling, &GemmOptions::accumulation, &GemmOptions::weights,
+                          &GemmOptions::sums, &GemmOptions::quantise_d, &GemmOptions::scheduler}) {
+    o.*word = given.*word;
+  }
+  o.as = given.as;
+  o.mode = given.mode;
+  o.seed = given.seed;
+  o.group = given.group;
+  o.zero_points = given.zero_points;
+  o.gated = given.gated;
+  return o;
+}
+
+// The list of companions as it is made: extents in tiles of the kernel, and arguments as one types
+// them.
 class Companions {
  public:
   Companions(const GemmOptions& given, const Plan& plan)
@@ -32,11 +57,11 @@ class Companions {
         kernel_(plan.facts()),
         rows_(kernel_.result_rows),
         columns_(kernel_.result_columns),
-        k_tile_(kernel_.tile.k) {
-    smallest_ = *std::min_element(
-        kernel_.clusters.begin(), kernel_.clusters.end(),
-        [](const auto& a, const auto& b) { return atom::cluster_size(a) < atom::cluster_size(b); });
-    round_ = (std::max(1, kernel_.stages) + 2) * k_tile_;
+        k_tile_(kernel_.tile.k),
+        smallest_(*std::ranges::min_element(kernel_.clusters, {}, atom::cluster_size)),
+        round_((std::max(1, kernel_.stages) + 2) * k_tile_),
+        c_(given.gated ? "" : " --beta 1") {
+    add_gemm_options(app_, options_, given.is_grouped);
   }
 
   std::vector<Companion> made() {
@@ -54,70 +79,46 @@ class Companions {
   }
 
  private:
-  using Change = std::function<void(GemmOptions&)>;
-
   // The given arguments without what a companion varies: the kernel in its smallest cluster, on as
   // many SMs as that has, so that every CTA has several tiles.
   [[nodiscard]] GemmOptions plain(std::int64_t m, std::int64_t n, std::int64_t k) const {
-    GemmOptions o;
-    o.is_grouped = given_.is_grouped;
-    o.as = given_.as;
-    o.mode = given_.mode;
-    o.seed = given_.seed;
-    o.layout = given_.layout;
-    o.dtype = given_.dtype;
-    o.d_dtype = given_.d_dtype;
-    o.scaling = given_.scaling;
-    o.accumulation = given_.accumulation;
-    o.weights = given_.weights;
-    o.sums = given_.sums;
-    o.group = given_.group;
-    o.zero_points = given_.zero_points;
-    o.gated = given_.gated;
-    o.quantise_d = given_.quantise_d;
-    o.scheduler = given_.scheduler;
+    GemmOptions o = product_of_words(given_);
     o.kernel = kernel_.name;
-    set_cluster(o, smallest_);
-    set_extents(o, m, n, k);
-    return o;
-  }
-
-  void set_extents(GemmOptions& o, std::int64_t m, std::int64_t n, std::int64_t k) const {
+    o.cluster = text_of(smallest_);
+    o.sms = atom::cluster_size(smallest_);
     const std::int64_t product_n = o.gated ? 2 * n : n;
     if (!o.is_grouped) {
       o.random = {m, product_n, k};
-      return;
+      return o;
     }
     o.n = product_n;
     o.k = k;
-    set_tokens(o, {m, 0, (m + 1) / 2});
+    o.groups = 3;
+    o.tokens = text_of({m, 0, (m + 1) / 2});
     if (kernel_.gathers) o.rows_index = "random:" + std::to_string(m);
+    return o;
   }
 
-  static void set_tokens(GemmOptions& o, const std::vector<std::int64_t>& lengths) {
-    o.groups = static_cast<std::int64_t>(lengths.size());
-    o.tokens.clear();
-    for (const std::int64_t length : lengths) {
-      o.tokens += (o.tokens.empty() ? "" : ",") + std::to_string(length);
-    }
+  static std::string groups(const std::vector<std::int64_t>& lengths) {
+    return " --groups " + std::to_string(lengths.size()) + " --tokens " + text_of(lengths);
   }
-
-  static void set_cluster(GemmOptions& o, const atom::ClusterShape& cluster) {
-    o.cluster = text_of(cluster);
-    o.sms = atom::cluster_size(cluster);
+  static std::string cluster(const atom::ClusterShape& c, int times = 1) {
+    return " --cluster " + text_of(c) + " --sms " + std::to_string(times * atom::cluster_size(c));
+  }
+  [[nodiscard]] std::string sms(int times) const {
+    return " --sms " + std::to_string(times * atom::cluster_size(smallest_));
   }
 
   // The extents first, then smaller and rounder ones for kernels that want multiples.
   void add(const std::string& what, std::int64_t m, std::int64_t n, std::int64_t k,
-           const Change& change = {}) {
+           const std::string& arguments = "") {
     Companion companion{what, {}};
-    const auto down = [](std::int64_t x, std::int64_t unit) {
-      return std::max(unit, x / unit * unit);
-    };
     for (const std::int64_t unit : {1, 8, 16, 32, 64, 128}) {
-      GemmOptions o = plain(m, down(n, unit), unit == 1 ? k : (k + unit - 1) / unit * unit);
-      if (change) change(o);
-      companion.options.push_back(std::move(o));
+      options_ =
+          plain(m, std::max(unit, n / unit * unit), unit == 1 ? k : (k + unit - 1) / unit * unit);
+      if (arguments.find("--cluster-k") != std::string::npos) options_.cluster.clear();
+      if (!arguments.empty()) app_.parse(arguments);
+      companion.options.push_back(options_);
     }
     all_.push_back(std::move(companion));
   }
@@ -138,87 +139,68 @@ class Companions {
 
   void add_epilogues() {
     const std::int64_t m = 2 * rows_ - 6;
-    const auto with_c = [](GemmOptions& o) { o.beta = "1"; };
-    add("C", 2 * rows_, 2 * columns_, round_, with_c);
-    add("C, narrow", m, 2 * columns_ - 8, round_, with_c);
-    add("C, ragged", m, 2 * columns_ - 3, round_, with_c);
-    add("C, f32", m, 2 * columns_, k_tile_, [](GemmOptions& o) {
-      o.beta = "1";
-      o.d_dtype = "f32";
-    });
-    add("C in place", m, 2 * columns_ - 8, round_, [](GemmOptions& o) {
-      o.beta = "1";
-      o.in_place = true;
-    });
+    const std::int64_t n = 2 * columns_;
+    const std::string gap = "--pitch " + std::to_string(n);
+    add("C", 2 * rows_, n, round_, "--beta 1");
+    add("C, narrow", m, n - 8, round_, "--beta 1");
+    add("C, ragged", m, n - 3, round_, "--beta 1");
+    add("C, f32", m, n, k_tile_, "--beta 1 --d-dtype f32");
+    add("C in place", m, n - 8, round_, "--beta 1 --in-place");
     // Rows that end within 16 bytes and begin at multiples of 16.
-    add("rows with gaps", m, 2 * columns_ - 3, round_,
-        [gap = 2 * columns_](GemmOptions& o) { o.pitch = gap; });
-    add("rows with gaps, with C", m, 2 * columns_ - 3, k_tile_,
-        [gap = 2 * columns_](GemmOptions& o) {
-          o.beta = "1";
-          o.pitch = gap;
-        });
+    add("rows with gaps", m, n - 3, round_, gap);
+    add("rows with gaps, with C", m, n - 3, k_tile_, "--beta 1 " + gap);
     // Where the extents must be even, only the pitch has rows begin anywhere.
-    add("rows an odd number of elements apart", m, 2 * columns_ - 8, k_tile_,
-        [gap = 2 * columns_ + 1](GemmOptions& o) { o.pitch = gap; });
-    add("a bias of columns", m, 2 * columns_, round_, [](GemmOptions& o) {
-      o.bias = "columns";
-      if (!o.gated) o.activation = "gelu";
-    });
-    // Packed weights lie in halves.
+    add("rows an odd number of elements apart", m, n - 8, k_tile_,
+        "--pitch " + std::to_string(n + 1));
+    add("a bias of columns", m, n, round_,
+        std::string("--bias columns") + (given_.gated ? "" : " --activation gelu"));
     if (given_.gated) {
-      add("a gate with limits", m, 2 * columns_, round_, [](GemmOptions& o) {
-        o.activation = "swiglu_oai";
-        o.gate.limit = "0.5";  // of random operands many are beyond
-        if (o.weights.empty()) o.gate_up = "interleaved";
-        o.bias = "columns";
-      });
+      // Many random operands are beyond the limit. Packed weights lie in halves.
+      add("a gate with limits", m, n, round_,
+          std::string("--activation swiglu_oai --gate-limit 0.5 --bias columns") +
+              (given_.weights.empty() ? " --gate-up interleaved" : ""));
     }
-    add("a bias of columns, ragged", m, 2 * columns_ - 3, k_tile_,
-        [](GemmOptions& o) { o.bias = "columns"; });
-    add("a bias of rows", m, 2 * columns_ - 3, k_tile_, [](GemmOptions& o) { o.bias = "rows"; });
-    add("nothing to multiply", m, columns_, k_tile_, [](GemmOptions& o) { o.alpha = "0"; });
+    add("a bias of columns, ragged", m, n - 3, k_tile_, "--bias columns");
+    add("a bias of rows", m, n - 3, k_tile_, "--bias rows");
+    add("nothing to multiply", m, columns_, k_tile_, "--alpha 0");
   }
 
   void add_scales() {
-    for (const char* scaling : {"none", "tensor", "row-column", "group"}) {
-      if (given_.scaling == scaling || (given_.scaling.empty() && scaling == std::string("none")))
-        continue;
-      add(std::string("scales: ") + scaling, 2 * rows_ - 6, 2 * columns_, round_,
-          [scaling](GemmOptions& o) { o.scaling = scaling; });
+    const std::int64_t m = 2 * rows_ - 6;
+    const std::int64_t n = 2 * columns_;
+    for (const std::string scaling : {"none", "tensor", "row-column", "group"}) {
+      if (scaling == (given_.scaling.empty() ? "none" : given_.scaling)) continue;
+      add("scales: " + scaling, m, n, round_, "--scaling " + scaling);
     }
     if (given_.scaling == "blockwise") {
-      add("block scales by rows", 2 * rows_ - 6, 2 * columns_ - 8, round_,
-          [](GemmOptions& o) { o.scales_major = "k"; });
+      add("block scales by rows", m, n - 8, round_, "--scales-major k");
     }
     if (!kernel_.micro_scales.empty() && kernel_.b.size() > 1) {
       const bool plain = has_feature(kernel_, "plain tokens");
       for (const char* formats : {"mxf8", "mxf6", "mxf4,mxf8", "mxf6-e3m2,mxf8-e5m2"}) {
         const std::string words = plain ? "e4m3," + std::string(formats) : formats;
         if (plain && words.find(',') != words.rfind(',')) continue;
-        add("operands of " + words, 2 * rows_ - 6, 2 * columns_, round_,
-            [words](GemmOptions& o) { o.dtype = words; });
+        add("operands of " + words, m, n, round_, "--dtype " + words);
       }
     }
     // For packed elements with scales of another format, and codes of one.
     for (const DType scale : kernel_.micro_scales) {
-      const MicroFormat format = known_micro_format(kernel_.a.front(), scale);
-      if (kernel_.micro_scales.size() < 2 || given_.dtype == format.word) continue;
-      add(std::string("operands of ") + format.word, 2 * rows_ - 6, 2 * columns_ - 8, round_,
-          [word = format.word](GemmOptions& o) { o.dtype = word; });
+      const std::string word = known_micro_format(kernel_.a.front(), scale).word;
+      if (kernel_.micro_scales.size() < 2 || given_.dtype == word) continue;
+      add("operands of " + word, m, n - 8, round_, "--dtype " + word);
       for (const QuantiseD way : all_quantisations) {
         const bool is_made = kernel_.makes_scales(form_of(way).scale);
         if (!is_made || form_of(way).codes != kernel_.result) continue;
         if (given_.quantise_d == name(way)) continue;
-        add(std::string("D as ") + name(way), 2 * rows_ - 6, 2 * columns_ - 8, round_,
-            [word = name(way)](GemmOptions& o) { o.quantise_d = word; });
+        add(std::string("D as ") + name(way), m, n - 8, round_,
+            std::string("--quantise-d ") + name(way));
       }
     }
     if (given_.weights.empty()) return;
     for (const int group : {32, 64, 128}) {
       if (given_.group.value_or(128) == group) continue;
-      add("groups of " + std::to_string(group) + " weights", 2 * rows_ - 6, 2 * columns_, round_,
-          [group](GemmOptions& o) { o.group = group; });
+      add("groups of " + std::to_string(group) + " weights", m, n, round_,
+          "--group " + std::to_string(group));
     }
   }
 
@@ -228,8 +210,7 @@ class Companions {
     std::vector<atom::ClusterShape> chosen;
     for (const int size : {1, 2, 4, kernel_.most_cluster_ctas()}) {
       for (const atom::ClusterShape& c : kernel_.clusters) {
-        if (atom::cluster_size(c) == size &&
-            std::find(chosen.begin(), chosen.end(), c) == chosen.end()) {
+        if (atom::cluster_size(c) == size && std::ranges::find(chosen, c) == chosen.end()) {
           chosen.push_back(c);
         }
       }
@@ -238,113 +219,72 @@ class Companions {
       const int size = atom::cluster_size(c);
       const std::int64_t m = rows_ * (kernel_.swap_ab ? c.n : c.m);
       const std::int64_t n = columns_ * (kernel_.swap_ab ? c.m : c.n);
-      const std::int64_t twice = size <= 4 ? 2 : 1;
-      add("clusters of " + atom::cluster_text(c), m, twice * n, size <= 4 ? round_ : 2 * k_tile_,
-          [c](GemmOptions& o) { set_cluster(o, c); });
+      const std::string what = "clusters of " + atom::cluster_text(c);
+      add(what, m, (size <= 4 ? 2 : 1) * n, size <= 4 ? round_ : 2 * k_tile_, cluster(c));
       if (size == 1 || size > 4) continue;
-      add("clusters of " + atom::cluster_text(c) + " at ragged edges, two at once", 2 * m - 7,
-          2 * n - 3, k_tile_, [c, size](GemmOptions& o) {
-            set_cluster(o, c);
-            o.sms = 2 * size;
-            o.beta = o.gated ? "" : "1";
-          });
+      add(what + " at ragged edges, two at once", 2 * m - 7, 2 * n - 3, k_tile_,
+          cluster(c, 2) + c_);
     }
   }
 
   void add_shares() {
-    if (kernel_.shares_cluster_k) {
-      for (const int ctas : {2, 3, 5, 8, 16}) {
-        const auto shared = [ctas](GemmOptions& o) {
-          o.cluster.clear();
-          o.cluster_k = ctas;
-          o.sms = ctas;
-        };
-        add(std::to_string(ctas) + " CTAs share a tile", rows_ - 1, 2 * columns_,
-            (2 * ctas + 1) * k_tile_, shared);
-        if (ctas > 3) continue;
-        add(std::to_string(ctas) + " CTAs share a tile, with C", rows_, 2 * columns_ - 8,
-            ctas * round_, [shared](GemmOptions& o) {
-              shared(o);
-              o.beta = "1";
-            });
-      }
+    const auto on = [](const char* option, int ctas) {
+      const std::string count = std::to_string(ctas);
+      return option + (" " + count + " --sms " + count);
+    };
+    for (const int ctas : {2, 3, 5, 8, 16}) {
+      if (!kernel_.shares_cluster_k) break;
+      const std::string what = std::to_string(ctas) + " CTAs share a tile";
+      add(what, rows_ - 1, 2 * columns_, (2 * ctas + 1) * k_tile_, on("--cluster-k", ctas));
+      if (ctas > 3) continue;
+      add(what + ", with C", rows_, 2 * columns_ - 8, ctas * round_,
+          on("--cluster-k", ctas) + " --beta 1");
     }
-    if (has_feature(kernel_, "split-K in slices")) {
-      for (const int ctas : {2, 5, 13}) {
-        const auto sliced = [ctas](GemmOptions& o) { o.ctas = o.sms = ctas; };
-        add("a tile in slices of " + std::to_string(ctas) + " CTAs", rows_ - 1, columns_ - 8,
-            (ctas * std::max(2, kernel_.stages) + 1) * k_tile_, sliced);
-        add("a tile in slices of " + std::to_string(ctas) + " CTAs, with C and a bias", rows_,
-            columns_, ctas * k_tile_, [sliced](GemmOptions& o) {
-              sliced(o);
-              o.beta = "1";
-              o.bias = "columns";
-            });
-      }
+    for (const int ctas : {2, 5, 13}) {
+      if (!has_feature(kernel_, "split-K in slices")) break;
+      const std::string what = "a tile in slices of " + std::to_string(ctas) + " CTAs";
+      add(what, rows_ - 1, columns_ - 8, (ctas * std::max(2, kernel_.stages) + 1) * k_tile_,
+          on("--ctas", ctas));
+      add(what + ", with C and a bias", rows_, columns_, ctas * k_tile_,
+          on("--ctas", ctas) + " --beta 1 --bias columns");
     }
-    if (has_feature(kernel_, "stream-K")) {
-      for (const int ctas : {2, 3, 5}) {
-        const auto split = [ctas](GemmOptions& o) {
-          o.ctas = ctas;
-          o.sms = ctas;
-        };
-        add("a tile in " + std::to_string(ctas) + " parts", rows_, columns_,
-            (ctas * std::max(2, kernel_.stages) + 1) * k_tile_, split);
-        add(std::to_string(ctas + 2) + " tiles on " + std::to_string(ctas) + " CTAs",
-            (ctas + 2) * rows_ - 3, columns_, round_ + k_tile_, split);
-      }
-      add("a tile in parts, with C and a bias", rows_ - 3, columns_, 3 * round_,
-          [](GemmOptions& o) {
-            o.ctas = o.sms = 3;
-            if (!o.gated) o.beta = "1";
-            o.bias = "columns";
-          });
-      for (const atom::ClusterShape& c : kernel_.clusters) {
-        if (atom::cluster_size(c) != 2) continue;
-        add("a tile in parts, clusters of " + atom::cluster_text(c), rows_ * 2, columns_ * 2,
-            2 * round_, [c](GemmOptions& o) {
-              set_cluster(o, c);
-              o.ctas = o.sms = 6;
-            });
-      }
+    if (!has_feature(kernel_, "stream-K")) return;
+    for (const int ctas : {2, 3, 5}) {
+      add("a tile in " + std::to_string(ctas) + " parts", rows_, columns_,
+          (ctas * std::max(2, kernel_.stages) + 1) * k_tile_, on("--ctas", ctas));
+      add(std::to_string(ctas + 2) + " tiles on " + std::to_string(ctas) + " CTAs",
+          (ctas + 2) * rows_ - 3, columns_, round_ + k_tile_, on("--ctas", ctas));
+    }
+    add("a tile in parts, with C and a bias", rows_ - 3, columns_, 3 * round_,
+        on("--ctas", 3) + c_ + " --bias columns");
+    for (const atom::ClusterShape& c : kernel_.clusters) {
+      if (atom::cluster_size(c) != 2) continue;
+      add("a tile in parts, clusters of " + atom::cluster_text(c), rows_ * 2, columns_ * 2,
+          2 * round_, cluster(c, 3) + " --ctas 6");
     }
   }
 
   void add_dense() {
-    add("fewer tiles than SMs", rows_, columns_, round_, [](GemmOptions& o) { *o.sms *= 4; });
-    add("tiles that do not come out even", 3 * rows_, columns_, round_,
-        [](GemmOptions& o) { *o.sms *= 2; });
+    add("fewer tiles than SMs", rows_, columns_, round_, sms(4));
+    add("tiles that do not come out even", 3 * rows_, columns_, round_, sms(2));
     if (kernel_.swap_ab) {
       add("eight tokens", 8, 2 * columns_ - 3, round_);
-      add("three tokens, with C", 3, columns_, round_, [](GemmOptions& o) {
-        if (!o.gated) o.beta = "1";
-      });
+      add("three tokens, with C", 3, columns_, round_, c_);
     }
-    add("a batch", rows_ + 3, columns_, round_, [](GemmOptions& o) { o.batch = 3; });
+    add("a batch", rows_ + 3, columns_, round_, "--batch 3");
     add("no K", 2 * rows_, columns_, 0);
-    for (const char* scheduler : {"static", "dynamic"}) {
-      add(std::string("tiles by a ") + scheduler + " scheduler", 4 * rows_, 2 * columns_, k_tile_,
-          [scheduler](GemmOptions& o) {
-            o.scheduler = scheduler;
-            *o.sms *= 2;
-          });
+    for (const std::string scheduler : {"static", "dynamic"}) {
+      add("tiles by a " + scheduler + " scheduler", 4 * rows_, 2 * columns_, k_tile_,
+          "--scheduler " + scheduler + sms(2));
     }
     if (has_feature(kernel_, "any layout")) {
-      for (const char* layout : {"NN", "TN", "TT"}) {
-        add(std::string("layout ") + layout, 2 * rows_ - 6, 2 * columns_ - 8, round_,
-            [layout](GemmOptions& o) { o.layout = layout; });
+      for (const std::string layout : {"NN", "TN", "TT"}) {
+        add("layout " + layout, 2 * rows_ - 6, 2 * columns_ - 8, round_, "--layout " + layout);
       }
       add("layout TN in clusters of 2x2", 4 * rows_ - 6, 2 * columns_ - 8, round_,
-          [](GemmOptions& o) {
-            o.layout = "TN";
-            set_cluster(o, {2, 2});
-          });
+          "--layout TN" + cluster({2, 2}));
     }
-    add_loose();
-  }
-
-  // Rows that begin at multiples of 8, 4 and 2 bytes: the extents themselves say it.
-  void add_loose() {
+    // Rows that begin at multiples of 8, 4 and 2 bytes: the extents themselves say it.
     for (const auto& [what, add_to_k] : {std::pair{"rows at multiples of 8 bytes", 4},
                                          {"rows at multiples of 4 bytes", 2},
                                          {"rows at odd elements", 1}}) {
@@ -354,69 +294,49 @@ class Companions {
 
   void add_groups() {
     const std::int64_t n = 2 * columns_;
-    const auto lengths = [](std::vector<std::int64_t> all) {
-      return [all = std::move(all)](GemmOptions& o) { set_tokens(o, all); };
-    };
     const std::int64_t t = rows_;
-    add("empty groups and ragged ones", 1, n, round_, lengths({0, t + 3, 0, 7, 1, t, 0}));
-    add("rows in no group", 1, n, k_tile_, [t](GemmOptions& o) {
-      set_tokens(o, {5, 0, t});
-      o.total = 2 * t + 9;
-    });
-    add("rows in no group that become 0", 1, n, k_tile_, [t](GemmOptions& o) {
-      set_tokens(o, {5, 0, t});
-      o.total = 2 * t + 9;
-      o.zero_rest = true;
-    });
-    add("one group", 1, n, round_, lengths({t / 2 + 1}));
-    add("groups without a token", 1, n, round_, lengths({0, 0, 0}));
-    add("more SMs than tiles", 1, columns_, round_, [t](GemmOptions& o) {
-      set_tokens(o, {0, t / 2 + 1, 0});
-      *o.sms *= 4;
-    });
+    const std::string rest = groups({5, 0, t}) + " --total " + std::to_string(2 * t + 9);
+    const auto marked = [this](bool GemmOptions::*flag) {
+      for (GemmOptions& o : all_.back().options) o.*flag = true;
+    };
+    add("empty groups and ragged ones", 1, n, round_, groups({0, t + 3, 0, 7, 1, t, 0}));
+    add("rows in no group", 1, n, k_tile_, rest);
+    add("rows in no group that become 0", 1, n, k_tile_, rest);
+    marked(&GemmOptions::zero_rest);
+    add("one group", 1, n, round_, groups({t / 2 + 1}));
+    add("groups without a token", 1, n, round_, groups({0, 0, 0}));
+    add("more SMs than tiles", 1, columns_, round_, groups({0, t / 2 + 1, 0}) + sms(4));
     std::vector<std::int64_t> many(70, 0);
     for (std::size_t g = 0; g < many.size(); g += 3) many[g] = static_cast<std::int64_t>(g % 5);
-    add("more groups than lanes", 1, columns_, k_tile_, lengths(many));
-    add("offsets of 64 bits", 1, n, k_tile_, [t](GemmOptions& o) {
-      set_tokens(o, {t, 3});
-      o.offsets = "int64";
-    });
+    add("more groups than lanes", 1, columns_, k_tile_, groups(many));
+    add("offsets of 64 bits", 1, n, k_tile_, groups({t, 3}) + " --offsets int64");
     if (kernel_.gathers || kernel_.may_gather) {
-      const auto by_index = [t](GemmOptions& o) {
-        set_tokens(o, {3, 0, t + 1});
-        o.rows_index = "random:" + std::to_string(t);
-      };
+      const std::string by_index =
+          groups({3, 0, t + 1}) + " --rows-index random:" + std::to_string(t);
       add("tokens by index", 1, n, round_, by_index);
       add("tokens by index, ragged, with a bias", 1, n - 3, round_ + 16,
-          [by_index](GemmOptions& o) {
-            by_index(o);
-            o.bias = "columns";
-          });
-      add("slots of a router", 1, n, k_tile_, [by_index](GemmOptions& o) {
-        by_index(o);
-        o.rows_divisor = 4;
-      });
+          by_index + " --bias columns");
+      add("slots of a router", 1, n, k_tile_, by_index + " --rows-divisor 4");
       for (const atom::ClusterShape& c : kernel_.clusters) {
         if (atom::cluster_size(c) != 2) continue;
         add("tokens by index in clusters of " + atom::cluster_text(c), 1, 2 * n, round_,
-            [by_index, c](GemmOptions& o) {
-              by_index(o);
-              set_cluster(o, c);
-            });
+            by_index + cluster(c));
       }
     }
-    add("offsets that are looked at", 1, columns_, k_tile_, [t](GemmOptions& o) {
-      set_tokens(o, {3, 0, t + 1});
-      o.check_offsets = true;
-    });
-    add("groups of several tiles", 1, columns_, round_, lengths({3 * t - 1, 2 * t, t + 1}));
+    add("offsets that are looked at", 1, columns_, k_tile_, groups({3, 0, t + 1}));
+    marked(&GemmOptions::check_offsets);
+    add("groups of several tiles", 1, columns_, round_, groups({3 * t - 1, 2 * t, t + 1}));
     all_.push_back({"rows at odd elements", {plain(t + 3, columns_ + 5, round_ + 1)}});
   }
 
   const GemmOptions& given_;
   const KernelFacts& kernel_;
-  std::int64_t rows_, columns_, k_tile_, round_ = 0;
-  atom::ClusterShape smallest_{1, 1};
+  std::int64_t rows_, columns_, k_tile_;
+  atom::ClusterShape smallest_;
+  std::int64_t round_;
+  std::string c_;        // there is a C, which a gated product has not
+  GemmOptions options_;  // as app_ reads them
+  CLI::App app_;
   std::vector<Companion> all_;
 };
 

@@ -7,7 +7,7 @@
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/fp8.h"
-#include "warpwright/weights/pack_e2m1.h"
+#include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
 namespace {
@@ -44,7 +44,7 @@ void require_fp8_form(const std::optional<PackedWeights>& packed, Scaling scalin
 }
 
 Fp8Tensors fp8_of(std::span<const std::byte> packed) {
-  const auto read = taken(weights::unpack_e2m1(packed));
+  const auto read = taken(weights::unpack(packed));
   weights::Fp8Weights w = taken(weights::as_fp8(weights::source_of(read)));
   const auto [experts, n, k] = w.extents;
   Fp8Tensors made{{DType::e4m3, {experts, n, k}, std::move(w.codes)},

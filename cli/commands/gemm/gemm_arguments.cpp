@@ -13,8 +13,8 @@
 #include "cli/compute/words.h"
 #include "cli/files/printable.h"
 #include "warpwright/atom/mask_text.h"
-#include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/device_facts.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {

@@ -13,7 +13,7 @@
 #include "cli/compute/block_scaled.h"
 #include "cli/compute/check.h"
 #include "cli/files/tensor_file.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::cli {
 

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "cli/commands/completion.h"
-#include "cli/commands/measure/measure_options.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/words.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -147,28 +147,16 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   const Values add(app);
   add("--layout", o.layout, "NT|NN|TN|TT",
       "how A and B are stored, in BLAS's letters (default NT: K contiguous in both)");
-  offer(add("--device", o.device, "DEVICE",
-            "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
-            ->capture_default_str(),
-        "model auto cuda cuda:0 cuda:1");
-  std::string names;
-  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
-  offer(add("--as", o.as, "NAME",
-            known_names() +
-                ": run that device's kernels on the model (explain: plan for that device)"),
-        names + "model");
-  add_machine_option(app, o.machine);
-  add_sms_option(app, o)->default_function(value_text(o.sms));
-  offer(
-      add("--dtype", o.dtype, "TYPE",
-          listed(operand_types, is_of_all_kernels, ", ", ", ") +
-              " or e4m3,e5m2, or, on GPUs without wgmma, " +
-              listed(operand_types, is_of_registers) + ", or on sm_100 and sm_120 " +
-              format_words(", ", " or ") +
-              ", or two of these as mxf8,mxf4, with scales that are made here or come by --scale-a "
-              "and --scale-b: what A and B are multiplied as (default: the type of both files, "
-              "else bf16)"),
-      operand_words(" ") + format_words(" ", " "));
+  add_place(app, o, "explain: plan");
+  offer(add("--dtype", o.dtype, "TYPE",
+            listed(operand_types, is_of_all_kernels, ", ", ", ") +
+                " or e4m3,e5m2, or, on GPUs without wgmma, " +
+                listed(operand_types, is_of_registers) + ", or on sm_100 and sm_120 " +
+                format_words(", ", " or ") +
+                ", or two of these as mxf8,mxf4, with scales that are made here or come by "
+                "--scale-a and --scale-b: what A and B are multiplied as (default: the type of "
+                "both files, else bf16)"),
+        operand_words(" ") + format_words(" ", " "));
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
   add("--beta", o.beta, "X", "factor of C (default 1 with --c); with --random it asks for a C");
   app.add_flag("--in-place", o.in_place, "D's memory holds C, and D takes its place");
@@ -196,20 +184,19 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--sums", o.sums, "exact|chained|folded|table",
       "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
       "from group to group, or scale the weights, by fp16 or by a table (default exact; the others "
-      "for int4 with e4m3 are of groups; mxf4 with "
-      "e4m3: add in float32 every 128 of K, or folded: only in the tensor core)");
+      "for int4 with e4m3 are of groups; mxf4 with e4m3: add in float32 every 128 of K, or folded: "
+      "only in the tensor core)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
-  app.add_flag(
-      "--or-fp8", o.or_fp8,
-      "mxf4 weights, or fp8 of the same values, which takes twice the memory: whichever is "
-      "predicted to be faster");
+  app.add_flag("--or-fp8", o.or_fp8,
+               "mxf4 weights, or fp8 of the same values, which takes twice the memory: whichever "
+               "is predicted to be faster");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
   add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),
       "applied last (default none, or silu where the epilogue is gated)");
-  app.add_flag("--gated", o.gated,
-               "the activation of one half of the columns, the gates, times the other: silu or "
-               "swiglu_oai");
+  app.add_flag(
+      "--gated", o.gated,
+      "the activation of one half of the columns, the gates, times the other: silu or swiglu_oai");
   add("--gate-up", o.gate_up, "halves|interleaved",
       "for a gated product: B's first rows are the gates, or its even ones (default halves)");
   add_gate_numbers(app, o.gate);
@@ -256,9 +243,8 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
       "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
   offer(add("--scheduler", o.scheduler, "S",
             "where tiles come from: static persistent tiles (the default of sm_90); dynamic, a "
-            "counter (sm_90: "
-            "the kernels named ..._dyn); on sm_100 one (a tile a cluster) or clc, CLC "
-            "(its default, and of sm_120 for who asks)"),
+            "counter (sm_90: the kernels named ..._dyn); on sm_100 one (a tile a cluster) or clc, "
+            "CLC (its default, and of sm_120 for who asks)"),
         "static dynamic one clc");
   add("--accumulators", o.accumulators, "N",
       "on sm_100: accumulators in tensor memory (default: the kernel's)");
@@ -274,6 +260,30 @@ void add_gemm_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
   (is_grouped ? add_grouped : add_dense)(app, o);
   add_meaning(app, o);
   add_choices(app, o, is_grouped);
+}
+
+void add_place(CLI::App& app, RunOptions& o, const char* plans) {
+  const Values add(app);
+  offer(add("--device", o.device, "DEVICE",
+            "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
+            ->capture_default_str(),
+        "model auto cuda cuda:0 cuda:1");
+  std::string names;
+  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
+  offer(add("--as", o.as, "NAME",
+            known_names() + ": run that device's kernels on the model (" + plans +
+                " for that device)"),
+        names + "model");
+  add_machine_option(app, o.machine);
+  add_sms_option(app, o);
+}
+
+void add_mode(CLI::App& app, RunOptions& o) {
+  const Values add(app);
+  offer(add("--mode", o.mode, "MODE",
+            "when asynchronous operations complete on the model: eager, latest, random or starve "
+            "(default latest)"),
+        "eager latest random starve");
 }
 
 void add_gate_numbers(CLI::App& app, GateOptions& o) {
@@ -327,10 +337,7 @@ void add_run_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
   add("--seed", o.seed, "N", "of the random matrices, and of the model's schedule")
       ->check(refuse_seed)
       ->capture_default_str();
-  offer(add("--mode", o.mode, "MODE",
-            "when asynchronous operations complete on the model: eager, latest, random or starve "
-            "(default latest)"),
-        "eager latest random starve");
+  add_mode(app, o);
   if (is_grouped) {
     app.add_flag(
         "--check-offsets", o.check_offsets,

@@ -14,6 +14,13 @@ namespace warpwright::cli {
 /// Adds the arguments that all commands on a product have in common, on a dense or a grouped one.
 void add_gemm_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 
+/// Adds where a product or a mixture runs: --device, --as, which is said of `plans` too, --machine,
+/// --sms.
+void add_place(CLI::App& app, RunOptions& options, const char* plans);
+
+/// Adds --mode, how the model schedules.
+void add_mode(CLI::App& app, RunOptions& options);
+
 /// Adds the numbers of a gate, of a product or a mixture.
 void add_gate_numbers(CLI::App& app, GateOptions& options);
 

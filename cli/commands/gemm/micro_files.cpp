@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/commands/gemm/operand_files.h"
-#include "cli/commands/pack_micro.h"
 #include "cli/files/checkpoint.h"
+#include "cli/files/packed_file.h"
 #include "cli/files/safetensors.h"
 #include "warpwright/device/scale_order.h"
 #include "warpwright/facts/block_scales.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/pack_micro.h"
+#include "cli/files/packed_file.h"
 #include "cli/files/safetensors.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/facts/block_scales.h"

@@ -13,7 +13,7 @@
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/numeric/float_format.h"
@@ -298,41 +299,28 @@ void add_ptx_options(CLI::App& app, CheckPtxOptions& o) {
   app.add_option("FILE", o.file, "the text, as nvcc -ptx writes it, for sm_90 or sm_90a")
       ->required()
       ->option_text("FILE");
-  app.add_option("--entry", o.entry, "the kernel's name in it (default: the only one)")
-      ->type_name("NAME");
-  app.add_option("--grid", o.grid, "CTAs of the grid (default 1)")
-      ->type_name("X[,Y[,Z]]")
+  const Values add(app);
+  add("--entry", o.entry, "NAME", "the kernel's name in it (default: the only one)");
+  add("--grid", o.grid, "X[,Y[,Z]]", "CTAs of the grid (default 1)")
+      ->delimiter(',')
+      ->expected(1, 3);
+  add("--block", o.block, "X[,Y[,Z]]", "threads of a CTA")
       ->delimiter(',')
       ->expected(1, 3)
-      ->check(whole());
-  app.add_option("--block", o.block, "threads of a CTA")
-      ->type_name("X[,Y[,Z]]")
-      ->delimiter(',')
-      ->expected(1, 3)
-      ->required()
-      ->check(whole());
-  app.add_option("--cluster", o.cluster, "CTAs of a cluster, along x (default 1)")
-      ->type_name("N")
-      ->check(whole(1, 16));
-  app.add_option("--smem", o.smem, "bytes of dynamic shared memory (default 0)")
-      ->type_name("BYTES")
-      ->check(whole(0, model::max_shared_bytes));
-  app.add_option("--sms", o.sms, "SMs of the model (default 8)")
-      ->type_name("N")
-      ->check(whole(1, 256));
-  app.add_option("--buffer", o.buffers,
-                 "global memory, NAME=SIZE[,FILL][,in]: SIZE is bytes, EXTENTS:TYPE as "
-                 "64x128:bf16, or file:PATH; FILL zeros, random:SEED or file:PATH; in: only read")
-      ->type_name("BUFFER")
+      ->required();
+  add("--cluster", o.cluster, "N", "CTAs of a cluster, along x (default 1)", whole(1, 16));
+  add("--smem", o.smem, "BYTES", "bytes of dynamic shared memory (default 0)",
+      whole(0, model::max_shared_bytes));
+  add("--sms", o.sms, "N", "SMs of the model (default 8)", whole(1, 256));
+  add("--buffer", o.buffers, "BUFFER",
+      "global memory, NAME=SIZE[,FILL][,in]: SIZE is bytes, EXTENTS:TYPE as 64x128:bf16, or "
+      "file:PATH; FILL zeros, random:SEED or file:PATH; in: only read")
       ->allow_extra_args(false);
-  app.add_option(
-         "--arg", o.arguments,
-         "the next parameter: u32:5, f32:0.5, ...; NAME of a buffer, or NAME+BYTES; a buffer "
-         "itself; bytes:FILE; map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:128][,pitch:BYTES]")
-      ->type_name("ARG")
+  add("--arg", o.arguments, "ARG",
+      "the next parameter: u32:5, f32:0.5, ...; NAME of a buffer, or NAME+BYTES; a buffer itself; "
+      "bytes:FILE; map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:128][,pitch:BYTES]")
       ->allow_extra_args(false);
-  app.add_option("--expect", o.expected, "NAME=FILE: what a buffer must hold behind the run")
-      ->type_name("EXPECTED")
+  add("--expect", o.expected, "EXPECTED", "NAME=FILE: what a buffer must hold behind the run")
       ->allow_extra_args(false);
 }
 

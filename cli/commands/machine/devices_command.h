@@ -4,7 +4,7 @@
 #include <ostream>
 #include <vector>
 
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 
 namespace warpwright::cli {
 

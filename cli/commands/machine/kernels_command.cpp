@@ -8,12 +8,13 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/run.h"
+#include "cli/commands/values.h"
 #include "cli/compute/words.h"
 #include "cli/reports/plan_json.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -152,17 +153,14 @@ std::vector<const KernelFacts*> listed(const KernelsOptions& o) {
 CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
   CLI::App* kernels =
       app.add_subcommand("kernels", "list the kernels, and which of them this build has");
-  offer(kernels
-            ->add_option("--dtype", o.dtype,
-                         "those that multiply operands of this type: " + operand_words(", ") +
-                             "int4, " + format_words(", ", ", ") + ", or A's and B's as e4m3,e5m2")
-            ->type_name("TYPE"),
+  const Values add(*kernels);
+  offer(add("--dtype", o.dtype, "TYPE",
+            "those that multiply operands of this type: " + operand_words(", ") + "int4, " +
+                format_words(", ", ", ") + ", or A's and B's as e4m3,e5m2"),
         operand_words(" ") + "int4 " + format_words(" ", " "));
   std::string names;
   for (const std::string_view name : known_devices()) names += std::string(name) + " ";
-  offer(kernels->add_option("--as", o.as, "those that run on this device: " + known_names())
-            ->type_name("NAME"),
-        names);
+  offer(add("--as", o.as, "NAME", "those that run on this device: " + known_names()), names);
   kernels->add_flag("--grouped", o.grouped, "those of products in groups");
   kernels->add_flag("--built", o.built, "only those of this build");
   kernels->add_flag("--features", o.features, "and what each does, in lines of 200 characters");

@@ -7,10 +7,11 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/gemm/run.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/machine/lesson_picture.h"
 #include "cli/commands/machine/lesson_runs.h"
-#include "cli/commands/measure/measure_options.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "cli/files/machine_file.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/refusal_json.h"
@@ -235,21 +236,16 @@ CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
   lesson->add_flag("--broken", o.broken, "its broken twin, and what the model finds");
   lesson->add_flag("--source", o.source,
                    "its source and nothing else; with --broken, what the twin has otherwise");
-  lesson
-      ->add_option("--stages", o.stages,
-                   "for lessons 6 and 7: stages of the ring; several are compared")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->check(whole(0, 999));
-  lesson
-      ->add_option("--in-flight", o.in_flight,
-                   "for lesson 7: groups of wgmmas that stay in flight; several are compared")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->check(whole(0, 999));
+  const Values add(*lesson);
+  add("--stages", o.stages, "LIST", "for lessons 6 and 7: stages of the ring; several are compared",
+      whole(0, 999))
+      ->delimiter(',');
+  add("--in-flight", o.in_flight, "LIST",
+      "for lesson 7: groups of wgmmas that stay in flight; several are compared", whole(0, 999))
+      ->delimiter(',');
   add_machine_option(*lesson, o.machine);
-  lesson->add_option("--svg", o.svg, "where its picture is written")->type_name("FILE");
-  lesson->add_option("--html", o.html, "where all of it is written as one page")->type_name("FILE");
+  add("--svg", o.svg, "FILE", "where its picture is written");
+  add("--html", o.html, "FILE", "where all of it is written as one page");
   lesson->add_flag("--json", o.json, "for programs");
   lesson->footer(
       "Exit status: 0 when the lesson is clean, or its broken twin gives the finding that it "

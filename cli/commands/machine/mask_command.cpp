@@ -5,6 +5,7 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
 
@@ -53,12 +54,12 @@ atom::ClusterShape cluster_of(const std::string& cluster, bool pair, std::option
 }
 
 void add_mask_choices(CLI::App& app, MaskOptions& o) {
-  offer(app.add_option("--cluster", o.cluster, "CTAs along M and along N, at most 16 in all")
-            ->required()
-            ->type_name("M,N"),
-        "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
+  const Values add(app);
+  offer(
+      add("--cluster", o.cluster, "M,N", "CTAs along M and along N, at most 16 in all")->required(),
+      "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
   app.add_flag("--pair", o.pair, "for MMAs of a pair of SMs");
-  app.add_option("--rank", o.rank, "only for this CTA")->type_name("R")->check(whole(0, 15));
+  add("--rank", o.rank, "R", "only for this CTA", whole(0, 15));
 }
 
 CLI::App* add_mask_command(CLI::App& app, MaskOptions& o) {

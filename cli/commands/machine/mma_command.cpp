@@ -9,6 +9,7 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/descriptor_text.h"
 #include "warpwright/atom/mma_text.h"
@@ -17,8 +18,8 @@
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
-#include "warpwright/plan/cost/device_facts.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/device_facts.h"
+#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -332,26 +333,21 @@ void add_value_options(CLI::App& mma, MmaOptions& o) {
                  "what holds that")
       ->expected(2)
       ->option_text("A|B|C EXPR");
-  mma.add_option("--slice", o.slice,
-                 "the thread of --partition, --eval and --table; for tcgen05 "
-                 "the CTA (0 unless given)")
-      ->type_name("T")
-      ->check(whole(0, 1023));
-  mma.add_option("--eval", o.eval,
-                 "an expression of warpwright layout in which the MMA's functions may stand too")
-      ->type_name("EXPR");
-  offer(mma.add_option("--descriptor", o.descriptor,
-                       "print the descriptor of an operand in shared memory, and its swizzle")
-            ->type_name("A|B"),
+  const Values add(mma);
+  add("--slice", o.slice, "T",
+      "the thread of --partition, --eval and --table; for tcgen05 the CTA (0 unless given)",
+      whole(0, 1023));
+  add("--eval", o.eval, "EXPR",
+      "an expression of warpwright layout in which the MMA's functions may stand too");
+  offer(add("--descriptor", o.descriptor, "A|B",
+            "print the descriptor of an operand in shared memory, and its swizzle"),
         "A B");
   CLI::Option* const descriptor = mma.get_option("--descriptor");
-  offer(mma.add_option("--swizzle", o.swizzle, "of its tile: none, 32B, 64B or 128B (128B)")
-            ->type_name("S")
+  offer(add("--swizzle", o.swizzle, "S", "of its tile: none, 32B, 64B or 128B (128B)")
             ->needs(descriptor),
         "none 32B 64B 128B");
-  mma.add_option("--depth", o.depth, "K of its tile, in elements (a span of the swizzle)")
-      ->type_name("K")
-      ->check(whole(1, 65536))
+  add("--depth", o.depth, "K", "K of its tile, in elements (a span of the swizzle)",
+      whole(1, 65536))
       ->needs(descriptor);
 }
 
@@ -377,36 +373,24 @@ void add_mma_choices(CLI::App& app, MmaOptions& o) {
       ->expected(1, 3)
       ->option_text("[KIND] SHAPE");
   const std::string operands = types(is_multiplied, " ", " ");
-  offer(mma->add_option("--a-dtype", o.a_dtype, "elements of A, and of B unless that is given")
-            ->type_name("T"),
-        operands);
-  offer(mma->add_option("--b-dtype", o.b_dtype, "elements of B")->type_name("T"), operands);
-  offer(mma->add_option("--sums", o.sums, "elements of C and D")->type_name("T"),
-        types(is_summed, " ", " "));
-  offer(mma->add_option("--majors", o.majors,
-                        "for m8n8k4: tn (A and B K-major, the default), nt, nn or tt")
-            ->type_name("M"),
-        "tn nt nn tt");
-  offer(mma->add_option("--scales", o.scales, "of blocks: ue8m0 or ue4m3")->type_name("T"),
-        "ue8m0 ue4m3");
-  offer(mma->add_option("--block", o.block, "elements of K that share a scale: 32 or 16")
-            ->type_name("N"),
-        "16 32");
+  const Values add(*mma);
+  offer(add("--a-dtype", o.a_dtype, "T", "elements of A, and of B unless that is given"), operands);
+  offer(add("--b-dtype", o.b_dtype, "T", "elements of B"), operands);
+  offer(add("--sums", o.sums, "T", "elements of C and D"), types(is_summed, " ", " "));
+  offer(
+      add("--majors", o.majors, "M", "for m8n8k4: tn (A and B K-major, the default), nt, nn or tt"),
+      "tn nt nn tt");
+  offer(add("--scales", o.scales, "T", "of blocks: ue8m0 or ue4m3"), "ue8m0 ue4m3");
+  offer(add("--block", o.block, "N", "elements of K that share a scale: 32 or 16"), "16 32");
   CLI::Option* const target =
-      mma->add_option("--target", o.target, "refuse it where this target lacks it")
-          ->type_name("sm_N");
+      add("--target", o.target, "sm_N", "refuse it where this target lacks it");
   std::string names;
   for (const std::string_view name : known_devices()) names += std::string(name) + " ";
-  offer(mma->add_option("--as", o.as, "refuse it where this device lacks it, such as b300")
-            ->type_name("NAME")
+  offer(add("--as", o.as, "NAME", "refuse it where this device lacks it, such as b300")
             ->excludes(target),
         names);
-  mma->add_option("--tiled", o.tiled,
-                  "copies along M, N and K: 2x2, or a layout such as (2,2):(2,1)")
-      ->type_name("L");
-  mma->add_option("--permute", o.permutation,
-                  "order of the tile's elements along M, N and K, as a tiler")
-      ->type_name("P");
+  add("--tiled", o.tiled, "L", "copies along M, N and K: 2x2, or a layout such as (2,2):(2,1)");
+  add("--permute", o.permutation, "P", "order of the tile's elements along M, N and K, as a tiler");
 }
 
 CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {

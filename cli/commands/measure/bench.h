@@ -7,7 +7,7 @@
 
 #include "bench/gemm_bench.h"
 #include "bench/moe_bench.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright::cli {
 

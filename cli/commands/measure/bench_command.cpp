@@ -10,6 +10,7 @@
 #include "cli/commands/measure/bench.h"
 #include "cli/commands/measure/counters.h"
 #include "cli/commands/measure/recording.h"
+#include "cli/commands/predict/configurations.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/files/output_file.h"
@@ -293,32 +294,6 @@ BenchOrigin origin_of(const std::string& command, std::uint64_t seed, bool depen
           command,
           seed,
           dependent};
-}
-
-Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
-                                      PlanChoices choices, std::optional<int> limit) {
-  const bool invariant = std::exchange(choices.batch_invariant, false);
-  auto plans = candidates(problem, facts, choices);
-  if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
-    (*plans).erase((*plans).begin() + *limit, (*plans).end());
-  }
-  if (plans && invariant) {
-    choices.batch_invariant = true;
-    const auto contract = plan(problem, facts, choices);
-    if (!contract) return contract.refusal();
-    (*plans).insert((*plans).begin(), *contract);
-  }
-  return plans;
-}
-
-std::optional<int> parse_configs(const std::string& text) {
-  if (text == "all") return std::nullopt;
-  int count = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, count);
-  if (error == std::errc() && end == last && count >= 1) return count;
-  throw InputError("--configs is \"" + text + "\"; " +
-                   as_rule("it must be a number from 1, or all") + ".");
 }
 
 PlanChoices measured_choices(const MeasureOptions& o) {

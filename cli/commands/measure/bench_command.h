@@ -53,15 +53,6 @@ struct BenchOptions : MeasureOptions {
 BenchOrigin origin_of(const std::string& command, std::uint64_t seed, bool dependent,
                       const DeviceFacts& facts);
 
-/// How many candidates "8" or "all" means: nothing for all. Throws InputError.
-std::optional<int> parse_configs(const std::string& text);
-
-/// What is timed for a row: the first of the problem's `candidates`, `limit` of them or all. A
-/// batch-invariant plan stands before them, who need not be that, so that the best of all shows
-/// what the contract costs.
-Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
-                                      PlanChoices choices, std::optional<int> limit);
-
 /// What the plans that are measured are made by. Throws InputError where it is out of range.
 PlanChoices measured_choices(const MeasureOptions& options);
 

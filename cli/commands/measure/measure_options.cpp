@@ -1,13 +1,14 @@
 #include "cli/commands/measure/measure_options.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdint>
 
 #include "cli/commands/completion.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/help.h"
 #include "cli/commands/moe/moe_options.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/values.h"
 #include "cli/compute/weight_words.h"
 #include "cli/compute/words.h"
 #include "warpwright/plan/product/rules.h"
@@ -79,132 +80,98 @@ constexpr const char* kTuneExamples =
 constexpr const char* kSeed = "of the random operands, and of --sample";
 
 void add_types(CLI::App& app, TypeOptions& o) {
-  offer(app.add_option("--dtype", o.dtype, "bf16, fp16 or e4m3: the type of A and B")
-            ->type_name("TYPE")
+  const Values add(app);
+  offer(add("--dtype", o.dtype, "TYPE", "bf16, fp16 or e4m3: the type of A and B")
             ->capture_default_str(),
         "bf16 fp16 e4m3");
-  offer(app.add_option("--d-dtype", o.d_dtype,
-                       "bf16, fp16, f32 or e4m3: the type of D (default bf16; fp16 with fp16)")
-            ->type_name("TYPE"),
+  offer(add("--d-dtype", o.d_dtype, "TYPE",
+            "bf16, fp16, f32 or e4m3: the type of D (default bf16; fp16 with fp16)"),
         "bf16 fp16 f32 e4m3");
-  offer(app.add_option("--scaling", o.scaling,
-                       listed(all_scalings, is_of_all) + ": for 8-bit operands (default tensor)")
-            ->type_name("KIND"),
+  offer(add("--scaling", o.scaling, "KIND",
+            listed(all_scalings, is_of_all) + ": for 8-bit operands (default tensor)"),
         listed(all_scalings, is_of_all, " ", " "));
-  offer(app.add_option("--accumulation", o.accumulation, "fast or promoted: for 8-bit operands")
-            ->type_name("KIND")
+  offer(add("--accumulation", o.accumulation, "KIND", "fast or promoted: for 8-bit operands")
             ->capture_default_str(),
         "fast promoted");
 }
 
-void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
-  app.add_option("--rounds", o.rounds, "rounds that the medians are taken of")
-      ->type_name("R")
-      ->check(whole())
-      ->capture_default_str();
-  app.add_option("--seed", o.seed, seed)->type_name("S")->check(refuse_seed)->capture_default_str();
-  offer(app.add_option("--device", o.device, "cuda:0, cuda:1, ...")
-            ->type_name("DEVICE")
-            ->capture_default_str(),
+void add_measured(CLI::App& app, MeasureOptions& o, const char* seed) {
+  const Values add(app);
+  add("--rounds", o.rounds, "R", "rounds that the medians are taken of")->capture_default_str();
+  add("--seed", o.seed, "S", seed)->capture_default_str();
+  offer(add("--device", o.device, "DEVICE", "cuda:0, cuda:1, ...")->capture_default_str(),
         "cuda:0 cuda:1");
   add_machine_option(app, o.machine);
-  app.add_option(
-         "--clusters", o.clusters,
-         "clusters of up to so many CTAs are tried, 1 to 16 (default: as plans take them, 2, "
-         "or 8 where rows begin at no multiples of 128 bytes)")
-      ->type_name("N")
-      ->check(whole(1, 16));
+}
+
+void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
+  add_measured(app, o, seed);
+  Values add(app);
+  add("--clusters", o.clusters, "N",
+      "clusters of up to so many CTAs are tried, 1 to 16 (default: as plans take them, 2, or 8 "
+      "where rows begin at no multiples of 128 bytes)",
+      whole(1, 16));
 }
 
 // How plans of groups expect their lengths; `usual` where nothing is said.
 void add_expected(CLI::App& app, std::string& words, const std::string& usual) {
   words = usual;
-  offer(app.add_option("--expected-lengths", words,
-                       "how the plan expects lengths to be spread (default " + usual + ")")
-            ->type_name("equal|routed|zipf:S"),
+  const Values add(app);
+  offer(add("--expected-lengths", words, "equal|routed|zipf:S",
+            "how the plan expects lengths to be spread (default " + usual + ")"),
         "equal routed zipf:1");
 }
 
 // Layers of experts.
 void add_routed(CLI::App& app, RoutedOptions& o) {
-  std::string names;
-  for (const ExpertModel& model : expert_models()) names += std::string(model.name) + " ";
-  app.add_option("--routed", o.routed,
-                 "lengths as a router draws them instead of --shapes, each token going to TOPK of "
-                 "EXPERTS, for the two products of --model (default: qwen3-30b) or one of --n and "
-                 "--k")
-      ->type_name("EXPERTS,TOKENS,TOPK[,uniform|zipf:S]");
-  offer(app.add_option("--model", o.model,
-                       "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b, "
-                       "at 8, 64, 512 and 4096 tokens or as --routed says")
-            ->type_name("NAME"),
-        names);
-  app.add_option("--n", o.n, "columns of the product of --routed")
-      ->type_name("N")
-      ->check(whole<std::int64_t>(0, max_extent));
-  app.add_option("--k", o.k, "its K")->type_name("K")->check(whole<std::int64_t>(0, max_extent));
+  const Values add(app);
+  add("--routed", o.routed, "EXPERTS,TOKENS,TOPK[,uniform|zipf:S]",
+      "lengths as a router draws them instead of --shapes, each token going to TOPK of EXPERTS, "
+      "for the two products of --model (default: qwen3-30b) or one of --n and --k");
+  offer(add("--model", o.model, "NAME",
+            "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b, at 8, 64, "
+            "512 and 4096 tokens or as --routed says"),
+        model_words());
+  add("--n", o.n, "N", "columns of the product of --routed");
+  add("--k", o.k, "K", "its K");
 }
 
 // `bench moe`.
 void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
   CLI::App* moe = bench.add_subcommand("moe", "layers of experts, a number of tokens a row");
-  std::string names;
-  for (const ExpertModel& model : expert_models()) names += std::string(model.name) + " ";
-  offer(moe->add_option("--model", o.model,
-                        "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b "
-                        "(default: the first two)")
-            ->type_name("NAME"),
-        names);
-  moe->add_option("--tokens", o.tokens, "numbers of tokens, with commas between")
-      ->type_name("LIST")
+  const Values add(*moe);
+  offer(add("--model", o.model, "NAME",
+            "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b (default: "
+            "the first two)"),
+        model_words());
+  add("--tokens", o.tokens, "LIST", "numbers of tokens, with commas between")
       ->capture_default_str();
-  offer(moe->add_option("--dtype", o.dtype,
-                        moe_kind_words(", ") +
-                            ", with commas between; mxf4-or-fp8 is the plan's choice of the two "
-                            "with scales of blocks; all is bf16,e4m3-block")
-            ->type_name("KINDS")
+  offer(add("--dtype", o.dtype, "KINDS",
+            moe_kind_words(", ") + ", with commas between; mxf4-or-fp8 is the plan's choice of the "
+                                   "two with scales of blocks; all is bf16,e4m3-block")
             ->capture_default_str(),
         "all " + moe_kind_words(" "));
-  offer(moe->add_option("--routing", o.routing,
-                        "how the router likes experts (default uniform, or the model's)")
-            ->type_name("uniform|zipf:S"),
+  offer(add("--routing", o.routing, "uniform|zipf:S",
+            "how the router likes experts (default uniform, or the model's)"),
         "uniform zipf:1");
   add_moe_choices(*moe, o.choices);
   moe->add_flag("--steps", o.steps, "time every step by itself, too");
   moe->add_flag("--dependent", o.dependent,
                 "programmatic dependent launch of the first grid, too (the others always are)");
-  moe->add_option("--rounds", o.rounds, "rounds that the medians are taken of")
-      ->type_name("R")
-      ->check(whole())
-      ->capture_default_str();
-  moe->add_option("--seed", o.seed, "of the ids and the random operands")
-      ->type_name("S")
-      ->check(refuse_seed)
-      ->capture_default_str();
-  offer(moe->add_option("--device", o.device, "cuda:0, cuda:1, ...")
-            ->type_name("DEVICE")
-            ->capture_default_str(),
-        "cuda:0 cuda:1");
-  add_machine_option(*moe, o.machine);
-  const CLI::Option* json =
-      moe->add_option("--json", o.json,
-                      "where the numbers are written too, after every row; without FILE they are "
-                      "all that is printed, in the end")
-          ->expected(0, 1)
-          ->option_text("[FILE.json]");
-  moe->parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
+  add_measured(*moe, o, "of the ids and the random operands");
+  add.json_file(o.wants_json, o.json,
+                "where the numbers are written too, after every row; without FILE they are all "
+                "that is printed, in the end");
   moe->footer(kBenchMoeExamples);
 }
 
 // What `bench dense` and `bench grouped` share.
 void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* examples) {
-  app.add_option("--configs", o.configs,
-                 "how many of our configurations are tried for the best: a number, or all")
-      ->type_name("N")
+  const Values add(app);
+  add("--configs", o.configs, "N",
+      "how many of our configurations are tried for the best: a number, or all")
       ->capture_default_str();
-  app.add_option("--kernel", o.kernel,
-                 "plans only with this kernel, by the name that explain prints")
-      ->type_name("NAME");
+  add("--kernel", o.kernel, "NAME", "plans only with this kernel, by the name that explain prints");
   add_measuring(app, o, seed);
   app.add_flag("--batch-invariant", o.batch_invariant,
                "plans whose rows have the same bits in any batch; our best configuration, which "
@@ -215,47 +182,17 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
                "count as well, by ncu: instructions, sectors read from L2, bytes of DRAM");
   app.add_flag("--under-ncu", o.under_ncu)
       ->group("");  // hidden: see cli/commands/measure/counters.h
-  const CLI::Option* json =
-      app.add_option(
-             "--json", o.json,
-             "where the numbers are written too, after every shape; without FILE they are all "
-             "that is printed, in the end")
-          ->expected(0, 1)
-          ->option_text("[FILE.json]");
-  app.parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
-  app.add_option("--record", o.record,
-                 "a file of measured times that those of all tried configurations are added to; "
-                 "products that it has of this card and commit are left out")
-      ->type_name("FILE.tsv");
+  add.json_file(o.wants_json, o.json,
+                "where the numbers are written too, after every shape; without FILE they are all "
+                "that is printed, in the end");
+  add("--record", o.record, "FILE.tsv",
+      "a file of measured times that those of all tried configurations are added to; products that "
+      "it has of this card and commit are left out");
   app.add_flag("--markdown", o.markdown, "print the table as documents want it");
   app.footer(examples);
 }
 
 }  // namespace
-
-void add_machine_option(CLI::App& app, std::string& file) {
-  app.add_option("--machine", file,
-                 "a device in numbers, as docs/machines.md says and calibrate writes it: plans, "
-                 "predictions and the model's nominal time follow it")
-      ->type_name("FILE");
-}
-
-CLI::Option* add_sms_option(CLI::App& app, RunOptions& o) {
-  return app
-      .add_option("--sms", o.sms,
-                  "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or "
-                  "what --cluster and its like need)")
-      ->type_name("N")
-      ->check(whole(1, 256));
-}
-
-std::string refuse_seed(const std::string& text) {
-  std::uint64_t value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error == std::errc() && end == last) return {};
-  return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
-}
 
 CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
                             BenchOptions& of_w4a8, BenchMoeOptions& of_moe) {
@@ -263,35 +200,28 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
   bench->require_subcommand(1);
   bench->footer(kBenchExamples);
   CLI::App* dense = bench->add_subcommand("dense", "dense products, one shape a row");
-  dense
-      ->add_option("--shapes", o.shapes,
-                   "shapes, one a line, M N K or MxNxK, with # comments (default: 14 built in)")
-      ->type_name("FILE");
-  dense
-      ->add_option("--sample", o.sample,
-                   "N random shapes instead: M 1 to 16384, N and K 64 to 16384, logarithmic")
-      ->type_name("N")
-      ->check(whole());
+  const Values add_dense(*dense);
+  add_dense("--shapes", o.shapes, "FILE",
+            "shapes, one a line, M N K or MxNxK, with # comments (default: 14 built in)");
+  add_dense("--sample", o.sample, "N",
+            "N random shapes instead: M 1 to 16384, N and K 64 to 16384, logarithmic");
   add_types(*dense, o.types);
   add_benching(*dense, o, kSeed, kBenchExamples);
 
   CLI::App* grouped = bench->add_subcommand("grouped", "grouped products, one shape a row");
   of_groups.kind = BenchKind::grouped;
   of_groups.configs = of_groups.types.dtype = "all";
-  grouped
-      ->add_option("--shapes", of_groups.shapes,
-                   "shapes, one a line, GROUPS TOKENS N K, with # comments (default: " +
-                       std::to_string(grouped_shapes().size()) + " built in)")
-      ->type_name("FILE");
+  const Values add_grouped(*grouped);
+  add_grouped("--shapes", of_groups.shapes, "FILE",
+              "shapes, one a line, GROUPS TOKENS N K, with # comments (default: " +
+                  std::to_string(grouped_shapes().size()) + " built in)");
   add_routed(*grouped, of_groups.routed);
   add_expected(*grouped, of_groups.expected_lengths, "routed");
-  offer(grouped
-            ->add_option("--dtype", of_groups.types.dtype,
-                         kind_words(", ") +
-                             ", with commas between: e4m3 has tensor scales, and what is behind "
-                             "packed weights of 4 bits are their tokens (of int4 e4m3); all is "
-                             "e4m3,e4m3-block,bf16")
-            ->type_name("KINDS")
+  offer(add_grouped(
+            "--dtype", of_groups.types.dtype, "KINDS",
+            kind_words(", ") +
+                ", with commas between: e4m3 has tensor scales, and what is behind packed weights "
+                "of 4 bits are their tokens (of int4 e4m3); all is e4m3,e4m3-block,bf16")
             ->capture_default_str(),
         "all " + kind_words(" "));
   add_benching(*grouped, of_groups, "of the random operands, and of routed lengths",
@@ -300,27 +230,23 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
   CLI::App* w4a8 =
       bench->add_subcommand("w4a8", "packed weights of 4 bits times tokens, one shape a row");
   of_w4a8.kind = BenchKind::w4a8;
-  w4a8->add_option("--shapes", of_w4a8.shapes,
-                   "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
-                       std::to_string(w4a8_shapes().size()) + " built in)")
-      ->type_name("FILE");
-  offer(w4a8->add_option("--weights", of_w4a8.weights,
-                         CLI::detail::join(packed_kind_words(), ", ") +
-                             ": a format times its usual tokens (of int4 and mxf4 e4m3, of nvf4 "
-                             "bf16), or with its tokens behind")
+  const Values add_w4a8(*w4a8);
+  add_w4a8("--shapes", of_w4a8.shapes, "FILE",
+           "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
+               std::to_string(w4a8_shapes().size()) + " built in)");
+  offer(add_w4a8("--weights", of_w4a8.weights, "WEIGHTS",
+                 CLI::detail::join(packed_kind_words(), ", ") +
+                     ": a format times its usual tokens (of int4 and mxf4 e4m3, of nvf4 "
+                     "bf16), or with its tokens behind")
             ->check(CLI::IsMember(packed_kind_words()).description(""))
-            ->type_name("WEIGHTS")
             ->capture_default_str(),
         CLI::detail::join(packed_kind_words(), " "));
-  offer(w4a8->add_option("--group", of_w4a8.group,
-                         "weights along K that share a scale: 32, 64 or 128")
-            ->type_name("K")
-            ->check(whole(32, 128))
+  offer(add_w4a8("--group", of_w4a8.group, "K", "weights along K that share a scale: 32, 64 or 128",
+                 whole(32, 128))
             ->capture_default_str(),
         "32 64 128");
-  offer(w4a8->add_option("--encoding", of_w4a8.encoding, "of the codes: ex (-8..7) or sm (-7..7)")
+  offer(add_w4a8("--encoding", of_w4a8.encoding, "ex|sm", "of the codes: ex (-8..7) or sm (-7..7)")
             ->check(CLI::IsMember({"ex", "sm"}).description(""))
-            ->type_name("ex|sm")
             ->capture_default_str(),
         "ex sm");
   add_expected(*w4a8, of_w4a8.expected_lengths, "equal");
@@ -336,8 +262,8 @@ CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
       ->option_text("M N K")
       ->check(whole<std::int64_t>(0, max_extent))
       ->expected(0, CLI::detail::expected_max_vector_size);
-  tune->add_option("--shapes", o.shapes, "shapes of a file instead, as for bench")
-      ->type_name("FILE");
+  const Values add(*tune);
+  add("--shapes", o.shapes, "FILE", "shapes of a file instead, as for bench");
   tune->add_flag("--grouped", o.grouped, "products in groups; --shapes as for bench grouped");
   add_types(*tune, o.types);
   tune->add_flag("--all", o.all, "measure all legal plans, not only the 32 most promising");

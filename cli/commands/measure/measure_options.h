@@ -22,13 +22,4 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& gr
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);
 
-/// Adds --machine, a file that describes a device in numbers.
-void add_machine_option(CLI::App& app, std::string& file);
-
-/// Adds --sms, how many SMs the model has.
-CLI::Option* add_sms_option(CLI::App& app, RunOptions& options);
-
-/// Why a text is no seed; empty when it is one. CLI11 by itself would wrap or clamp it.
-std::string refuse_seed(const std::string& text);
-
 }  // namespace warpwright::cli

@@ -1,4 +1,5 @@
 #include "cli/commands/measure/recording.h"
+#include "cli/commands/predict/configurations.h"
 
 #include <algorithm>
 #include <fstream>

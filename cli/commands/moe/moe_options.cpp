@@ -4,13 +4,13 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/gemm_options.h"
-#include "cli/commands/measure/measure_options.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/values.h"
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/words.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -40,13 +40,11 @@ const char* const kScalingWords = "none|row-column|blockwise";
 
 void add_moe_options(CLI::App& app, MoeOptions& o) {
   const Values add(app);
-  std::string models;
-  for (const ExpertModel& model : expert_models()) models += std::string(model.name) + " ";
   add("--tokens", o.tokens, "T", "rows of x and d");
   offer(add("--model", o.model, "NAME",
             "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b: experts, "
             "top-k, extents and routing where they are not given"),
-        models);
+        model_words());
   add("--experts", o.experts, "E", "experts that are here");
   add("--top-k", o.top_k, "K", "experts of a token");
   add("--hidden", o.hidden, "H", "elements of a token");
@@ -66,13 +64,11 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
   offer(add("--weights", o.weights, packed::format_words("|", "|").c_str(),
             "weights of 4 bits in their packed form (docs/weights.md): int4 and mxf4 for tokens "
             "that are quantised to e4m3, or with --dtype bf16 or fp16 for those as they are; nvf4 "
-            "for "
-            "these"),
+            "for these"),
         packed::format_words(" ", " "));
-  app.add_flag(
-      "--or-fp8", o.or_fp8,
-      "mxf4 weights with --scaling blockwise, or fp8 of the same values, which takes twice "
-      "the memory: whichever is predicted to be faster");
+  app.add_flag("--or-fp8", o.or_fp8,
+               "mxf4 weights with --scaling blockwise, or fp8 of the same values, which takes "
+               "twice the memory: whichever is predicted to be faster");
   add("--scaling", o.scaling, kScalingWords,
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
       "128 of tokens (default blockwise); for packed weights those of e4m3 tokens (default "
@@ -100,17 +96,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "what a shared expert made of the tokens, added to the sum (default none)");
   offer(add("--left-out", o.left_out, "N", "each N-th id is -1: the slot is left out"), "3");
   add("--ids", o.ids, "int32|int64", "integers of topk_ids (default int32)");
-  std::string names;
-  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
-  offer(add("--device", o.device, "DEVICE",
-            "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
-            ->capture_default_str(),
-        "model auto cuda cuda:0 cuda:1");
-  offer(add("--as", o.as, "NAME",
-            known_names() + ": run that device's kernels on the model (a plan: for that device)"),
-        names + "model");
-  add_machine_option(app, o.machine);
-  add_sms_option(app, o);
+  add_place(app, o, "a plan:");
   add_moe_choices(app, o.choices);
 }
 
@@ -127,8 +113,7 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "they may (default: yes)");
   add("--sort-with-gather", o.sort_with_gather, "auto|yes|no",
       "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
-      "do "
-      "(default: auto, which is one up to 128 slots)");
+      "do (default: auto, which is one up to 128 slots)");
   add("--sort-parts", o.sort_parts, "N",
       "three launches sort, in N parts of small pieces, as more than half a million slots are "
       "(default: none of fewer)");
@@ -165,23 +150,15 @@ void add_moe_commands(CLI::App& app, MoeOptions& o) {
   CLI::App* moe = app.add_subcommand(
       "moe", "a layer of experts: route, gate and project tokens, and add up what comes of them");
   add_moe_options(*moe, o);
+  const Values add(*moe);
   moe->add_flag("--check", o.check, "compare every element of d with float64");
   moe->add_flag("--plan", o.plan, "print the plan, a table of kernels with their floors, and stop");
-  moe->add_option(
-         "--schedules", o.schedules,
-         "run it under so many schedules of the model and check all of them, as `warpwright "
-         "check moe` does")
-      ->type_name("N")
-      ->check(whole(1, 1'000'000));
-  moe->add_option("--seed", o.seed, "of ids, tensors and the model's schedule")
-      ->type_name("N")
-      ->check(refuse_seed)
-      ->capture_default_str();
-  offer(moe->add_option("--mode", o.mode,
-                        "when asynchronous operations complete on the model: eager, latest, random "
-                        "or starve (default latest)")
-            ->type_name("MODE"),
-        "eager latest random starve");
+  add("--schedules", o.schedules, "N",
+      "run it under so many schedules of the model and check all of them, as `warpwright "
+      "check moe` does",
+      whole(1, 1'000'000));
+  add("--seed", o.seed, "N", "of ids, tensors and the model's schedule")->capture_default_str();
+  add_mode(*moe, o);
   moe->add_flag("--json", o.json, "for programs");
   moe->footer(std::string(kMoeMeaning) + kMoeExamples);
   CLI::App* plan = app.get_subcommand("explain")->add_subcommand(
@@ -194,10 +171,8 @@ void add_moe_commands(CLI::App& app, MoeOptions& o) {
   CLI::App* predicted = app.get_subcommand("predict")->add_subcommand(
       "moe", "time of a layer of experts, and of each of its steps");
   add_moe_options(*predicted, o);
-  predicted->add_option("--seed", o.seed, "of ids")
-      ->type_name("N")
-      ->check(refuse_seed)
-      ->capture_default_str();
+  Values of_predicted(*predicted);
+  of_predicted("--seed", o.seed, "N", "of ids")->capture_default_str();
   predicted->add_flag("--json", o.json, "for programs");
   predicted->footer(
       "Examples:\n"

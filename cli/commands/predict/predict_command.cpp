@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands/gemm/product.h"
-#include "cli/commands/measure/bench_command.h"
+#include "cli/commands/predict/configurations.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/reports/refusal_json.h"
 

@@ -5,12 +5,13 @@
 #include <string>
 
 #include "cli/commands/completion.h"
-#include "cli/commands/measure/measure_options.h"
+#include "cli/commands/gemm/shared_options.h"
 #include "cli/commands/predict/sample_work.h"
+#include "cli/commands/values.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/machines.h"
-#include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -108,9 +109,8 @@ void add_predict_kernel(CLI::App& predict, PredictKernelOptions& o) {
         names);
   std::string devices;
   for (const std::string_view name : known_devices()) devices += std::string(name) + " ";
-  offer(
-      kernel->add_option("--as", o.device.as, "whose clocks: " + known_names())->type_name("NAME"),
-      devices);
+  const Values add(*kernel);
+  offer(add("--as", o.device.as, "NAME", "whose clocks: " + known_names()), devices);
   add_machine_option(*kernel, o.device.machine);
   kernel->add_flag("--counts", o.counts, "only the counts, as the library keeps them");
   kernel->add_flag("--json", o.json, "for programs");

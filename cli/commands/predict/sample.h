@@ -6,7 +6,7 @@
 
 #include "cli/commands/gemm/product.h"
 #include "warpwright/facts/costs.h"
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/families/prediction.h"
 
 namespace warpwright::cli {
 

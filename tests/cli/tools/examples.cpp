@@ -15,7 +15,7 @@
 #include "warpwright/pictures/grid_svg.h"
 #include "warpwright/pictures/perfetto.h"
 #include "warpwright/pictures/timeline_svg.h"
-#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/gemm/gemm_command.h"
 #include "cli/commands/gemm/gemm_options.h"
+#include "cli/commands/gemm_command.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::cli {

@@ -14,7 +14,7 @@ std::shared_ptr<device::CudaBuffer> on_device(const std::vector<std::byte>& byte
   return *made;
 }
 
-std::string pack_on_gpu(const weights::Int4Weights& w, const PackedFormat& format,
+std::string pack_on_gpu(const weights::PlainWeights& w, const PackedFormat& format,
                         std::vector<std::byte>& bytes) {
   const auto codes = on_device(w.codes);
   const auto scales = on_device(w.scales);

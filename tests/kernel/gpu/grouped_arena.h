@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "../problem.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/reference/formulas.h"
 #include "warpwright/reference/tolerance.h"
 

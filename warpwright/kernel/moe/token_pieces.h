@@ -10,7 +10,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/float_at.h"
-#include "warpwright/kernel/moe/row_pieces.h"
+#include "warpwright/kernel/quantise/row_pieces.h"
 
 namespace warpwright::kernel {
 

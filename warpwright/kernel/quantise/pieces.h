@@ -12,8 +12,8 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/kernel/e4m3_divisor.h"
-#include "warpwright/kernel/moe/row_pieces.h"
 #include "warpwright/kernel/quantise/codes.h"
+#include "warpwright/kernel/quantise/row_pieces.h"
 
 namespace warpwright::kernel {
 

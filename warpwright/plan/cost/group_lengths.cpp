@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/plan/cost/group_lengths.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 

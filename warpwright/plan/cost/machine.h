@@ -2,7 +2,7 @@
 #pragma once
 
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/plan/product/device_facts.h"
 
 namespace warpwright {
 

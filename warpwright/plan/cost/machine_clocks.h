@@ -6,7 +6,8 @@
 
 #include "warpwright/facts/kernel.h"
 #include "warpwright/plan/cost/kernel_work.h"
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/cost/prediction_machine.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "warpwright/facts/machine_numbers.h"
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/cost/prediction_machine.h"
 
 namespace warpwright {
 

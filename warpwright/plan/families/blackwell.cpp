@@ -4,17 +4,18 @@
 #include <string>
 
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/kernel/blackwell/facts.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/plan/families/bind.h"
 #include "warpwright/plan/families/blackwell.h"
 #include "warpwright/plan/families/blackwell_scales.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/micro.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
 
 namespace warpwright {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "warpwright/kernel/blackwell/config.h"
-#include "warpwright/plan/search/search.h"
+#include "warpwright/plan/families/ask.h"
 
 namespace warpwright {
 

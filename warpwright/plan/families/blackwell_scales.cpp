@@ -1,9 +1,10 @@
 #include "warpwright/plan/families/blackwell_scales.h"
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/format.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/product/micro.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
 
 namespace warpwright {
 

@@ -16,9 +16,9 @@
 
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/tensor_map.h"
+#include "warpwright/plan/families/ask.h"
 #include "warpwright/plan/families/kernels.h"
-#include "warpwright/plan/search/plan.h"
-#include "warpwright/plan/search/search.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/tile/groups.h"
 #include "warpwright/tile/slot_ids.h"
 

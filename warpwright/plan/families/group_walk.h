@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "warpwright/plan/cost/group_lengths.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/plan.h"
 #include "warpwright/tile/groups.h"
 
 namespace warpwright {

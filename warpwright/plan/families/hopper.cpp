@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "warpwright/facts/weight_forms.h"
+#include "warpwright/plan/families/ask.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/search.h"
 
 namespace warpwright {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "warpwright/kernel/hopper/config.h"
+#include "warpwright/plan/families/ask.h"
 #include "warpwright/plan/families/kernels.h"
-#include "warpwright/plan/search/search.h"
 
 namespace warpwright {
 

@@ -1,15 +1,16 @@
 // The Hopper family: what its kernels say of themselves, and the grids of a launch.
 #include <algorithm>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/kernel/hopper/facts.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
 
 namespace warpwright {
 namespace {

@@ -1,8 +1,9 @@
 // What `explain` says of a Hopper kernel's sums and weights.
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/weight_forms.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
 
 namespace warpwright {
 

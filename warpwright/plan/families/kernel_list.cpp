@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <string>
 
-#include "warpwright/facts/removed.h"
 #include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/families/family.h"
 

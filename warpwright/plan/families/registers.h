@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "warpwright/kernel/registers/config.h"
-#include "warpwright/plan/search/search.h"
+#include "warpwright/plan/families/ask.h"
 
 namespace warpwright {
 

@@ -1,13 +1,14 @@
 // The register family: what its kernels say of themselves, and the grid of a launch.
+#include "warpwright/facts/format.h"
 #include "warpwright/kernel/registers/facts.h"
 #include "warpwright/kernel/registers/params.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/families/registers.h"
 #include "warpwright/plan/families/split.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
 
 namespace warpwright {
 namespace {

@@ -9,7 +9,7 @@
 #include "warpwright/kernel/sliced_fixup.h"
 #include "warpwright/kernel/stream_k_fixup.h"
 #include "warpwright/plan/families/family.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/tile/split.h"
 
 namespace warpwright {

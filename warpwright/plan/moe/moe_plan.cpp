@@ -7,8 +7,8 @@
 
 #include "warpwright/facts/machines.h"
 #include "warpwright/kernel/moe/sort_gather.h"
-#include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/plan/moe/steps.h"
+#include "warpwright/plan/product/device_facts.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {

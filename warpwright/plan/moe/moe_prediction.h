@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/families/prediction.h"
 #include "warpwright/plan/moe/moe_plan.h"
 
 namespace warpwright {

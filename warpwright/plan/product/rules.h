@@ -15,7 +15,7 @@
 
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/plan/product/micro.h"
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/asked.h"
 
 namespace warpwright {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 

@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/cost/group_lengths.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
+#include "warpwright/plan/search/search.h"
 
 namespace warpwright {
 namespace {
@@ -100,19 +102,6 @@ std::string last_wave(const Plan& plan) {
 }
 
 }  // namespace
-
-std::string cluster_line(const Plan& plan, int sharing_b, const std::string& more) {
-  const atom::ClusterShape cluster = plan.cluster;
-  const TileShape tile = plan.tile();
-  std::string line = format("cluster    %d x %d", cluster.m, cluster.n) + more;
-  if (cluster.n > 1) {
-    line += format(", A multicast to %d CTAs in slices of %d rows", cluster.n, tile.m / cluster.n);
-  }
-  if (sharing_b > 1) {
-    line += format(", B multicast to %d CTAs in slices of %d rows", sharing_b, tile.n / cluster.m);
-  }
-  return line + "\n";
-}
 
 std::string group_reason(const Plan& p, const std::optional<Plan>& next) {
   const int tokens = p.facts().result_rows;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "warpwright/facts/format.h"
+#include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/product/refusal.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::alternatives {
 

@@ -1,16 +1,18 @@
 // From a problem to plans, whatever the family of kernels.
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/cost/machine.h"
 #include "warpwright/plan/cost/machine_clocks.h"
-#include "warpwright/plan/cost/prediction.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/families/prediction.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
+#include "warpwright/plan/search/search.h"
 
 namespace warpwright {
 namespace {

@@ -9,10 +9,6 @@
 namespace warpwright {
 namespace {
 
-bool is_aligned(const PlannedMatrix& v) {
-  return piece_of(v, v.alignment) == 16;
-}
-
 bool chosen(const Family& family, const KernelFacts& f, const Ask& ask) {
   const PlanChoices& c = ask.choices;
   const auto usual = family.usual_tiles(f);
@@ -60,52 +56,6 @@ std::vector<int> along_k(const KernelFacts& f, atom::ClusterShape cluster, const
 }
 
 }  // namespace
-
-Ask::Ask(const Plan& start_, const PlanChoices& choices_)
-    : start(start_),
-      choices(choices_),
-      problem(start_.problem),
-      lengths(group_lengths(start_.problem)) {
-  if (!problem.reads_ab()) return;
-  aligned = is_aligned(problem.a) && is_aligned(problem.b);
-  by_copies = !problem_fault(problem);
-  if (!problem.multiplies()) return;
-  a = major_a(problem);
-  b = major_b(problem);
-}
-
-const MachineClocks& Ask::clocks() const {
-  if (clocks_ == nullptr) clocks_ = &machine_clocks(numbers_of(start.device));
-  return *clocks_;
-}
-
-Plan plan_of(const Plan& start, const Candidate& way) {
-  Plan plan = start;
-  plan.kernel = way.kernel->name;
-  plan.cluster = way.cluster;
-  plan.cluster_k = way.cluster_k;
-  plan.raster = way.raster;
-  plan.ctas = way.ctas;
-  plan.tile_source = way.tile_source;
-  plan.c_path = way.c_path;
-  plan.workspace_bytes = way.workspace_bytes;
-  plan.flag_bytes = way.flag_bytes;
-  plan.cost = way.cost;
-  return plan;
-}
-
-Candidate candidate_of(const Plan& plan, const KernelFacts& kernel) {
-  return {.kernel = &kernel,
-          .cluster = plan.cluster,
-          .cluster_k = plan.cluster_k,
-          .raster = plan.raster,
-          .ctas = plan.ctas,
-          .tile_source = plan.tile_source,
-          .c_path = plan.c_path,
-          .workspace_bytes = plan.workspace_bytes,
-          .flag_bytes = plan.flag_bytes,
-          .cost = plan.cost};
-}
 
 Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Rows rows) {
   const PlanChoices& choices = ask.choices;

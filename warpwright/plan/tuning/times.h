@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/plan/search/plan.h"
+#include "warpwright/plan/product/plan.h"
 
 namespace warpwright {
 
