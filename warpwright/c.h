@@ -428,6 +428,11 @@ WW_API ww_refusal* ww_run(const ww_gemm* gemm, int32_t device,
 
 /* -- A mixture of experts in one call ---------------------------------------------------------- */
 
+/** What the result of a mixture is: T x H, the sum over a token's experts; or (T top_k) x H, the
+ *  row of each slot in the order of tokens, times its router weight or as it is, zeros for one that
+ *  is left out. */
+enum { WW_COMBINE_SUM = 0, WW_COMBINE_WEIGHTED = 1, WW_COMBINE_NONE = 2 };
+
 /**
  * A layer of experts (docs/moe.md), over T tokens of H elements, with E experts here of
  * experts_total:
@@ -443,7 +448,8 @@ WW_API ww_refusal* ww_run(const ww_gemm* gemm, int32_t device,
  */
 typedef struct ww_moe {
   size_t size;            /**< sizeof(ww_moe): ww_moe_init sets it */
-  ww_matrix x;            /**< T x H of WW_BF16 or WW_F16; rows may lie apart */
+  ww_matrix x;            /**< T x H of WW_BF16 or WW_F16, or of WW_E4M3 with scale_x; rows may lie
+                               apart */
   ww_matrix topk_ids;     /**< T x top_k, 1 to 32; dtype WW_S32, also where id_type is WW_INT64 */
   ww_matrix topk_weights; /**< T x top_k of WW_F32, WW_BF16 or WW_F16 */
   ww_matrix w13;          /**< a batch of E, 1 to 1,024, of 2I x H: gate above up, as gate_up says;
@@ -460,8 +466,10 @@ typedef struct ww_moe {
   ww_matrix bias2;        /**< a batch of E of H x 1, or left out */
   int32_t id_type;        /**< WW_INT32 or WW_INT64 */
   int32_t scaling;        /**< WW_SCALING_NONE, _ROW_COLUMN, _BLOCKWISE or _BLOCK_SCALED */
-  int32_t activation;     /**< WW_ACTIVATION_SILU (ww_moe_init) or WW_ACTIVATION_SWIGLU_OAI */
-  int32_t gate_up;        /**< WW_GATED_HALVES (ww_moe_init) or WW_GATED_INTERLEAVED */
+  int32_t activation;     /**< of the gate WW_ACTIVATION_SILU (ww_moe_init), _GELU or _SWIGLU_OAI;
+                               without one all but _SWIGLU_OAI */
+  int32_t gate_up;        /**< WW_GATED_HALVES (ww_moe_init) or WW_GATED_INTERLEAVED; WW_GATED_NONE:
+                               experts have no gate, w13 is a batch of E of I x H */
   int64_t first_expert;   /**< the number of this rank's first expert */
   int64_t experts_total;  /**< of all ranks; 0: E */
   int32_t expected_lengths; /**< WW_LENGTHS_ ..., only for speed */
@@ -490,9 +498,19 @@ typedef struct ww_moe {
   int32_t tokens_as;
   int32_t reserved; /**< 0 */
   ww_gate gate;
+  /** WW_F32, of an x of WW_E4M3, which is not quantised then: T x 1, or 1 x 1 for all tokens
+   *  (WW_SCALING_ROW_COLUMN), or T x ceil(H/128) (WW_SCALING_BLOCKWISE), any strides; else none.
+   *  d is WW_BF16 or WW_F32 then. */
+  ww_matrix scale_x;
+  ww_matrix shared_output; /**< T x H of WW_F32, WW_BF16 or WW_F16, added to the sum; or left out */
+  int32_t combine;         /**< WW_COMBINE_ ...: what d is */
+  int32_t apply_router_weight_on_input; /**< 1, for a top_k of 1 and an x of 16 bits: x times its
+                                             weight, rounded to x's type, is what experts take */
+  float routed_scaling_factor; /**< finite, multiplied to the router weights; 1 by ww_moe_init */
+  int32_t reserved2;           /**< 0 */
 } ww_moe;
 
-/** No tensors, SiLU, gate above up; `size` as of ww_gemm_init_sized. */
+/** No tensors, SiLU, gate above up, a factor of 1; `size` as of ww_gemm_init_sized. */
 WW_API void ww_moe_init_sized(ww_moe* moe, size_t size);
 /** As ww_gemm_init: the function knows no member behind sums_w2. */
 WW_API void ww_moe_init(ww_moe* moe);

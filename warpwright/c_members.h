@@ -64,6 +64,8 @@ inline constexpr MatrixMember<ww_moe, MixtureOperands> moe_matrices[] = {
     {"factor_inner", &ww_moe::factor_inner, &MixtureOperands::factor_inner},
     {"bias13", &ww_moe::bias13, &MixtureOperands::bias13},
     {"bias2", &ww_moe::bias2, &MixtureOperands::bias2},
+    {"scale_x", &ww_moe::scale_x, &MixtureOperands::scale_x},
+    {"shared_output", &ww_moe::shared_output, &MixtureOperands::shared_output},
 };
 inline constexpr WordMember<ww_moe> moe_words[] = {
     {"id_type", &ww_moe::id_type, WW_INT64},
@@ -73,6 +75,9 @@ inline constexpr WordMember<ww_moe> moe_words[] = {
     {"expected_lengths", &ww_moe::expected_lengths, WW_LENGTHS_EQUAL},
     {"tokens_as", &ww_moe::tokens_as, WW_TOKENS_LAST},
     {"ww_moe.reserved", &ww_moe::reserved, 0},
+    {"combine", &ww_moe::combine, WW_COMBINE_NONE},
+    {"apply_router_weight_on_input", &ww_moe::apply_router_weight_on_input, 1},
+    {"ww_moe.reserved2", &ww_moe::reserved2, 0},
 };
 
 /// What the plan of a mixture may be left (0), or is told (WW_YES, WW_NO).

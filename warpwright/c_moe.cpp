@@ -17,7 +17,8 @@ using warpwright::MixtureOperands;
 using namespace warpwright::c;
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(offsetof(ww_moe, factor_w13) == 712 && sizeof(ww_moe) == 992 &&
+static_assert(offsetof(ww_moe, factor_w13) == 712 && sizeof(ww_moe) == 1136 &&
+              WW_COMBINE_NONE == static_cast<int>(warpwright::Combine::none) &&
               sizeof(ww_moe_choices) == 48 && sizeof(ww_moe_options) == 16);
 constexpr std::size_t first_moe = 712;  // its size when it came
 
@@ -84,12 +85,13 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
   ww_moe_init(&m);
   if (auto r = copy_struct(given, m, "ww_moe", first_moe)) return r;
   if (auto r = words_fault(m, moe_words)) return r;
-  if (m.gate_up == WW_GATED_NONE) {
-    return refuse(RefusalCode::bad_value, "gate_up is 0; ", as_rule("experts have a gate"),
-                  ": the nearest legal is ", as_nearest(int{WW_GATED_HALVES}));
-  }
   if (auto r = read_packed(m, o)) return r;
-  const auto is_apart = [&m](const ww_matrix& w) {
+  o.is_gated = m.gate_up != WW_GATED_NONE;
+  o.combine = static_cast<warpwright::Combine>(m.combine);
+  o.apply_router_weight_on_input = m.apply_router_weight_on_input == 1;
+  o.routed_scaling_factor = m.routed_scaling_factor;
+  const auto is_apart = [&](const ww_matrix& w) {
+    if (&w == &m.topk_weights) return !o.reads_weights();
     return m.packed_w13 != nullptr && (&w == &m.w13 || &w == &m.w2);
   };
   if (auto r = read_matrices(m, o, moe_matrices, is_apart)) return r;
@@ -157,6 +159,7 @@ void ww_moe_init_sized(ww_moe* moe, size_t size) {
   ww_moe made = {};
   made.activation = WW_ACTIVATION_SILU;
   made.gate_up = WW_GATED_HALVES;
+  made.routed_scaling_factor = 1;
   made.sums_w13 = made.sums_w2 = WW_SUMS_OPEN;
   init_struct(moe, size, made);
 }

@@ -138,7 +138,8 @@ inline constexpr const char* moe_doc[] = {
 w2[e] @ (activation(gate) * up), where gate and up are the halves of w13[e] @ x[t], and e is
 topk_ids[t, j] - first_expert.
 
-x            T x H of bf16, or of f16 beside PackedWeights that are packed for it; rows may lie
+x            T x H of bf16, or of f16 beside PackedWeights that are packed for it; or of e4m3 with
+             scale_x, beside weights for tokens of e4m3: nothing is quantised then. Rows may lie
              apart.
 topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of another rank's
              expert, is left out, and so is any other id that is no expert's. A token without a
@@ -150,10 +151,22 @@ w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says;
              of a format of mxf8 to nvf4 (float8_e4m3fn, float4_e2m1fn_x2, or bytes with format=).
 w2           E x H x I, of w13's type, or PackedWeights too.
 activation   )",
-    R"(, of the gate.
+    R"(, for the gate gelu, silu or swiglu_oai; where gated is False all but swiglu_oai.
+gated        False: experts have no gate, w13 is E x I x H, and activation(w13[e] @ x[t]) goes to
+             w2; relu2 is Nemotron's.
 gate_up      'halves', or 'interleaved': rows of gates and ups in turns, in bias13 too.
 gate_limit, gate_alpha, gate_beta   numbers of the gate, as for gemm: gate_limit=10 with silu is the
              clamp of DeepSeek-V4.
+combine      'sum'; or the result is T x top_k x H, zeros for slots that are left out: 'weighted',
+             each slot's row times its weight, or 'none', as the expert made it.
+apply_router_weight_on_input   for top_k 1: x times its weight, rounded to x's type, is what experts
+             take, and their results are not multiplied. For x of 16 bits.
+routed_scaling_factor   a finite number that the weights are multiplied by, in float32. Default 1;
+             a plan serves any.
+shared_output   T x H of f32, bf16 or f16, with combine 'sum': what a shared expert made of the
+             tokens, added last. Rows may lie apart.
+scale_x      for x of e4m3, f32: T ('row_column'), 1 for all tokens, or T x ceil(H/128)
+             ('blockwise'), with any strides.
 scale_w13, scale_w2   f32, for e4m3 weights: E x 2I and E x H ('row_column'; tokens are quantised by
              row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
              ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
@@ -173,7 +186,8 @@ sums         of w2 as PackedWeights, as for gemm, with 'row_column'.
 bias13, bias2         E x 2I and E x H of f32 or x's type.
 first_expert, experts_total   of a rank with a part of the experts: the number of its first, and how
              many all ranks have (default: those here). Ranks' results are added elsewhere.
-out          T x H, of x's type or f32; may be x itself: nothing is allocated then.
+out          T x H, of x's type (bf16 for e4m3) or f32; with combine T x top_k x H; may be x itself:
+             nothing is allocated then.
 dtype        d's type, where out is not given: x's, or f32.
 expected_lengths      how slots fall on experts, only for the choice of kernels, as in
              grouped_gemm.

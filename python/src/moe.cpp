@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "python/src/handles.h"
 #include "python/src/object.h"
@@ -35,6 +36,7 @@ struct MixtureCall : CallTensors {
   void read_scale_tiles(const Arguments& given);
   void read_factors(const Arguments& given);
   void read_result(const Arguments& given, bool plans_only);
+  void read_forms(const Arguments& given);
   void choose(const Arguments& given);
 };
 
@@ -44,6 +46,21 @@ MatrixView token_rows(const Tensor& t) {
   throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ",
                        count_of(t.dimensions, "dimension"), "; ", as_rule("it has a row a token"),
                        ": the nearest legal is ", as_nearest("2"))};
+}
+
+// T x top_k x H as rows of slots, which must lie evenly.
+MatrixView slot_rows(MatrixView v) {
+  const std::int64_t even = v.rows * v.row_stride;
+  if (v.batch > 1 && v.rows > 1 && v.batch_stride != even) {
+    throw Refused{refuse(RefusalCode::bad_stride, as_tensor("d"), "'s tokens are ", v.batch_stride,
+                         " elements apart; ", as_rule("the rows of its slots lie evenly"),
+                         ": the nearest legal is ", as_nearest(even))};
+  }
+  if (v.batch > 1 && v.rows == 1) v.row_stride = v.batch_stride;
+  v.rows *= v.batch;
+  v.batch = 1;
+  v.batch_stride = 0;
+  return v;
 }
 
 // A scale an expert serves all of its rows.
@@ -68,6 +85,7 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
                          " is a Spec, which has no memory; ",
                          as_rule("give a tensor, or call plan_moe()"))};
   }
+  o.is_gated = given.choice(Arg::gated).value_or(true);
   read_router(given);
   read_format(given);
   o.w13 = read_weights(given, Arg::w13, "w13", Arg::scale_w13, o.packed13);
@@ -83,10 +101,11 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
   read_factors(given);
   if (given[Arg::bias13] != nullptr) o.bias13 = vector_of(read(given, Arg::bias13, "bias13"));
   if (given[Arg::bias2] != nullptr) o.bias2 = vector_of(read(given, Arg::bias2, "bias2"));
+  read_forms(given);
   // What is no word of a mixture is none here.
   const int activation =
-      given.word(Arg::activation, by_number(all_activations, [](Activation each) {
-                   return gates(each) ? name(each) : nullptr;
+      given.word(Arg::activation, by_number(all_activations, [&o](Activation each) {
+                   return (o.is_gated ? gates(each) : stands_alone(each)) ? name(each) : nullptr;
                  }));
   if (activation >= 0) o.activation = static_cast<Activation>(activation);
   o.gate = gate_numbers(given, o.activation);
@@ -171,7 +190,7 @@ void MixtureCall::read_scale_tiles(const Arguments& given) {
     const MatrixView& weights;
     MatrixView& view;
     bool gated;
-  } scales[] = {{Arg::scale_w13, "scale_w13", o.w13, o.scale_w13, true},
+  } scales[] = {{Arg::scale_w13, "scale_w13", o.w13, o.scale_w13, o.is_gated},
                 {Arg::scale_w2, "scale_w2", o.w2, o.scale_w2, false}};
   for (const auto& each : scales) {
     if (given[each.arg] == nullptr) continue;
@@ -264,6 +283,24 @@ void MixtureCall::read_scales(const Arguments& given) {
   }
 }
 
+// What engines ask for beside the plain layer.
+void MixtureCall::read_forms(const Arguments& given) {
+  MixtureOperands& o = operands;
+  const int combine =
+      given.word(Arg::combine, by_number(all_combines, [](Combine each) { return name(each); }));
+  if (combine >= 0) o.combine = static_cast<Combine>(combine);
+  o.apply_router_weight_on_input = given.flag(Arg::apply_router_weight_on_input);
+  o.routed_scaling_factor = static_cast<float>(given.number(Arg::routed_scaling_factor, 1));
+  if (given[Arg::shared_output] != nullptr) {
+    o.shared_output = token_rows(read(given, Arg::shared_output, "shared_output"));
+  }
+  if (given[Arg::scale_x] == nullptr) return;
+  const Tensor t = read_scales_tensor(given, Arg::scale_x, "scale_x");
+  const bool is_one = t.elements() == 1 && o.tokens() != 1;
+  const bool has_blocks = t.dimensions == 2 && t.shape[1] != 1;
+  o.scale_x = is_one ? scalar_of(t) : has_blocks ? matrix_of(t) : column_of(t, o.tokens());
+}
+
 void MixtureCall::choose(const Arguments& given) {
   MixtureChoices& c = options.choices;
   c.batch_invariant = given.flag(Arg::batch_invariant);
@@ -282,13 +319,16 @@ void MixtureCall::read_result(const Arguments& given, bool plans_only) {
   const auto asked = given.type(Arg::dtype);
   if (given[Arg::out] != nullptr) {
     o.d = given_result(given, Arg::out, "d", asked);
+    if (o.combine != Combine::sum) o.d = slot_rows(o.d);
     out = Ref::borrowed(given[Arg::out]);
     return;
   }
-  o.d = matrix(nullptr, asked.value_or(o.x.dtype), o.x.rows, o.x.columns);
+  o.d = matrix(nullptr, asked.value_or(o.row_type()), o.results(), o.x.columns);
   if (plans_only) return;
-  const std::array shape = {o.d.rows, o.d.columns};
+  std::vector<std::int64_t> shape = {o.x.rows, o.x.columns};
+  if (o.combine != Combine::sum) shape.insert(shape.begin() + 1, o.top_k());
   o.d = new_result(given[Arg::x], "empty_like", shape, o.d.dtype, "d", "out=", out);
+  if (o.combine != Combine::sum) o.d = slot_rows(o.d);
 }
 
 // -- MoePlan

@@ -4,7 +4,7 @@ from typing_extensions import Self
 
 from ._interop import Spec
 from ._prepare import PackedWeights
-from ._types import (Accumulation, Activation, Along, GatedActivation, GateUp, Operands, QuantiseD, Scaling,
+from ._types import (Accumulation, Activation, Along, Combine, GateUp, Operands, QuantiseD, Scaling,
                      Sums, T, Tensor)
 
 version: str

@@ -6,8 +6,13 @@ from typing import Any
 from ._interop import Refusal
 
 # Words of servers for the activation, and how gate and up lie in their weights.
-_ACTIVATIONS = {"silu": ("silu", "halves"), "swigluoai": ("swiglu_oai", "interleaved"),
-                "swiglu_oai": ("swiglu_oai", "interleaved")}
+_ACTIVATIONS = {"silu": ("silu", "halves"), "gelu_tanh": ("gelu", "halves"),
+                "swigluoai": ("swiglu_oai", "interleaved"),
+                "swiglu_oai": ("swiglu_oai", "interleaved"),
+                "swigluoai_uninterleave": ("swiglu_oai", "halves"),
+                # Without a gate.
+                "silu_no_mul": ("silu", None), "gelu_tanh_no_mul": ("gelu", None),
+                "relu2_no_mul": ("relu2", None)}
 
 
 def _rows(x: Any) -> Any:
@@ -42,16 +47,18 @@ def _no_integers(tensor: Any) -> bool:
     return bool(tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
-def _check_shapes(x: Any, w1: Any, w2: Any, weights: Any, ids: Any) -> None:
+def _check_shapes(x: Any, w1: Any, w2: Any, weights: Any, ids: Any, parts: int) -> None:
     if x.dim() != 2 or w1.dim() != 3 or w2.dim() != 3:
         _refuse(f"hidden_states, w1 and w2 have {x.dim()}, {w1.dim()} and {w2.dim()} dimensions; "
-                "they are tokens x hidden, experts x 2 inner x hidden and experts x hidden x inner",
+                "they are tokens x hidden, experts x 2 inner x hidden (without a gate inner) and "
+                "experts x hidden x inner",
                 code="bad_shape")
     experts, rows, hidden = w1.shape
-    if rows % 2 != 0 or tuple(w2.shape) != (experts, x.shape[1], rows // 2) or hidden != x.shape[1]:
+    if rows % parts != 0 or hidden != x.shape[1] \
+            or tuple(w2.shape) != (experts, x.shape[1], rows // parts):
         _refuse(f"hidden_states is {tuple(x.shape)}, w1 {tuple(w1.shape)} and w2 "
-                f"{tuple(w2.shape)}; w1 is experts x 2 inner x {x.shape[1]}, and w2 is experts x "
-                f"{x.shape[1]} x inner", "w2", "bad_shape")
+                f"{tuple(w2.shape)}; w1 is experts x {'2 ' if parts == 2 else ''}inner x "
+                f"{x.shape[1]}, and w2 is experts x {x.shape[1]} x inner", "w2", "bad_shape")
     if ids.dim() != 2 or ids.shape[0] != x.shape[0] or ids.shape != weights.shape:
         _refuse(f"topk_ids is {tuple(ids.shape)} and topk_weights {tuple(weights.shape)}; both are "
                 f"{x.shape[0]} x top-k", "topk_ids", "bad_shape")
@@ -111,7 +118,8 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
                   expert_map: Any = None, w1_scale: Any = None, w2_scale: Any = None,
                   block_shape: Any = None, w1_bias: Any = None, w2_bias: Any = None,
                   gate_up: str | None = None, clamp_limit: float | None = None,
-                  **others: Any) -> Any:
+                  a1_scale: Any = None, routed_scaling_factor: float = 1.0,
+                  shared_output: Any = None, **others: Any) -> Any:
     """A layer of experts with vLLM's argument names, for PyTorch's tensors; returns tokens x hidden
     of hidden_states' type.
 
@@ -119,7 +127,14 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     w1, w2          experts x 2 inner x hidden (gate and up), and experts x hidden x inner
     topk_weights, topk_ids   tokens x top-k; slots whose id is -1, or no expert's, are left out
     inplace         the result takes hidden_states' place
-    activation      'silu', gate above up; or 'swigluoai', as gpt-oss has it, rows of both in turns
+    activation      'silu', 'gelu_tanh' or 'swigluoai_uninterleave', gate above up; 'swigluoai', as
+                    gpt-oss has it, rows of both in turns; 'silu_no_mul', 'gelu_tanh_no_mul' or
+                    'relu2_no_mul' without a gate: w1 is experts x inner x hidden
+    apply_router_weight_on_input   for top-1: hidden_states times topk_weights is what experts take
+    a1_scale        of hidden_states that are float8_e4m3fn already: tokens x 1 or 1, or with
+                    block_shape tokens x hidden / 128; the result is bfloat16 then
+    routed_scaling_factor   multiplied to topk_weights
+    shared_output   tokens x hidden, added to the result
     gate_up         'halves' or 'interleaved', where that is otherwise
     clamp_limit     of the gate from above and of up from both sides, as DeepSeek-V4's 10; default:
                     none for 'silu', 7 for 'swigluoai'
@@ -129,34 +144,32 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     expert_map      for each of global_num_experts experts its number here, or -1; any order
     w1_bias, w2_bias   experts x 2 inner, experts x hidden
 
-    Nothing is read on the host. Other arguments of vLLM's, such as use_int4_w4a16 or a1_scale,
-    raise Refusal unless they are None, False or 0. With apply_router_weight_on_input, which is for
-    top-1, multiply hidden_states by topk_weights first, and give weights of 1.
+    Nothing is read on the host. Other arguments of vLLM's, such as use_int4_w4a16 or a2_scale,
+    raise Refusal unless they are None, False or 0.
     """
     import torch
     for name, value in others.items():
         if isinstance(value, torch.Tensor) or value:
             _refuse(f"{name} is given; this call does not serve it: leave it out")
-    if apply_router_weight_on_input:
-        top = topk_ids.shape[-1]
-        _refuse("apply_router_weight_on_input is True; weights multiply the experts' results here: "
-                + ("give hidden_states * topk_weights, and topk_weights of 1" if top == 1 else
-                   f"with one expert a token hidden_states can be multiplied first, with top-{top} "
-                   "it cannot be served"))
     if activation not in _ACTIVATIONS:
         _refuse(f"activation is {activation!r}; it is one of "
                 f"{', '.join(map(repr, _ACTIVATIONS))}", code="bad_value")
-    _check_shapes(hidden_states, w1, w2, topk_weights, topk_ids)
+    function, places = _ACTIVATIONS[activation]
+    _check_shapes(hidden_states, w1, w2, topk_weights, topk_ids, 2 if places else 1)
     scaling, scales = _scaling_of(w1, w2, use_fp8_w8a8, (w1_scale, w2_scale), block_shape)
     if per_channel_quant and scaling != "row_column":
         _refuse("per_channel_quant is True, and the weights' scales are not of rows: leave it out")
-    function, places = _ACTIVATIONS[activation]
     ids = _local(topk_ids, expert_map, global_num_experts, w1.shape[0])
     # As far as a plan cares: how many experts all ranks have.
     total = w1.shape[0] if expert_map is None else max(w1.shape[0], expert_map.shape[0])
-    in_place = inplace and _rows(hidden_states) is hidden_states
+    in_place = inplace and a1_scale is None and _rows(hidden_states) is hidden_states
+    if inplace and a1_scale is not None:
+        _refuse("inplace is True and hidden_states are codes; the result is bfloat16: leave it out")
     made = mixture(hidden_states, ids, topk_weights, w1, w2, activation=function,
-                   gate_up=gate_up or places, gate_limit=clamp_limit, scaling=scaling,
+                   gated=places is not None, gate_up=gate_up or places or "halves",
+                   apply_router_weight_on_input=apply_router_weight_on_input, scale_x=a1_scale,
+                   routed_scaling_factor=routed_scaling_factor, shared_output=shared_output,
+                   gate_limit=clamp_limit, scaling=scaling,
                    scale_w13=scales[0], scale_w2=scales[1], bias13=w1_bias, bias2=w2_bias,
                    experts_total=total, out=hidden_states if in_place else None)
     return hidden_states.copy_(made) if inplace and not in_place else made

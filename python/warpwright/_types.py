@@ -17,7 +17,7 @@ class Tensor(Protocol):
 T = TypeVar("T", bound=Tensor)
 Along = Literal["rows", "columns"]
 Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu", "relu2", "swiglu_oai"]
-GatedActivation = Literal["gelu", "silu", "swiglu_oai"]
+Combine = Literal["sum", "weighted", "none"]
 GateUp = Literal["halves", "interleaved"]
 Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]
 QuantiseD = Literal["none", "1x128", "mxf8-1x32", "nvf4-1x16", "mxf4-1x32"]

@@ -102,9 +102,11 @@ def _packed_moe(x, topk_ids, topk_weights, packed13, form13, packed2, form2, **r
                      **rest)
 
 
-def _fake_moe(x, *rest, dtype=None, **keywords):
-    _check_places(x, *rest, **keywords)
-    return x.new_empty(x.shape, dtype=dtype or x.dtype)
+def _fake_moe(x, topk_ids, *rest, dtype=None, combine="sum", **keywords):
+    _check_places(x, topk_ids, *rest, **keywords)
+    shape = x.shape if combine == "sum" else (*topk_ids.shape, x.shape[1])
+    own = torch.bfloat16 if x.dtype == torch.float8_e4m3fn else x.dtype
+    return x.new_empty(shape, dtype=dtype or own)
 
 
 def _check_places(*tensors, **keywords):

@@ -122,6 +122,32 @@ TEST(CMoe, RunsAndKeepsPlans) {
   EXPECT_TRUE(m.right());
 }
 
+// Slots by themselves add up to the result, and so do twice the sum and a shared output of minus
+// it.
+TEST(CMoe, CombinesAndAddsAsItIsAsked) {
+  Moe m;
+  const ww_matrix d = m.moe.d;
+  std::vector<float> rows(Moe::tokens * Moe::top_k * Moe::hidden);
+  std::vector<float> minus(m.d.size());
+  m.moe.combine = WW_COMBINE_WEIGHTED;
+  m.moe.d = ww_packed(rows.data(), WW_F32, Moe::tokens * Moe::top_k, Moe::hidden);
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  for (std::size_t i = 0; i < m.d.size(); ++i) {
+    const std::size_t slot = i / Moe::hidden * Moe::top_k;
+    minus[i] = -rows[slot * Moe::hidden + i % Moe::hidden] -
+               rows[(slot + 1) * Moe::hidden + i % Moe::hidden];
+    m.d[i] = bf16(-minus[i]);
+  }
+  EXPECT_TRUE(m.right());
+  m.forget();
+  m.moe.d = d;
+  m.moe.combine = WW_COMBINE_SUM;
+  m.moe.routed_scaling_factor = 2;
+  m.moe.shared_output = ww_packed(minus.data(), WW_F32, Moe::tokens, Moe::hidden);
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(m.right());
+}
+
 TEST(CMoe, ServesBiasesAndWideIds) {
   Moe m;
   m.add_biases();
@@ -421,7 +447,17 @@ TEST(CMoe, RefusesWhatIsNoMixture) {
           [](ww_moe& m) { m.topk_ids.dtype = WW_F32; });
   refused("bad_type", "w13", "x's type", [](ww_moe& m) { m.w13.dtype = WW_F16; });
   refused("bad_type", "d", "99", [](ww_moe& m) { m.d.dtype = 99; });
-  refused("bad_value", "", "gate_up is 0", [](ww_moe& m) { m.gate_up = WW_GATED_NONE; });
+  refused("bad_shape", "w2", "takes what w13 gives", [](ww_moe& m) { m.gate_up = WW_GATED_NONE; });
+  refused("bad_value", "", "combine is 3", [](ww_moe& m) { m.combine = 3; });
+  refused("bad_shape", "d", "a row for each slot", [](ww_moe& m) { m.combine = WW_COMBINE_NONE; });
+  refused("unsupported", "topk_ids", "one expert",
+          [](ww_moe& m) { m.apply_router_weight_on_input = 1; });
+  refused("bad_value", "", "routed_scaling_factor is inf",
+          [](ww_moe& m) { m.routed_scaling_factor = std::numeric_limits<float>::infinity(); });
+  refused("bad_value", "scale_x", "only tokens that are e4m3",
+          [](ww_moe& m) { m.scale_x = m.topk_weights; });
+  refused("bad_shape", "shared_output", "the shape of x",
+          [](ww_moe& m) { m.shared_output = m.topk_weights; });
   refused("bad_value", "", "id_type is 2", [](ww_moe& m) { m.id_type = 2; });
   refused("bad_value", "", "activation is relu", [](ww_moe& m) { m.activation = 1; });
   refused("bad_value", "", "gate_limit is -2", [](ww_moe& m) { m.gate.limit = -2; });

@@ -965,34 +965,50 @@ class Calls {
     ww_moe_init(&m);
     const std::int64_t tokens = draw_.of({0, 1, 3, 9});
     const std::int64_t experts = draw_(1, 4);
-    const std::int64_t top_k = draw_(1, 3);
+    m.apply_router_weight_on_input = likely(10) ? 1 : 0;
+    const std::int64_t top_k = m.apply_router_weight_on_input == 1 ? 1 : draw_(1, 3);
+    if (likely(15)) m.gate_up = WW_GATED_NONE;
+    if (likely(20)) m.combine = draw_(WW_COMBINE_WEIGHTED, WW_COMBINE_NONE);
+    if (m.combine != WW_COMBINE_NONE && likely(20)) m.routed_scaling_factor = -1.5F;
+    const std::int64_t parts = m.gate_up == WW_GATED_NONE ? 1 : 2;
     const std::int64_t hidden = draw_.of({8, 24, 64, 128});
     const std::int64_t inner = draw_.of({8, 32, 64});
     const DType weights = likely(40) ? DType::e4m3 : DType::bf16;
     const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
-    m.x = matrix(DType::bf16, tokens, hidden, 1);
+    const bool codes = weights == DType::e4m3 && m.apply_router_weight_on_input == 0 && likely(30);
+    m.x = matrix(codes ? DType::e4m3 : DType::bf16, tokens, hidden, 1);
     m.topk_ids = matrix(DType::s32, tokens, top_k, 1, false, true);
     for (std::int64_t i = 0; i < tokens * top_k; ++i) {
       static_cast<std::int32_t*>(m.topk_ids.data)[i] = draw_(-1, 6);
     }
     m.topk_weights = matrix(draw_.of({DType::f32, DType::bf16}), tokens, top_k, 1);
-    m.w13 = matrix(weights, 2 * inner, hidden, experts);
+    m.w13 = matrix(weights, parts * inner, hidden, experts);
     m.w2 = matrix(weights, hidden, inner, experts);
-    m.d = matrix(draw_.of({DType::bf16, DType::f32}), tokens, hidden, 1);
+    const std::int64_t results = m.combine == WW_COMBINE_SUM ? tokens : tokens * top_k;
+    m.d = matrix(draw_.of({DType::bf16, DType::f32}), results, hidden, 1);
+    if (m.combine == WW_COMBINE_SUM && likely(20)) {
+      m.shared_output = matrix(draw_.of({DType::bf16, DType::f32}), tokens, hidden, 1);
+    }
     if (weights == DType::e4m3 && likely(50)) {
       m.scaling = WW_SCALING_ROW_COLUMN;
-      m.scale_w13 = matrix(DType::f32, 2 * inner, 1, experts, false, true);
+      if (codes) m.scale_x = matrix(DType::f32, likely(30) ? 1 : tokens, 1, 1);
+      m.scale_w13 = matrix(DType::f32, parts * inner, 1, experts, false, true);
       m.scale_w2 = matrix(DType::f32, hidden, 1, experts, false, true);
     } else if (weights == DType::e4m3) {
       m.scaling = WW_SCALING_BLOCKWISE;
-      m.scale_w13 = matrix(DType::f32, blocks(2 * inner), blocks(hidden), experts);
+      if (codes) m.scale_x = matrix(DType::f32, tokens, blocks(hidden), 1);
+      m.scale_w13 = matrix(DType::f32, blocks(parts * inner), blocks(hidden), experts);
       m.scale_w2 = matrix(DType::f32, blocks(hidden), blocks(inner), experts);
     }
-    if (likely(30)) m.bias13 = matrix(DType::f32, 2 * inner, 1, experts, false, true);
+    if (likely(30)) m.bias13 = matrix(DType::f32, parts * inner, 1, experts, false, true);
     if (likely(30)) m.bias2 = matrix(DType::f32, hidden, 1, experts, false, true);
-    if (likely(30)) m.activation = WW_ACTIVATION_SWIGLU_OAI;
-    if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
-    if (likely(30)) draw(m.gate);
+    if (parts == 1) {
+      m.activation = draw_.of({WW_ACTIVATION_RELU2, WW_ACTIVATION_GELU, WW_ACTIVATION_SILU});
+    } else {
+      if (likely(30)) m.activation = WW_ACTIVATION_SWIGLU_OAI;
+      if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
+      if (likely(30)) draw(m.gate);
+    }
     if (likely(30)) {
       m.first_expert = draw_(0, 2);
       m.experts_total = experts + 2;
@@ -1062,7 +1078,11 @@ class Calls {
     o.scaling = static_cast<Scaling>(m.scaling);
     o.activation = static_cast<Activation>(m.activation);
     o.gate = numbers_of(m.gate, o.activation);
+    o.is_gated = m.gate_up != WW_GATED_NONE;
     o.interleaved = m.gate_up == WW_GATED_INTERLEAVED;
+    o.combine = static_cast<Combine>(m.combine);
+    o.apply_router_weight_on_input = m.apply_router_weight_on_input == 1;
+    o.routed_scaling_factor = m.routed_scaling_factor;
     o.first_expert = m.first_expert;
     o.experts_total = m.experts_total;
     if (!spoilt && o.d.rows > 0) {

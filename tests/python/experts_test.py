@@ -204,11 +204,27 @@ class FusedExperts(unittest.TestCase):
         self.close(self.call(x, clamp_limit=3.0), want)
 
     def test_weights_on_the_input(self):
-        for ids, says in ((self.ids[:, :1], "give hidden_states . topk_weights, and topk_weights of"
-                           " 1"), (self.ids, "with top-3 it cannot be served")):
-            with self.assertRaisesRegex(wp.Refusal, says):
-                self.call(self.x, self.w1, self.w2, self.weights[:, :ids.shape[1]], ids,
-                          apply_router_weight_on_input=True)
+        ids, weights = self.ids[:, :1], self.weights[:, :1].float()
+        d = self.call(self.x, self.w1, self.w2, weights, ids, apply_router_weight_on_input=True)
+        x = (self.x.float() * weights).bfloat16()
+        ones = torch.ones_like(weights)
+        self.assertTrue(torch.equal(d, self.call(x, self.w1, self.w2, ones, ids)))
+
+    def test_words_of_activations(self):
+        rows = self.w1[:, :self.w1.shape[1] // 2].contiguous()
+        how = [("gelu_tanh", self.w1, {"activation": "gelu"}),
+               ("swigluoai_uninterleave", self.w1, {"activation": "swiglu_oai"}),
+               ("relu2_no_mul", rows, {"activation": "relu2", "gated": False}),
+               ("silu_no_mul", rows, {"gated": False})]
+        for word, w1, same in how:
+            self.assertTrue(torch.equal(
+                self.call(self.x, w1, activation=word),
+                wp.moe(self.x, self.ids, self.weights.float(), w1, self.w2, **same)), word)
+
+    def test_a_factor_and_a_shared_output(self):
+        shared = torch.randn(self.x.shape).bfloat16()
+        want = plain(self.x, self.ids, self.weights, self.w1, self.w2)
+        self.close(self.call(routed_scaling_factor=2.5, shared_output=shared), 2.5 * want + shared)
 
     def test_slots_that_are_left_out(self):
         ids = self.ids.clone()
@@ -244,6 +260,12 @@ class FusedExperts(unittest.TestCase):
         d = self.call(self.x, c1, c2, use_fp8_w8a8=True, per_channel_quant=True,
                       w1_scale=s1.reshape(6, -1, 1), w2_scale=s2.reshape(6, -1, 1))
         self.close(d, want, 0.05)
+        codes, scales = quantised(self.x)
+        again = self.call(codes, c1, c2, use_fp8_w8a8=True, per_channel_quant=True,
+                          w1_scale=s1.reshape(6, -1, 1), w2_scale=s2.reshape(6, -1, 1),
+                          a1_scale=scales.reshape(-1, 1))
+        self.assertEqual(again.dtype, torch.bfloat16)
+        self.close(again, want, 0.05)
         of_experts = torch.rand(6) + 0.5, torch.rand(6) + 0.5
         want = plain(self.x, self.ids, self.weights, c1.float() * of_experts[0][:, None, None] / 64,
                      c2.float() * of_experts[1][:, None, None] / 64)
@@ -259,8 +281,9 @@ class FusedExperts(unittest.TestCase):
         for how, words in [
                 ({"activation": "gelu"}, "activation is 'gelu'; it is one of 'silu'"),
                 ({"use_int4_w4a16": True}, "use_int4_w4a16 is given"),
-                ({"a1_scale": torch.ones(1)}, "a1_scale is given"),
-                ({"apply_router_weight_on_input": True}, "apply_router_weight_on_input is True"),
+                ({"a1_scale": torch.ones(1)}, "only tokens that are e4m3 have scales"),
+                ({"a2_scale": torch.ones(1)}, "a2_scale is given"),
+                ({"apply_router_weight_on_input": True}, "has one expert"),
                 ({"w1_scale": torch.ones(6)}, "use_fp8_w8a8 is False"),
                 ({"use_fp8_w8a8": True}, "w1 is torch.bfloat16 and use_fp8_w8a8 is True"),
                 ({"per_channel_quant": True}, "the weights' scales are not of rows"),

@@ -96,6 +96,79 @@ class Moe(unittest.TestCase):
         off = np.linalg.norm(f32(d) - want) / max(1e-6, np.linalg.norm(want))
         self.assertLess(off, most, f"seed {SEED}")
 
+    def test_slots_by_themselves(self):
+        layer = Layer()
+        layer.ids[4] = -1
+        d = layer.call(combine="weighted", dtype="f32")
+        self.assertEqual(d.shape, (9, 2, 128))
+        self.close(d.sum(1), layer.right())
+        self.assertFalse(d[4].any())
+        rows = layer.call(combine="none", out=np.empty((9, 2, 128), np.float32))
+        np.testing.assert_array_equal(rows * layer.weights[:, :, None], d)
+        one = Layer(top_k=1)
+        self.assertEqual(one.call(combine="none").shape, (9, 1, 128))
+        with self.assertRaisesRegex(wp.Refusal, "a row for each slot"):
+            layer.call(combine="none", out=np.empty((9, 128), np.float32))
+        with self.assertRaisesRegex(wp.Refusal, "lie evenly"):
+            layer.call(combine="none", out=np.empty((9, 3, 128), np.float32)[:, :2])
+
+    def test_a_shared_output_and_a_factor(self):
+        layer = Layer()
+        shared = normal(9, 128, dtype=np.float32)
+        d = layer.call(shared_output=shared, routed_scaling_factor=2.5)
+        self.close(d, 2.5 * layer.right() + shared)
+        plan = wp.plan_moe(*layer.tensors, shared_output=shared)
+        np.testing.assert_array_equal(
+            layer.call(shared_output=shared, routed_scaling_factor=2.5, plan=plan), d)
+        with self.assertRaisesRegex(wp.Refusal, "added to the sum over"):
+            layer.call(shared_output=shared, combine="none")
+
+    def test_router_weights_on_the_input(self):
+        layer = Layer(top_k=1)
+        d = layer.call(apply_router_weight_on_input=True)
+        layer.x = (f32(layer.x) * layer.weights).astype(bf16)
+        layer.weights[:] = 1
+        np.testing.assert_array_equal(d, layer.call())
+        with self.assertRaisesRegex(wp.Refusal, "has one expert"):
+            Layer().call(apply_router_weight_on_input=True)
+
+    def test_tokens_that_are_codes(self):
+        for scaling in ("row_column", "blockwise"):
+            layer = Layer(hidden=256)
+            layer.quantise(scaling)
+            want = layer.call(scaling=scaling)
+            codes, scales = wp.quantise(layer.x, scaling)
+            layer.x = codes
+            d = layer.call(scaling=scaling, scale_x=scales)
+            self.assertEqual(d.dtype, bf16)
+            np.testing.assert_array_equal(d, want)
+            with self.assertRaisesRegex(wp.Refusal, "scale_x is left out"):
+                layer.call(scaling=scaling)
+        layer.quantise("row_column")
+        one = np.float32(0.5)
+        np.testing.assert_array_equal(
+            layer.call(scaling="row_column", scale_x=np.full((1, 1), one)),
+            layer.call(scaling="row_column", scale_x=np.full(9, one)))
+
+    def test_without_a_gate(self):
+        acts = {"relu2": lambda x: np.maximum(x, 0) ** 2,
+                "silu": lambda x: x / (1 + np.exp(-x)),
+                "gelu": lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi)
+                                                       * (x + 0.044715 * x ** 3)))}
+        layer = Layer()
+        whole = layer.w13
+        for name, act in acts.items():
+            layer.w13 = whole
+            self.close(layer.call(activation="gelu"),
+                       layer.right(lambda gate, up: acts["gelu"](gate) * up))
+            # Both halves alike: what is one's gate is the other's up.
+            layer.w13 = np.concatenate([whole[:, :64]] * 2, 1)
+            want = layer.right(lambda gate, up: act(up))
+            layer.w13 = whole[:, :64]
+            self.close(layer.call(activation=name, gated=False), want)
+        with self.assertRaisesRegex(wp.Refusal, "activation"):
+            layer.call(activation="swiglu_oai", gated=False)
+
     def test_types(self):
         for ids in (np.int32, np.int64):
             layer = Layer(ids=ids)

@@ -18,7 +18,7 @@ follow_imports = skip
 """
 ALLOWED = r"""
 # An alias of Literal words is taken for one of a Union.
-warpwright\._types\.(Accumulation|Activation|Along|Encoding|Format|GatedActivation|GateUp|Layout)
+warpwright\._types\.(Accumulation|Activation|Along|Combine|Encoding|Format|GateUp|Layout)
 warpwright\._types\.(Fp4Encoding|Fp4Layout|Operands|QuantiseD|Recipe|ScaleType|Scaling|Sums)
 # None is replaced as an object is made.
 warpwright\._prepare\.PackedWeights\.(__init__|form)
