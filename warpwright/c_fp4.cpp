@@ -50,8 +50,7 @@ extern "C" ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes,
                                    const ww_matrix* scales, const ww_matrix* tensor_scale,
                                    ww_packed_form* form, float* alphas, void* packed) {
   return guarded([&]() -> ww_refusal* {
-    if (layout == nullptr) return told(null_argument("layout"));
-    if (form == nullptr) return told(null_argument("form"));
+    if (auto r = null_fault({{"layout", layout}, {"form", form}})) return told(*r);
     weights::CheckpointTensors tensors;
     if (auto r = read_tensor("codes", codes, tensors.codes)) return told(*r);
     if (auto r = read_tensor("scales", scales, tensors.scales)) return told(*r);

@@ -155,7 +155,7 @@ class Companions {
     add("a bias of columns", m, n, round_,
         std::string("--bias columns") + (given_.gated ? "" : " --activation gelu"));
     if (given_.gated) {
-      // Of random operands many are beyond the limit. Packed weights lie in halves.
+      // Many random operands are beyond the limit. Packed weights lie in halves.
       add("a gate with limits", m, n, round_,
           std::string("--activation swiglu_oai --gate-limit 0.5 --bias columns") +
               (given_.weights.empty() ? " --gate-up interleaved" : ""));
