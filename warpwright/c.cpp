@@ -272,8 +272,7 @@ struct CheckpointTensor {
 ww_refusal* pack_checkpoint(const char* layout, std::initializer_list<CheckpointTensor> all,
                             ww_packed_form* form, float* alphas, void* packed) {
   return guarded([&]() -> ww_refusal* {
-    if (layout == nullptr) return told(null_argument("layout"));
-    if (form == nullptr) return told(null_argument("form"));
+    if (auto r = null_fault({{"layout", layout}, {"form", form}})) return told(*r);
     Tensors tensors;
     for (const auto& [name, given, to, may_lack] : all) {
       if (given == nullptr && may_lack) continue;
@@ -348,8 +347,7 @@ void ww_refusal_free(ww_refusal* refusal) {
 
 ww_refusal* ww_device_open(const char* name, ww_device** device) {
   return guarded([&]() -> ww_refusal* {
-    if (name == nullptr) return told(null_argument("name"));
-    if (device == nullptr) return told(null_argument("device"));
+    if (auto r = null_fault({{"name", name}, {"device", device}})) return told(*r);
     const auto found = warpwright::device_named(name);
     if (!found) return told(found.refusal());
     hand_out(device, std::make_unique<ww_device>(ww_device{*found}));
@@ -386,8 +384,7 @@ int32_t ww_cuda_device_count(void) {
 ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_choices* choices,
                          ww_plan** plan) {
   return guarded([&]() -> ww_refusal* {
-    if (device == nullptr) return told(null_argument("device"));
-    if (plan == nullptr) return told(null_argument("plan"));
+    if (auto r = null_fault({{"device", device}, {"plan", plan}})) return told(*r);
     GemmOperands operands;
     if (auto r = Reader(true).read(gemm, operands)) return told(*r);
     warpwright::PlanChoices wanted;
@@ -424,8 +421,7 @@ void ww_plan_free(ww_plan* plan) {
 
 ww_refusal* ww_workspace_make(const ww_device* device, int64_t bytes, ww_workspace** workspace) {
   return guarded([&]() -> ww_refusal* {
-    if (device == nullptr) return told(null_argument("device"));
-    if (workspace == nullptr) return told(null_argument("workspace"));
+    if (auto r = null_fault({{"device", device}, {"workspace", workspace}})) return told(*r);
     return make_workspace(*device, bytes, workspace);
   });
 }
@@ -468,8 +464,7 @@ ww_refusal* ww_launch(const ww_plan* plan, const ww_gemm* gemm, ww_workspace* wo
 ww_refusal* ww_workspace_offsets_fault(const ww_workspace* workspace, const ww_plan* plan,
                                        void* stream) {
   return guarded([&]() -> ww_refusal* {
-    if (workspace == nullptr) return told(null_argument("workspace"));
-    if (plan == nullptr) return told(null_argument("plan"));
+    if (auto r = null_fault({{"workspace", workspace}, {"plan", plan}})) return told(*r);
     return told(warpwright::offsets_fault(*plan->plan, workspace->workspace, stream));
   });
 }
@@ -547,8 +542,7 @@ void(ww_packed_form_init)(ww_packed_form* form) {
 }
 ww_refusal* ww_packed_bytes(const ww_packed_form* form, int64_t* bytes) {
   return guarded([&]() -> ww_refusal* {
-    if (form == nullptr) return told(null_argument("form"));
-    if (bytes == nullptr) return told(null_argument("bytes"));
+    if (auto r = null_fault({{"form", form}, {"bytes", bytes}})) return told(*r);
     warpwright::PackedFormat format;
     warpwright::packed::Extents extents;
     if (auto r = read_form(*form, format, extents, true)) return told(*r);
@@ -558,8 +552,7 @@ ww_refusal* ww_packed_bytes(const ww_packed_form* form, int64_t* bytes) {
 }
 ww_refusal* ww_packed_read(const void* bytes, int64_t count, ww_packed_form* form) {
   return guarded([&]() -> ww_refusal* {
-    if (bytes == nullptr) return told(null_argument("bytes"));
-    if (form == nullptr) return told(null_argument("form"));
+    if (auto r = null_fault({{"bytes", bytes}, {"form", form}})) return told(*r);
     if (count < WW_PACKED_HEADER) {
       return told(refuse(RefusalCode::bad_value, "count is ", count, "; ",
                          as_rule("only the header has more"), ": the nearest legal is ",
@@ -576,8 +569,7 @@ ww_refusal* ww_packed_read(const void* bytes, int64_t count, ww_packed_form* for
 }
 ww_refusal* ww_packed_factor(const void* bytes, float* factor) {
   return guarded([&]() -> ww_refusal* {
-    if (bytes == nullptr) return told(null_argument("bytes"));
-    if (factor == nullptr) return told(null_argument("factor"));
+    if (auto r = null_fault({{"bytes", bytes}, {"factor", factor}})) return told(*r);
     const auto header = warpwright::weights::parse_header(
         std::span(static_cast<const std::byte*>(bytes), WW_PACKED_HEADER));
     if (!header) return told(header.refusal());
@@ -588,8 +580,7 @@ ww_refusal* ww_packed_factor(const void* bytes, float* factor) {
 }
 ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_packed_form* form, void* packed) {
   return guarded([&]() -> ww_refusal* {
-    if (form == nullptr) return told(null_argument("form"));
-    if (packed == nullptr) return told(null_argument("packed"));
+    if (auto r = null_fault({{"form", form}, {"packed", packed}})) return told(*r);
     MatrixView view;
     if (auto r = Reader(false).read("weights", weights, view)) return told(*r);
     warpwright::PackedFormat format;

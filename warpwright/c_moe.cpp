@@ -170,8 +170,7 @@ void(ww_moe_init)(ww_moe* moe) {
 ww_refusal* ww_moe_plan_make(const ww_moe* moe, const ww_device* device,
                              const ww_moe_choices* choices, ww_moe_plan** plan) {
   return guarded([&]() -> ww_refusal* {
-    if (device == nullptr) return told(null_argument("device"));
-    if (plan == nullptr) return told(null_argument("plan"));
+    if (auto r = null_fault({{"device", device}, {"plan", plan}})) return told(*r);
     MixtureOperands operands;
     if (auto r = read_moe(moe, operands)) return told(*r);
     warpwright::MixtureChoices wanted;
@@ -215,8 +214,7 @@ ww_refusal* ww_moe_prepare(const ww_moe_plan* plan) {
 ww_refusal* ww_moe_launch(const ww_moe_plan* plan, const ww_moe* moe, ww_workspace* workspace,
                           void* stream, const ww_moe_options* options) {
   return guarded([&]() -> ww_refusal* {
-    if (plan == nullptr) return told(null_argument("plan"));
-    if (workspace == nullptr) return told(null_argument("workspace"));
+    if (auto r = null_fault({{"plan", plan}, {"workspace", workspace}})) return told(*r);
     MixtureOperands operands;
     if (auto r = read_moe(moe, operands)) return told(*r);
     if (auto r = factors_fault(operands)) return told(*r);
@@ -232,8 +230,7 @@ ww_refusal* ww_moe_launch(const ww_moe_plan* plan, const ww_moe* moe, ww_workspa
 }
 ww_refusal* ww_moe_ids_fault(const ww_moe_plan* plan, const ww_workspace* workspace, void* stream) {
   return guarded([&]() -> ww_refusal* {
-    if (plan == nullptr) return told(null_argument("plan"));
-    if (workspace == nullptr) return told(null_argument("workspace"));
+    if (auto r = null_fault({{"plan", plan}, {"workspace", workspace}})) return told(*r);
     return told(warpwright::ids_fault(*plan->plan, workspace->workspace, stream));
   });
 }

@@ -73,6 +73,14 @@ inline Refusal null_argument(const char* name) {
                 as_rule("it must point to one"));
 }
 
+// The first of these that is a null pointer.
+inline Fault null_fault(std::initializer_list<std::pair<const char*, const void*>> all) {
+  for (const auto& [name, pointer] : all) {
+    if (pointer == nullptr) return null_argument(name);
+  }
+  return std::nullopt;
+}
+
 // A struct of a caller that may be older or newer than this library: what is not there keeps its
 // default, and what this library does not know must be 0.
 template <class T>

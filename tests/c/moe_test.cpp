@@ -159,39 +159,6 @@ TEST(CMoe, ServesBiasesAndWideIds) {
   EXPECT_TRUE(m.right());
 }
 
-// Codes of all 1 with scales that say otherwise; silu(128 * 2 * 2) is its argument.
-TEST(CMoe, ServesE4m3WithScalesOfBlocks) {
-  constexpr std::int64_t hidden = 128, inner = 128;
-  std::vector<std::uint16_t> x(hidden, bf16(2)), d(hidden);
-  std::vector<std::uint8_t> w13(2 * inner * hidden, 0x38), w2(hidden * inner, 0x38);
-  std::vector<float> scale13 = {2, 0.125F}, scale2 = {0.5F};
-  std::int32_t id = 0;
-  float weight = 0.5F;
-  ww_moe m;
-  ww_moe_init(&m);
-  m.x = ww_packed(x.data(), WW_BF16, 1, hidden);
-  m.topk_ids = ww_packed(&id, WW_S32, 1, 1);
-  m.topk_weights = ww_packed(&weight, WW_F32, 1, 1);
-  m.w13 = ww_packed(w13.data(), WW_E4M3, 2 * inner, hidden);
-  m.w2 = ww_packed(w2.data(), WW_E4M3, hidden, inner);
-  m.scale_w13 = ww_packed(scale13.data(), WW_F32, 2, 1);
-  m.scale_w2 = ww_packed(scale2.data(), WW_F32, 1, 1);
-  m.scaling = WW_SCALING_BLOCKWISE;
-  m.d = ww_packed(d.data(), WW_BF16, 1, hidden);
-  const double want = 0.5 * 128 * 0.5 * (128 * 2 * 2) * (128 * 2 * 0.125);
-  for (const int fused : {WW_OPEN, WW_YES, WW_NO}) {
-    ww_moe_choices choices = {};
-    choices.size = sizeof choices;
-    choices.quantises_in_epilogue = fused;
-    d.assign(hidden, 0);
-    EXPECT_DONE(ww_moe_run(&m, WW_MODEL, &choices, nullptr, nullptr, nullptr));
-    EXPECT_NEAR(bf16_value(d[hidden - 1]), want, 0.01 * want) << fused;
-  }
-  m.gate.limit = 10;  // of both
-  EXPECT_DONE(ww_moe_run(&m, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
-  EXPECT_NEAR(bf16_value(d[hidden - 1]), 0.5 * 128 * 0.5 * 10 * 10, 0.01 * 3200);
-}
-
 // Weights of 1, packed: silu(128 * 2) is its argument.
 TEST(CMoe, ServesPackedWeights) {
   constexpr std::int64_t hidden = 128, inner = 128, experts = 2;
@@ -342,29 +309,6 @@ TEST(CMoe, ServesFormatsWithScalesInTiles) {
   }
 }
 
-// Experts that lie over each other are an error in the strides. A stride of 0 gives all the same
-// weights, and they may lie side by side in rows.
-TEST(CMoe, RefusesExpertsThatOverlap) {
-  Moe m;
-  const Device model("model");
-  const auto planned = [&](std::int64_t rows, std::int64_t matrices) {
-    m.moe.w13.row_stride = rows;
-    m.moe.w13.batch_stride = matrices;
-    ww_moe_plan* plan = nullptr;
-    const Refusal refused(ww_moe_plan_make(&m.moe, model.device, nullptr, &plan));
-    ww_moe_plan_free(plan);
-    return refused ? text(refused) : "";
-  };
-  constexpr std::int64_t k = Moe::hidden, one = 2 * Moe::inner * k;
-  EXPECT_EQ(planned(k, one), "");
-  EXPECT_EQ(planned(k, 0), "");
-  EXPECT_EQ(planned(Moe::experts * k, k), "");
-  for (const std::int64_t stride : {std::int64_t{1}, k, one - 8}) {
-    EXPECT_THAT(planned(k, stride), HasSubstr("the matrices of w13 overlap")) << stride;
-  }
-  EXPECT_THAT(planned(k, 1), HasSubstr("the nearest legal batch stride is " + std::to_string(one)));
-}
-
 TEST(CMoe, PlansPreparesAndLaunches) {
   Moe m;
   const Device model("model");
@@ -420,14 +364,6 @@ TEST(CMoe, PlansWithoutMemoryForDevicesElsewhere) {
   EXPECT_STREQ(ww_refusal_code(refused.get()), "bad_pointer");
 }
 
-TEST(CMoe, NoTokensAreNoLaunch) {
-  Moe m;
-  m.moe.x.rows = m.moe.topk_ids.rows = m.moe.topk_weights.rows = m.moe.d.rows = 0;
-  m.forget();
-  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
-  EXPECT_TRUE(std::isnan(bf16_value(m.d[0])));
-}
-
 TEST(CMoe, RefusesWhatIsNoMixture) {
   const auto refused = [](const char* code, const char* tensor, const char* says,
                           const auto& change) {
@@ -478,25 +414,6 @@ TEST(CMoe, RefusesWhatIsNoMixture) {
   choices.first_kernel = "none";
   const Refusal kernel(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
   EXPECT_THAT(text(kernel), HasSubstr("the product with w13"));
-}
-
-TEST(CMoe, RefusesNullArguments) {
-  Moe m;
-  const Device model("model");
-  ww_moe_plan* plan = nullptr;
-  for (ww_refusal* refused :
-       {ww_moe_run(nullptr, WW_MODEL, nullptr, nullptr, nullptr, nullptr),
-        ww_moe_plan_make(&m.moe, nullptr, nullptr, &plan),
-        ww_moe_plan_make(&m.moe, model.device, nullptr, nullptr),
-        ww_moe_plan_make(nullptr, model.device, nullptr, &plan), ww_moe_prepare(nullptr),
-        ww_moe_launch(nullptr, &m.moe, nullptr, nullptr, nullptr),
-        ww_moe_ids_fault(nullptr, nullptr, nullptr)}) {
-    EXPECT_THAT(text(Refusal(refused)), HasSubstr("is a null pointer"));
-  }
-  ww_moe_init(nullptr);
-  ww_moe_plan_free(nullptr);
-  EXPECT_STREQ(ww_moe_plan_name(nullptr), "");
-  EXPECT_EQ(ww_moe_plan_launches(nullptr), 0);
 }
 
 }  // namespace

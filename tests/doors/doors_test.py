@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Four doors, one library: the command line, C++ (bin/cpp_door), C (libwarpwright.so.2 by ctypes)
-and Python.
+"""Three doors, one library: the command line, C (libwarpwright.so.2 by ctypes) and Python. (What C
+reads is what C++ is called with.)
 
     doors_test.py BUILD WARPWRIGHT [SEED]    in the environment of wheel_test.py
 
@@ -74,10 +74,6 @@ class View:
         self.strides = (1, rows) if turned else (columns, 1)
         self.batch_stride = rows * columns if batch > 1 else 0
         self.offset, self.file_shape = -1, file_shape
-
-    def text(self):
-        return ":".join(map(str, (self.dtype, self.offset, self.rows, self.columns, *self.strides,
-                                  self.batch, self.batch_stride)))
 
     def as_spec(self, vector=False, scalar=False, batched=False):
         """What Python takes of it."""
@@ -260,32 +256,6 @@ def copy_of(memory):
 
 
 # -- The doors: each returns ("ok", kernel) or (code, sentence), and with memory computes in it.
-
-class Cpp:
-    def __init__(self, build, folder):
-        self.file = folder / "memory"
-        self.process = subprocess.Popen([build / "bin" / "cpp_door"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-
-    def __call__(self, case, memory):
-        said = ["run" if memory is not None else "plan", case.device,
-                str(self.file) if memory is not None else "-"]
-        if memory is not None:
-            self.file.write_bytes(memory.tobytes())
-        said += [f"{name}={view.text()}" for name, view in case.views.items()]
-        said += [f"{name}={value}" for name, value in case.words.items()]
-        places = case.places if memory is not None else {"int4": -1, "offsets": -1}
-        if case.int4:
-            said.append("int4=" + ":".join(map(str, (places["int4"], *case.int4))))
-        if case.groups:
-            said.append(f"offsets={int(case.width == 8)}:{places['offsets']}")
-        self.process.stdin.write(" ".join(said) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().rstrip("\n").split(" ", 1)
-        if answer[0] == "ok" and memory is not None:
-            memory[:] = np.frombuffer(self.file.read_bytes(), np.uint8)
-        return tuple(answer)
-
 
 class Matrix(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), *[(name, ctypes.c_int64) for name in (
@@ -720,13 +690,11 @@ def main():
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else samples.run_seed()
     with tempfile.TemporaryDirectory() as folder:
         line = CommandLine(sys.argv[2], pathlib.Path(folder))
-        doors = {"C++": Cpp(build, pathlib.Path(folder)), "C": C(build), "Python": Python()}
+        doors = {"C": C(build), "Python": Python()}
         if FORMATS_ALONE:
             failures = same_bits(line, doors, seed, 20 if samples.CAMPAIGN else 6, format_how)
         else:
             failures = every_word(line, doors) + same_bits(line, doors, seed)
-        doors["C++"].process.stdin.close()
-        doors["C++"].process.wait()
     for each in failures[:12]:
         print(each)
     if failures or FORMATS_ALONE:

@@ -1325,12 +1325,16 @@ class Calls {
   void nulls() {
     Product p;
     draw(p);
+    draw_weights(p, 64, 128, 1);
     ww_device* device = nullptr;
     ww_plan* plan = nullptr;
     ww_workspace* workspace = nullptr;
     std::int64_t bytes = 0;
     const auto must_refuse = [&](ww_refusal* r) {
       if (!refused(r)) throw Failure{"a null pointer was not refused"};
+      const bool says =
+          last_.find(" null") != std::string::npos || last_.find("no plan") != std::string::npos;
+      if (!says) throw Failure{"a null pointer is refused as another thing: " + last_};
     };
     must_refuse(ww_run(nullptr, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_plan_make(nullptr, nullptr, nullptr, nullptr));
@@ -1360,6 +1364,7 @@ class Calls {
     must_refuse(ww_moe_plan_fastest(nullptr, 1, nullptr, &mixture));
     must_refuse(ww_moe_plan_fastest(nullptr, 0, nullptr, nullptr));
     must_refuse(ww_moe_launch(nullptr, nullptr, nullptr, nullptr, nullptr));
+    must_refuse(ww_moe_prepare(nullptr));
     must_refuse(ww_moe_ids_fault(nullptr, nullptr, nullptr));
     must_refuse(ww_quantise(nullptr, nullptr, nullptr, 0, 0, WW_MODEL, nullptr));
     must_refuse(ww_quantise_blocks(nullptr, WW_MODEL, nullptr));
@@ -1370,7 +1375,7 @@ class Calls {
          {ww_refusal_text(nullptr), ww_refusal_code(nullptr), ww_refusal_tensor(nullptr),
           ww_refusal_rule(nullptr), ww_refusal_nearest(nullptr), ww_device_name(nullptr),
           ww_plan_name(nullptr), ww_plan_kernel(nullptr), ww_plan_explain(nullptr),
-          ww_plan_line(nullptr)}) {
+          ww_plan_line(nullptr), ww_moe_plan_name(nullptr)}) {
       if (said == nullptr || *said != '\0') throw Failure{"nothing has a text"};
     }
     if (ww_plan_workspace_bytes(nullptr) != 0 || ww_workspace_bytes(nullptr) != 0) {

@@ -10,11 +10,13 @@ import pickle
 import random
 import sys
 import time
+import typing
 
 import ml_dtypes
 import numpy as np
 
 import warpwright as wp
+from warpwright import _types
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import samples  # noqa: E402
@@ -25,6 +27,24 @@ TYPES = [ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3fn, ml_dtypes.floa
          np.float64, np.int8, np.uint8, np.int32, np.int64, np.bool_, np.complex64, ">f4"]
 GARBAGE = [None, 1.5, -3, "x", b"x", object(), [[1.0, 2.0]], (), {}, np, int, float("nan"), True,
            np.float32(1), wp.Spec((16, 32)), Ellipsis]
+
+
+# What arguments that are no tensors may be, by name or else by type.
+VALUES = {
+    "bool": [True, False, 1], "bool | None": [True, False, None, "x"],
+    "float | None": [0.5, 1, 2.25, 10, 0, -1, float("nan"), float("inf"), "x"],
+    "alpha": [0, 1, -2.5, float("inf"), float("nan"), 1e300, "x"],
+    "beta": [0, 1, float("nan"), -1],
+    "dtype": ["bf16", "f32", "f16", "e4m3", "e5m2", "f64", 3, np.float32, ml_dtypes.bfloat16,
+              object()],
+    "str | None": ["hopper_bf16_bf16_128x64_sw_sk", "x", "", 3],
+    "format": ["mxf8", "nvf4", "mxf8,mxf4", "x", 1],
+    "device": ["model", "h200", "b200", "cuda:7", "", 3],
+    "cluster": [(1, 1), (2, 1), (1, 2), (3, 3), (0, 1), 3, (1 << 70, 1)],
+    "expected_lengths": ["routed", "equal", "zipf:1", "zipf:9", "x", 1],
+    "int": [0, 4, 256, 257, -1, "x", 1 << 70], "int | None": [0, 1, 3, 9, -1, 1 << 70, "x"],
+    "stream": [0, 1, -1, "x", 1 << 80, object()],
+}
 
 
 # For a gate, with what an activation has by itself.
@@ -99,9 +119,23 @@ class Caller:
             lambda: wp.empty((self.extent(), self.extent()), "bf16", "model"),
         ])()
 
-    def gate_numbers(self):
-        return {name: lambda: self.random.choice([0.5, 1, 2.25, 10, 0, -1, float("nan"),
-                                                  float("inf"), "x"]) for name in GATE_NUMBERS}
+    def value(self, name, kind):
+        """For an argument that is no tensor: mostly what its type in arguments.inc says."""
+        words = typing.get_args(getattr(_types, kind.split(" |")[0], None))
+        if words:
+            return self.random.choice([*words, *words, "x", 1])
+        return self.random.choice(VALUES.get(name) or VALUES[kind])
+
+    def some(self, verb, tensors):
+        """A few of a verb's keywords: `tensors` makes those that are tensors."""
+        kinds = {name: kind for name, kind, _ in wp._core.keywords[verb]}
+        given = {}
+        for name in self.random.sample(sorted(kinds), self.random.choice([0, 0, 1, 1, 2, 4])):
+            if name in tensors:
+                given[name] = tensors[name]()
+            elif not kinds[name].startswith("Tensor"):
+                given[name] = self.value(name, kinds[name])
+        return given
 
     def keywords(self, m, n, k, dtype, grouped):
         choose = self.random.choice
@@ -110,38 +144,12 @@ class Caller:
         narrow = dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
         result = np.float16 if wide == "f16" else ml_dtypes.bfloat16
         lead = (groups,) if grouped else ()
-        all_of_them = {
+        tensors = {
             "out": lambda: self.tensor((m, n), result),
             "c": lambda: self.tensor((m, n), result),
-            "alpha": lambda: choose([0, 1, -2.5, float("inf"), float("nan"), 1e300, "x"]),
-            "beta": lambda: choose([0, 1, float("nan"), -1]),
             "bias": lambda: self.tensor(choose([(n,), lead + (n,), (m,)]),
                                         choose([np.float32, result])),
-            "bias_along": lambda: choose(["rows", "columns", "x", 3]),
-            "activation": lambda: choose(["none", "relu", "gelu", "silu", "quick_gelu",
-                                          "relu2", "swiglu_oai", "tanh", 1]),
-            "gated": lambda: choose([True, False, 1]),
-            "gate_up": lambda: choose(["halves", "interleaved", "x", 1]),
-            **self.gate_numbers(),
             "scale_d": lambda: self.tensor((), np.float32),
-            "scaling": lambda: choose(["none", "tensor", "row_column", "blockwise", "group", "x",
-                                        1]),
-            "accumulation": lambda: choose(["fast", "promoted", "slow"]),
-            "operands": lambda: choose(["tf32", "nvf4", "mxf8", "e2m3", None, "x", 1]),
-            "a_type": lambda: choose(["tf32", "nvf4", "mxf6-e3m2", "mxf4", "e2m1", "x", 1]),
-            "b_type": lambda: choose(["tf32", "nvf4", "mxf6-e3m2", "mxf4", "e2m1", "x", 1]),
-            "sums": lambda: choose(["exact", "chained", "folded", "table", "x", 1]),
-            "dtype": lambda: choose(["bf16", "f32", "f16", "e4m3", "e5m2", "f64", 3, np.float32,
-                                     ml_dtypes.bfloat16, object()]),
-            "batch_invariant": lambda: choose([True, False, "x"]),
-            "kernel": lambda: choose(["hopper_bf16_bf16_128x64_sw_sk", "x", "", 3]),
-            "cluster": lambda: choose([(1, 1), (2, 1), (1, 2), (3, 3), (0, 1), 3, (1 << 70, 1)]),
-            "expected_tokens": lambda: choose([0, 3.5, -1, float("nan"), "x"]),
-            "expected_lengths": lambda: choose(["routed", "equal", "zipf:1", "zipf:9", "x", 1]),
-            "measure": lambda: choose([0, 4, 256, 257, -1, "x", 1 << 70]),
-            "check_offsets": lambda: choose([True, False]),
-            "dependent": lambda: choose([True, False, None]),
-            "stream": lambda: choose([0, 1, -1, "x", 1 << 80, object()]),
             "workspace": lambda: choose([self.workspace(), 3]),
             "plan": lambda: choose([self.plan(), "x"]),
         }
@@ -153,9 +161,7 @@ class Caller:
                 lambda: (self.tensor((m,), np.float32), self.tensor(lead + (n,), np.float32)),
                 lambda: (self.tensor((m, blocks), np.float32),
                          self.tensor(lead + ((n + 127) // 128, blocks), np.float32))])()
-        for name in self.random.sample(sorted(all_of_them), choose([0, 0, 1, 1, 2, 4])):
-            given[name] = all_of_them[name]()
-        return given
+        return {**given, **self.some("grouped_gemm" if grouped else "gemm", tensors)}
 
     def workspace(self):
         made = wp.Workspace(self.random.choice([256, 1 << 20]), "model")
@@ -293,38 +299,16 @@ class Caller:
                              ((experts, blocks(2 * inner), blocks(hidden)),
                               (experts, blocks(hidden), blocks(inner)))])
             given["scale_w13"], given["scale_w2"] = (self.tensor(s, np.float32) for s in shapes)
-        all_of_them = {
-            "activation": lambda: choose(["silu", "swiglu_oai", "relu", "x", 1]),
-            "gate_up": lambda: choose(["halves", "interleaved", "x"]),
-            **self.gate_numbers(),
-            "scaling": lambda: choose(["none", "row_column", "blockwise", "tensor", 1]),
+        tensors = {
             "scale_w13": lambda: self.tensor((experts, 2 * inner), np.float32),
             "bias13": lambda: self.tensor((experts, 2 * inner), choose([np.float32, x_type])),
             "bias2": lambda: self.tensor((experts, hidden), choose([np.float32, x_type])),
-            "first_expert": lambda: choose([0, 1, 3, -1, 1 << 70, "x"]),
-            "experts_total": lambda: choose([experts, 9, 0, 1, 1 << 40, "x"]),
             "out": lambda: self.tensor((tokens, hidden), choose([x_type, np.float32])),
-            "dtype": lambda: choose(["bf16", "f32", "f16", "e4m3", 3]),
-            "expected_lengths": lambda: choose(["routed", "equal", "zipf:1", "zipf:9", 1]),
-            "batch_invariant": lambda: choose([True, False, 1]),
-            "by_index": lambda: choose([True, False, None, "x"]),
-            "quantises_in_epilogue": lambda: choose([True, False, None]),
-            "sort_with_gather": lambda: choose([True, False, None, "x"]),
-            "sums": lambda: choose(["exact", "chained", "x"]),
-            "first_kernel": lambda: choose(["x", "", 3]),
-        }
-        only_run = {
-            "check_ids": lambda: choose([True, False]),
-            "dependent": lambda: choose([True, False]),
-            "stream": lambda: choose([0, "x"]),
             "workspace": lambda: choose([self.workspace(), 3]),
             "plan": lambda: choose([self.plan(), "x"]),
         }
         verb = choose(["moe"] * 5 + ["plan_moe"])
-        if verb == "moe":
-            all_of_them.update(only_run)
-        for name in self.random.sample(sorted(all_of_them), choose([0, 0, 1, 1, 2, 4])):
-            given[name] = all_of_them[name]()
+        given.update(self.some(verb, tensors))
         weights = self.tensor((tokens, top_k), choose([np.float32, np.float32, ml_dtypes.bfloat16]))
         return verb, [self.tensor((tokens, hidden), x_type), ids, weights, w13, w2], given
 
@@ -356,9 +340,6 @@ class Caller:
                                               offsets.astype(np.float32), offsets.reshape(2, 2)])
             arguments.append(offsets if self.likely(0.97) else self.random.choice(GARBAGE))
             verb = "grouped_gemm" if verb == "gemm" else verb
-        else:
-            keywords.pop("expected_tokens", None)
-            keywords.pop("expected_lengths", None)
         if verb in ("check", "trace"):
             keywords.pop("stream", None)
         if verb == "check":
