@@ -110,36 +110,6 @@ TEST(BarrierChecks, StorageOfALiveBarrier) {
                Check::barrier_storage);
 }
 
-TEST(BarrierChecks, InitialisedTwice) {
-  const auto body = [](bool invalidate) {
-    return [=] {
-      isa::mbarrier_init(isa::shared_base(), 1);
-      if (invalidate) isa::mbarrier_invalidate(isa::shared_base());
-      isa::mbarrier_init(isa::shared_base(), 1);
-    };
-  };
-  expect_found({one_thread, body(false)}, Check::barrier_storage);
-  expect_clean({one_thread, body(true)});
-}
-
-TEST(BarrierChecks, TensorLoadOverALiveBarrier) {
-  Memory<std::uint16_t> source(64);
-  const TensorMap map = map_of({source.data(), 1, 64, 2, 1, 64});
-  const auto body = [&](SharedAddress to) {
-    return [&map, to] {
-      const SharedAddress bar = isa::shared_base() + 64;
-      isa::mbarrier_init(bar, 1);
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive_expect(bar, 128);
-      isa::tensor_load(isa::shared_base() + to, map, bar, isa::Coords{0, 0});
-      isa::mbarrier_wait<Scope::cta>(bar, 0);
-    };
-  };
-  const std::vector<Allocation> memory = {source.allocation("source", false)};
-  expect_found({one_thread, body(0), memory}, Check::barrier_storage);
-  expect_clean({one_thread, body(128), memory});
-}
-
 TEST(BarrierChecks, TooManyArrivals) {
   // The second arrival meets a phase that waits only for bytes.
   const auto body = [](int count) {
@@ -227,32 +197,6 @@ TEST(BarrierChecks, PhasePassedUnobserved) {
   expect_clean({one_thread, body(true)});
 }
 
-TEST(BarrierChecks, AWrongParityDeadlocksOrPassesTooEarly) {
-  // Thread 1 waits for what thread 0 wrote; on the fresh barrier parity 1 passes at once.
-  const auto body = [](int parity) {
-    return [=] {
-      const SharedAddress bar = isa::shared_base();
-      const isa::SharedView<std::uint32_t> word{bar + 16};
-      if (isa::thread_index() == 0) {
-        isa::mbarrier_init(bar, 32);
-        isa::fence_mbarrier_init();
-      }
-      isa::sync_threads(64);
-      if (isa::warp_index() == 0) {
-        isa::sync_threads(64);
-        if (isa::lane_index() == 0) word.store(0, 5);
-        isa::mbarrier_arrive<Scope::cta>(bar);
-      } else {
-        isa::mbarrier_wait<Scope::cta>(bar, parity);
-        if (parity == 1) (void)word.load();
-        isa::sync_threads(64);
-      }
-    };
-  };
-  expect_found({{.threads = 64, .shared_bytes = 4096}, body(1)}, Check::uninitialised_read);
-  expect_found({{.threads = 64, .shared_bytes = 4096}, body(0)}, Check::deadlock);
-}
-
 TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
   const auto kernel = [](const std::function<void(SharedAddress)>& operation, bool remote) {
     return Kernel{pair_of_ctas, [=] {
@@ -273,28 +217,6 @@ TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
   }
   // An arrival may be remote.
   expect_clean(kernel([](SharedAddress b) { isa::mbarrier_arrive<Scope::cluster>(b); }, true));
-}
-
-TEST(BarrierChecks, PublicationToPeers) {
-  const auto kernel = [](bool fence, bool cluster_barrier) {
-    return Kernel{pair_of_ctas, [=] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    if (fence) isa::fence_mbarrier_init();
-                    if (cluster_barrier) cluster_sync();
-                    if (isa::cluster_rank() == 1) {
-                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
-                    } else {
-                      isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                    }
-                    cluster_sync();
-                  }};
-  };
-  expect_found(kernel(false, true), Check::barrier_unpublished);
-  // A barrier that the peer has not even made yet is a dead one.
-  expect_found(kernel(true, false), Check::barrier_unpublished, Shows::unless_eager,
-               {Check::dead_barrier, Check::cluster_lifetime});
-  expect_clean(kernel(true, true));
 }
 
 // The copy signals the barrier in the asynchronous proxy, in one CTA too.
@@ -374,63 +296,7 @@ TEST(BarrierChecks, TheFenceComesBeforeTheClusterBarrier) {
   expect_clean(kernel(false));
 }
 
-TEST(BarrierChecks, PublicationInsideTheCta) {
-  const auto kernel = [](bool sync) {
-    return Kernel{{.threads = 64, .shared_bytes = 4096}, [=] {
-                    const SharedAddress bar = isa::shared_base();
-                    if (isa::thread_index() == 0) isa::mbarrier_init(bar, 64);
-                    if (sync) isa::sync_threads(64);
-                    isa::mbarrier_arrive<Scope::cta>(bar);
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  }};
-  };
-  // Who comes before the barrier is made finds a dead one.
-  for (const Options& how : schedules()) {
-    SCOPED_TRACE(text(how));
-    const Report report = run(kernel(false), how);
-    EXPECT_TRUE(report.has(Check::barrier_unpublished) || report.has(Check::dead_barrier));
-    if (how.mode == Mode::latest) {
-      EXPECT_TRUE(report.has(Check::barrier_unpublished));
-    }
-  }
-  expect_clean(kernel(true));
-}
-
-TEST(BarrierChecks, CtaGoneWithALoadInFlight) {
-  Memory<std::uint16_t> source(64 * 8);
-  const TensorMap map = map_of({source.data(), 8, 64, 2, 8, 64});
-  const auto body = [&](bool wait) {
-    return [&map, wait] {
-      const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, 1);
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive_expect(bar, 1024);
-      isa::tensor_load(isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
-      if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
-    };
-  };
-  const std::vector<Allocation> memory = {source.allocation("source", false)};
-  expect_found({one_thread, body(false), memory}, Check::barrier_outlived, Shows::unless_eager,
-               {Check::transaction_bytes});
-  expect_clean({one_thread, body(true), memory});
-}
-
-TEST(BarrierChecks, PeerThatHasExited) {
-  const auto kernel = [](bool stay) {
-    return Kernel{pair_of_ctas, [=] {
-                    const SharedAddress bar = published(1);
-                    if (isa::cluster_rank() == 1) {
-                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
-                    } else {
-                      isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 1));
-                    }
-                    if (stay) cluster_sync();
-                  }};
-  };
-  expect_found(kernel(false), Check::cluster_lifetime);
-  expect_clean(kernel(true));
-  // No such CTA at all.
+TEST(BarrierChecks, APeerThatThereIsNot) {
   expect_found(
       {pair_of_ctas, [] { isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(published(1), 2)); }},
       Check::shared_bounds);

@@ -394,44 +394,8 @@ TEST(MemoryChecks, DestinationTouchedInFlight) {
   }
 }
 
-TEST(MemoryChecks, SourceOverwrittenInFlight) {
+TEST(MemoryChecks, ReadingWhatAStoreReadsIsNoConflict) {
   Tensor t;
-  Tensor other;
-  const std::vector<Allocation> both = {t.allocations[0], other.memory.allocation("other", false)};
-  enum class Wait { none, read, all, one_pending };
-  const auto kernel = [&](Wait wait, bool by_copy) {
-    return Kernel{one_thread,
-                  [&map = t.map, &from = other.map, wait, by_copy] {
-                    const SharedAddress bar = isa::shared_base();
-                    const SharedAddress buffer = bar + 1024;
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    fill(buffer, 1024);
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, buffer, isa::Coords{0, 0});
-                    isa::bulk_commit();
-                    if (wait == Wait::read) isa::bulk_wait_read<0>();
-                    if (wait == Wait::all) isa::bulk_wait<0>();
-                    if (wait == Wait::one_pending) isa::bulk_wait<1>();
-                    if (by_copy) {
-                      isa::mbarrier_arrive_expect(bar, 1024);
-                      isa::tensor_load(buffer, from, bar, isa::Coords{0, 0});
-                      isa::mbarrier_wait<Scope::cta>(bar, 0);
-                    } else {
-                      isa::SharedView<std::uint32_t>{buffer}.store(7, 1);
-                    }
-                    isa::bulk_wait<0>();
-                  },
-                  both};
-  };
-  for (const bool by_copy : {false, true}) {
-    SCOPED_TRACE(by_copy);
-    expect_found(kernel(Wait::none, by_copy), Check::in_flight_access, Shows::unless_eager);
-    expect_found(kernel(Wait::one_pending, by_copy), Check::in_flight_access, Shows::unless_eager);
-    expect_clean(kernel(Wait::read, by_copy));
-    expect_clean(kernel(Wait::all, by_copy));
-  }
-  // Reading what a store reads is no conflict.
   expect_clean({one_thread,
                 [&] {
                   fill(isa::shared_base(), 1024);
@@ -442,31 +406,6 @@ TEST(MemoryChecks, SourceOverwrittenInFlight) {
                   isa::bulk_wait_read<0>();
                 },
                 t.allocations});
-}
-
-TEST(MemoryChecks, WaitingForAllButTheNewestGroupCoversTheOlder) {
-  // Two buffers, as an epilogue has them: bulk_wait_read<1> frees the older one, whichever the
-  // engine reads first.
-  Memory<std::uint16_t> target(12 * 8 * 64);
-  const TensorMap map = map_of({target.data(), 12 * 8, 64, 2, 8, 64});
-  const Kernel kernel{{.threads = 1, .shared_bytes = 4096},
-                      [&map] {
-                        for (int i = 0; i < 12; ++i) {
-                          const SharedAddress buffer = isa::shared_base() + i % 2 * 1024;
-                          isa::bulk_wait_read<1>();
-                          fill(buffer, 1024);
-                          isa::fence_proxy_async_shared();
-                          isa::tensor_store(map, buffer, isa::Coords{0, 8 * i});
-                          isa::bulk_commit();
-                        }
-                        isa::bulk_wait_read<0>();
-                      },
-                      {target.allocation("target")}};
-  expect_clean(kernel);
-  for (std::uint64_t seed = 100; seed < 200; ++seed) {
-    const Report report = run(kernel, random_schedule(seed));
-    ASSERT_TRUE(report.clean()) << "seed " << seed << "\n" << report.text();
-  }
 }
 
 TEST(MemoryChecks, StoreOfUninitialisedBytes) {
@@ -713,31 +652,6 @@ TEST(WgmmaChecks, Fences) {
   expect_clean({warpgroup, body(Fences::both, true)});
 }
 
-TEST(WgmmaChecks, AccumulatorTouchedInFlight) {
-  enum class Touch { before_commit, before_wait, pending, after };
-  const auto body = [](Touch touch) {
-    return [=] {
-      zero_operands();
-      Accumulator acc;
-      isa::wgmma_fence(acc);
-      issue(acc);
-      if (touch == Touch::before_commit) acc[0] = 1.0F;
-      isa::wgmma_commit();
-      if (touch == Touch::before_wait) (void)acc[31];
-      isa::wgmma_wait<1>();
-      if (touch == Touch::pending) (void)acc[31];
-      isa::wgmma_wait<0>(acc);
-      (void)acc[31];
-      acc[0] = 1.0F;
-    };
-  };
-  for (const Touch touch : {Touch::before_commit, Touch::before_wait, Touch::pending}) {
-    SCOPED_TRACE(static_cast<int>(touch));
-    expect_found({warpgroup, body(touch)}, Check::fragment_in_flight);
-  }
-  expect_clean({warpgroup, body(Touch::after)});
-}
-
 TEST(WgmmaChecks, RegistersWrittenBehindTheModelsBack) {
   expect_found({warpgroup,
                 [] {
@@ -863,46 +777,26 @@ TEST(WgmmaChecks, ExitWithGroupsInFlight) {
   expect_clean({warpgroup, body(true, true)});
 }
 
+// After the wgmma thread 0 writes an operand; a copy into one: OrderTest.AStageIsReleasedAfter...
 TEST(WgmmaChecks, OperandsOverwrittenInFlight) {
-  // After the wgmma thread 0 writes an operand: by itself or by TMA.
-  Memory<std::uint16_t> source(1024);
-  const TensorMap map = map_of({source.data(), 16, 64, 2, 16, 64});
   enum class Wait { none, one, zero };
-  const auto kernel = [&](Wait wait, bool by_copy) {
-    return Kernel{warpgroup,
-                  [&map, wait, by_copy] {
-                    const SharedAddress bar = isa::shared_base() + 4096;
-                    if (isa::thread_index() == 0) {
-                      isa::mbarrier_init(bar, 1);
-                      isa::fence_mbarrier_init();
-                    }
-                    zero_operands();
-                    Accumulator acc;
-                    isa::wgmma_fence(acc);
-                    issue(acc);
-                    isa::wgmma_commit();
-                    if (wait == Wait::one) isa::wgmma_wait<1>();
-                    if (wait == Wait::zero) isa::wgmma_wait<0>();
-                    if (isa::thread_index() == 0) {
-                      if (by_copy) {
-                        isa::mbarrier_arrive_expect(bar, 2048);
-                        isa::tensor_load(isa::shared_base() + 2048, map, bar, isa::Coords{0, 0});
-                        isa::mbarrier_wait<Scope::cta>(bar, 0);
-                      } else {
-                        isa::SharedView<std::uint32_t>{isa::shared_base()}.store(5, 1);
-                      }
-                    }
-                    isa::sync_warp();
-                    isa::wgmma_wait<0>(acc);
-                  },
-                  {source.allocation("source", false)}};
+  const auto body = [](Wait wait) {
+    return [=] {
+      zero_operands();
+      Accumulator acc;
+      isa::wgmma_fence(acc);
+      issue(acc);
+      isa::wgmma_commit();
+      if (wait == Wait::one) isa::wgmma_wait<1>();
+      if (wait == Wait::zero) isa::wgmma_wait<0>();
+      if (isa::thread_index() == 0) isa::SharedView<std::uint32_t>{isa::shared_base()}.store(5, 1);
+      isa::sync_warp();
+      isa::wgmma_wait<0>(acc);
+    };
   };
-  for (const bool by_copy : {false, true}) {
-    SCOPED_TRACE(by_copy);
-    expect_found(kernel(Wait::none, by_copy), Check::in_flight_access);
-    expect_found(kernel(Wait::one, by_copy), Check::in_flight_access);
-    expect_clean(kernel(Wait::zero, by_copy));
-  }
+  expect_found({warpgroup, body(Wait::none)}, Check::in_flight_access);
+  expect_found({warpgroup, body(Wait::one)}, Check::in_flight_access);
+  expect_clean({warpgroup, body(Wait::zero)});
 }
 
 TEST(WgmmaChecks, OperandsReadBeforeTheyLand) {
