@@ -217,6 +217,7 @@ class VllmCase(unittest.TestCase):
         """expert_map: two ranks' shares add up to the whole."""
         x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
         ids, weights = routed(self.draw)
+        ids[1, 0] = 9  # no expert's
         total, seed = 0, self.draw
         for mine in ([2, 0], [1, 3]):
             self.draw = Draw(7)
@@ -295,8 +296,11 @@ class VllmCase(unittest.TestCase):
         for each in (config, pickle.loads(pickle.dumps(config))):
             self.assertEqual(each.weight_block_size, [128, 128])
             self.assertTrue(hasattr(each.get_quant_method(layer, "x"), "warpwright"))
+        self.clear()
         mixed = quantization.registered["modelopt_mixed"]()
         self.assertFalse(hasattr(mixed.get_quant_method(layer, "x"), "warpwright"))
+        self.assertIn("leaves experts (ModelOptFp8MoEMethod) to vLLM: weights as this method has "
+                      "them are not read", self.log.lines[0])
         # The variable is part of what compiled code is kept by.
         self.assertRegex(sys.modules["vllm.envs"].environment_variables[VARIABLE](), "experts")
         self.plugin.register()  # vLLM may call it again
