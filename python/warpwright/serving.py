@@ -80,7 +80,10 @@ def gate_of(activation: str, limit: float | None = None, alpha: float | None = N
         return {"activation": "swiglu_oai", "gate_up": "halves", "gate_limit": limit,
                 "gate_alpha": 1.0 if alpha is None else alpha,
                 "gate_beta": 0.0 if beta is None else beta}
-    return {"activation": activation, "gate_limit": limit}
+    if activation == "gelu":
+        _refuse("activation is gelu, by the error function; the nearest is gelu_tanh")
+    # The library's gelu is that of tanh. What has no gate keeps its word, which is refused.
+    return {"activation": {"gelu_tanh": "gelu"}.get(activation, activation), "gate_limit": limit}
 
 
 def dense16(w13: Any, w2: Any) -> Weights:

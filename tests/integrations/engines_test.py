@@ -254,7 +254,10 @@ class VllmCase(unittest.TestCase):
         """The library's sentence in vLLM's log, once, and vLLM's own kernel."""
         fp8 = FORMATS["fp8 in blocks"]
         cases = {
-            'activation is "gelu"; it is one of': (*FORMATS["bf16"][:3], {"activation": "GELU"}),
+            "activation is gelu, by the error function": (*FORMATS["bf16"][:3],
+                                                          {"activation": "GELU"}),
+            'activation is "relu2_no_mul"; it is one of': (*FORMATS["bf16"][:3],
+                                                           {"activation": "RELU2_NO_MUL"}),
             r"blocks are \[64, 64\]; the nearest legal is \[128, 128\]": (
                 *fp8[:2], {**fp8[2], "weight_block_size": [64, 64]}, {}),
             "fixed by the checkpoint": (*fp8[:3], {"layer": {"w13_input_scale": torch.ones(4)}}),
@@ -513,7 +516,7 @@ class Sglang(unittest.TestCase):
                  {"apply_router_weight_on_input": True}, info),
                 ("gemm1_clamp_limit is given without gemm1_alpha", {"gemm1_clamp_limit": 7.0},
                  info),
-                ('activation is "gelu"; it is one of', {"activation": "gelu"}, info),
+                ("activation is gelu, by the error function", {"activation": "gelu"}, info),
                 ('activation is "relu2_no_mul"', {"activation": "relu2", "is_gated": False}, info),
                 ("use_int4_w4a16 is set", {}, self.drawn(use_int4_w4a16=True)[0]),
                 ("a13_scale is given", {}, self.drawn("fp8_rows", a13_scale=torch.ones(1))[0]),
