@@ -80,7 +80,10 @@ def gate_of(activation: str, limit: float | None = None, alpha: float | None = N
         return {"activation": "swiglu_oai", "gate_up": "halves", "gate_limit": limit,
                 "gate_alpha": 1.0 if alpha is None else alpha,
                 "gate_beta": 0.0 if beta is None else beta}
-    return {"activation": activation, "gate_limit": limit}
+    if activation == "gelu":
+        _refuse("activation is gelu, by the error function; the nearest is gelu_tanh")
+    # The library's gelu is that of tanh. What has no gate keeps its word, which is refused.
+    return {"activation": {"gelu_tanh": "gelu"}.get(activation, activation), "gate_limit": limit}
 
 
 def dense16(w13: Any, w2: Any) -> Weights:
@@ -143,7 +146,7 @@ def fp4(layout: str, codes13: Any, codes2: Any, scales13: Any, scales2: Any,
                                     encoding=encoding),  # type: ignore[arg-type]
                 pack_fp4_checkpoint(layout, codes2, scales2, one,  # type: ignore[arg-type]
                                     encoding=encoding), how)  # type: ignore[arg-type]
-    return Weights(encoding, codes13, *specs, how, pack, interleaved)
+    return Weights(encoding, codes13, specs[0], specs[1], how, pack, interleaved)
 
 
 def _factors(layout: str, factors: Any) -> Any:
@@ -186,7 +189,7 @@ def int4(layout: str, codes13: Any, codes2: Any, scales13: Any, scales2: Any, ze
             None if given[i + 4] is None else _whole(given[i + 4]),
             encoding=encoding) for i in (0, 1))  # type: ignore[arg-type]
         return one, two, {}
-    return Weights(f"int4 in groups of {specs[0].group}", codes13, *specs, {}, pack)
+    return Weights(f"int4 in groups of {specs[0].group}", codes13, specs[0], specs[1], {}, pack)
 
 
 def _whole(tensor: Any) -> Any:

@@ -217,6 +217,7 @@ class VllmCase(unittest.TestCase):
         """expert_map: two ranks' shares add up to the whole."""
         x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
         ids, weights = routed(self.draw)
+        ids[1, 0] = 9  # no expert's
         total, seed = 0, self.draw
         for mine in ([2, 0], [1, 3]):
             self.draw = Draw(7)
@@ -253,7 +254,10 @@ class VllmCase(unittest.TestCase):
         """The library's sentence in vLLM's log, once, and vLLM's own kernel."""
         fp8 = FORMATS["fp8 in blocks"]
         cases = {
-            'activation is "gelu"; it is one of': (*FORMATS["bf16"][:3], {"activation": "GELU"}),
+            "activation is gelu, by the error function": (*FORMATS["bf16"][:3],
+                                                          {"activation": "GELU"}),
+            'activation is "relu2_no_mul"; it is one of': (*FORMATS["bf16"][:3],
+                                                           {"activation": "RELU2_NO_MUL"}),
             r"blocks are \[64, 64\]; the nearest legal is \[128, 128\]": (
                 *fp8[:2], {**fp8[2], "weight_block_size": [64, 64]}, {}),
             "fixed by the checkpoint": (*fp8[:3], {"layer": {"w13_input_scale": torch.ones(4)}}),
@@ -295,8 +299,11 @@ class VllmCase(unittest.TestCase):
         for each in (config, pickle.loads(pickle.dumps(config))):
             self.assertEqual(each.weight_block_size, [128, 128])
             self.assertTrue(hasattr(each.get_quant_method(layer, "x"), "warpwright"))
+        self.clear()
         mixed = quantization.registered["modelopt_mixed"]()
         self.assertFalse(hasattr(mixed.get_quant_method(layer, "x"), "warpwright"))
+        self.assertIn("leaves experts (ModelOptFp8MoEMethod) to vLLM: weights as this method has "
+                      "them are not read", self.log.lines[0])
         # The variable is part of what compiled code is kept by.
         self.assertRegex(sys.modules["vllm.envs"].environment_variables[VARIABLE](), "experts")
         self.plugin.register()  # vLLM may call it again
@@ -509,7 +516,7 @@ class Sglang(unittest.TestCase):
                  {"apply_router_weight_on_input": True}, info),
                 ("gemm1_clamp_limit is given without gemm1_alpha", {"gemm1_clamp_limit": 7.0},
                  info),
-                ('activation is "gelu"; it is one of', {"activation": "gelu"}, info),
+                ("activation is gelu, by the error function", {"activation": "gelu"}, info),
                 ('activation is "relu2_no_mul"', {"activation": "relu2", "is_gated": False}, info),
                 ("use_int4_w4a16 is set", {}, self.drawn(use_int4_w4a16=True)[0]),
                 ("a13_scale is given", {}, self.drawn("fp8_rows", a13_scale=torch.ones(1))[0]),

@@ -29,6 +29,7 @@ from engines_test import (EXPERTS, FORMATS, HIDDEN, INNER, TOKENS, TOP, Log, lay
                           routed)
 from layers import Draw, bf16, reference, to_numpy, to_torch
 from vllm.distributed import parallel_state
+from vllm.model_executor import custom_op
 from vllm.model_executor.layers.fused_moe.activation import MoEActivation
 from vllm.model_executor.layers.fused_moe.config import FusedMoEConfig, FusedMoEParallelConfig
 from vllm.model_executor.layers.quantization.utils import quant_utils
@@ -124,7 +125,6 @@ class RealVllm(unittest.TestCase):
         self.assertFalse(served(quant_utils.kFp8Static128BlockSym, None))
 
     def test_the_registries(self):
-        from vllm.model_executor import custom_op
         from vllm.model_executor.kernels import linear as kernels
         from vllm.model_executor.layers import quantization
         from vllm.platforms import PlatformEnum
@@ -197,6 +197,34 @@ class RealVllm(unittest.TestCase):
                 self.assertLess(((got - want) ** 2).sum() ** 0.5 / (want ** 2).sum() ** 0.5, most)
                 self.assertIn("serves", self.log.lines[-1])
 
+    def test_how_methods_are_made(self):
+        """By vLLM's constructors: without quantisation, and by a configuration of ours."""
+        from vllm.model_executor.layers import quantization
+        from vllm.model_executor.layers.fused_moe import unquantized_fused_moe_method as plain
+        from vllm.model_executor.layers.fused_moe.routed_experts import RoutedExperts
+        from vllm.model_executor.layers.quantization import fp8
+        backend = (plain.UnquantizedMoeBackend.TRITON, None)
+        compiled = types.SimpleNamespace(custom_ops=["none"], enabled_custom_ops=Counter(),
+                                         disabled_custom_ops=Counter(), mode=None,
+                                         backend="eager")
+        with unittest.mock.patch.object(plain, "select_unquantized_moe_backend",
+                                        lambda **_: backend), \
+                unittest.mock.patch.object(fp8, "select_fp8_moe_backend", lambda **_: backend), \
+                unittest.mock.patch.object(custom_op, "get_cached_compilation_config",
+                                           lambda: compiled):
+            made = plain.UnquantizedFusedMoEMethod(configured())
+            self.assertTrue(hasattr(made, "warpwright"))
+            layer = object.__new__(RoutedExperts)
+            torch.nn.Module.__init__(layer)
+            layer.moe_config = configured()
+            config = quantization._CUSTOMIZED_METHOD_TO_QUANT_CONFIG["fp8"].from_config({
+                "quant_method": "fp8", "activation_scheme": "dynamic",
+                "weight_block_size": [128, 128]})
+            made = config.get_quant_method(layer, "model.layers.0.mlp.experts")
+        self.assertIsInstance(made, fp8.Fp8MoEMethod)
+        self.assertTrue(hasattr(made, "warpwright"))
+        self.assertEqual(made.method_name, "Fp8MoEMethod")
+
     def dense(self, kernel, layer, weights, most):
         kernel.process_weights_after_loading(layer)
         self.assertIn("serves dense layers", self.log.lines[-1])
@@ -210,7 +238,7 @@ class RealVllm(unittest.TestCase):
 
     def test_dense(self):
         """vLLM's own choice among kernels takes ours, on a platform that is CUDA."""
-        from vllm.model_executor import custom_op, parameter
+        from vllm.model_executor import parameter
         from vllm.model_executor.kernels import linear as kernels
         from vllm.platforms import PlatformEnum
         from vllm.scalar_type import scalar_types

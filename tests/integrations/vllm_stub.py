@@ -190,6 +190,7 @@ def _configs():
             "mxfp4": {"Mxfp4Config": "Mxfp4MoEMethod",
                       "GptOssMxfp4Config": "GptOssMxfp4MoEMethod"},
             "modelopt": {"ModelOptNvFp4Config": "ModelOptNvFp4FusedMoE",
+                         "ModelOptFp8Config": "ModelOptFp8MoEMethod",
                          "ModelOptMixedPrecisionConfig": "ModelOptFp8MoEMethod"},
             "compressed_tensors.compressed_tensors": {
                 "CompressedTensorsConfig": "CompressedTensorsWNA16MarlinMoEMethod"},
@@ -284,6 +285,7 @@ def install(version):
          f"routing_tables=None, allow_new_interface=False, use_monolithic=False, {more}):\n"
          "    assert allow_new_interface and not use_monolithic\n    return prepare", made)
     _module(moe + "all2all_utils", maybe_make_prepare_finalize=made["maybe_make_prepare_finalize"])
+    _module(moe + "fused_moe_method_base", FusedMoEMethodBase=Method)
     _module(moe + "unquantized_fused_moe_method",
             UnquantizedFusedMoEMethod=UnquantizedFusedMoEMethod)
     registered = {}

@@ -142,6 +142,9 @@ class WarpwrightFp8Linear(_Ours, kernels.FP8ScaledMMLinearKernel):
         # vLLM 0.24 hands a view of K x N, whose rows of K lie together; 0.33 N x K.
         weight = layer.weight if layer.weight.stride(1) == 1 else layer.weight.t()
         n, k = weight.shape
+        if (n, k) != tuple(self.config.weight_shape):
+            raise serving.Refusal(f"the weight is {n} x {k}, and the layer was made for "
+                                  f"{tuple(self.config.weight_shape)}", "bad_shape")
         scale = layer.weight_scale.reshape(-1)
         if scale.shape[0] not in (1, n):
             raise serving.Refusal(f"the weights' scales are {tuple(layer.weight_scale.shape)}; "

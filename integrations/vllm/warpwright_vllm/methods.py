@@ -6,6 +6,7 @@ if nothing had been asked.
 """
 import importlib
 
+from vllm.model_executor.layers.fused_moe.fused_moe_method_base import FusedMoEMethodBase
 from vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method import (
     UnquantizedFusedMoEMethod)
 from vllm.model_executor.layers.quantization import register_quantization_config
@@ -19,6 +20,7 @@ CONFIGS = {
     "fp8": ("fp8", "Fp8Config"),
     "mxfp4": ("mxfp4", "Mxfp4Config"),
     "gpt_oss_mxfp4": ("mxfp4", "GptOssMxfp4Config"),
+    "modelopt": ("modelopt", "ModelOptFp8Config"),
     "modelopt_fp4": ("modelopt", "ModelOptNvFp4Config"),
     "modelopt_mixed": ("modelopt", "ModelOptMixedPrecisionConfig"),
     "compressed-tensors": ("compressed_tensors.compressed_tensors", "CompressedTensorsConfig"),
@@ -180,10 +182,14 @@ _classes = {}
 def served(method):
     """The method of a layer, if it is one that we read, as ours."""
     kind = type(method)
-    if kind.__name__ in READERS and not hasattr(kind, "warpwright"):
-        if kind not in _classes:
-            _classes[kind] = _in_front(kind)
-        method.__class__ = _classes[kind]
+    if not isinstance(method, FusedMoEMethodBase) or hasattr(kind, "warpwright"):
+        return method
+    if kind.__name__ not in READERS:
+        engine.leaves(f"experts ({kind.__name__})", "weights as this method has them are not read")
+        return method
+    if kind not in _classes:
+        _classes[kind] = _in_front(kind)
+    method.__class__ = _classes[kind]
     return method
 
 
