@@ -14,7 +14,7 @@ import dataclasses
 from typing import Any, Callable
 
 from ._core import moe, plan_moe
-from ._experts import _local, _refuse, _rows
+from ._experts import _ACTIVATIONS, _local, _refuse, _rows
 from ._fp4 import pack_fp4_checkpoint
 from ._interop import Refusal, Spec, dtype_name
 from ._prepare import PackedWeights, pack_int4_checkpoint
@@ -71,19 +71,17 @@ def gate_of(activation: str, limit: float | None = None, alpha: float | None = N
             beta: float | None = None) -> dict[str, Any]:
     """An engine's word for the gate, and its numbers, as `moe` takes them. A word that is not known
     here goes on to the library, which says what it has."""
-    if activation == "silu":
-        return {"activation": "silu", "gate_up": "halves", "gate_limit": limit}
-    if activation in ("swigluoai", "swiglu_oai"):
-        return {"activation": "swiglu_oai", "gate_up": "interleaved", "gate_limit": limit,
-                "gate_alpha": alpha, "gate_beta": beta}
-    if activation == "swigluoai_uninterleave":
-        return {"activation": "swiglu_oai", "gate_up": "halves", "gate_limit": limit,
-                "gate_alpha": 1.0 if alpha is None else alpha,
-                "gate_beta": 0.0 if beta is None else beta}
-    if activation == "gelu":
-        _refuse("activation is gelu, by the error function; the nearest is gelu_tanh")
-    # The library's gelu is that of tanh. What has no gate keeps its word, which is refused.
-    return {"activation": {"gelu_tanh": "gelu"}.get(activation, activation), "gate_limit": limit}
+    if activation.startswith("gelu") and "tanh" not in activation:
+        _refuse(f"activation is {activation}, by the error function; the nearest is gelu_tanh")
+    word, places = _ACTIVATIONS.get(activation, (activation, "halves"))
+    gate = {"activation": word, "gate_limit": limit}
+    if places is None:
+        return gate | {"gated": False}
+    if word == "swiglu_oai":
+        if activation == "swigluoai_uninterleave":
+            alpha, beta = (1.0 if alpha is None else alpha), (0.0 if beta is None else beta)
+        gate |= {"gate_alpha": alpha, "gate_beta": beta}
+    return gate | {"gate_up": places}
 
 
 def dense16(w13: Any, w2: Any) -> Weights:
@@ -205,13 +203,15 @@ class Experts:
     tokens    the tokens' type
     device    where the layer lies, as for plan: "cuda:0", "model"
     total     experts of all ranks
+    more      arguments of `moe` that a layer has once for all: routed_scaling_factor,
+              apply_router_weight_on_input
     """
 
     def __init__(self, weights: Weights, activation: str, *, top_k: int, tokens: Any = "bfloat16",
                  limit: float | None = None, alpha: float | None = None,
                  beta: float | None = None, bias13: Any = None, bias2: Any = None,
                  total: int | None = None, device: str | None = None,
-                 batch_invariant: bool = False) -> None:
+                 batch_invariant: bool = False, **more: Any) -> None:
         gate = gate_of(activation, limit, alpha, beta)
         if weights.turned:  # made into halves as they are packed
             gate["gate_up"] = "halves"
@@ -220,7 +220,7 @@ class Experts:
         self.count = weights.experts
         self.how = {**gate, **weights.how, "bias13": bias13, "bias2": bias2,
                     "experts_total": max(self.count, total or 0),
-                    "batch_invariant": batch_invariant}
+                    "batch_invariant": batch_invariant, **more}
         how = {name: _spec(value) for name, value in self.how.items()}
         token_type = dtype_name(tokens)
         for count in (1, 4096):

@@ -145,7 +145,8 @@ class VllmCase(unittest.TestCase):
         from warpwright_vllm import methods
         draw, *rest = how
         values = []
-        for n, k in ((2 * INNER, HIDDEN), (HIDDEN, INNER)):
+        wide = 2 * INNER if vllm_stub.Activation[activation].is_gated else INNER
+        for n, k in ((wide, HIDDEN), (HIDDEN, INNER)):
             # Gates and ups have factors of their own only in w13.
             args = [1 if arg == 2 and n == HIDDEN and k == INNER and values else arg
                     for arg in rest]
@@ -213,6 +214,16 @@ class VllmCase(unittest.TestCase):
         want = reference(x.astype(np.float64), ids, weights, w13, w2, "swigluoai_uninterleave")
         self.compare(self.run_layer(method, layer, x, ids, weights), want, 0.01)
 
+    def test_without_a_gate(self):
+        """Nemotron's experts: w13 is experts x inner x hidden."""
+        for name in ("bf16", "fp8 in blocks", "mxfp4"):
+            kind, how, known, most = FORMATS[name]
+            method, layer, w13, w2 = self.made(kind, how, known, "RELU2_NO_MUL")
+            x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
+            ids, weights = routed(self.draw)
+            want = reference(x.astype(np.float64), ids, weights, w13, w2, "relu2_no_mul")
+            self.compare(self.run_layer(method, layer, x, ids, weights), want, most)
+
     def test_ranks(self):
         """expert_map: two ranks' shares add up to the whole."""
         x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
@@ -256,8 +267,7 @@ class VllmCase(unittest.TestCase):
         cases = {
             "activation is gelu, by the error function": (*FORMATS["bf16"][:3],
                                                           {"activation": "GELU"}),
-            'activation is "relu2_no_mul"; it is one of': (*FORMATS["bf16"][:3],
-                                                           {"activation": "RELU2_NO_MUL"}),
+            "relu2": (*FORMATS["bf16"][:3], {"activation": "RELU2"}),
             r"blocks are \[64, 64\]; the nearest legal is \[128, 128\]": (
                 *fp8[:2], {**fp8[2], "weight_block_size": [64, 64]}, {}),
             "fixed by the checkpoint": (*fp8[:3], {"layer": {"w13_input_scale": torch.ones(4)}}),
@@ -512,12 +522,12 @@ class Sglang(unittest.TestCase):
         ids, weights = routed(self.draw)
         for words, fields, given in (
                 ("no_combine is set", {"no_combine": True}, info),
-                ("with top-2; the nearest served is top-1",
+                ("one expert: the nearest legal is",
                  {"apply_router_weight_on_input": True}, info),
                 ("gemm1_clamp_limit is given without gemm1_alpha", {"gemm1_clamp_limit": 7.0},
                  info),
                 ("activation is gelu, by the error function", {"activation": "gelu"}, info),
-                ('activation is "relu2_no_mul"', {"activation": "relu2", "is_gated": False}, info),
+                ("relu2", {"activation": "relu2"}, info),
                 ("use_int4_w4a16 is set", {}, self.drawn(use_int4_w4a16=True)[0]),
                 ("a13_scale is given", {}, self.drawn("fp8_rows", a13_scale=torch.ones(1))[0]),
                 ("the tokens come quantised", {}, info)):

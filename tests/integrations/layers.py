@@ -126,6 +126,8 @@ def gate(both, kind):
         g, u = (both[..., ::2], both[..., 1::2]) if kind == "swigluoai" else np.split(both, 2, -1)
         g, u = np.minimum(g, 7), np.clip(u, -7, 7)
         return g / (1 + np.exp(-1.702 * g)) * (u + 1)
+    if kind == "relu2_no_mul":
+        return np.maximum(both, 0) ** 2
     g, u = np.split(both, 2, -1)
     return g / (1 + np.exp(-g)) * u
 

@@ -38,6 +38,7 @@ class Activation(enum.Enum):
     GELU_TANH = "gelu_tanh"
     SWIGLUOAI = "swigluoai"
     SWIGLUOAI_UNINTERLEAVE = "swigluoai_uninterleave"
+    RELU2 = "relu2"
     RELU2_NO_MUL = "relu2_no_mul"
 
     @property

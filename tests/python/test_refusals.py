@@ -182,7 +182,7 @@ class Refusals(unittest.TestCase):
         self.refused("bad_shape", "of one row 1 x 32", wp.gemm, ones(32), ones(24, 32))
         for word, says in (("foo", '"bf16"'), ("int8", "bf16"), ("f64", "f32")):
             self.refused("bad_type", f"the nearest is {says}", wp.empty, (2, 2), word, "model")
-        for word, says in ((("activation", "SILU"), '"silu", "swiglu_oai"'),
+        for word, says in ((("activation", "SILU"), '"gelu", "silu", "swiglu_oai"'),
                            (("scaling", "block"), '"none", "row_column", "blockwise"')):
             self.refused("bad_value", "it is one of " + says, wp.moe, x, ids, weights, w13, w2,
                          **dict([word]))

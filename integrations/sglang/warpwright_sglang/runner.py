@@ -62,27 +62,20 @@ def experts_of(info, config, top_k, tokens):
     """The layer as ours; raises Refusal where it is not served."""
     if config.no_combine:
         raise serving.Refusal("no_combine is set; the weighted sum is part of the mixture here")
-    if config.apply_router_weight_on_input and top_k != 1:
-        raise serving.Refusal(f"apply_router_weight_on_input is set with top-{top_k}; the nearest "
-                              "served is top-1")
     weights = _weights(info)
     return serving.Experts(
         weights, top_k=top_k, tokens=tokens, bias13=getattr(info, "b13", None),
         bias2=getattr(info, "b2", None), total=config.num_experts,
-        device=serving.place_of(weights.place, on_model=switch() == "model"), **_gate(config))
+        device=serving.place_of(weights.place, on_model=switch() == "model"),
+        apply_router_weight_on_input=config.apply_router_weight_on_input,
+        routed_scaling_factor=config.routed_scaling_factor or 1.0, **_gate(config))
 
 
 def run(experts, dispatch_output, config):
     """One call: tokens x hidden, weighted and added up."""
     x, routing = dispatch_output.hidden_states, dispatch_output.topk_output
-    factors = routing.topk_weights
     out = x if config.inplace else x.new_empty(x.shape)
-    if config.apply_router_weight_on_input:
-        x = (x.float() * factors.float()).to(x.dtype)
-        factors = factors.new_ones(factors.shape)
-    if config.routed_scaling_factor not in (None, 1.0):
-        factors = factors.float() * config.routed_scaling_factor
-    experts(out, x, routing.topk_ids, factors)
+    experts(out, x, routing.topk_ids, routing.topk_weights)
     return StandardCombineInput(hidden_states=out)
 
 

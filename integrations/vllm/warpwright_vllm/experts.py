@@ -76,7 +76,7 @@ class WarpwrightExperts(mk.FusedMoEExpertsModular):
 
     def moe_problem_size(self, a1, w1, w2, topk_ids):
         weights = self.experts.weights
-        return (self.experts.count, a1.shape[0], 2 * weights.inner, a1.shape[-1],
+        return (self.experts.count, a1.shape[0], weights.w13.shape[1], a1.shape[-1],
                 topk_ids.shape[1])
 
     def workspace_shapes(self, M, N, K, topk, global_num_experts, local_num_experts,
