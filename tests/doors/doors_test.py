@@ -44,7 +44,8 @@ RAW = {7: (6, "F6_E2M3"), 8: (6, "F6_E3M2"), 9: (4, "F4"), 10: (8, "F8_E8M0"), 1
 SPECS = {1: "f32", 2: "f32", 3: "f16", 4: "bf16", 5: "e4m3", 6: "e5m2", 7: "float6_e2m3fn",
          8: "float6_e3m2fn", 9: "float4_e2m1fn_x2", 10: "float8_e8m0fnu", 11: "e4m3", 13: "int8"}
 SCALINGS = ["none", "tensor", "row-column", "blockwise", "group", "block_scaled"]
-ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu", "relu2", "swiglu_oai"]
+# By their numbers in C.
+ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai", "relu2"]
 GATE_NUMBERS = ["gate-limit", "gate-alpha", "gate-beta"]
 BIASES = ["none", "rows", "columns"]
 SUMS = ["exact", "chained", "folded", "table"]
