@@ -394,6 +394,12 @@ TEST(MixtureForms, WhatDoesNotGoTogetherIsRefused) {
        [](MixtureOperands& o) { o.shared_output.dtype = DType::e4m3; },
        "shared_output is e4m3; what is added to the sums is f32, bf16 or fp16: the nearest is "
        "bf16"},
+      {{.shared = DType::f32},
+       [](MixtureOperands& o) { o.shared_output.rows = o.shared_output.columns = 0; },
+       "shared_output has an address and is 0 x 0; what is left out has none"},
+      {{},
+       [](MixtureOperands& o) { o.scale_x.data = o.x.data; },
+       "scale_x has an address and is 0 x 0; what is left out has none"},
       {{.result = DType::f32, .shared = DType::f32},
        [](MixtureOperands& o) { o.shared_output.data = o.d.data; },
        "d overlaps shared_output; the result may lie only over x"},

@@ -300,6 +300,8 @@ class Caller:
                               (experts, blocks(hidden), blocks(inner)))])
             given["scale_w13"], given["scale_w2"] = (self.tensor(s, np.float32) for s in shapes)
         tensors = {
+            "shared_output": lambda: self.tensor((tokens, hidden), choose([x_type, np.float32])),
+            "scale_x": lambda: self.tensor(choose([(tokens,), (1,)]), np.float32),
             "scale_w13": lambda: self.tensor((experts, 2 * inner), np.float32),
             "bias13": lambda: self.tensor((experts, 2 * inner), choose([np.float32, x_type])),
             "bias2": lambda: self.tensor((experts, hidden), choose([np.float32, x_type])),
@@ -453,13 +455,15 @@ def reference(verb, arguments, keywords):
 
 
 MOE_KNOWN = {"activation", "gate_up", *GATE_NUMBERS, "bias13", "bias2", "first_expert",
-             "experts_total", "dtype", "expected_lengths", "batch_invariant", "by_index",
-             "sort_with_gather", "check_ids", "dependent", "workspace"}
+             "routed_scaling_factor", "shared_output", "experts_total", "dtype",
+             "expected_lengths", "batch_invariant", "by_index", "sort_with_gather", "check_ids",
+             "dependent", "workspace"}
 
 
 def wrong_mixture(arguments, keywords, d):
     """The same of a mixture with weights of 16 bits."""
-    biases = [keywords[n] for n in ("bias13", "bias2") if keywords.get(n) is not None]
+    given = ("bias13", "bias2", "shared_output")
+    biases = [keywords[n] for n in given if keywords.get(n) is not None]
     tensors = [*arguments, *biases]
     if not set(keywords) <= MOE_KNOWN or not all(isinstance(x, np.ndarray) for x in tensors):
         return None, False
@@ -478,8 +482,11 @@ def wrong_mixture(arguments, keywords, d):
             gate, up = both[::2], both[1::2]
         h = gate_times(keywords, gate, up)
         bias = f64(keywords["bias2"][e]) if keywords.get("bias2") is not None else 0
-        want[t] += weights[t, j] * (w2[e] @ h + bias)
-        terms[t] += np.abs(weights[t, j]) * (np.abs(w2[e]) @ np.abs(h) + np.abs(bias))
+        weight = weights[t, j] * keywords.get("routed_scaling_factor", 1)
+        want[t] += weight * (w2[e] @ h + bias)
+        terms[t] += np.abs(weight) * (np.abs(w2[e]) @ np.abs(h) + np.abs(bias))
+    if keywords.get("shared_output") is not None:
+        want += f64(keywords["shared_output"])
     if want.shape != d.shape:
         return f"it is of {d.shape} and should be of {want.shape}", True
     off = np.abs(f64(d) - want)

@@ -144,14 +144,10 @@ class Moe(unittest.TestCase):
             np.testing.assert_array_equal(d, want)
             with self.assertRaisesRegex(wp.Refusal, "scale_x is left out"):
                 layer.call(scaling=scaling)
-        layer = Layer(hidden=256)
-        layer.quantise("row_column")
-        layer.x, _ = wp.quantise(layer.x, "row_column")
-        one = np.float32(0.5)
-        d = layer.call(scaling="row_column", scale_x=np.full((1, 1), one))
-        self.assertTrue(np.isfinite(f32(d)).all())
-        np.testing.assert_array_equal(
-            d, layer.call(scaling="row_column", scale_x=np.full(9, one)))
+            if scaling == "row_column":
+                half = np.full(9, 0.5, np.float32)
+                np.testing.assert_array_equal(layer.call(scaling=scaling, scale_x=half[:1]),
+                                              layer.call(scaling=scaling, scale_x=half))
 
     def test_without_a_gate(self):
         acts = {"relu2": lambda x: np.maximum(x, 0) ** 2,

@@ -36,7 +36,9 @@ VALUES = {"c": normal(24, 48), "alpha": 2, "beta": 0.5, "bias": twos(48), "bias_
           "check_offsets": True, "stream": 1, "scale_w13": twos(4), "scale_w2": twos(4),
           "factor_w13": twos(4), "factor_w2": twos(4), "factor_x": twos(1),
           "factor_inner": twos(1), "format": "nvf4", "bias13": twos(4, 128), "bias2": twos(4, 128),
-          "first_expert": 1, "group": 64, "encoding": "nvf4-bf16", "scales": "f16",
+          "first_expert": 1, "combine": "weighted", "apply_router_weight_on_input": True,
+          "routed_scaling_factor": 2, "shared_output": twos(3, 128), "scale_x": twos(1),
+          "group": 64, "encoding": "nvf4-bf16", "scales": "f16",
           "zero_points": True, "zeros": np.zeros((48, 1), np.uint8),
           "offsets": np.int32([0, 5, 24]),
           "group_index": np.zeros(128, np.int32), "tensor_scale": twos(1), "scale": twos(1),
@@ -82,9 +84,11 @@ class Unread(unittest.TestCase):
 
     def test_mixtures(self):
         x, ids, weights = normal(3, 128), np.int32([[0, 1], [2, 3], [1, 2]]), twos(3, 2)
-        self.walk(wp.moe, x, ids, weights, normal(4, 128, 128), normal(4, 128, 64))
+        self.walk(wp.moe, x, ids, weights, normal(4, 128, 128), normal(4, 128, 64), but=("gated",))
+        self.walk(wp.moe, x, ids[:, :1], weights[:, :1], normal(4, 64, 128), normal(4, 128, 64),
+                  gated=False, but=("combine",))  # a sum of one slot is its row
         packed = wp.pack_int4(normal(4, 256, 128)), wp.pack_int4(normal(4, 128, 128))
-        self.walk(wp.moe, x, ids, weights, *packed, but=("sums",))
+        self.walk(wp.moe, x, ids, weights, *packed, but=("sums", "gated"))
 
     def test_quantising(self):
         x = normal(24, 128, dtype=np.float32)

@@ -85,6 +85,13 @@ def calls():
     yield ("moe fp8", wp.moe, {"x": normal(3, h), **router, "w13": w13.astype(e4m3),
                                "w2": w2.astype(e4m3), "scale_w13": positive(e, 2 * inner),
                                "scale_w2": positive(e, h)}, {}, {"scaling": "row_column"})
+    yield ("moe of codes", wp.moe, {"x": normal(3, h, dtype=e4m3), **router,
+                                    "w13": w13.astype(e4m3), "w2": w2.astype(e4m3),
+                                    "scale_x": positive(3), "shared_output": normal(3, h),
+                                    "scale_w13": positive(e, 2 * inner),
+                                    "scale_w2": positive(e, h)}, {}, {"scaling": "row_column"})
+    yield ("moe by slots", wp.moe, {"x": normal(3, h), **router, "w13": w13, "w2": w2},
+           {"out": (3, top, h, bf16)}, {"combine": "weighted"})
     packed = [wp.pack_fp4(normal(e, rows, 128), encoding="nvf4-bf16") for rows in (256, 128)]
     yield ("moe packed", packed_moe, {"x": normal(3, 128), "ids": router["topk_ids"],
                                       "weights": router["topk_weights"],

@@ -38,7 +38,7 @@ def mistakes(x: Floats, w: Floats) -> None:
     wp.grouped_gemm(x, w)  # type: ignore[call-arg]
     wp.grouped_gemm(x, w, x, sums="best")  # type: ignore[arg-type]
     wp.moe(x, x, x, w)  # type: ignore[call-arg]
-    wp.moe(x, x, x, w, w, activation="gelu")  # type: ignore[arg-type]
+    wp.moe(x, x, x, w, w, activation="tanh")  # type: ignore[arg-type]
     wp.moe(x, x, x, w, w, plan=wp.plan(x, w))  # type: ignore[arg-type]
     wp.moe(x, x, x, w, wp.Spec((8, 16)))  # type: ignore[arg-type]
     wp.check(x, w, nonsense=1)  # type: ignore[call-arg]

@@ -2,6 +2,7 @@
 // by themselves, router weights on the input, layers without a gate.
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "warpwright/facts/format.h"
 #include "warpwright/plan/moe/mixture_micro.h"
@@ -78,8 +79,13 @@ std::optional<Refusal> mixture_combine_fault(const MixtureProblem& p) {
   return std::nullopt;
 }
 
-// The factor of router weights, which no plan has.
-std::optional<Refusal> mixture_factor_fault(const MixtureOperands& o) {
+std::optional<Refusal> mixture_launch_fault(const MixtureOperands& o) {
+  for (const auto& [v, name] :
+       {std::pair{&o.scale_x, "scale_x"}, {&o.shared_output, "shared_output"}}) {
+    if (!is_given(*v) || v->rows != 0 || v->columns != 0) continue;
+    return refuse(RefusalCode::bad_shape, as_tensor(name), " has an address and is ", shape_of(*v),
+                  "; ", as_rule("what is left out has none"));
+  }
   const float factor = o.routed_scaling_factor;
   if (!std::isfinite(factor)) {
     return refuse(RefusalCode::bad_value, "routed_scaling_factor is ",

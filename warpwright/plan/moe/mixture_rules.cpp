@@ -337,7 +337,7 @@ Result<MixtureProblem> describe(const MixtureOperands& o, bool known) {
     lie_side_by_side(p.w2);
   }
   if (auto r = mixture_fault(p)) return *r;
-  if (auto r = mixture_factor_fault(o)) return *r;
+  if (auto r = mixture_launch_fault(o)) return *r;
   if (auto r = known ? mixture_memory_fault(o) : std::nullopt) return *r;
   p.gate.reset();  // a plan serves any
   p.routed_scaling_factor = 1;
