@@ -536,6 +536,9 @@ TEST(C, Int4Weights) {
   g.packed = nullptr;
   g.sums = WW_SUMS_CHAINED;
   refused("sums is 1 and packed is NULL", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  ww_packed_form of_e2m1 = form;
+  of_e2m1.encoding = WW_PACKED_MXF4;
+  refused("these become int4", ww_int4_quantise(&floats, &of_e2m1, packed));
   form.group = 7;
   refused("groups of 32, 64 or 128", ww_packed_bytes(&form, &bytes));
   ww_packed_form vast = plain;
