@@ -226,10 +226,7 @@ void add_moe_check(CLI::App& check, MoeOptions& o, CheckCommandOptions& how) {
 void add_kernel_check(CLI::App& check, RunOptions& o, CheckCommandOptions& how) {
   CLI::App* kernel = check.add_subcommand(
       "kernel", "a kernel by its name, with products that reach all of its statements");
-  std::string names;
-  for (const KernelFacts* each : all_kernels()) {
-    if (each->built) names += each->name + " ";
-  }
+  std::string names = kernel_words();
   for (const std::string_view each : mixture_kernels()) names += std::string(each) + " ";
   offer(kernel->add_option("NAME", how.kernel, "as `warpwright kernels` prints it")
             ->required()
@@ -361,7 +358,7 @@ std::string examples_of(const std::string& help, const std::string& command) {
   return text;
 }
 
-const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) {
+void add_calibrate_command(CLI::App& app, CalibrateOptions& options) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "measure what a GPU's units take, and write the machine's file");
   const Values add(*command);
@@ -376,7 +373,6 @@ const CLI::App* add_calibrate_command(CLI::App& app, CalibrateOptions& options) 
   command->footer(
       "Examples:\n"
       "  warpwright calibrate --out h200.json");
-  return command;
 }
 
 // `gemm` and `grouped`, and the commands that take either. One of all these is called.
@@ -520,7 +516,7 @@ class CommandLine {
     app_.set_version_flag("--version", std::string("warpwright ") + version());
     app_.require_subcommand(1);
     add_devices();
-    kernels_ = add_kernels_command(app_, kernels_options_);
+    add_kernels_command(app_, kernels_options_);
     add_product_commands(app_, product_, check_how_, trace_how_);
     add_moe_commands(app_, moe_);
     add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
@@ -529,11 +525,11 @@ class CommandLine {
     add_measurements();
     add_packing();
     add_layout();
-    mask_ = add_mask_command(app_, mask_options_);
-    mma_ = add_mma_command(app_, mma_options_);
-    lesson_ = add_lesson_command(app_, lesson_options_);
+    add_mask_command(app_, mask_options_);
+    add_mma_command(app_, mma_options_);
+    add_lesson_command(app_, lesson_options_);
     draw_options_.arguments = arguments_;
-    draw_ = add_draw_command(app_, draw_options_);
+    add_draw_command(app_, draw_options_);
     add_completion();
     app_.footer(kExamples);  // last: commands take over what is there when they are made
   }
@@ -565,9 +561,9 @@ class CommandLine {
 
  private:
   void add_devices() {
-    devices_ = app_.add_subcommand("devices", "list the model and every CUDA device");
-    devices_->add_flag("--json", json_, "for programs");
-    devices_->footer("Examples:\n  warpwright devices");
+    CLI::App* devices = app_.add_subcommand("devices", "list the model and every CUDA device");
+    devices->add_flag("--json", json_, "for programs");
+    devices->footer("Examples:\n  warpwright devices");
   }
 
   void add_measurements() {
@@ -580,33 +576,35 @@ class CommandLine {
     bench_moe_options_.command = bench_options_.command;
     add_bench_command(app_, bench_options_, bench_grouped_options_, bench_w4a8_options_,
                       bench_moe_options_);
-    tune_ = add_tune_command(app_, tune_options_);
-    calibrate_ = add_calibrate_command(app_, calibrate_options_);
-    selftest_ = add_selftest_command(app_, selftest_options_);
+    add_tune_command(app_, tune_options_);
+    add_calibrate_command(app_, calibrate_options_);
+    add_selftest_command(app_, selftest_options_);
   }
 
   void add_packing() {
-    pack_ = app_.add_subcommand("pack",
-                                "pack weights of 4 bits for products with tokens of 8 or 16 bits");
-    add_pack_options(*pack_, pack_options_);
-    unpack_ = app_.add_subcommand("unpack", "write the codes and scales of a packed tensor");
-    add_unpack_options(*unpack_, unpack_options_);
-    packed_ = app_.get_subcommand("explain")->add_subcommand(
+    CLI::App* pack = app_.add_subcommand(
+        "pack", "pack weights of 4 bits for products with tokens of 8 or 16 bits");
+    add_pack_options(*pack, pack_options_);
+    CLI::App* unpack =
+        app_.add_subcommand("unpack", "write the codes and scales of a packed tensor");
+    add_unpack_options(*unpack, unpack_options_);
+    CLI::App* packed_form = app_.get_subcommand("explain")->add_subcommand(
         "packed", "what a packed tensor holds, and a tile of it byte by byte");
-    add_explain_packed(*packed_, packed_options_);
+    add_explain_packed(*packed_form, packed_options_);
   }
 
   void add_layout() {
-    layout_ = app_.add_subcommand("layout", "evaluate a layout expression in CuTe's notation");
-    const Values add(*layout_);
+    CLI::App* layout =
+        app_.add_subcommand("layout", "evaluate a layout expression in CuTe's notation");
+    const Values add(*layout);
     add("EXPR", expression_, "", "for example '(8,16):(16,1)' or 'coalesce((2,4):(1,2))'")
         ->required();
-    layout_->add_flag("--table", table_, "print the table of indices too");
-    layout_->add_flag("--json", json_, "for programs");
-    layout_->footer(
+    layout->add_flag("--table", table_, "print the table of indices too");
+    layout->add_flag("--json", json_, "for programs");
+    layout->footer(
         "A layout is SHAPE:STRIDE, or only SHAPE for a compact one; NAME = EXPR; may stand before "
         "EXPR. Functions, which nest:\n" +
-        layout::expression_help(atom::copy_functions()) +
+        warpwright::layout::expression_help(atom::copy_functions()) +
         "\nExamples:\n"
         "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
         "  warpwright layout '(8,16):(16,1)' --table\n"
@@ -616,11 +614,11 @@ class CommandLine {
   }
 
   void add_completion() {
-    completion_ = app_.add_subcommand(
+    CLI::App* completion = app_.add_subcommand(
         "completion", "print the script by which a shell completes this command line");
-    offer(Values(*completion_)("SHELL", shell_, "", "bash, zsh or fish")->required(),
+    offer(Values(*completion)("SHELL", shell_, "", "bash, zsh or fish")->required(),
           "bash zsh fish");
-    completion_->footer(
+    completion->footer(
         "An installed warpwright is completed without this.\n\n"
         "Examples:\n"
         "  source <(warpwright completion bash)\n"
@@ -628,26 +626,26 @@ class CommandLine {
   }
 
   int call(std::ostream& out, std::ostream& err) {
-    if (devices_->parsed()) return devices_command(json_, out, err);
-    if (kernels_->parsed()) return kernels_command(kernels_options_, out, err);
-    if (completion_->parsed()) {
+    const std::string command = command_of(app_);
+    if (command == " devices") return devices_command(json_, out, err);
+    if (command == " kernels") return kernels_command(kernels_options_, out, err);
+    if (command == " completion") {
       return exit_status(out, err, false, [&] {
         out << completion_script(app_, shell_);
         return 0;
       });
     }
-    if (pack_->parsed()) return pack_command(pack_options_, out, err);
-    if (unpack_->parsed()) return unpack_command(unpack_options_, out, err);
-    if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
-    if (calibrate_->parsed()) return calibrate_command(calibrate_options_, out, err);
-    if (selftest_->parsed()) return selftest_command(selftest_options_, out, err);
-    if (tune_->parsed()) return tune_command(tune_options_, out, err);
-    if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
-    if (lesson_->parsed()) return lesson_command(lesson_options_, out, err);
-    if (draw_->parsed()) return draw_command(draw_options_, out, err);
-    if (mask_->parsed()) return mask_command(mask_options_, out, err);
-    if (mma_->parsed()) return mma_command(mma_options_, out, err);
-    const std::string command = command_of(app_);
+    if (command == " pack") return pack_command(pack_options_, out, err);
+    if (command == " unpack") return unpack_command(unpack_options_, out, err);
+    if (command == " explain packed") return explain_packed_command(packed_options_, out, err);
+    if (command == " calibrate") return calibrate_command(calibrate_options_, out, err);
+    if (command == " selftest") return selftest_command(selftest_options_, out, err);
+    if (command == " tune") return tune_command(tune_options_, out, err);
+    if (command == " layout") return layout_command(expression_, table_, json_, out, err);
+    if (command == " lesson") return lesson_command(lesson_options_, out, err);
+    if (command.starts_with(" draw ")) return draw_command(draw_options_, out, err);
+    if (command == " mask") return mask_command(mask_options_, out, err);
+    if (command == " mma") return mma_command(mma_options_, out, err);
     if (command == " moe") return moe_command(moe_, out, err);
     if (command == " check ptx") return check_ptx_command(check_ptx_, out, err);
     if (command == " check moe") return check_moe_command(moe_, check_how_, out, err);
@@ -682,9 +680,7 @@ class CommandLine {
   const std::vector<std::string>& arguments_;
   CLI::App app_{kAbout, "warpwright"};
 
-  CLI::App* devices_ = nullptr;
   bool json_ = false;  // of the commands that have no options of their own
-  const CLI::App* kernels_ = nullptr;
   KernelsOptions kernels_options_;
   GemmOptions product_;
   CheckCommandOptions check_how_;
@@ -696,30 +692,18 @@ class CommandLine {
   BenchOptions bench_grouped_options_;
   BenchOptions bench_w4a8_options_;
   BenchMoeOptions bench_moe_options_;
-  const CLI::App* tune_ = nullptr;
   TuneOptions tune_options_;
-  const CLI::App* calibrate_ = nullptr;
   CalibrateOptions calibrate_options_;
-  const CLI::App* selftest_ = nullptr;
   SelftestOptions selftest_options_;
-  CLI::App* pack_ = nullptr;
   PackCommandOptions pack_options_;
-  CLI::App* unpack_ = nullptr;
   UnpackOptions unpack_options_;
-  CLI::App* packed_ = nullptr;
   ExplainPackedOptions packed_options_;
-  CLI::App* layout_ = nullptr;
   std::string expression_;
   bool table_ = false;
-  const CLI::App* mask_ = nullptr;
   MaskOptions mask_options_;
-  const CLI::App* mma_ = nullptr;
   MmaOptions mma_options_;
-  const CLI::App* lesson_ = nullptr;
   LessonOptions lesson_options_;
-  const CLI::App* draw_ = nullptr;
   DrawOptions draw_options_;
-  CLI::App* completion_ = nullptr;
   std::string shell_;
 };
 

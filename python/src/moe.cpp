@@ -28,6 +28,16 @@ struct MixtureCall : CallTensors {
 
  private:
   std::optional<MicroFormat> weights_as_;  ///< where that is said
+  struct Scales {
+    Arg arg;
+    const char* name;
+    const MatrixView& weights;
+    MatrixView& view;
+    bool gated;  ///< where experts have a gate
+  };
+  std::array<Scales, 2> scales_ = {
+      {{Arg::scale_w13, "scale_w13", operands.w13, operands.scale_w13, true},
+       {Arg::scale_w2, "scale_w2", operands.w2, operands.scale_w2, false}}};
   void read_router(const Arguments& given);
   MatrixView read_weights(const Arguments& given, Arg arg, const char* name, Arg scales,
                           std::optional<PackedWeights>& packed);
@@ -183,16 +193,7 @@ void MixtureCall::read_format(const Arguments& given) {
 
 // Scales that the tensor core multiplies.
 void MixtureCall::read_scale_tiles(const Arguments& given) {
-  MixtureOperands& o = operands;
-  const struct {
-    Arg arg;
-    const char* name;
-    const MatrixView& weights;
-    MatrixView& view;
-    bool gated;
-  } scales[] = {{Arg::scale_w13, "scale_w13", o.w13, o.scale_w13, o.is_gated},
-                {Arg::scale_w2, "scale_w2", o.w2, o.scale_w2, false}};
-  for (const auto& each : scales) {
+  for (const Scales& each : scales_) {
     if (given[each.arg] == nullptr) continue;
     const Tensor t = read(given, each.arg, each.name);
     const std::optional<DType> type =
@@ -208,7 +209,7 @@ void MixtureCall::read_scale_tiles(const Arguments& given) {
     p.a = p.b = {MatrixShape(each.weights)};
     p.d.batch = each.weights.batch;
     p.scale_a.dtype = p.scale_b.dtype = *type;
-    p.epilogue.gated = each.gated;
+    p.epilogue.gated = each.gated && operands.is_gated;
     each.view = scale_tiles(t, each.weights, scale_shape(p, false), each.weights.batch);
   }
 }
@@ -253,13 +254,6 @@ void MixtureCall::read_scales(const Arguments& given) {
   } else if (operands.is_packed() && operands.quantises()) {
     operands.scaling = Scaling::row_column;
   }
-  const struct {
-    Arg arg;
-    const char* name;
-    const MatrixView& weights;
-    MatrixView& view;
-  } scales[] = {{Arg::scale_w13, "scale_w13", operands.w13, operands.scale_w13},
-                {Arg::scale_w2, "scale_w2", operands.w2, operands.scale_w2}};
   if (said < 0 && !operands.is_packed()) {
     const bool tells = given[Arg::scale_w13] != nullptr &&
                        read(given, Arg::scale_w13, "scale_w13").type == DType::ue8m0;
@@ -268,7 +262,7 @@ void MixtureCall::read_scales(const Arguments& given) {
     }
   }
   if (operands.is_micro()) return read_scale_tiles(given);
-  for (const auto& each : scales) {
+  for (const Scales& each : scales_) {
     if (given[each.arg] == nullptr) continue;
     const Tensor t = read_scales_tensor(given, each.arg, each.name);
     if (operands.is_packed() && t.elements() == each.weights.batch && each.weights.rows != 1) {

@@ -67,34 +67,16 @@ def _dense_result(a, b, gated, dtype):
     return a.new_empty((*batch, a.shape[-2], _columns(b, gated)), dtype=_result_type(a, dtype))
 
 
-def _gemm(a, b, *, dtype=None, gated=False, **rest):
-    out = _dense_result(a, b, gated, dtype)
-    return _core.gemm(a, b, out=out, gated=gated, **rest)
-
-
-def _gemm_out(a, b, out, **rest):
-    _core.gemm(a, b, out=out, **rest)
-
-
-def _scaled_gemm(a, b, scale_a, scale_b, *, dtype=None, gated=False, **rest):
+def _gemm(a, b, scale_a=None, scale_b=None, *, dtype=None, gated=False, **rest):
     out = _dense_result(a, b, gated, dtype)
     return _core.gemm(a, b, out=out, scale_a=scale_a, scale_b=scale_b, gated=gated, **rest)
 
 
-def _grouped_gemm(a, b, offsets, **rest):
-    return _core.grouped_gemm(a, b, offsets, **rest)
-
-
-def _grouped_gemm_out(a, b, offsets, out, **rest):
-    _core.grouped_gemm(a, b, offsets, out=out, **rest)
-
-
-def _moe(*tensors, **rest):
-    return _core.moe(*tensors, **rest)
-
-
-def _moe_out(x, topk_ids, topk_weights, w13, w2, out, **rest):
-    _core.moe(x, topk_ids, topk_weights, w13, w2, out=out, **rest)
+def _into(verb):
+    """The verb with its result behind its other tensors."""
+    def run(*tensors, **rest):
+        verb(*tensors[:-1], out=tensors[-1], **rest)
+    return run
 
 
 def _packed_moe(x, topk_ids, topk_weights, packed13, form13, packed2, form2, **rest):
@@ -174,10 +156,6 @@ def _fake_quantise_nvf4(x, scale=None, recipe=None):  # pylint: disable=unused-a
             x.new_empty((1,), dtype=torch.float32) if scale is None else torch.empty_like(scale))
 
 
-def _block_scales(scales, offsets=None):
-    return _formats.block_scales(scales, offsets)
-
-
 def _fake_block_scales(scales, offsets=None):
     *lead, m, blocks = scales.shape
     groups = 0 if offsets is None else offsets.shape[0] - 1
@@ -255,20 +233,20 @@ _WITH = f"{_of('gemm', 'scale_a scale_b')}, {_EPILOGUE}, {_SCALES}"
 _register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float beta=1.0, "
           f"{_EPILOGUE}, {_OPERANDS}, {_DTYPE}) -> Tensor", _gemm, _fake_dense)
 _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float alpha=1.0, "
-          f"float beta=1.0, {_EPILOGUE}, {_OPERANDS}) -> ()", _gemm_out, _fake_out)
+          f"float beta=1.0, {_EPILOGUE}, {_OPERANDS}) -> ()", _into(_core.gemm), _fake_out)
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
           f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, float? alpha=None, {_DTYPE}) -> Tensor",
-          _scaled_gemm, _fake_dense)
+          _gemm, _fake_dense)
 _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
           f"{_OPERANDS}, float? alpha=None, {_EXPECTED}, {_ROWS}, {_DTYPE}) -> Tensor",
-          _grouped_gemm, _fake_grouped)
+          _core.grouped_gemm, _fake_grouped)
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
-          f"{_OPERANDS}, float? alpha=None, {_EXPECTED}, {_ROWS}) -> ()", _grouped_gemm_out,
-          _fake_out)
-_register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _moe, _fake_moe)
+          f"{_OPERANDS}, float? alpha=None, {_EXPECTED}, {_ROWS}) -> ()",
+          _into(_core.grouped_gemm), _fake_out)
+_register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _core.moe, _fake_moe)
 _register(f"packed_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
           f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _packed_moe, _fake_moe)
-_register(f"moe_out({_MOE}, Tensor(a!) out, *, {_EXPERTS}) -> ()", _moe_out, _fake_out)
+_register(f"moe_out({_MOE}, Tensor(a!) out, *, {_EXPERTS}) -> ()", _into(_core.moe), _fake_out)
 _register(f"packed_gemm(Tensor a, {_PACKED}, *, {_WITH}, str? sums=None, {_DTYPE}) -> Tensor",
           _packed_gemm, _fake_packed)
 _register(f"packed_grouped_gemm(Tensor a, {_PACKED}, Tensor offsets, *, {_WITH}, str? sums=None, "
@@ -278,5 +256,5 @@ _register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None) -> (
           _quantise, _fake_quantise)
 _register("quantise_nvf4(Tensor x, Tensor? scale=None, str? recipe=None) -> "
           "(Tensor, Tensor, Tensor)", _quantise_nvf4, _fake_quantise_nvf4)
-_register("block_scales(Tensor scales, Tensor? offsets=None) -> Tensor", _block_scales,
+_register("block_scales(Tensor scales, Tensor? offsets=None) -> Tensor", _formats.block_scales,
           _fake_block_scales)

@@ -1,6 +1,4 @@
 // The C ABI through the shared library: what it computes, what it refuses, and from many threads.
-#include "warpwright/c.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,11 +12,13 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/c/parts.h"
+#include "warpwright/c_members.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -129,6 +129,25 @@ TEST(C, HeaderAndStubsHaveTheLists) {
   const std::string stubs = source("python/warpwright/_types.py");
   EXPECT_THAT(stubs, HasSubstr("\nActivation = Literal[" + activations + "]\n"));
   EXPECT_THAT(stubs, HasSubstr("\nScaling = Literal[" + scalings + "]\n"));
+}
+
+// What the library can be given, C can say.
+template <class Operands, class Members>
+void expect_members(const Members& members, const std::set<std::string>& left_out) {
+  const Operands o;
+  warpwright::for_each_field(o, [&](const char* name, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const warpwright::MatrixView&>) {
+      const bool is_there = std::ranges::any_of(
+          members, [&](const auto& member) { return &(o.*member.read) == &field; });
+      EXPECT_NE(is_there, left_out.contains(name)) << name;
+    }
+  });
+}
+
+TEST(C, EveryTensorIsAMember) {
+  using namespace warpwright;
+  expect_members<GemmOperands>(c::gemm_matrices, {"factor_a", "factor_b"});  // a mixture's
+  expect_members<MixtureOperands>(c::moe_matrices, {});
 }
 
 TEST(C, PlansExplainsAndLaunches) {
@@ -492,6 +511,9 @@ TEST(C, Int4Weights) {
   g.packed = nullptr;
   g.sums = WW_SUMS_CHAINED;
   refused("sums is 1 and packed is NULL", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  ww_packed_form of_e2m1 = form;
+  of_e2m1.encoding = WW_PACKED_MXF4;
+  refused("these become int4", ww_int4_quantise(&floats, &of_e2m1, packed));
   form.group = 7;
   refused("groups of 32, 64 or 128", ww_packed_bytes(&form, &bytes));
   ww_packed_form vast = plain;

@@ -102,54 +102,6 @@ TEST(CFp4, Mxf4WeightsAreMultiplied) {
   }
 }
 
-// Packed weights and fp8 ones of the same values: the plan that is predicted to be faster.
-TEST(CFp4, TheFasterOfTwoPlans) {
-  constexpr std::int64_t n = 4096, k = 4096;
-  ww_device* h200 = nullptr;
-  EXPECT_DONE(ww_device_open("h200", &h200));
-  ww_packed_form form;
-  ww_packed_form_init(&form);
-  form.n = n;
-  form.k = k;
-  form.encoding = WW_PACKED_MXF4;
-  form.group = 32;
-  form.scale = WW_UE8M0;
-  for (const std::int64_t m : {16, 8192}) {
-    ww_gemm g;
-    ww_gemm_init(&g);
-    g.a = ww_packed(nullptr, WW_E4M3, m, k);
-    g.scale_a = ww_packed(nullptr, WW_F32, m, k / 128);
-    g.scaling = WW_SCALING_BLOCKWISE;
-    g.packed = &form;
-    g.d = ww_packed(nullptr, WW_BF16, m, n);
-    ww_plan* plans[2] = {};
-    EXPECT_DONE(ww_plan_make(&g, h200, nullptr, &plans[0]));
-    g.packed = nullptr;
-    g.b = ww_packed(nullptr, WW_E4M3, n, k);
-    g.scale_b = ww_packed(nullptr, WW_F32, n / 128, k / 128);
-    g.accumulation = WW_ACCUMULATION_PROMOTED;
-    EXPECT_DONE(ww_plan_make(&g, h200, nullptr, &plans[1]));
-    std::int32_t which = -1;
-    ww_plan* chosen = nullptr;
-    EXPECT_DONE(ww_plan_fastest(plans, 2, &which, &chosen));
-    ASSERT_TRUE(which == 0 || which == 1);
-    EXPECT_STREQ(ww_plan_name(chosen), ww_plan_name(plans[which]));
-    EXPECT_THAT(ww_plan_explain(chosen), HasSubstr("predicted to be faster than"));
-    if (m > 16) {
-      EXPECT_EQ(which, 1);
-    }
-    ww_plan_free(chosen);
-    chosen = nullptr;
-    EXPECT_DONE(ww_plan_fastest(plans, 1, nullptr, &chosen));
-    ww_plan_free(chosen);
-    EXPECT_THAT(text(Refusal(ww_plan_fastest(plans, 0, nullptr, &chosen))),
-                HasSubstr("there is no plan to choose"));
-    EXPECT_THAT(text(Refusal(ww_plan_fastest(nullptr, 0, nullptr, &chosen))), HasSubstr("plans"));
-    for (ww_plan* plan : plans) ww_plan_free(plan);
-  }
-  ww_device_free(h200);
-}
-
 TEST(CFp4, Nvf4WeightsHaveFactors) {
   constexpr std::int64_t n = 8, k = 32;
   const Codes codes(n * k);
@@ -256,48 +208,6 @@ TEST(CFp4, WhatIsRefusedIsNotWritten) {
   code_view.dtype = WW_U8;
   code_view.data = nullptr;
   refused("codes is a null pointer");
-}
-
-// Int4 for tokens of bf16, quantised: weights whose scales are 1.
-TEST(CFp4, Int4ForTokensOfBf16) {
-  constexpr std::int64_t m = 4, n = 64, k = 128;
-  std::vector<float> w(n * k);
-  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 7 % 15) - 7;
-  for (std::size_t i = 0; i < w.size(); i += 32) w[i] = -8;
-  ww_packed_form form;
-  ww_packed_form_init(&form);
-  form.n = n;
-  form.k = k;
-  form.group = 32;
-  form.encoding = WW_PACKED_EX_BF16;
-  std::vector<Piece> packed = pieces(form);
-  const ww_matrix floats = ww_packed(w.data(), WW_F32, n, k);
-  EXPECT_DONE(ww_int4_quantise(&floats, &form, packed.data()));
-  EXPECT_EQ(form.encoding, WW_PACKED_EX_BF16);
-  std::vector<std::uint16_t> x(m * k, bf16(1)), d(m * n);
-  ww_gemm g;
-  ww_gemm_init(&g);
-  EXPECT_EQ(g.sums, WW_SUMS_OPEN);
-  g.a = ww_packed(x.data(), WW_BF16, m, k);
-  g.b.data = packed.data();
-  g.packed = &form;
-  g.d = ww_packed(d.data(), WW_BF16, m, n);
-  for (const int sums : {WW_SUMS_OPEN, WW_SUMS_EXACT, WW_SUMS_FOLDED}) {
-    g.sums = sums;
-    EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
-    for (std::int64_t j = 0; j < n; ++j) {
-      float want = 0;
-      for (std::int64_t l = 0; l < k; ++l) want += w[static_cast<std::size_t>(j * k + l)];
-      EXPECT_EQ(bf16_value(d[static_cast<std::size_t>(j)]), want) << sums;
-    }
-  }
-  const auto refused = [&](const char* says, ww_refusal* told) {
-    EXPECT_THAT(text(Refusal(told)), HasSubstr(says));
-  };
-  g.sums = WW_SUMS_CHAINED;
-  refused("A is bf16", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
-  form.encoding = WW_PACKED_MXF4;
-  refused("these become int4", ww_int4_quantise(&floats, &form, packed.data()));
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ std::string page_of(const DrawOptions& o, const DrawKind& kind, const pictures::
 
 }  // namespace
 
-CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
+void add_draw_command(CLI::App& app, DrawOptions& o) {
   CLI::App* draw = app.add_subcommand("draw", "pictures of what kernels work with");
   draw->require_subcommand(1);
   o.kinds = add_draw_kinds(*draw);
@@ -132,7 +132,6 @@ CLI::App* add_draw_command(CLI::App& app, DrawOptions& o) {
       "Examples:\n"
       "  warpwright draw layout '(4,8):(8,1)' --svg layout.svg\n"
       "  warpwright draw layout '(4,8):(8,1)' --html layout.html");
-  return draw;
 }
 
 int draw_command(const DrawOptions& o, std::ostream& out, std::ostream& err) {

@@ -20,7 +20,7 @@ struct DrawOptions {
   std::vector<DrawKind> kinds;
 };
 
-CLI::App* add_draw_command(CLI::App& app, DrawOptions& options);
+void add_draw_command(CLI::App& app, DrawOptions& options);
 
 /// Makes the picture of the kind that was called and writes it (see docs/pictures.md). Returns 0,
 /// 2 with one sentence on `err` for what cannot be drawn, or what the kind's own work returns.

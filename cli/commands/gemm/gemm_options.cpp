@@ -11,8 +11,6 @@
 #include "cli/commands/values.h"
 #include "cli/compute/words.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/families/kernel_list.h"
-#include "warpwright/plan/product/known_devices.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -218,13 +216,9 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
             "cooperative, pingpong or multistage (default: the plan's choice)"),
         "cooperative pingpong multistage");
   add("--swap-ab", o.swap_ab, "yes|no", "B's rows on the MMA's M (default: the plan's choice)");
-  std::string kernels;
-  for (const KernelFacts* kernel : all_kernels()) {
-    if (kernel->built && kernel->grouped == is_grouped) kernels += kernel->name + " ";
-  }
   offer(add("--kernel", o.kernel, "NAME",
             "this kernel, by the name that explain and `warpwright kernels` print"),
-        kernels);
+        kernel_words(is_grouped));
   offer(add("--cluster-k", o.cluster_k, "N",
             "CTAs of a cluster that share a tile along K: 1 2 3 4 5 6 8 12 16 (default: the plan's "
             "choice)"),
@@ -268,12 +262,10 @@ void add_place(CLI::App& app, RunOptions& o, const char* plans) {
             "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
             ->capture_default_str(),
         "model auto cuda cuda:0 cuda:1");
-  std::string names;
-  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
   offer(add("--as", o.as, "NAME",
             known_names() + ": run that device's kernels on the model (" + plans +
                 " for that device)"),
-        names + "model");
+        device_words() + "model");
   add_machine_option(app, o.machine);
   add_sms_option(app, o);
 }

@@ -13,6 +13,7 @@
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
@@ -140,6 +141,21 @@ std::string known_names() {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
     text += names[i];
+  }
+  return text;
+}
+
+std::string device_words() {
+  std::string text;
+  for (const std::string_view name : known_devices()) text += std::string(name) + " ";
+  return text;
+}
+
+std::string kernel_words(std::optional<bool> grouped) {
+  std::string text;
+  for (const KernelFacts* kernel : all_kernels()) {
+    const bool is_meant = kernel->grouped == grouped.value_or(kernel->grouped);
+    if (kernel->built && is_meant) text += kernel->name + " ";
   }
   return text;
 }

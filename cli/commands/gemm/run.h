@@ -73,6 +73,10 @@ DeviceFacts facts_elsewhere(const RunOptions& options);
 
 /// "v100, t4, ... or rtx5090": the devices that --as knows beside the model.
 std::string known_names();
+/// The same with a space behind each, and the names of this build's kernels, of all or of those in
+/// groups or not: for shells to offer.
+std::string device_words();
+std::string kernel_words(std::optional<bool> grouped = {});
 
 /// Refuses a number that lies outside. Throws InputError.
 void require_between(const char* option, std::int64_t value, std::int64_t least, std::int64_t most);

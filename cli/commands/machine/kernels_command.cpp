@@ -150,7 +150,7 @@ std::vector<const KernelFacts*> listed(const KernelsOptions& o) {
 
 }  // namespace
 
-CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
+void add_kernels_command(CLI::App& app, KernelsOptions& o) {
   CLI::App* kernels =
       app.add_subcommand("kernels", "list the kernels, and which of them this build has");
   const Values add(*kernels);
@@ -158,9 +158,8 @@ CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
             "those that multiply operands of this type: " + operand_words(", ") + "int4, " +
                 format_words(", ", ", ") + ", or A's and B's as e4m3,e5m2"),
         operand_words(" ") + "int4 " + format_words(" ", " "));
-  std::string names;
-  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
-  offer(add("--as", o.as, "NAME", "those that run on this device: " + known_names()), names);
+  offer(add("--as", o.as, "NAME", "those that run on this device: " + known_names()),
+        device_words());
   kernels->add_flag("--grouped", o.grouped, "those of products in groups");
   kernels->add_flag("--built", o.built, "only those of this build");
   kernels->add_flag("--features", o.features, "and what each does, in lines of 200 characters");
@@ -172,7 +171,6 @@ CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
       "  warpwright kernels --dtype fp16 --as h200\n"
       "  warpwright kernels --grouped --built\n"
       "  warpwright kernels --json");
-  return kernels;
 }
 
 int kernels_command(const KernelsOptions& o, std::ostream& out, std::ostream& err) {

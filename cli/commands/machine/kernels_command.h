@@ -18,7 +18,7 @@ struct KernelsOptions {
 };
 
 /// Adds `kernels` to `app` and returns it.
-CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& options);
+void add_kernels_command(CLI::App& app, KernelsOptions& options);
 
 /// Prints a line a kernel. Returns 0, or 2 with one sentence on `err`.
 int kernels_command(const KernelsOptions& options, std::ostream& out, std::ostream& err);

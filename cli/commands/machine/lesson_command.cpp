@@ -224,7 +224,7 @@ void check_options(const LessonOptions& o) {
 
 }  // namespace
 
-CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
+void add_lesson_command(CLI::App& app, LessonOptions& o) {
   CLI::App* lesson =
       app.add_subcommand("lesson", "small kernels to learn from, each with a broken twin");
   std::string numbers;
@@ -256,7 +256,6 @@ CLI::App* add_lesson_command(CLI::App& app, LessonOptions& o) {
       "  warpwright lesson 3 --source\n"
       "  warpwright lesson 7 --stages 1,2,4 --in-flight 0,1\n"
       "  warpwright lesson 7 --machine h20.json");
-  return lesson;
 }
 
 int lesson_command(const LessonOptions& o, std::ostream& out, std::ostream& err) {

@@ -20,7 +20,7 @@ struct LessonOptions {
   bool json = false;
 };
 
-CLI::App* add_lesson_command(CLI::App& app, LessonOptions& options);
+void add_lesson_command(CLI::App& app, LessonOptions& options);
 
 /// Runs a lesson, or its broken twin, under every schedule and shows its picture (see
 /// docs/lessons.md). Returns 0 where it is as the lesson says: clean, or broken with the finding

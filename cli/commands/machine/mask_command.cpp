@@ -62,7 +62,7 @@ void add_mask_choices(CLI::App& app, MaskOptions& o) {
   add("--rank", o.rank, "R", "only for this CTA", whole(0, 15));
 }
 
-CLI::App* add_mask_command(CLI::App& app, MaskOptions& o) {
+void add_mask_command(CLI::App& app, MaskOptions& o) {
   CLI::App* mask = app.add_subcommand("mask", "the multicast and commit masks of a cluster");
   add_mask_choices(*mask, o);
   mask->add_flag("--json", o.json, "for programs");
@@ -70,7 +70,6 @@ CLI::App* add_mask_command(CLI::App& app, MaskOptions& o) {
       "Examples:\n"
       "  warpwright mask --cluster 4,4 --rank 11\n"
       "  warpwright mask --cluster 2,1 --pair");
-  return mask;
 }
 
 int mask_command(const MaskOptions& o, std::ostream& out, std::ostream& err) {

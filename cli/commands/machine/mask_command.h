@@ -24,7 +24,7 @@ void add_mask_choices(CLI::App& app, MaskOptions& options);
 /// the nearest legal value, also where it has no CTA `rank`.
 atom::ClusterShape cluster_of(const std::string& cluster, bool pair, std::optional<int> rank);
 
-CLI::App* add_mask_command(CLI::App& app, MaskOptions& options);
+void add_mask_command(CLI::App& app, MaskOptions& options);
 
 /// Prints one line a rank, or only the line of `rank`, for example
 /// "rank 0 A 0x1111 B 0x000f commit 0x111f arrivals 7" (see docs/masks.md). Returns 0, or 2 with

@@ -384,16 +384,14 @@ void add_mma_choices(CLI::App& app, MmaOptions& o) {
   offer(add("--block", o.block, "N", "elements of K that share a scale: 32 or 16"), "16 32");
   CLI::Option* const target =
       add("--target", o.target, "sm_N", "refuse it where this target lacks it");
-  std::string names;
-  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
   offer(add("--as", o.as, "NAME", "refuse it where this device lacks it, such as b300")
             ->excludes(target),
-        names);
+        device_words());
   add("--tiled", o.tiled, "L", "copies along M, N and K: 2x2, or a layout such as (2,2):(2,1)");
   add("--permute", o.permutation, "P", "order of the tile's elements along M, N and K, as a tiler");
 }
 
-CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
+void add_mma_command(CLI::App& app, MmaOptions& o) {
   CLI::App* mma =
       app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
   add_mma_choices(*mma, o);
@@ -409,7 +407,6 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
               "  warpwright mma wgmma_rs m64n16k32 --a-dtype e4m3 --tiled 2x1 --partition A "
               "'(128,128,19)'\n"
               "  warpwright mma wgmma m64n128k16 --descriptor A --swizzle 64B");
-  return mma;
 }
 
 int mma_command(const MmaOptions& options, std::ostream& out, std::ostream& err) {

@@ -36,7 +36,7 @@ void add_mma_choices(CLI::App& app, MmaOptions& options);
 /// The MMA, with its copies. Throws layout::Error with one sentence that says what would be legal.
 atom::TiledMma tiled_mma_of(const MmaOptions& options);
 
-CLI::App* add_mma_command(CLI::App& app, MmaOptions& options);
+void add_mma_command(CLI::App& app, MmaOptions& options);
 
 /// Prints the MMA, or the TiledMMA of it, as CuTe does (see docs/mma.md). Returns 0, or 2 with one
 /// sentence on `err` that says what would be legal.

@@ -347,17 +347,15 @@ int selftest_command(const SelftestOptions& o, std::ostream& out, std::ostream& 
   });
 }
 
-const CLI::App* add_selftest_command(CLI::App& app, SelftestOptions& o) {
+void add_selftest_command(CLI::App& app, SelftestOptions& o) {
   CLI::App* command = app.add_subcommand(
       "selftest", "try every kernel of this build on a GPU, time some products, and report");
   const Values add(*command);
   offer(add("--device", o.device, "DEVICE", "cuda, cuda:1, ..., or model (default cuda)"),
         "cuda cuda:0 cuda:1 model");
-  std::string names;
-  for (const std::string_view known : known_devices()) names += std::string(known) + " ";
   offer(add("--as", o.as, "NAME",
             "for the model: whose kernels run, " + known_names() + " (default: all)"),
-        names);
+        device_words());
   add("--report", o.report, "FILE", "where the report is written, to send back");
   add("--seconds", o.seconds, "S",
       "how long, after the first product of every kernel (default 120)",
@@ -373,7 +371,6 @@ const CLI::App* add_selftest_command(CLI::App& app, SelftestOptions& o) {
       "Examples:\n"
       "  warpwright selftest --report card.json\n"
       "  warpwright selftest --device model --as t4");
-  return command;
 }
 
 }  // namespace warpwright::cli

@@ -39,6 +39,6 @@ struct SelftestRuns {
 int selftest_command(const SelftestOptions& options, std::ostream& out, std::ostream& err,
                      const SelftestRuns& runs = {});
 
-const CLI::App* add_selftest_command(CLI::App& app, SelftestOptions& options);
+void add_selftest_command(CLI::App& app, SelftestOptions& options);
 
 }  // namespace warpwright::cli

@@ -194,8 +194,8 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
 
 }  // namespace
 
-CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
-                            BenchOptions& of_w4a8, BenchMoeOptions& of_moe) {
+void add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
+                       BenchOptions& of_w4a8, BenchMoeOptions& of_moe) {
   CLI::App* bench = app.add_subcommand("bench", "measure many products beside cuBLASLt on a GPU");
   bench->require_subcommand(1);
   bench->footer(kBenchExamples);
@@ -252,10 +252,9 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
   add_expected(*w4a8, of_w4a8.expected_lengths, "equal");
   add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
   add_bench_moe(*bench, of_moe);
-  return bench;
 }
 
-CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
+void add_tune_command(CLI::App& app, TuneOptions& o) {
   CLI::App* tune =
       app.add_subcommand("tune", "measure every plan of a product on a GPU and keep the fastest");
   tune->add_option("extents", o.extents, "extents of the product")
@@ -270,7 +269,6 @@ CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
   tune->add_flag("--json", o.json, "for programs");
   add_measuring(*tune, o, kSeed);
   tune->footer(kTuneExamples);
-  return tune;
 }
 
 }  // namespace warpwright::cli

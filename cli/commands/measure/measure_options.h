@@ -15,11 +15,11 @@ class Option;
 
 namespace warpwright::cli {
 
-/// Adds `bench` with its `dense`, `grouped`, `w4a8` and `moe` to `app`; returns `bench`.
-CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& grouped,
-                            BenchOptions& w4a8, BenchMoeOptions& moe);
+/// Adds `bench` with its `dense`, `grouped`, `w4a8` and `moe` to `app`.
+void add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& grouped,
+                       BenchOptions& w4a8, BenchMoeOptions& moe);
 
 /// Adds `tune` to `app` and returns it.
-CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);
+void add_tune_command(CLI::App& app, TuneOptions& options);
 
 }  // namespace warpwright::cli

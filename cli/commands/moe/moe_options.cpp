@@ -9,8 +9,6 @@
 #include "cli/compute/expert_shapes.h"
 #include "cli/compute/words.h"
 #include "warpwright/facts/weight_forms.h"
-#include "warpwright/plan/families/kernel_list.h"
-#include "warpwright/plan/product/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -117,10 +115,7 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
   add("--sort-parts", o.sort_parts, "N",
       "three launches sort, in N parts of small pieces, as more than half a million slots are "
       "(default: none of fewer)");
-  std::string kernels;
-  for (const KernelFacts* kernel : all_kernels()) {
-    if (kernel->built && kernel->grouped) kernels += kernel->name + " ";
-  }
+  const std::string kernels = kernel_words(true);
   offer(add("--first-kernel", o.first_kernel, "NAME", "of the product with w13, by its name"),
         kernels);
   offer(add("--second-kernel", o.second_kernel, "NAME", "of that with w2"), kernels);

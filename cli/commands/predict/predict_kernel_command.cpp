@@ -99,18 +99,12 @@ nlohmann::ordered_json to_json(const KernelFacts& kernel, const KernelWork& work
 void add_predict_kernel(CLI::App& predict, PredictKernelOptions& o) {
   CLI::App* kernel = predict.add_subcommand(
       "kernel", "what one SM does with a kernel's tiles, in counts and in a device's clocks");
-  std::string names;
-  for (const KernelFacts* each : all_kernels()) {
-    if (each->built) names += each->name + " ";
-  }
   offer(kernel->add_option("NAME", o.kernel, "as `warpwright kernels` prints it")
             ->required()
             ->option_text("NAME"),
-        names);
-  std::string devices;
-  for (const std::string_view name : known_devices()) devices += std::string(name) + " ";
+        kernel_words());
   const Values add(*kernel);
-  offer(add("--as", o.device.as, "NAME", "whose clocks: " + known_names()), devices);
+  offer(add("--as", o.device.as, "NAME", "whose clocks: " + known_names()), device_words());
   add_machine_option(*kernel, o.device.machine);
   kernel->add_flag("--counts", o.counts, "only the counts, as the library keeps them");
   kernel->add_flag("--json", o.json, "for programs");
