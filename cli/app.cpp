@@ -279,8 +279,8 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
       ->required()
       ->option_text("OUT.safetensors[:NAME]");
   std::string layouts;
-  for (const auto& list : {weights::layouts(), weights::micro_layouts()}) {
-    for (const weights::LayoutNames& names : list) layouts += std::string(names.layout) + " ";
+  for (const weights::LayoutNames& names : weights::layouts()) {
+    layouts += std::string(names.layout) + " ";
   }
   offer(app.add_option("--from", o.from, "their layout (default: as their names tell)")
             ->type_name("LAYOUT"),
