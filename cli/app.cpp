@@ -269,8 +269,8 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
       ->required()
       ->option_text("OUT.safetensors[:NAME]");
   std::string layouts;
-  for (const auto& list : {weights::layouts(), weights::micro_layouts()}) {
-    for (const weights::LayoutNames& names : list) layouts += std::string(names.layout) + " ";
+  for (const weights::LayoutNames& names : weights::layouts()) {
+    layouts += std::string(names.layout) + " ";
   }
   const Values add(app);
   offer(add("--from", o.from, "LAYOUT", "their layout (default: as their names tell)"),

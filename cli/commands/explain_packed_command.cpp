@@ -9,6 +9,7 @@
 #include "cli/reports/packed_text.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/numeric/bulk.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {

@@ -40,14 +40,10 @@ void check_options(const PackCommandOptions& o) {
   require_jobs(o.jobs);
   if (!o.from.empty() && o.from != "bf16" && o.from != kKByN) {
     std::string known;
-    bool is_known = false;
-    for (const auto& list : {weights::layouts(), weights::micro_layouts()}) {
-      for (const weights::LayoutNames& names : list) {
-        known += std::string(names.layout) + ", ";
-        is_known = is_known || names.layout == o.from;
-      }
+    for (const weights::LayoutNames& names : weights::layouts()) {
+      known += std::string(names.layout) + ", ";
     }
-    if (!is_known) {
+    if (weights::layout_named(o.from) == nullptr) {
       throw InputError("--from is \"" + o.from + "\"; " +
                        as_rule("it must be ", known, "bf16 (for weights in floats) or ", kKByN,
                                " (for those that lie K x N)") +

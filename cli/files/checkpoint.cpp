@@ -11,29 +11,6 @@ namespace {
 
 using weights::LayoutNames;
 
-// All layouts of both kinds, those with scales of blocks first: their names tell more.
-std::vector<LayoutNames> all_layouts() {
-  std::vector<LayoutNames> all;
-  for (const LayoutNames& names : weights::micro_layouts()) all.push_back(names);
-  for (const LayoutNames& names : weights::layouts()) all.push_back(names);
-  return all;
-}
-
-const LayoutNames* names_of(std::string_view layout) {
-  for (const auto& list : {weights::micro_layouts(), weights::layouts()}) {
-    for (const LayoutNames& names : list) {
-      if (names.layout == layout) return &names;
-    }
-  }
-  return nullptr;
-}
-
-bool is_micro_layout(std::string_view layout) {
-  const auto all = weights::micro_layouts();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const LayoutNames& names) { return names.layout == layout; });
-}
-
 std::string with(const std::string& stem, std::string_view suffix) {
   return stem + std::string(suffix);
 }
@@ -63,7 +40,7 @@ bool is_micro_of(const SafetensorsFile& file, const std::string& stem, const Lay
   };
   const auto codes = type(names.codes);
   const auto scales = type(names.scales);
-  const MicroFormat& format = weights::format_of_layout(names);
+  const MicroFormat& format = *names.format;
   const bool nvf4 = format.scale == DType::ue4m3;
   if (format.element == DType::e4m3) {  // with a scale for each 128 x 128
     return codes == DType::e4m3 &&
@@ -135,13 +112,13 @@ std::string_view shape_name(const LayoutNames& names) {
 
 // The layout of the first tensors that fit `name`; empty where none do.
 std::string guess(const SafetensorsFile& file, const std::string& name) {
-  for (const LayoutNames& names : weights::micro_layouts()) {
-    const auto stem = stem_of(file, name, names);
-    if (stem && is_micro_of(file, *stem, names)) return std::string(names.layout);
-  }
   for (const LayoutNames& names : weights::layouts()) {
     const auto stem = stem_of(file, name, names);
     if (!stem) continue;
+    if (names.format != nullptr) {
+      if (is_micro_of(file, *stem, names)) return std::string(names.layout);
+      continue;
+    }
     const TensorFacts& codes = *file.find(with(*stem, names.codes));
     const TensorFacts& scales = *file.find(with(*stem, names.scales));
     const bool is_row = names.scales.ends_with("_scale") && codes.shape.size() == 2 &&
@@ -265,18 +242,14 @@ std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std
 std::string only_name(const SafetensorsFile& file) {
   std::vector<std::string> quantised;
   std::vector<std::string> floats;
-  const std::vector<LayoutNames> layouts = all_layouts();
-  const std::size_t micros = weights::micro_layouts().size();
   for (const TensorFacts& t : file.tensors()) {
     if (is_float(t) && is_matrix(t)) floats.push_back(t.name);
     std::string name;
-    for (std::size_t i = 0; i < layouts.size() && name.empty(); ++i) {
-      const LayoutNames& names = layouts[i];
-      if (names.codes.empty() || !t.name.ends_with(names.codes)) continue;
+    for (const LayoutNames& names : weights::layouts()) {
+      if (!name.empty() || names.codes.empty() || !t.name.ends_with(names.codes)) continue;
       const std::string stem = t.name.substr(0, t.name.size() - names.codes.size());
-      if (stem_of(file, stem, names) && (i >= micros || is_micro_of(file, stem, names))) {
-        name = stem;
-      }
+      if (!stem_of(file, stem, names)) continue;
+      if (names.format == nullptr || is_micro_of(file, stem, names)) name = stem;
     }
     const bool is_byte = t.dtype == DType::u8 || t.dtype == DType::s8;
     if (name.empty() && is_byte && !guess(file, t.name).empty()) name = t.name;
@@ -406,8 +379,8 @@ FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
   if (from.empty()) found.layout = guess(file, names.front());
   found.k_by_n = from == kKByN;
   if (from == "bf16" || found.k_by_n) found.layout.clear();
-  found.is_micro = is_micro_layout(found.layout);
-  const LayoutNames* layout = names_of(found.layout);
+  const LayoutNames* layout = weights::layout_named(found.layout);
+  found.is_micro = layout != nullptr && layout->format != nullptr;
   for (const std::string& each : names) {
     const auto stem = layout == nullptr ? float_of(file, each) : stem_of(file, each, *layout);
     if (stem) {
@@ -447,7 +420,7 @@ LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& foun
     loaded.memory.push_back(file.read(name));
     return view_of(loaded.memory.back(), name, is_vector);
   };
-  const LayoutNames* layout = names_of(found.layout);
+  const LayoutNames* layout = weights::layout_named(found.layout);
   for (const std::string& stem : found.stems) {
     if (layout == nullptr) {
       loaded.memory.push_back(file.read(stem));

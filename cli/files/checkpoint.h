@@ -16,11 +16,11 @@ inline constexpr std::string_view kKByN = "bf16-kn";
 /// Weights that `find_weights` found.
 struct FoundWeights {
   std::string name;  ///< as they were asked for, or the only ones of the file
-  /// One of weights::layouts() or weights::micro_layouts(); empty for weights in floats.
+  /// One of weights::layouts(); empty for weights in floats.
   std::string layout;
   std::vector<std::string> stems;  ///< the tensors' names up to what the layout puts behind them;
                                    ///< several are experts, in their order
-  bool is_micro = false;           ///< with scales of blocks (one of micro_layouts)
+  bool is_micro = false;           ///< with scales of blocks (the layout has a format)
   bool k_by_n = false;             ///< floats that lie K x N, and are transposed when loaded
 };
 

@@ -303,8 +303,8 @@ PyObject* pack_checkpoint(PyObject* /*module*/, PyObject* args) {
                          &objects[3], &objects[4], &encoding, &scales, &of_floats) == 0) {
       refuse_arguments();
     }
-    for (const auto& names : of_floats != 0 ? weights::layouts() : weights::micro_layouts()) {
-      if (names.layout != layout) continue;
+    const weights::LayoutNames* const names = weights::layout_named(layout);
+    if (names != nullptr && (names->format != nullptr) != (of_floats != 0)) {
       throw Refused{refuse(
           RefusalCode::bad_value, "layout is ", layout, "; ",
           as_rule(of_floats != 0 ? "pack_int4_checkpoint" : "pack_fp4_checkpoint", " packs it"))};

@@ -296,7 +296,7 @@ def test_refusals(t):
     t.refused_pack("--from gptq-v2", gptq(some, "x"), "x")
     t.refused_pack("which the encoding sm does not have", int4(w, "x"), "x", "--encoding", "sm")
     t.refused_pack("in layout awq", int4(w, "x"), "x", "--from", "awq")
-    t.refused_pack("it must be compressed-tensors", int4(w, "x"), "x", "--from", "gguf")
+    t.refused_pack("it must be modelopt-nvfp4, compressed-", int4(w, "x"), "x", "--from", "gguf")
     t.refused_pack("only floats can be grouped", int4(w, "x"), "x", "--group", "32")
     t.refused_pack("--zero-points is of floats", int4(w, "x"), "x", "--zero-points")
     t.refused_pack("it must be 32, 64 or 128", int4(w, "x"), "x", "--group", "16")

@@ -57,7 +57,7 @@ using Shapes = std::array<TensorShape, 5>;
 
 inline Shapes micro_shapes(const weights::LayoutNames& names, std::int64_t n, std::int64_t k,
                            Bytes& bytes) {
-  const MicroFormat& format = weights::format_of_layout(names);
+  const MicroFormat& format = *names.format;
   const bool nvf4 = format.scale == DType::ue4m3;
   const TensorShape tensor{DType::f32, names.tensor_scale.empty() ? 0 : 1, 1};
   if (format.element == DType::e4m3) {
@@ -149,11 +149,9 @@ struct Checkpoint {
 
 inline Checkpoint checkpoint_of(Bytes& bytes) {
   Checkpoint made;
-  const auto micro = weights::micro_layouts();
-  const auto int4 = weights::layouts();
-  const auto at = static_cast<std::size_t>(bytes.next()) % (micro.size() + int4.size());
-  made.is_micro = at < micro.size();
-  const weights::LayoutNames& names = made.is_micro ? micro[at] : int4[at - micro.size()];
+  const auto all = weights::layouts();
+  const weights::LayoutNames& names = all[static_cast<std::size_t>(bytes.next()) % all.size()];
+  made.is_micro = names.format != nullptr;
   made.layout = names.layout;
   const std::int64_t n = 1 + bytes.below(72);
   const std::int64_t k = (1 + bytes.below(6)) * (bytes.below(8) == 0 ? 8 : 32);
@@ -215,13 +213,12 @@ inline void read_tensors(const std::uint8_t* data, std::size_t size) {
   const int last = bytes.next();
   const DType tokens = all[last % 3];
   const Checkpoint made = checkpoint_of(bytes);
-  if (!made.is_micro) {
-    const auto source = weights::read_checkpoint(made.layout, made.tensors);
-    if (source) static_cast<void>(weights::pack(*source, {.tokens = tokens}, {.threads = 1}));
-    return;
-  }
   const auto source = weights::read_checkpoint(made.layout, made.tensors);
   if (!source) return;
+  if (!made.is_micro) {
+    static_cast<void>(weights::pack(*source, {.tokens = tokens}, {.threads = 1}));
+    return;
+  }
   if (source->format->element == DType::e2m1) expect_again(*source, tokens);
   if (last >= 128) static_cast<void>(weights::as_fp8(*source, {.threads = 1}));
 }

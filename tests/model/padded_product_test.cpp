@@ -6,14 +6,8 @@
 #include <cstdio>
 #include <random>
 
-#include "tests/model/harness.h"
-#include "warpwright/atom/umma.h"
-#include "warpwright/isa/barrier.h"
-#include "warpwright/isa/fence.h"
-#include "warpwright/isa/mbarrier.h"
+#include "tests/model/tensor_memory.h"
 #include "warpwright/isa/memory.h"
-#include "warpwright/isa/tcgen05.h"
-#include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/numeric/float_format.h"
@@ -105,20 +99,10 @@ void load_tile(const OperandTile& tile, const TensorMap& map, SharedAddress to, 
 
 template <int Ctas>
 TmemAddress begin(const Stage& s) {
-  if (isa::thread_index() == 32) {
+  return take_tmem<Ctas>(s.word, 256, [&] {
     isa::mbarrier_init(s.full, 1, {"full"});
     isa::mbarrier_init(s.done, 1, {"done"});
-    isa::fence_mbarrier_init();
-  }
-  isa::sync_threads(128);
-  if constexpr (Ctas == 2) cluster_sync();
-  if (isa::warp_index() == 0) {
-    isa::tcgen05_allocate<Ctas>(s.word, 256);
-    isa::tcgen05_relinquish<Ctas>();
-  }
-  isa::sync_threads(128);
-  if constexpr (Ctas == 2) cluster_sync();
-  return isa::SharedView<std::uint32_t>{s.word}.load();
+  });
 }
 
 template <int Ctas>
@@ -142,17 +126,8 @@ template <int Ctas>
 void finish(const Stage& s, const atom::UmmaAtom& atom, TmemAddress d, std::vector<float>& out) {
   isa::mbarrier_wait<Scope::cta>(s.done, 0, {"done"});
   isa::tcgen05_fence_after_sync();
-  const int row = isa::thread_index();
-  for (int c = 0; c < atom.n; c += 8) {
-    isa::Fragment<float, 8> f;
-    isa::tcgen05_load(f, d + atom::tmem_address(32 * isa::warp_index(), c));
-    isa::tcgen05_wait_load(f);
-    for (int i = 0; i < 8; ++i)
-      out[index((isa::cluster_rank() * 128 + row) * atom.n + c + i)] = f[i];
-  }
-  isa::tcgen05_fence_before_sync();
-  isa::sync_threads(128);
-  if (isa::warp_index() == 0) isa::tcgen05_deallocate<Ctas>(d, 256);
+  read_lanes(d, atom.n, out.data() + index(isa::cluster_rank() * 128 * atom.n), atom.n);
+  give_tmem<Ctas>(d, 256);
 }
 
 // The product that one CTA, or a pair, makes of operands of these types.

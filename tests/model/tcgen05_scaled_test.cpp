@@ -6,13 +6,9 @@
 #include <cstdio>
 
 #include "tests/model/scaled_product.h"
+#include "tests/model/tensor_memory.h"
 #include "tests/processor_time.h"
-#include "warpwright/isa/barrier.h"
-#include "warpwright/isa/fence.h"
-#include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/mma.h"
-#include "warpwright/isa/tcgen05.h"
-#include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/isa/tcgen05_scaled.h"
 
 namespace warpwright::model {
@@ -54,25 +50,6 @@ std::string text(const ScaledProblem& p) {
          (p.atom.b_major == Major::k ? "" : " B mn") + " " + atom::name(p.swizzle);
 }
 
-template <int Ctas>
-TmemAddress start(SharedAddress word, SharedAddress done) {
-  if constexpr (Ctas == 2) {
-    isa::cluster_arrive();
-    isa::cluster_wait();
-  }
-  if (isa::warp_index() == 0) isa::tcgen05_allocate<Ctas>(word, scaled_columns);
-  if (isa::thread_index() == 32) {
-    isa::mbarrier_init(done, 1, {"done"});
-    isa::fence_mbarrier_init();
-  }
-  isa::sync_threads(128);
-  if constexpr (Ctas == 2) {
-    isa::cluster_arrive();
-    isa::cluster_wait();
-  }
-  return isa::SharedView<std::uint32_t>{word}.load();
-}
-
 // All atoms of scales of an operand, from shared memory to the columns from `to` on.
 template <int Ctas>
 void copy_scales(TmemAddress to, SharedAddress from, int rows, int words, int step) {
@@ -83,20 +60,6 @@ void copy_scales(TmemAddress to, SharedAddress from, int rows, int words, int st
       isa::tcgen05_copy<isa::TmemCopy::b32x128_warpx4, Ctas>(
           to + static_cast<TmemAddress>(w * step + 4 * at),
           atom::encode_umma(atom::scale_descriptor(from + bytes)));
-    }
-  }
-}
-
-template <int Columns>
-void read_lanes(TmemAddress tmem, int columns, std::vector<float>& lanes) {
-  const int warp = isa::warp_index();
-  const TmemAddress base = tmem + atom::tmem_address(32 * warp, 0);
-  for (int c = 0; c < columns; c += 8) {
-    isa::Fragment<float, 8> f;
-    isa::tcgen05_load(f, base + static_cast<TmemAddress>(c));
-    isa::tcgen05_wait_load(f);
-    for (int r = 0; r < 8; ++r) {
-      lanes[index((32 * warp + isa::lane_index()) * Columns + c + r)] = f[r];
     }
   }
 }
@@ -197,7 +160,7 @@ void scaled_kernel(const ScaledProblem& p, const std::vector<ScaledShare>& share
   copy_in(at.scales_a, mine.scales_a);
   copy_in(at.scales_b, mine.scales_b);
   isa::fence_proxy_async_shared();
-  const TmemAddress tmem = start<Ctas>(done + 8, done);
+  const TmemAddress tmem = take_tmem<Ctas>(done + 8, scaled_columns, done);
   if (isa::cluster_rank() == 0 && isa::thread_index() == 64) {
     multiply_scaled_operands<Kind, Block, Ctas>(p, tmem, at);
     if constexpr (Ctas == 2) {
@@ -208,10 +171,8 @@ void scaled_kernel(const ScaledProblem& p, const std::vector<ScaledShare>& share
   }
   isa::mbarrier_wait<Scope::cta>(done, 0, {"done"});
   isa::tcgen05_fence_after_sync();
-  read_lanes<256>(tmem, atom::umma_columns(p.atom), got[index(isa::cluster_rank())]);
-  isa::tcgen05_fence_before_sync();
-  isa::sync_threads(128);
-  if (isa::warp_index() == 0) isa::tcgen05_deallocate<Ctas>(tmem, scaled_columns);
+  read_lanes(tmem, atom::umma_columns(p.atom), got[index(isa::cluster_rank())].data(), 256);
+  give_tmem<Ctas>(tmem, scaled_columns);
 }
 
 // D, row-major.

@@ -5,12 +5,7 @@
 #include "tests/campaign.h"
 #include "tests/model/harness.h"
 #include "tests/model/operands.h"
-#include "warpwright/atom/umma.h"
-#include "warpwright/isa/barrier.h"
-#include "warpwright/isa/fence.h"
-#include "warpwright/isa/mbarrier.h"
-#include "warpwright/isa/tcgen05.h"
-#include "warpwright/isa/tcgen05_memory.h"
+#include "tests/model/tensor_memory.h"
 
 namespace warpwright::model {
 namespace {
@@ -48,48 +43,14 @@ std::vector<int> part(const std::vector<int>& all, int depth, int first, int row
 
 constexpr int tile_at = 1024;  // the operands, in shared memory; the barrier and a word come before
 
-template <int Ctas>
-TmemAddress set_up(SharedAddress word, SharedAddress done) {
-  if constexpr (Ctas == 2) {
-    isa::cluster_arrive();
-    isa::cluster_wait();
-  }
-  if (isa::warp_index() == 0) {
-    isa::tcgen05_allocate<Ctas>(word, 256);
-    isa::tcgen05_relinquish<Ctas>();
-  }
-  if (isa::thread_index() == 32) {
-    isa::mbarrier_init(done, 1, {"done"});
-    isa::fence_mbarrier_init();
-  }
-  isa::sync_threads(128);
-  if constexpr (Ctas == 2) {
-    isa::cluster_arrive();
-    isa::cluster_wait();
-  }
-  return isa::SharedView<std::uint32_t>{word}.load();
-}
-
-template <int Ctas>
-void tear_down(TmemAddress tmem) {
-  isa::tcgen05_fence_before_sync();
-  isa::sync_threads(128);
-  if (isa::warp_index() == 0) isa::tcgen05_deallocate<Ctas>(tmem, 256);
-}
-
 // D of this CTA, by lanes and columns: lane * 256 + column.
 void read_back(const Problem& p, TmemAddress tmem, std::vector<float>& lanes) {
   const int warp = isa::warp_index();
   const int t = isa::lane_index();
   const TmemAddress base = tmem + atom::tmem_address(32 * warp, 0);
-  for (int c = 0; c < atom::umma_columns(p.atom); c += 8) {
-    if (p.shape == isa::TmemShape::lanes32) {
-      isa::Fragment<float, 8> f;
-      isa::tcgen05_load(f, base + static_cast<TmemAddress>(c));
-      isa::tcgen05_wait_load(f);
-      for (int r = 0; r < 8; ++r) lanes[index((32 * warp + t) * 256 + c + r)] = f[r];
-      continue;
-    }
+  const int columns = atom::umma_columns(p.atom);
+  if (p.shape == isa::TmemShape::lanes32) return read_lanes(tmem, columns, lanes.data(), 256);
+  for (int c = 0; c < columns; c += 8) {
     for (const int half : {0, 16}) {
       if (p.atom.m == 64 && half != p.lane) continue;
       isa::Fragment<float, 4> f;
@@ -107,14 +68,13 @@ template <atom::UmmaKind Kind, int Ctas>
 void kernel(const Problem& p, const atom::OperandTile& ta, const atom::OperandTile& tb,
             const std::vector<Share>& shares, std::vector<std::vector<float>>& got) {
   const SharedAddress done = isa::shared_base();
-  const SharedAddress word = done + 8;
   const SharedAddress at_a = done + tile_at;
   const SharedAddress at_b = at_a + static_cast<SharedAddress>(atom::tile_bytes(ta));
   const Share& mine = shares[index(isa::cluster_rank())];
   copy_in(at_a, mine.a);
   copy_in(at_b, mine.b);
   isa::fence_proxy_async_shared();
-  const TmemAddress tmem = set_up<Ctas>(word, done);
+  const TmemAddress tmem = take_tmem<Ctas>(done + 8, 256, done);
   const TmemAddress d = tmem + atom::tmem_address(p.lane, 0);
   if (isa::cluster_rank() == 0 && isa::thread_index() == 64) {
     const std::uint64_t da = atom::encode_umma(atom::descriptor(ta, at_a));
@@ -134,7 +94,7 @@ void kernel(const Problem& p, const atom::OperandTile& ta, const atom::OperandTi
   isa::mbarrier_wait<Scope::cta>(done, 0, {"done"});
   isa::tcgen05_fence_after_sync();
   read_back(p, tmem, got[index(isa::cluster_rank())]);
-  tear_down<Ctas>(tmem);
+  give_tmem<Ctas>(tmem, 256);
 }
 
 // Twice the product of a whole tile along K, the second time on top of the first.
@@ -247,7 +207,7 @@ TEST(Tcgen05Test, StoresAreReadBack) {
   const Kernel stores{
       {.threads = 128, .shared_bytes = 1024}, [] {
         const SharedAddress done = isa::shared_base();
-        const TmemAddress tmem = set_up<1>(done + 8, done);
+        const TmemAddress tmem = take_tmem<1>(done + 8, 256, done);
         const int warp = isa::warp_index();
         const int t = isa::lane_index();
         const TmemAddress base = tmem + atom::tmem_address(32 * warp, 0);
@@ -265,7 +225,7 @@ TEST(Tcgen05Test, StoresAreReadBack) {
             EXPECT_EQ(in[half][r], static_cast<float>(100 * lane + 2 * (t % 4) + r % 2));
           }
         }
-        tear_down<1>(tmem);
+        give_tmem<1>(tmem, 256);
       }};
   expect_clean(stores);
 }

@@ -12,14 +12,7 @@ namespace {
 
 using tests::Quantised;
 using tests::ScaleSize;
-
-double x_at(const Quantisation& q, std::int64_t i, std::int64_t k) {
-  const std::int64_t bytes = numeric::bits(q.x.dtype) / 8;
-  std::uint64_t code = 0;
-  std::memcpy(&code, static_cast<const std::byte*>(q.x.data) + (i * q.x.row_stride + k) * bytes,
-              static_cast<std::size_t>(bytes));
-  return numeric::decode(numeric::format_of(q.x.dtype), code);
-}
+using tests::x_at;
 
 std::uint64_t code_at(const MatrixView& codes, std::int64_t i, std::int64_t k) {
   const int bits = numeric::bits(codes.dtype);

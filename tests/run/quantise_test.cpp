@@ -13,14 +13,7 @@ namespace {
 
 using tests::Quantised;
 using tests::ScaleSize;
-
-float element(const Quantisation& q, std::int64_t i, std::int64_t k) {
-  const std::int64_t bytes = numeric::bits(q.x.dtype) / 8;
-  std::uint64_t code = 0;
-  std::memcpy(&code, static_cast<const std::byte*>(q.x.data) + (i * q.x.row_stride + k) * bytes,
-              static_cast<std::size_t>(bytes));
-  return static_cast<float>(numeric::decode(numeric::format_of(q.x.dtype), code));
-}
+using tests::x_at;
 
 TEST(Quantise, IsAsItIsDefined) {
   constexpr std::uint32_t first = 20261123;
@@ -40,7 +33,7 @@ TEST(Quantise, IsAsItIsDefined) {
       float largest = 0;
       for (std::int64_t k = 0; k < q.x.columns; ++k) {
         if (q.scaling == Scaling::blockwise && k % 128 == 0) largest = 0;
-        const float x = element(q, i, k);
+        const auto x = static_cast<float>(x_at(q, i, k));
         if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
         largest_of_all = std::max(largest_of_all, largest);
         const bool last =

@@ -264,4 +264,13 @@ struct Reordered {
   std::vector<std::byte> plain, tiles;
 };
 
+/// Element (i, k) of what is quantised.
+inline double x_at(const Quantisation& q, std::int64_t i, std::int64_t k) {
+  const std::int64_t bytes = numeric::bits(q.x.dtype) / 8;
+  std::uint64_t code = 0;
+  std::memcpy(&code, static_cast<const std::byte*>(q.x.data) + (i * q.x.row_stride + k) * bytes,
+              static_cast<std::size_t>(bytes));
+  return numeric::decode(numeric::format_of(q.x.dtype), code);
+}
+
 }  // namespace warpwright::tests

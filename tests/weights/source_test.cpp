@@ -67,8 +67,8 @@ TEST_F(SourceTest, FindsACodeOfMinusEight) {
 }
 
 TEST_F(SourceTest, Refusals) {
-  expect_refused(
-      "the layouts that are read are compressed-tensors, compressed-tensors-experts, gptq", "gguf");
+  expect_refused("the layouts that are read are modelopt-nvfp4, compressed-tensors-nvfp4, ",
+                 "gguf");
   expect_refused("has type s32; it is s8 or u8 in layout int4", "int4");
   t_.scales.dtype = DType::e4m3;
   expect_refused("has type e4m3; it is bf16, fp16 or f32 in layout compressed-tensors");

@@ -42,7 +42,10 @@ constexpr MicroRow kMicroRows[] = {
 
 constexpr auto kMicroNames = [] {
   std::array<LayoutNames, std::size(kMicroRows)> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kMicroRows[i].names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    names[i] = kMicroRows[i].names;
+    names[i].format = micro_format(kMicroRows[i].element, kMicroRows[i].scale);
+  }
   return names;
 }();
 
@@ -212,11 +215,6 @@ std::span<const LayoutNames> micro_layouts() {
   return kMicroNames;
 }
 
-const MicroFormat& format_of_layout(const LayoutNames& layout) {
-  const MicroRow& row = *find_micro_row(layout.layout);
-  return *micro_format(row.element, row.scale);
-}
-
 Fault not_finite_fault(std::span<const MatrixView> weights, std::string_view format) {
   std::int64_t expert = 0;
   for (const MatrixView& view : weights) {
@@ -262,7 +260,7 @@ Result<Source> read_micro_checkpoint(const LayoutNames& layout,
   const MicroRow* const row = find_micro_row(layout.layout);
   Source source;
   source.origin = layout.layout;
-  source.format = &format_of_layout(layout);
+  source.format = layout.format;
   source.group = micro_block(row->scale);
   bool first_is_f32 = false;
   for (const CheckpointTensors& t : tensors) {

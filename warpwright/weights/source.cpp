@@ -1,5 +1,6 @@
 #include "warpwright/weights/source.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -58,12 +59,6 @@ constexpr Row kRows[] = {
     {{"w4afp8", "", "_scale_inv", "", ""}, kRowsOfK, {}, 8, false, true, false, 0, true},
     {{"int4", "", "_scale", "", ""}, kRowsOfK, {}, 8, false},
 };
-
-constexpr auto kNames = [] {
-  std::array<LayoutNames, std::size(kRows)> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kRows[i].names;
-  return names;
-}();
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -328,25 +323,33 @@ std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const Matrix
 }
 
 std::span<const LayoutNames> layouts() {
-  return kNames;
+  static const auto all = [] {
+    std::vector<LayoutNames> names(micro_layouts().begin(), micro_layouts().end());
+    for (const Row& row : kRows) names.push_back(row.names);
+    return names;
+  }();
+  return all;
+}
+
+const LayoutNames* layout_named(std::string_view layout) {
+  const auto all = layouts();
+  const auto found = std::ranges::find(all, layout, &LayoutNames::layout);
+  return found == all.end() ? nullptr : &*found;
 }
 
 Result<Source> read_checkpoint(std::string_view layout,
                                std::span<const CheckpointTensors> tensors) {
-  const Row* const row = find_row(layout);
-  for (const LayoutNames& micro : micro_layouts()) {
-    if (micro.layout == layout && !tensors.empty()) return read_micro_checkpoint(micro, tensors);
-  }
-  if (row == nullptr || tensors.empty()) {
+  const LayoutNames* const names = layout_named(layout);
+  if (names == nullptr || tensors.empty()) {
     std::string known;
-    for (const auto& list : {layouts(), micro_layouts()}) {
-      for (const LayoutNames& names : list) {
-        known += (known.empty() ? "" : ", ") + std::string(names.layout);
-      }
+    for (const LayoutNames& each : layouts()) {
+      known += (known.empty() ? "" : ", ") + std::string(each.layout);
     }
     return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout, "\"; ",
                   as_rule("the layouts that are read are ", known), ".");
   }
+  if (names->format != nullptr) return read_micro_checkpoint(*names, tensors);
+  const Row* const row = find_row(layout);
   Source source;
   source.origin = row->names.layout;
   source.is_unsigned = row->is_unsigned;

@@ -26,14 +26,14 @@ struct LayoutNames {
   std::string_view zeros;
   std::string_view group_index;
   std::string_view tensor_scale = {};
+  /// The elements and scales of floats (fp8 with a power of two for each 128 x 128 is mxf8).
+  /// Null: int4.
+  const MicroFormat* format = nullptr;
 };
 
-/// The layouts that are read: of int4 weights, and of those with a format's scales (or fp8 with a
-/// power of two for each 128 x 128, which is mxf8 then), the most telling names first.
+/// The layouts that are read, the most telling names first; null where there is none of a name.
 std::span<const LayoutNames> layouts();
-std::span<const LayoutNames> micro_layouts();
-/// The element type and the scales of one of `micro_layouts`.
-const MicroFormat& format_of_layout(const LayoutNames& layout);
+const LayoutNames* layout_named(std::string_view layout);
 
 /// The tensors of one matrix of weights, or of the matrices of experts as a batch: packed and
 /// row-major, of the types and shapes that the layout has.

@@ -25,7 +25,8 @@ struct CheckpointTensor {
 std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const MatrixView& v,
                                         std::int64_t experts);
 
-/// `read_checkpoint` of one of `micro_layouts`.
+/// Those with a format, and `read_checkpoint` of one of them.
+std::span<const LayoutNames> micro_layouts();
 Result<Source> read_micro_checkpoint(const LayoutNames& layout,
                                      std::span<const CheckpointTensors> tensors);
 
