@@ -96,11 +96,13 @@ bool is_contiguous(const Tensor& t) {
 
 MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape& shape,
                        std::int64_t matrices) {
+  const MicroFormat* const format = micro_format(of.dtype, shape.dtype);
+  if (format == nullptr) return {t.data, shape};  // the rules refuse the operand
   if (!may_be(t, shape.dtype)) {
     const bool nvf4 = shape.dtype == DType::ue4m3;
     throw Refused{
         refuse(RefusalCode::bad_type, as_tensor(t.name), " is ", type_name_of(t), "; ",
-               as_rule("the scales of ", micro_format(of.dtype, shape.dtype)->word, " are ",
+               as_rule("the scales of ", format->word, " are ",
                        nvf4 ? "float8_e4m3fn" : "float8_e8m0fnu", ", or their bytes as uint8"))};
   }
   const std::int64_t one = shape.rows * shape.columns;
@@ -243,7 +245,7 @@ void Product::read_scale_tiles(const ScaleTensors& scales) {
     MatrixView& view = of_a ? operands.scale_a : operands.scale_b;
     view.dtype = (of_a ? p.scale_a : p.scale_b).dtype;
     if (!scales[side]) continue;
-    if (!type || micro_format(of.dtype, *type) == nullptr) {
+    if (!type) {
       view = {scales[side]->data, scale_shape(p, of_a)};  // the rules refuse the operand
       continue;
     }

@@ -309,8 +309,10 @@ def load_int4(file: str, layout: Layout | None = None, *, group: int | None = No
 def packed_checkpoint(layout: str, tensors: tuple[Any, ...], encoding: str | None,
                       scale_type: str | None, of_floats: bool) -> Packed:
     """Codes, scales, zero points, group index and scale of the tensor as packed bytes."""
-    return _core.pack_checkpoint(layout, *(None if t is None else move_to(t, "cpu")
-                                           for t in tensors), encoding, scale_type, of_floats)
+    codes, scales, zeros, group_index, factor = (
+        None if t is None else move_to(t, "cpu") for t in tensors)
+    return _core.pack_checkpoint(layout, codes, scales, zeros, group_index, factor, encoding,
+                                 scale_type, of_floats)
 
 
 def loaded(made: Packed, file: str) -> PackedWeights:
@@ -322,8 +324,8 @@ def loaded(made: Packed, file: str) -> PackedWeights:
         data: Any = numpy.asarray(packed)
     except ImportError:
         data = packed
-    return PackedWeights(data, (*form, form[0] > 1 or "*" in file, factor), origin,
-                         _factors(alpha))  # type: ignore[arg-type]
+    whole: Any = (*form, form[0] > 1 or "*" in file, factor)
+    return PackedWeights(data, whole, origin, _factors(alpha))
 
 
 def packed_like(like: Any, made: Packed, is_batch: bool) -> PackedWeights:
@@ -331,8 +333,8 @@ def packed_like(like: Any, made: Packed, is_batch: bool) -> PackedWeights:
     packed, alpha = made
     *form, factor, origin = _core.packed_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    return PackedWeights(data, (*form, is_batch, factor), origin,
-                         _factors(alpha))  # type: ignore[arg-type]
+    whole: Any = (*form, is_batch, factor)
+    return PackedWeights(data, whole, origin, _factors(alpha))
 
 
 def _factors(alpha: tuple[float, ...]) -> tuple[float, ...]:

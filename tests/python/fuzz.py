@@ -33,6 +33,7 @@ GARBAGE = [None, 1.5, -3, "x", b"x", object(), [[1.0, 2.0]], (), {}, np, int, fl
 VALUES = {
     "bool": [True, False, 1], "bool | None": [True, False, None, "x"],
     "float | None": [0.5, 1, 2.25, 10, 0, -1, float("nan"), float("inf"), "x"],
+    "routed_scaling_factor": [2.5, -1, 0, float("nan"), 1e300, "x"],
     "alpha": [0, 1, -2.5, float("inf"), float("nan"), 1e300, "x"],
     "beta": [0, 1, float("nan"), -1],
     "dtype": ["bf16", "f32", "f16", "e4m3", "e5m2", "f64", 3, np.float32, ml_dtypes.bfloat16,
@@ -49,7 +50,7 @@ VALUES = {
 
 # For a gate, with what an activation has by itself.
 GATE_NUMBERS = ("gate_limit", "gate_alpha", "gate_beta")
-GATES = {"silu": (np.inf, 1, 0), "swiglu_oai": (7, 1.702, 1)}
+GATES = {"silu": (np.inf, 1, 0), "gelu": (np.inf, 1, 0), "swiglu_oai": (7, 1.702, 1)}
 
 
 class Bad:
@@ -381,6 +382,8 @@ def gate_times(keywords, gate, up):
     limit, alpha, beta = (its if keywords.get(name) is None else keywords[name]
                           for name, its in zip(GATE_NUMBERS, own))
     gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
+    if keywords.get("activation") == "gelu":
+        return activated("gelu", gate) * (up + beta)
     return gate / (1 + np.exp(-alpha * gate)) * (up + beta)
 
 
