@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
-#include <string>
 
 #include "tests/device/mixture.h"
 #include "tests/kernel/check_case.h"
@@ -120,6 +118,10 @@ constexpr device::Argued not_needed[] = {
     {"griddepcontrol.wait at kernel/hopper/gemm.h",
      "const isa::Prerequisites ready = isa::wait_for_prerequisites();", "only by lane 0",
      "as where it is dropped"},
+    {"mbarrier wait turn at kernel/ping_pong.h", "void enter() { sequence_.enter(); }",
+     "only by lane 0",
+     "a turn passes no data: it orders wgmmas, which a warp issues together, so behind lane 0's "
+     "wait"},
 };
 
 // Mutants of all grids, a sixtieth of them here: none survives.
@@ -135,22 +137,11 @@ TEST(WholeMixture, WhatIsBrokenInAnyGridIsFound) {
     ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
     std::printf("%s: %s\n", plan.name().c_str(), report->score().c_str());
     EXPECT_GE(report->mutants.size(), campaign() ? 81U : 1U);
-    // The few that six schedules do not find are tried under as many as a campaign has.
-    const auto words = [](const model::Mutation& m) { return text(m).append(m.how()); };
-    std::set<std::string> left;
     for (const device::Mutant& m : report->mutants) {
       const bool is_argued = std::any_of(std::begin(not_needed), std::end(not_needed),
                                          [&](const auto& a) { return device::names(a, m); });
-      if (m.fate == device::Mutant::Fate::survived && !is_argued) left.insert(words(m.mutation));
-    }
-    if (left.empty()) return;
-    options.schedules = 32;
-    options.wanted = [&](const model::Mutation& m) { return left.contains(words(m)); };
-    const auto again = mutate(*device::mixture_subject(plan, some.o, is_right), options);
-    ASSERT_TRUE(again) << again.reason();
-    EXPECT_EQ(again->mutants.size(), left.size());
-    for (const device::Mutant& m : again->mutants) {
-      EXPECT_NE(m.fate, device::Mutant::Fate::survived) << m.site << ", " << m.mutation.how();
+      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || is_argued)
+          << m.site << ", " << m.mutation.how();
     }
   });
 }
