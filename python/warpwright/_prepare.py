@@ -13,7 +13,8 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-    Packed = tuple[_core.Array, tuple[float, ...]]  # and the factors of the experts' tensors
+#: Packed bytes, and the factors of the experts' tensors.
+Packed = tuple[_core.Array, tuple[float, ...]]
 
 
 class Form(NamedTuple):
@@ -309,8 +310,8 @@ def load_int4(file: str, layout: Layout | None = None, *, group: int | None = No
 def packed_checkpoint(layout: str, tensors: tuple[Any, ...], encoding: str | None,
                       scale_type: str | None, of_floats: bool) -> Packed:
     """Codes, scales, zero points, group index and scale of the tensor as packed bytes."""
-    codes, scales, zeros, group_index, factor = (
-        None if t is None else move_to(t, "cpu") for t in tensors)
+    moved: list[Any] = [None if t is None else move_to(t, "cpu") for t in tensors]
+    codes, scales, zeros, group_index, factor = moved
     return _core.pack_checkpoint(layout, codes, scales, zeros, group_index, factor, encoding,
                                  scale_type, of_floats)
 
