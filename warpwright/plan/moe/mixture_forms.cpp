@@ -79,21 +79,16 @@ std::optional<Refusal> mixture_combine_fault(const MixtureProblem& p) {
   return std::nullopt;
 }
 
+// What the plan took for left out would be read. Without tokens theirs have no rows.
+std::optional<Refusal> mixture_presence_fault(const MixtureOperands& o, const MatrixView& v,
+                                              const char* name) {
+  const bool by_token = &v == &o.scale_x || &v == &o.shared_output;
+  if (v.columns > 0 && (v.rows > 0 || (by_token && o.tokens() == 0))) return std::nullopt;
+  return refuse(RefusalCode::bad_shape, as_tensor(name), " has an address and is ", shape_of(v),
+                "; ", as_rule("what is left out has none"));
+}
+
 std::optional<Refusal> mixture_launch_fault(const MixtureOperands& o) {
-  for (const auto& [v, name] : {std::pair{&o.scale_x, "scale_x"},
-                                {&o.shared_output, "shared_output"},
-                                {&o.scale_w13, "scale_w13"},
-                                {&o.scale_w2, "scale_w2"},
-                                {&o.factor_w13, "factor_w13"},
-                                {&o.factor_w2, "factor_w2"},
-                                {&o.factor_x, "factor_x"},
-                                {&o.factor_inner, "factor_inner"},
-                                {&o.bias13, "bias13"},
-                                {&o.bias2, "bias2"}}) {
-    if (!is_given(*v) || v->rows != 0 || v->columns != 0) continue;
-    return refuse(RefusalCode::bad_shape, as_tensor(name), " has an address and is ", shape_of(*v),
-                  "; ", as_rule("what is left out has none"));
-  }
   const float factor = o.routed_scaling_factor;
   if (!std::isfinite(factor)) {
     return refuse(RefusalCode::bad_value, "routed_scaling_factor is ",

@@ -22,8 +22,11 @@ namespace warpwright {
 [[nodiscard]] std::optional<Refusal> mixture_codes_fault(const MixtureProblem& problem);
 /// Why router weights, the rows of slots and a shared output do not go together, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_combine_fault(const MixtureProblem& problem);
-/// Why what no plan has, the factor of router weights and addresses of what is left out, is none of
-/// a launch, or nothing.
+/// Why a tensor that may be left out, and has an address, is none, or nothing.
+[[nodiscard]] std::optional<Refusal> mixture_presence_fault(const MixtureOperands& operands,
+                                                            const MatrixView& tensor,
+                                                            const char* name);
+/// Why what no plan has, the factor of router weights, is none of a launch, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_launch_fault(const MixtureOperands& operands);
 /// Why its gate, or what there is without one, has no such activation, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_activation_fault(const MixtureProblem& problem);

@@ -207,12 +207,6 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
                   warpwright::name(o.scaling), "; ",
                   as_rule(type_name(o.w13.dtype), " weights have scales"));
   }
-  // What the plan took for none would be read.
-  for (const auto& [bias, name] : {std::pair{&o.bias13, "bias13"}, {&o.bias2, "bias2"}}) {
-    if (!is_given(*bias) || (bias->rows > 0 && bias->columns > 0)) continue;
-    return refuse(RefusalCode::bad_shape, as_tensor(name), " has an address and is ",
-                  shape_of(*bias), "; ", as_rule("a bias that is left out has none"));
-  }
   std::optional<Refusal> fault;
   const auto check = [&](const char* name, const MatrixView& v, int element, bool may_overlap) {
     if (fault) return;
@@ -231,6 +225,8 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
       if (!is_given(field)) {
         if (is_optional(name)) return;
         if (&field == &o.topk_weights && !o.reads_weights()) return;
+      } else if (is_optional(name) && !fault) {
+        fault = mixture_presence_fault(o, field, name);
       }
       const MatrixView v = stored(o, field);
       check(name, v, element_bytes(v.dtype), false);
