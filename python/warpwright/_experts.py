@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._interop import Refusal
+from ._interop import Refusal, dtype_name
 
 # Words of servers for the activation, and how gate and up lie in their weights.
 _ACTIVATIONS = {"silu": ("silu", "halves"), "gelu_tanh": ("gelu", "halves"),
@@ -20,6 +20,16 @@ def _rows(x: Any) -> Any:
     return x if x.shape[-1] < 2 or x.stride(-1) == 1 else x.contiguous()
 
 
+def _routed(x: Any, ids: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """Tokens and what a router says of them, in layouts and types that the library takes."""
+    if dtype_name(ids.dtype) not in ("int32", "int64"):
+        import torch
+        ids = ids.to(dtype=torch.int32)
+    if dtype_name(weights.dtype) not in ("float32", "bfloat16", "float16"):
+        weights = weights.float()
+    return _rows(x), _rows(ids), _rows(weights)
+
+
 def mixture(x: Any, ids: Any, weights: Any, w13: Any, w2: Any, *, out: Any = None,
             **how: Any) -> Any:
     """torch.ops.warpwright.moe, or moe_out, of tensors of PyTorch's of any layout, with ids of any
@@ -27,11 +37,7 @@ def mixture(x: Any, ids: Any, weights: Any, w13: Any, w2: Any, *, out: Any = Non
     import torch
 
     from . import torch as _  # noqa: F401  the operators
-    if ids.dtype not in (torch.int32, torch.int64):
-        ids = ids.to(torch.int32)
-    if weights.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        weights = weights.float()
-    tensors = (_rows(x), _rows(ids), _rows(weights), w13, w2)
+    tensors = (*_routed(x, ids, weights), w13, w2)
     if out is None:
         return torch.ops.warpwright.moe(*tensors, **how)
     torch.ops.warpwright.moe_out(*tensors, out, **how)

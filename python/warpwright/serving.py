@@ -11,16 +11,36 @@ experts x hidden x inner, with their scales. What a layer needs is asked of the 
 from __future__ import annotations
 
 import dataclasses
+import logging
 from typing import Any, Callable
 
-from ._core import moe, plan_moe
-from ._experts import _ACTIVATIONS, _local, _refuse, _rows
+from ._core import moe, plan_moe, version
+from ._experts import _ACTIVATIONS, _local, _refuse, _routed
 from ._fp4 import pack_fp4_checkpoint
 from ._interop import Refusal, Spec, dtype_name
 from ._prepare import PackedWeights, pack_int4_checkpoint
 
-__all__ = ["Experts", "Refusal", "Weights", "dense16", "fp4", "fp8", "gate_of", "int4",
+__all__ = ["Experts", "Lines", "Refusal", "Weights", "dense16", "fp4", "fp8", "gate_of", "int4",
            "place_of", "token_word"]
+
+
+class Lines:
+    """What an engine's log says of us, each line once."""
+
+    def __init__(self, log: logging.Logger, engine: str) -> None:
+        self.log, self.engine = log, engine
+        self.said: set[str] = set()
+
+    def say(self, line: str) -> None:
+        if line not in self.said:
+            self.said.add(line)
+            self.log.info("%s", line)
+
+    def serves(self, what: str) -> None:
+        self.say(f"Warpwright {version} serves {what}")
+
+    def leaves(self, what: str, reason: Any) -> None:
+        self.say(f"Warpwright leaves {what} to {self.engine}: {reason}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,19 +262,9 @@ class Experts:
 
     def __call__(self, out: Any, x: Any, topk_ids: Any, topk_weights: Any,
                  expert_map: Any = None) -> None:
-        ids = topk_ids
         if expert_map is not None:
-            ids = _local(topk_ids, expert_map, -1, self.count)
-        elif dtype_name(ids.dtype) not in ("int32", "int64"):
-            ids = ids.to(dtype=_int32())
-        if dtype_name(topk_weights.dtype) not in ("float32", "bfloat16", "float16"):
-            topk_weights = topk_weights.float()
-        moe(_rows(x), _rows(ids), _rows(topk_weights), self.w13, self.w2, out=out, **self.how)
-
-
-def _int32() -> Any:
-    import torch
-    return torch.int32
+            topk_ids = _local(topk_ids, expert_map, -1, self.count)
+        moe(*_routed(x, topk_ids, topk_weights), self.w13, self.w2, out=out, **self.how)
 
 
 def _spec(value: Any) -> Any:

@@ -137,7 +137,7 @@ class VllmCase(unittest.TestCase):
 
     def clear(self):
         from warpwright_vllm import engine
-        engine._said.clear()
+        engine.lines.said.clear()
         self.log.lines.clear()
 
     def made(self, kind, how, known, activation="SILU", moe=None, layer=None):
@@ -445,7 +445,7 @@ class Sglang(unittest.TestCase):
 
     def setUp(self):
         from warpwright_sglang import runner
-        runner._said.clear()
+        runner.lines.said.clear()
         self.log.lines.clear()
         self.draw = Draw(23)
 

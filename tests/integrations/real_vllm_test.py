@@ -96,7 +96,7 @@ class RealVllm(unittest.TestCase):
 
     def setUp(self):
         from warpwright_vllm import engine
-        engine._said.clear()
+        engine.lines.said.clear()
         self.log.lines.clear()
         self.draw = Draw(24)
 

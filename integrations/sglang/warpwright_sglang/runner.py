@@ -4,7 +4,6 @@ SGLang's own quantisation methods make Triton's runner, whatever name was regist
 are used: a runner core "warpwright", for methods that ask for one by that name, and a hook around
 MoeRunner.run, which takes what Triton's runner was given.
 """
-import warpwright as wp
 from sglang.srt.layers.moe.moe_runner.base import DispatchMoeRunnerCore
 from sglang.srt.layers.moe.moe_runner.runner import register_moe_runner_core
 from sglang.srt.layers.moe.token_dispatcher.standard import StandardCombineInput
@@ -15,13 +14,7 @@ from warpwright import serving
 from . import log, switch
 
 NAME = "warpwright"
-_said = set()
-
-
-def _say(line):
-    if line not in _said:
-        _said.add(line)
-        log.info("%s", line)
+lines = serving.Lines(log, "SGLang")
 
 
 def _gate(config):
@@ -90,7 +83,7 @@ def _served(kept, dispatch_output, info, config):
     if found is None or found[0] != key:
         try:
             found = key, experts_of(info, config, routing.topk_ids.shape[1], key[1]), None
-            _say(f"Warpwright {wp.__version__} serves {found[1].line}")
+            lines.serves(found[1].line)
         except Exception as reason:  # pylint: disable=broad-exception-caught
             found = key, None, reason
         kept._warpwright = found
@@ -120,7 +113,7 @@ def around_run(original, runner, dispatch_output, quant_info, lora_info=None):
     try:
         experts = _served(runner, dispatch_output, quant_info, runner.config)
     except serving.Refusal as reason:
-        _say(f"Warpwright leaves experts to SGLang: {reason}")
+        lines.leaves("experts", reason)
         return original(runner, dispatch_output, quant_info, lora_info)
     return run(experts, dispatch_output, runner.config)
 

@@ -10,23 +10,7 @@ from warpwright import serving
 from . import VARIABLE, parts
 
 # vLLM shows what loggers under its own name say.
-log = init_logger("vllm.warpwright")
-_said = set()
-
-
-def say(line):
-    """A line in vLLM's log, once."""
-    if line not in _said:
-        _said.add(line)
-        log.info("%s", line)
-
-
-def serves(line):
-    say(f"Warpwright {wp.__version__} serves {line}")
-
-
-def leaves(what, reason):
-    say(f"Warpwright leaves {what} to vLLM: {reason}")
+lines = serving.Lines(init_logger("vllm.warpwright"), "vLLM")
 
 
 def keep_caches_apart():

@@ -31,7 +31,7 @@ class _Ours:
         try:
             cls.check(*configs)
         except Exception as reason:  # pylint: disable=broad-exception-caught
-            engine.leaves(f"dense layers ({cls.what})", reason)
+            engine.lines.leaves(f"dense layers ({cls.what})", reason)
             return False, str(reason)
         return True, None
 
@@ -43,11 +43,11 @@ class _Ours:
         try:
             line = self.take(layer)
         except Exception as reason:  # pylint: disable=broad-exception-caught
-            engine.leaves(f"dense layers ({self.what})", reason)
+            engine.lines.leaves(f"dense layers ({self.what})", reason)
             self._instead = self._next()
             self._instead.process_weights_after_loading(layer)
             return
-        engine.serves(f"dense layers, {line}")
+        engine.lines.serves(f"dense layers, {line}")
 
     def _next(self):
         args, keywords = self._made_of

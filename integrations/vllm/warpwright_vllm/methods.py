@@ -153,13 +153,13 @@ def _in_front(kind):
                 weights = READERS[kind.__name__](self, layer)
                 self.moe_quant_config, self.moe_kernel = experts.kernel_of(self, layer, weights)
             except Exception as reason:  # pylint: disable=broad-exception-caught
-                engine.leaves(f"experts ({kind.__name__})", reason)
+                engine.lines.leaves(f"experts ({kind.__name__})", reason)
                 super().process_weights_after_loading(layer)
                 return
             self.warpwright = self.moe_kernel.fused_experts.experts
             if self.warpwright.packed:
                 _keep_packed(layer, self.warpwright)
-            engine.serves(self.warpwright.line)
+            engine.lines.serves(self.warpwright.line)
 
         def apply(self, layer, x, topk_weights, topk_ids, shared_experts, shared_experts_input):
             if self.warpwright is None:
@@ -185,7 +185,8 @@ def served(method):
     if not isinstance(method, FusedMoEMethodBase) or hasattr(kind, "warpwright"):
         return method
     if kind.__name__ not in READERS:
-        engine.leaves(f"experts ({kind.__name__})", "weights as this method has them are not read")
+        engine.lines.leaves(f"experts ({kind.__name__})",
+                            "weights as this method has them are not read")
         return method
     if kind not in _classes:
         _classes[kind] = _in_front(kind)
@@ -229,4 +230,4 @@ def register():
         try:
             _configs[name] = register_quantization_config(name)(_config_class(name))
         except (ImportError, AttributeError, ValueError) as reason:
-            engine.leaves(f"checkpoints of {name}", reason)
+            engine.lines.leaves(f"checkpoints of {name}", reason)
