@@ -181,6 +181,9 @@ def run(options: argparse.Namespace) -> int:
                         break
                     sets = cases.drawn_sets(layer, options.routing, tokens,
                                             timing.sets_for(tokens), options.device)
+                    if options.compile:
+                        timing.compiled(steps, sets, say)
+                        continue
                     row = timing.measured(case, steps, sets, say)
                     row["left_out"] |= left_out
                     row |= dict(zip(("layer", "weights", "routing", "tokens"), keys[tokens]))
@@ -213,6 +216,8 @@ def main() -> int:
     one.add_argument("--file", default="peers.jsonl", help="rows, added to (default %(default)s)")
     one.add_argument("--seconds", type=float, default=540, help="stop behind the row in which they "
                      "are over (default %(default)s)")
+    one.add_argument("--compile", action="store_true", help="measure nothing: call each once, so "
+                     "that compilers fill their caches; several calls may do it at once")
     one.add_argument("--device", default="cuda", choices=("cuda", "cpu"),
                      help="cpu: whether results are right, on the model; no times")
     one = verbs.add_parser("table", help="a page of rows")

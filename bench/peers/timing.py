@@ -46,17 +46,34 @@ def in_turns(graphs: dict[str, Any], count: int) -> dict[str, tuple[float, float
     return {name: (statistics.median(t), min(t), max(t)) for name, t in took.items()}
 
 
-def error_of(case: Case | DenseCase, sets: list[Any], results: list[torch.Tensor]) -> float:
-    """The worst set's distance from float64 by the norm, over some rows of it. Tokens that a peer
-    quantises count as its error: 8 bits leave some 4%."""
-    worst = 0.0
-    for one, result in zip(sets[:2], results):
+def some_rows(case: Case | DenseCase, sets: list[Any]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Some rows of two sets, and what is right there."""
+    made = []
+    for one in sets[:2]:
         tokens = one[0].shape[0]
         rows = torch.linspace(0, tokens - 1, min(tokens, 16)).round().long().to(case.device)
-        right = reference(case, one, rows)
-        apart = ((result[rows].double() - right).norm() / right.norm()).item()
+        made.append((rows, reference(case, one, rows)))
+    return made
+
+
+def error_of(right: list[tuple[torch.Tensor, torch.Tensor]], results: list[torch.Tensor]) -> float:
+    """The worst set's distance from float64 by the norm. Tokens that a peer quantises count as its
+    error: 8 bits leave some 4%."""
+    worst = 0.0
+    for (rows, values), result in zip(right, results):
+        apart = ((result[rows].double() - values).norm() / values.norm()).item()
         worst = max(worst, apart if apart == apart else float("inf"))
     return worst
+
+
+def compiled(steps: dict[str, Step], sets: list[Any], say: Callable[[str], None]) -> None:
+    """Each step once: what a compiler leaves in its cache, later calls find."""
+    for name, step in steps.items():
+        try:
+            step(*sets[0])
+            torch.cuda.synchronize()
+        except Exception as fault:  # pylint: disable=broad-except  # a measuring call says it again
+            say(f"{name}: {type(fault).__name__}: {fault}"[:300])
 
 
 def measured(case: Case | DenseCase, steps: dict[str, Step], sets: list[Any],
@@ -64,13 +81,14 @@ def measured(case: Case | DenseCase, steps: dict[str, Step], sets: list[Any],
     """A row of the table: us, spread and error of each peer, or why it has none."""
     graphs: dict[str, Any] = {}
     row: dict[str, Any] = {"us": {}, "spread": {}, "error": {}, "left_out": {}}
+    right = some_rows(case, sets)
     for name, step in steps.items():
         try:
             if case.device == "cpu":
                 results = [step(*each) for each in sets]
             else:
                 graphs[name], results = captured(step, sets)
-            row["error"][name] = round(error_of(case, sets, results), 5)
+            row["error"][name] = round(error_of(right, results), 5)
         except Exception as fault:  # pylint: disable=broad-except  # it loses this row only
             row["left_out"][name] = f"{type(fault).__name__}: {fault}"[:300]
             say(f"{name}: left out of this row: {row['left_out'][name]}")
