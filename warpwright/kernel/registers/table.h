@@ -75,13 +75,17 @@ constexpr RegisterConfig mixed(DType a, DType b, DType result, RegisterConfig c)
   c.mma.b = b;
   return c;
 }
+/// One CTA an SM less: threads hold more.
+constexpr RegisterConfig roomier(RegisterConfig c) {
+  --c.ctas_per_sm;
+  return c;
+}
 /// Turing's and Volta's: m16n8k8 and m8n8k4 of f16, fed by plain loads. Fewer CTAs an SM, and eight
 /// warps of 64 x 32, to hold what is loaded.
 constexpr RegisterConfig loaded(DType result, RegisterConfig c) {
-  c = of(DType::f16, result, c);
+  c = roomier(of(DType::f16, result, c));
   c.feed = Feed::registers;
   c.stages = 2;
-  --c.ctas_per_sm;
   if (c.tile_n == 128) c.warps_n = 4;
   return c;
 }
@@ -171,7 +175,7 @@ inline constexpr auto rows = std::array{
     more(mixed(DType::e4m3, DType::e5m2, DType::bf16, small(true))),
     more(of(DType::e5m2, DType::bf16, small(true))),
     common(of(DType::tf32, DType::f32, square)),
-    common(of(DType::tf32, DType::f32, small(true))),
+    common(of(DType::tf32, DType::f32, roomier(small(true)))),
     more(of(DType::s8, DType::bf16, square)),
     common(of(DType::s8, DType::bf16, small(true))),
     more(of(DType::s8, DType::f32, square)),
