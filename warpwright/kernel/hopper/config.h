@@ -205,6 +205,11 @@ constexpr bool takes_turns(const GemmConfig& c) {
 constexpr Schedule schedule_of(const GemmConfig& c) {
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
 }
+/// May a consumer have no rows in the last tile of a group, while others have some?
+constexpr bool may_pass_by(const GemmConfig& c) {
+  return is_grouped(c) && !is_swapped(c) && !takes_turns(c) && !shares_columns(c) &&
+         c.consumer_warpgroups > 1;
+}
 /// Does the producer ask for the weights of its first tile before the grid before has ended, where
 /// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are
 /// A. (Packed ones L2 is asked for. Who reads tokens by index is directly behind the sort, and

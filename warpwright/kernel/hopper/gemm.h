@@ -264,6 +264,9 @@ struct HopperGemm {
     /// Calls `leave` when all k_tiles of `work` are on their way through the tensor core.
     template <class Mainloop, class Leave>
     WW_DEVICE void run(Mainloop& mainloop, const tile::Work& work, const Leave& leave) {
+      if constexpr (may_pass_by(config)) {
+        if (mainloop.has_no_token(work)) return mainloop.pass_by(work);
+      }
       if (work.end == work.first) {
         if constexpr (takes_turns(config)) {
           isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it

@@ -40,6 +40,23 @@ class Mainloop {
   /// Where the next tile's first k_tile lies in the ring.
   pipeline::PipelineState state;
 
+  /// Does a group end before this warpgroup's rows of its last tile?
+  WW_DEVICE bool has_no_token(const tile::Work& work) const {
+    constexpr GemmConfig cfg = Tag::config;
+    return work.row + atom_row(cfg, warpgroup_, 0) >= work.end_token;
+  }
+
+  /// Gives the stages of `work` back as they land: the tensor core is the other warpgroups'. Sums
+  /// stay what they are, and no row is there that they would be stored to.
+  WW_DEVICE void pass_by(const tile::Work& work) {
+    constexpr GemmConfig cfg = Tag::config;
+    WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
+      ring_.wait(state);
+      ring_.release(state);
+      state.advance(cfg.stages);
+    }
+  }
+
   /// The k_tiles of `work` into the tensor core's accumulators, of a tile of several widths into
   /// their beginning. `leave` is called when the last group of wgmmas has been issued.
   template <class Leave>
