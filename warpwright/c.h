@@ -535,6 +535,9 @@ typedef struct ww_moe_choices {
                                  tokens into the order of the experts; no: two do */
   const char* first_kernel; /**< of the product with w13, by its name */
   const char* second_kernel; /**< of that with w2 */
+  int32_t gates_in_epilogue; /**< WW_OPEN ...: the first product gates its rows itself; no: a launch
+                                  of its own does. Not for WW_SCALING_BLOCK_SCALED */
+  int32_t reserved;          /**< 0 */
 } ww_moe_choices;
 
 typedef struct ww_moe_options {

@@ -90,6 +90,7 @@ inline constexpr MoeChoiceMember moe_choices[] = {
     {"by_index", &ww_moe_choices::by_index, &MixtureChoices::by_index},
     {"quantises_in_epilogue", &ww_moe_choices::quantises_in_epilogue,
      &MixtureChoices::quantises_in_epilogue},
+    {"gates_in_epilogue", &ww_moe_choices::gates_in_epilogue, &MixtureChoices::gates_in_epilogue},
     {"early_weights", &ww_moe_choices::early_weights, &MixtureChoices::early_weights},
     {"sort_with_gather", &ww_moe_choices::sort_with_gather, &MixtureChoices::sort_with_gather},
 };

@@ -19,7 +19,7 @@ using namespace warpwright::c;
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
 static_assert(offsetof(ww_moe, factor_w13) == 712 && sizeof(ww_moe) == 1136 &&
               WW_COMBINE_NONE == static_cast<int>(warpwright::Combine::none) &&
-              sizeof(ww_moe_choices) == 48 && sizeof(ww_moe_options) == 16);
+              sizeof(ww_moe_choices) == 56 && sizeof(ww_moe_options) == 16);
 constexpr std::size_t first_moe = 712;  // its size when it came
 
 // Both weights as packed weights, or neither.
@@ -118,11 +118,13 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
 Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices) {
   if (given == nullptr) return std::nullopt;
   ww_moe_choices c = {};
-  if (auto r = copy_struct(given, c, "ww_moe_choices", sizeof(ww_moe_choices))) return r;
+  constexpr std::size_t least = offsetof(ww_moe_choices, gates_in_epilogue);  // it came later
+  if (auto r = copy_struct(given, c, "ww_moe_choices", least)) return r;
   constexpr auto gone =
       *warpwright::facts::find_removed(warpwright::facts::removed_arguments, "sums_in_product");
   if (auto r = word_fault("batch_invariant", c.batch_invariant, 1)) return r;
   if (auto r = word_fault(gone.name.data(), c.sums_in_product, WW_NO)) return r;
+  if (auto r = word_fault("ww_moe_choices.reserved", c.reserved, 0)) return r;
   for (const MoeChoiceMember& member : moe_choices) {
     const std::int32_t said = c.*member.given;
     if (auto r = word_fault(member.name, said, WW_NO)) return r;

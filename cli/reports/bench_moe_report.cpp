@@ -69,6 +69,7 @@ ordered_json row_json(const MoeBenchRow& row, std::uint64_t seed) {
   j["reason"] = row.plan->reason;
   j["by_index"] = row.plan->way.by_index;
   j["quantises_in_epilogue"] = row.plan->way.fused;
+  j["gates_in_epilogue"] = row.plan->problem.is_gated && !row.plan->way.gates_behind;
   j["sorts_with_gather"] = row.plan->way.sorts_rows;
   j["steps"] = steps_json(row);
   j["checked_tokens"] = t.checked_tokens;

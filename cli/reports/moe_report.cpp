@@ -46,6 +46,7 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["workspace_bytes"] = plan.workspace_bytes();
   json["by_index"] = plan.way.by_index;
   json["quantises_in_epilogue"] = plan.way.fused;
+  json["gates_in_epilogue"] = p.is_gated && !plan.way.gates_behind;
   json["sorts_with_gather"] = plan.way.sorts_rows;
   json["steps"] = ordered_json::array();
   for (const PlannedStep& step : plan.steps()) {

@@ -302,6 +302,7 @@ void MixtureCall::choose(const Arguments& given) {
   if (const char* const kernel = given.text(Arg::second_kernel)) c.second_kernel = kernel;
   c.by_index = given.choice(Arg::by_index);
   c.quantises_in_epilogue = given.choice(Arg::quantises_in_epilogue);
+  c.gates_in_epilogue = given.choice(Arg::gates_in_epilogue);
   c.early_weights = given.choice(Arg::early_weights);
   c.sort_with_gather = given.choice(Arg::sort_with_gather);
   options.launch.dependent = given.flag(Arg::dependent);

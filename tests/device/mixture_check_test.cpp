@@ -46,6 +46,12 @@ const WholeCase whole_cases[] = {
     {"block scales, quantised in the epilogue",
      {.tokens = 4, .experts = 2, .hidden = 128, .inner = 128, .scaling = Scaling::blockwise},
      {.quantises_in_epilogue = true, .by_index = false}},
+    {"bf16, gated between",
+     {.tokens = 5, .experts = 3, .hidden = 128, .inner = 64},
+     {.gates_in_epilogue = false}},
+    {"block scales, gated and quantised between",
+     {.tokens = 4, .experts = 2, .hidden = 128, .inner = 128, .scaling = Scaling::blockwise},
+     {.gates_in_epilogue = false}},
 };
 
 // The same, large enough that rings come round, more than one warp sorts, and CTAs have several
@@ -72,6 +78,9 @@ const WholeCase mutated_cases[] = {
       .scaling = Scaling::blockwise,
       .biases = true},
      {.quantises_in_epilogue = true}},
+    {"row scales, gated between",
+     {.tokens = 40, .experts = 3, .hidden = 640, .inner = 64, .scaling = Scaling::row_column},
+     {.gates_in_epilogue = false}},
 };
 
 // Calls `use` with the plan and the operands of each case that this build has kernels for.
@@ -167,7 +176,8 @@ TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
         ASSERT_TRUE(report) << report.reason();
         // The first product relies on the grid before, where it asks early; the second on the
         // first, unless two grids stand between the sort and it.
-        const bool by_two = plan.takes(MixtureStep::gather) || plan.takes(MixtureStep::quantise);
+        const bool by_two = plan.takes(MixtureStep::gather) || plan.takes(MixtureStep::gate) ||
+                            plan.takes(MixtureStep::quantise);
         const std::size_t wanted = (plan.asks_early(MixtureStep::first) ? 1 : 0) + (by_two ? 0 : 1);
         EXPECT_EQ(report->mutants.size(), wanted);
         for (const device::Mutant& m : report->mutants) {

@@ -49,9 +49,12 @@ std::vector<FormAsk> in_all_ways(MixtureAsk ask, const Change& change = nothing)
       change(some.o);
       for (const bool by_index : {false, true}) {
         for (const bool sorts : {false, true}) {
-          const MixtureChoices choices{.by_index = by_index, .sort_with_gather = sorts};
-          ++ask.seed;
-          if (plan_moe(some.o, model_facts(), choices)) all.push_back({ask, choices});
+          for (const bool gates : {true, false}) {
+            const MixtureChoices choices{
+                .gates_in_epilogue = gates, .by_index = by_index, .sort_with_gather = sorts};
+            ++ask.seed;
+            if (plan_moe(some.o, model_facts(), choices)) all.push_back({ask, choices});
+          }
         }
       }
     }
@@ -284,6 +287,24 @@ TEST(MixtureForms, WithoutAGate) {
         },
         13);
   }
+}
+
+TEST(MixtureForms, WhatCannotBeGatedBehindIsRefused) {
+  const auto why = [](const MixtureOperands& o, const MixtureChoices& choices) {
+    const auto plan = plan_moe(o, model_facts(), choices);
+    return plan ? "" : plan.reason();
+  };
+  const std::string rule =
+      "gates_in_epilogue is false; rows are gated by a launch where there is a gate, and scales "
+      "lie in no tiles: the nearest is true";
+  const SomeMixture plain({.gated = false});
+  EXPECT_EQ(why(plain.o, {.gates_in_epilogue = false}), rule);
+  const MicroMixture micro({});
+  EXPECT_EQ(why(micro.o, {.gates_in_epilogue = false}), rule);
+  const SomeMixture blocks({.hidden = 128, .inner = 128, .scaling = Scaling::blockwise});
+  EXPECT_EQ(why(blocks.o, {.quantises_in_epilogue = true, .gates_in_epilogue = false}),
+            "gates_in_epilogue is false, and quantises_in_epilogue is asked for; rows that are "
+            "quantised there are gated there: the nearest is true");
 }
 
 TEST(MixtureForms, AGeluGate) {

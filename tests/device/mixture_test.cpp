@@ -523,6 +523,9 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
   EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true}),
             "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it, and "
             "block-scaled ones: the nearest is false");
+  EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true, .gates_in_epilogue = false}),
+            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it, and "
+            "block-scaled ones: the nearest is false");
 }
 
 TEST(Mixture, ThePlanOfInt4WeightsIsOfTheirForm) {

@@ -117,13 +117,14 @@ class Moved {
     std::fill(scales_.begin(), scales_.end(), -1.0F);
   }
 
-  // Gives x what it is times these, a weight for each token.
-  void multiply(const std::vector<float>& weights) {
+  // Gives x other elements: what `value` says for a token's element that was x.
+  template <class Value>
+  void change(const Value& value) {
     for (int t = 0; t < s_.tokens; ++t) {
       for (int i = 0; i < s_.k; ++i) {
         std::uint16_t code = 0;
         std::memcpy(&code, x_.row(t) + 2 * i, 2);
-        code = code16(s_.type, weights[index(t)] * float16(s_.type, code));
+        code = code16(s_.type, value(t, i, float16(s_.type, code)));
         std::memcpy(x_.row(t) + 2 * i, &code, 2);
       }
     }

@@ -7,11 +7,13 @@
 #include <optional>
 
 #include "tests/kernel/moved_rows.h"
+#include "warpwright/kernel/moe/gate_rows.h"
 #include "warpwright/numeric/bulk.h"
 
 namespace warpwright::tests {
 namespace {
 
+using kernel::GateRowsKernel;
 using kernel::GatherRowsKernel;
 using kernel::RowForm;
 using kernel::SumSlotsKernel;
@@ -85,7 +87,52 @@ TEST(GatherRows, TimesTheirWeights) {
       const model::Report report = gather(p, memory, {});
       EXPECT_TRUE(report.clean()) << report.text();
       EXPECT_NE(moved.fault(), "");
-      moved.multiply(weights);  // on the host
+      moved.change([&](int t, int /*i*/, float x) { return weights[index(t)] * x; });
+      EXPECT_EQ(moved.fault(), "");
+    }
+  }
+}
+
+// --- gates of rows between the products ---------------------------------------------------------
+
+TEST(GateRows, HaveTheBitsOfAGateThatWasQuantisedOnTheHost) {
+  std::uint64_t seed = 300;
+  for (const Shape& shape : shapes) {
+    for (const RowForm form : {RowForm::copy, RowForm::blocks, RowForm::rows}) {
+      const Shape s = legal(shape, form);
+      kernel::GateRowsParams p;
+      p.interleaved = ++seed % 2 == 0;
+      p.activation = {.smooth = true, .slope = 1.0F, .cubic = 1e-38F};
+      if (seed % 3 == 0) p.activation.limit = p.activation.offset = 1;
+      SCOPED_TRACE("k " + std::to_string(s.k) + ", form " + std::to_string(static_cast<int>(form)) +
+                   ", seed " + std::to_string(seed));
+      Moved moved(s, form, nullptr, seed);
+      Shape both = s;
+      both.k *= 2;
+      Bytes x = tokens_of(both, seed + 7);
+      p.rows = moved.params();
+      p.rows.x = x.data();
+      p.rows.x_pitch = x.pitch;
+      model::Kernel k;
+      k.shape = {.ctas = GateRowsKernel::ctas(p, 1), .threads = GateRowsKernel::threads};
+      k.body = [&p] { GateRowsKernel::run(p); };
+      k.memory = moved.memory();
+      k.memory.push_back(x.memory("gates and ups", s.tokens, 4 * s.k, false));
+      k.dependent = true;
+      const model::Report report = model::run(k, {});
+      EXPECT_TRUE(report.clean()) << report.text();
+      EXPECT_NE(moved.fault(), "");
+      moved.change([&](int t, int i, float /*x*/) {
+        const auto element = [&](int column) {
+          std::uint16_t code = 0;
+          std::memcpy(&code, x.row(t) + 2 * column, 2);
+          return float16(s.type, code);
+        };
+        float gate[] = {element(p.interleaved ? 2 * i : i)};
+        float up[] = {element(p.interleaved ? 2 * i + 1 : s.k + i)};
+        kernel::multiply_gate(p.activation, gate, up);
+        return gate[0];
+      });
       EXPECT_EQ(moved.fault(), "");
     }
   }

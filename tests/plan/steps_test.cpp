@@ -72,10 +72,11 @@ TEST(MixtureSteps, WhatARowReadsAnEarlierOneWrites) {
                                          {DType::e4m3, Scaling::row_column},
                                          {DType::e4m3, Scaling::blockwise}}) {
     for (const std::int64_t tokens : {1, 9, 600}) {
-      for (int ways = 0; ways < 8 * static_cast<int>(std::size(forms)); ++ways) {
+      for (int ways = 0; ways < 16 * static_cast<int>(std::size(forms)); ++ways) {
         MixtureProblem asked = layer(tokens, weights, scaling);
-        forms[ways / 8](asked);
+        forms[ways / 16](asked);
         const MixtureChoices choices{.quantises_in_epilogue = (ways & 1) != 0,
+                                     .gates_in_epilogue = (ways & 8) == 0,
                                      .by_index = (ways & 2) != 0,
                                      .sort_with_gather = (ways & 4) != 0};
         const auto plan = plan_moe(asked, *known_facts("h200"), choices);

@@ -73,6 +73,8 @@ TEST(RunMoe, AGivenPlanIsHeldAgainstOperandsAndChoices) {
       asked({.quantises_in_epilogue = true}),
       "quantises_in_epilogue is true, and the plan's is false; leave it out, or make the plan "
       "with it");
+  EXPECT_THAT(asked({.gates_in_epilogue = false}),
+              HasSubstr("gates_in_epilogue is false, and the plan's is true"));
   EXPECT_EQ(asked({.second_kernel = "other"}),
             "the product with w2: kernel is other, and the plan runs " + plan->second.kernel +
                 "; leave it out, or make the plan with it");

@@ -7,6 +7,7 @@
 #include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
+#include "warpwright/kernel/moe/gate_rows.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
@@ -44,6 +45,14 @@ __global__ void __launch_bounds__(kernel::GatherRowsKernel::threads,
     gather_rows([[maybe_unused]] const __grid_constant__ kernel::GatherRowsParams params) {
 #if WW_CLUSTERS  // codes of e4m3 are of sm_89 and later
   kernel::GatherRowsKernel::run(params);
+#endif
+}
+
+__global__ void __launch_bounds__(kernel::GateRowsKernel::threads,
+                                  kernel::GateRowsKernel::ctas_an_sm)
+    gate_rows([[maybe_unused]] const __grid_constant__ kernel::GateRowsParams params) {
+#if WW_CLUSTERS  // as above
+  kernel::GateRowsKernel::run(params);
 #endif
 }
 
@@ -149,6 +158,7 @@ const std::vector<CudaKernel>& cuda_kernels() {
     add_one<kernel::CopyRowsKernel>(found, copy_rows_kernel, 0, &copy_rows);
     add_one<kernel::SortSlotsKernel>(found, sort_slots_kernel, 90, &sort_slots);
     add_one<kernel::GatherRowsKernel>(found, gather_rows_kernel, 90, &gather_rows);
+    add_one<kernel::GateRowsKernel>(found, gate_rows_kernel, 90, &gate_rows);
     add_one<kernel::SortGatherKernel>(found, sort_gather_kernel, 90, &sort_gather);
     add_one<kernel::SumSlotsKernel>(found, sum_slots_kernel, 90, &sum_slots);
     return found;

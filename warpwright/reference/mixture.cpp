@@ -291,8 +291,10 @@ class Token {
         inner.push_back(rounded({d.value, d.bound}, o_.row_type()));
         continue;
       }
-      const Inexact g = up(expert, o_.interleaved ? 2 * n : n);
-      const Inexact u = up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner());
+      // A launch of its own may gate them, of what was rounded before.
+      const Inexact g = rounded(up(expert, o_.interleaved ? 2 * n : n), o_.row_type());
+      const Inexact u =
+          rounded(up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner()), o_.row_type());
       const Bounded<double> d = reference::gated<Roundings::counted, double>(
           form, {g.value, g.error}, {u.value, u.error}, 1);
       inner.push_back(rounded({d.value, d.bound}, o_.row_type()));

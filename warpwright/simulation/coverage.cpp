@@ -203,7 +203,9 @@ std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOper
       "no sort in three launches");
   add(!plan.takes(MixtureStep::gather), "no gather by a launch of its own");
   add(!plan.way.by_index && takes({.by_index = true}), "no tokens by number");
-  add(plan.way.fused, "no rows quantised by a launch");
+  add(plan.way.fused || plan.way.gates_behind, "no rows quantised by a launch");
+  add(plan.way.gates_behind, "no rows gated by the product");
+  add(!plan.way.gates_behind && takes({.gates_in_epilogue = false}), "no rows gated by a launch");
   add(!plan.way.fused && takes({.quantises_in_epilogue = true}),
       "no rows quantised by the product");
   add(p.experts() == p.total(), "no rank of several");

@@ -6,6 +6,7 @@
 #include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/families.h"
+#include "warpwright/kernel/moe/gate_rows.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
@@ -36,6 +37,7 @@ const ModelKernel* model_kernel(std::string_view name) {
     found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});
     found.push_back({sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>});
     found.push_back({gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>});
+    found.push_back({gate_rows_kernel, &run_kernel<kernel::GateRowsKernel>});
     found.push_back({sort_gather_kernel, &run_kernel<kernel::SortGatherKernel>});
     found.push_back({sum_slots_kernel, &run_kernel<kernel::SumSlotsKernel>});
     return found;

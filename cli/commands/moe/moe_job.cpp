@@ -130,6 +130,8 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
   choose<bool>(choices.by_index, "--by-index", o.by_index, {{"yes", true}, {"no", false}});
   choose<bool>(choices.quantises_in_epilogue, "--quantise-in-epilogue", o.quantise_in_epilogue,
                {{"yes", true}, {"no", false}});
+  choose<bool>(choices.gates_in_epilogue, "--gate-in-epilogue", o.gate_in_epilogue,
+               {{"yes", true}, {"no", false}});
   choose<bool>(choices.early_weights, "--early-weights", o.early_weights,
                {{"yes", true}, {"no", false}});
   choose<std::optional<bool>>(choices.sort_with_gather, "--sort-with-gather", o.sort_with_gather,

@@ -24,8 +24,8 @@ namespace warpwright::cli {
 /// What says how a mixture is run, as it was typed; empty texts were not given.
 struct MoeChoiceOptions {
   bool batch_invariant = false;
-  std::string by_index, quantise_in_epilogue, early_weights;  ///< yes or no
-  std::string sort_with_gather;                               ///< or auto
+  std::string by_index, quantise_in_epilogue, gate_in_epilogue, early_weights;  ///< yes or no
+  std::string sort_with_gather;                                                 ///< or auto
   std::optional<int> sort_parts;
   std::string first_kernel, second_kernel;
   std::string expected_lengths;

@@ -118,6 +118,7 @@ TEST(MixturesOnGpu, EveryWayAgreesWithFloat64) {
 TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
   WW_NEEDS_HOPPER();
   int ran = 0;
+  int gated_behind = 0;
   for (unsigned seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
@@ -142,32 +143,40 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
     ask.weight = draw(0, 1) == 0 ? DType::f32 : DType::bf16;
     SomeMixture some(ask);
     run_and_check(some, {.batch_invariant = draw(0, 1) == 1}, ran);
+    run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_GT(ran, 25);
+  EXPECT_GT(gated_behind, 25);
 }
 
 TEST(MixturesOnGpu, Int4AgreesWithFloat64) {
   WW_NEEDS_HOPPER();
   int ran = 0;
+  int gated_behind = 0;
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::int4_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+    run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_EQ(ran, 40);
+  EXPECT_EQ(gated_behind, 40);
 }
 
 TEST(MixturesOnGpu, E2m1AgreesWithFloat64) {
   WW_NEEDS_HOPPER();
   int ran = 0;
+  int gated_behind = 0;
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(tests::e2m1_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+    run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_EQ(ran, 40);
+  EXPECT_EQ(gated_behind, 40);
 }
 
 TEST(MixturesOnGpu, ACapturedLaunchHasTheSameBits) {

@@ -32,7 +32,7 @@ struct GatherRowsParams {
     if (rows.form == RowForm::micro) {
       MicroRowsWork::run(rows, micro, slots, ready, share);
     } else {
-      TokenRowsWork::run(rows, slots, ready, share);
+      TokenRowsWork::run(rows, slots, ReadTokens(rows), ready, share);
     }
   }
 };

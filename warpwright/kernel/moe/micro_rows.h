@@ -43,8 +43,8 @@ constexpr bool makes_micro_rows(DType element, DType scale) {
 
 /// A warp that moves them.
 template <class Slots>
-class MicroRowsMover : private TokenPieces<Slots> {
-  using Pieces = TokenPieces<Slots>;
+class MicroRowsMover : private TokenPieces<Slots, ReadTokens> {
+  using Pieces = TokenPieces<Slots, ReadTokens>;
   using Pieces::each;
   using Pieces::lane_;
   using Pieces::load;
@@ -57,7 +57,9 @@ class MicroRowsMover : private TokenPieces<Slots> {
  public:
   WW_DEVICE MicroRowsMover(const TokenRows& p, const MicroRows& m, const Slots& slots,
                            const isa::Prerequisites& ready)
-      : Pieces(p, slots, ready), m_(m), whole_to_(begin_at_multiples<8>(p.to, p.to_pitch)) {
+      : Pieces(p, slots, ReadTokens(p), ready),
+        m_(m),
+        whole_to_(begin_at_multiples<8>(p.to, p.to_pitch)) {
     if (m.tensor != nullptr) tensor_ = isa::GlobalView<const float>{m.tensor}.load();
   }
 

@@ -97,17 +97,56 @@ class SlotsInMemory {
   const std::int32_t* offsets_;
 };
 
+/// The two values of a word of bf16 or f16, and back.
+WW_DEVICE isa::Pair values_of(const std::uint32_t& word, DType type) {
+  return type == DType::bf16 ? isa::unpack<DType::bf16>(&word) : isa::unpack<DType::f16>(&word);
+}
+WW_DEVICE std::uint32_t word_of(float low, float high, DType type) {
+  return type == DType::bf16 ? isa::pack<DType::bf16>(low, high) : isa::pack<DType::f16>(low, high);
+}
+
+/// Elements of x as they are, times the token's weight where there are weights.
+class ReadTokens {
+ public:
+  static constexpr bool has_codes = true;  ///< RowForm::codes
+
+  WW_DEVICE explicit ReadTokens(const TokenRows& p)
+      : whole_(begin_at_multiples<16>(p.x, p.x_pitch)) {}
+
+  WW_DEVICE Eight load(const TokenRows& p, int token, int column) const {
+    const Eight chunk = load_eight(p.x + token * p.x_pitch, column, p.k, whole_);
+    if (p.weights == nullptr) return chunk;
+    return times(p, float_at(p.weights, p.weight_type, token * p.weight_pitch), chunk);
+  }
+  WW_DEVICE Sixteen load_codes(const TokenRows& p, int token, int column) const {
+    return load_sixteen(p.x + token * p.x_pitch, column, p.k, whole_);
+  }
+
+ private:
+  /// By a loop, which is short: words take turns in the first place.
+  WW_DEVICE static Eight times(const TokenRows& p, float weight, Eight chunk) {
+    WW_NO_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const isa::Pair pair = values_of(chunk.word[0], p.type);
+      const std::uint32_t made = word_of(weight * pair.low, weight * pair.high, p.type);
+      chunk = {{chunk.word[1], chunk.word[2], chunk.word[3], made}};
+    }
+    return chunk;
+  }
+
+  bool whole_;
+};
+
 /// A warp's view of them, with the rows of slots as `Slots` has them (SlotsInMemory, or those that
-/// a CTA has found itself). TokenRowsMover and MicroRowsMover move them.
-template <class Slots>
+/// a CTA has found itself), and elements as `Read` makes them (ReadTokens, or a gate of two).
+/// TokenRowsMover and MicroRowsMover move them.
+template <class Slots, class Read>
 class TokenPieces : protected TokenPieceShape {
  protected:
   /// Takes the proof that x and the rows are there.
-  WW_DEVICE TokenPieces(const TokenRows& p, const Slots& slots, const isa::Prerequisites& /*ready*/)
-      : p_(p),
-        slots_(slots),
-        lane_(isa::lane_index()),
-        whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)) {}
+  WW_DEVICE TokenPieces(const TokenRows& p, const Slots& slots, const Read& read,
+                        const isa::Prerequisites& /*ready*/)
+      : p_(p), slots_(slots), lane_(isa::lane_index()), read_(read) {}
 
   // --- rows of the result -----------------------------------------------------------------------
 
@@ -139,38 +178,15 @@ class TokenPieces : protected TokenPieceShape {
 
   // --- elements ---------------------------------------------------------------------------------
 
-  /// Times the token's weight, where there are weights.
-  WW_DEVICE Eight load(int token, int column) const {
-    const Eight chunk = load_eight(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
-    if (p_.weights == nullptr) return chunk;
-    return times(float_at(p_.weights, p_.weight_type, token * p_.weight_pitch), chunk);
-  }
+  WW_DEVICE Eight load(int token, int column) const { return read_.load(p_, token, column); }
   WW_DEVICE Sixteen load_codes(int token, int column) const {
-    return load_sixteen(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
-  }
-
-  /// By a loop, which is short: words take turns in the first place.
-  WW_DEVICE Eight times(float weight, Eight chunk) const {
-    const bool is_bf16 = p_.type == DType::bf16;
-    WW_NO_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const isa::Pair pair = is_bf16 ? isa::unpack<DType::bf16>(&chunk.word[0])
-                                     : isa::unpack<DType::f16>(&chunk.word[0]);
-      const float low = weight * pair.low;
-      const float high = weight * pair.high;
-      const std::uint32_t made =
-          is_bf16 ? isa::pack<DType::bf16>(low, high) : isa::pack<DType::f16>(low, high);
-      chunk = {{chunk.word[1], chunk.word[2], chunk.word[3], made}};
-    }
-    return chunk;
+    return read_.load_codes(p_, token, column);
   }
 
   WW_DEVICE void widen(const Eight& chunk, float (&value)[each]) const {
-    const bool is_bf16 = p_.type == DType::bf16;
     WW_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const isa::Pair pair = is_bf16 ? isa::unpack<DType::bf16>(&chunk.word[i])
-                                     : isa::unpack<DType::f16>(&chunk.word[i]);
+      const isa::Pair pair = values_of(chunk.word[i], p_.type);
       value[2 * i] = pair.low;
       value[2 * i + 1] = pair.high;
     }
@@ -181,7 +197,7 @@ class TokenPieces : protected TokenPieceShape {
   int lane_;
 
  private:
-  bool whole_x_;
+  Read read_;
 };
 
 }  // namespace warpwright::kernel

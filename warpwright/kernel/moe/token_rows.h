@@ -20,9 +20,9 @@
 namespace warpwright::kernel {
 
 /// A warp that moves them.
-template <class Slots>
-class TokenRowsMover : private TokenPieces<Slots> {
-  using Pieces = TokenPieces<Slots>;
+template <class Slots, class Read>
+class TokenRowsMover : private TokenPieces<Slots, Read> {
+  using Pieces = TokenPieces<Slots, Read>;
   using Pieces::at_once;
   using Pieces::each;
   using Pieces::for_each_row;
@@ -37,8 +37,9 @@ class TokenRowsMover : private TokenPieces<Slots> {
  public:
   static constexpr int block = 128;  ///< elements with a scale of RowForm::blocks
 
-  WW_DEVICE TokenRowsMover(const TokenRows& p, const Slots& slots, const isa::Prerequisites& ready)
-      : Pieces(p, slots, ready),
+  WW_DEVICE TokenRowsMover(const TokenRows& p, const Slots& slots, const Read& read,
+                           const isa::Prerequisites& ready)
+      : Pieces(p, slots, read, ready),
         whole_to_(p.form == RowForm::copy || p.form == RowForm::codes
                       ? begin_at_multiples<16>(p.to, p.to_pitch)
                       : begin_at_multiples<8>(p.to, p.to_pitch)) {}
@@ -51,13 +52,15 @@ class TokenRowsMover : private TokenPieces<Slots> {
       }
       return;
     }
-    if (p_.form == RowForm::codes) {
-      for_each_piece<2 * each>(
-          share, [&](int token, int column) { return load_codes(token, column); },
-          [&](int token, int row, int column, const Sixteen& codes) {
-            move_codes(token, row, column, codes);
-          });
-      return;
+    if constexpr (Read::has_codes) {
+      if (p_.form == RowForm::codes) {
+        for_each_piece<2 * each>(
+            share, [&](int token, int column) { return load_codes(token, column); },
+            [&](int token, int row, int column, const Sixteen& codes) {
+              move_codes(token, row, column, codes);
+            });
+        return;
+      }
     }
     for_each_piece<each>(
         share, [&](int token, int column) { return load(token, column); },
@@ -197,11 +200,11 @@ struct TokenRowsWork {
   }
 
   /// A warp's share. Takes the proof that x and the rows are there.
-  template <class Slots>
-  WW_DEVICE static void run(const TokenRows& p, const Slots& slots, const isa::Prerequisites& ready,
-                            const WarpShare& share) {
+  template <class Slots, class Read>
+  WW_DEVICE static void run(const TokenRows& p, const Slots& slots, const Read& read,
+                            const isa::Prerequisites& ready, const WarpShare& share) {
     if (p.form == RowForm::none) return;
-    TokenRowsMover<Slots>(p, slots, ready).take(share);
+    TokenRowsMover<Slots, Read>(p, slots, read, ready).take(share);
   }
 };
 

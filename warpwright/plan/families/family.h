@@ -216,11 +216,12 @@ tile::GroupOffsets group_offsets(const GemmProblem& problem, const Groups& group
 inline constexpr std::string_view copy_rows_kernel = "copy_rows";
 
 /// The kernels of a mixture of experts beside its products (kernel/moe/): that which sorts the
-/// slots, that which puts tokens into the order of experts, that which does both, that which adds
-/// up what became of them.
+/// slots, that which puts tokens into the order of experts, that which does both, that which gates
+/// the rows between the products, that which adds up what became of them.
 inline constexpr std::string_view sort_slots_kernel = "sort_slots";
 inline constexpr std::string_view sort_gather_kernel = "sort_gather";
 inline constexpr std::string_view gather_rows_kernel = "gather_rows";
+inline constexpr std::string_view gate_rows_kernel = "gate_rows";
 inline constexpr std::string_view sum_slots_kernel = "sum_slots";
 
 /// All grids of a launch of `plan`, with addresses bound.

@@ -118,6 +118,7 @@ MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& p, MixtureWay wa
   parts[tokens] = as_given ? p.x : spaced_rows(operand, count, p.hidden());
   parts[token_scales] =
       as_given && p.has_codes() ? parts[scale_x] : scales_for(p, count, p.hidden());
+  if (way.gates_behind) parts[gate_up] = spaced_rows(p.row_type(), p.slots(), 2 * p.inner());
   parts[inner] = spaced_rows(p.row_type(), p.slots(), p.inner());
   if (p.quantises()) parts[codes] = spaced_rows(operand, p.slots(), p.inner());
   parts[code_scales] = scales_for(p, p.slots(), p.inner());
@@ -131,11 +132,16 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
   using enum MixturePart;
   auto p = mixture_product(m, parts[tokens], parts[token_scales], m.w13, m.packed13, m.scale_w13,
                            m.factor_x, m.factor_w13, m.bias13,
-                           way.fused ? parts[codes] : parts[inner], parts[offsets]);
-  p.epilogue.gated = m.is_gated;
-  p.epilogue.activation = m.activation;
-  p.epilogue.gate = m.gate;
-  p.epilogue.interleaved = m.interleaved;
+                           way.gates_behind ? parts[gate_up]
+                           : way.fused      ? parts[codes]
+                                            : parts[inner],
+                           parts[offsets]);
+  if (!way.gates_behind) {
+    p.epilogue.gated = m.is_gated;
+    p.epilogue.activation = m.activation;
+    p.epilogue.gate = m.gate;
+    p.epilogue.interleaved = m.interleaved;
+  }
   if (way.by_index) {
     p.groups->rows = static_cast<const std::int32_t*>(data_of(parts[slots]));
     p.groups->rows_divisor = static_cast<int>(m.top_k());

@@ -236,6 +236,7 @@ enum class MixturePart : std::uint8_t {
   rows,          ///< int32: slot -> row, -1 where it is left out
   tokens,        ///< x as the first product reads it: slots x H, by number tokens x H
   token_scales,  ///< of quantised ones
+  gate_up,       ///< slots x 2I: what the first product makes where a launch of its own gates
   inner,         ///< slots x I: what the gate makes
   codes,         ///< the same quantised, where tokens are
   code_scales,
@@ -258,11 +259,12 @@ using MixtureParts = OfParts<Matrix>;
 
 /// How the steps of a mixture share out what is to be done (plan/moe/steps.h).
 struct MixtureWay {
-  bool by_index = false;    ///< the first product reads tokens by the numbers of slots
-  bool fused = false;       ///< it quantises its rows itself
-  bool early = false;       ///< products ask for weights before the grid before has ended
-  bool sorts_rows = false;  ///< one launch sorts and gathers
-  int sort_parts = 0;       ///< that three launches sort; 0: as many as are needed
+  bool by_index = false;      ///< the first product reads tokens by the numbers of slots
+  bool fused = false;         ///< it quantises its rows itself
+  bool gates_behind = false;  ///< it leaves gates and ups as they are, for a launch behind it
+  bool early = false;         ///< products ask for weights before the grid before has ended
+  bool sorts_rows = false;    ///< one launch sorts and gathers
+  int sort_parts = 0;         ///< that three launches sort; 0: as many as are needed
 
   friend bool operator==(const MixtureWay&, const MixtureWay&) = default;
 };

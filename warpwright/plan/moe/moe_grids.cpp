@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "warpwright/kernel/moe/gate_rows.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
+#include "warpwright/plan/families/bind.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -122,7 +124,7 @@ kernel::TokenRows rows_to(const MixtureBinding& b, Part from, Part to, Part with
     r.scale_step = scales.column_stride;
   }
   r.tokens = static_cast<int>(x.rows);
-  r.k = static_cast<int>(x.columns);
+  r.k = static_cast<int>(codes.columns);  // a gate's rows are twice as long
   r.type = x.dtype;
   // Beside tokens as they are weights may have scales by rows.
   r.form = b.o.is_micro()                       ? kernel::RowForm::micro
@@ -218,6 +220,17 @@ void bind_gather(const MixtureBinding& b, MixtureStepGrids& out) {
   kernel::GatherRowsParams p = tokens_of(b, gathering_warps);
   p.rows.rows = b.at<std::int32_t>(Part::rows);
   set_grid<GatherRowsKernel>(out, p, GatherRowsKernel::ctas(p, b.plan.device.sms));
+}
+
+void bind_gate(const MixtureBinding& b, MixtureStepGrids& out) {
+  using kernel::GateRowsKernel;
+  kernel::GateRowsParams p;
+  p.rows = b.o.quantises()
+               ? rows_to(b, Part::gate_up, Part::codes, Part::code_scales, gathering_warps)
+               : rows_to(b, Part::gate_up, Part::inner, Part::code_scales, gathering_warps);
+  p.activation = activation_params(form_of(b.o.activation, b.o.gate));
+  p.interleaved = b.o.interleaved;
+  set_grid<GateRowsKernel>(out, p, GateRowsKernel::ctas(p, b.plan.device.sms));
 }
 
 void bind_quantise(const MixtureBinding& b, MixtureStepGrids& out) {

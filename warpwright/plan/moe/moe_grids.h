@@ -36,6 +36,7 @@ void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void
 void bind_sort(const MixtureBinding& binding, MixtureStepGrids& out);
 void bind_sort_gather(const MixtureBinding& binding, MixtureStepGrids& out);
 void bind_gather(const MixtureBinding& binding, MixtureStepGrids& out);
+void bind_gate(const MixtureBinding& binding, MixtureStepGrids& out);
 void bind_quantise(const MixtureBinding& binding, MixtureStepGrids& out);
 void bind_sum(const MixtureBinding& binding, MixtureStepGrids& out);
 

@@ -46,6 +46,7 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
     bool is;
     const char* name;
   } ways[] = {{choices.quantises_in_epilogue, plan.way.fused, "quantises_in_epilogue"},
+              {choices.gates_in_epilogue, !plan.way.gates_behind, "gates_in_epilogue"},
               {choices.by_index, plan.way.by_index, "by_index"},
               {choices.early_weights, plan.way.early, "early_weights"},
               {choices.sort_with_gather, plan.way.sorts_rows, "sort_with_gather"}};

@@ -108,6 +108,27 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
                 ": the nearest is ", as_nearest("false"));
 }
 
+// Can a launch of its own gate the rows of such a product? Scales in tiles are a gated product's.
+bool can_gate_behind(const MixtureProblem& p) {
+  return p.is_gated && !p.is_micro();
+}
+
+// Why the gate cannot be asked for so, or nothing.
+std::optional<Refusal> gate_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  if (choices.gates_in_epilogue.value_or(true)) return std::nullopt;
+  if (choices.quantises_in_epilogue.value_or(false)) {
+    return refuse(RefusalCode::bad_choice,
+                  "gates_in_epilogue is false, and quantises_in_epilogue is asked for; ",
+                  as_rule("rows that are quantised there are gated there"), ": the nearest is ",
+                  as_nearest("true"));
+  }
+  if (can_gate_behind(p)) return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "gates_in_epilogue is false; ",
+                as_rule("rows are gated by a launch where there is a gate, and scales lie in no "
+                        "tiles"),
+                ": the nearest is ", as_nearest("true"));
+}
+
 // Why the sort cannot be asked for so, or nothing.
 std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices& choices) {
   using kernel::SortGatherKernel;
@@ -146,19 +167,35 @@ bool sorts_rows(const MixtureProblem& p, const MixtureWay& way, const MixtureCho
          kernel::SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro());
 }
 
-// The ways that the choices leave open, the plainest last.
+// What may become of rows between the products.
+struct BetweenProducts {
+  bool fused = false;
+  bool gates_behind = false;
+};
+std::vector<BetweenProducts> open_between(const MixtureProblem& p, const MixtureChoices& choices) {
+  // Rows keep their bits where the way does not depend on the number of tokens. Without that
+  // epilogue they are rounded to bf16 before they are quantised, and before they are gated.
+  const bool any = !choices.batch_invariant;
+  const bool fuses = choices.quantises_in_epilogue.value_or(any && can_quantise_rows(p));
+  const bool behind = !choices.gates_in_epilogue.value_or(!(any && p.is_packed()));
+  std::vector<BetweenProducts> all;
+  const bool by_product = choices.gates_in_epilogue.value_or(true);
+  const bool by_launch = !choices.quantises_in_epilogue.value_or(false);
+  if (by_product && fuses && can_quantise_rows(p)) all.push_back({.fused = true});
+  if (by_product && by_launch) all.push_back({});
+  if (behind && by_launch && can_gate_behind(p)) all.push_back({.gates_behind = true});
+  return all;
+}
+
+// The ways that the choices leave open; of two that take as long the first is taken.
 std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices& choices) {
-  // Rows keep their bits where the way does not depend on the number of tokens: without that
-  // epilogue they are rounded to bf16 before they are quantised.
-  const bool is_open = !choices.batch_invariant || choices.quantises_in_epilogue.value_or(false);
   std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
     if (choices.by_index.value_or(by_index) != by_index) continue;
-    for (const bool fused : {true, false}) {
-      if (choices.quantises_in_epilogue.value_or(fused) != fused) continue;
-      if (fused && !(can_quantise_rows(p) && is_open)) continue;
+    for (const BetweenProducts& between : open_between(p, choices)) {
       MixtureWay way{.by_index = by_index,
-                     .fused = fused,
+                     .fused = between.fused,
+                     .gates_behind = between.gates_behind,
                      .early = choices.early_weights.value_or(true),
                      .sort_parts = choices.sort_parts.value_or(0)};
       way.sorts_rows = sorts_rows(p, way, choices);
@@ -180,6 +217,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
                   as_nearest("h200"));
   }
   if (auto r = way_fault(problem, choices)) return *r;
+  if (auto r = gate_fault(problem, choices)) return *r;
   if (auto r = sort_fault(problem, choices)) return *r;
   // The way that takes least with its first product; on the model, which has no times, the one with
   // the fewest launches. What the second product is does not depend on it.

@@ -21,6 +21,10 @@ struct MixtureChoices {
   /// The first product quantises its rows itself (true), or a launch of its own does. Open: what is
   /// expected to take less; with batch_invariant the launch.
   std::optional<bool> quantises_in_epilogue = {};
+  /// The first product gates its rows itself (true), or a launch of its own does, from gates and
+  /// ups that were rounded to the rows' type. Open: what is expected to take less; with
+  /// batch_invariant the product.
+  std::optional<bool> gates_in_epilogue = {};
   /// The first product reads tokens by number (true), or they are put into the order of the experts
   /// before it. Open: what is expected to take less.
   std::optional<bool> by_index = {};
@@ -38,7 +42,7 @@ struct MixtureChoices {
 };
 
 /// What a launch of a mixture does, in this order; not every plan has all.
-enum class MixtureStep : std::uint8_t { sort, gather, first, quantise, second, sum };
+enum class MixtureStep : std::uint8_t { sort, gather, first, gate, quantise, second, sum };
 inline constexpr int mixture_steps = static_cast<int>(MixtureStep::sum) + 1;
 
 /// Bytes of the workspace, from a multiple of 256.
@@ -72,7 +76,7 @@ struct PlannedStep {
 struct MixturePlan {
   MixtureProblem problem;
   DeviceFacts device;
-  Plan first;   ///< tokens by w13, gated
+  Plan first;   ///< tokens by w13, gated there or behind it
   Plan second;  ///< by w2
   MixtureWay way;
   double cost = 0;     ///< predicted seconds, for a choice (arbitrary units on the model)

@@ -85,16 +85,36 @@ std::span<const StepRow> step_rows() {
        .code = {"GatherRowsKernel", "TokenRowsMover", "MicroRowsMover"}},
 
       {.step = first, .name = "first", .product = &by_w13,
-       .there = [](const P& p) { return !p.way.fused; },
+       .there = [](const P& p) { return !p.way.fused && !p.way.gates_behind; },
        .reads = {tokens, token_scales, offsets, slots}, .writes = {inner}},
+
+      {.step = first, .name = "first", .product = &by_w13,
+       .there = [](const P& p) { return p.way.gates_behind; },
+       .reads = {tokens, token_scales, offsets, slots}, .writes = {gate_up}},
 
       {.step = first, .name = "first", .product = &by_w13,
        .there = [](const P& p) { return p.way.fused; },
        .reads = {tokens, token_scales, offsets, slots}, .writes = {codes, code_scales},
        .says = "the first product writes % codes and their scales itself"},
 
+      {.step = gate, .name = "gate", .kernel = gate_rows_kernel,
+       .there = [](const P& p) { return p.way.gates_behind && !p.problem.quantises(); },
+       .reads = {gate_up}, .writes = {inner},
+       .bind = bind_gate,
+       .says = "rows between the products are gated by a launch of their own",
+       .code = {"GateRowsKernel", "TokenRowsMover"}},
+
+      {.step = gate, .name = "gate", .kernel = gate_rows_kernel,
+       .there = [](const P& p) { return p.way.gates_behind && p.problem.quantises(); },
+       .reads = {gate_up}, .writes = {codes, code_scales},
+       .bind = bind_gate,
+       .says = "rows between the products are gated and quantised by a launch of their own",
+       .code = {"GateRowsKernel", "TokenRowsMover"}},
+
       {.step = quantise, .name = "quantise", .kernel = gather_rows_kernel,
-       .there = [](const P& p) { return !p.way.fused && p.problem.quantises(); },
+       .there = [](const P& p) {
+         return !p.way.fused && !p.way.gates_behind && p.problem.quantises();
+       },
        .reads = {inner, factor_inner, offsets}, .writes = {codes, code_scales},
        .bind = bind_quantise,
        .says = "rows between the products are quantised by a launch of their own",

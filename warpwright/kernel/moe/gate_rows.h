@@ -1,0 +1,101 @@
+// The kernel that gates the rows between the products, where the first product leaves gates and ups
+// as they are: for weights whose gated tiles are too small for many tokens. Rows stay in the order
+// of the experts, and are copied or quantised on the way, as GatherRowsKernel's.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/kernel/epilogue_values.h"
+#include "warpwright/kernel/moe/token_rows.h"
+
+namespace warpwright::kernel {
+
+struct GateRowsParams {
+  /// `k` elements of a row come of 2 k of x.
+  TokenRows rows;
+  ActivationParams activation;
+  bool interleaved = false;  ///< gates and ups alternate, else all gates lie before all ups
+};
+
+/// activation(gate) * up of a row's two, in float32 of what was rounded to x's type; rounded again.
+class ReadGated {
+ public:
+  static constexpr bool has_codes = false;
+
+  WW_DEVICE explicit ReadGated(const GateRowsParams& p)
+      : p_(p),
+        whole_(begin_at_multiples<16>(p.rows.x, p.rows.x_pitch) &&
+               (p.interleaved || p.rows.k % 8 == 0)) {}
+
+  WW_DEVICE Eight load(const TokenRows& p, int token, int column) const {
+    const unsigned char* const row = p.x + token * p.x_pitch;
+    const bool in_turns = p_.interleaved;
+    const int first = in_turns ? 2 * column : column;
+    const Eight one = load_eight(row, first, in_turns ? 2 * p.k : p.k, whole_);
+    const Eight other = load_eight(row, in_turns ? first + 8 : p.k + column, 2 * p.k, whole_);
+    return in_turns ? gated(p.type, apart(one, other, false), apart(one, other, true))
+                    : gated(p.type, one, other);
+  }
+
+ private:
+  /// The lower (`high`: the upper) elements of eight words.
+  WW_DEVICE static Eight apart(const Eight& one, const Eight& other, bool high) {
+    Eight made;
+    WW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const Eight& from = i < 2 ? one : other;
+      const std::uint32_t a = from.word[i % 2 * 2];
+      const std::uint32_t b = from.word[i % 2 * 2 + 1];
+      made.word[i] = high ? a >> 16 | (b & 0xffff0000U) : (a & 0xffffU) | b << 16;
+    }
+    return made;
+  }
+
+  /// By a loop, which is short: words take turns in the first place.
+  WW_DEVICE Eight gated(DType type, Eight gates, Eight ups) const {
+    WW_NO_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const isa::Pair g = values_of(gates.word[0], type);
+      const isa::Pair u = values_of(ups.word[0], type);
+      float gate[] = {g.low, g.high};
+      float up[] = {u.low, u.high};
+      multiply_gate(p_.activation, gate, up);
+      const std::uint32_t made = word_of(gate[0], gate[1], type);
+      gates = {{gates.word[1], gates.word[2], gates.word[3], made}};
+      ups = {{ups.word[1], ups.word[2], ups.word[3], 0}};
+    }
+    return gates;
+  }
+
+  const GateRowsParams& p_;
+  bool whole_;
+};
+
+struct GateRowsKernel {
+  using Params = GateRowsParams;
+  static constexpr int warps = 8;
+  static constexpr int threads = 32 * warps;
+  static constexpr int shared_bytes = 0;
+  static constexpr int ctas_an_sm = 4;
+
+  /// CTAs of a launch on a device of `sms` SMs; 0: there is nothing to do.
+  static int ctas(const Params& p, int sms) {
+    const std::int64_t wanted = (TokenRowsWork::items(p.rows) + warps - 1) / warps;
+    return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
+  }
+
+  /// The whole kernel, for one thread of `threads`.
+  WW_DEVICE static void run(const Params& p) {
+    isa::set_role("gates rows");
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    isa::launch_dependents();  // as GatherRowsKernel does
+    TokenRowsWork::run(p.rows, SlotsInMemory(p.rows), ReadGated(p), ready,
+                       {isa::cta_index() * warps + isa::warp_index(), isa::cta_count() * warps,
+                        TokenRowsWork::items(p.rows)});
+  }
+};
+
+}  // namespace warpwright::kernel
