@@ -2,8 +2,9 @@
 """bench/peers without a GPU and without peers: its table, what a call goes on from, what it says of
 peers that are not there; and where PyTorch is, our layers on the model against its reference.
 
-    peers_test.py ROOT STAGE      STAGE: the installed Python package
+    peers_test.py ROOT STAGE WARPWRIGHT      the installed Python package, the command line
 """
+import ast
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ import tempfile
 import unittest
 import zipfile
 
-ROOT, STAGE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+ROOT, STAGE, WARPWRIGHT = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import table  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -63,6 +64,22 @@ class Commands(unittest.TestCase):
             ran = call("table", *files)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertIn("| 2.00 a | 2.00 a |", ran.stdout)
+
+    def test_layers_are_the_models_of_the_command_line(self):
+        source = (ROOT / "bench/peers/cases.py").read_text(encoding="utf-8")
+        layers = next(ast.literal_eval(node.value) for node in ast.parse(source).body
+                      if isinstance(node, ast.Assign) and node.targets[0].id == "LAYERS")
+
+        def explained(name):
+            return subprocess.run([WARPWRIGHT, "explain", "moe", "--model", name, "--tokens", "4",
+                                   "--json"], check=False, capture_output=True, text=True)
+        # A refusal lists all of them.
+        words = explained("nothing").stderr.partition("must be ")[2].strip(".\n")
+        models = {}
+        for name in words.replace(" or ", ", ").split(", "):
+            said = json.loads(explained(name).stdout)
+            models[name] = tuple(said[key] for key in ("experts", "top_k", "hidden", "inner"))
+        self.assertEqual({name: row[:4] for name, row in layers.items()}, models)
 
     def test_parts_come_together(self):
         with tempfile.TemporaryDirectory() as name:
