@@ -195,9 +195,9 @@ batch_invariant       the bits of a token's row depend only on it, its slots and
 first_kernel, second_kernel, by_index, quantises_in_epilogue, gates_in_epilogue, early_weights,
 sort_with_gather      fix what the plan would choose: both kernels by name; whether the first
              product reads tokens by number, or they are put into the order of the experts first;
-             whether it quantises its rows itself; whether it gates them itself; whether products
-             ask for their first weights before the launch before has ended; whether one launch sorts up to 4,096 slots and puts
-             tokens into that order.
+             whether it quantises its rows itself; whether it gates them itself, or a launch behind
+             it does; whether products ask for their first weights before the launch before has
+             ended; whether one launch sorts up to 4,096 slots and puts tokens into that order.
 check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
              graph's capture.
 dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.

@@ -307,6 +307,63 @@ TEST(MixtureForms, WhatCannotBeGatedBehindIsRefused) {
             "quantised there are gated there: the nearest is true");
 }
 
+// Gated kernels of packed weights have neither zero points nor chained or folded sums, nor gates
+// and ups in turns: a launch gates what a plain one makes.
+TEST(MixtureForms, WeightsWithoutAGatedKernelAreGatedByALaunch) {
+  const PackedFormat int4{.encoding = Int4Encoding::ex, .group = 32};
+  PackedFormat with_zeros = int4;
+  with_zeros.zero_points = ZeroPoints::groups;
+  PackedFormat mxf4{
+      .group = 32, .scale = DType::ue8m0, .code = DType::e2m1, .exponents = Exponents::of_rows};
+  const auto wide = [](PackedFormat format) {
+    format.tokens = DType::bf16;
+    return format;
+  };
+  const struct {
+    PackedWeights w13;
+    Scaling scaling;
+    bool interleaved;
+  } all[] = {
+      {{with_zeros}, Scaling::row_column, false},
+      {{wide(with_zeros)}, Scaling::none, true},
+      {{int4, GroupSums::chained}, Scaling::row_column, false},
+      {{int4}, Scaling::row_column, true},
+      {{int4}, Scaling::blockwise, true},
+      {{wide(int4)}, Scaling::none, true},
+      {{mxf4, GroupSums::folded}, Scaling::row_column, false},
+      {{mxf4}, Scaling::blockwise, true},
+      {{wide(mxf4)}, Scaling::none, true},  // as gpt-oss's checkpoints have it
+  };
+  MixtureAsk ask{.tokens = 5, .experts = 3, .hidden = 160, .inner = 64, .biases = true};
+  for (const auto& [w13, scaling, interleaved] : all) {
+    ++ask.seed;
+    ask.scaling = scaling;
+    ask.packed13 = w13;
+    ask.packed2 = PackedWeights{w13.format};
+    ask.packed2->format.zero_points = ZeroPoints::none;
+    SomeMixture some(ask);
+    some.o.interleaved = interleaved;
+    // Beside sums of such weights, biases as large.
+    auto* const bias = static_cast<float*>(some.o.bias13.data);
+    std::for_each(bias, bias + some.o.experts() * some.o.w13.rows, [](float& b) { b *= 32; });
+    SCOPED_TRACE("seed " + std::to_string(ask.seed));
+    const auto plan = plan_moe(some.o, model_facts());
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_TRUE(plan->takes(MixtureStep::gate)) << plan->explain();
+    EXPECT_FALSE(plan_moe(some.o, model_facts(), {.gates_in_epilogue = true}));
+    run_and_check(some);
+    some.o.interleaved = !interleaved;
+    EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+    some.o.interleaved = interleaved;
+    some.o.bias13.row_stride = 0;  // every row's bias is the first's
+    EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+    some.o.bias13.row_stride = 1;
+    if (w13.format.zero_points == ZeroPoints::none) continue;
+    some.o.packed13->format.zero_points = ZeroPoints::none;
+    EXPECT_GT(reference::check_mixture(some.o).failures, 0);
+  }
+}
+
 TEST(MixtureForms, AGeluGate) {
   const Change change = [](MixtureOperands& o) { o.activation = Activation::gelu; };
   agree_and_differ(

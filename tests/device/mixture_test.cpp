@@ -464,10 +464,11 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
   };
   const auto as_it_is = [](MixtureOperands&) {};
   EXPECT_EQ(refused(as_it_is), "");
-  const struct {
+  struct Refused {
     void (*change)(MixtureOperands& o);
     const char* why;
-  } all[] = {
+  };
+  const Refused all[] = {
       {[](MixtureOperands& o) { o.scaling = Scaling::none; },
        "scaling is none and w13 is packed s4; tokens of e4m3 that packed weights are multiplied by "
        "have scales of rows or of blocks: the nearest is row-column"},
@@ -486,6 +487,16 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
       {[](MixtureOperands& o) { o.packed13->format.group = 0; },
        "w13 is packed, and that form is none: int4 weights share a scale in groups of 32, 64 or "
        "128 along K"},
+      {[](MixtureOperands& o) { o.w2.data = nullptr; },
+       "w2 is a null pointer; a tensor of 1 x 67584 elements needs memory"},
+      // Its 8 x 2 tiles of 4224 bytes, not 8 x 128 x 128 elements.
+      {[](MixtureOperands& o) { o.d.data = static_cast<std::byte*>(o.w2.data) + 67584 - 16; },
+       "d overlaps w2; the result may lie only over x"},
+  };
+  for (const auto& each : all) EXPECT_EQ(refused(each.change), each.why);
+  // A gated kernel has none of these. Where it is not asked for, a launch gates them
+  // (MixtureForms.WeightsWithoutAGatedKernelAreGatedByALaunch).
+  const Refused of_a_gated_kernel[] = {
       // Such weights are longer than what is allocated: D lies where they cannot reach.
       {[](MixtureOperands& o) {
          alignas(128) static std::byte elsewhere[1 << 16];
@@ -501,13 +512,12 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
        "the product with w13: B are packed int4 weights, and gate and up are interleaved; a "
        "packed tile has 64 rows of one of them: pack the rows of all gates, then those of all "
        "ups (rows 0, 2, 4 ..., then 1, 3, 5 ...): the nearest gate_up is halves"},
-      {[](MixtureOperands& o) { o.w2.data = nullptr; },
-       "w2 is a null pointer; a tensor of 1 x 67584 elements needs memory"},
-      // Its 8 x 2 tiles of 4224 bytes, not 8 x 128 x 128 elements.
-      {[](MixtureOperands& o) { o.d.data = static_cast<std::byte*>(o.w2.data) + 67584 - 16; },
-       "d overlaps w2; the result may lie only over x"},
   };
-  for (const auto& each : all) EXPECT_EQ(refused(each.change), each.why);
+  for (const auto& each : of_a_gated_kernel) {
+    EXPECT_EQ(refused(each.change, {.gates_in_epilogue = true}), each.why);
+    EXPECT_EQ(refused(each.change, {.batch_invariant = true}), each.why);
+    EXPECT_EQ(refused(each.change), "");
+  }
   EXPECT_EQ(refused([](MixtureOperands& o) {
               o.packed2->format = {.group = 32,
                                    .scale = DType::ue8m0,

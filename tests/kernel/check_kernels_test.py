@@ -36,7 +36,7 @@ UNREACHABLE = [
 
 
 # Kernels of mixtures beside their products.
-BESIDE = ["sort_slots", "sort_gather", "gather_rows", "sum_slots"]
+BESIDE = ["sort_slots", "sort_gather", "gather_rows", "gate_rows", "sum_slots"]
 
 
 def run(program, *arguments):

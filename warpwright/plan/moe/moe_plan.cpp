@@ -187,7 +187,7 @@ std::vector<BetweenProducts> open_between(const MixtureProblem& p, const Mixture
   return all;
 }
 
-// The ways that the choices leave open; of two that take as long the first is taken.
+// The ways that the choices leave open. The first of two that take as long is taken.
 std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices& choices) {
   std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
