@@ -981,13 +981,14 @@ class Calls {
     for (std::int64_t i = 0; i < tokens * top_k; ++i) {
       static_cast<std::int32_t*>(m.topk_ids.data)[i] = draw_(-1, 6);
     }
-    m.topk_weights = matrix(draw_.of({DType::f32, DType::bf16}), tokens, top_k, 1);
+    m.topk_weights = matrix(draw_.of({DType::f32, DType::bf16, DType::f16}), tokens, top_k, 1);
     m.w13 = matrix(weights, parts * inner, hidden, experts);
     m.w2 = matrix(weights, hidden, inner, experts);
     const std::int64_t results = m.combine == WW_COMBINE_SUM ? tokens : tokens * top_k;
     m.d = matrix(draw_.of({DType::bf16, DType::f32}), results, hidden, 1);
     if (m.combine == WW_COMBINE_SUM && likely(20)) {
-      m.shared_output = matrix(draw_.of({DType::bf16, DType::f32}), tokens, hidden, 1);
+      const DType type = draw_.of({DType::bf16, DType::f16, DType::f32});
+      m.shared_output = matrix(type, tokens, hidden, 1);
     }
     if (weights == DType::e4m3 && likely(50)) {
       m.scaling = WW_SCALING_ROW_COLUMN;
@@ -1005,7 +1006,7 @@ class Calls {
     if (parts == 1) {
       m.activation = draw_.of({WW_ACTIVATION_RELU2, WW_ACTIVATION_GELU, WW_ACTIVATION_SILU});
     } else {
-      if (likely(30)) m.activation = WW_ACTIVATION_SWIGLU_OAI;
+      if (likely(50)) m.activation = draw_.of({WW_ACTIVATION_SWIGLU_OAI, WW_ACTIVATION_GELU});
       if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
       if (likely(30)) draw(m.gate);
     }
