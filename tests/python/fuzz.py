@@ -288,25 +288,40 @@ class Caller:
         if self.likely(0.05):
             ids = choose([ids[::-1], ids.T, ids * 1000, ids.astype(np.float32), ids[:, 0], 3])
         given = {}
+        rows13 = 2 * inner
+        if self.likely(0.15):
+            rows13, given["gated"] = inner, False
+            given["activation"] = choose(["relu2", "silu", "gelu"])
+        if self.likely(0.15):
+            given["combine"] = choose(["weighted", "none"])
+        if top_k == 1 and self.likely(0.3):
+            given["apply_router_weight_on_input"] = True
         if kind == "int4":
-            w13, w2 = self.weights(2 * inner, hidden, experts), self.weights(hidden, inner, experts)
+            w13, w2 = self.weights(rows13, hidden, experts), self.weights(hidden, inner, experts)
         else:
-            w13 = self.tensor((experts, 2 * inner, hidden), kind)
+            w13 = self.tensor((experts, rows13, hidden), kind)
             w2 = self.tensor((experts, hidden, inner), kind)
         if kind is ml_dtypes.float8_e4m3fn:
             def blocks(extent):
                 return (extent + 127) // 128
-            shapes = choose([((experts, 2 * inner), (experts, hidden)),
-                             ((experts, blocks(2 * inner), blocks(hidden)),
-                              (experts, blocks(hidden), blocks(inner)))])
-            given["scale_w13"], given["scale_w2"] = (self.tensor(s, np.float32) for s in shapes)
+            shapes = choose([((experts, rows13), (experts, hidden), (tokens,)),
+                             ((experts, blocks(rows13), blocks(hidden)),
+                              (experts, blocks(hidden), blocks(inner)),
+                              (tokens, blocks(hidden)))])
+            names = ["scale_w13", "scale_w2"]
+            if self.likely(0.3):  # tokens as codes
+                x_type = kind
+                names.append("scale_x")
+            given |= {name: self.tensor(s, np.float32) for name, s in zip(names, shapes)}
+        wide = ml_dtypes.bfloat16 if x_type is ml_dtypes.float8_e4m3fn else x_type
+        rows = (tokens, top_k) if "combine" in given else (tokens,)
         tensors = {
-            "shared_output": lambda: self.tensor((tokens, hidden), choose([x_type, np.float32])),
+            "shared_output": lambda: self.tensor((tokens, hidden), choose([wide, np.float32])),
             "scale_x": lambda: self.tensor(choose([(tokens,), (1,)]), np.float32),
-            "scale_w13": lambda: self.tensor((experts, 2 * inner), np.float32),
-            "bias13": lambda: self.tensor((experts, 2 * inner), choose([np.float32, x_type])),
-            "bias2": lambda: self.tensor((experts, hidden), choose([np.float32, x_type])),
-            "out": lambda: self.tensor((tokens, hidden), choose([x_type, np.float32])),
+            "scale_w13": lambda: self.tensor((experts, rows13), np.float32),
+            "bias13": lambda: self.tensor((experts, rows13), choose([np.float32, wide])),
+            "bias2": lambda: self.tensor((experts, hidden), choose([np.float32, wide])),
+            "out": lambda: self.tensor((*rows, hidden), choose([wide, np.float32])),
             "workspace": lambda: choose([self.workspace(), 3]),
             "plan": lambda: choose([self.plan(), "x"]),
         }
@@ -457,10 +472,10 @@ def reference(verb, arguments, keywords):
     return want
 
 
-MOE_KNOWN = {"activation", "gate_up", *GATE_NUMBERS, "bias13", "bias2", "first_expert",
-             "routed_scaling_factor", "shared_output", "experts_total", "dtype",
-             "expected_lengths", "batch_invariant", "by_index", "sort_with_gather", "check_ids",
-             "dependent", "workspace"}
+MOE_KNOWN = {"activation", "gated", "gate_up", *GATE_NUMBERS, "bias13", "bias2", "first_expert",
+             "routed_scaling_factor", "shared_output", "experts_total", "dtype", "combine",
+             "apply_router_weight_on_input", "expected_lengths", "batch_invariant", "by_index",
+             "gates_in_epilogue", "sort_with_gather", "check_ids", "dependent", "workspace"}
 
 
 def wrong_mixture(arguments, keywords, d):
@@ -472,22 +487,31 @@ def wrong_mixture(arguments, keywords, d):
         return None, False
     x, ids, weights, w13, w2 = arguments
     x, weights, w13, w2 = (f64(each) for each in (x, weights, w13, w2))
-    want, terms = np.zeros(x.shape), np.zeros(x.shape)
+    combine = keywords.get("combine") or "sum"
+    on_input = keywords.get("apply_router_weight_on_input")
+    want, terms = np.zeros((*ids.shape, x.shape[1])), np.zeros((*ids.shape, x.shape[1]))
     for t, j in np.ndindex(*ids.shape):
         e = int(ids[t, j]) - keywords.get("first_expert", 0)
         if not 0 <= e < len(w13) or ids[t, j] < 0:
             continue
-        both = w13[e] @ x[t]
+        weight = weights[t, j] * keywords.get("routed_scaling_factor", 1)
+        token = x[t] * weight if on_input else x[t]
+        both = w13[e] @ token
         if keywords.get("bias13") is not None:
             both = both + f64(keywords["bias13"][e])
-        gate, up = np.split(both, 2)
-        if keywords.get("gate_up") == "interleaved":
-            gate, up = both[::2], both[1::2]
-        h = gate_times(keywords, gate, up)
+        if keywords.get("gated", True):
+            gate, up = np.split(both, 2)
+            if keywords.get("gate_up") == "interleaved":
+                gate, up = both[::2], both[1::2]
+            h = gate_times(keywords, gate, up)
+        else:
+            h = activated(keywords.get("activation") or "silu", both)
         bias = f64(keywords["bias2"][e]) if keywords.get("bias2") is not None else 0
-        weight = weights[t, j] * keywords.get("routed_scaling_factor", 1)
-        want[t] += weight * (w2[e] @ h + bias)
-        terms[t] += np.abs(weight) * (np.abs(w2[e]) @ np.abs(h) + np.abs(bias))
+        weight = 1 if on_input or combine == "none" else weight
+        want[t, j] = weight * (w2[e] @ h + bias)
+        terms[t, j] = np.abs(weight) * (np.abs(w2[e]) @ np.abs(h) + np.abs(bias))
+    if combine == "sum":
+        want, terms = want.sum(1), terms.sum(1)
     if keywords.get("shared_output") is not None:
         want += f64(keywords["shared_output"])
     if want.shape != d.shape:
