@@ -62,6 +62,8 @@ FORMATS = {
     "int4 of GPTQ": ("AutoGPTQMoEMethod", ("int4_gptq",),
                      {"quant_config": types.SimpleNamespace(
                          quant_type=types.SimpleNamespace(size_bits=4), desc_act=False)}, 0.01),
+    "int4 of AWQ": ("AutoAWQMoEMethod", ("int4_awq",),
+                    {"quant_config": types.SimpleNamespace(weight_bits=4)}, 0.01),
 }
 
 
@@ -271,8 +273,6 @@ class VllmCase(unittest.TestCase):
             r"blocks are \[64, 64\]; the nearest legal is \[128, 128\]": (
                 *fp8[:2], {**fp8[2], "weight_block_size": [64, 64]}, {}),
             "fixed by the checkpoint": (*fp8[:3], {"layer": {"w13_input_scale": torch.ones(4)}}),
-            "zero points": ("AutoAWQMoEMethod", ("int4_awq",), {
-                "quant_config": types.SimpleNamespace(weight_bits=4)}, {}),
             "act-order": (*FORMATS["int4 of GPTQ"][:2], {"quant_config": types.SimpleNamespace(
                 quant_type=types.SimpleNamespace(size_bits=4), desc_act=True)}, {}),
             "have 8 bits": (*FORMATS["int4 of compressed-tensors"][:2],
