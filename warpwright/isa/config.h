@@ -9,6 +9,8 @@
 #define WW_DEVICE __device__ __forceinline__
 // A function that is called: its code is long, and time is memory's.
 #define WW_DEVICE_CALLED __device__ __noinline__
+// Of a lambda, however long it is: no wgmma may be in flight over a call.
+#define WW_INLINE __attribute__((always_inline))
 #define WW_UNROLL _Pragma("unroll")
 #define WW_NO_UNROLL _Pragma("unroll 1")
 // By the value of a constexpr variable.
@@ -18,6 +20,7 @@
 #define WW_GPU 0
 #define WW_DEVICE inline
 #define WW_DEVICE_CALLED inline
+#define WW_INLINE
 #define WW_UNROLL
 #define WW_NO_UNROLL
 #define WW_UNROLL_BY(times)

@@ -181,10 +181,11 @@ WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_
 /// The same with A of TA and B of TB, A from registers: four 32-bit registers a thread, laid out as
 /// atom::a_row and a_k say. They must be written before the fence, and not again before a wait
 /// names them that covers the instruction.
-template <DType TA, DType TB, int N, atom::Major B = atom::Major::k>
-WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, Fragment<std::uint32_t, 4>& a,
+template <DType TA, DType TB, int N, atom::Major B = atom::Major::k, int Values = N / 2>
+WW_DEVICE void wgmma_registers(Fragment<float, Values>& fragment, Fragment<std::uint32_t, 4>& a,
                                std::uint64_t descriptor_b, bool accumulate,
                                [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Values >= N / 2, "the sums of N columns");
   static_assert(atom::wgmma_fault(atom::wgmma_atom(TA, TB, DType::f32, N), atom::Major::k, B,
                                   true) == nullptr);
 #if WW_GPU

@@ -108,7 +108,7 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "plan's choice)");
   add("--gate-in-epilogue", o.gate_in_epilogue, "yes|no",
       "the first product gates its rows itself, or a launch behind it does (default: the plan's "
-      "choice for packed weights, else yes)");
+      "choice)");
   add("--early-weights", o.early_weights, "yes|no",
       "products ask for the weights of their first tiles before the launch before has ended, where "
       "they may (default: yes)");

@@ -156,7 +156,6 @@ constexpr int k_atoms(const GemmConfig& c) {
 constexpr bool has_float_codes(const GemmConfig& c) {
   return c.operands.as<PackedOperands>().code != DType::s4;
 }
-
 /// Are they only taken where their exponents are of rows? Groups of 32 would make the code of
 /// several passes four times as long.
 constexpr bool folds_alone(const GemmConfig& c) {
@@ -204,11 +203,6 @@ constexpr bool takes_turns(const GemmConfig& c) {
 }
 constexpr Schedule schedule_of(const GemmConfig& c) {
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
-}
-/// May a consumer have no rows in the last tile of a group, while others have some?
-constexpr bool may_pass_by(const GemmConfig& c) {
-  return is_grouped(c) && !is_swapped(c) && !takes_turns(c) && !shares_columns(c) &&
-         c.consumer_warpgroups > 1;
 }
 /// Does the producer ask for the weights of its first tile before the grid before has ended, where
 /// the launch says so (WalkParams::weights_early)? Its warp finds that tile by itself; weights are

@@ -73,8 +73,9 @@ constexpr const char* sums_fault(const GemmConfig& c) {
 constexpr const char* widths_fault(const GemmConfig& c) {
   if (!has_widths(c)) return nullptr;
   const tile::TileWidths& widths = tile_widths(c);
-  bool is_legal =
-      is_swapped(c) && !packed_a(c) && operand_b(c).major == atom::Major::k && !c.quantises;
+  bool is_legal = is_swapped(c) &&
+                  (!packed_a(c) || sums_straight(c.operands.as<PackedOperands>())) &&
+                  operand_b(c).major == atom::Major::k && !c.quantises;
   int before = 0;
   for (int i = 0; i < tile::count(widths); ++i) {
     is_legal = is_legal && widths.of[i] > before && widths.of[i] % 8 == 0;
@@ -83,7 +84,7 @@ constexpr const char* widths_fault(const GemmConfig& c) {
   return is_legal && before == c.tile_n
              ? nullptr
              : "widths ascend in multiples of 8 to tile_n, of K-major tokens on wgmma's N, into a "
-               "D that is not quantised";
+               "D that is not quantised; packed weights have them with straight sums";
 }
 
 constexpr const char* walk_fault(const GemmConfig& c) {

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "warpwright/isa/barrier.h"
 #include "warpwright/isa/call.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
@@ -13,6 +14,27 @@
 #include "warpwright/kernel/hopper/cta.h"
 
 namespace warpwright::kernel {
+
+/// May a consumer have no rows in the last tile of a group, while others have some?
+constexpr bool may_pass_by(const GemmConfig& c) {
+  return is_grouped(c) && !is_swapped(c) && !takes_turns(c) && !shares_columns(c) &&
+         c.consumer_warpgroups > 1;
+}
+
+/// Calls `loop` with the width of the tile of `work`: N is in the instruction, so that each width
+/// has a main loop of its own, around which there is one branch.
+template <class Tag, int number = 0, class Loop>
+WW_DEVICE void at_width(const tile::Work& work, const Loop& loop) {
+  constexpr GemmConfig cfg = Tag::config;
+  constexpr tile::TileWidths widths = tile_widths(cfg);
+  if constexpr (number + 1 >= tile::count(widths)) {
+    loop(std::integral_constant<int, warpgroup_columns(cfg) / passes(cfg)>{});
+  } else if (work.width == number) {
+    loop(std::integral_constant<int, widths.of[number]>{});
+  } else {
+    at_width<Tag, number + 1>(work, loop);
+  }
+}
 
 template <class Tag>
 class Mainloop {
@@ -52,6 +74,12 @@ class Mainloop {
     constexpr GemmConfig cfg = Tag::config;
     WW_NO_UNROLL for (int k_tile = work.first; k_tile < work.end; ++k_tile) {
       ring_.wait(state);
+      // No wgmma does it: all who wait have seen the stage before one gives it back for them.
+      if constexpr (MainloopPipeline<Tag>::shape.wgmma_only) {
+        isa::named_barrier_sync(2 + warpgroup_, 128);
+      } else {
+        isa::sync_warp();
+      }
       ring_.release(state);
       state.advance(cfg.stages);
     }
@@ -62,7 +90,7 @@ class Mainloop {
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Leave& leave) {
-    at_width(work, [&](auto n) { sum_columns<n>(work, accumulator, leave); });
+    at_width<Tag>(work, [&](auto n) { sum_columns<n>(work, accumulator, leave); });
   }
 
   /// The same with the accumulator of every k_tile added to `total`, times the k_tile's scales
@@ -71,25 +99,10 @@ class Mainloop {
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      float (&total)[atoms][values], const Leave& leave) {
-    at_width(work, [&](auto n) { add_columns<n>(work, accumulator, total, leave); });
+    at_width<Tag>(work, [&](auto n) { add_columns<n>(work, accumulator, total, leave); });
   }
 
  private:
-  /// Calls `loop` with the tile's width: N is in the instruction, so that each width has a main
-  /// loop of its own, around which there is one branch.
-  template <int number = 0, class Loop>
-  WW_DEVICE static void at_width(const tile::Work& work, const Loop& loop) {
-    constexpr GemmConfig cfg = Tag::config;
-    constexpr tile::TileWidths widths = tile_widths(cfg);
-    if constexpr (number + 1 >= tile::count(widths)) {
-      loop(std::integral_constant<int, columns>{});
-    } else if (work.width == number) {
-      loop(std::integral_constant<int, widths.of[number]>{});
-    } else {
-      at_width<number + 1>(work, loop);
-    }
-  }
-
   /// Before a tile: what a wider one has left need not be kept for its columns, or ptxas runs out
   /// of registers.
   WW_DEVICE static void forget(Accumulator (&accumulator)[atoms]) {

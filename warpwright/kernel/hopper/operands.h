@@ -84,4 +84,9 @@ constexpr bool is_decoded(const PackedOperands& p) {
   return (is_exact && exact.way == ExactSums::Way::plain) || (is_folded && p.tokens == DType::bf16);
 }
 
+/// Does the tensor core sum all of K, of codes that have their scales?
+constexpr bool sums_straight(const PackedOperands& p) {
+  return p.sums.is<FoldedSums>() && (p.code == DType::e2m1 || numeric::bits(p.tokens) == 16);
+}
+
 }  // namespace warpwright::kernel

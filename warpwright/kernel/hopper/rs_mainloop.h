@@ -55,7 +55,8 @@ class RsMainloop {
   static constexpr int atoms = row_atoms(config);
   static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
   static constexpr int passes = kernel::passes(config);
-  using Accumulator = isa::Fragment<float, values / passes>;
+  static constexpr int columns = config.tile_n / passes;  // multiplied at once
+  using Accumulator = isa::Fragment<float, columns / 2>;
 
   WW_DEVICE RsMainloop(const Cta<Tag>& cta, int warpgroup)
       : ring_(cta.ring), weights_(cta.p.operands.packed, isa::thread_index() % 128) {
@@ -100,10 +101,11 @@ class RsMainloop {
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Leave& leave) {
-    weights_.by_group([&](auto k_blocks) {
-      if constexpr (Weights::has_units) {
+    weights_.by_group([&](auto k_blocks) WW_INLINE {
+      if constexpr (sums_straight(config.operands.as<PackedOperands>())) {
         const Straight<Weights, decltype(k_blocks)::value> decoder(weights_, unit_);
-        run_straight(work, accumulator, decoder, leave);
+        at_width<Tag>(
+            work, [&](auto n) WW_INLINE { run_straight<n>(work, accumulator, decoder, leave); });
       } else {
         const InTensorCore<decltype(k_blocks)::value> decoder(weights_, unit_);
         run(work, accumulator, decoder, leave);
@@ -152,7 +154,7 @@ class RsMainloop {
           decoder.produce(held, first, is_first, accumulator, a);
         }
         WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
-          multiply(accumulator, a, b, first, pass, Decoder::accumulates && !is_first);
+          multiply<columns>(accumulator, a, b, first, pass, Decoder::accumulates && !is_first);
           const pipeline::PipelineState current = state;
           const bool is_last = first + k_blocks >= k_tile_blocks && pass + 1 >= passes;
           if (!is_last) {
@@ -206,7 +208,7 @@ class RsMainloop {
           const isa::Mark converting("convert k_block %", g * k_blocks);
           decoder.convert(held, k_block, a[g % 2]);
         }
-        multiply(accumulator[g % 2], a[g % 2], b, g * k_blocks, 0, false);
+        multiply<columns>(accumulator[g % 2], a[g % 2], b, g * k_blocks, 0, false);
         decoder.read_scales(held, k_block, g % 2);
         if (g == 0) continue;
         isa::wgmma_wait<1>(accumulator[1 - g % 2], a[1 - g % 2]);
@@ -227,14 +229,14 @@ class RsMainloop {
   /// The same where a k_tile is two groups of wgmmas of one accumulator, of which two are in
   /// flight: a group's codes are converted while the one before is multiplied, and a stage is
   /// released when the next one's first group is on its way.
-  template <class Decoder, class Leave>
+  template <int n, class Decoder, class Leave>
   WW_DEVICE void run_straight(const tile::Work& work, Accumulator (&accumulator)[atoms],
                               const Decoder& decoder, const Leave& leave) {
     constexpr int k_blocks = Decoder::k_blocks;
     const int k_tiles = work.end - work.first;
     KBlockA a[2][atoms * k_blocks];
     pipeline::PipelineState previous = state;
-    const auto step = [&](int k_tile, auto is_first) {
+    const auto step = [&](int k_tile, auto is_first) WW_INLINE {
       constexpr bool first = decltype(is_first)::value > 0;
       const isa::Mark mark("k_tile %", k_tile);
       ring_.wait(state);
@@ -249,7 +251,7 @@ class RsMainloop {
         const isa::Mark converting("convert k_block %", 0);
         decoder.produce(held, 0, a[0]);
       }
-      multiply(accumulator, a[0], b, 0, 0, !first);
+      multiply<n>(accumulator, a[0], b, 0, 0, !first);
       if constexpr (!first) {
         isa::wgmma_wait<1>(a[1]);  // the k_tile before has been read
         release(previous);
@@ -258,7 +260,7 @@ class RsMainloop {
         const isa::Mark converting("convert k_block %", k_blocks);
         decoder.produce(held, k_blocks, a[1]);
       }
-      multiply(accumulator, a[1], b, k_blocks, 0, true);
+      multiply<n>(accumulator, a[1], b, k_blocks, 0, true);
       previous = state;
       state.advance(Tag::config.stages);
       isa::wgmma_wait<1>(a[0]);
@@ -277,7 +279,7 @@ class RsMainloop {
   }
 
   /// The wgmmas of a group, from k_block `first` of the stage on, with the tokens of a pass.
-  template <int count>
+  template <int n, int count>
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], KBlockA (&a)[count],
                                  std::uint32_t b, int first, int pass, bool accumulate,
                                  isa::Site site = isa::Site::here()) {
@@ -287,12 +289,11 @@ class RsMainloop {
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
     constexpr std::uint32_t b_high = atom::high_word(encode(atom::descriptor(tile_of_b, 0)));
     constexpr int k_blocks = count / atoms;
-    constexpr int columns = cfg.tile_n / passes;
     const int from = atom::tile_offset<tile_of_b>(pass * columns, 0);
     isa::wgmma_fence(accumulator, a);
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int s = 0; s < k_blocks; ++s) {
-        isa::wgmma_registers<operand_a(cfg).type, operand_b(cfg).type, columns>(
+        isa::wgmma_registers<operand_a(cfg).type, operand_b(cfg).type, n>(
             accumulator[i], a[i * k_blocks + s],
             atom::join_words(atom::advance(b, from + atom::k_block_offset<tile_of_b>(first + s)),
                              b_high),

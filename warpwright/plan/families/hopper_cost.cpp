@@ -171,7 +171,9 @@ class Estimate {
     const double bytes = 128.0 * (c_.tile_m + tile_n_);
     const double tensor = steps * tile_n_ / 2 * machine_.tensor.at(tile_n_);
     if (p_.packed) {
-      return std::max({tensor, packed_clocks(c_, p_.packed->format, a_share_, machine_),
+      kernel::GemmConfig mean = c_;
+      mean.tile_n = static_cast<int>(std::lround(tile_n_));
+      return std::max({tensor, packed_clocks(mean, p_.packed->format, a_share_, machine_),
                        load_clocks(), row_copy_clocks()});
     }
     const double shared =

@@ -177,7 +177,7 @@ std::vector<BetweenProducts> open_between(const MixtureProblem& p, const Mixture
   // epilogue they are rounded to bf16 before they are quantised, and before they are gated.
   const bool any = !choices.batch_invariant;
   const bool fuses = choices.quantises_in_epilogue.value_or(any && can_quantise_rows(p));
-  const bool behind = !choices.gates_in_epilogue.value_or(!(any && p.is_packed()));
+  const bool behind = !choices.gates_in_epilogue.value_or(!any);
   std::vector<BetweenProducts> all;
   const bool by_product = choices.gates_in_epilogue.value_or(true);
   const bool by_launch = !choices.quantises_in_epilogue.value_or(false);

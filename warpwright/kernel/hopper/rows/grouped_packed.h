@@ -26,7 +26,7 @@ inline constexpr auto grouped_packed_rows = std::to_array<Row<GemmConfig>>({
     common(warp_scan(gated(consumers(1, blockwise(s4(128, 32)))))),
     common(two_ctas(warp_scan(exact_by_two(mxf4(128, 16))))),
     common(two_ctas(warp_scan(mxf4(128, 64)))),
-    common(warp_scan(mxf4(128, 256))),
+    common(widths<136, 176>(binary_search(mxf4(128, 256)))),
     common(warp_scan(blockwise(mxf4(128, 32)))),
     common(two_ctas(warp_scan(gated(consumers(1, exact(mxf4(128, 32))))))),
     common(warp_scan(gated(consumers(1, blockwise(mxf4(128, 32)))))),
