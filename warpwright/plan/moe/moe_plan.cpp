@@ -167,6 +167,10 @@ bool sorts_rows(const MixtureProblem& p, const MixtureWay& way, const MixtureCho
          kernel::SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro());
 }
 
+// Weights that are not packed have gated tiles for few tokens. From so many rows an expert on,
+// tiles of several widths may gain what a launch more takes (docs/log/moe.md).
+constexpr std::int64_t rows_gated_behind = 64;
+
 // What may become of rows between the products.
 struct BetweenProducts {
   bool fused = false;
@@ -177,7 +181,8 @@ std::vector<BetweenProducts> open_between(const MixtureProblem& p, const Mixture
   // epilogue they are rounded to bf16 before they are quantised, and before they are gated.
   const bool any = !choices.batch_invariant;
   const bool fuses = choices.quantises_in_epilogue.value_or(any && can_quantise_rows(p));
-  const bool behind = !choices.gates_in_epilogue.value_or(!any);
+  const bool helps = p.is_packed() || p.slots() >= rows_gated_behind * p.total();
+  const bool behind = !choices.gates_in_epilogue.value_or(!(any && helps));
   std::vector<BetweenProducts> all;
   const bool by_product = choices.gates_in_epilogue.value_or(true);
   const bool by_launch = !choices.quantises_in_epilogue.value_or(false);
