@@ -9,7 +9,7 @@
 #define WW_DEVICE __device__ __forceinline__
 // A function that is called: its code is long, and time is memory's.
 #define WW_DEVICE_CALLED __device__ __noinline__
-// Of a lambda, however long it is: no wgmma may be in flight over a call.
+// For a lambda, however long it is: no wgmma may be in flight over a call.
 #define WW_INLINE __attribute__((always_inline))
 #define WW_UNROLL _Pragma("unroll")
 #define WW_NO_UNROLL _Pragma("unroll 1")

@@ -38,9 +38,8 @@ int sort_launches(const MixturePlan& p) {
   return kernel::SortSlotsShape::launches(sort);
 }
 
-}  // namespace
-
-std::span<const StepRow> step_rows() {
+// The rows, in a scope that has the names of steps and parts.
+struct StepTable {
   using P = MixturePlan;
   using enum MixtureStep;
   using enum MixturePart;
@@ -131,7 +130,12 @@ std::span<const StepRow> step_rows() {
        .code = {"SumSlotsKernel", "SlotAdder"}},
   };
   // clang-format on
-  return table;
+};
+
+}  // namespace
+
+std::span<const StepRow> step_rows() {
+  return StepTable::table;
 }
 
 namespace {
