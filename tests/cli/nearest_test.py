@@ -61,6 +61,7 @@ GENERATED = [
 OPTIONS = {"cluster": "--cluster", "accumulation": "--accumulation", "activation": "--activation",
            "gate_up": "--gate-up", "scaling": "--scaling", "beta": "--beta", "dtype": "--dtype",
            "device": "--as", "group": "--group", "inner": "--inner", "total": "--total",
+           "combine": "--combine",
            "experts_total": "--experts-total", "first_expert": "--first-expert",
            "way": "--quantise-d", "number of tokens of a group": "--tokens",
            "M": "--m", "N": "--n", "K": "--k"}
@@ -75,7 +76,7 @@ OF_OTHERS = re.compile(
     r"the groups have \d+ tokens in all, and the number)|"
     r"K is \d+, and \S+ is \S+ beside|the product with|is missing|, whose tensors|"
     r"accumulators of \d+ columns|the sums of packed|device \S+ is sm_|"
-    r"^(quantises|sort_with|by_index)")
+    r"^(quantises|gates_in|sort_with|by_index)")
 # Cases are begun until they have taken so many seconds of processor time.
 ENOUGH = 5
 # What may be wrong besides: a GPU that is not here.
