@@ -3,7 +3,6 @@
 // of the experts, and are copied or quantised on the way, as GatherRowsKernel's.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "warpwright/isa/fence.h"
@@ -74,18 +73,9 @@ class ReadGated {
   bool whole_;
 };
 
-struct GateRowsKernel {
+struct GateRowsKernel : RowsLaunch {
   using Params = GateRowsParams;
-  static constexpr int warps = 8;
-  static constexpr int threads = 32 * warps;
-  static constexpr int shared_bytes = 0;
-  static constexpr int ctas_an_sm = 4;
-
-  /// CTAs of a launch on a device of `sms` SMs; 0: there is nothing to do.
-  static int ctas(const Params& p, int sms) {
-    const std::int64_t wanted = (TokenRowsWork::items(p.rows) + warps - 1) / warps;
-    return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
-  }
+  static int ctas(const Params& p, int sms) { return ctas_for(TokenRowsWork::items(p.rows), sms); }
 
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) {
@@ -93,8 +83,7 @@ struct GateRowsKernel {
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     isa::launch_dependents();  // as GatherRowsKernel does
     TokenRowsWork::run(p.rows, SlotsInMemory(p.rows), ReadGated(p), ready,
-                       {isa::cta_index() * warps + isa::warp_index(), isa::cta_count() * warps,
-                        TokenRowsWork::items(p.rows)});
+                       share_of(TokenRowsWork::items(p.rows)));
   }
 };
 

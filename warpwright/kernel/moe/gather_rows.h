@@ -2,7 +2,6 @@
 // behind the sort of their slots. A token is read once and written for each of its slots.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "warpwright/isa/fence.h"
@@ -37,18 +36,9 @@ struct GatherRowsParams {
   }
 };
 
-struct GatherRowsKernel {
+struct GatherRowsKernel : RowsLaunch {
   using Params = GatherRowsParams;
-  static constexpr int warps = 8;
-  static constexpr int threads = 32 * warps;
-  static constexpr int shared_bytes = 0;
-  static constexpr int ctas_an_sm = 4;
-
-  /// CTAs of a launch on a device of `sms` SMs; 0: there is nothing to do.
-  static int ctas(const Params& p, int sms) {
-    const std::int64_t wanted = (p.items() + warps - 1) / warps;
-    return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
-  }
+  static int ctas(const Params& p, int sms) { return ctas_for(p.items(), sms); }
 
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) {
@@ -57,8 +47,7 @@ struct GatherRowsKernel {
     // Behind the wait: the kernel that multiplies then has what came before this one, and may ask
     // for weights meanwhile. For the rows it waits.
     isa::launch_dependents();
-    p.move(SlotsInMemory(p.rows, p.micro.offsets), ready,
-           {isa::cta_index() * warps + isa::warp_index(), isa::cta_count() * warps, p.items()});
+    p.move(SlotsInMemory(p.rows, p.micro.offsets), ready, share_of(p.items()));
   }
 };
 

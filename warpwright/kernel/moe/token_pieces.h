@@ -2,6 +2,7 @@
 // 16), which a warp has eight (sixteen) a lane, and the rows of the result that a token becomes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "warpwright/isa/fence.h"
@@ -75,6 +76,24 @@ struct WarpShare {
   std::int64_t first = 0;
   std::int64_t step = 1;
   std::int64_t end = 0;
+};
+
+/// A launch whose warps do nothing but move rows.
+struct RowsLaunch {
+  static constexpr int warps = 8;
+  static constexpr int threads = 32 * warps;
+  static constexpr int shared_bytes = 0;
+  static constexpr int ctas_an_sm = 4;
+
+ protected:
+  /// CTAs for so many items on a device of `sms` SMs; 0: there is nothing to do.
+  static int ctas_for(std::int64_t items, int sms) {
+    const std::int64_t wanted = (items + warps - 1) / warps;
+    return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
+  }
+  WW_DEVICE static WarpShare share_of(std::int64_t items) {
+    return {isa::cta_index() * warps + isa::warp_index(), isa::cta_count() * warps, items};
+  }
 };
 
 /// The rows of slots, and where those of experts begin, as an earlier grid has left them.

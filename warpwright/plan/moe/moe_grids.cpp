@@ -225,9 +225,8 @@ void bind_gather(const MixtureBinding& b, MixtureStepGrids& out) {
 void bind_gate(const MixtureBinding& b, MixtureStepGrids& out) {
   using kernel::GateRowsKernel;
   kernel::GateRowsParams p;
-  p.rows = b.o.quantises()
-               ? rows_to(b, Part::gate_up, Part::codes, Part::code_scales, gathering_warps)
-               : rows_to(b, Part::gate_up, Part::inner, Part::code_scales, gathering_warps);
+  const Part to = b.o.quantises() ? Part::codes : Part::inner;
+  p.rows = rows_to(b, Part::gate_up, to, Part::code_scales, gathering_warps);
   p.activation = activation_params(form_of(b.o.activation, b.o.gate));
   p.interleaved = b.o.interleaved;
   set_grid<GateRowsKernel>(out, p, GateRowsKernel::ctas(p, b.plan.device.sms));

@@ -171,24 +171,22 @@ bool sorts_rows(const MixtureProblem& p, const MixtureWay& way, const MixtureCho
 // tiles of several widths may gain what a launch more takes (docs/log/moe.md).
 constexpr std::int64_t rows_gated_behind = 64;
 
-// What may become of rows between the products.
-struct BetweenProducts {
-  bool fused = false;
-  bool gates_behind = false;
-};
-std::vector<BetweenProducts> open_between(const MixtureProblem& p, const MixtureChoices& choices) {
+// What may become of rows between the products; the rest of these ways is open. Choices that there
+// is no such way for are refused before.
+std::vector<MixtureWay> open_between(const MixtureProblem& p, const MixtureChoices& choices) {
   // Rows keep their bits where the way does not depend on the number of tokens. Without that
   // epilogue they are rounded to bf16 before they are quantised, and before they are gated.
   const bool any = !choices.batch_invariant;
   const bool fuses = choices.quantises_in_epilogue.value_or(any && can_quantise_rows(p));
-  const bool helps = p.is_packed() || p.slots() >= rows_gated_behind * p.total();
+  const bool helps =
+      can_gate_behind(p) && (p.is_packed() || p.slots() >= rows_gated_behind * p.total());
   const bool behind = !choices.gates_in_epilogue.value_or(!(any && helps));
-  std::vector<BetweenProducts> all;
+  std::vector<MixtureWay> all;
   const bool by_product = choices.gates_in_epilogue.value_or(true);
   const bool by_launch = !choices.quantises_in_epilogue.value_or(false);
-  if (by_product && fuses && can_quantise_rows(p)) all.push_back({.fused = true});
+  if (by_product && fuses) all.push_back({.fused = true});
   if (by_product && by_launch) all.push_back({});
-  if (behind && by_launch && can_gate_behind(p)) all.push_back({.gates_behind = true});
+  if (behind && by_launch) all.push_back({.gates_behind = true});
   return all;
 }
 
@@ -197,12 +195,10 @@ std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices&
   std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
     if (choices.by_index.value_or(by_index) != by_index) continue;
-    for (const BetweenProducts& between : open_between(p, choices)) {
-      MixtureWay way{.by_index = by_index,
-                     .fused = between.fused,
-                     .gates_behind = between.gates_behind,
-                     .early = choices.early_weights.value_or(true),
-                     .sort_parts = choices.sort_parts.value_or(0)};
+    for (MixtureWay way : open_between(p, choices)) {
+      way.by_index = by_index;
+      way.early = choices.early_weights.value_or(true);
+      way.sort_parts = choices.sort_parts.value_or(0);
       way.sorts_rows = sorts_rows(p, way, choices);
       if (choices.sort_with_gather.value_or(false) && !way.sorts_rows) continue;
       ways.push_back(way);
