@@ -43,11 +43,11 @@ Grid& first_grid(LaunchGrids& out) {
 
 void add_zero_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
   using kernel::ZeroRowsKernel;
-  const std::int64_t element = element_bytes(o.d.dtype);
+  const std::int64_t bits = numeric::bits(o.d.dtype);  // of e2m1 two are a byte
   kernel::ZeroRowsParams p;
   p.data = static_cast<unsigned char*>(o.d.data);
-  p.pitch = o.d.row_stride * element;
-  p.row_bytes = static_cast<int>(o.d.columns * element);
+  p.pitch = o.d.row_stride * bits / 8;
+  p.row_bytes = static_cast<int>(o.d.columns * bits / 8);
   p.piece = static_cast<int>(std::gcd(alignment_of(o.d.data), p.pitch));
   p.offsets = group_offsets(plan.problem, *o.groups);
   Grid& grid = first_grid(out);
