@@ -228,6 +228,31 @@ struct GlobalView {
   }
 };
 
+/// Where `condition` holds, loads the 2 or 4 bytes of T at `from` (aligned to T) in global memory
+/// into `bits`, with zeros above them; `bits` stay where it does not (a predicated ld.global, PTX
+/// ISA 9.7.9.8). One register, which nothing waits for before its next use: a load in a branch is
+/// copied behind it, and waited for there.
+template <class T>
+WW_DEVICE void load_if(bool condition, const T* from, std::uint32_t& bits,
+                       [[maybe_unused]] Site site = Site::here()) {
+  static_assert(std::is_unsigned_v<T> && (sizeof(T) == 2 || sizeof(T) == 4));
+#if WW_GPU
+  if constexpr (sizeof(T) == 2) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n@p ld.global.u16 %0, [%1];\n}"
+                 : "+r"(bits)
+                 : "l"(__cvta_generic_to_global(from)), "r"(std::uint32_t{condition})
+                 : "memory");
+  } else {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n@p ld.global.u32 %0, [%1];\n}"
+                 : "+r"(bits)
+                 : "l"(__cvta_generic_to_global(from)), "r"(std::uint32_t{condition})
+                 : "memory");
+  }
+#else
+  if (condition) bits = GlobalView<const T>{from}.load(0, site);
+#endif
+}
+
 /// The N-word pieces of global memory that begin at `data`, aligned to 4 N bytes.
 template <int N, class T>
 WW_DEVICE GlobalView<Words<N>> global_words(T* data) {

@@ -4,9 +4,8 @@
 //
 // Every consumer warp handles its 16 rows by itself, in subtiles that fill a buffer: registers ->
 // stmatrix (or st.shared) into the swizzled buffer -> global memory. The buffer holds D's elements
-// as they lie in memory; where the kernel is swapped the subtile is transposed on the way into it.
-// No warp waits for another, but where D is quantised and swapped. From the buffer to D there are
-// three ways:
+// as they lie in memory: a swapped kernel's subtile is transposed on the way. No warp waits for
+// another, but where D is quantised and swapped. From the buffer to D there are three ways:
 //   vectors      16 bytes a lane, whole 128-byte lines; the buffer is free at once
 //   TMA          one tensor store (a configuration that says so); busy behind the next tile's loads
 //   elements     where base or pitch of D are no multiple of 16 bytes
@@ -15,7 +14,6 @@
 
 #include <type_traits>
 
-#include "warpwright/isa/barrier.h"
 #include "warpwright/isa/call.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
@@ -27,9 +25,9 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/alpha.h"
-#include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/epilogue_quantise.h"
 #include "warpwright/kernel/epilogue_values.h"
+#include "warpwright/kernel/epilogue_vectors.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/subtile_buffer.h"
 #include "warpwright/kernel/subtile_order.h"
@@ -45,9 +43,7 @@ class Epilogue {
   static constexpr EpilogueShape config = Tag::config;
   static constexpr int columns = subtile_columns(config);
   using Order = SubtileOrder<config>;
-  static constexpr int row_subtiles = Order::beside;
-  static constexpr int result_atoms = Order::atoms;
-  static constexpr int subtiles = result_atoms * row_subtiles;
+  static constexpr int subtiles = Order::atoms * Order::beside;
   using Buffer = SubtileBuffer<Tag>;
   static constexpr int buffer_bytes = epilogue_buffer_bytes(config);
   static constexpr int values = Buffer::values;
@@ -56,7 +52,7 @@ class Epilogue {
   static constexpr int outer = subtile_outer(config);
   using Element = typename Buffer::Element;
 
-  /// `buffers` and `barriers` are those of all consumer warps; warp `warp` of them takes its own.
+  /// `buffers` and `barriers` are all consumer warps'; warp `warp` of them takes its own.
   WW_DEVICE Epilogue(const OutputParams& p, const ScaleParams& scales, isa::SharedAddress buffers,
                      isa::SharedAddress barriers, int warp)
       : p_(p),
@@ -81,7 +77,7 @@ class Epilogue {
   }
 
   /// Before the main loop of a tile, of which the warp's part begins at `row` and `column`: starts
-  /// the load of its first subtile of C.
+  /// the loads of what its first subtile needs.
   WW_DEVICE void begin(const tile::Work& work, int row, int column = 0) {
     const int batch = work.tile.batch;
     at_ = {work.row + row, work.column + column, batch};
@@ -91,8 +87,10 @@ class Epilogue {
         alpha_ = alpha_of(p_, scales_, batch);
       }
     }
-    if (p_.reads_c && c_by_tma() && leader()) [[unlikely]]
-      load_c(config.by_columns ? following(-1) : 0);
+    if (config.gated || !p_.is_plain) [[unlikely]] {
+      if (p_.reads_c && c_by_tma() && leader()) load_c(following(-1));
+      if constexpr (loads == VectorLoads::early) load_vectors(following(-1));
+    }
   }
 
   /// Writes the warp's rows of the tile that `begin` named, 16 of each atom, as far as they are
@@ -123,12 +121,12 @@ class Epilogue {
   WW_DEVICE void write_from(const Source& source, isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
     if constexpr (alpha_late) alpha_ = late_alpha_.value(p_);
-    // The plain way is unrolled, which is fast and short. The other is not: a kernel with one tile
-    // waits for every instruction to be fetched.
+    // Not all is unrolled: a kernel with one tile waits for every instruction to be fetched.
     if (!config.gated && p_.is_plain) [[likely]] {
       WW_UNROLL_BY(config.loops ? 1 : subtiles)
       for (int subtile = 0; subtile < subtiles; ++subtile) write_subtile<true>(source, subtile);
     } else {
+      if constexpr (loads == VectorLoads::ahead) load_vectors(following(-1));
       WW_NO_UNROLL for (int subtile = 0; subtile < subtiles; ++subtile)
           write_subtile<false>(source, subtile);
     }
@@ -148,9 +146,9 @@ class Epilogue {
   static constexpr bool alpha_late = config.shares_columns;
   static_assert(!alpha_late || !(config.grouped || config.quantises));
   static constexpr int halves = config.gated ? 2 : 1;
+  static constexpr VectorLoads loads = config.vectors;
   static constexpr int group = 4;  // values that are combined at once
-  // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
-  // too many registers to move on from group to group.
+  // Side by side: in large tiles, and where two halves are too many registers to move on.
   static constexpr int unrolled = config.gated || subtiles * values > 64 ? values / group : 1;
 
   template <bool Plain, class Source>
@@ -179,6 +177,7 @@ class Epilogue {
   WW_DEVICE void write_codes(const Source& source, const Keep& keep) {
     constexpr int together = Quantiser<Tag>::subtiles;
     float value[values];
+    if constexpr (loads == VectorLoads::ahead) load_vectors(following(-1));
     WW_NO_UNROLL for (int first = 0; first < subtiles; first += together) {
       const isa::Mark mark("epilogue subtile %", first);
       if (!Quantiser<Tag>::meets && outside(coord(first))) continue;
@@ -203,14 +202,20 @@ class Epilogue {
     }
   }
 
-  /// A lane's values of a subtile with all that becomes of them. Without a k_tile there are no
-  /// sums.
+  /// A lane's values of a subtile with all that becomes of them; no sums without a k_tile.
   template <class Source>
   WW_DEVICE void combine(const Source& source, int subtile, isa::SharedAddress buffer,
                          float (&value)[values]) {
     std::uint32_t c[c_words];
     fetch_c(subtile, buffer, c);
-    const SubtileVectors<Tag> vectors(p_, scales_, alpha_, place(subtile), buffer);
+    vectors_.put(p_, scales_, alpha_, place(subtile), buffer);
+    const SubtileVectors<Tag> vectors(buffer);
+    if constexpr (subtiles > 1) load_vectors(following(subtile));
+    if (halves == 1 && loads != VectorLoads::by_turns && p_.is_linear) {
+      source(subtile, 0, value);
+      vectors.apply(0, 0, value);
+      return isa::sync_warp();
+    }
     float second[halves == 2 ? values : group]{};
     WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
     if (p_.has_sums) {
@@ -257,6 +262,12 @@ class Epilogue {
     }
     Buffer::read_c(buffer, c);
     isa::sync_warp();
+  }
+
+  /// Asks for the vectors of a subtile, which is combined next.
+  WW_DEVICE void load_vectors(int subtile) {
+    if (loads == VectorLoads::by_turns || subtile >= subtiles || outside(coord(subtile))) return;
+    vectors_.load(p_, scales_, place(subtile));
   }
 
   /// The next buffer's turn.
@@ -425,7 +436,8 @@ class Epilogue {
   LateAlpha late_alpha_;  ///< where it is late
   float alpha_ = 1;       ///< of the tile that is written
   float result_scale_ = 1;
-  Place at_;  // of the tile at hand
+  LoadedVectors<Tag> vectors_;  ///< of what is combined next
+  Place at_;                    // of the tile at hand
   int end_row_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;

@@ -17,6 +17,13 @@ enum class Store : std::uint8_t {
   tensor,  ///< tensor stores
 };
 
+/// When the scales and biases of a subtile are asked for.
+enum class VectorLoads : std::uint8_t {
+  by_turns,  ///< when they are needed, 32 of them after another
+  ahead,     ///< while the subtile before is written
+  early,     ///< so, and those of a tile's first subtile before its main loop
+};
+
 /// What the epilogue must know of a kernel. Its rows and columns are those of the accumulators.
 struct EpilogueShape {
   DType result = DType::bf16;  ///< of C and D
@@ -38,8 +45,9 @@ struct EpilogueShape {
   bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
   bool by_index_or_not = false;  ///< that where a launch has one
   bool by_columns = false;       ///< subtiles are written column by column: SubtileOrder
-  bool loops = false;            ///< subtiles are written in a loop: many of them are long code
-  bool tma = true;               ///< the target has one, and stmatrix (sm_90 and later)
+  VectorLoads vectors = VectorLoads::by_turns;
+  bool loops = false;  ///< subtiles are written in a loop: many of them are long code
+  bool tma = true;     ///< the target has one, and stmatrix (sm_90 and later)
 };
 
 /// A configuration that has an epilogue: it says what is asked above. A member that a family of

@@ -181,6 +181,8 @@ struct OutputParams {
   bool has_sums = true;    ///< k is not 0
   /// D = alpha * P, by 16 bytes: there are sums, no C, activation or vectors, and D is aligned.
   bool is_plain = false;
+  /// D = scales * P + biases: there are sums, no C and no activation.
+  bool is_linear = false;
   ActivationParams activation;
   GateParams gate;  ///< of vectors
   Vector row_bias;

@@ -16,8 +16,16 @@
 #include "warpwright/kernel/alpha.h"
 #include "warpwright/kernel/blackwell/cta.h"
 #include "warpwright/kernel/epilogue_values.h"
+#include "warpwright/kernel/float_at.h"
 
 namespace warpwright::kernel::blackwell {
+
+/// Element `i` of a bias of `size`; past its end the last one, and 0 where there is none.
+WW_DEVICE
+float bias_at(const Vector& v, int batch, int i, int size) {
+  if (v.data == nullptr) return 0;
+  return float_at(v.data, v.dtype, batch * v.batch_stride + (i < size ? i : size - 1) * v.stride);
+}
 
 /// How a launch makes codes: of e2m1 ones it says whether scales are of 16 or of 32.
 template <class Tag>
@@ -144,7 +152,7 @@ class CodeRow {
   }
 
   WW_DEVICE float element_of(const Vector& v, int i, int size) const {
-    return kernel::element(v, batch_, i, size, 0);
+    return bias_at(v, batch_, i, size);
   }
 
   /// The largest magnitude of `block` values from value `first` on; columns behind D have none.

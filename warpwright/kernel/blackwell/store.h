@@ -55,11 +55,11 @@ WW_DEVICE void store(const BlackwellCta<Tag>& cta, const isa::Prerequisites& rea
       // A gate and what it is for are rows of one accumulator, or have one each.
       constexpr bool apart = halves(Tag::config) > 1;
       fetch<Tag>(apart ? from + half * half_columns(Tag::config) : from,
-                 order.atom(subtile) + (apart ? 0 : half * Epilogue::result_atoms),
+                 order.atom(subtile) + (apart ? 0 : half * Epilogue::Order::atoms),
                  order.column(subtile) * Epilogue::columns, columns_of<Tag>(work), value);
       if constexpr (overlaps(Tag::config)) {
         constexpr int shared =
-            shared_columns(Tag::config) / Epilogue::columns * Epilogue::result_atoms;
+            shared_columns(Tag::config) / Epilogue::columns * Epilogue::Order::atoms;
         if (is_given_back || subtile + 1 < shared) return;
         cta.accumulators.release(accumulator);
         is_given_back = true;

@@ -112,8 +112,7 @@ class TokenCodes {
       end_ = p_.d_rows;
     }
     WW_UNROLL for (int part = 0; part < parts; ++part) {
-      bias_[part] = kernel::element(p_.row_bias, batch_, p_.gate.row(column(), part),
-                                    p_.d_columns * parts, 0);
+      bias_[part] = bias_at(p_.row_bias, batch_, p_.gate.row(column(), part), p_.d_columns * parts);
     }
   }
 
@@ -146,7 +145,7 @@ class TokenCodes {
     WW_UNROLL for (int i = 0; i < columns; ++i) value[i] = alpha_ * value[i] + bias_[part];
     if (p_.column_bias.data == nullptr) return;
     WW_UNROLL for (int i = 0; i < columns; ++i) {
-      value[i] += kernel::element(p_.column_bias, batch_, row + i, p_.d_rows, 0);
+      value[i] += bias_at(p_.column_bias, batch_, row + i, p_.d_rows);
     }
   }
 

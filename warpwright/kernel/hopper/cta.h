@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "warpwright/isa/fence.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/smem_map.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/roles.h"
 #include "warpwright/pipeline/tile_ring.h"

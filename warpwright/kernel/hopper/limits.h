@@ -2,7 +2,7 @@
 // play.
 #pragma once
 
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/smem_map.h"
 
 namespace warpwright::kernel {
 

@@ -227,26 +227,30 @@ class RsMainloop {
   }
 
   /// The same where a k_tile is two groups of wgmmas of one accumulator, of which two are in
-  /// flight: a group's codes are converted while the one before is multiplied, and a stage is
-  /// released when the next one's first group is on its way.
+  /// flight: a group's codes are converted while the one before is multiplied, the next k_tile's
+  /// are read while both are, and a stage is released when the next one's first group is on its
+  /// way.
   template <int n, class Decoder, class Leave>
   WW_DEVICE void run_straight(const tile::Work& work, Accumulator (&accumulator)[atoms],
                               const Decoder& decoder, const Leave& leave) {
     constexpr int k_blocks = Decoder::k_blocks;
+    // Where registers are left, and a CTA by itself on its SM.
+    constexpr bool reads_ahead = operand_bits(config) == 8 && config.ctas_per_sm == 1;
     const int k_tiles = work.end - work.first;
     KBlockA a[2][atoms * k_blocks];
+    typename Decoder::KTile held;
     pipeline::PipelineState previous = state;
+    const auto read = [&](bool is_first) WW_INLINE {
+      ring_.wait(state);
+      if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
+      const isa::Mark copying("copy codes");
+      decoder.begin(held, weights(state.stage), is_first);
+    };
     const auto step = [&](int k_tile, auto is_first) WW_INLINE {
       constexpr bool first = decltype(is_first)::value > 0;
       const isa::Mark mark("k_tile %", k_tile);
-      ring_.wait(state);
-      if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
-      typename Decoder::KTile held;
-      {
-        const isa::Mark copying("copy codes");
-        decoder.begin(held, weights(state.stage), first);
-      }
-      const std::uint32_t b = tokens(state.stage);  // while these reads are on their way
+      if constexpr (!first && !reads_ahead) read(false);
+      const std::uint32_t b = tokens(state.stage);
       {
         const isa::Mark converting("convert k_block %", 0);
         decoder.produce(held, 0, a[0]);
@@ -263,8 +267,10 @@ class RsMainloop {
       multiply<n>(accumulator, a[1], b, k_blocks, 0, true);
       previous = state;
       state.advance(Tag::config.stages);
+      if (reads_ahead && k_tile + 1 < k_tiles) read(false);
       isa::wgmma_wait<1>(a[0]);
     };
+    read(true);
     step(0, KBlocks<1>{});
     WW_NO_UNROLL for (int k_tile = 1; k_tile < k_tiles; ++k_tile) step(k_tile, KBlocks<0>{});
     leave();

@@ -213,8 +213,9 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   p.output.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
   p.output.activation = activation_params(form_of(o.epilogue));
   set_vectors(p, shape.swap_ab, o);
-  p.output.is_plain = p.output.has_sums && p.output.d_aligned && !p.output.reads_c &&
-                      o.epilogue.activation == Activation::none &&
+  p.output.is_linear =
+      p.output.has_sums && !p.output.reads_c && o.epilogue.activation == Activation::none;
+  p.output.is_plain = p.output.is_linear && p.output.d_aligned &&
                       p.output.row_bias.data == nullptr && p.output.column_bias.data == nullptr &&
                       p.scales.rows.data == nullptr && p.scales.columns.data == nullptr;
   if (!p.output.reads_c) return;

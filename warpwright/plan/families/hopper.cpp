@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "warpwright/facts/weight_forms.h"
+#include "warpwright/kernel/cluster_parts.h"
 #include "warpwright/plan/families/ask.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/families/kernels.h"
