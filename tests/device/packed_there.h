@@ -111,7 +111,8 @@ struct SomeCheckpoint {
                      : interleaved ? put(scale, groups / 4, 4 * n)
                                    : put(scale, n, groups);
     put_scales(random);
-    if (strange) memory.back()[random() % memory.back().size()] = static_cast<std::byte>(random());
+    if (names.format != nullptr) put_zeros(random, static_cast<std::size_t>(group));
+    if (strange) memory.back()[random() % memory.back().size()] = std::byte{0xff};
     if (across || (is_word && below(2) == 0)) {
       tensors.zeros =
           across ? put(DType::s32, groups, n / 8) : put(DType::s32, (n + 7) / 8, groups);
@@ -131,6 +132,16 @@ struct SomeCheckpoint {
   }
 
  private:
+  // Codes of a scale that are all 0, of either sign: whatever it is, it does not count.
+  void put_zeros(std::mt19937& random, std::size_t group) {
+    for (std::size_t i = 0; i < memory[1].size(); ++i) {
+      if (random() % 6 != 0) continue;
+      constexpr std::byte zeros[] = {std::byte{0}, std::byte{0x08}, std::byte{0x80}};
+      const auto block = std::span(memory[0]).subspan(i * group / 2, group / 2);
+      for (std::byte& two : block) two = zeros[random() % 3];
+      if (group == 32) memory[1][i] = static_cast<std::byte>(random() % 255);
+    }
+  }
   void put_scales(std::mt19937& random) {
     const DType type = tensors.scales.dtype;
     const auto size = static_cast<std::size_t>(numeric::bits(type)) / 8;
@@ -228,6 +239,16 @@ inline void expect_refused_as_on_the_host(const PackThere& pack_there) {
   w = weights::some_weights(e, 64, DType::f16, false, -7);
   w.codes[9000] = std::byte{0x80};  // 0 and -8
   refused(w, {Int4Encoding::sm, DType::f16});
+  // NaN, of scales that are kept as they are.
+  w = weights::some_e2m1({1, 70, 256}, "mxf4", 110, 120, 3);
+  w.scales[77] = std::byte{0xff};
+  const weights::CheckpointTensors nan{.codes = {w.codes.data(), DType::u8, 70, 128, 128, 1, 1, 0},
+                                       .scales = {w.scales.data(), DType::u8, 70, 8, 8, 1, 1, 0}};
+  const auto there =
+      expect_as_on_the_host(weights::read_checkpoint("gpt-oss", std::span(&nan, 1)),
+                            weights::read_places("gpt-oss", std::span(&nan, 1)),
+                            {w.codes, w.scales}, {.exponents = Exponents::own}, pack_there);
+  EXPECT_NE(there.refused, "");
   // A row whose scales span too far: refused for bf16, kept as they are for e4m3.
   w = weights::some_e2m1({2, 70, 256}, "mxf4", 110, 120, 3);
   w.scales[77] = std::byte{220};
