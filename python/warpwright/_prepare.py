@@ -316,8 +316,9 @@ def packed_checkpoint(layout: str, tensors: tuple[Any, ...], encoding: str | Non
     codes lie."""
     # A build without the CUDA side packs in host memory. The last two are read at once.
     where = tensors[0] if _core.built_with_cuda and device_of(tensors[0]) >= 0 else "cpu"
-    codes, scales, zeros = (None if t is None else move_to(t, where) for t in tensors[:3])
-    group_index, factor = (None if t is None else move_to(t, "cpu") for t in tensors[3:])
+    places = (where, where, where, "cpu", "cpu")
+    moved: list[Any] = [None if t is None else move_to(t, to) for t, to in zip(tensors, places)]
+    codes, scales, zeros, group_index, factor = moved
     return _core.pack_checkpoint(layout, codes, scales, zeros, group_index, factor, encoding,
                                  scale_type, of_floats)
 

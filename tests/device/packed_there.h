@@ -59,7 +59,7 @@ inline PackedBytes expect_as_on_the_host(const Result<weights::Source>& source,
                                          const weights::PackOptions& options,
                                          const PackThere& pack_there) {
   const auto host = source ? weights::pack(*source, options) : source.refusal();
-  const PackedBytes made =
+  PackedBytes made =
       there ? pack_there(*there, memory, options) : PackedBytes{.refused = there.reason()};
   EXPECT_EQ(made.refused, host ? "" : host.reason());
   EXPECT_TRUE(!host || made.bytes == *host);

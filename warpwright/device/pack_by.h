@@ -136,7 +136,7 @@ Result<WeightsThere> look_by(weights::Source source, const weights::PackOptions&
   on.template run<kernel::LookAtWeights>(kernel::LookAtWeights::ctas(p), p);
   on.read(notes, &found, sizeof found);
   source.has_zero_points = source.has_zero_points || found.has(Sight::zero_point);
-  source.seen = {.least_code = found.has(Sight::least_code), .wide = found.has(Sight::wide)};
+  source.seen = weights::Sights{found.has(Sight::least_code), found.has(Sight::wide)};
   const bool lacks = options.encoding == Int4Encoding::sm && found.has(Sight::least_code);
   if (!found.has(Sight::unusual) && !lacks) {
     const auto format = weights::packed_format(source, options);

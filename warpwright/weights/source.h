@@ -47,6 +47,12 @@ struct CheckpointTensors {
   std::int64_t k = 0;            ///< of the weights, where it is known apart from the codes' words
 };
 
+/// What a packed form depends on.
+struct Sights {
+  bool least_code = false;  ///< is a code -8?
+  bool wide = false;        ///< has a row scales that kernels cannot fold for the wanted tokens?
+};
+
 /// Codes and scales of all experts, and where each of them lies. A value that points to memory of
 /// the caller's.
 struct Source {
@@ -72,13 +78,9 @@ struct Source {
     float tensor = 1;  ///< what they are multiplied by: `alpha` of a product, or a part of it
   };
   std::vector<Matrix> experts;
-  /// What a device has seen of codes and scales that lie there; null in host memory, where whoever
+  /// What was seen in weights of a device, which has looked; null in host memory, where whoever
   /// asks looks himself.
-  struct Seen {
-    bool least_code = false;  ///< is a code -8?
-    bool wide = false;        ///< has a row scales that kernels cannot fold for the wanted tokens?
-  };
-  std::optional<Seen> seen = {};
+  std::optional<Sights> seen = {};
 };
 
 /// Tensors in a layout as a source; those of more than one element of `tensors` are experts one
