@@ -41,6 +41,7 @@ inline kernel::PackWeightsParams params_of(const weights::Source& s, const Packe
   kernel::PackWeightsParams p{.extents = e,
                               .format = format,
                               .group = s.group,
+                              .groups = e.k / s.group,
                               .scale = s.scale,
                               .is_unsigned = s.is_unsigned,
                               .zero_bias = s.zero_bias,
@@ -49,6 +50,7 @@ inline kernel::PackWeightsParams params_of(const weights::Source& s, const Packe
                               .zeros = at(first.zeros),
                               .n_step = e.k / 8,
                               .k_step = 1};
+  while (1 << p.slice_bits > format.group) --p.slice_bits;
   if (first.zeros != nullptr && e.experts > 1) p.zeros_pitch = s.experts[1].zeros - first.zeros;
   if (s.format != nullptr) {
     const auto is_legal = [&](int code) {

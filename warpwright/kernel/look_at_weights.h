@@ -58,8 +58,10 @@ struct PlaceOffsets {
 struct PackWeightsParams {
   packed::Extents extents;
   PackedFormat format;
-  int group = 128;  ///< along K that share a scale, as they lie
+  int group = 128;          ///< along K that share a scale, as they lie
+  std::int64_t groups = 0;  ///< along K
   DType scale = DType::bf16;
+  int slice_bits = 7;  ///< 2 to it is the group of `format`
   bool is_unsigned = false;
   int zero_bias = 0;
   int most_scale = 0xff;  ///< the largest code of a scale that is surely legal, of float codes
@@ -79,7 +81,6 @@ struct PackWeightsParams {
 struct PlainWeightsThere {
   const PackWeightsParams& p;
 
-  WW_DEVICE std::int64_t groups() const { return quotient(p.extents.k, p.group); }
   WW_DEVICE std::uint32_t scale_code(std::int64_t at) const {
     const int bits = numeric::bits(p.scale);
     if (bits == 8) return isa::GlobalView<const unsigned char>{p.scales}.load(at);
@@ -111,9 +112,9 @@ struct PlainWeightsThere {
   };
   WW_DEVICE Span span_of_row(std::int64_t row) const {
     Span span;
-    for (std::int64_t i = isa::lane_index(); i < groups(); i += 32) {
-      if (is_zero(row * groups() + i)) continue;
-      const int scale = static_cast<int>(scale_code(row * groups() + i));
+    for (std::int64_t i = isa::lane_index(); i < p.groups; i += 32) {
+      if (is_zero(row * p.groups + i)) continue;
+      const int scale = static_cast<int>(scale_code(row * p.groups + i));
       span.least = scale < span.least ? scale : span.least;
       span.largest = scale > span.largest ? scale : span.largest;
     }
@@ -147,7 +148,7 @@ struct LookAtWeights {
     const PlainWeightsThere from{p};
     const bool floats = packed::has_float_codes(p.format);
     const std::int64_t rows = p.extents.experts * p.extents.n;
-    const std::int64_t scales = rows * from.groups();
+    const std::int64_t scales = rows * p.groups;
     const std::int64_t first = std::int64_t{isa::cta_index()} * threads + isa::thread_index();
     const std::int64_t step = std::int64_t{isa::cta_count()} * threads;
     bool unusual = false;
@@ -158,10 +159,9 @@ struct LookAtWeights {
     bool zero_point = false;
     if (p.zeros != nullptr) {
       for (std::int64_t i = first; i < scales; i += step) {
-        const std::int64_t row = quotient(i, from.groups());
+        const std::int64_t row = quotient(i, p.groups);
         const std::int64_t expert = quotient(row, p.extents.n);
-        const int zero =
-            from.zero_point(expert, row - expert * p.extents.n, i - row * from.groups());
+        const int zero = from.zero_point(expert, row - expert * p.extents.n, i - row * p.groups);
         unusual |= zero > 15;
         zero_point |= zero != 8;
       }

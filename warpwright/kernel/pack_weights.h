@@ -18,6 +18,10 @@ struct TileCodesShape {
 /// Where the words of eight codes of a tile lie, and what they are: neighbours along K, of rows
 /// that lie one behind the other or, as GPTQ has them, side by side.
 struct WordsAlongK : TileCodesShape {
+  WW_DEVICE static std::int64_t first_word(const PackWeightsParams& p, std::int64_t n,
+                                           std::int64_t k) {
+    return n * p.n_step + k / 8 * p.k_step;
+  }
   template <class Tile>
   WW_DEVICE static void stage(const PackWeightsParams& p, const Tile& tile,
                               isa::SharedAddress codes) {
@@ -26,8 +30,7 @@ struct WordsAlongK : TileCodesShape {
       const int row = rows_first ? i % 64 : i / 16;
       const int k = 8 * (rows_first ? i / 64 : i % 16);
       if (!tile.has(row, k)) continue;
-      const std::uint32_t bits =
-          tile.bits((tile.n0 + row) * p.n_step + (tile.k0 + k) / 8 * p.k_step);
+      const std::uint32_t bits = tile.bits(row * p.n_step + k / 8 * p.k_step);
       const isa::SharedView<std::uint32_t> to{codes +
                                               static_cast<isa::SharedAddress>(row * pitch + k)};
       to.store(0, packed::bytes_of_four(bits));
@@ -38,6 +41,10 @@ struct WordsAlongK : TileCodesShape {
 
 /// AWQ's: neighbours along N, the even ones in the lower half.
 struct WordsAlongN : TileCodesShape {
+  WW_DEVICE static std::int64_t first_word(const PackWeightsParams& p, std::int64_t n,
+                                           std::int64_t k) {
+    return n / 8 * p.n_step + k * p.k_step;
+  }
   template <class Tile>
   WW_DEVICE static void stage(const PackWeightsParams& p, const Tile& tile,
                               isa::SharedAddress codes) {
@@ -45,8 +52,7 @@ struct WordsAlongN : TileCodesShape {
       const int row = i % 8 * 8;
       const int k = i / 8;
       if (!tile.has(row, k)) continue;
-      const std::uint32_t bits =
-          tile.bits((tile.n0 + row) / 8 * p.n_step + (tile.k0 + k) * p.k_step);
+      const std::uint32_t bits = tile.bits(row / 8 * p.n_step + k * p.k_step);
       const isa::SharedView<unsigned char> to{codes};
       for (int j = 0; j < 8; ++j) {
         to.store((row + j % 4 * 2 + j / 4) * pitch + k,
@@ -56,29 +62,34 @@ struct WordsAlongN : TileCodesShape {
   }
 };
 
-/// Packs: a CTA makes a tile, or where scales count in a unit of their row all tiles of 64 rows.
+/// Packs: a CTA makes some tiles, or where scales count in a unit of their row all tiles of 64
+/// rows.
 template <class Codes>
 struct PackWeights : TileCodesShape {
   using Params = PackWeightsParams;
   static constexpr int slices = 8;  ///< at most
   static constexpr int codes_bytes = packed::kTileRows * pitch;
   static constexpr int units_begin = codes_bytes + packed::kTileRows * slices;
-  static constexpr int shared_bytes = units_begin + packed::kTileRows;
+  static constexpr int parts_begin = units_begin + packed::kTileRows;
+  static constexpr int shared_bytes = parts_begin + 8 * 16 * 4;
   static constexpr int ctas_an_sm = 3;
 
   static constexpr int ctas(const Params& p) {
-    return static_cast<int>(packed::tiles(p.extents) / tiles_each(p));
+    const std::int64_t each = tiles_each(p);
+    return static_cast<int>((packed::tiles(p.extents) + each - 1) / each);
   }
 
   WW_DEVICE static void run(const Params& p) {
     isa::set_role("packs");
-    const std::int64_t each = tiles_each(p);
-    const std::int64_t first = isa::cta_index() * each;
+    const std::int64_t tiles = packed::tiles(p.extents);
+    const std::int64_t first = isa::cta_index() * tiles_each(p);
+    const std::int64_t end = first + tiles_each(p) < tiles ? first + tiles_each(p) : tiles;
+    make_parts(p);
     if (has_units(p)) {
       find_units(p, Tile(p, first));
       isa::sync_threads(threads);
     }
-    for (std::int64_t i = first; i < first + each; ++i) {
+    for (std::int64_t i = first; i < end; ++i) {
       if (i > first) isa::sync_threads(threads);  // nobody reads the codes of the tile before
       const Tile tile(p, i);
       Codes::stage(p, tile, isa::shared_base());
@@ -104,6 +115,9 @@ struct PackWeights : TileCodesShape {
     std::int64_t expert;
     std::int64_t n0;
     std::int64_t k0;
+    int rows;
+    int columns;
+    isa::GlobalView<const std::uint32_t> codes;
     unsigned char* bytes;
 
     WW_DEVICE Tile(const Params& params, std::int64_t index) : p(params) {
@@ -114,21 +128,24 @@ struct PackWeights : TileCodesShape {
       n0 = (above - expert * of_rows) * packed::kTileRows;
       k0 = (index - above * of_k) * packed::kTileK;
       bytes = p.tiles + index * packed::tile_bytes(p.format);
+      rows = static_cast<int>(p.extents.n - n0 < packed::kTileRows ? p.extents.n - n0
+                                                                   : packed::kTileRows);
+      columns =
+          static_cast<int>(p.extents.k - k0 < packed::kTileK ? p.extents.k - k0 : packed::kTileK);
+      codes = isa::global_view<const std::uint32_t>(p.codes);
+      codes.data += expert * (p.extents.n * p.extents.k / 8) + Codes::first_word(p, n0, k0);
     }
-    [[nodiscard]] WW_DEVICE bool has(int row, int k) const {
-      return n0 + row < p.extents.n && k0 + k < p.extents.k;
-    }
+    [[nodiscard]] WW_DEVICE bool has(int row, int k) const { return row < rows && k < columns; }
     /// The number of a row among those of all experts.
     [[nodiscard]] WW_DEVICE std::int64_t row(int row) const {
       return expert * p.extents.n + n0 + row;
     }
-    /// The bits that are packed of a word of eight codes.
+    /// The bits that are packed of a word of eight codes, which lies so far behind the first.
     [[nodiscard]] WW_DEVICE std::uint32_t bits(std::int64_t word) const {
-      const std::uint32_t codes = isa::global_view<const std::uint32_t>(p.codes).load(
-          expert * (p.extents.n * p.extents.k / 8) + word);
+      const std::uint32_t eight = codes.load(word);
       return packed::has_float_codes(p.format)
-                 ? codes
-                 : packed::bits_of_codes(codes, p.is_unsigned, p.format.encoding);
+                 ? eight
+                 : packed::bits_of_codes(eight, p.is_unsigned, p.format.encoding);
     }
   };
 
@@ -136,7 +153,7 @@ struct PackWeights : TileCodesShape {
     return p.format.exponents == Exponents::of_rows;
   }
   static constexpr std::int64_t tiles_each(const Params& p) {
-    return has_units(p) ? packed::k_tiles(p.extents) : 1;
+    return has_units(p) ? packed::k_tiles(p.extents) : 4;
   }
   /// For each row and slice: are there codes that count? Padding and those of a scale of 0 do not.
   WW_DEVICE static Bytes counted() {
@@ -144,6 +161,18 @@ struct PackWeights : TileCodesShape {
   }
   WW_DEVICE static Bytes units() {
     return {isa::shared_base() + static_cast<isa::SharedAddress>(units_begin)};
+  }
+  /// What each of a word's eight codes, by its bits, is of the packed word: these are added
+  /// modulo 2.
+  WW_DEVICE static isa::SharedView<std::uint32_t> parts() {
+    return {isa::shared_base() + static_cast<isa::SharedAddress>(parts_begin)};
+  }
+  WW_DEVICE static void make_parts(const Params& p) {
+    const int i = isa::thread_index();
+    if (i >= 8 * 16) return;
+    const auto bits = static_cast<std::uint32_t>(i % 16) << 4 * (i / 16);
+    const std::uint32_t none = i < 16 ? 0 : packed::word_of(p.format, 0);
+    parts().store(i, packed::word_of(p.format, bits) ^ none);
   }
 
   WW_DEVICE static void find_units(const Params& p, const Tile& tile) {
@@ -163,7 +192,7 @@ struct PackWeights : TileCodesShape {
     int code = 0;
     int scale = -1;
     if (tile.has(row, k)) {
-      const std::int64_t at = tile.row(row) * from.groups() + quotient(tile.k0 + k, p.group);
+      const std::int64_t at = tile.row(row) * p.groups + (tile.k0 >> p.slice_bits) + slice;
       code = static_cast<int>(from.scale_code(at));
       if (!from.is_zero(at)) scale = code;
     }
@@ -177,7 +206,7 @@ struct PackWeights : TileCodesShape {
   WW_DEVICE_CALLED static packed::StoredScale scale_at(const Params& p, std::int64_t expert,
                                                        std::int64_t n, std::int64_t group) {
     const PlainWeightsThere from{p};
-    const std::int64_t at = expert * (p.extents.n * from.groups()) + p.scale_places(n, group);
+    const std::int64_t at = expert * (p.extents.n * p.groups) + p.scale_places(n, group);
     return packed::stored_scale(p.scale, from.scale_code(at), p.format);
   }
 
@@ -191,7 +220,7 @@ struct PackWeights : TileCodesShape {
         return scale_at(p, tile.expert, tile.n0 + row, group);
       };
       stored = packed::packed_scale(scale_of, quotient(tile.k0 + slice * p.format.group, p.group),
-                                    PlainWeightsThere{p}.groups());
+                                    p.groups);
     }
     unsigned char* const to = tile.bytes + packed::scales_begin();
     const std::int64_t at = layout::offset_of<packed::kScales>(row, slice);
@@ -206,13 +235,18 @@ struct PackWeights : TileCodesShape {
   WW_DEVICE static void put_words(const Params& p, const Tile& tile) {
     for (int word = isa::thread_index(); word < words; word += threads) {
       const auto [row, k] = packed::word_place(p.format, word);
-      isa::global_view<std::uint32_t>(tile.bytes)
-          .store(word, packed::word_of(p.format, quad(p, row, k) | quad(p, row + 8, k) << 4));
+      const std::uint32_t quads[] = {quad(p, row, k), quad(p, row + 8, k)};
+      std::uint32_t made = 0;
+      WW_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        made ^= parts().load(16 * i + static_cast<int>(quads[i % 2] >> i / 2 * 8 & 15U));
+      }
+      isa::global_view<std::uint32_t>(tile.bytes).store(word, made);
     }
   }
   /// Four codes of a word along K, the bits of each in a byte of its own. They have one scale.
   WW_DEVICE static std::uint32_t quad(const Params& p, int row, int k) {
-    if (counted().load(row * slices + k / p.format.group) == 0) return 0;
+    if (counted().load(row * slices + (k >> p.slice_bits)) == 0) return 0;
     const isa::SharedAddress at = isa::shared_base() + static_cast<isa::SharedAddress>(row * pitch);
     if (!packed::is_wide(p.format)) return isa::SharedView<std::uint32_t>{at}.load(k / 4);
     const isa::SharedView<std::uint16_t> pairs{at};
