@@ -61,25 +61,51 @@ TEST(PackKernel, CheckpointsOfEveryLayout) {
   expect_checkpoints_as_on_the_host(campaign() ? 300 : 2, pack_on_model);
 }
 
-// Two tiles along K of rows with units: what is read of the one before the other is written.
+// Clean in every schedule, and broken synchronisation is told; returns how many mutants were.
+template <class Kernel>
+int expect_clean(const kernel::PackWeightsParams& p, std::vector<model::Allocation> memory) {
+  model::Kernel kernel;
+  kernel.shape = {.ctas = Kernel::ctas(p),
+                  .in_clusters = false,
+                  .threads = Kernel::threads,
+                  .shared_bytes = Kernel::shared_bytes};
+  kernel.body = [&p] { Kernel::run(p); };
+  kernel.memory = std::move(memory);
+  model::expect_clean(kernel);
+  for (std::uint64_t seed = 100; seed < (campaign() ? 1100 : 102); ++seed) {
+    const model::Report report = model::run(kernel, model::random_schedule(seed));
+    EXPECT_TRUE(report.clean()) << seed << ": " << report.text();
+  }
+  return model::killed_or_same(kernel);
+}
+
+// Tiles along K, of rows with units and of AWQ's words with zero points: what is read of the one
+// before the other is written.
 TEST(PackKernel, CleanInEverySchedule) {
   weights::PlainWeights w = weights::some_e2m1({1, 9, 160}, "mxf4", 110, 120, 3);
-  const weights::Source source = weights::source_of(w);
-  const PackedFormat format = *weights::packed_format(source, {.tokens = DType::bf16});
-  Packed tiles(packed::data_bytes(format, w.extents));
-  kernel::PackWeightsParams p = device::params_of(source, format);
-  p.tiles = reinterpret_cast<unsigned char*>(tiles.bytes.data());
-  using Pack = kernel::PackWeights<kernel::WordsAlongK>;
-  model::Kernel kernel;
-  kernel.shape = {.ctas = Pack::ctas(p),
-                  .in_clusters = false,
-                  .threads = Pack::threads,
-                  .shared_bytes = Pack::shared_bytes};
-  kernel.body = [&p] { Pack::run(p); };
-  kernel.memory = allocations({w.codes, w.scales});
-  kernel.memory.push_back(written(tiles.bytes));
-  model::expect_clean(kernel);
-  EXPECT_GT(model::killed_or_same(kernel), 2);
+  std::mt19937 random(5);
+  const SomeCheckpoint awq(*weights::layout_named("awq"), random, false);
+  PackedMemory of_awq;
+  for (const auto& of : awq.memory) {
+    of_awq.emplace_back(const_cast<std::byte*>(of.data()), of.size());
+  }
+  const auto expect = [](const weights::Source& source, const PackedMemory& memory, auto codes) {
+    const PackedFormat format = *weights::packed_format(source, {.tokens = DType::bf16});
+    Packed tiles(packed::data_bytes(format, source.extents));
+    Packed notes(sizeof(kernel::PackingNotes));
+    new (notes.bytes.data()) kernel::PackingNotes;
+    kernel::PackWeightsParams p = device::params_of(source, format);
+    p.tiles = reinterpret_cast<unsigned char*>(tiles.bytes.data());
+    p.notes = reinterpret_cast<kernel::PackingNotes*>(notes.bytes.data());
+    auto all = allocations(memory);
+    all.push_back(written(tiles.bytes));
+    EXPECT_GT(expect_clean<kernel::PackWeights<decltype(codes)>>(p, all), 2);
+    all.back() = written(notes.bytes);
+    expect_clean<kernel::LookAtWeights>(p, all);
+  };
+  expect(weights::source_of(w), {w.codes, w.scales}, kernel::WordsAlongK{});
+  expect(*weights::read_checkpoint("awq", std::span(&awq.tensors, 1)), of_awq,
+         kernel::WordsAlongN{});
 }
 
 }  // namespace
