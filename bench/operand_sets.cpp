@@ -117,8 +117,12 @@ std::shared_ptr<device::CudaBuffer> fill_packed(const PackedFormat& f, const Mat
   fill_codes(at, count, packed::least_code(f.encoding), seed, stream, on);
   fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kSlots.size(), on);
   int4_values(at, scales->data(), f.scale, f.group, count, static_cast<float*>(values->data()), on);
-  require(device::pack_on_cuda({extents, f.scale, at, scales->data(), nullptr, "random"}, f,
-                               static_cast<std::byte*>(w.data) - packed::kHeaderBytes, on));
+  auto source = weights::plain_source(extents, f.group, f.scale, "random",
+                                      reinterpret_cast<const std::byte*>(at),
+                                      static_cast<const std::byte*>(scales->data()), nullptr);
+  const auto there = device::look_on_cuda(std::move(source), {f.encoding, f.scale, f.tokens}, on);
+  if (!there) throw Failure{there.reason()};
+  require(device::pack_on_cuda(*there, static_cast<std::byte*>(w.data) - packed::kHeaderBytes, on));
   return values;
 }
 

@@ -233,16 +233,30 @@ ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_works
   return nullptr;
 }
 
+// Products by weights with factors of their tensors need to be told these.
+Fault alphas_fault(const warpwright::weights::Source& source, const float* alphas) {
+  const bool has_factors =
+      std::ranges::any_of(source.experts, [](const auto& m) { return m.tensor != 1; });
+  if (alphas != nullptr || !has_factors) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer, "alphas is NULL, and the weights have factors of their ",
+                "tensors: ", as_rule("give it a float for each expert, and a product its alpha"));
+}
+
+// What was packed: the factors, and the form.
+void tell_packed(const warpwright::weights::Source& source, const warpwright::PackedFormat& format,
+                 ww_packed_form& form, float* alphas) {
+  const auto& experts = source.experts;
+  for (std::size_t e = 0; alphas != nullptr && e < experts.size(); ++e) {
+    alphas[e] = experts[e].tensor;
+  }
+  write_form(form, format, source.extents);
+}
+
 // Packs, or says with `packed` null of what form it would be.
 ww_refusal* packed_at(const warpwright::weights::Source& source,
                       warpwright::weights::PackOptions options, ww_packed_form& form, float* alphas,
                       void* packed) {
-  const auto& experts = source.experts;
-  if (alphas == nullptr && std::ranges::any_of(experts, [](auto& m) { return m.tensor != 1; })) {
-    return told(
-        refuse(RefusalCode::bad_pointer, "alphas is NULL, and the weights have factors of their ",
-               "tensors: ", as_rule("give it a float for each expert, and a product its alpha")));
-  }
+  if (auto r = alphas_fault(source, alphas)) return told(*r);
   const auto format = warpwright::weights::packed_format(source, options);
   if (!format) return told(format.refusal());
   if (packed != nullptr) {
@@ -251,11 +265,22 @@ ww_refusal* packed_at(const warpwright::weights::Source& source,
     const auto bytes = warpwright::weights::pack(source, options);
     if (!bytes) return told(bytes.refusal());
     std::memcpy(packed, bytes->data(), bytes->size());
-    for (std::size_t e = 0; alphas != nullptr && e < experts.size(); ++e) {
-      alphas[e] = experts[e].tensor;
-    }
   }
-  write_form(form, *format, source.extents);
+  tell_packed(source, *format, form, packed == nullptr ? nullptr : alphas);
+  return nullptr;
+}
+
+// The same of weights that lie on the current CUDA device.
+ww_refusal* packed_there(warpwright::weights::Source source,
+                         const warpwright::weights::PackOptions& options, ww_packed_form& form,
+                         float* alphas, void* packed, void* stream) {
+  if (auto r = alphas_fault(source, alphas)) return told(*r);
+  const auto there = warpwright::device::look_on_cuda(std::move(source), options, stream);
+  if (!there) return told(there.refusal());
+  if (packed != nullptr) {
+    if (auto r = warpwright::device::pack_on_cuda(*there, packed, stream)) return told(*r);
+  }
+  tell_packed(there->source, there->format, form, packed == nullptr ? nullptr : alphas);
   return nullptr;
 }
 
@@ -268,9 +293,24 @@ struct CheckpointTensor {
   bool may_lack = true;
 };
 
-// Packs tensors of a checkpoint.
+// Brings a tensor of the current CUDA device into host memory; one with gaps stays, and is refused.
+Fault bring(MatrixView& v, std::vector<std::byte>& bytes) {
+  const bool is_dense = (v.columns <= 1 || v.column_stride == 1) &&
+                        (v.rows <= 1 || v.row_stride == v.columns) &&
+                        (v.batch <= 1 || v.batch_stride == v.rows * v.columns);
+  if (v.data == nullptr || !is_dense) return std::nullopt;
+  bytes.resize(static_cast<std::size_t>(v.batch * v.rows * v.columns *
+                                        warpwright::numeric::bits(v.dtype) / 8));
+  auto r = warpwright::device::copy_to_host(bytes.data(), v.data,
+                                            static_cast<std::int64_t>(bytes.size()));
+  v.data = bytes.data();
+  return r;
+}
+
+// Packs tensors of a checkpoint, which lie in host memory or on a CUDA device.
 ww_refusal* pack_checkpoint(const char* layout, std::initializer_list<CheckpointTensor> all,
-                            ww_packed_form* form, float* alphas, void* packed) {
+                            ww_packed_form* form, float* alphas, void* packed,
+                            std::int32_t device = WW_MODEL, void* stream = nullptr) {
   return guarded([&]() -> ww_refusal* {
     if (auto r = null_fault({{"layout", layout}, {"form", form}})) return told(*r);
     Tensors tensors;
@@ -279,7 +319,7 @@ ww_refusal* pack_checkpoint(const char* layout, std::initializer_list<Checkpoint
       if (auto r = Reader(false).read(name, given, tensors.*to)) return told(*r);
       if ((tensors.*to).data != nullptr) continue;
       return told(refuse(RefusalCode::bad_pointer, as_tensor(name), " is a null pointer; ",
-                         as_rule("weights are packed from host memory")));
+                         as_rule("weights are packed from memory")));
     }
     ww_packed_form asked = {};
     if (auto r = copy_struct(form, asked, "ww_packed_form", sizeof(ww_packed_form)))
@@ -291,7 +331,19 @@ ww_refusal* pack_checkpoint(const char* layout, std::initializer_list<Checkpoint
     if (wanted != nullptr) {
       options = {wanted->storage.encoding, {}, wanted->tokens, wanted->storage.exponents};
     }
-    const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
+    const bool is_here = device == WW_MODEL;
+    const warpwright::CurrentDevice current(device);
+    std::vector<std::byte> index;
+    std::vector<std::byte> factors;
+    if (!is_here) {
+      auto r = current.fault();
+      if (!r) r = warpwright::device::synchronise_stream(stream);
+      if (!r) r = bring(tensors.group_index, index);
+      if (!r) r = bring(tensors.tensor_scale, factors);
+      if (r) return told(*r);
+    }
+    auto source = is_here ? warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1))
+                          : warpwright::weights::read_places(layout, std::span(&tensors, 1));
     if (!source) return told(source.refusal());
     if (auto r = warpwright::weights::form_fault(*source, wanted)) return told(*r);
     if (source->format == nullptr || (wanted == nullptr && !is_open)) {
@@ -300,7 +352,8 @@ ww_refusal* pack_checkpoint(const char* layout, std::initializer_list<Checkpoint
       if (auto r = read_form(asked, format, extents, true)) return told(*r);
       options.scale = format.scale;
     }
-    return packed_at(*source, options, *form, alphas, packed);
+    return is_here ? packed_at(*source, options, *form, alphas, packed)
+                   : packed_there(std::move(*source), options, *form, alphas, packed, stream);
   });
 }
 
@@ -612,30 +665,55 @@ ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const ww_mat
                           {"tensor_scale", tensor_scale, &Tensors::tensor_scale}},
                          form, alphas, packed);
 }
+ww_refusal* ww_pack_on(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
+                       const ww_matrix* zeros, const ww_matrix* group_index,
+                       const ww_matrix* tensor_scale, ww_packed_form* form, float* alphas,
+                       void* packed, int32_t device, void* stream) {
+  return pack_checkpoint(layout,
+                         {{"codes", codes, &Tensors::codes, false},
+                          {"scales", scales, &Tensors::scales, false},
+                          {"zeros", zeros, &Tensors::zeros},
+                          {"group_index", group_index, &Tensors::group_index},
+                          {"tensor_scale", tensor_scale, &Tensors::tensor_scale}},
+                         form, alphas, packed, device, stream);
+}
 ww_refusal* ww_int4_pack_on(const ww_packed_form* form, const void* codes, const void* scales,
                             int32_t scale_type, const void* zeros, void* packed, int32_t device,
                             void* stream) {
   return guarded([&]() -> ww_refusal* {
     if (form == nullptr) return told(null_argument("form"));
     warpwright::PackedFormat format;
-    warpwright::device::PlainInt4 plain;
-    if (auto r = read_form(*form, format, plain.extents, false)) return told(*r);
+    warpwright::packed::Extents e;
+    if (auto r = read_form(*form, format, e, false, false)) return told(*r);
     if (scale_type != WW_BF16 && scale_type != WW_F16 && scale_type != WW_F32) {
       return told(refuse(RefusalCode::bad_type, "scale_type is ", scale_type,
                          "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16})));
     }
-    for (const auto& [name, pointer] : {std::pair{"codes", codes},
-                                        {"scales", scales},
-                                        {"packed", static_cast<const void*>(packed)}}) {
-      if (pointer == nullptr) return told(null_argument(name));
+    const bool has_zeros = format.zero_points == warpwright::ZeroPoints::groups;
+    for (const auto& [name, pointer, is_read] :
+         {std::tuple{"codes", codes, true},
+          {"scales", scales, true},
+          {"zeros", zeros, has_zeros},
+          {"packed", static_cast<const void*>(packed), true}}) {
+      if (pointer == nullptr && is_read) return told(null_argument(name));
     }
-    plain.scale = static_cast<DType>(scale_type);
-    plain.codes = codes;
-    plain.scales = scales;
-    plain.zeros = zeros;
+    if (zeros != nullptr && !has_zeros) {
+      return told(refuse(RefusalCode::bad_pointer, "zeros is given, and form.zero_points is 0: ",
+                         as_rule("leave zeros NULL")));
+    }
+    if (e.n < 1 || e.k < 1 || e.k % format.group != 0) {
+      return told(refuse(RefusalCode::bad_shape, "N is ", e.n, " and K is ", e.k, "; ",
+                         as_rule("K is a multiple of the group, ", format.group)));
+    }
+    const auto at = [](const void* data) { return static_cast<const std::byte*>(data); };
     const warpwright::CurrentDevice current(device);
     if (current.fault()) return told(*current.fault());
-    return told(warpwright::device::pack_on_cuda(plain, format, packed, stream));
+    const auto there = warpwright::device::look_on_cuda(
+        warpwright::weights::plain_source(e, format.group, static_cast<DType>(scale_type), "",
+                                          at(codes), at(scales), at(zeros)),
+        {format.encoding, format.scale, format.tokens}, stream);
+    if (!there) return told(there.refusal());
+    return told(warpwright::device::pack_on_cuda(*there, packed, stream));
   });
 }
 

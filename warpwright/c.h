@@ -709,6 +709,15 @@ WW_API ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, cons
 WW_API ww_refusal* ww_fp4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
                                const ww_matrix* tensor_scale /* or NULL */, ww_packed_form* form,
                                float* alphas /* or NULL */, void* packed);
+/** The same of int4, mxf4 and nvf4 weights, any of these layouts, where they lie: all tensors and
+ *  `packed` in the memory of CUDA device `device`, or in host memory with WW_MODEL; form and alphas
+ *  in host memory. The bytes are those of the host, and so are the refusals. Waits for `stream`. */
+WW_API ww_refusal* ww_pack_on(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
+                              const ww_matrix* zeros /* or NULL */,
+                              const ww_matrix* group_index /* or NULL */,
+                              const ww_matrix* tensor_scale /* or NULL */, ww_packed_form* form,
+                              float* alphas /* or NULL */, void* packed, int32_t device,
+                              void* stream);
 /** Packs weights in the plain layout where they lie, on CUDA device `device`: codes are two's
  *  complement, two a byte, the even k low, [experts, N, K/2] bytes; scales [experts, N, K/group] of
  *  type scale_type; zeros bytes of that shape, or NULL. Encoding ex or sm. Waits for `stream`. */

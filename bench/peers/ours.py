@@ -1,4 +1,4 @@
-"""Warpwright, from PYTHONPATH: weights are packed once, on the host."""
+"""Warpwright, from PYTHONPATH: weights are packed once, where they lie."""
 from __future__ import annotations
 
 import dataclasses

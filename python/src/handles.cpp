@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "python/src/object.h"
+#include "python/src/tensor.h"
 
 namespace warpwright::python {
 namespace {
@@ -74,15 +75,51 @@ PyType_Slot plan_slots[] = {
 
 // -- Workspace
 
+// The memory of a tensor, from the first multiple of 256 on.
+PyObject* workspace_over(PyObject* tensor) {
+  auto reader = std::make_shared<Reader>();
+  const Tensor t = reader->read(tensor, "nbytes");
+  std::int64_t dense = 1;
+  bool has_gaps = t.read_only;
+  for (int i = t.dimensions - 1; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(i);
+    has_gaps = has_gaps || (t.shape[at] > 1 && t.stride[at] != dense);
+    dense *= t.shape[at];
+  }
+  const int bits = t.type ? numeric::bits(*t.type) : t.offset == OffsetType::int64 ? 64 : 32;
+  const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data) % 256);
+  const std::int64_t skipped = past == 0 ? 0 : 256 - past;
+  const std::int64_t bytes = dense * bits / 8 - skipped;
+  if (has_gaps || bytes < 1) {
+    throw Refused{refuse(RefusalCode::bad_workspace, "the tensor of a workspace has ",
+                         has_gaps ? "gaps, or is read-only" : "no bytes from a multiple of 256 on",
+                         "; ", as_rule("it is contiguous, and may be written"))};
+  }
+  auto made = std::make_unique<WorkspaceHandle>();
+  made->device = t.device;
+  made->memory = std::shared_ptr<void>(reader, static_cast<std::byte*>(t.data) + skipped);
+  made->workspace = Workspace(made->memory.get(), bytes);
+  return wrap(std::move(made));
+}
+
 PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
   return method([&] {
     static const char* names[] = {"nbytes", "device", nullptr};
-    long long bytes = 0;
-    const char* device = "cuda";
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "L|s", const_cast<char**>(names), &bytes,
+    PyObject* given = nullptr;
+    const char* device = nullptr;
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|s", const_cast<char**>(names), &given,
                                     &device) == 0) {
       refuse_arguments();
     }
+    if (PyObject_HasAttrString(given, "__dlpack__") != 0) {
+      if (device == nullptr) return workspace_over(given);
+      throw Refused{refuse(RefusalCode::bad_value, "device is given, and nbytes is a tensor: ",
+                           as_rule("leave device out"))};
+    }
+    if (device == nullptr) device = "cuda";
+    const Ref number = Ref::checked(PyNumber_Index(given));
+    const long long bytes = PyLong_AsLongLong(number.get());
+    if (bytes == -1 && PyErr_Occurred() != nullptr) refuse_arguments();
     if (bytes < 1) {
       throw Refused{refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
                            " bytes; the nearest legal is ", as_nearest("1"))};
@@ -129,8 +166,9 @@ PyGetSetDef workspace_members[] = {
 PyType_Slot workspace_slots[] = {
     {Py_tp_doc,
      const_cast<char*>("Workspace(nbytes, device='cuda')\n--\n\nMemory for launches of plans, one "
-                       "launch at a time: see Plan.workspace_bytes. Every stream has its own "
-                       "without one.")},
+                       "launch at a time: see Plan.workspace_bytes. nbytes may be a tensor, whose "
+                       "memory it is then, of any content. Every stream has its own without "
+                       "one.")},
     {Py_tp_new, reinterpret_cast<void*>(workspace_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc<WorkspaceHandle>)},
     {Py_tp_methods, workspace_methods},

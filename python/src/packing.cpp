@@ -131,7 +131,8 @@ MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* name, i
   if (device == run_nowhere) device = t.device;
   if (device != t.device) {
     throw Refused{refuse(RefusalCode::wrong_device, as_tensor(name), " lies in ",
-                         place_name(t.device), " and the codes in ", place_name(device))};
+                         place_name(t.device), "; ",
+                         as_rule("it belongs in ", place_name(device)))};
   }
   if (t.dimensions == 1) {
     t.dimensions = 2;
@@ -141,22 +142,22 @@ MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* name, i
   return matrix_of(t);
 }
 
-// The tensors of a checkpoint, which lie in host memory.
+// The tensors of a checkpoint, and where they lie; what is read at once lies in host memory.
 struct NamedCheckpointTensor {
   PyObject* given;
   const char* name;
   MatrixView weights::CheckpointTensors::*to;
+  bool is_read = false;
 };
 weights::CheckpointTensors checkpoint_tensors(Reader& reader,
-                                              std::initializer_list<NamedCheckpointTensor> all) {
+                                              std::initializer_list<NamedCheckpointTensor> all,
+                                              int& device) {
   weights::CheckpointTensors tensors;
-  int device = run_nowhere;
-  for (const auto& [given, name, to] : all)
-    tensors.*to = checkpoint_view(reader, given, name, device);
-  if (device < 0) return tensors;
-  throw Refused{
-      refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
-             ", and checkpoints are packed in host memory: ", as_rule("give copies there"))};
+  int host = run_on_model;
+  device = run_nowhere;
+  for (const auto& [given, name, to, is_read] : all)
+    tensors.*to = checkpoint_view(reader, given, name, is_read ? host : device);
+  return tensors;
 }
 
 DType scale_of(const char* word) {
@@ -197,29 +198,57 @@ std::vector<std::byte> host_bytes(const Tensor& t, std::int64_t most) {
   return bytes;
 }
 
-// The packed bytes, and the factors of the experts' tensors.
-PyObject* packed_and_alphas(std::span<const std::byte> bytes, std::span<const float> alphas) {
+// A packed tensor, and the factors of the experts' tensors.
+PyObject* with_alphas(const Ref& packed, std::span<const float> alphas) {
   const Ref factors = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(alphas.size())));
   for (std::size_t e = 0; e < alphas.size(); ++e) {
     PyTuple_SetItem(factors.get(), static_cast<Py_ssize_t>(e),
                     PyFloat_FromDouble(static_cast<double>(alphas[e])));
   }
-  const Ref array = Ref::checked(array_of(bytes));
-  return Py_BuildValue("(OO)", array.get(), factors.get());
+  return Py_BuildValue("(OO)", packed.get(), factors.get());
+}
+PyObject* packed_and_alphas(std::span<const std::byte> bytes, std::span<const float> alphas) {
+  return with_alphas(Ref::checked(array_of(bytes)), alphas);
+}
+
+std::vector<float> alphas_of(const weights::Source& source) {
+  std::vector<float> alphas;
+  for (const auto& expert : source.experts) alphas.push_back(expert.tensor);
+  return alphas;
 }
 
 // Packs a source, as a form where one is named.
 PyObject* packed_source(const weights::Source& source, const packed::WeightForm* form,
                         const weights::PackOptions& options) {
-  std::vector<float> alphas;
-  for (const auto& expert : source.experts) alphas.push_back(expert.tensor);
   std::vector<std::byte> bytes;
   {
     const WithoutGil others;
     if (auto r = weights::form_fault(source, form)) throw Refused{*r};
     bytes = taken(weights::pack(source, options));
   }
-  return packed_and_alphas(bytes, alphas);
+  return packed_and_alphas(bytes, alphas_of(source));
+}
+
+// The same on a CUDA device where the source lies, into memory of the library of `like`.
+PyObject* packed_there(weights::Source source, const packed::WeightForm* form,
+                       const weights::PackOptions& options, PyObject* like, Reader& reader,
+                       int device) {
+  if (auto r = weights::form_fault(source, form)) throw Refused{*r};
+  void* const stream = reader.current_stream(device);
+  const auto on_device = [&](const auto& act) {
+    const WithoutGil others;
+    const CurrentDevice current(device);
+    if (current.fault()) throw Refused{*current.fault()};
+    return act();
+  };
+  const device::WeightsThere there =
+      on_device([&] { return taken(device::look_on_cuda(std::move(source), options, stream)); });
+  const Ref made = Ref::checked(PyObject_CallFunction(
+      interop("empty_like"), "O(L)si", like, static_cast<long long>(there.bytes()), "u8", device));
+  const Tensor packed = reader.read(made.get(), "the packed tensor");
+  const auto refused = on_device([&] { return device::pack_on_cuda(there, packed.data, stream); });
+  if (refused) throw Refused{*refused};
+  return with_alphas(made, alphas_of(there.source));
 }
 
 }  // namespace
@@ -312,12 +341,15 @@ PyObject* pack_checkpoint(PyObject* /*module*/, PyObject* args) {
     const packed::WeightForm* const form = form_named(encoding, of_floats != 0);
     Reader reader;
     using Tensors = weights::CheckpointTensors;
+    int device = run_nowhere;
     Tensors tensors =
-        checkpoint_tensors(reader, {{objects[0], "the codes", &Tensors::codes},
-                                    {objects[1], "the scales", &Tensors::scales},
-                                    {objects[2], "the zero points", &Tensors::zeros},
-                                    {objects[3], "the group index", &Tensors::group_index},
-                                    {objects[4], "tensor_scale", &Tensors::tensor_scale}});
+        checkpoint_tensors(reader,
+                           {{objects[0], "the codes", &Tensors::codes},
+                            {objects[1], "the scales", &Tensors::scales},
+                            {objects[2], "the zero points", &Tensors::zeros},
+                            {objects[3], "the group index", &Tensors::group_index, true},
+                            {objects[4], "tensor_scale", &Tensors::tensor_scale, true}},
+                           device);
     // A factor for each expert is a batch of numbers.
     MatrixView& factors = tensors.tensor_scale;
     if (factors.rows == 1 && factors.columns == tensors.codes.batch && factors.batch == 1 &&
@@ -329,8 +361,13 @@ PyObject* pack_checkpoint(PyObject* /*module*/, PyObject* args) {
         (factors.rows == 1 || factors.row_stride == 2) && factors.column_stride == 1) {
       factors = {factors.data, factors.dtype, 1, 1, 1, 1, 2 * tensors.codes.batch, 1};
     }
-    const auto source = taken(weights::read_checkpoint(layout, std::span(&tensors, 1)));
-    return packed_source(source, form, pack_options(form, scales));
+    const weights::PackOptions options = pack_options(form, scales);
+    if (device >= 0) {
+      return packed_there(taken(weights::read_places(layout, std::span(&tensors, 1))), form,
+                          options, objects[0], reader, device);
+    }
+    return packed_source(taken(weights::read_checkpoint(layout, std::span(&tensors, 1))), form,
+                         options);
   });
 }
 

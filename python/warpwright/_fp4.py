@@ -38,6 +38,8 @@ def pack_fp4_checkpoint(layout: Fp4Layout, codes: Any, scales: Tensor,
             of which tensor_scale has one each.
     encoding  as of pack_fp4; default: for mxf4 "mxf4", or "mxf4-exact" where scales of a row span
               too far to be folded, for nvf4 "nvf4-bf16". No weight is rounded.
+
+    Tensors on a CUDA device are packed there.
     """
     shape = tuple(shape_of(codes, "codes"))
     if layout.startswith("gpt-oss") and len(shape) == len(shape_of(scales, "scales")) + 1:

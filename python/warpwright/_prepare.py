@@ -13,8 +13,9 @@ from ._interop import (Refusal, Spec, adopted, device_of, empty_like, empty_scal
 if TYPE_CHECKING:
     from ._types import Encoding, Fp4Encoding, Layout, Recipe, ScaleType, Tensor
 
-#: Packed bytes, and the factors of the experts' tensors.
-Packed = tuple[_core.Array, tuple[float, ...]]
+#: Packed bytes, an Array of the host or a tensor of a device, and the factors of the experts'
+#: tensors.
+Packed = tuple[Any, tuple[float, ...]]
 
 
 class Form(NamedTuple):
@@ -289,6 +290,8 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
             Give group_index (g_idx) where a GPTQ layer has it: weights in act-order are refused by
             it, and without it they cannot be told from others, and would be wrong.
     encoding, scale_type   of the packed form; default: what the codes allow, what the scales are.
+
+    Tensors on a CUDA device are packed there.
     """
     is_batch = len(shape_of(codes, "codes")) == 3
     return packed_like(codes, packed_checkpoint(layout, (codes, scales, zeros, group_index, None),
@@ -309,8 +312,12 @@ def load_int4(file: str, layout: Layout | None = None, *, group: int | None = No
 
 def packed_checkpoint(layout: str, tensors: tuple[Any, ...], encoding: str | None,
                       scale_type: str | None, of_floats: bool) -> Packed:
-    """Codes, scales, zero points, group index and scale of the tensor as packed bytes."""
-    moved: list[Any] = [None if t is None else move_to(t, "cpu") for t in tensors]
+    """Codes, scales, zero points, group index and scale of the tensor as packed bytes, where the
+    codes lie."""
+    # A build without the CUDA side packs in host memory. The last two are read at once.
+    where = tensors[0] if _core.built_with_cuda and device_of(tensors[0]) >= 0 else "cpu"
+    places = (where, where, where, "cpu", "cpu")
+    moved: list[Any] = [None if t is None else move_to(t, to) for t, to in zip(tensors, places)]
     codes, scales, zeros, group_index, factor = moved
     return _core.pack_checkpoint(layout, codes, scales, zeros, group_index, factor, encoding,
                                  scale_type, of_floats)

@@ -11,10 +11,11 @@ experts x hidden x inner, with their scales. What a layer needs is asked of the 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 from typing import Any, Callable
 
-from ._core import moe, plan_moe, version
+from ._core import Workspace, moe, plan_moe, version
 from ._experts import _ACTIVATIONS, _local, _refuse, _routed
 from ._fp4 import pack_fp4_checkpoint
 from ._interop import Refusal, Spec, dtype_name
@@ -243,11 +244,16 @@ class Experts:
                     "batch_invariant": batch_invariant, **more}
         how = {name: _spec(value) for name, value in self.how.items()}
         token_type = dtype_name(tokens)
+        specs = _spec(weights.w13), _spec(weights.w2)
+
+        @functools.cache
+        def plan(count: int) -> Any:
+            ids, by = Spec((count, top_k), "int32"), Spec((count, top_k), "float32")
+            return plan_moe(Spec((count, weights.hidden), token_type), ids, by, *specs,
+                            device=device, **how)
+        self.plan_of = plan
         for count in (1, 4096):
-            self.plan = plan_moe(
-                Spec((count, weights.hidden), token_type), Spec((count, top_k), "int32"),
-                Spec((count, top_k), "float32"), _spec(weights.w13), _spec(weights.w2),
-                device=device, **how)
+            self.plan = plan(count)
         self.w13, self.w2 = weights.w13, weights.w2
         if weights.pack is not None:
             self.w13, self.w2, more = weights.pack()
@@ -260,11 +266,26 @@ class Experts:
         """Are the weights copies in a form of their own?"""
         return self.weights.pack is not None
 
+    def workspace_bytes(self, tokens: int) -> int:
+        """Bytes of a tensor that serves as the workspace of a call with so many tokens, wherever
+        it begins."""
+        return int(self.plan_of(tokens).workspace_bytes) + 256
+
     def __call__(self, out: Any, x: Any, topk_ids: Any, topk_weights: Any,
-                 expert_map: Any = None) -> None:
+                 expert_map: Any = None, workspace: Any = None) -> None:
+        """`workspace`: a tensor of the engine's, of workspace_bytes of any content; without it, or
+        where it is too small for this call, the stream keeps one of its own."""
         if expert_map is not None:
             topk_ids = _local(topk_ids, expert_map, -1, self.count)
-        moe(*_routed(x, topk_ids, topk_weights), self.w13, self.w2, out=out, **self.how)
+        tensors = (*_routed(x, topk_ids, topk_weights), self.w13, self.w2)
+        if workspace is not None and workspace.numel() > 0:
+            try:
+                moe(*tensors, out=out, workspace=Workspace(workspace), **self.how)
+                return
+            except Refusal as refusal:
+                if refusal.code != "bad_workspace":
+                    raise
+        moe(*tensors, out=out, **self.how)
 
 
 def _spec(value: Any) -> Any:

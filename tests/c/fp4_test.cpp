@@ -65,6 +65,10 @@ TEST(CFp4, Mxf4WeightsAreMultiplied) {
     std::vector<Piece> packed = pieces(form);
     EXPECT_DONE(
         ww_fp4_pack("gpt-oss", &code_view, &scale_view, nullptr, &form, nullptr, packed.data()));
+    std::vector<Piece> there = pieces(form);
+    EXPECT_DONE(ww_pack_on("gpt-oss", &code_view, &scale_view, nullptr, nullptr, nullptr, &form,
+                           nullptr, there.data(), WW_MODEL, nullptr));
+    EXPECT_EQ(std::memcmp(there.data(), packed.data(), packed.size() * sizeof(Piece)), 0);
     ww_packed_form read;
     EXPECT_DONE(ww_packed_read(packed.data(), WW_PACKED_HEADER, &read));
     EXPECT_EQ(std::memcmp(&read, &form, sizeof form), 0);

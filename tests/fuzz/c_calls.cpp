@@ -1354,6 +1354,8 @@ class Calls {
     must_refuse(ww_int4_quantise(nullptr, nullptr, nullptr));
     must_refuse(ww_int4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
     must_refuse(ww_fp4_pack(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
+    must_refuse(ww_pack_on(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                           nullptr, WW_MODEL, nullptr));
     must_refuse(ww_int4_pack_on(nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0, nullptr));
     must_refuse(ww_int4_pack_on(&p.form, nullptr, nullptr, WW_BF16, nullptr, nullptr, 0, nullptr));
     ww_plan* chosen = nullptr;

@@ -129,10 +129,12 @@ class Kernel:
         memory = torch.empty(max(math.prod(shapes[0]), math.prod(shapes[2])), dtype=x.dtype)
         made = memory[:math.prod(shapes[2])].reshape(shapes[2])
         workspaces = [torch.empty(*shape, dtype=x.dtype) for shape in shapes[:2]]
+        workspaces[1][...] = 1
         given = dict(zip(_PARAMETERS.split(), (
             made, x, w1, w2, topk_weights, topk_ids, activation, global_num_experts, expert_map,
             None, ours.a2_scale, *workspaces, None, apply_router_weight_on_input)))
         ours.apply(**given)
+        assert bool((workspaces[1] != 1).any())  # it works there, in what vLLM counts
         output = torch.empty_like(hidden_states)
         ours.finalize_weight_and_reduce_impl().apply(output, made)
         return output

@@ -165,7 +165,9 @@ class Caller:
         return {**given, **self.some("grouped_gemm" if grouped else "gemm", tensors)}
 
     def workspace(self):
-        made = wp.Workspace(self.random.choice([256, 1 << 20]), "model")
+        size = self.random.choice([256, 1 << 20])
+        made = wp.Workspace(np.empty(size + 255, np.uint8)) if self.likely(0.5) \
+            else wp.Workspace(size, "model")
         if self.likely(0.3):
             made.close()
         return made
@@ -271,6 +273,8 @@ class Caller:
         def workspace():
             # A number of bytes that a machine may have is not asked for.
             size = self.number()
+            if self.likely(0.5):
+                return "Workspace", (self.tensor((m, k), floats),), {}
             return "Workspace", (4096 if size == 1 << 31 else size,
                                  self.word("model", "model", "cuda", "h200")), {}
         return choose([quantise, quantise, scales, elements, pack, pack, checkpoint, load, form,

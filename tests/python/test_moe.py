@@ -400,6 +400,11 @@ class Moe(unittest.TestCase):
         with wp.Workspace(plan.workspace_bytes, "model") as memory:
             d = layer.call(plan=plan, workspace=memory)
         np.testing.assert_array_equal(d, layer.call())
+        mine = np.full(plan.workspace_bytes + 256, 0xa5, np.uint8)  # from wherever it begins
+        with wp.Workspace(mine) as memory:
+            self.assertLess(memory.nbytes - plan.workspace_bytes, 257)
+            np.testing.assert_array_equal(layer.call(plan=plan, workspace=memory), d)
+        self.assertTrue((mine != 0xa5).any())
         same = wp.plan_moe(*layer.tensors, first_kernel=plan.kernels[0],
                            second_kernel=plan.kernels[1])
         self.assertEqual(same.kernels, plan.kernels)

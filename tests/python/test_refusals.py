@@ -92,6 +92,14 @@ class Refusals(unittest.TestCase):
         self.refused("bad_value", "nearest legal is 0", wp.gemm, ones(16, 32), ones(24, 32),
                      stream=-5)
 
+    def test_memory_that_is_no_workspace(self):
+        memory = np.zeros((64, 64), np.uint8)
+        self.refused("bad_value", "leave device out", wp.Workspace, memory, "model")
+        self.refused("bad_workspace", "has gaps", wp.Workspace, memory[:, ::2])
+        self.refused("bad_workspace", "no bytes from a multiple", wp.Workspace, memory[0, :0])
+        memory.flags.writeable = False
+        self.refused("bad_workspace", "read-only", wp.Workspace, memory)
+
     def test_a_closed_workspace(self):
         workspace = wp.Workspace(1 << 20, "model")
         workspace.close()

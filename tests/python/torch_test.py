@@ -455,6 +455,39 @@ class Gpu(unittest.TestCase):
                 for y, right, error in zip(made, (want, of_codes, want), (0.01, 0.06, 0.01)):
                     self.assertLess((y.float() - right).norm(), error * right.norm())
 
+    def test_checkpoints_are_packed_where_they_lie(self):
+        n, k = 200, 384
+        codes = torch.randint(0, 256, (2, n, k // 2), dtype=torch.uint8)
+        words = torch.randint(-2**31, 2**31, (2, k // 8, n), dtype=torch.int32)
+        zeros = torch.full((2, 3, n // 8), 0x76767676, dtype=torch.int32)
+        powers = torch.randint(115, 135, (2, n, k // 32), dtype=torch.uint8)
+        f8 = torch.randint(0, 126, (2, n, k // 16), dtype=torch.uint8).view(torch.float8_e4m3fn)
+        scales = torch.rand(2, 3, n).bfloat16() + 0.5
+        layers = [(wp.pack_fp4_checkpoint, "gpt-oss", (codes, powers), "mxf4-bf16"),
+                  (wp.pack_fp4_checkpoint, "quark-mxfp4", (codes, powers), None),
+                  (wp.pack_fp4_checkpoint, "modelopt-nvfp4", (codes, f8, torch.rand(2)), None),
+                  (wp.pack_int4_checkpoint, "gptq", (words, scales, zeros), "ex-fp16"),
+                  (wp.pack_int4_checkpoint, "awq", (words.reshape(2, k, n // 8), scales, zeros),
+                   "ex-bf16"),
+                  (wp.pack_int4_checkpoint, "int4", (codes, scales.mT.contiguous()), None)]
+        for pack, layout, tensors, encoding in layers:
+            with self.subTest(layout):
+                host = pack(layout, *tensors, encoding=encoding)
+                there = pack(layout, *(t.cuda() for t in tensors), encoding=encoding)
+                self.assertEqual(there.data.device.type, "cuda")
+                self.assertEqual((there.form, there.alpha), (host.form, host.alpha))
+                self.assertTrue(torch.equal(there.data.cpu(), host.data))
+        powers[1, 7, 3] = 255
+        scales[0, 1, 5] = torch.inf
+        for pack, layout, tensors in ((wp.pack_fp4_checkpoint, "gpt-oss", (codes, powers)),
+                                      (wp.pack_int4_checkpoint, "gptq", (words, scales, zeros))):
+            said = []
+            for each in (tensors, [t.cuda() for t in tensors]):
+                with self.assertRaises(wp.Refusal) as caught:
+                    pack(layout, *each)
+                said.append(str(caught.exception))
+            self.assertEqual(*said)
+
     def test_cuda_graphs_of_quantised_products(self):
         """As docs/inference.md captures them: tokens are quantised in the graph."""
         w = normal(512, 1024, device="cuda") / 8

@@ -80,8 +80,12 @@ std::optional<Refusal> sort_slots_on_cuda(const SlotSort& what, void* /*stream*/
   if (auto r = fault(what)) return r;
   return absent();
 }
-std::optional<Refusal> pack_on_cuda(const PlainInt4& /*weights*/, const PackedFormat& /*format*/,
-                                    void* /*packed*/, void* /*stream*/) {
+Result<WeightsThere> look_on_cuda(weights::Source /*source*/,
+                                  const weights::PackOptions& /*options*/, void* /*stream*/) {
+  return absent();
+}
+std::optional<Refusal> pack_on_cuda(const WeightsThere& /*weights*/, void* /*packed*/,
+                                    void* /*stream*/) {
   return absent();
 }
 Result<std::vector<double>> measure_plans(const std::vector<Plan>& /*plans*/,

@@ -8,6 +8,8 @@
 // k + 9, and become the upper bits of such floats: two for each of four registers.
 #pragma once
 
+#include <utility>
+
 #include "warpwright/facts/packed_weights.h"
 
 namespace warpwright::packed {
@@ -110,11 +112,19 @@ constexpr HalfWords half_words(DType tokens) {
 }
 inline constexpr HalfWords kBf16Words = half_words(DType::bf16);
 inline constexpr HalfWords kF16Words = half_words(DType::f16);
+/// (Constants one by one: device code has no tables of the host's.)
+template <DType tokens, int... i>
+constexpr std::uint32_t half_word_of(std::uint32_t bits, std::integer_sequence<int, i...> /*all*/) {
+  using Word = std::uint32_t;
+  return (
+      ... ^
+      (std::integral_constant<Word, (tokens == DType::f16 ? kF16Words : kBf16Words).of[i]>::value &
+       (0U - (bits >> i & 1U))));
+}
 constexpr std::uint32_t half_word(DType tokens, std::uint32_t bits) {
-  const HalfWords& words = tokens == DType::f16 ? kF16Words : kBf16Words;
-  std::uint32_t word = 0;
-  for (int i = 0; i < 32; ++i) word ^= words.of[i] & (0U - (bits >> i & 1U));
-  return word;
+  constexpr auto all = std::make_integer_sequence<int, 32>{};
+  return tokens == DType::f16 ? half_word_of<DType::f16>(bits, all)
+                              : half_word_of<DType::bf16>(bits, all);
 }
 
 /// For int4 and tokens of 16 bits: a half of the word has the codes that go into registers 0 to 3
@@ -188,6 +198,12 @@ constexpr std::uint32_t exponent_byte(int exponent, int unit, int slice) {
   return static_cast<std::uint32_t>(exponent) | (static_cast<std::uint32_t>(unit) >> 2 * slice & 3U)
                                                     << kExponentBits;
 }
+/// Have all scales of a row from `least` to `largest` such exponents?
+constexpr bool spans(DType tokens, int least, int largest) {
+  const int unit = unit_of_largest(tokens, largest);
+  return exponent_under(tokens, unit, least) >= 0 &&
+         exponent_under(tokens, unit, largest) <= exponent_range(tokens).most;
+}
 /// The unit in a row's four bytes.
 constexpr std::uint32_t unit_in(std::uint32_t word) {
   return (word >> 6 & 3U) | (word >> 12 & 0xcU) | (word >> 18 & 0x30U) | (word >> 24 & 0xc0U);
@@ -204,6 +220,18 @@ constexpr std::uint32_t stored_ue4m3(std::uint32_t code) {
   if (mantissa == 0) return 0;
   for (exponent = 3; mantissa < 8; mantissa <<= 1) --exponent;
   return static_cast<std::uint32_t>(exponent) << 3 | (mantissa & 7U);
+}
+
+/// The byte that is stored for a scale, or for -1: of codes that are all 0, or of none. `unit`: of
+/// its row, where that has one.
+constexpr std::uint32_t stored_byte(const PackedFormat& f, int unit, int slice, int scale) {
+  if (f.scale == DType::ue4m3) {
+    return scale < 0 ? 0 : stored_ue4m3(static_cast<std::uint32_t>(scale));
+  }
+  if (f.exponents == Exponents::own) return scale < 0 ? 127 : static_cast<std::uint32_t>(scale);
+  return exponent_byte(
+      scale < 0 ? exponent_range(f.tokens).bias : exponent_under(f.tokens, unit, scale), unit,
+      slice);
 }
 
 /// Where the scale byte of (row, slice) is among a tile's: a row's are side by side, behind them

@@ -130,6 +130,25 @@ constexpr int code_of(std::uint32_t bits, Int4Encoding encoding) {
   if ((bits & 8U) == 0) return magnitude;
   return encoding == Int4Encoding::sm ? -magnitude : -magnitude - 1;
 }
+/// The bits of eight codes of four bits, 0 to 15 for -8 to 7 or two's complement. The encoding sm
+/// has no code -8.
+constexpr std::uint32_t bits_of_codes(std::uint32_t codes, bool is_unsigned,
+                                      Int4Encoding encoding) {
+  const std::uint32_t x = is_unsigned ? codes ^ 0x88888888U : codes;
+  const std::uint32_t negative = x >> 3 & 0x11111111U;
+  return (x ^ negative * 7U) + (encoding == Int4Encoding::sm ? negative : 0U);
+}
+/// Is a code of these -8?
+constexpr bool has_least_code(std::uint32_t codes, bool is_unsigned) {
+  const std::uint32_t x = is_unsigned ? codes : codes ^ 0x88888888U;
+  return ((x | x >> 1 | x >> 2 | x >> 3) & 0x11111111U) != 0x11111111U;
+}
+/// Four bits each of the lower half of `eight`, the lowest in the lowest byte.
+constexpr std::uint32_t bytes_of_four(std::uint32_t eight) {
+  const std::uint32_t pairs = (eight & 0xffU) | (eight & 0xff00U) << 8;
+  return (pairs | pairs << 4) & 0x0f0f0f0fU;
+}
+
 /// A lane's word of the bits of eight codes, the first lowest: each sign moves on to bit 3 of the
 /// next four bits, the last one round to the first. Then one rotation by 4 brings the four upper
 /// ones to where the four lower ones are.

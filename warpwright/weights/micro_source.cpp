@@ -79,28 +79,6 @@ struct MicroReader {
                   ".");
   }
 
-  // The first of a matrix's float32 scales that is no power of two.
-  [[nodiscard]] Fault powers_fault(std::int64_t batch, std::size_t expert) const {
-    for (std::int64_t i = 0; i < scales_of_matrix(); ++i) {
-      float value = 0;
-      std::memcpy(
-          &value,
-          static_cast<const std::byte*>(t.scales.data) + 4 * (batch * scales_of_matrix() + i),
-          sizeof value);
-      int exponent = 0;
-      const bool is_power =
-          std::isfinite(value) && std::frexp(value, &exponent) == 0.5F && exponent >= -126;
-      if (is_power) continue;
-      return refuse(RefusalCode::bad_value, "The scale of rows from ", i / t.scales.columns * 128,
-                    " and k = ", i % t.scales.columns * 128, " of expert ", expert, " is ",
-                    warpwright::format("%.9g", static_cast<double>(value)), ": ",
-                    as_rule("as mxf8 the scales of weights are powers of two, and others are for "
-                            "products with blockwise scaling"),
-                    ".");
-    }
-    return std::nullopt;
-  }
-
   [[nodiscard]] Fault shapes_fault() const {
     if (row.element == DType::e4m3) return blocks_fault();
     const DType code = t.codes.dtype;
@@ -138,31 +116,8 @@ struct MicroReader {
   }
   [[nodiscard]] std::int64_t scales_of_matrix() const { return t.scales.rows * t.scales.columns; }
 
-  // Looks at the scales of a matrix, the largest of which it finds.
-  [[nodiscard]] Fault scales_fault(std::int64_t batch, std::size_t expert, float& largest) const {
-    if (t.scales.dtype == DType::f32) return powers_fault(batch, expert);
-    const auto* const scales =
-        static_cast<const std::uint8_t*>(t.scales.data) + batch * scales_of_matrix();
-    std::uint32_t most = 0;
-    for (std::int64_t i = 0; i < scales_of_matrix(); ++i) {
-      const std::uint32_t code = scales[i];
-      const bool negative = row.scale == DType::ue4m3 && code >= 0x80;
-      if (negative || code == micro::nan_scale(row.scale)) {
-        const bool nan = code == 0xff || !negative;
-        return refuse(RefusalCode::bad_value, "The scale of row ", i / t.scales.columns,
-                      " and k = ", i % t.scales.columns * micro_block(row.scale), " of expert ",
-                      expert, " is ", warpwright::format("0x%02x, ", code),
-                      nan ? "NaN" : "negative", ": ",
-                      as_rule("scales of weights are numbers from 0 on"), ".");
-      }
-      most = std::max(most, code);
-    }
-    largest = micro::value(row.scale, most);
-    return std::nullopt;
-  }
-
   // The factor of a matrix.
-  [[nodiscard]] Result<float> tensor_scale(std::int64_t batch, float largest) const {
+  [[nodiscard]] Result<float> tensor_scale(std::int64_t batch) const {
     if (row.names.tensor_scale.empty() && t.tensor_scale.data == nullptr) return 1.0F;
     if (row.names.tensor_scale.empty()) {
       return refuse(RefusalCode::bad_value, "Weights in layout ", row.names.layout,
@@ -194,8 +149,7 @@ struct MicroReader {
                     " for both, and the two as scales of rows (scale_w13, scale_b), each of its "
                     "half.");
     }
-    if (auto f =
-            tensor_scale_fault(tensor_name(row.names.tensor_scale), stored, row.divides, largest)) {
+    if (auto f = tensor_scale_fault(tensor_name(row.names.tensor_scale), stored, row.divides, 0)) {
       return *f;
     }
     return row.divides ? 1 / stored : stored;
@@ -209,7 +163,76 @@ const MicroRow* find_micro_row(std::string_view layout) {
   return nullptr;
 }
 
+// The scales of a matrix, whatever their number.
+struct MatrixScales {
+  const Source& s;
+  const std::byte* data;
+  std::size_t expert;
+
+  [[nodiscard]] std::int64_t columns() const {
+    return s.blocks_of_128 ? (s.extents.k + 127) / 128 : s.extents.k / s.group;
+  }
+  [[nodiscard]] std::int64_t count() const {
+    return (s.blocks_of_128 ? (s.extents.n + 127) / 128 : s.extents.n) * columns();
+  }
+
+  // The first of float32 that is no power of two.
+  [[nodiscard]] Fault powers_fault() const {
+    for (std::int64_t i = 0; i < count(); ++i) {
+      float value = 0;
+      std::memcpy(&value, data + 4 * i, sizeof value);
+      int exponent = 0;
+      const bool is_power =
+          std::isfinite(value) && std::frexp(value, &exponent) == 0.5F && exponent >= -126;
+      if (is_power) continue;
+      return refuse(RefusalCode::bad_value, "The scale of rows from ", i / columns() * 128,
+                    " and k = ", i % columns() * 128, " of expert ", expert, " is ",
+                    warpwright::format("%.9g", static_cast<double>(value)), ": ",
+                    as_rule("as mxf8 the scales of weights are powers of two, and others are for "
+                            "products with blockwise scaling"),
+                    ".");
+    }
+    return std::nullopt;
+  }
+
+  // The first that is no number from 0 on; finds the largest.
+  [[nodiscard]] Fault fault(float& largest) const {
+    if (s.scale == DType::f32) return powers_fault();
+    std::uint32_t most = 0;
+    for (std::int64_t i = 0; i < count(); ++i) {
+      const auto code = static_cast<std::uint32_t>(data[i]);
+      const bool negative = s.scale == DType::ue4m3 && code >= 0x80;
+      if (negative || code == micro::nan_scale(s.scale)) {
+        const bool nan = code == 0xff || !negative;
+        return refuse(RefusalCode::bad_value, "The scale of row ", i / columns(),
+                      " and k = ", i % columns() * micro_block(s.scale), " of expert ", expert,
+                      " is ", warpwright::format("0x%02x, ", code), nan ? "NaN" : "negative", ": ",
+                      as_rule("scales of weights are numbers from 0 on"), ".");
+      }
+      most = std::max(most, code);
+    }
+    largest = micro::value(s.scale, most);
+    return std::nullopt;
+  }
+};
+
 }  // namespace
+
+Fault look_at_micro_scales(const Source& source) {
+  const MicroRow* const row = find_micro_row(source.origin);
+  for (std::size_t e = 0; e < source.experts.size(); ++e) {
+    float largest = 0;
+    const Source::Matrix& m = source.experts[e];
+    if (auto f = MatrixScales{source, m.scales, e}.fault(largest)) return f;
+    if (row == nullptr || row->names.tensor_scale.empty()) continue;
+    if (auto f =
+            tensor_scale_fault(tensor_name(row->names.tensor_scale),
+                               row->divides ? 1 / m.tensor : m.tensor, row->divides, largest)) {
+      return f;
+    }
+  }
+  return std::nullopt;
+}
 
 std::span<const LayoutNames> micro_layouts() {
   return kMicroNames;
@@ -255,8 +278,8 @@ Fault tensor_scale_fault(const std::string& name, float stored, bool divides, fl
                 ".");
 }
 
-Result<Source> read_micro_checkpoint(const LayoutNames& layout,
-                                     std::span<const CheckpointTensors> tensors) {
+Result<Source> read_micro_places(const LayoutNames& layout,
+                                 std::span<const CheckpointTensors> tensors) {
   const MicroRow* const row = find_micro_row(layout.layout);
   Source source;
   source.origin = layout.layout;
@@ -289,9 +312,7 @@ Result<Source> read_micro_checkpoint(const LayoutNames& layout,
         extents.n * extents.k * numeric::bits(source.format->element) / 8;
     const std::int64_t scale_bytes = reader.scales_of_matrix() * numeric::bits(source.scale) / 8;
     for (std::int64_t e = 0; e < t.codes.batch; ++e) {
-      float largest = 0;
-      if (auto f = reader.scales_fault(e, source.experts.size(), largest)) return *f;
-      const auto tensor = reader.tensor_scale(e, largest);
+      const auto tensor = reader.tensor_scale(e);
       if (!tensor) return tensor.refusal();
       source.experts.push_back({static_cast<const std::byte*>(t.codes.data) + e * code_bytes,
                                 static_cast<const std::byte*>(t.scales.data) + e * scale_bytes,

@@ -71,13 +71,31 @@ struct ScaleSpan {
     }
     if (largest < 0) least = largest = 127;
   }
-  [[nodiscard]] bool fits(DType tokens) const {
-    const int unit = packed::unit_of_largest(tokens, largest);
-    const int most = packed::exponent_range(tokens).most;
-    return packed::exponent_under(tokens, unit, least) >= 0 &&
-           packed::exponent_under(tokens, unit, largest) <= most;
-  }
 };
+
+// Why such a scale is not packed.
+Refusal scale_refusal(ScaleKind kind, const PackedFormat& stored, std::int64_t expert,
+                      std::int64_t n, std::int64_t group) {
+  std::string what = "NaN: no weight has a value";
+  if (kind == ScaleKind::infinite) what = "infinite: no weight has a value";
+  if (kind == ScaleKind::too_large) {
+    const double of_type = numeric::format_of(stored.scale).max() / packed::kScaleFactor;
+    const bool by_sums = largest_scale(stored) < of_type;
+    what =
+        format("too large: %s times 512, and %s %s the largest is %.6g",
+               by_sums ? "sums are kept" : "scales are stored", by_sums ? "beside tokens of" : "as",
+               std::string(numeric::word(by_sums ? stored.tokens : stored.scale)).c_str(),
+               largest_scale(stored));
+  }
+  return refuse(RefusalCode::bad_value, "The scale of ", place(expert, n), ", group ", group,
+                ", is ", what, ".");
+}
+
+// Why a code of -8 is not packed as sm.
+Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k) {
+  return refuse(RefusalCode::bad_value, "The code of ", place(expert, n), ", k = ", k,
+                ", is -8, which the encoding sm does not have: ", as_rule("pack as ex"), ".");
+}
 
 // Makes the bytes of the tiles of 64 rows.
 class Packer {
@@ -139,20 +157,9 @@ class Packer {
     const int scale = is_there ? of.scale(k / f_.group) : 0;
     const bool counts = is_there && !of.is_zero(k / f_.group);
     out[packed::scales_begin() + packed::scale_byte(f_, row, slice)] =
-        static_cast<std::byte>(scale_byte(unit, slice, counts ? scale : -1));
+        static_cast<std::byte>(packed::stored_byte(f_, unit, slice, counts ? scale : -1));
     if (!is_there || (f_.scale == DType::ue4m3 && scale == 0)) return;
     for (int i = 0; i < f_.group; ++i) codes[i] = static_cast<std::uint8_t>(of.code(k + i));
-  }
-
-  // What is stored for a scale, or for -1: of codes that are all 0, or of none.
-  [[nodiscard]] std::uint32_t scale_byte(int unit, int slice, int scale) const {
-    if (f_.scale == DType::ue4m3) {
-      return scale < 0 ? 0 : packed::stored_ue4m3(static_cast<std::uint32_t>(scale));
-    }
-    if (f_.exponents == Exponents::own) return scale < 0 ? 127 : static_cast<std::uint32_t>(scale);
-    const int exponent = scale < 0 ? packed::exponent_range(f_.tokens).bias
-                                   : packed::exponent_under(f_.tokens, unit, scale);
-    return packed::exponent_byte(exponent, unit, slice);
   }
 
   // The same, and a zero point.
@@ -246,29 +253,8 @@ std::optional<Refusal> form_fault(const Source& source, const packed::WeightForm
                 as_nearest(usual.word, " (", usual.number, ")"));
 }
 
-Refusal scale_refusal(ScaleKind kind, const PackedFormat& stored, std::int64_t expert,
-                      std::int64_t n, std::int64_t group) {
-  std::string what = "NaN: no weight has a value";
-  if (kind == ScaleKind::infinite) what = "infinite: no weight has a value";
-  if (kind == ScaleKind::too_large) {
-    const double of_type = numeric::format_of(stored.scale).max() / packed::kScaleFactor;
-    const bool by_sums = largest_scale(stored) < of_type;
-    what =
-        format("too large: %s times 512, and %s %s the largest is %.6g",
-               by_sums ? "sums are kept" : "scales are stored", by_sums ? "beside tokens of" : "as",
-               std::string(numeric::word(by_sums ? stored.tokens : stored.scale)).c_str(),
-               largest_scale(stored));
-  }
-  return refuse(RefusalCode::bad_value, "The scale of ", place(expert, n), ", group ", group,
-                ", is ", what, ".");
-}
-
-Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k) {
-  return refuse(RefusalCode::bad_value, "The code of ", place(expert, n), ", k = ", k,
-                ", is -8, which the encoding sm does not have: ", as_rule("pack as ex"), ".");
-}
-
 std::optional<WideRow> wide_row(const Source& source, DType tokens, const Work& work) {
+  if (source.seen) return source.seen->wide ? std::optional<WideRow>(WideRow{}) : std::nullopt;
   const packed::Extents& e = source.extents;
   std::mutex mutex;
   std::optional<WideRow> found;
@@ -276,7 +262,7 @@ std::optional<WideRow> wide_row(const Source& source, DType tokens, const Work& 
     return [&](std::int64_t row) {
       const ScaleSpan span(
           {source, source.experts[static_cast<std::size_t>(row / e.n)], row % e.n});
-      if (span.fits(tokens)) return;
+      if (packed::spans(tokens, span.least, span.largest)) return;
       const std::lock_guard lock(mutex);
       if (found && found->expert * e.n + found->row < row) return;
       found = WideRow{row / e.n, row % e.n, span.least, span.largest};
@@ -326,19 +312,23 @@ Result<PackedFormat> packed_format(const Source& source, const PackOptions& opti
   return f;
 }
 
-Result<std::vector<std::byte>> pack(const Source& source, const PackOptions& options,
-                                    const Work& work) {
-  const auto format = packed_format(source, options, work);
-  if (!format) return format.refusal();
-  Header header{*format, source.extents, source.origin};
-  if (packed::has_factor(*format)) {
+Header header_of(const Source& source, const PackedFormat& format) {
+  Header header{format, source.extents, source.origin};
+  if (packed::has_factor(format)) {
     const float first = source.experts.front().tensor;
     const bool alike = std::ranges::all_of(
         source.experts, [&](const Source::Matrix& m) { return m.tensor == first; });
     header.factor = alike ? first : kFactorEach;
   }
+  return header;
+}
+
+Result<std::vector<std::byte>> pack(const Source& source, const PackOptions& options,
+                                    const Work& work) {
+  const auto format = packed_format(source, options, work);
+  if (!format) return format.refusal();
   const Packer packer(source, *format);
-  return pack_tiles(header, work, [&](std::int64_t row_tile, std::byte* out) {
+  return pack_tiles(header_of(source, *format), work, [&](std::int64_t row_tile, std::byte* out) {
     return packer.pack(row_tile, out);
   });
 }

@@ -52,6 +52,11 @@ int zero_point_of(const PlainWeights& w, std::int64_t expert, std::int64_t n, st
 /// but where scales are f32 or below 2^-126, whose products are rounded once.
 std::vector<float> values_of(const PlainWeights& w, const Work& work = {});
 
+/// Weights in the plain layout as a source of `pack`, from addresses, on a device too; `zeros` null
+/// where there are none.
+Source plain_source(const packed::Extents& extents, int group, DType scale, std::string origin,
+                    const std::byte* codes, const std::byte* scales, const std::byte* zeros,
+                    DType code = DType::s4);
 /// The weights as a source of `pack`, with a factor for each expert's tensor, or 1. It points to
 /// them.
 Source source_of(const PlainWeights& w, std::span<const float> factors = {});
@@ -93,6 +98,9 @@ std::optional<Refusal> form_fault(const Source& source, const packed::WeightForm
 Result<PackedFormat> packed_format(const Source& source, const PackOptions& options = {},
                                    const Work& work = {});
 
+/// The header of the packed tensor, but for the sum.
+Header header_of(const Source& source, const PackedFormat& format);
+
 /// A packed tensor, header and tiles.
 ///
 /// Int4: a scale of 0 stands for weights of 0: they are packed as codes 0 with the scale before
@@ -103,12 +111,6 @@ Result<PackedFormat> packed_format(const Source& source, const PackOptions& opti
 /// they have one each, which lie beside: a product takes them as `alpha` or `scale_b`.
 Result<std::vector<std::byte>> pack(const Source& source, const PackOptions& options = {},
                                     const Work& work = {});
-
-/// Why such a scale is not packed.
-Refusal scale_refusal(packed::ScaleKind kind, const PackedFormat& format, std::int64_t expert,
-                      std::int64_t n, std::int64_t group);
-/// Why a code of -8 is not packed as sm.
-Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k);
 
 /// The first row whose scales of ue8m0 span more powers of two than kernels fold for such tokens;
 /// nothing where all fit. Scales of 32 zeros do not count.

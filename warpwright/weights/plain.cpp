@@ -185,29 +185,34 @@ std::vector<float> values_of(const PlainWeights& w, const Work& work) {
   return values;
 }
 
-Source source_of(const PlainWeights& w, std::span<const float> factors) {
-  const std::int64_t n = w.extents.n;
-  const std::int64_t k = w.extents.k;
-  const std::int64_t groups = k / w.group;
+Source plain_source(const packed::Extents& e, int group, DType scale, std::string origin,
+                    const std::byte* codes, const std::byte* scales, const std::byte* zeros,
+                    DType code) {
+  const std::int64_t groups = e.k / group;
   using layout::make_layout;
   using layout::tuple;
   Source s;
-  s.origin = w.origin;
-  s.extents = w.extents;
-  if (w.code != DType::s4) s.format = micro_format(w.code, w.scale);
-  s.group = w.group;
-  s.scale = w.scale;
-  s.has_zero_points = !w.zeros.empty();
-  s.codes = make_layout(tuple(n, k), tuple(k, 1));
-  s.scales = make_layout(tuple(n, groups), tuple(groups, 1));
-  s.zeros = make_layout(tuple(n, groups), tuple(2 * groups, 2));
-  for (std::int64_t e = 0; e < w.extents.experts; ++e) {
-    const std::int64_t scales = e * n * groups;
-    s.experts.push_back({w.codes.data() + e * n * k / 2,
-                         w.scales.data() + scales * numeric::bits(w.scale) / 8,
-                         w.zeros.empty() ? nullptr : w.zeros.data() + scales,
-                         factors.empty() ? 1 : factors[static_cast<std::size_t>(e)]});
+  s.origin = std::move(origin);
+  s.extents = e;
+  if (code != DType::s4) s.format = micro_format(code, scale);
+  s.group = group;
+  s.scale = scale;
+  s.has_zero_points = zeros != nullptr;
+  s.codes = make_layout(tuple(e.n, e.k), tuple(e.k, 1));
+  s.scales = make_layout(tuple(e.n, groups), tuple(groups, 1));
+  s.zeros = make_layout(tuple(e.n, groups), tuple(2 * groups, 2));
+  for (std::int64_t i = 0; i < e.experts; ++i) {
+    const std::int64_t first = i * e.n * groups;
+    s.experts.push_back({codes + i * e.n * e.k / 2, scales + first * numeric::bits(scale) / 8,
+                         zeros == nullptr ? nullptr : zeros + first, 1});
   }
+  return s;
+}
+
+Source source_of(const PlainWeights& w, std::span<const float> factors) {
+  Source s = plain_source(w.extents, w.group, w.scale, w.origin, w.codes.data(), w.scales.data(),
+                          w.zeros.empty() ? nullptr : w.zeros.data(), w.code);
+  for (std::size_t e = 0; e < factors.size(); ++e) s.experts[e].tensor = factors[e];
   return s;
 }
 

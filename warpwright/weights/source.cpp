@@ -337,8 +337,7 @@ const LayoutNames* layout_named(std::string_view layout) {
   return found == all.end() ? nullptr : &*found;
 }
 
-Result<Source> read_checkpoint(std::string_view layout,
-                               std::span<const CheckpointTensors> tensors) {
+Result<Source> read_places(std::string_view layout, std::span<const CheckpointTensors> tensors) {
   const LayoutNames* const names = layout_named(layout);
   if (names == nullptr || tensors.empty()) {
     std::string known;
@@ -348,7 +347,7 @@ Result<Source> read_checkpoint(std::string_view layout,
     return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout, "\"; ",
                   as_rule("the layouts that are read are ", known), ".");
   }
-  if (names->format != nullptr) return read_micro_checkpoint(*names, tensors);
+  if (names->format != nullptr) return read_micro_places(*names, tensors);
   const Row* const row = find_row(layout);
   Source source;
   source.origin = row->names.layout;
@@ -387,11 +386,24 @@ Result<Source> read_checkpoint(std::string_view layout,
     }
   }
   source.extents.experts = static_cast<std::int64_t>(source.experts.size());
-  if (auto f = look_at_zeros(source)) return *f;
+  return source;
+}
+
+std::optional<Refusal> look(Source& source) {
+  return source.format != nullptr ? look_at_micro_scales(source) : look_at_zeros(source);
+}
+
+Result<Source> read_checkpoint(std::string_view layout,
+                               std::span<const CheckpointTensors> tensors) {
+  auto source = read_places(layout, tensors);
+  if (source) {
+    if (auto f = look(*source)) return *f;
+  }
   return source;
 }
 
 bool has_least_code(const Source& source) {
+  if (source.seen) return source.seen->least_code;
   // As it lies in memory, whatever its place: 8 of two's complement, 0 of unsigned codes.
   const std::uint64_t flip = source.is_unsigned ? 0 : 0x8888888888888888U;
   const std::int64_t bytes = source.extents.n * source.extents.k / 2;

@@ -47,6 +47,12 @@ struct CheckpointTensors {
   std::int64_t k = 0;            ///< of the weights, where it is known apart from the codes' words
 };
 
+/// What a packed form depends on.
+struct Sights {
+  bool least_code = false;  ///< is a code -8?
+  bool wide = false;        ///< has a row scales that kernels cannot fold for the wanted tokens?
+};
+
 /// Codes and scales of all experts, and where each of them lies. A value that points to memory of
 /// the caller's.
 struct Source {
@@ -72,6 +78,9 @@ struct Source {
     float tensor = 1;  ///< what they are multiplied by: `alpha` of a product, or a part of it
   };
   std::vector<Matrix> experts;
+  /// What was seen in weights of a device, which has looked; null in host memory, where whoever
+  /// asks looks himself.
+  std::optional<Sights> seen = {};
 };
 
 /// Tensors in a layout as a source; those of more than one element of `tensors` are experts one
@@ -80,6 +89,11 @@ struct Source {
 /// indices that are those of codes of another width, scales of a format that are NaN or negative,
 /// and a scale of a tensor that is no positive number or points the wrong way.
 Result<Source> read_checkpoint(std::string_view layout, std::span<const CheckpointTensors> tensors);
+
+/// Its two parts. The first reads no codes, scales or zero points, which may lie on a device; the
+/// other refuses what is wrong with these, and says whether there are zero points.
+Result<Source> read_places(std::string_view layout, std::span<const CheckpointTensors> tensors);
+std::optional<Refusal> look(Source& source);
 
 /// What makes a K legal that is none: behind the nearest.
 inline constexpr const char* zeros_behind = ", with zeros behind the rows of weights and tokens";

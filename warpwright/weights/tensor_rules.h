@@ -25,9 +25,10 @@ struct CheckpointTensor {
 std::optional<Refusal> checkpoint_fault(const CheckpointTensor& is, const MatrixView& v,
                                         std::int64_t experts);
 
-/// Those with a format, and `read_checkpoint` of one of them.
+/// Those with a format, and `read_places` and `look` of one of them.
 std::span<const LayoutNames> micro_layouts();
-Result<Source> read_micro_checkpoint(const LayoutNames& layout,
-                                     std::span<const CheckpointTensors> tensors);
+Result<Source> read_micro_places(const LayoutNames& layout,
+                                 std::span<const CheckpointTensors> tensors);
+std::optional<Refusal> look_at_micro_scales(const Source& source);
 
 }  // namespace warpwright::weights

@@ -34,7 +34,7 @@ class WarpwrightExperts(mk.FusedMoEExpertsModular):
     def __init__(self, moe_config, quant_config, experts=None, max_num_tokens=None,
                  num_dispatchers=None):
         super().__init__(moe_config, quant_config, max_num_tokens, num_dispatchers)
-        self.experts = experts
+        self.experts, self.largest = experts, 0
 
     @staticmethod
     def activation_format():
@@ -81,8 +81,10 @@ class WarpwrightExperts(mk.FusedMoEExpertsModular):
 
     def workspace_shapes(self, M, N, K, topk, global_num_experts, local_num_experts,
                          expert_tokens_meta, activation):
-        # Ours is the stream's own; vLLM's profile of memory counts what grows outside of PyTorch.
-        return (0,), (0,), (M, K)
+        # As much for each call as for the largest, which vLLM's profile makes first and counts:
+        # later its workspace may not grow. Elements are of 16 bits. The first may be the output.
+        self.largest = max(self.largest, M)
+        return (0,), ((self.experts.workspace_bytes(self.largest) + 1) // 2,), (M, K)
 
     def apply(self, output, hidden_states, w1, w2, topk_weights, topk_ids, activation,
               global_num_experts, expert_map, a1q_scale, a2_scale, workspace13, workspace2,
@@ -91,7 +93,7 @@ class WarpwrightExperts(mk.FusedMoEExpertsModular):
             raise serving.Refusal("the tokens came quantised; they are quantised here")
         if apply_router_weight_on_input:  # done by what came before
             topk_weights = topk_weights.new_ones(topk_weights.shape)
-        self.experts(output, hidden_states, topk_ids, topk_weights, expert_map)
+        self.experts(output, hidden_states, topk_ids, topk_weights, expert_map, workspace2)
 
 
 def kernel_of(method, layer, weights):
