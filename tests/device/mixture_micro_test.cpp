@@ -45,7 +45,7 @@ bool micro_agrees(MicroMixture& some, const MixtureChoices& choices = {},
   EXPECT_TRUE(report) << report.reason();
   if (!report) return false;
   EXPECT_TRUE(report->clean()) << report->text();
-  const auto verdict = reference::check_mixture(some.o);
+  const auto verdict = reference::check_mixture(some.o, plan->way.gates_behind);
   EXPECT_EQ(verdict.failures, 0) << verdict.worst_token << " " << verdict.worst_column << " got "
                                  << verdict.worst_got << " want " << verdict.worst_want << " +- "
                                  << verdict.worst_allowed;

@@ -17,7 +17,7 @@ inline void run_and_check(SomeMixture& some, const MixtureChoices& choices = {},
   const auto report = device::launch_on_model(*plan, some.o, options);
   ASSERT_TRUE(report) << report.reason();
   ASSERT_TRUE(report->clean()) << report->text();
-  const auto verdict = reference::check_mixture(some.o);
+  const auto verdict = reference::check_mixture(some.o, plan->way.gates_behind);
   EXPECT_EQ(verdict.failures, 0) << verdict.worst_token << " " << verdict.worst_column << " got "
                                  << verdict.worst_got << " want " << verdict.worst_want << " +- "
                                  << verdict.worst_allowed;

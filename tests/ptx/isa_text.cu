@@ -101,6 +101,10 @@ TEXT(cluster_store, "st.shared::cluster.v4.u32 [%], {%, %, %, %};",
 TEXT(store_async,
      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%], {%, %, %, %}, [%];",
      isa::store_async(at, reinterpret_cast<Words<4>*>(to)[0], at + 16))
+TEXT(load_if_2, "{ .reg .pred p; setp.ne.u32 p, %, 0; @p ld.global.u16 %, [%]; }",
+     isa::load_if(count > 7, reinterpret_cast<const std::uint16_t*>(floats), to[0]))
+TEXT(load_if_4, "{ .reg .pred p; setp.ne.u32 p, %, 0; @p ld.global.u32 %, [%]; }",
+     isa::load_if(count > 7, reinterpret_cast<const unsigned*>(floats), to[0]))
 TEXT(draw, "... atom.relaxed.gpu.global.inc.u32 %, [%], %;",
      to[0] = isa::draw(to, 7, isa::wait_for_prerequisites()))
 TEXT(global_max, "red.relaxed.gpu.global.max.u32 [%], %;",

@@ -191,9 +191,10 @@ class Weights {
 // The mixture of one token.
 class Token {
  public:
-  Token(const MixtureOperands& o, std::int64_t token)
+  Token(const MixtureOperands& o, std::int64_t token, bool gates_behind)
       : o_(o),
         token_(token),
+        gates_behind_(gates_behind),
         w13_(o, o.w13, o.packed13, o.scale_w13, o.factor_w13, true),
         w2_(o, o.w2, o.packed2, o.scale_w2, o.factor_w2, false) {
     x_.resize(static_cast<std::size_t>(o.hidden()));
@@ -281,6 +282,10 @@ class Token {
     return {sum + bias(o_.bias13, expert, n), size * w13_.lost()};
   }
 
+  [[nodiscard]] Inexact before_gate(const Inexact& v) const {
+    return gates_behind_ ? rounded(v, o_.row_type()) : v;
+  }
+
   [[nodiscard]] std::vector<Inexact> gated(std::int64_t expert) const {
     const ActivationForm form = form_of(o_.activation, o_.gate);
     std::vector<Inexact> inner;
@@ -291,10 +296,8 @@ class Token {
         inner.push_back(rounded({d.value, d.bound}, o_.row_type()));
         continue;
       }
-      // A launch of its own may gate them, of what was rounded before.
-      const Inexact g = rounded(up(expert, o_.interleaved ? 2 * n : n), o_.row_type());
-      const Inexact u =
-          rounded(up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner()), o_.row_type());
+      const Inexact g = before_gate(up(expert, o_.interleaved ? 2 * n : n));
+      const Inexact u = before_gate(up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner()));
       const Bounded<double> d = reference::gated<Roundings::counted, double>(
           form, {g.value, g.error}, {u.value, u.error}, 1);
       inner.push_back(rounded({d.value, d.bound}, o_.row_type()));
@@ -330,6 +333,7 @@ class Token {
 
   const MixtureOperands& o_;
   std::int64_t token_;
+  bool gates_behind_;
   Weights w13_;
   Weights w2_;
   std::vector<double> x_;
@@ -337,16 +341,18 @@ class Token {
 
 }  // namespace
 
-MixtureRow mixture_row(const MixtureOperands& o, std::int64_t row) {
-  if (o.combine == Combine::sum) return Token(o, row).row(0, o.top_k());
+MixtureRow mixture_row(const MixtureOperands& o, std::int64_t row, bool gates_behind) {
+  if (o.combine == Combine::sum) return Token(o, row, gates_behind).row(0, o.top_k());
   const std::int64_t slot = row % o.top_k();
-  return Token(o, row / o.top_k()).row(slot, slot + 1);
+  return Token(o, row / o.top_k(), gates_behind).row(slot, slot + 1);
 }
 
-MixtureVerdict check_mixture(const MixtureOperands& o) {
+MixtureVerdict check_mixture(const MixtureOperands& o, bool gates_behind) {
   std::vector<MixtureRow> rows(static_cast<std::size_t>(o.results()));
   share(o.results(), 0, [&](int) {
-    return [&](std::int64_t t) { rows[static_cast<std::size_t>(t)] = mixture_row(o, t); };
+    return [&](std::int64_t t) {
+      rows[static_cast<std::size_t>(t)] = mixture_row(o, t, gates_behind);
+    };
   });
   MixtureVerdict v;
   for (std::int64_t t = 0; t < o.results(); ++t) {

@@ -17,8 +17,9 @@ struct MixtureRow {
 /// Row `row` of d, of a mixture whose operands lie in host memory: a token's, or with `combine`
 /// that of a slot. Packed weights are what their codes stand for. Tokens are quantised as the
 /// kernels do it, bit for bit; for the rows between the products, which kernels quantise too, the
-/// bound says what that may change.
-MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t row);
+/// bound says what that may change; with `gates_behind` (MixtureWay) also what it changes that
+/// gates and ups were rounded before. Where nobody knows, they may have been.
+MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t row, bool gates_behind = true);
 
 /// What a check of all rows found.
 struct MixtureVerdict {
@@ -30,6 +31,6 @@ struct MixtureVerdict {
 };
 
 /// Compares d, in host memory, with float64.
-MixtureVerdict check_mixture(const MixtureOperands& operands);
+MixtureVerdict check_mixture(const MixtureOperands& operands, bool gates_behind = true);
 
 }  // namespace warpwright::reference

@@ -295,7 +295,8 @@ class Selftest {
     tried.outcome = Outcome::failed;
     try {
       const model::Report report = runs_.mixture(*job, o, silent);
-      const CheckResult check = report.clean() ? check_moe(job->operands) : CheckResult{};
+      const CheckResult check =
+          report.clean() ? check_moe(job->operands, job->plan.way.gates_behind) : CheckResult{};
       tried.outcome = report.clean() && check.passed ? Outcome::right : Outcome::wrong;
       if (!report.clean()) tried.said = finding_text(report);
       if (!check.passed) tried.said = describe(check);

@@ -96,7 +96,8 @@ int moe_command(const MoeOptions& o, std::ostream& out, std::ostream& err, const
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     outcome.seconds = spent.count();
     // What a faulty run left is not worth a check.
-    if (outcome.report.clean() && o.check) outcome.check = check_moe(job.operands);
+    if (outcome.report.clean() && o.check)
+      outcome.check = check_moe(job.operands, job.plan.way.gates_behind);
     if (o.json) out << json_text(to_json(outcome));
     if (!outcome.report.clean() && o.json) {
       err << "The model found faults, so D is not to be trusted:\n" << outcome.report.text();

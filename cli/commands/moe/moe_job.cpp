@@ -514,8 +514,8 @@ void run_on_gpu(const MoeJob& job, int index) {
   require(d.to_host(here.d.data, extent_bytes(here.d)));
 }
 
-CheckResult check_moe(const MixtureOperands& operands) {
-  const reference::MixtureVerdict v = reference::check_mixture(operands);
+CheckResult check_moe(const MixtureOperands& operands, bool gates_behind) {
+  const reference::MixtureVerdict v = reference::check_mixture(operands, gates_behind);
   CheckResult result;
   result.passed = v.failures == 0;
   result.elements = v.elements;

@@ -134,6 +134,7 @@ model::Report run_with_checks(const MoeJob& job, const device::ModelOptions& how
 void run_on_gpu(const MoeJob& job, int index);
 
 /// Compares d of operands in host memory with float64, as the result of `check_gemm` has it.
-CheckResult check_moe(const MixtureOperands& operands);
+/// `gates_behind`: see reference::mixture_row.
+CheckResult check_moe(const MixtureOperands& operands, bool gates_behind = true);
 
 }  // namespace warpwright::cli

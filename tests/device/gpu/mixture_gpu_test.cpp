@@ -77,7 +77,7 @@ void run_and_check(SomeMixture& some, const MixtureChoices& choices, int& ran) {
     gpu.take();
     if (i == 0) {
       first = bits_of(some);
-      const auto verdict = reference::check_mixture(some.o);
+      const auto verdict = reference::check_mixture(some.o, plan->way.gates_behind);
       EXPECT_EQ(verdict.failures, 0)
           << verdict.worst_token << " " << verdict.worst_column << " got " << verdict.worst_got
           << " want " << verdict.worst_want << " +- " << verdict.worst_allowed;
