@@ -80,20 +80,6 @@ std::optional<DType> scale_type_of(const std::optional<Tensor>& t, DType element
   return t->type == DType::ue8m0 ? DType::ue8m0 : DType::ue4m3;
 }
 
-namespace {
-
-bool is_contiguous(const Tensor& t) {
-  std::int64_t packed = 1;
-  for (int i = t.dimensions - 1; i >= 0; --i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (t.shape[at] != 1 && t.stride[at] != packed) return false;
-    packed *= t.shape[at];
-  }
-  return true;
-}
-
-}  // namespace
-
 MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape& shape,
                        std::int64_t matrices) {
   const MicroFormat* const format = micro_format(of.dtype, shape.dtype);
@@ -107,7 +93,7 @@ MatrixView scale_tiles(const Tensor& t, const MatrixView& of, const MatrixShape&
   }
   const std::int64_t one = shape.rows * shape.columns;
   const std::int64_t batch = t.elements() == one ? 1 : matrices;
-  const bool contiguous = is_contiguous(t);
+  const bool contiguous = t.is_contiguous();
   if (!contiguous || t.elements() != batch * one) {
     const std::int64_t blocks =
         (of.columns + micro_block(shape.dtype) - 1) / micro_block(shape.dtype);

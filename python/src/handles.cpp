@@ -79,17 +79,11 @@ PyType_Slot plan_slots[] = {
 PyObject* workspace_over(PyObject* tensor) {
   auto reader = std::make_shared<Reader>();
   const Tensor t = reader->read(tensor, "nbytes");
-  std::int64_t dense = 1;
-  bool has_gaps = t.read_only;
-  for (int i = t.dimensions - 1; i >= 0; --i) {
-    const auto at = static_cast<std::size_t>(i);
-    has_gaps = has_gaps || (t.shape[at] > 1 && t.stride[at] != dense);
-    dense *= t.shape[at];
-  }
+  const bool has_gaps = t.read_only || !t.is_contiguous();
   const int bits = t.type ? numeric::bits(*t.type) : t.offset == OffsetType::int64 ? 64 : 32;
   const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data) % 256);
   const std::int64_t skipped = past == 0 ? 0 : 256 - past;
-  const std::int64_t bytes = dense * bits / 8 - skipped;
+  const std::int64_t bytes = t.elements() * bits / 8 - skipped;
   if (has_gaps || bytes < 1) {
     throw Refused{refuse(RefusalCode::bad_workspace, "the tensor of a workspace has ",
                          has_gaps ? "gaps, or is read-only" : "no bytes from a multiple of 256 on",

@@ -261,6 +261,16 @@ std::int64_t Tensor::elements() const {
   return count;
 }
 
+bool Tensor::is_contiguous() const {
+  std::int64_t packed = 1;
+  for (int i = dimensions - 1; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (shape[at] != 1 && stride[at] != packed) return false;
+    packed *= shape[at];
+  }
+  return true;
+}
+
 Reader::~Reader() {
   for (dlpack::Managed* each : consumed_) {
     if (each->deleter != nullptr) each->deleter(each);

@@ -27,6 +27,8 @@ struct Tensor {
   bool read_only = false;
 
   [[nodiscard]] std::int64_t elements() const;
+  /// Do they lie one behind the other, the last dimension's together?
+  [[nodiscard]] bool is_contiguous() const;
 };
 
 /// Reads tensors, and keeps what they lent until it ends.

@@ -404,18 +404,14 @@ Result<Source> read_checkpoint(std::string_view layout,
 
 bool has_least_code(const Source& source) {
   if (source.seen) return source.seen->least_code;
-  // As it lies in memory, whatever its place: 8 of two's complement, 0 of unsigned codes.
-  const std::uint64_t flip = source.is_unsigned ? 0 : 0x8888888888888888U;
   const std::int64_t bytes = source.extents.n * source.extents.k / 2;
   for (const Source::Matrix& m : source.experts) {
     for (std::int64_t i = 0; i < bytes; i += 8) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, m.codes + i, 8);
-      word ^= flip;
-      // Bit 0 of every four is set where any of them is.
-      word |= word >> 2 & 0x3333333333333333U;
-      word |= word >> 1 & 0x5555555555555555U;
-      if ((~word & 0x1111111111111111U) != 0) return true;
+      std::uint32_t words[2];
+      std::memcpy(words, m.codes + i, sizeof words);
+      for (const std::uint32_t eight : words) {
+        if (packed::has_least_code(eight, source.is_unsigned)) return true;
+      }
     }
   }
   return false;

@@ -93,7 +93,7 @@ class CodeRow {
   WW_DEVICE void begin(const tile::Work& work) {
     row_ = work.row + 32 * warp_ + isa::lane_index();
     batch_ = work.tile.batch;
-    bias_ = element_of(p_.row_bias, row_, p_.d_rows);
+    bias_ = bias_at(p_.row_bias, batch_, row_, p_.d_rows);
   }
 
   /// All of the tile, whose sums `source(value, column)` fetches.
@@ -120,7 +120,7 @@ class CodeRow {
   /// Sums of `columns` columns from `column` on become codes, which are stored, and scales.
   WW_DEVICE void put(int column, float (&value)[columns]) {
     WW_UNROLL for (int i = 0; i < columns; ++i) {
-      const float bias = element_of(p_.column_bias, column + i, p_.d_columns);
+      const float bias = bias_at(p_.column_bias, batch_, column + i, p_.d_columns);
       value[i] = p_.alpha * value[i] + (bias + bias_);
     }
     activate(p_.activation, value);
@@ -149,10 +149,6 @@ class CodeRow {
                      batch_ * p_.d_scales.batch_stride +
                      block_scales::place(row_, column / recipe_.block(), p_.d_scales.row_stride);
     isa::global_view<std::uint32_t>(to).store(0, row_ < p_.d_rows ? scales_ : padding);
-  }
-
-  WW_DEVICE float element_of(const Vector& v, int i, int size) const {
-    return bias_at(v, batch_, i, size);
   }
 
   /// The largest magnitude of `block` values from value `first` on; columns behind D have none.
