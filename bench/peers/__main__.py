@@ -3,8 +3,8 @@
 ids, router weights and weights for all, whole steps in CUDA graphs, in turns, each compared with
 float64.
 
-    python3 bench/peers bring                 here: downloads the peers into .peers/, in parts
-    python3 bench/peers unpack PART... TO     there: puts the parts together
+    python3 bench/peers bring                 here: downloads the peers into .peers/, in parts,
+                                              which script/carry.py unpacks there
     python3 bench/peers run OPTIONS           there: adds rows to a file, and goes on from it
     python3 bench/peers table FILE            a page in Markdown
 
@@ -17,14 +17,12 @@ import importlib
 import json
 import os
 import pathlib
-import subprocess
 import sys
-import tarfile
 import time
-import zipfile
 from typing import Any
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
 import table  # noqa: E402  pylint: disable=wrong-import-position
 
 PEERS = {"ours": "ours", "torch": "torch_linear", "vllm-triton": "vllm_triton",
@@ -37,7 +35,6 @@ WHEELS = ["vllm==0.24.0", "humming-kernels==0.1.20", "pydantic", "pydantic-core"
 # What a layer of experts needs of vLLM's wheel.
 VLLM_FILES = ("_C_stable_libtorch", "_moe_C_stable_libtorch", "third_party/deep_gemm/",
               ".dist-info/METADATA", ".json")
-PART = 48 << 20
 
 
 def say(text: str) -> None:
@@ -46,49 +43,6 @@ def say(text: str) -> None:
 
 def is_needed(name: str) -> bool:
     return not name.startswith("vllm") or name.endswith(".py") or any(w in name for w in VLLM_FILES)
-
-
-def bring(to: pathlib.Path) -> None:
-    """Downloads the wheels for Python 3.12, and packs them."""
-    wheels = to / "wheels"
-    wheels.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--python-version",
-                    "3.12", "--only-binary=:all:", "--dest", str(wheels), *WHEELS], check=True)
-    pack(to)
-
-
-def pack(to: pathlib.Path) -> None:
-    """Packs what is needed of the wheels in parts."""
-    whole = to / "peers.tar.gz"
-    with tarfile.open(whole, "w:gz", compresslevel=6) as out:
-        for wheel in sorted((to / "wheels").glob("*.whl")):
-            with zipfile.ZipFile(wheel) as files:
-                for entry in files.infolist():
-                    if entry.is_dir() or not is_needed(entry.filename):
-                        continue
-                    info = tarfile.TarInfo(entry.filename)
-                    info.size, info.mode = entry.file_size, 0o755
-                    with files.open(entry) as content:
-                        out.addfile(info, content)
-    with open(whole, "rb") as content:
-        for number in range(1000):
-            part = content.read(PART)
-            if not part:
-                break
-            (to / f"part.{number}").write_bytes(part)
-            say(f"{to}/part.{number}: {len(part) >> 20} MiB")
-    whole.unlink()
-
-
-def unpack(parts: list[str], to: pathlib.Path) -> None:
-    to.mkdir(parents=True, exist_ok=True)
-    whole = to / "peers.tar.gz"
-    with open(whole, "wb") as out:
-        for part in sorted(parts, key=lambda name: int(name.rpartition(".")[2])):
-            out.write(pathlib.Path(part).read_bytes())
-    with tarfile.open(whole) as content:
-        content.extractall(to, filter="data")
-    whole.unlink()
 
 
 def loaded(names: list[str]) -> dict[str, Any]:
@@ -201,9 +155,6 @@ def main() -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("bring", help="download the peers, and pack them in parts")
     one.add_argument("--to", default=".peers", help="the folder (default %(default)s)")
-    one = verbs.add_parser("unpack", help="put parts together")
-    one.add_argument("parts", nargs="+", metavar="PART")
-    one.add_argument("to", help="the folder, which run takes from PEERS")
     one = verbs.add_parser("run", help="measure")
     one.add_argument("--peers", default=",".join(PEERS), help="default %(default)s")
     one.add_argument("--layers", default="qwen3-30b,mixtral,qwen3-235b,deepseek-v3,gpt-oss-120b",
@@ -224,9 +175,9 @@ def main() -> int:
     one.add_argument("files", nargs="+", metavar="FILE")
     options = parser.parse_args()
     if options.verb == "bring":
-        bring(pathlib.Path(options.to))
-    elif options.verb == "unpack":
-        unpack(options.parts, pathlib.Path(options.to))
+        sys.path.insert(0, str(HERE.parents[1] / "script"))
+        import carry
+        carry.bring(pathlib.Path(options.to), WHEELS, is_needed)
     elif options.verb == "table":
         lines = [line for file in options.files for line in read_lines(pathlib.Path(file))]
         sys.stdout.write(table.markdown(lines))

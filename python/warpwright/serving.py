@@ -243,28 +243,27 @@ class Experts:
                     "experts_total": max(self.count, total or 0),
                     "batch_invariant": batch_invariant, **more}
         how = {name: _spec(value) for name, value in self.how.items()}
-        token_type = dtype_name(tokens)
+        token_type, hidden = dtype_name(tokens), weights.hidden
         specs = _spec(weights.w13), _spec(weights.w2)
 
         @functools.cache
         def plan(count: int) -> Any:
             ids, by = Spec((count, top_k), "int32"), Spec((count, top_k), "float32")
-            return plan_moe(Spec((count, weights.hidden), token_type), ids, by, *specs,
+            return plan_moe(Spec((count, hidden), token_type), ids, by, *specs,
                             device=device, **how)
         self.plan_of = plan
         for count in (1, 4096):
             self.plan = plan(count)
         self.w13, self.w2 = weights.w13, weights.w2
+        #: Are the weights copies in a form of their own?
+        self.packed = weights.pack is not None
         if weights.pack is not None:
             self.w13, self.w2, more = weights.pack()
             self.how.update(more)
+            # What they were made of is the engine's to let go.
+            self.weights = dataclasses.replace(weights, place=None, pack=None)
         self.line = (f"{self.count} experts of {weights.hidden} x {weights.inner}, {weights.what}, "
                      f"{gate['activation']}, top-{top_k}")
-
-    @property
-    def packed(self) -> bool:
-        """Are the weights copies in a form of their own?"""
-        return self.weights.pack is not None
 
     def workspace_bytes(self, tokens: int) -> int:
         """Bytes of a tensor that serves as the workspace of a call with so many tokens, wherever

@@ -1,15 +1,26 @@
 #!/usr/bin/env python3
-"""What integrations/vllm/compare.py does without a GPU and without vLLM: compare_test.py"""
+"""What integrations/vllm/compare.py does without a GPU and without vLLM: compare_test.py, and the
+parts by which packages travel (script/carry.py)."""
 import importlib.util
-import json
 import math
 import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 import unittest
+import unittest.mock
 
-FILE = pathlib.Path(__file__).resolve().parents[2] / "integrations" / "vllm" / "compare.py"
+try:
+    import numpy  # noqa: F401
+except ImportError as missing:
+    print(f"did not run: compare_test.py: {missing}")
+    sys.exit(77)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "script"))
+import carry  # noqa: E402
+
+FILE = ROOT / "integrations" / "vllm" / "compare.py"
 spec = importlib.util.spec_from_file_location("compare", FILE)
 compare = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(compare)
@@ -26,38 +37,38 @@ class Compare(unittest.TestCase):
         halves, quarters = [math.log(0.5)] * 2, [math.log(0.25), math.log(0.75)]
         self.assertAlmostEqual(compare.kl([quarters], [halves]), want)
         self.assertNotAlmostEqual(compare.kl([halves], [quarters]), want)
-        self.assertEqual(compare.kl([[0.0, -5.0]], [[0.0, -math.inf]]),
-                         -compare.normalised([0.0, -5.0])[0])
+        self.assertAlmostEqual(compare.kl([[0.0, -5.0]], [[0.0, -math.inf]]),
+                               math.log(1 + math.exp(-5)))
         with self.assertRaises(ValueError):
             compare.kl(rows[:3], rows)
 
     def sides(self, off=0.0):
         logits = [[0.0, 1.0, 2.0]] * 3
-        speed = {"start-up (s)": 50.0, "batch 1, tokens a second": 120.0}
-        ours = {"speed": speed, "tokens": [[1, 2]], "said": ["serves"],
+        speed = {"start-up (s)": [50.0], "batch 1, tokens a second": [121.0, 120.0, 90.0]}
+        ours = {"speed": speed, "same_twice": True, "said": ["serves"],
                 "logits": [[a, b, c + off] for a, b, c in logits]}
-        theirs = {"speed": {"start-up (s)": 100.0, "batch 1, tokens a second": 100.0},
-                  "tokens": [[1, 2]], "logits": logits, "said": []}
-        return ours, json.loads(json.dumps(ours)), theirs
+        theirs = {"speed": {"start-up (s)": [100.0], "batch 1, tokens a second": [100.0]},
+                  "same_twice": True, "logits": logits, "said": []}
+        return ours, theirs
 
     def test_verdicts(self):
         self.assertTrue(all(holds for _, holds in compare.verdicts("qwen3-30b", *self.sides())))
-        ours, again, theirs = self.sides(0.2)
-        failed = [what for what, holds in compare.verdicts("qwen3-30b", ours, again, theirs)
-                  if not holds]
+        ours, theirs = self.sides(0.2)
+        failed = [what for what, holds in compare.verdicts("qwen3-30b", ours, theirs) if not holds]
         self.assertEqual(len(failed), 1)
         self.assertIn("KL of the logits", failed[0])
-        again["logits"][0][0] += 1e-7
+        ours["same_twice"] = False
         theirs["said"] = ["serves"]
         ours["said"] = []
         self.assertEqual(sum(not holds for _, holds in compare.verdicts(
-            "gpt-oss-120b", ours, again, theirs)), 3)
+            "gpt-oss-120b", ours, theirs)), 3)
 
     def test_table(self):
-        ours, _, theirs = self.sides()
+        ours, theirs = self.sides()
         lines = compare.table(ours, theirs).splitlines()
-        self.assertEqual(lines[2:], ["| start-up (s) | 50.0 | 100.0 | 2.000 |",
-                                     "| batch 1, tokens a second | 120.0 | 100.0 | 1.200 |"])
+        self.assertEqual(lines[2:], [
+            "| start-up (s) | 50.0 | 100.0 | 2.000 |",
+            "| batch 1, tokens a second | 120.0 (90.0-121.0) | 100.0 | 1.200 |"])
 
     def test_prompts(self):
         made = compare.prompts(3, 100, 1000, 7)
@@ -75,8 +86,27 @@ class Compare(unittest.TestCase):
             self.assertEqual("quantization_config" in fields, name != "qwen3-30b")
             self.assertIn(name, compare.MOST)
         self.assertEqual(compare.configuration("qwen3-30b")[1]["num_hidden_layers"], 48)
-        for side, said in (("ours", "1"), ("again", "1"), ("theirs", "0")):
+        for side, said in (("ours", "1"), ("theirs", "0")):
             self.assertEqual(compare.environment(side)["WARPWRIGHT_VLLM"], said)
+
+    def test_parts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            here, there = pathlib.Path(folder, "here"), pathlib.Path(folder, "there")
+            site = here / "site"
+            (site / "a").mkdir(parents=True)
+            content = random.Random(3).randbytes(300_000)
+            (site / "a" / "b c.py").write_bytes(content)
+            (site / "left.so").write_bytes(b"out")
+            with unittest.mock.patch.object(carry, "PART", 100_000):
+                carry.pack(site, here, lambda name: name != "left.so")
+            parts = list(here.glob("part.*"))
+            self.assertGreater(len(parts), 2)
+            carry.unpack(parts, there)
+            self.assertEqual([str(file.relative_to(there)) for file in there.rglob("*.*")],
+                             ["a/b c.py"])
+            self.assertEqual((there / "a" / "b c.py").read_bytes(), content)
+            with self.assertRaises(SystemExit):
+                carry.unpack([part for part in parts if part.suffix != ".1"], there)
 
     def test_arguments(self):
         given = compare.arguments(["--model", "gpt-oss-120b", "--layers", "2"])

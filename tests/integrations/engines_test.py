@@ -8,6 +8,7 @@
 Layers of every format that is served are made with random weights, as the engine's loader leaves
 them, go through the engine's doors to the machine model, and are compared with float64.
 """
+import gc
 import importlib
 import logging
 import os
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import types
 import unittest
+import weakref
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -159,6 +161,9 @@ class VllmCase(unittest.TestCase):
         self.assertEqual(type(method).__name__, kind)  # vLLM tells methods by their names
         for name, value in known.items():
             setattr(method, name, value)
+        self.given = [weakref.ref(getattr(layer, f"{weight}_{name}"))
+                      for weight, (parameters, _) in zip(("w13", "w2"), values)
+                      for name in parameters]
         method.process_weights_after_loading(layer)
         return method, layer, values[0][1], values[1][1]
 
@@ -191,6 +196,8 @@ class VllmCase(unittest.TestCase):
                     left = [n for n in vars(layer) if n.startswith(("w13_", "w2_"))]
                     left += list(getattr(layer, "_parameters", ()))
                     self.assertEqual(sorted(set(left)), ["w13_weight", "w2_weight"])
+                    gc.collect()  # or a layer takes twice its memory
+                    self.assertEqual([each() for each in self.given if each() is not None], [])
 
     def test_gpt_oss(self):
         """Rows of gates and ups in turns, biases, limits; packed rows are put into halves."""

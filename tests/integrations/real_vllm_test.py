@@ -42,6 +42,7 @@ MODULES = {"UnquantizedFusedMoEMethod": LAYERS + "fused_moe.unquantized_fused_mo
            "Fp8MoEMethod": QUANTISATION + "fp8", "Mxfp4MoEMethod": QUANTISATION + "mxfp4",
            "ModelOptNvFp4FusedMoE": QUANTISATION + "modelopt",
            "AutoGPTQMoEMethod": QUANTISATION + "auto_gptq",
+           "AutoAWQMoEMethod": QUANTISATION + "auto_awq",
            "CompressedTensorsW8A8Fp8MoEMethod": COMPRESSED + "compressed_tensors_moe_w8a8_fp8",
            "CompressedTensorsW4A4Mxfp4MoEMethod": COMPRESSED + "compressed_tensors_moe_w4a4_mxfp4",
            "CompressedTensorsW4A4Nvfp4MoEMethod": COMPRESSED + "compressed_tensors_moe_w4a4_nvfp4",
@@ -68,6 +69,8 @@ STATE = {
     "AutoGPTQMoEMethod": {"input_dtype": None, "experts_cls": None, "quant_config":
                           types.SimpleNamespace(quant_type=types.SimpleNamespace(size_bits=4),
                                                 desc_act=False, group_size=32, pack_factor=8)},
+    "AutoAWQMoEMethod": {"input_dtype": None, "experts_cls": None, "quant_config":
+                         types.SimpleNamespace(weight_bits=4, group_size=32, pack_factor=8)},
 }
 
 
