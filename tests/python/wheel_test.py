@@ -71,8 +71,8 @@ def installed_from_source(build):
     print(run(venv / "bin" / "warpwright", "--version", cwd=venv), end="")
 
 
-def with_library(build, folder, libraries, test):
-    """Runs a test beside other libraries; returns its exit status."""
+def with_library(build, folder, libraries, tests):
+    """Runs tests beside other libraries; returns the largest exit status."""
     library = libraries[-1]
     venv = build / "python" / f"venv-{library}"
     if not (venv / "bin" / "python").exists():
@@ -81,10 +81,11 @@ def with_library(build, folder, libraries, test):
                           "numpy", "ml_dtypes"], capture_output=True, text=True, check=False)
     if got.returncode != 0:
         why = got.stderr.splitlines()[-1]
-        print(f"did not run: {test}: pip finds no {library} here ({why})")
+        print(f"did not run: {', '.join(tests)}: pip finds no {library} here ({why})")
         return 77
-    return subprocess.run([venv / "bin" / "python", HERE / test], check=False,
-                          env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}).returncode
+    return max(subprocess.run([venv / "bin" / "python", HERE / test], check=False,
+                              env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}).returncode
+               for test in tests)
 
 
 def other_pythons():
@@ -143,11 +144,12 @@ def main():
     wheel = pathlib.Path(run(ROOT / "script" / "wheel", "--packed", build).split()[-1])
     folder = build / "python" / "unpacked"
     check_wheel(wheel, folder)
-    for option, libraries, test in [
-            ("--torch", ["torch"], "torch_test.py"), ("--jax", ["jax"], "test_jax.py"),
-            ("--transformers", ["torch", "transformers"], "experts_test.py")]:
+    for option, libraries, tests in [
+            ("--torch", ["torch"], ["torch_test.py", "engine_shapes_test.py"]),
+            ("--jax", ["jax"], ["test_jax.py"]),
+            ("--transformers", ["torch", "transformers"], ["experts_test.py"])]:
         if option in sys.argv:
-            return with_library(build, folder, libraries, test)
+            return with_library(build, folder, libraries, tests)
     for python in other_pythons():
         print(run(python, "-c", ALONE, env={"PYTHONPATH": str(folder)}), end="")
     python, why_not = environment(build, wheel)
