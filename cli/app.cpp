@@ -383,8 +383,7 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
   CLI::App* grouped = app.add_subcommand(
       "grouped", "multiply groups of tokens by weights of their own: D[g] = A[g] * B[g]^T");
   const auto add = [&app](const char* name, const char* about, const char* examples) {
-    CLI::App* command = app.add_subcommand(name, about);
-    command->require_subcommand(1);
+    CLI::App* command = app.add_subcommand(name, about)->require_subcommand(1);
     command->footer(examples);
     return command;
   };
@@ -646,19 +645,24 @@ class CommandLine {
     if (command.starts_with(" draw ")) return draw_command(draw_options_, out, err);
     if (command == " mask") return mask_command(mask_options_, out, err);
     if (command == " mma") return mma_command(mma_options_, out, err);
-    if (command == " moe") return moe_command(moe_, out, err);
     if (command == " check ptx") return check_ptx_command(check_ptx_, out, err);
-    if (command == " check moe") return check_moe_command(moe_, check_how_, out, err);
-    if (command == " bench moe") return bench_moe_command(bench_moe_options_, out, err);
-    if (command == " predict moe") return predict_moe_command(moe_, out, err);
     if (command == " predict kernel") return predict_kernel_command(predict_kernel_, out, err);
-    if (command == " explain moe") return explain_moe_command(moe_, out, err);
+    if (command.ends_with(" moe")) return call_mixture(command, out, err);
     if (command == " check kernel" && is_of_mixtures(check_how_.kernel)) {
       MoeOptions mixture = small_mixture();
       static_cast<RunOptions&>(mixture) = product_;
       return check_moe_command(mixture, check_how_, out, err);
     }
     return call_product(command, out, err);
+  }
+
+  // A command that takes a mixture.
+  int call_mixture(const std::string& command, std::ostream& out, std::ostream& err) {
+    if (command.starts_with(" check")) return check_moe_command(moe_, check_how_, out, err);
+    if (command.starts_with(" bench")) return bench_moe_command(bench_moe_options_, out, err);
+    if (command.starts_with(" predict")) return predict_moe_command(moe_, out, err);
+    if (command.starts_with(" explain")) return explain_moe_command(moe_, out, err);
+    return moe_command(moe_, out, err);
   }
 
   // A command that takes a product, or a product in groups.

@@ -95,7 +95,8 @@ std::string operands_text(const GemmProblem& p) {
   return a == b ? a : a + "," + b;
 }
 
-ordered_json to_json(const GemmOutcome& o) {
+// What was multiplied, and by which plan.
+ordered_json product_json(const GemmOutcome& o) {
   const GemmJob& job = o.product.job;
   const Plan& plan = o.product.plan;
   const GemmProblem& p = plan.problem;
@@ -136,6 +137,13 @@ ordered_json to_json(const GemmOutcome& o) {
   json["cluster_k"] = plan.cluster_k;
   json["ctas"] = plan.ctas;
   json["tiles"] = tiles_of(job, plan);
+  return json;
+}
+
+ordered_json to_json(const GemmOutcome& o) {
+  const GemmJob& job = o.product.job;
+  const Plan& plan = o.product.plan;
+  ordered_json json = product_json(o);
   json["seconds"] = o.seconds;
   json["findings"] = ordered_json::array();
   for (const model::Finding& f : o.run.report.findings) {

@@ -434,6 +434,29 @@ ordered_json counters_json(const std::optional<bench::Counters>& c) {
           {"dram_bytes", c->dram_bytes}};
 }
 
+// What it was timed beside.
+void add_others(ordered_json& j, const BenchRun& run, const GemmTimes& t, bool grouped) {
+  if (run.kind == BenchKind::w4a8) {
+    j["floor_us"] = floor_time(t);
+    j["beside"] = ordered_json::object();
+    for (const GemmTimes& other : t.beside) {
+      ordered_json& to = j["beside"][word_of(other)];
+      add_product(to, other);
+      to["relative_error"] = other.relative_error;
+    }
+    return;
+  }
+  j["baseline"] = t.baseline;
+  j[grouped ? "loop" : "first"] = timing_json(t.first);
+  if (grouped) {
+    j["calls"] = t.calls;
+  } else {
+    j["best"] = timing_json(t.best);
+    j["offered"] = t.offered;
+    j["best_offer"] = t.first ? t.best_index + 1 : 0;
+  }
+}
+
 ordered_json row_json(const BenchRun& run, const BenchRow& row) {
   const Shape& s = row.shape;
   const bool grouped = s.groups > 0;
@@ -458,25 +481,7 @@ ordered_json row_json(const BenchRun& run, const BenchRow& row) {
     j["host"] = timing_json(t.host.ours);
     j["host_empty"] = timing_json(t.host.empty);
   }
-  if (run.kind == BenchKind::w4a8) {
-    j["floor_us"] = floor_time(t);
-    j["beside"] = ordered_json::object();
-    for (const GemmTimes& other : t.beside) {
-      ordered_json& to = j["beside"][word_of(other)];
-      add_product(to, other);
-      to["relative_error"] = other.relative_error;
-    }
-  } else {
-    j["baseline"] = t.baseline;
-    j[grouped ? "loop" : "first"] = timing_json(t.first);
-    if (grouped) {
-      j["calls"] = t.calls;
-    } else {
-      j["best"] = timing_json(t.best);
-      j["offered"] = t.offered;
-      j["best_offer"] = t.first ? t.best_index + 1 : 0;
-    }
-  }
+  add_others(j, run, t, grouped);
   for (const Speed& x : form_of(run.kind).speeds) j[x.key] = number(ratio(t, x.theirs, x.mine));
   if (grouped) {
     j["bytes"] = t.roof.bytes;

@@ -127,6 +127,27 @@ PyObject* none_after(const Body& body) noexcept {
   }
 }
 
+// Where codes of a format and their scales go; and the scale of the tensor, if there is one.
+void read_micro(Call& call, const MicroFormat& format, std::pair<PyObject*, PyObject*> of,
+                bool given, bool linear, Quantisation& q) {
+  const auto [scales, scale] = of;
+  q.scaling = Scaling::block_scaled;
+  if (q.codes.dtype == DType::u8) take_bytes_as(q.codes, format.element, "out");
+  if (q.codes.dtype != format.element) {
+    throw Refused{
+        refuse(RefusalCode::bad_type, as_tensor("out"), " is ",
+               std::string(numeric::name(q.codes.dtype)), "; ",
+               as_rule("codes of ", format.word, " are ",
+                       std::string(numeric::name(format.element)), ", or their bytes as uint8"))};
+  }
+  q.scales = matrix_of(call.read(scales, "scales", true));
+  take_scales_as(q.scales, format.scale);
+  if (q.scales.rows == 1 && !linear) q.scales.row_stride = q.scales.columns;
+  const bool has_scale = scale != nullptr && scale != Py_None;
+  if (has_scale) q.tensor_scale = scalar_of(call.read(scale, "scale", !given));
+  q.given = has_scale && given;
+}
+
 }  // namespace
 
 PyObject* quantise_values(PyObject* /*module*/, PyObject* args) {
@@ -163,21 +184,7 @@ PyObject* quantise_values(PyObject* /*module*/, PyObject* args) {
                  : q.scaling == Scaling::blockwise ? matrix_of(t)
                                                    : vector_of(t);
     } else {
-      q.scaling = Scaling::block_scaled;
-      if (q.codes.dtype == DType::u8) take_bytes_as(q.codes, format->element, "out");
-      if (q.codes.dtype != format->element) {
-        throw Refused{
-            refuse(RefusalCode::bad_type, as_tensor("out"), " is ",
-                   std::string(numeric::name(q.codes.dtype)), "; ",
-                   as_rule("codes of ", word, " are ", std::string(numeric::name(format->element)),
-                           ", or their bytes as uint8"))};
-      }
-      q.scales = matrix_of(call.read(scales, "scales", true));
-      take_scales_as(q.scales, format->scale);
-      if (q.scales.rows == 1 && linear == 0) q.scales.row_stride = q.scales.columns;
-      const bool has_scale = scale != nullptr && scale != Py_None;
-      if (has_scale) q.tensor_scale = scalar_of(call.read(scale, "scale", given == 0));
-      q.given = has_scale && given != 0;
+      read_micro(call, *format, {scales, scale}, given != 0, linear != 0, q);
     }
     if (recipe != nullptr) q.recipe = recipe_of(recipe);
     q.order = linear != 0 ? ScaleOrder::rows : ScaleOrder::tiles;

@@ -194,10 +194,8 @@ Costs::Costs(const MachineNumbers& n, double cold_share) : numbers(&n) {
   const double an_sm = n.sms * n.clock_hz;
   const double l2 = n.l2_bytes_per_second / an_sm;
   const double memory = n.hbm_bytes_per_second / an_sm;
-  const auto fed = [&](double port) {
-    const double rate = std::min(port, l2);
-    return cold_share > 0 ? std::min(rate, memory / cold_share) : rate;
-  };
+  const double all = cold_share > 0 ? std::min(l2, memory / cold_share) : l2;
+  const auto fed = [&](double port) { return std::min(port, all); };
   read_rate = fed(n.read_bytes_per_clock);
   write_rate = std::min(n.write_bytes_per_clock, l2);
   tma_rate = fed(of(&N::tma_bytes_per_clock));

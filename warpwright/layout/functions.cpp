@@ -56,16 +56,25 @@ Value call_tile_to_shape(const Call& call) {
   });
 }
 
+Value call_coalesce(const Call& call) {
+  return call.inside([&](const Layout& l) {
+    return call.count() == 1 ? coalesce(l) : coalesce(l, call.shape_at(1));
+  });
+}
+
+Value call_mode(const Call& call) {
+  return call.inside([&](const Layout& l) {
+    const std::int64_t i = call.number(1);
+    if (i < 0 || i >= rank(l)) refuse("there is no mode {} in {}.", i, l);
+    return mode(l, static_cast<int>(i));
+  });
+}
+
 }  // namespace
 
 std::span<const Function> algebra_functions() {
   static const Function functions[] = {
-      {"coalesce", "coalesce(A), coalesce(A, profile)", 1, 2,
-       [](const Call& call) {
-         return call.inside([&](const Layout& l) {
-           return call.count() == 1 ? coalesce(l) : coalesce(l, call.shape_at(1));
-         });
-       }},
+      {"coalesce", "coalesce(A), coalesce(A, profile)", 1, 2, call_coalesce},
       {"composition", "composition(A, B)", 2, 2, call_composition},
       {"complement", "complement(A, n), complement(A)", 1, 2, call_complement},
       {"right_inverse", "right_inverse(A)", 1, 1,
@@ -102,14 +111,7 @@ std::span<const Function> algebra_functions() {
        [](const Call& call) { return call.inside([](const Layout& l) { return flatten(l); }); }},
       {"filter", "filter(A)", 1, 1,
        [](const Call& call) { return Value(filter(call.layout_at(0))); }},
-      {"mode", "mode(A, i)", 2, 2,
-       [](const Call& call) {
-         return call.inside([&](const Layout& l) {
-           const std::int64_t i = call.number(1);
-           if (i < 0 || i >= rank(l)) refuse("there is no mode {} in {}.", i, l);
-           return mode(l, static_cast<int>(i));
-         });
-       }},
+      {"mode", "mode(A, i)", 2, 2, call_mode},
       {"size", "size(A)", 1, 1, [](const Call& call) { return Value(size(call.domain())); }},
       {"cosize", "cosize(A)", 1, 1, [](const Call& call) { return Value(cosize(call.domain())); }},
       {"rank", "rank(A)", 1, 1,

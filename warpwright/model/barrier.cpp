@@ -317,9 +317,10 @@ void act::fence_proxy_async(Space space, Site site) {
   if (m.order) m.order->fence(m.current(), space, site);
 }
 
-void act::named_barrier(int id, int threads, bool wait, Site site) {
-  Machine& m = machine();
-  m.maybe_yield();
+namespace {
+
+// The current thread may come to it.
+NamedBarrier& named_barrier_of(Machine& m, int id, int threads, Site site) {
   Thread& self = m.current();
   if (id < 0 || id > 15 || threads % warp_lanes != 0 || threads < warp_lanes ||
       threads > (m.shape().threads + 31) / 32 * 32) {
@@ -336,6 +337,16 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
                 std::to_string(bar.expected),
             site);
   }
+  return bar;
+}
+
+}  // namespace
+
+void act::named_barrier(int id, int threads, bool wait, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  NamedBarrier& bar = named_barrier_of(m, id, threads, site);
   m.spend(m.costs().named_barrier);
   // The barrier counts warps, 32 threads each, and a warp comes when all of its lanes have.
   Meeting& warp = self.cta->warp_meetings[static_cast<std::size_t>(self.warp())];

@@ -128,6 +128,17 @@ void add_integers(const double* a, const double* b, std::uint32_t* c, int m, int
   }
 }
 
+void put_sums(const std::vector<float>& values, DType type, std::vector<std::uint32_t>& words) {
+  if (type == DType::f32) {
+    std::memcpy(words.data(), values.data(), values.size() * 4);
+    return;
+  }
+  static thread_local std::vector<std::uint16_t> codes;
+  codes.resize(values.size());
+  numeric::narrow(values.data(), codes.data(), values.size(), type);
+  std::memcpy(words.data(), codes.data(), values.size() * 2);
+}
+
 void multiply(const Maps& maps, int q, std::span<void*> lanes) {
   const atom::Mma& mma = maps.mma;
   const auto request = [&](int t) -> const MmaRequest& {
@@ -182,14 +193,7 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
     const auto add = mma.scale_block > 0 ? multiply_scaled : add_products;
     add(a.data(), b.data(), sums.data(), mma.m, mma.n, mma.k);
     for (std::size_t i = 0; i < at.size(); ++i) values[i] = sums[place_of(at[i])];
-    if (mma.sums == DType::f32) {
-      std::memcpy(words.data(), values.data(), at.size() * 4);
-    } else {
-      static thread_local std::vector<std::uint16_t> codes;
-      codes.resize(at.size());
-      numeric::narrow(values.data(), codes.data(), at.size(), mma.sums);
-      std::memcpy(words.data(), codes.data(), at.size() * 2);
-    }
+    put_sums(values, mma.sums, words);
   }
   for (int t = 0; t < maps.threads; ++t) {
     std::memcpy(request(t).sums, words.data() + t * count, place_of(count) * 4);

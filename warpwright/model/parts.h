@@ -664,7 +664,9 @@ class Machine {
   /// "word 3 of flags in global memory to be 1: it is 0 (...)", of a thread that waits for it.
   [[nodiscard]] std::string flag_text(const Wait& wait) const;
   [[nodiscard]] std::string completion_text(const MBarrier& bar) const;
-  /// The transaction bytes of the current phase do not add up: what was expected, and what came.
+  /// The transaction bytes of the current phase: what was expected, and what came.
+  [[nodiscard]] std::string bytes_text(const Cta& cta, const MBarrier& bar) const;
+  /// They do not add up.
   [[nodiscard]] Finding bytes_finding(const Cta& cta, const MBarrier& bar,
                                       std::string sentence) const;
   /// The current thread's latest wait, where a fresh barrier let it pass; else nothing.
@@ -712,6 +714,8 @@ class Machine {
   std::optional<std::uint64_t> decide();
   void launch_cluster(GridRun& grid, int slot);
   void thread_exits(Thread& thread);
+  /// The thread exits: its bulk stores must be committed, and have read.
+  void stores_exit(const Thread& thread);
   void throws(Thread& thread, const char* what);
   void cta_exits(Cta& cta);
   void resume(Thread& thread);

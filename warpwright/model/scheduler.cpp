@@ -475,22 +475,7 @@ void Machine::ask_again_later() {
   if (stopped_) throw Stop{};
 }
 
-void Machine::thread_exits(Thread& thread) {
-  Cta& cta = *thread.cta;
-  Meeting& warp = cta.warp_meetings[static_cast<std::size_t>(thread.warp())];
-  if (warp.arrived > 0) {
-    fatal(Check::divergence,
-          who(thread) + " exited while other lanes of its warp wait at " + warp.what +
-              ". Mend: let all lanes execute it, or none",
-          warp.site);
-  }
-  Meeting& group = cta.warpgroup_meetings[static_cast<std::size_t>(thread.index / 128)];
-  if (group.arrived > 0) {
-    fatal(Check::divergence,
-          who(thread) + " exited while other threads of its warpgroup wait at " + group.what +
-              ". Mend: let all of them execute it, or none",
-          group.site);
-  }
+void Machine::stores_exit(const Thread& thread) {
   if (thread.open_group && thread.open_group->site.line > 0) {
     const Thread* other = bare_commit(thread, &Thread::bare_bulk_commit_site);
     std::string sentence = who(thread) + " exited with bulk stores that it never committed";
@@ -515,6 +500,25 @@ void Machine::thread_exits(Thread& thread) {
       break;
     }
   }
+}
+
+void Machine::thread_exits(Thread& thread) {
+  Cta& cta = *thread.cta;
+  Meeting& warp = cta.warp_meetings[static_cast<std::size_t>(thread.warp())];
+  if (warp.arrived > 0) {
+    fatal(Check::divergence,
+          who(thread) + " exited while other lanes of its warp wait at " + warp.what +
+              ". Mend: let all lanes execute it, or none",
+          warp.site);
+  }
+  Meeting& group = cta.warpgroup_meetings[static_cast<std::size_t>(thread.index / 128)];
+  if (group.arrived > 0) {
+    fatal(Check::divergence,
+          who(thread) + " exited while other threads of its warpgroup wait at " + group.what +
+              ". Mend: let all of them execute it, or none",
+          group.site);
+  }
+  stores_exit(thread);
   copies_exit(thread);
   Warpgroup& wg = cta.warpgroups[static_cast<std::size_t>(thread.index / 128)];
   if (!wg.open.empty() || !wg.groups.empty()) {

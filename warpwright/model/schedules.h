@@ -344,14 +344,42 @@ class Family {
 
 namespace detail {
 
+inline std::vector<GridLaunch> grids_of(const std::function<void()>& kernel, const Launch& launch,
+                                        const std::vector<Allocation>& allocations) {
+  GridLaunch grid{.shape = {.ctas = launch.ctas,
+                            .cluster_size = launch.cluster_size,
+                            .in_clusters = launch.in_clusters,
+                            .threads = launch.threads,
+                            .shared_bytes = launch.shared_bytes,
+                            .registers_per_thread = launch.registers_per_thread},
+                  .allocations = allocations,
+                  .body = kernel,
+                  .dependent = launch.dependent,
+                  .ended = {}};
+  if (launch.left) {
+    grid.ended = [&launch]() -> std::optional<Finding> {
+      std::string wrong = launch.left();
+      if (wrong.empty()) return std::nullopt;
+      return Finding{Check::left_behind, std::move(wrong), {}};
+    };
+  }
+  std::vector<GridLaunch> grids;
+  for (int i = 0; i < launch.launches; ++i) {
+    for (const FirstGrid& f : launch.first) {
+      grids.push_back(
+          {.shape = {.ctas = f.ctas, .threads = f.threads, .shared_bytes = f.shared_bytes},
+           .allocations = allocations,
+           .body = f.body,
+           .dependent = launch.dependent,
+           .ended = {}});
+    }
+    grids.push_back(grid);
+  }
+  return grids;
+}
+
 inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
                        const std::vector<BufferBase*>& buffers) {
-  const LaunchShape shape{.ctas = launch.ctas,
-                          .cluster_size = launch.cluster_size,
-                          .in_clusters = launch.in_clusters,
-                          .threads = launch.threads,
-                          .shared_bytes = launch.shared_bytes,
-                          .registers_per_thread = launch.registers_per_thread};
   std::vector<Allocation> allocations;
   std::vector<std::vector<std::byte>> before;
   for (BufferBase* b : buffers) {
@@ -374,31 +402,7 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
       how.trace = &launch.recording->trace;
       how.barrier_events = &launch.recording->barriers;
     }
-    GridLaunch grid{.shape = shape,
-                    .allocations = allocations,
-                    .body = kernel,
-                    .dependent = launch.dependent,
-                    .ended = {}};
-    if (launch.left) {
-      grid.ended = [&]() -> std::optional<Finding> {
-        std::string wrong = launch.left();
-        if (wrong.empty()) return std::nullopt;
-        return Finding{Check::left_behind, std::move(wrong), {}};
-      };
-    }
-    std::vector<GridLaunch> grids;
-    for (int i = 0; i < launch.launches; ++i) {
-      for (const FirstGrid& f : launch.first) {
-        grids.push_back(
-            {.shape = {.ctas = f.ctas, .threads = f.threads, .shared_bytes = f.shared_bytes},
-             .allocations = allocations,
-             .body = f.body,
-             .dependent = launch.dependent,
-             .ended = {}});
-      }
-      grids.push_back(grid);
-    }
-    Report report = model::run(grids, how);
+    Report report = model::run(grids_of(kernel, launch, allocations), how);
     if (report.clean() && launch.verify) {
       if (std::string wrong = launch.verify(); !wrong.empty()) {
         report.findings.push_back({Check::wrong_result, std::move(wrong), {}});

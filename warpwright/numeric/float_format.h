@@ -150,6 +150,25 @@ constexpr double decode(const FloatFormat& f, std::uint64_t code) {
   return negative ? -value : value;
 }
 
+/// Does a magnitude with this remainder grow by a unit? `half` is half of one.
+constexpr bool rounds_away(Rounding rounding, std::uint64_t rest, std::uint64_t half, bool is_odd,
+                           bool is_negative) {
+  switch (rounding) {
+    case Rounding::nearest_even:
+      return rest > half || (rest == half && is_odd);
+    case Rounding::nearest_away:
+      return rest >= half;
+    case Rounding::toward_zero:
+      break;
+    case Rounding::up:
+      return rest != 0 && !is_negative;
+    case Rounding::down:
+      // Without a sign the value is |x|, which `down` truncates.
+      return rest != 0 && is_negative;
+  }
+  return false;
+}
+
 /// The code of a value, rounded once.
 ///
 /// NaN becomes the canonical NaN (all ones, no sign), or the largest value where the format has no
@@ -188,24 +207,7 @@ constexpr std::uint64_t encode(const FloatFormat& f, double x,
       units = significand >> s;
       const std::uint64_t rest = significand & ((std::uint64_t{1} << s) - 1);
       const std::uint64_t half = std::uint64_t{1} << (s - 1);
-      bool away = false;
-      switch (rounding) {
-        case Rounding::nearest_even:
-          away = rest > half || (rest == half && (units & 1) != 0);
-          break;
-        case Rounding::nearest_away:
-          away = rest >= half;
-          break;
-        case Rounding::toward_zero:
-          break;
-        case Rounding::up:
-          away = rest != 0 && !negative;
-          break;
-        case Rounding::down:
-          // Without a sign the value is |x|, which `down` truncates.
-          away = rest != 0 && negative;
-          break;
-      }
+      const bool away = rounds_away(rounding, rest, half, (units & 1) != 0, negative);
       units += static_cast<std::uint64_t>(away);
     }
     // Adding the units to the binade's start lets a carry walk into the next binade by itself.

@@ -267,23 +267,19 @@ int largest_of(int extent) {
   return extent % 32 == 0 ? 32 : extent % 16 == 0 ? 16 : 8;
 }
 
-// D by blocks, with their CTA and their place in its tensor memory.
-View umma_view(const TiledMma& mma) {
-  const atom::UmmaAtom atom = atom::umma_of(mma.atom);
+std::string where_operands_lie(bool in_pair) {
+  return std::string(
+             "D lies in tensor memory: L is the lane, C the column in which a block begins; a "
+             "colour is a quarter of the lanes, which one warp can read") +
+         (in_pair ? ", of a CTA of the pair." : ".") + " A and B lie in shared memory" +
+         (in_pair ? ", half of the rows of each in each CTA." : ".");
+}
+
+// D by blocks of 16 rows; `add` tells of one.
+template <class Add>
+CellGrid umma_sums(const atom::UmmaAtom& atom, int columns, const Add& add) {
   const int share = atom::umma_cta_rows(atom);
   constexpr int kRows = 16;
-  const int columns = largest_of(atom::umma_columns(atom));
-  const int bits_a = atom::umma_operand_bits(atom.kind, atom.a);
-  const int bits_b = atom::umma_operand_bits(atom.kind, atom.b);
-  Table table{{"operand", "rows", "columns", "CTA", "place"}, {}};
-  const auto add = [&](const std::string& operand, int row, int rows, int column, int count,
-                       int cta, const std::string& place, Cell& cell) {
-    cell.row = static_cast<std::int64_t>(table.rows.size());
-    cell.tip = operand + " rows " + range(row, rows) + ", columns " + range(column, count) +
-               ": CTA " + std::to_string(cta) + ", " + place;
-    table.rows.push_back(
-        {operand, range(row, rows), range(column, count), std::to_string(cta), place});
-  };
   CellGrid d =
       cell_grid("D (M " + std::to_string(atom.m) + " x N " + std::to_string(atom.n) +
                     "), blocks of " + std::to_string(kRows) + " x " + std::to_string(columns),
@@ -301,6 +297,25 @@ View umma_view(const TiledMma& mma) {
     }
   }
   for (int c = 0; c < d.columns; ++c) d.column_names.push_back(std::to_string(c * columns));
+  return d;
+}
+
+// The operands by blocks, with their CTA and their place in its memory.
+View umma_view(const TiledMma& mma) {
+  const atom::UmmaAtom atom = atom::umma_of(mma.atom);
+  const int columns = largest_of(atom::umma_columns(atom));
+  const int bits_a = atom::umma_operand_bits(atom.kind, atom.a);
+  const int bits_b = atom::umma_operand_bits(atom.kind, atom.b);
+  Table table{{"operand", "rows", "columns", "CTA", "place"}, {}};
+  const auto add = [&](const std::string& operand, int row, int rows, int column, int count,
+                       int cta, const std::string& place, Cell& cell) {
+    cell.row = static_cast<std::int64_t>(table.rows.size());
+    cell.tip = operand + " rows " + range(row, rows) + ", columns " + range(column, count) +
+               ": CTA " + std::to_string(cta) + ", " + place;
+    table.rows.push_back(
+        {operand, range(row, rows), range(column, count), std::to_string(cta), place});
+  };
+  const CellGrid d = umma_sums(atom, columns, add);
   // A and B by the CTA that holds them.
   const auto operand = [&](const char* name, int rows, int bits, atom::Major major) {
     const int step = core_of(bits, major).second;
@@ -327,39 +342,44 @@ View umma_view(const TiledMma& mma) {
   View view;
   view.id = "operands";
   view.title = "Where the operands lie";
-  view.caption = std::string(
-                     "D lies in tensor memory: L is the lane, C the column in which a block "
-                     "begins; a colour is a quarter of the lanes, which one warp can read") +
-                 (atom.pair ? ", of a CTA of the pair." : ".") + " A and B lie in shared memory" +
-                 (atom.pair ? ", half of the rows of each in each CTA." : ".");
+  view.caption = where_operands_lie(atom.pair);
   if (layout::size(mma.threads) > 1) view.caption += " One of the MMAs is drawn.";
   view.svg = cells_svg("", {d, a, b});
   view.table = std::move(table);
   return view;
 }
 
-// The scales of one operand in tensor memory: which row's, and which k_block takes them.
-CellGrid umma_scales_grid(const atom::UmmaAtom& atom, bool of_b, Table& table) {
+struct FoundScale {
+  int row, scale, step, id;
+  atom::ScaleCell at;
+};
+
+std::vector<FoundScale> found_scales(const atom::UmmaAtom& atom, bool of_b) {
   const int rows = of_b ? atom::scale_rows_b(atom) : atom::scale_rows_a(atom);
-  struct Found {
-    int row, scale, step, id;
-    atom::ScaleCell at;
-  };
-  std::vector<Found> all;
-  int lanes = 0, columns = 0, steps = 0;
+  std::vector<FoundScale> all;
   for (int step = 0; step == 0 || atom::scale_step(atom, step).id != 0; ++step) {
     const atom::ScaleStep s = atom::scale_step(atom, step);
-    steps = step + 1;
     for (int row = 0; row < rows; ++row) {
       for (int i = 0; i < atom::umma_scales(atom); ++i) {
         atom::ScaleCell at =
             of_b ? atom::scale_cell_b(atom, s.id, row, i) : atom::scale_cell_a(atom, s.id, row, i);
         at.column += of_b ? s.column_b : s.column_a;
-        lanes = std::max(lanes, at.lane + 1);
-        columns = std::max(columns, at.column + 1);
         all.push_back({row, step * atom::umma_scales(atom) + i, step, s.id, at});
       }
     }
+  }
+  return all;
+}
+
+// The scales of one operand in tensor memory: which row's, and which k_block takes them.
+CellGrid umma_scales_grid(const atom::UmmaAtom& atom, bool of_b, Table& table) {
+  const int rows = of_b ? atom::scale_rows_b(atom) : atom::scale_rows_a(atom);
+  const std::vector<FoundScale> all = found_scales(atom, of_b);
+  int lanes = 0, columns = 0, steps = 0;
+  for (const FoundScale& f : all) {
+    lanes = std::max(lanes, f.at.lane + 1);
+    columns = std::max(columns, f.at.column + 1);
+    steps = std::max(steps, f.step + 1);
   }
   const char* const name = of_b ? "SFB" : "SFA";
   // Quarters of the lanes that hold only copies are left out.
@@ -367,7 +387,7 @@ CellGrid umma_scales_grid(const atom::UmmaAtom& atom, bool of_b, Table& table) {
   for (int lane = 0; lane < lanes; ++lane) {
     const int quarter = lane / 32;
     if (std::any_of(all.begin(), all.end(),
-                    [&](const Found& f) { return f.at.lane / 32 == quarter; })) {
+                    [&](const FoundScale& f) { return f.at.lane / 32 == quarter; })) {
       shown.push_back(lane);
     }
   }
@@ -389,7 +409,7 @@ CellGrid umma_scales_grid(const atom::UmmaAtom& atom, bool of_b, Table& table) {
                                      ? ""
                                      : "." + range(byte % atom::kScaleAtomDepth, together)));
   }
-  for (const Found& f : all) {
+  for (const FoundScale& f : all) {
     if (f.at.byte % together != 0) continue;
     Cell& cell =
         grid.at(line_of(f.at.lane), (f.at.column * atom::kScaleAtomDepth + f.at.byte) / together);

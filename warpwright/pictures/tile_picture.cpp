@@ -103,6 +103,18 @@ std::string k_range(const TileAsk& ask, int step) {
   return span_text(step * k_of(ask), k_of(ask));
 }
 
+std::string memory_caption(const TileAsk& ask, int elements, int data) {
+  const OperandTile& tile = ask.tile;
+  return "A cell is 16 bytes, " + std::to_string(elements) + " elements" +
+         (tile.padded ? " in their first " + std::to_string(data) + " bytes, the rest is padding"
+                      : "") +
+         ". A colour is the place in a span of " + std::to_string(atom::span_bytes(tile.swizzle)) +
+         " bytes, which is a box of TMA across " + std::to_string(atom::box_outer(tile)) +
+         " lines; gaps part the boxes. Framed is what the tensor core reads for k_block " +
+         std::to_string(ask.k_block) + ", K " + k_range(ask, ask.k_block) +
+         ". The mbarrier counts " + std::to_string(atom::loaded_bytes(tile)) + " bytes.";
+}
+
 View memory_view(const TileAsk& ask) {
   const OperandTile& tile = ask.tile;
   const Chunks chunks(ask);
@@ -156,15 +168,7 @@ View memory_view(const TileAsk& ask) {
     }
   }
   view.title = "The tile in shared memory";
-  view.caption =
-      "A cell is 16 bytes, " + std::to_string(chunks.elements) + " elements" +
-      (tile.padded ? " in their first " + std::to_string(data) + " bytes, the rest is padding"
-                   : "") +
-      ". A colour is the place in a span of " + std::to_string(atom::span_bytes(tile.swizzle)) +
-      " bytes, which is a box of TMA across " + std::to_string(atom::box_outer(tile)) +
-      " lines; gaps part the boxes. Framed is what the tensor core reads for k_block " +
-      std::to_string(ask.k_block) + ", K " + k_range(ask, ask.k_block) + ". The mbarrier counts " +
-      std::to_string(atom::loaded_bytes(tile)) + " bytes.";
+  view.caption = memory_caption(ask, chunks.elements, data);
   view.svg = cells_svg("", {box, memory});
   return view;
 }

@@ -50,6 +50,32 @@ std::string_view fill_of(const TmemPart& part) {
   return ink::yellow;
 }
 
+double x(int column) {
+  return kTmemLeft + column * kColumn;
+}
+double y(int quarter) {
+  return kTmemTop + quarter * (kQuarter + kQuarterGap);
+}
+
+// What two accumulators share.
+std::string shared_columns(const TmemMap& map, Table& table) {
+  std::string body;
+  const auto second = std::find_if(map.parts.begin(), map.parts.end(), [](const TmemPart& p) {
+    return p.kind == TmemPart::Kind::accumulator && p.index == 1;
+  });
+  for (int q = 0; q < kQuarters; ++q) {
+    body +=
+        svg_box(x(second->first), y(q), map.shared_columns * kColumn - 1, kQuarter, ink::orange,
+                "columns " + span_of(second->first, map.shared_columns) + ": of both accumulators",
+                data_row(table.rows.size()));
+  }
+  body += svg_text(x(second->first) + map.shared_columns * kColumn / 2, y(0) + kQuarter / 2 + 4,
+                   "both", 11, "text-anchor=\"middle\" pointer-events=\"none\"");
+  table.rows.push_back(
+      {"both", span_of(second->first, map.shared_columns), "0-127", "of both accumulators"});
+  return body;
+}
+
 View memory_view(const TmemMap& map) {
   View view;
   view.id = "memory";
@@ -64,8 +90,6 @@ View memory_view(const TmemMap& map) {
                     " columns: the epilogue empties them first.";
   }
   view.table.header = {"part", "columns", "lanes", "what"};
-  const auto x = [](int column) { return kTmemLeft + column * kColumn; };
-  const auto y = [](int quarter) { return kTmemTop + quarter * (kQuarter + kQuarterGap); };
   std::string body;
   for (int q = 0; q < kQuarters; ++q) {
     body += svg_text(12, y(q) + kQuarter / 2 + 4,
@@ -94,21 +118,7 @@ View memory_view(const TmemMap& map) {
     view.table.rows.push_back(
         {name, columns, is_accumulator ? "0-127" : "four times 32", part.what});
   }
-  if (map.shared_columns > 0) {
-    const auto second = std::find_if(map.parts.begin(), map.parts.end(), [](const TmemPart& p) {
-      return p.kind == TmemPart::Kind::accumulator && p.index == 1;
-    });
-    for (int q = 0; q < kQuarters; ++q) {
-      body += svg_box(
-          x(second->first), y(q), map.shared_columns * kColumn - 1, kQuarter, ink::orange,
-          "columns " + span_of(second->first, map.shared_columns) + ": of both accumulators",
-          data_row(view.table.rows.size()));
-    }
-    body += svg_text(x(second->first) + map.shared_columns * kColumn / 2, y(0) + kQuarter / 2 + 4,
-                     "both", 11, "text-anchor=\"middle\" pointer-events=\"none\"");
-    view.table.rows.push_back(
-        {"both", span_of(second->first, map.shared_columns), "0-127", "of both accumulators"});
-  }
+  if (map.shared_columns > 0) body += shared_columns(map, view.table);
   view.svg = svg_head(x(atom::kTmemColumns) + 24, y(kQuarters) + 12) + body + "</svg>\n";
   return view;
 }

@@ -477,6 +477,23 @@ void Decoder::lay_out_registers() {
   }
 }
 
+// Only what this entry names, as other entries of the text have memory of their own.
+std::vector<const Variable*> Decoder::named_variables() const {
+  std::vector<const Variable*> used;
+  const auto note = [&](const auto& self, const Operand& o) -> void {
+    for (const Operand& part : o.parts) self(self, part);
+    if (o.kind != Operand::Kind::name) return;
+    const auto it = variables_.find(o.name);
+    if (it != variables_.end() && std::ranges::find(used, it->second) == used.end()) {
+      used.push_back(it->second);
+    }
+  };
+  for (const Statement& s : entry_.statements) {
+    for (const Operand& o : s.operands) note(note, o);
+  }
+  return used;
+}
+
 void Decoder::lay_out_variables() {
   const auto add = [&](const Variable& v) { variables_[v.name] = &v; };
   for (const Variable& v : module_.variables) add(v);
@@ -493,19 +510,7 @@ void Decoder::lay_out_variables() {
   }
   program_.param_bytes = static_cast<std::uint32_t>(at);
 
-  // Only what this entry names, as other entries of the text have memory of their own.
-  std::vector<const Variable*> used;
-  const auto note = [&](const auto& self, const Operand& o) -> void {
-    for (const Operand& part : o.parts) self(self, part);
-    if (o.kind != Operand::Kind::name) return;
-    const auto it = variables_.find(o.name);
-    if (it != variables_.end() && std::ranges::find(used, it->second) == used.end()) {
-      used.push_back(it->second);
-    }
-  };
-  for (const Statement& s : entry_.statements) {
-    for (const Operand& o : s.operands) note(note, o);
-  }
+  const std::vector<const Variable*> used = named_variables();
   const auto into = [&](std::vector<std::byte>& memory, const Variable& v) {
     const std::uint64_t begin = rounded_up(memory.size(), static_cast<std::uint64_t>(v.align));
     memory.resize(begin + static_cast<std::uint64_t>(v.bytes));

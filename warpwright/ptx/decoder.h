@@ -86,6 +86,7 @@ class Decoder {
   std::uint32_t place_of(int line);
   [[nodiscard]] std::string source_text(int line) const;
   void lay_out_registers();
+  [[nodiscard]] std::vector<const Variable*> named_variables() const;
   void lay_out_variables();
   void run_together(const Operand& list);
   void decode(const Statement& s);

@@ -18,39 +18,57 @@ struct Shared {
   std::uint64_t* executed;
 };
 
+// The coordinate along an axis of what is the index-th in a box.
+std::uint64_t place(int index, const int (&extents)[3], int axis) {
+  for (int a = 0; a < axis; ++a) index /= extents[a];
+  return static_cast<std::uint64_t>(axis < 2 ? index % extents[axis] : index);
+}
+
+std::uint64_t lane_mask(Given what, int lane) {
+  const auto bit = std::uint64_t{1} << lane;
+  const auto below = bit - 1;
+  const auto above = 0xffffffffU & ~(bit | below);
+  return what == Given::lanemask_eq   ? bit
+         : what == Given::lanemask_lt ? below
+         : what == Given::lanemask_le ? bit | below
+         : what == Given::lanemask_gt ? above
+                                      : bit | above;
+}
+
+// Where a space begins.
+std::uint64_t memory(Given space, const Frame& f, const Shared& all) {
+  const auto at = [](const auto* begin) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(begin));
+  };
+  return space == Given::shared     ? f.shared
+         : space == Given::param    ? at(all.params)
+         : space == Given::local    ? at(f.local)
+         : space == Given::constant ? at(all.program->constants.data())
+                                    : at(all.globals);
+}
+
 std::uint64_t given(const GivenRegister& g, const Frame& f, const Shared& all) {
   const Launch& l = all.launch;
   const auto thread = model::thread_index();
   const auto cta = model::cta_index();
-  const auto at = [](const auto* begin) {
-    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(begin));
-  };
-  const auto lane_bit = std::uint64_t{1} << f.lane;
+  const auto axis_from = [&](Given x) { return static_cast<int>(g.what) - static_cast<int>(x); };
   switch (g.what) {
     case Given::tid_x:
-      return static_cast<std::uint64_t>(thread % l.block[0]);
     case Given::tid_y:
-      return static_cast<std::uint64_t>(thread / l.block[0] % l.block[1]);
     case Given::tid_z:
-      return static_cast<std::uint64_t>(thread / (l.block[0] * l.block[1]));
+      return place(thread, l.block, axis_from(Given::tid_x));
     case Given::ntid_x:
-      return static_cast<std::uint64_t>(l.block[0]);
     case Given::ntid_y:
-      return static_cast<std::uint64_t>(l.block[1]);
     case Given::ntid_z:
-      return static_cast<std::uint64_t>(l.block[2]);
+      return static_cast<std::uint64_t>(l.block[axis_from(Given::ntid_x)]);
     case Given::ctaid_x:
-      return static_cast<std::uint64_t>(cta % l.grid[0]);
     case Given::ctaid_y:
-      return static_cast<std::uint64_t>(cta / l.grid[0] % l.grid[1]);
     case Given::ctaid_z:
-      return static_cast<std::uint64_t>(cta / (l.grid[0] * l.grid[1]));
+      return place(cta, l.grid, axis_from(Given::ctaid_x));
     case Given::nctaid_x:
-      return static_cast<std::uint64_t>(l.grid[0]);
     case Given::nctaid_y:
-      return static_cast<std::uint64_t>(l.grid[1]);
     case Given::nctaid_z:
-      return static_cast<std::uint64_t>(l.grid[2]);
+      return static_cast<std::uint64_t>(l.grid[axis_from(Given::nctaid_x)]);
     case Given::laneid:
       return static_cast<std::uint64_t>(f.lane);
     case Given::warpid:
@@ -68,15 +86,11 @@ std::uint64_t given(const GivenRegister& g, const Frame& f, const Shared& all) {
     case Given::nclusterid_x:
       return static_cast<std::uint64_t>(l.grid[0] / model::cluster_size());
     case Given::lanemask_eq:
-      return lane_bit;
     case Given::lanemask_lt:
-      return lane_bit - 1;
     case Given::lanemask_le:
-      return lane_bit * 2 - 1;
     case Given::lanemask_gt:
-      return 0xffffffffU & ~(lane_bit * 2 - 1);
     case Given::lanemask_ge:
-      return 0xffffffffU & ~(lane_bit - 1);
+      return lane_mask(g.what, f.lane);
     case Given::dynamic_bytes:
       return static_cast<std::uint64_t>(l.dynamic_bytes);
     case Given::zero:
@@ -84,15 +98,11 @@ std::uint64_t given(const GivenRegister& g, const Frame& f, const Shared& all) {
     case Given::one:
       return 1;
     case Given::shared:
-      return f.shared + g.value;
     case Given::param:
-      return at(all.params) + g.value;
     case Given::local:
-      return at(f.local) + g.value;
     case Given::constant:
-      return at(all.program->constants.data()) + g.value;
     case Given::global:
-      return at(all.globals) + g.value;
+      return memory(g.what, f, all) + g.value;
   }
   return 0;
 }

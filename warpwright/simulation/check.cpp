@@ -178,6 +178,35 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
   return all;
 }
 
+// Those of one schedule.
+static void add_findings(const std::vector<model::Finding>& found, const Schedule& schedule,
+                         CheckReport& out) {
+  // Those of one check at one place, which other accesses tell apart, are one here: it counts the
+  // schedules that show it.
+  std::vector<std::size_t> counted;
+  for (const model::Finding& finding : found) {
+    const auto known =
+        std::find_if(out.findings.begin(), out.findings.end(),
+                     [&](const CheckedFinding& f) { return same_place(f.finding, finding); });
+    if (known == out.findings.end()) {
+      counted.push_back(out.findings.size());
+      out.findings.push_back({finding, schedule, 1});
+      continue;
+    }
+    if (known->finding.follows && !finding.follows) {  // a cause speaks for both
+      const int before = known->finding.count;
+      known->finding = finding;
+      known->finding.count = before;
+      known->first = schedule;
+    }
+    known->finding.count += finding.count;
+    const auto at = static_cast<std::size_t>(known - out.findings.begin());
+    if (std::find(counted.begin(), counted.end(), at) != counted.end()) continue;
+    counted.push_back(at);
+    ++known->schedules;
+  }
+}
+
 Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   const int count = static_cast<int>(schedules.size());
@@ -216,30 +245,7 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
     if (found[i].empty()) continue;
     if (auto r = subject.disorder()) return *r;
     ++out.failing;
-    // Those of one check at one place, which other accesses tell apart, are one here: it counts the
-    // schedules that show it.
-    std::vector<std::size_t> counted;
-    for (const model::Finding& finding : found[i]) {
-      const auto known =
-          std::find_if(out.findings.begin(), out.findings.end(),
-                       [&](const CheckedFinding& f) { return same_place(f.finding, finding); });
-      if (known == out.findings.end()) {
-        counted.push_back(out.findings.size());
-        out.findings.push_back({finding, schedules[i], 1});
-        continue;
-      }
-      if (known->finding.follows && !finding.follows) {  // a cause speaks for both
-        const int before = known->finding.count;
-        known->finding = finding;
-        known->finding.count = before;
-        known->first = schedules[i];
-      }
-      known->finding.count += finding.count;
-      const auto at = static_cast<std::size_t>(known - out.findings.begin());
-      if (std::find(counted.begin(), counted.end(), at) != counted.end()) continue;
-      counted.push_back(at);
-      ++known->schedules;
-    }
+    add_findings(found[i], schedules[i], out);
   }
   std::stable_sort(out.findings.begin(), out.findings.end(), [](const auto& a, const auto& b) {
     return model::rank(a.finding) < model::rank(b.finding);

@@ -120,13 +120,12 @@ pictures::Picture draw_break_picture(BreakOptions& o, std::ostream& err) {
         });
     return 0;
   });
+  std::erase_if(views, [](const pictures::View& view) { return view.id.empty(); });
+  views.insert(views.begin(), pictures::mutants_view(lines));
+  views.front().caption += " The " + report->score() + ".";
   pictures::Picture picture;
   picture.title = product.title() + ", " + product.plan.name();
-  picture.views.push_back(pictures::mutants_view(lines));
-  picture.views.back().caption += " The " + report->score() + ".";
-  for (pictures::View& view : views) {
-    if (!view.id.empty()) picture.views.push_back(std::move(view));
-  }
+  picture.views = std::move(views);
   return picture;
 }
 

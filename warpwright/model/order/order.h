@@ -240,6 +240,9 @@ class Order {
 
   [[nodiscard]] Verdict judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                               bool x_write) const;
+  /// The same where x is of an asynchronous operation.
+  [[nodiscard]] Verdict judge_operation(const Thread& t, const Actor& y, const Entry& x,
+                                        bool x_write) const;
   [[nodiscard]] Verdict judge_tensor(const Thread& t, const Actor& y, const Entry& x) const;
   [[nodiscard]] Verdict judge_map(const Thread& t, const Actor& y, const Entry& x) const;
   void check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at);

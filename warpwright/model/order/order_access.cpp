@@ -28,39 +28,44 @@ void for_each_cell(std::uintptr_t address, std::int64_t bytes, const Visit& visi
 }  // namespace
 
 // --- the rule ------------------------------------------------------------------------------------
+Order::Verdict Order::judge_operation(const Thread& t, const Actor& y, const Entry& x,
+                                      bool x_write) const {
+  const ThreadOrder& me = t.order;
+  const ClusterOrder& cluster = t.cta->cluster->order;
+  const Operation& op = operations_[x.who];
+  if (op.atomic && y.atomic) return Verdict::ordered;
+  if (!cluster.has(op.number)) {
+    const Clock& known = y.asynchronous ? me.far : me.grid;
+    // The end of a grid needs no fence.
+    const bool over = op.stores && op.time != 0 && known[stores_of(op.number)] >= op.time;
+    return over || knows_far(me.grid, op.number, op.number, UINT32_MAX) ? Verdict::ordered
+                                                                        : Verdict::race;
+  }
+  if (op.time == 0) return Verdict::unfinished;
+  if (op.generic && y.asynchronous && !y.in_generic && me.order[op.component] >= op.time) {
+    // A generic write that is over: the other proxy needs the fence.
+    const Clock& fenced = y.in_shared ? me.shared : me.global;
+    return !x_write || fenced[op.component] >= op.time ? Verdict::ordered : Verdict::proxy;
+  }
+  // Completion carries the proxy fence, so one clock serves both proxies.
+  if (me.order[op.component] >= op.time) return Verdict::ordered;
+  if (me.executed[op.component] >= op.time) {
+    // It is over, and this thread knows. Only who reads what it wrote needs more than that.
+    // A pipeline's empty slots rest on this: their arrivals are at CTA scope even across CTAs,
+    // here as in CUTLASS (ClusterBarrier::arrive(cta_id), sm90_pipeline.hpp), since the reads
+    // that they report were completed by wgmma.wait_group and no write is handed on.
+    return !x_write || y.write ? Verdict::ordered : Verdict::scope;
+  }
+  return Verdict::unfinished;
+}
+
 Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                             bool x_write) const {
   if (y.in_tensor) return judge_tensor(t, y, x);
   if (y.map != nullptr) return judge_map(t, y, x);
   const ThreadOrder& me = t.order;
   const ClusterOrder& cluster = t.cta->cluster->order;
-  if (x.asynchronous) {
-    const Operation& op = operations_[x.who];
-    if (op.atomic && y.atomic) return Verdict::ordered;
-    if (!cluster.has(op.number)) {
-      const Clock& known = y.asynchronous ? me.far : me.grid;
-      // The end of a grid needs no fence.
-      const bool over = op.stores && op.time != 0 && known[stores_of(op.number)] >= op.time;
-      return over || knows_far(me.grid, op.number, op.number, UINT32_MAX) ? Verdict::ordered
-                                                                          : Verdict::race;
-    }
-    if (op.time == 0) return Verdict::unfinished;
-    if (op.generic && y.asynchronous && !y.in_generic && me.order[op.component] >= op.time) {
-      // A generic write that is over: the other proxy needs the fence.
-      const Clock& fenced = y.in_shared ? me.shared : me.global;
-      return !x_write || fenced[op.component] >= op.time ? Verdict::ordered : Verdict::proxy;
-    }
-    // Completion carries the proxy fence, so one clock serves both proxies.
-    if (me.order[op.component] >= op.time) return Verdict::ordered;
-    if (me.executed[op.component] >= op.time) {
-      // It is over, and this thread knows. Only who reads what it wrote needs more than that.
-      // A pipeline's empty slots rest on this: their arrivals are at CTA scope even across CTAs,
-      // here as in CUTLASS (ClusterBarrier::arrive(cta_id), sm90_pipeline.hpp), since the reads
-      // that they report were completed by wgmma.wait_group and no write is handed on.
-      return !x_write || y.write ? Verdict::ordered : Verdict::scope;
-    }
-    return Verdict::unfinished;
-  }
+  if (x.asynchronous) return judge_operation(t, y, x, x_write);
   if (x.atomic && y.atomic) return Verdict::ordered;
   if (!cluster.has(x.who)) {
     const bool fences = y.asynchronous && !y.in_generic;

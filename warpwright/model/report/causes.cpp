@@ -119,20 +119,27 @@ std::string Machine::completion_text(const MBarrier& bar) const {
          " a phase since " + at_line(bar.made);
 }
 
+std::string Machine::bytes_text(const Cta& cta, const MBarrier& bar) const {
+  const std::vector<LineBytes> expected = by_line(bar.bytes, true);
+  const std::vector<LineBytes> came = by_line(bar.bytes, false);
+  std::string text = "Phase " + std::to_string(bar.phase) + ": " + std::to_string(sum(expected)) +
+                     " bytes expected";
+  for (const LineBytes& l : expected)
+    text += " by " + who(*l.first->thread) + " at " + at_line(l.first->site);
+  text += ", " + std::to_string(sum(came)) + " came";
+  for (const LineBytes& l : came) {
+    text += (&l == came.data() ? ": " : ", ") + std::to_string(l.bytes) + " by " + copy_text(l);
+    if (cta.cluster->ctas.size() > 1)
+      text += " of CTA rank " + std::to_string(l.first->thread->cta->rank);
+  }
+  return text;
+}
+
 Finding Machine::bytes_finding(const Cta& cta, const MBarrier& bar, std::string sentence) const {
   Finding f{Check::transaction_bytes, {}, {}};
   const std::vector<LineBytes> expected = by_line(bar.bytes, true);
   const std::vector<LineBytes> came = by_line(bar.bytes, false);
-  sentence += ". Phase " + std::to_string(bar.phase) + ": " + std::to_string(sum(expected)) +
-              " bytes expected";
-  for (const LineBytes& l : expected)
-    sentence += " by " + who(*l.first->thread) + " at " + at_line(l.first->site);
-  sentence += ", " + std::to_string(sum(came)) + " came";
-  for (const LineBytes& l : came) {
-    sentence += (&l == came.data() ? ": " : ", ") + std::to_string(l.bytes) + " by " + copy_text(l);
-    if (cta.cluster->ctas.size() > 1)
-      sentence += " of CTA rank " + std::to_string(l.first->thread->cta->rank);
-  }
+  sentence += ". " + bytes_text(cta, bar);
   const Site expects = expected.empty() ? Site{} : expected.front().first->site;
   const std::string where = expects.line > 0 ? "at " + at_line(expects) : "for them";
   const bool too_many = bar.tx < 0;
