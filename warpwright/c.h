@@ -97,7 +97,9 @@ enum {
    *  within -7 and 7: (u' + 1) * g' / (1 + exp(-1.702 g')) */
   WW_ACTIVATION_SWIGLU_OAI = 5,
   WW_ACTIVATION_RELU2 = 6, /**< max(x, 0)^2 */
-  WW_ACTIVATION_LAST = WW_ACTIVATION_RELU2
+  /** GELU by the error function, only of a mixture's gate (ww_moe) */
+  WW_ACTIVATION_GELU_ERF = 7,
+  WW_ACTIVATION_LAST = WW_ACTIVATION_GELU_ERF
 };
 
 /** Which columns of a product of N columns (rows of B) are gates, and which what they are for. */
@@ -466,8 +468,8 @@ typedef struct ww_moe {
   ww_matrix bias2;        /**< a batch of E of H x 1, or left out */
   int32_t id_type;        /**< WW_INT32 or WW_INT64 */
   int32_t scaling;        /**< WW_SCALING_NONE, _ROW_COLUMN, _BLOCKWISE or _BLOCK_SCALED */
-  int32_t activation;     /**< of the gate WW_ACTIVATION_SILU (ww_moe_init), _GELU or _SWIGLU_OAI;
-                               without one all but _SWIGLU_OAI */
+  int32_t activation;     /**< of the gate WW_ACTIVATION_SILU (ww_moe_init), _GELU, _GELU_ERF or
+                               _SWIGLU_OAI; without one all but the last two */
   int32_t gate_up;        /**< WW_GATED_HALVES (ww_moe_init) or WW_GATED_INTERLEAVED; WW_GATED_NONE:
                                experts have no gate, w13 is a batch of E of I x H */
   int64_t first_expert;   /**< the number of this rank's first expert */

@@ -27,15 +27,20 @@ template <class Value>
 using Words = std::initializer_list<std::pair<const char*, Value>>;
 
 /// The mode of plan/product/modes.h that has this word; throws InputError where none of `all` that
-/// `keep` has it.
-template <class Mode, std::size_t N, class Keep>
+/// `keep` has it, and tells of those that `offer`.
+template <class Mode, std::size_t N, class Keep, class Offer>
 Mode chosen_mode(const char* option, const std::string& text, const Mode (&all)[N],
-                 const Keep& keep) {
+                 const Keep& keep, const Offer& offer) {
   for (const Mode mode : all) {
     if (keep(mode) && text == name(mode)) return mode;
   }
   throw InputError(std::string(option) + " is \"" + text + "\"; " +
-                   as_rule("it must be ", warpwright::listed(all, keep)) + ".");
+                   as_rule("it must be ", warpwright::listed(all, offer)) + ".");
+}
+template <class Mode, std::size_t N, class Keep>
+Mode chosen_mode(const char* option, const std::string& text, const Mode (&all)[N],
+                 const Keep& keep) {
+  return chosen_mode(option, text, all, keep, keep);
 }
 
 /// Is it a mode of operands and scales that are given apart (mxf8 and nvf4 are types)?

@@ -151,7 +151,7 @@ w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says;
              of a format of mxf8 to nvf4 (float8_e4m3fn, float4_e2m1fn_x2, or bytes with format=).
 w2           E x H x I, of w13's type, or PackedWeights too.
 activation   )",
-    R"(, for the gate gelu, silu or swiglu_oai; where gated is False all but swiglu_oai.
+    R"(. Where gated is False one of gemm's but swiglu_oai.
 gated        False: experts have no gate, w13 is E x I x H, and activation(w13[e] @ x[t]) goes to
              w2; relu2 is Nemotron's.
 gate_up      'halves', or 'interleaved': rows of gates and ups in turns, in bias13 too.

@@ -6,7 +6,8 @@ from typing import Any
 from ._interop import Refusal, dtype_name
 
 # Words of servers for the activation, and how gate and up lie in their weights.
-_ACTIVATIONS = {"silu": ("silu", "halves"), "gelu_tanh": ("gelu", "halves"),
+_ACTIVATIONS = {"silu": ("silu", "halves"), "gelu": ("gelu_erf", "halves"),
+                "gelu_tanh": ("gelu", "halves"),
                 "swigluoai": ("swiglu_oai", "interleaved"),
                 "swiglu_oai": ("swiglu_oai", "interleaved"),
                 "swigluoai_uninterleave": ("swiglu_oai", "halves"),
@@ -133,8 +134,9 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     w1, w2          experts x 2 inner x hidden (gate and up), and experts x hidden x inner
     topk_weights, topk_ids   tokens x top-k; slots whose id is -1, or no expert's, are left out
     inplace         the result takes hidden_states' place
-    activation      'silu', 'gelu_tanh' or 'swigluoai_uninterleave', gate above up; 'swigluoai', as
-                    gpt-oss has it, rows of both in turns; 'silu_no_mul', 'gelu_tanh_no_mul' or
+    activation      'silu', 'gelu' (by the error function), 'gelu_tanh' or
+                    'swigluoai_uninterleave', gate above up; 'swigluoai', as gpt-oss has it, rows of
+                    both in turns; 'silu_no_mul', 'gelu_tanh_no_mul' or
                     'relu2_no_mul' without a gate: w1 is experts x inner x hidden
     apply_router_weight_on_input   for top-1: hidden_states times topk_weights is what experts take
     a1_scale        of hidden_states that are float8_e4m3fn already: tokens x 1 or 1, or with

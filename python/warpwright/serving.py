@@ -92,8 +92,9 @@ def gate_of(activation: str, limit: float | None = None, alpha: float | None = N
             beta: float | None = None) -> dict[str, Any]:
     """An engine's word for the gate, and its numbers, as `moe` takes them. A word that is not known
     here goes on to the library, which says what it has."""
-    if activation.startswith("gelu") and "tanh" not in activation:
-        _refuse(f"activation is {activation}, by the error function; the nearest is gelu_tanh")
+    if activation == "gelu_no_mul":
+        _refuse("activation is gelu_no_mul, by the error function without a gate; the nearest is "
+                "gelu_tanh_no_mul")
     word, places = _ACTIVATIONS.get(activation, (activation, "halves"))
     gate = {"activation": word, "gate_limit": limit}
     if places is None:

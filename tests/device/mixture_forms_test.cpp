@@ -383,6 +383,60 @@ TEST(MixtureForms, AGeluGate) {
   EXPECT_GT(reference::check_mixture(limited.o).failures, 0);
 }
 
+// By the error function it is the launch's that gates apart, whatever else is asked for.
+TEST(MixtureForms, AGeluGateByTheErrorFunction) {
+  const Change change = [](MixtureOperands& o) { o.activation = Activation::gelu_erf; };
+  const auto all = in_all_ways({.biases = true, .largest_x = 6}, change);
+  EXPECT_GE(all.size(), 9U);
+  agree_and_differ(
+      all, change, [](MixtureOperands& o) { o.activation = Activation::swiglu_oai; }, 6);
+  for (const bool interleaved : {false, true}) {
+    SomeMixture plain({.biases = true, .result = DType::f32});
+    change(plain.o);
+    plain.o.interleaved = interleaved;
+    const auto plan = plan_moe(plain.o, model_facts(), {.batch_invariant = true});
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_TRUE(plan->takes(MixtureStep::gate)) << plan->explain();
+    run_and_check(plain);
+    plain.o.activation = Activation::gelu;  // which is another by up to 0.0005
+    EXPECT_LT(reference::check_mixture(plain.o, true).failures, plain.o.d.rows * plain.o.d.columns);
+    plain.o.activation = Activation::silu;
+    EXPECT_GT(reference::check_mixture(plain.o, true).failures, 0);
+  }
+  SomeMixture limited({.biases = true, .largest_x = 24});
+  change(limited.o);
+  limited.o.gate = GateNumbers{1, 0.5F, 2};
+  run_and_check(limited);
+  limited.o.gate.reset();
+  EXPECT_GT(reference::check_mixture(limited.o).failures, 0);
+}
+
+TEST(MixtureForms, OnlyALaunchGatesByTheErrorFunction) {
+  const auto why = [](MixtureOperands o, const MixtureChoices& choices) {
+    o.activation = Activation::gelu_erf;
+    const auto plan = plan_moe(o, model_facts(), choices);
+    return plan ? "" : plan.reason();
+  };
+  const SomeMixture plain({});
+  EXPECT_EQ(why(plain.o, {}), "");
+  EXPECT_EQ(why(plain.o, {.gates_in_epilogue = true}),
+            "gates_in_epilogue is asked for, and activation is gelu_erf; a launch of its own has "
+            "that gate: the nearest is false");
+  const SomeMixture blocks({.scaling = Scaling::blockwise});
+  EXPECT_EQ(why(blocks.o, {.quantises_in_epilogue = true}),
+            "quantises_in_epilogue is asked for, and activation is gelu_erf; a launch of its own "
+            "has that gate: the nearest is false");
+  const MicroMixture micro({});
+  EXPECT_EQ(why(micro.o, {}),
+            "activation is gelu_erf, and scaling is block_scaled; it is the gate of a launch "
+            "between the products, and scales in tiles are a gated product's: the nearest is gelu, "
+            "in its tanh form");
+  const SomeMixture ungated({.gated = false});
+  EXPECT_EQ(why(ungated.o, {}),
+            "activation is gelu_erf and there is no gate; what experts without one have is none, "
+            "relu, gelu, silu, quick_gelu or relu2: the nearest is gelu");
+}
+
 // Ids that are all -1, and no tokens at all, in every form.
 TEST(MixtureForms, NothingToDoIsDone) {
   const std::vector<MixtureAsk> asks = {
@@ -529,8 +583,8 @@ TEST(MixtureForms, WhatDoesNotGoTogetherIsRefused) {
        "gated: leave them out"},
       {{},
        [](MixtureOperands& o) { o.activation = Activation::relu2; },
-       "activation is relu2; the gate of a mixture is gelu, silu or swiglu_oai: the nearest is "
-       "silu"},
+       "activation is relu2; the gate of a mixture is gelu, silu, swiglu_oai or gelu_erf: the "
+       "nearest is silu"},
       {{},
        [](MixtureOperands& o) {
          o.activation = Activation::gelu;

@@ -1006,7 +1006,9 @@ class Calls {
     if (parts == 1) {
       m.activation = draw_.of({WW_ACTIVATION_RELU2, WW_ACTIVATION_GELU, WW_ACTIVATION_SILU});
     } else {
-      if (likely(50)) m.activation = draw_.of({WW_ACTIVATION_SWIGLU_OAI, WW_ACTIVATION_GELU});
+      if (likely(50))
+        m.activation =
+            draw_.of({WW_ACTIVATION_SWIGLU_OAI, WW_ACTIVATION_GELU, WW_ACTIVATION_GELU_ERF});
       if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
       if (likely(30)) draw(m.gate);
     }

@@ -216,6 +216,16 @@ class VllmCase(unittest.TestCase):
         want = reference(x.astype(np.float64), ids, weights, w13, w2, "swigluoai_uninterleave")
         self.compare(self.run_layer(method, layer, x, ids, weights), want, 0.01)
 
+    def test_gelu(self):
+        """By the error function, as vLLM's word without "tanh" means it."""
+        for name in ("bf16", "fp8 in blocks", "mxfp4"):
+            kind, how, known, most = FORMATS[name]
+            method, layer, w13, w2 = self.made(kind, how, known, "GELU")
+            x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
+            ids, weights = routed(self.draw)
+            want = reference(x.astype(np.float64), ids, weights, w13, w2, "gelu")
+            self.compare(self.run_layer(method, layer, x, ids, weights), want, most)
+
     def test_without_a_gate(self):
         """Nemotron's experts: w13 is experts x inner x hidden."""
         for name in ("bf16", "fp8 in blocks", "mxfp4"):
@@ -267,8 +277,8 @@ class VllmCase(unittest.TestCase):
         """The library's sentence in vLLM's log, once, and vLLM's own kernel."""
         fp8 = FORMATS["fp8 in blocks"]
         cases = {
-            "activation is gelu, by the error function": (*FORMATS["bf16"][:3],
-                                                          {"activation": "GELU"}),
+            "activation is gelu_no_mul, by the error function": (*FORMATS["bf16"][:3],
+                                                                 {"activation": "GELU_NO_MUL"}),
             "relu2": (*FORMATS["bf16"][:3], {"activation": "RELU2"}),
             r"blocks are \[64, 64\]; the nearest legal is \[128, 128\]": (
                 *fp8[:2], {**fp8[2], "weight_block_size": [64, 64]}, {}),
@@ -501,6 +511,8 @@ class Sglang(unittest.TestCase):
             self.close(self.run_layer(
                 sglang_stub.config(gate_up_interleaved=in_turns, **numbers), info, x, ids, weights),
                 reference(x64, ids, weights, w13, w2, kind), 0.01)
+        self.close(self.run_layer(sglang_stub.config(activation="gelu"), info, x, ids, weights),
+                   reference(x64, ids, weights, w13, w2, "gelu"), 0.01)
         got = self.run_layer(sglang_stub.config(swiglu_limit=1.0), info, x, ids, weights)
         self.assertGreater(np.abs(to_numpy(got.hidden_states)
                                   - reference(x64, ids, weights, w13, w2)).max(), 0.5)
@@ -526,7 +538,8 @@ class Sglang(unittest.TestCase):
                  {"apply_router_weight_on_input": True}, info),
                 ("gemm1_clamp_limit is given without gemm1_alpha", {"gemm1_clamp_limit": 7.0},
                  info),
-                ("activation is gelu, by the error function", {"activation": "gelu"}, info),
+                ("activation is gelu_no_mul, by the error function",
+                 {"activation": "gelu", "is_gated": False}, info),
                 ("relu2", {"activation": "relu2"}, info),
                 ("use_int4_w4a16 is set", {}, self.drawn(use_int4_w4a16=True)[0]),
                 ("a13_scale is given", {}, self.drawn("fp8_rows", a13_scale=torch.ones(1))[0]),

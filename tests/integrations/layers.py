@@ -1,5 +1,7 @@
 """Layers of experts and dense ones in each format that checkpoints have, with random weights: the
 tensors as an engine's loader leaves them, and the weights that they stand for, in float64."""
+import math
+
 import ml_dtypes
 import numpy as np
 import torch
@@ -129,6 +131,8 @@ def gate(both, kind):
     if kind == "relu2_no_mul":
         return np.maximum(both, 0) ** 2
     g, u = np.split(both, 2, -1)
+    if kind == "gelu":
+        return g / 2 * (1 + np.vectorize(math.erf)(g / 2 ** 0.5)) * u
     return g / (1 + np.exp(-g)) * u
 
 

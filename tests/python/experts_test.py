@@ -213,6 +213,7 @@ class FusedExperts(unittest.TestCase):
     def test_words_of_activations(self):
         rows = self.w1[:, :self.w1.shape[1] // 2].contiguous()
         how = [("gelu_tanh", self.w1, {"activation": "gelu"}),
+               ("gelu", self.w1, {"activation": "gelu_erf"}),
                ("swigluoai_uninterleave", self.w1, {"activation": "swiglu_oai"}),
                ("relu2_no_mul", rows, {"activation": "relu2", "gated": False}),
                ("silu_no_mul", rows, {"gated": False})]
@@ -279,7 +280,7 @@ class FusedExperts(unittest.TestCase):
 
     def test_what_is_refused(self):
         for how, words in [
-                ({"activation": "gelu"}, "activation is 'gelu'; it is one of 'silu'"),
+                ({"activation": "tanh"}, "activation is 'tanh'; it is one of 'silu'"),
                 ({"use_int4_w4a16": True}, "use_int4_w4a16 is given"),
                 ({"a1_scale": torch.ones(1)}, "only tokens that are e4m3 have scales"),
                 ({"a2_scale": torch.ones(1)}, "a2_scale is given"),
@@ -361,6 +362,17 @@ class Models(unittest.TestCase):
                 layer.mlp.experts.gate_up_proj_bias.normal_()
                 layer.mlp.experts.down_proj_bias.normal_()
         self.compare(model)
+
+    def test_gelu(self):
+        """transformers' own words: by the error function and by tanh."""
+        for word, ours in (("gelu", "gelu_erf"), ("gelu_pytorch_tanh", "gelu")):
+            config = transformers.Qwen3MoeConfig(
+                vocab_size=100, hidden_size=64, intermediate_size=64, num_hidden_layers=1,
+                num_attention_heads=2, num_key_value_heads=1, head_dim=32, num_experts=8,
+                num_experts_per_tok=2, moe_intermediate_size=48, hidden_act=word)
+            model = transformers.Qwen3MoeForCausalLM(config)
+            self.compare(model)
+            self.assertEqual(model.model.layers[0].mlp.experts._warpwright[1]["activation"], ours)
 
     def test_another_gate_is_refused(self):
         experts = theirs()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """wp.moe on the model, against float32 in numpy; its plans and its refusals."""
 import logging
+import math
 import unittest
 
 import ml_dtypes
@@ -160,6 +161,9 @@ class Moe(unittest.TestCase):
             layer.w13 = whole
             self.close(layer.call(activation="gelu"),
                        layer.right(lambda gate, up: acts["gelu"](gate) * up))
+            erf = np.vectorize(math.erf)
+            self.close(layer.call(activation="gelu_erf"),
+                       layer.right(lambda gate, up: gate / 2 * (1 + erf(gate / 2 ** 0.5)) * up))
             # Both halves alike: what is one's gate is the other's up.
             layer.w13 = np.concatenate([whole[:, :64]] * 2, 1)
             want = layer.right(lambda gate, up: act(up))
@@ -484,7 +488,8 @@ class Refusals(unittest.TestCase):
 
     def test_words_and_numbers(self):
         layer = Layer()
-        for how, says in [({"activation": "relu"}, 'it is one of "gelu", "silu", "swiglu_oai"'),
+        for how, says in [({"activation": "relu"},
+                           'it is one of "gelu", "silu", "swiglu_oai", "gelu_erf"'),
                           ({"activation": "tanh"}, '"silu"'), ({"gate_up": "turns"}, '"halves"'),
                           ({"scaling": "blockwise"}, "weights of 16 bits have no scales"),
                           ({"scaling": "rows"}, '"row_column"'),

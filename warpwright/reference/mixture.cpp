@@ -194,7 +194,7 @@ class Token {
   Token(const MixtureOperands& o, std::int64_t token, bool gates_behind)
       : o_(o),
         token_(token),
-        gates_behind_(gates_behind),
+        gates_behind_(gates_behind || warpwright::gates_behind(o.activation)),
         w13_(o, o.w13, o.packed13, o.scale_w13, o.factor_w13, true),
         w2_(o, o.w2, o.packed2, o.scale_w2, o.factor_w2, false) {
     x_.resize(static_cast<std::size_t>(o.hidden()));

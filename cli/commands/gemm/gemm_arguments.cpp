@@ -200,7 +200,7 @@ void read_words(const GemmOptions& o, GemmJob& job) {
   if (o.gated) job.product.epilogue.activation = Activation::silu;
   if (!o.activation.empty()) {
     job.product.epilogue.activation =
-        chosen_mode("--activation", o.activation, all_activations, any<Activation>);
+        chosen_mode("--activation", o.activation, all_activations, any<Activation>, is_of_products);
   }
   job.product.epilogue.gated = o.gated;
   job.product.epilogue.gate = parse_gate(o.gate, job.product.epilogue.activation);

@@ -190,7 +190,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
                "is predicted to be faster");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
-  add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),
+  add("--activation", o.activation, listed(all_activations, is_of_products, "|", "|").c_str(),
       "applied last (default none, or silu where the epilogue is gated)");
   app.add_flag(
       "--gated", o.gated,

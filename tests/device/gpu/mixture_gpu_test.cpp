@@ -143,6 +143,7 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
     ask.weight = draw(0, 1) == 0 ? DType::f32 : DType::bf16;
     SomeMixture some(ask);
     run_and_check(some, {.batch_invariant = draw(0, 1) == 1}, ran);
+    some.o.activation = draw(0, 1) == 1 ? Activation::gelu_erf : Activation::silu;
     run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_GT(ran, 25);
@@ -158,6 +159,7 @@ TEST(MixturesOnGpu, Int4AgreesWithFloat64) {
     SomeMixture some(tests::int4_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+    if (seed % 5 == 0) some.o.activation = Activation::gelu_erf;
     run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_EQ(ran, 40);
@@ -173,6 +175,7 @@ TEST(MixturesOnGpu, E2m1AgreesWithFloat64) {
     SomeMixture some(tests::e2m1_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+    if (seed % 5 == 0) some.o.activation = Activation::gelu_erf;
     run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_EQ(ran, 40);

@@ -108,7 +108,7 @@ std::optional<Refusal> mixture_activation_fault(const MixtureProblem& p) {
     return refuse(
         RefusalCode::bad_value, "activation is ", name(p.activation), " and there is no gate; ",
         as_rule("what experts without one have is ", listed(all_activations, stands_alone)),
-        ": the nearest is ", as_nearest("silu"));
+        ": the nearest is ", as_nearest(gates_behind(p.activation) ? "gelu" : "silu"));
   }
   if (!p.is_gated && p.interleaved) {
     return refuse(RefusalCode::bad_value, "gate and up are interleaved, and there is no gate; ",
@@ -119,6 +119,14 @@ std::optional<Refusal> mixture_activation_fault(const MixtureProblem& p) {
     return refuse(RefusalCode::bad_value, "activation is ", name(p.activation), "; ",
                   as_rule("the gate of a mixture is ", listed(all_activations, gates)),
                   ": the nearest is ", as_nearest("silu"));
+  }
+  if (p.is_gated && gates_behind(p.activation) && p.is_micro()) {
+    return refuse(
+        RefusalCode::unsupported, "activation is ", name(p.activation), ", and scaling is ",
+        name(p.scaling), "; ",
+        as_rule("it is the gate of a launch between the products, and scales in tiles are "
+                "a gated product's"),
+        ": the nearest is ", as_nearest("gelu"), ", in its tanh form");
   }
   return std::nullopt;
 }

@@ -113,8 +113,20 @@ bool can_gate_behind(const MixtureProblem& p) {
   return p.is_gated && !p.is_micro();
 }
 
+// Must a launch gate them?
+bool must_gate_behind(const MixtureProblem& p) {
+  return p.is_gated && gates_behind(p.activation);
+}
+
 // Why the gate cannot be asked for so, or nothing.
 std::optional<Refusal> gate_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  for (const auto& [asked, word] : {std::pair{choices.gates_in_epilogue, "gates_in_epilogue"},
+                                    {choices.quantises_in_epilogue, "quantises_in_epilogue"}}) {
+    if (!asked.value_or(false) || !must_gate_behind(p)) continue;
+    return refuse(RefusalCode::bad_choice, word, " is asked for, and activation is ",
+                  name(p.activation), "; ", as_rule("a launch of its own has that gate"),
+                  ": the nearest is ", as_nearest("false"));
+  }
   if (choices.gates_in_epilogue.value_or(true)) return std::nullopt;
   if (choices.quantises_in_epilogue.value_or(false)) {
     return refuse(RefusalCode::bad_choice,
@@ -178,6 +190,7 @@ std::vector<MixtureWay> open_between(const MixtureProblem& p, const MixtureChoic
   // epilogue they are rounded to bf16 before they are quantised, and before they are gated.
   const bool any = !choices.batch_invariant;
   const bool fuses = choices.quantises_in_epilogue.value_or(any && can_quantise_rows(p));
+  if (must_gate_behind(p)) return {{.gates_behind = true}};
   const bool helps =
       can_gate_behind(p) && (p.is_packed() || p.slots() >= rows_gated_behind * p.total());
   const bool behind = !choices.gates_in_epilogue.value_or(!(any && helps));

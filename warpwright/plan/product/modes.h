@@ -113,18 +113,29 @@ enum class Accumulation : std::uint8_t {
 };
 
 /// What is applied to alpha * A * B^T + beta * C + bias.
-enum class Activation : std::uint8_t { none, relu, gelu, silu, quick_gelu, swiglu_oai, relu2 };
+enum class Activation : std::uint8_t {
+  none,
+  relu,
+  gelu,
+  silu,
+  quick_gelu,
+  swiglu_oai,
+  relu2,
+  gelu_erf,
+};
 
 /// All of them, in the order in which people are told them: what is only a gate's comes last.
 inline constexpr Activation all_activations[] = {
-    Activation::none,       Activation::relu,  Activation::gelu,      Activation::silu,
-    Activation::quick_gelu, Activation::relu2, Activation::swiglu_oai};
+    Activation::none,       Activation::relu,  Activation::gelu,       Activation::silu,
+    Activation::quick_gelu, Activation::relu2, Activation::swiglu_oai, Activation::gelu_erf};
 
 /// Which products an activation is for.
 enum class Gating : std::uint8_t {
   plain,   ///< those without a gate
   either,  ///< all of them
   gated,   ///< gated ones: it is a function of the gate and of what the gate is for
+  /// The gate of a mixture whose rows a launch of their own gates: a branch that no product has.
+  behind,
 };
 
 /// An activation as the kernels and the reference compute it. In a gated product it is that of the
@@ -140,6 +151,7 @@ struct ActivationForm {
   double limit = 0;  ///< 0 or infinity: none
   double offset = 0;
   bool squares = false;  ///< what is cut: max(x, 0)^2
+  bool by_erf = false;   ///< x times the share of a normal distribution below x
 };
 
 constexpr ActivationForm form_of(Activation activation) {
@@ -154,6 +166,7 @@ constexpr ActivationForm form_of(Activation activation) {
       // as gpt-oss has it
       {"swiglu_oai", "only gated", false, true, 1.702, 0, Gating::gated, 7, 1},
       {"relu2", "max(x, 0)^2", true, false, 0, 0, Gating::plain, 0, 0, true},  // as Nemotron has it
+      {"gelu_erf", "by the error function", false, false, 1, 0, Gating::behind, 0, 0, false, true},
   };
   return forms[static_cast<std::size_t>(activation)];
 }
@@ -192,12 +205,25 @@ constexpr ActivationForm form_of(Activation activation, const std::optional<Gate
   return form;
 }
 
-/// Is it one of a gated product's, or of a product without a gate?
-constexpr bool gates(Activation activation) {
-  return form_of(activation).gating != Gating::plain;
+/// Has only a launch between a mixture's products this gate?
+constexpr bool gates_behind(Activation activation) {
+  return form_of(activation).gating == Gating::behind;
+}
+/// Is it one of products; one of a gated product's; one of a product without a gate?
+constexpr bool is_of_products(Activation activation) {
+  return !gates_behind(activation);
+}
+constexpr bool gates_products(Activation activation) {
+  const Gating gating = form_of(activation).gating;
+  return gating == Gating::either || gating == Gating::gated;
 }
 constexpr bool stands_alone(Activation activation) {
-  return form_of(activation).gating != Gating::gated;
+  const Gating gating = form_of(activation).gating;
+  return gating == Gating::plain || gating == Gating::either;
+}
+/// Is it one of a mixture's gate?
+constexpr bool gates(Activation activation) {
+  return gates_products(activation) || gates_behind(activation);
 }
 
 /// What a bias vector runs along.
