@@ -109,4 +109,15 @@ const char* word_of(const Value& value, const Words<Value>& words) {
   return "";
 }
 
+/// What --block says of the scales of blocks, of a scaling and weights that may be packed.
+inline std::int64_t chosen_block(const std::string& text, Scaling scaling, bool is_packed) {
+  std::int64_t block = scale_block;
+  choose<std::int64_t>(block, "--block", text, {{"128", 128}, {"64", 64}, {"32", 32}});
+  if (text.empty() || (scaling == Scaling::blockwise && !is_packed)) return block;
+  throw InputError(std::string("--block is given, and ") +
+                   (is_packed ? "weights are packed" : std::string("scaling is ") + name(scaling)) +
+                   "; " + as_rule("blockwise scales of e4m3 weights have a block") +
+                   ": leave it out.");
+}
+
 }  // namespace warpwright::cli

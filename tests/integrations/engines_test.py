@@ -48,6 +48,9 @@ FORMATS = {
     "fp8 in blocks": ("Fp8MoEMethod", ("fp8_blocks",),
                       {"weight_block_size": [128, 128], "weight_scale_name": "weight_scale_inv"},
                       0.06),
+    "fp8 in blocks of 64": ("Fp8MoEMethod", ("fp8_blocks", "weight_scale_inv", 64),
+                            {"weight_block_size": [64, 64],
+                             "weight_scale_name": "weight_scale_inv"}, 0.06),
     "fp8 by rows": ("CompressedTensorsW8A8Fp8MoEMethod", ("fp8_rows",),
                     {"weight_block_size": None}, 0.06),
     "fp8 by tensors": ("Fp8MoEMethod", ("fp8_tensors", 2), {"weight_block_size": None}, 0.06),
@@ -280,8 +283,8 @@ class VllmCase(unittest.TestCase):
             "activation is gelu_no_mul, by the error function": (*FORMATS["bf16"][:3],
                                                                  {"activation": "GELU_NO_MUL"}),
             "relu2": (*FORMATS["bf16"][:3], {"activation": "RELU2"}),
-            r"blocks are \[64, 64\]; the nearest legal is \[128, 128\]": (
-                *fp8[:2], {**fp8[2], "weight_block_size": [64, 64]}, {}),
+            r"blocks are \[64, 128\]; the nearest legal is \[128, 128\]": (
+                *fp8[:2], {**fp8[2], "weight_block_size": [64, 128]}, {}),
             "fixed by the checkpoint": (*fp8[:3], {"layer": {"w13_input_scale": torch.ones(4)}}),
             "act-order": (*FORMATS["int4 of GPTQ"][:2], {"quant_config": types.SimpleNamespace(
                 quant_type=types.SimpleNamespace(size_bits=4), desc_act=True)}, {}),
@@ -398,6 +401,8 @@ class VllmCase(unittest.TestCase):
             for part in getattr(self.draw, d)(1, n, k, *a))
             for name in ("fp8_blocks", "fp8_rows", "mxfp4", "int4_gptq", "nvfp4")}
         self.dense("fp8_block", self.scaled_config(n, k), *one["fp8_blocks"](), 0.06)
+        self.dense("fp8_block", self.scaled_config(n, k, block=(32, 32)),
+                   *one["fp8_blocks"]("weight_scale_inv", 32), 0.06)
         parameters, weights = one["fp8_rows"]()
         self.dense("fp8", self.scaled_config(n, k), parameters, weights, 0.06,
                    [["weight", "weight_scale", "input_scale", "input_scale_ub"]])
@@ -419,8 +424,8 @@ class VllmCase(unittest.TestCase):
 
     def test_dense_that_fall_back(self):
         self.assertEqual(self.linear("fp8_block").can_implement(
-            self.scaled_config(256, 128, block=(64, 64)))[0], False)
-        self.assertIn("blocks are [64, 64]", self.log.lines[-1])
+            self.scaled_config(256, 128, block=(64, 128)))[0], False)
+        self.assertIn("blocks are [64, 128]", self.log.lines[-1])
         self.assertFalse(self.linear("fp8").can_implement(
             self.scaled_config(256, 128, static=True))[0])
         self.assertIn("fixed by the checkpoint", self.log.lines[-1])

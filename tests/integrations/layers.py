@@ -57,10 +57,11 @@ class Draw:
     def _e4m3(self, e, n, k):
         return self.random.uniform(-60, 60, (e, n, k)).astype(ml_dtypes.float8_e4m3fn)
 
-    def fp8_blocks(self, e, n, k, name="weight_scale_inv"):
+    def fp8_blocks(self, e, n, k, name="weight_scale_inv", block=128):
         codes = self._e4m3(e, n, k)
-        scales = self.random.uniform(1, 2, (e, -(-n // 128), -(-k // 128))).astype(np.float32) / 600
-        each = scales.repeat(128, 1)[:, :n].repeat(128, 2)[..., :k]
+        blocks = (e, -(-n // block), -(-k // block))
+        scales = self.random.uniform(1, 2, blocks).astype(np.float32) / 600
+        each = scales.repeat(block, 1)[:, :n].repeat(block, 2)[..., :k]
         return {"weight": codes, name: scales}, codes.astype(np.float64) * each
 
     def fp8_rows(self, e, n, k):

@@ -277,6 +277,14 @@ class FusedExperts(unittest.TestCase):
         want = plain(self.x, self.ids, self.weights, c1.float() * full[0], c2.float() * full[1])
         self.close(self.call(self.x, c1, c2, use_fp8_w8a8=True, block_shape=[128, 128],
                              w1_scale=blocks[0] / 64, w2_scale=blocks[1] / 64), want, 0.05)
+        for size in (64, 32):
+            blocks = [torch.rand(6, -(-c.shape[1] // size), -(-c.shape[2] // size)) + 0.5
+                      for c in (c1, c2)]
+            full = [s.repeat_interleave(size, 1).repeat_interleave(size, 2)
+                    [:, :c.shape[1], :c.shape[2]] / 64 for s, c in zip(blocks, (c1, c2))]
+            want = plain(self.x, self.ids, self.weights, c1.float() * full[0], c2.float() * full[1])
+            self.close(self.call(self.x, c1, c2, use_fp8_w8a8=True, block_shape=[size, size],
+                                 w1_scale=blocks[0] / 64, w2_scale=blocks[1] / 64), want, 0.05)
 
     def test_what_is_refused(self):
         for how, words in [

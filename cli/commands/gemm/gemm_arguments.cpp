@@ -194,6 +194,7 @@ void read_words(const GemmOptions& o, GemmJob& job) {
   if (!o.scaling.empty()) {
     job.product.scaling = chosen_mode("--scaling", o.scaling, all_scalings, is_option);
   }
+  job.block = chosen_block(o.block, job.product.scaling, !o.weights.empty());
   read_micro(o, job);
   choose(job.product.accumulation, "--accumulation", o.accumulation, kAccumulations);
   read_weights(o, job);

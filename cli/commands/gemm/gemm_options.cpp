@@ -164,6 +164,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--scaling", o.scaling, listed(all_scalings, is_option, "|", "|").c_str(),
       "scales of 8-bit A and B, random ones for random matrices; group only for groups (default "
       "none)");
+  add("--block", o.block, "128|64|32",
+      "of --scaling blockwise: a scale serves so many rows of B, and so much of K (default 128)");
   add("--scales-major", o.scales_major, "k|mn",
       "how the block scales of A lie: those of a token side by side, or those of a block of K, "
       "which TMA copies (default mn for random scales, k for those of files)");

@@ -71,6 +71,8 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
       "128 of tokens (default blockwise); for packed weights those of e4m3 tokens (default "
       "row-column)");
+  add("--block", o.block, "128|64|32",
+      "of blockwise scales: one serves so many rows of weights and so many elements (default 128)");
   offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 fp16 f32");
   const auto some = [](Activation each) { return each != Activation::none; };
   add("--activation", o.activation, listed(all_activations, some, "|", "|").c_str(),

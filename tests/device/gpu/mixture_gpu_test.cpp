@@ -129,14 +129,15 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
     ask.seed = seed;
     const int kind = draw(0, 2);
     ask.scaling = kind == 0 ? Scaling::none : kind == 1 ? Scaling::row_column : Scaling::blockwise;
-    const int unit = ask.scaling == Scaling::none ? 8 : 128;
+    if (kind == 2) ask.block = 128 >> draw(0, 2);
+    const int unit = ask.scaling == Scaling::none ? 8 : ask.block;
     ask.tokens = draw(0, 3) == 0 ? draw(70, 200) : draw(1, 60);
     ask.experts = draw(1, 8);
     ask.experts_total = draw(0, 1) * (ask.experts + draw(0, 5));
     if (ask.experts_total > 0) ask.first_expert = draw(0, ask.experts_total - ask.experts);
     ask.top_k = draw(1, 8);
-    ask.hidden = unit * draw(1, unit == 8 ? 30 : 2);
-    ask.inner = unit * draw(1, unit == 8 ? 30 : 2);
+    ask.hidden = unit * draw(1, unit == 8 ? 30 : 256 / unit);
+    ask.inner = unit * draw(1, unit == 8 ? 30 : 256 / unit);
     ask.wide_ids = draw(0, 1) == 1;
     ask.biases = draw(0, 1) == 1;
     ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;

@@ -24,7 +24,8 @@ enum class Scaling : std::uint8_t {
   row_column,  ///< a factor for each row of A (M x 1) and for each row of B (N x 1)
   /// A factor for every 1 x 128 of A (M x ceil(K/128)) and every 128 x 128 of B
   /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
-  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest)
+  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest). Or of 64, or of
+  /// 32, in place of 128: the shape of B's says it (scale_block_of)
   blockwise,
   /// Only grouped products: one factor for A, or one for each group (G x 1), and one for each
   /// group of B (G x 1)
@@ -49,6 +50,8 @@ inline constexpr Scaling all_scalings[] = {Scaling::none,      Scaling::tensor,
 
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
+/// And the least block that there is: each has half of the one before.
+inline constexpr std::int64_t least_scale_block = 32;
 
 /// Rows of an operand, and elements along its K, that one scale serves; 0 for all of them.
 struct ScaleReach {
@@ -61,14 +64,38 @@ struct ScaleReach {
   }
 };
 
+/// The block of so many scales (rows and columns) for B of so many rows and K: the largest that
+/// they are the scales of, or nearest to. Where that is open, all mean the same.
+constexpr std::int64_t nearest_scale_block(std::int64_t rows, std::int64_t depth,
+                                           std::int64_t scale_rows, std::int64_t scale_columns) {
+  std::int64_t best = scale_block;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t block = scale_block; block >= least_scale_block && least > 0; block /= 2) {
+    const std::int64_t more_rows = ScaleReach::count(rows, block) - scale_rows;
+    const std::int64_t more_columns = ScaleReach::count(depth, block) - scale_columns;
+    const std::int64_t off = (more_rows < 0 ? -more_rows : more_rows) +
+                             (more_columns < 0 ? -more_columns : more_columns);
+    if (off >= least) continue;
+    least = off;
+    best = block;
+  }
+  return best;
+}
+
+template <class Matrix>
+constexpr std::int64_t nearest_scale_block(const Matrix& b, const Matrix& scales) {
+  return nearest_scale_block(b.rows, b.columns, scales.rows, scales.columns);
+}
+
 /// For the scales of A, or of B; for `group` those of one group. `scale` is the type of scales that
-/// the tensor core multiplies (problem.h knows it), for others anything.
-constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType scale) {
+/// the tensor core multiplies (problem.h knows it), for others anything; `block` is of blockwise.
+constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType scale,
+                                 std::int64_t block = scale_block) {
   switch (scaling) {
     case Scaling::row_column:
       return {1, 0};
     case Scaling::blockwise:
-      return {of_a ? 1 : scale_block, scale_block};
+      return {of_a ? 1 : block, block};
     case Scaling::block_scaled:
       return {1, micro_block(scale)};
     case Scaling::none:
