@@ -68,8 +68,9 @@ enum {
   WW_SCALING_NONE = 0,
   WW_SCALING_TENSOR = 1,     /**< scale_a and scale_b 1 x 1 */
   WW_SCALING_ROW_COLUMN = 2, /**< M x 1, and N x 1 */
-  WW_SCALING_BLOCKWISE = 3,  /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
-  WW_SCALING_GROUP = 4,      /**< only for groups: 1 x 1 or G x 1, and G x 1 */
+  /** M x ceil(K/128), and ceil(N/128) x ceil(K/128); or 64 or 32 for 128, as the shapes say */
+  WW_SCALING_BLOCKWISE = 3,
+  WW_SCALING_GROUP = 4, /**< only for groups: 1 x 1 or G x 1, and G x 1 */
   /** mxf8 (WW_E4M3 or WW_E5M2), mxf6 (WW_E2M3 or WW_E3M2) and mxf4 (WW_E2M1) with a WW_UE8M0 each
    *  32 of K, any two of them; or nvf4 by nvf4, WW_E2M1 with a WW_UE4M3 each 16: the types of
    *  scale_a and scale_b say which. Scales lie in tiles of 128 x 4 as cuBLASLt has them: M (N)
@@ -97,7 +98,9 @@ enum {
    *  within -7 and 7: (u' + 1) * g' / (1 + exp(-1.702 g')) */
   WW_ACTIVATION_SWIGLU_OAI = 5,
   WW_ACTIVATION_RELU2 = 6, /**< max(x, 0)^2 */
-  WW_ACTIVATION_LAST = WW_ACTIVATION_RELU2
+  /** GELU by the error function, only of a mixture's gate (ww_moe) */
+  WW_ACTIVATION_GELU_ERF = 7,
+  WW_ACTIVATION_LAST = WW_ACTIVATION_GELU_ERF
 };
 
 /** Which columns of a product of N columns (rows of B) are gates, and which what they are for. */
@@ -461,13 +464,14 @@ typedef struct ww_moe {
                                WW_SCALING_ROW_COLUMN, of ceil(2I/128) x ceil(H/128) for
                                WW_SCALING_BLOCKWISE; for WW_SCALING_BLOCK_SCALED the tiles of a
                                gated product's B */
-  ww_matrix scale_w2;     /**< likewise, of H x 1, or ceil(H/128) x ceil(I/128) */
+  ww_matrix scale_w2;     /**< likewise, of H x 1, or ceil(H/128) x ceil(I/128); blocks of both, and
+                               of scale_x, may be of 64 or 32 for 128, as the shapes say */
   ww_matrix bias13;       /**< a batch of E of 2I x 1, of WW_F32 or x's type, or left out */
   ww_matrix bias2;        /**< a batch of E of H x 1, or left out */
   int32_t id_type;        /**< WW_INT32 or WW_INT64 */
   int32_t scaling;        /**< WW_SCALING_NONE, _ROW_COLUMN, _BLOCKWISE or _BLOCK_SCALED */
-  int32_t activation;     /**< of the gate WW_ACTIVATION_SILU (ww_moe_init), _GELU or _SWIGLU_OAI;
-                               without one all but _SWIGLU_OAI */
+  int32_t activation;     /**< of the gate WW_ACTIVATION_SILU (ww_moe_init), _GELU, _GELU_ERF or
+                               _SWIGLU_OAI; without one all but the last two */
   int32_t gate_up;        /**< WW_GATED_HALVES (ww_moe_init) or WW_GATED_INTERLEAVED; WW_GATED_NONE:
                                experts have no gate, w13 is a batch of E of I x H */
   int64_t first_expert;   /**< the number of this rank's first expert */
@@ -592,10 +596,10 @@ WW_API ww_refusal* ww_moe_run(const ww_moe* moe, int32_t device,
 /**
  * Activations as e4m3: x[i, k] is about codes[i, k] * scale. x is M x K of WW_F32, WW_F16 or
  * WW_BF16, codes the same of WW_E4M3, rows of both contiguous; scales are WW_F32: M x 1 for
- * WW_SCALING_ROW_COLUMN, M x ceil(K/128) of any strides for WW_SCALING_BLOCKWISE, 1 x 1 for
- * WW_SCALING_TENSOR, where scale_is_given 1 says that it is there and is read, and 0 that it is
- * found. A scale is the largest finite magnitude over 448 (1 where all are 0); infinities and NaN
- * become NaN. The bits are the same on the host (device WW_MODEL) and on CUDA device `device`,
+ * WW_SCALING_ROW_COLUMN, M x ceil(K/128) (or 64, or 32) of any strides for WW_SCALING_BLOCKWISE, 1
+ * x 1 for WW_SCALING_TENSOR, where scale_is_given 1 says that it is there and is read, and 0 that
+ * it is found. A scale is the largest finite magnitude over 448 (1 where all are 0); infinities and
+ * NaN become NaN. The bits are the same on the host (device WW_MODEL) and on CUDA device `device`,
  * where it takes one launch (three to find a tensor's scale), waits for nothing and is legal in a
  * graph capture.
  */

@@ -27,15 +27,20 @@ template <class Value>
 using Words = std::initializer_list<std::pair<const char*, Value>>;
 
 /// The mode of plan/product/modes.h that has this word; throws InputError where none of `all` that
-/// `keep` has it.
-template <class Mode, std::size_t N, class Keep>
+/// `keep` has it, and tells of those that `offer`.
+template <class Mode, std::size_t N, class Keep, class Offer>
 Mode chosen_mode(const char* option, const std::string& text, const Mode (&all)[N],
-                 const Keep& keep) {
+                 const Keep& keep, const Offer& offer) {
   for (const Mode mode : all) {
     if (keep(mode) && text == name(mode)) return mode;
   }
   throw InputError(std::string(option) + " is \"" + text + "\"; " +
-                   as_rule("it must be ", warpwright::listed(all, keep)) + ".");
+                   as_rule("it must be ", warpwright::listed(all, offer)) + ".");
+}
+template <class Mode, std::size_t N, class Keep>
+Mode chosen_mode(const char* option, const std::string& text, const Mode (&all)[N],
+                 const Keep& keep) {
+  return chosen_mode(option, text, all, keep, keep);
 }
 
 /// Is it a mode of operands and scales that are given apart (mxf8 and nvf4 are types)?
@@ -102,6 +107,17 @@ const char* word_of(const Value& value, const Words<Value>& words) {
     if (of == value) return word;
   }
   return "";
+}
+
+/// What --block says of the scales of blocks, of a scaling and weights that may be packed.
+inline std::int64_t chosen_block(const std::string& text, Scaling scaling, bool is_packed) {
+  std::int64_t block = scale_block;
+  choose<std::int64_t>(block, "--block", text, {{"128", 128}, {"64", 64}, {"32", 32}});
+  if (text.empty() || (scaling == Scaling::blockwise && !is_packed)) return block;
+  throw InputError(std::string("--block is given, and ") +
+                   (is_packed ? "weights are packed" : std::string("scaling is ") + name(scaling)) +
+                   "; " + as_rule("blockwise scales of e4m3 weights have a block") +
+                   ": leave it out.");
 }
 
 }  // namespace warpwright::cli

@@ -251,11 +251,15 @@ int Arguments::word(Arg arg, std::span<const char* const> words) const {
   }
   // A word of servers, by which rows alternate.
   const bool alternates = arg == Arg::activation && std::strcmp(given, "swigluoai") == 0;
+  // And one that no product has.
+  const bool gates = arg == Arg::activation && std::strcmp(given, name(Activation::gelu_erf)) == 0;
   throw Refused{refuse(RefusalCode::bad_value, names[static_cast<std::size_t>(arg)], " is \"",
                        given, "\"; ", as_rule("it is one of ", known), ": the nearest is ",
                        as_nearest(nearest.second),
                        alternates ? ", with gate_up=\"interleaved\" for rows of gates and ups in "
                                     "turns, as servers have them"
+                       : gates    ? ", in its tanh form; that by the error function is a gate of "
+                                    "moe"
                                   : "")};
 }
 
@@ -514,8 +518,10 @@ void Product::read_epilogue(const Arguments& given) {
     o.epilogue.bias = runs == 0 ? Bias::rows : Bias::columns;
     o.bias = column_of(read(given, Arg::bias, "the bias"), runs == 0 ? o.a.rows : o.b.rows);
   }
-  const int activation = given.word(
-      Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
+  const int activation =
+      given.word(Arg::activation, by_number(all_activations, [](Activation each) {
+                   return is_of_products(each) ? name(each) : nullptr;
+                 }));
   o.epilogue.gated = given.flag(Arg::gated);
   if (!o.epilogue.gated) {
     given.refuse_unread(std::array{Arg::gate_up}, "the product has no gate");

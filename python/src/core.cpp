@@ -255,9 +255,9 @@ const char* doc_of(const std::string& head, Verbs verb, const std::string& text)
 }
 
 PyMethodDef functions[] = {
-    verb("gemm", gemm,
-         doc_of("gemm(a, b", in_gemm,
-                gemm_doc[0] + activation_words(any<Activation>) + gemm_doc[1])),
+    verb(
+        "gemm", gemm,
+        doc_of("gemm(a, b", in_gemm, gemm_doc[0] + activation_words(is_of_products) + gemm_doc[1])),
     verb("grouped_gemm", grouped_gemm,
          doc_of("grouped_gemm(a, b, offsets", in_grouped, grouped_doc)),
     verb("plan", plan_product, doc_of("plan(a, b, offsets=None", in_plan, plan_doc)),

@@ -31,7 +31,8 @@ gate_limit, gate_alpha, gate_beta   other numbers of a gate than its activation'
 gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 2j + 1] what they
              are for.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
-             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'). scaling says which,
+             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'; or 64 or 32 for 128, where
+             the shapes are so and D is bf16). scaling says which,
              where the shapes do not; those of rows may be a column or a row too. Scales of 16 bits
              are widened. PackedWeights need no scale_b; for nvf4 it takes the place of their factor
              (alpha). For operands in a format
@@ -151,7 +152,7 @@ w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says;
              of a format of mxf8 to nvf4 (float8_e4m3fn, float4_e2m1fn_x2, or bytes with format=).
 w2           E x H x I, of w13's type, or PackedWeights too.
 activation   )",
-    R"(, for the gate gelu, silu or swiglu_oai; where gated is False all but swiglu_oai.
+    R"(. Where gated is False one of gemm's but swiglu_oai.
 gated        False: experts have no gate, w13 is E x I x H, and activation(w13[e] @ x[t]) goes to
              w2; relu2 is Nemotron's.
 gate_up      'halves', or 'interleaved': rows of gates and ups in turns, in bias13 too.
@@ -169,12 +170,12 @@ scale_x      for x of e4m3, f32: T ('row_column'), 1 for all tokens, or T x ceil
              ('blockwise'), with any strides.
 scale_w13, scale_w2   f32, for e4m3 weights: E x 2I and E x H ('row_column'; tokens are quantised by
              row), or E x ceil(2I/128) x ceil(H/128) and E x ceil(H/128) x ceil(I/128)
-             ('blockwise'; tokens by 1 x 128). scaling says which, where the shapes do not. Beside
-             PackedWeights they may be left out: 'row_column' (default) or 'blockwise' says what the
-             tokens are quantised by. For nvf4 ones they are the factors, one an expert or row.
-             For mxf8 to nvf4 they are float8_e8m0fnu, or for nvf4 float8_e4m3fn, in tiles as
-             block_scales() makes them: for w13 those of the gates, then of the ups, 2 E matrices of
-             I rows, also where gate_up is 'interleaved'.
+             ('blockwise'; tokens by 1 x 128; or 64 or 32 for 128). scaling says which, where the
+             shapes do not. Beside PackedWeights they may be left out: 'row_column' (default) or
+             'blockwise' says what the tokens are quantised by. For nvf4 ones they are the factors,
+             one an expert or row. For mxf8 to nvf4 they are float8_e8m0fnu, or for nvf4
+             float8_e4m3fn, in tiles as block_scales() makes them: for w13 those of the gates, then
+             of the ups, 2 E matrices of I rows, also where gate_up is 'interleaved'.
 factor_w13, factor_w2, factor_x, factor_inner   of those, f32: what an expert is multiplied by
              beside its scales, E or 1; and of nvf4 the scales of the tensors that x and the rows
              between the products become, 1. Default: 1; those of nvf4 weights must be given, 1

@@ -198,8 +198,10 @@ void Product::guess_scaling(const ScaleTensors& scales, bool grouped) {
       const auto is = [&](std::int64_t rows, std::int64_t columns) {
         return t->shape[last - 1] == rows && t->shape[last] == columns;
       };
-      const std::int64_t depth = (of.columns + 127) / 128;
-      if (is(of_a ? of.rows : (of.rows + 127) / 128, depth)) return false;
+      for (std::int64_t block = scale_block; block >= least_scale_block; block /= 2) {
+        const std::int64_t rows = ScaleReach::count(of.rows, of_a ? 1 : block);
+        if (is(rows, ScaleReach::count(of.columns, block))) return false;
+      }
       return is(of.rows, 1) || is(1, of.rows);
     };
     operands.scaling = one.dimensions == 1 || of_rows || are_rows(true) || are_rows(false)

@@ -6,7 +6,8 @@ from typing import Any
 from ._interop import Refusal, dtype_name
 
 # Words of servers for the activation, and how gate and up lie in their weights.
-_ACTIVATIONS = {"silu": ("silu", "halves"), "gelu_tanh": ("gelu", "halves"),
+_ACTIVATIONS = {"silu": ("silu", "halves"), "gelu": ("gelu_erf", "halves"),
+                "gelu_tanh": ("gelu", "halves"),
                 "swigluoai": ("swiglu_oai", "interleaved"),
                 "swiglu_oai": ("swiglu_oai", "interleaved"),
                 "swigluoai_uninterleave": ("swiglu_oai", "halves"),
@@ -46,6 +47,15 @@ def mixture(x: Any, ids: Any, weights: Any, w13: Any, w2: Any, *, out: Any = Non
 
 def _refuse(what: str, tensor: str = "", code: str = "unsupported") -> None:
     raise Refusal(what, code, tensor)
+
+
+def block_of(block: Any, what: str) -> int:
+    """The rows, and K, of a square block of scales that is served."""
+    sizes = [int(size) for size in block]
+    nearest = min((128, 64, 32), key=lambda size: sum(abs(size - its) for its in sizes))
+    if sizes != [nearest, nearest]:
+        _refuse(f"{what} {list(block)}; the nearest legal is [{nearest}, {nearest}]")
+    return nearest
 
 
 def _no_integers(tensor: Any) -> bool:
@@ -108,8 +118,7 @@ def _scaling_of(w1: Any, w2: Any, fp8: bool, scales: tuple[Any, Any], block: Any
             _refuse(f"{name}_scale is not given and use_fp8_w8a8 is True", f"{name}_scale",
                     "bad_pointer")
     if block is not None:
-        if list(block) != [128, 128]:
-            _refuse(f"block_shape is {list(block)}; the nearest legal is [128, 128]")
+        block_of(block, "block_shape is")
         return "blockwise", scales
     # One scale an expert serves all of its rows.
     rows = tuple(scale.reshape(w.shape[0], -1).expand(w.shape[0], w.shape[1])
@@ -133,20 +142,21 @@ def fused_experts(hidden_states: Any, w1: Any, w2: Any, topk_weights: Any, topk_
     w1, w2          experts x 2 inner x hidden (gate and up), and experts x hidden x inner
     topk_weights, topk_ids   tokens x top-k; slots whose id is -1, or no expert's, are left out
     inplace         the result takes hidden_states' place
-    activation      'silu', 'gelu_tanh' or 'swigluoai_uninterleave', gate above up; 'swigluoai', as
-                    gpt-oss has it, rows of both in turns; 'silu_no_mul', 'gelu_tanh_no_mul' or
+    activation      'silu', 'gelu' (by the error function), 'gelu_tanh' or
+                    'swigluoai_uninterleave', gate above up; 'swigluoai', as gpt-oss has it, rows of
+                    both in turns; 'silu_no_mul', 'gelu_tanh_no_mul' or
                     'relu2_no_mul' without a gate: w1 is experts x inner x hidden
     apply_router_weight_on_input   for top-1: hidden_states times topk_weights is what experts take
     a1_scale        of hidden_states that are float8_e4m3fn already: tokens x 1 or 1, or with
-                    block_shape tokens x hidden / 128; the result is bfloat16 then
+                    block_shape tokens x hidden / block; the result is bfloat16 then
     routed_scaling_factor   multiplied to topk_weights
     shared_output   tokens x hidden, added to the result
     gate_up         'halves' or 'interleaved', where that is otherwise
     clamp_limit     of the gate from above and of up from both sides, as DeepSeek-V4's 10; default:
                     none for 'silu', 7 for 'swigluoai'
     use_fp8_w8a8    weights of float8_e4m3fn, with w1_scale and w2_scale: for blocks with
-                    block_shape=[128, 128], for rows with per_channel_quant, else one an expert.
-                    Tokens are quantised here, by 1 x 128 or by row
+                    block_shape=[128, 128], [64, 64] or [32, 32], for rows with per_channel_quant,
+                    else one an expert. Tokens are quantised here, by 1 x block or by row
     expert_map      for each of global_num_experts experts its number here, or -1; any order
     w1_bias, w2_bias   experts x 2 inner, experts x hidden
 

@@ -42,23 +42,25 @@ _NUMBERS = {name: number for number, name in _SCALES.items()}
 def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8", "mxf8-e5m2",
                                       "mxf6", "mxf6-e3m2", "mxf4", "nvf4"] = "row_column", *,
              scale: Any = None, out: Tensor | None = None, scales: Tensor | None = None,
-             recipe: Recipe | None = None, offsets: Tensor | None = None, linear: bool = False,
-             stream: Any = None) -> tuple[Any, ...]:
+             block: int = 128, recipe: Recipe | None = None, offsets: Tensor | None = None,
+             linear: bool = False, stream: Any = None) -> tuple[Any, ...]:
     """Activations or weights as codes and scales: returns (codes, scales), with x about codes *
     scales; for 'nvf4' (codes, scales, scale), x about codes * scales * scale.
 
     x        M x K of float32, bfloat16 or float16, rows contiguous; on a CUDA device or the host,
              with the same bits. For a format also G x N x K.
     scaling  of e4m3 codes with float32 scales: 'row_column': a scale for each row, M; 'blockwise':
-             for each 1 x 128, M x ceil(K/128), the scales of rows side by side, as products read
-             them fastest; 'tensor': one. Or a format, 'mxf8', 'mxf8-e5m2', 'mxf6', 'mxf6-e3m2',
-             'mxf4' (a float8_e8m0fnu each 32 of K) or 'nvf4' (a float8_e4m3fn each 16). These are
-             what gemm(scale_a=) takes. Codes of e2m1 are PyTorch's float4_e2m1fn_x2, elsewhere
-             uint8, as are those of e2m3 and e3m2: gemm(a_type=) says what they are.
+             for each 1 x block, M x ceil(K/block), the scales of rows side by side, as products
+             read them fastest; 'tensor': one. Or a format, 'mxf8', 'mxf8-e5m2', 'mxf6',
+             'mxf6-e3m2', 'mxf4' (a float8_e8m0fnu each 32 of K) or 'nvf4' (a float8_e4m3fn each
+             16). These are what gemm(scale_a=) takes. Codes of e2m1 are PyTorch's
+             float4_e2m1fn_x2, elsewhere uint8, as are those of e2m3 and e3m2: gemm(a_type=) says
+             what they are.
     scale    for 'tensor' and 'nvf4': the scale, a (1,) float32 tensor where x lies; without it the
              scale is found, by three launches instead of one. For 'nvf4' it is what codes are
              multiplied by, alpha of a product, never the divisor that some checkpoints have; 1
              leaves it out.
+    block    for 'blockwise': 128, 64 or 32, as the weights have it.
     recipe   of a format: 'floor' (OCP MX 1.0) or 'up' (default: nothing is cut off) of
              float8_e8m0fnu scales; 'nested' (default) or '4-or-6' of nvf4 (docs/packing.md).
     offsets  of a format: rows in groups, whose scales begin at a tile each (block_scales).
@@ -70,6 +72,12 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
     On a CUDA device one launch, which nothing waits for; legal in a graph's capture where out and
     scales are given.
     """
+    if block not in (128, 64, 32):
+        nearest = min((128, 64, 32), key=lambda size: abs(size - block))
+        raise Refusal(f"block is {block}; blocks are of 128, 64 or 32: the nearest is {nearest}")
+    if block != 128 and scaling != "blockwise":
+        raise Refusal(f"block is {block}, and scaling is {scaling!r}, which has no such blocks; "
+                      "the nearest is to leave it out")
     if scaling in FORMATS:
         return quantise_blocks(x, scaling, scale=scale, out=out,  # type: ignore[arg-type]
                                scales=scales, recipe=recipe, offsets=offsets, linear=linear,
@@ -88,7 +96,7 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
     codes = empty_like(x, shape, "e4m3", device) if out is None else out
     found = scale if scales is None else scales
     if found is None and scaling == "blockwise":
-        found = empty_scales(x, (shape[0], (shape[1] + 127) // 128), device)
+        found = empty_scales(x, (shape[0], -(-shape[1] // block)), device)
     elif found is None:
         found = empty_like(x, (1,) if scaling == "tensor" else (shape[0],), "f32", device)
     _core.quantise(x, scaling, None, scale is not None, codes, found, None, False, None, stream)

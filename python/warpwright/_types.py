@@ -16,7 +16,8 @@ class Tensor(Protocol):
 
 T = TypeVar("T", bound=Tensor)
 Along = Literal["rows", "columns"]
-Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu", "relu2", "swiglu_oai"]
+Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu", "relu2", "swiglu_oai",
+                     "gelu_erf"]
 Combine = Literal["sum", "weighted", "none"]
 GateUp = Literal["halves", "interleaved"]
 Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]

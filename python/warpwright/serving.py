@@ -16,13 +16,13 @@ import logging
 from typing import Any, Callable
 
 from ._core import Workspace, moe, plan_moe, version
-from ._experts import _ACTIVATIONS, _local, _refuse, _routed
+from ._experts import _ACTIVATIONS, _local, _refuse, _routed, block_of
 from ._fp4 import pack_fp4_checkpoint
 from ._interop import Refusal, Spec, dtype_name
 from ._prepare import PackedWeights, pack_int4_checkpoint
 
-__all__ = ["Experts", "Lines", "Refusal", "Weights", "dense16", "fp4", "fp8", "gate_of", "int4",
-           "place_of", "token_word"]
+__all__ = ["Experts", "Lines", "Refusal", "Weights", "block_of", "dense16", "fp4", "fp8", "gate_of",
+           "int4", "place_of", "token_word"]
 
 
 class Lines:
@@ -92,8 +92,9 @@ def gate_of(activation: str, limit: float | None = None, alpha: float | None = N
             beta: float | None = None) -> dict[str, Any]:
     """An engine's word for the gate, and its numbers, as `moe` takes them. A word that is not known
     here goes on to the library, which says what it has."""
-    if activation.startswith("gelu") and "tanh" not in activation:
-        _refuse(f"activation is {activation}, by the error function; the nearest is gelu_tanh")
+    if activation == "gelu_no_mul":
+        _refuse("activation is gelu_no_mul, by the error function without a gate; the nearest is "
+                "gelu_tanh_no_mul")
     word, places = _ACTIVATIONS.get(activation, (activation, "halves"))
     gate = {"activation": word, "gate_limit": limit}
     if places is None:
@@ -111,11 +112,11 @@ def dense16(w13: Any, w2: Any) -> Weights:
 
 
 def fp8(w13: Any, w2: Any, scale13: Any, scale2: Any, block: Any = None) -> Weights:
-    """float8_e4m3fn weights with factors: of blocks; or experts x rows (x 1), experts x 2 (gates,
-    ups), or one an expert, which each of its rows has then. Nothing is quantised anew."""
+    """float8_e4m3fn weights with factors: of blocks of 128 x 128, 64 x 64 or 32 x 32;
+    or experts x rows (x 1), experts x 2 (gates, ups), or one an expert, which each of its rows has
+    then. Nothing is quantised anew."""
     if block is not None:
-        if list(block) != [128, 128]:
-            _refuse(f"the weights' blocks are {list(block)}; the nearest legal is [128, 128]")
+        block_of(block, "the weights' blocks are")
         return Weights("e4m3 in blocks", w13, w13, w2,
                        {"scaling": "blockwise", "scale_w13": scale13, "scale_w2": scale2})
     return Weights("e4m3 by rows", w13, w13, w2,

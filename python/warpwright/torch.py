@@ -127,10 +127,10 @@ def _packed_result(a, form, gated, dtype):
                        dtype=_result_type(a, dtype))
 
 
-def _quantise(x, scaling="row_column", scale=None):
+def _quantise(x, scaling="row_column", scale=None, block=128):
     if scaling == "nvf4":
         raise ValueError("nvf4 has a scale of the whole tensor too: quantise_nvf4 returns it")
-    codes, scales = _prepare.quantise(x, scaling, scale=scale)
+    codes, scales = _prepare.quantise(x, scaling, scale=scale, block=block)
     # An operator's result is no view of its input.
     return codes, scales.clone() if scale is not None else scales
 
@@ -163,12 +163,12 @@ def _fake_block_scales(scales, offsets=None):
     return scales.new_empty((*lead, rows * ((blocks + 3) // 4 * 4)))
 
 
-def _fake_quantise(x, scaling="row_column", scale=None):
+def _fake_quantise(x, scaling="row_column", scale=None, block=128):
     if scaling in _formats.FORMATS:
         return _fake_blocks(x, scaling)
     m, k = x.shape
     if scaling == "blockwise":
-        scales = x.new_empty(((k + 127) // 128, (m + 3) // 4 * 4), dtype=torch.float32).T[:m]
+        scales = x.new_empty((-(-k // block), (m + 3) // 4 * 4), dtype=torch.float32).T[:m]
     elif scale is not None:
         scales = torch.empty_like(scale)
     else:
@@ -252,8 +252,8 @@ _register(f"packed_gemm(Tensor a, {_PACKED}, *, {_WITH}, str? sums=None, {_DTYPE
 _register(f"packed_grouped_gemm(Tensor a, {_PACKED}, Tensor offsets, *, {_WITH}, str? sums=None, "
           f"{_EXPECTED}, {_DTYPE}) -> Tensor", _packed_grouped_gemm,
           _fake_packed_grouped)
-_register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None) -> (Tensor, Tensor)",
-          _quantise, _fake_quantise)
+_register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None, int block=128) -> "
+          "(Tensor, Tensor)", _quantise, _fake_quantise)
 _register("quantise_nvf4(Tensor x, Tensor? scale=None, str? recipe=None) -> "
           "(Tensor, Tensor, Tensor)", _quantise_nvf4, _fake_quantise_nvf4)
 _register("block_scales(Tensor scales, Tensor? offsets=None) -> Tensor", _formats.block_scales,

@@ -21,6 +21,13 @@ def _silu(gate, up, limit):
     return gate * torch.sigmoid(gate) * up
 
 
+def _gelu(form):
+    def gelu(gate, up, limit):
+        gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+        return torch.nn.functional.gelu(gate, approximate=form) * up
+    return gelu
+
+
 def _swiglu_oai(gate, up, limit):
     gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
     return (up + 1) * gate * torch.sigmoid(1.702 * gate)
@@ -41,13 +48,14 @@ def _gate_of(module):
     gate, up = (x.reshape(-1) for x in torch.meshgrid(values, values.flip(0), indexing="ij"))
     lies = {"halves": torch.cat([gate, up]), "interleaved": torch.stack([gate, up], -1).reshape(-1)}
     made = {gate_up: module._apply_gate(both) for gate_up, both in lies.items()}
-    for activation, function in (("silu", _silu), ("swiglu_oai", _swiglu_oai)):
+    for activation, function in (("silu", _silu), ("swiglu_oai", _swiglu_oai),
+                                 ("gelu", _gelu("tanh")), ("gelu_erf", _gelu("none"))):
         for limit in limits:
             for gate_up, theirs in made.items():
                 if torch.allclose(theirs, function(gate, up, limit), rtol=1e-4, atol=1e-5):
                     return {"activation": activation, "gate_up": gate_up, "gate_limit": limit}
-    raise Refusal(f"the gate of {type(module).__name__} is neither silu(gate) * up nor gpt-oss' "
-                  "swiglu, with no limit, 7 or the module's own; "
+    raise Refusal(f"the gate of {type(module).__name__} is neither silu(gate) * up nor gelu(gate) "
+                  "* up nor gpt-oss' swiglu, with no limit, 7 or the module's own; "
                   "experts_implementation='grouped_mm' serves others", "unsupported")
 
 
@@ -84,9 +92,9 @@ def _forward(module, hidden_states, top_k_index, top_k_weights):
 def register(name="warpwright"):
     """Makes our experts an implementation of transformers, under this name.
 
-    Experts whose gate is SiLU or gpt-oss', with a limit of the module's own (`limit`, or its
-    configuration's `swiglu_limit`), are served, in the model's 16-bit type; what is not raises
-    Refusal at the first call. Where a module keeps weights as K x N, as gpt-oss does, a copy with
-    rows of K is made at the first call, and again when they change.
+    Experts whose gate is SiLU, GELU in either form or gpt-oss', with a limit of the module's own
+    (`limit`, or its configuration's `swiglu_limit`), are served, in the model's 16-bit type; what
+    is not raises Refusal at the first call. Where a module keeps weights as K x N, as gpt-oss does,
+    a copy with rows of K is made at the first call, and again when they change.
     """
     ALL_EXPERTS_FUNCTIONS.register(name, _forward)

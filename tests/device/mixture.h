@@ -24,6 +24,7 @@ struct MixtureAsk {
   int hidden = 128;
   int inner = 128;
   Scaling scaling = Scaling::none;
+  int block = 128;  ///< of blockwise
   int first_expert = 0;
   int experts_total = 0;
   bool wide_ids = false;
@@ -180,7 +181,7 @@ class SomeMixture {
   }
 
  private:
-  static int blocks(int n) { return (n + 127) / 128; }
+  [[nodiscard]] int blocks(int n) const { return (n + ask_.block - 1) / ask_.block; }
   MatrixView weights(const std::optional<PackedWeights>& form, DType type, int rows, int columns) {
     if (!form) return filled(type, ask_.experts, rows, columns, 0.2);
     const packed::Extents extents{ask_.experts, rows, columns};

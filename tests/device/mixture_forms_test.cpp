@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -383,6 +384,132 @@ TEST(MixtureForms, AGeluGate) {
   EXPECT_GT(reference::check_mixture(limited.o).failures, 0);
 }
 
+// By the error function it is the launch's that gates apart, whatever else is asked for.
+TEST(MixtureForms, AGeluGateByTheErrorFunction) {
+  const Change change = [](MixtureOperands& o) { o.activation = Activation::gelu_erf; };
+  const auto all = in_all_ways({.biases = true, .largest_x = 6}, change);
+  EXPECT_GE(all.size(), 9U);
+  agree_and_differ(
+      all, change, [](MixtureOperands& o) { o.activation = Activation::swiglu_oai; }, 6);
+  for (const bool interleaved : {false, true}) {
+    SomeMixture plain({.biases = true, .result = DType::f32});
+    change(plain.o);
+    plain.o.interleaved = interleaved;
+    const auto plan = plan_moe(plain.o, model_facts(), {.batch_invariant = true});
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_TRUE(plan->takes(MixtureStep::gate)) << plan->explain();
+    run_and_check(plain);
+    plain.o.activation = Activation::gelu;  // which is another by up to 0.0005
+    EXPECT_LT(reference::check_mixture(plain.o, true).failures, plain.o.d.rows * plain.o.d.columns);
+    plain.o.activation = Activation::silu;
+    EXPECT_GT(reference::check_mixture(plain.o, true).failures, 0);
+  }
+  SomeMixture limited({.biases = true, .largest_x = 24});
+  change(limited.o);
+  limited.o.gate = GateNumbers{1, 0.5F, 2};
+  run_and_check(limited);
+  limited.o.gate.reset();
+  EXPECT_GT(reference::check_mixture(limited.o).failures, 0);
+}
+
+TEST(MixtureForms, OnlyALaunchGatesByTheErrorFunction) {
+  const auto why = [](MixtureOperands o, const MixtureChoices& choices) {
+    o.activation = Activation::gelu_erf;
+    const auto plan = plan_moe(o, model_facts(), choices);
+    return plan ? "" : plan.reason();
+  };
+  const SomeMixture plain({});
+  EXPECT_EQ(why(plain.o, {}), "");
+  EXPECT_EQ(why(plain.o, {.gates_in_epilogue = true}),
+            "gates_in_epilogue is asked for, and activation is gelu_erf; such rows are gated by a "
+            "launch of their own: the nearest is false");
+  const SomeMixture blocks({.scaling = Scaling::blockwise});
+  EXPECT_EQ(why(blocks.o, {.quantises_in_epilogue = true}),
+            "quantises_in_epilogue is asked for, and activation is gelu_erf; such rows are gated "
+            "by a launch of their own: the nearest is false");
+  const MicroMixture micro({});
+  EXPECT_EQ(why(micro.o, {}),
+            "activation is gelu_erf, and scaling is block_scaled; it is the gate of a launch "
+            "between the products, and scales in tiles are a gated product's: the nearest is gelu, "
+            "in its tanh form");
+  const SomeMixture ungated({.gated = false});
+  EXPECT_EQ(why(ungated.o, {}),
+            "activation is gelu_erf and there is no gate; what experts without one have is none, "
+            "relu, gelu, silu, quick_gelu or relu2: the nearest is gelu");
+}
+
+// Blocks below 128 x 128: rows are gated and quantised between the products. A rank's share of
+// 192 ups begins in the middle of a block of 128, and no extent here is a multiple of a block.
+TEST(MixtureForms, SmallBlocks) {
+  std::vector<FormAsk> all;
+  MixtureAsk ask{.tokens = 9, .experts = 3, .scaling = Scaling::blockwise, .biases = true};
+  for (const auto& [block, hidden, inner] :
+       {std::tuple{64, 256, 192}, {64, 304, 96}, {32, 256, 192}, {32, 176, 80}, {64, 64, 64}}) {
+    for (const bool gated : {true, false}) {
+      for (const bool codes : {false, true}) {
+        for (const bool sorts : {false, true}) {
+          ask.block = block;
+          ask.hidden = hidden;
+          ask.inner = inner;
+          ask.gated = gated;
+          ask.codes = codes;
+          ask.tokens = codes ? 70 : 9;  // of many and of few
+          ++ask.seed;
+          all.push_back({ask, {.sort_with_gather = sorts}});
+        }
+      }
+    }
+  }
+  for (const auto& [each, choices] : sampled(all, 5)) {
+    SomeMixture some(each);
+    const auto plan = plan_moe(some.o, model_facts(), choices);
+    ASSERT_TRUE(plan) << plan.reason();
+    SCOPED_TRACE(plan->explain());
+    // Where nothing is larger than a block, all blocks are the same.
+    const bool small = each.hidden > 64 || each.gated;
+    EXPECT_EQ(some.o.scale_block(), small ? each.block : 128);
+    EXPECT_EQ(plan->takes(MixtureStep::gate), each.gated);
+    device::ModelOptions how;
+    how.mode = model::Mode::random;
+    how.seed = each.seed;
+    run_and_check(some, choices, how);
+    MatrixView& scales = each.seed % 2 == 0 ? some.o.scale_w13 : some.o.scale_w2;
+    if (each.hidden <= 64) continue;
+    scales.row_stride = scales.column_stride = 0;  // all of an expert's are the first
+    EXPECT_GT(reference::check_mixture(some.o, each.gated).failures, 0);
+  }
+}
+
+TEST(MixtureForms, WhatSmallBlocksHaveNotIsRefused) {
+  const auto why = [](const Change& change, const MixtureChoices& choices) {
+    SomeMixture some({.hidden = 256, .inner = 192, .scaling = Scaling::blockwise, .block = 64});
+    change(some.o);
+    const auto plan = plan_moe(some.o, model_facts(), choices);
+    return plan ? std::string() : plan.reason();
+  };
+  EXPECT_EQ(why(nothing, {.batch_invariant = true}), "");
+  EXPECT_EQ(why(nothing, {.quantises_in_epilogue = true}),
+            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks of 128 x 128 "
+            "have it, and block-scaled ones: the nearest is false");
+  EXPECT_EQ(why(nothing, {.gates_in_epilogue = true}),
+            "gates_in_epilogue is asked for, and scales are of 64 x 64; such rows are gated by a "
+            "launch of their own: the nearest is false");
+  EXPECT_EQ(why(nothing, {.by_index = true}),
+            "by_index is asked for, and scales are of 64 x 64; tokens with such scales are put "
+            "into the order of the experts: the nearest is false");
+  EXPECT_EQ(why([](MixtureOperands& o) { o.scale_w2.rows = 2; }, {}),
+            "scale_w2 is 2 x 3, and w2 256 x 192; both weights have scales of blocks of 128 x 128, "
+            "64 x 64 or 32 x 32: the nearest legal is 4 x 3");
+  EXPECT_EQ(why(
+                [](MixtureOperands& o) {
+                  o.scale_w2.rows = 2;
+                  o.scale_w2.columns = 2;
+                },
+                {}),
+            "scale_w2 is 2 x 2, and w2 256 x 192; both weights have scales of blocks of 128 x 128, "
+            "64 x 64 or 32 x 32: the nearest legal is 4 x 3");
+}
+
 // Ids that are all -1, and no tokens at all, in every form.
 TEST(MixtureForms, NothingToDoIsDone) {
   const std::vector<MixtureAsk> asks = {
@@ -529,8 +656,8 @@ TEST(MixtureForms, WhatDoesNotGoTogetherIsRefused) {
        "gated: leave them out"},
       {{},
        [](MixtureOperands& o) { o.activation = Activation::relu2; },
-       "activation is relu2; the gate of a mixture is gelu, silu or swiglu_oai: the nearest is "
-       "silu"},
+       "activation is relu2; the gate of a mixture is gelu, silu, swiglu_oai or gelu_erf: the "
+       "nearest is silu"},
       {{},
        [](MixtureOperands& o) {
          o.activation = Activation::gelu;

@@ -531,11 +531,11 @@ TEST(Mixture, Int4WeightsThatHaveNoKernelsAreRefused) {
       "inner is 96; w13 has the rows of gates and of ups in two halves, each of a multiple of "
       "64 rows: the nearest legal inner is 128");
   EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true}),
-            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it, and "
-            "block-scaled ones: the nearest is false");
+            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks of 128 x 128 "
+            "have it, and block-scaled ones: the nearest is false");
   EXPECT_EQ(refused(as_it_is, {.quantises_in_epilogue = true, .gates_in_epilogue = false}),
-            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks have it, and "
-            "block-scaled ones: the nearest is false");
+            "quantises_in_epilogue is asked for; e4m3 weights with scales of blocks of 128 x 128 "
+            "have it, and block-scaled ones: the nearest is false");
 }
 
 TEST(Mixture, ThePlanOfInt4WeightsIsOfTheirForm) {

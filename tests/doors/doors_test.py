@@ -55,7 +55,7 @@ FORMATS_ALONE = os.environ.get("WARPWRIGHT_MODEL") == "rtx5090"
 MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "scale-d", "scale-a",
            "scale-b", "accumulation", "weights", "group", "sums", "zero-points", "bias",
            "activation", "gated", "gate-up", *GATE_NUMBERS, "a", "b", "c", "groups", "offsets",
-           "as", "expected-lengths"}
+           "as", "expected-lengths", "block"}
 OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expected-tokens", "device",
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
           "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
@@ -156,10 +156,11 @@ class Case:
     def scales(self, scaling, of_b, block_scaled):
         m, n, k = self.m, self.n, self.k
         self.words["scaling"] = scaling
-        blocks, groups = -(-k // 128), self.groups
+        block, groups = int(self.how.get("block", 128)), self.groups
+        blocks = -(-k // block)
         of_a = self.views["a"].batch
         shapes = {1: ((1, 1, 1), (1, 1, 1)), 2: ((m, 1, of_a), (n, 1, of_b)),
-                  3: ((m, blocks, of_a), (-(-n // 128), blocks, of_b)),
+                  3: ((m, blocks, of_a), (-(-n // block), blocks, of_b)),
                   4: ((groups, 1, 1), (groups, 1, 1))}
         if scaling == 5:
             of = [-(-k // each[2] // 4) * 4 for each in block_scaled]
@@ -538,6 +539,8 @@ def walk(line):
     for dtype in dtypes + ["e4m3,e5m2", "e5m2,e4m3"] + MIXED:
         for scaling in scalings:
             dense += [{"dtype": dtype, "scaling": scaling, "layout": layout} for layout in layouts]
+        dense += [{"dtype": dtype, "scaling": "blockwise", "block": block, **more}
+                  for block in ("64", "32") for more in ({}, {"gated": True})]
         for option, words in singles.items():
             dense += [{"dtype": dtype, option: word} for word in words]
         if dtype.split(",")[0] in BLOCK_SCALED or dtype in ("tf32", "s8"):
@@ -599,6 +602,8 @@ def random_how(draw):
     if narrow and draw.random() < 0.7:
         how["scaling"] = draw.choice(["tensor", "row-column", "blockwise"]
                                      + ["group"] * ("groups" in how))
+        if how["scaling"] == "blockwise" and kind != "int4":
+            how["block"] = draw.choice(["128", "64", "32"])
     if kind == "s8" and draw.random() < 0.5:
         how["scaling"] = "row-column"
     if draw.random() < 0.3:

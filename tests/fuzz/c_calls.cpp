@@ -367,7 +367,8 @@ class Calls {
     if (g.a.dtype == WW_S8 && g.scaling == WW_SCALING_BLOCKWISE) g.scaling = WW_SCALING_NONE;
     if (g.grouped == 0 && g.scaling == WW_SCALING_GROUP) g.scaling = WW_SCALING_TENSOR;
     const std::int64_t of_b = g.grouped == 1 ? groups : 1;
-    const std::int64_t blocks = (k + 127) / 128;
+    const std::int64_t block = p.weights.data != nullptr ? 128 : draw_.of({128, 128, 64, 32});
+    const std::int64_t blocks = (k + block - 1) / block;
     std::int64_t rows_a = 1, columns_a = 1, rows_b = 1, columns_b = 1, batch_b = of_b;
     if (g.scaling == WW_SCALING_NONE) {
       if (likely(30)) g.accumulation = WW_ACCUMULATION_PROMOTED;
@@ -379,7 +380,7 @@ class Calls {
       rows_b = n;
     } else if (g.scaling == WW_SCALING_BLOCKWISE) {
       rows_a = m;
-      rows_b = (n + 127) / 128;
+      rows_b = (n + block - 1) / block;
       columns_a = columns_b = blocks;
     } else if (g.scaling == WW_SCALING_GROUP) {
       rows_b = groups;
@@ -907,8 +908,9 @@ class Calls {
         likely(90) ? draw_(WW_SCALING_TENSOR, WW_SCALING_BLOCKWISE) : draw_.of(strange_words);
     ww_matrix x = matrix(draw_.of({DType::f32, DType::f16, DType::bf16}), m, k, 1);
     ww_matrix codes = matrix(DType::e4m3, m, k, 1);
+    const std::int64_t block = draw_.of({128, 64, 32});
     ww_matrix scales = scaling == WW_SCALING_BLOCKWISE
-                           ? matrix(DType::f32, m, (k + 127) / 128, 1, likely(50))
+                           ? matrix(DType::f32, m, (k + block - 1) / block, 1, likely(50))
                            : matrix(DType::f32, scaling == WW_SCALING_TENSOR ? 1 : m, 1, 1, true);
     const bool legal = likely(30);
     if (!legal) {
@@ -943,7 +945,7 @@ class Calls {
         const double scale = scaling == WW_SCALING_TENSOR ? element(view_of(scales), 0, 0, 0)
                              : scaling == WW_SCALING_ROW_COLUMN
                                  ? element(view_of(scales), 0, i, 0)
-                                 : element(view_of(scales), 0, i, j / 128);
+                                 : element(view_of(scales), 0, i, j / block);
         const double want = element(view_of(x), 0, i, j);
         const double is = element(view_of(codes), 0, i, j) * scale;
         // Half a unit of e4m3's three bits, or of its smallest number. Scales given may saturate.
@@ -974,7 +976,8 @@ class Calls {
     const std::int64_t hidden = draw_.of({8, 24, 64, 128});
     const std::int64_t inner = draw_.of({8, 32, 64});
     const DType weights = likely(40) ? DType::e4m3 : DType::bf16;
-    const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
+    const std::int64_t block = draw_.of({128, 128, 64, 32});
+    const auto blocks = [block](std::int64_t extent) { return (extent + block - 1) / block; };
     const bool codes = weights == DType::e4m3 && m.apply_router_weight_on_input == 0 && likely(30);
     m.x = matrix(codes ? DType::e4m3 : DType::bf16, tokens, hidden, 1);
     m.topk_ids = matrix(DType::s32, tokens, top_k, 1, false, true);
@@ -1006,7 +1009,9 @@ class Calls {
     if (parts == 1) {
       m.activation = draw_.of({WW_ACTIVATION_RELU2, WW_ACTIVATION_GELU, WW_ACTIVATION_SILU});
     } else {
-      if (likely(50)) m.activation = draw_.of({WW_ACTIVATION_SWIGLU_OAI, WW_ACTIVATION_GELU});
+      if (likely(50))
+        m.activation =
+            draw_.of({WW_ACTIVATION_SWIGLU_OAI, WW_ACTIVATION_GELU, WW_ACTIVATION_GELU_ERF});
       if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
       if (likely(30)) draw(m.gate);
     }

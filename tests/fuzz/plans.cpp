@@ -100,14 +100,16 @@ void add_scales(Draws& draw, GemmOperands& o, std::int64_t groups) {
       o.scale_a = f32(4, m, 1);
       o.scale_b = f32(5, n, 1, of_b);
       break;
-    case Scaling::blockwise:
-      o.scale_a = f32(4, m, pieces(k, 128));
-      o.scale_b = f32(5, pieces(n, 128), pieces(k, 128), of_b);
+    case Scaling::blockwise: {
+      const std::int64_t block = draw.of(std::array{128, 128, 64, 32});
+      o.scale_a = f32(4, m, pieces(k, block));
+      o.scale_b = f32(5, pieces(n, block), pieces(k, block), of_b);
       if (draw.one_in(2)) {
         o.scale_a.row_stride = 1;
         o.scale_a.column_stride = pieces(m, 4) * 4;
       }
       break;
+    }
     case Scaling::group:
       o.scale_a = f32(4, draw.one_in(2) ? 1 : of_b, 1);
       o.scale_b = f32(5, of_b, 1);

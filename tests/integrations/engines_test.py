@@ -50,6 +50,9 @@ FORMATS = {
     "fp8 in blocks": ("Fp8MoEMethod", ("fp8_blocks",),
                       {"weight_block_size": [128, 128], "weight_scale_name": "weight_scale_inv"},
                       0.06),
+    "fp8 in blocks of 64": ("Fp8MoEMethod", ("fp8_blocks", "weight_scale_inv", 64),
+                            {"weight_block_size": [64, 64],
+                             "weight_scale_name": "weight_scale_inv"}, 0.06),
     "fp8 by rows": ("CompressedTensorsW8A8Fp8MoEMethod", ("fp8_rows",),
                     {"weight_block_size": None}, 0.06),
     "fp8 by tensors": ("Fp8MoEMethod", ("fp8_tensors", 2), {"weight_block_size": None}, 0.06),
@@ -223,6 +226,16 @@ class VllmCase(unittest.TestCase):
         want = reference(x.astype(np.float64), ids, weights, w13, w2, "swigluoai_uninterleave")
         self.compare(self.run_layer(method, layer, x, ids, weights), want, 0.01)
 
+    def test_gelu(self):
+        """By the error function, as vLLM's word without "tanh" means it."""
+        for name in ("bf16", "fp8 in blocks", "mxfp4"):
+            kind, how, known, most = FORMATS[name]
+            method, layer, w13, w2 = self.made(kind, how, known, "GELU")
+            x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
+            ids, weights = routed(self.draw)
+            want = reference(x.astype(np.float64), ids, weights, w13, w2, "gelu")
+            self.compare(self.run_layer(method, layer, x, ids, weights), want, most)
+
     def test_without_a_gate(self):
         """Nemotron's experts: w13 is experts x inner x hidden."""
         for name in ("bf16", "fp8 in blocks", "mxfp4"):
@@ -274,11 +287,11 @@ class VllmCase(unittest.TestCase):
         """The library's sentence in vLLM's log, once, and vLLM's own kernel."""
         fp8 = FORMATS["fp8 in blocks"]
         cases = {
-            "activation is gelu, by the error function": (*FORMATS["bf16"][:3],
-                                                          {"activation": "GELU"}),
+            "activation is gelu_no_mul, by the error function": (*FORMATS["bf16"][:3],
+                                                                 {"activation": "GELU_NO_MUL"}),
             "relu2": (*FORMATS["bf16"][:3], {"activation": "RELU2"}),
-            r"blocks are \[64, 64\]; the nearest legal is \[128, 128\]": (
-                *fp8[:2], {**fp8[2], "weight_block_size": [64, 64]}, {}),
+            r"blocks are \[64, 128\]; the nearest legal is \[128, 128\]": (
+                *fp8[:2], {**fp8[2], "weight_block_size": [64, 128]}, {}),
             "fixed by the checkpoint": (*fp8[:3], {"layer": {"w13_input_scale": torch.ones(4)}}),
             "act-order": (*FORMATS["int4 of GPTQ"][:2], {"quant_config": types.SimpleNamespace(
                 quant_type=types.SimpleNamespace(size_bits=4), desc_act=True)}, {}),
@@ -395,6 +408,8 @@ class VllmCase(unittest.TestCase):
             for part in getattr(self.draw, d)(1, n, k, *a))
             for name in ("fp8_blocks", "fp8_rows", "mxfp4", "int4_gptq", "nvfp4")}
         self.dense("fp8_block", self.scaled_config(n, k), *one["fp8_blocks"](), 0.06)
+        self.dense("fp8_block", self.scaled_config(n, k, block=(32, 32)),
+                   *one["fp8_blocks"]("weight_scale_inv", 32), 0.06)
         parameters, weights = one["fp8_rows"]()
         self.dense("fp8", self.scaled_config(n, k), parameters, weights, 0.06,
                    [["weight", "weight_scale", "input_scale", "input_scale_ub"]])
@@ -416,8 +431,8 @@ class VllmCase(unittest.TestCase):
 
     def test_dense_that_fall_back(self):
         self.assertEqual(self.linear("fp8_block").can_implement(
-            self.scaled_config(256, 128, block=(64, 64)))[0], False)
-        self.assertIn("blocks are [64, 64]", self.log.lines[-1])
+            self.scaled_config(256, 128, block=(64, 128)))[0], False)
+        self.assertIn("blocks are [64, 128]", self.log.lines[-1])
         self.assertFalse(self.linear("fp8").can_implement(
             self.scaled_config(256, 128, static=True))[0])
         self.assertIn("fixed by the checkpoint", self.log.lines[-1])
@@ -508,6 +523,8 @@ class Sglang(unittest.TestCase):
             self.close(self.run_layer(
                 sglang_stub.config(gate_up_interleaved=in_turns, **numbers), info, x, ids, weights),
                 reference(x64, ids, weights, w13, w2, kind), 0.01)
+        self.close(self.run_layer(sglang_stub.config(activation="gelu"), info, x, ids, weights),
+                   reference(x64, ids, weights, w13, w2, "gelu"), 0.01)
         got = self.run_layer(sglang_stub.config(swiglu_limit=1.0), info, x, ids, weights)
         self.assertGreater(np.abs(to_numpy(got.hidden_states)
                                   - reference(x64, ids, weights, w13, w2)).max(), 0.5)
@@ -533,7 +550,8 @@ class Sglang(unittest.TestCase):
                  {"apply_router_weight_on_input": True}, info),
                 ("gemm1_clamp_limit is given without gemm1_alpha", {"gemm1_clamp_limit": 7.0},
                  info),
-                ("activation is gelu, by the error function", {"activation": "gelu"}, info),
+                ("activation is gelu_no_mul, by the error function",
+                 {"activation": "gelu", "is_gated": False}, info),
                 ("relu2", {"activation": "relu2"}, info),
                 ("use_int4_w4a16 is set", {}, self.drawn(use_int4_w4a16=True)[0]),
                 ("a13_scale is given", {}, self.drawn("fp8_rows", a13_scale=torch.ones(1))[0]),

@@ -1,5 +1,7 @@
 """Layers of experts and dense ones in each format that checkpoints have, with random weights: the
 tensors as an engine's loader leaves them, and the weights that they stand for, in float64."""
+import math
+
 import ml_dtypes
 import numpy as np
 import torch
@@ -55,10 +57,11 @@ class Draw:
     def _e4m3(self, e, n, k):
         return self.random.uniform(-60, 60, (e, n, k)).astype(ml_dtypes.float8_e4m3fn)
 
-    def fp8_blocks(self, e, n, k, name="weight_scale_inv"):
+    def fp8_blocks(self, e, n, k, name="weight_scale_inv", block=128):
         codes = self._e4m3(e, n, k)
-        scales = self.random.uniform(1, 2, (e, -(-n // 128), -(-k // 128))).astype(np.float32) / 600
-        each = scales.repeat(128, 1)[:, :n].repeat(128, 2)[..., :k]
+        blocks = (e, -(-n // block), -(-k // block))
+        scales = self.random.uniform(1, 2, blocks).astype(np.float32) / 600
+        each = scales.repeat(block, 1)[:, :n].repeat(block, 2)[..., :k]
         return {"weight": codes, name: scales}, codes.astype(np.float64) * each
 
     def fp8_rows(self, e, n, k):
@@ -129,6 +132,8 @@ def gate(both, kind):
     if kind == "relu2_no_mul":
         return np.maximum(both, 0) ** 2
     g, u = np.split(both, 2, -1)
+    if kind == "gelu":
+        return g / 2 * (1 + np.vectorize(math.erf)(g / 2 ** 0.5)) * u
     return g / (1 + np.exp(-g)) * u
 
 

@@ -35,6 +35,7 @@ def _module(name, **members):
 class Activation(enum.Enum):
     SILU = "silu"
     GELU = "gelu"
+    GELU_NO_MUL = "gelu_no_mul"
     GELU_TANH = "gelu_tanh"
     SWIGLUOAI = "swigluoai"
     SWIGLUOAI_UNINTERLEAVE = "swigluoai_uninterleave"

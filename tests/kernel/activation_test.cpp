@@ -41,9 +41,10 @@ std::vector<float> hard_values(unsigned seed, int random_ones) {
 // By the definition, whose limits are x or 0.
 long double defined(const ActivationForm& form, float value) {
   const auto x = static_cast<long double>(value);
-  if (std::isnan(value) || (!form.cuts && !form.is_smooth)) return x;
+  if (std::isnan(value) || (!form.cuts && !form.is_smooth && !form.by_erf)) return x;
   if (form.squares) return x < 0 ? 0 : x * x;
   if (form.cuts || std::isinf(value)) return x < 0 ? 0 : x;
+  if (form.by_erf) return x * std::erfc(-x * std::sqrt(0.5L)) / 2;
   const long double z =
       x * (static_cast<long double>(form.slope) + static_cast<long double>(form.cubic) * x * x);
   return x / (1 + std::exp(-z));
@@ -51,7 +52,7 @@ long double defined(const ActivationForm& form, float value) {
 
 float by_kernel(const ActivationForm& form, float x) {
   float value[] = {x};
-  kernel::activate(activation_params(form), value);
+  kernel::activate<true>(activation_params(form), value);
   return value[0];
 }
 
@@ -110,7 +111,7 @@ void expect_gates(const ActivationForm& form) {
       const long double want = act * static_cast<long double>(up);
       float value[] = {g};
       float other[] = {u};
-      kernel::multiply_gate(activation_params(form), value, other);
+      kernel::multiply_gate<true>(activation_params(form), value, other);
       const reference::Bounded<double> host = reference::gated<reference::Roundings::counted>(
           form, reference::Bounded<double>{static_cast<double>(g)},
           reference::Bounded<double>{static_cast<double>(u)}, 1.0);

@@ -16,9 +16,9 @@ struct Codes {
   std::vector<float> scales;
   int blocks;
 };
-inline Codes quantised(const Shape& s, Bytes& x, kernel::RowForm form) {
+inline Codes quantised(const Shape& s, Bytes& x, kernel::RowForm form, int block) {
   Codes q;
-  q.blocks = form == kernel::RowForm::blocks ? (s.k + 127) / 128 : 1;
+  q.blocks = form == kernel::RowForm::blocks ? (s.k + block - 1) / block : 1;
   q.codes.resize(index(s.tokens) * index(s.k));
   q.scales.resize(index(s.tokens * q.blocks));
   Quantisation what;
@@ -55,6 +55,11 @@ inline bool is_codes_of_blocks(kernel::RowForm form, std::uint64_t seed) {
   return form == kernel::RowForm::codes && seed % 2 == 0;
 }
 
+// Elements with a scale.
+inline int block_of(std::uint64_t seed) {
+  return 128 >> seed / 2 % 3;
+}
+
 // Rows of tokens, made by a launch, and what is wrong with them.
 class Moved {
  public:
@@ -67,7 +72,7 @@ class Moved {
         x_row_bytes_(form == kernel::RowForm::codes ? s.k : 2 * s.k),
         to_(result_.rows, row_bytes_, s.to_extra, s.to_shift),
         blocks_(form == kernel::RowForm::blocks || is_codes_of_blocks(form, seed)
-                    ? (s.k + 127) / 128
+                    ? (s.k + block_of(seed) - 1) / block_of(seed)
                     : 1),
         scales_(index(result_.rows * blocks_), -1.0F) {
     p_.x = x_.data();
@@ -87,6 +92,7 @@ class Moved {
     p_.k = s.k;
     p_.type = s.type;
     p_.form = form;
+    p_.block = block_of(seed);
     p_.parts = 1 + static_cast<int>(seed % 4);  // of rows with one scale; others have pieces
     if (form == kernel::RowForm::codes) {       // any bytes are
       given_ = {.codes = {}, .scales = {}, .blocks = blocks_};
@@ -132,7 +138,7 @@ class Moved {
 
   std::string fault() {
     const bool as_it_is = form_ == kernel::RowForm::copy || form_ == kernel::RowForm::codes;
-    const Codes want = as_it_is ? given_ : quantised(s_, x_, form_);
+    const Codes want = as_it_is ? given_ : quantised(s_, x_, form_, p_.block);
     for (int row = 0; row < result_.rows; ++row) {
       const int token = result_.token_of[index(row)];
       const std::string where = "row " + std::to_string(row) + " of token " + std::to_string(token);

@@ -405,7 +405,8 @@ class Problem {
   }
 
   void make_scales(std::mt19937& random) {
-    const int blocks = (ask_.k + 127) / 128;
+    const int block = kernel::scale_block(instance_.config);
+    const int blocks = (ask_.k + block - 1) / block;
     const int of_a = in_groups() ? 1 : ask_.batch;
     const auto column = [&](int batch, std::int64_t rows) {  // neighbours may lie apart
       const int stride = in_groups() ? 1 + static_cast<int>(ask_.seed % 3) : 1;
@@ -429,7 +430,7 @@ class Problem {
       case Scaling::blockwise:  // A's lie either way; one matrix of them may serve all of the batch
         scale_a_ = matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : of_a, rows_of_a(), blocks,
                             ask_.seed % 2 == 0);
-        scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
+        scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + block - 1) / block, blocks);
         break;
       case Scaling::block_scaled:
         if (has_feature(instance_, "plain tokens")) {

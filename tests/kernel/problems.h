@@ -241,9 +241,9 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.bias_type = half && draw.rarely(2) ? result : DType::f32;
   if (!c.gated) {
     // Among those that stand by themselves, none twice as often.
-    const int last = static_cast<int>(std::size(all_activations)) - 2;
-    ask.activation = all_activations[std::max(0, draw(-1, last))];
-    static_assert(!stands_alone(std::end(all_activations)[-1]), "the last one is a gate's");
+    constexpr auto alone = std::ranges::count_if(all_activations, stands_alone);
+    static_assert(!stands_alone(all_activations[alone]), "those of gates are the last");
+    ask.activation = all_activations[std::max(0, draw(-1, static_cast<int>(alone) - 1))];
     if (numeric::bits(result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
   }
   // Half of the results lie where TMA and vectors can reach them.

@@ -113,7 +113,8 @@ inline Rows epilogue_rows(const Instances& all) {
     if (!i.config.gated) {
       ask.n += 1;
       ask.beta = narrow ? 0.0F : -0.5F;
-      ask.activation = all_activations[1 + seed % (std::size(all_activations) - 2)];
+      ask.activation =
+          all_activations[1 + seed % std::ranges::count_if(all_activations, stands_alone) - 1];
     }
     ask_gate(i.config, 3 - seed % 4, ask);
     ask.bias = seed % 2 == 0 ? Bias::rows : Bias::columns;

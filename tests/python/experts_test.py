@@ -213,6 +213,7 @@ class FusedExperts(unittest.TestCase):
     def test_words_of_activations(self):
         rows = self.w1[:, :self.w1.shape[1] // 2].contiguous()
         how = [("gelu_tanh", self.w1, {"activation": "gelu"}),
+               ("gelu", self.w1, {"activation": "gelu_erf"}),
                ("swigluoai_uninterleave", self.w1, {"activation": "swiglu_oai"}),
                ("relu2_no_mul", rows, {"activation": "relu2", "gated": False}),
                ("silu_no_mul", rows, {"gated": False})]
@@ -276,10 +277,18 @@ class FusedExperts(unittest.TestCase):
         want = plain(self.x, self.ids, self.weights, c1.float() * full[0], c2.float() * full[1])
         self.close(self.call(self.x, c1, c2, use_fp8_w8a8=True, block_shape=[128, 128],
                              w1_scale=blocks[0] / 64, w2_scale=blocks[1] / 64), want, 0.05)
+        for size in (64, 32):
+            blocks = [torch.rand(6, -(-c.shape[1] // size), -(-c.shape[2] // size)) + 0.5
+                      for c in (c1, c2)]
+            full = [s.repeat_interleave(size, 1).repeat_interleave(size, 2)
+                    [:, :c.shape[1], :c.shape[2]] / 64 for s, c in zip(blocks, (c1, c2))]
+            want = plain(self.x, self.ids, self.weights, c1.float() * full[0], c2.float() * full[1])
+            self.close(self.call(self.x, c1, c2, use_fp8_w8a8=True, block_shape=[size, size],
+                                 w1_scale=blocks[0] / 64, w2_scale=blocks[1] / 64), want, 0.05)
 
     def test_what_is_refused(self):
         for how, words in [
-                ({"activation": "gelu"}, "activation is 'gelu'; it is one of 'silu'"),
+                ({"activation": "tanh"}, "activation is 'tanh'; it is one of 'silu'"),
                 ({"use_int4_w4a16": True}, "use_int4_w4a16 is given"),
                 ({"a1_scale": torch.ones(1)}, "only tokens that are e4m3 have scales"),
                 ({"a2_scale": torch.ones(1)}, "a2_scale is given"),
@@ -361,6 +370,17 @@ class Models(unittest.TestCase):
                 layer.mlp.experts.gate_up_proj_bias.normal_()
                 layer.mlp.experts.down_proj_bias.normal_()
         self.compare(model)
+
+    def test_gelu(self):
+        """transformers' own words: by the error function and by tanh."""
+        for word, ours in (("gelu", "gelu_erf"), ("gelu_pytorch_tanh", "gelu")):
+            config = transformers.Qwen3MoeConfig(
+                vocab_size=100, hidden_size=64, intermediate_size=64, num_hidden_layers=1,
+                num_attention_heads=2, num_key_value_heads=1, head_dim=32, num_experts=8,
+                num_experts_per_tok=2, moe_intermediate_size=48, hidden_act=word)
+            model = transformers.Qwen3MoeForCausalLM(config)
+            self.compare(model)
+            self.assertEqual(model.model.layers[0].mlp.experts._warpwright[1]["activation"], ours)
 
     def test_another_gate_is_refused(self):
         experts = theirs()

@@ -5,6 +5,7 @@ type that it takes; a product that is computed is right. Prints its seed; a faul
 call that shows it.
 """
 import copy
+import math
 import pathlib
 import pickle
 import random
@@ -50,7 +51,8 @@ VALUES = {
 
 # For a gate, with what an activation has by itself.
 GATE_NUMBERS = ("gate_limit", "gate_alpha", "gate_beta")
-GATES = {"silu": (np.inf, 1, 0), "gelu": (np.inf, 1, 0), "swiglu_oai": (7, 1.702, 1)}
+GATES = {"silu": (np.inf, 1, 0), "gelu": (np.inf, 1, 0),
+         "gelu_erf": (np.inf, 1, 0), "swiglu_oai": (7, 1.702, 1)}
 
 
 class Bad:
@@ -390,6 +392,8 @@ def activated(name, x):
         return np.maximum(x, 0) ** 2
     if name in ("silu", "quick_gelu"):
         return x / (1 + np.exp(-x if name == "silu" else -1.702 * x))
+    if name == "gelu_erf":
+        return x / 2 * (1 + np.vectorize(math.erf, otypes=[float])(x * 0.5 ** 0.5))
     if name == "gelu":
         return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
     return x
@@ -401,8 +405,8 @@ def gate_times(keywords, gate, up):
     limit, alpha, beta = (its if keywords.get(name) is None else keywords[name]
                           for name, its in zip(GATE_NUMBERS, own))
     gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
-    if keywords.get("activation") == "gelu":
-        return activated("gelu", gate) * (up + beta)
+    if (keywords.get("activation") or "silu").startswith("gelu"):
+        return activated(keywords["activation"], gate) * (up + beta)
     return gate / (1 + np.exp(-alpha * gate)) * (up + beta)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """wp.moe on the model, against float32 in numpy; its plans and its refusals."""
 import logging
+import math
 import unittest
 
 import ml_dtypes
@@ -54,7 +55,7 @@ class Layer:
         self.biases = {"bias13": normal(experts, rows, dtype=dtype),
                        "bias2": normal(experts, hidden, dtype=dtype)}
 
-    def quantise(self, scaling):
+    def quantise(self, scaling, block=128):
         """Weights as e4m3 codes whose scales are of rows or of blocks."""
         for name in ("w13", "w2"):
             w = f32(getattr(self, name))
@@ -63,9 +64,9 @@ class Layer:
                 scale = rng.random((experts, rows), dtype=np.float32) / 200 + 0.01
                 full = scale[:, :, None]
             else:
-                extents = (experts, -(-rows // 128), -(-columns // 128))
+                extents = (experts, -(-rows // block), -(-columns // block))
                 scale = rng.random(extents, dtype=np.float32) / 200 + 0.01
-                full = scale.repeat(128, 1).repeat(128, 2)[:, :rows, :columns]
+                full = scale.repeat(block, 1).repeat(block, 2)[:, :rows, :columns]
             setattr(self, name, (w / full).astype(e4m3))
             self.scales["scale_" + name] = scale
             self.scales["full_" + name] = full
@@ -160,6 +161,9 @@ class Moe(unittest.TestCase):
             layer.w13 = whole
             self.close(layer.call(activation="gelu"),
                        layer.right(lambda gate, up: acts["gelu"](gate) * up))
+            erf = np.vectorize(math.erf)
+            self.close(layer.call(activation="gelu_erf"),
+                       layer.right(lambda gate, up: gate / 2 * (1 + erf(gate / 2 ** 0.5)) * up))
             # Both halves alike: what is one's gate is the other's up.
             layer.w13 = np.concatenate([whole[:, :64]] * 2, 1)
             want = layer.right(lambda gate, up: act(up))
@@ -292,6 +296,19 @@ class Moe(unittest.TestCase):
                           ([wp.plan_moe(*Layer().tensors), plans[0]], "of one mixture, but for")):
             with self.assertRaisesRegex(wp.Refusal, says):
                 wp.fastest(*bad)
+
+    def test_small_blocks(self):
+        """A rank's share of 192 ups; blocks by the scales' shapes."""
+        for block in (64, 32):
+            layer = Layer(hidden=256, inner=192)
+            layer.quantise("blockwise", block)
+            self.close(layer.call(), layer.right(), 0.06)
+            self.assertIn("gated and quantised by a launch of their own",
+                          wp.plan_moe(*layer.tensors, scale_w13=layer.scales["scale_w13"],
+                                      scale_w2=layer.scales["scale_w2"]).explain())
+            layer.scales["scale_w2"] = layer.scales["scale_w2"][:, :, :1].copy()
+            with self.assertRaisesRegex(wp.Refusal, "128 x 128, 64 x 64 or 32 x 32"):
+                layer.call()
 
     def test_ways_give_the_same(self):
         layer = Layer(hidden=256, inner=128)
@@ -484,7 +501,8 @@ class Refusals(unittest.TestCase):
 
     def test_words_and_numbers(self):
         layer = Layer()
-        for how, says in [({"activation": "relu"}, 'it is one of "gelu", "silu", "swiglu_oai"'),
+        for how, says in [({"activation": "relu"},
+                           'it is one of "gelu", "silu", "swiglu_oai", "gelu_erf"'),
                           ({"activation": "tanh"}, '"silu"'), ({"gate_up": "turns"}, '"halves"'),
                           ({"scaling": "blockwise"}, "weights of 16 bits have no scales"),
                           ({"scaling": "rows"}, '"row_column"'),

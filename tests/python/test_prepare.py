@@ -54,6 +54,23 @@ class Quantise(Close):
             self.assertEqual(scales.shape, (20, 3))
             self.assertEqual(scales.strides[0], 4)  # tokens side by side
             self.close(f32(codes) * np.repeat(scales, 128, 1)[:, :300], f32(x), 0.04)
+            for block in (64, 32):
+                codes, scales = wp.quantise(x, "blockwise", block=block)
+                self.assertEqual(scales.shape, (20, -(-300 // block)))
+                self.close(f32(codes) * np.repeat(scales, block, 1)[:, :300], f32(x), 0.04)
+                w = normal(192, 300)
+                by = rng.uniform(0.01, 0.02, (192 // block, -(-300 // block))).astype(np.float32)
+                full = by.repeat(block, 0).repeat(block, 1)[:, :300]
+                coded = (f32(w) / full).astype(e4m3)
+                # The shapes say the block.
+                self.close(f32(wp.gemm(codes, coded, scale_a=scales, scale_b=by)),
+                           (f32(codes) * np.repeat(scales, block, 1)[:, :300])
+                           @ (f32(coded) * full).T, 0.02)
+            for how, says in (({"block": 48}, "the nearest is 64"),
+                              ({"block": 100}, "the nearest is 128"),
+                              ({"block": 64, "scaling": "row_column"}, "leave it out")):
+                with self.assertRaisesRegex(wp.Refusal, says):
+                    wp.quantise(x, **{"scaling": "blockwise", **how})
             codes, one = wp.quantise(x, "tensor")
             self.assertEqual(one[0], np.abs(f32(x)).max() / np.float32(448))
             again, same = wp.quantise(x, "tensor", scale=one)

@@ -221,7 +221,9 @@ class Refusals(unittest.TestCase):
 
     def test_wrong_words_and_numbers(self):
         a, b = ones(16, 32), ones(24, 32)
-        for keywords, says in [({"activation": "tanh"}, '"gelu"'), ({"activation": 3}, "no text"),
+        for keywords, says in [({"activation": "tanh"}, '"gelu"'),
+                               ({"activation": "gelu_erf"}, "by the error function is a"),
+                               ({"activation": 3}, "no text"),
                                ({"beta": 0.5}, "beta is 0.5, and there is no C"),
                                ({"alpha": "x"}, "no number"), ({"alpha": float("nan")}, "NaN"),
                                ({"gated": 1}, "neither True nor False"),

@@ -143,8 +143,9 @@ struct Drawn {
       o.scaling = Scaling::block_scaled;
       if (type == other && draw.rarely(2)) o.scale_a.dtype = DType::ue8m0;
     }
+    block = o.packed ? 128 : 128 >> draw(0, 2);
     make_scales(true, scale_a, 1);
-    if (!o.packed) make_scales(false, scale_b, 128);
+    if (!o.packed) make_scales(false, scale_b, block);
     if (draw.rarely(2)) o.accumulation = Accumulation::promoted;
     constexpr float alphas[] = {1, -0.75F, 0};
     o.alpha = draw.of(alphas);
@@ -170,8 +171,8 @@ struct Drawn {
   void make_scales(bool of_a, Tensor& scales, int rows) {
     const MatrixView& of = of_a ? o.a : o.b;
     if (o.scaling == Scaling::none) return;
-    const bool block = o.scaling == Scaling::blockwise;
-    const std::int64_t blocks = (of.columns + 127) / 128;
+    const bool of_blocks = o.scaling == Scaling::blockwise;
+    const std::int64_t blocks = (of.columns + block - 1) / block;
     if (o.scaling == Scaling::block_scaled) {
       const DType type = micro_scale(o, of_a);
       const std::int64_t columns = block_scales::padded_columns(of.columns, micro_block(type));
@@ -180,10 +181,10 @@ struct Drawn {
       const std::int64_t padded = parts * block_scales::padded_rows(of.rows / parts);
       scales = Tensor(type, padded, columns, columns, 1, of.batch, padded * columns);
     } else {
-      const std::int64_t m = block                          ? (of.rows + rows - 1) / rows
+      const std::int64_t m = of_blocks                      ? (of.rows + rows - 1) / rows
                              : o.scaling == Scaling::tensor ? 1
                                                             : of.rows;
-      const std::int64_t n = block ? blocks : 1;
+      const std::int64_t n = of_blocks ? blocks : 1;
       scales = Tensor(DType::f32, m, n, n, 1, of.batch, m * n);
     }
     scales.fill(random, 0.5, 2);
@@ -192,6 +193,7 @@ struct Drawn {
 
   std::mt19937 random;
   GemmOperands o;
+  int block = 128;
   Tensor a, b, c, scale_a, scale_b, scale_d, bias;
   Packed packed;
 };

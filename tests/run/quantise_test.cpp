@@ -25,19 +25,19 @@ TEST(Quantise, IsAsItIsDefined) {
     ASSERT_FALSE(refused) << refused->reason;
     const auto scale_at = [&](std::int64_t i, std::int64_t k) -> float {
       const std::int64_t row = q.scaling == Scaling::tensor ? 0 : i;
-      const std::int64_t block = q.scaling == Scaling::blockwise ? k / 128 : 0;
+      const std::int64_t block = q.scaling == Scaling::blockwise ? k / q.block() : 0;
       return problem.float_scale(row * q.scales.row_stride + block * q.scales.column_stride);
     };
     float largest_of_all = 0;
     for (std::int64_t i = 0; i < q.x.rows; ++i) {
       float largest = 0;
       for (std::int64_t k = 0; k < q.x.columns; ++k) {
-        if (q.scaling == Scaling::blockwise && k % 128 == 0) largest = 0;
+        if (q.scaling == Scaling::blockwise && k % q.block() == 0) largest = 0;
         const auto x = static_cast<float>(x_at(q, i, k));
         if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
         largest_of_all = std::max(largest_of_all, largest);
         const bool last =
-            k + 1 == q.x.columns || (q.scaling == Scaling::blockwise && k % 128 == 127);
+            k + 1 == q.x.columns || (q.scaling == Scaling::blockwise && (k + 1) % q.block() == 0);
         if (last && q.scaling != Scaling::tensor) {
           const float want = largest == 0 ? 1 : std::max(largest / 448.0F, 0x1p-126F);
           ASSERT_EQ(scale_at(i, k), want) << i << ", " << k;

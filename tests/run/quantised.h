@@ -104,7 +104,8 @@ struct Quantised {
     constexpr std::array scalings = {Scaling::tensor, Scaling::row_column, Scaling::blockwise};
     q.scaling = scalings[random() % 3];
     q.given = q.scaling == Scaling::tensor && random() % 2 == 0;
-    const std::int64_t blocks = q.scaling == Scaling::blockwise ? (k + 127) / 128 : 1;
+    const std::int64_t block = 128 >> random() % 3;
+    const std::int64_t blocks = q.scaling == Scaling::blockwise ? (k + block - 1) / block : 1;
     const std::int64_t rows = q.scaling == Scaling::tensor ? 1 : m;
     q.scales = matrix(nullptr, DType::f32, rows, blocks);
     if (q.scaling == Scaling::blockwise && random() % 2 == 0) {  // tokens side by side

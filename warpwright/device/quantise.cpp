@@ -74,7 +74,7 @@ Fault rows_fault(const NamedView& tensor) {
 }
 
 MatrixView scales_of(const Quantisation& q) {
-  const std::int64_t blocks = (q.x.columns + scale_block - 1) / scale_block;
+  const std::int64_t blocks = ScaleReach::count(q.x.columns, q.block());
   return matrix(nullptr, DType::f32, q.scaling == Scaling::tensor ? 1 : q.x.rows,
                 q.scaling == Scaling::blockwise ? blocks : 1);
 }
@@ -197,6 +197,7 @@ std::optional<Refusal> quantise_on_host(const Quantisation& q) {
   }
   auto* const scales = static_cast<float*>(q.scales.data);
   const std::int64_t k = q.x.columns;
+  const std::int64_t block = q.block();
   const auto width = static_cast<std::size_t>(k);
   if (q.scaling == Scaling::tensor && !q.given) *scales = e4m3_scale(largest_of(q.x));
   share(q.x.rows, 0, [&](int) {
@@ -213,11 +214,11 @@ std::optional<Refusal> quantise_on_host(const Quantisation& q) {
         narrow_row(q.codes, row, 0, scale, values);
         return;
       }
-      for (std::int64_t first = 0; first < k; first += scale_block) {
-        values.resize(static_cast<std::size_t>(std::min(scale_block, k - first)));
+      for (std::int64_t first = 0; first < k; first += block) {
+        values.resize(static_cast<std::size_t>(std::min(block, k - first)));
         widen_row(q.x, row, first, values);
         const float scale = e4m3_scale(largest_of(values));
-        scales[row * q.scales.row_stride + first / scale_block * q.scales.column_stride] = scale;
+        scales[row * q.scales.row_stride + first / block * q.scales.column_stride] = scale;
         narrow_row(q.codes, row, first, scale, values);
       }
     };

@@ -31,10 +31,10 @@ struct Quantisation {
   /// M x K of e4m3 (block_scaled: or e5m2, e2m3, e3m2, e2m1; rows of whole bytes), likewise; apart
   /// from x.
   MatrixView codes = {};
-  /// f32: 1 x 1, M x 1, or M x ceil(K / 128), of any strides from 1. block_scaled: ue8m0 or ue4m3,
-  /// in tiles or rows, padding included (scale_order.h).
+  /// f32: 1 x 1, M x 1, or M x ceil(K / block()), of any strides from 1. block_scaled: ue8m0 or
+  /// ue4m3, in tiles or rows, padding included (scale_order.h).
   MatrixView scales = {};
-  Scaling scaling = Scaling::row_column;  ///< tensor, row_column, block_scaled, or block: 1 x 128
+  Scaling scaling = Scaling::row_column;  ///< tensor, row_column, blockwise or block_scaled
   /// `scales` of Scaling::tensor, or `tensor_scale`, holds the scale: a positive finite number,
   /// which is read on the device. Otherwise it is found and written there, by three grids instead
   /// of one.
@@ -49,6 +49,10 @@ struct Quantisation {
   ScaleOrder order = ScaleOrder::tiles;
   ScaleGroups groups = {};  ///< of the rows, whose scales in tiles begin anew for each
 
+  /// Elements that share a scale of blockwise, 128, 64 or 32: as the number of these says.
+  [[nodiscard]] constexpr std::int64_t block() const {
+    return nearest_scale_block(0, x.columns, 0, scales.columns);
+  }
   /// The recipe that is taken.
   [[nodiscard]] constexpr Recipe its_recipe() const {
     return recipe.value_or(scales.dtype == DType::ue4m3 ? Recipe::nested : Recipe::up);

@@ -110,6 +110,7 @@ void quantise_by(const Quantisation& q, On& on) {
       .scale_step = q.scales.column_stride,
       .rows = static_cast<int>(q.x.rows),
       .k = k,
+      .block = static_cast<int>(q.block()),
       .across = kernel::QuantiseShape::ctas_across(k)};
   const auto by = [&]<DType type, bool whole>() {
     micro ? quantise_micro<type, whole>(q, r, on) : quantise_e4m3<type, whole>(q, r, on);

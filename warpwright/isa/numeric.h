@@ -379,6 +379,17 @@ WW_DEVICE float sigmoid(float x) {
 #endif
 }
 
+/// The share of a normal distribution below x, erfc(-x / sqrt(2)) / 2, with a relative error below
+/// 2^-20 and, for x < 0, x^2 2^-22 more (erfcf of CUDA on the GPU, which keeps what 1 + erf loses).
+WW_DEVICE float share_below(float x) {
+  const float z = -0.707106781F * x;
+#if WW_GPU
+  return 0.5F * erfcf(z);
+#else
+  return 0.5F * std::erfc(z);
+#endif
+}
+
 /// The value itself. The compiler computes nothing from it before: what has been asked of memory is
 /// waited for here, not where it was asked for.
 WW_DEVICE float used_here(float value) {

@@ -23,6 +23,21 @@ WW_DEVICE float largest_of_lanes(float largest) {
   return largest;
 }
 
+/// The same of lanes with a block of 128, 64 or 32 neighbours, `each` a lane: a launch's number.
+template <int each>
+WW_DEVICE float largest_of_block(float largest, int block) {
+  WW_UNROLL for (int other = 1; other < 128 / each; other *= 2) {
+    if (other * each >= block) break;
+    const std::uint32_t theirs = isa::shuffle(isa::float_bits(largest), isa::lane_index() ^ other);
+    largest = isa::larger_magnitude(largest, isa::float_of(theirs));
+  }
+  return largest;
+}
+/// The number of the block that has element k.
+WW_DEVICE int block_number(int k, int block) {
+  return k >> (block == 128 ? 7 : block == 64 ? 6 : 5);
+}
+
 /// The largest magnitude; NaN does not count, infinity does.
 template <int N>
 WW_DEVICE float largest_magnitude(const float (&value)[N]) {

@@ -26,7 +26,8 @@ WW_DEVICE void drop_front(T (&of)[all]) {
 
 /// The activation, in place. NaN stays; infinities have its limits: no infinity meets a 0, for
 /// `cubic` is none, and -infinity is the least number where its sigmoid is 0. (That of NaN is NaN.)
-template <int N>
+/// That of the error function is there where it `may_be_erf`: a branch of its own.
+template <bool may_be_erf = false, int N>
 WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
   if (a.relu) {
     WW_UNROLL for (int i = 0; i < N; ++i) value[i] = value[i] < 0 ? 0.0F : value[i];
@@ -38,11 +39,17 @@ WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
       value[i] = isa::at_least(-std::numeric_limits<float>::max(), x) *
                  isa::sigmoid(x * (a.slope + a.cubic * (x * x)));
     }
+  } else if constexpr (may_be_erf) {
+    if (!a.by_erf) return;
+    WW_UNROLL for (int i = 0; i < N; ++i) {
+      const float x = value[i];
+      value[i] = isa::at_least(-std::numeric_limits<float>::max(), x) * isa::share_below(x);
+    }
   }
 }
 
 /// gate = activation(gate) * up, with the limits and the offset of an activation that has some.
-template <int N>
+template <bool may_be_erf = false, int N>
 WW_DEVICE void multiply_gate(const ActivationParams& a, float (&gate)[N], float (&up)[N]) {
   if (a.limit > 0) {
     // Comparisons, which are false for NaN, so that it stays.
@@ -52,7 +59,7 @@ WW_DEVICE void multiply_gate(const ActivationParams& a, float (&gate)[N], float 
       up[i] += a.offset;
     }
   }
-  activate(a, gate);
+  activate<may_be_erf>(a, gate);
   WW_UNROLL for (int i = 0; i < N; ++i) gate[i] *= up[i];
 }
 

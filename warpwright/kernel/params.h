@@ -59,6 +59,7 @@ struct ActivationParams {
   bool relu = false;
   bool smooth = false;
   bool squares = false;
+  bool by_erf = false;  ///< x * share_below(x), which only the launch that gates apart has
   float slope = 0;
   float cubic = 0;  ///< of a smooth one more than 0: times an infinite x^2 it is infinite
   float limit = 0;  ///< 0: none, and no offset

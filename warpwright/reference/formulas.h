@@ -168,9 +168,16 @@ WW_FORMULA double before_activation(const GemmOperands& o, std::int64_t batch, s
 
 // --- activations ---------------------------------------------------------------------------------
 
-/// z of a smooth activation x / (1 + exp(-z)).
+/// Is it neither x nor a cut?
+WW_FORMULA constexpr bool is_curved(const ActivationForm& form) {
+  return form.is_smooth || form.by_erf;
+}
+
+/// z of a smooth activation x / (1 + exp(-z)). Far below 0 exp(-x^2 / 2) takes its place in that of
+/// the error function.
 template <class Float>
 WW_FORMULA Float exponent_of(const ActivationForm& form, Float x) {
+  if (form.by_erf) return x * std::abs(x) / 2;
   return x * (static_cast<Float>(form.slope) + static_cast<Float>(form.cubic) * x * x);
 }
 
@@ -178,7 +185,10 @@ WW_FORMULA Float exponent_of(const ActivationForm& form, Float x) {
 /// activation that is not 0 there.
 template <class Float>
 WW_FORMULA Float activated(const ActivationForm& form, Float x) {
-  if (!form.cuts && !form.is_smooth) return x;
+  if (form.by_erf && std::isfinite(x)) {
+    return x * (std::erfc(x * static_cast<Float>(-0.70710678118654752)) / 2);
+  }
+  if (!form.cuts && !is_curved(form)) return x;
   if (form.squares) return x < 0 ? 0 : x * x;
   if (form.cuts || !std::isfinite(x)) return x < 0 ? 0 : x;
   return x / (1 + std::exp(-exponent_of(form, x)));
@@ -186,7 +196,7 @@ WW_FORMULA Float activated(const ActivationForm& form, Float x) {
 
 /// The steepest slope of an activation; where it squares, that of its cut.
 WW_FORMULA constexpr double steepest(const ActivationForm& form) {
-  return form.is_smooth ? 1.13 : 1;
+  return is_curved(form) ? 1.13 : 1;
 }
 
 // --- from the product to D -----------------------------------------------------------------------
@@ -232,9 +242,9 @@ WW_FORMULA Bounded<Float> activated(const ActivationForm& form, const Bounded<Fl
     const Float lost = How == Roundings::counted ? static_cast<Float>(0x1p-126) : 0;
     return {value, (2 * cut + bound) * bound + rounding_of<How>(value) + lost};
   }
-  if (form.is_smooth && !std::isfinite(x.value)) return {value, 0};
+  if (is_curved(form) && !std::isfinite(x.value)) return {value, 0};
   Float bound = (own > at_least ? own : at_least) * x.bound;
-  if (!form.is_smooth) return {value, bound};
+  if (!is_curved(form)) return {value, bound};
   const Float z = exponent_of(form, x.value);
   // Far below 0 it is next to 0 however far x is off: no more than at its upper end.
   if (z < -80 && exponent_of(form, x.value + x.bound) < -2) {

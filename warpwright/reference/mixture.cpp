@@ -46,14 +46,13 @@ Inexact rounded(Inexact x, DType type) {
   return x;
 }
 
-// Elements that share a scale.
-std::size_t scale_width(Scaling scaling, std::size_t columns) {
-  return scaling == Scaling::blockwise ? static_cast<std::size_t>(scale_block) : columns;
+// Elements of a row that share a scale.
+std::size_t scale_width(const MixtureOperands& o, std::size_t columns) {
+  return o.scaling == Scaling::blockwise ? static_cast<std::size_t>(o.scale_block()) : columns;
 }
 
-// The values that e4m3 codes of x with their scales stand for.
-void quantise_row(std::vector<double>& x, Scaling scaling) {
-  const std::size_t each = scale_width(scaling, x.size());
+// The values that e4m3 codes of x stand for, with a scale each so many.
+void quantise_row(std::vector<double>& x, std::size_t each) {
   for (std::size_t first = 0; first < x.size(); first += each) {
     const std::size_t end = std::min(x.size(), first + each);
     float largest = 0;
@@ -132,8 +131,7 @@ void micro_bound(std::vector<Inexact>& row, DType element, DType scale, double t
 }
 
 // What quantising may change of these: half a step of e4m3, whose steps end at a scale's 2^-9.
-void quantise_bound(std::vector<Inexact>& row, Scaling scaling) {
-  const std::size_t each = scale_width(scaling, row.size());
+void quantise_bound(std::vector<Inexact>& row, std::size_t each) {
   for (std::size_t first = 0; first < row.size(); first += each) {
     const std::size_t end = std::min(row.size(), first + each);
     const double largest = largest_of(row, first, end);
@@ -194,7 +192,7 @@ class Token {
   Token(const MixtureOperands& o, std::int64_t token, bool gates_behind)
       : o_(o),
         token_(token),
-        gates_behind_(gates_behind),
+        gates_behind_(gates_behind || warpwright::gates_behind(o.activation)),
         w13_(o, o.w13, o.packed13, o.scale_w13, o.factor_w13, true),
         w2_(o, o.w2, o.packed2, o.scale_w2, o.factor_w2, false) {
     x_.resize(static_cast<std::size_t>(o.hidden()));
@@ -209,12 +207,12 @@ class Token {
       const std::int64_t own = o.scale_x.rows == 1 ? 0 : token;
       const bool blocks = o.scaling == Scaling::blockwise;
       for (std::int64_t k = 0; k < o.hidden(); ++k) {
-        x_[at(k)] *= element(o.scale_x, 0, own, blocks ? k / scale_block : 0);
+        x_[at(k)] *= element(o.scale_x, 0, own, blocks ? k / o.scale_block() : 0);
       }
     } else if (o.is_micro()) {
       quantise_micro(x_, o.token_type(), o.micro_scale(), factor(o.factor_x));
     } else if (o.quantises()) {
-      quantise_row(x_, o.scaling);
+      quantise_row(x_, scale_width(o, x_.size()));
     }
   }
 
@@ -306,7 +304,7 @@ class Token {
       micro_bound(inner, o_.token_type(), o_.micro_scale(),
                   static_cast<double>(factor(o_.factor_inner)));
     } else if (o_.quantises()) {
-      quantise_bound(inner, o_.scaling);
+      quantise_bound(inner, scale_width(o_, inner.size()));
     }
     return inner;
   }

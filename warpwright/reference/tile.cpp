@@ -98,6 +98,7 @@ ProductTile::ProductTile(const GemmOperands& operands, double accumulator_epsilo
     : o_(operands),
       epsilon_(accumulator_epsilon),
       kept_(sums_of(operands)),
+      promoted_depth_(scale_block_of(operands)),
       operand_a_(operands, Side::a),
       operand_b_(operands, Side::b),
       leading_(operands.packed ? 2 : 1),
@@ -185,7 +186,7 @@ void ProductTile::add_narrow(const Place& place) {
     for (std::int64_t first = 0; first < depth; first += narrow_step) {
       narrow_step_of(place, depth, first, std::min(narrow_step, depth - first));
       const std::int64_t done = k + std::min(first + narrow_step, depth);
-      if (done == o_.a.columns || (kept_.promoted && done % scale_block == 0))
+      if (done == o_.a.columns || (kept_.promoted && done % promoted_depth_ == 0))
         promote(place, done - 1);
     }
   }

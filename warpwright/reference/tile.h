@@ -54,6 +54,7 @@ class ProductTile {
   const GemmOperands& o_;
   double epsilon_;
   Sums kept_;
+  std::int64_t promoted_depth_;  ///< K between two promotions
   Operand operand_a_, operand_b_;
   // Scales of packed weights come after the sums: 2^e of what is scaled is up to twice as far.
   double leading_ = 1;

@@ -12,7 +12,7 @@ namespace warpwright::reference {
 struct Sums {
   /// For 8-bit floats: in Hopper's tensor core, `narrow_step` products at a time.
   bool narrow = false;
-  bool promoted = false;           ///< narrow ones begin at 0 every `scale_block` of K
+  bool promoted = false;           ///< narrow ones begin at 0 every block of K (scale_block_of)
   bool exact = false;              ///< of integers, until they become a float
   packed::Rounding rounding = {};  ///< of weights that are multiplied by their scales
 };
@@ -55,7 +55,7 @@ inline double lost_share(const GemmOperands& o, double roundings) {
   double share =
       float_rounding * (static_cast<double>(o.a.columns) + roundings) + sums.rounding.both;
   if (sums.narrow) {
-    const std::int64_t depth = sums.promoted ? scale_block : o.a.columns;
+    const std::int64_t depth = sums.promoted ? scale_block_of(o) : o.a.columns;
     const std::int64_t steps = (depth + narrow_step - 1) / narrow_step;
     share += (static_cast<double>(steps) + narrow_terms) * 0x1p-13;
   }

@@ -34,9 +34,10 @@ std::string text_of(const std::vector<std::int64_t>& lengths) {
 GemmOptions product_of_words(const GemmOptions& given) {
   GemmOptions o;
   o.is_grouped = given.is_grouped;
-  for (const auto word : {&GemmOptions::layout, &GemmOptions::dtype, &GemmOptions::d_dtype,
-                          &GemmOptions::scaling, &GemmOptions::accumulation, &GemmOptions::weights,
-                          &GemmOptions::sums, &GemmOptions::quantise_d, &GemmOptions::scheduler}) {
+  for (const auto word :
+       {&GemmOptions::layout, &GemmOptions::dtype, &GemmOptions::d_dtype, &GemmOptions::scaling,
+        &GemmOptions::block, &GemmOptions::accumulation, &GemmOptions::weights, &GemmOptions::sums,
+        &GemmOptions::quantise_d, &GemmOptions::scheduler}) {
     o.*word = given.*word;
   }
   o.as = given.as;
@@ -402,6 +403,10 @@ GemmOptions words_for(const KernelFacts& kernel) {
     o.d_dtype = std::string(numeric::word(kernel.result));
   }
   if (has_feature(kernel, "block scales")) o.scaling = "blockwise";
+  for (const char* block : {"64", "32"}) {
+    const std::string each = std::string("a scale each ") + block + " x " + block;
+    if (has_feature(kernel, each.c_str())) o.block = block;
+  }
   if (has_feature(kernel, "promoted")) o.accumulation = "promoted";
   o.gated = has_feature(kernel, "gated");
   if (has_feature(kernel, "quantises D")) o.quantise_d = name(QuantiseD::block_1x128);

@@ -194,13 +194,14 @@ void read_words(const GemmOptions& o, GemmJob& job) {
   if (!o.scaling.empty()) {
     job.product.scaling = chosen_mode("--scaling", o.scaling, all_scalings, is_option);
   }
+  job.block = chosen_block(o.block, job.product.scaling, !o.weights.empty());
   read_micro(o, job);
   choose(job.product.accumulation, "--accumulation", o.accumulation, kAccumulations);
   read_weights(o, job);
   if (o.gated) job.product.epilogue.activation = Activation::silu;
   if (!o.activation.empty()) {
     job.product.epilogue.activation =
-        chosen_mode("--activation", o.activation, all_activations, any<Activation>);
+        chosen_mode("--activation", o.activation, all_activations, any<Activation>, is_of_products);
   }
   job.product.epilogue.gated = o.gated;
   job.product.epilogue.gate = parse_gate(o.gate, job.product.epilogue.activation);

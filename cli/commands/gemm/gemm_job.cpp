@@ -333,7 +333,7 @@ void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& 
   const auto make = [&](HostTensor& t, std::uint64_t stream) {
     if (!is_open(t)) return false;
     t = random_scales(t.shape, seed, stream);
-    if (mirror && job.product.scaling == Scaling::blockwise) repeat(t, mirror->over(scale_block));
+    if (mirror && job.product.scaling == Scaling::blockwise) repeat(t, mirror->over(job.block));
     return true;
   };
   const bool by_rows = scale_reach(job.product, true).rows > 0;

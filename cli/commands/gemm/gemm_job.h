@@ -27,7 +27,7 @@ struct GemmOptions : RunOptions {
   std::string layout;
   std::string dtype, d_dtype;
   std::string alpha, beta;
-  std::string scaling, accumulation;
+  std::string scaling, block, accumulation;
   std::string weights, sums;  ///< of packed weights
   std::optional<int> group;
   bool zero_points = false;
@@ -111,7 +111,8 @@ struct GemmJob {
   MicroTensor micro_a, micro_b;
   std::optional<ScalesOfFile> scales_of_a, scales_of_b;
   std::vector<std::byte> tiles_a, tiles_b;
-  HostTensor scale_a, scale_b;  ///< f32, with `scaling`
+  HostTensor scale_a, scale_b;       ///< f32, with `scaling`
+  std::int64_t block = scale_block;  ///< of blockwise: rows of B, and K, that a scale serves
   /// Block scales of A lie with the tokens of a block side by side: scale_a once more, so.
   bool scales_by_tokens = false;
   std::vector<std::byte> side_by_side;

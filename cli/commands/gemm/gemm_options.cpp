@@ -164,6 +164,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--scaling", o.scaling, listed(all_scalings, is_option, "|", "|").c_str(),
       "scales of 8-bit A and B, random ones for random matrices; group only for groups (default "
       "none)");
+  add("--block", o.block, "128|64|32",
+      "of --scaling blockwise: a scale serves so many rows of B, and so much of K (default 128)");
   add("--scales-major", o.scales_major, "k|mn",
       "how the block scales of A lie: those of a token side by side, or those of a block of K, "
       "which TMA copies (default mn for random scales, k for those of files)");
@@ -190,7 +192,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
                "is predicted to be faster");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
-  add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),
+  add("--activation", o.activation, listed(all_activations, is_of_products, "|", "|").c_str(),
       "applied last (default none, or silu where the epilogue is gated)");
   app.add_flag(
       "--gated", o.gated,

@@ -300,7 +300,8 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
                      as_rule("--scaling is ", o.scaling, ", so give ", option, " FILE") +
                      (of_a ? " (wp.quantise makes them from tokens of 16 bits)." : "."));
   }
-  const ScaleReach reach = scale_reach(job.product, of_a);
+  const ScaleReach reach =
+      scale_reach(job.product.scaling, of_a, micro_scale(job.product, of_a), job.block);
   const bool of_groups = job.product.scaling == Scaling::group;
   const std::int64_t rows =
       of_groups ? job.product.group_count()

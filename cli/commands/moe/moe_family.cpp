@@ -40,6 +40,7 @@ constexpr MoeCompanion companions[] = {
     {"rows quantised by a launch", "--quantise-in-epilogue no"},
     {"rows gated by a launch", "--gate-in-epilogue no --bias"},
     {"rows gated by a launch, in turns", "--gate-in-epilogue no --gate-up interleaved"},
+    {"rows gated by the error function", "--activation gelu_erf"},
     {"no early weights", "--early-weights no"},
     {"a rank of many", "--tokens 12 --top-k 3 --first-expert 5 --experts-total 20"},
     {"a rank of many, sorted by itself",
@@ -65,6 +66,10 @@ constexpr MoeCompanion with_codes[] = {
     {"tokens that are e4m3", "--dtype e4m3 --x-dtype e4m3 --by-index no"},
     {"tokens that are e4m3, by number", "--dtype e4m3 --x-dtype e4m3 --by-index yes"},
     {"codes gated by a launch", "--dtype e4m3 --gate-in-epilogue no"},
+    {"codes with scales of blocks of 64 x 64", "--dtype e4m3 --block 64 --by-index no"},
+    {"tokens that are e4m3, in blocks of 32 x 32",
+     "--dtype e4m3 --x-dtype e4m3 --block 32 --by-index no"},
+    {"codes gated by the error function", "--dtype e4m3 --activation gelu_erf"},
     {"tokens as mxf8", "--dtype mxf8 --as b200"},
     {"tokens as nvf4", "--dtype nvf4 --as b200"},
 };

@@ -213,7 +213,7 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
       m.factor_x = m.factor_inner = packed(DType::f32, 1, 1, 1);
     }
   }
-  const auto blocks = [](std::int64_t n) { return (n + scale_block - 1) / scale_block; };
+  const auto blocks = [&](std::int64_t n) { return ScaleReach::count(n, types.block); };
   if (m.has_codes()) {
     m.scale_x =
         packed(DType::f32, 1, e.tokens, types.scaling == Scaling::blockwise ? blocks(e.hidden) : 1);
@@ -270,7 +270,9 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
     set_words(o, m);
     return m;
   };
-  operands = with(moe_types(o.dtype, o.weights, o.scaling));
+  MoeTypes types = moe_types(o.dtype, o.weights, o.scaling);
+  types.block = chosen_block(o.block, types.scaling, types.packed.has_value());
+  operands = with(types);
   if (o.or_fp8) {
     choose_weights(with(moe_types("e4m3", "", "blockwise")), facts, mixture_choices(o.choices));
   } else {

@@ -37,7 +37,7 @@ struct MoeOptions : RunOptions {
   std::optional<std::int64_t> tokens, experts, top_k, hidden, inner, first_expert, experts_total;
   std::string routing;          ///< see parse_router
   std::optional<int> left_out;  ///< each so many-th id is -1
-  std::string dtype, weights, d_dtype, scaling, activation, gate_up, ids;
+  std::string dtype, weights, d_dtype, scaling, block, activation, gate_up, ids;
   bool or_fp8 = false;  ///< packed weights, or fp8 of the same values
   bool bias = false;
   std::string gated, combine, x_dtype, shared_output, routed_scaling_factor;
@@ -62,6 +62,7 @@ struct MoeTypes {
   DType tokens = DType::f32;                 ///< of block_scaled weights, what tokens become
   DType scale = DType::f32;                  ///< and the scales of both
   std::optional<PackedWeights> packed = {};  ///< of both weights
+  std::int64_t block = scale_block;          ///< of blockwise
 };
 
 /// What these words are: --weights int4, mxf4 or nvf4, or none, for tokens of --dtype. Where no

@@ -71,10 +71,13 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "scales of e4m3: one for each row of weights and each token, or 128 x 128 of weights and 1 x "
       "128 of tokens (default blockwise); for packed weights those of e4m3 tokens (default "
       "row-column)");
+  add("--block", o.block, "128|64|32",
+      "of blockwise scales: one serves so many rows of weights and so many elements (default 128)");
   offer(add("--d-dtype", o.d_dtype, "TYPE", "of the result: that of x, or f32"), "bf16 fp16 f32");
   const auto some = [](Activation each) { return each != Activation::none; };
   add("--activation", o.activation, listed(all_activations, some, "|", "|").c_str(),
-      "for the gate gelu, silu or swiglu_oai; without a gate all but swiglu_oai (default silu)");
+      "for the gate " + listed(all_activations, gates) +
+          "; without a gate all but the last two (default silu)");
   add("--gated", o.gated, "yes|no",
       "no: experts without a gate, w13 is I x H and its activation goes to w2 (default yes)");
   add("--gate-up", o.gate_up, "halves|interleaved",

@@ -86,7 +86,7 @@ def _refuse_static(config):
 
 
 class WarpwrightFp8BlockLinear(_Ours, kernels.Fp8BlockScaledMMLinearKernel):
-    """e4m3 with scales of 128 x 128; tokens by 1 x 128."""
+    """e4m3 with scales of 128 x 128, 64 x 64 or 32 x 32; tokens by 1 x 128, 64 or 32."""
 
     what = "e4m3 in blocks"
     kinds = "_POSSIBLE_FP8_BLOCK_KERNELS"
@@ -95,14 +95,16 @@ class WarpwrightFp8BlockLinear(_Ours, kernels.Fp8BlockScaledMMLinearKernel):
     def check(cls, config):
         _refuse_static(config)
         n, k = config.weight_shape
-        block = tuple(config.weight_quant_key.scale.group_shape)
-        if block != (128, 128):
-            raise serving.Refusal(f"the weights' blocks are {list(block)}; the nearest legal is "
-                                  "[128, 128]")
-        scales = (wp.Spec((16, (k + 127) // 128), "float32"),
-                  wp.Spec(((n + 127) // 128, (k + 127) // 128), "float32"))
+        block = cls.block_of(config)
+        scales = (wp.Spec((16, -(-k // block)), "float32"),
+                  wp.Spec((-(-n // block), -(-k // block)), "float32"))
         _plan(n, k, _device(), scale_a=scales[0], scale_b=scales[1], scaling="blockwise",
               dtype=serving.token_word(config.out_dtype))
+
+    @staticmethod
+    def block_of(config):
+        return serving.block_of(config.weight_quant_key.scale.group_shape,
+                                "the weights' blocks are")
 
     def take(self, layer):
         engine.device_of(layer.weight)
@@ -113,7 +115,8 @@ class WarpwrightFp8BlockLinear(_Ours, kernels.Fp8BlockScaledMMLinearKernel):
         import torch
         scale = getattr(layer, "weight_scale_inv", None)
         scale = layer.weight_scale if scale is None else scale
-        codes, scales = torch.ops.warpwright.quantise(x, "blockwise")
+        codes, scales = torch.ops.warpwright.quantise(x, "blockwise",
+                                                      block=self.block_of(self.config))
         return torch.ops.warpwright.scaled_gemm(codes, layer.weight, scales, scale, bias=bias,
                                                 scaling="blockwise", dtype=self.config.out_dtype)
 

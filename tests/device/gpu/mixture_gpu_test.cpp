@@ -129,20 +129,22 @@ TEST(MixturesOnGpu, RandomOnesAgreeWithFloat64) {
     ask.seed = seed;
     const int kind = draw(0, 2);
     ask.scaling = kind == 0 ? Scaling::none : kind == 1 ? Scaling::row_column : Scaling::blockwise;
-    const int unit = ask.scaling == Scaling::none ? 8 : 128;
+    if (kind == 2) ask.block = 128 >> draw(0, 2);
+    const int unit = ask.scaling == Scaling::none ? 8 : ask.block;
     ask.tokens = draw(0, 3) == 0 ? draw(70, 200) : draw(1, 60);
     ask.experts = draw(1, 8);
     ask.experts_total = draw(0, 1) * (ask.experts + draw(0, 5));
     if (ask.experts_total > 0) ask.first_expert = draw(0, ask.experts_total - ask.experts);
     ask.top_k = draw(1, 8);
-    ask.hidden = unit * draw(1, unit == 8 ? 30 : 2);
-    ask.inner = unit * draw(1, unit == 8 ? 30 : 2);
+    ask.hidden = unit * draw(1, unit == 8 ? 30 : 256 / unit);
+    ask.inner = unit * draw(1, unit == 8 ? 30 : 256 / unit);
     ask.wide_ids = draw(0, 1) == 1;
     ask.biases = draw(0, 1) == 1;
     ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;
     ask.weight = draw(0, 1) == 0 ? DType::f32 : DType::bf16;
     SomeMixture some(ask);
     run_and_check(some, {.batch_invariant = draw(0, 1) == 1}, ran);
+    some.o.activation = draw(0, 1) == 1 ? Activation::gelu_erf : Activation::silu;
     run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_GT(ran, 25);
@@ -158,6 +160,7 @@ TEST(MixturesOnGpu, Int4AgreesWithFloat64) {
     SomeMixture some(tests::int4_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+    if (seed % 5 == 0) some.o.activation = Activation::gelu_erf;
     run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_EQ(ran, 40);
@@ -173,6 +176,7 @@ TEST(MixturesOnGpu, E2m1AgreesWithFloat64) {
     SomeMixture some(tests::e2m1_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
+    if (seed % 5 == 0) some.o.activation = Activation::gelu_erf;
     run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_EQ(ran, 40);

@@ -198,7 +198,7 @@ class Arena {
     operands_.scaling = c.scaling;
     if (sums_of(config) == kernel::Sums::promoted) operands_.accumulation = Accumulation::promoted;
     operands_.alpha = c.alpha;
-    scales_of(c);
+    scales_of(c, kernel::scale_block(config));
     const std::int64_t first = all_tokens ? 0 : c.offsets.front();
     const std::int64_t end = all_tokens ? c.m : c.offsets.back();
     place(operands_.a, first, end, false, 1);
@@ -317,8 +317,8 @@ class Arena {
     require(cudaGetLastError());
   }
 
-  void scales_of(const Ask& c) {
-    const std::int64_t blocks = (c.k + 127) / 128;
+  void scales_of(const Ask& c, int block) {
+    const std::int64_t blocks = (c.k + block - 1) / block;
     const std::int64_t stride = 1 + c.seed % 3;
     MatrixView& a = operands_.scale_a;
     MatrixView& b = operands_.scale_b;
@@ -336,7 +336,7 @@ class Arena {
              stride,  1,          group_count(), c.shares_b ? 0 : c.n * stride + 3};
         return;
       case Scaling::blockwise: {
-        const std::int64_t rows = (c.n + 127) / 128;
+        const std::int64_t rows = (c.n + block - 1) / block;
         a = {nullptr, DType::f32, c.m, blocks, 1, (c.m + 3) / 4 * 4};
         if (c.seed % 2 == 1) a = {nullptr, DType::f32, c.m, blocks, blocks};
         b = {nullptr, DType::f32, rows,          blocks,

@@ -144,6 +144,14 @@ constexpr int in_flight(const GemmConfig& c) {
 constexpr int passes(const GemmConfig& c) {
   return packed_a(c) ? exact_sums(c).passes : c.operands.as<SharedOperands>().passes;
 }
+/// Rows of weights, and K, that a block scale serves; and the parts of a k_tile that have scales of
+/// their own, and are summed by themselves.
+constexpr int scale_block(const GemmConfig& c) {
+  return packed_a(c) ? 128 : c.operands.as<SharedOperands>().scale_block;
+}
+constexpr int scale_parts(const GemmConfig& c) {
+  return is_block_scaled(c) ? 128 / scale_block(c) : 1;
+}
 /// Spans of 128 bytes along K in a stage. A packed tile has one, or two for tokens of 16 bits.
 constexpr int k_atoms(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().k_atoms;
@@ -363,10 +371,13 @@ constexpr int stage_a_bytes(const GemmConfig& c) {
 }
 
 /// Block scales of a stage: a float for each token, and one for every 128 of the other dimension
-/// where tiles begin and end with its blocks, else for every 64, or 32.
+/// where tiles begin and end with its blocks, else for every 64, or 32. So for each part of it.
 constexpr int weights_per_scale(const GemmConfig& c) {
-  if (!is_swapped(c) && !c.gated && c.tile_n / passes(c) % 128 == 0) return 128;
-  return (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
+  if (!is_swapped(c) && !c.gated && c.tile_n / passes(c) % 128 == 0 && scale_block(c) == 128) {
+    return 128;
+  }
+  const int each = (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
+  return scale_block(c) < each ? scale_block(c) : each;
 }
 constexpr int token_scales(const GemmConfig& c) {
   if (!is_block_scaled(c)) return 0;
@@ -380,14 +391,19 @@ constexpr int weight_scales(const GemmConfig& c) {
 constexpr int copied_scales(const GemmConfig& c) {
   return token_scales(c) + (is_grouped(c) ? 4 : 0);
 }
+/// Floats of a part: it begins at 16 bytes.
+constexpr int part_scales(const GemmConfig& c) {
+  return (copied_scales(c) + weight_scales(c) + 3) / 4 * 4;
+}
 constexpr int scale_bytes(const GemmConfig& c) {
-  return ((copied_scales(c) + weight_scales(c)) * 4 + 127) / 128 * 128;
+  return (scale_parts(c) * part_scales(c) * 4 + 127) / 128 * 128;
 }
 /// Whether TMA may bring the vector, where its layout allows: not in small tiles, whose
 /// products wait for memory, and would wait for one copy more; nor those of tokens by index, which
-/// lie anywhere.
+/// lie anywhere; nor those of several parts.
 constexpr bool copies_scales(const GemmConfig& c) {
-  return is_block_scaled(c) && !is_swapped(c) && c.tile_m >= 128 && !gathers(c);
+  return is_block_scaled(c) && scale_parts(c) == 1 && !is_swapped(c) && c.tile_m >= 128 &&
+         !gathers(c);
 }
 
 }  // namespace warpwright::kernel

@@ -37,6 +37,8 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(is_grouped(c), std::string("grouped, ") + searches[static_cast<int>(grouping(c))]);
   add(true, schedules[static_cast<int>(schedule_of(c))]);
   add(true, sums_words(c));
+  const std::string block = std::to_string(scale_block(c));
+  add(scale_parts(c) > 1, "a scale each " + block + " x " + block);
   add(c.side_by_side, "consumers side by side");
   add(is_swapped(c), "swap_ab");
   add(has_widths(c), "groups cut evenly, in widths " + widths_words(tile_widths(c)));

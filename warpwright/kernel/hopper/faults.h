@@ -61,6 +61,12 @@ constexpr const char* sums_fault(const GemmConfig& c) {
       ((operand_bits(c) > 8 && sums_in_registers(c)) || (passes(c) > 1 && !sums_in_registers(c)))) {
     return "only sums of 8-bit products are promoted, and only promoted ones are of several passes";
   }
+  const int block = scale_block(c);
+  if ((block != 128 && block != 64 && block != 32) ||
+      (block != 128 && (!is_block_scaled(c) || passes(c) > 1 || c.gated || c.quantises))) {
+    return "block scales are of 128, 64 or 32, less of them in one pass without a gate, into a D "
+           "that is not quantised";
+  }
   if (sum_registers(c) > 200) return "the sums do not fit into the registers";
   if (!is_block_scaled(c)) return nullptr;
   if ((is_swapped(c) ? c.tile_m : c.tile_n) % (c.gated || is_swapped(c) ? 64 : 32) != 0 ||

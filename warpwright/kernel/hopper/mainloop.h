@@ -42,6 +42,7 @@ class Mainloop {
   static constexpr int atoms = row_atoms(Tag::config);
   static constexpr int values = warpgroup_columns(Tag::config) / 2;  // a thread's of one atom
   static constexpr int passes = kernel::passes(Tag::config);
+  static constexpr int parts = scale_parts(Tag::config);                   // of a k_tile
   static constexpr int columns = warpgroup_columns(Tag::config) / passes;  // multiplied at once
   using Accumulator = isa::Fragment<float, columns / 2>;
 
@@ -166,7 +167,14 @@ class Mainloop {
         isa::wgmma_wait<0>(accumulator);
         add(scales, accumulator, total, pass);
       }
-      multiply<n>(accumulator, at, false, passes - 1);
+      WW_UNROLL for (int part = 0; part + 1 < parts; ++part) {
+        multiply<n>(accumulator, at, false, 0, part);
+        const Scales<n> next = read_scales<n>(state.stage, part + 1);
+        isa::wgmma_wait<0>(accumulator);
+        add(scales, accumulator, total, 0);
+        scales = next;
+      }
+      multiply<n>(accumulator, at, false, passes - 1, parts - 1);
       const pipeline::PipelineState current = state;
       state.advance(cfg.stages);
       landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
@@ -198,10 +206,11 @@ class Mainloop {
   static constexpr std::uint32_t high_word = atom::high_word(encode(atom::descriptor(tile, 0)));
 
   /// One k_tile: the wgmmas on the operands of the current stage, as one group; unless
-  /// `accumulate`, the first overwrites the accumulator. For several passes one.
+  /// `accumulate`, the first overwrites the accumulator. For several passes one, and of several
+  /// parts one.
   template <int n>
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], const Operands& at,
-                                 bool accumulate, int pass = 0,
+                                 bool accumulate, int pass = 0, int part = 0,
                                  isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
     constexpr GemmConfig cfg = Tag::config;
@@ -211,8 +220,9 @@ class Mainloop {
     constexpr Operand of_b = operand_b(cfg);
     constexpr std::uint32_t a_high = high_word<tile_of_a>;
     constexpr std::uint32_t b_high = high_word<tile_of_b>;
+    constexpr int k_blocks = atom::k_block_count(tile_of_a) / parts;
     isa::wgmma_fence(accumulator);
-    WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_of_a); ++k_block) {
+    WW_UNROLL for (int k_block = part * k_blocks; k_block < (part + 1) * k_blocks; ++k_block) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         isa::wgmma<of_a.type, of_b.type, n, of_a.major, of_b.major>(
             accumulator[i],
@@ -223,13 +233,14 @@ class Mainloop {
             atom::join_words(atom::advance(at.b, atom::tile_offset<tile_of_b>(pass * columns, 0) +
                                                      atom::k_block_offset<tile_of_b>(k_block)),
                              b_high),
-            accumulate || k_block > 0);
+            accumulate || k_block > part * k_blocks);
       }
     }
     isa::wgmma_commit();
   }
 
-  /// A k_tile's scales of this thread: of its tokens, and of the tile's weights.
+  /// Scales of a k_tile, or of a part of it, for this thread: of its tokens, and of the tile's
+  /// weights.
   template <int n>
   struct Scales {
     static constexpr GemmConfig cfg = Tag::config;
@@ -240,16 +251,20 @@ class Mainloop {
 
   /// Reads the scales of a stage: before its wgmmas are issued, to be there when they are done.
   template <int n>
-  WW_DEVICE Scales<n> read_scales(int stage) const {
+  WW_DEVICE Scales<n> read_scales(int stage, int part = 0) const {
     constexpr GemmConfig cfg = Tag::config;
     constexpr int weights = copied_scales(cfg);  // where theirs begin
-    const isa::SharedAddress scales = scales_ + stage * scale_bytes(cfg);
+    const isa::SharedAddress scales =
+        scales_ + stage * scale_bytes(cfg) + part * part_scales(cfg) * 4;
     const isa::SharedView<float> at{scales};
     const int thread = isa::thread_index() % 128;
     Scales<n> s;
     if constexpr (is_swapped(cfg)) {
+      constexpr int each = weights_per_scale(cfg);
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        s.weight[i] = at.load(weights + atom_row(cfg, warpgroup_, i) / 64);
+        // A warp has 16 rows of an atom.
+        const int row = atom_row(cfg, warpgroup_, i) + (each < 64 ? thread / each * each / 2 : 0);
+        s.weight[i] = at.load(weights + row / each);
       }
       WW_UNROLL for (int j = 0; j < n / 8; ++j) {
         const isa::Words<2> pair =

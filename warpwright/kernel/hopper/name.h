@@ -24,6 +24,7 @@ constexpr Name name_of(const GemmConfig& c) {
   name += groupings[static_cast<int>(grouping(c))];
   name += schedules[static_cast<int>(schedule_of(c))];
   name += sums[static_cast<int>(sums_of(c))];
+  if (scale_parts(c) > 1) name += scale_block(c);
   if (is_swapped(c)) name += "_sw";
   if (c.side_by_side) name += "_side";
   if (has_widths(c)) name += "_w";

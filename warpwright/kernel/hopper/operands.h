@@ -35,6 +35,8 @@ struct SharedOperands {
   int k_atoms = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
   /// Over the columns of a tile, whose sums wait in registers: fewer accumulators at once.
   int passes = 1;
+  /// Rows of weights, and K, that a block scale serves: a k_tile of 128, or parts of it.
+  int scale_block = 128;
 
   friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
 };

@@ -154,6 +154,11 @@ constexpr GemmConfig blockwise(const GemmConfig& c) {
   return packed_a(c) ? summed(ExactSums{.way = ExactSums::Way::scaled}, c)
                      : shared<&SharedOperands::sums, Sums::blockwise>(c);
 }
+/// With a scale for every 64 x 64 or 32 x 32 of weights.
+template <int block>
+constexpr GemmConfig in_blocks_of(const GemmConfig& c) {
+  return shared<&SharedOperands::scale_block, block>(blockwise(c));
+}
 constexpr GemmConfig mn_major_a(GemmConfig c) {
   c.operands.as<SharedOperands>().a.major = atom::Major::mn;
   return c;

@@ -1,5 +1,6 @@
 // The warp that fetches block scales: for every k_tile one float for each token of the tile and
 // one for every 64 or 32 weights of it, from global memory into the stage's part of shared memory.
+// Where blocks are smaller than a k_tile it does so for each of its parts.
 //
 // Plain loads, so that any strides and any number of tokens will do. They are started several K
 // blocks ahead, in registers, because one of them takes longer than a k_tile. But even a few of
@@ -18,7 +19,8 @@ namespace warpwright::kernel {
 /// k_tiles whose scales are on their way in registers: as many as the warp has room for beside its
 /// scheduler. For 256 tokens one: addresses and scales take 32 registers then.
 constexpr int blocks_ahead(const GemmConfig& c) {
-  const int values = (token_scales(c) + 31) / 32;
+  const int values = (token_scales(c) + 31) / 32 * scale_parts(c);
+  if (values > 8) return 1;
   if (sum_registers(c) > 160 || (packed_a(c) && values >= 8)) return 1;
   if (values >= 8 || sum_registers(c) > 128 || splits_k(c)) return 3;
   if (values < 4 || grouping(c) != Grouping::binary_search) return 6;
@@ -32,6 +34,7 @@ class ScaleLoader {
   static constexpr int tokens = token_scales(Tag::config);
   static constexpr int weights = weight_scales(Tag::config);
   static constexpr int values = (tokens + 31) / 32;        // a lane's tokens
+  static constexpr int parts = scale_parts(Tag::config);   // of a k_tile
   static constexpr int ahead = blocks_ahead(Tag::config);  // k_tiles in registers
 
   WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
@@ -39,7 +42,8 @@ class ScaleLoader {
         gate_(cta.p.operands.gate),
         scales_(cta.base + smem.scales),
         ring_(cta.ring),
-        walk_(make_walk<Tag>(cta)) {}
+        walk_(make_walk<Tag>(cta)),
+        blocks_(parts > 1 ? (cta.p.operands.k - 1) / scale_block(Tag::config) + 1 : 0) {}
 
   /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {
@@ -106,8 +110,8 @@ class ScaleLoader {
   static constexpr int weight_place = copied_scales(Tag::config);
 
   struct Batch {
-    float token[ahead][values];
-    float weight[ahead];
+    float token[ahead][parts][values];
+    float weight[ahead][parts];
   };
 
   /// Goes on to the next batch of k_tiles, `most` or fewer; false when there is none.
@@ -130,7 +134,7 @@ class ScaleLoader {
     const ScaleMatrix& w = p_.weights;
     WW_UNROLL for (int i = 0; i < values; ++i) {
       const int row = (is_swapped(cfg) ? work_.column : work_.row) + isa::lane_index() + 32 * i;
-      token_[i] = t.at(work_.tile.batch, token_of(row, i), block_);
+      token_[i] = t.at(work_.tile.batch, token_of(row, i), block_ * parts);
     }
     if constexpr (weights == 0) return;
     constexpr int length = weights_per_scale(cfg);
@@ -142,7 +146,7 @@ class ScaleLoader {
     const int at =
         gate_.row((is_swapped(cfg) ? work_.row : work_.column) + (of_gate ? weight : weight - part),
                   of_gate ? 0 : 1);
-    weight_ = w.at(work_.tile.batch, w.within(at / 128), block_);
+    weight_ = w.at(work_.tile.batch, w.within(at / scale_block(cfg)), block_ * parts);
   }
 
   /// The row of the matrix of scales for row `row` of D, this lane's `i`-th of the tile.
@@ -160,13 +164,23 @@ class ScaleLoader {
   WW_DEVICE void fetch(Batch& to) {
     WW_UNROLL for (int j = 0; j < ahead; ++j) {
       if (j >= count_) break;
-      WW_UNROLL for (int i = 0; i < values; ++i) {
-        to.token[j][i] = isa::GlobalView<const float>{token_[i]}.load();
-        if (gathers(Tag::config) && (absent_ >> i & 1) != 0) to.token[j][i] = 0;
-        token_[i] += p_.tokens.block_stride;
+      WW_UNROLL for (int part = 0; part < parts; ++part) {
+        // The last k_tile may end before its last parts: products are 0, and so are scales.
+        if (parts > 1 && (block_ + j) * parts + part >= blocks_) {
+          WW_UNROLL for (int i = 0; i < values; ++i) to.token[j][part][i] = 0;
+          to.weight[j][part] = 0;
+          continue;
+        }
+        WW_UNROLL for (int i = 0; i < values; ++i) {
+          to.token[j][part][i] = isa::GlobalView<const float>{token_[i]}.load();
+          if (gathers(Tag::config) && (absent_ >> i & 1) != 0) to.token[j][part][i] = 0;
+          token_[i] += p_.tokens.block_stride;
+        }
+        if constexpr (weights > 0) {
+          to.weight[j][part] = isa::GlobalView<const float>{weight_}.load();
+        }
+        weight_ += p_.weights.block_stride;
       }
-      if constexpr (weights > 0) to.weight[j] = isa::GlobalView<const float>{weight_}.load();
-      weight_ += p_.weights.block_stride;
     }
   }
 
@@ -185,11 +199,16 @@ class ScaleLoader {
 
   WW_DEVICE void put(const Batch& from, int j, int stage) const {
     const isa::SharedView<float> to = stage_view(stage);
-    WW_UNROLL for (int i = 0; i < values; ++i) {
-      const int token = isa::lane_index() + 32 * i;
-      if (token < tokens) to.store(token, from.token[j][i]);
+    WW_UNROLL for (int part = 0; part < parts; ++part) {
+      const int first = part * part_scales(Tag::config);
+      WW_UNROLL for (int i = 0; i < values; ++i) {
+        const int token = isa::lane_index() + 32 * i;
+        if (token < tokens) to.store(first + token, from.token[j][part][i]);
+      }
+      if (isa::lane_index() < weights) {
+        to.store(first + weight_place + isa::lane_index(), from.weight[j][part]);
+      }
     }
-    if (isa::lane_index() < weights) to.store(weight_place + isa::lane_index(), from.weight[j]);
   }
 
   const ScaleParams& p_;
@@ -203,6 +222,7 @@ class ScaleLoader {
   const float* token_[values];
   std::uint32_t absent_ = 0;  // bit i: token_[i] is none's, whose scales are 0
   const float* weight_ = nullptr;
+  int blocks_;  // along K, where they are parts of k_tiles
 };
 
 }  // namespace warpwright::kernel

@@ -61,7 +61,7 @@ class ReadGated {
       const isa::Pair u = values_of(ups.word[0], type);
       float gate[] = {g.low, g.high};
       float up[] = {u.low, u.high};
-      multiply_gate(p_.activation, gate, up);
+      multiply_gate<true>(p_.activation, gate, up);
       const std::uint32_t made = word_of(gate[0], gate[1], type);
       gates = {{gates.word[1], gates.word[2], gates.word[3], made}};
       ups = {{ups.word[1], ups.word[2], ups.word[3], 0}};

@@ -19,7 +19,7 @@ namespace warpwright::kernel {
 enum class RowForm : std::uint8_t {
   none,    ///< nothing: there is nothing to do
   copy,    ///< the same elements
-  blocks,  ///< e4m3 with a scale of each 128 elements
+  blocks,  ///< e4m3 with a scale of each 128 elements, or TokenRows::block
   rows,    ///< e4m3 with a scale of the row
   micro,   ///< codes with a scale of each few elements, which lie in tiles (micro_rows.h)
   codes,   ///< e4m3 codes as they are, and their scales
@@ -52,7 +52,8 @@ struct TokenRows {
   const float* x_scales = nullptr;
   std::int64_t x_scale_pitch = 0;
   std::int64_t x_scale_step = 0;
-  bool scales_blocks = false;  ///< of each 128 elements, else of rows
+  bool scales_blocks = false;  ///< of each `block` elements, else of rows
+  int block = 128;  ///< elements with a scale of RowForm::blocks, and of codes: 128, 64 or 32
 };
 
 /// How a warp takes rows: pieces of 32 x 8 elements, of codes of twice as many.

@@ -35,8 +35,6 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
   using Pieces::widen;
 
  public:
-  static constexpr int block = 128;  ///< elements with a scale of RowForm::blocks
-
   WW_DEVICE TokenRowsMover(const TokenRows& p, const Slots& slots, const Read& read,
                            const isa::Prerequisites& ready)
       : Pieces(p, slots, read, ready),
@@ -114,8 +112,9 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
 
   /// A lane whose first code begins what has a scale moves that too.
   WW_DEVICE void move_codes(int token, int row, int column, const Sixteen& codes) const {
-    const bool has_scale = column < p_.k && (p_.scales_blocks ? column % block : column) == 0;
-    const int number = column / block;
+    const bool has_scale =
+        column < p_.k && (p_.scales_blocks ? column & (p_.block - 1) : column) == 0;
+    const int number = block_number(column, p_.block);
     float scale = 0;
     if (has_scale) {
       scale = isa::GlobalView<const float>{p_.x_scales}.load(token * p_.x_scale_pitch +
@@ -133,14 +132,14 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
   WW_DEVICE void quantise_piece(int token, int row, int column, const Eight& chunk) const {
     float value[each];
     widen(chunk, value);
-    const E4m3Divisor by(e4m3_scale(largest_of_lanes<1, block / each>(larger_finite(0, value))));
+    const E4m3Divisor by(e4m3_scale(largest_of_block<each>(larger_finite(0, value), p_.block)));
     const std::uint64_t codes = codes_of(by, value);
     for_each_row(token, row, [&](std::int64_t to) {
       if (column >= p_.k) return;
       store_codes(to, column, codes);
-      if (column % block == 0) {
+      if ((column & (p_.block - 1)) == 0) {
         isa::GlobalView<float>{p_.scales}.store(
-            to * p_.scale_pitch + column / block * p_.scale_step, by.scale);
+            to * p_.scale_pitch + block_number(column, p_.block) * p_.scale_step, by.scale);
       }
     });
   }

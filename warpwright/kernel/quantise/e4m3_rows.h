@@ -14,7 +14,6 @@ WW_DEVICE void store_row_codes(const QuantisedRows& r, int row, int k, std::uint
 template <DType type, bool whole>
 struct QuantiseBlocks : QuantiseShape {
   using Params = QuantisedRows;
-  static constexpr int block = 128;  ///< elements that share a scale
 
   WW_DEVICE static void run(const Params& r) {
     isa::set_role("quantises blocks");
@@ -22,13 +21,13 @@ struct QuantiseBlocks : QuantiseShape {
         r, r.rows,
         [&](int row, int k, float(&value)[each]) { load_values<type, whole>(r, row, k, value); },
         [&](int row, int k, const float(&value)[each]) {
-          const float largest = largest_of_lanes<1, block / each>(larger_finite(0, value));
+          const float largest = largest_of_block<each>(larger_finite(0, value), r.block);
           const float scale = e4m3_scale(largest);
           if (k >= r.k) return;
           store_row_codes<whole>(r, row, k, codes_of(E4m3Divisor(scale), value));
-          if (k % block != 0) return;
-          isa::GlobalView<float>{r.scales}.store(row * r.scale_pitch + k / block * r.scale_step,
-                                                 scale);
+          if ((k & (r.block - 1)) != 0) return;
+          isa::GlobalView<float>{r.scales}.store(
+              row * r.scale_pitch + block_number(k, r.block) * r.scale_step, scale);
         });
   }
 };

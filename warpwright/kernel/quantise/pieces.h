@@ -27,8 +27,9 @@ struct QuantisedRows {
   std::int64_t scale_pitch = 0;  ///< elements from row to row
   std::int64_t scale_step = 0;   ///< elements from block to block
   int rows = 0;
-  int k = 0;       ///< elements of a row
-  int across = 1;  ///< CTAs that share a row: QuantiseShape::ctas_across
+  int k = 0;        ///< elements of a row
+  int block = 128;  ///< of Scaling::blockwise: elements that share a scale, 128, 64 or 32
+  int across = 1;   ///< CTAs that share a row: QuantiseShape::ctas_across
 };
 
 /// A kernel that quantises: CTAs with 8 neighbours along K a thread at a time.

@@ -80,6 +80,7 @@ inline kernel::ActivationParams activation_params(const ActivationForm& form) {
   return {.relu = form.cuts,
           .smooth = form.is_smooth,
           .squares = form.squares,
+          .by_erf = form.by_erf,
           .slope = static_cast<float>(form.slope),
           // Where it is left out, so little that it changes no finite value.
           .cubic = std::max(static_cast<float>(form.cubic), Limits::min()),

@@ -25,10 +25,20 @@ kernel::Sums sums_of(const GemmProblem& p) {
                                                   : kernel::Sums::tensor_core;
 }
 
+// Are its blocks of scales the product's? Those that reach over all of it are.
+bool serves_blocks(const kernel::GemmConfig& c, const GemmProblem& p) {
+  if (p.scaling != Scaling::blockwise) return true;
+  const auto same = [&](std::int64_t extent) {
+    return ScaleReach::count(extent, kernel::scale_block(c)) ==
+           ScaleReach::count(extent, scale_block_of(p));
+  };
+  return same(p.n()) && same(p.k());
+}
+
 // Does the kernel add up as the product wants it?
 bool serves_sums(const kernel::GemmConfig& c, const Ask& ask) {
   const GemmProblem& p = ask.problem;
-  if (!p.packed) return sums_of(c) == sums_of(p);
+  if (!p.packed) return sums_of(c) == sums_of(p) && serves_blocks(c, p);
   if (!kernel::packed_a(c)) return false;
   if (kernel::is_block_scaled(c) != (p.scaling == Scaling::blockwise)) return false;
   const PackedFormat& f = p.packed->format;

@@ -181,6 +181,8 @@ class Estimate {
     double clocks = std::max(tensor, 1.02 * shared);
     if (sums_in_registers(c_)) clocks = 0.22 * tensor + 0.78 * shared;
     if (is_block_scaled(c_)) clocks *= machine_.scaled_share;
+    // Who adds by parts of a k_tile waits for each: no more is known of it.
+    clocks *= 1 + 0.25 * (scale_parts(c_) - 1);
     if (takes_turns(c_)) {
       clocks *= machine_.pingpong_share;
     } else if (c_.consumer_warpgroups == 1) {

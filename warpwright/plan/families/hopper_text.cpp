@@ -44,7 +44,7 @@ std::string hopper_sums_text(const GemmConfig& c) {
       break;
     case kernel::Sums::blockwise:
       text = format("added to float32 registers every %d of K, times the block's scales",
-                    kernel::tile_k(c));
+                    kernel::tile_k(c) / scale_parts(c));
       break;
   }
   if (kernel::passes(c) > 1) {

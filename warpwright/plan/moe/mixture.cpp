@@ -29,7 +29,7 @@ PlannedMatrix scales_for(const MixtureProblem& p, std::int64_t rows, std::int64_
                          block_scales::padded_columns(columns, micro_block(type)));
   }
   if (p.scaling == Scaling::row_column) return packed_matrix(DType::f32, rows, 1);
-  PlannedMatrix m = packed_matrix(DType::f32, rows, (columns + scale_block - 1) / scale_block);
+  PlannedMatrix m = packed_matrix(DType::f32, rows, ScaleReach::count(columns, p.scale_block()));
   m.row_stride = 1;
   m.column_stride = multiple_of(rows, 4);
   return m;

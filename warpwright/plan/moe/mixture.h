@@ -2,6 +2,7 @@
 // them two products with a gate between, and a weighted sum over its experts comes back.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,8 @@ constexpr const char* name(Combine combine) {
 /// the rows of slots are the result; that of a slot which is left out is zeros.
 ///
 /// Weights are of x's type; or e4m3 with `scaling` row_column (a scale for each row of weights; x
-/// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x); or s4
+/// is quantised with one for each token) or blockwise (128 x 128 of weights, 1 x 128 of x, or 64 or
+/// 32 for 128, as the scales' shapes say); or s4
 /// or e2m1 in their packed form, as B of a product is (`packed13` and `packed2` say which). Those
 /// that are packed for e4m3 have row_column (where scale_w13 and scale_w2 may be left out) or
 /// blockwise (where they are); those for tokens of x's type none, or row_column, only of weights.
@@ -138,6 +140,16 @@ struct Mixture {
   [[nodiscard]] constexpr bool quantises() const {
     if (is_micro()) return true;
     return is_packed() ? packed13->format.tokens == DType::e4m3 : w13.dtype == DType::e4m3;
+  }
+  /// Rows of weights, and elements of rows, that a scale of blockwise serves. Where weights are no
+  /// larger than a block, the others say which.
+  [[nodiscard]] constexpr std::int64_t scale_block() const {
+    if (scaling != Scaling::blockwise || is_packed()) return warpwright::scale_block;
+    return std::min(nearest_scale_block(w13, scale_w13), nearest_scale_block(w2, scale_w2));
+  }
+  /// Are blocks smaller than those that gated products and products that quantise have?
+  [[nodiscard]] constexpr bool has_small_blocks() const {
+    return scale_block() != warpwright::scale_block;
   }
   /// What the products multiply weights by.
   [[nodiscard]] constexpr DType token_type() const {

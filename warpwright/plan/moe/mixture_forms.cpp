@@ -38,15 +38,16 @@ std::optional<Refusal> mixture_codes_fault(const MixtureProblem& p) {
                   as_rule("tokens of e4m3 have scales"));
   }
   const bool blocks = p.scaling == Scaling::blockwise;
-  const std::int64_t columns = blocks ? (p.hidden() + scale_block - 1) / scale_block : 1;
+  const std::int64_t columns = blocks ? ScaleReach::count(p.hidden(), p.scale_block()) : 1;
   const bool is_one = !blocks && s.rows == 1;
   if (s.dtype != DType::f32 || s.batch != 1 || s.columns != columns ||
       (s.rows != p.tokens() && !is_one)) {
-    return refuse(RefusalCode::bad_shape, as_tensor("scale_x"), " is ", shape_of(s), " of ",
-                  type_name(s.dtype), "; ",
-                  as_rule(blocks ? "tokens of e4m3 have one for each 128 of a row"
-                                 : "tokens of e4m3 have one each, or one together"),
-                  ": the nearest legal is ", as_nearest(shape_of(p.tokens(), columns), " of f32"));
+    return refuse(
+        RefusalCode::bad_shape, as_tensor("scale_x"), " is ", shape_of(s), " of ",
+        type_name(s.dtype), "; ",
+        (blocks ? as_rule("tokens of e4m3 have one for each ", p.scale_block(), " of a row")
+                : as_rule("tokens of e4m3 have one each, or one together")),
+        ": the nearest legal is ", as_nearest(shape_of(p.tokens(), columns), " of f32"));
   }
   for (const auto& [extent, stride, what] :
        {std::tuple{s.rows, s.row_stride, "row"}, {s.columns, s.column_stride, "column"}}) {
@@ -108,7 +109,7 @@ std::optional<Refusal> mixture_activation_fault(const MixtureProblem& p) {
     return refuse(
         RefusalCode::bad_value, "activation is ", name(p.activation), " and there is no gate; ",
         as_rule("what experts without one have is ", listed(all_activations, stands_alone)),
-        ": the nearest is ", as_nearest("silu"));
+        ": the nearest is ", as_nearest(gates_behind(p.activation) ? "gelu" : "silu"));
   }
   if (!p.is_gated && p.interleaved) {
     return refuse(RefusalCode::bad_value, "gate and up are interleaved, and there is no gate; ",
@@ -119,6 +120,14 @@ std::optional<Refusal> mixture_activation_fault(const MixtureProblem& p) {
     return refuse(RefusalCode::bad_value, "activation is ", name(p.activation), "; ",
                   as_rule("the gate of a mixture is ", listed(all_activations, gates)),
                   ": the nearest is ", as_nearest("silu"));
+  }
+  if (p.is_gated && gates_behind(p.activation) && p.is_micro()) {
+    return refuse(
+        RefusalCode::unsupported, "activation is ", name(p.activation), ", and scaling is ",
+        name(p.scaling), "; ",
+        as_rule("it is the gate of a launch between the products, and scales in tiles are "
+                "a gated product's"),
+        ": the nearest is ", as_nearest("gelu"), ", in its tanh form");
   }
   return std::nullopt;
 }

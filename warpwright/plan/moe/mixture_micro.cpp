@@ -110,12 +110,29 @@ std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
   return std::nullopt;
 }
 
+// What the products would say of their own shapes, which would tell two blocks.
+std::optional<Refusal> mixture_blocks_fault(const MixtureProblem& p) {
+  if (!p.has_small_blocks()) return std::nullopt;
+  const std::int64_t block = p.scale_block();
+  for (const auto& [w, scales, name_of] :
+       {std::tuple{&p.w13, &p.scale_w13, "w13"}, {&p.w2, &p.scale_w2, "w2"}}) {
+    const std::int64_t rows = ScaleReach::count(w->rows, block);
+    const std::int64_t columns = ScaleReach::count(w->columns, block);
+    if (!is_given(*scales) || (scales->rows == rows && scales->columns == columns)) continue;
+    return refuse(RefusalCode::bad_shape, as_tensor(std::string("scale_") + name_of), " is ",
+                  shape_of(*scales), ", and ", name_of, " ", shape_of(*w), "; ",
+                  as_rule("both weights have scales of blocks of 128 x 128, 64 x 64 or 32 x 32"),
+                  ": the nearest legal is ", as_nearest(shape_of(rows, columns)));
+  }
+  return std::nullopt;
+}
+
 std::optional<Refusal> mixture_gate_fault(const MixtureProblem& p) {
   if (!p.is_gated) return std::nullopt;
   const std::int64_t inner = p.w13.rows / 2;
-  const std::int64_t step = p.is_packed()                     ? packed::kTileRows
-                            : p.scaling == Scaling::blockwise ? scale_block / 2
-                                                              : 8;
+  // Who gates apart multiplies them as one matrix.
+  const bool halves = p.scaling == Scaling::blockwise && !p.has_small_blocks();
+  const std::int64_t step = p.is_packed() ? packed::kTileRows : halves ? scale_block / 2 : 8;
   if (inner % step == 0) return std::nullopt;
   return refuse(
       RefusalCode::unsupported, "inner is ", inner, "; ",

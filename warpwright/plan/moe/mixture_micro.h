@@ -15,6 +15,8 @@ namespace warpwright {
 [[nodiscard]] std::optional<Refusal> mixture_factors_fault(const MixtureProblem& problem);
 /// Why so many experts, or slots, are none of a mixture, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_experts_fault(const MixtureProblem& problem);
+/// Why scales of small blocks are not those of both weights, or nothing.
+[[nodiscard]] std::optional<Refusal> mixture_blocks_fault(const MixtureProblem& problem);
 /// Why gates and ups have no such number of rows, as the first product has it of its N, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_gate_fault(const MixtureProblem& problem);
 

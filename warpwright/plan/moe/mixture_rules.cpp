@@ -259,6 +259,7 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   }
   if (auto r = mixture_types_fault(p)) return r;
   if (auto r = mixture_scaling_fault(p)) return r;
+  if (auto r = mixture_blocks_fault(p)) return r;
   if (auto r = mixture_codes_fault(p)) return r;
   if (auto r = mixture_tokens_fault(p)) return r;
   if (auto r = mixture_activation_fault(p)) return r;

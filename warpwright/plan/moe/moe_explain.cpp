@@ -31,7 +31,7 @@ std::string formula(const MixtureProblem& p) {
   if (p.is_packed()) {
     text += "w13 " + packed_words(*p.packed13) + ", w2 " + packed_words(*p.packed2) + ", ";
   }
-  text += scaling_words(p.scaling) + ", " + name(p.activation);
+  text += scaling_words(p.scaling) + block_words(p.scale_block()) + ", " + name(p.activation);
   if (!p.is_gated) text += " without a gate";
   if (p.has_codes()) text += ", tokens as they come with their scales";
   if (p.apply_router_weight_on_input) text += ", router weights on the input";

@@ -132,6 +132,7 @@ kernel::TokenRows rows_to(const MixtureBinding& b, Part from, Part to, Part with
            : !b.o.quantises()                   ? kernel::RowForm::copy
            : b.o.scaling == Scaling::blockwise  ? kernel::RowForm::blocks
                                                 : kernel::RowForm::rows;
+  r.block = static_cast<int>(b.o.scale_block());
   const MatrixView& given = b[Part::scale_x];
   if (r.form == kernel::RowForm::codes) {
     r.x_scales = static_cast<const float*>(given.data);

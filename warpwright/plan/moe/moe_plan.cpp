@@ -96,7 +96,7 @@ double cost_of(const MixturePlan& plan, bool to_choose) {
 // Are there kernels that quantise the rows of such a product?
 bool can_quantise_rows(const MixtureProblem& p) {
   if (p.is_micro()) return true;
-  return p.w13.dtype == DType::e4m3 && p.scaling == Scaling::blockwise;
+  return p.w13.dtype == DType::e4m3 && p.scaling == Scaling::blockwise && !p.has_small_blocks();
 }
 
 // Why the first product cannot be asked for so, or nothing.
@@ -104,7 +104,17 @@ std::optional<Refusal> way_fault(const MixtureProblem& p, const MixtureChoices& 
   if (!choices.quantises_in_epilogue.value_or(false)) return std::nullopt;
   if (can_quantise_rows(p)) return std::nullopt;
   return refuse(RefusalCode::bad_choice, "quantises_in_epilogue is asked for; ",
-                as_rule("e4m3 weights with scales of blocks have it, and block-scaled ones"),
+                as_rule("e4m3 weights with scales of blocks of 128 x 128 have it, and block-scaled "
+                        "ones"),
+                ": the nearest is ", as_nearest("false"));
+}
+
+// Why tokens cannot be read by number, or nothing.
+std::optional<Refusal> index_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  if (!choices.by_index.value_or(false) || !p.has_small_blocks()) return std::nullopt;
+  return refuse(RefusalCode::bad_choice, "by_index is asked for, and scales are of ",
+                shape_of(p.scale_block(), p.scale_block()), "; ",
+                as_rule("tokens with such scales are put into the order of the experts"),
                 ": the nearest is ", as_nearest("false"));
 }
 
@@ -113,8 +123,23 @@ bool can_gate_behind(const MixtureProblem& p) {
   return p.is_gated && !p.is_micro();
 }
 
+// Must a launch gate them?
+bool must_gate_behind(const MixtureProblem& p) {
+  return p.is_gated && (gates_behind(p.activation) || p.has_small_blocks());
+}
+
 // Why the gate cannot be asked for so, or nothing.
 std::optional<Refusal> gate_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  for (const auto& [asked, word] : {std::pair{choices.gates_in_epilogue, "gates_in_epilogue"},
+                                    {choices.quantises_in_epilogue, "quantises_in_epilogue"}}) {
+    if (!asked.value_or(false) || !must_gate_behind(p)) continue;
+    return refuse(RefusalCode::bad_choice, word, " is asked for, and ",
+                  p.has_small_blocks()
+                      ? "scales are of " + shape_of(p.scale_block(), p.scale_block())
+                      : std::string("activation is ") + name(p.activation),
+                  "; ", as_rule("such rows are gated by a launch of their own"),
+                  ": the nearest is ", as_nearest("false"));
+  }
   if (choices.gates_in_epilogue.value_or(true)) return std::nullopt;
   if (choices.quantises_in_epilogue.value_or(false)) {
     return refuse(RefusalCode::bad_choice,
@@ -178,6 +203,7 @@ std::vector<MixtureWay> open_between(const MixtureProblem& p, const MixtureChoic
   // epilogue they are rounded to bf16 before they are quantised, and before they are gated.
   const bool any = !choices.batch_invariant;
   const bool fuses = choices.quantises_in_epilogue.value_or(any && can_quantise_rows(p));
+  if (must_gate_behind(p)) return {{.gates_behind = true}};
   const bool helps =
       can_gate_behind(p) && (p.is_packed() || p.slots() >= rows_gated_behind * p.total());
   const bool behind = !choices.gates_in_epilogue.value_or(!(any && helps));
@@ -195,6 +221,7 @@ std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices&
   std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
     if (choices.by_index.value_or(by_index) != by_index) continue;
+    if (by_index && p.has_small_blocks()) continue;
     for (MixtureWay way : open_between(p, choices)) {
       way.by_index = by_index;
       way.early = choices.early_weights.value_or(true);
@@ -219,6 +246,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   }
   if (auto r = way_fault(problem, choices)) return *r;
   if (auto r = gate_fault(problem, choices)) return *r;
+  if (auto r = index_fault(problem, choices)) return *r;
   if (auto r = sort_fault(problem, choices)) return *r;
   // The way that takes least with its first product; on the model, which has no times, the one with
   // the fewest launches. What the second product is does not depend on it.

@@ -57,12 +57,12 @@ std::optional<Refusal> interleaved_fault(const GemmProblem& p) {
 }
 
 std::optional<Refusal> gate_fault(const GemmProblem& p) {
-  if (!gates(p.epilogue.activation)) {
-    return refuse(
-        RefusalCode::unsupported, "the epilogue is gated and its activation is ",
-        name(p.epilogue.activation), "; ",
-        as_rule("gated products exist only with ", listed(all_activations, gates, ", ", " and ")),
-        ": the nearest activation is ", as_nearest("silu"));
+  if (!gates_products(p.epilogue.activation)) {
+    return refuse(RefusalCode::unsupported, "the epilogue is gated and its activation is ",
+                  name(p.epilogue.activation), "; ",
+                  as_rule("gated products exist only with ",
+                          listed(all_activations, gates_products, ", ", " and ")),
+                  ": the nearest activation is ", as_nearest("silu"));
   }
   if (p.reads_c()) {
     return refuse(RefusalCode::unsupported, as_tensor("C"),
@@ -111,7 +111,8 @@ std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate
   if (auto r = positive_fault("gate_alpha", gate->alpha, true, "it is a finite number above 0")) {
     return r;
   }
-  if (form_of(activation).cubic != 0 && gate->alpha != gate_of(activation).alpha) {
+  const ActivationForm form = form_of(activation);
+  if ((form.cubic != 0 || form.by_erf) && gate->alpha != gate_of(activation).alpha) {
     return number_fault("gate_alpha", gate->alpha, "a gelu has no other than its own");
   }
   if (std::isfinite(gate->beta)) return std::nullopt;
@@ -119,6 +120,12 @@ std::optional<Refusal> gate_numbers_fault(const std::optional<GateNumbers>& gate
 }
 
 std::optional<Refusal> epilogue_fault(const GemmProblem& p) {
+  if (!is_of_products(p.epilogue.activation)) {
+    return refuse(RefusalCode::unsupported, "the activation is ", name(p.epilogue.activation), "; ",
+                  as_rule("it is the gate of a mixture of experts, which a launch between its two "
+                          "products has, and no product"),
+                  ": the nearest activation is ", as_nearest("gelu"), ", in its tanh form");
+  }
   if (p.is_gated()) {
     if (auto r = gate_fault(p)) return r;
   } else if (p.epilogue.interleaved) {

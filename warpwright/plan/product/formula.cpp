@@ -32,7 +32,8 @@ std::string details(const GemmProblem& p) {
   if (scales_elements(p.scaling)) {
     add(micro_words(*micro_format_of(p, true), *micro_format_of(p, false)));
   }
-  if (p.scaling != Scaling::none) add(std::string(name(p.scaling)) + " scales");
+  if (p.scaling != Scaling::none)
+    add(std::string(name(p.scaling)) + " scales" + block_words(scale_block_of(p)));
   if (!scales_elements(p.scaling) && is_8bit_float(p.a.dtype) && !p.packed) {
     add(p.accumulation == Accumulation::promoted ? "promoted accumulation" : "fast accumulation");
   }

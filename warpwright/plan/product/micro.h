@@ -41,10 +41,17 @@ std::string operand_name(const Product<Matrix>& p, bool of_a) {
   return format != nullptr ? format->word : std::string(numeric::word((of_a ? p.a : p.b).dtype));
 }
 
+/// Rows of B, and K, that a scale of Scaling::blockwise serves.
+template <class Matrix>
+constexpr std::int64_t scale_block_of(const Product<Matrix>& p) {
+  if (p.scaling != Scaling::blockwise || p.packed) return scale_block;
+  return nearest_scale_block(p.b, p.scale_b);
+}
+
 /// The reach of the scales of A, or of B.
 template <class Matrix>
 constexpr ScaleReach scale_reach(const Product<Matrix>& p, bool of_a) {
-  return scale_reach(p.scaling, of_a, micro_scale(p, of_a));
+  return scale_reach(p.scaling, of_a, micro_scale(p, of_a), scale_block_of(p));
 }
 
 /// Rows of the scales of the gates, in tiles, of a gated product: those of what they are for begin

@@ -24,7 +24,8 @@ enum class Scaling : std::uint8_t {
   row_column,  ///< a factor for each row of A (M x 1) and for each row of B (N x 1)
   /// A factor for every 1 x 128 of A (M x ceil(K/128)) and every 128 x 128 of B
   /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
-  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest)
+  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest). Or of 64, or of
+  /// 32, in place of 128: the shape of B's says it (scale_block_of)
   blockwise,
   /// Only grouped products: one factor for A, or one for each group (G x 1), and one for each
   /// group of B (G x 1)
@@ -49,6 +50,8 @@ inline constexpr Scaling all_scalings[] = {Scaling::none,      Scaling::tensor,
 
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
+/// And the least block that there is: each has half of the one before.
+inline constexpr std::int64_t least_scale_block = 32;
 
 /// Rows of an operand, and elements along its K, that one scale serves; 0 for all of them.
 struct ScaleReach {
@@ -61,14 +64,38 @@ struct ScaleReach {
   }
 };
 
+/// The block of so many scales (rows and columns) for B of so many rows and K: the largest that
+/// they are the scales of, or nearest to. Where that is open, all mean the same.
+constexpr std::int64_t nearest_scale_block(std::int64_t rows, std::int64_t depth,
+                                           std::int64_t scale_rows, std::int64_t scale_columns) {
+  std::int64_t best = scale_block;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t block = scale_block; block >= least_scale_block && least > 0; block /= 2) {
+    const std::int64_t more_rows = ScaleReach::count(rows, block) - scale_rows;
+    const std::int64_t more_columns = ScaleReach::count(depth, block) - scale_columns;
+    const std::int64_t off = (more_rows < 0 ? -more_rows : more_rows) +
+                             (more_columns < 0 ? -more_columns : more_columns);
+    if (off >= least) continue;
+    least = off;
+    best = block;
+  }
+  return best;
+}
+
+template <class Matrix>
+constexpr std::int64_t nearest_scale_block(const Matrix& b, const Matrix& scales) {
+  return nearest_scale_block(b.rows, b.columns, scales.rows, scales.columns);
+}
+
 /// For the scales of A, or of B; for `group` those of one group. `scale` is the type of scales that
-/// the tensor core multiplies (problem.h knows it), for others anything.
-constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType scale) {
+/// the tensor core multiplies (problem.h knows it), for others anything; `block` is of blockwise.
+constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType scale,
+                                 std::int64_t block = scale_block) {
   switch (scaling) {
     case Scaling::row_column:
       return {1, 0};
     case Scaling::blockwise:
-      return {of_a ? 1 : scale_block, scale_block};
+      return {of_a ? 1 : block, block};
     case Scaling::block_scaled:
       return {1, micro_block(scale)};
     case Scaling::none:
@@ -113,18 +140,29 @@ enum class Accumulation : std::uint8_t {
 };
 
 /// What is applied to alpha * A * B^T + beta * C + bias.
-enum class Activation : std::uint8_t { none, relu, gelu, silu, quick_gelu, swiglu_oai, relu2 };
+enum class Activation : std::uint8_t {
+  none,
+  relu,
+  gelu,
+  silu,
+  quick_gelu,
+  swiglu_oai,
+  relu2,
+  gelu_erf,
+};
 
 /// All of them, in the order in which people are told them: what is only a gate's comes last.
 inline constexpr Activation all_activations[] = {
-    Activation::none,       Activation::relu,  Activation::gelu,      Activation::silu,
-    Activation::quick_gelu, Activation::relu2, Activation::swiglu_oai};
+    Activation::none,       Activation::relu,  Activation::gelu,       Activation::silu,
+    Activation::quick_gelu, Activation::relu2, Activation::swiglu_oai, Activation::gelu_erf};
 
 /// Which products an activation is for.
 enum class Gating : std::uint8_t {
   plain,   ///< those without a gate
   either,  ///< all of them
   gated,   ///< gated ones: it is a function of the gate and of what the gate is for
+  /// The gate of a mixture whose rows a launch of their own gates: a branch that no product has.
+  behind,
 };
 
 /// An activation as the kernels and the reference compute it. In a gated product it is that of the
@@ -140,6 +178,7 @@ struct ActivationForm {
   double limit = 0;  ///< 0 or infinity: none
   double offset = 0;
   bool squares = false;  ///< what is cut: max(x, 0)^2
+  bool by_erf = false;   ///< x times the share of a normal distribution below x
 };
 
 constexpr ActivationForm form_of(Activation activation) {
@@ -154,6 +193,7 @@ constexpr ActivationForm form_of(Activation activation) {
       // as gpt-oss has it
       {"swiglu_oai", "only gated", false, true, 1.702, 0, Gating::gated, 7, 1},
       {"relu2", "max(x, 0)^2", true, false, 0, 0, Gating::plain, 0, 0, true},  // as Nemotron has it
+      {"gelu_erf", "by the error function", false, false, 1, 0, Gating::behind, 0, 0, false, true},
   };
   return forms[static_cast<std::size_t>(activation)];
 }
@@ -192,12 +232,25 @@ constexpr ActivationForm form_of(Activation activation, const std::optional<Gate
   return form;
 }
 
-/// Is it one of a gated product's, or of a product without a gate?
-constexpr bool gates(Activation activation) {
-  return form_of(activation).gating != Gating::plain;
+/// Has only a launch between a mixture's products this gate?
+constexpr bool gates_behind(Activation activation) {
+  return form_of(activation).gating == Gating::behind;
+}
+/// Is it one of products; one of a gated product's; one of a product without a gate?
+constexpr bool is_of_products(Activation activation) {
+  return !gates_behind(activation);
+}
+constexpr bool gates_products(Activation activation) {
+  const Gating gating = form_of(activation).gating;
+  return gating == Gating::either || gating == Gating::gated;
 }
 constexpr bool stands_alone(Activation activation) {
-  return form_of(activation).gating != Gating::gated;
+  const Gating gating = form_of(activation).gating;
+  return gating == Gating::plain || gating == Gating::either;
+}
+/// Is it one of a mixture's gate?
+constexpr bool gates(Activation activation) {
+  return gates_products(activation) || gates_behind(activation);
 }
 
 /// What a bias vector runs along.

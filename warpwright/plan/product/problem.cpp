@@ -47,6 +47,13 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
     return refuse(RefusalCode::plan_mismatch, "the operands have ", words(got.group_count()), "; ",
                   as_rule("the plan is for ", words(want.group_count())));
   }
+  if (got.scaling != want.scaling || got.accumulation != want.accumulation ||
+      scale_block_of(got) != scale_block_of(want)) {
+    return refuse(RefusalCode::plan_mismatch,
+                  "the operands' scaling and accumulation are not those of the plan, which has ",
+                  scaling_words(want.scaling), block_words(scale_block_of(want)), " and ",
+                  (want.accumulation == Accumulation::fast ? "fast" : "promoted"), " accumulation");
+  }
   const bool types =
       got.a.dtype == want.a.dtype && got.b.dtype == want.b.dtype && got.d.dtype == want.d.dtype &&
       (!got.reads_c() || !want.reads_c() || got.c.dtype == want.c.dtype) &&
@@ -55,12 +62,6 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (!types) {
     return refuse(RefusalCode::plan_mismatch, "the operands' types are not those of the plan; ",
                   as_rule("make a plan for them"));
-  }
-  if (got.scaling != want.scaling || got.accumulation != want.accumulation) {
-    return refuse(RefusalCode::plan_mismatch,
-                  "the operands' scaling and accumulation are not those of the plan, which has ",
-                  scaling_words(want.scaling), " and ",
-                  (want.accumulation == Accumulation::fast ? "fast" : "promoted"), " accumulation");
   }
   if (got.epilogue != want.epilogue || got.bias.dtype != want.bias.dtype ||
       is_given(got.scale_d) != is_given(want.scale_d) ||
@@ -156,7 +157,10 @@ GemmProblem normalised(GemmProblem p) {
   }
   if (p.packed) lie_side_by_side(p.b);  // its tiles follow each other in an order of their own
   const DType types[] = {micro_scale(p, true), micro_scale(p, false)};
-  p.scale_a = p.scale_b = {};
+  // The shape of these says a block that is smaller than usual.
+  const bool says_block = scale_block_of(p) != scale_block;
+  p.scale_b = says_block ? PlannedMatrix{scale_shape(p, false)} : PlannedMatrix{};
+  p.scale_a = {};
   if (scales_elements(p.scaling))
     std::tie(p.scale_a.dtype, p.scale_b.dtype) = std::tie(types[0], types[1]);
   for (PlannedMatrix* one : {&p.scale_d, &p.factor_a, &p.factor_b}) {

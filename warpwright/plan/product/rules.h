@@ -227,6 +227,10 @@ inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
 inline std::string shape_of(const MatrixShape& v) {
   return shape_of(v.rows, v.columns);
 }
+/// Behind "blockwise scales": of blocks that are not the usual ones.
+inline std::string block_words(std::int64_t block) {
+  return block == scale_block ? "" : " of " + shape_of(block, block);
+}
 /// How many elements so many bytes are.
 inline std::int64_t elements_in(std::int64_t bytes, DType t) {
   return bytes * 8 / numeric::bits(t);

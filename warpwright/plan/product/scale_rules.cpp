@@ -1,5 +1,6 @@
 // The rules of what a product reads beside A, B, C and D: scales, packed weights and the bias.
 #include <string>
+#include <utility>
 
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/weight_forms.h"
@@ -66,6 +67,37 @@ Fault scale_fault(const Asked& o, bool of_a) {
   if (scales_elements(p.scaling) && is_micro_scale(v.dtype)) return scale_tiles_fault(scale);
   const bool is_one = p.scaling != Scaling::group && serves_all(scale_reach(p, of_a));
   return is_one ? one_scale_fault(scale) : std::nullopt;
+}
+
+// What kernels for smaller blocks than 128 x 128 have not.
+Fault small_blocks_fault(const GemmProblem& p) {
+  const std::int64_t block = scale_block_of(p);
+  if (block == scale_block) return std::nullopt;
+  const std::string said = "scales are of " + shape_of(block, block) + " of B, and ";
+  const auto rule = [block](const auto&... words) {
+    return as_rule("blocks below ", shape_of(scale_block, scale_block), words...);
+  };
+  if (p.is_gated()) {
+    return refuse(RefusalCode::unsupported, said, "the epilogue is gated; ",
+                  rule(" have no gated product: multiply without a gate, as a mixture of experts "
+                       "does, which gates behind it"));
+  }
+  if (p.is_quantised()) {
+    return refuse(RefusalCode::unsupported, said, "D is quantised; ",
+                  rule(" go with a D of bf16: quantise it behind the product"));
+  }
+  if (p.is_by_index()) {
+    return refuse(RefusalCode::unsupported, said, "rows of A are read by index; ",
+                  rule(" go with rows in the order of groups: gather them before"));
+  }
+  for (const auto& [type, name_of] : {std::pair{p.a.dtype, "A"}, {p.b.dtype, "B"}}) {
+    if (type == DType::e4m3) continue;
+    return refuse(RefusalCode::unsupported, said, name_of, " is ", type_name(type), "; ",
+                  rule(" are of e4m3"), ": the nearest is ", as_nearest("e4m3"));
+  }
+  if (p.d.dtype == DType::bf16) return std::nullopt;
+  return refuse(RefusalCode::unsupported, said, "D is ", type_name(p.d.dtype), "; ",
+                rule(" go with a D of bf16"), ": the nearest is ", as_nearest("bf16"));
 }
 
 }  // namespace
@@ -145,6 +177,7 @@ Fault scales_fault(const Asked& o) {
     if (!o.p.packed || scale_of(o, false).is_given) {
       if (auto r = scale_fault(o, false)) return r;
     }
+    if (auto r = small_blocks_fault(o.p)) return r;
   }
   const Tensor scale = scale_of_d(o);
   if (!scale.is_given) return std::nullopt;

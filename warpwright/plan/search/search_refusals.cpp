@@ -176,12 +176,17 @@ Refusal none_serves(const Family& family, const Ask& ask) {
   return refuse(RefusalCode::no_kernel, kind, family.whose(), " in this build multiplies ",
                 operand_name(p, true), " by ", operand_name(p, false), " into ",
                 type_name(p.d.dtype), " with ",
-                (p.groups ? scaling_words(p.scaling) + ", " +
+                (p.groups ? scaling_words(p.scaling) + block_words(scale_block_of(p)) + ", " +
                                 (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
                                 " accumulation and this epilogue" +
                                 (p.is_by_index() ? ", tokens by index" : "")
                           : std::string("these layouts, scales and epilogue")),
-                " on sm_", device.architecture, nearest_way(family, p, device.architecture));
+                " on sm_", device.architecture, nearest_way(family, p, device.architecture),
+                scale_block_of(p) == scale_block || device.architecture == 90
+                    ? ""
+                    : "; those with scales" + block_words(scale_block_of(p)) +
+                          " are for sm_90: the nearest block is " +
+                          as_nearest(shape_of(scale_block, scale_block)));
 }
 
 // A kernel of another family than the device's.

@@ -33,7 +33,7 @@ inline constexpr auto dense_packed_rows = std::to_array<Row<GemmConfig>>({
     common(cluster_k(exact(s4_bf16(128, 64)))),
     common(exact(s4_bf16(128, 128))),
     common(cluster_k(s4_bf16(128, 64))),
-    common(s4_bf16(128, 256)),
+    more(s4_bf16(128, 256)),
     common(cluster_k(zero_points(exact(s4_bf16(128, 64))))),
     common(gated(consumers(1, exact(s4_bf16(128, 32))))),
     // Both for tokens of f16.
