@@ -539,6 +539,37 @@ void Product::read_epilogue(const Arguments& given) {
   o.epilogue.gate = gate_numbers(given, o.epilogue.activation);
 }
 
+void Product::read_groups(const Arguments& given) {
+  GemmOperands& o = operands;
+  if (given[Arg::offsets] == nullptr) {
+    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " are not given; ",
+                         as_rule(o.b.batch, " groups have ", o.b.batch + 1,
+                                 " offsets, int32 or int64, in the operands' memory"))};
+  }
+  const Tensor t = read(given, Arg::offsets, "offsets");
+  if (!t.offset) {
+    throw Refused{refuse(RefusalCode::bad_type, as_tensor("offsets"), " are ",
+                         std::string(numeric::name(t.type.value_or(DType::f32))),
+                         ", no integers of 32 or 64 bits; the nearest is ", as_nearest("int32"))};
+  }
+  if (t.dimensions != 1 || t.shape[0] != o.b.batch + 1) {
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("offsets"), " have ", t.elements(),
+                         " elements in ", count_of(t.dimensions, "dimension"), "; ",
+                         as_rule("B is ", o.b.batch, " matrices, one a group"),
+                         ": the nearest legal shape is ", as_nearest("(", o.b.batch + 1, ",)"))};
+  }
+  if (t.stride[0] != 1) {
+    throw Refused{refuse(RefusalCode::bad_stride, as_tensor("offsets"), " have a stride of ",
+                         t.stride[0], "; ", as_rule("they lie next to each other"),
+                         ": the nearest legal is ", as_nearest("1"))};
+  }
+  o.groups = Groups{t.data, *t.offset, given.number(Arg::expected_tokens, 0)};
+  if (const char* const words = given.text(Arg::expected_lengths)) {
+    if (auto r = expect_lengths(*o.groups, "expected_lengths", words)) throw Refused{*r};
+  }
+  read_rows(given);
+}
+
 void Product::read_inputs(const Arguments& given, bool grouped) {
   GemmOperands& o = operands;
   const Tensor a = read(given, Arg::a, "A");
@@ -573,33 +604,7 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
                         "the product has no groups");
     return;
   }
-  if (given[Arg::offsets] == nullptr) {
-    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " are not given; ",
-                         as_rule(o.b.batch, " groups have ", o.b.batch + 1,
-                                 " offsets, int32 or int64, in the operands' memory"))};
-  }
-  const Tensor t = read(given, Arg::offsets, "offsets");
-  if (!t.offset) {
-    throw Refused{refuse(RefusalCode::bad_type, as_tensor("offsets"), " are ",
-                         std::string(numeric::name(t.type.value_or(DType::f32))),
-                         ", no integers of 32 or 64 bits; the nearest is ", as_nearest("int32"))};
-  }
-  if (t.dimensions != 1 || t.shape[0] != o.b.batch + 1) {
-    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("offsets"), " have ", t.elements(),
-                         " elements in ", count_of(t.dimensions, "dimension"), "; ",
-                         as_rule("B is ", o.b.batch, " matrices, one a group"),
-                         ": the nearest legal shape is ", as_nearest("(", o.b.batch + 1, ",)"))};
-  }
-  if (t.stride[0] != 1) {
-    throw Refused{refuse(RefusalCode::bad_stride, as_tensor("offsets"), " have a stride of ",
-                         t.stride[0], "; ", as_rule("they lie next to each other"),
-                         ": the nearest legal is ", as_nearest("1"))};
-  }
-  o.groups = Groups{t.data, *t.offset, given.number(Arg::expected_tokens, 0)};
-  if (const char* const words = given.text(Arg::expected_lengths)) {
-    if (auto r = expect_lengths(*o.groups, "expected_lengths", words)) throw Refused{*r};
-  }
-  read_rows(given);
+  read_groups(given);
 }
 
 // Tokens by index.
@@ -629,6 +634,26 @@ void Product::read_rows(const Arguments& given) {
   slots_ = t.shape[0];
 }
 
+void Product::take_scales(const Arguments& given, int said) {
+  // Numbers of Python's have no memory on the device: they go into alpha.
+  if ((given[Arg::scale_a] != nullptr && !given.is_number(Arg::scale_a)) ||
+      (given[Arg::scale_b] != nullptr && !given.is_number(Arg::scale_b)) ||
+      (said >= 0 && said != static_cast<int>(Scaling::tensor))) {
+    throw Refused{refuse(RefusalCode::bad_value, as_tensor("scale_a"),
+                         " and scale_b are not both numbers of Python's, or not of the whole "
+                         "tensors; the nearest legal are ",
+                         as_nearest("two numbers"),
+                         ", or two float32 tensors in the operands' memory")};
+  }
+  const double product = given.number(Arg::scale_a, 1) * given.number(Arg::scale_b, 1);
+  if (std::isnan(product)) {
+    throw Refused{refuse(RefusalCode::bad_value, as_tensor("scale_a"), " or scale_b is NaN; ",
+                         as_rule("both must be numbers"), ": the nearest legal is ",
+                         as_nearest("1"))};
+  }
+  operands.alpha *= static_cast<float>(product);
+}
+
 void Product::read_scales(const Arguments& given, bool grouped) {
   const int said = given.word(
       Arg::scaling, by_number(all_scalings, [](Scaling s) { return words_of(s).identifier; }));
@@ -639,23 +664,7 @@ void Product::read_scales(const Arguments& given, bool grouped) {
     operands.scale_d = scalar_of(read(given, Arg::scale_d, "scale_d"));
   }
   if (given.is_number(Arg::scale_a) || given.is_number(Arg::scale_b)) {
-    // Numbers of Python's have no memory on the device: they go into alpha.
-    if ((given[Arg::scale_a] != nullptr && !given.is_number(Arg::scale_a)) ||
-        (given[Arg::scale_b] != nullptr && !given.is_number(Arg::scale_b)) ||
-        (said >= 0 && said != static_cast<int>(Scaling::tensor))) {
-      throw Refused{refuse(RefusalCode::bad_value, as_tensor("scale_a"),
-                           " and scale_b are not both numbers of Python's, or not of the whole "
-                           "tensors; the nearest legal are ",
-                           as_nearest("two numbers"),
-                           ", or two float32 tensors in the operands' memory")};
-    }
-    const double product = given.number(Arg::scale_a, 1) * given.number(Arg::scale_b, 1);
-    if (std::isnan(product)) {
-      throw Refused{refuse(RefusalCode::bad_value, as_tensor("scale_a"), " or scale_b is NaN; ",
-                           as_rule("both must be numbers"), ": the nearest legal is ",
-                           as_nearest("1"))};
-    }
-    operands.alpha *= static_cast<float>(product);
+    take_scales(given, said);
     return;
   }
   ScaleTensors scales;

@@ -145,10 +145,13 @@ struct Product : CallTensors {
 
  private:
   void read_inputs(const Arguments& given, bool grouped);
+  void read_groups(const Arguments& given);
   void read_epilogue(const Arguments& given);
   void read_rows(const Arguments& given);
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
+  /// Scales that are numbers of Python's; `said` is the scaling, or less than 0.
+  void take_scales(const Arguments& given, int said);
   void guess_scaling(const ScaleTensors& scales, bool grouped);
   void read_scale_tiles(const ScaleTensors& scales);
   void read_alpha(const Arguments& given, bool plans_only);

@@ -177,7 +177,7 @@ struct NumberRule {
 
 /// Calls `visit(rule, number)` for every plain number, in the order in which files have them.
 /// `Numbers` is MachineNumbers, const or not.
-template <class Numbers, class Visit>
+template <class Numbers, class Visit>  // NOLINTNEXTLINE(readability-function-size): a table
 void for_each_number(Numbers& m, const Visit& visit) {
   const auto each = [&](const NumberRule& rule, auto& value) { visit(rule, value); };
   each({"clock_hz", 0.2e9, 5e9}, m.clock_hz);

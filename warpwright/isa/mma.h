@@ -76,7 +76,7 @@ using MmaName = decltype(mma_words<M>(std::make_index_sequence<MmaText(M).length
 
 /// sums += A * B^T by the instruction M, whose registers a thread passes. All 32 lanes execute it
 /// together. For m8n8k4 each quad pair multiplies its own.
-template <atom::Mma M>
+template <atom::Mma M>  // NOLINTNEXTLINE(readability-function-size): a statement a shape
 WW_DEVICE void mma_sync(MmaSum<M> (&sums)[atom::mma_registers_c(M)],
                         const std::uint32_t (&a)[atom::mma_registers_a(M)],
                         const std::uint32_t (&b)[atom::mma_registers_b(M)],

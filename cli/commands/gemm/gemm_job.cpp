@@ -343,6 +343,20 @@ void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& 
   make(job.scale_b, kStreamScaleB);
 }
 
+// The offsets of the groups as their type has them.
+void write_offsets(GemmJob& job) {
+  const auto write = [&job](auto width) {
+    const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
+    const auto bytes = std::as_bytes(std::span(all));
+    job.offset_bytes.assign(bytes.begin(), bytes.end());
+  };
+  if (job.product.groups->type == OffsetType::int64) {
+    write(std::int64_t{});
+  } else {
+    write(std::int32_t{});
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> GemmJob::lengths() const {
@@ -447,19 +461,9 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
     job.d_scales.bytes.assign(
         static_cast<std::size_t>(job.d_scales.elements() * size_of(job.d_scales.dtype)), kPoison);
   }
-  const auto write = [&job](auto width) {
-    const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
-    const auto bytes = std::as_bytes(std::span(all));
-    job.offset_bytes.assign(bytes.begin(), bytes.end());
-  };
   draw_index(job, seed, draw);
   if (job.is_block_scaled()) lay_out_scales(job);
-  if (!job.product.groups) return;
-  if (job.product.groups->type == OffsetType::int64) {
-    write(std::int64_t{});
-  } else {
-    write(std::int32_t{});
-  }
+  if (job.product.groups) write_offsets(job);
 }
 
 HostTensor poisoned_result(const GemmJob& job) {

@@ -140,6 +140,42 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
   add("--scale-b,--scale-w", o.scale_b, "FILE", "the scales of B");
 }
 
+// How scales are said.
+void add_scales(CLI::App& app, GemmOptions& o) {
+  const Values add(app);
+  add("--scaling", o.scaling, listed(all_scalings, is_option, "|", "|").c_str(),
+      "scales of 8-bit A and B, random ones for random matrices; group only for groups (default "
+      "none)");
+  add("--block", o.block, "128|64|32",
+      "of --scaling blockwise: a scale serves so many rows of B, and so much of K (default 128)");
+  add("--scales-major", o.scales_major, "k|mn",
+      "how the block scales of A lie: those of a token side by side, or those of a block of K, "
+      "which TMA copies (default mn for random scales, k for those of files)");
+  add("--scales-layout", o.scales_layout, "linear|tiles",
+      "how the scales of mxf8, mxf6, mxf4 and nvf4 lie in files: row by row, as checkpoints have "
+      "them, or in tiles of 128 x 4 (default: as their shape says, linear where that is both)");
+  add("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
+}
+
+// Weights in their packed form.
+void add_weights(CLI::App& app, GemmOptions& o) {
+  const Values add(app);
+  offer(add("--weights", o.weights, packed::format_words("|", "|").c_str(),
+            "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
+            "FILE is what `warpwright pack` wrote; A is e4m3 (for nvf4 bf16), bf16 or fp16"),
+        packed::format_words(" ", " "));
+  add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
+  add("--sums", o.sums, "exact|chained|folded|table",
+      "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
+      "from group to group, or scale the weights, by fp16 or by a table (default exact; the others "
+      "for int4 with e4m3 are of groups; mxf4 with e4m3: add in float32 every 128 of K, or folded: "
+      "only in the tensor core)");
+  app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
+  app.add_flag("--or-fp8", o.or_fp8,
+               "mxf4 weights, or fp8 of the same values, which takes twice the memory: whichever "
+               "is predicted to be faster");
+}
+
 // Where it runs, and what is computed.
 void add_meaning(CLI::App& app, GemmOptions& o) {
   const Values add(app);
@@ -161,35 +197,11 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--pitch", o.pitch, "N",
       "rows of C and D begin N elements apart, and so do shorter rows of A and B where that is a "
       "multiple of 16 bytes (default: no gaps)");
-  add("--scaling", o.scaling, listed(all_scalings, is_option, "|", "|").c_str(),
-      "scales of 8-bit A and B, random ones for random matrices; group only for groups (default "
-      "none)");
-  add("--block", o.block, "128|64|32",
-      "of --scaling blockwise: a scale serves so many rows of B, and so much of K (default 128)");
-  add("--scales-major", o.scales_major, "k|mn",
-      "how the block scales of A lie: those of a token side by side, or those of a block of K, "
-      "which TMA copies (default mn for random scales, k for those of files)");
-  add("--scales-layout", o.scales_layout, "linear|tiles",
-      "how the scales of mxf8, mxf6, mxf4 and nvf4 lie in files: row by row, as checkpoints have "
-      "them, or in tiles of 128 x 4 (default: as their shape says, linear where that is both)");
-  add("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
+  add_scales(app, o);
   add("--accumulation", o.accumulation, "fast|promoted",
       "8-bit products: add only in the tensor core, or to float32 every 128 of K (default fast; "
       "block scales imply promoted)");
-  offer(add("--weights", o.weights, packed::format_words("|", "|").c_str(),
-            "B are weights of 4 bits with scales of groups along K: random ones are quantised, a "
-            "FILE is what `warpwright pack` wrote; A is e4m3 (for nvf4 bf16), bf16 or fp16"),
-        packed::format_words(" ", " "));
-  add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
-  add("--sums", o.sums, "exact|chained|folded|table",
-      "packed weights: scale each group's sum and add it in float32, rescale the tensor core's "
-      "from group to group, or scale the weights, by fp16 or by a table (default exact; the others "
-      "for int4 with e4m3 are of groups; mxf4 with e4m3: add in float32 every 128 of K, or folded: "
-      "only in the tensor core)");
-  app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
-  app.add_flag("--or-fp8", o.or_fp8,
-               "mxf4 weights, or fp8 of the same values, which takes twice the memory: whichever "
-               "is predicted to be faster");
+  add_weights(app, o);
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
   add("--activation", o.activation, listed(all_activations, is_of_products, "|", "|").c_str(),

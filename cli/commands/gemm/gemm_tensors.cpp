@@ -253,27 +253,33 @@ HostTensor read_vector(const std::string& name, const std::string& spec, const E
   return read_shaped(name, spec, legal);
 }
 
+// The scales of operands of a format, which go with their codes.
+void read_micro_scales(const GemmOptions& o, GemmJob& job, bool of_a) {
+  const std::string& spec = of_a ? o.scale_a : o.scale_b;
+  const std::string option = of_a ? "--scale-a" : "--scale-b";
+  if (spec.empty()) {
+    if (of_a ? job.scales_of_a : job.scales_of_b) check_packed_scales(job, of_a, of_a ? o.a : o.b);
+    return;
+  }
+  if (o.a.empty()) {
+    throw InputError(option + " is given, and --dtype is " + o.dtype +
+                     ", whose random operands have scales that are made with them: " +
+                     as_rule("leave it out, or give ", of_a ? "--a" : "--b", " FILE") + ".");
+  }
+  auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
+  scales = read_scales_as(job, of_a, spec, o.scales_layout);
+  // The factor of codes that were packed with one goes with them, unless --alpha says it.
+  if (!o.alpha.empty()) return;
+  scales->packed_alpha = packed_alpha(of_a ? "A" : "B", of_a ? o.a : o.b);
+  job.product.alpha *= scales->packed_alpha.value_or(1.0F);
+}
+
 // The scales of A or B.
 HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
   const std::string& spec = of_a ? o.scale_a : o.scale_b;
   const std::string option = of_a ? "--scale-a" : "--scale-b";
   if (job.is_block_scaled()) {
-    if (spec.empty()) {
-      if (of_a ? job.scales_of_a : job.scales_of_b)
-        check_packed_scales(job, of_a, of_a ? o.a : o.b);
-      return {};
-    }
-    if (o.a.empty()) {
-      throw InputError(option + " is given, and --dtype is " + o.dtype +
-                       ", whose random operands have scales that are made with them: " +
-                       as_rule("leave it out, or give ", of_a ? "--a" : "--b", " FILE") + ".");
-    }
-    auto& scales = of_a ? job.scales_of_a : job.scales_of_b;
-    scales = read_scales_as(job, of_a, spec, o.scales_layout);
-    // The factor of codes that were packed with one goes with them, unless --alpha says it.
-    if (!o.alpha.empty()) return {};
-    scales->packed_alpha = packed_alpha(of_a ? "A" : "B", of_a ? o.a : o.b);
-    job.product.alpha *= scales->packed_alpha.value_or(1.0F);
+    read_micro_scales(o, job, of_a);
     return {};
   }
   if (job.product.scaling == Scaling::group && !job.product.is_grouped()) {

@@ -36,6 +36,22 @@ const char* const kScalingWords = "none|row-column|blockwise";
 
 }  // namespace
 
+// What engines ask of a layer.
+static void add_engine_options(CLI::App& app, MoeOptions& o) {
+  const Values add(app);
+  add("--x-dtype", o.x_dtype, "TYPE",
+      "of x: e4m3, with its scales, as engines send tokens (default: what --dtype says)");
+  add("--combine", o.combine, listed(all_combines, any<Combine>, "|", "|").c_str(),
+      "d is the sum over a token's experts, or each slot's row by itself, times its router weight "
+      "or as it is (default sum)");
+  app.add_flag("--router-weights-on-input", o.weights_on_input,
+               "a token is multiplied by its router weight before the experts, with --top-k 1");
+  add("--routed-scaling-factor", o.routed_scaling_factor, "X",
+      "multiplied to the router weights (default 1)");
+  add("--shared-output", o.shared_output, "bf16|fp16|f32",
+      "what a shared expert made of the tokens, added to the sum (default none)");
+}
+
 void add_moe_options(CLI::App& app, MoeOptions& o) {
   const Values add(app);
   add("--tokens", o.tokens, "T", "rows of x and d");
@@ -84,17 +100,7 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
       "the first rows of w13 are the gates, or its even ones (default halves)");
   add_gate_numbers(app, o.gate);
   app.add_flag("--bias", o.bias, "biases of both products, f32");
-  add("--x-dtype", o.x_dtype, "TYPE",
-      "of x: e4m3, with its scales, as engines send tokens (default: what --dtype says)");
-  add("--combine", o.combine, listed(all_combines, any<Combine>, "|", "|").c_str(),
-      "d is the sum over a token's experts, or each slot's row by itself, times its router weight "
-      "or as it is (default sum)");
-  app.add_flag("--router-weights-on-input", o.weights_on_input,
-               "a token is multiplied by its router weight before the experts, with --top-k 1");
-  add("--routed-scaling-factor", o.routed_scaling_factor, "X",
-      "multiplied to the router weights (default 1)");
-  add("--shared-output", o.shared_output, "bf16|fp16|f32",
-      "what a shared expert made of the tokens, added to the sum (default none)");
+  add_engine_options(app, o);
   offer(add("--left-out", o.left_out, "N", "each N-th id is -1: the slot is left out"), "3");
   add("--ids", o.ids, "int32|int64", "integers of topk_ids (default int32)");
   add_place(app, o, "a plan:");

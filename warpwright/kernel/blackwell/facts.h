@@ -63,10 +63,35 @@ inline std::vector<std::string> features(const BlackwellConfig& c) {
   return all;
 }
 
-/// The facts of the kernel `name` of this configuration.
-inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
+/// Who does what in it.
+inline std::vector<KernelRole> roles_of(const BlackwellConfig& c) {
   const bool controlled = c.tiles == TileSource::clc;
   const int registers = launch_registers(c);
+  std::vector<KernelRole> roles = {
+      {"load", load_warp, load_warp, registers,
+       is_scaled(c) ? "one lane issues the TMA loads of A and B, and of their scales"
+                    : "one lane issues the TMA loads of A and B"},
+      {"mma", mma_warp, mma_warp, registers,
+       c.pair ? "one lane of the even CTA issues the MMAs of both; owns the tensor memory"
+              : "one lane issues the MMAs; owns the tensor memory"}};
+  if (controlled) {
+    roles.push_back({"scheduler", scheduler_warp, scheduler_warp, registers,
+                     "one lane asks CLC for the next tile"});
+  }
+  roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
+  roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,
+                   registers,
+                   quantises(c)     ? "tensor memory -> registers -> codes and scales of D, a "
+                                      "row a thread"
+                   : c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
+                                      "registers -> shared memory -> D, 32 rows a warp"
+                                    : "tensor memory -> registers -> shared memory -> D, 32 rows a "
+                                      "warp"});
+  return roles;
+}
+
+/// The facts of the kernel `name` of this configuration.
+inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   const BlackwellSmemMap map = smem_map(c);
   KernelFacts f;
   f.name = name;
@@ -95,7 +120,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.may_gather = takes_index(c);
   f.stages = c.stages;
   f.threads = threads(c);
-  f.registers = registers;
+  f.registers = launch_registers(c);
   f.tiles = c.tiles;
   f.shared_bytes = map.bytes;
   f.regions = {{"A stages", map.a, map.b},
@@ -107,25 +132,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
                {"barriers", map.barriers, map.tmem},
                {"TMEM address", map.tmem, map.bytes}};
   std::erase_if(f.regions, [](const SharedRegion& r) { return r.begin == r.end; });
-  f.roles = {{"load", load_warp, load_warp, registers,
-              is_scaled(c) ? "one lane issues the TMA loads of A and B, and of their scales"
-                           : "one lane issues the TMA loads of A and B"},
-             {"mma", mma_warp, mma_warp, registers,
-              c.pair ? "one lane of the even CTA issues the MMAs of both; owns the tensor memory"
-                     : "one lane issues the MMAs; owns the tensor memory"}};
-  if (controlled) {
-    f.roles.push_back({"scheduler", scheduler_warp, scheduler_warp, registers,
-                       "one lane asks CLC for the next tile"});
-  }
-  f.roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
-  f.roles.push_back(
-      {"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1, registers,
-       quantises(c)     ? "tensor memory -> registers -> codes and scales of D, a "
-                          "row a thread"
-       : c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
-                          "registers -> shared memory -> D, 32 rows a warp"
-                        : "tensor memory -> registers -> shared memory -> D, 32 rows a "
-                          "warp"});
+  f.roles = roles_of(c);
   return f;
 }
 

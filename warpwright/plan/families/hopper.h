@@ -42,6 +42,8 @@ double packed_share(const GemmProblem& problem);
 double packed_clocks(const kernel::GemmConfig& config, const PackedFormat& format, double a_share,
                      const Machine& machine);
 
+/// How its warps work together, and find groups.
+std::string hopper_schedule_text(const kernel::GemmConfig& config);
 /// Where sums are kept, and what becomes of them besides alpha and beta.
 std::string hopper_sums_text(const kernel::GemmConfig& config);
 /// How packed weights come into the registers.

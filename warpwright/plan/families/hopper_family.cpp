@@ -136,29 +136,9 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const GemmConfig& c = hopper_config(plan);
     const atom::ClusterShape cluster = plan.cluster;
-    constexpr const char* schedules[] = {"cooperative", "ping-pong"};
-    constexpr const char* searches[] = {
-        "", "linear_scan: one group after the other",
-        "binary_search: over the tiles of all groups, added up in shared memory",
-        "warp_scan: a warp looks at 32 groups at a step"};
     ExplainParts parts;
     std::string& out = parts.kernel;
-    out += format("persistent, warp-specialised, %s%s%s\n",
-                  schedules[static_cast<int>(schedule_of(c))],
-                  is_swapped(c) ? ", operands swap_ab (rows are columns of D)" : "",
-                  splits_k(c)   ? ", split along K"
-                  : slices_k(c) ? ", split along K and added up in slices"
-                                : "");
-    if (kernel::is_grouped(c)) {
-      out +=
-          format("groups     found on the device, %s\n", searches[static_cast<int>(grouping(c))]);
-      out +=
-          kernel::gathers(c)
-              ? std::string(
-                    "tokens     by index: two warps copy the rows of a tile, up to the group's "
-                    "end\n")
-              : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
-    }
+    out += hopper_schedule_text(c);
     out += format(
         "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each%s\n",
         c.tile_m, c.tile_n, kernel::tile_k(c), kernel::warpgroup_columns(c) / passes(c),

@@ -1,4 +1,4 @@
-// What `explain` says of a Hopper kernel's sums and weights.
+// What `explain` says of a Hopper kernel's schedule, sums and weights.
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/plan/families/family.h"
@@ -8,6 +8,30 @@
 namespace warpwright {
 
 using kernel::GemmConfig;
+
+std::string hopper_schedule_text(const GemmConfig& c) {
+  constexpr const char* schedules[] = {"cooperative", "ping-pong"};
+  constexpr const char* searches[] = {
+      "", "linear_scan: one group after the other",
+      "binary_search: over the tiles of all groups, added up in shared memory",
+      "warp_scan: a warp looks at 32 groups at a step"};
+  std::string out;
+  out +=
+      format("persistent, warp-specialised, %s%s%s\n", schedules[static_cast<int>(schedule_of(c))],
+             kernel::is_swapped(c) ? ", operands swap_ab (rows are columns of D)" : "",
+             kernel::splits_k(c)   ? ", split along K"
+             : kernel::slices_k(c) ? ", split along K and added up in slices"
+                                   : "");
+  if (kernel::is_grouped(c)) {
+    out += format("groups     found on the device, %s\n", searches[static_cast<int>(grouping(c))]);
+    out += kernel::gathers(c)
+               ? std::string(
+                     "tokens     by index: two warps copy the rows of a tile, up to the group's "
+                     "end\n")
+               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
+  }
+  return out;
+}
 
 std::string hopper_sums_text(const GemmConfig& c) {
   std::string text;

@@ -31,6 +31,32 @@ std::optional<Refusal> group_fault(const GemmProblem& p, const DeviceFacts& devi
   return std::nullopt;
 }
 
+// Operands, or a D, of a type that older tensor cores do not know.
+std::optional<Refusal> types_fault(const GemmProblem& p, const DeviceFacts& device,
+                                   const std::string& here) {
+  const auto refused = [](const auto&... words) {
+    return refuse(RefusalCode::unsupported, words...);
+  };
+  const bool only_f16 = device.architecture < 80;
+  if (is_8bit_float(p.a.dtype) && device.architecture < 89) {
+    return refused(as_tensor("A"), " is ", type_name(p.a.dtype), ", and the tensor cores of ",
+                   device.name, " (sm_", device.architecture,
+                   ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is ",
+                   as_nearest(only_f16 ? "fp16" : "bf16"));
+  }
+  if (only_f16 && p.a.dtype != DType::f16) {
+    return refused(as_tensor("A"), " is ", type_name(p.a.dtype), ", and kernels for ", device.name,
+                   " (sm_", device.architecture,
+                   ") multiply only fp16, those for sm_80 and later more: the nearest is ",
+                   as_nearest("fp16"));
+  }
+  if (only_f16 && p.d.dtype == DType::bf16) {
+    return refused(as_tensor("D"), " is bf16", here,
+                   "convert to fp16 and f32 there: the nearest is ", as_nearest("fp16"));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& device) {
@@ -52,23 +78,7 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
                    "the nearest device is ",
                    as_nearest("rtx5090"), " (--as rtx5090 without one)");
   }
-  const bool f16_alone = device.architecture < 80;
-  if (is_8bit_float(p.a.dtype) && device.architecture < 89) {
-    return refused(as_tensor("A"), " is ", type_name(p.a.dtype), ", and the tensor cores of ",
-                   device.name, " (sm_", device.architecture,
-                   ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is ",
-                   as_nearest(f16_alone ? "fp16" : "bf16"));
-  }
-  if (f16_alone && p.a.dtype != DType::f16) {
-    return refused(as_tensor("A"), " is ", type_name(p.a.dtype), ", and kernels for ", device.name,
-                   " (sm_", device.architecture,
-                   ") multiply only fp16, those for sm_80 and later more: the nearest is ",
-                   as_nearest("fp16"));
-  }
-  if (f16_alone && p.d.dtype == DType::bf16) {
-    return refused(as_tensor("D"), " is bf16", here,
-                   "convert to fp16 and f32 there: the nearest is ", as_nearest("fp16"));
-  }
+  if (auto r = types_fault(p, device, here)) return r;
   if (p.a.dtype == DType::s8 && p.k() > 131071) {
     return refused("K is ", p.k(),
                    ", and sums of s8, of 32 bits, hold no more than 131071 products of -128 by "

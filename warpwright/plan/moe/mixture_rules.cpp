@@ -235,10 +235,8 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
   return fault;
 }
 
-}  // namespace
-
-std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
-  const std::int64_t tokens = p.tokens();
+// Why there are no such numbers of tokens, elements and rows, or nothing.
+std::optional<Refusal> mixture_sizes_fault(const MixtureProblem& p) {
   for (const auto& [what, extent, tensor] : {std::tuple{"the number of tokens", p.tokens(), "x"},
                                              {"hidden", p.hidden(), "x"},
                                              {"inner", p.inner(), "w2"},
@@ -257,24 +255,12 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
     return refuse(RefusalCode::bad_shape, as_tensor("w13"), " is ", shape_of(p.w13), "; ",
                   as_rule("experts have elements"));
   }
-  if (auto r = mixture_types_fault(p)) return r;
-  if (auto r = mixture_scaling_fault(p)) return r;
-  if (auto r = mixture_blocks_fault(p)) return r;
-  if (auto r = mixture_codes_fault(p)) return r;
-  if (auto r = mixture_tokens_fault(p)) return r;
-  if (auto r = mixture_activation_fault(p)) return r;
-  if (auto r = gate_numbers_fault(p.gate, p.is_gated, p.activation)) return r;
-  if (auto r = mixture_experts_fault(p)) return r;
-  if (auto r = mixture_combine_fault(p)) return r;
-  if (auto r = mixture_factors_fault(p)) return r;
-  if (auto r = mixture_gate_fault(p)) return r;
-  // Packed weights keep the K that they were packed with.
-  if (p.is_packed() && p.w13.columns > p.hidden() && p.w13.columns == p.w2.rows) {
-    return refuse(RefusalCode::bad_shape, as_tensor("x"), " is ", shape_of(p.x), " and w13 is ",
-                  shape_of(p.w13), "; ", as_rule("experts take the elements of x"),
-                  ": the nearest legal x is ", as_nearest(shape_of(tokens, p.w13.columns)),
-                  ", with zeros behind its rows");
-  }
+  return std::nullopt;
+}
+
+// Why these are not the shapes of one mixture, or nothing.
+std::optional<Refusal> mixture_shapes_fault(const MixtureProblem& p) {
+  const std::int64_t tokens = p.tokens();
   const std::int64_t inner = p.w13.rows / p.parts13();
   const bool unread = !p.reads_weights();
   const char* const of_d = p.combine == Combine::sum ? "the result has the shape of x"
@@ -297,6 +283,32 @@ std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
     if (e.may_miss && !is_given(*e.of.matrix)) continue;
     if (auto r = mixture_extents_fault(e.of, e.batch, e.rows, e.columns, e.why)) return r;
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
+  if (auto r = mixture_sizes_fault(p)) return r;
+  if (auto r = mixture_types_fault(p)) return r;
+  if (auto r = mixture_scaling_fault(p)) return r;
+  if (auto r = mixture_blocks_fault(p)) return r;
+  if (auto r = mixture_codes_fault(p)) return r;
+  if (auto r = mixture_tokens_fault(p)) return r;
+  if (auto r = mixture_activation_fault(p)) return r;
+  if (auto r = gate_numbers_fault(p.gate, p.is_gated, p.activation)) return r;
+  if (auto r = mixture_experts_fault(p)) return r;
+  if (auto r = mixture_combine_fault(p)) return r;
+  if (auto r = mixture_factors_fault(p)) return r;
+  if (auto r = mixture_gate_fault(p)) return r;
+  // Packed weights keep the K that they were packed with.
+  if (p.is_packed() && p.w13.columns > p.hidden() && p.w13.columns == p.w2.rows) {
+    return refuse(RefusalCode::bad_shape, as_tensor("x"), " is ", shape_of(p.x), " and w13 is ",
+                  shape_of(p.w13), "; ", as_rule("experts take the elements of x"),
+                  ": the nearest legal x is ", as_nearest(shape_of(p.tokens(), p.w13.columns)),
+                  ", with zeros behind its rows");
+  }
+  if (auto r = mixture_shapes_fault(p)) return r;
   for (const MixtureMatrix& v : {MixtureMatrix{&p.x, "x"},
                                  {&p.topk_ids, "topk_ids"},
                                  {&p.topk_weights, "topk_weights"},
