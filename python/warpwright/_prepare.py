@@ -73,8 +73,9 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor", "mxf8
     scales are given.
     """
     if block not in (128, 64, 32):
-        nearest = min((128, 64, 32), key=lambda size: abs(size - block))
-        raise Refusal(f"block is {block}; blocks are of 128, 64 or 32: the nearest is {nearest}")
+        is_number = isinstance(block, (int, float))
+        nearest = min((128, 64, 32), key=lambda size: abs(size - block) if is_number else 0)
+        raise Refusal(f"block is {block!r}; blocks are of 128, 64 or 32: the nearest is {nearest}")
     if block != 128 and scaling != "blockwise":
         raise Refusal(f"block is {block}, and scaling is {scaling!r}, which has no such blocks; "
                       "the nearest is to leave it out")

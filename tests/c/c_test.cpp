@@ -12,6 +12,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <regex>
 #include <set>
 #include <string>
 #include <thread>
@@ -126,7 +127,9 @@ TEST(C, HeaderAndStubsHaveTheLists) {
     std::ranges::replace(word, '-', '_');
     expect_in(header, "WW_PACKED_", word, form.number);
   }
-  const std::string stubs = source("python/warpwright/_types.py");
+  // A long list goes on in a line of its own.
+  const std::string stubs =
+      std::regex_replace(source("python/warpwright/_types.py"), std::regex(",\n +"), ", ");
   EXPECT_THAT(stubs, HasSubstr("\nActivation = Literal[" + activations + "]\n"));
   EXPECT_THAT(stubs, HasSubstr("\nScaling = Literal[" + scalings + "]\n"));
 }

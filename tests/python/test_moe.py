@@ -520,7 +520,7 @@ class Refusals(unittest.TestCase):
             self.refused("bad_value", "", says, layer, **how)
         scales = {"scale_w2": np.ones((8, 128), np.float32), "scaling": "none"}
         self.refused("bad_value", "scale_w2", "is given and scaling is none", layer, **scales)
-        self.refused("bad_choice", "", "e4m3 weights with scales of blocks have it", layer,
+        self.refused("bad_choice", "", "scales of blocks of 128 x 128 have it", layer,
                      quantises_in_epilogue=True)
         self.refused("no_kernel", "", "the product with w2", layer, second_kernel="nobody")
         self.refused("bad_workspace", "", "workspace", layer, workspace=wp.Workspace(256, "model"))
