@@ -35,8 +35,14 @@ class ReadGated {
     const int first = in_turns ? 2 * column : column;
     const Eight one = load_eight(row, first, in_turns ? 2 * p.k : p.k, whole_);
     const Eight other = load_eight(row, in_turns ? first + 8 : p.k + column, 2 * p.k, whole_);
-    return in_turns ? gated(p.type, apart(one, other, false), apart(one, other, true))
-                    : gated(p.type, one, other);
+    // One call, of which there is one copy a load.
+    Eight gates = one;
+    Eight ups = other;
+    if (in_turns) {
+      gates = apart(one, other, false);
+      ups = apart(one, other, true);
+    }
+    return gated(p.type, gates, ups);
   }
 
  private:
