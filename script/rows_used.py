@@ -77,16 +77,21 @@ class Draw:
             return wp.PackedWeights.spec(n, k, experts, encoding="ex" + form[5:], zero_points=True)
         return wp.PackedWeights.spec(n, k, experts, encoding=form)
 
+    def block(self):
+        """What a scale of blocks serves, in most cases 128 x 128."""
+        return self.one([128] * 6 + [64, 32])
+
     def scales(self, scaling, m, n, k, experts=None, packed=False):
         f32 = "f32"
         if scaling is None or scaling == "tensor":
             return {} if scaling is None else {"scale_a": 1.0, "scaling": "tensor"}
         spec = self.wp.Spec
-        of_b = (n,) if scaling == "row_column" else ((n + 127) // 128, (k + 127) // 128)
+        block = 128 if packed else self.block()
+        of_b = (n,) if scaling == "row_column" else (-(-n // block), -(-k // block))
         if experts is not None:
             of_b = (experts, *of_b)
         found = {"scaling": scaling,
-                 "scale_a": spec((m,) if scaling == "row_column" else (m, (k + 127) // 128), f32)}
+                 "scale_a": spec((m,) if scaling == "row_column" else (m, -(-k // block)), f32)}
         if not packed:
             found["scale_b"] = spec(of_b, f32)
         return found
@@ -158,9 +163,9 @@ class Draw:
                    self.weights(form, hidden, inner, experts)]
         how = {} if scaling is None else {"scaling": scaling}
         if form == "e4m3":
-            blocks = scaling == "blockwise"
+            blocks, block = scaling == "blockwise", self.block()
             for name, n, k in (("scale_w13", 2 * inner, hidden), ("scale_w2", hidden, inner)):
-                how[name] = spec((experts, (n + 127) // 128, (k + 127) // 128) if blocks
+                how[name] = spec((experts, -(-n // block), -(-k // block)) if blocks
                                  else (experts, n), "f32")
         if self.chance(0.2):
             how["by_index"] = self.chance(0.5)

@@ -5,6 +5,7 @@ On the CPU (the model) always; on a CUDA device where there is one: opcheck, tor
 graphs, streams, several devices. --host also measures what a call takes of the host, beside
 torch.mm and the launch of an empty kernel. What could not run is named in the last lines.
 """
+import itertools
 import os
 import pathlib
 import statistics
@@ -266,13 +267,14 @@ class Operators(unittest.TestCase):
             self.assertTrue(torch.equal(ops.scaled_gemm(a, b, sa, sb), want))
 
     def test_blocks_side_by_side(self):
-        for device in DEVICES:
-            x8, scales = ops.quantise(normal(21, 304, device=device), "blockwise")
-            self.assertEqual((scales.shape, scales.stride()), ((21, 3), (1, 24)))
+        for device, block in itertools.product(DEVICES, (128, 64, 32)):
+            count = -(-304 // block)
+            x8, scales = ops.quantise(normal(21, 304, device=device), "blockwise", block=block)
+            self.assertEqual((scales.shape, scales.stride()), ((21, count), (1, 24)))
             w8 = normal(128, 304, device=device).to(torch.float8_e4m3fn)
-            d = ops.scaled_gemm(x8, w8, scales, torch.ones(1, 3, device=device))
-            want = sum((x8.float()[:, i * 128:][:, :128] @ w8.float()[:, i * 128:][:, :128].T)
-                       * scales[:, i:i + 1] for i in range(3))
+            d = ops.scaled_gemm(x8, w8, scales, torch.ones(128 // block, count, device=device))
+            want = sum((x8.float()[:, i:i + block] @ w8.float()[:, i:i + block].T)
+                       * scales[:, i // block:][:, :1] for i in range(0, 304, block))
             self.close(d, want)
 
     def test_a_tensor_without_memory_beside_others(self):
@@ -310,6 +312,7 @@ class Operators(unittest.TestCase):
                     (ops.scaled_gemm, (a8, b8, one, one), {}),
                     (ops.quantise, (a,), {}),
                     (ops.quantise, (a, "blockwise"), {}),
+                    (ops.quantise, (a, "blockwise"), {"block": 64}),
                     (ops.quantise, (a, "tensor", one), {}),
                     (ops.quantise, (a, "mxf8"), {}),
                     (ops.quantise_nvf4, (a,), {}),

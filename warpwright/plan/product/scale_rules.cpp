@@ -74,7 +74,7 @@ Fault small_blocks_fault(const GemmProblem& p) {
   const std::int64_t block = scale_block_of(p);
   if (block == scale_block) return std::nullopt;
   const std::string said = "scales are of " + shape_of(block, block) + " of B, and ";
-  const auto rule = [block](const auto&... words) {
+  const auto rule = [](const auto&... words) {
     return as_rule("blocks below ", shape_of(scale_block, scale_block), words...);
   };
   if (p.is_gated()) {
