@@ -164,9 +164,9 @@ class VllmCase(unittest.TestCase):
         self.assertEqual(type(method).__name__, kind)  # vLLM tells methods by their names
         for name, value in known.items():
             setattr(method, name, value)
-        self.given = [weakref.ref(getattr(layer, f"{weight}_{name}"))
-                      for weight, (parameters, _) in zip(("w13", "w2"), values)
-                      for name in parameters]
+        method.loaded = [f"{weight}_{name}" for weight, (parameters, _)
+                         in zip(("w13", "w2"), values) for name in parameters]
+        self.given = [weakref.ref(getattr(layer, name)) for name in method.loaded]
         method.process_weights_after_loading(layer)
         return method, layer, values[0][1], values[1][1]
 
@@ -195,6 +195,7 @@ class VllmCase(unittest.TestCase):
                 self.assertRegex(self.log.lines[0], r"^Warpwright \S+ serves 4 experts of 128 x "
                                  r"128, .*, silu, top-2$")
                 self.assertFalse(layer.shuffled)
+                self.assertIs(method.get_fused_moe_quant_config(layer), method.moe_quant_config)
                 if "e4m3" not in self.log.lines[0] and "bfloat16" not in self.log.lines[0]:
                     left = [n for n in vars(layer) if n.startswith(("w13_", "w2_"))]
                     left += list(getattr(layer, "_parameters", ()))

@@ -192,6 +192,8 @@ class RealVllm(unittest.TestCase):
             with self.subTest(name):
                 method, layer, w13, w2 = self.made(name)
                 self.assertIsInstance(method.moe_kernel, mk.FusedMoEKernel, self.log.lines)
+                # As vLLM's warm-up asks.
+                self.assertIs(method.get_fused_moe_quant_config(layer), method.moe_quant_config)
                 x = bf16(self.draw.random.standard_normal((TOKENS, HIDDEN)))
                 ids, weights = routed(self.draw)
                 got = to_numpy(method.apply(layer, to_torch(x), to_torch(weights), to_torch(ids),

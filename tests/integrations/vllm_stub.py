@@ -151,6 +151,10 @@ class Method(abc.ABC):
     def process_weights_after_loading(self, layer):
         layer.shuffled = True
 
+    def get_fused_moe_quant_config(self, layer):
+        """vLLM's warm-up asks for it when all layers are loaded; theirs reads the parameters."""
+        return [getattr(layer, name) for name in self.loaded]
+
     def apply(self, layer, x, topk_weights, topk_ids, shared_experts, shared_experts_input):
         assert layer.shuffled
         return THEIRS

@@ -46,13 +46,15 @@ def rounded(x):
 
 
 def reference(x, ids, weights, w13, w2):
-    """An expert at a time in float32, tokens and rows in between rounded as e4m3 has them."""
+    """An expert at a time in float32, tokens and rows in between rounded as e4m3 has them. (Theirs
+    rounds gates and ups to bf16 before, as their kernels do: 4% of the codes are others then, and
+    a sum over 4,608 of them is further off than their tolerance.)"""
     out = torch.zeros(*ids.shape, w2.shape[1], device=x.device)
     tokens = rounded(x)
     for expert, (one, two) in enumerate(zip(w13, w2)):
         at = (ids == expert).nonzero(as_tuple=True)
-        gate, up = (tokens[at[0]] @ one.T).bfloat16().float().chunk(2, -1)
-        out[at] = (rounded((torch.nn.functional.silu(gate) * up).bfloat16()) @ two.T)
+        gate, up = (tokens[at[0]] @ one.T).chunk(2, -1)
+        out[at] = rounded(torch.nn.functional.silu(gate) * up) @ two.T
     return (out.bfloat16().float() * weights[..., None]).sum(1)
 
 

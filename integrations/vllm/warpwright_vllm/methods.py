@@ -161,6 +161,11 @@ def _in_front(kind):
                 _keep_packed(layer, self.warpwright)
             engine.lines.serves(self.warpwright.line)
 
+        def get_fused_moe_quant_config(self, layer):
+            if self.warpwright is None:
+                return super().get_fused_moe_quant_config(layer)
+            return self.moe_quant_config  # theirs reads parameters that packing has replaced
+
         def apply(self, layer, x, topk_weights, topk_ids, shared_experts, shared_experts_input):
             if self.warpwright is None:
                 return super().apply(layer, x, topk_weights, topk_ids, shared_experts,

@@ -176,7 +176,8 @@ TEST(MixturesOnGpu, E2m1AgreesWithFloat64) {
     SomeMixture some(tests::e2m1_ask(seed));
     some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
     run_and_check(some, {.batch_invariant = seed % 2 == 1}, ran);
-    if (seed % 5 == 0) some.o.activation = Activation::gelu_erf;
+    // Rows of fp16 may overflow without a limit.
+    if (seed % 5 == 0 && some.o.x.dtype == DType::bf16) some.o.activation = Activation::gelu_erf;
     run_and_check(some, {.gates_in_epilogue = false}, gated_behind);
   }
   EXPECT_EQ(ran, 40);
