@@ -9,6 +9,7 @@
 #include "cli/commands/gemm/cuda_memory.h"
 #include "cli/commands/gemm/fp8_weights.h"
 #include "cli/commands/gemm/groups.h"
+#include "cli/commands/gemm/micro_files.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/reports/progress.h"
 #include "warpwright/plan/product/rules.h"

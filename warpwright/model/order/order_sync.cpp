@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "warpwright/model/order/order_text.h"
 #include "warpwright/model/parts.h"
 
 namespace warpwright::model {
