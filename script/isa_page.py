@@ -114,7 +114,7 @@ def shown(declaration, owner):
 
 def items(text):
     """(declaration, docstring, owner) of everything that has a docstring outside of detail."""
-    lines = text.splitlines()
+    lines = [re.sub(r"\s*// NOLINT.*", "", line) for line in text.splitlines()]
     doc, owner, hidden, private, i = [], "", False, False, 0
     while i < len(lines):
         line = lines[i]

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import zipfile
 
 ROOT, STAGE, WARPWRIGHT = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 sys.path.insert(0, str(ROOT / "bench/peers"))
@@ -81,30 +80,14 @@ class Commands(unittest.TestCase):
             models[name] = tuple(said[key] for key in ("experts", "top_k", "hidden", "inner"))
         self.assertEqual({name: row[:4] for name, row in layers.items()}, models)
 
-    def test_parts_come_together(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            (folder / "wheels").mkdir()
-            with zipfile.ZipFile(folder / "wheels/vllm-1.whl", "w") as wheel:
-                wheel.writestr("vllm/a.py", "value = 1\n")
-                wheel.writestr("vllm/big.so", "not needed")
-                wheel.writestr("vllm/_moe_C_stable_libtorch.abi3.so", "needed")
-            import importlib.machinery  # pylint: disable=import-outside-toplevel
-            import importlib.util  # pylint: disable=import-outside-toplevel
-            loader = importlib.machinery.SourceFileLoader(
-                "peers", str(ROOT / "bench/peers/__main__.py"))
-            spec = importlib.util.spec_from_loader("peers", loader)
-            peers = importlib.util.module_from_spec(spec)
-            loader.exec_module(peers)
-            peers.PART = 64
-            peers.pack(folder)
-            parts = sorted(str(p) for p in folder.glob("part.*"))
-            self.assertGreater(len(parts), 1)
-            ran = call("unpack", *parts, str(folder / "there"))
-            self.assertEqual(ran.returncode, 0, ran.stderr)
-            found = sorted(str(p.relative_to(folder / "there"))
-                           for p in (folder / "there").rglob("*") if p.is_file())
-            self.assertEqual(found, ["vllm/_moe_C_stable_libtorch.abi3.so", "vllm/a.py"])
+    def test_what_is_needed_of_vllm(self):
+        """Its parts come together as others do: tests/integrations/compare_test.py."""
+        import importlib.util  # pylint: disable=import-outside-toplevel
+        spec = importlib.util.spec_from_file_location("peers", ROOT / "bench/peers/__main__.py")
+        peers = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(peers)
+        names = ["vllm/a.py", "vllm/big.so", "vllm/_moe_C_stable_libtorch.abi3.so", "humming/b.so"]
+        self.assertEqual([peers.is_needed(name) for name in names], [True, False, True, True])
 
 
 def has_torch():
