@@ -27,6 +27,10 @@ import samples  # noqa: E402
 
 # Nine tenths of the time of all checks; script/campaign has them.
 SLOW = ("clang-analyzer-*", "performance-unnecessary-value-param", "bugprone-reserved-identifier")
+# Tests and examples say one thing from beginning to end.
+LONG = ("{InheritParentConfig: true, CheckOptions: ["
+        "{key: readability-function-size.LineThreshold, value: '79'},"
+        "{key: readability-function-size.BranchThreshold, value: '1000'}]}")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 _seen = {}
 
@@ -73,6 +77,13 @@ def includes_one_of(path, files):
         pathlib.Path(name) in files for name in INCLUDE.findall(path.read_text(errors="replace")))
 
 
+def limits_of(path, build):
+    """What clang-tidy is told of the functions of a source."""
+    may_be_long = any(root / room in path.parents for root in (ROOT, build)
+                      for room in ("tests", "examples"))
+    return [f"--config={LONG}"] if may_be_long else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", required=True, type=pathlib.Path)
@@ -102,7 +113,8 @@ def main():
             sources += 1
             if (sources - 1) % step != first and not includes_one_of(path, new):
                 continue
-            mark = clean / fingerprint(path, entry["command"], version, checks)
+            told = checks + "".join(limits_of(path, build))
+            mark = clean / fingerprint(path, entry["command"], version, told)
             if not mark.exists():
                 jobs.append((path, mark))
     jobs.sort(key=lambda job: -job[0].stat().st_size)  # the long ones first
@@ -110,6 +122,7 @@ def main():
     def look(job):
         path, mark = job
         ran = subprocess.run([TOOL, "--quiet", "-p", build, f"--checks={checks}",
+                              *limits_of(path, build),
                               "--extra-arg=-Wno-unknown-warning-option",
                               # The names of all kernels are computed while compiling.
                               "--extra-arg=-fconstexpr-steps=200000000", path],
