@@ -94,7 +94,8 @@ def verdicts(model, ours, theirs):
     most = MOST[model]
     found.append((f"KL of the logits {off:.2e}" + (f", at most {most:g}" if most else ""),
                   most is None or off <= most))
-    found.append(("ours ran: its line is in the log", bool(ours["said"])))
+    found.append(("ours ran: its line is in the log",
+                  any("serves" in line for line in ours["said"])))
     found.append(("theirs ran without it", not theirs["said"]))
     return found
 

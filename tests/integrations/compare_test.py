@@ -59,7 +59,7 @@ class Compare(unittest.TestCase):
         self.assertIn("KL of the logits", failed[0])
         ours["same_twice"] = False
         theirs["said"] = ["serves"]
-        ours["said"] = []
+        ours["said"] = ["0.3.0 leaves experts to vLLM"]
         self.assertEqual(sum(not holds for _, holds in compare.verdicts(
             "gpt-oss-120b", ours, theirs)), 3)
 

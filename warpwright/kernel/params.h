@@ -203,7 +203,7 @@ struct ScaleParams {
   Vector rows;
   Vector columns;
   ScaleMatrix tokens;   ///< of blocks of 1 x 128, or what the kernel has (scale_block)
-  ScaleMatrix weights;  ///< of blocks of 128 x 128
+  ScaleMatrix weights;  ///< likewise, of 128 x 128
   bool copies_tokens = false;
   tile::TokenIndex index;  ///< of the tokens and their scales, where the kernel gathers them
 };
