@@ -229,33 +229,47 @@ TEST(MixtureForms, OneScaleServesAllTokens) {
 }
 
 // Codes and scales that a quantising step makes have that step's results, bit for bit.
+void have_the_bits_of_quantised(int tokens, int hidden, Scaling scaling, bool by_index) {
+  SomeMixture some(
+      {.tokens = tokens, .experts = 3, .hidden = hidden, .inner = 64, .scaling = scaling});
+  const MixtureChoices choices{.quantises_in_epilogue = false, .by_index = by_index};
+  run_and_check(some, choices);
+  const std::int64_t columns = scaling == Scaling::blockwise ? (hidden + 127) / 128 : 1;
+  const auto rows = static_cast<std::size_t>(tokens);
+  const auto width = static_cast<std::size_t>(hidden);
+  // Scales side by side, as the kernels that quantise for other ranks put them; rows apart.
+  std::vector<float> scales(rows * static_cast<std::size_t>(columns));
+  std::vector<std::uint8_t> codes(rows * (width + 8) + 16);
+  auto* const first = codes.data() + (16 - reinterpret_cast<std::uintptr_t>(codes.data()) % 16);
+  MixtureOperands given = some.o;
+  given.x = {first, DType::e4m3, tokens, hidden, hidden + 8};
+  given.scale_x = {scales.data(), DType::f32, tokens, columns, 1, tokens};
+  Quantisation quantisation{.x = some.o.x, .codes = given.x, .scales = given.scale_x};
+  quantisation.scaling = scaling;
+  const auto refused = quantise_on_host(quantisation);
+  ASSERT_FALSE(refused) << refused->reason;
+  std::vector<std::uint16_t> d(rows * width, 0xffff);
+  given.d.data = d.data();
+  const auto plan = plan_moe(given, model_facts(), choices);
+  ASSERT_TRUE(plan) << plan.reason();
+  const auto report = device::launch_on_model(*plan, given);
+  ASSERT_TRUE(report && report->clean()) << report->text();
+  EXPECT_EQ(std::memcmp(d.data(), some.o.d.data, 2 * d.size()), 0) << plan->explain();
+  EXPECT_EQ(reference::check_mixture(given).failures, 0);
+}
+
 TEST(MixtureForms, CodesHaveTheBitsOfTokensThatAreQuantised) {
   for (const Scaling scaling : {Scaling::row_column, Scaling::blockwise}) {
     for (const bool by_index : sampled(std::vector{false, true}, 2)) {
-      SomeMixture some({.experts = 3, .hidden = 328, .inner = 64, .scaling = scaling});
-      const MixtureChoices choices{.quantises_in_epilogue = false, .by_index = by_index};
-      run_and_check(some, choices);
-      const std::int64_t columns = scaling == Scaling::blockwise ? 3 : 1;
-      // Scales side by side, as the kernels that quantise for other ranks put them; rows apart.
-      std::vector<float> scales(static_cast<std::size_t>(9 * columns));
-      std::vector<std::uint8_t> codes(9 * 336 + 16);
-      auto* const first = codes.data() + (16 - reinterpret_cast<std::uintptr_t>(codes.data()) % 16);
-      MixtureOperands given = some.o;
-      given.x = {first, DType::e4m3, 9, 328, 336};
-      given.scale_x = {scales.data(), DType::f32, 9, columns, 1, 9};
-      Quantisation quantisation{.x = some.o.x, .codes = given.x, .scales = given.scale_x};
-      quantisation.scaling = scaling;
-      const auto refused = quantise_on_host(quantisation);
-      ASSERT_FALSE(refused) << refused->reason;
-      std::vector<std::uint16_t> d(9 * 328, 0xffff);
-      given.d.data = d.data();
-      const auto plan = plan_moe(given, model_facts(), choices);
-      ASSERT_TRUE(plan) << plan.reason();
-      const auto report = device::launch_on_model(*plan, given);
-      ASSERT_TRUE(report && report->clean()) << report->text();
-      EXPECT_EQ(std::memcmp(d.data(), some.o.d.data, 2 * d.size()), 0) << plan->explain();
-      EXPECT_EQ(reference::check_mixture(given).failures, 0);
+      have_the_bits_of_quantised(9, 328, scaling, by_index);
     }
+  }
+}
+
+// Few rows are shared by warps, and long ones are read again.
+TEST(MixtureForms, RowsThatWarpsShareHaveTheBitsToo) {
+  for (const bool by_index : {false, true}) {
+    have_the_bits_of_quantised(2, 8720, Scaling::row_column, by_index);
   }
 }
 

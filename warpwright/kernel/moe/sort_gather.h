@@ -74,23 +74,30 @@ class SortGatherKernel {
     return slots <= max_slots && (!is_micro || slots * experts <= max_pairs);
   }
 
-  /// Sets how CTAs share it out on a device of `sms` SMs: few items each, so that all take part.
+  /// Sets how CTAs share it out on a device of `sms` SMs: few items each, so that all take part,
+  /// and an expert for each warp.
   static void shape(Params& p, int sms) {
     const std::int64_t items = p.gather.items();
+    const std::int64_t most = std::max(sms, 1);
+    const std::int64_t together = p.gather.rows.sharers;  // of a row, in one CTA
     const auto each = [](std::int64_t all, std::int64_t by) { return (all + by - 1) / by; };
-    p.items = each(items, std::max(sms, 1));
+    p.items = each(each(items, most), together) * together;
     p.items_of_token = static_cast<int>(p.gather.items_of_token());
-    p.ctas = static_cast<int>(each(items, p.items));
+    p.ctas = static_cast<int>(
+        std::max(each(items, p.items), std::min(most, each(p.sort.experts + 1, warps))));
     p.experts = static_cast<int>(each(p.sort.experts + 1, p.ctas));
   }
-  /// For a CTA: the words of all slots, the rows of its own, where experts begin.
+  /// For a CTA: the words of all slots, the rows of its own, where experts begin, and where warps
+  /// that share a row meet.
   static int shared_bytes_of(const Params& p) {
     const auto tokens = static_cast<int>(
         std::min<std::int64_t>(p.sort.tokens, (p.items - 1) / p.items_of_token + 2));
     const int begins = p.gather.rows.form == RowForm::micro ? p.sort.experts + 1 : 0;
-    return 4 * (padded(p.sort) + tokens * p.sort.top_k + begins);
+    return 4 * (padded(p.sort) + tokens * p.sort.top_k + begins + meeting_words);
   }
-  static constexpr int shared_bytes = 4 * (2 * max_slots + 2 * SortSlotsShape::max_experts + 1);
+  static constexpr int meeting_words = WarpShare::words_a_warp * warps;
+  static constexpr int shared_bytes =
+      4 * (2 * max_slots + 2 * SortSlotsShape::max_experts + 1 + meeting_words);
 
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) {
@@ -125,11 +132,12 @@ class SortGatherKernel {
     load_words(ready);
     isa::sync_threads(threads);
     const int rows_at = padded(s_);
-    const SlotsOfCta found{
-        {words_from(rows_at)}, {words_from(rows_at + mine.end - mine.first)}, mine.first};
+    const int begins_at = rows_at + mine.end - mine.first;
+    const SlotsOfCta found{{words_from(rows_at)}, {words_from(begins_at)}, mine.first};
     rank(ready, mine, found);
     isa::sync_threads(threads);
-    p_.gather.move(found, ready, {first + warp_, warps, end});
+    const int begins = p_.gather.rows.form == RowForm::micro ? s_.experts + 1 : 0;
+    p_.gather.move(found, ready, {first + warp_, warps, end, words_from(begins_at + begins)});
   }
 
   /// For the tokens whose items this CTA has; it writes those from `own` on.

@@ -39,10 +39,10 @@ struct SortSlotsKernel : SortSlotsShape, private SortCounts {
     }
     isa::set_role("quantises tokens");
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
-    TokenRowsWork::run(
-        p.quantised, SlotsInMemory(p.quantised), ReadTokens(p.quantised), ready,
-        {(isa::cta_index() - p.cluster) * p.warps + isa::warp_index(),
-         (isa::cta_count() - p.cluster) * p.warps, TokenRowsWork::items(p.quantised)});
+    TokenRowsWork::run(p.quantised, SlotsInMemory(p.quantised), ReadTokens(p.quantised), ready,
+                       {(isa::cta_index() - p.cluster) * p.warps + isa::warp_index(),
+                        (isa::cta_count() - p.cluster) * p.warps, TokenRowsWork::items(p.quantised),
+                        isa::shared_base()});
   }
 
  private:

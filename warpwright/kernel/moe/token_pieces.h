@@ -42,7 +42,7 @@ struct TokenRows {
   int k = 0;                 ///< elements of a row
   DType type = DType::bf16;  ///< of x: bf16 or f16, of RowForm::codes e4m3
   RowForm form = RowForm::none;
-  int parts = 1;  ///< of a row of RowForm::rows: items of as many warps (TokenRowsWork::parts_of)
+  int sharers = 1;  ///< warps of a CTA that share a row of RowForm::rows (sharers_of)
   /// What elements of 16 bits are multiplied by, in float32 and rounded to x's type: a weight for
   /// each token. Null: nothing.
   const void* weights = nullptr;
@@ -77,13 +77,16 @@ struct WarpShare {
   std::int64_t first = 0;
   std::int64_t step = 1;
   std::int64_t end = 0;
+  /// Where warps that share a row meet: words_a_warp for each warp of the CTA.
+  isa::SharedAddress meeting = 0;
+  static constexpr int words_a_warp = 2;
 };
 
 /// A launch whose warps do nothing but move rows.
 struct RowsLaunch {
   static constexpr int warps = 8;
   static constexpr int threads = 32 * warps;
-  static constexpr int shared_bytes = 0;
+  static constexpr int shared_bytes = 4 * WarpShare::words_a_warp * warps;
   static constexpr int ctas_an_sm = 4;
 
  protected:
@@ -93,7 +96,8 @@ struct RowsLaunch {
     return static_cast<int>(std::min<std::int64_t>(wanted, std::int64_t{ctas_an_sm} * sms));
   }
   WW_DEVICE static WarpShare share_of(std::int64_t items) {
-    return {isa::cta_index() * warps + isa::warp_index(), isa::cta_count() * warps, items};
+    return {isa::cta_index() * warps + isa::warp_index(), isa::cta_count() * warps, items,
+            isa::shared_base()};
   }
 };
 

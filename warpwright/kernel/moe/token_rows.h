@@ -1,6 +1,7 @@
 // Rows of tokens on their way to the products of experts: copied, or quantised to e4m3, in the
-// order of the tokens or in that of the experts. A warp takes pieces of tokens. A token is read and
-// quantised once, however many rows of the result it becomes.
+// order of the tokens or in that of the experts. A warp takes pieces of tokens; where a scale
+// reaches over a row, warps of a CTA share it. A token is read and quantised once, however many
+// rows of the result it becomes.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,30 @@
 #include "warpwright/kernel/quotient.h"
 
 namespace warpwright::kernel {
+
+/// How rows are shared out.
+struct TokenRowsShape {
+  static constexpr int max_sharers = 8;
+  static constexpr int max_teams = 15;  ///< of warps that share rows: a named barrier each
+
+  /// What warps can share out: pieces of tokens; where a scale reaches over a row, the shares of
+  /// rows, those of a row side by side.
+  static constexpr std::int64_t items(const TokenRows& p) { return p.tokens * items_of_token(p); }
+  static constexpr std::int64_t items_of_token(const TokenRows& p) {
+    if (p.form == RowForm::none) return 0;
+    return p.form == RowForm::rows ? p.sharers : TokenPieceShape::pieces(p);
+  }
+  /// How many warps share a row with one scale, a power of two: of CTAs with `cta_warps`, where
+  /// `warps` in all move rows. More than one where there are warps enough, and pieces for them.
+  static int sharers_of(const TokenRows& p, int cta_warps, std::int64_t warps) {
+    if (p.form != RowForm::rows || p.tokens == 0) return 1;
+    const std::int64_t most = std::min<std::int64_t>(
+        {max_sharers, cta_warps, warps / p.tokens, TokenPieceShape::pieces(p)});
+    int sharers = 1;
+    while (2 * sharers <= most && cta_warps % (2 * sharers) == 0) sharers *= 2;
+    return cta_warps / sharers > max_teams ? 1 : sharers;
+  }
+};
 
 /// A warp that moves them.
 template <class Slots, class Read>
@@ -43,13 +68,7 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
                       : begin_at_multiples<8>(p.to, p.to_pitch)) {}
 
   WW_DEVICE void take(const WarpShare& share) const {
-    if (p_.form == RowForm::rows) {
-      for (std::int64_t item = share.first; item < share.end; item += share.step) {
-        const auto token = static_cast<int>(quotient(item, p_.parts));
-        quantise_row(token, static_cast<int>(item - std::int64_t{token} * p_.parts));
-      }
-      return;
-    }
+    if (p_.form == RowForm::rows) return quantise_rows(share);
     if constexpr (Read::has_codes) {
       if (p_.form == RowForm::codes) {
         for_each_piece<2 * each>(
@@ -144,60 +163,97 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
     });
   }
 
-  /// A part of a row. The whole row is read for its scale, then the part, out of a cache.
-  WW_DEVICE void quantise_row(int token, int part) const {
-    constexpr int at_once = 4;
+  static constexpr int kept = 4;  // pieces of a row that a warp has in registers
+
+  /// The warps that share a row take the same item of theirs at once.
+  WW_DEVICE void quantise_rows(const WarpShare& share) const {
+    bool odd = false;
+    for (std::int64_t item = share.first; item < share.end; item += share.step) {
+      const auto token = static_cast<int>(quotient(item, p_.sharers));
+      const auto number = static_cast<int>(item - std::int64_t{token} * p_.sharers);
+      quantise_row(token, number, share.meeting + (odd ? 4 : 0));
+      odd = !odd;
+    }
+  }
+
+  /// Sharer `number`'s pieces of a row, from the last to the first: these are in registers still
+  /// when the scale is known, and only those behind them are read again.
+  WW_DEVICE void quantise_row(int token, int number, isa::SharedAddress meeting) const {
     const int row = row_of_lane(token, 0);
+    const int step = p_.sharers * piece;
+    const int begin = number * piece;
+    int first = begin;
+    while (first + kept * step < p_.k) first += kept * step;
+    Eight chunk[kept];
     float largest = 0;
-    for (int first = 0; first < p_.k; first += at_once * piece) {
-      Eight chunk[at_once];
+    E4m3Divisor by(1, 1);
+    WW_NO_UNROLL
+    for (bool known = false; first == begin || first < p_.k;) {
       WW_UNROLL
-      for (int i = 0; i < at_once; ++i) {
-        const int column = first + i * piece + lane_ * each;
+      for (int i = 0; i < kept; ++i) {
+        const int column = first + i * step + lane_ * each;
         chunk[i] = column < p_.k ? load(token, column) : Eight{};
       }
-      WW_UNROLL
-      for (int i = 0; i < at_once; ++i) {
-        float value[each];
-        widen(chunk[i], value);
-        largest = larger_finite(largest, value);
+      if (!known) {
+        WW_UNROLL
+        for (int i = 0; i < kept; ++i) {
+          float value[each];
+          widen(chunk[i], value);
+          largest = larger_finite(largest, value);
+        }
+        known = first == begin;
+        if (!known) {
+          first -= kept * step;
+          continue;
+        }
+        by = E4m3Divisor(e4m3_scale(largest_of_row(largest, meeting)));
+        for_each_row(token, row, [&](std::int64_t to) {
+          if (number > 0 || lane_ > 0) return;
+          isa::GlobalView<float>{p_.scales}.store(to * p_.scale_pitch, by.scale);
+        });
       }
+      store_quantised(token, row, first, step, by, chunk);
+      first += kept * step;
     }
-    const E4m3Divisor by(e4m3_scale(largest_of_lanes<1, 32>(largest)));
-    for_each_row(token, row, [&](std::int64_t to) {
-      if (part > 0 || lane_ > 0) return;
-      isa::GlobalView<float>{p_.scales}.store(to * p_.scale_pitch, by.scale);
-    });
-    for (int first = part * piece; first < p_.k; first += p_.parts * piece) {
-      const int column = first + lane_ * each;
+  }
+
+  /// By a loop, which is short: pieces take turns in the first place.
+  WW_DEVICE void store_quantised(int token, int row, int first, int step, const E4m3Divisor& by,
+                                 Eight (&chunk)[kept]) const {
+    WW_NO_UNROLL
+    for (int i = 0; i < kept; ++i) {
       float value[each];
-      widen(column < p_.k ? load(token, column) : Eight{}, value);
+      widen(chunk[0], value);
       const std::uint64_t codes = codes_of(by, value);
+      const int column = first + i * step + lane_ * each;
       for_each_row(token, row, [&](std::int64_t to) {
         if (column < p_.k) store_codes(to, column, codes);
       });
+      WW_UNROLL
+      for (int j = 0; j + 1 < kept; ++j) chunk[j] = chunk[j + 1];
     }
+  }
+
+  /// All lanes of all warps that share the row: the largest of theirs. They meet at `meeting` and
+  /// each other row beside it, so nobody writes there before all have read.
+  WW_DEVICE float largest_of_row(float largest, isa::SharedAddress meeting) const {
+    const float mine = largest_of_lanes<1, 32>(largest);
+    if (p_.sharers == 1) return mine;
+    const isa::SharedView<float> words{meeting};
+    const int warp = isa::warp_index();
+    const int first = warp & ~(p_.sharers - 1);
+    if (lane_ == 0) words.store(WarpShare::words_a_warp * warp, mine);
+    isa::named_barrier_sync(1 + first / 2, 32 * p_.sharers);  // at most 15: max_teams
+    const int other = first + (lane_ & (p_.sharers - 1));
+    return largest_of_lanes<1, TokenRowsShape::max_sharers>(
+        words.load(WarpShare::words_a_warp * other));
   }
 
   bool whole_to_;
 };
 
 /// Moves them, by warps of any number.
-struct TokenRowsWork {
-  /// What warps can share out: pieces of tokens, or tokens where a scale reaches over a row.
-  static constexpr std::int64_t items(const TokenRows& p) { return p.tokens * items_of_token(p); }
-  static constexpr std::int64_t items_of_token(const TokenRows& p) {
-    if (p.form == RowForm::none) return 0;
-    return p.form == RowForm::rows ? p.parts : TokenPieceShape::pieces(p);
-  }
-  /// In how many parts a row with one scale is cut, where so many warps move rows: every part reads
-  /// the whole row, so there are more than one only where warps have nothing else to do.
-  static int parts_of(const TokenRows& p, std::int64_t warps) {
-    if (p.form != RowForm::rows || p.tokens == 0) return 1;
-    return static_cast<int>(
-        std::clamp<std::int64_t>(warps / p.tokens, 1, std::max(TokenPieceShape::pieces(p), 1)));
-  }
-
+struct TokenRowsWork : TokenRowsShape {
   /// A warp's share. Takes the proof that x and the rows are there.
   template <class Slots, class Read>
   WW_DEVICE static void run(const TokenRows& p, const Slots& slots, const Read& read,

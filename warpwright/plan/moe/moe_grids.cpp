@@ -108,8 +108,15 @@ kernel::SortSlotsParams slots_to_sort(const MixtureBinding& b) {
   return p;
 }
 
-// Rows of `from` to `to`, each to its own, by `warps` an SM.
-kernel::TokenRows rows_to(const MixtureBinding& b, Part from, Part to, Part with, int warps) {
+// Warps of a launch that moves rows: a CTA's, and an SM's.
+struct MovingWarps {
+  int cta = 0;
+  int sm = 0;
+};
+
+// Rows of `from` to `to`, each to its own.
+kernel::TokenRows rows_to(const MixtureBinding& b, Part from, Part to, Part with,
+                          const MovingWarps& warps) {
   const MatrixView& x = b[from];
   const MatrixView& codes = b[to];
   const MatrixView& scales = b[with];
@@ -146,14 +153,15 @@ kernel::TokenRows rows_to(const MixtureBinding& b, Part from, Part to, Part with
     r.weight_pitch = weights.row_stride;
     r.weight_type = weights.dtype;
   }
-  r.parts = kernel::TokenRowsWork::parts_of(r, std::int64_t{warps} * b.plan.device.sms);
+  r.sharers =
+      kernel::TokenRowsWork::sharers_of(r, warps.cta, std::int64_t{warps.sm} * b.plan.device.sms);
   return r;
 }
 
 // The same with the scales of other formats; `tensor` is the scale of all of them, where there is
 // one.
 kernel::GatherRowsParams rows_of(const MixtureBinding& b, Part from, Part to, Part with,
-                                 Part tensor, int warps) {
+                                 Part tensor, const MovingWarps& warps) {
   kernel::GatherRowsParams p{rows_to(b, from, to, with, warps)};
   if (!b.o.is_micro()) return p;
   p.micro = {.element = b[to].dtype,
@@ -163,10 +171,10 @@ kernel::GatherRowsParams rows_of(const MixtureBinding& b, Part from, Part to, Pa
              .tensor = b.at<const float>(tensor),
              .offsets = b.at<const std::int32_t>(Part::offsets),
              .experts = static_cast<int>(b.o.experts()),
-             .parts = kernel::MicroRowsWork::parts_of(p.rows, warps * b.sms())};
+             .parts = kernel::MicroRowsWork::parts_of(p.rows, warps.sm * b.sms())};
   return p;
 }
-kernel::GatherRowsParams tokens_of(const MixtureBinding& b, int warps) {
+kernel::GatherRowsParams tokens_of(const MixtureBinding& b, const MovingWarps& warps) {
   auto p = rows_of(b, Part::x, Part::tokens, Part::token_scales, Part::factor_x, warps);
   p.rows.top_k = static_cast<int>(b.o.top_k());
   p.micro.by_token = b.o.is_micro() && b.plan.way.by_index;
@@ -179,11 +187,12 @@ void set_grid(MixtureStepGrids& out, const Params& p, int ctas) {
   Grid& grid = out.grids.grids[0];
   grid.ctas = ctas;
   grid.threads = Kernel::threads;
+  grid.shared_bytes = Kernel::shared_bytes;
   grid.set_params(p);
 }
 
-constexpr int gathering_warps =
-    kernel::GatherRowsKernel::warps * kernel::GatherRowsKernel::ctas_an_sm;
+constexpr MovingWarps gathering_warps = {kernel::RowsLaunch::warps,
+                                         kernel::RowsLaunch::warps* kernel::RowsLaunch::ctas_an_sm};
 
 }  // namespace
 
@@ -192,7 +201,7 @@ void bind_sort(const MixtureBinding& b, MixtureStepGrids& out) {
   kernel::SortSlotsParams p = slots_to_sort(b);
   SortSlotsKernel::shape(p, b.plan.way.sort_parts);
   if (b.plan.way.by_index && b.o.makes_tokens() && !b.o.is_micro()) {
-    p.quantised = rows_to(b, Part::x, Part::tokens, Part::token_scales, p.warps);
+    p.quantised = rows_to(b, Part::x, Part::tokens, Part::token_scales, {p.warps, p.warps});
   }
   for (int i = 0; i < out.grids.count; ++i) {
     const kernel::SortSlotsParams part = SortSlotsKernel::launch(p, i);
@@ -210,7 +219,7 @@ void bind_sort_gather(const MixtureBinding& b, MixtureStepGrids& out) {
   using kernel::SortGatherKernel;
   kernel::SortGatherParams p;
   p.sort = slots_to_sort(b);
-  p.gather = tokens_of(b, SortGatherKernel::warps);
+  p.gather = tokens_of(b, {SortGatherKernel::warps, SortGatherKernel::warps});
   SortGatherKernel::shape(p, b.plan.device.sms);
   set_grid<SortGatherKernel>(out, p, p.ctas);
   out.grids.grids[0].shared_bytes = SortGatherKernel::shared_bytes_of(p);
