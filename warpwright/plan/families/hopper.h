@@ -38,9 +38,10 @@ double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
 bool packed_ctas_meet(const Plan& plan);
 /// Bytes of packed weights in those that as many elements of the tokens' type take.
 double packed_share(const GemmProblem& problem);
-/// Clocks of 128 bytes of K of packed weights on one SM; `a_share`: their packed_share.
+/// Clocks of 128 bytes of K of packed weights on one SM; `a_share`: their packed_share, `sharing`:
+/// CTAs of the launch that have an SM in common.
 double packed_clocks(const kernel::GemmConfig& config, const PackedFormat& format, double a_share,
-                     const Machine& machine);
+                     const Machine& machine, double sharing);
 
 /// How its warps work together, and find groups.
 std::string hopper_schedule_text(const kernel::GemmConfig& config);

@@ -173,7 +173,8 @@ class Estimate {
     if (p_.packed) {
       kernel::GemmConfig mean = c_;
       mean.tile_n = static_cast<int>(std::lround(tile_n_));
-      return std::max({tensor, packed_clocks(mean, p_.packed->format, a_share_, machine_),
+      return std::max({tensor,
+                       packed_clocks(mean, p_.packed->format, a_share_, machine_, sharing()),
                        load_clocks(), row_copy_clocks()});
     }
     const double shared =
@@ -254,6 +255,13 @@ class Estimate {
     return 0;
   }
 
+  // CTAs that have an SM in common, and share its tensor cores.
+  double sharing() const {
+    if (packed_ctas_meet(plan_)) return c_.ctas_per_sm;
+    return std::min<double>(c_.ctas_per_sm,
+                            std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
+  }
+
   // Microseconds more that a tile's last k_tile takes where its rows end within the boxes.
   double partial_time(double block) const {
     if (p_.groups || p_.packed || p_.k() % kernel::span_k(c_) == 0) return 0;
@@ -266,11 +274,7 @@ class Estimate {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
     const double rounds = p_.groups ? walk_.rounds : std::ceil(tiles_ / clusters_);
-    // CTAs that have an SM in common share its tensor cores.
-    const double together = static_cast<double>(plan_.ctas) / plan_.device.sms;
-    const double sharing = packed_ctas_meet(plan_)
-                               ? c_.ctas_per_sm
-                               : std::min<double>(c_.ctas_per_sm, std::ceil(together));
+    const double sharing = this->sharing();
     if (plan_.cluster_k > 1) {
       const double resident = c_.ctas_per_sm * resident_ctas(plan_.device, plan_.cluster_ctas());
       const double waves = std::ceil(plan_.ctas / resident);

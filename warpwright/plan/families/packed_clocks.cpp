@@ -17,18 +17,30 @@ struct SpanWork {
   double waits;       // how much longer a warpgroup by itself takes
 };
 
+// CTAs that have an SM in common: of groups no more than there are.
+double ctas_there(const kernel::GemmConfig& c, double sharing) {
+  return is_grouped(c) ? std::min(sharing, 1.0 * c.ctas_per_sm) : c.ctas_per_sm;
+}
+// Two CTAs of 64 rows on an SM never won over one of 128 in groups (12.2 us for 9.6, 12.8 for 11.7;
+// docs/log/w4a8.md). With 1.2, which the first of these is, plans took them where they lose.
+double crowding(const kernel::GemmConfig& c, double sharing) {
+  return is_grouped(c) && c.tile_m == 64 && ctas_there(c, sharing) > 1 ? 1.5 : 1;
+}
+
 double span_clocks(const kernel::GemmConfig& c, double a_share, const Machine& machine,
-                   const SpanWork& w) {
-  const double warpgroups = c.tile_m / 64.0;
+                   double sharing, const SpanWork& w) {
+  const double warpgroups = c.tile_m / 64.0;  // what so many have to do, 64 rows each
   const double working = w.converting + w.scaling;
   const double products = w.step * std::max(15.0, c.tile_n / 2.0) * machine.tensor.at(c.tile_n);
   // Few tiles, which clusters share, seldom have two CTAs on an SM.
-  const double beside = shares_cluster_k(c) ? std::min(1.33, 1.0 * c.ctas_per_sm) : c.ctas_per_sm;
+  const double beside =
+      shares_cluster_k(c) ? std::min(1.33, 1.0 * c.ctas_per_sm) : ctas_there(c, sharing);
   const double bytes =
       128.0 * (a_share * c.tile_m + c.tile_n) + warpgroups * (4096 + 128.0 * c.tile_n);
   return std::max({warpgroups * std::max(products, working + products / 2),
                    bytes / machine.shared_bytes_per_clock,
-                   w.waits * (66 + working + 2.0 * c.tile_n + w.turns) / beside});
+                   w.waits * (66 + row_atoms(c) * working + 2.0 * c.tile_n + w.turns) *
+                       crowding(c, sharing) / beside});
 }
 
 // For e2m1 weights, by their instructions, two clocks each of eight words a lane for e4m3 and of
@@ -76,14 +88,17 @@ double packed_share(const GemmProblem& p) {
 // By what the SM's parts must do: a warp of each warpgroup on every
 // scheduler converts, multiplies and scales, of which hardly anything overlaps as measured, and a
 // wgmma with A from registers takes no less for few tokens; shared memory gives codes, tokens and
-// room to copies; and a warpgroup by itself waits for its codes, its products and its sums in
-// turn, which takes the more by what was measured of dense tiles with exact sums (440, 700 and
-// 810 clocks for 16, 64 and 128 tokens). For two CTAs an SM the second brings a part of that, as
-// grouped tiles show; and two groups in flight hide some of both.
+// room to copies; and a warpgroup by itself waits for the codes of its rows (a gate's and an up's
+// are twice as many), its products and its sums in turn, which takes the more by what was measured
+// of dense tiles with exact sums (440, 700 and 810 clocks for 16, 64 and 128 tokens). For two CTAs
+// an SM the second brings a part of that, as grouped tiles show; and two groups in flight hide some
+// of both.
 double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double a_share,
-                     const Machine& machine) {
-  if (kernel::has_float_codes(c)) return span_clocks(c, a_share, machine, e2m1_work(c, f));
-  if (kernel::operand_bits(c) == 16) return span_clocks(c, a_share, machine, int4_wide_work(c, f));
+                     const Machine& machine, double sharing) {
+  if (kernel::has_float_codes(c)) return span_clocks(c, a_share, machine, sharing, e2m1_work(c, f));
+  if (kernel::operand_bits(c) == 16) {
+    return span_clocks(c, a_share, machine, sharing, int4_wide_work(c, f));
+  }
   const double warpgroups = c.tile_m / 64.0;
   const double groups = static_cast<double>(packed::slices(f));
   const bool coded_sm = f.encoding == Int4Encoding::sm;
@@ -103,10 +118,13 @@ double packed_clocks(const kernel::GemmConfig& c, const PackedFormat& f, double 
   const double copied = 128.0 * (a_share * c.tile_m + c.tile_n);
   const double shared =
       (warpgroups * (4096 + 128.0 * c.tile_n) + copied) / machine.shared_bytes_per_clock;
-  const double alone = 66 + converting + 2.0 * c.tile_n + scaling + 60 * groups * passes(c);
+  const double alone =
+      66 + row_atoms(c) * (converting + scaling) + 2.0 * c.tile_n + 60 * groups * passes(c);
   const double waits = passes(c) > 1 ? 2.06 : 1.65;
   const double beside = passes(c) > 1 ? 1.6 : 1.3;
-  return std::max({issue, shared, hidden * waits * alone / (c.ctas_per_sm > 1 ? beside : 1)});
+  return std::max(
+      {issue, shared,
+       hidden * waits * alone * crowding(c, sharing) / (ctas_there(c, sharing) > 1 ? beside : 1)});
 }
 
 }  // namespace warpwright
