@@ -125,6 +125,9 @@ def run(options: argparse.Namespace) -> int:
                                if not is_done(rows.get(key), names)]
                 if not open_counts or not names:
                     continue
+                if why := cases.unfit(layer, kind):
+                    say(f"{layer.name} {kind}: left out: {why}")
+                    continue
                 if time.monotonic() > end:
                     say("the time is over; a call again goes on from the file")
                     return 0

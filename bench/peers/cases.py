@@ -160,6 +160,18 @@ KINDS: dict[str, tuple[Any, Any, str]] = {
     "nvf4-bf16": (_nvf4, _value_four_bits, "bf16"), "int4-bf16": (_int4, _value_four_bits, "bf16")}
 
 
+# Neighbours along K that share a scale, of which a weight has whole groups.
+GROUPS = {"mxf4-bf16": 32, "mxf4-e4m3": 32, "nvf4-bf16": 16, "int4-bf16": 128}
+
+
+def unfit(layer: Layer | Dense, kind: str) -> str | None:
+    """Why a layer has no weights of a kind, or None."""
+    group = GROUPS.get(kind, 1)
+    depths = [layer.k] if isinstance(layer, Dense) else [layer.hidden, layer.inner]
+    wrong = [depth for depth in depths if depth % group != 0]
+    return f"K of {wrong[0]} is no multiple of its groups of {group}" if wrong else None
+
+
 def drawn_weight(kind: str, experts: int, rows: int, depth: int, seed: int, device: str) -> Packed:
     quantise, value, _ = KINDS[kind]
     generator = torch.Generator(device=device).manual_seed(seed)

@@ -116,6 +116,12 @@ class OnTheModel(unittest.TestCase):
             self.assertEqual(again.returncode, 0, again.stderr)
             self.assertEqual(len(pathlib.Path(file).read_text().splitlines()), len(lines) + 1)
 
+    def test_a_layer_without_whole_groups_is_left_out_aloud(self):
+        ran = call("run", "--device", "cpu", "--layers", "4x2x160x128", "--weights", "int4-bf16",
+                   "--tokens", "5", "--file", os.devnull)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("4x2x160x128 int4-bf16: left out: K of 160", ran.stderr)
+
     def test_words_that_name_nothing_are_refused(self):
         for option, word in (("--layers", "mistral"), ("--weights", "fp3"), ("--peers", "cutlas")):
             ran = call("run", "--device", "cpu", option, word, "--file", os.devnull)
