@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/model/explore/explorer.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/memory/guarded_memory.h"
 #include "warpwright/model/memory/tensor_map.h"
@@ -342,6 +343,13 @@ class Family {
   std::vector<std::pair<std::string, std::string>> unreachable_;
 };
 
+/// One run for each class of schedules of a small kernel (explorer.h).
+struct AllSchedules {
+  Outcome outcome;
+  Explored explored;                             ///< whether they are all that there are
+  std::vector<std::vector<std::string>> turned;  ///< of each run: the pairs that make its order
+};
+
 namespace detail {
 
 inline std::vector<GridLaunch> grids_of(const std::function<void()>& kernel, const Launch& launch,
@@ -378,37 +386,56 @@ inline std::vector<GridLaunch> grids_of(const std::function<void()>& kernel, con
   return grids;
 }
 
-inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
-                       const std::vector<BufferBase*>& buffers) {
-  std::vector<Allocation> allocations;
-  std::vector<std::vector<std::byte>> before;
-  for (BufferBase* b : buffers) {
-    allocations.push_back(b->allocation());
-    before.push_back(b->contents());
-  }
-  Outcome outcome;
-  const auto once = [&](std::string schedule, Mode mode, std::uint64_t seed) {
-    for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i]->restore(before[i]);
-    Options how;
-    how.mode = mode;
-    how.seed = seed;
-    how.sms = launch.sms;
-    how.occupied_sm = launch.occupied_sm;
-    how.machine = launch.machine;
-    how.fence_after_reads = launch.fence_after_reads;
-    how.count_sites = true;
-    how.mutation = launch.mutation;
-    if (launch.recording != nullptr && mode == Mode::timed) {
-      how.trace = &launch.recording->trace;
-      how.barrier_events = &launch.recording->barriers;
+// Runs a kernel again and again, each time from what its buffers held at first.
+class Runner {
+ public:
+  Runner(const std::function<void()>& kernel, const Launch& launch,
+         const std::vector<BufferBase*>& buffers)
+      : kernel_(kernel), launch_(launch), buffers_(buffers) {
+    for (BufferBase* b : buffers) {
+      allocations_.push_back(b->allocation());
+      before_.push_back(b->contents());
     }
-    Report report = model::run(grids_of(kernel, launch, allocations), how);
-    if (report.clean() && launch.verify) {
-      if (std::string wrong = launch.verify(); !wrong.empty()) {
+  }
+
+  Report run(Options how) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i]->restore(before_[i]);
+    how.sms = launch_.sms;
+    how.occupied_sm = launch_.occupied_sm;
+    how.machine = launch_.machine;
+    how.fence_after_reads = launch_.fence_after_reads;
+    how.count_sites = true;
+    how.mutation = launch_.mutation;
+    if (launch_.recording != nullptr && how.mode == Mode::timed) {
+      how.trace = &launch_.recording->trace;
+      how.barrier_events = &launch_.recording->barriers;
+    }
+    Report report = model::run(grids_of(kernel_, launch_, allocations_), how);
+    if (report.clean() && launch_.verify) {
+      if (std::string wrong = launch_.verify(); !wrong.empty()) {
         report.findings.push_back({Check::wrong_result, std::move(wrong), {}});
       }
     }
-    outcome.runs.push_back({std::move(schedule), std::move(report)});
+    return report;
+  }
+
+ private:
+  const std::function<void()>& kernel_;
+  const Launch& launch_;
+  const std::vector<BufferBase*>& buffers_;
+  std::vector<Allocation> allocations_;
+  std::vector<std::vector<std::byte>> before_;
+};
+
+inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
+                       const std::vector<BufferBase*>& buffers) {
+  Runner runner(kernel, launch, buffers);
+  Outcome outcome;
+  const auto once = [&](std::string schedule, Mode mode, std::uint64_t seed) {
+    Options how;
+    how.mode = mode;
+    how.seed = seed;
+    outcome.runs.push_back({std::move(schedule), runner.run(how)});
   };
   if (launch.schedules.eager) once("eager", Mode::eager, 1);
   if (launch.schedules.latest) once("latest", Mode::latest, 1);
@@ -424,6 +451,31 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
   return outcome;
 }
 
+inline AllSchedules explore(const std::function<void()>& kernel, const Launch& launch,
+                            const ExploreLimits& limits, const std::vector<BufferBase*>& buffers) {
+  Runner runner(kernel, launch, buffers);
+  Explorer explorer(limits);
+  AllSchedules all;
+  std::vector<bool> clean;  // by class
+  while (auto task = explorer.take()) {
+    Options how;
+    how.exploration = &task->run;
+    Report report = runner.run(how);
+    std::vector<std::string> turned = task->turned;
+    const std::int64_t number = explorer.give(*std::move(task));
+    const auto at = static_cast<std::size_t>(number) - 1;
+    const bool is_new = at >= clean.size();
+    if (is_new) clean.push_back(true);
+    // A further run of a class counts only where it is the first that finds something.
+    if (!is_new && (report.clean() || !clean[at])) continue;
+    clean[at] = report.clean();
+    all.outcome.runs.push_back({"class " + std::to_string(number), std::move(report)});
+    all.turned.push_back(std::move(turned));
+  }
+  all.explored = explorer.explored();
+  return all;
+}
+
 }  // namespace detail
 
 /// Runs `kernel`, the body of one thread, under every schedule of `launch`. The kernel may touch
@@ -432,6 +484,14 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
 template <class Kernel, class... Buffers>
 Outcome run(const Kernel& kernel, const Launch& launch, Buffers&... buffers) {
   return detail::run_all(kernel, launch, {static_cast<BufferBase*>(&buffers)...});
+}
+
+/// Runs `kernel` under all schedules, one of each class, until there is no other or a limit ends
+/// it: for kernels of a few roles and a few rounds. Launch::schedules does not count.
+template <class Kernel, class... Buffers>
+AllSchedules run_all_schedules(const Kernel& kernel, const Launch& launch,
+                               const ExploreLimits& limits, Buffers&... buffers) {
+  return detail::explore(kernel, launch, limits, {static_cast<BufferBase*>(&buffers)...});
 }
 
 }  // namespace warpwright::model::testing
