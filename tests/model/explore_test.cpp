@@ -266,10 +266,11 @@ TEST(Explore, AlwaysFindsWhatOneOrderShows) {
     if (cta == 1) isa::flag_wait(flag.data(), 1);
   };
   Launch launch{.ctas = 4, .threads = 1};
-  const AllSchedules all = run_all_schedules(kernel, launch, {}, counter, flag);
-  EXPECT_TRUE(all.explored.complete) << all.explored.why;
-  EXPECT_GE(all.explored.classes, 24);
-  EXPECT_ONLY_FINDINGS(all.outcome, Check::deadlock);
+  launch.schedules.exhaustive.emplace();
+  const Outcome all = testing::run(kernel, launch, counter, flag);
+  EXPECT_TRUE(all.explored->complete) << all.explored->why;
+  EXPECT_GE(all.explored->classes, 24);
+  EXPECT_ONLY_FINDINGS(all, Check::deadlock);
   int seen = 0;
   constexpr int tried = 40;
   for (std::uint64_t seed = 1; seed <= tried; ++seed) {
@@ -294,25 +295,29 @@ TEST(Explore, AFlagThatGoesOnTooEarlyHangs) {
       isa::flag_wait(flag.data(), 1);
     }
   };
-  const AllSchedules all = run_all_schedules(kernel, {.ctas = 2, .threads = 1}, {}, flag);
-  EXPECT_TRUE(all.explored.complete) << all.explored.why;
-  EXPECT_EQ(all.explored.classes, 2);
-  EXPECT_EQ(all.outcome.count(Check::deadlock), 1) << all.outcome.text();
+  Launch launch{.ctas = 2, .threads = 1};
+  launch.schedules.exhaustive.emplace();
+  const Outcome all = testing::run(kernel, launch, flag);
+  EXPECT_TRUE(all.explored->complete) << all.explored->why;
+  EXPECT_EQ(all.explored->classes, 2);
+  EXPECT_EQ(all.count(Check::deadlock), 1) << all.text();
 }
 
 TEST(Explore, StopsAtALimitAndSaysSo) {
   Buffer<Word> counter("counter", 1);
   counter[0] = 0;
   const auto kernel = [&] { isa::draw(counter.data(), 5, isa::wait_for_prerequisites()); };
-  const Launch launch{.ctas = 6, .threads = 1};
-  const AllSchedules all = run_all_schedules(kernel, launch, {}, counter);
-  EXPECT_EQ(all.explored.text(), "all 720 classes of schedules of this case");
+  Launch launch{.ctas = 6, .threads = 1};
+  launch.schedules.exhaustive.emplace();
+  const Outcome all = testing::run(kernel, launch, counter);
+  EXPECT_EQ(all.explored->text(), "all 720 classes of schedules of this case");
   counter[0] = 0;
-  const AllSchedules some = run_all_schedules(kernel, launch, {.classes = 50}, counter);
-  EXPECT_FALSE(some.explored.complete);
-  EXPECT_EQ(some.explored.classes, 50);
-  EXPECT_NE(some.explored.text().find("not all: as many as were asked for"), std::string::npos)
-      << some.explored.text();
+  launch.schedules.exhaustive->classes = 50;
+  const Outcome some = testing::run(kernel, launch, counter);
+  EXPECT_FALSE(some.explored->complete);
+  EXPECT_EQ(some.explored->classes, 50);
+  EXPECT_NE(some.explored->text().find("not all: as many as were asked for"), std::string::npos)
+      << some.explored->text();
 }
 
 }  // namespace

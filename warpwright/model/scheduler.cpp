@@ -275,6 +275,7 @@ void Machine::wait_on(Thread& thread, const Wait& wait) {
 }
 
 int Machine::elected() const {
+  if (explore) return options_.exploration->elected;
   if (options_.mode != Mode::random && options_.mode != Mode::starve) return 0;
   return static_cast<int>(options_.seed * 0x9e3779b97f4a7c15ULL >> 59);
 }
@@ -709,7 +710,7 @@ int Machine::free_slot(const GridRun& grid) const {
 // The copy at this place goes on to its next instant that others can tell, or to its end.
 bool Machine::advance_explored(std::size_t at) {
   Copy& copy = *copies_[at];
-  explore->acts(copy.explored);
+  explore->acts(copy);
   const bool answers = copy.from == Copy::From::queue && copy.stage == Copy::Stage::issued;
   const bool over = answers ? advance(copy) : [&] {
     while (!advance(copy)) {
@@ -737,9 +738,9 @@ bool Machine::advance_explored() {
   for (Thread* issuer : tensor_issuers_) {
     const TensorOp& op = *issuer->tensor_ops.front();
     if (!explore->may_advance(op)) continue;
-    explore->acts(op.explored);
+    explore->acts(op);
     advance(*issuer);
-    explore->acted();
+    explore->acted(issuer);
     return true;
   }
   return false;
@@ -769,9 +770,9 @@ void Machine::choose_agent() {
     return;
   }
   Thread& issuer = *tensor_issuers_[at - told.size()];
-  explore->acts(issuer.tensor_ops.front()->explored);
+  explore->acts(*issuer.tensor_ops.front());
   advance(issuer);
-  explore->acted();
+  explore->acted(&issuer);
 }
 
 // Threads go on as long as any can; then one asynchronous operation completes. Where nothing can

@@ -143,6 +143,9 @@ struct Schedules {
   int random = 8;     ///< so many seeds, from `first_seed` on
   int starve = 3;     ///< so many of Mode::starve: a warp, a CTA, its copies are held back, in turn
   std::uint64_t first_seed = 1;
+  /// All schedules in place of these, one of each class (explorer.h), until there is no other or a
+  /// limit ends it: for kernels of a few roles and a few rounds.
+  std::optional<ExploreLimits> exhaustive = {};
 };
 
 /// What a run did: its timeline, and the life of its mbarriers.
@@ -197,8 +200,10 @@ struct Launch {
 
 /// One run of the kernel.
 struct Run {
-  std::string schedule;  ///< "eager", "latest", "timed", "random seed 3", "starve seed 1"
+  std::string
+      schedule;  ///< "eager", "latest", "timed", "random seed 3", "starve seed 1", "class 2"
   Report report;
+  std::vector<std::string> order = {};  ///< of a class: the pairs that others have the other way
 };
 
 /// A finding, and the schedules that it was made in.
@@ -211,6 +216,8 @@ struct Seen {
 class Outcome {
  public:
   std::vector<Run> runs;
+  /// With Schedules::exhaustive: are these all schedules that there are?
+  std::optional<Explored> explored;
 
   [[nodiscard]] bool clean() const {
     return std::all_of(runs.begin(), runs.end(), [](const Run& r) { return r.report.clean(); });
@@ -246,7 +253,8 @@ class Outcome {
   }
   /// The merged report: every finding with the schedules it was made in.
   [[nodiscard]] std::string text() const {
-    std::string out = std::to_string(runs.size()) + " schedules: ";
+    std::string out =
+        (explored ? explored->text() : std::to_string(runs.size()) + " schedules") + ": ";
     if (clean()) return out + "nothing found\n";
     out += "\n";
     for (const Seen& s : findings()) out += text(s);
@@ -343,13 +351,6 @@ class Family {
   std::vector<std::pair<std::string, std::string>> unreachable_;
 };
 
-/// One run for each class of schedules of a small kernel (explorer.h).
-struct AllSchedules {
-  Outcome outcome;
-  Explored explored;                             ///< whether they are all that there are
-  std::vector<std::vector<std::string>> turned;  ///< of each run: the pairs that make its order
-};
-
 namespace detail {
 
 inline std::vector<GridLaunch> grids_of(const std::function<void()>& kernel, const Launch& launch,
@@ -427,41 +428,15 @@ class Runner {
   std::vector<std::vector<std::byte>> before_;
 };
 
-inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
-                       const std::vector<BufferBase*>& buffers) {
-  Runner runner(kernel, launch, buffers);
-  Outcome outcome;
-  const auto once = [&](std::string schedule, Mode mode, std::uint64_t seed) {
-    Options how;
-    how.mode = mode;
-    how.seed = seed;
-    outcome.runs.push_back({std::move(schedule), runner.run(how)});
-  };
-  if (launch.schedules.eager) once("eager", Mode::eager, 1);
-  if (launch.schedules.latest) once("latest", Mode::latest, 1);
-  if (launch.schedules.timed) once("timed", Mode::timed, 1);
-  for (int i = 0; i < launch.schedules.random; ++i) {
-    const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
-    once("random seed " + std::to_string(seed), Mode::random, seed);
-  }
-  for (int i = 0; i < launch.schedules.starve; ++i) {
-    const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
-    once("starve seed " + std::to_string(seed), Mode::starve, seed);
-  }
-  return outcome;
-}
-
-inline AllSchedules explore(const std::function<void()>& kernel, const Launch& launch,
-                            const ExploreLimits& limits, const std::vector<BufferBase*>& buffers) {
-  Runner runner(kernel, launch, buffers);
+inline Outcome explore(Runner& runner, const ExploreLimits& limits) {
   Explorer explorer(limits);
-  AllSchedules all;
+  Outcome all;
   std::vector<bool> clean;  // by class
   while (auto task = explorer.take()) {
     Options how;
     how.exploration = &task->run;
     Report report = runner.run(how);
-    std::vector<std::string> turned = task->turned;
+    std::vector<std::string> order = task->turned;
     const std::int64_t number = explorer.give(*std::move(task));
     const auto at = static_cast<std::size_t>(number) - 1;
     const bool is_new = at >= clean.size();
@@ -469,11 +444,36 @@ inline AllSchedules explore(const std::function<void()>& kernel, const Launch& l
     // A further run of a class counts only where it is the first that finds something.
     if (!is_new && (report.clean() || !clean[at])) continue;
     clean[at] = report.clean();
-    all.outcome.runs.push_back({"class " + std::to_string(number), std::move(report)});
-    all.turned.push_back(std::move(turned));
+    all.runs.push_back({"class " + std::to_string(number), std::move(report), std::move(order)});
   }
   all.explored = explorer.explored();
   return all;
+}
+
+inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
+                       const std::vector<BufferBase*>& buffers) {
+  Runner runner(kernel, launch, buffers);
+  const Schedules& all = launch.schedules;
+  if (all.exhaustive) return explore(runner, *all.exhaustive);
+  Outcome outcome;
+  const auto once = [&](std::string schedule, Mode mode, std::uint64_t seed) {
+    Options how;
+    how.mode = mode;
+    how.seed = seed;
+    outcome.runs.push_back({std::move(schedule), runner.run(how)});
+  };
+  if (all.eager) once("eager", Mode::eager, 1);
+  if (all.latest) once("latest", Mode::latest, 1);
+  if (all.timed) once("timed", Mode::timed, 1);
+  for (int i = 0; i < all.random; ++i) {
+    const std::uint64_t seed = all.first_seed + static_cast<std::uint64_t>(i);
+    once("random seed " + std::to_string(seed), Mode::random, seed);
+  }
+  for (int i = 0; i < all.starve; ++i) {
+    const std::uint64_t seed = all.first_seed + static_cast<std::uint64_t>(i);
+    once("starve seed " + std::to_string(seed), Mode::starve, seed);
+  }
+  return outcome;
 }
 
 }  // namespace detail
@@ -484,14 +484,6 @@ inline AllSchedules explore(const std::function<void()>& kernel, const Launch& l
 template <class Kernel, class... Buffers>
 Outcome run(const Kernel& kernel, const Launch& launch, Buffers&... buffers) {
   return detail::run_all(kernel, launch, {static_cast<BufferBase*>(&buffers)...});
-}
-
-/// Runs `kernel` under all schedules, one of each class, until there is no other or a limit ends
-/// it: for kernels of a few roles and a few rounds. Launch::schedules does not count.
-template <class Kernel, class... Buffers>
-AllSchedules run_all_schedules(const Kernel& kernel, const Launch& launch,
-                               const ExploreLimits& limits, Buffers&... buffers) {
-  return detail::explore(kernel, launch, limits, {static_cast<BufferBase*>(&buffers)...});
 }
 
 }  // namespace warpwright::model::testing

@@ -95,6 +95,10 @@ struct Exploration {
   std::vector<Demand> moved;  ///< and then these
   /// try_wait waits for its phase as long as anything else can go on; else it says "not yet".
   bool patient = false;
+  /// The lane of a warp that elect.sync elects.
+  int elected = 0;
+  /// Some CTA takes clusters off the queue: then it matters when others end, and are launched.
+  bool queued = false;
   /// For brute force: which of the agents that could act does, each time that there are several.
   /// Behind the end of the list the first.
   bool chooses = false;
@@ -106,6 +110,7 @@ struct Exploration {
   std::vector<std::uint32_t> widths;  ///< between how many agents each choice was
   bool asked = false;                 ///< some try_wait was asked
   bool repeated = true;               ///< what it was told could be done
+  bool cancels = false;               ///< some CTA takes clusters off the queue
   /// Why its orders are not all that there are, or null.
   const char* beyond = nullptr;
 };

@@ -8,6 +8,8 @@
 namespace warpwright::model {
 namespace {
 
+constexpr int another_lane = 19;
+
 std::string number_text(double seconds) {
   const std::string all = std::to_string(seconds + 0.05);
   return all.substr(0, all.find('.') + 2);
@@ -33,6 +35,10 @@ double Explorer::seconds() const {
 }
 
 std::optional<Explorer::Task> Explorer::take() {
+  while (!queue_.empty() && queue_.front().expected != 0 &&
+         classes_.contains(queue_.front().expected)) {
+    queue_.pop_front();
+  }
   if (queue_.empty() || so_far_.classes + out_ >= limits_.classes ||
       (so_far_.runs > 0 && seconds() >= limits_.seconds)) {
     return std::nullopt;
@@ -44,7 +50,8 @@ std::optional<Explorer::Task> Explorer::take() {
 }
 
 void Explorer::grow(const Task& task, const std::shared_ptr<const std::vector<Demand>>& all) {
-  for (Reversal& turned : reversals(task.run.trace)) {
+  const auto known = [this](std::uint64_t hash) { return classes_.contains(hash); };
+  for (Reversal& turned : reversals(task.run, known)) {
     const std::uint64_t key = mix_names(turned.hash, task.run.patient ? 1 : 0);
     if (!seen_.insert(key).second) continue;
     Task next;
@@ -52,6 +59,8 @@ void Explorer::grow(const Task& task, const std::shared_ptr<const std::vector<De
     next.run.kept = std::move(turned.kept);
     next.run.moved = std::move(turned.moved);
     next.run.patient = task.run.patient;
+    next.expected = turned.expected;
+    next.run.queued = task.run.queued;
     next.turned = task.turned;
     next.turned.push_back(std::move(turned.text));
     queue_.push_back(std::move(next));
@@ -62,19 +71,33 @@ std::int64_t Explorer::give(Task&& task) {
   --out_;
   ++so_far_.runs;
   Exploration& run = task.run;
+  if (run.cancels && !run.queued) {  // the first one, which now begins anew
+    Task first;
+    first.run.queued = true;
+    queue_.push_back(std::move(first));
+    return 1;
+  }
+  if (run.elected != 0) return 1;  // a further run of the first class, and no order of its own
   const bool differs = task.asks && run.hash != task.parent;
   if (run.beyond != nullptr) beyond_ = run.beyond;
   if (differs) beyond_ = "what a thread does depends on the answers of try_wait";
   if (!run.repeated && !task.asks) beyond_ = "some order could not be repeated";
   const auto [at, is_new] = classes_.try_emplace(run.hash, so_far_.classes + 1);
   if (!is_new) return at->second;
-  ++so_far_.classes;
+  if (++so_far_.classes == 1) {
+    Task other;
+    other.run.elected = another_lane;
+    other.run.queued = run.queued;
+    other.turned.emplace_back("elect.sync elects lane " + std::to_string(another_lane));
+    queue_.push_back(std::move(other));
+  }
   const auto all = std::make_shared<const std::vector<Demand>>(demands_of(run.trace));
   grow(task, all);
   if (run.asked) {
     Task other;
     other.run.all = all;
     other.run.patient = !run.patient;
+    other.run.queued = run.queued;
     other.turned = task.turned;
     other.turned.emplace_back(run.patient ? "try_wait answers \"not yet\""
                                           : "try_wait answers as late as it can");

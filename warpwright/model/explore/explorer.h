@@ -46,7 +46,8 @@ class Explorer {
     std::vector<std::string> turned;  ///< the pairs, from the first run's order to this one
     /// For `give`: of the first run, of a turned pair, or of another way to answer try_wait.
     bool asks = false;
-    std::uint64_t parent = 0;  ///< hash of the class that it asks about
+    std::uint64_t parent = 0;    ///< hash of the class that it asks about
+    std::uint64_t expected = 0;  ///< a class of this hash would make it needless (Reversal)
   };
   /// The next run, while there is one.
   std::optional<Task> take();

@@ -23,11 +23,9 @@ std::string text(const SyncTrace& trace, const SyncEvent& e) {
 
 class Races {
  public:
-  explicit Races(const SyncTrace& trace) : trace_(trace), names_(trace.events.size()) {
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      const SyncEvent& e = trace.events[i];
-      names_[i] = name_of_event(trace.objects[e.object].name, e);
-    }
+  Races(const Exploration& run, const std::function<bool(std::uint64_t)>& known)
+      : trace_(run.trace), hash_(run.hash), known_(known), names_(run.trace.events.size()) {
+    for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = name_of(trace_.events[i]);
   }
 
   std::vector<Reversal> find() {
@@ -53,6 +51,21 @@ class Races {
   }
 
  private:
+  [[nodiscard]] std::uint64_t name_of(const SyncEvent& e) const { return name_of(e, e.state); }
+  [[nodiscard]] std::uint64_t name_of(const SyncEvent& e, std::int64_t state) const {
+    return name_of_event(trace_.objects[e.object].name, e.name, e.turn, e.kind, state);
+  }
+
+  // The run in which two operations on a word that follow each other have changed places, and
+  // nothing else has.
+  [[nodiscard]] std::uint64_t swapped(const SyncEvent& a, const SyncEvent& b) const {
+    const bool a_writes = a.kind == Kind::write;
+    const bool b_writes = b.kind == Kind::write;
+    const std::int64_t next = b.state - (a_writes ? 1 : 0);  // of b, and then of a
+    return hash_ - name_of(a) - name_of(b) + name_of(b, next) +
+           name_of(a, next + (b_writes ? 1 : 0));
+  }
+
   // Does `known` tell of the event?
   static bool knows(const Clock& known, const SyncEvent& e) { return known[e.agent] >= e.time; }
 
@@ -132,35 +145,41 @@ class Races {
     for (auto at = here; at != all.begin();) {
       const SyncEvent& x = trace_.events[*--at];
       if (x.kind == Kind::write) {
-        if (std::next(at) == here && !knows(e.before, x)) delay(x, &e, 0);
+        if (std::next(at) == here && !knows(e.before, x)) delay(x, &e, 0, swapped(x, e));
         return;
       }
-      if (!knows(e.before, x)) delay(x, &e, 0);
+      if (!knows(e.before, x)) delay(x, &e, 0, std::next(at) == here ? swapped(x, e) : 0);
     }
   }
 
   using At = std::vector<std::uint32_t>::const_iterator;
   // A read might have come before the latest write, or before the latest one that lets it.
   void earlier_read(const SyncEvent& e, At begin, At here) {
+    const At own = here;
     while (here != begin) {
       const SyncEvent& x = trace_.events[*--here];
       if (x.kind != Kind::write) continue;
       if (knows(e.before, x)) return;
       const std::uint32_t value = x.value_before & (e.waits ? e.mask : 0);
       if (e.waits && (value == e.wanted) == e.any_other) continue;
-      return delay(x, &e, 0);
+      return delay(x, &e, 0, std::next(here) == own && e.time > 0 ? swapped(x, e) : 0);
     }
   }
 
   void blocked(const SyncEvent& w) {
     if (w.kind == Kind::observation) return earlier_observation(w, w.state - 1);
     const std::vector<std::uint32_t>& all = accesses(w.object);
-    earlier_read(w, all.begin(), all.end());
+    SyncEvent never = w;
+    never.time = 0;
+    earlier_read(never, all.begin(), all.end());
   }
 
   // All that does not come behind `late`, and then `first`, which finds `state`.
-  void delay(const SyncEvent& late, const SyncEvent* first, std::int64_t state) {
+  void delay(const SyncEvent& late, const SyncEvent* first, std::int64_t state,
+             std::uint64_t expected = 0) {
+    if (expected != 0 && known_(expected)) return;
     Reversal r;
+    r.expected = expected;
     r.kept.resize(trace_.events.size());
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       const SyncEvent& e = trace_.events[i];
@@ -190,6 +209,8 @@ class Races {
   }
 
   const SyncTrace& trace_;
+  std::uint64_t hash_;
+  const std::function<bool(std::uint64_t)>& known_;
   std::vector<std::uint64_t> names_;
   std::unordered_map<std::uint64_t, const SyncPhase*> by_phase_;
   std::vector<std::vector<std::uint32_t>> by_object_;
@@ -207,8 +228,9 @@ std::vector<Demand> demands_of(const SyncTrace& trace) {
   return all;
 }
 
-std::vector<Reversal> reversals(const SyncTrace& trace) {
-  return Races(trace).find();
+std::vector<Reversal> reversals(const Exploration& run,
+                                const std::function<bool(std::uint64_t)>& known) {
+  return Races(run, known).find();
 }
 
 }  // namespace warpwright::model

@@ -289,9 +289,13 @@ void Recorder::pend(Thread& thread, std::uint32_t object, SyncEvent::Kind kind, 
 
 // --- life ---------------------------------------------------------------------------------------
 
-bool Recorder::queues(const GridRun& grid) const {
+int Recorder::slots_of(const GridRun& grid) const {
   const int slots = std::max(1, machine_.options().sms / grid.shape().cluster_size);
-  return grid.shape().ctas > slots * grid.shape().cluster_size;
+  return machine_.options().occupied_sm >= 0 && slots > 1 ? slots - 1 : slots;
+}
+
+bool Recorder::queues(const GridRun& grid) const {
+  return io_.queued && grid.shape().ctas > slots_of(grid) * grid.shape().cluster_size;
 }
 
 std::uint32_t Recorder::queue_of(const GridRun& grid) {
@@ -321,13 +325,18 @@ void Recorder::launched(Cluster& cluster) {
     clocks.launcher.knows.join(clocks.slots[cluster.slot]);
     write(clocks.launcher, queue_of(grid), "the launch of the next cluster", {});
     start.join(clocks.launcher.knows);
+  } else if (slots_of(grid) == 1 && !clocks.slots.empty()) {
+    start.join(clocks.slots[cluster.slot]);
   }
   clocks_.erase(&cluster);
   completed_.erase(&cluster);
   for (const auto& cta : cluster.ctas) {
     clocks_.erase(cta.get());
     completed_.erase(cta.get());
-    for (const auto& thread : cta->threads) agent_of(*thread).knows = start;
+    for (const auto& thread : cta->threads) {
+      clocks_.erase(thread.get());
+      agent_of(*thread).knows = start;
+    }
   }
 }
 
@@ -518,11 +527,13 @@ bool Recorder::test(MBarrier& bar, int parity, bool may_suspend, Scope scope, Si
   // What the thread knows to be complete test_wait cannot deny.
   const bool known =
       complete && !may_suspend && agent.knows[o.component] >= static_cast<std::uint32_t>(bar.phase);
-  io_.asked = true;
-  bool yes = known;
   if (known) {
-    observe(bar, site);
-  } else if (io_.chooses) {
+    wait(bar, parity, scope, site);
+    return true;
+  }
+  io_.asked = true;
+  bool yes = false;
+  if (io_.chooses) {
     yes = complete && choose(2) == 0;
     if (yes) observe(bar, site);
   } else if (io_.patient) {
@@ -731,12 +742,23 @@ bool Recorder::may_advance(const TensorOp& op) {
   return allowed(operations_[op.explored], object_of(bar));
 }
 
-void Recorder::acts(std::uint32_t operation) {
-  acting_ = operation;
+void Recorder::acts(const Copy& copy) {
+  acting_ = copy.explored;
+}
+
+void Recorder::acts(const TensorOp& op) {
+  acting_ = op.explored;
+  operations_[acting_].knows.join(clocks_[op.issuer]);
+}
+
+void Recorder::acted(const Thread* in_line) {
+  if (in_line != nullptr) clocks_[in_line] = operations_[acting_].knows;
+  acting_ = none;
 }
 
 void Recorder::takes_from_queue(const Copy& copy) {
   Agent& agent = operations_[copy.explored];
+  io_.cancels = true;
   write(agent, queue_of(*copy.cta->grid), "try_cancel", copy.site);
   clocks_[copy.data.get()] = agent.knows;
 }

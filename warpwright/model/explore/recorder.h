@@ -92,9 +92,10 @@ class Recorder {
   [[nodiscard]] bool may_advance(const TensorOp& op);
   /// Does any thread wait for what the copy signals?
   [[nodiscard]] bool is_awaited(const Copy& copy);
-  /// It acts, until `acted`.
-  void acts(std::uint32_t operation);
-  void acted() { acting_ = none; }
+  /// It acts, until `acted`. Those of tensor memory follow each other by thread.
+  void acts(const Copy& copy);
+  void acts(const TensorOp& op);
+  void acted(const Thread* in_line = nullptr);
   void takes_from_queue(const Copy& copy);
   /// A copy whose data another destination's copy has taken.
   void shares_data(const Copy& copy);
@@ -180,6 +181,8 @@ class Recorder {
   std::uint32_t queue_of(const GridRun& grid);
   std::uint32_t tmem_of(const Cta& cta);
   std::uint32_t named_object(const Cta& cta, const NamedBarrier& bar, int id);
+  [[nodiscard]] int slots_of(const GridRun& grid) const;
+  /// Do launches of the grid's clusters, and ends of its CTAs, meet requests for the next one?
   [[nodiscard]] bool queues(const GridRun& grid) const;
 
   [[nodiscard]] std::uint32_t turn_of(const Agent& agent, std::uint32_t object) const;
