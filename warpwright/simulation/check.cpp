@@ -293,6 +293,7 @@ Result<CheckReport> check_all(const Subject& subject, const CheckOptions& option
     }
   }
   out.explored = explorer.explored();
+  out.only_class = only;
   out.schedules = static_cast<int>(out.explored->classes);
   out.failing = findings.failing();
   if (only > out.explored->classes) {

@@ -101,6 +101,7 @@ struct CheckReport {
   int failing = 0;                       ///< of those, with a finding
   /// With CheckOptions::exhaustive: are these all schedules? `schedules` counts their classes.
   std::optional<model::Explored> explored;
+  std::int64_t only_class = 0;  ///< and the only one whose findings these are; 0: they are of all
   std::vector<model::SyncSite> sites;  ///< that any of them executed
   [[nodiscard]] bool clean() const { return findings.empty(); }
 };

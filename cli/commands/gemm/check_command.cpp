@@ -113,6 +113,9 @@ void print_check(const device::CheckReport& report, const CheckedSubject& checke
           : stopped       ? "NOT ALL"
                           : "PASS")
       << ". " << checked.plan << (stopped ? ", " : " under ");
+  if (report.only_class > 0) {
+    out << "class" << report.only_class << (report.explored->classes == 1 ? ", " : ", of ");
+  }
   if (report.explored) {
     out << report.explored->text() << ": ";
   } else {
