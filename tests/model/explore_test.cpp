@@ -303,6 +303,42 @@ TEST(Explore, AFlagThatGoesOnTooEarlyHangs) {
   EXPECT_EQ(all.count(Check::deadlock), 1) << all.text();
 }
 
+// Three warps come to a named barrier for two, and only the first waits: who meets whom is open.
+TEST(Explore, NamedBarriersPairWhoeverComes) {
+  const auto kernel = [] {
+    isa::set_role("warp");
+    if (isa::thread_index() < 32) {
+      isa::named_barrier_sync(1, 64);
+    } else {
+      isa::named_barrier_arrive(1, 64);
+    }
+  };
+  const LaunchShape shape{.threads = 96, .shared_bytes = 1024};
+  std::set<std::uint64_t> expected;
+  std::vector<std::uint32_t> choices;
+  do {
+    Exploration one;
+    one.chooses = true;
+    one.choices = choices;
+    Options how;
+    how.exploration = &one;
+    model::run(shape, how, {}, kernel);
+    expected.insert(one.hash);
+    choices.resize(one.widths.size());
+    while (!choices.empty() && choices.back() + 1 == one.widths[choices.size() - 1]) {
+      choices.pop_back();
+    }
+    if (!choices.empty()) ++choices.back();
+  } while (!choices.empty());
+  Launch launch{.threads = 96, .shared_bytes = 1024};
+  launch.schedules.exhaustive.emplace();
+  const Outcome all = testing::run(kernel, launch);
+  EXPECT_TRUE(all.explored->complete) << all.explored->text();
+  EXPECT_EQ(all.explored->classes, static_cast<std::int64_t>(expected.size()));
+  EXPECT_EQ(expected.size(), 3U);
+  EXPECT_EQ(all.count(Check::deadlock), 1) << all.text();
+}
+
 TEST(Explore, StopsAtALimitAndSaysSo) {
   Buffer<Word> counter("counter", 1);
   counter[0] = 0;
