@@ -73,9 +73,11 @@ constexpr const char* kExamples =
     "A command prints one object with --json; for a refusal it is {\"error\": {\"code\": ...}}.";
 
 constexpr const char* kCheckExamples =
-    "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
+    "Exit status: 0 when nothing was found (with --mutate: when no mutant survived; with\n"
+    "--exhaustive: and all schedules ran), else 1.\n\n"
     "Examples:\n"
     "  warpwright check gemm --random 256 256 448 --schedules 100\n"
+    "  warpwright check gemm --random 128 128 128 --exhaustive\n"
     "  warpwright check gemm --random 256 256 448 --cluster 2,1 --family\n"
     "  warpwright check kernel hopper_bf16_bf16_128x128_pp\n"
     "  warpwright check gemm --random 256 256 448 --replay 17\n"
@@ -155,6 +157,13 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
   offer(
       add("--mode", o.mode, "MODE", "only schedules of this kind: eager, latest, random or starve"),
       "eager latest random starve");
+  app.add_flag("--exhaustive", how.exhaustive,
+               "all schedules of a small case: one of each class of orders in which operations "
+               "that synchronise can come");
+  add("--most", how.most, "N", "with --exhaustive: stop after so many classes (default 100000)",
+      whole(1, 100'000'000));
+  add("--within", how.within, "S", "with --exhaustive: stop after so many seconds (default 60)",
+      whole(1, 1'000'000));
   add("--jobs", how.jobs, "J", "threads that share the work (default: those of the machine)");
   app.add_flag("--strict", how.strict,
                "ask for a proxy fence also between a thread's read and an asynchronous write");
@@ -167,7 +176,8 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
 void add_replay_options(CLI::App& app, CheckCommandOptions& how) {
   const Values add(app);
   add("--replay", how.replay, "S",
-      "only one schedule: eager, latest, a seed, or starve and a seed");
+      "only one schedule: eager, latest, a seed, or starve and a seed; with --exhaustive class and "
+      "its number");
   add("--mutant", how.mutant, "N", "run this mutant of --mutate's table");
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");

@@ -34,6 +34,7 @@ ordered_json checked_json(const device::CheckedFinding& f) {
   ordered_json json = finding_json(f.finding);
   json["schedules"] = f.schedules;
   json["replay"] = f.first.text();
+  if (f.first.of_class > 0) json["order"] = f.order;
   return json;
 }
 
@@ -42,8 +43,10 @@ void print_findings(const device::CheckReport& report, std::ostream& out) {
     const std::string at = place(f.finding.site);
     out << model::code(f.finding.check) << " " << model::name(f.finding.check)
         << (at.empty() ? "" : " at " + at) << " (in " << f.schedules << " of " << report.schedules
-        << " schedules; see it with --replay " << f.first.text() << ")\n  " << f.finding.sentence
-        << "\n";
+        << (report.explored ? " classes of schedules; see it with --exhaustive --replay "
+                            : " schedules; see it with --replay ")
+        << f.first.text() << ")\n  " << f.finding.sentence << "\n";
+    for (const std::string& pair : f.order) out << "  Order: " << pair << ".\n";
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/product.h"
+#include "tests/campaign.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/plan/tuning/tuning.h"
@@ -101,6 +102,72 @@ TEST(Product, WhatAThreadThrowsIsThrownByTheCheck) {
                std::bad_alloc);
   EXPECT_THROW(static_cast<void>(device::mutate(product.plan, product.operands, how)),
                std::bad_alloc);
+}
+
+// All schedules of a product whose tiles are drawn: as many classes however many threads run them,
+// and of a broken one the findings with the class that shows them, which can be run again.
+TEST(Product, AllSchedulesByClasses) {
+  GemmOptions options;
+  options.random = {128, 256, 64};
+  options.sms = 2;
+  options.scheduler = "dynamic";
+  std::ostringstream err;
+  Product product(options, facts_of(options), err);
+  product.load(1, err);
+  device::CheckOptions how;
+  how.exhaustive.emplace();
+  for (const int jobs : {1, 2}) {
+    how.jobs = jobs;
+    const auto whole = device::check(product.plan, product.operands, how);
+    ASSERT_TRUE(whole);
+    EXPECT_TRUE(whole->clean() && whole->explored->complete) << whole->explored->text();
+    EXPECT_EQ(whole->schedules, 2);
+  }
+  const auto mutants = device::mutants_of(product.plan, product.operands);
+  ASSERT_TRUE(mutants);
+  const auto dropped = std::find_if(mutants->begin(), mutants->end(), [](const auto& m) {
+    return m.kind == model::Mutation::Kind::drop && m.at == model::SyncKind::mbarrier_wait &&
+           m.barrier == "tile_full";
+  });
+  ASSERT_NE(dropped, mutants->end());
+  how.mutation = *dropped;
+  how.exhaustive->classes = 2;
+  const auto broken = device::check(product.plan, product.operands, how);
+  ASSERT_TRUE(broken);
+  ASSERT_FALSE(broken->clean());
+  const device::CheckedFinding& first = broken->findings.front();
+  how.replay = device::parse_schedule(first.first.text());
+  ASSERT_TRUE(how.replay && how.replay->of_class > 0) << first.first.text();
+  const auto again = device::check(product.plan, product.operands, how);
+  ASSERT_TRUE(again);
+  ASSERT_FALSE(again->clean());
+  EXPECT_EQ(again->findings.front().finding.sentence, first.finding.sentence);
+}
+
+// What sampled schedules find of a broken kernel, the first classes of all schedules find too.
+TEST(Product, MutantsThatSamplesKillAreFoundByClasses) {
+  GemmOptions options;
+  options.random = {128, 256, 64};
+  options.sms = 2;
+  options.scheduler = "dynamic";
+  std::ostringstream err;
+  Product product(options, facts_of(options), err);
+  product.load(1, err);
+  device::CheckOptions how;
+  how.schedules = 8;
+  how.wanted = sampled_mutants(16);
+  const auto report = device::mutate(product.plan, product.operands, how);
+  ASSERT_TRUE(report);
+  how.exhaustive = {.classes = 4};
+  how.fence_after_reads = report->fence_after_reads;
+  for (const device::Mutant& mutant : report->mutants) {
+    if (mutant.fate != device::Mutant::Fate::killed) continue;
+    how.mutation = mutant.mutation;
+    const auto found = device::check(product.plan, product.operands, how);
+    ASSERT_TRUE(found);
+    EXPECT_FALSE(found->clean()) << mutant.site << ", " << mutant.mutation.how() << ": "
+                                 << mutant.by.text() << " finds " << mutant.finding.sentence;
+  }
 }
 
 // Padded rows: what lies between them is nobody's, and a product that writes there is found out.

@@ -76,6 +76,7 @@ void Machine::settle(const Cta& cta, MBarrier& bar) {
   }
   ++bar.phase;
   if (order) order->phase_completed(cta, bar);
+  if (explore) explore->flipped(bar);
   bar.pending = bar.expected;
   note_barrier(BarrierEvent::Kind::flip, cta, bar, nullptr, 0, bar.made);
   bar.before.swap(bar.arrivals);
@@ -142,6 +143,7 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
   bar.pending -= count;
   bar.arrivals.push_back({&by, by.cta->rank, count, site, by.order.time, at_once});
   note_barrier(BarrierEvent::Kind::arrive, cta, bar, &by, count, site);
+  if (explore) explore->arrived(bar, SyncEvent::Kind::arrival, "arrival", site);
   settle(cta, bar);
 }
 
@@ -149,6 +151,7 @@ void Machine::complete_tx(Cta& cta, MBarrier& bar, const Copy& copy) {
   bar.tx -= copy.bytes;
   bar.bytes.push_back({copy.issuer, copy.site, copy.instruction(), copy.bytes});
   note_barrier(BarrierEvent::Kind::bytes, cta, bar, copy.issuer, copy.bytes, copy.site);
+  if (explore) explore->arrived(bar, SyncEvent::Kind::arrival, copy.instruction(), copy.site);
   if (bar.tx < -max_count) {
     report(bytes_finding(
         cta, bar, barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes"));
@@ -208,6 +211,7 @@ void act::mbarrier_init(std::uint32_t address, int count, Site site) {
   bar.initialiser = &m.current();
   bar.made = site;
   if (m.order) m.order->initialised(m.current(), bar, component, base);
+  if (m.explore) m.explore->initialised(cta, bar);
   bar.cta_generation = cta.barrier_generation;
   bar.cluster_generation = cta.cluster->generation;
 }
@@ -224,9 +228,13 @@ void mbarrier_invalidate(std::uint32_t address, Site site) {
 void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   Machine& m = machine();
   MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", false, site);
+  if (m.explore) m.explore->may_arrive(bar);
   bar.tx += bytes;
   bar.bytes.push_back({&m.current(), site, nullptr, bytes});
   m.note_barrier(BarrierEvent::Kind::expect, *m.current().cta, bar, &m.current(), bytes, site);
+  if (m.explore) {
+    m.explore->arrived(bar, SyncEvent::Kind::expectation, "expectation of bytes", site);
+  }
   if (bytes < 0 || bar.tx > max_count) {
     m.fatal(Check::transaction_bytes,
             m.barrier_text(m.owner(address, "", site), bar) +
@@ -241,6 +249,7 @@ void act::mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope sco
   m.spend(m.costs().arrive);
   MBarrier& bar = m.barrier(address, "mbarrier.arrive", true, site);
   Cta& cta = m.owner(address, "mbarrier.arrive", site);
+  if (m.explore) m.explore->may_arrive(bar);
   if (m.order) m.order->arrives(m.current(), cta, bar, count, scope, site);
   m.arrive(cta, bar, m.current(), count, drop, site);
 }
@@ -253,6 +262,7 @@ bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Sco
       m.barrier(address, may_suspend ? "mbarrier.try_wait" : "mbarrier.test_wait", false, site);
   ++m.statistics.barrier_waits;
   m.spend(m.costs().wait);
+  if (m.explore) return m.explore->test(bar, parity, may_suspend, scope, site);
   if ((bar.phase & 1) == parity) {
     m.poll_failed(*m.current().cta, bar, site);
     return false;
@@ -273,6 +283,7 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
   MBarrier& bar = m.barrier(address, "a wait", false, site);
   ++m.statistics.barrier_waits;
   m.spend(m.costs().wait);
+  if (m.explore) return m.explore->wait(bar, parity, scope, site);
   Thread& self = m.current();
   self.failed_polls = 0;
   if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
@@ -351,6 +362,9 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
   // The barrier counts warps, 32 threads each, and a warp comes when all of its lanes have.
   Meeting& warp = self.cta->warp_meetings[static_cast<std::size_t>(self.warp())];
   if (!m.gather(warp, lanes_of_warp(), site, {wait ? "barrier.sync" : "barrier.arrive"})) return;
+  if (m.explore) {
+    m.explore->may_meet(*self.cta, bar, id);
+  }
   const std::uint64_t mine = std::uint64_t{1} << self.warp();
   if ((bar.warps & mine) != 0) {
     m.fatal(Check::named_barrier,
@@ -369,18 +383,20 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
     for (Thread* lane : warp.waiting) m.order->meets(*lane, bar.order);
     m.order->meets(self, bar.order);
   }
+  if (m.explore) m.explore->meets(warp.waiting, self, bar, site);
   const bool complete = bar.arrived >= threads;
   if (complete) {
     bar.arrived = 0;
     bar.warps = 0;
     ++self.cta->barrier_generation;
-    if (m.order) {
+    if (m.order || m.explore) {
       std::vector<Thread*> all = bar.waiting;
       if (wait) {
         all.insert(all.end(), warp.waiting.begin(), warp.waiting.end());
         all.push_back(&self);
       }
-      m.order->met(bar.order, all);
+      if (m.order) m.order->met(bar.order, all);
+      if (m.explore) m.explore->met(bar, all);
     }
     m.wake_all(bar.waiting);
   }
@@ -398,6 +414,7 @@ void Machine::cluster_settle(Cluster& cluster) {
   cluster.arrived = 0;
   ++cluster.generation;
   if (order) order->cluster_completed(cluster);
+  if (explore) explore->cluster_completed(cluster);
   wake_all(cluster.waiting);
 }
 
@@ -426,6 +443,7 @@ void act::cluster_arrive(bool release, Site site) {
   self.cluster_generation = cluster.generation;
   ++cluster.arrived;
   if (m.order) m.order->cluster_arrives(self, release, site);
+  if (m.explore) m.explore->cluster_arrives(self);
   m.cluster_settle(cluster);
 }
 
@@ -445,6 +463,7 @@ void act::cluster_wait(Site site) {
   self.cluster_generation = -1;
   self.peers_run = true;
   if (m.order) m.order->cluster_waited(self);
+  if (m.explore) m.explore->cluster_waited(self);
 }
 
 std::uint32_t map_rank(std::uint32_t address, int rank) {
@@ -475,10 +494,12 @@ void set_max_registers(int count, bool increase, Site site) {
   m.meet(cta.warpgroup_meetings[at], warpgroup_threads, self.index % warpgroup_threads, site,
          {"setmaxnreg"}, nullptr, [&](std::span<void*>) { last = true; });
   if (!last) return;  // the last thread to come moves the registers for all of them
+  const int free_before = cta.free_registers;
   while (cta.free_registers < change) {
     cta.register_waiters.push_back(&self);
     m.block({.kind = Wait::Kind::registers, .site = site, .cta = &cta, .id = count});
   }
+  if (m.explore) m.explore->takes_registers(cta, change, free_before);
   cta.free_registers -= change;
   group.registers = count;
   if (change < 0) m.wake_all(cta.register_waiters);

@@ -27,7 +27,7 @@ class Clock {
     std::swap(node_, other.node_);
     return *this;
   }
-  ~Clock() { drop(node_); }
+  ~Clock() { drop(node_); }  // NOLINT(clang-analyzer-cplusplus.NewDelete)
 
   /// The newest event of `component` that this clock knows of; 0 is none.
   std::uint32_t operator[](std::uint32_t component) const {

@@ -56,6 +56,7 @@ void Machine::launch_dependents(bool as_if_early, Site site) {
     grid.lets_next_at.push_back(site);
   }
   if (order && (as_if_early || !Order::knows_prerequisites(self))) lets_next_early(grid, site);
+  if (explore) explore->lets_next_start(*self.cta);
   let_next_start(*self.cta);
 }
 
@@ -127,6 +128,7 @@ void Machine::wait_for_grids(Site site) {
     }
   }
   if (order) order->waited_for_grids(self);
+  if (explore) explore->waited_for_grids(self);
 }
 
 // Grids end in their order: one that depends on another may be through before it, where it never

@@ -24,6 +24,9 @@
 namespace warpwright {
 struct Work;  // facts/costs.h
 }
+namespace warpwright::model {
+struct Exploration;  // explore/exploration.h
+}
 
 namespace warpwright::model {
 
@@ -127,6 +130,9 @@ struct Options {
   /// Filled with the run's events. Complete in Mode::timed; in other modes time counts scheduler
   /// steps and the engines stay empty.
   Trace* trace = nullptr;
+  /// In Mode::latest: the order in which synchronising operations are to come, and filled with the
+  /// one in which they came. For an Explorer (explore/explorer.h).
+  Exploration* exploration = nullptr;
   /// Filled with what happens to the mbarriers, in the order of the run.
   std::vector<BarrierEvent>* barrier_events = nullptr;
 };

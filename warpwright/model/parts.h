@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "warpwright/model/call.h"
+#include "warpwright/model/explore/recorder.h"
 #include "warpwright/model/fiber.h"
 #include "warpwright/model/intrinsics.h"
 #include "warpwright/model/machine.h"
@@ -110,8 +111,9 @@ struct TensorOp {
   // For a commit: whose barrier, where, and the MMAs before it.
   Cta* cta = nullptr;
   std::uint32_t barrier = 0;
-  Commit handed;  // for the order checker
-  Moment done;    // in Mode::timed
+  Commit handed;               // for the order checker
+  Moment done;                 // in Mode::timed
+  std::uint32_t explored = 0;  // its number in the Recorder
 };
 
 /// Where a thread's MMAs stand in Mode::timed.
@@ -427,6 +429,7 @@ struct Copy {
   Thread* copier = nullptr;
   std::uint64_t copies = 0;
   Commit handed;
+  std::uint32_t explored = 0;  // its number in the Recorder
 
   /// Whether TMA carries it out.
   [[nodiscard]] bool by_engine() const { return from == From::tensor || from == From::bytes; }
@@ -565,6 +568,8 @@ class Machine {
   void mark(Copy& copy, int change);
   /// Until some store of the grid reaches its next instant; the caller looks again.
   void block_for_bulk(Site site);
+  /// Where orders are explored: a store takes place when its thread waits for it.
+  void finish_stores(const Thread& of, int pending, bool read_only);
 
   // --- copies by threads (copy_async.cpp)
   /// The copy's bytes are there.
@@ -707,7 +712,8 @@ class Machine {
   /// The current thread says so of its own; with `as_if_early` as if it had not waited.
   void launch_dependents(bool as_if_early, Site site);
   Statistics statistics;
-  std::unique_ptr<Order> order;  // null: no order checking
+  std::unique_ptr<Order> order;       // null: no order checking
+  std::unique_ptr<Recorder> explore;  // null: nobody asks for an order (Options::exploration)
 
  private:
   /// The number of the next decision, or nothing where a replay lets it take its default.
@@ -751,6 +757,10 @@ class Machine {
   bool step();
   bool step_timed();
   bool step_starving();
+  bool step_exploring();
+  bool advance_explored();
+  bool advance_explored(std::size_t at);
+  void choose_agent();
   void run_to_the_end();
   Report take_report();
   [[nodiscard]] bool held_back(const Cta& cta) const;
@@ -818,6 +828,7 @@ class Machine {
   std::uint64_t orders_ = 0;
   Moment time_;              // of the newest instant of a copy, or exit of a CTA
   bool look_again_ = false;  // an SM may have become free
+  bool stuck_ = false;       // the latest step of an exploration found nobody to go on
   TraceBuilder builder_;     // used only when options_.trace is set
 };
 

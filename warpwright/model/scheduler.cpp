@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "warpwright/facts/machines.h"
@@ -97,6 +98,9 @@ Machine::Machine(const std::vector<GridLaunch>& grids, const Options& options)
     }
   }
   if (options_.check_order) order = std::make_unique<Order>(*this);
+  if (options_.exploration == nullptr) return;
+  options_.mode = Mode::latest;
+  explore = std::make_unique<Recorder>(*this, *options_.exploration);
 }
 
 bool Machine::chance(int percent) {
@@ -271,6 +275,7 @@ void Machine::wait_on(Thread& thread, const Wait& wait) {
 }
 
 int Machine::elected() const {
+  if (explore) return options_.exploration->elected;
   if (options_.mode != Mode::random && options_.mode != Mode::starve) return 0;
   return static_cast<int>(options_.seed * 0x9e3779b97f4a7c15ULL >> 59);
 }
@@ -336,6 +341,7 @@ bool Machine::gather(Meeting& meeting, int members, Site site, const Together& t
   }
   meeting.arrived = 0;
   if (order) order->converged(meeting.waiting, *current_);
+  if (explore) explore->converged(meeting.waiting, *current_);
   return true;
 }
 
@@ -414,6 +420,7 @@ void Machine::launch_cluster(GridRun& grid, int slot) {
     cluster->ctas.push_back(std::move(cta));
   }
   if (order) order->launched(*cluster);
+  if (explore) explore->launched(*cluster);
   clusters_.push_back(std::move(cluster));
 }
 
@@ -466,6 +473,7 @@ bool Machine::in_vain() {
 
 void Machine::ask_again_later() {
   Thread& self = *current_;
+  if (explore) explore->polls("a thread waits by a loop of loads");
   if (options_.mode == Mode::random) {
     make_ready(self);
   } else {
@@ -504,6 +512,7 @@ void Machine::stores_exit(const Thread& thread) {
 
 void Machine::thread_exits(Thread& thread) {
   Cta& cta = *thread.cta;
+  if (explore && cta.live_threads == 1) explore->may_exit(thread);
   Meeting& warp = cta.warp_meetings[static_cast<std::size_t>(thread.warp())];
   if (warp.arrived > 0) {
     fatal(Check::divergence,
@@ -539,6 +548,7 @@ void Machine::thread_exits(Thread& thread) {
   cta.tmem_ops[static_cast<std::size_t>(thread.warp())].clear();
   thread.exited = true;
   if (order) order->exits(thread);
+  if (explore) explore->exits(thread);
   Cluster& cluster = *cta.cluster;
   --cluster.live_threads;
   // An exited thread no longer counts for the cluster barrier.
@@ -552,6 +562,7 @@ void Machine::launch_what_fits() {
     if (!may_start(grid)) continue;
     for (int slot = free_slot(grid); slot >= 0 && grid.next_cta < grid.shape().ctas;
          slot = free_slot(grid)) {
+      if (explore && !explore->may_launch(grid)) break;
       launch_cluster(grid, slot);
     }
   }
@@ -560,6 +571,7 @@ void Machine::launch_what_fits() {
 void Machine::cta_exits(Cta& cta) {
   --cta.grid->running;
   if (order && cta.holds && !cta.knows_prerequisites) lets_next_early(*cta.grid, {});
+  if (explore) explore->cta_exits(cta);
   let_next_start(cta);
   time_ = std::max(time_, now());
   look_again_ = true;
@@ -695,7 +707,107 @@ int Machine::free_slot(const GridRun& grid) const {
   return -1;
 }
 
+// The copy at this place goes on to its next instant that others can tell, or to its end.
+bool Machine::advance_explored(std::size_t at) {
+  Copy& copy = *copies_[at];
+  explore->acts(copy);
+  const bool answers = copy.from == Copy::From::queue && copy.stage == Copy::Stage::issued;
+  const bool over = answers ? advance(copy) : [&] {
+    while (!advance(copy)) {
+      if (copy.reduce_add && copy.stage == Copy::Stage::read && !explore->may_advance(copy)) {
+        return false;
+      }
+    }
+    return true;
+  }();
+  explore->acted();
+  if (over) std::erase_if(copies_, [&copy](const auto& c) { return c.get() == &copy; });
+  return true;
+}
+
+// One operation that others can tell of, the oldest that may come now. Those that somebody waits
+// for come first: what nobody waits for shows best when it comes late.
+bool Machine::advance_explored() {
+  for (const bool only_awaited : {true, false}) {
+    for (std::size_t at = 0; at < copies_.size(); ++at) {
+      const Copy& copy = *copies_[at];
+      if (!Recorder::is_told(copy) || !explore->may_advance(copy)) continue;
+      if (!only_awaited || explore->is_awaited(copy)) return advance_explored(at);
+    }
+  }
+  for (Thread* issuer : tensor_issuers_) {
+    const TensorOp& op = *issuer->tensor_ops.front();
+    if (!explore->may_advance(op)) continue;
+    explore->acts(op);
+    advance(*issuer);
+    explore->acted(issuer);
+    return true;
+  }
+  return false;
+}
+
+// For brute force: one of the agents that could act does.
+void Machine::choose_agent() {
+  std::vector<Thread*>& threads = explore->waiting_for_turn();
+  std::vector<std::size_t> told;
+  for (std::size_t at = 0; at < copies_.size(); ++at) {
+    if (Recorder::is_told(*copies_[at])) told.push_back(at);
+  }
+  const std::size_t all = threads.size() + told.size() + tensor_issuers_.size();
+  std::size_t at = explore->choose(all);
+  if (at < threads.size()) {
+    std::ranges::sort(threads, {}, [](const Thread* t) {
+      return std::tuple(t->cta->grid->index, t->cta->index, t->index);
+    });
+    Thread* const chosen = threads[at];
+    threads.erase(threads.begin() + static_cast<std::ptrdiff_t>(at));
+    wake(*chosen);
+    return;
+  }
+  at -= threads.size();
+  if (at < told.size()) {
+    advance_explored(told[at]);
+    return;
+  }
+  Thread& issuer = *tensor_issuers_[at - told.size()];
+  explore->acts(*issuer.tensor_ops.front());
+  advance(issuer);
+  explore->acted(&issuer);
+}
+
+// Threads go on as long as any can; then one asynchronous operation completes. Where nothing can
+// move, the residents are looked at before anybody is let go whom the exploration holds back.
+bool Machine::step_exploring() {
+  if (!ready_.empty()) {
+    stuck_ = false;
+    Thread* const next = ready_.front();
+    ready_.pop_front();
+    resume(*next);
+    return true;
+  }
+  if (explore->chooses()) {
+    const bool told = !tensor_issuers_.empty() ||
+                      std::any_of(copies_.begin(), copies_.end(),
+                                  [](const auto& copy) { return Recorder::is_told(*copy); });
+    if (told || !explore->waiting_for_turn().empty()) {
+      choose_agent();
+      return true;
+    }
+  } else if (advance_explored()) {
+    return true;
+  }
+  for (std::size_t at = 0; at < copies_.size(); ++at) {
+    if (!Recorder::is_told(*copies_[at])) return advance_explored(at);
+  }
+  if (!std::exchange(stuck_, true)) return false;
+  if (explore->let_go()) return true;
+  if (pollers_.empty()) return false;
+  wake_all(pollers_);
+  return true;
+}
+
 bool Machine::step() {
+  if (explore) return !look_again_ && step_exploring();
   if (timed()) return !look_again_ && step_timed();
   if (options_.mode == Mode::starve) return !look_again_ && step_starving();
   if (options_.mode == Mode::random && in_flight() && chance(landing_percent_)) {
@@ -729,9 +841,10 @@ void Machine::run_to_the_end() {
     end_grids();
     launch_what_fits();
     if (ready_.empty() && starving_.empty() && pollers_.empty() && due_threads_.empty() &&
-        !in_flight()) {
+        !in_flight() && !(explore && explore->holds_back())) {
       if (clusters_.empty()) return;
       report_deadlock();
+      if (explore) explore->ends(false);
       stopped_ = true;
     }
     // A batch of steps before the residents are looked at again.
@@ -786,6 +899,7 @@ Report Machine::run() {
     }
   }
   guard_ = nullptr;
+  if (explore) explore->ends(stopped_);
   if (!stopped_) maps_at_end();
   running = outer;
   if (interrupted_) throw Interrupted();

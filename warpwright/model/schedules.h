@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "warpwright/facts/machine_numbers.h"
+#include "warpwright/model/explore/explorer.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/memory/guarded_memory.h"
 #include "warpwright/model/memory/tensor_map.h"
@@ -142,6 +143,9 @@ struct Schedules {
   int random = 8;     ///< so many seeds, from `first_seed` on
   int starve = 3;     ///< so many of Mode::starve: a warp, a CTA, its copies are held back, in turn
   std::uint64_t first_seed = 1;
+  /// All schedules in place of these, one of each class (explorer.h), until there is no other or a
+  /// limit ends it: for kernels of a few roles and a few rounds.
+  std::optional<ExploreLimits> exhaustive = {};
 };
 
 /// What a run did: its timeline, and the life of its mbarriers.
@@ -196,8 +200,10 @@ struct Launch {
 
 /// One run of the kernel.
 struct Run {
-  std::string schedule;  ///< "eager", "latest", "timed", "random seed 3", "starve seed 1"
+  std::string
+      schedule;  ///< "eager", "latest", "timed", "random seed 3", "starve seed 1", "class 2"
   Report report;
+  std::vector<std::string> order = {};  ///< of a class: the pairs that others have the other way
 };
 
 /// A finding, and the schedules that it was made in.
@@ -210,6 +216,8 @@ struct Seen {
 class Outcome {
  public:
   std::vector<Run> runs;
+  /// With Schedules::exhaustive: are these all schedules that there are?
+  std::optional<Explored> explored;
 
   [[nodiscard]] bool clean() const {
     return std::all_of(runs.begin(), runs.end(), [](const Run& r) { return r.report.clean(); });
@@ -245,7 +253,8 @@ class Outcome {
   }
   /// The merged report: every finding with the schedules it was made in.
   [[nodiscard]] std::string text() const {
-    std::string out = std::to_string(runs.size()) + " schedules: ";
+    std::string out =
+        (explored ? explored->text() : std::to_string(runs.size()) + " schedules") + ": ";
     if (clean()) return out + "nothing found\n";
     out += "\n";
     for (const Seen& s : findings()) out += text(s);
@@ -378,47 +387,90 @@ inline std::vector<GridLaunch> grids_of(const std::function<void()>& kernel, con
   return grids;
 }
 
-inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
-                       const std::vector<BufferBase*>& buffers) {
-  std::vector<Allocation> allocations;
-  std::vector<std::vector<std::byte>> before;
-  for (BufferBase* b : buffers) {
-    allocations.push_back(b->allocation());
-    before.push_back(b->contents());
-  }
-  Outcome outcome;
-  const auto once = [&](std::string schedule, Mode mode, std::uint64_t seed) {
-    for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i]->restore(before[i]);
-    Options how;
-    how.mode = mode;
-    how.seed = seed;
-    how.sms = launch.sms;
-    how.occupied_sm = launch.occupied_sm;
-    how.machine = launch.machine;
-    how.fence_after_reads = launch.fence_after_reads;
-    how.count_sites = true;
-    how.mutation = launch.mutation;
-    if (launch.recording != nullptr && mode == Mode::timed) {
-      how.trace = &launch.recording->trace;
-      how.barrier_events = &launch.recording->barriers;
+// Runs a kernel again and again, each time from what its buffers held at first.
+class Runner {
+ public:
+  Runner(const std::function<void()>& kernel, const Launch& launch,
+         const std::vector<BufferBase*>& buffers)
+      : kernel_(kernel), launch_(launch), buffers_(buffers) {
+    for (BufferBase* b : buffers) {
+      allocations_.push_back(b->allocation());
+      before_.push_back(b->contents());
     }
-    Report report = model::run(grids_of(kernel, launch, allocations), how);
-    if (report.clean() && launch.verify) {
-      if (std::string wrong = launch.verify(); !wrong.empty()) {
+  }
+
+  Report run(Options how) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i]->restore(before_[i]);
+    how.sms = launch_.sms;
+    how.occupied_sm = launch_.occupied_sm;
+    how.machine = launch_.machine;
+    how.fence_after_reads = launch_.fence_after_reads;
+    how.count_sites = true;
+    how.mutation = launch_.mutation;
+    if (launch_.recording != nullptr && how.mode == Mode::timed) {
+      how.trace = &launch_.recording->trace;
+      how.barrier_events = &launch_.recording->barriers;
+    }
+    Report report = model::run(grids_of(kernel_, launch_, allocations_), how);
+    if (report.clean() && launch_.verify) {
+      if (std::string wrong = launch_.verify(); !wrong.empty()) {
         report.findings.push_back({Check::wrong_result, std::move(wrong), {}});
       }
     }
-    outcome.runs.push_back({std::move(schedule), std::move(report)});
+    return report;
+  }
+
+ private:
+  const std::function<void()>& kernel_;
+  const Launch& launch_;
+  const std::vector<BufferBase*>& buffers_;
+  std::vector<Allocation> allocations_;
+  std::vector<std::vector<std::byte>> before_;
+};
+
+inline Outcome explore(Runner& runner, const ExploreLimits& limits) {
+  Explorer explorer(limits);
+  Outcome all;
+  std::vector<bool> clean;  // by class
+  while (auto task = explorer.take()) {
+    Options how;
+    how.exploration = &task->run;
+    Report report = runner.run(how);
+    std::vector<std::string> order = task->turned;
+    const std::int64_t number = explorer.give(*std::move(task));
+    const auto at = static_cast<std::size_t>(number) - 1;
+    const bool is_new = at >= clean.size();
+    if (is_new) clean.push_back(true);
+    // A further run of a class counts only where it is the first that finds something.
+    if (!is_new && (report.clean() || !clean[at])) continue;
+    clean[at] = report.clean();
+    all.runs.push_back({"class " + std::to_string(number), std::move(report), std::move(order)});
+  }
+  all.explored = explorer.explored();
+  return all;
+}
+
+inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
+                       const std::vector<BufferBase*>& buffers) {
+  Runner runner(kernel, launch, buffers);
+  const Schedules& all = launch.schedules;
+  if (all.exhaustive) return explore(runner, *all.exhaustive);
+  Outcome outcome;
+  const auto once = [&](std::string schedule, Mode mode, std::uint64_t seed) {
+    Options how;
+    how.mode = mode;
+    how.seed = seed;
+    outcome.runs.push_back({std::move(schedule), runner.run(how)});
   };
-  if (launch.schedules.eager) once("eager", Mode::eager, 1);
-  if (launch.schedules.latest) once("latest", Mode::latest, 1);
-  if (launch.schedules.timed) once("timed", Mode::timed, 1);
-  for (int i = 0; i < launch.schedules.random; ++i) {
-    const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
+  if (all.eager) once("eager", Mode::eager, 1);
+  if (all.latest) once("latest", Mode::latest, 1);
+  if (all.timed) once("timed", Mode::timed, 1);
+  for (int i = 0; i < all.random; ++i) {
+    const std::uint64_t seed = all.first_seed + static_cast<std::uint64_t>(i);
     once("random seed " + std::to_string(seed), Mode::random, seed);
   }
-  for (int i = 0; i < launch.schedules.starve; ++i) {
-    const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
+  for (int i = 0; i < all.starve; ++i) {
+    const std::uint64_t seed = all.first_seed + static_cast<std::uint64_t>(i);
     once("starve seed " + std::to_string(seed), Mode::starve, seed);
   }
   return outcome;

@@ -213,6 +213,7 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
 void Machine::issue(std::unique_ptr<TensorOp> op) {
   Thread& issuer = *op->issuer;
   if (timed()) schedule(*op);
+  if (explore) op->explored = explore->issued();
   issuer.tensor_ops.push_back(std::move(op));
   if (issuer.tensor_ops.size() == 1) tensor_issuers_.push_back(&issuer);
   if (options_.mode != Mode::eager) return;

@@ -4,9 +4,11 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 
+#include "warpwright/facts/share.h"
 #include "warpwright/model/report/shrink.h"
 #include "warpwright/simulation/check_parts.h"
 #include "warpwright/simulation/trial.h"
@@ -14,7 +16,8 @@
 namespace warpwright::device {
 namespace {
 
-const std::string starving = "starve";  // in front of the seed, in a schedule's text
+const std::string starving = "starve";   // in front of the seed, in a schedule's text
+const std::string of_a_class = "class";  // and in front of a class's number
 
 // Knows the right results and asks the caller only about other ones.
 class Judge {
@@ -138,6 +141,7 @@ std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport
 }  // namespace
 
 std::string Schedule::text() const {
+  if (of_class > 0) return of_a_class + std::to_string(of_class);
   if (mode == model::Mode::eager) return "eager";
   if (mode == model::Mode::latest) return "latest";
   return (mode == model::Mode::starve ? starving : "") + std::to_string(seed);
@@ -146,9 +150,16 @@ std::string Schedule::text() const {
 std::optional<Schedule> parse_schedule(const std::string& text) {
   if (text == "eager") return Schedule{model::Mode::eager, 0};
   if (text == "latest") return Schedule{model::Mode::latest, 0};
+  const char* last = text.data() + text.size();
+  if (text.starts_with(of_a_class)) {
+    Schedule schedule{model::Mode::latest, 0};
+    const auto [end, error] =
+        std::from_chars(text.data() + of_a_class.size(), last, schedule.of_class);
+    if (error != std::errc() || end != last || schedule.of_class < 1) return std::nullopt;
+    return schedule;
+  }
   const bool starves = text.starts_with(starving);
   Schedule schedule{starves ? model::Mode::starve : model::Mode::random, 0};
-  const char* last = text.data() + text.size();
   const char* first = text.data() + (starves ? starving.size() : 0);
   const auto [end, error] = std::from_chars(first, last, schedule.seed);
   if (error != std::errc() || end != last) return std::nullopt;
@@ -207,7 +218,98 @@ static void add_findings(const std::vector<model::Finding>& found, const Schedul
   }
 }
 
+namespace {
+
+// One run of an exploration, and what came of it.
+struct ClassRun {
+  model::Explorer::Task task;
+  std::vector<std::string> turned;
+  std::optional<Result<model::Report>> report;
+  std::vector<model::Finding> found;
+};
+
+void run_one(const CheckOptions& options, Trial& trial, Judge& judge, ClassRun& run) {
+  ModelOptions how = model_options({model::Mode::latest, 0}, options);
+  how.count_sites = true;
+  how.exploration = &run.task.run;
+  run.report = trial.run(how);
+  if (*run.report) run.found = verdict(**run.report, trial, judge);
+}
+
+// What classes have shown, each finding once a class.
+class ClassFindings {
+ public:
+  void add(ClassRun& run, std::int64_t number, CheckReport& out) {
+    std::vector<model::Finding>& told = told_[number];
+    std::erase_if(run.found, [&](const model::Finding& finding) {
+      return std::any_of(told.begin(), told.end(),
+                         [&](const model::Finding& t) { return same_place(t, finding); });
+    });
+    told.insert(told.end(), run.found.begin(), run.found.end());
+    const std::size_t known = out.findings.size();
+    add_findings(run.found, {model::Mode::latest, 0, number}, out);
+    for (std::size_t i = known; i < out.findings.size(); ++i) {
+      out.findings[i].order = run.turned;
+    }
+  }
+  [[nodiscard]] int failing() const { return static_cast<int>(told_.size()); }
+
+ private:
+  std::map<std::int64_t, std::vector<model::Finding>> told_;
+};
+
+Result<CheckReport> check_all(const Subject& subject, const CheckOptions& options) {
+  Judge judge;
+  CheckReport out;
+  model::Explorer explorer(*options.exhaustive);
+  const std::int64_t only = options.replay ? options.replay->of_class : 0;
+  ClassFindings findings;
+  // The first run is made by itself: it decides whether the operands are taken.
+  std::vector<std::unique_ptr<Trial>> trials(static_cast<std::size_t>(workers(1 << 10, options)));
+  for (std::size_t most = 1;; most = trials.size()) {
+    std::vector<ClassRun> runs;
+    while (runs.size() < most) {
+      auto task = explorer.take();
+      if (!task) break;
+      runs.push_back({*std::move(task), {}, {}, {}});
+      runs.back().turned = runs.back().task.turned;
+    }
+    if (runs.empty()) break;
+    share(static_cast<std::int64_t>(runs.size()), static_cast<int>(most), [&](int worker) {
+      std::unique_ptr<Trial>& trial = trials[static_cast<std::size_t>(worker)];
+      if (trial == nullptr) trial = subject.trial();
+      return [&, worker](std::int64_t i) {
+        run_one(options, *trials[static_cast<std::size_t>(worker)], judge,
+                runs[static_cast<std::size_t>(i)]);
+      };
+    });
+    for (ClassRun& run : runs) {
+      if (!*run.report) return run.report->refusal();
+      add_sites((*run.report)->sites, out.sites);
+      const std::int64_t number = explorer.give(std::move(run.task));
+      if (run.found.empty() || (only != 0 && number != only)) continue;
+      if (auto r = subject.disorder()) return *r;
+      findings.add(run, number, out);
+    }
+  }
+  out.explored = explorer.explored();
+  out.only_class = only;
+  out.schedules = static_cast<int>(out.explored->classes);
+  out.failing = findings.failing();
+  if (only > out.explored->classes) {
+    return refuse(RefusalCode::bad_value, "there is no class ", std::to_string(only), "; ",
+                  as_rule("this case has ", std::to_string(out.explored->classes)));
+  }
+  std::stable_sort(out.findings.begin(), out.findings.end(), [](const auto& a, const auto& b) {
+    return model::rank(a.finding) < model::rank(b.finding);
+  });
+  return out;
+}
+
+}  // namespace
+
 Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
+  if (options.exhaustive) return check_all(subject, options);
   const std::vector<Schedule> schedules = schedules_of(options);
   const int count = static_cast<int>(schedules.size());
   Judge judge;

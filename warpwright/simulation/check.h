@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "warpwright/model/explore/explorer.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/plan/moe/moe_plan.h"
 #include "warpwright/plan/product/plan.h"
@@ -19,9 +20,12 @@ namespace warpwright::device {
 struct Schedule {
   model::Mode mode = model::Mode::eager;
   std::uint64_t seed = 0;  ///< of random and starve
+  /// The class of this number, from 1, of all schedules of a small case (CheckOptions::exhaustive).
+  std::int64_t of_class = 0;
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
-  /// What `--replay` takes: "eager", "latest", "starve3", or the seed of a random schedule.
+  /// What `--replay` takes: "eager", "latest", "starve3", "class17", or the seed of a random
+  /// schedule.
   [[nodiscard]] std::string text() const;
 };
 
@@ -52,6 +56,10 @@ struct CheckOptions {
   std::optional<model::Mode> mode;
   /// Only this schedule.
   std::optional<Schedule> replay;
+  /// All schedules in place of those above, one of each class of orders in which operations that
+  /// synchronise can come (model/explore/explorer.h), for small cases: until there is no other, or
+  /// a limit ends it. With `replay` of a class only that one is told of.
+  std::optional<model::ExploreLimits> exhaustive;
   /// Breaks one statement (for `check` and `reduce`).
   std::optional<model::Mutation> mutation;
   /// The strict reading of a disputed rule: see model::Options.
@@ -82,6 +90,8 @@ struct CheckedFinding {
   model::Finding finding;
   Schedule first;     ///< of the schedules that show it
   int schedules = 1;  ///< how many do
+  /// What makes the order of a class of schedules: pairs that another class has the other way.
+  std::vector<std::string> order = {};
 };
 
 /// What all schedules together found.
@@ -89,7 +99,10 @@ struct CheckReport {
   std::vector<CheckedFinding> findings;  ///< causes first, then in the order of the schedules
   int schedules = 0;                     ///< tried
   int failing = 0;                       ///< of those, with a finding
-  std::vector<model::SyncSite> sites;    ///< that any of them executed
+  /// With CheckOptions::exhaustive: are these all schedules? `schedules` counts their classes.
+  std::optional<model::Explored> explored;
+  std::int64_t only_class = 0;  ///< and the only one whose findings these are; 0: they are of all
+  std::vector<model::SyncSite> sites;  ///< that any of them executed
   [[nodiscard]] bool clean() const { return findings.empty(); }
 };
 

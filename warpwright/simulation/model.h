@@ -36,6 +36,7 @@ struct ModelOptions {
   std::optional<model::Mutation> mutation;
   bool hash_order = false;
   bool record_decisions = false;
+  model::Exploration* exploration = nullptr;
   /// Called after every finished CTA tile with the number of tiles so far.
   std::function<void(std::int64_t)> on_tile;
   /// Filled with the run's timeline (see model::Options::trace).

@@ -100,6 +100,7 @@ model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const De
   how.only = options.only;
   how.hash_order = options.hash_order;
   how.record_decisions = options.record_decisions;
+  how.exploration = options.exploration;
   how.check_order = options.check_order;
   how.fence_after_reads = options.fence_after_reads;
   how.count_sites = options.count_sites;

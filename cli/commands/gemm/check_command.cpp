@@ -91,6 +91,11 @@ void print_check(const device::CheckReport& report, const CheckedSubject& checke
     ordered_json all;
     all["plan"] = checked.plan;
     all["schedules"] = report.schedules;
+    if (report.explored) {
+      all["runs"] = report.explored->runs;
+      all["all_schedules"] = report.explored->complete;
+      if (!report.explored->complete) all["stopped"] = report.explored->why;
+    }
     all["failing"] = report.failing;
     all["findings"] = ordered_json::array();
     for (const device::CheckedFinding& f : report.findings) {
@@ -102,9 +107,21 @@ void print_check(const device::CheckReport& report, const CheckedSubject& checke
     return;
   }
   print_findings(report, out);
-  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << checked.plan << " under "
-      << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ")
-      << findings_text(report.findings.size()) << ".\n";
+  const bool stopped = report.explored && !report.explored->complete;
+  out << "check: "
+      << (!report.clean() ? "FAIL"
+          : stopped       ? "NOT ALL"
+                          : "PASS")
+      << ". " << checked.plan << (stopped ? ", " : " under ");
+  if (report.only_class > 0) {
+    out << "class" << report.only_class << (report.explored->classes == 1 ? ", " : ", of ");
+  }
+  if (report.explored) {
+    out << report.explored->text() << ": ";
+  } else {
+    out << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ");
+  }
+  out << findings_text(report.findings.size()) << ".\n";
   const std::string left_out = text(untried);
   if (report.clean() && !left_out.empty()) {
     out << "not tried: " << left_out << ". check --family tries what " << checked.family << ".\n";
@@ -179,6 +196,44 @@ void require_family(const CheckCommandOptions& o) {
   }
 }
 
+namespace {
+
+// What --exhaustive makes of the options, and what it does not go with.
+void read_exhaustive(const RunOptions& run, const CheckCommandOptions& o,
+                     device::CheckOptions& options) {
+  const bool of_class = options.replay && options.replay->of_class > 0;
+  if (!o.exhaustive) {
+    for (const auto& [option, given] : {std::pair{"--most", o.most.has_value()},
+                                        {"--within", o.within.has_value()},
+                                        {"--replay of a class", of_class}}) {
+      if (!given) continue;
+      throw InputError(std::string(option) +
+                       " is of all schedules of a case: " + as_rule("give --exhaustive too") + ".");
+    }
+    return;
+  }
+  for (const auto& [option, given] : {std::pair{"--mutate", o.mutate},
+                                      {"--mutant", o.mutant.has_value()},
+                                      {"--reduce", o.reduce},
+                                      {"--family", o.family},
+                                      {"--schedules", o.schedules.has_value()},
+                                      {"--mode", !run.mode.empty()}}) {
+    if (!given) continue;
+    throw InputError("--exhaustive runs all schedules of one case as it is, and " +
+                     std::string(option) + " asks for others: " + as_rule("leave one of them out") +
+                     ".");
+  }
+  if (options.replay && !of_class) {
+    throw InputError("--replay is \"" + o.replay + "\"; " +
+                     as_rule("with --exhaustive it must be class and its number") + ".");
+  }
+  options.exhaustive.emplace();
+  if (o.most) options.exhaustive->classes = *o.most;
+  if (o.within) options.exhaustive->seconds = *o.within;
+}
+
+}  // namespace
+
 device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& o) {
   device::CheckOptions options;
   options.schedules = o.schedules.value_or(o.family || !o.kernel.empty() ? 12 : 64);
@@ -194,12 +249,14 @@ device::CheckOptions check_options(const RunOptions& run, const CheckCommandOpti
       throw InputError(
           "--replay is \"" + o.replay + "\"; " +
           as_rule(
-              "it must be eager, latest, starve and a number, or the number of a random schedule") +
+              "it must be eager, latest, starve or class and a number, or the number of a random "
+              "schedule") +
           ".");
     }
     if (!run.mode.empty())
       throw InputError("--replay names a schedule: " + as_rule("leave --mode out") + ".");
   }
+  read_exhaustive(run, o, options);
   return options;
 }
 
@@ -224,11 +281,12 @@ int check_subject(const CheckedSubject& checked, device::CheckOptions options,
                     [&checked](const auto& how) { return device::check(checked.subject, how); });
   if (!report) throw InputError(report.refusal());
   print_check(*report, checked, report->sites, o.json, out);
-  return report->clean() ? 0 : 1;
+  return report->clean() && (!report->explored || report->explored->complete) ? 0 : 1;
 }
 
 void note_checks(const device::CheckOptions& options, double seconds, bool mutates,
                  std::ostream& err) {
+  if (options.exhaustive) return;  // it has limits of its own
   const auto runs = static_cast<double>(device::schedules_of(options).size());
   const double threads =
       std::min<double>({runs, static_cast<double>(options.jobs),
@@ -238,15 +296,16 @@ void note_checks(const device::CheckOptions& options, double seconds, bool mutat
                         : "smaller extents or fewer --schedules are faster");
 }
 
-int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,
+int check_command(const GemmOptions& given, const CheckCommandOptions& o, std::ostream& out,
                   std::ostream& err) {
   return exit_status(out, err, o.json, [&] {
-    if (parse_device(run.device) != run_on_model) {
+    if (parse_device(given.device) != run_on_model) {
       throw InputError("check runs only on the model: " + as_rule("leave --device out") + ".");
     }
-    device::CheckOptions options = check_options(run, o);
-    if (!o.kernel.empty()) {
-      return check_family(product_of_kernel(run, o.kernel), options, o.mutate, o.json, out, err);
+    device::CheckOptions options = check_options(given, o);
+    const GemmOptions run = o.kernel.empty() ? given : product_of_kernel(given, o.kernel);
+    if (!o.kernel.empty() && !o.exhaustive) {
+      return check_family(run, options, o.mutate, o.json, out, err);
     }
     if (o.family) {
       require_family(o);

@@ -28,6 +28,9 @@ struct CheckCommandOptions {
   std::optional<int> mutant;  ///< runs this row of --mutate's table
   bool reduce = false;        ///< with a replay: shrinks the schedule
   bool family = false;        ///< with companions of the product (companions.h)
+  bool exhaustive = false;    ///< all schedules of a small case
+  std::optional<int> most;    ///< with exhaustive: classes of them
+  std::optional<int> within;  ///< and seconds
   std::string kernel;         ///< of `check kernel`: products of that one, with companions
   /// A second random product behind the first, in one workspace: M, N and K, or groups' tokens.
   std::vector<std::int64_t> behind;

@@ -120,6 +120,10 @@ int check_moe_command(const MoeOptions& o, const CheckCommandOptions& how, std::
       throw InputError("schedules are the model's: " + as_rule("leave --device out") + ".");
     }
     const device::CheckOptions options = check_options(o, how);
+    if (how.exhaustive && !how.kernel.empty()) {
+      throw InputError(
+          "--exhaustive runs a layer's launches together: " + as_rule("say check moe") + ".");
+    }
     if (!how.kernel.empty() || how.family) {
       require_family(how);
       return check_moe_family(o, how.kernel, options, how.mutate, how.json, out, err);

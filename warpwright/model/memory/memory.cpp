@@ -309,6 +309,12 @@ void cluster_add(std::uint32_t address, std::uint32_t value, Site site) {
 }
 
 void cluster_add(std::uint32_t address, float value, Site site) {
+  // (Sums of integers are the same in every order.)
+  if (Machine& m = machine(); m.explore) {
+    const Cta& cta = m.owner(address, "an addition to shared memory", site);
+    m.explore->may_add(cta, address & 0xffffffu);
+    m.explore->adds(cta, address & 0xffffffu, site);
+  }
   machine().spend(machine().costs().shared_access);
   add_by(machine().current(), address, value, site);
 }
@@ -361,13 +367,30 @@ void Machine::flag_written(Flag& flag, Site site) {
   flag.written = site;
 }
 
+namespace {
+
+// Where orders are explored: the current thread is about to write a word that others wait for or
+// draw from, when its turn has come.
+void note_write(std::uintptr_t word, const char* what, Site site) {
+  Machine& m = machine();
+  if (!m.explore) return;
+  m.explore->may_touch(word);
+  std::uint32_t before = 0;
+  std::memcpy(&before, m.bytes_at(word), sizeof before);
+  m.explore->writes(word, before, what, site);
+}
+
+}  // namespace
+
 void act::flag_set(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   m.spend(m.costs().global_access);
   Flag& f = m.flag(flag, "a flag in global memory", site);
+  const auto at = reinterpret_cast<std::uintptr_t>(flag);
+  note_write(at, "flag_set", site);
   if (m.order) m.order->flag_set(m.current(), f.order);
-  std::memcpy(m.bytes_at(reinterpret_cast<std::uintptr_t>(flag)), &value, sizeof value);
+  std::memcpy(m.bytes_at(at), &value, sizeof value);
   m.flag_written(f, site);
   m.wake_all(f.waiting);
 }
@@ -375,6 +398,7 @@ void act::flag_set(void* flag, std::uint32_t value, Site site) {
 void act::flag_clear(void* flag, Site site) {
   Machine& m = machine();
   const std::uint32_t zero = 0;
+  note_write(reinterpret_cast<std::uintptr_t>(flag), "flag_clear", site);
   global_store(flag, &zero, sizeof zero, site);
   m.flag_written(m.flag(flag, "a flag in global memory", site), site);
 }
@@ -391,7 +415,11 @@ std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask
     std::memcpy(&now, word, sizeof now);
     return now;
   };
+  const Recorder::Wanted wanted{value, mask, false};
+  const auto at = reinterpret_cast<std::uintptr_t>(flag);
+  if (m.explore) m.explore->may_touch(at);
   while ((seen() & mask) != value) {
+    if (m.explore) m.explore->blocks(at, wanted, "flag_wait", site);
     f.waiting.push_back(self);
     m.block({.kind = Wait::Kind::flag,
              .site = site,
@@ -400,7 +428,9 @@ std::uint32_t act::flag_wait(void* flag, std::uint32_t value, std::uint32_t mask
              .now = word,
              .value = value,
              .mask = mask});
+    if (m.explore) m.explore->may_touch(at);
   }
+  if (m.explore) m.explore->reads(at, &wanted, "flag_wait", site);
   if (m.order) m.order->flag_waited(*self, f.order);
   return seen();
 }
@@ -411,6 +441,7 @@ std::uint32_t act::flag_count(void* flag, std::uint32_t by, bool ordered, Site s
   m.spend(m.costs().atomic);
   const auto at = reinterpret_cast<std::uintptr_t>(flag);
   Flag& f = m.flag(flag, "a count in global memory", site);
+  note_write(at, "flag_count", site);
   std::uint32_t before = 0;
   if (m.order) {
     m.order->atomic_global(m.current(), at, sizeof before, site);
@@ -449,6 +480,7 @@ std::byte* updated(void* word, int bytes, const std::string& operation, Site sit
 
 std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
   std::byte* const at = updated(counter, sizeof *counter, "an atomic increment", site);
+  note_write(reinterpret_cast<std::uintptr_t>(counter), "draw", site);
   std::uint32_t number = 0;
   std::memcpy(&number, at, sizeof number);
   const std::uint32_t next = number >= last ? 0 : number + 1;

@@ -27,6 +27,9 @@ std::pair<Flag*, const std::byte*> looked_at(void* flag, Site site) {
 std::uint32_t flag_load(void* flag, Site site) {
   Machine& m = machine();
   const auto [f, word] = looked_at(flag, site);
+  const auto at = reinterpret_cast<std::uintptr_t>(flag);
+  if (m.explore) m.explore->may_touch(at);
+  if (m.explore) m.explore->reads(at, nullptr, "flag_load", site);
   if (m.order) m.order->flag_waited(m.current(), f->order);
   return value_of(word);
 }
@@ -35,7 +38,11 @@ std::uint32_t flag_load_other(void* flag, std::uint32_t seen, Site site) {
   Machine& m = machine();
   const auto [f, word] = looked_at(flag, site);
   Thread* const self = &m.current();
+  const Recorder::Wanted other{seen, ~0U, true};
+  const auto at = reinterpret_cast<std::uintptr_t>(flag);
+  if (m.explore) m.explore->may_touch(at);
   while (value_of(word) == seen) {
+    if (m.explore) m.explore->blocks(at, other, "flag_load", site);
     f->waiting.push_back(self);
     m.block({.kind = Wait::Kind::flag,
              .site = site,
@@ -44,7 +51,9 @@ std::uint32_t flag_load_other(void* flag, std::uint32_t seen, Site site) {
              .now = word,
              .value = seen,
              .any_other = true});
+    if (m.explore) m.explore->may_touch(at);
   }
+  if (m.explore) m.explore->reads(at, &other, "flag_load", site);
   if (m.order) m.order->flag_waited(*self, f->order);
   return value_of(word);
 }
@@ -52,6 +61,11 @@ std::uint32_t flag_load_other(void* flag, std::uint32_t seen, Site site) {
 void flag_store(void* flag, std::uint32_t value, Site site) {
   Machine& m = machine();
   m.maybe_yield();
+  if (m.explore) {
+    const auto at = reinterpret_cast<std::uintptr_t>(flag);
+    m.explore->may_touch(at);
+    m.explore->writes(at, value_of(m.bytes_at(at)), "flag_store", site);
+  }
   global_store(flag, &value, sizeof value, site);
   Flag& f = m.flag(flag, "a flag in global memory", site);
   m.flag_written(f, site);

@@ -147,6 +147,21 @@ void Machine::block_for_bulk(Site site) {
   block({.kind = Wait::Kind::bulk, .site = site, .cta = current_->cta});
 }
 
+void Machine::finish_stores(const Thread& of, int pending, bool read_only) {
+  const auto groups = static_cast<std::ptrdiff_t>(of.groups.size()) - pending;
+  for (std::ptrdiff_t g = 0; g < groups; ++g) {
+    const BulkGroup* const group = of.groups[static_cast<std::size_t>(g)].get();
+    std::erase_if(copies_, [&](const auto& copy) {
+      if (copy->group.get() != group || copy->reduce_add) return false;
+      if (read_only && copy->stage == Copy::Stage::issued) advance(*copy);
+      if (read_only) return false;
+      while (!advance(*copy)) {
+      }
+      return true;
+    });
+  }
+}
+
 void Machine::mark(Copy& copy, int change) {
   auto& counts = copy.kind == Copy::Kind::load ? copy.cta->writers : copy.cta->readers;
   for_each_chunk(copy, [&](int, std::uint32_t at) {
@@ -205,6 +220,7 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
 }
 
 void Machine::send(std::unique_ptr<Copy> copy) {
+  if (explore) copy->explored = explore->issued();
   if (options_.mode == Mode::eager) {
     while (!advance(*copy)) {
     }
@@ -254,8 +270,12 @@ void Machine::prove(Copy& copy) {
 }
 
 void Machine::read_global(Copy& load) {
-  if (!load.data->empty()) return;  // another destination of the multicast read it
+  if (!load.data->empty()) {  // another destination of the multicast read it
+    if (explore) explore->shares_data(load);
+    return;
+  }
   if (load.from == Copy::From::queue) {
+    if (explore) explore->takes_from_queue(load);
     const LaunchAnswer answer = cancel_next(*load.cta->grid);
     const auto bytes = std::as_bytes(std::span(&answer, 1));
     load.data->assign(bytes.begin(), bytes.end());
@@ -301,6 +321,7 @@ void Machine::read_shared(Copy& store) {
 }
 
 void Machine::write_global(const Copy& store) {
+  if (explore && store.reduce_add) explore->adds_to_memory(store);
   const BoxShape box = box_shape(store);
   const int size = store.map.element_bits / 8;
   for_each_row(store, [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
@@ -574,6 +595,7 @@ void act::bulk_wait(int pending, bool read_only, Site site) {
     });
     return self.groups.end() - open > pending;
   };
+  if (m.explore) m.finish_stores(self, pending, read_only);
   while (over()) m.block_for_bulk(site);
   if (m.order) m.order->bulk_waited(self, pending, read_only);
 }

@@ -132,11 +132,14 @@ int allocate(const std::vector<Cta*>& ctas, int columns, Site site) {
   check_allocation(own, columns, site);
   own.tmem.call = {};
   if (!comes_last(ctas, "tcgen05.alloc", columns, -1, site)) return own.tmem.call.column;
+  if (m.explore) m.explore->may_allocate(ctas);
   int column = first_fit(ctas, columns);
   while (column < 0) {
     block_for_tmem(own, "tcgen05.alloc", columns, site);
+    if (m.explore) m.explore->may_allocate(ctas);
     column = first_fit(ctas, columns);
   }
+  if (m.explore) m.explore->allocates(ctas, "tcgen05.alloc", site);
   for (Cta* cta : ctas) {
     Tmem& tmem = cta->tmem;
     if (tmem.cells.empty()) {
@@ -174,6 +177,10 @@ void deallocate(const std::vector<Cta*>& ctas, int column, int columns, Site sit
   if (m.order) m.order->deallocates(warp_of(m.current()), {0xff, column, columns}, site);
   own.tmem.call = {};
   if (!comes_last(ctas, "tcgen05.dealloc", columns, column, site)) return;
+  if (m.explore) {
+    m.explore->may_allocate(ctas);
+    m.explore->allocates(ctas, "tcgen05.dealloc", site);
+  }
   for (Cta* cta : ctas) {
     const auto at = block(cta->tmem);
     if (at != cta->tmem.blocks.end()) cta->tmem.blocks.erase(at);
