@@ -547,6 +547,35 @@ TEST(MemoryChecks, LanesThatDoNotMeet) {
                Check::divergence);
 }
 
+// On a GPU the index of a warp is a shuffle of all its lanes, though nobody waits for it here.
+TEST(MemoryChecks, AWarpIndexThatOneLaneAsksFor) {
+  const LaunchShape warp{.threads = 32, .shared_bytes = 1024};
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() == 0) (void)isa::warp_index();
+                }},
+               Check::divergence);
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() == 31) return;
+                  (void)isa::warp_index();
+                }},
+               Check::divergence);
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() < 5) {
+                    (void)isa::warp_index();
+                  } else {
+                    (void)isa::warp_index();
+                  }
+                }},
+               Check::divergence);
+  // Each lane at its own pace.
+  expect_clean({{.threads = 40, .shared_bytes = 1024}, [] {
+                  for (int i = 0; i < 3; ++i) (void)isa::warp_index();
+                }});
+}
+
 // A function of a kernel with an instruction of the whole warp, told to the model by its call, or
 // not.
 void converge(int depth, isa::Site site = isa::Site::here()) {

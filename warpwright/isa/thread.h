@@ -22,13 +22,14 @@ int lane_index() {
   return static_cast<int>(static_cast<unsigned>(thread_index()) % 32);
 }
 
-/// Index of this warp in its CTA, in a form the compiler knows to be uniform in the warp.
+/// Index of this warp in its CTA, in a form the compiler knows to be uniform in the warp
+/// (shfl.sync.idx). All 32 lanes must execute it together.
 WW_DEVICE
-int warp_index() {
+int warp_index([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
 #else
-  return model::thread_index() / 32;
+  return model::warp_index(site);
 #endif
 }
 

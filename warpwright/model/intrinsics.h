@@ -28,6 +28,8 @@ enum class Space : std::uint8_t { shared, global };
 
 // --- who am I ---------------------------------------------------------------------------------
 int thread_index();
+/// The warp's index in its CTA; all lanes must execute it, as on a GPU.
+int warp_index(Site site);
 int cta_index();
 int cta_count();
 int cluster_rank();

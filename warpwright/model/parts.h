@@ -181,7 +181,8 @@ struct Thread {
   // landed.
   std::vector<ThreadCopy> open_copies;
   std::deque<std::vector<ThreadCopy>> copy_groups;
-  int groups_of_tile = 0;  // that it has committed since its tile in the trace, `copies_tile`
+  std::uint64_t warp_calls = 0;  // of instructions of whole warps that nobody waits in
+  int groups_of_tile = 0;        // that it has committed since its tile in the trace, `copies_tile`
   std::string copies_tile;
   std::uint64_t copies_started = 0;
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
@@ -220,6 +221,18 @@ struct GridRun {
   Clock known;                        // by its threads when they exited, of other grids
   std::size_t last_allocation = 0;
   [[nodiscard]] const LaunchShape& shape() const { return launch->shape; }
+};
+
+/// Instructions of a whole warp that give each lane what it has (isa::warp_index): on the model no
+/// lane waits in them, so what its lanes have executed is compared.
+struct WarpCalls {
+  struct Executed {
+    const char* what = nullptr;
+    Site site;
+    int lanes = 0;  // that have
+  };
+  std::deque<Executed> open;  // that not all lanes have executed, the oldest first
+  std::uint64_t first = 0;    // number of the oldest among a lane's
 };
 
 /// Threads that an instruction needs together: the lanes of a warp, the warps of a warpgroup.
@@ -355,6 +368,7 @@ struct Cta {
   std::deque<MBarrier> barriers;
   std::vector<std::unique_ptr<Thread>> threads;
   std::vector<Meeting> warp_meetings;
+  std::vector<WarpCalls> warp_calls;
   std::vector<std::deque<TmemOp>> tmem_ops;  // of every warp
   Tmem tmem;
   std::vector<Meeting> warpgroup_meetings;
@@ -720,6 +734,9 @@ class Machine {
   std::optional<std::uint64_t> decide();
   void launch_cluster(GridRun& grid, int slot);
   void thread_exits(Thread& thread);
+  /// The current thread executes what its whole warp must, and does not wait for the others.
+  void executed_by_all(const char* what, Site site);
+  void calls_exit(const Thread& thread);
   /// The thread exits: its bulk stores must be committed, and have read.
   void stores_exit(const Thread& thread);
   void throws(Thread& thread, const char* what);

@@ -391,6 +391,7 @@ void Machine::launch_cluster(GridRun& grid, int slot) {
     const int warps = (shape.threads + warp_lanes - 1) / warp_lanes;
     const int groups = (shape.threads + warpgroup_threads - 1) / warpgroup_threads;
     cta->warp_meetings.resize(static_cast<std::size_t>(warps));
+    cta->warp_calls.resize(static_cast<std::size_t>(warps));
     cta->tmem_ops.resize(static_cast<std::size_t>(warps));
     cta->sm = slot % slots_of(grid) * shape.cluster_size + rank;
     if (timed()) cta->units = &units_of_sm(cta->sm);
@@ -510,9 +511,39 @@ void Machine::stores_exit(const Thread& thread) {
   }
 }
 
+void Machine::executed_by_all(const char* what, Site site) {
+  Thread& self = *current_;
+  WarpCalls& calls = self.cta->warp_calls[static_cast<std::size_t>(self.warp())];
+  const auto number = static_cast<std::size_t>(self.warp_calls++ - calls.first);
+  if (number == calls.open.size()) calls.open.push_back({what, site});
+  WarpCalls::Executed& call = calls.open[number];
+  if (!same_site(call.site, site)) {
+    fatal(Check::divergence,
+          who(self) + " came to " + what + " while other lanes of its warp have executed that at " +
+              site_text(call.site) + "; all lanes must execute the same one together",
+          site);
+  }
+  if (++call.lanes < lanes_of_warp()) return;
+  calls.open.pop_front();  // lanes execute them in one order, so the oldest is complete first
+  ++calls.first;
+}
+
+void Machine::calls_exit(const Thread& thread) {
+  const WarpCalls& calls = thread.cta->warp_calls[static_cast<std::size_t>(thread.warp())];
+  const auto next = static_cast<std::size_t>(thread.warp_calls - calls.first);
+  if (next >= calls.open.size()) return;
+  const WarpCalls::Executed& call = calls.open[next];
+  fatal(Check::divergence,
+        who(thread) + " exited, and has not executed " + call.what +
+            " as other lanes of its warp have; a GPU waits there for all lanes. Mend: let all of "
+            "them execute it, and use what it gives where fewer go on",
+        call.site);
+}
+
 void Machine::thread_exits(Thread& thread) {
   Cta& cta = *thread.cta;
   if (explore && cta.live_threads == 1) explore->may_exit(thread);
+  calls_exit(thread);
   Meeting& warp = cta.warp_meetings[static_cast<std::size_t>(thread.warp())];
   if (warp.arrived > 0) {
     fatal(Check::divergence,
@@ -952,6 +983,11 @@ Report run(const LaunchShape& shape, const Options& options,
 // --- who am I -----------------------------------------------------------------------------------
 int thread_index() {
   return machine().current().index;
+}
+int warp_index(Site site) {
+  Machine& m = machine();
+  m.executed_by_all("warp_index", site);
+  return m.current().warp();
 }
 int cta_index() {
   return machine().current().cta->index;
