@@ -203,5 +203,55 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
   }
 }
 
+// A mutant that survives, where nothing depends on what it breaks.
+constexpr const char* landed =
+    "consumers wait for the arrivals of all copies, which come behind the copies, before the CTA "
+    "ends";
+constexpr device::Argued layer_argued[] = {
+    {"cp.async.commit_group at kernel/hopper/token_rows.h", "isa::copy_async_commit();", "dropped",
+     landed},
+    {"cp.async.commit_group at kernel/hopper/token_rows.h", "isa::copy_async_commit();",
+     "dropped the first time", landed},
+    {"cp.async.wait_group at kernel/hopper/token_rows.h", "isa::copy_async_wait<0>();", "dropped",
+     landed},
+    {"cp.async.wait_group at kernel/hopper/token_rows.h", "isa::copy_async_wait<0>();",
+     "dropped the first time", landed},
+    {"cp.async.wait_group at kernel/hopper/token_rows.h", "isa::copy_async_wait<0>();",
+     "one more group may be pending", landed},
+};
+
+// Some of them here, all in script/campaign: none survives. In the second case the result is x.
+TEST(OneLaunch, WhatIsBrokenIsFound) {
+  device::expect_lines(layer_argued);
+  const MixtureAsk asks[] = {
+      {.tokens = 12, .experts = 3, .top_k = 2, .hidden = 640, .inner = 192, .biases = true},
+      {.tokens = 12, .experts = 5, .top_k = 2, .hidden = 640, .inner = 136}};
+  for (const MixtureAsk& ask : asks) {
+    SomeMixture some(ask);
+    const bool in_place = &ask != &asks[0];
+    if (in_place) some.o.d = some.o.x;
+    const auto plan = plan_moe(some.o, facts_with(in_place ? 3 : 2), at_once);
+    ASSERT_TRUE(plan) << plan.reason();
+    CheckOptions options;
+    options.schedules = campaign() ? 32 : 6;
+    options.jobs = all_threads();
+    options.wanted = [turn = in_place ? 20 : 0](const model::Mutation& /*m*/) mutable {
+      return campaign() || turn++ % 40 == 0;
+    };
+    const auto right = in_place ? std::function<device::Judged(const MixtureOperands&)>()
+                                : [](const MixtureOperands& o) { return layer_is_right(o); };
+    const auto report = mutate(*device::mixture_subject(*plan, some.o, right), options);
+    ASSERT_TRUE(report) << report.reason();
+    ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
+    std::printf("%s: %s\n", plan->name().c_str(), report->score().c_str());
+    for (const device::Mutant& m : report->mutants) {
+      const bool is_argued = std::any_of(std::begin(layer_argued), std::end(layer_argued),
+                                         [&](const auto& a) { return device::names(a, m); });
+      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || is_argued)
+          << m.site << ", " << m.mutation.how();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace warpwright

@@ -57,6 +57,11 @@ constexpr MoeCompanion companions[] = {
      "--tokens 40 --top-k 1 --router-weights-on-input --by-index yes"},
     {"slots by themselves, weighted", "--combine weighted --left-out 3"},
     {"slots as experts make them", "--combine none"},
+    {"one launch", "--one-launch yes"},
+    {"one launch, tiles of several widths", "--tokens 40 --top-k 3 --experts 2 --one-launch yes"},
+    {"one launch of a rank, slots left out, biases",
+     "--tokens 12 --top-k 3 --first-expert 5 --experts-total 20 --left-out 3 --bias "
+     "--shared-output bf16 --one-launch yes"},
     {"a shared output", "--shared-output bf16 --routed-scaling-factor 2.5 --left-out 3"},
 };
 // Where no types are given: tokens that are quantised, which the launches beside the products do.
