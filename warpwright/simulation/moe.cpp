@@ -52,6 +52,8 @@ Allocations touched_by(const MixtureOperands& operands, const MixtureGrids& mixt
   if (row.whole) {
     for (const auto& [w, name] : {std::pair{&operands.w13, "w13"},
                                   {&operands.w2, "w2"},
+                                  {&operands.scale_w13, "scale_w13"},
+                                  {&operands.scale_w2, "scale_w2"},
                                   {&operands.bias13, "bias13"},
                                   {&operands.bias2, "bias2"}}) {
       all.add(stored(operands, *w), name);

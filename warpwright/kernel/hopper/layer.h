@@ -252,9 +252,8 @@ class LayerKernel {
     const int warp = warp_ - loading_warps;
     const bool counts = isa::thread_index() == 32 * loading_warps;
     const SlotAdder adder(p_.sum);
-    const Cta<First> cta{p_.first, base_, 0,
-                         {0, 0},   ready, Ring(base_ + smem.product.barriers, {}, 1)};
-    MainloopOf<First> mainloop(cta, 0);
+    const Ring ring(base_ + smem.product.barriers, {}, 1);
+    pipeline::PipelineState state;
     TileSums<First> sums;
     Epilogue<First> gated(p_.first.output, p_.first.scales, base_ + smem.product.epilogue,
                           base_ + smem.product.c_barriers, warp);
@@ -272,11 +271,22 @@ class LayerKernel {
         if (item.is_second) {
           // No copy hands on that the tokens have been read, over which results may be written.
           if (counts) await_rows(item);
-          multiply(plain, mainloop, sums, item, warp);
-          complete = count_rows(item, warp);
+          plain.begin(item, warp_rows * warp);
         } else {
-          multiply(gated, mainloop, sums, item, warp);
-          if (counts) isa::flag_count(p_.expert_flag(item.of.expert));
+          gated.begin(item, warp_rows * warp);
+        }
+        multiply(ring, ready, item, sums, state);
+        const CompleteSums all{true, 0, tile_tokens(config)};
+        if (item.is_second) {
+          plain.write(sums.values(), all);
+        } else {
+          gated.write(sums.values(), all);
+        }
+        isa::named_barrier_sync(stored, consumers);
+        if (item.is_second) {
+          complete = count_rows(item, warp);
+        } else if (counts) {
+          isa::flag_count(p_.expert_flag(item.of.expert));
         }
         if (counts) isa::count_tile();
         isa::mark_end();
@@ -285,14 +295,15 @@ class LayerKernel {
     }
   }
 
-  /// A tile to where its epilogue puts it. All consumers have stored theirs then.
-  template <class Store, class Mainloop>
-  WW_DEVICE static void multiply(Store& store, Mainloop& mainloop, TileSums<First>& sums,
-                                 const LayerItem& item, int warp) {
-    store.begin(item, warp_rows * warp);
+  /// The sums of a tile. Once in the code: tiles of both products are alike but for their
+  /// parameters.
+  WW_DEVICE void multiply(const Ring& ring, const isa::Prerequisites& ready, const LayerItem& item,
+                          TileSums<First>& sums, pipeline::PipelineState& state) const {
+    const Cta<First> cta{item.is_second ? p_.second : p_.first, base_, 0, {0, 0}, ready, ring};
+    MainloopOf<First> mainloop(cta, 0);
+    mainloop.state = state;
     sums.run(mainloop, item, [] {});
-    store.write(sums.values(), {true, 0, tile_tokens(config)});
-    isa::named_barrier_sync(stored, consumers);
+    state = mainloop.state;
   }
 
   /// What a warp adds up: columns from `first` to before `end`, each `step`, of the tokens of some

@@ -18,8 +18,8 @@ namespace warpwright::kernel {
 
 /// Both products of a layer. One consumer warpgroup multiplies; stages are the same of both.
 struct LayerConfig {
-  GemmConfig first;   ///< by w13, gated, tokens by number
-  GemmConfig second;  ///< by w2
+  GemmConfig first;   ///< by w13, gated
+  GemmConfig second;  ///< by w2; rows of both come by number
 
   friend constexpr bool operator==(const LayerConfig&, const LayerConfig&) = default;
 };
@@ -106,7 +106,7 @@ constexpr LayerConfig layer(GemmConfig plain) {
   plain = warp_scan(consumers(1, plain));
   const auto of = [&](int stages) {
     plain.stages = stages;
-    return LayerConfig{by_index(gated(plain)), plain};
+    return LayerConfig{by_index(gated(plain)), by_index(plain)};
   };
   int stages = 1;
   while (fits_smem(of(stages + 1))) ++stages;
@@ -119,6 +119,8 @@ inline constexpr auto layer_rows = std::to_array<LayerRow>({
     {layer(swap_ab(bf16(128, 8))), "layer_bf16_128x8"},
     {layer(swap_ab(bf16(128, 16))), "layer_bf16_128x16"},
     {layer(swap_ab(bf16(128, 32))), "layer_bf16_128x32"},
+    {layer(fp4_bf16(128, 16)), "layer_e2m1xbf16_128x16"},
+    {layer(exact(s4_bf16(128, 16))), "layer_s4xbf16_128x16"},
 });
 
 }  // namespace hopper
@@ -131,7 +133,7 @@ constexpr const char* config_fault(const LayerConfig& c) {
   if (const char* fault = config_fault(c.second)) return fault;
   if (!is_swapped(c.first) || threads(c.first) != SlotTiles<1>::threads ||
       c.first.tile_m != c.second.tile_m || c.first.tile_n != c.second.tile_n ||
-      c.first.stages != c.second.stages || !gathers(c.first) || gathers(c.second)) {
+      c.first.stages != c.second.stages || !gathers(c.first) || !gathers(c.second)) {
     return "both products of a layer have the same stages, swapped, and one consumer warpgroup";
   }
   if (epilogue_bytes(c.first) < SlotTiles<1>::scratch_bytes ||
@@ -151,8 +153,11 @@ struct LayerInstance {
 struct layer_bf16_128x8 : LayerInstance<0> {};
 struct layer_bf16_128x16 : LayerInstance<1> {};
 struct layer_bf16_128x32 : LayerInstance<2> {};
+struct layer_e2m1xbf16_128x16 : LayerInstance<3> {};
+struct layer_s4xbf16_128x16 : LayerInstance<4> {};
 /// All of them.
-using LayerInstances = Instances<layer_bf16_128x8, layer_bf16_128x16, layer_bf16_128x32>;
-static_assert(layer_count == 3);
+using LayerInstances = Instances<layer_bf16_128x8, layer_bf16_128x16, layer_bf16_128x32,
+                                 layer_e2m1xbf16_128x16, layer_s4xbf16_128x16>;
+static_assert(layer_count == 5);
 
 }  // namespace warpwright::kernel

@@ -42,17 +42,32 @@ std::optional<Refusal> choice_fault(const MixtureChoices& choices) {
   return std::nullopt;
 }
 
+// Are weights of a product in this packed form what a kernel decodes, as the steps would?
+bool serves_packed(const kernel::PackedOperands& has, const std::optional<PackedWeights>& form) {
+  if (!form || form->format.tokens != has.tokens) return false;
+  const PackedFormat& f = form->format;
+  if (packed::has_float_codes(f) != (has.code != DType::s4)) return false;
+  if (packed::has_float_codes(f)) return true;
+  const GroupSums sums = packed::sums_for(f, form->sums);
+  return f.zero_points == ZeroPoints::none && (sums == GroupSums::open || sums == GroupSums::exact);
+}
+
+// Does it multiply such weights by such tokens?
+bool serves(const LayerConfig& c, const MixtureProblem& p) {
+  if (p.x.dtype != kernel::operand_b(c.first).type) return false;
+  if (kernel::packed_a(c.first)) {
+    const auto& has = c.first.operands.as<kernel::PackedOperands>();
+    return p.is_packed() && serves_packed(has, p.packed13) && serves_packed(has, p.packed2);
+  }
+  return !p.is_packed() && p.w13.dtype == kernel::operand_a(c.first).type &&
+         p.scaling == Scaling::none;
+}
+
 // Why such a mixture has no such kernel, or nothing.
 std::optional<Refusal> form_fault(const MixtureProblem& p) {
   if (p.slots() > Slots::most_slots) {
     return refused(" of ", p.slots(), " slots; ",
                    as_rule("one launch takes up to ", Slots::most_slots, " slots"));
-  }
-  if (p.x.dtype != DType::bf16 || p.w13.dtype != DType::bf16 || p.is_packed() ||
-      p.scaling != Scaling::none) {
-    return refused(" of ", type_name(p.x.dtype), " by ", type_name(p.w13.dtype), ", scaling ",
-                   name(p.scaling), "; ",
-                   as_rule("one launch takes weights and tokens of bf16 without scales"));
   }
   if (!p.is_gated || gates_behind(p.activation)) {
     return refused(!p.is_gated ? std::string(" without a gate")
@@ -102,13 +117,20 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
   }
   if (auto r = choice_fault(choices)) return *r;
   if (auto r = form_fault(p)) return *r;
-  // The narrowest tiles that hold the tokens of an expert: so are most stages.
-  int layer = 0;
+  // The narrowest tiles that hold the tokens of an expert, else the widest: so are most stages.
+  int layer = -1;
+  int number = 0;
   for (const kernel::LayerRow& row : kernel::hopper::layer_rows) {
-    if (many_tokens(p) <= kernel::tile_tokens(row.config)) break;
-    if (&row != &kernel::hopper::layer_rows.back()) ++layer;
+    const bool is_wide_enough =
+        layer >= 0 && many_tokens(p) <= kernel::tile_tokens(config_of(layer));
+    if (serves(row.config, p) && !is_wide_enough) layer = number;
+    ++number;
   }
-  return layer;
+  if (layer >= 0) return layer;
+  return refused(" of ", type_name(p.x.dtype), " by ", type_name(p.w13.dtype), ", scaling ",
+                 name(p.scaling), "; ",
+                 as_rule("one launch takes tokens of bf16 by weights of bf16 without scales, or "
+                         "packed for bf16: e2m1, or int4 with exact sums and no zero points"));
 }
 
 }  // namespace warpwright

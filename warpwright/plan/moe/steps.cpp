@@ -146,10 +146,10 @@ struct StepTable {
        .bind = bind_sum, .only_here = true,
        .code = {"SumSlotsKernel", "SlotAdder"}},
 
-      layer_row<0>, layer_row<1>, layer_row<2>,
+      layer_row<0>, layer_row<1>, layer_row<2>, layer_row<3>, layer_row<4>,
   };
   // clang-format on
-  static_assert(kernel::layer_count == 3);
+  static_assert(kernel::layer_count == 5);
 };
 
 }  // namespace
