@@ -241,10 +241,10 @@ class LayerKernel {
   }
 
   /// One thread: until all rows of an item's expert are there.
-  WW_DEVICE void await_rows(const LayerItem& item) const {
+  WW_DEVICE void await_rows(const LayerItem& item, isa::Site site = isa::Site::sync()) const {
     isa::flag_wait(p_.expert_flag(item.of.expert),
                    static_cast<std::uint32_t>(item.of.tiles * ByWarp::of(p_.first_tiles)),
-                   Params::seen - 1);
+                   Params::seen - 1, site);
   }
 
   /// The consumer warpgroup: multiplies, stores, and adds up what is complete.

@@ -26,7 +26,7 @@ struct TileSums {
         isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it
       }
       leave();
-    } else if constexpr (in_flight(config) > 1) {
+    } else if constexpr (in_flight(config) > 1) {  // NOLINT(bugprone-branch-clone): others are none
       mainloop.sum(work, accumulator, total, leave);
     } else if constexpr (beside) {
       mainloop.sum(work, accumulator[0], total, leave);

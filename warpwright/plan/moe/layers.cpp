@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "warpwright/facts/weight_forms.h"
 #include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/product/rules.h"
