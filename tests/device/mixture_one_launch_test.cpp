@@ -95,19 +95,19 @@ MixtureAsk served_ask(unsigned seed) {
   MixtureAsk ask;
   ask.seed = seed;
   ask.top_k = 1 << draw(0, 3);
-  ask.tokens = draw(1, draw(0, 3) == 0 ? 256 / ask.top_k : 6);
-  ask.experts = draw(1, draw(0, 3) == 0 ? 70 : 6);
+  ask.tokens = draw(1, draw(0, 7) == 0 ? 256 / ask.top_k : 6);
+  ask.experts = draw(1, draw(0, 7) == 0 ? 70 : 6);
   ask.experts_total = draw(0, 1) * (ask.experts + draw(0, 3));
   if (ask.experts_total > 0) ask.first_expert = draw(0, ask.experts_total - ask.experts);
-  ask.hidden = 8 * draw(1, 40);
-  ask.inner = 8 * draw(1, 20);
+  ask.hidden = 8 * draw(1, 24);
+  ask.inner = 8 * draw(1, 12);
   ask.wide_ids = draw(0, 1) == 1;
   ask.biases = draw(0, 1) == 1;
   ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;
   if (draw(0, 2) == 0) ask.shared = draw(0, 1) == 0 ? DType::f32 : DType::bf16;
   if (seed % 3 != 0) {
-    ask.hidden = 64 * draw(1, 5);
-    ask.inner = 64 * draw(1, 4);
+    ask.hidden = 64 * draw(1, 3);
+    ask.inner = 64 * draw(1, 2);
     ask.weight_scales = draw(0, 1) == 1;
     ask.scaling = ask.weight_scales ? Scaling::row_column : Scaling::none;
     ask.packed13 = seed % 3 == 1 ? int4_form(random) : e2m1_form(random);
@@ -234,23 +234,6 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
   }
 }
 
-// A mutant that survives, where nothing depends on what it breaks.
-constexpr const char* landed =
-    "consumers wait for the arrivals of all copies, which come behind the copies, before the CTA "
-    "ends";
-constexpr device::Argued layer_argued[] = {
-    {"cp.async.commit_group at kernel/hopper/token_rows.h", "isa::copy_async_commit();", "dropped",
-     landed},
-    {"cp.async.commit_group at kernel/hopper/token_rows.h", "isa::copy_async_commit();",
-     "dropped the first time", landed},
-    {"cp.async.wait_group at kernel/hopper/token_rows.h", "isa::copy_async_wait<0>();", "dropped",
-     landed},
-    {"cp.async.wait_group at kernel/hopper/token_rows.h", "isa::copy_async_wait<0>();",
-     "dropped the first time", landed},
-    {"cp.async.wait_group at kernel/hopper/token_rows.h", "isa::copy_async_wait<0>();",
-     "one more group may be pending", landed},
-};
-
 // Those of the consumers' wait for rows, which only a result in x's place needs.
 bool orders_reads_of_x(const device::Mutant& m) {
   constexpr device::Argued wait{"flag wait at kernel/hopper/layer.h",
@@ -263,18 +246,17 @@ bool orders_reads_of_x(const device::Mutant& m) {
 // Some of them here, and all waits for flags, all in script/campaign: none survives. In the second
 // case the result is x.
 TEST(OneLaunch, WhatIsBrokenIsFound) {
-  device::expect_lines(layer_argued);
   const MixtureAsk asks[] = {
-      {.tokens = 12, .experts = 3, .top_k = 2, .hidden = 640, .inner = 192, .biases = true},
+      {.tokens = 12, .experts = 3, .top_k = 2, .hidden = 896, .inner = 128, .biases = true},
       {.tokens = 6, .experts = 3, .top_k = 2, .hidden = 256, .inner = 64}};
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
     const bool in_place = &ask != &asks[0];
     if (in_place) some.o.d = some.o.x;
-    const auto plan = plan_moe(some.o, facts_with(in_place ? 3 : 2), at_once);
+    const auto plan = plan_moe(some.o, facts_with(in_place ? 3 : 5), at_once);
     ASSERT_TRUE(plan) << plan.reason();
     CheckOptions options;
-    options.schedules = campaign() ? 32 : 6;
+    options.schedules = campaign() ? 16 : 6;
     options.jobs = all_threads();
     options.wanted = [turn = in_place ? 20 : 0](const model::Mutation& m) mutable {
       return campaign() || turn++ % 60 == 0 || m.at == model::SyncKind::flag_wait;
@@ -286,10 +268,7 @@ TEST(OneLaunch, WhatIsBrokenIsFound) {
     ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
     std::printf("%s: %s\n", plan->name().c_str(), report->score().c_str());
     for (const device::Mutant& m : report->mutants) {
-      const bool is_argued = std::any_of(std::begin(layer_argued), std::end(layer_argued),
-                                         [&](const auto& a) { return device::names(a, m); });
-      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || is_argued ||
-                  (!in_place && orders_reads_of_x(m)))
+      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || (!in_place && orders_reads_of_x(m)))
           << m.site << ", " << m.mutation.how();
     }
   }

@@ -191,7 +191,6 @@ class LayerKernel {
       isa::mark_end();
     }
     isa::launch_dependents();
-    ring.producer_tail(state);
   }
 
   template <class Product>
