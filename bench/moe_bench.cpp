@@ -166,15 +166,13 @@ class MoeSession {
  public:
   MoeSession(const MixturePlan& plan, const MoeTimeOptions& options)
       : plan_(plan), options_(options), sets_(plan, options, stream_.get()) {
-    auto made = make_workspace(plan_);
-    if (!made) throw Failure{made.reason()};
-    workspace_ = std::move(*made);
-    require(prepare(plan_));
+    workspace_ = prepared(plan_);
+    if (options_.beside) beside_ = prepared(*options_.beside);
     check();
   }
 
   MoeTimes measure() {
-    const Launch whole = launch({});
+    const Launch whole = launch(plan_, workspace_, {});
     const Roof roof = moe_roof(plan_.problem, plan_.device, options_.how.lengths);
     const bool hot = roof.bound() == Bound::tensor_cores;
     const Race race(sets_.all().size(), estimate(whole, stream_.get()), hot, options_.how,
@@ -182,12 +180,19 @@ class MoeSession {
     std::vector<Launch> contenders = {whole};
     const std::vector<PlannedStep> steps =
         options_.steps ? plan_.steps() : std::vector<PlannedStep>{};
-    for (const PlannedStep& step : steps) contenders.push_back(launch(step.step));
+    for (const PlannedStep& step : steps) {
+      contenders.push_back(launch(plan_, workspace_, step.step));
+    }
+    if (options_.beside) {
+      contenders.push_back(launch(*options_.beside, beside_, {}));
+      require(contenders.back()(0, stream_.get()));
+    }
     // What the steps find between them is of a whole launch.
     require(whole(0, stream_.get()));
     const std::vector<Timing> all = race.run(contenders);
     times_.ours = all.front();
     for (std::size_t i = 0; i < steps.size(); ++i) times_.steps.push_back({steps[i], all[i + 1]});
+    if (options_.beside) times_.beside = all.back();
     times_.cold = sets_.cold();
     times_.rounds = options_.how.rounds;
     times_.launches = race.launches();
@@ -196,17 +201,25 @@ class MoeSession {
   }
 
  private:
-  Launch launch(std::optional<MixtureStep> only) {
-    return [this, only](std::size_t number, void* stream) {
+  // Flags are clear before the first capture.
+  Workspace prepared(const MixturePlan& plan) {
+    auto made = make_workspace(plan);
+    if (!made) throw Failure{made.reason()};
+    require(prepare(plan, *made, stream_.get()));
+    return std::move(*made);
+  }
+  // Keeps references to `plan` and `workspace`.
+  Launch launch(const MixturePlan& plan, Workspace& workspace, std::optional<MixtureStep> only) {
+    return [this, &plan, &workspace, only](std::size_t number, void* stream) {
       const MixtureOperands& set = sets_.all()[number % sets_.all().size()];
-      return warpwright::launch(plan_, set, workspace_, stream,
+      return warpwright::launch(plan, set, workspace, stream,
                                 {.dependent = options_.how.dependent, .only = only});
     };
   }
 
   // Compares rows of some tokens, the first and the last among them, with float64.
   void check() {
-    require(launch({})(0, stream_.get()));
+    require(launch(plan_, workspace_, {})(0, stream_.get()));
     require(cudaStreamSynchronize(stream_.get()), "running the mixture");
     const MixtureProblem& p = plan_.problem;
     const double row = static_cast<double>(p.top_k()) * 3 * static_cast<double>(p.hidden()) *
@@ -249,6 +262,7 @@ class MoeSession {
   Stream stream_;
   MixtureSets sets_;
   Workspace workspace_;
+  Workspace beside_;
   MoeTimes times_;
 };
 

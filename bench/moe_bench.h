@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct MoeStepTime {
 
 struct MoeTimes {
   Timing ours;
+  std::optional<Timing> beside;    ///< of the plan beside it
   std::vector<MoeStepTime> steps;  ///< where they were asked for
   int checked_tokens = 0;          ///< whose rows were compared with float64
   double worst_share = 0;          ///< the largest error of these, over what is allowed
@@ -59,6 +61,7 @@ struct MoeTimeOptions {
   TimeOptions how;                ///< with the lengths that the ids give the experts that are here
   std::vector<std::int32_t> ids;  ///< experts of all tokens, tokens x top_k
   bool steps = false;
+  std::optional<MixturePlan> beside;  ///< of the same mixture, launched in turns with the other
 };
 
 /// Times launches of `plan`, whose ids are int32, on the current CUDA device, on random operands.

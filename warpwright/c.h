@@ -541,7 +541,8 @@ typedef struct ww_moe_choices {
   const char* second_kernel; /**< of that with w2 */
   int32_t gates_in_epilogue; /**< WW_OPEN ...: the first product gates its rows itself; no: a launch
                                   of its own does. Not for WW_SCALING_BLOCK_SCALED */
-  int32_t reserved;          /**< 0 */
+  int32_t one_launch;        /**< WW_OPEN ...: one launch does the whole layer, of up to 256 slots
+                                  of bf16; no: a launch for each step */
 } ww_moe_choices;
 
 typedef struct ww_moe_options {

@@ -93,6 +93,7 @@ inline constexpr MoeChoiceMember moe_choices[] = {
     {"gates_in_epilogue", &ww_moe_choices::gates_in_epilogue, &MixtureChoices::gates_in_epilogue},
     {"early_weights", &ww_moe_choices::early_weights, &MixtureChoices::early_weights},
     {"sort_with_gather", &ww_moe_choices::sort_with_gather, &MixtureChoices::sort_with_gather},
+    {"one_launch", &ww_moe_choices::one_launch, &MixtureChoices::one_launch},
 };
 
 }  // namespace warpwright::c

@@ -124,7 +124,6 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
       *warpwright::facts::find_removed(warpwright::facts::removed_arguments, "sums_in_product");
   if (auto r = word_fault("batch_invariant", c.batch_invariant, 1)) return r;
   if (auto r = word_fault(gone.name.data(), c.sums_in_product, WW_NO)) return r;
-  if (auto r = word_fault("ww_moe_choices.reserved", c.reserved, 0)) return r;
   for (const MoeChoiceMember& member : moe_choices) {
     const std::int32_t said = c.*member.given;
     if (auto r = word_fault(member.name, said, WW_NO)) return r;

@@ -75,13 +75,14 @@ using MixturePlans = PlanCache<MixtureProblem, MixtureChoices, MixturePlan>;
 /// What a launch needs of a workspace.
 struct WorkspaceNeed {
   std::int64_t bytes = 0;
-  /// The plan of a product, which may keep flags there; null: all of it may be of any content.
+  /// The plan of a product, which may keep flags there.
   const Plan* product = nullptr;
   bool check_offsets = false;
+  std::int64_t flag_bytes = 0;  ///< without such a plan
 
   [[nodiscard]] bool fits(const Workspace& workspace) const {
     return !(product != nullptr ? workspace.fault(*product, check_offsets)
-                                : workspace.fault(bytes));
+                                : workspace.fault(bytes, flag_bytes));
   }
 };
 

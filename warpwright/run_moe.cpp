@@ -15,7 +15,8 @@ using StartMixture = std::optional<Refusal> (*)(const MixturePlan&, const Mixtur
 std::optional<Refusal> run_moe_by(StartMixture start, const MixturePlan& plan,
                                   const MixtureOperands& operands, const MixtureRunOptions& o) {
   const std::int64_t bytes = plan.problem.tokens() > 0 ? plan.workspace_bytes() : 0;
-  return start_in_place({o.device, o.stream, o.workspace}, bytes > 0, {bytes},
+  return start_in_place({o.device, o.stream, o.workspace}, bytes > 0,
+                        {.bytes = bytes, .flag_bytes = plan.flag_bytes()},
                         o.check_ids ? "check_ids" : nullptr, plan,
                         [&](Workspace& workspace) -> std::optional<Refusal> {
                           if (auto r = start(plan, operands, workspace, o.stream, o.launch)) {

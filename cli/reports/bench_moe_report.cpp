@@ -59,6 +59,7 @@ ordered_json row_json(const MoeBenchRow& row, std::uint64_t seed) {
   }
   const bench::MoeTimes& t = *row.times;
   j["ours"] = timing_json(t.ours);
+  if (t.beside) j["by_steps"] = timing_json(*t.beside);
   j["floor_us"] = known_us(row.roof.us());
   j["memory_us"] = known_us(row.roof.memory_us);
   j["compute_us"] = known_us(row.roof.compute_us);
@@ -71,6 +72,7 @@ ordered_json row_json(const MoeBenchRow& row, std::uint64_t seed) {
   j["quantises_in_epilogue"] = row.plan->way.fused;
   j["gates_in_epilogue"] = row.plan->problem.is_gated && !row.plan->way.gates_behind;
   j["sorts_with_gather"] = row.plan->way.sorts_rows;
+  j["one_launch"] = row.plan->way.one_launch();
   j["steps"] = steps_json(row);
   j["checked_tokens"] = t.checked_tokens;
   j["worst_share_of_allowed"] = t.worst_share;
@@ -108,8 +110,17 @@ std::string moe_row(const MoeBenchRow& row) {
   text += format("%9s %7s %9s %6s %9d  ", us_text(t.ours.median).c_str(),
                  spread_text(t.ours).c_str(), us_text(row.roof.us()).c_str(),
                  times_floor(t.ours.median, row.roof.us()).c_str(), row.plan->launches());
-  text += row.plan->first.name() + ", " + row.plan->second.name();
+  if (row.plan->way.one_launch()) {
+    text += row.plan->name();
+  } else {
+    text += row.plan->first.name() + ", " + row.plan->second.name();
+  }
   text += t.cold ? "\n" : " (too few buffers to keep weights out of L2)\n";
+  if (t.beside) {
+    text += format("%22s %9s %7s %9s %6s\n", "by steps", us_text(t.beside->median).c_str(),
+                   spread_text(*t.beside).c_str(), "",
+                   times_floor(t.beside->median, row.roof.us()).c_str());
+  }
   for (const bench::MoeStepTime& step : t.steps) {
     const double floor = step.of.floor * 1e6;
     text += format("%22s %9s %7s %9s %6s %9s  ", step.of.name, us_text(step.timing.median).c_str(),

@@ -48,6 +48,7 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["quantises_in_epilogue"] = plan.way.fused;
   json["gates_in_epilogue"] = p.is_gated && !plan.way.gates_behind;
   json["sorts_with_gather"] = plan.way.sorts_rows;
+  json["one_launch"] = plan.way.one_launch();
   json["steps"] = ordered_json::array();
   for (const PlannedStep& step : plan.steps()) {
     json["steps"].push_back(

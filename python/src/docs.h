@@ -194,11 +194,12 @@ expected_lengths      how slots fall on experts, only for the choice of kernels,
              grouped_gemm.
 batch_invariant       the bits of a token's row depend only on it, its slots and the weights.
 first_kernel, second_kernel, by_index, quantises_in_epilogue, gates_in_epilogue, early_weights,
-sort_with_gather      fix what the plan would choose: both kernels by name; whether the first
-             product reads tokens by number, or they are put into the order of the experts first;
+sort_with_gather, one_launch   fix what the plan would choose: both kernels by name; whether the
+             first product reads tokens by number, or they are put into the order of experts first;
              whether it quantises its rows itself; whether it gates them itself, or a launch behind
              it does; whether products ask for their first weights before the launch before has
-             ended; whether one launch sorts up to 4,096 slots and puts tokens into that order.
+             ended; whether one launch sorts up to 4,096 slots and puts tokens into that order;
+             whether one does the whole layer, of up to 256 slots of bf16 (left out: no).
 check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
              graph's capture.
 dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.
@@ -207,8 +208,8 @@ plan         a MoePlan of this very mixture; default: the one made when such a m
 
 Rows are rounded to x's type, times their weight, and added in float32 in the order of experts, then
 slots: the same bits in every run. On the GPU all is 3 to 6 launches, each dependent on the one
-before; the host reads nothing, and waits for nothing. Raises Refusal, with one sentence. Legal in a
-CUDA graph's capture, once such a mixture ran before.)"};
+before, or one; the host reads nothing, and waits for nothing. Raises Refusal, with one sentence.
+Legal in a CUDA graph's capture, once such a mixture ran before.)"};
 
 inline constexpr const char* plan_moe_doc =
     R"(The MoePlan of moe(...) with these arguments, without running it. explain() shows it as a

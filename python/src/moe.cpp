@@ -305,6 +305,7 @@ void MixtureCall::choose(const Arguments& given) {
   c.gates_in_epilogue = given.choice(Arg::gates_in_epilogue);
   c.early_weights = given.choice(Arg::early_weights);
   c.sort_with_gather = given.choice(Arg::sort_with_gather);
+  c.one_launch = given.choice(Arg::one_launch);
   options.launch.dependent = given.flag(Arg::dependent);
   options.check_ids = given.flag(Arg::check_ids);
 }

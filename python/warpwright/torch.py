@@ -226,7 +226,8 @@ _MOE = f"{_ROUTED}, Tensor w13, Tensor w2"
 # The plan chooses the rest, or what is called says it.
 _EXPERTS = _keywords("plan_moe", lambda name: name not in (
     "device", "out", "dtype", "sums", "first_kernel", "second_kernel", "by_index",
-    "quantises_in_epilogue", "gates_in_epilogue", "early_weights", "sort_with_gather"))
+    "quantises_in_epilogue", "gates_in_epilogue", "early_weights", "sort_with_gather",
+    "one_launch"))
 _PACKED = "Tensor packed, int[] form"
 _WITH = f"{_of('gemm', 'scale_a scale_b')}, {_EPILOGUE}, {_SCALES}"
 

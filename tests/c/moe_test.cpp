@@ -309,6 +309,28 @@ TEST(CMoe, ServesFormatsWithScalesInTiles) {
   }
 }
 
+// Twice in one workspace: the flags of the first launch serve the second.
+TEST(CMoe, DoesALayerInOneLaunch) {
+  Moe m;
+  const Device model("model");
+  ww_moe_choices choices = {};
+  choices.size = sizeof choices;
+  choices.one_launch = WW_YES;
+  ww_moe_plan* plan = nullptr;
+  EXPECT_DONE(ww_moe_plan_make(&m.moe, model.device, &choices, &plan));
+  EXPECT_THAT(ww_moe_plan_explain(plan), HasSubstr("1 launch; workspace"));
+  ww_workspace* workspace = nullptr;
+  EXPECT_DONE(ww_workspace_make(model.device, ww_moe_plan_workspace_bytes(plan), &workspace));
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_DONE(ww_moe_launch(plan, &m.moe, workspace, nullptr, nullptr));
+    EXPECT_TRUE(m.right());
+  }
+  ww_workspace_free(workspace);
+  ww_moe_plan_free(plan);
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(m.right());
+}
+
 TEST(CMoe, PlansPreparesAndLaunches) {
   Moe m;
   const Device model("model");

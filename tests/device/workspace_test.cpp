@@ -51,7 +51,7 @@ TEST(Workspace, ACapturedLaunchReliesOnPreparedFlags) {
   Room room;
   Workspace w(room.bytes, sizeof room);
   const Plan plan = plan_with(512, 4096);
-  w.note_cleared(plan);
+  w.note_cleared(plan.flag_bytes);
   EXPECT_EQ(w.note_launch(plan, true), Flags::are_clear);
   EXPECT_EQ(w.note_launch(plan, false), Flags::are_clear);
   EXPECT_FALSE(w.fault(plan));
@@ -77,7 +77,7 @@ TEST(Workspace, APlanOfFlagsAloneLeavesTheOthersClear) {
   EXPECT_EQ(w.note_launch(counter, false), Flags::are_clear);
   EXPECT_EQ(w.note_launch(many, false), Flags::are_clear);
   w.forget();
-  w.note_cleared(many);
+  w.note_cleared(many.flag_bytes);
   EXPECT_EQ(w.note_launch(many, true), Flags::are_clear);
   EXPECT_FALSE(w.fault(counter));  // replays of the other find their flags as they were
   EXPECT_EQ(w.note_launch(counter, true), Flags::are_clear);
@@ -93,16 +93,16 @@ TEST(Workspace, ACapturedLaunchThatClearsNeverMakesFlagsKnown) {
   EXPECT_EQ(w.note_launch(plan, false), Flags::are_clear);
 }
 
-// As a mixture of experts does, which keeps no flags.
+// As a mixture of experts does by steps, which keep no flags.
 TEST(Workspace, ALaunchThatWritesToAllMakesNoFlagsKnown) {
   Room room;
   Workspace w(room.bytes, sizeof room);
   const Plan plan = plan_with(512, 4096);
-  w.note_cleared(plan);
-  w.note_overwritten(false);
+  w.note_cleared(plan.flag_bytes);
+  EXPECT_EQ(w.note_launch(0, false), Flags::are_clear);
   EXPECT_EQ(w.note_launch(plan, false), Flags::clear_first);
   EXPECT_EQ(w.note_launch(plan, false), Flags::are_clear);
-  w.note_overwritten(true);
+  EXPECT_EQ(w.note_launch(0, true), Flags::are_clear);
   EXPECT_EQ(w.note_launch(plan, false), Flags::clear_first);
   EXPECT_EQ(w.note_launch(plan, false), Flags::clear_first);  // the graph may have run between
 }

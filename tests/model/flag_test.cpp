@@ -15,15 +15,16 @@ namespace {
 // What is wrong with the kernel below.
 enum class Bug { none, no_set, no_wait, other_value, set_early, no_meeting, no_second_meeting };
 
-// A warp of CTA 0 writes 32 words and sets a flag; a warp of CTA 1 waits and reads them.
+// A warp of CTA 0 writes 32 words and sets a flag; a warp of CTA 1 waits and reads them. Or both
+// are warps of one CTA.
 class FlagTest : public testing::Test {
  protected:
   Kernel kernel(Bug bug) {
     std::fill_n(flag_.data(), flag_.size(), 0U);
-    return {{.ctas = 2, .threads = 32},
+    return {{.ctas = in_one_cta_ ? 1 : 2, .threads = in_one_cta_ ? 64 : 32},
             [this, bug] {
               // Every run starts with a flag of 0; the CTA that waits has not looked at it yet.
-              if (isa::cta_index() == 0) {
+              if ((in_one_cta_ ? isa::warp_index() : isa::cta_index()) == 0) {
                 give(bug);
               } else {
                 take(bug);
@@ -69,7 +70,21 @@ class FlagTest : public testing::Test {
 
   Memory<std::uint32_t> words_{32};
   Memory<std::uint32_t> flag_{1};
+  bool in_one_cta_ = false;
 };
+
+// As a persistent grid has it, whose CTAs may draw what they wait for themselves.
+TEST_F(FlagTest, OrdersWarpsOfACta) {
+  in_one_cta_ = true;
+  for (const Options& how : schedules()) {
+    SCOPED_TRACE(text(how));
+    const Report report = run(kernel(Bug::none), how);
+    EXPECT_TRUE(report.clean()) << report.text();
+  }
+  expect_only(Bug::no_wait, Check::data_race);
+  expect_only(Bug::set_early, Check::data_race);
+  expect_only(Bug::no_meeting, Check::data_race);
+}
 
 TEST_F(FlagTest, OrdersAcrossClusters) {
   for (const Options& how : schedules()) {

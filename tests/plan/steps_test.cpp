@@ -72,13 +72,14 @@ TEST(MixtureSteps, WhatARowReadsAnEarlierOneWrites) {
                                          {DType::e4m3, Scaling::row_column},
                                          {DType::e4m3, Scaling::blockwise}}) {
     for (const std::int64_t tokens : {1, 9, 600}) {
-      for (int ways = 0; ways < 16 * static_cast<int>(std::size(forms)); ++ways) {
+      for (int ways = 0; ways < 32 * static_cast<int>(std::size(forms)); ++ways) {
         MixtureProblem asked = layer(tokens, weights, scaling);
-        forms[ways / 16](asked);
+        forms[ways / 32](asked);
         const MixtureChoices choices{.quantises_in_epilogue = (ways & 1) != 0,
                                      .gates_in_epilogue = (ways & 8) == 0,
                                      .by_index = (ways & 2) != 0,
-                                     .sort_with_gather = (ways & 4) != 0};
+                                     .sort_with_gather = (ways & 4) != 0,
+                                     .one_launch = (ways & 16) != 0};
         const auto plan = plan_moe(asked, *known_facts("h200"), choices);
         if (!plan) continue;
         SCOPED_TRACE(plan->explain());
@@ -87,7 +88,7 @@ TEST(MixtureSteps, WhatARowReadsAnEarlierOneWrites) {
         std::set<MixtureStep> steps;
         for (const StepRow& row : rows_of(*plan)) {
           EXPECT_TRUE(steps.insert(row.step).second);
-          for (int i = static_cast<int>(MixturePart::status); i < mixture_parts; ++i) {
+          for (int i = first_own_part; i < mixture_parts; ++i) {
             const auto part = static_cast<MixturePart>(i);
             EXPECT_TRUE(row.product != nullptr || !row.reads.has(part) || written.has(part));
             EXPECT_TRUE(!row.writes.has(part) || plan->layout[part].bytes > 0 ||
@@ -99,7 +100,7 @@ TEST(MixtureSteps, WhatARowReadsAnEarlierOneWrites) {
         for (int i = 0; i < mixture_parts; ++i) {
           const MixtureBytes& bytes = plan->layout[static_cast<MixturePart>(i)];
           EXPECT_EQ(bytes.bytes > 0, written.has(static_cast<MixturePart>(i)) &&
-                                         i >= static_cast<int>(MixturePart::status) &&
+                                         i >= first_own_part &&
                                          plan->parts[static_cast<MixturePart>(i)].rows > 0);
           if (bytes.bytes == 0) continue;
           EXPECT_GE(bytes.at, end);

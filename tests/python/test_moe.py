@@ -322,6 +322,8 @@ class Moe(unittest.TestCase):
             layer.call(sums_in_product=True)
         np.testing.assert_array_equal(layer.call(by_index=False, sort_with_gather=True),
                                       layer.call(by_index=False, sort_with_gather=False))
+        np.testing.assert_array_equal(layer.call(one_launch=True), layer.call(one_launch=False))
+        self.assertIn("1 launch;", wp.plan_moe(*layer.tensors, one_launch=True).explain())
         one = layer.call(batch_invariant=True)
         layer.x, layer.ids, layer.weights = (t[3:5] for t in (layer.x, layer.ids, layer.weights))
         np.testing.assert_array_equal(layer.call(batch_invariant=True), one[3:5])

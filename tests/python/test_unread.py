@@ -16,7 +16,7 @@ rng = np.random.default_rng(21)
 HINTS = {"batch_invariant", "kernel", "cluster", "measure", "dependent", "workspace", "plan",
          "expected_tokens", "expected_lengths", "check_offsets", "check_ids", "experts_total",
          "first_kernel", "second_kernel", "by_index", "quantises_in_epilogue",
-         "gates_in_epilogue", "early_weights", "sort_with_gather", "out"}
+         "gates_in_epilogue", "early_weights", "sort_with_gather", "one_launch", "out"}
 
 
 def normal(*shape, dtype=bf16):

@@ -324,7 +324,7 @@ std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void
   if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   auto* const in = static_cast<cudaStream_t>(stream);
   if (auto r = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags")) return r;
-  if (!is_captured(in)) workspace.note_cleared(plan);
+  if (!is_captured(in)) workspace.note_cleared(plan.flag_bytes);
   return std::nullopt;
 }
 
@@ -335,14 +335,21 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
   return std::shared_ptr<void>(owner, owner->data());
 }
 
+std::optional<Refusal> clear_here(void* memory, std::int64_t bytes, void* stream) {
+  return clear(memory, bytes, static_cast<cudaStream_t>(stream), "clearing the flags");
+}
+
 std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
-                                           void* workspace, void* stream,
+                                           void* workspace, bool clears, void* stream,
                                            const MixtureLaunchOptions& options) {
   MixtureGrids all;
   try {
     bind_mixture(plan, operands, workspace, encode_kept, all, options.only.has_value());
   } catch (const EncodeFailure& failure) {
     return refuse(RefusalCode::device_error, failure.sentence);
+  }
+  if (clears) {
+    if (auto r = clear_here(workspace, plan.flag_bytes(), stream)) return r;
   }
   for (int i = 0; i < all.count; ++i) {
     MixtureStepGrids& step = all.steps[static_cast<std::size_t>(i)];
@@ -393,7 +400,8 @@ cudaError_t watch_waits(WatchWaits watch) {
 
 const Backend& cuda_backend() {
   static const Backend backend = {launch_here,    prepare_here,        allocate_here,
-                                  read_word_here, launch_mixture_here, prepare_mixture_here};
+                                  read_word_here, launch_mixture_here, prepare_mixture_here,
+                                  clear_here};
   return backend;
 }
 

@@ -34,11 +34,14 @@ Result<std::uint32_t> no_word(const void* /*word*/, void* /*stream*/) {
 }
 
 std::optional<Refusal> no_mixture(const MixturePlan& /*plan*/, const MixtureOperands& /*operands*/,
-                                  void* /*workspace*/, void* /*stream*/,
+                                  void* /*workspace*/, bool /*clears*/, void* /*stream*/,
                                   const MixtureLaunchOptions& /*options*/) {
   return absent();
 }
 std::optional<Refusal> no_mixture_kernels(const MixturePlan& /*plan*/) {
+  return absent();
+}
+std::optional<Refusal> no_clearing(void* /*memory*/, std::int64_t /*bytes*/, void* /*stream*/) {
   return absent();
 }
 
@@ -46,7 +49,7 @@ std::optional<Refusal> no_mixture_kernels(const MixturePlan& /*plan*/) {
 
 const Backend& cuda_backend() {
   static const Backend backend = {no_launch, no_preparation, no_memory,
-                                  no_word,   no_mixture,     no_mixture_kernels};
+                                  no_word,   no_mixture,     no_mixture_kernels, no_clearing};
   return backend;
 }
 

@@ -161,6 +161,7 @@ const std::vector<CudaKernel>& cuda_kernels() {
     add_one<kernel::GateRowsKernel>(found, gate_rows_kernel, 90, &gate_rows);
     add_one<kernel::SortGatherKernel>(found, sort_gather_kernel, 90, &sort_gather);
     add_one<kernel::SumSlotsKernel>(found, sum_slots_kernel, 90, &sum_slots);
+    if constexpr (WARPWRIGHT_Hopper_CUDA_CHUNKS > 0) add_layer_kernels(found);
     return found;
   }();
   return all;

@@ -39,6 +39,9 @@ struct CudaKernel {
 template <class Table, int chunk>
 void add_cuda_kernels(std::vector<CudaKernel>& all);
 
+/// Adds the kernels of layers in one launch, which a build with Hopper kernels has.
+void add_layer_kernels(std::vector<CudaKernel>& all);
+
 /// Every kernel that is compiled for an architecture of this build.
 const std::vector<CudaKernel>& cuda_kernels();
 /// The one of that name, or nothing.

@@ -113,37 +113,40 @@ std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) co
   return relied_fault(relied_);
 }
 
-std::optional<Refusal> Workspace::fault(std::int64_t bytes) const {
+std::optional<Refusal> Workspace::fault(std::int64_t bytes, std::int64_t flag_bytes) const {
   if (auto r = memory_fault(data_, bytes_, bytes)) return r;
-  if (relied_ == 0) return std::nullopt;
+  if (flag_bytes >= relied_) return std::nullopt;
   return relied_fault(relied_);
 }
 
 Workspace::Flags Workspace::note_launch(const Plan& plan, bool captured, bool check_offsets) {
   const std::int64_t used = used_bytes(plan, check_offsets);
   if (used == 0 || data_ == nullptr) return Flags::are_clear;
-  const bool clear = clear_ >= plan.flag_bytes;
-  const std::int64_t kept = used > plan.flag_bytes ? plan.flag_bytes : INT64_MAX;
+  return note(plan.flag_bytes, used, captured);
+}
+
+Workspace::Flags Workspace::note_launch(std::int64_t flag_bytes, bool captured) {
+  return note(flag_bytes, INT64_MAX, captured);
+}
+
+Workspace::Flags Workspace::note(std::int64_t flag_bytes, std::int64_t used, bool captured) {
+  const bool clear = clear_ >= flag_bytes;
+  const std::int64_t kept = used > flag_bytes ? flag_bytes : INT64_MAX;
   if (captured) {
-    if (clear) relied_ = std::max(relied_, plan.flag_bytes);
+    if (clear) relied_ = std::max(relied_, flag_bytes);
     trusted_ = std::min(trusted_, kept);
   }
   clear_ = std::min(clear_, kept);
-  if (!clear && !captured) clear_ = std::min(plan.flag_bytes, trusted_);
+  if (!clear && !captured) clear_ = std::min(flag_bytes, trusted_);
   return clear ? Flags::are_clear : Flags::clear_first;
 }
 
-void Workspace::note_cleared(const Plan& plan) {
-  clear_ = std::max(clear_, std::min(plan.flag_bytes, trusted_));
+void Workspace::note_cleared(std::int64_t flag_bytes) {
+  clear_ = std::max(clear_, std::min(flag_bytes, trusted_));
 }
 
 void Workspace::forget() {
   clear_ = 0;
-}
-
-void Workspace::note_overwritten(bool captured) {
-  clear_ = 0;
-  if (captured) trusted_ = 0;
 }
 
 std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Workspace& workspace,

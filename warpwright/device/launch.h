@@ -62,9 +62,9 @@ class Workspace {
   /// Notes one.
   void note_check() { checks_offsets_ = true; }
 
-  /// Why it cannot be given to a launch that writes to the first `bytes` of it, flags and all, or
-  /// nothing.
-  [[nodiscard]] std::optional<Refusal> fault(std::int64_t bytes) const;
+  /// Why it cannot be given to a launch that writes to the first `bytes` of it, or nothing. The
+  /// first `flag_bytes` of these are its flags.
+  [[nodiscard]] std::optional<Refusal> fault(std::int64_t bytes, std::int64_t flag_bytes) const;
   /// What a launch must do about the flags.
   enum class Flags : std::uint8_t { are_clear, clear_first };
   /// Why it cannot be given to a launch of `plan`, or nothing.
@@ -72,15 +72,17 @@ class Workspace {
   /// Notes a launch of `plan` that `fault` let pass, and says what it must do about its flags.
   /// `captured`: it goes into a graph, to run at any time from now on.
   Flags note_launch(const Plan& plan, bool captured, bool check_offsets = false);
-  /// Notes that the first bytes of it, `plan.flag_bytes`, were cleared.
-  void note_cleared(const Plan& plan);
+  /// The same of a launch that may write to all of it, the first `flag_bytes` of which are its
+  /// flags.
+  Flags note_launch(std::int64_t flag_bytes, bool captured);
+  /// Notes that the first `flag_bytes` of it were cleared.
+  void note_cleared(std::int64_t flag_bytes);
   /// Notes that a launch failed: nothing is known of the flags any more.
   void forget();
-  /// Notes a launch that may write to all of it. `captured`: it goes into a graph, whose replays
-  /// may do so at any time from now on.
-  void note_overwritten(bool captured);
 
  private:
+  Flags note(std::int64_t flag_bytes, std::int64_t used, bool captured);
+
   void* data_ = nullptr;
   std::int64_t bytes_ = 0;
   std::int64_t clear_ = 0;   // bytes in front that are 0 between launches

@@ -17,11 +17,13 @@ struct Backend {
   Result<std::shared_ptr<void>> (*allocate)(std::int64_t bytes);
   /// A word of the device's memory, behind all that `stream` has been given.
   Result<std::uint32_t> (*read_word)(const void* word, void* stream);
-  /// The same of mixtures with tokens, in memory that has room for them.
+  /// The same of mixtures with tokens, in memory that has room for them; `clears` its flags first.
   std::optional<Refusal> (*launch_mixture)(const MixturePlan& plan, const MixtureOperands& operands,
-                                           void* workspace, void* stream,
+                                           void* workspace, bool clears, void* stream,
                                            const MixtureLaunchOptions& options);
   std::optional<Refusal> (*prepare_mixture)(const MixturePlan& plan);
+  /// Clears so many bytes of memory.
+  std::optional<Refusal> (*clear)(void* memory, std::int64_t bytes, void* stream);
 };
 
 const Backend& cuda_backend();

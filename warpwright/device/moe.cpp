@@ -32,9 +32,14 @@ std::optional<Refusal> device::launch_matched(const MixturePlan& plan,
                   " is asked for by itself; ",
                   as_rule("a GPU launches by itself only a step that the plan takes"));
   }
-  if (auto r = workspace.fault(plan.workspace_bytes())) return r;
-  workspace.note_overwritten(!plan.device.is_model && is_captured(stream));
-  return (*backend)->launch_mixture(plan, operands, workspace.data(), stream, options);
+  if (auto r = workspace.fault(plan.workspace_bytes(), plan.flag_bytes())) return r;
+  const bool captured = !plan.device.is_model && is_captured(stream);
+  const bool clears =
+      workspace.note_launch(plan.flag_bytes(), captured) == Workspace::Flags::clear_first;
+  auto refused =
+      (*backend)->launch_mixture(plan, operands, workspace.data(), clears, stream, options);
+  if (refused) workspace.forget();
+  return refused;
 }
 
 Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& workspace,
@@ -42,7 +47,7 @@ Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& works
   const auto backend = device::backend_for(plan.device);
   if (!backend) return backend.refusal();
   if (plan.problem.tokens() == 0) return std::uint32_t{0};
-  if (auto r = workspace.fault(plan.workspace_bytes())) return *r;
+  if (auto r = workspace.fault(plan.workspace_bytes(), plan.flag_bytes())) return *r;
   return (*backend)->read_word(
       static_cast<const std::byte*>(workspace.data()) + plan.layout[MixturePart::status].at,
       stream);
@@ -61,6 +66,17 @@ std::optional<Refusal> prepare(const MixturePlan& plan) {
   const auto backend = device::backend_for(plan.device);
   if (!backend) return backend.refusal();
   return plan.problem.tokens() == 0 ? std::nullopt : (*backend)->prepare_mixture(plan);
+}
+
+std::optional<Refusal> prepare(const MixturePlan& plan, Workspace& workspace, void* stream) {
+  if (auto r = prepare(plan)) return r;
+  if (plan.problem.tokens() == 0 || plan.flag_bytes() == 0) return std::nullopt;
+  if (auto r = workspace.fault(plan.workspace_bytes(), plan.flag_bytes())) return r;
+  const auto backend = device::backend_for(plan.device);
+  if (auto r = (*backend)->clear(workspace.data(), plan.flag_bytes(), stream)) return r;
+  const bool captured = !plan.device.is_model && device::is_captured(stream);
+  if (!captured) workspace.note_cleared(plan.flag_bytes());
+  return std::nullopt;
 }
 
 }  // namespace warpwright

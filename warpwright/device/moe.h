@@ -22,8 +22,10 @@ Result<Workspace> make_workspace(const MixturePlan& plan);
 
 /// Runs `plan` where it was made for, as `launch` of a product does: grids that depend on each
 /// other, no memory taken, nothing read by the host, legal in a graph capture. `workspace`, of
-/// plan.workspace_bytes() at least, may be of any content and serves one launch at a time. For 0
-/// tokens nothing is launched. On the model all grids run with all checks.
+/// plan.workspace_bytes() at least, may be of any content and serves one launch at a time: flags of
+/// a layer in one launch are cleared where the workspace does not know them to be 0, in a capture
+/// by a node of the graph. For 0 tokens nothing is launched. On the model all grids run with all
+/// checks.
 [[nodiscard]] std::optional<Refusal> launch(const MixturePlan& plan,
                                             const MixtureOperands& operands, Workspace& workspace,
                                             void* stream, const MixtureLaunchOptions& options = {});
@@ -39,6 +41,10 @@ Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& works
 /// Loads the kernels of `plan` on the current CUDA device, so that the first launch may already be
 /// inside a graph capture. Does nothing for plans of the model.
 [[nodiscard]] std::optional<Refusal> prepare(const MixturePlan& plan);
+/// The same, and clears the flags of `workspace` on `stream`, where the plan has some: a capture
+/// behind it needs no node for that.
+[[nodiscard]] std::optional<Refusal> prepare(const MixturePlan& plan, Workspace& workspace,
+                                             void* stream);
 
 namespace device {
 

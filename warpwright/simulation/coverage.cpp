@@ -171,6 +171,9 @@ Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran) {
 }
 
 Coverage coverage(const MixturePlan& plan, const std::vector<model::SyncSite>& ran) {
+  for (const StepRow& row : rows_of(plan)) {
+    if (row.whole) return coverage({row.code.begin(), row.code.end()}, ran);
+  }
   return coverage_of(ran, [&, files = files_of(ran)](const CompiledSite& site) {
     const bool is_beside = site.file.starts_with("warpwright/kernel/moe/");
     return model::has_word(site, plan.first.kernel) || model::has_word(site, plan.second.kernel) ||
@@ -195,7 +198,15 @@ std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOper
   const auto add = [&](bool is_there, const char* words) {
     if (is_there) ways.emplace_back(words);
   };
+  const auto add_ids = [&] {
+    add(p.experts() == p.total(), "no rank of several");
+    add(rows == p.slots(), "no slot that is left out");
+    add(operands.id_type == OffsetType::int32, "no ids of 64 bits");
+    return ways;
+  };
+  if (plan.way.one_launch()) return add_ids();
   using kernel::SortSlotsShape;
+  add(takes({.one_launch = true}), "no layer in one launch");
   add(plan.way.sorts_rows, "no sort by a launch of its own");
   add(!plan.way.sorts_rows && takes({.sort_with_gather = true}), "no sort beside a gather");
   add(p.slots() <= SortSlotsShape::one_cta || plan.way.sort_parts > 0, "no sort in a cluster");
@@ -208,10 +219,7 @@ std::vector<std::string> untried_ways(const MixturePlan& plan, const MixtureOper
   add(!plan.way.gates_behind && takes({.gates_in_epilogue = false}), "no rows gated by a launch");
   add(!plan.way.fused && takes({.quantises_in_epilogue = true}),
       "no rows quantised by the product");
-  add(p.experts() == p.total(), "no rank of several");
-  add(rows == p.slots(), "no slot that is left out");
-  add(operands.id_type == OffsetType::int32, "no ids of 64 bits");
-  return ways;
+  return add_ids();
 }
 
 std::vector<std::string> untried_ways(const Plan& plan, std::int64_t tiles) {

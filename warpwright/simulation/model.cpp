@@ -18,9 +18,10 @@ void clear(void* memory, std::int64_t bytes) {
   std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
 }
 
-// What a launch leaves of its flags, which the next one relies on.
-std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* workspace) {
-  const auto* const end = workspace + plan.flag_bytes;
+}  // namespace
+
+std::optional<model::Finding> flags_left(const std::byte* workspace, std::int64_t flag_bytes) {
+  const auto* const end = workspace + flag_bytes;
   const auto* const set =
       std::find_if(workspace, end, [](std::byte b) { return b != std::byte{0}; });
   if (set == end) return std::nullopt;
@@ -32,6 +33,8 @@ std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* work
                   "flag_clear() by its waiter, after the last wait for it",
       .site = {}};
 }
+
+namespace {
 
 // Launches of operands that are those of a plan, in one workspace.
 class Launches {
@@ -59,7 +62,7 @@ class Launches {
           [kernel, &grid] { kernel->run(grid.params.data()); }));
       if (grid.multiplies) all.back().shape.ctas_per_sm = plan_.facts().ctas_per_sm;
       if (!grid.multiplies || workspace_ == nullptr) continue;
-      all.back().ended = [this] { return flags_left(plan_, workspace_); };
+      all.back().ended = [this] { return flags_left(workspace_, plan_.flag_bytes); };
     }
     return std::nullopt;
   }
@@ -100,7 +103,7 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
   const Plan& next = *options.second->plan;
   const Launches second(next, *options.second->operands, workspace, false, options.zero_rest);
   Workspace shared(workspace, bytes);
-  shared.note_cleared(plan);
+  shared.note_cleared(plan.flag_bytes);
   static_cast<void>(shared.note_launch(plan, false, check_offsets));
   model::Report report;
   if (shared.note_launch(next, false) == Workspace::Flags::clear_first) {
@@ -161,7 +164,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
 std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void* /*stream*/) {
   if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   clear(workspace.data(), plan.flag_bytes);
-  workspace.note_cleared(plan);
+  workspace.note_cleared(plan.flag_bytes);
   return std::nullopt;
 }
 
@@ -170,8 +173,9 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
 }
 
 std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const MixtureOperands& operands,
-                                           void* workspace, void* /*stream*/,
+                                           void* workspace, bool clears, void* /*stream*/,
                                            const MixtureLaunchOptions& /*options*/) {
+  if (clears) clear(workspace, plan.flag_bytes());
   const auto report = launch_on_model(plan, operands, {}, workspace);
   if (!report) return report.refusal();
   if (report->clean()) return std::nullopt;
@@ -179,6 +183,11 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
 }
 
 std::optional<Refusal> prepare_mixture_here(const MixturePlan& /*plan*/) {
+  return std::nullopt;
+}
+
+std::optional<Refusal> clear_here(void* memory, std::int64_t bytes, void* /*stream*/) {
+  clear(memory, bytes);
   return std::nullopt;
 }
 
@@ -195,7 +204,8 @@ std::shared_ptr<std::byte> host_memory(std::int64_t bytes) {
 
 bool use_model() {
   static const Backend backend = {launch_here,    prepare_here,        allocate_here,
-                                  read_word_here, launch_mixture_here, prepare_mixture_here};
+                                  read_word_here, launch_mixture_here, prepare_mixture_here,
+                                  clear_here};
   model_backend() = &backend;
   return true;
 }

@@ -51,6 +51,8 @@ struct ModelOptions {
   double cold_share = 0;  ///< see model::Options
   /// An SM that another grid holds, -1 for none: no cluster is launched there.
   int occupied_sm = -1;
+  /// SMs that are there, where they are others than the plan was made for; 0: its device's.
+  int sms = 0;
   /// For groups: see LaunchOptions.
   bool zero_rest = false;
   /// For groups: where the kernel says whether the offsets are in order (see offsets_fault), or

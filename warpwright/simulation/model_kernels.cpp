@@ -40,6 +40,7 @@ const ModelKernel* model_kernel(std::string_view name) {
     found.push_back({gate_rows_kernel, &run_kernel<kernel::GateRowsKernel>});
     found.push_back({sort_gather_kernel, &run_kernel<kernel::SortGatherKernel>});
     found.push_back({sum_slots_kernel, &run_kernel<kernel::SumSlotsKernel>});
+    add_layer_kernels(found);
     return found;
   }();
   const auto found =

@@ -22,6 +22,9 @@ const ModelKernel* model_kernel(std::string_view name);
 template <class Table, int chunk>
 void add_model_kernels(std::vector<ModelKernel>& all);
 
+/// Adds the kernels of layers in one launch.
+void add_layer_kernels(std::vector<ModelKernel>& all);
+
 template <class Kernel>
 void run_kernel(const void* params) {
   Kernel::run(*static_cast<const typename Kernel::Params*>(params));

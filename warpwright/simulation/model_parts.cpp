@@ -106,7 +106,7 @@ model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const De
   how.count_sites = options.count_sites;
   how.stop_at_finding = options.stop_at_finding;
   how.mutation = options.mutation;
-  how.sms = device.sms;
+  how.sms = options.sms > 0 ? options.sms : device.sms;
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;

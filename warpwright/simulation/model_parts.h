@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "warpwright/model/machine.h"
@@ -32,6 +33,10 @@ class Allocations {
 /// What the model may touch while `grid` of `plan` runs.
 Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
                            std::byte* workspace);
+
+/// What a launch leaves of its flags, the first bytes of its workspace, which the next one relies
+/// on; nothing where they are 0.
+std::optional<model::Finding> flags_left(const std::byte* workspace, std::int64_t flag_bytes);
 
 /// A grid of a launch, as early as it may start.
 model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,

@@ -1,7 +1,10 @@
 #include "warpwright/simulation/moe.h"
 
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "warpwright/device/launch_parts.h"
@@ -22,6 +25,7 @@ constexpr std::array names = {"x",
                               "scale_x",
                               "shared_output",
                               "d",
+                              "flags",
                               "status",
                               "offsets",
                               "slots",
@@ -36,13 +40,24 @@ constexpr std::array names = {"x",
 static_assert(names.size() == mixture_parts);
 
 // What a step says that it reads and writes; a product's operands are those of its plan.
-Allocations touched_by(const MixtureGrids& mixture, const MixtureStepGrids& step, const Grid& grid,
-                       OffsetType ids) {
+Allocations touched_by(const MixtureOperands& operands, const MixtureGrids& mixture,
+                       const MixtureStepGrids& step, const Grid& grid) {
+  const OffsetType ids = operands.id_type;
   const StepRow& row = *step.row;
   Allocations all;
   if (row.product != nullptr) {
     all = allocations_of(*step.product, grid.copies ? step.operands : step.grids.operands, grid,
                          step.workspace);
+  }
+  if (row.whole) {
+    for (const auto& [w, name] : {std::pair{&operands.w13, "w13"},
+                                  {&operands.w2, "w2"},
+                                  {&operands.scale_w13, "scale_w13"},
+                                  {&operands.scale_w2, "scale_w2"},
+                                  {&operands.bias13, "bias13"},
+                                  {&operands.bias2, "bias2"}}) {
+      all.add(stored(operands, *w), name);
+    }
   }
   for (int i = 0; i < mixture_parts; ++i) {
     const auto part = static_cast<MixturePart>(i);
@@ -52,6 +67,8 @@ Allocations touched_by(const MixtureGrids& mixture, const MixtureStepGrids& step
       continue;
     }
     MatrixView v = mixture.parts[part];
+    // In one launch d may be the x that it reads.
+    if (row.whole && part == MixturePart::x && v.data == operands.d.data) continue;
     if (is_ids && ids == OffsetType::int64) {  // as words of 4 bytes
       v.columns *= 2;
       v.row_stride *= 2;
@@ -77,6 +94,7 @@ Result<model::Report> launch_on_model(const MixturePlan& plan, const MixtureOper
     if (!made) return made.refusal();
     own = *std::move(made);
     workspace = own.data();
+    std::memset(workspace, 0, static_cast<std::size_t>(plan.flag_bytes()));
   }
   const auto all = std::make_unique<MixtureGrids>();
   bind_mixture(plan, operands, workspace, encode_for_model, *all);
@@ -91,8 +109,12 @@ Result<model::Report> launch_on_model(const MixturePlan& plan, const MixtureOper
           return refuse(RefusalCode::no_kernel,
                         "the plan's kernel is not among those of this build");
         }
-        launches.push_back(grid_launch(grid, touched_by(*all, step, grid, operands.id_type),
+        launches.push_back(grid_launch(grid, touched_by(operands, *all, step, grid),
                                        [kernel, &grid] { kernel->run(grid.params.data()); }));
+        if (!step.row->writes.has(MixturePart::flags)) continue;
+        launches.back().ended = [workspace, &plan] {
+          return flags_left(static_cast<const std::byte*>(workspace), plan.flag_bytes());
+        };
       }
     }
   }

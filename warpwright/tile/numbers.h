@@ -61,6 +61,34 @@ struct DynamicNumbers {
   }
 };
 
+/// Every number from the answers of a pipeline::TileRing, the first too: who has one has all before
+/// it begun. `Who` this role is; it reads every answer, up to the one that says no_tile.
+template <class Ring, pipeline::Reader Who>
+class DrawnNumbers {
+ public:
+  WW_DEVICE explicit DrawnNumbers(const Ring& ring) : ring_(ring) {}
+
+  WW_DEVICE int number() {
+    const int number = ring_.template read<Who>(state_);
+    state_.advance(Ring::shape.answers);
+    return number;
+  }
+
+ private:
+  Ring ring_;
+  pipeline::PipelineState state_;
+};
+
+/// An answer for all CTAs of a cluster: a number, or no_tile.
+WW_DEVICE
+void answer_all(int number, int ctas, isa::SharedAddress answer, isa::SharedAddress full,
+                isa::Site site) {
+  WW_NO_UNROLL for (int rank = 0; rank < ctas; ++rank) {
+    isa::store_async(isa::map_rank(answer, rank), {{static_cast<std::uint32_t>(number)}},
+                     isa::map_rank(full, rank), site);
+  }
+}
+
 /// Draws them, for a cluster that has the tile of its own index. Whoever has a tile draws once
 /// for it, so of `count` tiles the last draw gets number `count` - 1, and leaves the counter 0.
 struct DrawingScheduler {
@@ -79,12 +107,41 @@ struct DrawingScheduler {
           isa::draw(counter, static_cast<std::uint32_t>(count - 1), ready, site);
       at = isa::cluster_count() + static_cast<int>(drawn);
     }
-    const int number = at < count ? at : pipeline::no_tile;
-    WW_NO_UNROLL for (int rank = 0; rank < ctas; ++rank) {
-      isa::store_async(isa::map_rank(answer, rank), {{static_cast<std::uint32_t>(number)}},
-                       isa::map_rank(full, rank), site);
-    }
+    answer_all(at < count ? at : pipeline::no_tile, ctas, answer, full, site);
   }
+};
+
+/// Draws all numbers, the first too, for CTAs without clusters. So the CTAs that have drawn the
+/// numbers before one have all started.
+class TicketScheduler {
+ public:
+  WW_DEVICE TicketScheduler(std::uint32_t* counter, const isa::Prerequisites& ready)
+      : counter_(counter), ready_(ready) {}
+
+  /// The first, which may be drawn while nobody knows yet how many there are.
+  WW_DEVICE void begin() { drawn_ = draw(); }
+  /// Those below `count` are tiles.
+  WW_DEVICE void limit(int count) { count_ = static_cast<std::uint32_t>(count); }
+
+  /// The next number, to `answer` and `full` of this CTA.
+  WW_DEVICE void ask(isa::SharedAddress answer, isa::SharedAddress full, isa::Site site) {
+    if (answered_) drawn_ = draw();
+    answered_ = true;
+    // Each CTA draws one number that is none. Who has the last of these leaves the counter 0.
+    const std::uint32_t all = count_ + static_cast<std::uint32_t>(isa::cta_count());
+    if (drawn_ + 1 == all) isa::draw(counter_, all, ready_);
+    answer_all(drawn_ < count_ ? static_cast<int>(drawn_) : pipeline::no_tile, 1, answer, full,
+               site);
+  }
+
+ private:
+  WW_DEVICE std::uint32_t draw() const { return isa::draw(counter_, 0xffffffffU, ready_); }
+
+  std::uint32_t* counter_;
+  const isa::Prerequisites& ready_;
+  std::uint32_t drawn_ = 0;
+  std::uint32_t count_ = 0;
+  bool answered_ = false;
 };
 
 }  // namespace warpwright::tile

@@ -135,6 +135,12 @@ MoeBenchRow measure(const ExpertModel& model, const MoeKind& kind, std::int64_t 
   }
   row.roof = bench::moe_roof(plan->problem, job.facts, row.lengths);
   row.plan = *std::move(plan);
+  if (row.plan->way.one_launch()) {  // the steps in turns with it
+    MixtureChoices by_steps = job.choices;
+    by_steps.one_launch = false;
+    auto steps = run_moe_plan(shapes, job.facts, by_steps);
+    if (steps) how.beside = *std::move(steps);
+  }
   const auto times = time_mixture(*row.plan, job.device, how);
   if (times) {
     row.times = *times;

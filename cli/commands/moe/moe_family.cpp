@@ -57,6 +57,13 @@ constexpr MoeCompanion companions[] = {
      "--tokens 40 --top-k 1 --router-weights-on-input --by-index yes"},
     {"slots by themselves, weighted", "--combine weighted --left-out 3"},
     {"slots as experts make them", "--combine none"},
+    {"one launch", "--hidden 192 --inner 128 --one-launch yes"},
+    {"one launch, experts with many tokens",
+     "--tokens 40 --experts 3 --hidden 192 --inner 128 --one-launch yes"},
+    {"one launch of a rank, slots left out, biases",
+     "--tokens 12 --top-k 3 --hidden 192 --inner 72 --first-expert 5 --experts-total 20 --left-out "
+     "3 "
+     "--bias --shared-output bf16 --one-launch yes"},
     {"a shared output", "--shared-output bf16 --routed-scaling-factor 2.5 --left-out 3"},
 };
 // Where no types are given: tokens that are quantised, which the launches beside the products do.
@@ -72,6 +79,12 @@ constexpr MoeCompanion with_codes[] = {
     {"codes gated by the error function", "--dtype e4m3 --activation gelu_erf"},
     {"tokens as mxf8", "--dtype mxf8 --as b200"},
     {"tokens as nvf4", "--dtype nvf4 --as b200"},
+};
+
+// Where no types are given either: packed weights for tokens as they are, in one launch.
+constexpr MoeCompanion packed_at_once[] = {
+    {"mxf4 in one launch", "--weights mxf4 --dtype bf16 --one-launch yes"},
+    {"int4 in one launch", "--weights int4 --dtype bf16 --one-launch yes"},
 };
 
 // What it adds to the given options.
@@ -100,6 +113,9 @@ std::vector<std::pair<std::string, MoeOptions>> companions_of(const MoeOptions& 
     all.push_back(companion(given, c, extents + " --sort-with-gather no"));
     all.push_back(companion(given, c, extents + " --sort-with-gather yes"));
     all.back().first += ", sorted beside";
+  }
+  for (const MoeCompanion& c : packed_at_once) {
+    all.push_back(companion(given, c, " --hidden 384 --inner 128"));
   }
   return all;
 }

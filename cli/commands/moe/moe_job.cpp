@@ -136,6 +136,8 @@ MixtureChoices mixture_choices(const MoeChoiceOptions& o) {
                {{"yes", true}, {"no", false}});
   choose<std::optional<bool>>(choices.sort_with_gather, "--sort-with-gather", o.sort_with_gather,
                               {{"auto", std::nullopt}, {"yes", true}, {"no", false}});
+  choose<std::optional<bool>>(choices.one_launch, "--one-launch", o.one_launch,
+                              {{"auto", std::nullopt}, {"yes", true}, {"no", false}});
   choices.sort_parts = o.sort_parts;
   if (!o.first_kernel.empty()) choices.first_kernel = o.first_kernel;
   if (!o.second_kernel.empty()) choices.second_kernel = o.second_kernel;

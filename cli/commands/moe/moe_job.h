@@ -26,6 +26,7 @@ struct MoeChoiceOptions {
   bool batch_invariant = false;
   std::string by_index, quantise_in_epilogue, gate_in_epilogue, early_weights;  ///< yes or no
   std::string sort_with_gather;                                                 ///< or auto
+  std::string one_launch;                                                       ///< or auto
   std::optional<int> sort_parts;
   std::string first_kernel, second_kernel;
   std::string expected_lengths;

@@ -282,5 +282,24 @@ TEST_F(RunManyIdsOnGpu, TheSortAndTheGatherInOneLaunchChangeNoBit) {
   }
 }
 
+TEST_F(RunManyIdsOnGpu, ALayerInOneLaunchChangesNoBit) {
+  for (const int tokens : {1, 4, 16, 32}) {
+    for (const int total : {24, 0}) {  // of a rank that has some of the experts; all
+      SCOPED_TRACE("tokens " + std::to_string(tokens) + ", experts of all ranks " +
+                   std::to_string(total));
+      Both both({.tokens = tokens,
+                 .experts = 16,
+                 .top_k = 8,
+                 .hidden = 1024,
+                 .inner = 384,
+                 .first_expert = total > 0 ? 5 : 0,
+                 .experts_total = total,
+                 .biases = total > 0});
+      expect_same(ManyIds(both, total > 0 ? total : 16), {.one_launch = false},
+                  {.one_launch = true});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace warpwright

@@ -14,9 +14,13 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     return "operands are both bf16, both f16, or any of e4m3 and e5m2";
   }
   const int parts = c.gated ? 2 : 1;
-  if (packed_a(c) && (takes_turns(c) || row_atoms(c) != parts || in_flight(c) * parts > 2)) {
-    return "packed weights are multiplied by all warpgroups together, each 64 rows and half of K "
-           "blocks by two";
+  // One warpgroup by itself may have as many rows as with a gate.
+  const int most_atoms = c.consumer_warpgroups == 1 ? 2 : parts;
+  if (packed_a(c) && (takes_turns(c) || row_atoms(c) < parts || row_atoms(c) > most_atoms ||
+                      in_flight(c) * row_atoms(c) > 2)) {
+    return "packed weights are multiplied by all warpgroups together, each 64 rows, or one 128, "
+           "and "
+           "half of K blocks by two";
   }
   if (packed_a(c) && !is_decoded(c.operands.as<PackedOperands>())) {
     return "no decoder makes such sums: for 16-bit tokens those of e2m1 are folded, of int4 plain "

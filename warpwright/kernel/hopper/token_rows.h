@@ -19,39 +19,56 @@
 
 namespace warpwright::kernel {
 
+/// What one of the warps copies: the rows of a tile at hand. Which they are, and when, says the
+/// walk of the kernel.
 template <class Tag>
-class RowLoader {
+class RowCopier {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
   static constexpr bool is_a = !is_swapped(Tag::config);
   static constexpr atom::OperandTile tile = is_a ? tile_a(Tag::config) : tile_b(Tag::config);
 
-  /// For warp `first_row_warp` + `warp`.
-  WW_DEVICE RowLoader(const Cta<Tag>& cta, int warp)
-      : p_(cta.p.operands.tokens),
-        index_(cta.p.scales.index),
-        ring_(cta.ring),
-        walk_(make_walk<Tag>(cta)),
-        first_row_(warp * warp_rows + isa::lane_index() / row_lanes),
+  /// For warp `first_row_warp` + `warp`; `base` is where shared memory begins.
+  WW_DEVICE RowCopier(isa::SharedAddress base, int warp)
+      : first_row_(warp * warp_rows + isa::lane_index() / row_lanes),
         first_of_warp_(warp * warp_rows),
         column_(isa::lane_index() % row_lanes * 16) {
-    const isa::SharedAddress at = cta.base + (is_a ? smem.a : smem.b) + first_row_ * span + column_;
+    const isa::SharedAddress at = base + (is_a ? smem.a : smem.b) + first_row_ * span + column_;
     to_ = atom::apply_swizzle(tile.swizzle, at);
   }
 
-  /// One whole warp: all tiles of this CTA.
-  WW_DEVICE void run() {
-    pipeline::PipelineState state;
-    while (walk_.next(work_)) {
-      place();
-      WW_NO_UNROLL for (int block = work_.first; block != work_.end; ++block) {
-        ring_.warp_acquire(state);
-        copy(state.stage, block);
-        ring_.copy_commit(state);
-        state.advance(Tag::config.stages);
-      }
+  /// Looks up the tokens of the tile at hand, whose rows go from `first` to `end` at most:
+  /// `token_of(row)` is one of `p`, or negative for none. Lane l keeps where the warp's rows l,
+  /// l + 32, ... begin.
+  template <class TokenOf>
+  WW_DEVICE void place(const TokenParams& p, int first, int end, const TokenOf& token_of) {
+    const int left = end - first;
+    in_tile_ = left < tile.rows ? left : tile.rows;
+    WW_UNROLL for (int i = 0; i < each; ++i) {
+      const int mine = isa::lane_index() + 32 * i;
+      const int row = mine / warp_rows * pass_rows + first_of_warp_ + mine % warp_rows;
+      const int token = row < in_tile_ ? token_of(first + row) : tile::TokenIndex::none;
+      begin_[i] = token < 0 ? none : static_cast<std::uint32_t>(token * p.pitch_pieces);
     }
-    // Nothing may be on its way to shared memory when the thread ends.
+  }
+
+  /// Starts the copies of k_tile `block` into `stage`.
+  WW_DEVICE void copy(const TokenParams& p, int stage, int block) const {
+    isa::SharedAddress to = to_ + stage * atom::tile_bytes(tile);
+    WW_UNROLL for (int s = 0; s < atom::box_count(tile); ++s) {
+      leave_rest(to);
+      const std::int64_t at = std::int64_t{block * atom::box_count(tile) + s} * span;
+      if (at + span <= p.row_bytes) {
+        copy_whole(to, p.data + at + column_);
+      } else {
+        copy_end(p, to, at + column_);
+      }
+      to += atom::box_bytes(tile);
+    }
+  }
+
+  /// At the end: nothing may be on its way to shared memory when the thread ends.
+  WW_DEVICE static void drain() {
     isa::copy_async_commit();
     isa::copy_async_wait<0>();
   }
@@ -65,20 +82,6 @@ class RowLoader {
   static constexpr std::uint32_t none = ~0U;
   static constexpr int each = (passes * warp_rows + 31) / 32;  // rows that a lane keeps
   static_assert(pass_rows % 8 == 0, "the swizzle of a lane's place is that of all its rows");
-
-  /// Looks up the tokens of the tile at hand. Lane l keeps where the warp's rows l, l + 32, ...
-  /// begin.
-  WW_DEVICE void place() {
-    const int first = is_a ? work_.row : work_.column;
-    const int left = work_.end_token - first;
-    in_tile_ = left < tile.rows ? left : tile.rows;
-    WW_UNROLL for (int i = 0; i < each; ++i) {
-      const int mine = isa::lane_index() + 32 * i;
-      const int row = mine / warp_rows * pass_rows + first_of_warp_ + mine % warp_rows;
-      const int token = row < in_tile_ ? index_.token(first + row) : tile::TokenIndex::none;
-      begin_[i] = token < 0 ? none : static_cast<std::uint32_t>(token * p_.pitch_pieces);
-    }
-  }
 
   static constexpr int per_register = 32 / warp_rows;  // passes whose rows a register has
 
@@ -94,21 +97,6 @@ class RowLoader {
     const int in = in_tile_ < 0 ? 0 : in_tile_;  // a pair's second tile may lie past the end
     if (first_row_ == 0 && column_ == 0 && in < tile.rows) {
       isa::leave_unwritten(to + in * span, (tile.rows - in) * span);
-    }
-  }
-
-  /// Starts the copies of k_tile `block` into `stage`.
-  WW_DEVICE void copy(int stage, int block) const {
-    isa::SharedAddress to = to_ + stage * atom::tile_bytes(tile);
-    WW_UNROLL for (int s = 0; s < atom::box_count(tile); ++s) {
-      leave_rest(to);
-      const std::int64_t at = std::int64_t{block * atom::box_count(tile) + s} * span;
-      if (at + span <= p_.row_bytes) {
-        copy_whole(to, p_.data + at + column_);
-      } else {
-        copy_end(to, at + column_);
-      }
-      to += atom::box_bytes(tile);
     }
   }
 
@@ -131,8 +119,8 @@ class RowLoader {
   }
 
   /// The last span, which ends behind the rows' last byte. This lane's bytes begin `at` into a row.
-  WW_DEVICE void copy_end(isa::SharedAddress to, std::int64_t at) const {
-    const std::int64_t left = p_.row_bytes - at;
+  WW_DEVICE void copy_end(const TokenParams& p, isa::SharedAddress to, std::int64_t at) const {
+    const std::int64_t left = p.row_bytes - at;
     const int bytes = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
     WW_UNROLL for (int i = 0; i < each; ++i) {
       WW_NO_UNROLL for (int in = 0; in < per_register; ++in) {
@@ -141,23 +129,54 @@ class RowLoader {
         const std::uint32_t begin = begin_of(begin_[i], in);
         const bool reads = begin != none && bytes > 0;
         isa::copy_async<16>(to + pass * pass_rows * span,
-                            p_.data + (reads ? std::int64_t{begin} * 16 + at : 0),
+                            p.data + (reads ? std::int64_t{begin} * 16 + at : 0),
                             reads ? bytes : 0);
       }
     }
   }
 
-  const TokenParams& p_;
-  const tile::TokenIndex& index_;
-  MainloopPipeline<Tag> ring_;
-  Walk<Tag> walk_;
-  tile::Work work_;
   int first_row_;          // of this lane, in a tile
   int first_of_warp_;      // of its warp
   int column_;             // bytes into a row's span
   isa::SharedAddress to_;  // in stage 0
   std::uint32_t begin_[each] = {};
   int in_tile_ = 0;  // rows of the tile that are in the group
+};
+
+template <class Tag>
+class RowLoader {
+ public:
+  /// For warp `first_row_warp` + `warp`.
+  WW_DEVICE RowLoader(const Cta<Tag>& cta, int warp)
+      : p_(cta.p.operands.tokens),
+        index_(cta.p.scales.index),
+        ring_(cta.ring),
+        walk_(make_walk<Tag>(cta)),
+        rows_(cta.base, warp) {}
+
+  /// One whole warp: all tiles of this CTA.
+  WW_DEVICE void run() {
+    pipeline::PipelineState state;
+    while (walk_.next(work_)) {
+      rows_.place(p_, RowCopier<Tag>::is_a ? work_.row : work_.column, work_.end_token,
+                  [&](int row) { return index_.token(row); });
+      WW_NO_UNROLL for (int block = work_.first; block != work_.end; ++block) {
+        ring_.warp_acquire(state);
+        rows_.copy(p_, state.stage, block);
+        ring_.copy_commit(state);
+        state.advance(Tag::config.stages);
+      }
+    }
+    RowCopier<Tag>::drain();
+  }
+
+ private:
+  const TokenParams& p_;
+  const tile::TokenIndex& index_;
+  MainloopPipeline<Tag> ring_;
+  Walk<Tag> walk_;
+  RowCopier<Tag> rows_;
+  tile::Work work_;
 };
 
 }  // namespace warpwright::kernel

@@ -41,6 +41,15 @@ struct SumSlotsParams {
   int of_weights = 1;              ///< tokens that share a line of weights; above 1 top_k is 1
 };
 
+/// The rows of slots as the sort has left them in global memory.
+struct RowsOfSlots {
+  const std::int32_t* rows;
+
+  [[nodiscard]] WW_DEVICE int row(std::int64_t slot) const {
+    return isa::GlobalView<const std::int32_t>{rows}.load(slot);
+  }
+};
+
 /// Adds up slots of a token at a time: each lane of a warp knows a slot and adds up eight elements.
 class SlotAdder {
  public:
@@ -58,14 +67,15 @@ class SlotAdder {
         whole_addend_(begin_at_multiples<16>(p.addend, p.addend_pitch)) {}
 
   /// The whole warp: of a token, this lane's elements from `column` on, a multiple of eight; none
-  /// of a column behind the row. T is the type of x.
-  template <DType T>
-  WW_DEVICE void add(const isa::Prerequisites& /*ready*/, int token, int column) const {
+  /// of a column behind the row. T is the type of x; `rows.row(slot)` is the row of a slot, or
+  /// negative.
+  template <DType T, class Rows>
+  WW_DEVICE void add(const isa::Prerequisites& /*ready*/, const Rows& rows, int token,
+                     int column) const {
     int row = -1;
     float weight = 0;
     if (lane_ < p_.top_k) {
-      row =
-          isa::GlobalView<const std::int32_t>{p_.rows}.load(std::int64_t{token} * p_.top_k + lane_);
+      row = rows.row(std::int64_t{token} * p_.top_k + lane_);
       weight = p_.factor * weight_of_lane(token);
     }
     // Which of the token's rows mine is: those left out come behind all others.
@@ -79,18 +89,19 @@ class SlotAdder {
     float sum[each] = {};
     for (int first = 0; first < kept; first += at_once) {
       Eight chunk[at_once];
-      float factor[at_once];
+      int whose[at_once];  // the lane that knows its slot
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
         const std::uint32_t of = isa::ballot(row >= 0 && place == first + i);
-        const int lane = of != 0 ? isa::lowest_lane(of) : lane_;
-        factor[i] = isa::float_of(isa::shuffle(isa::float_bits(weight), lane));
-        const std::uint32_t from = isa::shuffle(number, lane);
+        whose[i] = of != 0 ? isa::lowest_lane(of) : lane_;
+        const std::uint32_t from = isa::shuffle(number, whose[i]);
         if (of != 0) chunk[i] = load_eight(p_.x + from * p_.x_pitch, column, p_.k, whole_x_);
       }
+      // Weights are waited for behind the requests of the rows.
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        if (first + i < kept) add_chunk<T>(chunk[i], factor[i], sum);
+        const float factor = isa::float_of(isa::shuffle(isa::float_bits(weight), whose[i]));
+        if (first + i < kept) add_chunk<T>(chunk[i], factor, sum);
       }
     }
     if (p_.addend != nullptr) add_row(token, column, sum);

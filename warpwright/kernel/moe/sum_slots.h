@@ -55,7 +55,7 @@ struct SumSlotsKernel {
          item += step) {
       const std::int64_t token = quotient(item, pieces);
       adder.add<T>(
-          ready, static_cast<int>(token),
+          ready, RowsOfSlots{p.rows}, static_cast<int>(token),
           static_cast<int>(item - token * pieces) * piece + isa::lane_index() * SlotAdder::each);
     }
   }

@@ -220,6 +220,10 @@ class Order {
   [[nodiscard]] std::uint32_t stores_of(std::uint32_t number) const {
     return machine_numbers_ + number;
   }
+  /// The same for its copies by cp.async that are over.
+  [[nodiscard]] std::uint32_t copies_of(std::uint32_t number) const {
+    return 2 * machine_numbers_ + number;
+  }
   std::uint32_t place(Site site, const char* role);
   std::uint32_t new_operation(Thread& by, const char* what, Site site);
   /// One of those that a thread hands to the tensor core.

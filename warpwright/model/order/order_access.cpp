@@ -37,7 +37,8 @@ Order::Verdict Order::judge_operation(const Thread& t, const Actor& y, const Ent
   if (!cluster.has(op.number)) {
     const Clock& known = y.asynchronous ? me.far : me.grid;
     // The end of a grid needs no fence.
-    const bool over = op.stores && op.time != 0 && known[stores_of(op.number)] >= op.time;
+    const bool over = (op.stores && op.time != 0 && known[stores_of(op.number)] >= op.time) ||
+                      (op.copies && me.grid[copies_of(op.number)] >= op.time);
     return over || knows_far(me.grid, op.number, op.number, UINT32_MAX) ? Verdict::ordered
                                                                         : Verdict::race;
   }
@@ -366,6 +367,7 @@ void Order::copy_async(Thread& by, const ThreadCopy& copy) {
   ThreadOrder& t = by.order;
   if (t.copies == 0) {
     t.copies = new_component(*by.cta->cluster);
+    by.cta->cluster->order.copies.emplace_back(t.copies, t.number);
     if (relation) {
       relation->name_component(*by.cta->cluster, t.copies, Relation::Owner::copies, t.number, 0);
     }
@@ -375,6 +377,7 @@ void Order::copy_async(Thread& by, const ThreadCopy& copy) {
   op.component = t.copies;
   op.time = t.copy_time + 1;
   op.generic = true;
+  op.copies = true;
   Thread* const self = &by;
   if (relation) {
     relation->asynchronous({&self, 1}, copy.offset, true, true,

@@ -200,6 +200,8 @@ struct ClusterOrder {
   std::uint32_t threads = 0;
   /// Components of finished stores by TMA, and the threads that issue them.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> stores;
+  /// The same of copies by cp.async.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> copies;
   /// Is the thread of this number in the grid one of the cluster's?
   [[nodiscard]] bool has(std::uint32_t number) const { return number - first_thread < threads; }
 };
@@ -254,6 +256,7 @@ struct Operation {
   bool generic = false;    ///< of the generic proxy
   bool is_answer = false;  ///< of launch control
   bool stores = false;     ///< the half of a store that writes
+  bool copies = false;     ///< a cp.async
   /// For an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
   bool is_copy = false;  ///< a tcgen05.cp

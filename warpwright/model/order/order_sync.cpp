@@ -397,6 +397,9 @@ void Order::flag_set(Thread& by, FlagOrder& flag) {
     for (const auto& [component, number] : cluster.stores) {
       to.raise(stores_of(number), known[component]);
     }
+    for (const auto& [component, number] : cluster.copies) {
+      to.raise(copies_of(number), known[component]);
+    }
     to.raise(t.number, own);
   };
   tell(flag.grid, t.order, t.grid, t.time);
@@ -411,6 +414,23 @@ void Order::flag_waited(Thread& by, const FlagOrder& flag) {
   joins_.join(by.order.grid, flag.grid);
   joins_.join(by.order.far, flag.far);
   if (flag.cluster == by.cta->cluster) learn_passed(by, flag.passed);
+  // Threads of its own cluster have other numbers in its other clocks.
+  const ClusterOrder& cluster = by.cta->cluster->order;
+  const auto learn_own = [&](Clock& known, const Clock& told) {
+    told.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
+      for (std::uint32_t i = 0; i < times.size(); ++i) {
+        const std::uint32_t c = first + i - cluster.first_thread;
+        if (c < cluster.threads && known[c] < times[i]) known.raise(c, times[i]);
+      }
+    });
+  };
+  for (const auto& [component, number] : cluster.copies) {
+    const std::uint32_t told = flag.grid[copies_of(number)];
+    if (by.order.order[component] < told) by.order.order.raise(component, told);
+  }
+  learn_own(by.order.order, flag.grid);
+  learn_own(by.order.executed, flag.grid);
+  learn_own(by.order.global, flag.far);
 }
 
 void Order::cluster_arrives(Thread& by, bool release, Site site) {

@@ -89,7 +89,7 @@ struct Grid {
   bool clears = false;     ///< writes D though it does not multiply
   bool copies = false;     ///< reads A and B though it does not multiply
   std::array<WorkspacePart, 3> workspace{};
-  alignas(128) std::array<std::byte, 3072> params;  // set_params makes what a launch reads
+  alignas(128) std::array<std::byte, 3584> params;  // set_params makes what a launch reads
 
   template <class Params>
   void set_params(const Params& p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/plan/moe/layers.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -109,6 +110,7 @@ MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& p, MixtureWay wa
   MixtureParts<PlannedMatrix> parts;
   set_operands(p, parts);
   const auto numbers = [](std::int64_t count) { return packed_matrix(DType::s32, 1, count); };
+  if (way.one_launch()) parts[flags] = numbers(layer_flag_bytes(p, way) / 4);
   parts[status] = numbers(1);
   parts[offsets] = numbers(p.experts() + 1);
   parts[slots] = parts[rows] = numbers(p.slots());

@@ -242,6 +242,7 @@ enum class MixturePart : std::uint8_t {
   scale_x,
   shared_output,
   d,
+  flags,         ///< what a layer in one launch counts in: all 0 between launches
   status,        ///< a word: bit 0 says that an id was out of range
   offsets,       ///< E + 1 of int32: where the rows of an expert begin
   slots,         ///< int32: row -> slot
@@ -255,6 +256,8 @@ enum class MixturePart : std::uint8_t {
   results,  ///< slots x H: what the second product writes
 };
 inline constexpr int mixture_parts = static_cast<int>(MixturePart::results) + 1;
+/// From here on they lie in the workspace, those that a plan has in this order.
+inline constexpr int first_own_part = static_cast<int>(MixturePart::flags);
 
 /// Something of each part.
 template <class T>
@@ -277,6 +280,10 @@ struct MixtureWay {
   bool early = false;         ///< products ask for weights before the grid before has ended
   bool sorts_rows = false;    ///< one launch sorts and gathers
   int sort_parts = 0;         ///< that three launches sort; 0: as many as are needed
+  /// One kernel does all of it, this one of kernel::hopper::layer_rows; -1: steps do.
+  int layer = -1;
+
+  [[nodiscard]] constexpr bool one_launch() const { return layer >= 0; }
 
   friend bool operator==(const MixtureWay&, const MixtureWay&) = default;
 };

@@ -45,10 +45,10 @@ std::string MixturePlan::explain() const {
   std::string text = "mixture: " + formula(p) + ", on " + device.name + "\n";
   if (!reason.empty()) text += "choice: " + reason + "\n";
   text += format(
-      "%d launches, each dependent on the one before; workspace %lld bytes; %.1f "
+      "%d launch%s; workspace %lld bytes; %.1f "
       "experts are expected to be hit\n",
-      launches(), static_cast<long long>(workspace_bytes()),
-      p.tokens() > 0 ? busy_groups(first.problem) : 0.0);
+      launches(), launches() == 1 ? "" : "es, each dependent on the one before",
+      static_cast<long long>(workspace_bytes()), p.tokens() > 0 ? busy_groups(first.problem) : 0.0);
   const bool rated = device.memory_bytes_per_second > 0;
   const std::vector<PlannedStep> all = steps();
   std::size_t wide = 44;  // names of kernels

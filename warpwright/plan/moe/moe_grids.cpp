@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/kernel/moe/gate_rows.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/moe/layers.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
@@ -15,13 +17,13 @@ namespace warpwright {
 class MixtureBinding {
  public:
   MixtureBinding(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,
-                 Encode encode, bool alone)
+                 Encode encode_, bool alone)
       : plan(plan),
         o(operands),
+        encode(encode_),
         base_(static_cast<std::byte*>(workspace)),
-        encode_(encode),
         alone_(alone) {
-    for (int i = static_cast<int>(MixturePart::status); i < mixture_parts; ++i) {
+    for (int i = first_own_part; i < mixture_parts; ++i) {
       const auto part = static_cast<MixturePart>(i);
       if (plan.layout[part].bytes > 0) {
         parts_[part] = MatrixView(base_ + plan.layout[part].at, plan.parts[part]);
@@ -71,6 +73,7 @@ class MixtureBinding {
 
   const MixturePlan& plan;
   const MixtureOperands& o;
+  Encode encode;
 
  private:
   void bind_product(const StepRow& row, MixtureStepGrids& out) const {
@@ -83,12 +86,11 @@ class MixtureBinding {
     out.operands = row.product->operands(o, parts_, plan.way);
     out.workspace = base_ + plan.layout.products[static_cast<std::size_t>(row.step)].at;
     bind_launch(product, out.operands,
-                {out.workspace, false, false, early, out.counts ? &ids : nullptr}, encode_,
+                {out.workspace, false, false, early, out.counts ? &ids : nullptr}, encode,
                 out.grids);
   }
 
   std::byte* base_;
-  Encode encode_;
   bool alone_;
   MixtureParts<MatrixView> parts_;
 };
@@ -249,8 +251,8 @@ void bind_quantise(const MixtureBinding& b, MixtureStepGrids& out) {
   set_grid<GatherRowsKernel>(out, p, GatherRowsKernel::ctas(p, b.plan.device.sms));
 }
 
-void bind_sum(const MixtureBinding& b, MixtureStepGrids& out) {
-  using kernel::SumSlotsKernel;
+// What is added up, but for the rows of slots.
+static kernel::SumSlotsParams sums_of(const MixtureBinding& b) {
   const auto pitch = [&b](Part part) { return b[part].row_stride * element_bytes(b[part].dtype); };
   kernel::SumSlotsParams p;
   p.x = b.at<const unsigned char>(Part::results);
@@ -266,7 +268,6 @@ void bind_sum(const MixtureBinding& b, MixtureStepGrids& out) {
   p.addend = static_cast<const unsigned char*>(addend.data);
   p.addend_pitch = pitch(Part::shared_output);
   p.addend_type = addend.dtype;
-  p.rows = b.at<std::int32_t>(Part::rows);
   p.tokens = static_cast<int>(b.o.results());
   const auto top_k = static_cast<int>(b.o.top_k());
   const bool adds = b.o.combine == Combine::sum;
@@ -275,7 +276,42 @@ void bind_sum(const MixtureBinding& b, MixtureStepGrids& out) {
   p.k = static_cast<int>(b.o.hidden());
   p.type = b.o.row_type();
   p.y_type = b.o.d.dtype;
+  return p;
+}
+
+void bind_sum(const MixtureBinding& b, MixtureStepGrids& out) {
+  using kernel::SumSlotsKernel;
+  kernel::SumSlotsParams p = sums_of(b);
+  p.rows = b.at<std::int32_t>(Part::rows);
   set_grid<SumSlotsKernel>(out, p, SumSlotsKernel::ctas(p, b.plan.device.sms));
+}
+
+void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
+  const kernel::LayerConfig& c =
+      kernel::hopper::layer_rows[static_cast<std::size_t>(b.plan.way.layer)].config;
+  kernel::LayerParams p;
+  fill_params(p.first, c.first, b.plan.first, first_product(b.o, b.parts(), b.plan.way), b.encode);
+  fill_params(p.second, c.second, b.plan.second, second_product(b.o, b.parts(), b.plan.way),
+              b.encode);
+  // Its rows come by number too.
+  const MatrixView& inner = b[Part::inner];
+  const int bytes = element_bytes(inner.dtype);
+  p.second.operands.tokens = {b.at<const std::byte>(Part::inner), inner.row_stride * bytes / 16,
+                              inner.columns * bytes};
+  p.slots = kernel::SlotTilesParams(b.slot_ids());
+  p.slots.status = b.at<std::uint32_t>(Part::status);
+  p.sum = sums_of(b);
+  const LayerTiles tiles = layer_tiles(b.plan.problem, b.plan.way);
+  p.first_tiles = tile::Divisor(static_cast<int>(tiles.first));
+  p.second_tiles = tile::Divisor(static_cast<int>(tiles.second));
+  p.flags = b.at<std::uint32_t>(Part::flags);
+  Grid& grid = out.grids.grids[0];
+  grid.ctas = static_cast<int>(
+      std::min<std::int64_t>(b.sms(), tiles.most_tokens * (tiles.first + tiles.second)));
+  grid.in_clusters = true;  // of one CTA: numbers of items are stored there by st.async
+  grid.threads = kernel::threads(c);
+  grid.shared_bytes = kernel::layer_map(c).bytes;
+  grid.set_params(p);
 }
 
 void bind_mixture(const MixturePlan& plan, const MixtureOperands& operands, void* workspace,

@@ -39,5 +39,6 @@ void bind_gather(const MixtureBinding& binding, MixtureStepGrids& out);
 void bind_gate(const MixtureBinding& binding, MixtureStepGrids& out);
 void bind_quantise(const MixtureBinding& binding, MixtureStepGrids& out);
 void bind_sum(const MixtureBinding& binding, MixtureStepGrids& out);
+void bind_layer(const MixtureBinding& binding, MixtureStepGrids& out);
 
 }  // namespace warpwright

@@ -49,7 +49,8 @@ std::optional<Refusal> mismatch(const MixturePlan& plan, const MixtureChoices& c
               {choices.gates_in_epilogue, !plan.way.gates_behind, "gates_in_epilogue"},
               {choices.by_index, plan.way.by_index, "by_index"},
               {choices.early_weights, plan.way.early, "early_weights"},
-              {choices.sort_with_gather, plan.way.sorts_rows, "sort_with_gather"}};
+              {choices.sort_with_gather, plan.way.sorts_rows, "sort_with_gather"},
+              {choices.one_launch, plan.way.one_launch(), "one_launch"}};
   for (const auto& way : ways) {
     if (way.asked.value_or(way.is) == way.is) continue;
     return refuse(RefusalCode::bad_choice, way.name, " is ", yes_no(*way.asked),

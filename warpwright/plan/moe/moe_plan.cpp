@@ -7,6 +7,7 @@
 
 #include "warpwright/facts/machines.h"
 #include "warpwright/kernel/moe/sort_gather.h"
+#include "warpwright/plan/moe/layers.h"
 #include "warpwright/plan/moe/steps.h"
 #include "warpwright/plan/product/device_facts.h"
 #include "warpwright/plan/product/rules.h"
@@ -14,7 +15,7 @@
 namespace warpwright {
 namespace {
 
-// The row that has one of the products.
+// The row that has one of the products, or would have it in steps.
 const StepRow& product_row(const MixturePlan& plan, Plan MixturePlan::*product) {
   const auto rows = step_rows();
   return *std::ranges::find_if(rows, [&](const StepRow& row) {
@@ -30,6 +31,7 @@ std::optional<Refusal> plan_product(MixturePlan& plan, const StepRow& row,
   how.batch_invariant = choices.batch_invariant;
   how.kernel = choices.*row.product->kernel;
   how.tiles = kernel::TileSource::static_persistent;
+  if (plan.way.one_launch()) how.cluster = atom::ClusterShape{1, 1};
   auto made =
       warpwright::plan(row.product->problem(plan.problem, plan.parts, plan.way), plan.device, how);
   if (!made) {
@@ -216,8 +218,13 @@ std::vector<MixtureWay> open_between(const MixtureProblem& p, const MixtureChoic
   return all;
 }
 
-// The ways that the choices leave open. The first of two that take as long is taken.
-std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices& choices) {
+// The ways that the choices leave open. The first of two that take as long is taken. `layer` is the
+// kernel of one launch, where that is asked for.
+std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices& choices,
+                                  int layer) {
+  if (layer >= 0) {
+    return {{.by_index = true, .early = choices.early_weights.value_or(true), .layer = layer}};
+  }
   std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
     if (choices.by_index.value_or(by_index) != by_index) continue;
@@ -248,12 +255,18 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   if (auto r = gate_fault(problem, choices)) return *r;
   if (auto r = index_fault(problem, choices)) return *r;
   if (auto r = sort_fault(problem, choices)) return *r;
+  int layer = -1;
+  if (choices.one_launch.value_or(false)) {
+    const auto found = layer_of(problem, device, choices);
+    if (!found) return found.refusal();
+    layer = *found;
+  }
   // The way that takes least with its first product; on the model, which has no times, the one with
   // the fewest launches. What the second product is does not depend on it.
   std::optional<MixturePlan> best;
   std::optional<Refusal> why;
   double least = 0;
-  for (const MixtureWay& way : open_ways(problem, choices)) {
+  for (const MixtureWay& way : open_ways(problem, choices, layer)) {
     MixturePlan tried;
     tried.problem = problem;
     tried.problem.gate.reset();
@@ -284,6 +297,9 @@ Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts&
 }
 
 std::string MixturePlan::name() const {
+  for (const StepRow& row : rows_of(*this)) {
+    if (row.whole) return "moe by " + std::string(row.kernel);
+  }
   return "moe by " + first.name() + " and " + second.name();
 }
 

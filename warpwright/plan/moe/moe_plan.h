@@ -37,13 +37,16 @@ struct MixtureChoices {
   /// Slots are sorted by three launches in so many parts, as more than half a million are: for
   /// checks, which would take too long on so many. Open: as many parts as they need.
   std::optional<int> sort_parts = {};
+  /// One launch does the whole layer (true), or a launch for each step: up to 256 slots, of the
+  /// weights that docs/moe.md names. The bits are the same. Open: steps do.
+  std::optional<bool> one_launch = {};
 
   friend bool operator==(const MixtureChoices&, const MixtureChoices&) = default;
 };
 
 /// What a launch of a mixture does, in this order; not every plan has all.
-enum class MixtureStep : std::uint8_t { sort, gather, first, gate, quantise, second, sum };
-inline constexpr int mixture_steps = static_cast<int>(MixtureStep::sum) + 1;
+enum class MixtureStep : std::uint8_t { sort, gather, first, gate, quantise, second, sum, layer };
+inline constexpr int mixture_steps = static_cast<int>(MixtureStep::layer) + 1;
 
 /// Bytes of the workspace, from a multiple of 256.
 struct MixtureBytes {
@@ -76,7 +79,9 @@ struct PlannedStep {
 struct MixturePlan {
   MixtureProblem problem;
   DeviceFacts device;
-  Plan first;   ///< tokens by w13, gated there or behind it
+  /// Tokens by w13, gated there or behind it. In one launch this and `second` say what is
+  /// multiplied, and the kernel of the layer does it.
+  Plan first;
   Plan second;  ///< by w2
   MixtureWay way;
   double cost = 0;     ///< predicted seconds, for a choice (arbitrary units on the model)
@@ -85,7 +90,9 @@ struct MixturePlan {
   MixtureParts<PlannedMatrix> parts;
 
   [[nodiscard]] std::int64_t workspace_bytes() const { return layout.bytes; }
-  /// "moe by " and the names of its products' plans.
+  /// The first bytes of it that are 0 before a launch, and after it.
+  [[nodiscard]] std::int64_t flag_bytes() const { return layout[MixturePart::flags].bytes; }
+  /// "moe by " and the names of its products' plans, or of the kernel that does all of it.
   [[nodiscard]] std::string name() const;
   /// The steps that it takes, in their order; none of 0 tokens.
   [[nodiscard]] std::vector<PlannedStep> steps() const;

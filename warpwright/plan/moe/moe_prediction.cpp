@@ -35,6 +35,16 @@ MixturePrediction predict(const MixturePlan& plan, const std::vector<std::int64_
         const double hidden = product.start - m.launch_seconds - started_seconds(n);
         out.early += std::clamp(hidden, 0.0, before);
       }
+    } else if (row.whole) {
+      // As its products, of which the second has started by then.
+      double products = 0;
+      for (const MixtureProduct& each : mixture_products) {
+        const Plan& by = plan.*each.plan;
+        const Prediction product = warpwright::predict(by, phases(by), m, lengths);
+        products += product.seconds - m.launch_seconds;
+        made.limit = product.limit;
+      }
+      made.seconds = products - started_seconds(n);
     } else {
       const double trips = row.trips * n.l2_miss_clocks / n.clock_hz;
       const double moved = bytes_of(plan, row) / memory;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "warpwright/kernel/hopper/layer_config.h"
 #include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/moe/moe_grids.h"
@@ -44,6 +45,22 @@ struct StepTable {
   using enum MixtureStep;
   using enum MixturePart;
   static constexpr PartSet sorted = {status, offsets, slots, rows};
+
+  // A kernel that does all of a layer.
+  template <int number>
+  static constexpr StepRow layer_row = {
+      .step = layer,
+      .name = "layer",
+      .kernel = kernel::hopper::layer_rows[number].name,
+      .there = [](const P& p) { return p.way.layer == number; },
+      .reads = {x, topk_ids, topk_weights, shared_output},
+      .writes = {flags, status, inner, results, d},
+      .bind = bind_layer,
+      .whole = true,
+      .says =
+          "one launch does all of it: each CTA sorts the slots for itself, and draws tiles of "
+          "either product; who completes a token's columns adds them up",
+      .code = {kernel::hopper::layer_rows[number].name.data(), "SlotTiles", "SlotAdder"}};
   // clang-format off
   static constexpr StepRow table[] = {
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
@@ -128,8 +145,11 @@ struct StepTable {
        .reads = {results, topk_weights, shared_output, rows}, .writes = {d},
        .bind = bind_sum, .only_here = true,
        .code = {"SumSlotsKernel", "SlotAdder"}},
+
+      layer_row<0>, layer_row<1>, layer_row<2>, layer_row<3>, layer_row<4>,
   };
   // clang-format on
+  static_assert(kernel::layer_count == 5);
 };
 
 }  // namespace
@@ -174,6 +194,15 @@ double size_of(const MixturePlan& plan, MixturePart part) {
   return part == MixturePart::topk_ids ? size * offset_bytes(plan.problem.id_type) / 4 : size;
 }
 
+// What a layer in one launch moves: rows between the products and of slots stay in L2.
+double whole_bytes(const MixturePlan& plan) {
+  double bytes = size_of(plan, MixturePart::d) + size_of(plan, MixturePart::shared_output);
+  for (const MixtureProduct& each : mixture_products) {
+    bytes += moved_bytes((plan.*each.plan).problem);
+  }
+  return bytes;
+}
+
 // Is its kernel one that asks for weights early, and reads them where they are?
 bool can_ask_early(const Plan& product) {
   return product.ctas > 0 && product.facts().asks_early && grids_of(product) == 1;
@@ -187,6 +216,10 @@ PlannedStep planned_step(const MixturePlan& plan, const StepRow& row) {
     step.operations = share_here(plan.problem) * operations(product.problem);
   }
   step.launches = launches_of(plan, row);
+  if (row.whole) {
+    step.operations = share_here(plan.problem) *
+                      (operations(plan.first.problem) + operations(plan.second.problem));
+  }
   step.bytes = bytes_of(plan, row);
   step.asks_early = asks_early(plan, row);
   const DeviceFacts& device = plan.device;
@@ -202,6 +235,7 @@ PlannedStep planned_step(const MixturePlan& plan, const StepRow& row) {
 
 double bytes_of(const MixturePlan& plan, const StepRow& row) {
   if (row.product != nullptr) return moved_bytes((plan.*row.product->plan).problem);
+  if (row.whole) return whole_bytes(plan);
   double bytes = 0;
   for (int i = 0; i < mixture_parts; ++i) {
     const auto part = static_cast<MixturePart>(i);
@@ -213,11 +247,15 @@ double bytes_of(const MixturePlan& plan, const StepRow& row) {
   return bytes;
 }
 
+bool is_there(const StepRow& row, const MixturePlan& plan) {
+  return row.whole == plan.way.one_launch() && row.there(plan);
+}
+
 std::vector<std::reference_wrapper<const StepRow>> rows_of(const MixturePlan& plan) {
   std::vector<std::reference_wrapper<const StepRow>> rows;
   if (plan.problem.tokens() == 0) return rows;
   std::ranges::copy_if(step_rows(), std::back_inserter(rows),
-                       [&](const StepRow& row) { return row.there(plan); });
+                       [&](const StepRow& row) { return is_there(row, plan); });
   return rows;
 }
 
@@ -226,7 +264,7 @@ bool asks_early(const MixturePlan& plan, const StepRow& row) {
   const StepRow* before = nullptr;
   for (const StepRow& each : step_rows()) {
     if (&each == &row) break;
-    if (each.there(plan)) before = &each;
+    if (is_there(each, plan)) before = &each;
   }
   const bool knows_tiles =
       before == nullptr || !before->writes.has(MixturePart::offsets) || plan.counts_slots();
@@ -240,7 +278,7 @@ MixtureLayout layout_of(const MixturePlan& plan) {
     part = {layout.bytes, bytes};
     layout.bytes = (layout.bytes + bytes + 255) / 256 * 256;
   };
-  for (int i = static_cast<int>(MixturePart::status); i < mixture_parts; ++i) {
+  for (int i = first_own_part; i < mixture_parts; ++i) {
     const auto part = static_cast<MixturePart>(i);
     const auto writes = [&](const StepRow& row) { return row.writes.has(part); };
     if (std::ranges::any_of(rows, writes)) take(layout[part], extent_bytes(plan.parts[part]));

@@ -62,6 +62,7 @@ struct StepRow {
   /// Ways to memory and back, one behind the other: a number, then the rows it names. Those of the
   /// sort are ids, counts, where each expert begins, and slots.
   int trips = 2;
+  bool whole = false;      ///< it does all of a layer, both products in it
   bool only_here = false;  ///< of rows of slots it moves only those of experts that are here
   bool charged = true;     ///< are its bytes, in a choice among ways? The sort has them in each
   /// Lines of explain, with the type of codes for %; the other where scales lie in tiles.
@@ -74,6 +75,9 @@ struct StepRow {
 std::span<const StepRow> step_rows();
 /// Those that a plan takes; none of 0 tokens.
 std::vector<std::reference_wrapper<const StepRow>> rows_of(const MixturePlan& plan);
+
+/// Does a plan with tokens take it?
+bool is_there(const StepRow& row, const MixturePlan& plan);
 
 /// Bytes that a row moves at least, as the plan expects lengths.
 double bytes_of(const MixturePlan& plan, const StepRow& row);

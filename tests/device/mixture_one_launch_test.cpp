@@ -1,0 +1,278 @@
+// Layers of experts in one launch, on the model: the bits of the launches for each step, on any
+// number of SMs, whatever the ids; what is refused; flags and memory.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/campaign.h"
+#include "tests/device/mixture.h"
+#include "tests/kernel/check_case.h"
+#include "warpwright/device/moe.h"
+#include "warpwright/kernel/hopper/layer_config.h"
+#include "warpwright/model.h"
+#include "warpwright/plan/moe/steps.h"
+#include "warpwright/reference/mixture.h"
+#include "warpwright/simulation/moe.h"
+
+namespace warpwright {
+namespace {
+
+using device::CheckOptions;
+using tests::MixtureAsk;
+using tests::SomeMixture;
+
+constexpr MixtureChoices at_once{.one_launch = true};
+
+DeviceFacts facts_with(int sms) {
+  DeviceFacts facts = model_facts();
+  facts.sms = sms;
+  return facts;
+}
+
+bool layer_is_right(const MixtureOperands& done) {
+  return reference::check_mixture(done).failures == 0;
+}
+
+// The bytes of d behind a run; none where it was not clean.
+std::vector<std::byte> result_of(const MixturePlan& plan, SomeMixture& some,
+                                 const device::ModelOptions& how) {
+  const std::int64_t bytes = some.o.d.rows * some.o.d.columns * element_bytes(some.o.d.dtype);
+  auto* const d = static_cast<std::byte*>(some.o.d.data);
+  std::memset(d, 0x7f, static_cast<std::size_t>(bytes));
+  const auto report = device::launch_on_model(plan, some.o, how);
+  EXPECT_TRUE(report) << report.reason();
+  if (!report) return {};
+  EXPECT_TRUE(report->clean()) << report->text();
+  return {d, d + bytes};
+}
+
+// Has the mixture the bits of its steps, and are they right?
+void expect_bits_of_steps(SomeMixture& some, int sms, unsigned seed) {
+  const auto steps = plan_moe(some.o, facts_with(4), {.one_launch = false});
+  const auto one = plan_moe(some.o, facts_with(sms), at_once);
+  ASSERT_TRUE(steps) << steps.reason();
+  ASSERT_TRUE(one) << one.reason();
+  SCOPED_TRACE(one->explain());
+  EXPECT_EQ(one->launches(), 1);
+  device::ModelOptions how;
+  how.mode = seed % 3 == 0 ? model::Mode::starve : model::Mode::random;
+  how.seed = seed;
+  how.launches = 2;
+  const auto want = result_of(*steps, some, {});
+  EXPECT_EQ(result_of(*one, some, how), want);
+  EXPECT_TRUE(layer_is_right(some.o));
+}
+
+// Packed weights for tokens of bf16. Steps have exact sums of both products then.
+PackedWeights int4_form(std::mt19937& random) {
+  PackedWeights w{tests::format_of(random() % 18)};
+  w.format.tokens = DType::bf16;
+  w.format.encoding = Int4Encoding::ex;
+  w.format.zero_points = ZeroPoints::none;
+  w.sums = GroupSums::exact;
+  return w;
+}
+PackedWeights e2m1_form(std::mt19937& random) {
+  PackedWeights w{.format = {.group = 32,
+                             .scale = DType::ue8m0,
+                             .code = DType::e2m1,
+                             .tokens = DType::bf16,
+                             .exponents = Exponents::of_rows}};
+  if (random() % 2 == 0) {  // nvf4
+    w.format.exponents = Exponents::own;
+    w.format.group = 16;
+    w.format.scale = DType::ue4m3;
+  }
+  return w;
+}
+
+// Any mixture by seed that one launch serves.
+MixtureAsk served_ask(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto draw = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  MixtureAsk ask;
+  ask.seed = seed;
+  ask.top_k = 1 << draw(0, 3);
+  ask.tokens = draw(1, draw(0, 7) == 0 ? 256 / ask.top_k : 6);
+  ask.experts = draw(1, draw(0, 7) == 0 ? 70 : 6);
+  ask.experts_total = draw(0, 1) * (ask.experts + draw(0, 3));
+  if (ask.experts_total > 0) ask.first_expert = draw(0, ask.experts_total - ask.experts);
+  ask.hidden = 8 * draw(1, 24);
+  ask.inner = 8 * draw(1, 12);
+  ask.wide_ids = draw(0, 1) == 1;
+  ask.biases = draw(0, 1) == 1;
+  ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;
+  if (draw(0, 2) == 0) ask.shared = draw(0, 1) == 0 ? DType::f32 : DType::bf16;
+  if (seed % 3 != 0) {
+    ask.hidden = 64 * draw(1, 3);
+    ask.inner = 64 * draw(1, 2);
+    ask.weight_scales = draw(0, 1) == 1;
+    ask.scaling = ask.weight_scales ? Scaling::row_column : Scaling::none;
+    ask.packed13 = seed % 3 == 1 ? int4_form(random) : e2m1_form(random);
+    ask.packed2 = seed % 3 == 1 ? int4_form(random) : e2m1_form(random);
+  }
+  return ask;
+}
+
+TEST(OneLaunch, HasTheBitsOfSteps) {
+  constexpr int sms[] = {1, 2, 3, 5};
+  for (const unsigned seed : sampled_seeds(400, 50)) {
+    SCOPED_TRACE(seed);
+    SomeMixture some(served_ask(seed));
+    some.o.interleaved = seed % 2 == 0 && !some.o.is_packed();
+    if (seed % 3 == 0) some.o.activation = Activation::swiglu_oai;
+    some.o.routed_scaling_factor = seed % 5 == 0 ? 2.5F : 1;
+    expect_bits_of_steps(some, sms[seed % 4], seed);
+  }
+}
+
+TEST(OneLaunch, TakesAsManySmsAsThereAre) {
+  SomeMixture some({.tokens = 2, .experts = 6, .top_k = 4, .hidden = 200, .inner = 72});
+  for (const int sms : {1, 2, 3, 8, 132}) {
+    SCOPED_TRACE(sms);
+    expect_bits_of_steps(some, sms, static_cast<unsigned>(sms));
+  }
+}
+
+// CTAs that start late find their items taken: others wait for none of them. A plan for eight SMs
+// runs on fewer.
+TEST(OneLaunch, EndsOnFewerSmsThanItWasPlannedFor) {
+  SomeMixture some({.tokens = 4, .experts = 4, .top_k = 2, .hidden = 256, .inner = 128});
+  const auto plan = plan_moe(some.o, facts_with(8), at_once);
+  ASSERT_TRUE(plan) << plan.reason();
+  const auto want = result_of(*plan, some, {});
+  for (const int sms : {1, 2, 5}) {
+    SCOPED_TRACE(sms);
+    for (const unsigned seed : {1U, 2U, 3U}) {
+      device::ModelOptions how;
+      how.mode = model::Mode::random;
+      how.seed = seed;
+      how.sms = sms;
+      EXPECT_EQ(result_of(*plan, some, how), want);
+    }
+  }
+}
+
+TEST(OneLaunch, IdsMayBeAnything) {
+  const MixtureAsk ask{.tokens = 5, .experts = 4, .top_k = 4, .hidden = 136, .inner = 72};
+  const auto with = [&](const char* what, const std::optional<DType>& shared,
+                        const std::function<void(std::vector<std::int64_t>&)>& change) {
+    SCOPED_TRACE(what);
+    MixtureAsk given = ask;
+    given.shared = shared;
+    SomeMixture some(given);
+    change(some.ids);
+    some.put_ids();
+    expect_bits_of_steps(some, 3, 7);
+  };
+  const auto all = [](std::int64_t id) {
+    return [id](std::vector<std::int64_t>& ids) { std::fill(ids.begin(), ids.end(), id); };
+  };
+  with("none", {}, all(-1));
+  with("none, beside a shared output", DType::bf16, all(-1));
+  with("one expert", {}, all(2));
+  with("the last expert", {}, all(3));
+  with("a token has none", DType::f32,
+       [](std::vector<std::int64_t>& ids) { std::fill_n(ids.begin() + 4, 4, -1); });
+  with("of nobody", {}, all(1000));
+}
+
+TEST(OneLaunch, SaysThatAnIdIsOutOfRange) {
+  SomeMixture some({.tokens = 5, .experts = 4, .top_k = 2, .hidden = 64, .inner = 64});
+  const auto plan = plan_moe(some.o, facts_with(3), at_once);
+  ASSERT_TRUE(plan) << plan.reason();
+  auto workspace = make_workspace(*plan);
+  ASSERT_TRUE(workspace);
+  ASSERT_FALSE(launch(*plan, some.o, *workspace, nullptr));
+  EXPECT_EQ(*ids_status(*plan, *workspace, nullptr), 0U);
+  some.ids[3] = 4;
+  some.put_ids();
+  ASSERT_FALSE(launch(*plan, some.o, *workspace, nullptr));
+  EXPECT_EQ(*ids_status(*plan, *workspace, nullptr), 1U);
+  some.ids[3] = -1;
+  some.put_ids();
+  ASSERT_FALSE(launch(*plan, some.o, *workspace, nullptr));
+  EXPECT_EQ(*ids_status(*plan, *workspace, nullptr), 0U);
+}
+
+TEST(OneLaunch, ResultMayBeX) {
+  SomeMixture some({.tokens = 6, .experts = 3, .top_k = 2, .hidden = 256, .inner = 64});
+  std::fill_n(some.ids.begin(), 2, -1);  // a token without a slot
+  some.put_ids();
+  const auto apart = plan_moe(some.o, facts_with(3), at_once);
+  ASSERT_TRUE(apart);
+  const auto want = result_of(*apart, some, {});
+  some.o.d = some.o.x;
+  const auto plan = plan_moe(some.o, facts_with(3), at_once);
+  ASSERT_TRUE(plan) << plan.reason();
+  const auto report = device::launch_on_model(*plan, some.o, {});
+  ASSERT_TRUE(report && report->clean()) << report->text();
+  EXPECT_EQ(std::memcmp(some.o.x.data, want.data(), want.size()), 0);
+}
+
+TEST(OneLaunch, IsCleanUnderManySchedules) {
+  const MixtureAsk asks[] = {
+      {.tokens = 5, .experts = 3, .hidden = 128, .inner = 64},
+      {.tokens = 2, .experts = 5, .top_k = 4, .hidden = 192, .inner = 136, .biases = true},
+      {.tokens = 24, .experts = 2, .top_k = 1, .hidden = 64, .inner = 64},
+  };
+  for (const MixtureAsk& ask : asks) {
+    SomeMixture some(ask);
+    const auto plan = plan_moe(some.o, facts_with(3), at_once);
+    ASSERT_TRUE(plan) << plan.reason();
+    CheckOptions options;
+    options.schedules = campaign() ? 1000 : 8;
+    options.jobs = all_threads();
+    const auto report = check(*device::mixture_subject(*plan, some.o, layer_is_right), options);
+    ASSERT_TRUE(report) << report.reason();
+    for (const device::CheckedFinding& f : report->findings) {
+      ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
+                    << f.finding.sentence;
+    }
+  }
+}
+
+// Those of the consumers' wait for rows, which only a result in x's place needs.
+bool orders_reads_of_x(const device::Mutant& m) {
+  constexpr device::Argued wait{"flag wait at kernel/hopper/layer.h",
+                                "if (counts) await_rows(item);", "dropped", ""};
+  constexpr device::Argued first{"flag wait at kernel/hopper/layer.h",
+                                 "if (counts) await_rows(item);", "dropped the first time", ""};
+  return device::names(wait, m) || device::names(first, m);
+}
+
+// Some of them here, and all waits for flags, all in script/campaign: none survives. In the second
+// case the result is x.
+TEST(OneLaunch, WhatIsBrokenIsFound) {
+  const MixtureAsk asks[] = {
+      {.tokens = 12, .experts = 3, .top_k = 2, .hidden = 896, .inner = 128, .biases = true},
+      {.tokens = 6, .experts = 3, .top_k = 2, .hidden = 256, .inner = 64}};
+  for (const MixtureAsk& ask : asks) {
+    SomeMixture some(ask);
+    const bool in_place = &ask != &asks[0];
+    if (in_place) some.o.d = some.o.x;
+    const auto plan = plan_moe(some.o, facts_with(in_place ? 3 : 5), at_once);
+    ASSERT_TRUE(plan) << plan.reason();
+    CheckOptions options;
+    options.schedules = campaign() ? 16 : 6;
+    options.jobs = all_threads();
+    options.wanted = [turn = in_place ? 20 : 0](const model::Mutation& m) mutable {
+      return campaign() || turn++ % 60 == 0 || m.at == model::SyncKind::flag_wait;
+    };
+    const auto right = in_place ? std::function<device::Judged(const MixtureOperands&)>()
+                                : [](const MixtureOperands& o) { return layer_is_right(o); };
+    const auto report = mutate(*device::mixture_subject(*plan, some.o, right), options);
+    ASSERT_TRUE(report) << report.reason();
+    ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
+    std::printf("%s: %s\n", plan->name().c_str(), report->score().c_str());
+    for (const device::Mutant& m : report->mutants) {
+      EXPECT_TRUE(m.fate != device::Mutant::Fate::survived || (!in_place && orders_reads_of_x(m)))
+          << m.site << ", " << m.mutation.how();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warpwright

@@ -1,0 +1,377 @@
+// A whole layer of experts in one launch, for few tokens: both products, the gate between them and
+// the sum over top-k. One source for the GPU and the model.
+//
+// A persistent grid of a CTA an SM. Its items are tiles: first all of the first product, of all
+// experts that are hit, then all of the second. CTAs draw their numbers (tile/numbers.h). An item
+// waits only for items with smaller numbers, which CTAs that have started hold, and a CTA does its
+// items in the order of their numbers. So the smallest that is not done is always some CTA's
+// current one, and the grid ends on any number of SMs. No barrier reaches over it.
+//
+//   role                   warps   does
+//   producer               0       one lane: TMA loads of weights, of either product, into the
+//   ring.
+//                                  It waits for no other CTA: weights are on their way before the
+//                                  rows that they meet are there
+//   scheduler              1       one lane: draws items for the CTA, the first before it sorts
+//   tokens                 2, 3    rows of tokens, by number, or rows between the products, by
+//                                  cp.async. The latter wait for their expert's flag
+//   consumer               4..7    wgmma, the epilogue of its rows, the sum of tokens
+//
+// Before, all warps sort the slots together (slot_tiles.h), each CTA for itself.
+//
+//   what crosses CTAs     written by                 told by                      read by
+//   rows between          the epilogue, by lanes     count of the expert's flag   cp.async, behind
+//   a
+//                                                    behind the consumers'        wait for all
+//                                                    tiles barrier
+//   rows of slots         the same                   count of the token's flag    the warp that
+//                                                    in that tile's columns       counted last: it
+//                                                                                 adds up
+//
+// All of it is generic: no proxy is crossed. Counts acquire and release at the scope of the GPU.
+// Who is last sets a flag back to 0, for the next launch: it has seen all others.
+#pragma once
+
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/epilogue.h"
+#include "warpwright/kernel/hopper/layer_config.h"
+#include "warpwright/kernel/hopper/sources.h"
+#include "warpwright/kernel/hopper/tile_sums.h"
+#include "warpwright/kernel/hopper/token_rows.h"
+#include "warpwright/kernel/roles.h"
+#include "warpwright/kernel/tile_mark.h"
+
+namespace warpwright::kernel {
+
+/// A tile of one of the products.
+struct LayerItem : tile::Work {
+  bool is_second = false;
+  ExpertTiles of;  ///< its expert's
+};
+
+/// The items of a CTA, for a role that is `Who`.
+template <class Tag, pipeline::Reader Who>
+class LayerWalk {
+ public:
+  static constexpr LayerConfig config = Tag::config;
+  static constexpr int tokens = tile_tokens(config);
+  using Slots = SlotTiles<tokens>;
+  using Ring = TileRingOf<Tag, tile::DynamicNumbers>;
+
+  /// Once the slots are sorted.
+  WW_DEVICE LayerWalk(const LayerParams& p, const Slots& slots, const Ring& ring)
+      : p_(p), slots_(slots), numbers_(ring), firsts_(slots.tiles() * of(p.first_tiles)) {}
+
+  WW_DEVICE static int of(const tile::Divisor& tiles) { return static_cast<int>(tiles.value); }
+  /// Items of both products.
+  WW_DEVICE static int count(const LayerParams& p, const Slots& slots) {
+    return slots.tiles() * (of(p.first_tiles) + of(p.second_tiles));
+  }
+
+  /// The CTA's next item; false when there is none.
+  WW_DEVICE bool next(LayerItem& item) {
+    const int number = numbers_.number();
+    if (number == pipeline::no_tile) return false;
+    item.is_second = number >= firsts_;
+    const tile::Divisor& tiles = item.is_second ? p_.second_tiles : p_.first_tiles;
+    const int index = number - (item.is_second ? firsts_ : 0);
+    const ExpertTiles e = slots_.expert_of(tiles.quotient(index));
+    // A tile of weights meets all tokens of its expert before the next one's turn.
+    const int rest = index - e.first_tile * of(tiles);
+    const int weight = e.tiles == 1 ? rest : rest / e.tiles;
+    const int token = rest - weight * e.tiles;
+    item.tile = {weight, token, e.expert};
+    item.first = 0;
+    item.end = item.is_second ? p_.second.walk.k_tiles : p_.first.walk.k_tiles;
+    item.first_token = e.first_row;
+    item.end_token = e.end_row;
+    item.tiles_before = e.first_tile;
+    item.row = weight * (item.is_second ? result_rows(config.second) : result_rows(config.first));
+    item.column = e.first_row + token * tokens;
+    item.of = e;
+    return true;
+  }
+
+ private:
+  const LayerParams& p_;
+  const Slots& slots_;
+  tile::DrawnNumbers<Ring, Who> numbers_;
+  int firsts_;  // items of the first product
+};
+
+/// The kernel for `Tag::config`, a static constexpr LayerConfig.
+template <class Tag>
+class LayerKernel {
+ public:
+  using Params = LayerParams;
+  static constexpr LayerConfig config = Tag::config;
+  static constexpr LayerMap smem = layer_map(config);
+  static constexpr int threads = kernel::threads(config);
+  static constexpr int shared_bytes = smem.bytes;
+  static_assert(config_fault(config) == nullptr);
+
+  /// The whole kernel, for one thread of `threads`.
+  WW_DEVICE static void run(const Params& p) { LayerKernel(p).run(); }
+
+ private:
+  struct First {
+    static constexpr GemmConfig config = Tag::config.first;
+  };
+  struct Second {
+    static constexpr GemmConfig config = Tag::config.second;
+  };
+  using Ring = MainloopPipeline<First>;
+  template <pipeline::Reader Who>
+  using Walk = LayerWalk<Tag, Who>;
+  using ByWarp = Walk<pipeline::Reader::warp>;
+  using Slots = typename ByWarp::Slots;
+  using Numbers = typename ByWarp::Ring;
+  static constexpr int consumers = 32 * consumer_warps(config.first);
+  /// Named barriers; 0 is that of all threads.
+  static constexpr int stored = 1;
+
+  WW_DEVICE explicit LayerKernel(const Params& p)
+      : p_(p),
+        base_(isa::shared_base()),
+        warp_(isa::warp_index()),
+        slots_(p.slots, base_ + smem.tables),
+        numbers_(base_ + smem.numbers, {}) {}
+
+  WW_DEVICE void run() const {
+    if (warp_ == first_row_warp) {
+      initialise_barriers([&] {
+        Ring(base_ + smem.product.barriers, {}).initialise();
+        numbers_.initialise({});
+      });
+    }
+    const bool mine = warp_ < first_row_warp && isa::elect_one();
+    if (warp_ == 0 && mine) {
+      WeightSource<First>::prefetch_map(p_.first.operands);
+      WeightSource<Second>::prefetch_map(p_.second.operands);
+    }
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    tile::TicketScheduler tickets(p_.flags, ready);
+    if (warp_ == ticket_warp && mine) tickets.begin();
+    slots_.fill(ready, base_ + smem.product.epilogue);
+    if (warp_ == 0) {
+      isa::set_role("producer");
+      if (mine) produce();
+    } else if (warp_ == ticket_warp) {
+      isa::set_role("scheduler");
+      tickets.limit(ByWarp::count(p_, slots_));
+      if (mine) numbers_.schedule(tickets, 0);
+    } else if (warp_ < loading_warps) {
+      isa::set_role("tokens");
+      copy_rows();
+    } else {
+      isa::set_role(role_of_warp(config.first, loading_warps));
+      consume(ready);
+    }
+  }
+
+  /// One thread: loads weights.
+  WW_DEVICE void produce() const {
+    const Ring ring(base_ + smem.product.barriers, {});
+    auto of_first = weights_of<First>(p_.first);
+    auto of_second = weights_of<Second>(p_.second);
+    Walk<pipeline::Reader::thread> walk(p_, slots_, numbers_);
+    pipeline::PipelineState state;
+    LayerItem item;
+    while (walk.next(item)) {
+      mark_tile<true, true>(item.tile);
+      if (item.is_second) {
+        load(ring, of_second, p_.second.operands, item, state);
+      } else {
+        load(ring, of_first, p_.first.operands, item, state);
+      }
+      isa::mark_end();
+    }
+    isa::launch_dependents();
+  }
+
+  template <class Product>
+  WW_DEVICE WeightSource<Product> weights_of(const GemmParams& p) const {
+    const isa::SharedAddress barriers = base_ + smem.product.barriers;
+    return WeightSource<Product>::of(
+        Cta<Product>{p, base_, 0, {0, 0}, isa::Prerequisites::of_earlier_grids(), {barriers, {}}});
+  }
+
+  /// All weights of an item.
+  template <class Source>
+  WW_DEVICE static void load(const Ring& ring, Source& source, const OperandParams& p,
+                             const LayerItem& item, pipeline::PipelineState& state) {
+    source.place(p, item);
+    WW_NO_UNROLL for (int k_tile = item.first; k_tile != item.end; ++k_tile) {
+      const isa::Mark mark("k_tile %", k_tile);
+      const isa::SharedAddress full = ring.acquire(state, source.more());
+      source.load(p, state.stage, k_tile, full);
+      state.advance(config.first.stages);
+    }
+  }
+
+  /// One of the warps that copy rows.
+  WW_DEVICE void copy_rows() const {
+    const Ring ring(base_ + smem.product.barriers, {});
+    RowCopier<First> rows(base_, warp_ - first_row_warp);
+    ByWarp walk(p_, slots_, numbers_);
+    pipeline::PipelineState state;
+    LayerItem item;
+    while (walk.next(item)) {
+      const TokenParams& from =
+          item.is_second ? p_.second.operands.tokens : p_.first.operands.tokens;
+      if (item.is_second) {
+        if (isa::lane_index() == 0) await_rows(item);
+        isa::sync_warp();
+      }
+      rows.place(from, item.column, item.end_token,
+                 [&](int row) { return item.is_second ? row : slots_.token(row); });
+      WW_NO_UNROLL for (int k_tile = item.first; k_tile != item.end; ++k_tile) {
+        ring.warp_acquire(state);
+        rows.copy(from, state.stage, k_tile);
+        ring.copy_commit(state);
+        state.advance(config.first.stages);
+      }
+    }
+    RowCopier<First>::drain();
+  }
+
+  /// One thread: until all rows of an item's expert are there.
+  WW_DEVICE void await_rows(const LayerItem& item, isa::Site site = isa::Site::sync()) const {
+    isa::flag_wait(p_.expert_flag(item.of.expert),
+                   static_cast<std::uint32_t>(item.of.tiles * ByWarp::of(p_.first_tiles)),
+                   Params::seen - 1, site);
+  }
+
+  /// The consumer warpgroup: multiplies, stores, and adds up what is complete.
+  WW_DEVICE void consume(const isa::Prerequisites& ready) const {
+    const int warp = warp_ - loading_warps;
+    const bool counts = isa::thread_index() == 32 * loading_warps;
+    const SlotAdder adder(p_.sum);
+    const Ring ring(base_ + smem.product.barriers, {}, 1);
+    pipeline::PipelineState state;
+    TileSums<First> sums;
+    Epilogue<First> gated(p_.first.output, p_.first.scales, base_ + smem.product.epilogue,
+                          base_ + smem.product.c_barriers, warp);
+    Epilogue<Second> plain(p_.second.output, p_.second.scales, base_ + smem.product.epilogue,
+                           base_ + smem.product.c_barriers, warp);
+    ByWarp walk(p_, slots_, numbers_);
+    LayerItem item;
+    for (int rest = 0;; rest += 32) {
+      Complete complete;
+      if (rest < p_.sum.tokens) {
+        complete = without_slot(rest, warp);
+      } else {
+        if (!walk.next(item)) break;
+        mark_tile<true, true>(item.tile);
+        if (item.is_second) {
+          // No copy hands on that the tokens have been read, over which results may be written.
+          if (counts) await_rows(item);
+          plain.begin(item, warp_rows * warp);
+        } else {
+          gated.begin(item, warp_rows * warp);
+        }
+        multiply(ring, ready, item, sums, state);
+        const CompleteSums all{true, 0, tile_tokens(config)};
+        if (item.is_second) {
+          plain.write(sums.values(), all);
+        } else {
+          gated.write(sums.values(), all);
+        }
+        isa::named_barrier_sync(stored, consumers);
+        if (item.is_second) {
+          complete = count_rows(item, warp);
+        } else if (counts) {
+          isa::flag_count(p_.expert_flag(item.of.expert));
+        }
+        if (counts) isa::count_tile();
+        isa::mark_end();
+      }
+      add(adder, ready, complete);
+    }
+  }
+
+  /// The sums of a tile. Once in the code: tiles of both products are alike but for their
+  /// parameters.
+  WW_DEVICE void multiply(const Ring& ring, const isa::Prerequisites& ready, const LayerItem& item,
+                          TileSums<First>& sums, pipeline::PipelineState& state) const {
+    const Cta<First> cta{item.is_second ? p_.second : p_.first, base_, 0, {0, 0}, ready, ring};
+    MainloopOf<First> mainloop(cta, 0);
+    mainloop.state = state;
+    sums.run(mainloop, item, [] {});
+    state = mainloop.state;
+  }
+
+  /// What a warp adds up: columns from `first` to before `end`, each `step`, of the tokens of some
+  /// lanes.
+  struct Complete {
+    std::uint32_t lanes = 0;
+    int token = 0;  ///< this lane's
+    int first = 0;
+    int end = 0;
+    int step = 1;
+  };
+  static constexpr int warps = consumers / 32;
+
+  /// All lanes: the tokens from `first` on, one a lane, that have no slot. No tile completes them,
+  /// and nobody reads them, so that d may be x. All consumers of the grid share their columns out.
+  WW_DEVICE Complete without_slot(int first, int warp) const {
+    constexpr int piece = 32 * SlotAdder::each;
+    const int token = first + isa::lane_index();
+    const bool is_so = token < p_.sum.tokens && slots_.rows_of(token) == 0;
+    return {isa::ballot(is_so), token, (isa::cta_index() * warps + warp) * piece, p_.sum.k,
+            isa::cta_count() * warps * piece};
+  }
+
+  /// All lanes: counts the rows of a tile of the second product for their tokens. Each warp has
+  /// every fourth row, and adds up the tokens that it has completed.
+  WW_DEVICE Complete count_rows(const LayerItem& item, int warp) const {
+    constexpr int watcher = 31;  // the lane that counts for the expert
+    static_assert(tile_tokens(config) / warps < watcher);
+    const int lane = isa::lane_index();
+    const int at = warps * lane + warp;
+    const int row = item.column + at;
+    const bool has_row = at < tile_tokens(config) && row < item.end_token;
+    const bool watches = lane == watcher && warp == 0;
+    const int token = has_row ? slots_.token(row) : 0;
+    bool is_last = false;
+    if (has_row || watches) {
+      std::uint32_t* const flag =
+          watches ? p_.expert_flag(item.of.expert) : p_.token_flag(token, item.tile.m);
+      const std::uint32_t before = isa::flag_count(flag, watches ? Params::seen : 1);
+      const int all = watches ? item.of.tiles * ByWarp::of(p_.second_tiles) : slots_.rows_of(token);
+      const int counted = static_cast<int>(watches ? before / Params::seen : before) + 1;
+      is_last = counted == all;
+      if (is_last) isa::flag_clear(flag);
+    }
+    isa::sync_warp();
+    const int end = item.row + result_rows(config.second);
+    return {isa::ballot(is_last && has_row), token, item.row, end < p_.sum.k ? end : p_.sum.k,
+            p_.sum.k};
+  }
+
+  /// All lanes.
+  WW_DEVICE void add(const SlotAdder& adder, const isa::Prerequisites& ready,
+                     const Complete& complete) const {
+    WW_NO_UNROLL for (std::uint32_t lanes = complete.lanes; lanes != 0; lanes &= lanes - 1) {
+      const std::uint32_t token =
+          isa::shuffle(static_cast<std::uint32_t>(complete.token), isa::lowest_lane(lanes));
+      WW_NO_UNROLL for (int first = complete.first; first < complete.end; first += complete.step) {
+        const int column = first + isa::lane_index() * SlotAdder::each;
+        adder.add<config.second.result>(ready, slots_, static_cast<int>(token),
+                                        column < complete.end ? column : p_.sum.k);
+      }
+    }
+  }
+
+  const Params& p_;
+  isa::SharedAddress base_;
+  int warp_;
+  Slots slots_;
+  Numbers numbers_;
+};
+
+}  // namespace warpwright::kernel

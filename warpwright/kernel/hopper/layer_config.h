@@ -1,0 +1,163 @@
+// The kernels that do a whole layer of experts in one launch, as values: both products by one ring
+// of stages, and what a launch takes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "warpwright/kernel/hopper/faults.h"
+#include "warpwright/kernel/hopper/row_words.h"
+#include "warpwright/kernel/moe/slot_adder.h"
+#include "warpwright/kernel/moe/slot_tiles.h"
+#include "warpwright/kernel/params.h"
+#include "warpwright/pipeline/tile_ring.h"
+
+namespace warpwright::kernel {
+
+/// Both products of a layer. One consumer warpgroup multiplies; stages are the same of both.
+struct LayerConfig {
+  GemmConfig first;   ///< by w13, gated
+  GemmConfig second;  ///< by w2; rows of both come by number
+
+  friend constexpr bool operator==(const LayerConfig&, const LayerConfig&) = default;
+};
+
+/// The warp of a layer that draws.
+inline constexpr int ticket_warp = 1;
+
+constexpr int threads(const LayerConfig& c) {
+  return threads(c.first);
+}
+constexpr int tile_tokens(const LayerConfig& c) {
+  return c.first.tile_n;
+}
+
+/// Who must know the next item: the producer, the warps that copy tokens, all consumer warps, and
+/// who draws. One answer: who draws ahead takes what others would begin sooner.
+constexpr pipeline::TileRingShape tile_ring_shape(const LayerConfig& c) {
+  return {1, 2 + row_warps + consumer_warps(c.first)};
+}
+
+/// Where things lie in shared memory: a product's, then the ring of numbers and the tables of
+/// slots. What the sort needs meanwhile lies in the epilogue's buffers.
+struct LayerMap {
+  SmemMap product;
+  int numbers = 0;
+  int tables = 0;
+  int bytes = 0;
+};
+constexpr LayerMap layer_map(const LayerConfig& c) {
+  LayerMap map{smem_map(c.first)};
+  map.numbers = (map.product.bytes + 15) / 16 * 16;
+  map.tables = (map.numbers + pipeline::ring_bytes(tile_ring_shape(c)) + 15) / 16 * 16;
+  map.bytes = map.tables + SlotTiles<1>::bytes;
+  return map;
+}
+
+constexpr bool fits_smem(const LayerConfig& c) {
+  return layer_map(c).bytes + reserved_smem_bytes <= sm_smem_bytes;
+}
+
+/// What a launch takes.
+struct LayerParams {
+  GemmParams first;
+  GemmParams second;
+  SlotTilesParams slots;
+  SumSlotsParams sum;  ///< its rows of slots are the CTA's own
+  tile::Divisor first_tiles;
+  tile::Divisor second_tiles;  ///< tiles along the weights
+  /// Flags, all 0 between launches: the number that is drawn next; for each expert, `expert_step`
+  /// words apart, how many tiles of its rows are there, and in the upper half how many of the
+  /// second product have seen them all; for each token, and tile along w2, how many of its rows
+  /// are there.
+  std::uint32_t* flags = nullptr;
+
+  static constexpr int experts_at = counter_bytes / 4;
+  static constexpr int expert_step = 8;
+  static constexpr int seen = 1 << 16;
+
+  [[nodiscard]] constexpr std::uint32_t* expert_flag(int expert) const {
+    return flags + experts_at + expert * expert_step;
+  }
+  [[nodiscard]] constexpr std::uint32_t* token_flag(int token, int tile) const {
+    return flags + experts_at + slots.experts * expert_step +
+           token * static_cast<int>(second_tiles.value) + tile;
+  }
+  /// Bytes of the flags.
+  static constexpr std::int64_t flag_bytes(std::int64_t experts, std::int64_t tokens,
+                                           std::int64_t tiles) {
+    return (4 * (experts_at + experts * expert_step + tokens * tiles) + 255) / 256 * 256;
+  }
+};
+
+/// A kernel, by its name.
+struct LayerRow {
+  LayerConfig config;
+  std::string_view name;
+};
+
+namespace hopper {
+
+/// Both products by tiles of `plain`, which is swapped and not grouped yet, with as many stages as
+/// fit.
+constexpr LayerConfig layer(GemmConfig plain) {
+  plain = warp_scan(consumers(1, plain));
+  const auto of = [&](int stages) {
+    plain.stages = stages;
+    return LayerConfig{by_index(gated(plain)), by_index(plain)};
+  };
+  int stages = 1;
+  while (fits_smem(of(stages + 1))) ++stages;
+  return of(stages);
+}
+
+/// Those that there are. A plan looks for one of its types, with tiles of as many tokens as an
+/// expert has.
+inline constexpr auto layer_rows = std::to_array<LayerRow>({
+    {layer(swap_ab(bf16(128, 8))), "layer_bf16_128x8"},
+    {layer(swap_ab(bf16(128, 16))), "layer_bf16_128x16"},
+    {layer(swap_ab(bf16(128, 32))), "layer_bf16_128x32"},
+    {layer(fp4_bf16(128, 16)), "layer_e2m1xbf16_128x16"},
+    {layer(exact(s4_bf16(128, 16))), "layer_s4xbf16_128x16"},
+});
+
+}  // namespace hopper
+
+inline constexpr int layer_count = static_cast<int>(hopper::layer_rows.size());
+
+/// What cannot be such a kernel: why, as a sentence; null when it can.
+constexpr const char* config_fault(const LayerConfig& c) {
+  if (const char* fault = config_fault(c.first)) return fault;
+  if (const char* fault = config_fault(c.second)) return fault;
+  if (!is_swapped(c.first) || threads(c.first) != SlotTiles<1>::threads ||
+      c.first.tile_m != c.second.tile_m || c.first.tile_n != c.second.tile_n ||
+      c.first.stages != c.second.stages || !gathers(c.first) || !gathers(c.second)) {
+    return "both products of a layer have the same stages, swapped, and one consumer warpgroup";
+  }
+  if (epilogue_bytes(c.first) < SlotTiles<1>::scratch_bytes ||
+      epilogue_bytes(c.second) > epilogue_bytes(c.first)) {
+    return "slots are sorted in the epilogue's buffers, which both products share";
+  }
+  return fits_smem(c) ? nullptr : "the stages do not fit into shared memory";
+}
+
+/// A row as a type, for which a kernel is instantiated.
+template <int row>
+struct LayerInstance {
+  static constexpr LayerConfig config = hopper::layer_rows[row].config;
+  static constexpr std::string_view name = hopper::layer_rows[row].name;
+};
+// So that symbols and profilers show the names.
+struct layer_bf16_128x8 : LayerInstance<0> {};
+struct layer_bf16_128x16 : LayerInstance<1> {};
+struct layer_bf16_128x32 : LayerInstance<2> {};
+struct layer_e2m1xbf16_128x16 : LayerInstance<3> {};
+struct layer_s4xbf16_128x16 : LayerInstance<4> {};
+/// All of them.
+using LayerInstances = Instances<layer_bf16_128x8, layer_bf16_128x16, layer_bf16_128x32,
+                                 layer_e2m1xbf16_128x16, layer_s4xbf16_128x16>;
+static_assert(layer_count == 5);
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,225 @@
+// Few slots, as each CTA of a layer in one launch sorts them for itself: which row is whose, and
+// which tiles of tokens experts have. No CTA waits for another, and nothing of it leaves the CTA
+// but the status.
+//
+// A thread has a slot. It is one word, the expert above the number, so its row is the number of
+// smaller words, as in sort_gather.h. Then a thread has a row. It is the first of its expert where
+// the expert of the row before is another one, and the first of a tile at each `tokens` rows from
+// there. Ballots in shared memory tell the numbers of both.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/tile/slot_ids.h"
+
+namespace warpwright::kernel {
+
+/// The slots of a launch, in global memory.
+struct SlotTilesParams : tile::SlotIds {
+  tile::Divisor by_top_k;
+  std::uint32_t* status = nullptr;  ///< where the first CTA says whether an id is out of range
+
+  constexpr SlotTilesParams() = default;
+  constexpr explicit SlotTilesParams(const tile::SlotIds& slots)
+      : tile::SlotIds(slots), by_top_k(slots.top_k) {}
+};
+
+/// The rows of an expert that is hit, and its tiles of tokens in the line of all.
+struct ExpertTiles {
+  int expert = 0;
+  int first_row = 0;
+  int end_row = 0;
+  int first_tile = 0;
+  int tiles = 0;
+};
+
+/// The tables of a CTA, for tiles of `tokens` rows.
+template <int tokens>
+class SlotTiles {
+ public:
+  static constexpr int most_slots = 256;
+  static constexpr int threads = most_slots;
+  /// Bytes of shared memory for the kernel's life, and while it sorts; both at multiples of 16.
+  static constexpr int bytes = 5 * 4 * most_slots + 16;
+  static constexpr int scratch_bytes = 3 * 4 * most_slots + 16 + 4 * 32;
+  static_assert((tokens & (tokens - 1)) == 0);
+
+  WW_DEVICE SlotTiles(const SlotTilesParams& p, isa::SharedAddress tables) : p_(p), at_(tables) {}
+
+  /// All threads of the CTA, which sort. `scratch` may become something else then.
+  WW_DEVICE void fill(const isa::Prerequisites& ready, isa::SharedAddress scratch) const {
+    const int thread = isa::thread_index();
+    const Scratch s{scratch};
+    const int key = key_of(ready, thread);
+    const bool is_here = key < p_.experts;
+    s.words().store(thread, word_of(key, thread));
+    s.note(Scratch::here, is_here);
+    s.note(Scratch::strange, key == p_.experts);
+    isa::sync_threads(threads);
+    if (is_here) place(s, thread, word_of(key, thread));
+    if (!is_here && thread < p_.count()) rows().store(thread, -1);
+    say_status(ready, s, thread);
+    isa::sync_threads(threads);
+    number_tiles(s, thread);
+  }
+
+  /// Tiles of all experts that are hit.
+  [[nodiscard]] WW_DEVICE int tiles() const { return view(count_at).load(); }
+  /// The expert that has tile `i` of them.
+  [[nodiscard]] WW_DEVICE ExpertTiles expert_of(int i) const {
+    const isa::Words<2> w = entries().load(i);
+    return {static_cast<int>(w.word[0] & 0xffff), static_cast<int>(w.word[1] & 0x3ff),
+            static_cast<int>(w.word[1] >> 10 & 0x3ff), static_cast<int>(w.word[1] >> 20),
+            static_cast<int>(w.word[0] >> 16)};
+  }
+  /// The token of a row.
+  [[nodiscard]] WW_DEVICE int token(int row) const { return view(tokens_at).load(row); }
+  /// The row of a slot, or -1 where it is left out.
+  [[nodiscard]] WW_DEVICE int row(std::int64_t slot) const {
+    return rows().load(static_cast<int>(slot));
+  }
+  /// Rows of a token.
+  [[nodiscard]] WW_DEVICE int rows_of(int token) const { return view(kept_at).load(token); }
+
+ private:
+  static constexpr int tokens_at = 0;
+  static constexpr int rows_at = 4 * most_slots;
+  static constexpr int kept_at = 2 * 4 * most_slots;
+  static constexpr int entries_at = 3 * 4 * most_slots;
+  static constexpr int count_at = 5 * 4 * most_slots;
+  static constexpr int slot_bits = 8;
+  static_assert(1 << slot_bits == most_slots);
+
+  // What is there only while the CTA sorts.
+  struct Scratch {
+    isa::SharedAddress at;
+    enum Line : std::uint8_t { here, strange, begins, starts };  // of ballots, one a warp
+
+    [[nodiscard]] WW_DEVICE isa::SharedView<std::uint32_t> words() const { return {at}; }
+    [[nodiscard]] WW_DEVICE isa::SharedView<std::uint32_t> sorted() const {
+      return {at + 4 * most_slots};
+    }
+    [[nodiscard]] WW_DEVICE isa::SharedView<std::int32_t> first_rows() const {
+      return {at + 2 * 4 * most_slots};
+    }
+    [[nodiscard]] WW_DEVICE isa::SharedView<std::uint32_t> ballots(Line line) const {
+      return {at + 3 * 4 * most_slots + 16 + 32 * static_cast<isa::SharedAddress>(line)};
+    }
+
+    WW_DEVICE void note(Line line, bool says) const {
+      const std::uint32_t lanes = isa::ballot(says);
+      const int warp = isa::warp_index();  // of all lanes
+      if (isa::lane_index() == 0) ballots(line).store(warp, lanes);
+    }
+    /// Threads before `thread` that said so.
+    [[nodiscard]] WW_DEVICE int before(Line line, int thread) const {
+      int sum = 0;
+      WW_UNROLL
+      for (int w = 0; w < threads / 32; ++w) {
+        const std::uint32_t lanes = ballots(line).load(w);
+        const int left = thread - 32 * w;
+        if (left > 0) sum += isa::count_lanes(left >= 32 ? lanes : lanes & ((1U << left) - 1));
+      }
+      return sum;
+    }
+  };
+
+  [[nodiscard]] WW_DEVICE isa::SharedView<std::int32_t> view(int at) const {
+    return {at_ + static_cast<isa::SharedAddress>(at)};
+  }
+  [[nodiscard]] WW_DEVICE isa::SharedView<std::int32_t> rows() const { return view(rows_at); }
+  [[nodiscard]] WW_DEVICE isa::SharedView<isa::Words<2>> entries() const {
+    return {at_ + entries_at};
+  }
+
+  /// The word of a slot; behind the last all are larger than any.
+  [[nodiscard]] WW_DEVICE std::uint32_t word_of(int key, int slot) const {
+    if (slot >= p_.count()) return 0xffffffffU;
+    return static_cast<std::uint32_t>(key) << slot_bits | static_cast<std::uint32_t>(slot);
+  }
+
+  /// The expert of a slot, or a number above all of them.
+  [[nodiscard]] WW_DEVICE int key_of(const isa::Prerequisites& /*ready*/, int slot) const {
+    if (slot >= p_.count()) return p_.experts + 1;
+    const int token = p_.by_top_k.quotient(slot);
+    return tile::slot_key(p_, tile::load_slot_id(p_, token, slot - token * p_.top_k));
+  }
+
+  /// Puts a slot that is here where it belongs.
+  WW_DEVICE void place(const Scratch& s, int slot, std::uint32_t word) const {
+    const isa::SharedView<isa::Words<4>> all{s.words().address};
+    const int fours = (p_.count() + 3) / 4;
+    int row = 0;
+    WW_NO_UNROLL
+    for (int i = 0; i < fours; ++i) {
+      const isa::Words<4> four = all.load(i);
+      WW_UNROLL
+      for (int j = 0; j < 4; ++j) row += four.word[j] < word ? 1 : 0;
+    }
+    s.sorted().store(row, word);
+    rows().store(slot, row);
+    view(tokens_at).store(row, p_.by_top_k.quotient(slot));
+  }
+
+  /// One thread of the grid: whether an id was out of range.
+  WW_DEVICE void say_status(const isa::Prerequisites& /*ready*/, const Scratch& s,
+                            int thread) const {
+    if (isa::cta_index() != 0 || thread != 0 || p_.status == nullptr) return;
+    const bool any = s.before(Scratch::strange, threads) > 0;
+    isa::GlobalView<std::uint32_t>{p_.status}.store(0, any ? 1U : 0U);
+  }
+
+  /// All threads, of which each has a row now: the rows of tokens, and the tiles.
+  WW_DEVICE void number_tiles(const Scratch& s, int row) const {
+    const int rows_here = s.before(Scratch::here, threads);
+    const bool is_here = row < rows_here;
+    const int expert = is_here ? expert_of_word(s.sorted().load(row)) : -1;
+    const int before = is_here && row > 0 ? expert_of_word(s.sorted().load(row - 1)) : -1;
+    const bool begins = is_here && expert != before;
+    s.note(Scratch::begins, begins);
+    count_rows(row);
+    isa::sync_threads(threads);
+    const int group = s.before(Scratch::begins, row + 1) - 1;
+    if (begins) s.first_rows().store(group, row);
+    if (row == 0) s.first_rows().store(s.before(Scratch::begins, threads), rows_here);
+    isa::sync_threads(threads);
+    const int first = is_here ? s.first_rows().load(group) : 0;
+    const int end = is_here ? s.first_rows().load(group + 1) : 0;
+    const bool starts = is_here && (row - first) % tokens == 0;
+    s.note(Scratch::starts, starts);
+    isa::sync_threads(threads);
+    const int tile = s.before(Scratch::starts, row);
+    if (starts) {
+      const auto word = [](int low, int high, int by) {
+        return static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << by;
+      };
+      entries().store(tile, {{word(expert, (end - first + tokens - 1) / tokens, 16),
+                              word(first, end, 10) | word(0, tile - (row - first) / tokens, 20)}});
+    }
+    if (row == 0) view(count_at).store(0, s.before(Scratch::starts, threads));
+    isa::sync_threads(threads);
+  }
+
+  /// Rows of the token `token`, where there is one.
+  WW_DEVICE void count_rows(int token) const {
+    if (token >= p_.tokens) return;
+    int kept = 0;
+    WW_NO_UNROLL
+    for (int j = 0; j < p_.top_k; ++j) kept += row(token * p_.top_k + j) >= 0 ? 1 : 0;
+    view(kept_at).store(token, kept);
+  }
+
+  WW_DEVICE static int expert_of_word(std::uint32_t word) {
+    return static_cast<int>(word >> slot_bits);
+  }
+
+  const SlotTilesParams& p_;
+  isa::SharedAddress at_;
+};
+
+}  // namespace warpwright::kernel

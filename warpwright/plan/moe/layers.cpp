@@ -1,0 +1,137 @@
+#include "warpwright/plan/moe/layers.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "warpwright/facts/weight_forms.h"
+#include "warpwright/kernel/hopper/layer_config.h"
+#include "warpwright/plan/families/group_walk.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::LayerConfig;
+using Slots = kernel::SlotTiles<1>;
+
+const LayerConfig& config_of(int layer) {
+  return kernel::hopper::layer_rows[static_cast<std::size_t>(layer)].config;
+}
+
+template <class... Why>
+Refusal refused(const Why&... why) {
+  return refuse(RefusalCode::bad_choice, "one_launch is asked for", why..., ": the nearest is ",
+                as_nearest("false"));
+}
+
+// Why one launch does not go with what else is asked for, or nothing.
+std::optional<Refusal> choice_fault(const MixtureChoices& choices) {
+  const std::pair<bool, const char*> others[] = {
+      {!choices.by_index.value_or(true), "by_index is false"},
+      {choices.quantises_in_epilogue.value_or(false), "quantises_in_epilogue is true"},
+      {!choices.gates_in_epilogue.value_or(true), "gates_in_epilogue is false"},
+      {choices.sort_with_gather.value_or(false), "sort_with_gather is true"},
+      {choices.sort_parts.has_value(), "sort_parts is given"},
+      {choices.first_kernel.has_value(), "first_kernel is given"},
+      {choices.second_kernel.has_value(), "second_kernel is given"}};
+  for (const auto& [is_asked, words] : others) {
+    if (!is_asked) continue;
+    return refused(", and ", words, "; ",
+                   as_rule("a layer in one launch sorts, gates and multiplies by its own kernel"));
+  }
+  return std::nullopt;
+}
+
+// Are weights of a product in this packed form what a kernel decodes, as the steps would?
+bool serves_packed(const kernel::PackedOperands& has, const std::optional<PackedWeights>& form) {
+  if (!form || form->format.tokens != has.tokens) return false;
+  const PackedFormat& f = form->format;
+  if (packed::has_float_codes(f) != (has.code != DType::s4)) return false;
+  if (packed::has_float_codes(f)) return true;
+  const GroupSums sums = packed::sums_for(f, form->sums);
+  return f.zero_points == ZeroPoints::none && (sums == GroupSums::open || sums == GroupSums::exact);
+}
+
+// Does it multiply such weights by such tokens?
+bool serves(const LayerConfig& c, const MixtureProblem& p) {
+  if (p.x.dtype != kernel::operand_b(c.first).type) return false;
+  if (kernel::packed_a(c.first)) {
+    const auto& has = c.first.operands.as<kernel::PackedOperands>();
+    return p.is_packed() && serves_packed(has, p.packed13) && serves_packed(has, p.packed2);
+  }
+  return !p.is_packed() && p.w13.dtype == kernel::operand_a(c.first).type &&
+         p.scaling == Scaling::none;
+}
+
+// Why such a mixture has no such kernel, or nothing.
+std::optional<Refusal> form_fault(const MixtureProblem& p) {
+  if (p.slots() > Slots::most_slots) {
+    return refused(" of ", p.slots(), " slots; ",
+                   as_rule("one launch takes up to ", Slots::most_slots, " slots"));
+  }
+  if (!p.is_gated || gates_behind(p.activation)) {
+    return refused(!p.is_gated ? std::string(" without a gate")
+                               : ", and activation is " + std::string(name(p.activation)),
+                   "; ", as_rule("one launch gates in the epilogue of the first product"));
+  }
+  if (p.combine != Combine::sum || p.apply_router_weight_on_input) {
+    return refused(p.combine != Combine::sum ? ", and combine is " + std::string(name(p.combine))
+                                             : std::string(", and apply_router_weight_on_input"),
+                   "; ", as_rule("one launch adds up rows times their router weights"));
+  }
+  constexpr std::int64_t most_inner = std::int64_t{1} << 16;
+  if (p.inner() > most_inner || p.hidden() > most_inner) {
+    return refused(" of ", p.hidden(), " elements and ", p.inner(), " between the products; ",
+                   as_rule("one launch takes up to ", most_inner, " of either"));
+  }
+  return std::nullopt;
+}
+
+// The tokens of an expert that has many of them, as a router spreads them.
+double many_tokens(const MixtureProblem& p) {
+  const double mean = static_cast<double>(p.slots()) / static_cast<double>(p.total());
+  return std::min(static_cast<double>(p.tokens()), 2 * mean + 2);
+}
+
+}  // namespace
+
+LayerTiles layer_tiles(const MixtureProblem& p, MixtureWay way) {
+  const LayerConfig& c = config_of(way.layer);
+  return {pieces(p.inner(), kernel::result_rows(c.first)),
+          pieces(p.hidden(), kernel::result_rows(c.second)),
+          std::max<std::int64_t>(1, tile::GroupedTiles::most_token_tiles(p.slots(), p.experts(),
+                                                                         kernel::tile_tokens(c)))};
+}
+
+std::int64_t layer_flag_bytes(const MixtureProblem& p, MixtureWay way) {
+  // The same for any number of tokens: so launches of a layer leave each other's flags as they are.
+  const std::int64_t tokens = Slots::most_slots / p.top_k();
+  return kernel::LayerParams::flag_bytes(p.experts(), tokens, layer_tiles(p, way).second);
+}
+
+Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
+                     const MixtureChoices& choices) {
+  if (device.architecture != 90) {
+    return refused(" on ", device.name, ", which is sm_", device.architecture, "; ",
+                   as_rule("one launch is for sm_90"));
+  }
+  if (auto r = choice_fault(choices)) return *r;
+  if (auto r = form_fault(p)) return *r;
+  // The narrowest tiles that hold the tokens of an expert, else the widest: so are most stages.
+  int layer = -1;
+  int number = 0;
+  for (const kernel::LayerRow& row : kernel::hopper::layer_rows) {
+    const bool is_wide_enough =
+        layer >= 0 && many_tokens(p) <= kernel::tile_tokens(config_of(layer));
+    if (serves(row.config, p) && !is_wide_enough) layer = number;
+    ++number;
+  }
+  if (layer >= 0) return layer;
+  return refused(" of ", type_name(p.x.dtype), " by ", type_name(p.w13.dtype), ", scaling ",
+                 name(p.scaling), "; ",
+                 as_rule("one launch takes tokens of bf16 by weights of bf16 without scales, or "
+                         "packed for bf16: e2m1, or int4 with exact sums and no zero points"));
+}
+
+}  // namespace warpwright
