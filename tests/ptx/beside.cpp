@@ -1,5 +1,6 @@
 // Kernels of Hopper as nvcc compiles them, on the model beside their bodies in C++: the same
-// products with the same parameters, under several schedules, to the same bits. Only right is asked
+// products with the same parameters, under several schedules, to the same bits; and layers of
+// experts in one launch. Only right is asked
 // where nvcc makes one instruction of a product and a sum, unless --strict: of scales of blocks and
 // groups, of codes that an epilogue makes, and with --full, for which products have C and a bias;
 // and of gates, whose exponential PTX only approximates.
@@ -18,11 +19,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/device/mixture.h"
 #include "tests/kernel/problems.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/ptx/kernel.h"
+#include "warpwright/reference/mixture.h"
 #include "warpwright/simulation/model_kernels.h"
 #include "warpwright/simulation/model_parts.h"
+#include "warpwright/simulation/moe.h"
 
 namespace warpwright::tests {
 namespace {
@@ -137,6 +142,63 @@ std::string compare(Problem& problem, ptx::Kernel& kernel, int schedules, bool a
   return {};
 }
 
+// A layer in one launch that a plan gives to the kernel of this name; some slots are left out.
+MixtureAsk layer_ask(const std::string& name) {
+  // A tile is as wide as an expert has tokens.
+  MixtureAsk ask{.tokens = name.ends_with("x8")    ? 5
+                           : name.ends_with("x16") ? 12
+                                                   : 30,
+                 .experts = 3};
+  ask.hidden = 256;
+  ask.inner = 128;
+  const bool e2m1 = name.find("e2m1") != std::string::npos;
+  if (e2m1 || name.find("s4") != std::string::npos) {
+    PackedFormat format{.tokens = DType::bf16};
+    if (e2m1) {
+      format.group = 32;
+      format.scale = DType::ue8m0;
+      format.code = DType::e2m1;
+      format.exponents = Exponents::of_rows;
+    } else {
+      format.encoding = Int4Encoding::ex;
+    }
+    ask.packed13 = ask.packed2 = PackedWeights{.format = format};
+    ask.weight_scales = false;
+  }
+  return ask;
+}
+
+std::string compare_layer(const std::string& name, ptx::Kernel& kernel, int schedules,
+                          double& seconds) {
+  SomeMixture some(layer_ask(name));
+  const auto plan = plan_moe(some.o, model_facts(), {.one_launch = true});
+  if (!plan) return plan.reason();
+  if (plan->name() != "moe by " + name) return "the plan is " + plan->name();
+  for (int s = 0; s < schedules; ++s) {
+    const auto how =
+        scheduled(s % 2 == 0 ? Mode::random : Mode::latest, static_cast<std::uint64_t>(s) + 1);
+    const std::shared_ptr<std::byte> memory = device::host_memory(plan->workspace_bytes());
+    std::fill_n(memory.get(), plan->flag_bytes(), std::byte{0});
+    const auto start = std::chrono::steady_clock::now();
+    const auto report = device::launch_on_model(
+        *plan, some.o, how, memory.get(),
+        [&](const Grid& grid, const std::vector<model::Allocation>& touched) {
+          ptx::Launch launch;
+          launch.grid[0] = grid.ctas;
+          launch.block[0] = grid.threads;
+          launch.cluster = grid.cluster_size;
+          launch.dynamic_bytes = grid.shared_bytes;
+          static_cast<void>(kernel.shape(launch));
+          return kernel.body(grid.params.data(), launch, touched);
+        });
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!report) return report.reason();
+    if (!report->clean()) return "schedule " + std::to_string(s + 1) + ": " + report->text();
+    if (reference::check_mixture(some.o).failures > 0) return "the result is wrong";
+  }
+  return {};
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -144,50 +206,70 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-int run(int argc, char** argv) {
+struct How {
   int schedules = 1;
-  int failed = 0;
   bool full = false;
   bool strict = false;
+};
+
+// What came of a text.
+struct Compared {
+  std::string said;  // what is wrong
+  std::size_t other_bytes = 0;
+  std::uint64_t instructions = 0;
+  double seconds = 0;
+};
+
+Compared compare(const std::string& name, const std::string& path, const How& how) {
+  Compared c;
+  ptx::Kernel kernel(read_text(path), name + ".ptx", name);
+  if (name.starts_with("layer_")) {
+    c.said = compare_layer(name, kernel, how.schedules, c.seconds);
+    c.other_bytes = 1;  // a gate's exponential is an approximation
+  } else {
+    const Instance instance = instance_named(name);
+    Problem problem(instance, how.full ? full_ask_of(instance) : ask_of(instance));
+    // A gate's exponential is an approximation; sums in registers, and numbers that an epilogue
+    // makes of them, are contracted.
+    const kernel::GemmConfig& config = instance.config;
+    const bool contracts =
+        how.full || kernel::is_block_scaled(config) || kernel::packed_a(config) || config.quantises;
+    const bool any_rounding = config.gated || (contracts && !how.strict);
+    c.said = compare(problem, kernel, how.schedules, any_rounding, c.seconds, c.other_bytes);
+  }
+  c.instructions = kernel.executed();
+  return c;
+}
+
+int run(int argc, char** argv) {
+  How how;
+  int failed = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--schedules") {
-      schedules = std::atoi(argv[++i]);
+      how.schedules = std::atoi(argv[++i]);
       continue;
     }
     if (word == "--full" || word == "--strict") {
-      (word == "--full" ? full : strict) = true;
+      (word == "--full" ? how.full : how.strict) = true;
       continue;
     }
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    std::string said;
-    double seconds = 0;
-    std::uint64_t instructions = 0;
-    std::size_t other_bytes = 0;
+    Compared c;
     try {
-      ptx::Kernel kernel(read_text(word.substr(equals + 1)), name + ".ptx", name);
-      const Instance instance = instance_named(name);
-      Problem problem(instance, full ? full_ask_of(instance) : ask_of(instance));
-      // A gate's exponential is an approximation; sums in registers, and numbers that an epilogue
-      // makes of them, are contracted.
-      const kernel::GemmConfig& c = instance.config;
-      const bool contracts =
-          full || kernel::is_block_scaled(c) || kernel::packed_a(c) || c.quantises;
-      const bool any_rounding = c.gated || (contracts && !strict);
-      said = compare(problem, kernel, schedules, any_rounding, seconds, other_bytes);
-      instructions = kernel.executed();
+      c = compare(name, word.substr(equals + 1), how);
     } catch (const ptx::Fault& fault) {
-      said = "line " + std::to_string(fault.line) + ": " + fault.what();
+      c.said = "line " + std::to_string(fault.line) + ": " + fault.what();
     } catch (const std::exception& e) {
-      said = e.what();
+      c.said = e.what();
     }
-    if (!said.empty()) ++failed;
+    if (!c.said.empty()) ++failed;
     std::printf("%s: %s (%.1f million instructions in %.2f s)\n", name.c_str(),
-                !said.empty()     ? said.c_str()
-                : other_bytes > 0 ? "right, with some of another rounding"
-                                  : "same bits",
-                static_cast<double>(instructions) * 1e-6, seconds);
+                !c.said.empty()     ? c.said.c_str()
+                : c.other_bytes > 0 ? "right, with some of another rounding"
+                                    : "same bits",
+                static_cast<double>(c.instructions) * 1e-6, c.seconds);
     std::fflush(stdout);
   }
   return failed == 0 ? 0 : 1;

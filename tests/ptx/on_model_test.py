@@ -35,6 +35,16 @@ SOURCE = """
 #include "hopper_0.h"
 using namespace warpwright;
 """
+LAYERS = """
+#include "warpwright/kernel/hopper/layer.h"
+using namespace warpwright;
+"""
+LAYER = """
+extern "C" __global__ void __launch_bounds__(kernel::LayerKernel<kernel::{tag}>::threads, 1)
+    {tag}(const __grid_constant__ kernel::LayerParams params) {{
+  kernel::LayerKernel<kernel::{tag}>::run(params);
+}}
+"""
 ENTRY = """
 extern "C" __global__ void
     __launch_bounds__(kernel::threads(kernel::{tag}::config), kernel::{tag}::config.ctas_per_sm)
@@ -62,11 +72,27 @@ def built_kernels():
     return re.findall(r"struct (\w+) : Instance", text)
 
 
+def layers():
+    """The kernels of layers in one launch."""
+    text = (pathlib.Path(ROOT) / "warpwright/kernel/hopper/layer_config.h").read_text()
+    return re.findall(r"struct (\w+) : LayerInstance", text)
+
+
+def drawn(names, count):
+    """So many of them, by the commit."""
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True,
+                            text=True, check=False).stdout.strip()
+    return random.Random(commit).sample(names, count)
+
+
 def compiled(names, folder, *options):
     """Their text: one file, as its headers take a part of nvcc's time."""
-    subprocess.run([KERNEL_ROWS, "hopper", ",".join(names), "1", folder], check=True)
     source = folder / "kernels.cu"
-    source.write_text(SOURCE + "".join(ENTRY.format(tag=name) for name in names))
+    if names[0] in layers():
+        source.write_text(LAYERS + "".join(LAYER.format(tag=name) for name in names))
+    else:
+        subprocess.run([KERNEL_ROWS, "hopper", ",".join(names), "1", folder], check=True)
+        source.write_text(SOURCE + "".join(ENTRY.format(tag=name) for name in names))
     made = folder / "kernels.ptx"
     ran = subprocess.run(
         [ptx_test.NVCC, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-lineinfo",
@@ -120,9 +146,7 @@ class OnModel(unittest.TestCase):
             self.skipTest("no nvcc: only the kept texts ran")
         names = built_kernels()
         if not ALL:
-            commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True,
-                                    text=True, check=False).stdout.strip()
-            names = random.Random(commit).sample(names, SAMPLE)
+            names = drawn(names, SAMPLE)
         for i in range(0, len(names), PART):
             part = names[i:i + PART]
             # By turns as they are built, and with products and sums that are rounded one by one.
@@ -130,6 +154,13 @@ class OnModel(unittest.TestCase):
             made = compiled(part, self.folder, *(["-fmad=false"] if apart else []))
             how = ["--schedules", 4 if ALL else 1, *(["--full", "--strict"] if apart else [])]
             self.expect_same(*how, *(f"{n}={made}" for n in part))
+
+    def test_layers_in_one_launch_are_right(self):
+        if ptx_test.NVCC is None:
+            self.skipTest("no nvcc: no layer ran")
+        names = layers() if ALL else drawn(layers(), 1)
+        made = compiled(names, self.folder)
+        self.expect_same("--schedules", 4 if ALL else 1, *(f"{n}={made}" for n in names))
 
 
 def keep():

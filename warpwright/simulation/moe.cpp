@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -81,7 +82,8 @@ Allocations touched_by(const MixtureOperands& operands, const MixtureGrids& mixt
 }  // namespace
 
 Result<model::Report> launch_on_model(const MixturePlan& plan, const MixtureOperands& operands,
-                                      const ModelOptions& options, void* workspace) {
+                                      const ModelOptions& options, void* workspace,
+                                      const GridBody& body) {
   if (auto r = mismatch(plan, operands)) return *r;
   if (!plan.device.is_model) {
     return refuse(RefusalCode::wrong_device, "the plan was made for device ", plan.device.name,
@@ -99,6 +101,7 @@ Result<model::Report> launch_on_model(const MixturePlan& plan, const MixtureOper
   const auto all = std::make_unique<MixtureGrids>();
   bind_mixture(plan, operands, workspace, encode_for_model, *all);
   std::vector<model::GridLaunch> launches;
+  std::deque<std::vector<model::Allocation>> touched;
   for (int times = 0; times < options.launches; ++times) {
     for (int i = 0; i < all->count; ++i) {
       const MixtureStepGrids& step = all->steps[static_cast<std::size_t>(i)];
@@ -109,8 +112,11 @@ Result<model::Report> launch_on_model(const MixturePlan& plan, const MixtureOper
           return refuse(RefusalCode::no_kernel,
                         "the plan's kernel is not among those of this build");
         }
-        launches.push_back(grid_launch(grid, touched_by(operands, *all, step, grid),
-                                       [kernel, &grid] { kernel->run(grid.params.data()); }));
+        const Allocations memory = touched_by(operands, *all, step, grid);
+        touched.push_back(memory.all());
+        auto runs = body ? body(grid, touched.back()) : nullptr;
+        if (!runs) runs = [kernel, &grid] { kernel->run(grid.params.data()); };
+        launches.push_back(grid_launch(grid, memory, std::move(runs)));
         if (!step.row->writes.has(MixturePart::flags)) continue;
         launches.back().ended = [workspace, &plan] {
           return flags_left(static_cast<const std::byte*>(workspace), plan.flag_bytes());
