@@ -570,6 +570,11 @@ TEST(MemoryChecks, AWarpIndexThatOneLaneAsksFor) {
                   }
                 }},
                Check::divergence);
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() != 7) (void)isa::uniform(1);
+                }},
+               Check::divergence);
   // Each lane at its own pace.
   expect_clean({{.threads = 40, .shared_bytes = 1024}, [] {
                   for (int i = 0; i < 3; ++i) (void)isa::warp_index();

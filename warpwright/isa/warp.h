@@ -46,10 +46,11 @@ std::uint32_t shuffle(std::uint32_t value, int source, [[maybe_unused]] Site sit
 /// in a uniform register, where addresses and descriptors of asynchronous instructions must be. All
 /// 32 lanes must execute it together. (shfl.sync.idx; on the model the value itself.)
 WW_DEVICE
-std::uint32_t uniform(std::uint32_t value) {
+std::uint32_t uniform(std::uint32_t value, [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   return __shfl_sync(0xffffffffu, value, 0);
 #else
+  model::executed_by_all("uniform", site);
   return value;
 #endif
 }

@@ -30,6 +30,8 @@ enum class Space : std::uint8_t { shared, global };
 int thread_index();
 /// The warp's index in its CTA; all lanes must execute it, as on a GPU.
 int warp_index(Site site);
+/// An instruction `what` that a GPU's lanes execute together, and that gives each what it has here.
+void executed_by_all(const char* what, Site site);
 int cta_index();
 int cta_count();
 int cluster_rank();

@@ -984,10 +984,12 @@ Report run(const LaunchShape& shape, const Options& options,
 int thread_index() {
   return machine().current().index;
 }
+void executed_by_all(const char* what, Site site) {
+  machine().executed_by_all(what, site);
+}
 int warp_index(Site site) {
-  Machine& m = machine();
-  m.executed_by_all("warp_index", site);
-  return m.current().warp();
+  executed_by_all("warp_index", site);
+  return machine().current().warp();
 }
 int cta_index() {
   return machine().current().cta->index;
