@@ -10,6 +10,7 @@
 #include "warpwright/facts/format.h"
 #include "warpwright/kernel/moe/sort_shape.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/moe/steps.h"
 #include "warpwright/plan/product/plan.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/tile/split.h"
@@ -23,6 +24,10 @@ bool names_a_kernel(const CompiledSite& site) {
   static const std::unordered_set<std::string_view> names = [] {
     std::unordered_set<std::string_view> all;
     for (const KernelFacts* kernel : all_kernels()) all.insert(kernel->name);
+    // Parts that only a layer in one launch has stand in files of all kernels too.
+    for (const StepRow& row : step_rows()) {
+      if (row.whole) all.insert({row.kernel, "SlotTiles", "TicketScheduler"});
+    }
     return all;
   }();
   const std::vector<std::string_view> words = model::words_of(site.function);

@@ -60,7 +60,7 @@ struct StepTable {
       .says =
           "one launch does all of it: each CTA sorts the slots for itself, and draws tiles of "
           "either product; who completes a token's columns adds them up",
-      .code = {kernel::hopper::layer_rows[number].name.data(), "SlotTiles", "SlotAdder"}};
+      .code = {kernel::hopper::layer_rows[number].name.data(), "SlotTiles", "TicketScheduler"}};
   // clang-format off
   static constexpr StepRow table[] = {
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
