@@ -199,7 +199,8 @@ sort_with_gather, one_launch   fix what the plan would choose: both kernels by n
              whether it quantises its rows itself; whether it gates them itself, or a launch behind
              it does; whether products ask for their first weights before the launch before has
              ended; whether one launch sorts up to 4,096 slots and puts tokens into that order;
-             whether one does the whole layer, of up to 256 slots of bf16 (left out: no).
+             whether one does the whole layer, of up to 256 slots of bf16 by bf16 or packed weights
+             (left out: no; it has not yet run on a GPU).
 check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
              graph's capture.
 dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -322,13 +323,39 @@ TEST(CMoe, DoesALayerInOneLaunch) {
   ww_workspace* workspace = nullptr;
   EXPECT_DONE(ww_workspace_make(model.device, ww_moe_plan_workspace_bytes(plan), &workspace));
   for (int times = 0; times < 2; ++times) {
+    m.forget();
     EXPECT_DONE(ww_moe_launch(plan, &m.moe, workspace, nullptr, nullptr));
     EXPECT_TRUE(m.right());
   }
   ww_workspace_free(workspace);
   ww_moe_plan_free(plan);
+  m.forget();
   EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, &choices, nullptr, nullptr, nullptr));
   EXPECT_TRUE(m.right());
+}
+
+// What steps write where flags were is cleared before these are counted in again.
+TEST(CMoe, OneLaunchAndStepsShareAWorkspace) {
+  Moe m;
+  const Device model("model");
+  ww_moe_plan* plans[2] = {};
+  int64_t bytes = 0;
+  for (int i = 0; i < 2; ++i) {
+    ww_moe_choices choices = {};
+    choices.size = sizeof choices;
+    choices.one_launch = i == 0 ? WW_YES : WW_NO;
+    EXPECT_DONE(ww_moe_plan_make(&m.moe, model.device, &choices, &plans[i]));
+    bytes = std::max(bytes, ww_moe_plan_workspace_bytes(plans[i]));
+  }
+  ww_workspace* workspace = nullptr;
+  EXPECT_DONE(ww_workspace_make(model.device, bytes, &workspace));
+  for (const int i : {1, 0, 1, 0, 0}) {
+    m.forget();
+    EXPECT_DONE(ww_moe_launch(plans[i], &m.moe, workspace, nullptr, nullptr));
+    EXPECT_TRUE(m.right());
+  }
+  ww_workspace_free(workspace);
+  for (ww_moe_plan* plan : plans) ww_moe_plan_free(plan);
 }
 
 TEST(CMoe, PlansPreparesAndLaunches) {

@@ -1,9 +1,8 @@
 // Kernels of Hopper as nvcc compiles them, on the model beside their bodies in C++: the same
-// products with the same parameters, under several schedules, to the same bits; and layers of
-// experts in one launch. Only right is asked
+// products with the same parameters, under several schedules, to the same bits. Only right is asked
 // where nvcc makes one instruction of a product and a sum, unless --strict: of scales of blocks and
 // groups, of codes that an epilogue makes, and with --full, for which products have C and a bias;
-// and of gates, whose exponential PTX only approximates.
+// of gates, whose exponential PTX only approximates; and of layers of experts in one launch.
 //
 //   ptx_beside [--schedules N] [--full] [--strict] NAME=FILE...
 //
@@ -179,6 +178,9 @@ std::string compare_layer(const std::string& name, ptx::Kernel& kernel, int sche
         scheduled(s % 2 == 0 ? Mode::random : Mode::latest, static_cast<std::uint64_t>(s) + 1);
     const std::shared_ptr<std::byte> memory = device::host_memory(plan->workspace_bytes());
     std::fill_n(memory.get(), plan->flag_bytes(), std::byte{0});
+    const MatrixView& d = some.o.d;
+    std::fill_n(static_cast<std::byte*>(d.data), d.rows * d.columns * element_bytes(d.dtype),
+                std::byte{0x7f});
     const auto start = std::chrono::steady_clock::now();
     const auto report = device::launch_on_model(
         *plan, some.o, how, memory.get(),

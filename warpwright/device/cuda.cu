@@ -354,7 +354,7 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
   for (int i = 0; i < all.count; ++i) {
     MixtureStepGrids& step = all.steps[static_cast<std::size_t>(i)];
     if (options.only && step.row->step != *options.only) continue;
-    if (bounds_waits && step.product != nullptr) launched = &step.product->facts();
+    if (bounds_waits) launched = step.product != nullptr ? &step.product->facts() : nullptr;
     if (auto r = start(step.grids, plan.device.architecture, step.product,
                        static_cast<cudaStream_t>(stream),
                        options.dependent || (i > 0 && !options.only))) {

@@ -8,9 +8,8 @@
 // current one, and the grid ends on any number of SMs. No barrier reaches over it.
 //
 //   role                   warps   does
-//   producer               0       one lane: TMA loads of weights, of either product, into the
-//   ring.
-//                                  It waits for no other CTA: weights are on their way before the
+//   producer               0       one lane: loads weights of either product into the ring. It
+//                                  waits for no other CTA: weights are on their way before the
 //                                  rows that they meet are there
 //   scheduler              1       one lane: draws items for the CTA, the first before it sorts
 //   tokens                 2, 3    rows of tokens, by number, or rows between the products, by
@@ -19,14 +18,12 @@
 //
 // Before, all warps sort the slots together (slot_tiles.h), each CTA for itself.
 //
-//   what crosses CTAs     written by                 told by                      read by
-//   rows between          the epilogue, by lanes     count of the expert's flag   cp.async, behind
-//   a
-//                                                    behind the consumers'        wait for all
-//                                                    tiles barrier
-//   rows of slots         the same                   count of the token's flag    the warp that
-//                                                    in that tile's columns       counted last: it
-//                                                                                 adds up
+//   what crosses CTAs   written by             told by                    read by
+//   rows between        the epilogue's lanes   count of the expert's      cp.async, behind a wait
+//                                              flag, behind the           for all tiles
+//                                              consumers' barrier
+//   rows of slots       the same               count of the token's       the warp that counted
+//                                              flag in the columns        last: it adds up
 //
 // All of it is generic: no proxy is crossed. Counts acquire and release at the scope of the GPU.
 // Who is last sets a flag back to 0, for the next launch: it has seen all others.

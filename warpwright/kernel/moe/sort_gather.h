@@ -92,12 +92,10 @@ class SortGatherKernel {
   static int shared_bytes_of(const Params& p) {
     const auto tokens = static_cast<int>(
         std::min<std::int64_t>(p.sort.tokens, (p.items - 1) / p.items_of_token + 2));
-    const int begins = p.gather.rows.form == RowForm::micro ? p.sort.experts + 1 : 0;
-    return 4 * (padded(p.sort) + tokens * p.sort.top_k + begins + meeting_words);
+    return 4 * (padded(p.sort) + tokens * p.sort.top_k + begins(p) + warps);
   }
-  static constexpr int meeting_words = WarpShare::words_a_warp * warps;
   static constexpr int shared_bytes =
-      4 * (2 * max_slots + 2 * SortSlotsShape::max_experts + 1 + meeting_words);
+      4 * (2 * max_slots + 2 * SortSlotsShape::max_experts + 1 + warps);
 
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) {
@@ -136,8 +134,7 @@ class SortGatherKernel {
     const SlotsOfCta found{{words_from(rows_at)}, {words_from(begins_at)}, mine.first};
     rank(ready, mine, found);
     isa::sync_threads(threads);
-    const int begins = p_.gather.rows.form == RowForm::micro ? s_.experts + 1 : 0;
-    p_.gather.move(found, ready, {first + warp_, warps, end, words_from(begins_at + begins)});
+    p_.gather.move(found, ready, {first + warp_, warps, end, words_from(begins_at + begins(p_))});
   }
 
   /// For the tokens whose items this CTA has; it writes those from `own` on.
@@ -148,6 +145,10 @@ class SortGatherKernel {
   };
 
   static constexpr int count(const SortSlotsParams& p) { return p.tokens * p.top_k; }
+  /// Words that say where experts begin.
+  static constexpr int begins(const Params& p) {
+    return p.gather.rows.form == RowForm::micro ? p.sort.experts + 1 : 0;
+  }
   /// Words in shared memory: a whole number of steps of a warp.
   static constexpr int padded(const SortSlotsParams& p) { return (count(p) + 127) / 128 * 128; }
   [[nodiscard]] WW_DEVICE static isa::SharedAddress words_from(int word) {

@@ -36,6 +36,8 @@ double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
 /// of packed weights' kernels were launched than fit with a CTA an SM, they took as long as if all
 /// had (docs/log/w4a8.md).
 bool packed_ctas_meet(const Plan& plan);
+/// CTAs of a plan's launch that have an SM in common.
+double ctas_on_an_sm(const Plan& plan, int ctas_per_sm);
 /// Bytes of packed weights in those that as many elements of the tokens' type take.
 double packed_share(const GemmProblem& problem);
 /// Clocks of 128 bytes of K of packed weights on one SM; `a_share`: their packed_share, `sharing`:

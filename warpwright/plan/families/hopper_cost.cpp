@@ -255,12 +255,8 @@ class Estimate {
     return 0;
   }
 
-  // CTAs that have an SM in common, and share its tensor cores.
-  double sharing() const {
-    if (packed_ctas_meet(plan_)) return c_.ctas_per_sm;
-    return std::min<double>(c_.ctas_per_sm,
-                            std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
-  }
+  // CTAs that have an SM in common share its tensor cores.
+  double sharing() const { return ctas_on_an_sm(plan_, c_.ctas_per_sm); }
 
   // Microseconds more that a tile's last k_tile takes where its rows end within the boxes.
   double partial_time(double block) const {

@@ -1,5 +1,6 @@
 // Clocks of a k_tile of packed weights on one SM.
 #include <algorithm>
+#include <cmath>
 
 #include "warpwright/facts/packed_e2m1.h"
 #include "warpwright/plan/cost/machine.h"
@@ -78,6 +79,11 @@ SpanWork int4_wide_work(const kernel::GemmConfig& c, const PackedFormat& f) {
 bool packed_ctas_meet(const Plan& plan) {
   return plan.problem.packed && plan.cluster_k > 1 &&
          plan.ctas > resident_ctas(plan.device, plan.cluster_ctas());
+}
+
+double ctas_on_an_sm(const Plan& plan, int ctas_per_sm) {
+  if (packed_ctas_meet(plan)) return ctas_per_sm;
+  return std::min<double>(ctas_per_sm, std::ceil(static_cast<double>(plan.ctas) / plan.device.sms));
 }
 
 double packed_share(const GemmProblem& p) {

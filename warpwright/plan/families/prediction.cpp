@@ -102,10 +102,10 @@ double Composer::k_tile_clocks() const {
   if (p_.packed) {
     // The model does not time the instructions that decode: those of the kernel are counted.
     const kernel::GemmConfig& c = hopper_config(plan_);
-    return std::max(
-        phases_.k_tile / m_.tensor_share,
-        kernel::k_atoms(c) * packed_clocks(c, p_.packed->format, packed_share(p_),
-                                           machine_of(true, plan_.device), c.ctas_per_sm));
+    return std::max(phases_.k_tile / m_.tensor_share,
+                    kernel::k_atoms(c) * packed_clocks(c, p_.packed->format, packed_share(p_),
+                                                       machine_of(true, plan_.device),
+                                                       ctas_on_an_sm(plan_, c.ctas_per_sm)));
   }
   const int row_bytes = f_.tile.k * numeric::bits(p_.a.dtype) / 8;
   const double steps = f_.tile.m / 64.0 * row_bytes / 32;
