@@ -497,6 +497,8 @@ class Machine {
   /// True in the last of `members` threads to come; the others wait, in `meeting.waiting`, until
   /// that one has them woken.
   bool gather(Meeting& meeting, int members, Site site, const Together& together);
+  /// The current thread executes what its whole warp must, and does not wait for the others.
+  void executed_by_all(const char* what, Site site);
   /// Collects `argument` of every member; the last one to come runs `action` on all of them.
   void meet(Meeting& meeting, int members, int slot, Site site, const Together& together,
             void* argument, const std::function<void(std::span<void*>)>& action);
@@ -734,8 +736,6 @@ class Machine {
   std::optional<std::uint64_t> decide();
   void launch_cluster(GridRun& grid, int slot);
   void thread_exits(Thread& thread);
-  /// The current thread executes what its whole warp must, and does not wait for the others.
-  void executed_by_all(const char* what, Site site);
   void calls_exit(const Thread& thread);
   /// The thread exits: its bulk stores must be committed, and have read.
   void stores_exit(const Thread& thread);
