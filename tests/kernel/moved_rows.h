@@ -93,8 +93,8 @@ class Moved {
     p_.type = s.type;
     p_.form = form;
     p_.block = block_of(seed);
-    p_.parts = 1 + static_cast<int>(seed % 4);  // of rows with one scale; others have pieces
-    if (form == kernel::RowForm::codes) {       // any bytes are
+    p_.sharers = 1 << seed % 4;            // of rows with one scale; others have pieces
+    if (form == kernel::RowForm::codes) {  // any bytes are
       given_ = {.codes = {}, .scales = {}, .blocks = blocks_};
       for (int i = 0; i < s.tokens * blocks_; ++i) {
         given_.scales.push_back(static_cast<float>(i) + 0.25F);

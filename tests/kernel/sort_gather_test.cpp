@@ -107,8 +107,9 @@ TEST(SortGather, Edges) {
     expect_right(launch);
   };
   expect({.tokens = 1, .top_k = 1, .experts = 1}, 1, 4, 1);
-  expect({.tokens = 1, .top_k = 8, .experts = 128}, 2048, 132, 8);  // a token by many CTAs
-  expect({.tokens = 9, .top_k = 2, .experts = 1024}, 128, 4, 3);
+  // A token by many CTAs, and an expert for each of their warps.
+  expect({.tokens = 1, .top_k = 8, .experts = 128}, 2048, 132, 17);
+  expect({.tokens = 9, .top_k = 2, .experts = 1024}, 128, 4, 4);
   expect({.tokens = 3, .top_k = 40, .experts = 50, .left_out_percent = 10}, 256, 1, 1);
   expect({.tokens = 33, .top_k = 1, .experts = 4, .left_out_percent = 100}, 300, 7, 7);
   expect({.tokens = 40, .top_k = 1, .experts = 4, .strange_percent = 100}, 8, 7, 7);

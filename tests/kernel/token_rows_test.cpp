@@ -23,7 +23,9 @@ model::Report gather(const TokenRows& rows, const std::vector<model::Allocation>
                      const model::Options& how) {
   const kernel::GatherRowsParams p{rows};
   model::Kernel k;
-  k.shape = {.ctas = GatherRowsKernel::ctas(p, 1), .threads = GatherRowsKernel::threads};
+  k.shape = {.ctas = GatherRowsKernel::ctas(p, 1),
+             .threads = GatherRowsKernel::threads,
+             .shared_bytes = GatherRowsKernel::shared_bytes};
   k.body = [&p] { GatherRowsKernel::run(p); };
   k.memory = memory;
   k.dependent = true;
@@ -114,7 +116,9 @@ TEST(GateRows, HaveTheBitsOfAGateThatWasQuantisedOnTheHost) {
       p.rows.x = x.data();
       p.rows.x_pitch = x.pitch;
       model::Kernel k;
-      k.shape = {.ctas = GateRowsKernel::ctas(p, 1), .threads = GateRowsKernel::threads};
+      k.shape = {.ctas = GateRowsKernel::ctas(p, 1),
+                 .threads = GateRowsKernel::threads,
+                 .shared_bytes = GateRowsKernel::shared_bytes};
       k.body = [&p] { GateRowsKernel::run(p); };
       k.memory = moved.memory();
       k.memory.push_back(x.memory("gates and ups", s.tokens, 4 * s.k, false));
@@ -153,6 +157,7 @@ TEST(SortSlots, OtherClustersQuantise) {
       reshape(p, shape);
       Moved moved({41, 300}, form, nullptr, 41);
       p.quantised = moved.params();
+      p.quantised.sharers = shape.warps;
       for (const model::Options& how : model::schedules()) {
         SCOPED_TRACE(model::text(how));
         const model::Report report = run_sort(r, p, 2, moved.memory(), how);

@@ -92,10 +92,11 @@ class SortGatherKernel {
   static int shared_bytes_of(const Params& p) {
     const auto tokens = static_cast<int>(
         std::min<std::int64_t>(p.sort.tokens, (p.items - 1) / p.items_of_token + 2));
-    return 4 * (padded(p.sort) + tokens * p.sort.top_k + begins(p) + warps);
+    return 4 * (padded(p.sort) + tokens * p.sort.top_k + begins(p) + meeting_words);
   }
+  static constexpr int meeting_words = WarpShare::words_a_warp * warps;
   static constexpr int shared_bytes =
-      4 * (2 * max_slots + 2 * SortSlotsShape::max_experts + 1 + warps);
+      4 * (2 * max_slots + 2 * SortSlotsShape::max_experts + 1 + meeting_words);
 
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) {

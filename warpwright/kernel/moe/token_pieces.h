@@ -77,15 +77,16 @@ struct WarpShare {
   std::int64_t first = 0;
   std::int64_t step = 1;
   std::int64_t end = 0;
-  /// Where warps that share a row meet: a word for each warp of the CTA.
+  /// Where warps that share a row meet: words_a_warp for each warp of the CTA.
   isa::SharedAddress meeting = 0;
+  static constexpr int words_a_warp = 2;
 };
 
 /// A launch whose warps do nothing but move rows.
 struct RowsLaunch {
   static constexpr int warps = 8;
   static constexpr int threads = 32 * warps;
-  static constexpr int shared_bytes = 4 * warps;
+  static constexpr int shared_bytes = 4 * WarpShare::words_a_warp * warps;
   static constexpr int ctas_an_sm = 4;
 
  protected:

@@ -33,8 +33,7 @@ struct TokenRowsShape {
     return p.form == RowForm::rows ? p.sharers : TokenPieceShape::pieces(p);
   }
   /// How many warps share a row with one scale, a power of two: of CTAs with `cta_warps`, where
-  /// `warps` in all move rows. More than one only where no warp has two items then, and where
-  /// there are pieces for them.
+  /// `warps` in all move rows. More than one where there are warps enough, and pieces for them.
   static int sharers_of(const TokenRows& p, int cta_warps, std::int64_t warps) {
     if (p.form != RowForm::rows || p.tokens == 0) return 1;
     const std::int64_t most = std::min<std::int64_t>(
@@ -166,12 +165,14 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
 
   static constexpr int kept = 4;  // pieces of a row that a warp has in registers
 
-  /// The warps that share a row come for theirs at once, and have no other: sharers_of.
+  /// The warps that share a row take the same item of theirs at once.
   WW_DEVICE void quantise_rows(const WarpShare& share) const {
+    bool odd = false;
     for (std::int64_t item = share.first; item < share.end; item += share.step) {
       const auto token = static_cast<int>(quotient(item, p_.sharers));
       const auto number = static_cast<int>(item - std::int64_t{token} * p_.sharers);
-      quantise_row(token, number, share.meeting);
+      quantise_row(token, number, share.meeting + (odd ? 4 : 0));
+      odd = !odd;
     }
   }
 
@@ -233,18 +234,19 @@ class TokenRowsMover : private TokenPieces<Slots, Read> {
     }
   }
 
-  /// All lanes of all warps that share the row: the largest of theirs. They meet at `meeting`,
-  /// once.
+  /// All lanes of all warps that share the row: the largest of theirs. They meet at `meeting` and
+  /// each other row beside it, so nobody writes there before all have read.
   WW_DEVICE float largest_of_row(float largest, isa::SharedAddress meeting) const {
     const float mine = largest_of_lanes<1, 32>(largest);
     if (p_.sharers == 1) return mine;
     const isa::SharedView<float> words{meeting};
     const int warp = isa::warp_index();
     const int first = warp & ~(p_.sharers - 1);
-    if (lane_ == 0) words.store(warp, mine);
+    if (lane_ == 0) words.store(WarpShare::words_a_warp * warp, mine);
     isa::named_barrier_sync(1 + first / 2, 32 * p_.sharers);  // at most 15: max_teams
     const int other = first + (lane_ & (p_.sharers - 1));
-    return largest_of_lanes<1, TokenRowsShape::max_sharers>(words.load(other));
+    return largest_of_lanes<1, TokenRowsShape::max_sharers>(
+        words.load(WarpShare::words_a_warp * other));
   }
 
   bool whole_to_;
