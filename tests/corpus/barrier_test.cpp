@@ -380,7 +380,8 @@ TEST(Barrier, TooFewArrivals) {
         isa::fence_mbarrier_init();
       }
       isa::sync_threads(64);
-      if (isa::lane_index() == 0 && isa::warp_index() < arrivals) {
+      const int warp = isa::warp_index();
+      if (isa::lane_index() == 0 && warp < arrivals) {
         isa::mbarrier_arrive<Scope::cta>(barrier());
       }
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"empty", 0});

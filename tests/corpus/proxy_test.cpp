@@ -134,12 +134,13 @@ TEST(Proxy, ReadsThenTheNextLoad) {
         isa::fence_mbarrier_init();
       }
       isa::sync_threads(64);
+      const int warp = isa::warp_index();
       for (int i = 0; i < 4; ++i) {
         if (loader) {
           isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
           isa::mbarrier_arrive_expect(barrier(0), box_bytes);
           load(data(), in, barrier(0), i);
-        } else if (isa::warp_index() == 0) {
+        } else if (warp == 0) {
           isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
           read(data(), isa::lane_index(), 32);
           if (mended) isa::fence_proxy_async_shared();

@@ -310,7 +310,8 @@ TEST(ConfigTest, FaultsAreSentences) {
   };
   EXPECT_EQ(fault(packed), "");
   expect([&](Config& c) { packed(c), c.walk = kernel::Whole{.in_turns = true}; }, "packed weights");
-  expect([&](Config& c) { packed(c), c.consumer_warpgroups = 1; }, "packed weights");
+  expect([&](Config& c) { packed(c), c.consumer_warpgroups = 1, c.tile_m = 256; },
+         "packed weights");
   expect([&](Config& c) { packed(c), c.consumer_warpgroups = 5, c.tile_m = 320; }, "64 rows");
   expect(
       [&](Config& c) {

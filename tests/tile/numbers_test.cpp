@@ -83,7 +83,8 @@ struct Grid {
 
   template <class Scheduler>
   void walk(Scheduler scheduler) {
-    auto& mine = seen[static_cast<std::size_t>(2 * isa::cta_index() + isa::warp_index() - 1)];
+    auto& mine =
+        seen[static_cast<std::size_t>(2 * isa::cta_index() + isa::thread_index() / 32 - 1)];
     Work tile;
     int rounds = 0;
     while (scheduler.next(tile)) {

@@ -79,7 +79,8 @@ class SortGatherKernel {
   static void shape(Params& p, int sms) {
     const std::int64_t items = p.gather.items();
     const std::int64_t most = std::max(sms, 1);
-    const std::int64_t together = p.gather.rows.sharers;  // of a row, in one CTA
+    // Of a row, in one CTA.
+    const std::int64_t together = p.gather.rows.form == RowForm::rows ? p.gather.rows.sharers : 1;
     const auto each = [](std::int64_t all, std::int64_t by) { return (all + by - 1) / by; };
     p.items = each(each(items, most), together) * together;
     p.items_of_token = static_cast<int>(p.gather.items_of_token());
