@@ -73,14 +73,6 @@ constexpr MoeCompanion with_codes[] = {
     {"tokens that are e4m3", "--dtype e4m3 --x-dtype e4m3 --by-index no"},
     {"tokens that are e4m3, by number", "--dtype e4m3 --x-dtype e4m3 --by-index yes"},
     {"codes gated by a launch", "--dtype e4m3 --gate-in-epilogue no"},
-    {"rows that warps share, gathered",
-     "--dtype e4m3 --tokens 2 --hidden 520 --by-index no --sort-with-gather no"},
-    {"rows that warps share, sorted and gathered",
-     "--dtype e4m3 --tokens 2 --hidden 520 --by-index no --sort-with-gather yes"},
-    {"rows that warps share, beside the sort",
-     "--dtype e4m3 --tokens 2 --hidden 520 --by-index yes"},
-    {"rows that warps share, gated by a launch",
-     "--dtype e4m3 --tokens 2 --inner 520 --gate-in-epilogue no"},
     {"codes with scales of blocks of 64 x 64", "--dtype e4m3 --block 64 --by-index no"},
     {"tokens that are e4m3, in blocks of 32 x 32",
      "--dtype e4m3 --x-dtype e4m3 --block 32 --by-index no"},
@@ -93,6 +85,20 @@ constexpr MoeCompanion with_codes[] = {
 constexpr MoeCompanion packed_at_once[] = {
     {"mxf4 in one launch", "--weights mxf4 --dtype bf16 --one-launch yes"},
     {"int4 in one launch", "--weights int4 --dtype bf16 --one-launch yes"},
+};
+
+// Few long rows with a scale each.
+constexpr MoeCompanion shared_rows[] = {
+    {"rows that warps share, gathered",
+     "--dtype e4m3 --scaling row-column --tokens 2 --hidden 520 --by-index no --sort-with-gather "
+     "no"},
+    {"rows that warps share, sorted and gathered",
+     "--dtype e4m3 --scaling row-column --tokens 2 --hidden 520 --by-index no --sort-with-gather "
+     "yes"},
+    {"rows that warps share, beside the sort",
+     "--dtype e4m3 --scaling row-column --tokens 2 --hidden 520 --by-index yes"},
+    {"rows that warps share, gated by a launch",
+     "--dtype e4m3 --scaling row-column --tokens 2 --inner 520 --gate-in-epilogue no"},
 };
 
 // What it adds to the given options.
@@ -122,6 +128,7 @@ std::vector<std::pair<std::string, MoeOptions>> companions_of(const MoeOptions& 
     all.push_back(companion(given, c, extents + " --sort-with-gather yes"));
     all.back().first += ", sorted beside";
   }
+  for (const MoeCompanion& c : shared_rows) all.push_back(companion(given, c));
   for (const MoeCompanion& c : packed_at_once) {
     all.push_back(companion(given, c, " --hidden 384 --inner 128"));
   }
