@@ -83,8 +83,8 @@ struct Grid {
 
   template <class Scheduler>
   void walk(Scheduler scheduler) {
-    auto& mine =
-        seen[static_cast<std::size_t>(2 * isa::cta_index() + isa::thread_index() / 32 - 1)];
+    const int warp = isa::thread_index() / 32;  // a thread may be here by itself
+    auto& mine = seen[static_cast<std::size_t>(2 * isa::cta_index() + warp - 1)];
     Work tile;
     int rounds = 0;
     while (scheduler.next(tile)) {
@@ -92,7 +92,7 @@ struct Grid {
       const int at = tile.tile.m * raster.tiles_n + tile.tile.n;
       if (isa::lane_index() != 0) continue;
       mine.push_back(at);
-      if (isa::warp_index() != 1 || isa::cluster_rank() != 0) continue;
+      if (warp != 1 || isa::cluster_rank() != 0) continue;
       // Two clusters that have one tile race.
       const isa::GlobalView<std::uint32_t> to{done.data()};
       to.store(at, to.load(at) + 1);

@@ -79,7 +79,7 @@ class SortGatherKernel {
   static void shape(Params& p, int sms) {
     const std::int64_t items = p.gather.items();
     const std::int64_t most = std::max(sms, 1);
-    // Of a row, in one CTA.
+    // Those of a row stay in one CTA.
     const std::int64_t together = p.gather.rows.form == RowForm::rows ? p.gather.rows.sharers : 1;
     const auto each = [](std::int64_t all, std::int64_t by) { return (all + by - 1) / by; };
     p.items = each(each(items, most), together) * together;
