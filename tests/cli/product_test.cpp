@@ -104,13 +104,19 @@ TEST(Product, WhatAThreadThrowsIsThrownByTheCheck) {
                std::bad_alloc);
 }
 
-// All schedules of a product whose tiles are drawn: as many classes however many threads run them,
-// and of a broken one the findings with the class that shows them, which can be run again.
-TEST(Product, AllSchedulesByClasses) {
+// A product whose tiles are drawn.
+GemmOptions drawn_tiles() {
   GemmOptions options;
   options.random = {128, 256, 64};
   options.sms = 2;
   options.scheduler = "dynamic";
+  return options;
+}
+
+// All its schedules: as many classes however many threads run them,
+// and of a broken one the findings with the class that shows them, which can be run again.
+TEST(Product, AllSchedulesByClasses) {
+  const GemmOptions options = drawn_tiles();
   std::ostringstream err;
   Product product(options, facts_of(options), err);
   product.load(1, err);
@@ -146,10 +152,7 @@ TEST(Product, AllSchedulesByClasses) {
 
 // What sampled schedules find of a broken kernel, the first classes of all schedules find too.
 TEST(Product, MutantsThatSamplesKillAreFoundByClasses) {
-  GemmOptions options;
-  options.random = {128, 256, 64};
-  options.sms = 2;
-  options.scheduler = "dynamic";
+  const GemmOptions options = drawn_tiles();
   std::ostringstream err;
   Product product(options, facts_of(options), err);
   product.load(1, err);

@@ -277,6 +277,25 @@ bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Sco
   return true;
 }
 
+Wait Machine::wait_for(const MBarrier& bar, Site site) const {
+  return {.kind = Wait::Kind::mbarrier,
+          .site = site,
+          .cta = current_->cta,
+          .offset = bar.offset,
+          .phase = bar.phase};
+}
+
+bool Machine::look_for_stale_parity(const MBarrier& bar, std::int64_t awaited, Site site) {
+  if (!bar.live || bar.phase <= awaited + 1) return false;
+  // A real waiter polls: by now the parity it polls for says "not complete" again.
+  finding(Check::stale_parity,
+          who(*current_) + " waited for phase " + std::to_string(awaited) + " of " +
+              barrier_text(*current_->cta, bar) +
+              ", and the next phase completed before it looked: it would wait for ever",
+          site);
+  return true;
+}
+
 void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site) {
   Machine& m = machine();
   m.maybe_yield();
@@ -294,21 +313,10 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
   const std::int64_t awaited = bar.phase;
   bar.waiting.push_back(&self);
   m.note_barrier(BarrierEvent::Kind::wait, *self.cta, bar, &self, parity, site);
-  m.block({.kind = Wait::Kind::mbarrier,
-           .site = site,
-           .cta = self.cta,
-           .offset = bar.offset,
-           .phase = awaited});
+  m.block(m.wait_for(bar, site));
   m.observe(bar, awaited, scope, site);
   m.note_barrier(BarrierEvent::Kind::pass, *self.cta, bar, &self, parity, site);
-  if (bar.live && bar.phase > awaited + 1) {
-    // A real waiter polls: by now the parity it polls for says "not complete" again.
-    m.finding(Check::stale_parity,
-              m.who(self) + " waited for phase " + std::to_string(awaited) + " of " +
-                  m.barrier_text(*self.cta, bar) +
-                  ", and the next phase completed before it looked: it would wait for ever",
-              site);
-  }
+  static_cast<void>(m.look_for_stale_parity(bar, awaited, site));
 }
 
 void act::fence_mbarrier_init(Site /*site*/) {

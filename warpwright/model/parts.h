@@ -476,6 +476,11 @@ class Machine {
   [[noreturn]] void fatal(Check check, const std::string& sentence, Site site);
   /// Suspends the current thread until `wake`.
   void block(const Wait& wait);
+  /// The current thread's, for the barrier's current phase.
+  [[nodiscard]] Wait wait_for(const MBarrier& bar, Site site) const;
+  /// The current thread has waited for a phase: a finding, and true, where the next one is complete
+  /// too.
+  bool look_for_stale_parity(const MBarrier& bar, std::int64_t awaited, Site site);
   void show_wait(Thread& thread);
   void wake(Thread& thread);
   void wake_all(std::vector<Thread*>& threads);

@@ -458,21 +458,9 @@ void Recorder::wait(MBarrier& bar, int parity, Scope scope, Site site) {
       park(object);
     } else {
       bar.waiting.push_back(&self);
-      machine_.block({.kind = Wait::Kind::mbarrier,
-                      .site = site,
-                      .cta = self.cta,
-                      .offset = bar.offset,
-                      .phase = bar.phase});
+      machine_.block(machine_.wait_for(bar, site));
     }
-    if (awaited >= 0 && bar.live && bar.phase > awaited + 1) {
-      machine_.finding(Check::stale_parity,
-                       machine_.who(self) + " waited for phase " + std::to_string(awaited) +
-                           " of " + machine_.barrier_text(*self.cta, bar) +
-                           ", and the next phase completed before it looked: it would wait for "
-                           "ever",
-                       site);
-      awaited = -1;
-    }
+    if (awaited >= 0 && machine_.look_for_stale_parity(bar, awaited, site)) awaited = -1;
   }
   self.failed_polls = 0;
   observe(bar, site);
@@ -495,11 +483,7 @@ bool Recorder::wait_as_hint(MBarrier& bar, int parity, Site site) {
     hinted_.push_back({&self, &bar, hint});
     ++held_;
     bar.waiting.push_back(&self);
-    machine_.block({.kind = Wait::Kind::mbarrier,
-                    .site = site,
-                    .cta = self.cta,
-                    .offset = bar.offset,
-                    .phase = bar.phase});
+    machine_.block(machine_.wait_for(bar, site));
     const auto at = std::find_if(hinted_.begin(), hinted_.end(),
                                  [&self](const Hinted& h) { return h.thread == &self; });
     if (at == hinted_.end()) continue;
