@@ -48,8 +48,8 @@ std::optional<Refusal> no_clearing(void* /*memory*/, std::int64_t /*bytes*/, voi
 }  // namespace
 
 const Backend& cuda_backend() {
-  static const Backend backend = {no_launch, no_preparation, no_memory,
-                                  no_word,   no_mixture,     no_mixture_kernels, no_clearing};
+  static const Backend backend = {no_launch,  no_preparation,     no_memory,  no_word,
+                                  no_mixture, no_mixture_kernels, no_clearing};
   return backend;
 }
 

@@ -4,8 +4,9 @@
 namespace warpwright::device {
 
 void add_layer_kernels(std::vector<ModelKernel>& all) {
-  kernel::LayerInstances::visit(
-      [&]<class Tag>() { all.push_back({Tag::name, &run_kernel<kernel::LayerKernel<Tag>>}); });
+  kernel::LayerInstances::visit([&]<class Tag>() {
+    all.push_back({Tag::name, &run_kernel<kernel::LayerKernel<Tag>>});
+  });
 }
 
 }  // namespace warpwright::device
