@@ -163,7 +163,7 @@ inline PackedFormat format_of(unsigned number) {
 /// with half a block of scales, or with a packed tile.
 inline int gated_unit(const kernel::GemmConfig& c) {
   if (kernel::packed_a(c)) return 2 * packed::kTileRows;
-  return is_block_scaled(c) ? 128 : 16;
+  return is_blockwise(c) ? 128 : 16;
 }
 
 /// Does it multiply packed weights by tokens of 16 bits, which have no scales?

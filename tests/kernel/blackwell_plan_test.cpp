@@ -164,14 +164,14 @@ TEST(BlackwellPlan, AddsUpKTilesInRegisters) {
     p.accumulation = Accumulation::promoted;
     const auto made = plan(p, b200());
     ASSERT_TRUE(made.ok()) << made.reason();
-    EXPECT_TRUE(config_of(*made).block_scaled);
+    EXPECT_TRUE(config_of(*made).blockwise);
     EXPECT_EQ(made->tile().k, 128);
     const std::string text = made->explain();
     EXPECT_NE(text.find("columns 384 .. 511  accumulator 3, 128 rows of f32 of a k_tile"),
               std::string::npos)
         << text;
   }
-  EXPECT_FALSE(config_of(*plan(problem(DType::e4m3), b200())).block_scaled);
+  EXPECT_FALSE(config_of(*plan(problem(DType::e4m3), b200())).blockwise);
 }
 
 // Rows of a slice are whole boxes where they lie side by side.
@@ -281,7 +281,7 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
   EXPECT_TRUE(faulty({.tile_n = 96})) << "no whole epilogue buffers of bf16";
   EXPECT_TRUE(faulty({.accumulators = 5})) << "640 columns";
   EXPECT_TRUE(faulty({.tile_n = 256, .accumulators = 3}));
-  EXPECT_TRUE(faulty({.block_scaled = true})) << "k_tiles of 64";
+  EXPECT_TRUE(faulty({.blockwise = true})) << "k_tiles of 64";
   EXPECT_TRUE(faulty({.tile_n = 256, .stages = 4, .splits_k = true})) << "256 sums a thread";
   EXPECT_TRUE(faulty({.splits_k = true, .tiles = TileSource::clc}));
   EXPECT_TRUE(faulty({.stages = 7})) << "more shared memory than there is";

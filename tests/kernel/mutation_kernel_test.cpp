@@ -62,10 +62,10 @@ bool sliced_swapped(const GemmConfig& c) {
   return slices_k(c) && is_swapped(c) && c.tile_n > 64;
 }
 bool scaled(const GemmConfig& c) {
-  return is_block_scaled(c) && takes_whole_tiles(c);
+  return is_blockwise(c) && takes_whole_tiles(c);
 }
 bool scaled_split(const GemmConfig& c) {
-  return is_block_scaled(c) && splits_k(c);
+  return is_blockwise(c) && splits_k(c);
 }
 bool promoted(const GemmConfig& c) {
   return sums_of(c) == kernel::Sums::promoted && !shares_cluster_k(c);
@@ -77,7 +77,7 @@ bool in_cluster(const GemmConfig& c) {
   return shares_cluster_k(c) && !sums_in_registers(c);
 }
 bool scaled_in_cluster(const GemmConfig& c) {
-  return shares_cluster_k(c) && is_block_scaled(c);
+  return shares_cluster_k(c) && is_blockwise(c);
 }
 bool packed(const GemmConfig& c) {
   return kernel::packed_a(c) && !has_float_codes(c) && sums_of(c) == kernel::Sums::promoted &&

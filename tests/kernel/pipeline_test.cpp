@@ -284,17 +284,17 @@ TEST(ConfigTest, FaultsAreSentences) {
   };
   const kernel::Operand e4m3 = {DType::e4m3};
   expect(shared({.a = {DType::f32}}), "operands");
-  expect(shared({.b = {DType::f16}}), "operands");
-  expect(shared({.a = e4m3}), "operands");
+  expect(shared({.b = {DType::f16}}), "the same type");
+  expect(shared({.a = e4m3}), "the same type");
   expect(shared({.a = {DType::s4}, .b = e4m3}), "operands");
   expect(shared({.sums = Sums::promoted}), "8-bit products");
-  expect(shared({.a = {DType::e4m3, atom::Major::mn}, .b = e4m3}), "MN-major");
+  expect(shared({.a = {DType::e4m3, atom::Major::mn}, .b = e4m3}), "must be K-major");
   expect(shared({.a = e4m3, .b = e4m3, .sums = Sums::promoted, .k_atoms = 2}), "several spans");
   expect([](Config& c) { c.result = DType::e2m1; }, "results");
   expect([](Config& c) { c.tile_m = 96; }, "64 rows");
   expect([](Config& c) { c.consumer_warpgroups = 0; }, "64 rows");
-  EXPECT_NE(fault([](Config& c) { c.tile_n = 260; }), "");
-  EXPECT_NE(fault([](Config& c) { c.tile_n = 0; }), "");
+  expect([](Config& c) { c.tile_n = 260; }, "wgmma's N");
+  expect([](Config& c) { c.tile_n = 0; }, "wgmma's N");
   expect([](Config& c) { c.stages = 5; }, "shared memory");
   expect([](Config& c) { c.tile_m = 256; }, "registers");
   expect(
@@ -303,7 +303,7 @@ TEST(ConfigTest, FaultsAreSentences) {
         c.consumer_warpgroups = 1;
       },
       "ping-pong");
-  expect([](Config& c) { c.walk = kernel::ClusterK{}, c.gated = true; }, "not gated");
+  expect([](Config& c) { c.walk = kernel::ClusterK{}, c.gated = true; }, "neither gated");
   const auto packed = [](Config& c) {
     c = kernel::hopper::exact(kernel::hopper::s4(128, 48));
     c.stages = 4;
@@ -326,7 +326,7 @@ TEST(ConfigTest, FaultsAreSentences) {
         c = kernel::hopper::in_halves(kernel::hopper::exact(kernel::hopper::s4(128, 24)));
         c.stages = 2;
       },
-      "an N of wgmma");
+      "wgmma's N");
   expect(
       [&](Config& c) {
         shared({.swap_ab = true})(c);
@@ -339,6 +339,12 @@ TEST(ConfigTest, FaultsAreSentences) {
         c.tile_n = 144;
       },
       "gated columns");
+  expect(
+      [](Config& c) {
+        c.walk = kernel::Grouped{.search = kernel::Grouping::binary_search};
+        c.operands = Shared{.a = {DType::bf16, atom::Major::mn}};
+      },
+      "tokens of groups");
 }
 
 TEST(ConfigTest, EveryKernelOfTheTableIsLegal) {
@@ -347,6 +353,7 @@ TEST(ConfigTest, EveryKernelOfTheTableIsLegal) {
     SCOPED_TRACE(i.name);
     EXPECT_TRUE(names.insert(i.name).second) << "a name is given twice";
     EXPECT_EQ(kernel::config_fault(i.config), nullptr);
+    EXPECT_TRUE(kernel::signals_match(i.config));
     EXPECT_TRUE(kernel::supports(i.config, {1, 1}));
     const auto same = std::count_if(hopper_kernels().begin(), hopper_kernels().end(),
                                     [&](const auto& row) { return row.config == i.config; });
@@ -366,7 +373,7 @@ TEST(ConfigTest, TheBuildHasEveryKind) {
   has("tiles in turns", [](const Config& c) { return tests::is_basic(c, Schedule::pingpong); });
   has("operands swap_ab and K split", [](const Config& c) { return is_swapped(c) && splits_k(c); });
   has("promoted sums", [](const Config& c) { return sums_of(c) == Sums::promoted; });
-  has("block scales", [](const Config& c) { return is_block_scaled(c); });
+  has("block scales", [](const Config& c) { return is_blockwise(c); });
 }
 
 TEST(ConfigTest, SharedMemoryRegions) {

@@ -306,10 +306,10 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       expect_says(text, {"consumer 0", made->name(), std::to_string(kernel::smem_map(c).bytes)});
       EXPECT_NE(text.find("\nproducer"), std::string::npos) << text;
       EXPECT_EQ(text.find("\nconsumer 1") != std::string::npos, c.consumer_warpgroups > 1);
-      EXPECT_EQ(text.find("\nscales ") != std::string::npos, is_block_scaled(c));
+      EXPECT_EQ(text.find("\nscales ") != std::string::npos, is_blockwise(c));
       const auto rows = made->barriers();
       ASSERT_GE(rows.size(), 3U);
-      EXPECT_EQ(rows[0].arrivals, is_block_scaled(c) ? 2 : 1);
+      EXPECT_EQ(rows[0].arrivals, is_blockwise(c) ? 2 : 1);
       const auto& packed = made->problem.packed;
       const int span = 128 * k_atoms(c);
       const int packed_tiles = c.tile_m / 64 * (tile_k(c) / packed::kTileK);
@@ -317,7 +317,7 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * span);
       EXPECT_EQ(rows[0].copies, c.stages);
       // One of a warp that reads scales or codes itself, else one of a warpgroup.
-      const bool reads = is_block_scaled(c) || packed;
+      const bool reads = is_blockwise(c) || packed;
       const int readers = kernel::warps_per_stage(c) / (reads ? 1 : 4);
       EXPECT_EQ(rows[1].arrivals, (cluster.m + cluster.n - 1) * readers);
       EXPECT_EQ(rows[1].copies, c.stages);
@@ -373,7 +373,7 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
         // "1 (+1, +2)": one more arrival is that of the scales, two more those of the warps that
         // fetch tokens by index, which no kernel of this list has.
         const bool scales = std::string(row.name) == "full";
-        EXPECT_EQ(row.arrivals, scales && is_block_scaled(hopper_config(*made)) ? 2 : 1);
+        EXPECT_EQ(row.arrivals, scales && is_blockwise(hopper_config(*made)) ? 2 : 1);
         const std::string of_answers = " 1 + " + std::to_string(row.transaction_bytes) + " bytes";
         EXPECT_NE(said.find(scales                                 ? " 1 (+1, +2) + bytes"
                             : std::string(row.name) == "tile_full" ? of_answers

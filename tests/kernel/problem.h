@@ -146,9 +146,9 @@ class Problem {
       c_ = matrices(result(), of_a, ask.m, columns, false, padding, ask.shift);
       c_.fill(random, -2, 2);
     }
-    scaling_ = is_block_scaled(c) || adds_blocks() ? Scaling::blockwise
-               : has_block_scales(instance)        ? Scaling::block_scaled
-                                                   : ask.scaling;
+    scaling_ = is_blockwise(c) || adds_blocks() ? Scaling::blockwise
+               : has_block_scales(instance)     ? Scaling::block_scaled
+                                                : ask.scaling;
     make_scales(random);
     if (ask.bias != Bias::none) {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
@@ -629,7 +629,7 @@ inline Ask extents(const Instance& i, int tiles_down, unsigned seed) {
 
 /// The scalings that a kernel of products in groups can do.
 inline std::vector<Scaling> scalings_in_groups(const kernel::GemmConfig& c) {
-  if (is_block_scaled(c)) return {Scaling::blockwise};
+  if (is_blockwise(c)) return {Scaling::blockwise};
   if (kernel::operand_bits(c) == 16 && !has_wide_tokens(c)) return {Scaling::none};
   return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
 }

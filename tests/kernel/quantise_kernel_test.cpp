@@ -25,7 +25,7 @@ constexpr int some_schedules = 12;
 Instances quantising(bool groups, bool block_scaled) {
   Instances found;
   for (const Instance& i : groups ? grouped_instances() : instances()) {
-    if (i.config.quantises && is_block_scaled(i.config) == block_scaled) found.push_back(i);
+    if (i.config.quantises && is_blockwise(i.config) == block_scaled) found.push_back(i);
   }
   return found;
 }

@@ -50,7 +50,7 @@ inline Rows cluster_rows(const Instances& all) {
       }
       rows.push_back({i, ask});
     }
-    if (is_block_scaled(i.config)) {
+    if (is_blockwise(i.config)) {
       // By this seed A's scales lie as copies want them, one matrix for all of the batch.
       Ask ask = tiles_of(i, 1, 4, 3);
       ask.batch = 3;

@@ -188,7 +188,6 @@ constexpr const char* quantise_fault(const EpilogueShape& c) {
   if (!c.quantises) return nullptr;
   if (c.result != DType::e4m3) return "what is quantised becomes e4m3";
   if (c.store != Store::lanes) return "codes are stored by lanes";
-  if (c.shares_columns) return "a tile whose columns several CTAs store is not quantised";
   if (!c.swap_ab) {
     return result_columns(c) % 128 == 0 ? nullptr : "128 columns that share a scale are a tile's";
   }
@@ -214,8 +213,9 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
   if (!c.tma && (c.store != Store::lanes || c.swap_ab)) {
     return "without TMA and stmatrix rows are stored as they are, by lanes";
   }
-  if (c.shares_columns && c.store != Store::lanes) {
-    return "columns of a tile that one CTA stores by itself are stored by lanes";
+  if (c.shares_columns && (c.store != Store::lanes || c.gated || c.quantises)) {
+    return "columns of a tile that one CTA stores by itself are stored by lanes, neither gated nor "
+           "quantised";
   }
   if (c.column_parts > 1 && (c.gated || c.quantises || c.shares_columns)) {
     return "warps that store parts of a tile's columns have all sums of theirs, neither gated nor "

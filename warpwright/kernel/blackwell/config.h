@@ -36,7 +36,7 @@ struct BlackwellConfig {
   bool pair = false;  ///< an MMA of two CTAs
   /// Every k_tile has an accumulator of its own, which is added to float32 registers, times its
   /// scales where a launch has some (1 x 128 of A by 128 x 128 of B).
-  bool block_scaled = false;
+  bool blockwise = false;
   bool splits_k = false;  ///< clusters share tiles along K, where they are more than tiles
   TileSource tiles = TileSource::one_tile;
   /// For a launch, like the types: kernels of 16-bit operands take either, and the table has these.
@@ -113,7 +113,7 @@ constexpr bool has_widths(const BlackwellConfig& c) {
 /// May a launch name the tokens of groups by numbers, so that rows are gathered? (Scales of blocks
 /// that epilogue warps multiply are those of tokens in their order.)
 constexpr bool takes_index(const BlackwellConfig& c) {
-  return c.grouped && !c.pair && !c.block_scaled;
+  return c.grouped && !c.pair && !c.blockwise;
 }
 /// Are they cut evenly? Tiles with scales begin with an atom of their own.
 constexpr bool cuts_evenly(const BlackwellConfig& c) {
@@ -135,7 +135,7 @@ constexpr DType sample_type(atom::UmmaKind kind) {
 
 /// Do the epilogue warps hold a tile's sums, before they store them or give them away?
 constexpr bool sums_in_registers(const BlackwellConfig& c) {
-  return c.block_scaled || c.splits_k;
+  return c.blockwise || c.splits_k;
 }
 
 constexpr int operand_bits(const BlackwellConfig& c) {

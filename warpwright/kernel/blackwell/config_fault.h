@@ -12,7 +12,7 @@ constexpr const char* sums_fault(const BlackwellConfig& c) {
     return "sums in registers are those of 32s of columns up to 128, of 16s where they are tokens: "
            "a thread has one of each";
   }
-  if (c.block_scaled && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
+  if (c.blockwise && operand_bits(c) != 8) return "blocks of 128 of K are k_tiles of 8 bits";
   if (c.splits_k && c.tiles != TileSource::static_persistent) {
     return "tiles are split along K in static persistent tiles";
   }
@@ -73,7 +73,7 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
     return "kinds mxf8f6f4, mxf4 and mxf4nvf4 multiply scales, and no others";
   }
   if (!is_scaled(c)) return nullptr;
-  if (c.block_scaled) {
+  if (c.blockwise) {
     return "scales are multiplied by the tensor core, or where k_tiles are added up, not by both";
   }
   if (c.splits_k && c.long_k) {
@@ -100,7 +100,7 @@ constexpr const char* scale_fault(const BlackwellConfig& c) {
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
   const bool is_half = c.tile_m == atom::kTmemLanes / 2;
-  if (is_half && (!c.swap_ab || c.pair || is_scaled(c) || c.gated || c.block_scaled)) {
+  if (is_half && (!c.swap_ab || c.pair || is_scaled(c) || c.gated || c.blockwise)) {
     return "64 rows are of few tokens, by MMAs of one SM that multiply no scales, without a gate";
   }
   if (!is_half && c.tile_m != (c.gated && is_scaled(c) ? 2 : 1) * atom::kTmemLanes) {

@@ -57,7 +57,7 @@ inline std::vector<std::string> features(const BlackwellConfig& c) {
   }
   if (c.gated) all.emplace_back("gated");
   if (takes_index(c)) all.emplace_back("tokens by index or in order");
-  if (c.block_scaled) all.emplace_back("block scales");
+  if (c.blockwise) all.emplace_back("block scales");
   if (c.splits_k) all.emplace_back("stream-K");
   if (takes_any_major(c)) all.emplace_back("any layout");
   return all;
@@ -81,12 +81,12 @@ inline std::vector<KernelRole> roles_of(const BlackwellConfig& c) {
   roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
   roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,
                    registers,
-                   quantises(c)     ? "tensor memory -> registers -> codes and scales of D, a "
-                                      "row a thread"
-                   : c.block_scaled ? "adds up k_tiles out of tensor memory, times their scales; "
-                                      "registers -> shared memory -> D, 32 rows a warp"
-                                    : "tensor memory -> registers -> shared memory -> D, 32 rows a "
-                                      "warp"});
+                   quantises(c)  ? "tensor memory -> registers -> codes and scales of D, a "
+                                   "row a thread"
+                   : c.blockwise ? "adds up k_tiles out of tensor memory, times their scales; "
+                                   "registers -> shared memory -> D, 32 rows a warp"
+                                 : "tensor memory -> registers -> shared memory -> D, 32 rows a "
+                                   "warp"});
   return roles;
 }
 

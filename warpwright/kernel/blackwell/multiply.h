@@ -136,7 +136,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
     const std::uint32_t instruction = instruction_of(cta, work);
     for (int k_tile = work.first; k_tile < work.end; k_tile += stages_together(cfg)) {
       const isa::Mark block_mark("k_tile %", k_tile);
-      const bool begins = cfg.block_scaled || k_tile == work.first;
+      const bool begins = cfg.blockwise || k_tile == work.first;
       if (begins) cta.accumulators.acquire(accumulator);
       const isa::TmemAddress d = tmem + cta.accumulator_column(accumulator);
       by_scale(cta, [&](auto by) {
@@ -151,7 +151,7 @@ WW_DEVICE void multiply(const BlackwellCta<Tag>& cta, isa::TmemAddress tmem,
           state.advance(Tag::config.stages);
         }
       });
-      if (cfg.block_scaled || k_tile + stages_together(cfg) == work.end) {
+      if (cfg.blockwise || k_tile + stages_together(cfg) == work.end) {
         cta.accumulators.commit(accumulator);
         accumulator.advance(accumulator_slots(cfg));
       }

@@ -32,7 +32,7 @@ class TileSums {
     constexpr BlackwellConfig cfg = Tag::config;
     if (work.first == work.end) return;
     const int columns = columns_of<Tag>(work);
-    if constexpr (cfg.block_scaled) {
+    if constexpr (cfg.blockwise) {
       scales_.begin(work, row);
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         WW_UNROLL for (int v = 0; v < values; ++v) sums[i][v] = 0;
@@ -96,7 +96,7 @@ class TileSums {
   /// k_tiles that are added up, whose tiles are not so narrow.)
   template <class Use>
   WW_DEVICE void take_half(const Use& use) {
-    static_assert(!Tag::config.block_scaled);
+    static_assert(!Tag::config.blockwise);
     WW_UNROLL for (int atom = 0; atom < atoms; ++atom) {
       float value[part];
       fetch_half(tmem_ + state_.stage * accumulator_columns(Tag::config) +

@@ -34,7 +34,7 @@ constexpr Name name_of(const BlackwellConfig& c) {
     if (c.swap_ab) (name += "_sw") += c.tile_n;
   }
   if (!c.swap_ab && c.tile_n != (c.pair ? 256 : 128)) (name += "_n") += c.tile_n;
-  if (c.block_scaled) name += "_bs";
+  if (c.blockwise) name += "_bs";
   if (c.splits_k) name += "_sk";
   if (c.long_k) name += "_k96";
   if (c.gated) name += "_gated";
@@ -134,27 +134,27 @@ inline constexpr auto token_rows = std::array{
 
 // --- sums in registers, and the widest tile of one SM --------------------------------------------
 /// As many accumulators as tensor memory has: k_tiles are short.
-constexpr BlackwellConfig block_scaled(BlackwellConfig c) {
+constexpr BlackwellConfig blockwise(BlackwellConfig c) {
   c.kind = f8;
-  c.block_scaled = true;
+  c.blockwise = true;
   c.accumulators = atom::kTmemColumns / c.tile_n;
   return c;
 }
 constexpr BlackwellConfig split_k(BlackwellConfig c) {
   c.tiles = TileSource::static_persistent;
-  if (!c.block_scaled) c.accumulators = 2;
+  if (!c.blockwise) c.accumulators = 2;
   c.splits_k = true;
   return c;
 }
 inline constexpr auto sum_rows = std::array{
-    common(block_scaled(persistent(TileSource::clc, one(128)))),
+    common(blockwise(persistent(TileSource::clc, one(128)))),
     common(split_k(one(128))),
     common(split_k(of(f16, swap_ab(of_64_rows(one(128)))))),
     common(split_k(of(f8, swap_ab(of_64_rows(one(128)))))),
-    more(block_scaled(persistent(TileSource::clc, pair(128)))),
-    more(block_scaled(grouped(one(128)))),
-    more(block_scaled(gated(grouped(one(128))))),
-    more(split_k(block_scaled(one(128)))),
+    more(blockwise(persistent(TileSource::clc, pair(128)))),
+    more(blockwise(grouped(one(128)))),
+    more(blockwise(gated(grouped(one(128))))),
+    more(split_k(blockwise(one(128)))),
     more(persistent(TileSource::clc, one(256))),
 };
 

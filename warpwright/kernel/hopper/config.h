@@ -122,7 +122,7 @@ constexpr Sums sums_of(const GemmConfig& c) {
 constexpr bool sums_in_registers(const GemmConfig& c) {
   return sums_of(c) != Sums::tensor_core;
 }
-constexpr bool is_block_scaled(const GemmConfig& c) {
+constexpr bool is_blockwise(const GemmConfig& c) {
   return sums_of(c) == Sums::blockwise;
 }
 /// For packed weights: a file each in decode/.
@@ -150,7 +150,7 @@ constexpr int scale_block(const GemmConfig& c) {
   return packed_a(c) ? 128 : c.operands.as<SharedOperands>().scale_block;
 }
 constexpr int scale_parts(const GemmConfig& c) {
-  return is_block_scaled(c) ? 128 / scale_block(c) : 1;
+  return is_blockwise(c) ? 128 / scale_block(c) : 1;
 }
 /// Spans of 128 bytes along K in a stage. A packed tile has one, or two for tokens of 16 bits.
 constexpr int k_atoms(const GemmConfig& c) {
@@ -271,7 +271,7 @@ constexpr int warps_per_stage(const GemmConfig& c) {
 /// What is ahead takes registers beside a tile's sums, and code: it is for launches whose tokens or
 /// rows of weights have scales, where ptxas has room.
 constexpr VectorLoads vector_loads(const GemmConfig& c) {
-  if (operand_bits(c) != 8 || is_block_scaled(c) || splits_k(c)) return VectorLoads::by_turns;
+  if (operand_bits(c) != 8 || is_blockwise(c) || splits_k(c)) return VectorLoads::by_turns;
   if (packed_a(c) && !(c.gated && c.ctas_per_sm > 1)) return VectorLoads::early;
   return c.gated ? VectorLoads::by_turns : VectorLoads::ahead;
 }
@@ -330,7 +330,7 @@ constexpr bool moves_registers(const GemmConfig& c) {
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
-  if (is_block_scaled(c)) {
+  if (is_blockwise(c)) {
     if (sum_registers(c) > 128) return sum_registers(c) > 160 ? 40 : 80;
     return splits_k(c) ? 88 : 104;
   }
@@ -380,11 +380,11 @@ constexpr int weights_per_scale(const GemmConfig& c) {
   return scale_block(c) < each ? scale_block(c) : each;
 }
 constexpr int token_scales(const GemmConfig& c) {
-  if (!is_block_scaled(c)) return 0;
+  if (!is_blockwise(c)) return 0;
   return is_swapped(c) ? c.tile_n : c.tile_m;
 }
 constexpr int weight_scales(const GemmConfig& c) {
-  if (!is_block_scaled(c) || packed_a(c)) return 0;
+  if (!is_blockwise(c) || packed_a(c)) return 0;
   return (is_swapped(c) ? c.tile_m : c.tile_n) / weights_per_scale(c);
 }
 /// Floats a copy of the vector brings: groups begin at any token, copies at every fourth.
@@ -402,8 +402,7 @@ constexpr int scale_bytes(const GemmConfig& c) {
 /// products wait for memory, and would wait for one copy more; nor those of tokens by index, which
 /// lie anywhere; nor those of several parts.
 constexpr bool copies_scales(const GemmConfig& c) {
-  return is_block_scaled(c) && scale_parts(c) == 1 && !is_swapped(c) && c.tile_m >= 128 &&
-         !gathers(c);
+  return is_blockwise(c) && scale_parts(c) == 1 && !is_swapped(c) && c.tile_m >= 128 && !gathers(c);
 }
 
 }  // namespace warpwright::kernel

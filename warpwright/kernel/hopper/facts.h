@@ -18,9 +18,9 @@ inline std::string sums_words(const GemmConfig& c) {
         has_float_codes(c)
             ? std::string(sums_in_registers(c) ? "promoted" : "fast") + " sums of folded e2m1"
             : std::string(name(group_sums(c))) + " sums";
-    return is_block_scaled(c) ? words + ", block scales of A" : words;
+    return is_blockwise(c) ? words + ", block scales of A" : words;
   }
-  if (is_block_scaled(c)) return "block scales";
+  if (is_blockwise(c)) return "block scales";
   return sums_of(c) == Sums::promoted ? "promoted" : "";
 }
 
@@ -58,7 +58,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
 /// The roles of the warpgroup that loads.
 inline void add_producer_roles(KernelFacts& f, const GemmConfig& c) {
   const int producer = producer_registers(c);
-  const bool scales = is_block_scaled(c);
+  const bool scales = is_blockwise(c);
   f.roles.push_back({role_of_warp(c, 0), 0, 0, producer,
                      gathers(c) ? "one lane issues the TMA loads of the weights"
                                 : "one lane issues the TMA loads of A and B"});

@@ -5,35 +5,35 @@
 
 namespace warpwright::kernel {
 
-constexpr const char* operand_fault(const GemmConfig& c) {
-  const auto fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
-  const Operand a = operand_a(c);
-  const Operand b = operand_b(c);
-  const bool half = a.type == DType::bf16 || a.type == DType::f16;
-  if (!(half && a.type == b.type) && !(fp8(a.type) && fp8(b.type))) {
-    return "operands are both bf16, both f16, or any of e4m3 and e5m2";
-  }
+constexpr const char* packed_fault(const GemmConfig& c) {
+  if (!packed_a(c)) return nullptr;
   const int parts = c.gated ? 2 : 1;
   // One warpgroup by itself may have as many rows as with a gate.
   const int most_atoms = c.consumer_warpgroups == 1 ? 2 : parts;
-  if (packed_a(c) && (takes_turns(c) || row_atoms(c) < parts || row_atoms(c) > most_atoms ||
-                      in_flight(c) * row_atoms(c) > 2)) {
+  if (takes_turns(c) || row_atoms(c) < parts || row_atoms(c) > most_atoms ||
+      in_flight(c) * row_atoms(c) > 2) {
     return "packed weights are multiplied by all warpgroups together, each 64 rows, or one 128, "
-           "and "
-           "half of K blocks by two";
+           "and half of the k_tiles by two";
   }
-  if (packed_a(c) && !is_decoded(c.operands.as<PackedOperands>())) {
+  if (!is_decoded(c.operands.as<PackedOperands>())) {
     return "no decoder makes such sums: for 16-bit tokens those of e2m1 are folded, of int4 plain "
            "exact ones or, for bf16, folded; e2m1 has neither chained sums nor zero points";
   }
-  if (atom::wgmma_fault(
+  return nullptr;
+}
+
+constexpr const char* operand_fault(const GemmConfig& c) {
+  const Operand a = operand_a(c);
+  const Operand b = operand_b(c);
+  if (const char* fault = packed_fault(c)) return fault;
+  if (const char* fault = atom::wgmma_fault(
           atom::wgmma_atom(a.type, b.type, DType::f32, warpgroup_columns(c) / passes(c)), a.major,
-          b.major) != nullptr ||
-      atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr ||
-      c.tile_m > 256 || c.tile_n > 256) {
-    return "tile_n, or a warpgroup's part of it, must be an N of wgmma, at most 256 as tile_m, and "
-           "only 16-bit operands may be MN-major";
+          b.major)) {
+    return fault;
   }
+  if (const char* fault = atom::tile_fault(tile_a(c))) return fault;
+  if (const char* fault = atom::tile_fault(tile_b(c))) return fault;
+  if (c.tile_m > 256 || c.tile_n > 256) return "a tile has at most 256 rows and columns";
   if (k_atoms(c) < 1 ||
       (k_atoms(c) > 1 && !packed_a(c) &&
        (a.major == atom::Major::mn || b.major == atom::Major::mn || sums_in_registers(c)))) {
@@ -44,11 +44,8 @@ constexpr const char* operand_fault(const GemmConfig& c) {
 
 constexpr const char* schedule_fault(const GemmConfig& c) {
   if (c.consumer_warpgroups < 1 || c.consumer_warpgroups > 4 || warpgroup_rows(c) % 64 != 0 ||
-      row_atoms(c) < 1) {
-    return "a consumer warpgroup multiplies whole atoms of 64 rows";
-  }
-  if (takes_turns(c) && c.consumer_warpgroups != 2) {
-    return "ping-pong is played by two consumer warpgroups";
+      row_atoms(c) < 1 || (takes_turns(c) && c.consumer_warpgroups != 2)) {
+    return "one to four consumer warpgroups multiply whole atoms of 64 rows, two of them ping-pong";
   }
   if (!c.side_by_side) return nullptr;
   if (takes_turns(c) || packed_a(c) || sums_in_registers(c) || !takes_whole_tiles(c) ||
@@ -66,26 +63,27 @@ constexpr const char* sums_fault(const GemmConfig& c) {
     return "only sums of 8-bit products are promoted, and only promoted ones are of several passes";
   }
   const int block = scale_block(c);
-  if ((block != 128 && block != 64 && block != 32) ||
-      (block != 128 && (!is_block_scaled(c) || passes(c) > 1 || c.gated || c.quantises))) {
-    return "block scales are of 128, 64 or 32, less of them in one pass without a gate, into a D "
-           "that is not quantised";
-  }
-  if (sum_registers(c) > 200) return "the sums do not fit into the registers";
-  if (!is_block_scaled(c)) return nullptr;
-  if ((is_swapped(c) ? c.tile_m : c.tile_n) % (c.gated || is_swapped(c) ? 64 : 32) != 0 ||
+  const int weights = is_swapped(c) ? c.tile_m : c.tile_n;
+  const bool is_small = block != 128;
+  if ((is_small && block != 64 && block != 32) ||
+      (is_small && (!is_blockwise(c) || passes(c) > 1 || c.gated || c.quantises)) ||
+      (is_blockwise(c) && weights % (c.gated || is_swapped(c) ? 64 : 32) != 0) ||
       (copies_scales(c) && copied_scales(c) > 256)) {
-    return "block scales go with tiles of 64s, or of 32s along N, and a copy brings at most 256";
+    return "block scales are of 128, 64 or 32, less of them in one pass without a gate, into a D "
+           "that is not quantised; they go with tiles of 64s, or of 32s along N, and a copy brings "
+           "at most 256";
   }
   return nullptr;
 }
 
-constexpr const char* widths_fault(const GemmConfig& c) {
+constexpr const char* walk_fault(const GemmConfig& c) {
+  if (is_grouped(c) && (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
+    return "tokens of groups are K-major";
+  }
   if (!has_widths(c)) return nullptr;
   const tile::TileWidths& widths = tile_widths(c);
-  bool is_legal = is_swapped(c) &&
-                  (!packed_a(c) || sums_straight(c.operands.as<PackedOperands>())) &&
-                  operand_b(c).major == atom::Major::k && !c.quantises;
+  bool is_legal = is_swapped(c) && !c.quantises &&
+                  (!packed_a(c) || sums_straight(c.operands.as<PackedOperands>()));
   int before = 0;
   for (int i = 0; i < tile::count(widths); ++i) {
     is_legal = is_legal && widths.of[i] > before && widths.of[i] % 8 == 0;
@@ -93,24 +91,16 @@ constexpr const char* widths_fault(const GemmConfig& c) {
   }
   return is_legal && before == c.tile_n
              ? nullptr
-             : "widths ascend in multiples of 8 to tile_n, of K-major tokens on wgmma's N, into a "
-               "D that is not quantised; packed weights have them with straight sums";
-}
-
-constexpr const char* walk_fault(const GemmConfig& c) {
-  if (shares_columns(c) && c.gated) return "a tile whose columns several CTAs store is not gated";
-  if (const char* fault = widths_fault(c)) return fault;
-  if (gathers(c) && (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
-    return "rows by index are of K-major tokens";
-  }
-  return nullptr;
+             : "widths ascend in multiples of 8 to tile_n, of tokens on wgmma's N, into a D that "
+               "is not quantised; packed weights have them with straight sums";
 }
 
 constexpr const char* space_fault(const GemmConfig& c) {
   if (c.ctas_per_sm < 1 || !fits_smem(c)) return "the stages do not fit into shared memory";
   const int pool = launch_registers(c) * threads(c);
-  if (128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
-    return "the register split asks for more than the kernel has at launch";
+  if (sum_registers(c) > 200 ||
+      128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
+    return "the sums, or the split of registers, take more than the kernel has at launch";
   }
   return nullptr;
 }
@@ -122,13 +112,16 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (const char* fault = epilogue_fault(c)) return fault;
   if (const char* fault = sums_fault(c)) return fault;
   if (const char* fault = walk_fault(c)) return fault;
-  if (const char* fault = space_fault(c)) return fault;
+  return space_fault(c);
+}
+
+/// Do the signals of its ring come as often as its barriers count, in every cluster? A kernel
+/// asserts it.
+constexpr bool signals_match(const GemmConfig& c) {
   for (const atom::ClusterShape& cluster : supported_clusters) {
-    if (!pipeline::counts_match(mainloop_shape(c), cluster)) {
-      return "arrival counts do not match the signals";
-    }
+    if (!pipeline::counts_match(mainloop_shape(c), cluster)) return false;
   }
-  return nullptr;
+  return true;
 }
 
 }  // namespace warpwright::kernel

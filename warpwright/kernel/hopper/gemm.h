@@ -53,7 +53,7 @@ struct HopperGemm {
   using Params = ParamsOf<Tag>;
   static constexpr GemmConfig config = Tag::config;
   static constexpr SmemMap smem = smem_map(config);
-  static_assert(config_fault(config) == nullptr);
+  static_assert(config_fault(config) == nullptr && signals_match(config));
 
   /// The whole kernel, for one thread of `threads(config)`.
   WW_DEVICE static void run(const Params& p) {
@@ -194,7 +194,7 @@ struct HopperGemm {
                                const isa::Prerequisites& ready) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role("idle");
-    if constexpr (is_block_scaled(cfg)) {
+    if constexpr (is_blockwise(cfg)) {
       if (warp == 1) {
         isa::set_role("scales");
         ScaleLoader<Tag>(cta_of(p, base, rank, ready)).run();

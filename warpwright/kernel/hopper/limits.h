@@ -51,7 +51,7 @@ inline constexpr int drawing_warp = 3;
 /// The part that a warp plays, as reports name it.
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (warp == 0) return "producer";
-  if (warp == 1 && is_block_scaled(c)) return "scales";
+  if (warp == 1 && is_blockwise(c)) return "scales";
   if (gathers(c) && warp >= first_row_warp && warp < first_row_warp + row_warps) return "tokens";
   if (is_dynamic_persistent(c) && warp == drawing_warp) return "scheduler";
   if (warp < loading_warps) return "idle";

@@ -161,7 +161,7 @@ class Mainloop {
       ring_.wait(state, landed);
       if constexpr (gathers(Tag::config)) isa::fence_proxy_async_shared();
       Scales<n> scales{};
-      if constexpr (is_block_scaled(cfg)) scales = read_scales<n>(state.stage);
+      if constexpr (is_blockwise(cfg)) scales = read_scales<n>(state.stage);
       WW_UNROLL for (int pass = 0; pass + 1 < passes; ++pass) {
         multiply<n>(accumulator, at, false, pass);
         isa::wgmma_wait<0>(accumulator);
@@ -180,7 +180,7 @@ class Mainloop {
       landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
       if (k_tile + 1 == k_tiles) leave();
       isa::wgmma_wait<0>(accumulator);
-      if constexpr (is_block_scaled(cfg)) {
+      if constexpr (is_blockwise(cfg)) {
         release_scales(current);
       } else {
         ring_.release(current);
@@ -290,7 +290,7 @@ class Mainloop {
                             float (&total)[atoms][values], int pass) {
     constexpr GemmConfig cfg = Tag::config;
     const int first = pass * (columns / 2);
-    if constexpr (!is_block_scaled(cfg)) {
+    if constexpr (!is_blockwise(cfg)) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         WW_UNROLL for (int v = 0; v < n / 2; ++v) total[i][first + v] += accumulator[i][v];
       }

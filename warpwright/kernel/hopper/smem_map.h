@@ -35,7 +35,7 @@ constexpr ClusterParts cluster_parts(const GemmConfig& c) {
 /// scales and all consumer warps (in turns they count the other's stages). Four answers, because
 /// with few k_tiles the producer is some tiles ahead.
 constexpr pipeline::TileRingShape tile_ring_shape(const GemmConfig& c) {
-  return {4, 2 + (is_block_scaled(c) ? 1 : 0) + consumer_warps(c)};
+  return {4, 2 + (is_blockwise(c) ? 1 : 0) + consumer_warps(c)};
 }
 
 constexpr SmemMap smem_map(const GemmConfig& c) {
@@ -59,7 +59,7 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
-  const bool scales = is_block_scaled(c);
+  const bool scales = is_blockwise(c);
   return {.stages = c.stages,
           .consumer_warps = warps_per_stage(c),
           // The bytes of a packed tile depend on the launch.

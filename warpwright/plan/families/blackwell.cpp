@@ -107,7 +107,7 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
 
 std::string sums_text(const BlackwellConfig& c) {
   std::string text = "in tensor memory";
-  if (c.block_scaled) {
+  if (c.blockwise) {
     text = format("added to float32 registers every %d of K, times the block's scales",
                   kernel::tile_k(c));
   }

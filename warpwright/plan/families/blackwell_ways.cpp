@@ -112,7 +112,7 @@ bool blackwell_serves(const BlackwellConfig& c, const Ask& ask) {
   const GemmProblem& p = ask.problem;
   const bool adds_k_tiles =
       p.scaling == Scaling::blockwise || p.accumulation == Accumulation::promoted;
-  if (c.block_scaled != adds_k_tiles || scale_block_of(p) != scale_block) return false;
+  if (c.blockwise != adds_k_tiles || scale_block_of(p) != scale_block) return false;
   if (c.long_k && ask.start.device.architecture != 103) return false;
   // An empty product has no k_tile to share. Where tiles are cut depends on how many there are.
   if (c.splits_k && (!p.multiplies() || p.k() == 0 || ask.choices.batch_invariant)) return false;

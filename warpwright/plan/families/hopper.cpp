@@ -40,7 +40,7 @@ bool serves_sums(const kernel::GemmConfig& c, const Ask& ask) {
   const GemmProblem& p = ask.problem;
   if (!p.packed) return sums_of(c) == sums_of(p) && serves_blocks(c, p);
   if (!kernel::packed_a(c)) return false;
-  if (kernel::is_block_scaled(c) != (p.scaling == Scaling::blockwise)) return false;
+  if (kernel::is_blockwise(c) != (p.scaling == Scaling::blockwise)) return false;
   const PackedFormat& f = p.packed->format;
   // Products of 4-bit floats with 16 bits are float32 sums in any case.
   if (packed::has_float_codes(f) && packed::is_wide(f)) return true;

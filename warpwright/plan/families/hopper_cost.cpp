@@ -49,7 +49,7 @@ class Estimate {
       const double again = p_.packed ? 0 : std::min(1.0, walk_.again);
       work.during *= machine_.group_waits + machine_.group_pair_again * again;
     }
-    const bool wide = is_block_scaled(c_) && c_.tile_n / passes(c_) > 160;
+    const bool wide = is_blockwise(c_) && c_.tile_n / passes(c_) > 160;
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
     if (pair && !p_.groups && !pingpong && fills_cluster()) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
@@ -181,7 +181,7 @@ class Estimate {
         (steps * (2048.0 * passes(c_) + 32.0 * tile_n_) + bytes) / machine_.shared_bytes_per_clock;
     double clocks = std::max(tensor, 1.02 * shared);
     if (sums_in_registers(c_)) clocks = 0.22 * tensor + 0.78 * shared;
-    if (is_block_scaled(c_)) clocks *= machine_.scaled_share;
+    if (is_blockwise(c_)) clocks *= machine_.scaled_share;
     // Who adds by parts of a k_tile waits for each: no more is known of it.
     clocks *= 1 + 0.25 * (scale_parts(c_) - 1);
     if (takes_turns(c_)) {

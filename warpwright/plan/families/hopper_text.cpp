@@ -38,13 +38,13 @@ std::string hopper_sums_text(const GemmConfig& c) {
   if (kernel::packed_a(c) && kernel::has_float_codes(c)) {
     text = kernel::sums_in_registers(c) ? "added to float32 registers every 128 of K"
                                         : "in the tensor core's accumulators, of folded weights";
-    return kernel::is_block_scaled(c) ? text + ", times the scales of the tokens' block" : text;
+    return kernel::is_blockwise(c) ? text + ", times the scales of the tokens' block" : text;
   }
   if (kernel::packed_a(c)) {
     switch (kernel::group_sums(c)) {
       case GroupSums::exact:
         text = "exact: added to float32 registers after every group, times its scales";
-        return kernel::is_block_scaled(c) ? text + " and those of the tokens' block" : text;
+        return kernel::is_blockwise(c) ? text + " and those of the tokens' block" : text;
       case GroupSums::chained:
         return "chained: in the tensor core's accumulators, rescaled from group to group";
       case GroupSums::folded:

@@ -22,7 +22,7 @@ TmemMap tensor_memory_of(const BlackwellConfig& c, const BlackwellConfig& launch
     for (int half = 0; half < kernel::halves(c); ++half) {
       const char* const of = kernel::halves(c) == 1 ? "" : half == 0 ? " of gates" : " of ups";
       std::string what = format("accumulator %d%s, %d rows of f32", i, of, kernel::half_rows(c));
-      if (c.block_scaled) what += " of a k_tile";
+      if (c.blockwise) what += " of a k_tile";
       if (i == 1 && overlaps(c)) {
         what += format("; both have %d of these columns, which the epilogue empties first",
                        map.shared_columns);

@@ -21,7 +21,7 @@ class Exact {
   static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
   static constexpr int k_blocks = group_steps;
   static constexpr bool accumulates = false;
-  static constexpr bool token_blocks = is_block_scaled(config);
+  static constexpr bool token_blocks = is_blockwise(config);
   // The block scales of few tokens are read with the codes. Those of many would take registers all
   // the while, and are read as they are needed, from a stage that is held for them.
   static constexpr bool holds_stage = token_blocks && config.tile_n > 32;
