@@ -442,7 +442,8 @@ enum { WW_COMBINE_SUM = 0, WW_COMBINE_WEIGHTED = 1, WW_COMBINE_NONE = 2 };
  *   d[t] = sum over j of topk_weights[t, j] * down(e, activation(gate(e, x[t])) * up(e, x[t])),
  * e = topk_ids[t, j] - first_expert. Slots whose id is -1, of other ranks' experts, or of none are
  * left out; a token without a slot gets zeros. Rows are rounded to x's type and added in float32,
- * in the order of experts, then slots.
+ * in the order of experts, then slots. With topk_ids and topk_weights left out there is no router:
+ * w13 and w2 are those of one expert, the MLP of a dense model, whose result is d.
  *
  *   ww_moe m;
  *   ww_moe_init(&m);
@@ -453,7 +454,8 @@ typedef struct ww_moe {
   size_t size;            /**< sizeof(ww_moe): ww_moe_init sets it */
   ww_matrix x;            /**< T x H of WW_BF16 or WW_F16, or of WW_E4M3 with scale_x; rows may lie
                                apart */
-  ww_matrix topk_ids;     /**< T x top_k, 1 to 32; dtype WW_S32, also where id_type is WW_INT64 */
+  ww_matrix topk_ids;     /**< T x top_k, 1 to 32; dtype WW_S32, also where id_type is WW_INT64; or
+                               left out */
   ww_matrix topk_weights; /**< T x top_k of WW_F32, WW_BF16 or WW_F16 */
   ww_matrix w13;          /**< a batch of E, 1 to 1,024, of 2I x H: gate above up, as gate_up says;
                                of x's type, or WW_E4M3: tokens are quantised by the call then; or

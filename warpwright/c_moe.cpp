@@ -91,11 +91,13 @@ Fault read_moe(const ww_moe* given, MixtureOperands& o) {
   o.apply_router_weight_on_input = m.apply_router_weight_on_input == 1;
   o.routed_scaling_factor = m.routed_scaling_factor;
   const auto is_apart = [&](const ww_matrix& w) {
-    if (&w == &m.topk_weights) return !o.reads_weights();
+    // Without a router both are 0.
+    if (&w == &m.topk_ids) return !is_given(w);
+    if (&w == &m.topk_weights) return !o.reads_weights() && (o.is_routed() || !is_given(w));
     return m.packed_w13 != nullptr && (&w == &m.w13 || &w == &m.w2);
   };
   if (auto r = read_matrices(m, o, moe_matrices, is_apart)) return r;
-  if (m.topk_ids.dtype != WW_S32) {
+  if (o.is_routed() && m.topk_ids.dtype != WW_S32) {
     return refuse(RefusalCode::bad_type, as_tensor("topk_ids"), " has the type ", m.topk_ids.dtype,
                   "; ", as_rule("ids are integers, 4 bytes wide or 8 as id_type says"),
                   ": the nearest legal is ", as_nearest(int{WW_S32}), " (WW_S32)");

@@ -66,11 +66,10 @@ void require_both(const RoutedOptions& o) {
 }  // namespace
 
 const std::vector<ExpertModel>& expert_models() {
-  static const std::vector<ExpertModel> models = {{"qwen3-30b", 128, 8, 2048, 768, ""},
-                                                  {"mixtral", 8, 2, 4096, 14336, ""},
-                                                  {"qwen3-235b", 128, 8, 4096, 1536, ""},
-                                                  {"deepseek-v3", 256, 8, 7168, 2048, ",zipf:1"},
-                                                  {"gpt-oss-120b", 128, 4, 2880, 2880, ""}};
+  static const std::vector<ExpertModel> models = {
+      {"qwen3-30b", 128, 8, 2048, 768, ""},     {"mixtral", 8, 2, 4096, 14336, ""},
+      {"qwen3-235b", 128, 8, 4096, 1536, ""},   {"deepseek-v3", 256, 8, 7168, 2048, ",zipf:1"},
+      {"gpt-oss-120b", 128, 4, 2880, 2880, ""}, {"llama3-8b", 1, 0, 4096, 14336, ""}};
   return models;
 }
 
@@ -101,6 +100,10 @@ std::vector<Shape> model_shapes(const ExpertModel& model) {
 std::vector<Shape> routed_shapes(const RoutedOptions& o) {
   require_both(o);
   const ExpertModel& model = o.model.empty() ? expert_models().front() : expert_model(o.model);
+  if (model.top_k == 0) {
+    throw InputError("--model is \"" + o.model + "\", which has no router; " +
+                     as_rule("its products are no groups: say warpwright bench moe") + ".");
+  }
   if (o.routed.empty()) return model_shapes(model);
   const auto [experts, rest] = split_routed(o.routed);
   if (const auto routing = parse_routing(rest, experts, "--routed"); !routing) {

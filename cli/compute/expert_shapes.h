@@ -14,7 +14,7 @@ namespace warpwright::cli {
 struct ExpertModel {
   const char* name = "";  ///< the word of --model
   std::int64_t experts = 0;
-  std::int64_t top_k = 0;
+  std::int64_t top_k = 0;  ///< 0: one expert without a router, the MLP of a dense model
   std::int64_t hidden = 0;
   std::int64_t inner = 0;
   const char* spread = "";  ///< behind "TOKENS,TOPK" in the words of --tokens

@@ -13,8 +13,9 @@ std::string mixture_words(const MixtureProblem& p) {
                      number(p.hidden()) + ", " + type_name(p.x.dtype) + " by " +
                      type_name(p.w13.dtype);
   if (p.scaling != Scaling::none) text += std::string(" (") + name(p.scaling) + ")";
-  text += ", inner " + number(p.inner()) + ", top-" + number(p.top_k()) + " of " +
-          number(p.total()) + " experts";
+  text += ", inner " + number(p.inner());
+  if (!p.is_routed()) return text + ", no router";
+  text += ", top-" + number(p.top_k()) + " of " + number(p.total()) + " experts";
   if (p.experts() == p.total()) return text;
   return text + ", of which " + number(p.experts()) + " from " + number(p.first_expert) +
          " are here";
@@ -27,6 +28,7 @@ ordered_json mixture_json(const MixturePlan& plan) {
   json["tokens"] = p.tokens();
   json["hidden"] = p.hidden();
   json["inner"] = p.inner();
+  json["routed"] = p.is_routed();
   json["top_k"] = p.top_k();
   json["experts"] = p.experts();
   json["first_expert"] = p.first_expert;

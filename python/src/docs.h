@@ -144,7 +144,7 @@ x            T x H of bf16, or of f16 beside PackedWeights that are packed for i
              apart.
 topk_ids     T x top_k (1 to 32) of int32 or int64. A slot whose id is -1, or of another rank's
              expert, is left out, and so is any other id that is no expert's. A token without a
-             slot becomes 0.
+             slot becomes 0. None, and topk_weights None: there is no router, as in mlp().
 topk_weights T x top_k of f32, bf16 or f16.
 w13          E x 2I x H, E from 1 to 1,024: gates above ups, or as gate_up says; for x's type, or
              e4m3: tokens, and the rows between the products, are quantised by the call then. Or
@@ -199,8 +199,8 @@ sort_with_gather, one_launch   fix what the plan would choose: both kernels by n
              whether it quantises its rows itself; whether it gates them itself, or a launch behind
              it does; whether products ask for their first weights before the launch before has
              ended; whether one launch sorts up to 4,096 slots and puts tokens into that order;
-             whether one does the whole layer, of up to 256 slots of bf16 by bf16 or packed weights
-             (left out: no; it has not yet run on a GPU).
+             whether one does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or
+             packed weights (left out: no; it has not yet run on a GPU).
 check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
              graph's capture.
 dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.

@@ -135,6 +135,7 @@ MixtureCall::MixtureCall(const Arguments& given, bool plans_only) : CallTensors(
 }
 
 void MixtureCall::read_router(const Arguments& given) {
+  if (given[Arg::topk_ids] == Py_None && given[Arg::topk_weights] == Py_None) return;
   Tensor ids = read(given, Arg::topk_ids, "topk_ids");
   if (!ids.offset) {
     throw Refused{refuse(RefusalCode::bad_type, as_tensor("topk_ids"),
@@ -149,13 +150,14 @@ void MixtureCall::read_router(const Arguments& given) {
 MatrixView MixtureCall::read_weights(const Arguments& given, Arg arg, const char* name, Arg scales,
                                      std::optional<PackedWeights>& packed) {
   if (is_packed_weights(given[arg])) {
-    const MatrixView view = read_packed(given, arg, name, true, packed.emplace()).view;
+    const MatrixView view =
+        read_packed(given, arg, name, operands.is_routed(), packed.emplace()).view;
     static_cast<void>(packed_factor(given, arg, name, scales, false));
     return view;
   }
   const Tensor t = read(given, arg, name);
   MatrixView view = matrix_of(t);
-  if (t.dimensions == 3) {
+  if (t.dimensions == 3 || (t.dimensions == 2 && !operands.is_routed())) {
     if (weights_as_ && view.dtype != weights_as_->element) {
       if (view.dtype != DType::u8) {
         throw Refused{refuse(
@@ -270,7 +272,9 @@ void MixtureCall::read_scales(const Arguments& given) {
       if (said < 0) operands.scaling = Scaling::row_column;
       continue;
     }
-    each.view = t.dimensions >= 3 ? matrix_of(t) : vector_of(t);
+    // Those of an MLP may have no dimension for experts.
+    const bool is_matrix = t.dimensions >= 3 || (t.dimensions == 2 && !operands.is_routed());
+    each.view = is_matrix ? matrix_of(t) : vector_of(t);
     if (said >= 0 || operands.scaling != Scaling::none) continue;
     const bool of_rows = each.view.columns == 1 && each.view.rows == each.weights.rows;
     operands.scaling = of_rows || operands.is_packed() ? Scaling::row_column : Scaling::blockwise;

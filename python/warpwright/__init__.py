@@ -15,7 +15,7 @@ sentence with the tensor, the rule and the nearest legal value. docs/python.md h
 from . import _core
 from ._core import (Array, MoePlan, Plan, Workspace, devices, empty, fastest, gemm, grouped_gemm,
                     moe, plan, plan_moe)
-from ._experts import fused_experts
+from ._experts import fused_experts, mlp
 from ._formats import block_scales, pack_elements
 from ._fp4 import load_fp4, pack_fp4, pack_fp4_checkpoint
 from ._interop import Refusal, Spec
@@ -34,6 +34,6 @@ built_with_cuda = _core.built_with_cuda
 __all__ = ["Array", "Check", "MoePlan", "PackedWeights", "Plan", "Refusal", "Spec", "Tensor",
            "Int4Weights",  # old name
            "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
-           "fastest", "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4", "moe",
-           "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4", "pack_int4_checkpoint",
-           "plan", "plan_moe", "quantise", "sort_slots", "trace"]
+           "fastest", "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4", "mlp",
+           "moe", "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4",
+           "pack_int4_checkpoint", "plan", "plan_moe", "quantise", "sort_slots", "trace"]

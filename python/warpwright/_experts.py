@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _core
 from ._interop import Refusal, dtype_name
 
 # Words of servers for the activation, and how gate and up lie in their weights.
@@ -43,6 +44,21 @@ def mixture(x: Any, ids: Any, weights: Any, w13: Any, w2: Any, *, out: Any = Non
         return torch.ops.warpwright.moe(*tensors, **how)
     torch.ops.warpwright.moe_out(*tensors, out, **how)
     return out
+
+
+def mlp(x: Any, w13: Any, w2: Any, **how: Any) -> Any:
+    """The MLP of a dense model in one call: d = activation(gate) * up @ w2.T, of x @ w13.T, whose
+    first half is the gate (as ``gate_up`` says), and whose second half is up.
+
+    x    T x H of bf16, f16, or e4m3 with scale_x.
+    w13  2I x H, or I x H where ``gated`` is False; w2  H x I; both of x's type, e4m3 with scale_w13
+         and scale_w2 (tokens are quantised by the call then), or PackedWeights. A dimension of 1 in
+         front of them, their scales and biases is legal.
+
+    It is ``moe`` of one expert without a router, with all of its keywords but what a router says:
+    ``plan_moe(x, None, None, w13, w2)`` is its plan. Returns d, T x H, or ``out``. Raises
+    Refusal."""
+    return _core.moe(x, None, None, w13, w2, **how)
 
 
 def _refuse(what: str, tensor: str = "", code: str = "unsupported") -> None:

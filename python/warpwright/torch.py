@@ -8,6 +8,7 @@
     y = torch.ops.warpwright.scaled_gemm(x8, w8, scale_x, scale_w)
     y = torch.ops.warpwright.grouped_gemm(x, experts, offsets)
     y = torch.ops.warpwright.moe(x, topk_ids, topk_weights, w13, w2)  # a mixture of experts
+    y = torch.ops.warpwright.mlp(x, w13, w2)  # an MLP
     x8, scale_x = torch.ops.warpwright.quantise(x)  # e4m3, a scale a row
     x8, scale_x = torch.ops.warpwright.quantise(x, "mxf8")  # a scale each 32, in tiles
     x4, scale_x, s = torch.ops.warpwright.quantise_nvf4(x)  # a scale each 16, and one of all
@@ -89,6 +90,14 @@ def _fake_moe(x, topk_ids, *rest, dtype=None, combine="sum", **keywords):
     shape = x.shape if combine == "sum" else (*topk_ids.shape, x.shape[1])
     own = torch.bfloat16 if x.dtype == torch.float8_e4m3fn else x.dtype
     return x.new_empty(shape, dtype=dtype or own)
+
+
+def _mlp(x, w13, w2, **rest):
+    return _core.moe(x, None, None, w13, w2, **rest)
+
+
+def _packed_mlp(x, packed13, form13, packed2, form2, **rest):
+    return _mlp(x, _packed(packed13, form13), _packed(packed2, form2), **rest)
 
 
 def _check_places(*tensors, **keywords):
@@ -210,7 +219,7 @@ def _register(schema, function, fake):
     for key in ("CUDA", "CPU"):
         _LIBRARY.impl(name, function, key)
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
-    if schema.startswith("packed_"):  # its old name, for one version
+    if name in ("packed_moe", "packed_gemm", "packed_grouped_gemm"):  # old names, for one version
         _register("int4_" + schema.removeprefix("packed_"), function, fake)
 
 
@@ -228,7 +237,11 @@ _EXPERTS = _keywords("plan_moe", lambda name: name not in (
     "device", "out", "dtype", "sums", "first_kernel", "second_kernel", "by_index",
     "quantises_in_epilogue", "gates_in_epilogue", "early_weights", "sort_with_gather",
     "one_launch"))
+# What is not of a router.
+_MLP = _of("plan_moe", "activation gated gate_up gate_limit gate_alpha gate_beta scaling scale_x "
+           "scale_w13 scale_w2 bias13 bias2 batch_invariant")
 _PACKED = "Tensor packed, int[] form"
+_PACKED_PAIR = "Tensor packed13, int[] form13, Tensor packed2, int[] form2"
 _WITH = f"{_of('gemm', 'scale_a scale_b')}, {_EPILOGUE}, {_SCALES}"
 
 _register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float beta=1.0, "
@@ -245,9 +258,14 @@ _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out,
           f"{_OPERANDS}, float? alpha=None, {_EXPECTED}, {_ROWS}) -> ()",
           _into(_core.grouped_gemm), _fake_out)
 _register(f"moe({_MOE}, *, {_EXPERTS}, {_DTYPE}) -> Tensor", _core.moe, _fake_moe)
-_register(f"packed_moe({_ROUTED}, Tensor packed13, int[] form13, Tensor packed2, int[] form2, *, "
-          f"{_EXPERTS}, str? sums=None, {_DTYPE}) -> Tensor", _packed_moe, _fake_moe)
+_register(f"packed_moe({_ROUTED}, {_PACKED_PAIR}, *, {_EXPERTS}, str? sums=None, {_DTYPE}) "
+          "-> Tensor", _packed_moe, _fake_moe)
 _register(f"moe_out({_MOE}, Tensor(a!) out, *, {_EXPERTS}) -> ()", _into(_core.moe), _fake_out)
+_register(f"mlp(Tensor x, Tensor w13, Tensor w2, *, {_MLP}, {_DTYPE}) -> Tensor", _mlp, _fake_moe)
+_register(f"packed_mlp(Tensor x, {_PACKED_PAIR}, *, {_MLP}, str? sums=None, {_DTYPE}) -> Tensor",
+          _packed_mlp, _fake_moe)
+_register(f"mlp_out(Tensor x, Tensor w13, Tensor w2, Tensor(a!) out, *, {_MLP}) -> ()",
+          _into(_mlp), _fake_out)
 _register(f"packed_gemm(Tensor a, {_PACKED}, *, {_WITH}, str? sums=None, {_DTYPE}) -> Tensor",
           _packed_gemm, _fake_packed)
 _register(f"packed_grouped_gemm(Tensor a, {_PACKED}, Tensor offsets, *, {_WITH}, str? sums=None, "

@@ -149,6 +149,35 @@ TEST(CMoe, CombinesAndAddsAsItIsAsked) {
   EXPECT_TRUE(m.right());
 }
 
+void expect_refused(const ww_moe& moe, const char* says) {
+  const Refusal told(ww_moe_run(&moe, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  ASSERT_TRUE(told) << says;
+  EXPECT_THAT(text(told), HasSubstr(says));
+}
+
+// The MLP of a dense model is the only expert of all tokens.
+TEST(CMoe, NeedsNoRouter) {
+  Moe m;
+  m.ids.assign(m.ids.size(), -1);
+  for (std::size_t t = 0; t < Moe::tokens; ++t) {
+    m.ids[t * Moe::top_k] = 0;
+    m.weights[t * Moe::top_k] = 1;
+  }
+  m.add_biases();
+  for (ww_matrix* each : {&m.moe.w13, &m.moe.w2, &m.moe.bias13, &m.moe.bias2}) each->batch = 1;
+  m.moe.topk_ids = {};
+  expect_refused(m.moe, "topk_weights is given, and topk_ids is left out");
+  m.moe.topk_weights = {};
+  m.forget();
+  ww_moe_plan* made = nullptr;
+  EXPECT_DONE(ww_moe_run(&m.moe, WW_MODEL, nullptr, nullptr, nullptr, &made));
+  EXPECT_EQ(ww_moe_plan_launches(made), 2);
+  ww_moe_plan_free(made);
+  EXPECT_TRUE(m.right());
+  m.moe.w13.batch = 4;
+  expect_refused(m.moe, "a layer without a router has one");
+}
+
 TEST(CMoe, ServesBiasesAndWideIds) {
   Moe m;
   m.add_biases();

@@ -45,7 +45,17 @@ struct MixtureAsk {
   bool on_input = false;   ///< router weights
   Combine combine = Combine::sum;
   std::optional<DType> shared = {};  ///< the type of a shared output
+  bool routed = true;                ///< else of one expert, without a router
 };
+
+/// The same without a router: an MLP.
+inline MixtureAsk unrouted(MixtureAsk ask) {
+  ask.routed = false;
+  ask.experts = ask.top_k = 1;
+  ask.first_expert = ask.experts_total = 0;
+  ask.shared.reset();
+  return ask;
+}
 
 /// Int4 weights in any forms that both products have.
 inline MixtureAsk int4_ask(unsigned seed) {
@@ -139,7 +149,7 @@ class SomeMixture {
     o.packed2 = ask.packed2;
     o.w13 = weights(ask.packed13, operand, rows13, ask.hidden);
     o.w2 = weights(ask.packed2, operand, ask.hidden, ask.inner);
-    o.topk_weights = filled(ask.weight, 1, ask.tokens, ask.top_k, 1);
+    if (ask.routed) o.topk_weights = filled(ask.weight, 1, ask.tokens, ask.top_k, 1);
     const int results = ask.combine == Combine::sum ? ask.tokens : ask.tokens * ask.top_k;
     o.d = filled(ask.result, 1, results, ask.hidden, 100);
     o.scaling = ask.scaling;
@@ -161,7 +171,7 @@ class SomeMixture {
     }
     o.first_expert = ask.first_expert;
     o.experts_total = ask.experts_total;
-    make_ids();
+    if (ask.routed) make_ids();
   }
   SomeMixture(const SomeMixture&) = delete;
   SomeMixture& operator=(const SomeMixture&) = delete;

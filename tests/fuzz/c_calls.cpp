@@ -966,12 +966,13 @@ class Calls {
   void draw(ww_moe& m) {
     ww_moe_init(&m);
     const std::int64_t tokens = draw_.of({0, 1, 3, 9});
-    const std::int64_t experts = draw_(1, 4);
-    m.apply_router_weight_on_input = likely(10) ? 1 : 0;
+    const bool routed = !likely(12);
+    const std::int64_t experts = routed ? draw_(1, 4) : 1;
+    m.apply_router_weight_on_input = routed && likely(10) ? 1 : 0;
     const std::int64_t top_k = m.apply_router_weight_on_input == 1 ? 1 : draw_(1, 3);
     if (likely(15)) m.gate_up = WW_GATED_NONE;
-    if (likely(20)) m.combine = draw_(WW_COMBINE_WEIGHTED, WW_COMBINE_NONE);
-    if (m.combine != WW_COMBINE_NONE && likely(20)) m.routed_scaling_factor = -1.5F;
+    if (routed && likely(20)) m.combine = draw_(WW_COMBINE_WEIGHTED, WW_COMBINE_NONE);
+    if (routed && m.combine != WW_COMBINE_NONE && likely(20)) m.routed_scaling_factor = -1.5F;
     const std::int64_t parts = m.gate_up == WW_GATED_NONE ? 1 : 2;
     const std::int64_t hidden = draw_.of({8, 24, 64, 128});
     const std::int64_t inner = draw_.of({8, 32, 64});
@@ -980,16 +981,18 @@ class Calls {
     const auto blocks = [block](std::int64_t extent) { return (extent + block - 1) / block; };
     const bool codes = weights == DType::e4m3 && m.apply_router_weight_on_input == 0 && likely(30);
     m.x = matrix(codes ? DType::e4m3 : DType::bf16, tokens, hidden, 1);
-    m.topk_ids = matrix(DType::s32, tokens, top_k, 1, false, true);
-    for (std::int64_t i = 0; i < tokens * top_k; ++i) {
-      static_cast<std::int32_t*>(m.topk_ids.data)[i] = draw_(-1, 6);
+    if (routed) {
+      m.topk_ids = matrix(DType::s32, tokens, top_k, 1, false, true);
+      for (std::int64_t i = 0; i < tokens * top_k; ++i) {
+        static_cast<std::int32_t*>(m.topk_ids.data)[i] = draw_(-1, 6);
+      }
+      m.topk_weights = matrix(draw_.of({DType::f32, DType::bf16, DType::f16}), tokens, top_k, 1);
     }
-    m.topk_weights = matrix(draw_.of({DType::f32, DType::bf16, DType::f16}), tokens, top_k, 1);
     m.w13 = matrix(weights, parts * inner, hidden, experts);
     m.w2 = matrix(weights, hidden, inner, experts);
     const std::int64_t results = m.combine == WW_COMBINE_SUM ? tokens : tokens * top_k;
     m.d = matrix(draw_.of({DType::bf16, DType::f32}), results, hidden, 1);
-    if (m.combine == WW_COMBINE_SUM && likely(20)) {
+    if (routed && m.combine == WW_COMBINE_SUM && likely(20)) {
       const DType type = draw_.of({DType::bf16, DType::f16, DType::f32});
       m.shared_output = matrix(type, tokens, hidden, 1);
     }
@@ -1015,7 +1018,7 @@ class Calls {
       if (likely(30)) m.gate_up = WW_GATED_INTERLEAVED;
       if (likely(30)) draw(m.gate);
     }
-    if (likely(30)) {
+    if (routed && likely(30)) {
       m.first_expert = draw_(0, 2);
       m.experts_total = experts + 2;
     }

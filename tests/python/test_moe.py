@@ -113,6 +113,36 @@ class Moe(unittest.TestCase):
         with self.assertRaisesRegex(wp.Refusal, "lie evenly"):
             layer.call(combine="none", out=np.empty((9, 3, 128), np.float32)[:, :2])
 
+    def test_an_mlp_is_the_only_expert(self):
+        layer = Layer(experts=1, top_k=1)
+        layer.weights[:] = 1
+        want = layer.right()
+        self.close(wp.mlp(layer.x, layer.w13, layer.w2), want)
+        d = wp.mlp(layer.x, layer.w13[0], layer.w2[0])
+        self.close(d, want)
+        plan = wp.plan_moe(layer.x, None, None, layer.w13[0], layer.w2[0])
+        self.assertEqual(plan.launches, 2)
+        out = np.empty_like(d)
+        self.assertIs(wp.mlp(layer.x, layer.w13[0], layer.w2[0], out=out, plan=plan), out)
+        np.testing.assert_array_equal(out, d)
+        layer.add_biases(np.float32)
+        self.close(wp.mlp(layer.x, layer.w13, layer.w2, **{n: b[0] for n, b in
+                                                         layer.biases.items()}), layer.right())
+        for scaling in ("row_column", "blockwise"):
+            layer = Layer(experts=1, top_k=1, hidden=256, inner=128)
+            layer.weights[:] = 1
+            layer.quantise(scaling)
+            scales = {n: s[0] for n, s in layer.scales.items() if n.startswith("scale_")}
+            self.close(wp.mlp(layer.x, layer.w13[0], layer.w2[0], **scales), layer.right(), 0.05)
+        packed = [wp.pack_int4(f32(w)) for w in (normal(256, 128), normal(128, 128))]
+        x = normal(5, 128)
+        gate, up = np.split(f32(x) @ packed[0].values().T, 2, 1)
+        self.close(wp.mlp(x, *packed), silu(gate, up) @ packed[1].values().T, 0.06)
+        with self.assertRaisesRegex(wp.Refusal, "it is of layers with a router"):
+            wp.mlp(layer.x, layer.w13, layer.w2, combine="none", **scales)
+        with self.assertRaisesRegex(wp.Refusal, "a layer without a router has one"):
+            wp.mlp(normal(3, 64), normal(2, 64, 64), normal(2, 64, 32))
+
     def test_a_shared_output_and_a_factor(self):
         layer = Layer()
         shared = normal(9, 128, dtype=np.float32)

@@ -208,6 +208,18 @@ class Operators(unittest.TestCase):
             want = mixture_sums(x, ids, weights, *values)
             self.assertLess(((d.float() - want).norm() / want.norm()).item(), 0.05)
 
+    def test_an_mlp(self):
+        for device in DEVICES:
+            x, w13, w2 = (normal(9, 128, device=device), normal(128, 128, device=device),
+                          normal(128, 64, device=device))
+            gate, up = (x.float() @ w13.float().T).chunk(2, 1)
+            want = torch.nn.functional.silu(gate) * up @ w2.float().T
+            d = ops.mlp(x, w13, w2)
+            self.assertLess(((d.float() - want).norm() / want.norm()).item(), 0.01)
+            out = torch.empty_like(d)
+            ops.mlp_out(x, w13, w2, out)
+            self.assertTrue(torch.equal(out, d))
+
     def test_int4_and_quantised_tokens(self):
         for device in DEVICES:
             x, w = normal(24, 256, device=device), normal(128, 256, device=device)
@@ -324,6 +336,7 @@ class Operators(unittest.TestCase):
                         31, dtype=torch.int32, device=device)}),
                     (ops.moe, mixture(device), {}),
                     (ops.moe, mixture(device), {"dtype": torch.float32, "experts_total": 9}),
+                    (ops.mlp, (a, torch.cat((b, b)), normal(128, 64, device=device)), {}),
                     (ops.packed_moe, (*mixture(device)[:3], experts.data, experts.form, down.data,
                                     down.form), {"first_expert": 2, "experts_total": 6}),
                     (ops.moe_out, (*mixture(device), torch.zeros(

@@ -46,7 +46,7 @@ Result<std::uint32_t> ids_status(const MixturePlan& plan, const Workspace& works
                                  void* stream) {
   const auto backend = device::backend_for(plan.device);
   if (!backend) return backend.refusal();
-  if (plan.problem.tokens() == 0) return std::uint32_t{0};
+  if (plan.problem.tokens() == 0 || !plan.problem.is_routed()) return std::uint32_t{0};
   if (auto r = workspace.fault(plan.workspace_bytes(), plan.flag_bytes())) return *r;
   return (*backend)->read_word(
       static_cast<const std::byte*>(workspace.data()) + plan.layout[MixturePart::status].at,

@@ -255,6 +255,7 @@ class Token {
 
   // -1: the slot is left out.
   [[nodiscard]] std::int64_t local_expert(std::int64_t j) const {
+    if (!o_.is_routed()) return 0;
     const std::int64_t place = token_ * o_.topk_ids.row_stride + j;
     const std::int64_t id = o_.id_type == OffsetType::int64
                                 ? word_at<std::int64_t>(o_.topk_ids.data, place)

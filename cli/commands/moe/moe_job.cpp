@@ -39,8 +39,8 @@ std::int64_t wanted(const char* option, const std::optional<std::int64_t>& typed
   if (of_model > 0) return of_model;
   throw InputError(
       std::string(option) + " is missing: " +
-      as_rule("say --tokens, --experts, --top-k, --hidden and --inner, or --tokens and "
-              "--model, for example qwen3-30b") +
+      as_rule("say --tokens, --experts, --top-k (but of one expert), --hidden and --inner, or "
+              "--tokens and --model, for example qwen3-30b") +
       ".");
 }
 
@@ -194,8 +194,10 @@ MixtureOperands packed_mixture(const MoeExtents& e, const MoeTypes& types) {
   };
   MixtureOperands m;
   m.x = packed(types.x, 1, e.tokens, e.hidden);
-  m.topk_ids = packed(DType::s32, 1, e.tokens, e.top_k);
-  m.topk_weights = packed(DType::f32, 1, e.tokens, e.top_k);
+  if (e.top_k != 0) {
+    m.topk_ids = packed(DType::s32, 1, e.tokens, e.top_k);
+    m.topk_weights = packed(DType::f32, 1, e.tokens, e.top_k);
+  }
   m.is_gated = e.is_gated;
   const std::int64_t rows13 = m.parts13() * e.inner;
   m.w13 = packed(types.weights, e.experts, rows13, e.hidden);
@@ -258,8 +260,11 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
   const ExpertModel model = o.model.empty() ? ExpertModel{} : expert_model(o.model);
   MoeExtents extents{wanted("--tokens", o.tokens, 0), wanted("--hidden", o.hidden, model.hidden),
                      wanted("--inner", o.inner, model.inner),
-                     wanted("--experts", o.experts, model.experts),
-                     wanted("--top-k", o.top_k, model.top_k)};
+                     wanted("--experts", o.experts, model.experts)};
+  // One expert without a top-k is an MLP: there is no router.
+  if (extents.experts != 1 || o.top_k || model.top_k > 0) {
+    extents.top_k = wanted("--top-k", o.top_k, model.top_k);
+  }
   choose<bool>(extents.is_gated, "--gated", o.gated, {{"yes", true}, {"no", false}});
   const auto with = [&](MoeTypes types) {
     choose<DType>(types.x, "--x-dtype", o.x_dtype,
@@ -284,6 +289,10 @@ MoeJob::MoeJob(const MoeOptions& o, const DeviceFacts& facts) {
   }
   routing_ = moe_routing(operands, o.routing, model);
   left_out_ = o.left_out.value_or(0);
+  if (o.left_out && !operands.is_routed()) {
+    throw InputError("--left-out is given, and there is no router: " + as_rule("leave it out") +
+                     ", or say --top-k.");
+  }
   if (o.left_out) require_between("--left-out", *o.left_out, 1, max_extent);
 }
 
@@ -313,6 +322,7 @@ void MoeJob::draw_ids(std::uint64_t seed) {
   for (std::size_t i = 0; left_out_ > 0 && i < ids_.size(); ++i) {
     if (static_cast<std::int64_t>(i + 1) % left_out_ == 0) ids_[i] = -1;
   }
+  if (!operands.is_routed()) return;
   const bool wide = operands.id_type == OffsetType::int64;
   HostTensor ids{DType::s32, {operands.tokens(), operands.top_k()}, {}};
   ids.bytes.resize(ids_.size() * (wide ? 8 : 4));

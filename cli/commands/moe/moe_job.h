@@ -72,7 +72,7 @@ struct MoeTypes {
 MoeTypes moe_types(const std::string& dtype, const std::string& weights,
                    const std::string& scaling);
 
-/// Experts of a layer and who has them.
+/// Experts of a layer and who has them; without a top_k there is no router.
 struct MoeExtents {
   std::int64_t tokens = 0, hidden = 0, inner = 0, experts = 0, top_k = 0;
   bool is_gated = true;

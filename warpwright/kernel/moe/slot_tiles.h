@@ -146,6 +146,7 @@ class SlotTiles {
   /// The expert of a slot, or a number above all of them.
   [[nodiscard]] WW_DEVICE int key_of(const isa::Prerequisites& /*ready*/, int slot) const {
     if (slot >= p_.count()) return p_.experts + 1;
+    if (p_.ids == nullptr) return 0;  // there is no router
     const int token = p_.by_top_k.quotient(slot);
     return tile::slot_key(p_, tile::load_slot_id(p_, token, slot - token * p_.top_k));
   }

@@ -55,13 +55,19 @@ Matrix scales_of_x(const Mixture<Matrix>& m) {
   return scales;
 }
 
+// Are its products in groups? One launch does the rows of the only expert so, too.
+template <class Matrix>
+bool in_groups(const Mixture<Matrix>& m, MixtureWay way) {
+  return m.is_routed() || way.one_launch();
+}
+
 // What both products have.
 template <class Matrix>
 Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const Matrix& scale_a,
                                 const Matrix& b, const std::optional<PackedWeights>& form,
                                 const Matrix& scale_b, const Matrix& factor_a,
                                 const Matrix& factor_b, const Matrix& bias, const Matrix& d,
-                                const Matrix& offsets) {
+                                const Matrix& offsets, MixtureWay way) {
   Product<Matrix> p;
   p.a = a;
   p.b = b;
@@ -78,6 +84,7 @@ Product<Matrix> mixture_product(const Mixture<Matrix>& m, const Matrix& a, const
     p.epilogue.bias = Bias::columns;
     p.bias = bias;
   }
+  if (!in_groups(m, way)) return p;
   Groups groups{data_of(offsets), OffsetType::int32};
   groups.expected_lengths = m.expected_lengths;
   groups.expected_zipf = m.expected_zipf;
@@ -124,7 +131,7 @@ MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& p, MixtureWay wa
   parts[inner] = spaced_rows(p.row_type(), p.slots(), p.inner());
   if (p.quantises()) parts[codes] = spaced_rows(operand, p.slots(), p.inner());
   parts[code_scales] = scales_for(p, p.slots(), p.inner());
-  parts[results] = spaced_rows(p.row_type(), p.slots(), p.hidden());
+  parts[results] = in_groups(p, way) ? spaced_rows(p.row_type(), p.slots(), p.hidden()) : p.d;
   return parts;
 }
 
@@ -137,14 +144,14 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
                            way.gates_behind ? parts[gate_up]
                            : way.fused      ? parts[codes]
                                             : parts[inner],
-                           parts[offsets]);
+                           parts[offsets], way);
   if (!way.gates_behind) {
     p.epilogue.gated = m.is_gated;
     p.epilogue.activation = m.activation;
     p.epilogue.gate = m.gate;
     p.epilogue.interleaved = m.interleaved;
   }
-  if (way.by_index) {
+  if (way.by_index && p.groups) {
     p.groups->rows = static_cast<const std::int32_t*>(data_of(parts[slots]));
     p.groups->rows_divisor = static_cast<int>(m.top_k());
   }
@@ -161,11 +168,11 @@ Product<Matrix> first_product(const Mixture<Matrix>& m, const MixtureParts<Matri
 
 template <class Matrix>
 Product<Matrix> second_product(const Mixture<Matrix>& m, const MixtureParts<Matrix>& parts,
-                               MixtureWay /*way*/) {
+                               MixtureWay way) {
   using enum MixturePart;
   return mixture_product(m, m.quantises() ? parts[codes] : parts[inner], parts[code_scales], m.w2,
                          m.packed2, m.scale_w2, m.factor_inner, m.factor_w2, m.bias2,
-                         parts[results], parts[offsets]);
+                         parts[results], parts[offsets], way);
 }
 
 template void set_operands(const MixtureOperands&, MixtureParts<MatrixView>&);

@@ -33,6 +33,9 @@ constexpr const char* name(Combine combine) {
 /// A token without a slot has a row of zeros. Sums over j are made in float32 in the order of
 /// experts, then slots, of rows that were rounded to x's type (bf16 where x is e4m3).
 ///
+/// Without topk_ids and topk_weights there is no router: d = down(act(gate(x)) * up(x)) by the only
+/// expert, the MLP of a dense model. What is said of routers is left out then.
+///
 /// Without a gate w13 is E x I x H, and act(up(e, x[t])) goes to w2. With `combine` other than sum
 /// the rows of slots are the result; that of a slot which is left out is zeros.
 ///
@@ -51,7 +54,8 @@ template <class Matrix>
 struct Mixture {
   /// T x H of bf16 or f16; or of e4m3, beside weights for tokens of e4m3. Rows may lie apart.
   Matrix x = {};
-  Matrix topk_ids = {};  ///< T x top_k, of `id_type` (its dtype is s32); rows may lie apart
+  /// T x top_k, of `id_type` (its dtype is s32); rows may lie apart. Left out: no router.
+  Matrix topk_ids = {};
   /// T x top_k of f32, bf16 or f16; rows may lie apart. May be left out where nothing is multiplied
   /// by them (`combine` none).
   Matrix topk_weights = {};
@@ -110,7 +114,11 @@ struct Mixture {
   [[nodiscard]] constexpr std::int64_t total() const {
     return experts_total > 0 ? experts_total : experts();
   }
-  [[nodiscard]] constexpr std::int64_t top_k() const { return topk_ids.columns; }
+  /// Has it a router?
+  [[nodiscard]] constexpr bool is_routed() const {
+    return topk_ids.rows != 0 || topk_ids.columns != 0;
+  }
+  [[nodiscard]] constexpr std::int64_t top_k() const { return is_routed() ? topk_ids.columns : 1; }
   [[nodiscard]] constexpr std::int64_t slots() const { return tokens() * top_k(); }
   /// Rows of d.
   [[nodiscard]] constexpr std::int64_t results() const {
@@ -128,7 +136,7 @@ struct Mixture {
   }
   /// Are results multiplied by the router weights; and are these read at all?
   [[nodiscard]] constexpr bool weighs_results() const {
-    return combine != Combine::none && !apply_router_weight_on_input;
+    return is_routed() && combine != Combine::none && !apply_router_weight_on_input;
   }
   [[nodiscard]] constexpr bool reads_weights() const {
     return weighs_results() || apply_router_weight_on_input;
@@ -289,7 +297,7 @@ struct MixtureWay {
 };
 
 /// The parts as they lie, operands included. Addresses in the workspace are multiples of 256.
-/// Tokens that no step writes are x itself, with its scales.
+/// Tokens that no step writes are x itself, with its scales; results that no step adds up are d.
 MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& problem, MixtureWay way);
 /// The mixture's own tensors among them.
 template <class Matrix>

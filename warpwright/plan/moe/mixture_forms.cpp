@@ -58,6 +58,33 @@ std::optional<Refusal> mixture_codes_fault(const MixtureProblem& p) {
   return std::nullopt;
 }
 
+// What a layer without a router is, and what only a router gives sense to.
+std::optional<Refusal> mixture_router_fault(const MixtureProblem& p) {
+  if (p.is_routed()) return std::nullopt;
+  if (p.experts() != 1 || p.total() != 1) {
+    return refuse(RefusalCode::bad_shape, as_tensor("topk_ids"), " is left out, and there are ",
+                  p.total(), " experts; ", as_rule("a layer without a router has one"),
+                  ": the nearest legal is ", as_nearest("1"));
+  }
+  if (p.is_micro()) {
+    return refuse(RefusalCode::unsupported, as_tensor("topk_ids"), " is left out, and scaling is ",
+                  name(p.scaling), "; ",
+                  as_rule("scales in tiles lie in the order of experts: give every token the id 0"),
+                  ", or the nearest scaling is ", as_nearest("blockwise"));
+  }
+  const std::pair<bool, const char*> of_routers[] = {
+      {is_given(p.topk_weights), "topk_weights"},
+      {p.combine != Combine::sum, "combine"},
+      {p.apply_router_weight_on_input, "apply_router_weight_on_input"},
+      {is_given(p.shared_output), "shared_output"}};
+  for (const auto& [is_said, what] : of_routers) {
+    if (!is_said) continue;
+    return refuse(RefusalCode::bad_value, what, " is given, and ", as_tensor("topk_ids"),
+                  " is left out; ", as_rule("it is of layers with a router"), ": leave it out");
+  }
+  return std::nullopt;
+}
+
 // What becomes of router weights and of the rows of slots.
 std::optional<Refusal> mixture_combine_fault(const MixtureProblem& p) {
   if (p.apply_router_weight_on_input && p.top_k() != 1) {
@@ -96,7 +123,13 @@ std::optional<Refusal> mixture_launch_fault(const MixtureOperands& o) {
                   format("%g", static_cast<double>(factor)), "; ", as_rule("it is a finite number"),
                   ": the nearest is ", as_nearest("1"));
   }
-  if (o.combine != Combine::none || factor == 1) return std::nullopt;
+  if (factor == 1) return std::nullopt;
+  if (!o.is_routed()) {
+    return refuse(RefusalCode::bad_value, "routed_scaling_factor is ",
+                  format("%g", static_cast<double>(factor)), ", and ", as_tensor("topk_ids"),
+                  " is left out; ", as_rule("it is of layers with a router"), ": leave it out");
+  }
+  if (o.combine != Combine::none) return std::nullopt;
   return refuse(RefusalCode::bad_value, "routed_scaling_factor is ",
                 format("%g", static_cast<double>(factor)), " and combine is none; ",
                 as_rule("it is multiplied to router weights, and then no result is"),

@@ -99,6 +99,7 @@ std::optional<Refusal> mixture_experts_fault(const MixtureProblem& p) {
     }
     return said("first_expert", p.first_expert, p.first_expert < 0 ? 0 : p.total() - p.experts());
   }
+  if (!p.is_routed()) return std::nullopt;
   if (p.top_k() < 1 || p.top_k() > most_top_k || p.slots() > most_slots) {
     const std::int64_t top_k = std::clamp<std::int64_t>(p.top_k(), 1, most_top_k);
     return refuse(

@@ -22,6 +22,8 @@ namespace warpwright {
 
 /// Why x, where it is e4m3, or its scales are none of this mixture, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_codes_fault(const MixtureProblem& problem);
+/// Why a mixture without a router is none, or nothing.
+[[nodiscard]] std::optional<Refusal> mixture_router_fault(const MixtureProblem& problem);
 /// Why router weights, the rows of slots and a shared output do not go together, or nothing.
 [[nodiscard]] std::optional<Refusal> mixture_combine_fault(const MixtureProblem& problem);
 /// Why a tensor that may be left out, and has an address, is none, or nothing.

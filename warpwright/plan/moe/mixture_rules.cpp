@@ -208,6 +208,9 @@ std::optional<Refusal> mixture_memory_fault(const MixtureOperands& o) {
                   as_rule(type_name(o.w13.dtype), " weights have scales"));
   }
   std::optional<Refusal> fault;
+  if (!o.is_routed() && is_given(o.topk_ids)) {
+    return mixture_presence_fault(o, o.topk_ids, "topk_ids");
+  }
   const auto check = [&](const char* name, const MatrixView& v, int element, bool may_overlap) {
     if (fault) return;
     fault = mixture_pointer_fault(v, name, element);
@@ -273,7 +276,12 @@ std::optional<Refusal> mixture_shapes_fault(const MixtureProblem& p) {
   } extents[] = {
       {{&p.w13, "w13"}, p.experts(), p.w13.rows, p.hidden(), "experts take the elements of x"},
       {{&p.w2, "w2"}, p.experts(), p.hidden(), inner, "it takes what w13 gives, to rows of x"},
-      {{&p.topk_ids, "topk_ids"}, 1, tokens, p.top_k(), "there is a row for each token"},
+      {{&p.topk_ids, "topk_ids"},
+       1,
+       tokens,
+       p.top_k(),
+       "there is a row for each token",
+       !p.is_routed()},
       {{&p.topk_weights, "topk_weights"}, 1, tokens, p.top_k(), "there is one for each id", unread},
       {{&p.x, "x"}, 1, tokens, p.hidden(), "tokens are one matrix"},
       {{&p.d, "d"}, 1, p.results(), p.hidden(), of_d},
@@ -290,6 +298,7 @@ std::optional<Refusal> mixture_shapes_fault(const MixtureProblem& p) {
 
 std::optional<Refusal> mixture_fault(const MixtureProblem& p) {
   if (auto r = mixture_sizes_fault(p)) return r;
+  if (auto r = mixture_router_fault(p)) return r;
   if (auto r = mixture_types_fault(p)) return r;
   if (auto r = mixture_scaling_fault(p)) return r;
   if (auto r = mixture_blocks_fault(p)) return r;

@@ -16,12 +16,14 @@ std::string cell(const std::string& text, std::size_t width) {
 }  // namespace
 
 std::string formula(const MixtureProblem& p) {
-  std::string text =
-      format("%lld token%s x %lld, top-%lld of %lld experts (%lld here from %lld), inner %lld, ",
-             static_cast<long long>(p.tokens()), p.tokens() == 1 ? "" : "s",
-             static_cast<long long>(p.hidden()), static_cast<long long>(p.top_k()),
-             static_cast<long long>(p.total()), static_cast<long long>(p.experts()),
-             static_cast<long long>(p.first_expert), static_cast<long long>(p.inner()));
+  std::string text = format("%lld token%s x %lld, ", static_cast<long long>(p.tokens()),
+                            p.tokens() == 1 ? "" : "s", static_cast<long long>(p.hidden()));
+  text += p.is_routed()
+              ? format("top-%lld of %lld experts (%lld here from %lld), ",
+                       static_cast<long long>(p.top_k()), static_cast<long long>(p.total()),
+                       static_cast<long long>(p.experts()), static_cast<long long>(p.first_expert))
+              : "no router, ";
+  text += format("inner %lld, ", static_cast<long long>(p.inner()));
   text += type_name(p.x.dtype) + " by " + type_name(p.w13.dtype) + ", ";
   if (p.is_micro()) {
     text += micro_words(known_micro_format(p.token_type(), p.micro_scale()),
@@ -44,11 +46,14 @@ std::string MixturePlan::explain() const {
   const MixtureProblem& p = problem;
   std::string text = "mixture: " + formula(p) + ", on " + device.name + "\n";
   if (!reason.empty()) text += "choice: " + reason + "\n";
-  text += format(
-      "%d launch%s; workspace %lld bytes; %.1f "
-      "experts are expected to be hit\n",
-      launches(), launches() == 1 ? "" : "es, each dependent on the one before",
-      static_cast<long long>(workspace_bytes()), p.tokens() > 0 ? busy_groups(first.problem) : 0.0);
+  text += format("%d launch%s; workspace %lld bytes", launches(),
+                 launches() == 1 ? "" : "es, each dependent on the one before",
+                 static_cast<long long>(workspace_bytes()));
+  if (p.is_routed()) {
+    text += format("; %.1f experts are expected to be hit",
+                   p.tokens() > 0 ? busy_groups(first.problem) : 0.0);
+  }
+  text += "\n";
   const bool rated = device.memory_bytes_per_second > 0;
   const std::vector<PlannedStep> all = steps();
   std::size_t wide = 44;  // names of kernels
@@ -69,8 +74,10 @@ std::string MixturePlan::explain() const {
     if (step.asks_early) early += (early.empty() ? "" : " and ") + std::string(step.name);
   }
   if (rated) text += format("floors together %.2f us\n", floors * 1e6);
-  text += way.by_index ? "the first product reads tokens by number\n"
-                       : "tokens are put into the order of the experts first\n";
+  if (p.is_routed()) {
+    text += way.by_index ? "the first product reads tokens by number\n"
+                         : "tokens are put into the order of the experts first\n";
+  }
   for (const StepRow& row : rows_of(*this)) {
     for (const char* says : {row.says, p.is_micro() ? row.says_in_tiles : nullptr}) {
       if (says == nullptr) continue;
@@ -86,6 +93,7 @@ std::string MixturePlan::explain() const {
   if (asks_early(MixtureStep::first) && counts_slots()) {
     text += "first counts the slots of experts by itself, to know its first tiles then\n";
   }
+  if (!p.is_routed()) return text;
   text += "a row is rounded to " + type_name(p.row_type());
   if (p.weighs_results()) text += ", times its weight";
   text += p.combine == Combine::sum ? ", added in float32 in the order of expert, then slot"

@@ -44,6 +44,12 @@ std::optional<Refusal> plan_product(MixturePlan& plan, const StepRow& row,
                   " keeps flags in its workspace; ",
                   as_rule("the products of a mixture keep none"));
   }
+  if (plan.way.one_launch() && ((*made).a_copy || (*made).b_copy)) {
+    return refuse(RefusalCode::bad_choice, "one_launch is asked for, and rows of x or of ",
+                  row.product->weights, " do not begin at multiples of 16 bytes; ",
+                  as_rule("one launch reads them as they lie: copies are launches of their own"),
+                  ": the nearest is ", as_nearest("false"));
+  }
   plan.*row.product->plan = *std::move(made);
   return std::nullopt;
 }
@@ -186,9 +192,24 @@ std::optional<Refusal> sort_fault(const MixtureProblem& p, const MixtureChoices&
                          SortGatherKernel::max_pairs));
 }
 
+// Why what only a layer with a router has cannot be asked for, or nothing.
+std::optional<Refusal> unrouted_fault(const MixtureProblem& p, const MixtureChoices& choices) {
+  if (p.is_routed()) return std::nullopt;
+  for (const auto& [is_asked, word] :
+       {std::pair{choices.sort_with_gather.value_or(false), "sort_with_gather"},
+        {choices.sort_parts.has_value(), "sort_parts"},
+        {!choices.by_index.value_or(true), "by_index"}}) {
+    if (!is_asked) continue;
+    return refuse(RefusalCode::bad_choice, word, " is given, and there is no router; ",
+                  as_rule("tokens are multiplied in their own order: leave it out"));
+  }
+  return std::nullopt;
+}
+
 // Does one launch sort and gather, of a plan in this way, where that is open or asked for?
 bool sorts_rows(const MixtureProblem& p, const MixtureWay& way, const MixtureChoices& choices) {
   const bool few = p.tokens() > 0 && p.slots() <= most_sorted_with_gather;
+  if (!p.is_routed()) return false;
   const bool wanted = choices.sort_with_gather.value_or(few && !choices.sort_parts);
   return wanted && (!way.by_index || p.is_micro()) &&
          kernel::SortGatherKernel::serves(p.slots(), p.experts(), p.is_micro());
@@ -206,8 +227,13 @@ std::vector<MixtureWay> open_between(const MixtureProblem& p, const MixtureChoic
   const bool any = !choices.batch_invariant;
   const bool fuses = choices.quantises_in_epilogue.value_or(any && can_quantise_rows(p));
   if (must_gate_behind(p)) return {{.gates_behind = true}};
-  const bool helps =
-      can_gate_behind(p) && (p.is_packed() || p.slots() >= rows_gated_behind * p.total());
+  // Few dense kernels are gated: the others' products are gated behind, for any number of tokens.
+  const bool is_narrow = p.quantises() || p.is_packed();
+  if (!any && !p.is_routed() && is_narrow && can_gate_behind(p) && !choices.gates_in_epilogue) {
+    return {{.gates_behind = true}};
+  }
+  const bool helps = can_gate_behind(p) && (p.is_packed() || !p.is_routed() ||
+                                            p.slots() >= rows_gated_behind * p.total());
   const bool behind = !choices.gates_in_epilogue.value_or(!(any && helps));
   std::vector<MixtureWay> all;
   const bool by_product = choices.gates_in_epilogue.value_or(true);
@@ -227,8 +253,9 @@ std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices&
   }
   std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
+    if (!p.is_routed() && !by_index) continue;
     if (choices.by_index.value_or(by_index) != by_index) continue;
-    if (by_index && p.has_small_blocks()) continue;
+    if (by_index && p.has_small_blocks() && p.is_routed()) continue;
     for (MixtureWay way : open_between(p, choices)) {
       way.by_index = by_index;
       way.early = choices.early_weights.value_or(true);
@@ -254,6 +281,7 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   if (auto r = way_fault(problem, choices)) return *r;
   if (auto r = gate_fault(problem, choices)) return *r;
   if (auto r = index_fault(problem, choices)) return *r;
+  if (auto r = unrouted_fault(problem, choices)) return *r;
   if (auto r = sort_fault(problem, choices)) return *r;
   int layer = -1;
   if (choices.one_launch.value_or(false)) {
