@@ -46,9 +46,12 @@ std::vector<std::byte> result_of(const MixturePlan& plan, SomeMixture& some,
   return {d, d + bytes};
 }
 
-// Has the mixture the bits of its steps, and are they right?
+// Has the mixture the bits of its steps, and are they right? One launch quantises rows that were
+// rounded before.
 void expect_bits_of_steps(SomeMixture& some, int sms, unsigned seed) {
-  const auto steps = plan_moe(some.o, facts_with(4), {.one_launch = false});
+  MixtureChoices by_steps{.one_launch = false};
+  if (some.o.quantises()) by_steps.quantises_in_epilogue = false;
+  const auto steps = plan_moe(some.o, facts_with(4), by_steps);
   const auto one = plan_moe(some.o, facts_with(sms), at_once);
   ASSERT_TRUE(steps) << steps.reason();
   ASSERT_TRUE(one) << one.reason();
@@ -112,6 +115,10 @@ MixtureAsk served_ask(unsigned seed) {
     ask.scaling = ask.weight_scales ? Scaling::row_column : Scaling::none;
     ask.packed13 = seed % 3 == 1 ? int4_form(random) : e2m1_form(random);
     ask.packed2 = seed % 3 == 1 ? int4_form(random) : e2m1_form(random);
+  } else if (seed % 2 == 0) {
+    ask.scaling = Scaling::blockwise;
+    ask.hidden = 16 * draw(1, 24);
+    ask.inner = 64 * draw(1, 4);
   }
   return ask;
 }
@@ -121,10 +128,51 @@ TEST(OneLaunch, HasTheBitsOfSteps) {
   for (const unsigned seed : sampled_seeds(400, 50)) {
     SCOPED_TRACE(seed);
     SomeMixture some(served_ask(seed));
-    some.o.interleaved = seed % 2 == 0 && !some.o.is_packed();
+    some.o.interleaved = seed % 4 == 0 && !some.o.is_packed();
     if (seed % 3 == 0) some.o.activation = Activation::swiglu_oai;
     some.o.routed_scaling_factor = seed % 5 == 0 ? 2.5F : 1;
     expect_bits_of_steps(some, sms[seed % 4], seed);
+  }
+}
+
+TEST(OneLaunch, MakesNoCopies) {
+  SomeMixture some({.tokens = 3, .experts = 3, .hidden = 100, .inner = 72});
+  const auto plan = plan_moe(some.o, facts_with(2), at_once);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.reason().find("do not begin at multiples of 16 bytes"), std::string::npos)
+      << plan.reason();
+  SomeMixture e4m3({.tokens = 3, .hidden = 128, .inner = 64, .scaling = Scaling::blockwise});
+  e4m3.o.x.row_stride += 4;
+  const auto apart = plan_moe(e4m3.o, facts_with(2), at_once);
+  ASSERT_FALSE(apart);
+  EXPECT_NE(apart.reason().find("multiples of 16 bytes"), std::string::npos) << apart.reason();
+}
+
+// Its rows are those of one expert.
+TEST(OneLaunch, ServesAnMlpOf64Tokens) {
+  std::mt19937 random(7);
+  const MixtureAsk asks[] = {
+      {.hidden = 192, .inner = 136, .biases = true},
+      {.hidden = 272, .inner = 192, .scaling = Scaling::blockwise},
+      {.hidden = 128, .inner = 128, .packed13 = e2m1_form(random), .packed2 = e2m1_form(random)}};
+  for (MixtureAsk ask : asks) {
+    for (const int tokens : {1, 7, 64}) {
+      ask.tokens = tokens;
+      ask.seed = static_cast<unsigned>(tokens);
+      SomeMixture some(tests::unrouted(ask));
+      const auto plan = plan_moe(some.o, facts_with(5), at_once);
+      ASSERT_TRUE(plan) << plan.reason();
+      EXPECT_EQ(plan->launches(), 1);
+      const auto got = result_of(*plan, some, {});
+      EXPECT_TRUE(layer_is_right(some.o)) << plan->explain();
+      std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens), 0);
+      std::vector<float> weights(ids.size(), 1);
+      some.o.topk_ids = matrix(ids.data(), DType::s32, tokens, 1);
+      some.o.topk_weights = matrix(weights.data(), DType::f32, tokens, 1);
+      const auto routed = plan_moe(some.o, facts_with(5), at_once);
+      ASSERT_TRUE(routed) << routed.reason();
+      EXPECT_EQ(result_of(*routed, some, {}), got);
+    }
   }
 }
 
@@ -217,6 +265,7 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
       {.tokens = 5, .experts = 3, .hidden = 128, .inner = 64},
       {.tokens = 2, .experts = 5, .top_k = 4, .hidden = 192, .inner = 136, .biases = true},
       {.tokens = 24, .experts = 2, .top_k = 1, .hidden = 64, .inner = 64},
+      {.tokens = 6, .experts = 3, .hidden = 272, .inner = 128, .scaling = Scaling::blockwise},
   };
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);

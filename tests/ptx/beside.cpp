@@ -143,15 +143,14 @@ std::string compare(Problem& problem, ptx::Kernel& kernel, int schedules, bool a
 
 // A layer in one launch that a plan gives to the kernel of this name; some slots are left out.
 MixtureAsk layer_ask(const std::string& name) {
+  const auto has = [&name](const char* word) { return name.find(word) != std::string::npos; };
   // A tile is as wide as an expert has tokens.
-  MixtureAsk ask{.tokens = name.ends_with("x8")    ? 5
-                           : name.ends_with("x16") ? 12
-                                                   : 30,
-                 .experts = 3};
+  MixtureAsk ask{.tokens = has("x8") ? 5 : has("x16") ? 12 : 30, .experts = 3};
   ask.hidden = 256;
   ask.inner = 128;
-  const bool e2m1 = name.find("e2m1") != std::string::npos;
-  if (e2m1 || name.find("s4") != std::string::npos) {
+  if (has("_bs")) ask.scaling = Scaling::blockwise;
+  const bool e2m1 = has("e2m1");
+  if (e2m1 || has("s4")) {
     PackedFormat format{.tokens = DType::bf16};
     if (e2m1) {
       format.group = 32;
@@ -235,7 +234,7 @@ Compared compare(const std::string& name, const std::string& path, const How& ho
     // makes of them, are contracted.
     const kernel::GemmConfig& config = instance.config;
     const bool contracts =
-        how.full || kernel::is_block_scaled(config) || kernel::packed_a(config) || config.quantises;
+        how.full || kernel::is_blockwise(config) || kernel::packed_a(config) || config.quantises;
     const bool any_rounding = config.gated || (contracts && !how.strict);
     c.said = compare(problem, kernel, how.schedules, any_rounding, c.seconds, c.other_bytes);
   }

@@ -190,12 +190,16 @@ class TmaPipeline {
       isa::mbarrier_arrive<isa::Scope::cta>(ring_.full(state.stage), site);
   }
 
-  // --- lanes that copy their part of a stage by cp.async, behind `warp_acquire` ------------------
+  // --- lanes that copy their part of a stage by cp.async, or write it, behind `warp_acquire` -----
   /// Hands the lane's copies so far to the readers of the stage when they are complete. Every lane
   /// of `copying_lanes` calls it for every stage. Readers by the asynchronous proxy fence behind
   /// their wait.
   WW_DEVICE void copy_commit(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     isa::copy_async_arrive(ring_.full(state.stage), site);
+  }
+  /// The same of what the lane has written itself.
+  WW_DEVICE void lane_commit(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
+    isa::mbarrier_arrive<isa::Scope::cta>(ring_.full(state.stage), site);
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`

@@ -64,6 +64,8 @@ constexpr MoeCompanion companions[] = {
      "--tokens 12 --top-k 3 --hidden 192 --inner 72 --first-expert 5 --experts-total 20 --left-out "
      "3 "
      "--bias --shared-output bf16 --one-launch yes"},
+    {"no router", "--experts 1 --bias"},
+    {"no router, in one launch", "--experts 1 --hidden 192 --inner 128 --one-launch yes"},
     {"a shared output", "--shared-output bf16 --routed-scaling-factor 2.5 --left-out 3"},
 };
 // Where no types are given: tokens that are quantised, which the launches beside the products do.
@@ -77,14 +79,17 @@ constexpr MoeCompanion with_codes[] = {
     {"tokens that are e4m3, in blocks of 32 x 32",
      "--dtype e4m3 --x-dtype e4m3 --block 32 --by-index no"},
     {"codes gated by the error function", "--dtype e4m3 --activation gelu_erf"},
+    {"codes without a router", "--dtype e4m3 --experts 1"},
     {"tokens as mxf8", "--dtype mxf8 --as b200"},
     {"tokens as nvf4", "--dtype nvf4 --as b200"},
 };
 
-// Where no types are given either: packed weights for tokens as they are, in one launch.
+// Where no types are given either: other weights than bf16 in one launch.
 constexpr MoeCompanion packed_at_once[] = {
     {"mxf4 in one launch", "--weights mxf4 --dtype bf16 --one-launch yes"},
     {"int4 in one launch", "--weights int4 --dtype bf16 --one-launch yes"},
+    {"e4m3 in one launch", "--dtype e4m3 --one-launch yes"},
+    {"e4m3 in one launch, more tokens", "--dtype e4m3 --tokens 24 --one-launch yes"},
 };
 
 // Few long rows with a scale each.

@@ -29,6 +29,7 @@ constexpr const char* kMoeExamples =
     "--check\n"
     "  warpwright moe --tokens 9 --experts 8 --top-k 2 --hidden 512 --inner 256 --dtype nvf4 "
     "--as b200 --check\n"
+    "  warpwright moe --tokens 9 --experts 1 --hidden 512 --inner 256 --check\n"
     "  warpwright moe --tokens 64 --model qwen3-30b --dtype e4m3 --plan --as h200\n"
     "  warpwright moe --tokens 512 --model qwen3-30b --dtype e4m3 --device cuda --check";
 
@@ -56,11 +57,13 @@ void add_moe_options(CLI::App& app, MoeOptions& o) {
   const Values add(app);
   add("--tokens", o.tokens, "T", "rows of x and d");
   offer(add("--model", o.model, "NAME",
-            "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b: experts, "
-            "top-k, extents and routing where they are not given"),
+            "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3, gpt-oss-120b, or llama3-8b, "
+            "which is dense: experts, top-k, extents and routing where they are not given"),
         model_words());
   add("--experts", o.experts, "E", "experts that are here");
-  add("--top-k", o.top_k, "K", "experts of a token");
+  add("--top-k", o.top_k, "K",
+      "experts of a token; with one expert it may be left out: the MLP of a dense model, without "
+      "a router");
   add("--hidden", o.hidden, "H", "elements of a token");
   add("--inner", o.inner, "I", "columns between the products: w13 has 2I rows, w2 I columns");
   add("--first-expert", o.first_expert, "E", "the first expert that is here (default 0)");
@@ -125,8 +128,8 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
       "do (default: auto, which is one up to 128 slots)");
   add("--one-launch", o.one_launch, "auto|yes|no",
-      "one launch does the whole layer, of up to 256 slots of bf16 by bf16 or packed weights, or a "
-      "launch for each step (default: auto, which is no)");
+      "one launch does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or packed "
+      "weights, or a launch for each step (default: auto, which is no)");
   add("--sort-parts", o.sort_parts, "N",
       "three launches sort, in N parts of small pieces, as more than half a million slots are "
       "(default: none of fewer)");

@@ -13,7 +13,8 @@
 //                                  rows that they meet are there
 //   scheduler              1       one lane: draws items for the CTA, the first before it sorts
 //   tokens                 2, 3    rows of tokens, by number, or rows between the products, by
-//                                  cp.async. The latter wait for their expert's flag
+//                                  cp.async, or quantised (row_quantiser.h). The latter wait for
+//                                  their expert's flag
 //   consumer               4..7    wgmma, the epilogue of its rows, the sum of tokens
 //
 // Before, all warps sort the slots together (slot_tiles.h), each CTA for itself.
@@ -36,6 +37,8 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/hopper/layer_config.h"
+#include "warpwright/kernel/hopper/row_quantiser.h"
+#include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/sources.h"
 #include "warpwright/kernel/hopper/tile_sums.h"
 #include "warpwright/kernel/hopper/token_rows.h"
@@ -110,6 +113,7 @@ class LayerKernel {
   static constexpr int threads = kernel::threads(config);
   static constexpr int shared_bytes = smem.bytes;
   static_assert(config_fault(config) == nullptr);
+  static_assert(signals_match(config.first) && signals_match(config.second));
 
   /// The whole kernel, for one thread of `threads`.
   WW_DEVICE static void run(const Params& p) { LayerKernel(p).run(); }
@@ -213,7 +217,8 @@ class LayerKernel {
   /// One of the warps that copy rows.
   WW_DEVICE void copy_rows() const {
     const Ring ring(base_ + smem.product.barriers, {});
-    RowCopier<First> rows(base_, warp_ - first_row_warp);
+    std::conditional_t<quantises_rows(config), RowQuantiser<First>, RowCopier<First>> rows(
+        base_, warp_ - first_row_warp);
     ByWarp walk(p_, slots_, numbers_);
     pipeline::PipelineState state;
     LayerItem item;
@@ -226,14 +231,15 @@ class LayerKernel {
       }
       rows.place(from, item.column, item.end_token,
                  [&](int row) { return item.is_second ? row : slots_.token(row); });
-      WW_NO_UNROLL for (int k_tile = item.first; k_tile != item.end; ++k_tile) {
-        ring.warp_acquire(state);
-        rows.copy(from, state.stage, k_tile);
-        ring.copy_commit(state);
-        state.advance(config.first.stages);
+      if constexpr (quantises_rows(config)) {
+        const int lane = isa::lane_index();
+        rows.weigh(item.is_second ? weight_scale_of<Second>(p_.second, item, lane)
+                                  : weight_scale_of<First>(p_.first, item, lane),
+                   (item.is_second ? p_.second : p_.first).scales.weights.block_stride);
       }
+      rows.run(ring, from, item, state);
     }
-    RowCopier<First>::drain();
+    rows.drain();
   }
 
   /// One thread: until all rows of an item's expert are there.

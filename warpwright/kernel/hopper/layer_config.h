@@ -27,6 +27,12 @@ struct LayerConfig {
 /// The warp of a layer that draws.
 inline constexpr int ticket_warp = 1;
 
+/// Do rows of 16 bits become e4m3 on their way to a stage? Then rows between the products lie in
+/// memory as they come from the gate.
+constexpr bool quantises_rows(const LayerConfig& c) {
+  return is_blockwise(c.first);
+}
+
 constexpr int threads(const LayerConfig& c) {
   return threads(c.first);
 }
@@ -121,6 +127,8 @@ inline constexpr auto layer_rows = std::to_array<LayerRow>({
     {layer(swap_ab(bf16(128, 32))), "layer_bf16_128x32"},
     {layer(fp4_bf16(128, 16)), "layer_e2m1xbf16_128x16"},
     {layer(exact(s4_bf16(128, 16))), "layer_s4xbf16_128x16"},
+    {layer(swap_ab(blockwise(e4m3(128, 8)))), "layer_e4m3_128x8_bs"},
+    {layer(swap_ab(blockwise(e4m3(128, 16)))), "layer_e4m3_128x16_bs"},
 });
 
 }  // namespace hopper
@@ -155,9 +163,12 @@ struct layer_bf16_128x16 : LayerInstance<1> {};
 struct layer_bf16_128x32 : LayerInstance<2> {};
 struct layer_e2m1xbf16_128x16 : LayerInstance<3> {};
 struct layer_s4xbf16_128x16 : LayerInstance<4> {};
+struct layer_e4m3_128x8_bs : LayerInstance<5> {};
+struct layer_e4m3_128x16_bs : LayerInstance<6> {};
 /// All of them.
-using LayerInstances = Instances<layer_bf16_128x8, layer_bf16_128x16, layer_bf16_128x32,
-                                 layer_e2m1xbf16_128x16, layer_s4xbf16_128x16>;
-static_assert(layer_count == 5);
+using LayerInstances =
+    Instances<layer_bf16_128x8, layer_bf16_128x16, layer_bf16_128x32, layer_e2m1xbf16_128x16,
+              layer_s4xbf16_128x16, layer_e4m3_128x8_bs, layer_e4m3_128x16_bs>;
+static_assert(layer_count == 7);
 
 }  // namespace warpwright::kernel

@@ -27,6 +27,24 @@ constexpr int blocks_ahead(const GemmConfig& c) {
   return 5;
 }
 
+/// Where the scale of a tile's weights that lane `lane` has lies, of block `block` along K: lanes
+/// behind the last one have the first one's.
+template <class Tag>
+WW_DEVICE const float* weight_scale_of(const GemmParams& p, const tile::Work& work, int lane,
+                                       int block = 0) {
+  constexpr GemmConfig cfg = Tag::config;
+  const ScaleMatrix& scales = p.scales.weights;
+  constexpr int weights = weight_scales(cfg);
+  constexpr int length = weights_per_scale(cfg);
+  constexpr int part = length * weights / (cfg.gated ? 2 : 1);  // weights of one half
+  const int weight = (lane < weights ? lane : 0) * length;
+  const bool of_gate = weight < part;
+  const int at = p.operands.gate.row(
+      (is_swapped(cfg) ? work.row : work.column) + (of_gate ? weight : weight - part),
+      of_gate ? 0 : 1);
+  return scales.at(work.tile.batch, scales.within(at / scale_block(cfg)), block);
+}
+
 template <class Tag>
 class ScaleLoader {
  public:
@@ -38,8 +56,8 @@ class ScaleLoader {
   static constexpr int ahead = blocks_ahead(Tag::config);  // k_tiles in registers
 
   WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
-      : p_(cta.p.scales),
-        gate_(cta.p.operands.gate),
+      : all_(cta.p),
+        p_(cta.p.scales),
         scales_(cta.base + smem.scales),
         ring_(cta.ring),
         walk_(make_walk<Tag>(cta)),
@@ -131,22 +149,14 @@ class ScaleLoader {
   WW_DEVICE void begin() {
     constexpr GemmConfig cfg = Tag::config;
     const ScaleMatrix& t = p_.tokens;
-    const ScaleMatrix& w = p_.weights;
     WW_UNROLL for (int i = 0; i < values; ++i) {
       const int row = (is_swapped(cfg) ? work_.column : work_.row) + isa::lane_index() + 32 * i;
       token_[i] = t.at(work_.tile.batch, token_of(row, i), block_ * parts);
     }
     if constexpr (weights == 0) return;
-    constexpr int length = weights_per_scale(cfg);
-    constexpr int part = length * weights / (cfg.gated ? 2 : 1);  // weights of one half
     const int lane =
         copies_scales(cfg) && p_.copies_tokens ? isa::lane_index() % lanes : isa::lane_index();
-    const int weight = (lane < weights ? lane : 0) * length;
-    const bool of_gate = weight < part;
-    const int at =
-        gate_.row((is_swapped(cfg) ? work_.row : work_.column) + (of_gate ? weight : weight - part),
-                  of_gate ? 0 : 1);
-    weight_ = w.at(work_.tile.batch, w.within(at / scale_block(cfg)), block_ * parts);
+    weight_ = weight_scale_of<Tag>(all_, work_, lane, block_ * parts);
   }
 
   /// The row of the matrix of scales for row `row` of D, this lane's `i`-th of the tile.
@@ -211,8 +221,8 @@ class ScaleLoader {
     }
   }
 
+  const GemmParams& all_;
   const ScaleParams& p_;
-  GateParams gate_;
   isa::SharedAddress scales_;
   MainloopPipeline<Tag> ring_;
   Walk<Tag> walk_;

@@ -52,6 +52,24 @@ class RowCopier {
     }
   }
 
+  /// All k_tiles of `work`, from stage to stage of the ring.
+  WW_DEVICE void run(const MainloopPipeline<Tag>& ring, const TokenParams& p,
+                     const tile::Work& work, pipeline::PipelineState& state) const {
+    WW_NO_UNROLL for (int block = work.first; block != work.end; ++block) {
+      ring.warp_acquire(state);
+      copy(p, state.stage, block);
+      ring.copy_commit(state);
+      state.advance(Tag::config.stages);
+    }
+  }
+
+  /// At the end: nothing may be on its way to shared memory when the thread ends.
+  WW_DEVICE static void drain() {
+    isa::copy_async_commit();
+    isa::copy_async_wait<0>();
+  }
+
+ private:
   /// Starts the copies of k_tile `block` into `stage`.
   WW_DEVICE void copy(const TokenParams& p, int stage, int block) const {
     isa::SharedAddress to = to_ + stage * atom::tile_bytes(tile);
@@ -67,13 +85,6 @@ class RowCopier {
     }
   }
 
-  /// At the end: nothing may be on its way to shared memory when the thread ends.
-  WW_DEVICE static void drain() {
-    isa::copy_async_commit();
-    isa::copy_async_wait<0>();
-  }
-
- private:
   static constexpr int span = atom::span_bytes(tile.swizzle);
   static constexpr int row_lanes = span / 16;              // lanes of a row
   static constexpr int warp_rows = 32 / row_lanes;         // rows that a warp copies at once
@@ -160,12 +171,7 @@ class RowLoader {
     while (walk_.next(work_)) {
       rows_.place(p_, RowCopier<Tag>::is_a ? work_.row : work_.column, work_.end_token,
                   [&](int row) { return index_.token(row); });
-      WW_NO_UNROLL for (int block = work_.first; block != work_.end; ++block) {
-        ring_.warp_acquire(state);
-        rows_.copy(p_, state.stage, block);
-        ring_.copy_commit(state);
-        state.advance(Tag::config.stages);
-      }
+      rows_.run(ring_, p_, work_, state);
     }
     RowCopier<Tag>::drain();
   }

@@ -55,13 +55,15 @@ bool serves_packed(const kernel::PackedOperands& has, const std::optional<Packed
 
 // Does it multiply such weights by such tokens?
 bool serves(const LayerConfig& c, const MixtureProblem& p) {
-  if (p.x.dtype != kernel::operand_b(c.first).type) return false;
+  const bool quantises = kernel::quantises_rows(c);
+  if (p.x.dtype != (quantises ? DType::bf16 : kernel::operand_b(c.first).type)) return false;
   if (kernel::packed_a(c.first)) {
     const auto& has = c.first.operands.as<kernel::PackedOperands>();
     return p.is_packed() && serves_packed(has, p.packed13) && serves_packed(has, p.packed2);
   }
-  return !p.is_packed() && p.w13.dtype == kernel::operand_a(c.first).type &&
-         p.scaling == Scaling::none;
+  if (p.is_packed() || p.w13.dtype != kernel::operand_a(c.first).type) return false;
+  return quantises ? p.scaling == Scaling::blockwise && !p.has_small_blocks()
+                   : p.scaling == Scaling::none;
 }
 
 // Why such a mixture has no such kernel, or nothing.
@@ -86,6 +88,14 @@ std::optional<Refusal> form_fault(const MixtureProblem& p) {
                    as_rule("one launch takes up to ", most_inner, " of either"));
   }
   return std::nullopt;
+}
+
+// Do rows begin and end at multiples of 16 bytes?
+bool lies_at_16_bytes(const PlannedMatrix& m) {
+  const auto is_at = [&m](std::int64_t elements) {
+    return elements * numeric::bits(m.dtype) % 128 == 0;
+  };
+  return m.alignment >= 16 && is_at(m.columns) && (m.rows < 2 || is_at(m.row_stride));
 }
 
 // The tokens of an expert that has many of them, as a router spreads them.
@@ -127,11 +137,16 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
     if (serves(row.config, p) && !is_wide_enough) layer = number;
     ++number;
   }
+  if (layer >= 0 && kernel::quantises_rows(config_of(layer)) && !lies_at_16_bytes(p.x)) {
+    return refused(" of tokens whose rows do not begin and end at multiples of 16 bytes; ",
+                   as_rule("one launch quantises rows that do"));
+  }
   if (layer >= 0) return layer;
   return refused(" of ", type_name(p.x.dtype), " by ", type_name(p.w13.dtype), ", scaling ",
                  name(p.scaling), "; ",
-                 as_rule("one launch takes tokens of bf16 by weights of bf16 without scales, or "
-                         "packed for bf16: e2m1, or int4 with exact sums and no zero points"));
+                 as_rule("one launch takes tokens of bf16 by weights of bf16 without scales, of "
+                         "e4m3 with scales of 128 x 128, or packed for bf16: e2m1, or int4 with "
+                         "exact sums and no zero points"));
 }
 
 }  // namespace warpwright

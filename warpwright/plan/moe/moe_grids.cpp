@@ -34,6 +34,8 @@ class MixtureBinding {
     MatrixView& scales = parts_[MixturePart::token_scales];
     if (tokens.data == nullptr) tokens = operands.x;
     if (scales.data == nullptr) scales = parts_[MixturePart::scale_x];
+    MatrixView& results = parts_[MixturePart::results];
+    if (results.data == nullptr) results = operands.d;
   }
 
   void bind(const StepRow& row, MixtureStepGrids& out) const {
@@ -290,14 +292,21 @@ void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
   const kernel::LayerConfig& c =
       kernel::hopper::layer_rows[static_cast<std::size_t>(b.plan.way.layer)].config;
   kernel::LayerParams p;
-  fill_params(p.first, c.first, b.plan.first, first_product(b.o, b.parts(), b.plan.way), b.encode);
-  fill_params(p.second, c.second, b.plan.second, second_product(b.o, b.parts(), b.plan.way),
-              b.encode);
-  // Its rows come by number too.
-  const MatrixView& inner = b[Part::inner];
-  const int bytes = element_bytes(inner.dtype);
-  p.second.operands.tokens = {b.at<const std::byte>(Part::inner), inner.row_stride * bytes / 16,
-                              inner.columns * bytes};
+  MixtureParts<MatrixView> parts = b.parts();
+  // Codes that are only in shared memory have a shape all the same.
+  if (kernel::quantises_rows(c)) {
+    parts[Part::codes] = MatrixView(b.at<std::byte>(Part::inner), b.plan.parts[Part::codes]);
+  }
+  fill_params(p.first, c.first, b.plan.first, first_product(b.o, parts, b.plan.way), b.encode);
+  fill_params(p.second, c.second, b.plan.second, second_product(b.o, parts, b.plan.way), b.encode);
+  // Rows of both come by number, and as they are: what quantises them is the kernel.
+  const auto rows_of = [](const MatrixView& v) {
+    const int bytes = element_bytes(v.dtype);
+    return kernel::TokenParams{static_cast<const std::byte*>(v.data), v.row_stride * bytes / 16,
+                               v.columns * bytes};
+  };
+  p.first.operands.tokens = rows_of(b.o.x);
+  p.second.operands.tokens = rows_of(b[Part::inner]);
   p.slots = kernel::SlotTilesParams(b.slot_ids());
   p.slots.status = b.at<std::uint32_t>(Part::status);
   p.sum = sums_of(b);

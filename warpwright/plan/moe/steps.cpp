@@ -66,20 +66,20 @@ struct StepTable {
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
        .there = [](const P& p) { return !p.way.sorts_rows && !makes_beside_sort(p); },
        .reads = {topk_ids}, .writes = sorted,
-       .bind = bind_sort, .grids = sort_launches, .trips = 4, .charged = false,
+       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true, .charged = false,
        .code = {"SortSlotsKernel", "SortCounts"}},
 
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
        .there = quantises_beside_sort,
        .reads = {topk_ids, x, input_weights}, .writes = sorted | PartSet{tokens, token_scales},
-       .bind = bind_sort, .grids = sort_launches, .trips = 4, .charged = false,
+       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true, .charged = false,
        .says = "the launch of the sort quantises tokens beside it",
        .code = {"SortSlotsKernel", "SortCounts"}},
 
       {.step = sort, .name = "sort", .kernel = sort_slots_kernel,
        .there = [](const P& p) { return makes_beside_sort(p) && !p.problem.quantises(); },
        .reads = {topk_ids, x, input_weights}, .writes = sorted | PartSet{tokens},
-       .bind = bind_sort, .grids = sort_launches, .trips = 4, .charged = false,
+       .bind = bind_sort, .grids = sort_launches, .trips = 4, .routes = true, .charged = false,
        .says = "the launch of the sort multiplies tokens by router weights beside it",
        .code = {"SortSlotsKernel", "SortCounts"}},
 
@@ -87,7 +87,7 @@ struct StepTable {
        .there = [](const P& p) { return p.way.sorts_rows; },
        .reads = {topk_ids, x, input_weights, factor_x, scale_x},
        .writes = sorted | PartSet{tokens, token_scales},
-       .bind = bind_sort_gather, .only_here = true,
+       .bind = bind_sort_gather, .routes = true, .only_here = true,
        .says = "the launch of the sort moves tokens too",
        .says_in_tiles = "tokens become codes there, where it is known where their scales lie",
        .code = {"SortGatherKernel"}},
@@ -96,9 +96,16 @@ struct StepTable {
        .there = [](const P& p) { return orders_tokens(p) && !p.way.sorts_rows; },
        .reads = {x, input_weights, factor_x, scale_x, offsets, rows},
        .writes = {tokens, token_scales},
-       .bind = bind_gather, .only_here = true,
+       .bind = bind_gather, .routes = true, .only_here = true,
        .says_in_tiles = "tokens become codes behind the sort, which knows where their scales lie",
        .code = {"GatherRowsKernel", "TokenRowsMover", "MicroRowsMover"}},
+
+      {.step = gather, .name = "gather", .kernel = gather_rows_kernel,
+       .there = [](const P& p) { return !p.problem.is_routed() && p.problem.makes_tokens(); },
+       .reads = {x}, .writes = {tokens, token_scales},
+       .bind = bind_gather,
+       .says = "tokens are quantised by a launch of their own",
+       .code = {"GatherRowsKernel", "TokenRowsMover"}},
 
       {.step = first, .name = "first", .product = &by_w13,
        .there = [](const P& p) { return !p.way.fused && !p.way.gates_behind; },
@@ -137,19 +144,24 @@ struct StepTable {
        .code = {"GatherRowsKernel", "TokenRowsMover", "MicroRowsMover"}},
 
       {.step = second, .name = "second", .product = &by_w2,
-       .there = [](const P&) { return true; },
+       .there = [](const P& p) { return p.problem.is_routed(); },
        .reads = {inner, codes, code_scales, offsets}, .writes = {results}},
+
+      {.step = second, .name = "second", .product = &by_w2,
+       .there = [](const P& p) { return !p.problem.is_routed(); },
+       .reads = {inner, codes, code_scales}, .writes = {d}},
 
       {.step = sum, .name = "sum", .kernel = sum_slots_kernel,
        .there = [](const P&) { return true; },
        .reads = {results, topk_weights, shared_output, rows}, .writes = {d},
-       .bind = bind_sum, .only_here = true,
+       .bind = bind_sum, .routes = true, .only_here = true,
        .code = {"SumSlotsKernel", "SlotAdder"}},
 
-      layer_row<0>, layer_row<1>, layer_row<2>, layer_row<3>, layer_row<4>,
+      layer_row<0>, layer_row<1>, layer_row<2>, layer_row<3>, layer_row<4>, layer_row<5>,
+      layer_row<6>,
   };
   // clang-format on
-  static_assert(kernel::layer_count == 5);
+  static_assert(kernel::layer_count == 7);
 };
 
 }  // namespace
@@ -248,7 +260,8 @@ double bytes_of(const MixturePlan& plan, const StepRow& row) {
 }
 
 bool is_there(const StepRow& row, const MixturePlan& plan) {
-  return row.whole == plan.way.one_launch() && row.there(plan);
+  if (row.whole != plan.way.one_launch() || (row.routes && !plan.problem.is_routed())) return false;
+  return row.there(plan);
 }
 
 std::vector<std::reference_wrapper<const StepRow>> rows_of(const MixturePlan& plan) {
