@@ -14,8 +14,8 @@ namespace warpwright::ptx {
 
 class Decoder;
 
-/// What `operands` says of each operand, in their order: written P a predicate, H 16, I 32, L 64
-/// bits; read p, h, i, l, and f a float32, F a float64. Others decode by themselves.
+/// What `operands` says of each operand, in their order: written P a predicate, H 16, I 32, L 64,
+/// Q 128 bits; read p, h, i, l, q, and f a float32, F a float64. Others decode by themselves.
 struct Form {
   Run run = nullptr;
   std::string operands;
@@ -34,6 +34,8 @@ void add_memory(Forms& forms);
 void add_synchronisation(Forms& forms);
 void add_copies(Forms& forms);
 void add_matrices(Forms& forms);
+void add_register_mmas(Forms& forms);
+void add_launch_control(Forms& forms);
 
 /// All of them.
 const Forms& all_forms();
@@ -67,7 +69,7 @@ class Decoder {
   /// A run of `n` operands.
   void need(const Statement& s, std::size_t least, std::size_t most);
   std::uint32_t constant(std::uint64_t value, bool wide);
-  /// Registers that nobody reads, of up to 64 bits.
+  /// Registers that nobody reads, of up to 128 bits.
   std::uint32_t scratch();
   /// One of 32 bits that only one operation uses.
   std::uint32_t reserve() { return take(32); }
@@ -76,6 +78,7 @@ class Decoder {
   Op& emit(Run run);
   Program& program() { return program_; }
   const Entry& entry() const { return entry_; }
+  const Target& target() const { return module_.target; }
   std::string_view opcode() const { return statement_->opcode; }
   /// The statement that a label names.
   std::uint32_t label(const Operand& o);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "warpwright/model/launch_answers.h"
 #include "warpwright/model/polling.h"
 #include "warpwright/ptx/forms.h"
 
@@ -52,6 +53,9 @@ void fetch(Frame& f, const Op* op, std::uint64_t at, void* to, int bytes) {
     std::memcpy(to, host<std::byte>(at), n);
   } else if constexpr (way == Way::shared) {
     model::shared_load(static_cast<std::uint32_t>(at), to, bytes, f.site(op));
+    if (f.program->asks_for_clusters) {
+      model::launch_answers_read(static_cast<std::uint32_t>(at), bytes);
+    }
   } else if constexpr (way == Way::cluster) {
     model::cluster_load(static_cast<std::uint32_t>(at), to, bytes, f.site(op));
   } else if constexpr (way == Way::global) {
