@@ -146,6 +146,8 @@ const Forms& all_forms() {
     add_synchronisation(forms);
     add_copies(forms);
     add_matrices(forms);
+    add_tensor_memory(forms);
+    add_launch_control(forms);
     for (const char* name : {"bra", "bra.uni"}) forms[name] = {nullptr, "", &decode_branch};
     for (const char* name : {"ret", "ret.uni", "exit"}) forms[name] = {nullptr, "", &decode_end};
     return forms;
@@ -162,9 +164,9 @@ void Decoder::fault(const std::string& sentence) const {
 
 std::uint32_t Decoder::take(int bits) {
   auto& image = program_.image;
-  if (bits == 64 && image.size() % 2 != 0) image.push_back(~0U);
+  if (bits >= 64 && image.size() % 2 != 0) image.push_back(~0U);
   const auto at = static_cast<std::uint32_t>(image.size());
-  image.resize(image.size() + (bits == 64 ? 2 : 1), ~0U);
+  image.resize(image.size() + (bits >= 64 ? static_cast<std::size_t>(bits) / 32 : 1), ~0U);
   return at;
 }
 
@@ -247,6 +249,9 @@ int bits_of(char kind) {
     case 'L':
     case 'F':
       return 64;
+    case 'q':
+    case 'Q':
+      return 128;
     default:
       return 32;
   }
@@ -272,6 +277,7 @@ std::uint32_t Decoder::read(const Operand& o, char kind) {
     }
     case Operand::Kind::number: {
       if (kind == 'p') return constant(o.bits != 0 ? 1 : 0, false);
+      if (wanted == 128) fault(std::string(opcode()) + " takes a register there");
       if (o.number == Operand::Number::decimal ||
           ((kind == 'f' || kind == 'F') && o.number == Operand::Number::integer)) {
         return kind == 'F'
@@ -417,7 +423,7 @@ void Decoder::run_together(const Operand& list) {
   for (std::size_t i = 0; i < list.parts.size(); ++i) {
     const Operand& o = list.parts[i];
     if (o.kind != Operand::Kind::reg || bits(o) != 32) {
-      fault("wgmma takes registers of 32 bits in its lists");
+      fault(std::string(opcode()) + " takes registers of 32 bits in its lists");
     }
     if (i == 0) continue;
     const int left = list.parts[i - 1].reg;
@@ -425,8 +431,8 @@ void Decoder::run_together(const Operand& list) {
     auto& before = before_[static_cast<std::size_t>(o.reg)];
     if ((after >= 0 && after != o.reg) || (before >= 0 && before != left)) {
       fault(
-          "two wgmmas have some registers of their lists in common, in another order: such "
-          "accumulators are not in the subset");
+          "two instructions of tensor cores have some registers of their lists in common, in "
+          "another order: such accumulators are not in the subset");
     }
     after = o.reg;
     before = left;
@@ -449,9 +455,12 @@ void Decoder::lay_out_registers() {
         if (o.kind == Operand::Kind::reg) from_peers_[static_cast<std::size_t>(o.reg)] = true;
       }
     }
-    if (!s.opcode.starts_with("wgmma.mma_async")) continue;
-    for (std::size_t i = 0; i < 2 && i < s.operands.size(); ++i) {
+    const std::size_t lists = s.opcode.starts_with("wgmma.mma_async") ? 2
+                              : s.opcode.starts_with("tcgen05.ld.")   ? 1
+                                                                      : 0;
+    for (std::size_t i = 0; i < lists && i < s.operands.size(); ++i) {
       const Operand& list = s.operands[i];
+      if (list.kind == Operand::Kind::reg && lists == 1) first.push_back(list.reg);
       if (list.kind != Operand::Kind::list) continue;
       run_together(list);
       first.push_back(list.parts[0].reg);
@@ -462,8 +471,8 @@ void Decoder::lay_out_registers() {
   for (const int reg : first) {
     if (before_[static_cast<std::size_t>(reg)] >= 0) {
       fault(
-          "a list of registers of a wgmma begins inside of another's: such accumulators are not "
-          "in the subset");
+          "a list of registers of tensor cores begins inside of another: such accumulators are "
+          "not in the subset");
     }
     if (run_[static_cast<std::size_t>(reg)] >= 0) continue;
     const int run = static_cast<int>(program_.accumulators++);
@@ -573,7 +582,7 @@ void Decoder::generic(const Statement& s, const Form& form) {
   std::size_t reads = 0;
   for (std::size_t i = 0; i < form.operands.size(); ++i) {
     const char kind = form.operands[i];
-    if (kind == 'P' || kind == 'H' || kind == 'I' || kind == 'L') {
+    if (kind == 'P' || kind == 'H' || kind == 'I' || kind == 'L' || kind == 'Q') {
       written = write(s.operands[i], kind);
     } else {
       read_at[reads++] = read(s.operands[i], kind);

@@ -14,8 +14,8 @@ namespace warpwright::ptx {
 
 class Decoder;
 
-/// What `operands` says of each operand, in their order: written P a predicate, H 16, I 32, L 64
-/// bits; read p, h, i, l, and f a float32, F a float64. Others decode by themselves.
+/// What `operands` says of each operand, in their order: written P a predicate, H 16, I 32, L 64,
+/// and Q 128 bits; read p, h, i, l, q, and f a float32, F a float64. Others decode by themselves.
 struct Form {
   Run run = nullptr;
   std::string operands;
@@ -34,6 +34,8 @@ void add_memory(Forms& forms);
 void add_synchronisation(Forms& forms);
 void add_copies(Forms& forms);
 void add_matrices(Forms& forms);
+void add_tensor_memory(Forms& forms);
+void add_launch_control(Forms& forms);
 
 /// All of them.
 const Forms& all_forms();

@@ -160,7 +160,9 @@ class Parser {
     at_.skip();
     if (at_.opcode() != ".target") at_.fault("behind .version comes .target");
     module_.target = at_.need_word("the name behind .target");
-    if (module_.target != "sm_90a" && module_.target != "sm_90") {
+    constexpr std::string_view known[] = {"sm_90",   "sm_90a",  "sm_100a",
+                                          "sm_100f", "sm_103a", "sm_103f"};
+    if (std::ranges::find(known, module_.target) == std::end(known)) {
       at_.fault(".target " + std::string(module_.target) +
                 " is none of those that are known: the nearest is sm_90a");
     }
@@ -471,7 +473,7 @@ class Parser {
   void registers() {
     const std::string_view type = at_.opcode();
     const int bits = bits_of(type.empty() ? type : type.substr(1));
-    if (bits == 0 || bits == 128) {
+    if (bits == 0) {
       at_.fault("registers of the type \"" + std::string(type) + "\" are not in the subset");
     }
     Scope& scope = scopes_.back();
