@@ -182,7 +182,7 @@ std::uint32_t Decoder::constant(std::uint64_t value, bool wide) {
 }
 
 std::uint32_t Decoder::scratch() {
-  if (!std::exchange(has_scratch_, true)) scratch_ = take(64);
+  if (!std::exchange(has_scratch_, true)) scratch_ = take(128);
   return scratch_;
 }
 
@@ -242,6 +242,9 @@ int bits_of(char kind) {
     case 'p':
     case 'P':
       return 1;
+    case 'b':
+    case 'B':
+      return 8;
     case 'h':
     case 'H':
       return 16;
@@ -582,7 +585,7 @@ void Decoder::generic(const Statement& s, const Form& form) {
   std::size_t reads = 0;
   for (std::size_t i = 0; i < form.operands.size(); ++i) {
     const char kind = form.operands[i];
-    if (kind == 'P' || kind == 'H' || kind == 'I' || kind == 'L' || kind == 'Q') {
+    if (kind >= 'A' && kind <= 'Z' && kind != 'F') {
       written = write(s.operands[i], kind);
     } else {
       read_at[reads++] = read(s.operands[i], kind);

@@ -14,8 +14,9 @@ namespace warpwright::ptx {
 
 class Decoder;
 
-/// What `operands` says of each operand, in their order: written P a predicate, H 16, I 32, L 64,
-/// and Q 128 bits; read p, h, i, l, q, and f a float32, F a float64. Others decode by themselves.
+/// What `operands` says of each operand, in their order: written P a predicate, B 8, H 16, I 32,
+/// L 64, Q 128 bits; read p, b, h, i, l, q, and f a float32, F a float64. Others decode by
+/// themselves.
 struct Form {
   Run run = nullptr;
   std::string operands;
@@ -69,7 +70,7 @@ class Decoder {
   /// A run of `n` operands.
   void need(const Statement& s, std::size_t least, std::size_t most);
   std::uint32_t constant(std::uint64_t value, bool wide);
-  /// Registers that nobody reads, of up to 64 bits.
+  /// Registers that nobody reads, of up to 128 bits.
   std::uint32_t scratch();
   /// One of 32 bits that only one operation uses.
   std::uint32_t reserve() { return take(32); }
