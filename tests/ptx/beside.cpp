@@ -1,12 +1,14 @@
-// Kernels of Hopper as nvcc compiles them, on the model beside their bodies in C++: the same
+// Kernels of any family as nvcc compiles them, on the model beside their bodies in C++: the same
 // products with the same parameters, under several schedules, to the same bits. Only right is asked
 // where nvcc makes one instruction of a product and a sum, unless --strict: of scales of blocks and
 // groups, of codes that an epilogue makes, and with --full, for which products have C and a bias;
-// of gates, whose exponential PTX only approximates; and of layers of experts in one launch.
+// of gates, whose exponential PTX only approximates; and of layers of experts in one launch. A
+// kernel of several types is asked for each pair of them, and those that may be by index both ways.
 //
 //   ptx_beside [--schedules N] [--full] [--strict] NAME=FILE...
 //
 // Prints a line for each, and exits with 1 if one differs, or has a finding.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +22,6 @@
 
 #include "tests/device/mixture.h"
 #include "tests/kernel/problems.h"
-#include "warpwright/kernel/params.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/ptx/kernel.h"
 #include "warpwright/reference/mixture.h"
@@ -51,11 +52,8 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
         device::allocations_of(plan, grid.copies ? operands : grids->operands, grid, workspace);
     touched.push_back(allocations.all());
     std::function<void()> body;
-    const std::size_t expected = kernel::has_widths(problem.instance().config)
-                                     ? sizeof(kernel::WidthsGemmParams)
-                                     : sizeof(kernel::GemmParams);
     if (text != nullptr && grid.multiplies) {
-      if (text->parameter_bytes() != expected) {
+      if (text->parameter_bytes() != grid.params_bytes) {
         return "the parameters are no longer those of the text: make it anew with --keep";
       }
       ptx::Launch launch;
@@ -85,21 +83,33 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
   return report.text();
 }
 
-Instance instance_named(const std::string& name) {
-  for (const auto* all : {&instances(), &grouped_instances()}) {
-    for (const Instance& i : *all) {
-      if (name == i.name) return i;
+// A kernel of the build, once for each way to ask; if it takes several types by its launch, each of
+// them once as B, beside others of A.
+std::vector<Instance> instances_named(const std::string& name) {
+  std::vector<Instance> found;
+  for (const Instance& i : drawn_instances(true)) {
+    if (name != i.name) continue;
+    found.push_back(i);
+    const KernelFacts& f = *i.facts;
+    if (!has_block_scales(i)) continue;
+    for (std::size_t b = 1; b < std::max(f.a.size(), f.b.size()); ++b) {
+      Instance other = i;
+      other.a = f.a[(2 * b + 1) % f.a.size()];
+      other.b = f.b[b % f.b.size()];
+      if (numeric::bits(other.a) + numeric::bits(other.b) > 8) found.push_back(other);
     }
   }
-  throw std::runtime_error("this build has no Hopper kernel " + name);
+  if (found.empty()) throw std::runtime_error("this build has no kernel " + name);
+  return found;
 }
 
 Ask ask_of(const Instance& i) {
-  const int k = 3 * step_k(i) + (kernel::packed_a(i.config) ? 0 : step_k(i) / 2);
-  if (i.facts->grouped) return grouped_ask(i, {0, 5, 5, 21}, 128, k);
-  Ask ask = extents(i, 1, 3);
+  const bool packed = kernel::packed_a(i.config);
+  const int k = 3 * step_k(i) + (packed ? 0 : step_k(i) / 2);
+  Ask ask = i.facts->grouped ? grouped_ask(i, {0, 5, 5, 21}, 128, k) : extents(i, 1, 3);
   ask.k = k;
   if (!takes(i, ask.cluster)) ask.cluster = smallest_cluster(i);
+  fit_formats(i, ask);
   return ask;
 }
 
@@ -108,8 +118,12 @@ Ask full_ask_of(const Instance& i) {
   Ask ask = ask_of(i);
   ask.bias = Bias::columns;
   if (i.facts->grouped) return ask;
-  if (!i.config.gated && !i.config.quantises) ask.beta = 0.5F;
-  if (takes(i, {2, 1})) ask.cluster = {2, 1};
+  if (!i.config.gated && quantisation(i) == QuantiseD::none) ask.beta = 0.5F;
+  for (const atom::ClusterShape cluster : {atom::ClusterShape{2, 1}, atom::ClusterShape{2, 2}}) {
+    if (atom::cluster_size(ask.cluster) < 2 * (i.facts->pair ? 2 : 1) && takes(i, cluster)) {
+      ask.cluster = cluster;
+    }
+  }
   ask.n = (ask.n + 127) / 128 * 128;
   return ask;
 }
@@ -222,22 +236,29 @@ struct Compared {
   double seconds = 0;
 };
 
+// Whether its sums are contracted: those in registers, and numbers that an epilogue makes of them.
+bool contracts(const Instance& i) {
+  const kernel::GemmConfig& c = i.config;
+  return kernel::is_block_scaled(c) || kernel::packed_a(c) || adds_k_tiles(i) ||
+         quantisation(i) != QuantiseD::none;
+}
+
 Compared compare(const std::string& name, const std::string& path, const How& how) {
   Compared c;
   ptx::Kernel kernel(read_text(path), name + ".ptx", name);
   if (name.starts_with("layer_")) {
     c.said = compare_layer(name, kernel, how.schedules, c.seconds);
     c.other_bytes = 1;  // a gate's exponential is an approximation
-  } else {
-    const Instance instance = instance_named(name);
+    c.instructions = kernel.executed();
+    return c;
+  }
+  for (const Instance& instance : instances_named(name)) {
     Problem problem(instance, how.full ? full_ask_of(instance) : ask_of(instance));
-    // A gate's exponential is an approximation; sums in registers, and numbers that an epilogue
-    // makes of them, are contracted.
-    const kernel::GemmConfig& config = instance.config;
-    const bool contracts =
-        how.full || kernel::is_block_scaled(config) || kernel::packed_a(config) || config.quantises;
-    const bool any_rounding = config.gated || (contracts && !how.strict);
+    // A gate's exponential is an approximation.
+    const bool any_rounding =
+        instance.config.gated || ((how.full || contracts(instance)) && !how.strict);
     c.said = compare(problem, kernel, how.schedules, any_rounding, c.seconds, c.other_bytes);
+    if (!c.said.empty()) break;
   }
   c.instructions = kernel.executed();
   return c;

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Hopper kernels as nvcc compiles them run on the model, to the bits of their bodies in C++.
+"""Kernels as nvcc compiles them run on the model, to the bits of their bodies in C++.
 
     on_model_test.py ROOT PTX_BESIDE KERNEL_ROWS [--keep]
 
-Three texts that are kept under tests/ptx/texts/ run always, and edits of them are found. Where nvcc
-is, it makes those of a few more kernels of the usual build, drawn from the commit; with
-WARPWRIGHT_CAMPAIGN=1 of all. --keep makes the kept texts anew: a launch's parameters must be those
-of the sources.
+Texts that are kept under tests/ptx/texts/ run always, and edits of them are found. Where nvcc is,
+it makes those of a few more kernels of the usual build, drawn from each family by the commit; with
+WARPWRIGHT_CAMPAIGN=1 of all, each family for all of its targets. --keep makes the kept texts anew:
+a launch's parameters must be those of the sources.
 """
+import collections
 import gzip
 import os
 import pathlib
@@ -24,17 +25,21 @@ import ptx_test  # noqa: E402
 ROOT = BESIDE = KERNEL_ROWS = None
 ALL = os.environ.get("WARPWRIGHT_CAMPAIGN") == "1"
 TEXTS = pathlib.Path(__file__).resolve().parent / "texts"
-KEPT = ("hopper_bf16_bf16_64x64", "hopper_bf16_bf16_128x16_sw_ck",
-        "grouped_s4xe4m3_bf16_128x32_b_pr_sw2")
-SAMPLE = 20
-PART = 10  # that nvcc compiles together
+PART = 10 if ALL else 6  # that nvcc compiles together
 
-SOURCE = """
-#include "warpwright/kernel/hopper/gemm.h"
-#include "warpwright/kernel/hopper/table.h"
-#include "hopper_0.h"
-using namespace warpwright;
-"""
+# A family: the headers of its kernels, the class that has their parameters and what runs, CTAs of
+# an SM, the targets that they are compiled for, how many are drawn; those whose texts are kept.
+Family = collections.namedtuple("Family", "headers kernel ctas targets sample kept")
+FAMILIES = {
+    "hopper": Family(("hopper/gemm.h", "hopper/table.h"), "HopperGemm",
+                     "kernel::{tag}::config.ctas_per_sm", ("90a",), 12,
+                     ("hopper_bf16_bf16_64x64", "hopper_bf16_bf16_128x16_sw_ck",
+                      "grouped_s4xe4m3_bf16_128x32_b_pr_sw2")),
+    "blackwell": Family(("blackwell/gemm.h", "blackwell/table.h"), "BlackwellGemm", "1",
+                        ("100a", "103a"), 6, ("blackwell_f16_bf16_one_clc_sw128",)),
+}
+KEPT = {name: family for family, f in FAMILIES.items() for name in f.kept}
+
 LAYERS = """
 #include "warpwright/kernel/hopper/layer.h"
 using namespace warpwright;
@@ -46,29 +51,30 @@ extern "C" __global__ void __launch_bounds__(kernel::LayerKernel<kernel::{tag}>:
 }}
 """
 ENTRY = """
-extern "C" __global__ void
-    __launch_bounds__(kernel::threads(kernel::{tag}::config), kernel::{tag}::config.ctas_per_sm)
-    {tag}(const __grid_constant__ kernel::HopperGemm<kernel::{tag}>::Params params) {{
-  kernel::HopperGemm<kernel::{tag}>::run(params);
+extern "C" __global__ void __launch_bounds__(kernel::threads(kernel::{tag}::config), {ctas})
+    {tag}(const __grid_constant__ kernel::{kernel}<kernel::{tag}>::Params params) {{
+  kernel::{kernel}<kernel::{tag}>::run(params);
 }}
 """
-# Lines of the first kept text, what becomes of them, and what is found then.
-EDITS = (
-    (r"\twgmma\.fence\.sync\.aligned;", "", "W1"),
-    (r"\twgmma\.wait_group\.sync\.aligned 0;", "", "W2"),
-    (r"\tfence\.proxy\.async\.shared::cta;", "", "P1"),
-    (r"\tfence\.mbarrier_init\.release\.cluster;", "", "B9"),
-    (r"(expect_tx.*) (%r\d+);", r"\1 32;", "B4"),
-    (r"(\tstmatrix.*\[)(%r\d+)\]", r"\1\2+16]", r"D\[0"),
-    (r"\tmbarrier\.try_wait\.parity.* p, .*;", "\tsetp.eq.u32 p, 0, 0;", "B4|B5|T4"),
-)
+# Lines of kept texts, what becomes of them, and what is found then.
+EDITS = {
+    "hopper_bf16_bf16_64x64": (
+        (r"\twgmma\.fence\.sync\.aligned;", "", "W1"),
+        (r"\twgmma\.wait_group\.sync\.aligned 0;", "", "W2"),
+        (r"\tfence\.proxy\.async\.shared::cta;", "", "P1"),
+        (r"\tfence\.mbarrier_init\.release\.cluster;", "", "B9"),
+        (r"(expect_tx.*) (%r\d+);", r"\1 32;", "B4"),
+        (r"(\tstmatrix.*\[)(%r\d+)\]", r"\1\2+16]", r"D\[0"),
+        (r"\tmbarrier\.try_wait\.parity.* p, .*;", "\tsetp.eq.u32 p, 0, 0;", "B4|B5|T4"),
+    ),
+}
 
 
-def built_kernels():
-    """The Hopper kernels of the usual build."""
+def built_kernels(family):
+    """The kernels of the usual build."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([KERNEL_ROWS, "hopper", "common", "1", folder], check=True)
-        text = (pathlib.Path(folder) / "hopper_0.h").read_text()
+        subprocess.run([KERNEL_ROWS, family, "common", "1", folder], check=True)
+        text = (pathlib.Path(folder) / f"{family}_0.h").read_text()
     return re.findall(r"struct (\w+) : Instance", text)
 
 
@@ -85,18 +91,27 @@ def drawn(names, count):
     return random.Random(commit).sample(names, count)
 
 
-def compiled(names, folder, *options):
-    """Their text: one file, as its headers take a part of nvcc's time."""
+def source_of(names, family, folder):
+    """A file of these kernels, as headers take a part of nvcc's time."""
+    if family is None:
+        return LAYERS + "".join(LAYER.format(tag=name) for name in names)
+    subprocess.run([KERNEL_ROWS, family, ",".join(names), "1", folder], check=True)
+    f = FAMILIES[family]
+    headers = [f"warpwright/kernel/{header}" for header in f.headers] + [f"{family}_0.h"]
+    return ("".join(f'#include "{header}"\n' for header in headers)
+            + "using namespace warpwright;\n"
+            + "".join(ENTRY.format(tag=name, kernel=f.kernel, ctas=f.ctas.format(tag=name))
+                      for name in names))
+
+
+def compiled(names, folder, family, target, *options):
+    """Their text; family None: layers in one launch."""
     source = folder / "kernels.cu"
-    if names[0] in layers():
-        source.write_text(LAYERS + "".join(LAYER.format(tag=name) for name in names))
-    else:
-        subprocess.run([KERNEL_ROWS, "hopper", ",".join(names), "1", folder], check=True)
-        source.write_text(SOURCE + "".join(ENTRY.format(tag=name) for name in names))
+    source.write_text(source_of(names, family, folder))
     made = folder / "kernels.ptx"
     ran = subprocess.run(
         [ptx_test.NVCC, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-lineinfo",
-         "-arch=sm_90a", *options, f"-I{ROOT}", f"-I{folder}", "-ptx", "-o", str(made),
+         f"-arch=sm_{target}", *options, f"-I{ROOT}", f"-I{folder}", "-ptx", "-o", str(made),
          str(source)],
         capture_output=True, text=True, check=False)
     if ran.returncode != 0:
@@ -129,29 +144,30 @@ class OnModel(unittest.TestCase):
         self.expect_same("--schedules", 4, *(f"{name}={self.kept(name)}" for name in KEPT))
 
     def test_edits_are_found(self):
-        name = KEPT[0]
-        text = self.kept(name).read_text()
-        for pattern, to, code in EDITS:
-            with self.subTest(pattern):
-                edited, count = re.subn(pattern, to, text)
-                self.assertGreater(count, 0)
-                path = self.folder / "edited.ptx"
-                path.write_text(edited)
-                ran = beside("--full", f"{name}={path}")
-                self.assertEqual(ran.returncode, 1, ran.stdout)
-                self.assertRegex(ran.stdout, rf": ({code})")
+        for name, edits in EDITS.items():
+            text = self.kept(name).read_text()
+            for pattern, to, code in edits:
+                with self.subTest(name, edit=pattern):
+                    edited, count = re.subn(pattern, to, text)
+                    self.assertGreater(count, 0)
+                    path = self.folder / "edited.ptx"
+                    path.write_text(edited)
+                    ran = beside("--full", f"{name}={path}")
+                    self.assertEqual(ran.returncode, 1, ran.stdout)
+                    self.assertRegex(ran.stdout, rf": ({code})")
 
-    def test_fresh_texts_give_the_bits_of_cpp(self):
-        if ptx_test.NVCC is None:
-            self.skipTest("no nvcc: only the kept texts ran")
-        names = built_kernels()
+    def check_fresh(self, family, target):
+        f = FAMILIES[family]
+        turn = f.targets.index(target)
+        names = built_kernels(family)
         if not ALL:
-            names = drawn(names, SAMPLE)
+            names = drawn(names, f.sample)[turn::len(f.targets)]
         for i in range(0, len(names), PART):
             part = names[i:i + PART]
             # By turns as they are built, and with products and sums that are rounded one by one.
-            apart = i // PART % 2 == 1
-            made = compiled(part, self.folder, *(["-fmad=false"] if apart else []))
+            apart = (i // PART + turn) % 2 == 1
+            made = compiled(part, self.folder, family, target,
+                            *(["-fmad=false"] if apart else []))
             how = ["--schedules", 4 if ALL else 1, *(["--full", "--strict"] if apart else [])]
             self.expect_same(*how, *(f"{n}={made}" for n in part))
 
@@ -159,15 +175,25 @@ class OnModel(unittest.TestCase):
         if ptx_test.NVCC is None:
             self.skipTest("no nvcc: no layer ran")
         names = layers() if ALL else drawn(layers(), 1)
-        made = compiled(names, self.folder)
+        made = compiled(names, self.folder, None, "90a")
         self.expect_same("--schedules", 4 if ALL else 1, *(f"{n}={made}" for n in names))
+
+
+def add_fresh(family, target):
+    """A test of fresh texts of a family for a target."""
+    def check(self):
+        if ptx_test.NVCC is None:
+            self.skipTest("no nvcc: only the kept texts ran")
+        self.check_fresh(family, target)
+    setattr(OnModel, f"test_fresh_{family}_for_{target}", check)
 
 
 def keep():
     TEXTS.mkdir(exist_ok=True)
-    for name in KEPT:
+    for name, family in KEPT.items():
         with tempfile.TemporaryDirectory() as folder:
-            text = compiled([name], pathlib.Path(folder)).read_text()
+            text = compiled([name], pathlib.Path(folder), family,
+                            FAMILIES[family].targets[0]).read_text()
         # Sources have their names in the project; debug information goes.
         text = text.replace(f'"{ROOT}/', '"').replace(folder, "")
         text = re.sub(r"\n\t?\.section.*", "\n", text, flags=re.S)
@@ -178,6 +204,9 @@ if __name__ == "__main__":
     makes = "--keep" in sys.argv
     ROOT, BESIDE, KERNEL_ROWS = (str(pathlib.Path(sys.argv.pop(1)).resolve()) for _ in range(3))
     ptx_test.NVCC = ptx_test.cuda_program("nvcc")
+    for name, one in FAMILIES.items():
+        for arch in one.targets:
+            add_fresh(name, arch)
     if makes:
         keep()
     else:

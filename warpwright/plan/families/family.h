@@ -89,12 +89,14 @@ struct Grid {
   bool clears = false;     ///< writes D though it does not multiply
   bool copies = false;     ///< reads A and B though it does not multiply
   std::array<WorkspacePart, 3> workspace{};
+  std::uint32_t params_bytes = 0;
   alignas(128) std::array<std::byte, 3584> params;  // set_params makes what a launch reads
 
   template <class Params>
   void set_params(const Params& p) {
     static_assert(sizeof(Params) <= sizeof(params) && std::is_trivially_copyable_v<Params>);
     new (params.data()) Params(p);
+    params_bytes = sizeof(Params);
   }
 };
 
