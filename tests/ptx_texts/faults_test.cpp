@@ -31,15 +31,39 @@ TEST(Faults, OfWhatIsNoText) {
 }
 
 TEST(Faults, OfVersionsAndTargets) {
-  EXPECT_EQ(fault(".version 6.4\n"), "1: .version 6.4 is older than sm_90: the nearest is 7.8");
-  EXPECT_EQ(fault(".version 9.1\n"),
-            "1: .version 9.1 is newer than what is known: the nearest is 9.0");
+  EXPECT_EQ(fault(".version 6.2\n"),
+            "1: .version 6.2 is older than what is known: the nearest is 6.3");
+  EXPECT_EQ(fault(".version 10.0\n"),
+            "1: .version 10.0 is newer than what is known: the nearest is 9.0");
   EXPECT_EQ(fault(".version 9.0\n.target sm_130a\n"),
-            "2: .target sm_130a is none of those that are known: the nearest is sm_90a");
-  EXPECT_EQ(fault(".version 9.0\n.target sm_80\n"),
-            "2: .target sm_80 is none of those that are known: the nearest is sm_90a");
+            "2: .target sm_130a is none of those that are known: the nearest is sm_100a");
+  EXPECT_EQ(fault(".version 8.7\n.target sm_120f\n"),
+            "2: .version 8.7 does not know sm_120f: the first that does is 8.8");
   EXPECT_EQ(fault(".version 9.0\n.target sm_90a\n.address_size 32\n"),
             "3: .address_size is not 64");
+}
+
+// What keeps a text of a target from having an instruction.
+std::string fault_of(const std::string& target, const std::string& body) {
+  std::string text = entry(body);
+  text.replace(text.find("sm_90a"), 6, target);
+  return fault(text);
+}
+
+TEST(Faults, OfInstructionsThatATargetLacks) {
+  EXPECT_EQ(fault_of("sm_90", "wgmma.fence.sync.aligned;"),
+            first_line("sm_90 has no wgmma.fence.sync.aligned: that is of sm_90a"));
+  EXPECT_EQ(fault_of("sm_100a", "wgmma.fence.sync.aligned;"),
+            first_line("sm_100a has no wgmma.fence.sync.aligned: that is of sm_90a"));
+  EXPECT_EQ(fault_of("sm_75", "cp.async.wait_all;"),
+            first_line("sm_75 has no cp.async.wait_all: that is of sm_80 or later"));
+  EXPECT_EQ(fault_of("sm_80", "cp.async.wait_all;"), "");
+  EXPECT_EQ(fault_of("sm_89", "cp.async.bulk.commit_group;"),
+            first_line("sm_89 has no cp.async.bulk.commit_group: that is of sm_90 or later"));
+  EXPECT_EQ(fault_of("sm_120", "setmaxnreg.inc.sync.aligned.u32 232;"),
+            first_line("sm_120 has no setmaxnreg.inc.sync.aligned.u32: that is of sm_90a, or "
+                       "sm_100a or later, with a or f"));
+  EXPECT_EQ(fault_of("sm_120f", "setmaxnreg.inc.sync.aligned.u32 232;"), "");
 }
 
 TEST(Faults, OfTextsThatAreCut) {
@@ -84,8 +108,8 @@ TEST(Faults, OfOperands) {
   EXPECT_EQ(in_body("setmaxnreg.inc.sync.aligned.u32 25;"),
             first_line("setmaxnreg takes multiples of 8 from 24 to 256"));
   EXPECT_EQ(in_body("add.u32 %r0, 0f3f80, 1;"), first_line("\"0f3f80\" is no number"));
-  EXPECT_EQ(in_body(".reg .b128 %q;"),
-            first_line("registers of the type \".b128\" are not in the subset"));
+  EXPECT_EQ(in_body(".reg .b256 %q;"),
+            first_line("registers of the type \".b256\" are not in the subset"));
   EXPECT_EQ(in_body(".local .align 3 .b8 x[8];"),
             first_line("an alignment is a power of two up to 4096"));
   EXPECT_EQ(in_body(".reg .b32 %q<200000>;"),

@@ -2,6 +2,7 @@
 // one may take the next off the queue and do its work (PTX ISA 9.7.13.17 and 9.7.13.18).
 #include <algorithm>
 
+#include "warpwright/model/launch_answers.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 
@@ -132,10 +133,18 @@ void act::store_async(std::uint32_t to, const void* value, std::uint32_t barrier
   m.write_async(std::move(copy), cta, to, barrier, site);
 }
 
+void launch_answers_read(std::uint32_t at, int bytes) {
+  const std::uint32_t first = at & 0xffffffu;
+  const std::uint32_t end = first + static_cast<std::uint32_t>(bytes);
+  std::erase_if(machine().current().cta->unread_answers, [&](std::uint32_t answer) {
+    return answer < end && first < answer + answer_bytes;
+  });
+}
+
 LaunchAnswer load_launch_answer(std::uint32_t answer, Site site) {
   LaunchAnswer value;
   shared_load(answer, &value, answer_bytes, site);
-  std::erase(machine().current().cta->unread_answers, answer & 0xffffffu);
+  launch_answers_read(answer, answer_bytes);
   return value;
 }
 

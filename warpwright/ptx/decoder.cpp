@@ -146,6 +146,7 @@ const Forms& all_forms() {
     add_synchronisation(forms);
     add_copies(forms);
     add_matrices(forms);
+    add_register_mmas(forms);
     add_tensor_memory(forms);
     add_launch_control(forms);
     for (const char* name : {"bra", "bra.uni"}) forms[name] = {nullptr, "", &decode_branch};
@@ -164,9 +165,10 @@ void Decoder::fault(const std::string& sentence) const {
 
 std::uint32_t Decoder::take(int bits) {
   auto& image = program_.image;
-  if (bits >= 64 && image.size() % 2 != 0) image.push_back(~0U);
+  const int words = std::max(1, bits / 32);
+  if (words > 1 && image.size() % 2 != 0) image.push_back(~0U);
   const auto at = static_cast<std::uint32_t>(image.size());
-  image.resize(image.size() + (bits >= 64 ? static_cast<std::size_t>(bits) / 32 : 1), ~0U);
+  image.resize(image.size() + static_cast<std::size_t>(words), ~0U);
   return at;
 }
 
@@ -601,6 +603,10 @@ void Decoder::generic(const Statement& s, const Form& form) {
 
 void Decoder::decode(const Statement& s) {
   statement_ = &s;
+  if (const std::string who = lacking(module_.target, s.opcode); !who.empty()) {
+    fault(std::string(module_.target.name) + " has no " + std::string(s.opcode) + ": that is of " +
+          who);
+  }
   const Forms& forms = all_forms();
   const auto it = forms.find(without_hints(s.opcode));
   if (it == forms.end()) {
@@ -675,8 +681,12 @@ Program decode(const Module& module, std::string name, std::string_view entry) {
   program.max_threads = it->max_threads;
   program.min_ctas = it->min_ctas;
   program.max_registers = it->max_registers;
-  program.waits_for_grids = std::ranges::any_of(
-      it->statements, [](const Statement& s) { return s.opcode == "griddepcontrol.wait"; });
+  const auto has = [&](std::string_view begin) {
+    return std::ranges::any_of(it->statements,
+                               [begin](const Statement& s) { return s.opcode.starts_with(begin); });
+  };
+  program.waits_for_grids = has("griddepcontrol.wait");
+  program.asks_for_clusters = has("clusterlaunchcontrol.try_cancel");
   Decoder(module, *it, program).decode();
   return program;
 }

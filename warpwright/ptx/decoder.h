@@ -35,6 +35,7 @@ void add_memory(Forms& forms);
 void add_synchronisation(Forms& forms);
 void add_copies(Forms& forms);
 void add_matrices(Forms& forms);
+void add_register_mmas(Forms& forms);
 void add_tensor_memory(Forms& forms);
 void add_launch_control(Forms& forms);
 
@@ -79,6 +80,7 @@ class Decoder {
   Op& emit(Run run);
   Program& program() { return program_; }
   const Entry& entry() const { return entry_; }
+  const Target& target() const { return module_.target; }
   std::string_view opcode() const { return statement_->opcode; }
   /// The statement that a label names.
   std::uint32_t label(const Operand& o);

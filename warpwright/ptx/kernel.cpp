@@ -18,12 +18,6 @@ struct Shared {
   std::uint64_t* executed;
 };
 
-// The coordinate along an axis of what is the index-th in a box.
-std::uint64_t place(int index, const int (&extents)[3], int axis) {
-  for (int a = 0; a < axis; ++a) index /= extents[a];
-  return static_cast<std::uint64_t>(axis < 2 ? index % extents[axis] : index);
-}
-
 std::uint64_t lane_mask(Given what, int lane) {
   const auto bit = std::uint64_t{1} << lane;
   const auto below = bit - 1;
@@ -56,7 +50,7 @@ std::uint64_t given(const GivenRegister& g, const Frame& f, const Shared& all) {
     case Given::tid_x:
     case Given::tid_y:
     case Given::tid_z:
-      return place(thread, l.block, axis_from(Given::tid_x));
+      return static_cast<std::uint64_t>(place_in(thread, l.block, axis_from(Given::tid_x)));
     case Given::ntid_x:
     case Given::ntid_y:
     case Given::ntid_z:
@@ -64,7 +58,7 @@ std::uint64_t given(const GivenRegister& g, const Frame& f, const Shared& all) {
     case Given::ctaid_x:
     case Given::ctaid_y:
     case Given::ctaid_z:
-      return place(cta, l.grid, axis_from(Given::ctaid_x));
+      return static_cast<std::uint64_t>(place_in(cta, l.grid, axis_from(Given::ctaid_x)));
     case Given::nctaid_x:
     case Given::nctaid_y:
     case Given::nctaid_z:
@@ -116,6 +110,7 @@ void run_thread(const Shared& all) {
   Frame f;
   f.r = registers.data();
   f.program = &program;
+  f.launch = &all.launch;
   f.params = all.params;
   f.local = local.data();
   f.allocations = all.allocations;

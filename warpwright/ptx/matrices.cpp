@@ -128,6 +128,14 @@ const Op* loads(Frame& f, const Op* op) {
   for (std::size_t i = 0; i < count; ++i) f.r[f.program->words[op->x + i]] = values[i];
   return op + 1;
 }
+// Elements of so many bits become bytes.
+template <int count, int bits>
+const Op* loads_padded(Frame& f, const Op* op) {
+  std::array<std::uint32_t, count> values{};
+  model::load_matrix_padded(f.r[op->a], values, bits, f.site(op));
+  for (std::size_t i = 0; i < count; ++i) f.r[f.program->words[op->x + i]] = values[i];
+  return op + 1;
+}
 template <int count, bool transposes>
 const Op* stores(Frame& f, const Op* op) {
   std::array<std::uint32_t, count> values{};
@@ -165,6 +173,11 @@ void add_matrix_moves(Forms& forms) {
                                                     count, 1};
     forms[name_of("stmatrix", n, ".trans", space, ".b16")] = {&stores<count, true>, "",
                                                               &decode_matrices, count, 1};
+    const std::string padded = "ldmatrix.sync.aligned.m8n16.x" + std::to_string(count);
+    forms[name_of(padded, space, ".b8x16.b4x16_p64")] = {&loads_padded<count, 4>, "",
+                                                         &decode_matrices, count, 0};
+    forms[name_of(padded, space, ".b8x16.b6x16_p32")] = {&loads_padded<count, 6>, "",
+                                                         &decode_matrices, count, 0};
   }
 }
 

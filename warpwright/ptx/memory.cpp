@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "warpwright/model/launch_answers.h"
 #include "warpwright/model/polling.h"
 #include "warpwright/ptx/forms.h"
 
@@ -51,12 +52,9 @@ void fetch(Frame& f, const Op* op, std::uint64_t at, void* to, int bytes) {
     if (!in_local(f, at, n)) outside(f, op, "local memory");
     std::memcpy(to, host<std::byte>(at), n);
   } else if constexpr (way == Way::shared) {
-    const auto address = static_cast<std::uint32_t>(at);
-    if (bytes == sizeof(model::LaunchAnswer)) {  // it may be one
-      const model::LaunchAnswer answer = model::load_launch_answer(address, f.site(op));
-      std::memcpy(to, &answer, sizeof answer);
-    } else {
-      model::shared_load(address, to, bytes, f.site(op));
+    model::shared_load(static_cast<std::uint32_t>(at), to, bytes, f.site(op));
+    if (f.program->asks_for_clusters) {
+      model::launch_answers_read(static_cast<std::uint32_t>(at), bytes);
     }
   } else if constexpr (way == Way::cluster) {
     model::cluster_load(static_cast<std::uint32_t>(at), to, bytes, f.site(op));

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "warpwright/ptx/targets.h"
+
 namespace warpwright::ptx {
 
 /// What is wrong with a text, at one of its lines (0: with no line of it), or with what is asked of
@@ -23,9 +25,9 @@ struct Fault : std::runtime_error {
 /// State spaces (PTX ISA 5.1).
 enum class Space : std::uint8_t { generic, param, constant, global, shared, local };
 
-/// The version of the language that this room knows, and the oldest that has sm_90.
-inline constexpr int kNewestVersion = 90;
-inline constexpr int kOldestVersion = 78;
+/// Versions of the language that this room knows: from the first that has sm_75 to all of 9.
+inline constexpr int kOldestVersion = 63;
+inline constexpr int kNewestVersion = 99;
 
 struct Register {
   std::string_view name;
@@ -107,7 +109,7 @@ struct Source {
 struct Module {
   std::unique_ptr<const std::string> text;
   int version = 0;  ///< 90: 9.0
-  std::string_view target;
+  Target target;
   std::vector<Variable> variables;
   std::vector<Entry> entries;
   std::map<int, std::string_view> files;

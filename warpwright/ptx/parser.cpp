@@ -149,23 +149,30 @@ class Parser {
     }
     const double version = number(".version").value;
     module_.version = static_cast<int>(std::lround(std::min(version, 1000.0) * 10));
-    const std::string given =
-        std::to_string(module_.version / 10) + "." + std::to_string(module_.version % 10);
+    const auto text = [](int tenths) {
+      return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+    };
+    const std::string given = ".version " + text(module_.version);
     if (module_.version > kNewestVersion) {
-      at_.fault(".version " + given + " is newer than what is known: the nearest is 9.0");
+      at_.fault(given + " is newer than what is known: the nearest is 9.0");
     }
     if (module_.version < kOldestVersion) {
-      at_.fault(".version " + given + " is older than sm_90: the nearest is 7.8");
+      at_.fault(given + " is older than what is known: the nearest is " + text(kOldestVersion));
     }
     at_.skip();
     if (at_.opcode() != ".target") at_.fault("behind .version comes .target");
-    module_.target = at_.need_word("the name behind .target");
-    constexpr std::string_view known[] = {"sm_90",   "sm_90a",  "sm_100a",
-                                          "sm_100f", "sm_103a", "sm_103f"};
-    if (std::ranges::find(known, module_.target) == std::end(known)) {
-      at_.fault(".target " + std::string(module_.target) +
-                " is none of those that are known: the nearest is sm_90a");
+    const std::string_view name = at_.need_word("the name behind .target");
+    const auto target = target_named(name);
+    if (!target) {
+      at_.fault(".target " + std::string(name) +
+                " is none of those that are known: the nearest is " +
+                std::string(nearest_target(name)));
     }
+    if (module_.version < first_version(*target)) {
+      at_.fault(given + " does not know " + std::string(name) + ": the first that does is " +
+                text(first_version(*target)));
+    }
+    module_.target = *target;
     while (at_.take(',')) at_.word();  // debug
     at_.skip();
     const std::size_t begin = at_.at();

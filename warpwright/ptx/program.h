@@ -1,9 +1,9 @@
 // A kernel of a PTX text, decoded: an array of operations with the places of their registers, each
 // with the function that carries it out. Internal to ptx/.
 //
-// Registers lie in one array of 32-bit words a thread: 64-bit ones take two, smaller ones and
-// predicates one. Constants are registers that nobody writes. The registers of an accumulator lie
-// side by side, so that the tensor core of the model writes where the thread reads.
+// Registers lie in one array of 32-bit words a thread: 64-bit ones take two, 128-bit ones four,
+// smaller ones and predicates one. Constants are registers that nobody writes. The registers of an
+// accumulator lie side by side, so that the tensor core of the model writes where the thread reads.
 #pragma once
 
 #include <bit>
@@ -104,15 +104,23 @@ struct Program {
   int min_ctas = 1;
   int max_registers = 0;
   bool waits_for_grids = false;      ///< it has a griddepcontrol.wait
+  bool asks_for_clusters = false;    ///< it has a clusterlaunchcontrol.try_cancel
   std::vector<std::byte> constants;  ///< .const
   std::vector<std::byte> globals;    ///< .global: what they begin with
   std::vector<Place> places;
 };
 
+/// The coordinate along an axis of what is the index-th in a box.
+constexpr int place_in(int index, const int (&extents)[3], int axis) {
+  for (int a = 0; a < axis; ++a) index /= extents[a];
+  return axis < 2 ? index % extents[axis] : index;
+}
+
 /// A thread of it.
 struct Frame {
   std::uint32_t* r = nullptr;
   const Program* program = nullptr;
+  const Launch* launch = nullptr;
   const std::byte* params = nullptr;
   std::byte* local = nullptr;
   const std::vector<model::Allocation>* allocations = nullptr;

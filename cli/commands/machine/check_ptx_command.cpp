@@ -296,7 +296,7 @@ PtxLaunch launch_of(const CheckPtxOptions& o, const std::string& text) {
 }  // namespace
 
 void add_ptx_options(CLI::App& app, CheckPtxOptions& o) {
-  app.add_option("FILE", o.file, "the text, as nvcc -ptx writes it, for sm_90 or sm_90a")
+  app.add_option("FILE", o.file, "the text, as nvcc -ptx writes it")
       ->required()
       ->option_text("FILE");
   const Values add(app);
