@@ -103,12 +103,27 @@ std::vector<Instance> instances_named(const std::string& name) {
   return found;
 }
 
+// A cluster that takes several tiles takes more than it has accumulators in tensor memory.
+void ask_for_tiles(const Instance& i, Ask& ask) {
+  if (!is_blackwell(i)) return;
+  if (i.facts->grouped) {
+    ask.n = 8 * ask.n;
+  } else if (i.facts->tiles != kernel::TileSource::one_tile) {
+    const int tiles = i.facts->accumulators * atom::cluster_size(ask.cluster);
+    const Ask longer = extents(i, (tiles + 1) / 2, 3);
+    ask.m = longer.m;
+    ask.n = longer.n;
+    ask.clusters = shares_tiles(i) ? 3 : 1;
+  }
+}
+
 Ask ask_of(const Instance& i) {
   const bool packed = kernel::packed_a(i.config);
   const int k = 3 * step_k(i) + (packed ? 0 : step_k(i) / 2);
   Ask ask = i.facts->grouped ? grouped_ask(i, {0, 5, 5, 21}, 128, k) : extents(i, 1, 3);
   ask.k = k;
   if (!takes(i, ask.cluster)) ask.cluster = smallest_cluster(i);
+  ask_for_tiles(i, ask);
   fit_formats(i, ask);
   return ask;
 }
@@ -124,6 +139,7 @@ Ask full_ask_of(const Instance& i) {
       ask.cluster = cluster;
     }
   }
+  ask_for_tiles(i, ask);
   ask.n = (ask.n + 127) / 128 * 128;
   return ask;
 }
