@@ -5,9 +5,10 @@
 // of gates, whose exponential PTX only approximates; and of layers of experts in one launch. A
 // kernel of several types is asked for each pair of them, and those that may be by index both ways.
 //
-//   ptx_beside [--schedules N] [--full] [--strict] NAME=FILE...
+//   ptx_beside [--schedules N] [--full | --drawn SEED] [--strict] NAME=FILE...
 //
-// Prints a line for each, and exits with 1 if one differs, or has a finding.
+// --drawn asks what is drawn by the seed, and only that it is right. Prints a line for each, and
+// exits with 1 if one differs, or has a finding.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -240,6 +241,7 @@ std::string read_text(const std::string& path) {
 
 struct How {
   int schedules = 1;
+  int seed = 0;  // of what is asked, where it is drawn
   bool full = false;
   bool strict = false;
 };
@@ -269,10 +271,13 @@ Compared compare(const std::string& name, const std::string& path, const How& ho
     return c;
   }
   for (const Instance& instance : instances_named(name)) {
-    Problem problem(instance, how.full ? full_ask_of(instance) : ask_of(instance));
-    // A gate's exponential is an approximation.
+    Draws draw(static_cast<std::uint64_t>(how.seed));
+    Problem problem(instance, how.seed > 0 ? random_ask(instance, draw, 2e7)
+                              : how.full   ? full_ask_of(instance)
+                                           : ask_of(instance));
+    // The exponential of a gate, and of activations that are drawn, is an approximation.
     const bool any_rounding =
-        instance.config.gated || ((how.full || contracts(instance)) && !how.strict);
+        instance.config.gated || how.seed > 0 || ((how.full || contracts(instance)) && !how.strict);
     c.said = compare(problem, kernel, how.schedules, any_rounding, c.seconds, c.other_bytes);
     if (!c.said.empty()) break;
   }
@@ -285,8 +290,8 @@ int run(int argc, char** argv) {
   int failed = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--schedules") {
-      how.schedules = std::atoi(argv[++i]);
+    if (word == "--schedules" || word == "--drawn") {
+      (word == "--drawn" ? how.seed : how.schedules) = std::atoi(argv[++i]);
       continue;
     }
     if (word == "--full" || word == "--strict") {

@@ -149,7 +149,7 @@ void add_registers(Forms& forms) {
 }
 
 // --- MMAs; in Program::words from Op::x on: kind, CTAs, block of scales, whether A lies in tensor
-// memory, and where the scales' addresses are
+// memory, where the predicate and the scales' addresses are, whether the target has K 96
 const Op* multiplies(Frame& f, const Op* op) {
   const std::uint32_t* more = f.program->words.data() + op->x;
   model::UmmaRequest request;
@@ -165,6 +165,9 @@ const Op* multiplies(Frame& f, const Op* op) {
   request.descriptor_b = f.get<std::uint64_t>(op->b);
   request.instruction = f.r[op->c];
   request.accumulate = f.r[more[4]] != 0;
+  if (more[7] == 0 && atom::is_packed(request.kind) && request.instruction >> 31 != 0) {
+    f.fail(op, "the instruction descriptor asks for K 96, which only sm_103 has");
+  }
   request.scale_block = static_cast<int>(more[2]);
   if (request.scale_block != 0) {
     request.scales_a = f.r[more[5]];
@@ -194,8 +197,8 @@ void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t scales_b = scales != 0 ? d.shared_address(s.operands[5]) : kNone;
   const std::uint32_t adds = d.read(s.operands[4 + scales], 'p');
   const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word :
-       {form.x & 0xffU, form.x >> 8, form.y, in_tmem ? 1U : 0U, adds, scales_a, scales_b}) {
+  for (const std::uint32_t word : {form.x & 0xffU, form.x >> 8, form.y, in_tmem ? 1U : 0U, adds,
+                                   scales_a, scales_b, d.target().number == 103 ? 1U : 0U}) {
     d.add_word(word);
   }
   Op& op = d.emit(form.run);
