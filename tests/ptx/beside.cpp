@@ -6,9 +6,11 @@
 // kernel of several types is asked for each pair of them, and those that may be by index both ways.
 //
 //   ptx_beside [--schedules N] [--full | --drawn SEED] [--strict] NAME=FILE...
+//   ptx_beside --list
 //
 // --drawn asks what is drawn by the seed, and only that it is right. Prints a line for each, and
-// exits with 1 if one differs, or has a finding.
+// exits with 1 if one differs, or has a finding. --list prints the kernels of this build: family,
+// name, and N of sm_N that they are for.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -71,6 +73,8 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
     }
     launches.push_back(device::grid_launch(grid, allocations, std::move(body)));
     if (grid.multiplies) launches.back().shape.ctas_per_sm = plan.facts().ctas_per_sm;
+    // Before sm_90 no grid starts ahead of the end of another, and none waits for that.
+    if (text != nullptr && grid.multiplies) launches.back().dependent = text->waits_for_grids();
   }
   model::Report report = device::run_on_model(launches, plan.device, how);
   // Rows that no token fills are multiplied and not stored. In C++ isa::leave_unwritten says so.
@@ -124,6 +128,7 @@ Ask ask_of(const Instance& i) {
   Ask ask = i.facts->grouped ? grouped_ask(i, {0, 5, 5, 21}, 128, k) : extents(i, 1, 3);
   ask.k = k;
   if (!takes(i, ask.cluster)) ask.cluster = smallest_cluster(i);
+  if (is_register_kernel(i) && has_feature(i, "stream-K")) ask.clusters = 3;  // they share a tile
   ask_for_tiles(i, ask);
   fit_formats(i, ask);
   return ask;
@@ -142,6 +147,7 @@ Ask full_ask_of(const Instance& i) {
   }
   ask_for_tiles(i, ask);
   ask.n = (ask.n + 127) / 128 * 128;
+  if (takes_any_rows(i)) ask.loose = 3;
   return ask;
 }
 
@@ -285,7 +291,19 @@ Compared compare(const std::string& name, const std::string& path, const How& ho
   return c;
 }
 
+int list() {
+  for (const Family* family : families()) {
+    for (const KernelFacts* f : built_kernels(*family)) {
+      std::printf("%s %s", f->family, f->name.c_str());
+      for (const int target : f->architectures) std::printf(" %d", target);
+      std::printf("\n");
+    }
+  }
+  return 0;
+}
+
 int run(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--list") return list();
   How how;
   int failed = 0;
   for (int i = 1; i < argc; ++i) {

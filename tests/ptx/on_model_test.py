@@ -4,11 +4,12 @@
     on_model_test.py ROOT PTX_BESIDE KERNEL_ROWS [--keep]
 
 Texts that are kept under tests/ptx/texts/ run always, and edits of them are found. Where nvcc is,
-it makes those of a few more kernels of the usual build, drawn from each family by the commit; with
-WARPWRIGHT_CAMPAIGN=1 of all, each family for all of its targets. --keep makes the kept texts anew:
-a launch's parameters must be those of the sources.
+it makes those of a few more kernels of the usual build, drawn from each family by the commit, for
+a target that is drawn too; with WARPWRIGHT_CAMPAIGN=1 of all, for all of their targets. --keep
+makes the kept texts anew: a launch's parameters must be those of the sources.
 """
 import collections
+import functools
 import gzip
 import os
 import pathlib
@@ -25,19 +26,22 @@ import ptx_test  # noqa: E402
 ROOT = BESIDE = KERNEL_ROWS = None
 ALL = os.environ.get("WARPWRIGHT_CAMPAIGN") == "1"
 TEXTS = pathlib.Path(__file__).resolve().parent / "texts"
-PART = 10 if ALL else 6  # that nvcc compiles together
+PART = 10  # that nvcc compiles together
 
 # A family: the headers of its kernels, the class that has their parameters and what runs, CTAs of
 # an SM, the targets that they are compiled for, how many are drawn; those whose texts are kept.
 Family = collections.namedtuple("Family", "headers kernel ctas targets sample kept")
 FAMILIES = {
     "hopper": Family(("hopper/gemm.h", "hopper/table.h"), "HopperGemm",
-                     "kernel::{tag}::config.ctas_per_sm", ("90a",), 12,
+                     "kernel::{tag}::config.ctas_per_sm", ("90a",), 10,
                      ("hopper_bf16_bf16_64x64", "hopper_bf16_bf16_128x16_sw_ck",
                       "grouped_s4xe4m3_bf16_128x32_b_pr_sw2")),
     "blackwell": Family(("blackwell/gemm.h", "blackwell/table.h"), "BlackwellGemm", "1",
                         ("100a", "103a"), 6,
                         ("blackwell_f16_bf16_one_clc_sw128", "blackwell_mxf4nvf4_bf16_pair_clc")),
+    "registers": Family(("registers/gemm.h", "registers/table.h"), "RegistersGemm",
+                        "kernel::{tag}::config.ctas_per_sm", ("75", "80", "86", "89", "120f"), 8,
+                        ("registers_e4m3_bf16_128x128",)),
 }
 KEPT = {name: family for family, f in FAMILIES.items() for name in f.kept}
 
@@ -91,15 +95,32 @@ EDITS = {
         (r"(\ttcgen05\.commit\S+ \[%r\d+\], )(%rs\d+)", r"\g<1>1", "B5"),
         (r"(\t@?!?p? ?cp\.async\.bulk\.tensor\S+)\.cta_group::2", r"\1", "T1"),
     ),
+    "registers_e4m3_bf16_128x128": (
+        (r"\tcp\.async\.wait_group 1;", "", "T4"),
+        (r"\tcp\.async\.wait_group 1;", "\tcp.async.wait_group 2;", "T4"),
+        (r"\tcp\.async\.commit_group;", "", "T4"),
+        (r"(\tcp\.async\.cg.*, 16), %r\d+;", r"\1, 8;", r"D\[0"),
+        (r"\tbarrier\.cta\.sync\.aligned .*;", "", "T4"),
+        (r"(\tbarrier\.cta\.sync\.aligned %r\d+), %r\d+;", r"\1, 128;", "O1"),
+        (r"\tbar\.warp\.sync \t-1;", "", "O1"),
+        (r"(\tldmatrix.*\[)(%r\d+)\]", r"\1\2+16]", "T4"),
+        (r"(\tmma\.sync.*\{)(%r\d+), (%r\d+)(\}, \{%f)", r"\1\3, \2\4", r"D\[0"),
+        (r"(\tmma\.sync.*)e4m3\.e4m3", r"\1e5m2.e4m3", r"D\[0"),
+    ),
 }
 
 
+@functools.cache
 def built_kernels(family):
-    """The kernels of the usual build."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([KERNEL_ROWS, family, "common", "1", folder], check=True)
-        text = (pathlib.Path(folder) / f"{family}_0.h").read_text()
-    return re.findall(r"struct (\w+) : Instance", text)
+    """The kernels of this build, each with the N of sm_N that it is for."""
+    listed = subprocess.run([BESIDE, "--list"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in listed.splitlines()]
+    return {name: targets for of, name, *targets in lines if of == f"{family}_gemm"}
+
+
+def targets_of(kernel, family):
+    """Those of the family that the kernel is for."""
+    return [t for t in FAMILIES[family].targets if t.rstrip("af") in built_kernels(family)[kernel]]
 
 
 def layers():
@@ -109,10 +130,10 @@ def layers():
 
 
 def drawn(names, count):
-    """So many of them, by the commit."""
+    """So many of them, by the commit, if there are."""
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True,
                             text=True, check=False).stdout.strip()
-    return random.Random(commit).sample(names, count)
+    return random.Random(commit).sample(names, min(count, len(names)))
 
 
 def source_of(names, family, folder):
@@ -180,20 +201,22 @@ class OnModel(unittest.TestCase):
                     self.assertEqual(ran.returncode, 1, ran.stdout)
                     self.assertRegex(ran.stdout, rf": ({code})")
 
-    def check_fresh(self, family, target):
+    def check_fresh(self, family):
         f = FAMILIES[family]
-        turn = f.targets.index(target)
-        names = built_kernels(family)
-        if not ALL:
-            names = drawn(names, f.sample)[turn::len(f.targets)]
-        for i in range(0, len(names), PART):
-            part = names[i:i + PART]
-            # By turns as they are built, and with products and sums that are rounded one by one.
-            apart = (i // PART + turn) % 2 == 1
-            made = compiled(part, self.folder, family, target,
+        targets = f.targets if ALL else drawn(f.targets, 1)
+        parts = []
+        for target in targets:
+            names = [n for n in built_kernels(family) if target in targets_of(n, family)]
+            names = names if ALL else drawn(names, f.sample)
+            parts += [(target, names[i:i + PART]) for i in range(0, len(names), PART)]
+        # By turns as they are built, and with products and sums that are rounded one by one.
+        for turn, (target, names) in enumerate(parts, drawn([0, 1], 1)[0]):
+            apart = turn % 2 == 1
+            made = compiled(names, self.folder, family, target,
                             *(["-fmad=false"] if apart else []))
             how = ["--schedules", 4 if ALL else 1, *(["--full", "--strict"] if apart else [])]
-            self.expect_same(*how, *(f"{n}={made}" for n in part))
+            print(f"{family}, sm_{target}{', -fmad=false' if apart else ''}:", flush=True)
+            self.expect_same(*how, *(f"{n}={made}" for n in names))
 
     def test_layers_in_one_launch_are_right(self):
         if ptx_test.NVCC is None:
@@ -203,13 +226,13 @@ class OnModel(unittest.TestCase):
         self.expect_same("--schedules", 4 if ALL else 1, *(f"{n}={made}" for n in names))
 
 
-def add_fresh(family, target):
-    """A test of fresh texts of a family for a target."""
+def add_fresh(family):
+    """A test of fresh texts of a family."""
     def check(self):
         if ptx_test.NVCC is None:
             self.skipTest("no nvcc: only the kept texts ran")
-        self.check_fresh(family, target)
-    setattr(OnModel, f"test_fresh_{family}_for_{target}", check)
+        self.check_fresh(family)
+    setattr(OnModel, f"test_fresh_{family}", check)
 
 
 def keep():
@@ -217,7 +240,7 @@ def keep():
     for name, family in KEPT.items():
         with tempfile.TemporaryDirectory() as folder:
             text = compiled([name], pathlib.Path(folder), family,
-                            FAMILIES[family].targets[0]).read_text()
+                            targets_of(name, family)[0]).read_text()
         # Sources have their names in the project; debug information goes.
         text = text.replace(f'"{ROOT}/', '"').replace(folder, "")
         text = re.sub(r"\n\t?\.section.*", "\n", text, flags=re.S)
@@ -228,9 +251,8 @@ if __name__ == "__main__":
     makes = "--keep" in sys.argv
     ROOT, BESIDE, KERNEL_ROWS = (str(pathlib.Path(sys.argv.pop(1)).resolve()) for _ in range(3))
     ptx_test.NVCC = ptx_test.cuda_program("nvcc")
-    for name, one in FAMILIES.items():
-        for arch in one.targets:
-            add_fresh(name, arch)
+    for one in FAMILIES:
+        add_fresh(one)
     if makes:
         keep()
     else:
