@@ -7,10 +7,11 @@
 //
 //   ptx_beside [--schedules N] [--full | --drawn SEED] [--strict] NAME=FILE...
 //   ptx_beside --list
+//   ptx_beside --reads FILE NAME...
 //
 // --drawn asks what is drawn by the seed, and only that it is right. Prints a line for each, and
 // exits with 1 if one differs, or has a finding. --list prints the kernels of this build: family,
-// name, and N of sm_N that they are for.
+// name, and N of sm_N that they are for. --reads only reads, and says of which kernels it cannot.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -96,7 +97,7 @@ std::vector<Instance> instances_named(const std::string& name) {
     if (name != i.name) continue;
     found.push_back(i);
     const KernelFacts& f = *i.facts;
-    if (!has_block_scales(i)) continue;
+    if (!has_block_scales(i) || i.by_index) continue;
     for (std::size_t b = 1; b < std::max(f.a.size(), f.b.size()); ++b) {
       Instance other = i;
       other.a = f.a[(2 * b + 1) % f.a.size()];
@@ -302,8 +303,24 @@ int list() {
   return 0;
 }
 
+int reads(const std::string& path, const std::vector<std::string>& names) {
+  const std::string text = read_text(path);
+  int failed = 0;
+  for (const std::string& name : names) {
+    try {
+      ptx::Kernel(text, path, name);
+    } catch (const ptx::Fault& fault) {
+      std::printf("%s: %s\n", name.c_str(), fault.what());
+      ++failed;
+    }
+  }
+  return failed == 0 ? 0 : 1;
+}
+
 int run(int argc, char** argv) {
-  if (argc == 2 && std::string(argv[1]) == "--list") return list();
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first == "--list") return list();
+  if (first == "--reads" && argc > 2) return reads(argv[2], {argv + 3, argv + argc});
   How how;
   int failed = 0;
   for (int i = 1; i < argc; ++i) {
