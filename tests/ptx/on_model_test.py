@@ -210,7 +210,8 @@ class OnModel(unittest.TestCase):
             names = names if ALL else drawn(names, f.sample)
             parts += [(target, names[i:i + PART]) for i in range(0, len(names), PART)]
         # By turns as they are built, and with products and sums that are rounded one by one.
-        for turn, (target, names) in enumerate(parts, drawn([0, 1], 1)[0]):
+        first = drawn([0, 1], 1)[0] + list(FAMILIES).index(family)
+        for turn, (target, names) in enumerate(parts, first):
             apart = turn % 2 == 1
             made = compiled(names, self.folder, family, target,
                             *(["-fmad=false"] if apart else []))
