@@ -149,7 +149,8 @@ void add_registers(Forms& forms) {
 }
 
 // --- MMAs; in Program::words from Op::x on: kind, CTAs, block of scales, whether A lies in tensor
-// memory, where the predicate and the scales' addresses are, whether the target has K 96
+// memory, where the predicate and the scales' addresses are, whether the target has K 96, how many
+// masks of lanes there are, and these
 const Op* multiplies(Frame& f, const Op* op) {
   const std::uint32_t* more = f.program->words.data() + op->x;
   model::UmmaRequest request;
@@ -168,6 +169,10 @@ const Op* multiplies(Frame& f, const Op* op) {
   if (more[7] == 0 && atom::is_packed(request.kind) && request.instruction >> 31 != 0) {
     f.fail(op, "the instruction descriptor asks for K 96, which only sm_103 has");
   }
+  for (std::uint32_t i = 0; i < more[8]; ++i) {
+    if (f.r[more[9 + i]] == 0) continue;
+    f.fail(op, "tcgen05.mma that leaves lanes of D out is not in the subset");
+  }
   request.scale_block = static_cast<int>(more[2]);
   if (request.scale_block != 0) {
     request.scales_a = f.r[more[5]];
@@ -177,17 +182,25 @@ const Op* multiplies(Frame& f, const Op* op) {
   return op + 1;
 }
 
-// [d], a or [a], b, instruction {, [scales of a], [scales of b]}, whether it adds; Form::x: kind,
-// CTAs; Form::y: the block of scales, 0 without.
+// [d], a or [a], b, instruction {, [scales of a], [scales of b]} {, {masks of lanes}}, whether it
+// adds; Form::x: kind, CTAs; Form::y: the block of scales, 0 without.
 void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
   const std::size_t scales = form.y != 0 ? 2 : 0;
-  if (s.operands.size() > 4 && s.operands[4].kind == Operand::Kind::list) {
-    d.fault("tcgen05.mma that leaves lanes of D out is not in the subset");
-  }
-  if (s.operands.size() == 6 + scales) {
+  const bool has_masks =
+      scales == 0 && s.operands.size() > 4 && s.operands[4].kind == Operand::Kind::list;
+  const std::size_t last = 4 + scales + (has_masks ? 1 : 0);
+  if (s.operands.size() == last + 2) {
     d.fault("tcgen05.mma that scales D is not in the subset");
   }
-  d.need(s, 5 + scales, 5 + scales);
+  d.need(s, last + 1, last + 1);
+  std::vector<std::uint32_t> masks;
+  if (has_masks) {
+    const std::size_t words = 4 * (form.x >> 8);
+    if (s.operands[4].parts.size() != words) {
+      d.fault("tcgen05.mma takes " + std::to_string(words) + " masks of lanes");
+    }
+    for (const Operand& o : s.operands[4].parts) masks.push_back(d.read(o, 'i'));
+  }
   const std::uint32_t to = d.shared_address(s.operands[0]);
   const bool in_tmem = s.operands[1].kind == Operand::Kind::address;
   const std::uint32_t a = in_tmem ? d.shared_address(s.operands[1]) : d.read(s.operands[1], 'l');
@@ -195,12 +208,14 @@ void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t instruction = d.read(s.operands[3], 'i');
   const std::uint32_t scales_a = scales != 0 ? d.shared_address(s.operands[4]) : kNone;
   const std::uint32_t scales_b = scales != 0 ? d.shared_address(s.operands[5]) : kNone;
-  const std::uint32_t adds = d.read(s.operands[4 + scales], 'p');
+  const std::uint32_t adds = d.read(s.operands[last], 'p');
   const std::uint32_t begin = d.begin_words();
-  for (const std::uint32_t word : {form.x & 0xffU, form.x >> 8, form.y, in_tmem ? 1U : 0U, adds,
-                                   scales_a, scales_b, d.target().number == 103 ? 1U : 0U}) {
+  for (const std::uint32_t word :
+       {form.x & 0xffU, form.x >> 8, form.y, in_tmem ? 1U : 0U, adds, scales_a, scales_b,
+        d.target().number == 103 ? 1U : 0U, static_cast<std::uint32_t>(masks.size())}) {
     d.add_word(word);
   }
+  for (const std::uint32_t mask : masks) d.add_word(mask);
   Op& op = d.emit(form.run);
   op.d = to;
   op.a = a;
