@@ -2,8 +2,6 @@
 // what register kernels have beside what Hopper's have.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tests/model/mma_products.h"
 #include "tests/ptx_texts/texts.h"
 
@@ -53,22 +51,18 @@ std::string product_text(const Mma& mma, const atom::MmaScaleSource& from, const
   for (int i = 0; i < a; ++i) load(i, i);
   for (int i = 0; i < b; ++i) load(4 + i, kRegisters + i);
   for (int i = 0; i < c; ++i) load(8 + i, 2 * kRegisters + i);
-  body += instruction(mma) + " " + list(8, c) + ", " + list(0, a) + ", " + list(4, b) + ", " +
-          list(8, c);
+  std::string scales;
   if (mma.scale_block > 0) {
+    load(16, 3 * kRegisters);
+    load(17, 3 * kRegisters + 1);
     const auto pair = [](int byte, int lanes) {
       return "{" + std::to_string(byte) + ", " + std::to_string(lanes) + "}";
     };
-    load(16, 3 * kRegisters);
-    load(17, 3 * kRegisters + 1);
-    // (The loads stand behind the instruction's begin: it is put last.)
-    const std::size_t at = body.find("mma.sync");
-    const std::size_t end = body.find("ld.global", at);
-    const std::string mma_text = body.substr(at, end - at);
-    body = body.substr(0, at) + body.substr(end) + mma_text + ", {%r16}, " +
-           pair(from.byte_a, from.lanes_a) + ", {%r17}, " + pair(from.byte_b, from.lanes_b);
+    scales = ", {%r16}, " + pair(from.byte_a, from.lanes_a) + ", {%r17}, " +
+             pair(from.byte_b, from.lanes_b);
   }
-  body += ";\n";
+  body += instruction(mma) + " " + list(8, c) + ", " + list(0, a) + ", " + list(4, b) + ", " +
+          list(8, c) + scales + ";\n";
   for (int i = 0; i < c; ++i) {
     body +=
         "st.global.u32 [%x3+" + std::to_string(128 * i) + "], %r" + std::to_string(8 + i) + ";\n";
