@@ -5,11 +5,13 @@
 // of gates, whose exponential PTX only approximates; and of layers of experts in one launch. A
 // kernel of several types is asked for each pair of them, and those that may be by index both ways.
 //
-//   ptx_beside [--schedules N] [--full] [--strict] NAME=FILE...
+//   ptx_beside [--schedules N] [--full | --drawn SEED] [--strict] NAME=FILE...
 //   ptx_beside --list
+//   ptx_beside --reads FILE NAME...
 //
-// Prints a line for each, and exits with 1 if one differs, or has a finding. --list prints the
-// kernels of this build: family, name, and N of sm_N that they are for.
+// --drawn asks what is drawn by the seed, and only that it is right. Prints a line for each, and
+// exits with 1 if one differs, or has a finding. --list prints the kernels of this build: family,
+// name, and N of sm_N that they are for. --reads only reads, and says of which kernels it cannot.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -95,7 +97,7 @@ std::vector<Instance> instances_named(const std::string& name) {
     if (name != i.name) continue;
     found.push_back(i);
     const KernelFacts& f = *i.facts;
-    if (!has_block_scales(i)) continue;
+    if (!has_block_scales(i) || i.by_index) continue;
     for (std::size_t b = 1; b < std::max(f.a.size(), f.b.size()); ++b) {
       Instance other = i;
       other.a = f.a[(2 * b + 1) % f.a.size()];
@@ -107,6 +109,20 @@ std::vector<Instance> instances_named(const std::string& name) {
   return found;
 }
 
+// A cluster that takes several tiles takes more than it has accumulators in tensor memory.
+void ask_for_tiles(const Instance& i, Ask& ask) {
+  if (!is_blackwell(i)) return;
+  if (i.facts->grouped) {
+    ask.n = 8 * ask.n;
+  } else if (i.facts->tiles != kernel::TileSource::one_tile) {
+    const int tiles = i.facts->accumulators * atom::cluster_size(ask.cluster);
+    const Ask longer = extents(i, (tiles + 1) / 2, 3);
+    ask.m = longer.m;
+    ask.n = longer.n;
+    ask.clusters = shares_tiles(i) ? 3 : 1;
+  }
+}
+
 Ask ask_of(const Instance& i) {
   const bool packed = kernel::packed_a(i.config);
   const int k = 3 * step_k(i) + (packed ? 0 : step_k(i) / 2);
@@ -114,6 +130,7 @@ Ask ask_of(const Instance& i) {
   ask.k = k;
   if (!takes(i, ask.cluster)) ask.cluster = smallest_cluster(i);
   if (is_register_kernel(i) && has_feature(i, "stream-K")) ask.clusters = 3;  // they share a tile
+  ask_for_tiles(i, ask);
   fit_formats(i, ask);
   return ask;
 }
@@ -129,6 +146,7 @@ Ask full_ask_of(const Instance& i) {
       ask.cluster = cluster;
     }
   }
+  ask_for_tiles(i, ask);
   ask.n = (ask.n + 127) / 128 * 128;
   if (takes_any_rows(i)) ask.loose = 3;
   return ask;
@@ -229,6 +247,7 @@ std::string read_text(const std::string& path) {
 
 struct How {
   int schedules = 1;
+  int seed = 0;  // of what is asked, where it is drawn
   bool full = false;
   bool strict = false;
 };
@@ -258,10 +277,13 @@ Compared compare(const std::string& name, const std::string& path, const How& ho
     return c;
   }
   for (const Instance& instance : instances_named(name)) {
-    Problem problem(instance, how.full ? full_ask_of(instance) : ask_of(instance));
-    // A gate's exponential is an approximation.
+    Draws draw(static_cast<std::uint64_t>(how.seed));
+    Problem problem(instance, how.seed > 0 ? random_ask(instance, draw, 2e7)
+                              : how.full   ? full_ask_of(instance)
+                                           : ask_of(instance));
+    // The exponential of a gate, and of activations that are drawn, is an approximation.
     const bool any_rounding =
-        instance.config.gated || ((how.full || contracts(instance)) && !how.strict);
+        instance.config.gated || how.seed > 0 || ((how.full || contracts(instance)) && !how.strict);
     c.said = compare(problem, kernel, how.schedules, any_rounding, c.seconds, c.other_bytes);
     if (!c.said.empty()) break;
   }
@@ -280,14 +302,30 @@ int list() {
   return 0;
 }
 
+int reads(const std::string& path, const std::vector<std::string>& names) {
+  const std::string text = read_text(path);
+  int failed = 0;
+  for (const std::string& name : names) {
+    try {
+      ptx::Kernel(text, path, name);
+    } catch (const ptx::Fault& fault) {
+      std::printf("%s: %s\n", name.c_str(), fault.what());
+      ++failed;
+    }
+  }
+  return failed == 0 ? 0 : 1;
+}
+
 int run(int argc, char** argv) {
-  if (argc == 2 && std::string(argv[1]) == "--list") return list();
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first == "--list") return list();
+  if (first == "--reads" && argc > 2) return reads(argv[2], {argv + 3, argv + argc});
   How how;
   int failed = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--schedules") {
-      how.schedules = std::atoi(argv[++i]);
+    if (word == "--schedules" || word == "--drawn") {
+      (word == "--drawn" ? how.seed : how.schedules) = std::atoi(argv[++i]);
       continue;
     }
     if (word == "--full" || word == "--strict") {

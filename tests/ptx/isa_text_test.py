@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The PTX of every function of isa/, whole and with its modifiers, on sm_90a and sm_100a.
 
-    isa_text_test.py ROOT
+    isa_text_test.py ROOT [PTX_BESIDE]
 
-Compiles isa_text.cu and compares the inline assembly of each kernel with the text beside it; and
-looks that every instruction that isa/ writes is in some text there, or among isa_test.py's forms.
+Compiles isa_text.cu and compares the inline assembly of each kernel with the text beside it; looks
+that every instruction that isa/ writes is in some text there, or among isa_test.py's forms; and,
+given PTX_BESIDE, that check ptx reads all of these texts.
 Exits 77 where there is no nvcc.
 """
 import pathlib
@@ -19,7 +20,10 @@ import ptx_test  # noqa: E402
 
 ROOT = None
 NVCC = None
+BESIDE = None
 ARCHITECTURES = ("90a", "100a")
+# One register four times: no kernel has such lists, and check ptx refuses them.
+NOT_READ = {"wgmma_registers", "wgmma_registers_e4m3"}
 STRING = r'"(?:[^"\\]|\\.)*"'
 
 
@@ -57,6 +61,9 @@ class Text(unittest.TestCase):
                                     f"-arch=compute_{architecture}", "-o", ptx, source)
                 self.assertEqual(made.returncode, 0, made.stderr)
                 kernels = ptx_test.entries(ptx.read_text())
+                if BESIDE is not None:
+                    read = ptx_test.run(BESIDE, "--reads", ptx, *(set(kernels) - NOT_READ))
+                    self.assertEqual(read.returncode, 0, read.stdout + read.stderr)
             seen |= set(kernels)
             for name, kernel in kernels.items():
                 with self.subTest(architecture=architecture, name=name):
@@ -90,4 +97,6 @@ class Text(unittest.TestCase):
 
 if __name__ == "__main__":
     ROOT, NVCC = ptx_test.root_and_nvcc()
+    if len(sys.argv) > 1 and not sys.argv[1].startswith(("-", "Text")):
+        BESIDE = pathlib.Path(sys.argv.pop(1)).resolve()
     unittest.main()

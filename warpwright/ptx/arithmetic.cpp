@@ -453,21 +453,24 @@ void decode_move(Decoder& d, const Statement& s, const Form& form) {
   }
   const Operand& list = splits_one ? to : from;
   const auto parts = static_cast<int>(list.parts.size());
-  if (parts != 2 && !(wide && parts == 4)) d.fault("mov joins 2 registers, or 4 of 16 bits");
-  const bool halves = form.x / static_cast<unsigned>(parts) == 16;
+  if (parts != 2 && parts != 4) d.fault("mov joins 2 registers, or 4 of 16 or 8 bits");
+  const unsigned bits = form.x / static_cast<unsigned>(parts);
+  const bool halves = bits == 16;
+  const char reads = bits == 8 ? 'b' : halves ? 'h' : 'i';
+  const char writes = bits == 8 ? 'B' : halves ? 'H' : 'I';
   std::vector<std::uint32_t> at;
   for (const Operand& o : list.parts) {
-    at.push_back(splits_one ? d.write(o, halves ? 'H' : 'I') : d.read(o, halves ? 'h' : 'i'));
+    at.push_back(splits_one ? d.write(o, writes) : d.read(o, reads));
   }
   const std::uint32_t one = splits_one ? d.read(from, read) : d.write(to, write);
   const std::uint32_t begin = d.begin_words();
   for (const std::uint32_t word : at) d.add_word(word);
-  constexpr Run runs[2][3] = {
+  constexpr Run runs[2][4] = {
       {&joins<std::uint16_t, std::uint32_t>, &joins<std::uint32_t, std::uint64_t>,
-       &joins<std::uint16_t, std::uint64_t>},
+       &joins<std::uint16_t, std::uint64_t>, &joins<std::uint8_t, std::uint32_t>},
       {&splits<std::uint16_t, std::uint32_t>, &splits<std::uint32_t, std::uint64_t>,
-       &splits<std::uint16_t, std::uint64_t>}};
-  Op& op = d.emit(runs[splits_one ? 1 : 0][wide ? (halves ? 2 : 1) : 0]);
+       &splits<std::uint16_t, std::uint64_t>, &splits<std::uint8_t, std::uint32_t>}};
+  Op& op = d.emit(runs[splits_one ? 1 : 0][bits == 8 ? 3 : wide ? (halves ? 2 : 1) : 0]);
   op.d = one;
   op.a = one;
   op.x = begin;

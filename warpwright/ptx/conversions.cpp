@@ -255,6 +255,8 @@ void add_conversions(Forms& forms) {
   add_half<DType::bf16>(forms, "bf16");
   add_byte<DType::e4m3>(forms, "e4m3");
   add_byte<DType::e5m2>(forms, "e5m2");
+  forms["cvt.rn.satfinite.e2m1x2.f32"] = {
+      &narrow_pair<DType::e2m1, Rounding::nearest_even, Overflow::saturate, false>, "Bff"};
 }
 
 }  // namespace warpwright::ptx

@@ -1,5 +1,6 @@
 // Copies that nobody waits for at once: cp.async, bulk copies, those of tensors (PTX ISA 9.7.9.25
 // to 9.7.9.28), st.async, and tensor maps that a kernel changes.
+#include <algorithm>
 #include <array>
 
 #include "warpwright/ptx/forms.h"
@@ -39,7 +40,7 @@ std::array<int, 5> coordinates(const Frame& f, const Op* op, std::uint32_t count
   return at;
 }
 
-// Behind the coordinates: how many, the mode, the mask.
+// Behind the coordinates: how many, the mode, the mask, CTAs of the group.
 constexpr std::uint32_t kMore = 5;
 const Op* loads_tensor(Frame& f, const Op* op) {
   const std::uint32_t* more = f.program->words.data() + op->x + kMore;
@@ -50,8 +51,8 @@ const Op* loads_tensor(Frame& f, const Op* op) {
     f.fail(op, "the mask of a multicast names no CTA");
   }
   model::tensor_load(map_at(f, op, f.get<std::uint64_t>(op->b)), {at.data(), count},
-                     static_cast<model::CopyMode>(more[1]), f.r[op->a], f.r[op->c], mask, 1,
-                     f.site(op));
+                     static_cast<model::CopyMode>(more[1]), f.r[op->a], f.r[op->c], mask,
+                     static_cast<int>(more[3]), f.site(op));
   return op + 1;
 }
 
@@ -65,8 +66,24 @@ const Op* stores_tensor(Frame& f, const Op* op) {
   return op + 1;
 }
 
+// What a form of a tensor copy says of it: Form::x; Form::y: 1 a mask, 2 a policy.
+struct TensorForm {
+  unsigned coordinates = 0;
+  model::CopyMode mode = model::CopyMode::tile;
+  unsigned ctas = 1;
+
+  [[nodiscard]] std::uint32_t bits() const {
+    return coordinates | static_cast<unsigned>(mode) << 8 | ctas << 16;
+  }
+  static TensorForm of(std::uint32_t bits) {
+    return {bits & 0xffU, static_cast<model::CopyMode>(bits >> 8 & 0xffU), bits >> 16};
+  }
+};
+
 // [map, {coordinates}]; returns where their words begin.
-std::uint32_t decode_box(Decoder& d, const Operand& box, unsigned rank, std::uint32_t mask) {
+std::uint32_t decode_box(Decoder& d, const Operand& box, const Form& form, std::uint32_t mask) {
+  const TensorForm how = TensorForm::of(form.x);
+  const unsigned rank = how.coordinates;
   if (box.kind != Operand::Kind::address || box.parts.size() != rank + 1) {
     d.fault(std::string(d.opcode()) + " takes [map, {" + std::to_string(rank) + " coordinates}]");
   }
@@ -75,8 +92,9 @@ std::uint32_t decode_box(Decoder& d, const Operand& box, unsigned rank, std::uin
   const std::uint32_t begin = d.begin_words();
   for (const std::uint32_t word : at) d.add_word(word);
   d.add_word(rank);
-  d.add_word(static_cast<std::uint32_t>(model::CopyMode::tile));
+  d.add_word(static_cast<std::uint32_t>(how.mode));
   d.add_word(mask);
+  d.add_word(how.ctas);
   return begin;
 }
 std::uint32_t decode_map(Decoder& d, const Operand& box) {
@@ -85,7 +103,7 @@ std::uint32_t decode_map(Decoder& d, const Operand& box) {
   return d.wide_address(map);
 }
 
-// [to], [map, {...}], [barrier] {, mask} {, policy}; Form::x: rank; Form::y: 1 a mask, 2 a policy.
+// [to], [map, {...}], [barrier] {, mask} {, policy}
 void decode_tensor_load(Decoder& d, const Statement& s, const Form& form) {
   const std::size_t n = 3 + (form.y & 1U) + (form.y >> 1);
   d.need(s, n, n);
@@ -94,7 +112,7 @@ void decode_tensor_load(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t barrier = d.shared_address(s.operands[2]);
   const std::uint32_t mask = (form.y & 1U) != 0 ? d.read(s.operands[3], 'h') : kNone;
   if ((form.y & 2U) != 0) d.read(s.operands[n - 1], 'l');
-  const std::uint32_t begin = decode_box(d, s.operands[1], form.x, mask);
+  const std::uint32_t begin = decode_box(d, s.operands[1], form, mask);
   Op& op = d.emit(form.run);
   op.a = to;
   op.b = map;
@@ -108,35 +126,47 @@ void decode_tensor_store(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, n, n);
   const std::uint32_t map = decode_map(d, s.operands[0]);
   const std::uint32_t from = d.shared_address(s.operands[1]);
-  const std::uint32_t begin = decode_box(d, s.operands[0], form.x, kNone);
+  const std::uint32_t begin = decode_box(d, s.operands[0], form, kNone);
   Op& op = d.emit(form.run);
   op.a = from;
   op.b = map;
   op.x = begin;
 }
 
-void add_tensors(Forms& forms) {
-  for (unsigned rank = 1; rank <= 5; ++rank) {
-    const std::string dim = "cp.async.bulk.tensor." + std::to_string(rank) + "d";
-    const std::string reduce = "cp.reduce.async.bulk.tensor." + std::to_string(rank) + "d";
-    for (const std::string tile : {"", ".tile"}) {
-      for (const unsigned hint : {0U, 2U}) {
-        const std::string tail = hint != 0 ? ".L2::cache_hint" : "";
-        for (const std::string space : {".shared::cta", ".shared::cluster"}) {
-          const std::string load =
-              name_of(dim, space, ".global", tile, ".mbarrier::complete_tx::bytes");
-          forms[name_of(load, tail)] = {&loads_tensor, "", &decode_tensor_load, rank, hint};
-          if (space == ".shared::cta") continue;
-          forms[name_of(load, ".multicast::cluster", tail)] = {
-              &loads_tensor, "", &decode_tensor_load, rank, hint | 1U};
-        }
-        forms[name_of(dim, ".global.shared::cta", tile, ".bulk_group", tail)] = {
-            &stores_tensor<false>, "", &decode_tensor_store, rank, hint};
-        forms[name_of(reduce, ".global.shared::cta.add", tile, ".bulk_group", tail)] = {
-            &stores_tensor<true>, "", &decode_tensor_store, rank, hint};
+void add_tensor_forms(Forms& forms, const std::string& dim, const std::string& mode,
+                      const TensorForm& how) {
+  for (const unsigned hint : {0U, 2U}) {
+    const std::string tail = hint != 0 ? ".L2::cache_hint" : "";
+    for (const std::string space : {".shared::cta", ".shared::cluster"}) {
+      const std::string load = name_of("cp.async.bulk.tensor.", dim, space, ".global", mode,
+                                       ".mbarrier::complete_tx::bytes");
+      for (const unsigned ctas : {0U, 1U, 2U}) {  // of 0 the word is not there
+        const std::string group = ctas == 0 ? "" : ".cta_group::" + std::to_string(ctas);
+        const std::uint32_t x = TensorForm{how.coordinates, how.mode, std::max(ctas, 1U)}.bits();
+        forms[name_of(load, group, tail)] = {&loads_tensor, "", &decode_tensor_load, x, hint};
+        if (space == ".shared::cta") continue;
+        forms[name_of(load, ".multicast::cluster", group, tail)] = {
+            &loads_tensor, "", &decode_tensor_load, x, hint | 1U};
       }
     }
+    const std::string way = ".global.shared::cta";
+    const std::string to = mode == ".tile::gather4" ? ".tile::scatter4" : mode;
+    forms[name_of("cp.async.bulk.tensor.", dim, way, to, ".bulk_group", tail)] = {
+        &stores_tensor<false>, "", &decode_tensor_store, how.bits(), hint};
+    if (how.mode == model::CopyMode::rows) continue;
+    forms[name_of("cp.reduce.async.bulk.tensor.", dim, way, ".add", to, ".bulk_group", tail)] = {
+        &stores_tensor<true>, "", &decode_tensor_store, how.bits(), hint};
   }
+}
+
+void add_tensors(Forms& forms) {
+  for (unsigned rank = 1; rank <= 5; ++rank) {
+    for (const char* tile : {"", ".tile"}) {
+      add_tensor_forms(forms, std::to_string(rank) + "d", tile, {rank});
+    }
+  }
+  // A column and four rows.
+  add_tensor_forms(forms, "2d", ".tile::gather4", {1 + model::kCopiedRows, model::CopyMode::rows});
 }
 
 // --- bulk copies of bytes

@@ -147,6 +147,7 @@ const Forms& all_forms() {
     add_copies(forms);
     add_matrices(forms);
     add_register_mmas(forms);
+    add_tensor_memory(forms);
     add_launch_control(forms);
     for (const char* name : {"bra", "bra.uni"}) forms[name] = {nullptr, "", &decode_branch};
     for (const char* name : {"ret", "ret.uni", "exit"}) forms[name] = {nullptr, "", &decode_end};
@@ -243,6 +244,9 @@ int bits_of(char kind) {
     case 'p':
     case 'P':
       return 1;
+    case 'b':
+    case 'B':
+      return 8;
     case 'h':
     case 'H':
       return 16;
@@ -278,6 +282,7 @@ std::uint32_t Decoder::read(const Operand& o, char kind) {
     }
     case Operand::Kind::number: {
       if (kind == 'p') return constant(o.bits != 0 ? 1 : 0, false);
+      if (wanted == 128) fault(std::string(opcode()) + " takes a register there");
       if (o.number == Operand::Number::decimal ||
           ((kind == 'f' || kind == 'F') && o.number == Operand::Number::integer)) {
         return kind == 'F'
@@ -423,7 +428,7 @@ void Decoder::run_together(const Operand& list) {
   for (std::size_t i = 0; i < list.parts.size(); ++i) {
     const Operand& o = list.parts[i];
     if (o.kind != Operand::Kind::reg || bits(o) != 32) {
-      fault("wgmma takes registers of 32 bits in its lists");
+      fault(std::string(opcode()) + " takes registers of 32 bits in its lists");
     }
     if (i == 0) continue;
     const int left = list.parts[i - 1].reg;
@@ -431,8 +436,8 @@ void Decoder::run_together(const Operand& list) {
     auto& before = before_[static_cast<std::size_t>(o.reg)];
     if ((after >= 0 && after != o.reg) || (before >= 0 && before != left)) {
       fault(
-          "two wgmmas have some registers of their lists in common, in another order: such "
-          "accumulators are not in the subset");
+          "two instructions of tensor cores have some registers of their lists in common, in "
+          "another order: such accumulators are not in the subset");
     }
     after = o.reg;
     before = left;
@@ -455,9 +460,12 @@ void Decoder::lay_out_registers() {
         if (o.kind == Operand::Kind::reg) from_peers_[static_cast<std::size_t>(o.reg)] = true;
       }
     }
-    if (!s.opcode.starts_with("wgmma.mma_async")) continue;
-    for (std::size_t i = 0; i < 2 && i < s.operands.size(); ++i) {
+    const std::size_t lists = s.opcode.starts_with("wgmma.mma_async") ? 2
+                              : s.opcode.starts_with("tcgen05.ld.")   ? 1
+                                                                      : 0;
+    for (std::size_t i = 0; i < lists && i < s.operands.size(); ++i) {
       const Operand& list = s.operands[i];
+      if (list.kind == Operand::Kind::reg && lists == 1) first.push_back(list.reg);
       if (list.kind != Operand::Kind::list) continue;
       run_together(list);
       first.push_back(list.parts[0].reg);
@@ -468,8 +476,8 @@ void Decoder::lay_out_registers() {
   for (const int reg : first) {
     if (before_[static_cast<std::size_t>(reg)] >= 0) {
       fault(
-          "a list of registers of a wgmma begins inside of another's: such accumulators are not "
-          "in the subset");
+          "a list of registers of tensor cores begins inside of another: such accumulators are "
+          "not in the subset");
     }
     if (run_[static_cast<std::size_t>(reg)] >= 0) continue;
     const int run = static_cast<int>(program_.accumulators++);
@@ -579,7 +587,7 @@ void Decoder::generic(const Statement& s, const Form& form) {
   std::size_t reads = 0;
   for (std::size_t i = 0; i < form.operands.size(); ++i) {
     const char kind = form.operands[i];
-    if (kind == 'P' || kind == 'H' || kind == 'I' || kind == 'L') {
+    if (kind >= 'A' && kind <= 'Z' && kind != 'F') {
       written = write(s.operands[i], kind);
     } else {
       read_at[reads++] = read(s.operands[i], kind);

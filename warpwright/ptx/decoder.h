@@ -14,8 +14,9 @@ namespace warpwright::ptx {
 
 class Decoder;
 
-/// What `operands` says of each operand, in their order: written P a predicate, H 16, I 32, L 64,
-/// Q 128 bits; read p, h, i, l, q, and f a float32, F a float64. Others decode by themselves.
+/// What `operands` says of each operand, in their order: written P a predicate, B 8, H 16, I 32,
+/// L 64, Q 128 bits; read p, b, h, i, l, q, and f a float32, F a float64. Others decode by
+/// themselves.
 struct Form {
   Run run = nullptr;
   std::string operands;
@@ -35,6 +36,7 @@ void add_synchronisation(Forms& forms);
 void add_copies(Forms& forms);
 void add_matrices(Forms& forms);
 void add_register_mmas(Forms& forms);
+void add_tensor_memory(Forms& forms);
 void add_launch_control(Forms& forms);
 
 /// All of them.

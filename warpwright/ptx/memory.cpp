@@ -171,7 +171,12 @@ void decode_access(Decoder& d, const Statement& s, const Form& form) {
     return !stores && d.bits(o) == 64 ? at | kWideRegister : at;
   };
   std::uint32_t where = 0;
-  if (count == 1) {
+  if (bytes == 16) {  // one register: moved as two
+    const std::uint32_t at = stores ? d.read(value, 'q') : d.write(value, 'Q');
+    const std::uint32_t flag = stores ? 0 : kWideRegister;
+    where = d.begin_words();
+    for (const std::uint32_t half : {at, at + 2}) d.add_word(half | flag);
+  } else if (count == 1) {
     // (A list of one is one.)
     where =
         one(value.kind == Operand::Kind::list && value.parts.size() == 1 ? value.parts[0] : value);
@@ -189,7 +194,8 @@ void decode_access(Decoder& d, const Statement& s, const Form& form) {
   op.d = where;
   op.a = address.base;
   op.c = static_cast<std::uint32_t>(address.offset);
-  op.x = packed(bytes, count, (form.x & 1U << 16) != 0, address.wide);
+  op.x = bytes == 16 ? packed(8, 2, false, address.wide)
+                     : packed(bytes, count, (form.x & 1U << 16) != 0, address.wide);
 }
 
 void add_accesses(Forms& forms, const std::string& kind, const std::string& space, Run run,
@@ -200,7 +206,7 @@ void add_accesses(Forms& forms, const std::string& kind, const std::string& spac
   };
   constexpr Type types[] = {{"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2},
                             {"s16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4},
-                            {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8}};
+                            {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8}, {"b128", 16}};
   for (const Type& t : types) {
     for (const int count : {1, 2, 4}) {
       if (t.bytes * count > 16) continue;
