@@ -249,9 +249,11 @@ std::optional<Refusal> clear(void* memory, std::int64_t bytes, cudaStream_t stre
 }
 
 // Puts the grids on the stream, each dependent on the one before it: that lets it start early, and
-// it waits itself. The one that multiplies is `product`'s, where there is one.
-std::optional<Refusal> start(LaunchGrids& grids, int architecture, const Plan* product,
-                             cudaStream_t stream, bool dependent) {
+// it waits itself, which code for architectures before sm_90 cannot. The one that multiplies is
+// `product`'s, where there is one.
+std::optional<Refusal> start(LaunchGrids& grids, const DeviceFacts& device, int architecture,
+                             const Plan* product, cudaStream_t stream, bool dependent) {
+  const bool waits = device.architecture >= 90;
   std::array<const CudaKernel*, 4> kernels{};
   for (int i = 0; i < grids.count; ++i) {
     const std::string_view name = grids.grids[i].kernel;
@@ -259,10 +261,10 @@ std::optional<Refusal> start(LaunchGrids& grids, int architecture, const Plan* p
   }
   for (int i = 0; i < grids.count; ++i) {
     Grid& grid = grids.grids[i];
-    const cudaError_t error =
-        start_grid({kernels[i]->function, grid.ctas, grid.threads, grid.shared_bytes,
-                    grid.in_clusters ? grid.cluster_size : 0, dependent || i > 0, stream},
-                   grid.params.data());
+    const cudaError_t error = start_grid(
+        {kernels[i]->function, grid.ctas, grid.threads, grid.shared_bytes,
+         grid.in_clusters ? grid.cluster_size : 0, waits && (dependent || i > 0), stream},
+        grid.params.data());
     if (error != cudaSuccess) {
       return cuda_refusal(
           error, "launching " + (grid.multiplies && product != nullptr ? product->name()
@@ -297,7 +299,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   if (clears) refused = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags");
   if constexpr (bounds_waits) launched = &plan.facts();
   if (!refused) {
-    refused = start(grids, plan.facts().architecture, &plan, in, options.dependent);
+    refused = start(grids, plan.device, plan.facts().architecture, &plan, in, options.dependent);
   }
   if (refused) workspace.forget();
   return refused;
@@ -355,7 +357,7 @@ std::optional<Refusal> launch_mixture_here(const MixturePlan& plan, const Mixtur
     MixtureStepGrids& step = all.steps[static_cast<std::size_t>(i)];
     if (options.only && step.row->step != *options.only) continue;
     if (bounds_waits) launched = step.product != nullptr ? &step.product->facts() : nullptr;
-    if (auto r = start(step.grids, plan.device.architecture, step.product,
+    if (auto r = start(step.grids, plan.device, plan.device.architecture, step.product,
                        static_cast<cudaStream_t>(stream),
                        options.dependent || (i > 0 && !options.only))) {
       return r;
