@@ -128,8 +128,8 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "one launch sorts up to 4096 slots and puts their tokens into the order of experts, or two "
       "do (default: auto, which is one up to 128 slots)");
   add("--one-launch", o.one_launch, "auto|yes|no",
-      "one launch does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or packed "
-      "weights, or a launch for each step (default: auto, which is no)");
+      "one launch does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or "
+      "packed weights, or a launch for each step (default: auto, which is no)");
   add("--sort-parts", o.sort_parts, "N",
       "three launches sort, in N parts of small pieces, as more than half a million slots are "
       "(default: none of fewer)");

@@ -46,7 +46,7 @@ class RowQuantiser {
       const int row = i * pass_rows + first_row_;
       const int token = row < in_tile_ ? token_of(first + row) : tile::TokenIndex::none;
       const std::int64_t pieces = token < 0 ? 0 : token * p.pitch_pieces;
-      from_[i] = reinterpret_cast<const unsigned char*>(p.data) + pieces * 16;
+      from_[i] = p.data + pieces * 16;
       if (token < 0) absent_ |= 1U << i;
       if (token >= 0) absent_ &= ~(1U << i);
     }
@@ -149,7 +149,7 @@ class RowQuantiser {
   bool brings_weights_;
   isa::SharedAddress codes_;   // of stage 0
   isa::SharedAddress scales_;  // likewise
-  const unsigned char* from_[passes] = {};
+  const std::byte* from_[passes] = {};
   std::uint32_t absent_ = 0;  // bit i: from_[i] is no token's
   int in_tile_ = 0;           // rows of the tile that are the expert's
   int k_ = 0;                 // elements of a row, a multiple of 8
