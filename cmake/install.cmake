@@ -33,7 +33,7 @@ foreach(room numeric layout atom facts isa model pipeline tile kernel weights pi
 endforeach()
 foreach(header warpwright.h model.h run.h run_moe.h c.h plan/product/refusal.h plan/product/problem.h plan/product/modes.h plan/product/device_facts.h
         plan/families/kernel_list.h plan/families/tensor_memory.h plan/search/alternatives.h plan/product/plan.h plan/moe/mixture.h plan/moe/moe_alternatives.h plan/moe/moe_plan.h plan/tuning/tuning.h device/cuda.h device/pack.h device/quantise.h device/scale_order.h device/sort_slots.h device/launch.h device/moe.h
-        simulation/model.h simulation/moe.h simulation/check.h simulation/ptx_subject.h ptx/kernel.h ptx/module.h device/trace_cuda.h)
+        simulation/model.h simulation/moe.h simulation/check.h simulation/ptx_subject.h ptx/edits.h ptx/kernel.h ptx/module.h device/trace_cuda.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/warpwright/${header} DESTINATION ${include}/${folder})
 endforeach()

@@ -23,6 +23,20 @@ std::string fate_of(const device::Mutant& m) {
   return "";
 }
 
+// Is a text broken, beside the statements that synchronise?
+bool has_edits(const device::MutationReport& report) {
+  return std::ranges::any_of(report.mutants, [](const auto& m) { return m.edit.has_value(); });
+}
+
+void print_kinds(const device::MutationReport& report, std::ostream& out) {
+  for (const auto& [kind, killed, survived, equivalent] : report.kinds()) {
+    out << kind << ": " << killed << " killed";
+    if (equivalent > 0) out << ", " << equivalent << " equivalent";
+    if (survived > 0) out << ", " << survived << " SURVIVED";
+    out << "\n";
+  }
+}
+
 }  // namespace
 
 std::string place(const model::Site& site) {
@@ -106,7 +120,7 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
     for (const device::Mutant& m : report.mutants) {
       ordered_json one;
       one["site"] = m.site;
-      one["mutation"] = m.mutation.how();
+      one["mutation"] = m.how;
       one["fate"] = m.fate == device::Mutant::Fate::killed     ? "killed"
                     : m.fate == device::Mutant::Fate::survived ? "survived"
                                                                : "equivalent";
@@ -118,6 +132,15 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
       }
       all["mutants"].push_back(std::move(one));
     }
+    if (has_edits(report)) {
+      all["kinds"] = ordered_json::array();
+      for (const auto& [kind, killed, survived, equivalent] : report.kinds()) {
+        all["kinds"].push_back({{"kind", kind},
+                                {"killed", killed},
+                                {"survived", survived},
+                                {"equivalent", equivalent}});
+      }
+    }
     all["score"] = report.score();
     out << json_text(all);
     return;
@@ -126,7 +149,7 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
       {"mutant", "kind", "site", "caught by (schedules)"}};
   for (std::size_t i = 0; i < report.mutants.size(); ++i) {
     const device::Mutant& m = report.mutants[i];
-    rows.push_back({std::to_string(i + 1), std::string(m.mutation.how()), m.site, fate_of(m)});
+    rows.push_back({std::to_string(i + 1), m.how, m.site, fate_of(m)});
   }
   std::array<std::size_t, 4> width{};
   for (const auto& row : rows) {
@@ -140,6 +163,7 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
     }
     out << line << "\n";
   }
+  if (has_edits(report)) print_kinds(report, out);
   out << report.score() << "\n";
 }
 

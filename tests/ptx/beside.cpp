@@ -6,12 +6,14 @@
 // kernel of several types is asked for each pair of them, and those that may be by index both ways.
 //
 //   ptx_beside [--schedules N] [--full | --drawn SEED] [--strict] NAME=FILE...
+//   ptx_beside [--schedules N] [--full] --mutants ONE_IN FIRST NAME=FILE...
 //   ptx_beside --list
 //   ptx_beside --reads FILE NAME...
 //
 // --drawn asks what is drawn by the seed, and only that it is right. Prints a line for each, and
-// exits with 1 if one differs, or has a finding. --list prints the kernels of this build: family,
-// name, and N of sm_N that they are for. --reads only reads, and says of which kernels it cannot.
+// exits with 1 if one differs, or has a finding. --mutants breaks the text, one way of ONE_IN from
+// the FIRST on (text_mutants.h). --list prints the kernels of this build: family, name, and N of
+// sm_N that they are for. --reads only reads, and says of which kernels it cannot.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,6 +28,7 @@
 
 #include "tests/device/mixture.h"
 #include "tests/kernel/problems.h"
+#include "tests/ptx/text_mutants.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/ptx/kernel.h"
 #include "warpwright/reference/mixture.h"
@@ -38,9 +41,9 @@ namespace {
 
 using model::Mode;
 
-// One launch on the model, by the body of C++ or by that of the text; what is wrong, or nothing.
-std::string launch(Problem& problem, const Plan& plan, const device::ModelOptions& how,
-                   ptx::Kernel* text) {
+// One launch on the model, by the body of C++ or by that of the text.
+Result<model::Report> report_of(Problem& problem, const Plan& plan, const device::ModelOptions& how,
+                                ptx::Kernel* text) {
   const std::shared_ptr<std::byte> memory = device::host_memory(plan.workspace_bytes);
   std::byte* const workspace = memory.get();
   std::fill_n(workspace, plan.flag_bytes, std::byte{0});
@@ -58,7 +61,8 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
     std::function<void()> body;
     if (text != nullptr && grid.multiplies) {
       if (text->parameter_bytes() != grid.params_bytes) {
-        return "the parameters are no longer those of the text: make it anew with --keep";
+        return refuse(RefusalCode::bad_value,
+                      "the parameters are no longer those of the text: make it anew with --keep");
       }
       ptx::Launch launch;
       launch.grid[0] = grid.ctas;
@@ -69,7 +73,9 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
       body = text->body(grid.params.data(), launch, touched.back());
     } else {
       const device::ModelKernel* const kernel = device::model_kernel(grid.kernel);
-      if (kernel == nullptr) return "this build has no kernel " + std::string(grid.kernel);
+      if (kernel == nullptr) {
+        return refuse(RefusalCode::no_kernel, "this build has no kernel ", grid.kernel);
+      }
       body = [kernel, &grid] { kernel->run(grid.params.data()); };
     }
     launches.push_back(device::grid_launch(grid, allocations, std::move(body)));
@@ -85,8 +91,15 @@ std::string launch(Problem& problem, const Plan& plan, const device::ModelOption
              f.sentence.find("wgmma reads") != std::string::npos;
     });
   }
-  if (report.clean()) return problem.fault();
-  return report.text();
+  return report;
+}
+
+// What is wrong with it, or nothing.
+std::string launch(Problem& problem, const Plan& plan, const device::ModelOptions& how,
+                   ptx::Kernel* text) {
+  const Result<model::Report> report = report_of(problem, plan, how, text);
+  if (!report) return report.reason();
+  return report->clean() ? problem.fault() : report->text();
 }
 
 // A kernel of the build, once for each way to ask; if it takes several types by its launch, each of
@@ -250,6 +263,8 @@ struct How {
   int seed = 0;  // of what is asked, where it is drawn
   bool full = false;
   bool strict = false;
+  std::uint64_t one_in = 0;  // of the mutants; 0: none is tried
+  std::uint64_t first = 0;
 };
 
 // What came of a text.
@@ -316,6 +331,30 @@ int reads(const std::string& path, const std::vector<std::string>& names) {
   return failed == 0 ? 0 : 1;
 }
 
+// Several tiles a CTA, each deeper than the ring: what does not come round is not missed.
+Ask deep_ask_of(const Instance& i, bool full) {
+  Ask ask = full ? full_ask_of(i) : ask_of(i);
+  ask.k += i.config.stages * step_k(i);
+  if (!i.facts->grouped) (is_swapped(i.config) ? ask.n : ask.m) += 2 * tile_rows(i);
+  return ask;
+}
+
+// Breaks a text of a product; what is wrong with it as it is.
+std::string mutate(const std::string& name, const std::string& path, const How& how) {
+  const ptx::Kernel kernel(read_text(path), name + ".ptx", name);
+  const Instance instance = instances_named(name).front();
+  const Ask ask = deep_ask_of(instance, how.full);
+  Problem problem(instance, ask);
+  const auto plan = problem.planned();
+  if (!plan) return plan.reason();
+  const TextSubject subject(
+      instance, ask, kernel,
+      [&](Problem& one, const device::ModelOptions& options, ptx::Kernel& text) {
+        return report_of(one, *plan, options, &text);
+      });
+  return print_mutants(subject, how.schedules, how.one_in, how.first);
+}
+
 int run(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "--list") return list();
@@ -332,11 +371,20 @@ int run(int argc, char** argv) {
       (word == "--full" ? how.full : how.strict) = true;
       continue;
     }
+    if (word == "--mutants") {
+      how.one_in = std::strtoull(argv[++i], nullptr, 10);
+      how.first = std::strtoull(argv[++i], nullptr, 10);
+      continue;
+    }
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     Compared c;
     try {
-      c = compare(name, word.substr(equals + 1), how);
+      if (how.one_in > 0) {
+        c.said = mutate(name, word.substr(equals + 1), how);
+      } else {
+        c = compare(name, word.substr(equals + 1), how);
+      }
     } catch (const ptx::Fault& fault) {
       c.said = "line " + std::to_string(fault.line) + ": " + fault.what();
     } catch (const std::exception& e) {
@@ -345,6 +393,7 @@ int run(int argc, char** argv) {
     if (!c.said.empty()) ++failed;
     std::printf("%s: %s (%.1f million instructions in %.2f s)\n", name.c_str(),
                 !c.said.empty()     ? c.said.c_str()
+                : how.one_in > 0    ? "broken"
                 : c.other_bytes > 0 ? "right, with some of another rounding"
                                     : "same bits",
                 static_cast<double>(c.instructions) * 1e-6, c.seconds);

@@ -260,6 +260,13 @@ const Op* commits_copies(Frame& f, const Op* op) {
   model::copy_async_commit(f.site(op));
   return op + 1;
 }
+// As a commit_group and a wait_group 0 (PTX ISA 9.7.9.25.3.3).
+const Op* waits_for_all_copies(Frame& f, const Op* op) {
+  const model::Site site = f.site(op);
+  model::copy_async_commit(site);
+  model::copy_async_wait(0, site);
+  return op + 1;
+}
 const Op* arrives_behind(Frame& f, const Op* op) {
   model::copy_async_arrive(f.r[op->a], f.site(op));
   return op + 1;
@@ -367,7 +374,7 @@ void add_copies(Forms& forms) {
   }
   forms["cp.async.commit_group"] = {&commits_copies, ""};
   forms["cp.async.wait_group"] = {&waits_for_copies, "", &decode_wait};
-  forms["cp.async.wait_all"] = {&waits_for_copies, ""};
+  forms["cp.async.wait_all"] = {&waits_for_all_copies, ""};
   for (const char* weak : {"", ".weak"}) {
     forms[std::string("st.async") + weak + ".shared::cluster.mbarrier::complete_tx::bytes.v4.b32"] =
         {&stores_async, "", &decode_store_async};

@@ -123,6 +123,10 @@ std::string without_hints(std::string_view opcode) {
   return text;
 }
 
+const Op* traps(Frame& f, const Op* op) {
+  f.fail(op, "the kernel ends itself by trap");
+}
+
 void decode_branch(Decoder& d, const Statement& s, const Form& /*form*/) {
   d.need(s, 1, 1);
   const std::uint32_t target = d.label(s.operands[0]);
@@ -151,9 +155,14 @@ const Forms& all_forms() {
     add_launch_control(forms);
     for (const char* name : {"bra", "bra.uni"}) forms[name] = {nullptr, "", &decode_branch};
     for (const char* name : {"ret", "ret.uni", "exit"}) forms[name] = {nullptr, "", &decode_end};
+    forms["trap"] = {&traps, ""};
     return forms;
   }();
   return all;
+}
+
+bool is_known(std::string_view opcode) {
+  return all_forms().contains(without_hints(opcode));
 }
 
 Decoder::Decoder(const Module& module, const Entry& entry, Program& program)
@@ -217,6 +226,8 @@ std::uint32_t Decoder::named(const Operand& o, bool wide) {
   const std::uint64_t at = offsets_.at(&v) + static_cast<std::uint64_t>(o.offset);
   constexpr Given kinds[] = {Given::zero,   Given::param,  Given::constant,
                              Given::global, Given::shared, Given::local};
+  // In 32 bits a parameter is where it lies among them, of which cvta.param makes an address.
+  if (!wide && v.space == Space::param) return constant(at, false);
   if (!wide && v.space != Space::shared) {
     fault("the address of " + std::string(o.name) + " has 64 bits where " + std::string(opcode()) +
           " takes 32");
@@ -649,7 +660,7 @@ void Decoder::decode(const Statement& s) {
 void Decoder::decode() {
   lay_out_registers();
   lay_out_variables();
-  std::vector<std::uint32_t> begins;
+  std::vector<std::uint32_t>& begins = program_.begins;
   for (const Statement& s : entry_.statements) {
     begins.push_back(static_cast<std::uint32_t>(program_.ops.size()));
     decode(s);

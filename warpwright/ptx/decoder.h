@@ -41,6 +41,8 @@ void add_launch_control(Forms& forms);
 
 /// All of them.
 const Forms& all_forms();
+/// Is this opcode, which may have hints, one of them?
+bool is_known(std::string_view opcode);
 
 class Decoder {
  public:

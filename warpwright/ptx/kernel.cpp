@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "warpwright/ptx/decoder.h"
+#include "warpwright/ptx/edits.h"
 
 namespace warpwright::ptx {
 namespace {
@@ -16,6 +17,7 @@ struct Shared {
   const std::vector<model::Allocation>* allocations;
   std::byte* globals;
   std::uint64_t* executed;
+  std::uint8_t* ran;  // by operation, or null
 };
 
 std::uint64_t lane_mask(Given what, int lane) {
@@ -135,6 +137,7 @@ void run_thread(const Shared& all) {
   std::uint64_t effects = 0;
   const Op* op = program.ops.data();
   while (op != nullptr) {
+    if (all.ran != nullptr) all.ran[op - program.ops.data()] = 1;
     const Op* const next = op->run(f, op);
     if (++executed % budget == 0 && std::exchange(effects, f.effects) == f.effects) {
       f.fail(op, "a loop of " + std::to_string(budget) +
@@ -148,7 +151,7 @@ void run_thread(const Shared& all) {
 }  // namespace
 
 Kernel::Kernel(std::string text, std::string name, std::string_view entry) {
-  const Module module = parse(std::move(text));
+  const Module module = parse(text);
   if (entry.empty() && module.entries.size() > 1) {
     throw Fault(module.entries[1].line,
                 "the text has several entries, and which one is not said: the "
@@ -157,11 +160,15 @@ Kernel::Kernel(std::string text, std::string name, std::string_view entry) {
   }
   auto program = std::make_shared<Program>(
       decode(module, std::move(name), entry.empty() ? module.entries[0].name : entry));
+  program->text = std::move(text);
   program_ = std::move(program);
 }
 
 const std::string& Kernel::entry() const {
   return program_->entry;
+}
+const std::string& Kernel::name() const {
+  return program_->name;
 }
 const std::vector<Parameter>& Kernel::parameters() const {
   return program_->params;
@@ -201,6 +208,12 @@ model::LaunchShape Kernel::shape(const Launch& launch) const {
   const int warps = (launch.threads() + 31) / 32 * program_->min_ctas;
   int registers = std::min(255, of_an_sm / (32 * warps) / 8 * 8);
   if (program_->max_registers > 0) registers = std::min(registers, program_->max_registers);
+  if (launch.registers > registers) {
+    throw Fault(0, "a thread has " + std::to_string(launch.registers) +
+                       " registers, and the bounds of " + program_->entry + " leave it " +
+                       std::to_string(registers));
+  }
+  if (launch.registers > 0) registers = launch.registers;
   return {.ctas = launch.ctas(),
           .cluster_size = launch.cluster,
           .threads = launch.threads(),
@@ -212,7 +225,13 @@ std::function<void()> Kernel::body(const std::byte* params, const Launch& launch
                                    const std::vector<model::Allocation>& allocations) {
   globals_.resize(program_->globals.size());
   std::ranges::copy(program_->globals, globals_.begin());
-  const Shared all{program_.get(), params, launch, &allocations, globals_.data(), &executed_};
+  const Shared all{program_.get(),
+                   params,
+                   launch,
+                   &allocations,
+                   globals_.data(),
+                   &executed_,
+                   ran_.empty() ? nullptr : ran_.data()};
   return [all] { run_thread(all); };
 }
 
@@ -221,6 +240,26 @@ void Kernel::add_variables(std::vector<model::Allocation>& allocations) {
   if (globals_.empty()) return;
   allocations.push_back(
       {globals_.data(), static_cast<std::int64_t>(globals_.size()), "the text's variables", true});
+}
+
+void Kernel::note_statements() {
+  ran_.assign(program_->ops.size(), 0);
+}
+
+std::vector<Edit> Kernel::edits() const {
+  const Module module = parse(program_->text);
+  const auto entry = std::ranges::find(module.entries, program_->entry, &Entry::name);
+  // The last operation of a statement is the one that its guard may step over.
+  std::vector<bool> ran;
+  for (std::size_t i = 0; i + 1 < program_->begins.size(); ++i) {
+    const std::uint32_t end = program_->begins[i + 1];
+    ran.push_back(end > program_->begins[i] && !ran_.empty() && ran_[end - 1] != 0);
+  }
+  return ptx::edits(module, *entry, ran);
+}
+
+Kernel Kernel::with(const Edit& edit) const {
+  return {edited(program_->text, edit), program_->name, program_->entry};
 }
 
 }  // namespace warpwright::ptx

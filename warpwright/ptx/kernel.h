@@ -17,6 +17,7 @@
 namespace warpwright::ptx {
 
 struct Program;
+struct Edit;
 
 /// What a launch says of its threads. Clusters lie along x.
 struct Launch {
@@ -24,6 +25,8 @@ struct Launch {
   int block[3] = {1, 1, 1};
   int cluster = 1;
   int dynamic_bytes = 0;  ///< of shared memory, beside what the text declares
+  /// That a thread has when it begins, as ptxas counts them; 0: what the text's bounds leave.
+  int registers = 0;
 
   [[nodiscard]] int ctas() const { return grid[0] * grid[1] * grid[2]; }
   [[nodiscard]] int threads() const { return block[0] * block[1] * block[2]; }
@@ -45,6 +48,8 @@ class Kernel {
   Kernel(std::string text, std::string name, std::string_view entry);
 
   [[nodiscard]] const std::string& entry() const;
+  /// What findings call the text.
+  [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const std::vector<Parameter>& parameters() const;
   /// Bytes of all parameters.
   [[nodiscard]] std::uint32_t parameter_bytes() const;
@@ -66,10 +71,18 @@ class Kernel {
   /// Instructions that threads have executed since it was made.
   [[nodiscard]] std::uint64_t executed() const { return executed_; }
 
+  /// Notes from now on which statements run.
+  void note_statements();
+  /// The edits (ptx/edits.h) of those that have run since.
+  [[nodiscard]] std::vector<Edit> edits() const;
+  /// The kernel with one of them made.
+  [[nodiscard]] Kernel with(const Edit& edit) const;
+
  private:
   std::shared_ptr<const Program> program_;
   std::vector<std::byte> globals_;
   std::uint64_t executed_ = 0;
+  std::vector<std::uint8_t> ran_;  // by operation; empty: nothing is noted
 };
 
 }  // namespace warpwright::ptx

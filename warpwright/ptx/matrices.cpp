@@ -164,15 +164,18 @@ void decode_matrices(Decoder& d, const Statement& s, const Form& form) {
 template <int count>
 void add_matrix_moves(Forms& forms) {
   for (const std::string space : {".shared", ".shared::cta"}) {
-    const std::string n = ".sync.aligned.m8n8.x" + std::to_string(count);
-    forms[name_of("ldmatrix", n, space, ".b16")] = {&loads<count, false>, "", &decode_matrices,
-                                                    count, 0};
-    forms[name_of("ldmatrix", n, ".trans", space, ".b16")] = {&loads<count, true>, "",
-                                                              &decode_matrices, count, 0};
-    forms[name_of("stmatrix", n, space, ".b16")] = {&stores<count, false>, "", &decode_matrices,
-                                                    count, 1};
-    forms[name_of("stmatrix", n, ".trans", space, ".b16")] = {&stores<count, true>, "",
-                                                              &decode_matrices, count, 1};
+    const std::string many = ".x" + std::to_string(count);
+    // Where how many comes first, as CuTe has it, ptxas takes it too.
+    for (const std::string& words :
+         {".sync.aligned.m8n8" + many, ".sync.aligned" + many + ".m8n8"}) {
+      for (const bool trans : {false, true}) {
+        const char* const how = trans ? ".trans" : "";
+        forms[name_of("ldmatrix", words, how, space, ".b16")] = {
+            trans ? &loads<count, true> : &loads<count, false>, "", &decode_matrices, count, 0};
+        forms[name_of("stmatrix", words, how, space, ".b16")] = {
+            trans ? &stores<count, true> : &stores<count, false>, "", &decode_matrices, count, 1};
+      }
+    }
     const std::string padded = "ldmatrix.sync.aligned.m8n16.x" + std::to_string(count);
     forms[name_of(padded, space, ".b8x16.b4x16_p64")] = {&loads_padded<count, 4>, "",
                                                          &decode_matrices, count, 0};

@@ -219,6 +219,13 @@ void add_accesses(Forms& forms, const std::string& kind, const std::string& spac
 }
 
 // --- addresses of one space and generic ones
+// A name gives the host's address in 64 bits, and in 32 a place among the parameters.
+const Op* address_of_parameter(Frame& f, const Op* op) {
+  const auto at = f.get<std::uint64_t>(op->a);
+  const bool is_place = at < f.program->param_bytes;
+  f.put(op->d, is_place ? at + reinterpret_cast<std::uintptr_t>(f.params) : at);
+  return op + 1;
+}
 const Op* to_window(Frame& f, const Op* op) {
   f.put(op->d, f.get<std::uint64_t>(op->a) | kSharedWindow);
   return op + 1;
@@ -362,12 +369,11 @@ void add_memory(Forms& forms) {
   forms["cvta.shared.u64"] = {&to_window, "Ll"};
   forms["cvta.shared::cta.u64"] = {&to_window, "Ll"};
   forms["cvta.to.shared.u64"] = {&from_window, "Ll"};
-  for (const char* space : {"global", "local", "const", "param"}) {
+  for (const char* space : {"global", "local", "const"}) {
     forms[std::string("cvta.") + space + ".u64"] = {&copy_wide, "Ll"};
-    if (space != std::string("param")) {
-      forms[std::string("cvta.to.") + space + ".u64"] = {&copy_wide, "Ll"};
-    }
+    forms[std::string("cvta.to.") + space + ".u64"] = {&copy_wide, "Ll"};
   }
+  forms["cvta.param.u64"] = {&address_of_parameter, "Ll"};
   forms["mapa.shared::cluster.u32"] = {&maps_rank, "Iii"};
   for (const char* name : {"prefetch.tensormap", "prefetch.param.tensormap", "prefetch.global.L1",
                            "prefetch.global.L2"}) {

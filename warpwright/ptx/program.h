@@ -90,8 +90,10 @@ struct Place {
 
 struct Program {
   std::string name;  ///< of the text, as findings name it
+  std::string text;
   std::string entry;
   std::vector<Op> ops;
+  std::vector<std::uint32_t> begins;  ///< of each statement's operations, and the end of all
   std::vector<std::uint32_t> words;
   std::vector<std::uint32_t> image;  ///< the registers when a thread begins
   std::vector<GivenRegister> given;

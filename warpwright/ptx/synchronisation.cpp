@@ -260,21 +260,31 @@ void decode_shuffle(Decoder& d, const Statement& s, const Form& form) {
   op.x = begin;
 }
 
+template <bool tells_lane>
 const Op* elects(Frame& f, const Op* op) {
   check_lanes(f, op, f.r[op->a]);
-  f.r[op->d] = model::elect_one(f.site(op)) ? 1 : 0;
+  const model::Site site = f.site(op);
+  const bool elected = model::elect_one(site);
+  if (tells_lane) {
+    const std::uint32_t lanes = model::ballot(elected, site);
+    std::uint32_t leader = 0;
+    while ((lanes >> leader & 1U) == 0) ++leader;
+    f.r[op->b] = leader;
+  }
+  f.r[op->d] = elected ? 1 : 0;
   return op + 1;
 }
-void decode_election(Decoder& d, const Statement& s, const Form& form) {
+void decode_election(Decoder& d, const Statement& s, const Form& /*form*/) {
   d.need(s, 2, 2);
   const Operand& to = s.operands[0];
-  if (to.kind != Operand::Kind::pair || to.parts[0].kind != Operand::Kind::sink) {
-    d.fault("elect.sync gives _|p: the number of the lane is not in the subset");
-  }
+  if (to.kind != Operand::Kind::pair) d.fault("elect.sync gives a lane and a predicate, d|p");
+  const bool tells_lane = to.parts[0].kind != Operand::Kind::sink;
+  const std::uint32_t lane = d.write(to.parts[0], 'I');
   const std::uint32_t p = d.write(to.parts[1], 'P');
   const std::uint32_t mask = d.read(s.operands[1], 'i');
-  Op& op = d.emit(form.run);
+  Op& op = d.emit(tells_lane ? &elects<true> : &elects<false>);
   op.d = p;
+  op.b = lane;
   op.a = mask;
 }
 
@@ -328,7 +338,7 @@ void add_synchronisation(Forms& forms) {
   forms["shfl.sync.up.b32"] = {&shuffles<Shuffle::up>, "", &decode_shuffle};
   forms["shfl.sync.down.b32"] = {&shuffles<Shuffle::down>, "", &decode_shuffle};
   forms["shfl.sync.bfly.b32"] = {&shuffles<Shuffle::bfly>, "", &decode_shuffle};
-  forms["elect.sync"] = {&elects, "", &decode_election};
+  forms["elect.sync"] = {nullptr, "", &decode_election};
   forms["vote.sync.ballot.b32"] = {&votes<Vote::ballot>, "Ipi"};
   forms["vote.sync.all.pred"] = {&votes<Vote::all>, "Ppi"};
   forms["vote.sync.any.pred"] = {&votes<Vote::any>, "Ppi"};

@@ -88,6 +88,11 @@ class Relations {
   std::vector<std::optional<std::uint64_t>> hashes_;
 };
 
+// A trial of what the options ask for.
+std::unique_ptr<Trial> trial_of(const Subject& subject, const CheckOptions& options) {
+  return options.edit ? subject.edited(*options.edit) : subject.trial();
+}
+
 // The findings of one run; a D that is wrong though no check spoke is one of them.
 std::vector<model::Finding> verdict(const model::Report& report, const Trial& trial, Judge& judge) {
   if (!report.clean()) return report.findings;
@@ -277,7 +282,7 @@ Result<CheckReport> check_all(const Subject& subject, const CheckOptions& option
     if (runs.empty()) break;
     share(static_cast<std::int64_t>(runs.size()), static_cast<int>(most), [&](int worker) {
       std::unique_ptr<Trial>& trial = trials[static_cast<std::size_t>(worker)];
-      if (trial == nullptr) trial = subject.trial();
+      if (trial == nullptr) trial = trial_of(subject, options);
       return [&, worker](std::int64_t i) {
         run_one(options, *trials[static_cast<std::size_t>(worker)], judge,
                 runs[static_cast<std::size_t>(i)]);
@@ -319,7 +324,7 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   if (count == 0) return out;
 
   // The first run decides whether the operands are taken, and which D is right.
-  const std::unique_ptr<Trial> first = subject.trial();
+  const std::unique_ptr<Trial> first = trial_of(subject, options);
   std::vector<std::vector<model::SyncSite>> sites(schedules.size());
   const auto how = [&](std::size_t at) {
     ModelOptions all = model_options(schedules[at], options);
@@ -333,7 +338,7 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   std::vector<std::unique_ptr<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
   const auto rest = [&](int i, int worker) {
     std::unique_ptr<Trial>& trial = trials[static_cast<std::size_t>(worker)];
-    if (trial == nullptr) trial = subject.trial();
+    if (trial == nullptr) trial = trial_of(subject, options);
     const auto at = static_cast<std::size_t>(i) + 1;
     const Result<model::Report> other = trial->run(how(at));
     sites[at] = other->sites;
@@ -361,7 +366,7 @@ Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
     return refuse(RefusalCode::bad_value, "only a random schedule has decisions to do without; ",
                   as_rule(schedule.text(), " has none"));
   }
-  const std::unique_ptr<Trial> held = subject.trial();
+  const std::unique_ptr<Trial> held = trial_of(subject, options);
   Trial& trial = *held;
   Judge judge;
   Reduction out;
@@ -370,9 +375,10 @@ Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
     // The unbroken kernel says what D is to be.
     ModelOptions unbroken = how;
     unbroken.mutation.reset();
-    const Result<model::Report> report = trial.run(unbroken);
+    const std::unique_ptr<Trial> whole = subject.trial();
+    const Result<model::Report> report = whole->run(unbroken);
     if (!report) return report.refusal();
-    static_cast<void>(judge.fault(trial));
+    static_cast<void>(judge.fault(*whole));
   }
   how.record_decisions = true;
   const Result<model::Report> whole = trial.run(how);
@@ -403,6 +409,34 @@ Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
   return out;
 }
 
+// The edits of a subject as mutants.
+static void add_edits(const Subject& subject, const CheckOptions& options,
+                      std::vector<Mutant>& all) {
+  const std::vector<SubjectEdit> edits = subject.edits();
+  for (std::size_t i = 0; i < edits.size(); ++i) {
+    if (options.wanted_edit && !options.wanted_edit(i)) continue;
+    Mutant mutant;
+    mutant.edit = i;
+    mutant.site = edits[i].site;
+    mutant.how = edits[i].how;
+    mutant.kind = edits[i].kind;
+    all.push_back(std::move(mutant));
+  }
+}
+
+// All that are wanted: broken statements, then edits.
+static void add_mutants(const Subject& subject, const CheckOptions& options, MutationReport& out) {
+  for (const model::Mutation& mutation : model::mutations(out.sites)) {
+    if (options.wanted && !options.wanted(mutation)) continue;
+    Mutant mutant;
+    mutant.mutation = mutation;
+    mutant.site = model::text(mutation);
+    mutant.how = mutant.kind = mutation.how();
+    out.mutants.push_back(std::move(mutant));
+  }
+  if (!options.wanted || options.wanted_edit) add_edits(subject, options, out.mutants);
+}
+
 Result<std::vector<model::Mutation>> mutants_of(const Subject& subject) {
   Judge judge;
   MutationReport report;
@@ -423,13 +457,7 @@ Result<MutationReport> mutate(const Subject& subject, const CheckOptions& option
   if (const auto refusal = look(subject, judge, out, reading)) return *refusal;
   if (!out.unbroken.empty()) return out;
   out.fence_after_reads = reading.fence_after_reads;
-  for (const model::Mutation& mutation : model::mutations(out.sites)) {
-    if (options.wanted && !options.wanted(mutation)) continue;
-    Mutant mutant;
-    mutant.mutation = mutation;
-    mutant.site = model::text(mutation);
-    out.mutants.push_back(std::move(mutant));
-  }
+  add_mutants(subject, options, out);
   // Whether a mutant is the same program is asked in the extreme schedules too, tried or not.
   std::vector<Schedule> asked = schedules;
   for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
@@ -440,16 +468,17 @@ Result<MutationReport> mutate(const Subject& subject, const CheckOptions& option
   const auto count = static_cast<int>(out.mutants.size());
   std::vector<std::unique_ptr<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
   share_runs(count, options, [&](int i, int worker) {
-    std::unique_ptr<Trial>& trial = trials[static_cast<std::size_t>(worker)];
-    if (trial == nullptr) trial = subject.trial();
     Mutant& mutant = out.mutants[static_cast<std::size_t>(i)];
+    std::unique_ptr<Trial> own = mutant.edit ? subject.edited(*mutant.edit) : nullptr;
+    std::unique_ptr<Trial>& trial = own ? own : trials[static_cast<std::size_t>(worker)];
+    if (trial == nullptr) trial = subject.trial();
     // It is the same program when it orders every access after the same ones, under every schedule.
     // Most mutants die at once, so the first schedules are looked at without that.
     constexpr std::size_t early = 3;
     bool same = true;
     const auto run = [&](std::size_t at, bool compare) {
       ModelOptions how = model_options(asked[at], reading);
-      how.mutation = mutant.mutation;
+      if (!mutant.edit) how.mutation = mutant.mutation;
       how.stop_at_finding = true;
       how.hash_order = compare;
       const Result<model::Report> report = trial->run(how);
@@ -497,6 +526,19 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
 int MutationReport::count(Mutant::Fate fate) const {
   return static_cast<int>(std::count_if(mutants.begin(), mutants.end(),
                                         [&](const Mutant& m) { return m.fate == fate; }));
+}
+
+std::vector<MutationReport::OfKind> MutationReport::kinds() const {
+  std::vector<OfKind> all;
+  for (const Mutant& m : mutants) {
+    auto of = std::ranges::find(all, m.kind, &OfKind::kind);
+    if (of == all.end()) of = all.insert(all.end(), {m.kind});
+    int& counted = m.fate == Mutant::Fate::killed     ? of->killed
+                   : m.fate == Mutant::Fate::survived ? of->survived
+                                                      : of->equivalent;
+    ++counted;
+  }
+  return all;
 }
 
 std::string MutationReport::score() const {

@@ -62,6 +62,8 @@ struct CheckOptions {
   std::optional<model::ExploreLimits> exhaustive;
   /// Breaks one statement (for `check` and `reduce`).
   std::optional<model::Mutation> mutation;
+  /// Makes this one of Subject::edits (for `check` and `reduce`).
+  std::optional<std::size_t> edit;
   /// The strict reading of a disputed rule: see model::Options.
   bool fence_after_reads = false;
   /// OS threads that share the work, no more than the machine has. The result is the same for all.
@@ -80,6 +82,8 @@ struct CheckOptions {
   std::function<void(double)> progress;
   /// `mutate` tries only those mutants for which this is true; without it all.
   std::function<bool(const model::Mutation&)> wanted;
+  /// And only those edits; without it all, or none where `wanted` is given.
+  std::function<bool(std::size_t)> wanted_edit;
 };
 
 /// The schedules that `options` ask for, in the order in which they are tried.
@@ -133,7 +137,10 @@ struct Mutant {
     equivalent,  ///< no schedule orders any two accesses differently: the same program
   };
   model::Mutation mutation;
-  std::string site;  ///< as a text
+  std::optional<std::size_t> edit = {};  ///< of Subject::edits: it is that, and no mutation
+  std::string site;                      ///< as a text
+  std::string how;                       ///< "dropped" and so on
+  std::string kind;                      ///< for counts: as `how`, or Edit::kind
   Fate fate = Fate::survived;
   model::Finding finding;  ///< of a killed one
   Schedule by;             ///< the first schedule that shows it
@@ -146,6 +153,14 @@ struct MutationReport {
   std::vector<Mutant> mutants;
   bool fence_after_reads = false;  ///< under which reading the mutants ran
   [[nodiscard]] int count(Mutant::Fate fate) const;
+  /// How many there are of a kind, in the order of the mutants.
+  struct OfKind {
+    std::string kind;
+    int killed = 0;
+    int survived = 0;
+    int equivalent = 0;
+  };
+  [[nodiscard]] std::vector<OfKind> kinds() const;
   /// "mutation score: 100% (killed 80 of 80, equivalent 2)". 100% only when all are killed.
   [[nodiscard]] std::string score() const;
 };
@@ -165,6 +180,12 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
 /// What these run again and again: a product with its plan, a mixture of experts, or whatever else
 /// the model launches. Each trial of it has results of its own, for one OS thread.
 class Trial;
+/// A way to break a subject that is none of the model's (model::Mutation).
+struct SubjectEdit {
+  std::string kind;
+  std::string site;
+  std::string how;
+};
 class Subject {
  public:
   Subject() = default;
@@ -174,6 +195,10 @@ class Subject {
   [[nodiscard]] virtual std::unique_ptr<Trial> trial() const = 0;
   /// Why what was found is the fault of its operands, or nothing.
   [[nodiscard]] virtual std::optional<Refusal> disorder() const { return std::nullopt; }
+  /// Edits of what runs, none of which has been made: of a compiler's text, say.
+  [[nodiscard]] virtual std::vector<SubjectEdit> edits() const { return {}; }
+  /// A trial of it with one of them made.
+  [[nodiscard]] virtual std::unique_ptr<Trial> edited(std::size_t which) const;
 };
 
 /// A product, with what the options say of its result and of what is launched beside it; all stay.
@@ -191,6 +216,7 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options);
 Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
                          const CheckOptions& options);
 Result<std::vector<model::Mutation>> mutants_of(const Subject& subject);
+/// Behind the statements that synchronise come the subject's edits.
 Result<MutationReport> mutate(const Subject& subject, const CheckOptions& options);
 
 }  // namespace warpwright::device

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "warpwright/plan/product/device_facts.h"
 #include "warpwright/simulation/model_parts.h"
@@ -13,7 +14,7 @@ namespace {
 using ptx::Fault;
 
 std::size_t size_of(const PtxArgument& a) {
-  if (a.map) return sizeof(model::TensorMap);
+  if (a.map) return a.struct_bytes;
   return a.buffer ? sizeof(void*) : a.value.size();
 }
 
@@ -21,13 +22,21 @@ struct PtxSubject final : Subject {
   const PtxLaunch& launch;
   explicit PtxSubject(const PtxLaunch& of) : launch(of) {}
   [[nodiscard]] std::unique_ptr<Trial> trial() const override;
+  [[nodiscard]] std::vector<SubjectEdit> edits() const override;
+  [[nodiscard]] std::unique_ptr<Trial> edited(std::size_t which) const override;
+
+ private:
+  const std::vector<ptx::Edit>& all_edits() const;
+  mutable std::once_flag looked_;
+  mutable std::vector<ptx::Edit> edits_;
 };
 
 class PtxTrial final : public Trial {
  public:
-  explicit PtxTrial(const PtxLaunch& launch)
+  explicit PtxTrial(const PtxLaunch& launch) : PtxTrial(launch, launch.kernel) {}
+  PtxTrial(const PtxLaunch& launch, ptx::Kernel kernel)
       : launch_(launch),
-        kernel_(launch.kernel),
+        kernel_(std::move(kernel)),
         params_(host_memory(static_cast<std::int64_t>(kernel_.parameter_bytes()))) {
     for (const PtxBuffer& b : launch.buffers)
       memory_.push_back(host_memory(static_cast<std::int64_t>(b.bytes.size())));
@@ -54,6 +63,8 @@ class PtxTrial final : public Trial {
     grid.name = kernel_.entry();
     return run_on_model({grid}, model_facts(launch_.sms), options);
   }
+
+  ptx::Kernel& kernel() { return kernel_; }
 
   [[nodiscard]] int results() const override { return 1; }
   [[nodiscard]] ResultName name(int /*which*/) const override {
@@ -101,6 +112,7 @@ class PtxTrial final : public Trial {
     model::TensorMapFields fields = *a.map;
     fields.base = address;
     const model::TensorMap map = model::encode(fields);
+    std::fill_n(to, a.struct_bytes, std::byte{0});
     std::memcpy(to, &map, sizeof map);
   }
 
@@ -112,6 +124,29 @@ class PtxTrial final : public Trial {
 
 std::unique_ptr<Trial> PtxSubject::trial() const {
   return std::make_unique<PtxTrial>(launch);
+}
+
+// Those of the statements that run.
+const std::vector<ptx::Edit>& PtxSubject::all_edits() const {
+  std::call_once(looked_, [this] {
+    PtxTrial trial(launch);
+    trial.kernel().note_statements();
+    for (const model::Mode mode : {model::Mode::latest, model::Mode::eager}) {
+      ModelOptions how;
+      how.mode = mode;
+      static_cast<void>(trial.run(how));
+    }
+    edits_ = trial.kernel().edits();
+  });
+  return edits_;
+}
+
+std::vector<SubjectEdit> PtxSubject::edits() const {
+  return as_subject_edits(all_edits(), launch.kernel);
+}
+
+std::unique_ptr<Trial> PtxSubject::edited(std::size_t which) const {
+  return std::make_unique<PtxTrial>(launch, launch.kernel.with(all_edits().at(which)));
 }
 
 void check_arguments(const PtxLaunch& launch) {
@@ -144,6 +179,18 @@ void check_arguments(const PtxLaunch& launch) {
 std::unique_ptr<Subject> ptx_subject(const PtxLaunch& launch) {
   check_arguments(launch);
   return std::make_unique<PtxSubject>(launch);
+}
+
+std::vector<SubjectEdit> as_subject_edits(const std::vector<ptx::Edit>& edits,
+                                          const ptx::Kernel& kernel) {
+  std::vector<SubjectEdit> all;
+  all.reserve(edits.size());
+  for (const ptx::Edit& edit : edits) {
+    all.push_back({std::string(name(edit.kind)),
+                   edit.opcode + " at " + kernel.name() + ":" + std::to_string(edit.line),
+                   edit.how});
+  }
+  return all;
 }
 
 }  // namespace warpwright::device

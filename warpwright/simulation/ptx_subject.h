@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "warpwright/model/memory/tensor_map.h"
+#include "warpwright/ptx/edits.h"
 #include "warpwright/ptx/kernel.h"
 #include "warpwright/simulation/check.h"
 
@@ -30,6 +31,8 @@ struct PtxArgument {
   std::optional<std::size_t> buffer = {};
   std::int64_t offset = 0;
   std::optional<model::TensorMapFields> map = {};
+  /// The parameter's: its first bytes are the map, the others 0.
+  std::size_t struct_bytes = sizeof(model::TensorMap);
 };
 
 struct PtxLaunch {
@@ -43,5 +46,9 @@ struct PtxLaunch {
 /// Throws ptx::Fault where the arguments are not those of the kernel, in number and in size, or the
 /// kernel does not take the launch. The launch stays while what is returned is used.
 std::unique_ptr<Subject> ptx_subject(const PtxLaunch& launch);
+
+/// Edits of a text in the words of a report.
+std::vector<SubjectEdit> as_subject_edits(const std::vector<ptx::Edit>& edits,
+                                          const ptx::Kernel& kernel);
 
 }  // namespace warpwright::device

@@ -250,6 +250,10 @@ std::unique_ptr<Trial> MixtureSubject::trial() const {
 
 Subject::~Subject() = default;
 
+std::unique_ptr<Trial> Subject::edited(std::size_t /*which*/) const {
+  return trial();
+}
+
 std::unique_ptr<Subject> product_subject(const Plan& plan, const GemmOperands& operands,
                                          const CheckOptions& options) {
   return std::make_unique<ProductSubject>(plan, operands, options);

@@ -22,15 +22,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The mutant in this row of the table.
-model::Mutation mutant_of(const device::Subject& subject, int row) {
+// Asks for the mutant in this row of the table: behind the model's come edits of the subject.
+void ask_for_mutant(const device::Subject& subject, int row, device::CheckOptions& options) {
   const auto all = device::mutants_of(subject);
   if (!all) throw InputError(all.refusal());
-  if (row < 1 || row > static_cast<int>(all->size())) {
+  const std::size_t rows = all->size() + subject.edits().size();
+  if (row < 1 || static_cast<std::size_t>(row) > rows) {
     throw InputError("--mutant is " + std::to_string(row) + "; " +
-                     as_rule("the table has rows 1 to ", std::to_string(all->size())) + ".");
+                     as_rule("the table has rows 1 to ", std::to_string(rows)) + ".");
   }
-  return (*all)[static_cast<std::size_t>(row) - 1];
+  const std::size_t at = static_cast<std::size_t>(row) - 1;
+  if (at < all->size()) {
+    options.mutation = (*all)[at];
+  } else {
+    options.edit = at - all->size();
+  }
 }
 
 // The product that --behind asks for, like the first in all but its extents.
@@ -272,7 +278,7 @@ int check_subject(const CheckedSubject& checked, device::CheckOptions options,
                   const CheckCommandOptions& o, std::ostream& out, std::ostream& err) {
   if (o.mutant) {
     const Progress progress(err, "mutants", "", 0);
-    options.mutation = mutant_of(checked.subject, *o.mutant);
+    ask_for_mutant(checked.subject, *o.mutant, options);
   }
   if (o.reduce) return reduce(checked.subject, options, o.json, out, err);
   if (o.mutate) return mutate(checked, options, o.json, out, err);

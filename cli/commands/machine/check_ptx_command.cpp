@@ -178,13 +178,14 @@ std::optional<std::vector<std::byte>> scalar_of(const std::string& text) {
   return std::nullopt;
 }
 
-// map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:N][,pitches:BYTES...]; extents innermost last, as the
-// buffers' are.
+// map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:N][,pitch:BYTES][,struct:BYTES]; extents innermost
+// last, as the buffers' are.
 PtxArgument map_of(const std::string& text, const Buffers& buffers) {
   constexpr const char* option = "--arg";
   const std::vector<std::string> words = split(text.substr(4), ',');
   if (words.size() < 4) {
-    refuse_word(option, text, "map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:128][,pitch:BYTES]");
+    refuse_word(option, text,
+                "map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:128][,pitch:BYTES][,struct:BYTES]");
   }
   PtxArgument argument;
   argument.buffer = buffers.find(option, words[0]);
@@ -222,8 +223,12 @@ PtxArgument map_of(const std::string& text, const Buffers& buffers) {
                                     : atom::SmemSwizzle::none;
     } else if (key == "pitch") {
       pitches = extents_in(option, value);
+    } else if (key == "struct") {
+      argument.struct_bytes =
+          static_cast<std::size_t>(number_in(option, value, sizeof(model::TensorMap), 4096));
     } else {
-      refuse_word(option, words[i], "box:EXTENTS, swizzle:none, 32, 64 or 128, or pitch:BYTES");
+      refuse_word(option, words[i],
+                  "box:EXTENTS, swizzle:none, 32, 64 or 128, pitch:BYTES, or struct:BYTES");
     }
   }
   if (map.box[0] == 0) refuse_word(option, text, "a box:EXTENTS");
@@ -270,6 +275,7 @@ PtxLaunch launch_of(const CheckPtxOptions& o, const std::string& text) {
   for (std::size_t i = 0; i < o.block.size(); ++i) launch.launch.block[i] = o.block[i];
   launch.launch.cluster = o.cluster;
   launch.launch.dynamic_bytes = o.smem;
+  launch.launch.registers = o.registers;
   launch.sms = std::max(o.sms, o.cluster);
   Buffers buffers(launch);
   for (const std::string& each : o.buffers) {
@@ -311,6 +317,10 @@ void add_ptx_options(CLI::App& app, CheckPtxOptions& o) {
   add("--cluster", o.cluster, "N", "CTAs of a cluster, along x (default 1)", whole(1, 16));
   add("--smem", o.smem, "BYTES", "bytes of dynamic shared memory (default 0)",
       whole(0, model::max_shared_bytes));
+  add("--registers", o.registers, "N",
+      "registers of a thread when it begins, as ptxas -v says: setmaxnreg counts from there "
+      "(default: what the text's bounds leave)",
+      whole(24, 255));
   add("--sms", o.sms, "N", "SMs of the model (default 8)", whole(1, 256));
   add("--buffer", o.buffers, "BUFFER",
       "global memory, NAME=SIZE[,FILL][,in]: SIZE is bytes, EXTENTS:TYPE as 64x128:bf16, or "
@@ -318,7 +328,7 @@ void add_ptx_options(CLI::App& app, CheckPtxOptions& o) {
       ->allow_extra_args(false);
   add("--arg", o.arguments, "ARG",
       "the next parameter: u32:5, f32:0.5, ...; NAME of a buffer, or NAME+BYTES; a buffer itself; "
-      "bytes:FILE; map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:128][,pitch:BYTES]")
+      "bytes:FILE; map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:128][,pitch:BYTES][,struct:BYTES]")
       ->allow_extra_args(false);
   add("--expect", o.expected, "EXPECTED", "NAME=FILE: what a buffer must hold behind the run")
       ->allow_extra_args(false);

@@ -16,6 +16,7 @@ struct CheckPtxOptions {
   std::vector<int> block;
   int cluster = 1;
   int smem = 0;
+  int registers = 0;
   int sms = 8;
   std::vector<std::string> buffers, arguments, expected;
   RunOptions run;  ///< only its seed and mode
