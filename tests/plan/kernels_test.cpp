@@ -105,7 +105,8 @@ TEST(Kernels, ATableNamesItsIllegalRow) {
                                  kernel::more(cluster_k(gated(bf16(128, 128))))};
   EXPECT_STREQ(
       kernel::table_fault(faulty).text,
-      "hopper_bf16_bf16_128x128_ck_gated: a tile whose columns several CTAs store is not gated");
+      "hopper_bf16_bf16_128x128_ck_gated: columns of a tile that one CTA stores by itself are "
+      "stored by lanes, neither gated nor quantised");
   EXPECT_STREQ(kernel::table_fault(std::array{faulty[0]}).text, "");
 }
 
