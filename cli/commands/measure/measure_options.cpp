@@ -141,7 +141,8 @@ void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
   CLI::App* moe = bench.add_subcommand("moe", "layers of experts, a number of tokens a row");
   const Values add(*moe);
   offer(add("--model", o.model, "NAME",
-            "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b (default: "
+            "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3, gpt-oss-120b or llama3-8b "
+            "(default: "
             "the first two)"),
         model_words());
   add("--tokens", o.tokens, "LIST", "numbers of tokens, with commas between")
