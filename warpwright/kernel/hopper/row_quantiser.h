@@ -70,8 +70,9 @@ class RowQuantiser {
         if (first + j < work.end) {
           ring.warp_acquire(state);
           put(current, j, state.stage);
-          if (brings_weights_) ring.warp_commit(state);
           ring.lane_commit(state);
+          // The ring counts a warp for scales beside these lanes.
+          if (brings_weights_ && isa::lane_index() == 0) ring.lane_commit(state);
           state.advance(config.stages);
         }
       }
