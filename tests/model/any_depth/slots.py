@@ -208,7 +208,7 @@ def invariant(system, state):
 
 def properties(system, state):
     """What a user of a ring relies on, by name: in every reachable state."""
-    lists = {"no overwrite": [], "no early read": [], "parity": []}
+    lists = {"no overwrite": [], "no early read": [], "parity": [], "counted": []}
     for w, i, op in system.places(Write):
         for r, j, _ in system.places(Read, slot=op.slot):
             if r.name != w.name:
@@ -224,6 +224,11 @@ def properties(system, state):
         lists["parity"].append(follows(
             state.is_at(a.name, j),
             passes(state, a.name, op) == means(state, a.name, op)))
+    for b in system.counts:  # a phase is complete as soon as all have arrived
+        lists["counted"].append(some(
+            [state.done(a.name, j) == state.phase[b]
+             for a, j, _ in system.places(Arrive, barrier=b)] +
+            [v < system.rests()[r] for r, v in state.rest.items() if r[0] == b]))
     able = [guard(state, a, j) for a in system.agents.values() for j in range(len(a.program))]
     ended = [state.is_at(a.name, j) for a, j, _ in system.places(Stop)]
     if ended:
@@ -296,12 +301,12 @@ def first_state(system):
 
 
 def walk(system, seed, most):
-    """(the property that fails, the run to there), where one of so many random steps breaks one. A
-    parity that is wrong is told by what comes of it."""
+    """(the property that fails, the run to there), where one of so many random steps breaks one.
+    What is wrong about parities and counts is told by what comes of it."""
     state, draw, words = first_state(system), random.Random(seed), []
     for _ in range(most):
         for name, holds in properties(system, state).items():
-            if not holds and name != "parity":
+            if not holds and name not in ("parity", "counted"):
                 return name, words
         agent, j = draw.choice([(a, j) for a in system.agents.values()
                                 for j in [state.at[a.name]] if guard(state, a, j)])
