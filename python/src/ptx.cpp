@@ -279,6 +279,7 @@ struct Given {
   PyObject *schedules = nullptr, *seed = nullptr, *jobs = nullptr;
   const char* replay = nullptr;
   int strict = 0;
+  int mutate = 0;
 };
 
 device::CheckOptions options_of(const Given& given) {
@@ -325,6 +326,22 @@ PyObject* findings_of(const device::CheckReport& report) {
   return all.release();
 }
 
+// And the score, in words.
+PyObject* mutants_of(const device::MutationReport& report) {
+  Ref all = Ref::checked(PyList_New(0));
+  for (const device::Mutant& m : report.mutants) {
+    const bool is_killed = m.fate == device::Mutant::Fate::killed;
+    const Ref each = Ref::checked(Py_BuildValue(
+        "(NNNsNi)", to_python(m.kind), to_python(m.site), to_python(m.how),
+        is_killed                                  ? "killed"
+        : m.fate == device::Mutant::Fate::survived ? "survived"
+                                                   : "equivalent",
+        to_python(is_killed ? std::string(model::code(m.finding.check)) : ""), m.schedules));
+    if (PyList_Append(all.get(), each.get()) != 0) throw PythonError{};
+  }
+  return Py_BuildValue("(ON)", all.get(), to_python(report.score()));
+}
+
 PyObject* checked(const Given& given) {
   device::PtxLaunch launch = launch_of(given);
   const device::CheckOptions how = options_of(given);
@@ -334,15 +351,23 @@ PyObject* checked(const Given& given) {
   const std::unique_ptr<device::Subject> subject = device::ptx_subject(launch);
   call.keep_from(device::schedules_of(how).front());
   std::optional<Result<device::CheckReport>> report;
+  std::optional<Result<device::MutationReport>> mutants;
   {
     const WithoutGilOnModel others;
     report = device::check(*subject, how);
+    launch.ended = nullptr;
+    if (given.mutate != 0 && report->ok() && (*report)->clean()) {
+      mutants = device::mutate(*subject, how);
+    }
   }
   if (!report->ok()) throw Refused{report->refusal()};
+  if (mutants && !mutants->ok()) throw Refused{mutants->refusal()};
   call.write_back();
   const Ref findings = Ref::checked(findings_of(**report));
-  return Py_BuildValue("(NiiO)", to_python(launch.kernel.entry()), (*report)->schedules,
-                       (*report)->failing, findings.get());
+  const Ref broken =
+      mutants ? Ref::checked(mutants_of(**mutants)) : Ref::checked(Py_BuildValue("([]s)", ""));
+  return Py_BuildValue("(NiiOO)", to_python(launch.kernel.entry()), (*report)->schedules,
+                       (*report)->failing, findings.get(), broken.get());
 }
 
 }  // namespace
@@ -350,11 +375,11 @@ PyObject* checked(const Given& given) {
 PyObject* check_ptx(PyObject* /*module*/, PyObject* args) {
   return method([&]() -> PyObject* {
     Given g;
-    if (PyArg_ParseTuple(args, "y#sz(iii)(iii)OOOOO!O!OOOzp", &g.text, &g.length, &g.name, &g.entry,
-                         &g.grid[0], &g.grid[1], &g.grid[2], &g.block[0], &g.block[1], &g.block[2],
-                         &g.cluster, &g.smem, &g.registers, &g.sms, &PyList_Type, &g.arguments,
-                         &PyList_Type, &g.expected, &g.schedules, &g.seed, &g.jobs, &g.replay,
-                         &g.strict) == 0) {
+    if (PyArg_ParseTuple(args, "y#sz(iii)(iii)OOOOO!O!OOOzpp", &g.text, &g.length, &g.name,
+                         &g.entry, &g.grid[0], &g.grid[1], &g.grid[2], &g.block[0], &g.block[1],
+                         &g.block[2], &g.cluster, &g.smem, &g.registers, &g.sms, &PyList_Type,
+                         &g.arguments, &PyList_Type, &g.expected, &g.schedules, &g.seed, &g.jobs,
+                         &g.replay, &g.strict, &g.mutate) == 0) {
       refuse_arguments();
     }
     try {

@@ -54,6 +54,18 @@ class Finding:
         return f"{self.code} {self.name}{at}: {self.sentence}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A kernel with one statement broken on purpose: docs/mutation.md."""
+
+    kind: str  #: "dropped"
+    site: str  #: "named barrier at share.ptx:13"
+    how: str  #: "dropped", or what became what
+    fate: str  #: "killed"; "survived"; "equivalent", the same program in other words
+    code: str  #: of the finding that killed it, or empty
+    schedules: int  #: tried, until then
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class PtxCheck(Checked):
     """What ``check_ptx`` found. True where nothing was."""
@@ -62,6 +74,12 @@ class PtxCheck(Checked):
     schedules: int  #: tried
     failing: int  #: of those, with a finding
     findings: list[Finding]
+    mutants: list[Mutant]  #: with ``mutate``, of a kernel that is clean
+    score: str  #: of these: "mutation score: 100% (killed 7 of 7, equivalent 0)"
+
+    def __str__(self) -> str:
+        survived = [f"  SURVIVED: {m.how}: {m.site}" for m in self.mutants if m.fate == "survived"]
+        return "\n".join([super().__str__(), *([self.score] if self.score else []), *survived])
 
     def _told(self) -> tuple[str, list[tuple[str, int, str]]]:
         return self.kernel, [(str(f), f.schedules, f.first) for f in self.findings]
@@ -75,7 +93,8 @@ def check_ptx(ptx: str | bytes | os.PathLike[str], entry: str | None = None,
               grid: int | Sequence[int] = 1, cluster: int = 1, smem: int = 0,
               registers: int | None = None, sms: int = 8,
               expect: Mapping[int, Tensor] | None = None, schedules: int = 64, seed: int = 1,
-              jobs: int = 1, replay: str | None = None, strict: bool = False) -> PtxCheck:
+              jobs: int = 1, replay: str | None = None, strict: bool = False,
+              mutate: bool = False) -> PtxCheck:
     """Runs a kernel of a PTX text on the model under many schedules, and tells what is wrong with
     its synchronisation, by lines. No GPU is needed. docs/ptx.md says which instructions are known.
 
@@ -101,6 +120,8 @@ def check_ptx(ptx: str | bytes | os.PathLike[str], entry: str | None = None,
                threads share them
     replay     only one schedule, as ``Finding.first`` says it
     strict     the strict reading of a disputed rule, as --strict
+    mutate     breaks every statement of a kernel that is clean, one at a time, and says which of
+               these mutants the checks find: does its synchronisation matter, piece by piece?
 
     Each schedule begins with the arrays as they are. When it returns, they hold what the first
     schedule left there, as behind a launch on a GPU; also where something was found. Raises
@@ -108,11 +129,12 @@ def check_ptx(ptx: str | bytes | os.PathLike[str], entry: str | None = None,
     """
     text, name = _text_of(ptx)
     expected = [(_index(at), want) for at, want in (expect or {}).items()]
-    kernel, ran, failing, found = _core.check_ptx(
+    kernel, ran, failing, found, (mutants, score) = _core.check_ptx(
         text, name, entry, _extents("grid", grid), _extents("block", block), cluster, smem,
         registers, sms, [_argument(i, each) for i, each in enumerate(args)], expected, schedules,
-        seed, jobs, replay, strict)
-    return PtxCheck(kernel, ran, failing, [Finding(*each) for each in found])
+        seed, jobs, replay, strict, mutate)
+    return PtxCheck(kernel, ran, failing, [Finding(*each) for each in found],
+                    [Mutant(*each) for each in mutants], score)
 
 
 def _text_of(ptx: str | bytes | os.PathLike[str]) -> tuple[bytes, str]:

@@ -153,6 +153,24 @@ class CheckPtx(unittest.TestCase):
         self.assertIn("share under 12 schedules: no findings", repr(report))
         np.testing.assert_array_equal(to, 7)
 
+    def test_mutants(self):
+        to = words()
+        report = wp.check_ptx(MENDED, args=[to], block=64, schedules=4, mutate=True)
+        self.assertTrue(report)
+        self.assertEqual(report.score, "mutation score: 100% (killed 7 of 7, equivalent 0)")
+        self.assertEqual(report.mutants[0], wp.Mutant("dropped", "named barrier at ptx:13",
+                                                      "dropped", "killed", "O1", 1))
+        self.assertEqual({m.fate for m in report.mutants}, {"killed"})
+        self.assertIn(f"no findings\n{report.score}", str(report))
+        np.testing.assert_array_equal(to, 7)  # of the kernel, not of a mutant
+        # One that is broken already has no mutants; one that nothing reads survives.
+        report = wp.check_ptx(SHARE, args=[to], block=64, schedules=1, mutate=True)
+        self.assertEqual((report.mutants, report.score), ([], ""))
+        more = MENDED.replace("  mul.wide", "  bar.sync 0;\n  mul.wide")
+        report = wp.check_ptx(more, args=[to], block=64, schedules=2, mutate=True)
+        self.assertIn("survived", {m.fate for m in report.mutants})
+        self.assertIn("  SURVIVED: ", str(report))
+
     def test_texts_and_files(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "share.ptx"
@@ -245,11 +263,12 @@ class CheckPtx(unittest.TestCase):
         for given, sentence in (
                 (wp.TensorMap(x, (8,)), "argument 1 is a map, which takes a box of as many"),
                 (wp.TensorMap(x, (8, 300)), "extents from 1 to 256"),
-                (wp.TensorMap(x, (8, 32), 48), "swizzle:none, 32, 64 or 128"),
+                (wp.TensorMap(x, (8, 32), 48), "a swizzle of none, 32, 64 or 128"),
                 (wp.TensorMap(x, (8, 32), 129), "the swizzle of argument 1 is 129; the nearest "
                                                 "legal value is 128"),
                 (wp.TensorMap(x, (8, "32")), "the box of argument 1 is no whole number"),
-                (wp.TensorMap(x, (8, 32), pitches=(64, 64)), "at most 1 pitches"),
+                (wp.TensorMap(x, (8, 32), pitches=(64, 64)),
+                 "a pitch for each extent but the innermost"),
                 (wp.TensorMap(x, (8, 64), 64), "argument 1: "),
                 (wp.TensorMap(x, (8, 32), struct_bytes=192), "argument 1 has 192 bytes, and the "
                                                              "parameter map 128")):

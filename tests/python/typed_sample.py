@@ -143,6 +143,8 @@ def main() -> int:
                                        schedules=2, seed=3, jobs=1, sms=4, replay=None,
                                        strict=True, cluster=1, smem=0, registers=None)
     faults: list[wp.Finding] = of_ptx.findings
+    mutants: list[wp.Mutant] = of_ptx.mutants
+    assert not mutants and not of_ptx.score
     texts += [of_ptx.kernel, str(of_ptx), *(f.code + f.place + f.sentence for f in faults)]
     assert wp.TensorMap(x, (8, 64), swizzle=128, dtype=bf16).array is x and of_ptx
     cycles: int = timeline.cycles

@@ -213,20 +213,20 @@ std::vector<std::byte> PtxNumber::bytes(double number) const {
 std::optional<std::string> PtxMap::fault() const {
   const std::size_t rank = extents.size();
   if (rank == 0 || rank > model::TensorMapFields::max_rank) return "1 to 5 extents";
-  if (box.empty()) return "a box:EXTENTS";
+  if (box.empty()) return "a box";
   if (box.size() != rank) {
     return "a box of as many extents as the tensor's, " + std::to_string(rank);
   }
   if (std::ranges::any_of(box, [](std::int64_t e) { return e < 1 || e > 256; })) {
     return "a box of extents from 1 to 256";
   }
-  if (pitches.size() >= rank) return "at most " + std::to_string(rank - 1) + " pitches";
+  if (pitches.size() >= rank) return "a pitch for each extent but the innermost";
   if (std::ranges::any_of(extents, [](std::int64_t e) { return e < 1; }) ||
       std::ranges::any_of(pitches, [](std::int64_t e) { return e < 1; })) {
     return "extents and pitches above 0";
   }
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128) {
-    return "swizzle:none, 32, 64 or 128";
+    return "a swizzle of none, 32, 64 or 128";
   }
   return std::nullopt;
 }
