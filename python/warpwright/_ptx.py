@@ -188,7 +188,7 @@ def _argument(index: int, given: Any) -> tuple[Any, ...]:
         return ("number", *given)
     if numpy is not None and isinstance(given, numpy.generic):
         return "bytes", given.tobytes()
-    if hasattr(given, "__dlpack__"):
+    if hasattr(given, "__dlpack__") or type(given).__name__ == "PyCapsule":
         return "tensor", given
     if isinstance(given, (int, float)):
         nearest = f'("{"f32" if isinstance(given, float) else "s32"}", {given})'

@@ -350,6 +350,14 @@ class CheckPtx(unittest.TestCase):
         self.assertEqual(finding.code, "T2")
         self.assertRegex(finding.place, r"isa/mbarrier.h:\d+ in .*, ptx:\d+$")
 
+    def test_a_capsule(self):
+        x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+        capsule = y.__dlpack__()
+        call = {"args": [x, ("f32", 2), capsule], "block": 64}
+        self.assertTrue(wp.check_ptx(SCALE, **call, schedules=1))
+        np.testing.assert_array_equal(y, x * 2)
+        self.refused("was used before", **call)
+
     def test_an_array_of_ours(self):
         array = wp.empty((64,), "f32", "model")
         x = np.arange(64, dtype=np.float32)
