@@ -12,6 +12,7 @@
 #include "python/src/handles.h"
 #include "python/src/moe.h"
 #include "python/src/packing.h"
+#include "python/src/ptx.h"
 #include "python/src/slots.h"
 #include "python/src/types.h"
 #include "warpwright/pictures/grid_svg.h"
@@ -272,6 +273,7 @@ PyMethodDef functions[] = {
     verb("trace", trace_product, nullptr),
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
      METH_VARARGS | METH_KEYWORDS, empty_doc},
+    {"check_ptx", check_ptx, METH_VARARGS, nullptr},
     {"quantise", quantise_values, METH_VARARGS, nullptr},
     {"order_scales", order_scales, METH_VARARGS, nullptr},
     {"sort_slots", sort_slots, METH_VARARGS, nullptr},

@@ -109,6 +109,16 @@ int set_type(Tensor& t, const char* name) {
   return known->dlpack.lanes;
 }
 
+// The type of elements that are only memory; nothing of others than products know.
+std::optional<DType> memory_type(const dlpack::Type& type, const char* name) {
+  const ElementType* const known = find_type([&](const ElementType& each) {
+    const dlpack::Type& of = each.dlpack;
+    return name != nullptr ? std::strcmp(each.name, name) == 0
+                           : type.code == of.code && type.bits == of.bits && type.lanes == of.lanes;
+  });
+  return known != nullptr ? known->type : std::nullopt;
+}
+
 // Where an element of the tensor's own is several: the extents of what it holds.
 void count_lanes(Tensor& t, int lanes) {
   if (lanes == 1 || t.dimensions == 0) return;
@@ -281,37 +291,97 @@ Reader::~Reader() {
 }
 
 Tensor Reader::read(PyObject* object, const char* name) {
+  const Lent lent = lend(object, name);
+  if (lent.spec != nullptr) return spec_of(lent.spec, name);
+  Tensor t = tensor_of(lent.tensor, name, lent.type);
+  t.read_only = lent.read_only;
+  consume(lent.capsule);
+  return t;
+}
+
+Memory Reader::read_memory(PyObject* object, const char* name) {
+  const Lent lent = lend(object, name);
+  if (lent.spec != nullptr) {
+    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor(name),
+                         " is a Spec, which has no memory; ", as_rule("give a tensor"))};
+  }
+  const dlpack::Tensor& from = lent.tensor;
+  if (from.device.kind != dlpack::cpu) {
+    throw Refused{refuse(RefusalCode::wrong_device, as_tensor(name),
+                         " lies on a device, and the model reads host memory: the nearest is ",
+                         as_nearest("a copy there"))};
+  }
+  Memory m;
+  m.data = static_cast<std::byte*>(from.data);
+  if (m.data != nullptr) m.data += from.byte_offset;
+  m.read_only = lent.read_only;
+  m.element_bits = from.type.bits * from.type.lanes;
+  m.type = memory_type(from.type, lent.type);
+  m.shape.assign(from.shape, from.shape + from.dimensions);
+  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride and extent
+  std::int64_t packed = 1;
+  for (auto i = static_cast<std::size_t>(from.dimensions); i-- > 0;) {
+    const std::int64_t stride = from.strides != nullptr ? from.strides[i] : packed;
+    if (m.shape[i] != 1) steps.emplace_back(stride, m.shape[i]);
+    m.is_in_order = m.is_in_order && (m.shape[i] == 1 || stride == packed);
+    packed *= m.shape[i];
+  }
+  m.bytes = packed * m.element_bits / 8;
+  std::ranges::sort(steps);
+  std::int64_t dense = 1;
+  for (const auto& [stride, extent] : steps) {
+    if (packed == 0) break;
+    if (stride != dense) {
+      throw Refused{refuse(RefusalCode::bad_stride, as_tensor(name),
+                           " has gaps between its elements, or lies backwards: the nearest is ",
+                           as_nearest("a contiguous copy, or the whole of which it is a view"))};
+    }
+    dense *= extent;
+  }
+  consume(lent.capsule);
+  return m;
+}
+
+Reader::Lent Reader::lend(PyObject* object, const char* name) {
   const KnownType& type = known(Py_TYPE(object));
   if (type.has_grad || type.exchange == nullptr) check_grad(object, name);
   if (type.has_sign) check_sign(object, name);
-  if (type.exchange == nullptr) return read_exported(object, name);
-  dlpack::Tensor tensor;
-  if (type.exchange->view(object, &tensor) != 0) {
+  if (type.exchange == nullptr) return lend_exported(object, name);
+  Lent lent;
+  if (type.exchange->view(object, &lent.tensor) != 0) {
     throw Refused{
         refuse(RefusalCode::bad_value, as_tensor(name), " cannot be read: ", caught_text())};
   }
   if (first_ == nullptr) first_ = type.exchange;
-  return tensor_of(tensor, name);
+  return lent;
 }
 
 // By Python calls: __dlpack__, and a name of the type where DLPack, or its exporter, has none.
-Tensor Reader::read_exported(PyObject* object, const char* name) {
-  if (PyCapsule_CheckExact(object) != 0) return read_capsule(object, name, nullptr, true);
+Reader::Lent Reader::lend_exported(PyObject* object, const char* name) {
+  if (PyCapsule_CheckExact(object) != 0) {
+    Lent given = lend_capsule(object, name);
+    given.capsule = object;
+    return given;
+  }
   const Ref stream = Ref::checked(PyLong_FromVoidPtr(stream_));
   Ref parts(PyObject_CallFunctionObjArgs(interop("export"), object, stream.get(), nullptr));
   if (!parts) {
     throw Refused{
         refuse(RefusalCode::bad_value, as_tensor(name), " is no tensor: ", caught_text())};
   }
-  PyObject* const capsule = PyTuple_GetItem(parts.get(), 0);
-  if (PyTuple_Size(parts.get()) == 4) return spec_of(parts.get(), name);
-  Tensor t = read_capsule(capsule, name, text_of(PyTuple_GetItem(parts.get(), 1)), false);
-  t.read_only = t.read_only || PyTuple_GetItem(parts.get(), 2) == Py_True;
+  Lent lent;
+  if (PyTuple_Size(parts.get()) == 4) {
+    lent.spec = parts.get();
+  } else {
+    lent = lend_capsule(PyTuple_GetItem(parts.get(), 0), name);
+    lent.type = text_of(PyTuple_GetItem(parts.get(), 1));
+    lent.read_only = lent.read_only || PyTuple_GetItem(parts.get(), 2) == Py_True;
+  }
   lent_.push_back(std::move(parts));
-  return t;
+  return lent;
 }
 
-Tensor Reader::read_capsule(PyObject* capsule, const char* name, const char* type, bool consume) {
+Reader::Lent Reader::lend_capsule(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, "dltensor_versioned") != 0) {
     auto* const managed =
         static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
@@ -321,22 +391,11 @@ Tensor Reader::read_capsule(PyObject* capsule, const char* name, const char* typ
                            as_nearest("1"))};
     }
     if ((managed->flags & dlpack::flag_padded) != 0) throw Refused{one_a_byte(name)};
-    Tensor t = tensor_of(managed->tensor, name, type);
-    t.read_only = (managed->flags & dlpack::flag_read_only) != 0;
-    if (consume) {
-      PyCapsule_SetName(capsule, "used_dltensor_versioned");
-      consumed_versioned_.push_back(managed);
-    }
-    return t;
+    return {managed->tensor, nullptr, (managed->flags & dlpack::flag_read_only) != 0};
   }
   if (PyCapsule_IsValid(capsule, "dltensor") != 0) {
     auto* const managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, "dltensor"));
-    Tensor t = tensor_of(managed->tensor, name, type);
-    if (consume) {
-      PyCapsule_SetName(capsule, "used_dltensor");
-      consumed_.push_back(managed);
-    }
-    return t;
+    return {managed->tensor};
   }
   const char* const found = PyCapsule_GetName(capsule);
   PyErr_Clear();
@@ -347,6 +406,18 @@ Tensor Reader::read_capsule(PyObject* capsule, const char* name, const char* typ
   }
   throw Refused{refuse(RefusalCode::bad_value, "the capsule of ", name,
                        " holds no tensor of DLPack; ", as_rule("pass the tensor itself"))};
+}
+
+void Reader::consume(PyObject* capsule) {
+  if (capsule == nullptr) return;
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned") != 0) {
+    consumed_versioned_.push_back(static_cast<dlpack::ManagedVersioned*>(
+        PyCapsule_GetPointer(capsule, "dltensor_versioned")));
+    PyCapsule_SetName(capsule, "used_dltensor_versioned");
+  } else {
+    consumed_.push_back(static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, "dltensor")));
+    PyCapsule_SetName(capsule, "used_dltensor");
+  }
 }
 
 void* Reader::current_stream(int device) {

@@ -31,6 +31,17 @@ struct Tensor {
   [[nodiscard]] bool is_contiguous() const;
 };
 
+/// The memory of a tensor whose elements may be of any type, and lie side by side.
+struct Memory {
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+  int element_bits = 8;             ///< in memory
+  std::optional<DType> type;        ///< none: of no type that products know
+  std::vector<std::int64_t> shape;  ///< the innermost extent last
+  bool is_in_order = true;          ///< do they lie in the order of the shape?
+  bool read_only = false;
+};
+
 /// Reads tensors, and keeps what they lent until it ends.
 class Reader {
  public:
@@ -43,13 +54,26 @@ class Reader {
   void set_stream(void* stream) { stream_ = stream; }
   /// Throws Refused where the object is no tensor, or PythonError.
   Tensor read(PyObject* object, const char* name);
+  /// The same of a tensor that is only memory, of the host. Refuses one with gaps too.
+  Memory read_memory(PyObject* object, const char* name);
   /// The stream on which the library of the first tensor that was read works now, on `device`; the
   /// default stream where it does not say.
   void* current_stream(int device);
 
  private:
-  Tensor read_exported(PyObject* object, const char* name);
-  Tensor read_capsule(PyObject* capsule, const char* name, const char* type, bool consume);
+  // A tensor as its library lends it.
+  struct Lent {
+    dlpack::Tensor tensor{};
+    const char* type = nullptr;  // its name, where DLPack says only how wide it is
+    bool read_only = false;
+    PyObject* spec = nullptr;     // the parts of a Spec, which has no tensor
+    PyObject* capsule = nullptr;  // that was given itself
+  };
+  Lent lend(PyObject* object, const char* name);
+  Lent lend_exported(PyObject* object, const char* name);
+  static Lent lend_capsule(PyObject* capsule, const char* name);
+  // A capsule that was given, and whose tensor is legal, is used up.
+  void consume(PyObject* capsule);
 
   void* stream_ = nullptr;
   const dlpack::Exchange* first_ = nullptr;

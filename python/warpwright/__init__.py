@@ -21,6 +21,7 @@ from ._fp4 import load_fp4, pack_fp4, pack_fp4_checkpoint
 from ._interop import Refusal, Spec
 from ._prepare import (PackedWeights, load_int4, pack_int4, pack_int4_checkpoint, quantise,
                        sort_slots)
+from ._ptx import Finding, Mutant, PtxCheck, TensorMap, check_ptx
 from ._study import Check, Trace, check, trace
 from ._types import Tensor
 
@@ -31,9 +32,10 @@ __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
-__all__ = ["Array", "Check", "MoePlan", "PackedWeights", "Plan", "Refusal", "Spec", "Tensor",
+__all__ = ["Array", "Check", "Finding", "MoePlan", "Mutant", "PackedWeights", "Plan", "PtxCheck",
+           "Refusal", "Spec", "Tensor", "TensorMap",
            "Int4Weights",  # old name
-           "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "devices", "empty",
-           "fastest", "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4", "mlp",
-           "moe", "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4",
+           "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "check_ptx", "devices",
+           "empty", "fastest", "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4",
+           "mlp", "moe", "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4",
            "pack_int4_checkpoint", "plan", "plan_moe", "quantise", "sort_slots", "trace"]

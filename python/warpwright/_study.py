@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._interop import Refusal
@@ -18,8 +18,34 @@ if TYPE_CHECKING:
     from ._types import Tensor
 
 
+class Checked:
+    """What a check has to say, as text."""
+
+    schedules: int
+    findings: list[Any]
+
+    def _told(self) -> tuple[str, list[tuple[str, int, str]]]:
+        """What ran, and the findings as ``Check`` has them."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        return not self.findings
+
+    def __str__(self) -> str:
+        name, found = self._told()
+        lines = [f"{name} under {_count(self.schedules, 'schedule')}: "
+                 + ("no findings" if self else _count(len(found), "finding"))]
+        lines += [f"  {sentence} ({_count(count, 'schedule')}; the first: {first})"
+                  for sentence, count, first in found]
+        return "\n".join(lines)
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 @dataclasses.dataclass(frozen=True)
-class Check:
+class Check(Checked):
     """What ``check`` found. True where nothing was."""
 
     plan: _core.Plan
@@ -28,15 +54,8 @@ class Check:
     #: (sentence, how many schedules show it, the first of them) each
     findings: list[tuple[str, int, str]]
 
-    def __bool__(self) -> bool:
-        return not self.findings
-
-    def __str__(self) -> str:
-        lines = [f"{self.plan.name} under {self.schedules} schedules: "
-                 + ("no findings" if self else f"{len(self.findings)} findings")]
-        lines += [f"  {sentence} ({count} schedules; the first: {first})"
-                  for sentence, count, first in self.findings]
-        return "\n".join(lines)
+    def _told(self) -> tuple[str, list[tuple[str, int, str]]]:
+        return self.plan.name, self.findings
 
 
 @dataclasses.dataclass(frozen=True)

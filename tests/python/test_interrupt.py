@@ -6,6 +6,8 @@ import textwrap
 import time
 import unittest
 
+from test_check_ptx import MENDED
+
 BEGIN = """
     import signal, sys, threading, time
     import ml_dtypes
@@ -74,7 +76,8 @@ class Interrupts(unittest.TestCase):
 
     def test_a_check_and_a_trace_end(self):
         for call in ("wp.check(a, b)", "wp.check(a[:256], b[:256], schedules=100000)",
-                     "wp.trace(a, b)"):
+                     "wp.trace(a, b)", f"wp.check_ptx({MENDED!r}, args=[np.zeros(64, np.int32)],"
+                     "block=64, schedules=1000000)"):
             said, took, errors = interrupted(f"""
                 try:
                     {call}

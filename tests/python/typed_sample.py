@@ -50,6 +50,10 @@ def mistakes(x: Floats, w: Floats) -> None:
     wp.Plan.prepare(wp.plan(x, w), 3)  # type: ignore[arg-type]
     wp.Spec(3)  # type: ignore[arg-type]
     wp.empty([4, 8], "bf16", "model")  # type: ignore[arg-type]
+    wp.check_ptx("share.ptx")  # type: ignore[call-arg]
+    wp.check_ptx("share.ptx", args=[x], block="64")  # type: ignore[arg-type]
+    wp.check_ptx("share.ptx", args=[x], block=64, expect={"x": x})  # type: ignore[dict-item]
+    wp.TensorMap([1.0], (8, 8))  # type: ignore[arg-type]
 
 
 def main() -> int:
@@ -133,6 +137,16 @@ def main() -> int:
         saved: pathlib.Path = timeline.save(pathlib.Path(folder) / "timeline.svg")
         assert saved.suffix == ".svg"
     texts += [timeline.svg, timeline.grid_svg, report.plan.name, str(report)]
+    empty = "\n".join((".version 8.0", ".target sm_90", ".visible .entry none(.param .u64 to)",
+                       "{", "ret;", "}"))
+    of_ptx: wp.PtxCheck = wp.check_ptx(empty, "none", [x], block=(32, 1), grid=2, expect={0: x},
+                                       schedules=2, seed=3, jobs=1, sms=4, replay=None,
+                                       strict=True, cluster=1, smem=0, registers=None)
+    faults: list[wp.Finding] = of_ptx.findings
+    mutants: list[wp.Mutant] = of_ptx.mutants
+    assert not mutants and not of_ptx.score
+    texts += [of_ptx.kernel, str(of_ptx), *(f.code + f.place + f.sentence for f in faults)]
+    assert wp.TensorMap(x, (8, 64), swizzle=128, dtype=bf16).array is x and of_ptx
     cycles: int = timeline.cycles
     data: bytes = timeline.perfetto
     right = (bool(report) and not found and counts == (2, 0) and cycles > 0 and data

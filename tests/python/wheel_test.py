@@ -20,6 +20,8 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "docs"))
+import commands_test  # noqa: E402
 ALONE = """
 import sys, warpwright as wp
 plan = wp.plan(wp.Spec((64, 128)), wp.Spec((256, 128)), device="h200")
@@ -106,6 +108,9 @@ def samples(python, folder):
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for sample in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S):
             if "warpwright as wp" in sample and "import torch" not in sample:
+                files = commands_test.FILES.get(str(page.relative_to(ROOT)), {})
+                for file, content in files.items():
+                    commands_test.write_file(folder / file, content)
                 run(python, "-c", sample, cwd=folder)
                 print(f"a sample of {page.name} runs")
 
@@ -145,7 +150,8 @@ def main():
     folder = build / "python" / "unpacked"
     check_wheel(wheel, folder)
     for option, libraries, tests in [
-            ("--torch", ["torch"], ["torch_test.py", "engine_shapes_test.py"]),
+            ("--torch", ["torch"], ["torch_test.py", "engine_shapes_test.py",
+                                     "test_check_ptx.py"]),
             ("--jax", ["jax"], ["test_jax.py"]),
             ("--transformers", ["torch", "transformers"], ["experts_test.py"])]:
         if option in sys.argv:
@@ -165,7 +171,7 @@ def main():
     # In one process: what one of them sets, a device of the model, is not to leak into another.
     tests = [HERE / f"test_{name}.py" for name in (
         "values", "refusals", "prepare", "formats", "moe", "moe_formats", "views", "unread",
-        "interrupt")]
+        "interrupt", "check_ptx")]
     done = subprocess.run([python, "-m", "unittest", "-v", *tests], cwd=HERE, capture_output=True,
                           text=True, check=False)
     print(done.stderr)

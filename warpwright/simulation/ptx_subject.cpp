@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/product/device_facts.h"
 #include "warpwright/simulation/model_parts.h"
 #include "warpwright/simulation/trial.h"
@@ -61,7 +62,11 @@ class PtxTrial final : public Trial {
     grid.body = kernel_.body(params_.get(), launch_.launch, allocations);
     grid.dependent = kernel_.waits_for_grids();
     grid.name = kernel_.entry();
-    return run_on_model({grid}, model_facts(launch_.sms), options);
+    Result<model::Report> report = run_on_model({grid}, model_facts(launch_.sms), options);
+    for (std::size_t i = 0; launch_.ended && i < memory_.size(); ++i) {
+      launch_.ended(options, i, {memory_[i].get(), launch_.buffers[i].bytes.size()});
+    }
+    return report;
   }
 
   ptx::Kernel& kernel() { return kernel_; }
@@ -175,6 +180,79 @@ void check_arguments(const PtxLaunch& launch) {
 }
 
 }  // namespace
+
+std::optional<PtxNumber> PtxNumber::parse(std::string_view word) {
+  for (const int bits : {8, 16, 32, 64}) {
+    for (const char kind : {'u', 's', 'b'}) {
+      if (word == kind + std::to_string(bits)) return PtxNumber{bits, kind == 's'};
+    }
+  }
+  const auto type = numeric::parse_dtype(word);
+  if (!type || !numeric::is_float(*type) || numeric::bits(*type) % 8 != 0) return std::nullopt;
+  return PtxNumber{numeric::bits(*type), true, type};
+}
+
+std::int64_t PtxNumber::least() const {
+  return is_signed ? std::int64_t{-1} << (bits - 1) : 0;
+}
+
+std::uint64_t PtxNumber::most() const {
+  return ~std::uint64_t{0} >> (64 - bits + (is_signed ? 1 : 0));
+}
+
+std::vector<std::byte> PtxNumber::bytes(std::uint64_t integer) const {
+  std::vector<std::byte> all(static_cast<std::size_t>(bits) / 8);
+  std::memcpy(all.data(), &integer, all.size());
+  return all;
+}
+
+std::vector<std::byte> PtxNumber::bytes(double number) const {
+  return bytes(numeric::from_double(floats.value(), number));
+}
+
+std::optional<std::string> PtxMap::fault() const {
+  const std::size_t rank = extents.size();
+  if (rank == 0 || rank > model::TensorMapFields::max_rank) return "1 to 5 extents";
+  if (box.empty()) return "a box";
+  if (box.size() != rank) {
+    return "a box of as many extents as the tensor's, " + std::to_string(rank);
+  }
+  if (std::ranges::any_of(box, [](std::int64_t e) { return e < 1 || e > 256; })) {
+    return "a box of extents from 1 to 256";
+  }
+  if (pitches.size() >= rank) return "a pitch for each extent but the innermost";
+  if (std::ranges::any_of(extents, [](std::int64_t e) { return e < 1; }) ||
+      std::ranges::any_of(pitches, [](std::int64_t e) { return e < 1; })) {
+    return "extents and pitches above 0";
+  }
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128) {
+    return "a swizzle of none, 32, 64 or 128";
+  }
+  return std::nullopt;
+}
+
+model::TensorMapFields PtxMap::fields() const {
+  model::TensorMapFields map;
+  const std::size_t rank = extents.size();
+  map.rank = static_cast<std::uint8_t>(rank);
+  map.element_bits = static_cast<std::uint8_t>(element_bits);
+  map.element_kind = type == DType::f32 ? 0 : type == DType::f16 ? 1 : type == DType::bf16 ? 2 : 3;
+  map.swizzle = swizzle == 128  ? atom::SmemSwizzle::b128
+                : swizzle == 64 ? atom::SmemSwizzle::b64
+                : swizzle == 32 ? atom::SmemSwizzle::b32
+                                : atom::SmemSwizzle::none;
+  for (std::size_t d = 0; d < rank; ++d) {
+    map.extents[d] = static_cast<std::uint64_t>(extents[rank - 1 - d]);
+    map.box[d] = static_cast<std::uint16_t>(box[rank - 1 - d]);
+  }
+  std::uint64_t stride = map.extents[0] * map.element_bits / 8;
+  for (std::size_t d = 0; d + 1 < rank; ++d) {
+    if (d < pitches.size()) stride = static_cast<std::uint64_t>(pitches[pitches.size() - 1 - d]);
+    map.strides[d] = stride;
+    stride *= map.extents[d + 1];
+  }
+  return map;
+}
 
 std::unique_ptr<Subject> ptx_subject(const PtxLaunch& launch) {
   check_arguments(launch);

@@ -145,37 +145,20 @@ class Buffers {
   std::vector<PtxBuffer>& all_;
 };
 
-template <class T>
-std::vector<std::byte> bytes_of(T value) {
-  std::vector<std::byte> bytes(sizeof value);
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
 // "u32:5"; nothing where the word is of no type.
 std::optional<std::vector<std::byte>> scalar_of(const std::string& text) {
   const std::size_t colon = text.find(':');
-  const std::string type = text.substr(0, colon);
+  const std::string word = text.substr(0, colon);
   const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
-  if (type == "bytes") return bytes_in(value);
-  if (type == "f32" || type == "f64") {
-    if (!number_fault(value).empty()) refuse_word("--arg", text, "a number behind " + type);
-    const double x = std::strtod(value.c_str(), nullptr);
-    return type == "f64" ? bytes_of(x) : bytes_of(static_cast<float>(x));
+  if (word == "bytes") return bytes_in(value);
+  const auto type = device::PtxNumber::parse(word);
+  if (!type) return std::nullopt;
+  if (type->floats) {
+    if (!number_fault(value).empty()) refuse_word("--arg", text, "a number behind " + word);
+    return type->bytes(std::strtod(value.c_str(), nullptr));
   }
-  for (const int bits : {8, 16, 32, 64}) {
-    for (const char kind : {'u', 's', 'b'}) {
-      if (type != kind + std::to_string(bits)) continue;
-      const std::int64_t most = bits == 64    ? INT64_MAX
-                                : kind == 's' ? (std::int64_t{1} << (bits - 1)) - 1
-                                              : (std::int64_t{1} << bits) - 1;
-      const std::int64_t least = kind != 's' ? 0 : -most - 1;
-      std::vector<std::byte> bytes = bytes_of(number_in("--arg", value, least, most));
-      bytes.resize(static_cast<std::size_t>(bits) / 8);
-      return bytes;
-    }
-  }
-  return std::nullopt;
+  const auto most = static_cast<std::int64_t>(std::min<std::uint64_t>(type->most(), INT64_MAX));
+  return type->bytes(static_cast<std::uint64_t>(number_in("--arg", value, type->least(), most)));
 }
 
 // map:NAME,TYPE,EXTENTS,box:EXTENTS[,swizzle:N][,pitch:BYTES][,struct:BYTES]; extents innermost
@@ -189,57 +172,30 @@ PtxArgument map_of(const std::string& text, const Buffers& buffers) {
   }
   PtxArgument argument;
   argument.buffer = buffers.find(option, words[0]);
-  const DType type = type_in(option, words[1]);
-  model::TensorMapFields map;
-  const std::vector<std::int64_t> extents = extents_in(option, words[2]);
-  if (extents.size() > map.extents.size()) refuse_word(option, words[2], "5 extents at most");
-  map.rank = static_cast<std::uint8_t>(extents.size());
-  map.element_bits = static_cast<std::uint8_t>(numeric::bits(type));
-  map.element_kind = type == DType::f32 ? 0 : type == DType::f16 ? 1 : type == DType::bf16 ? 2 : 3;
-  for (std::size_t d = 0; d < extents.size(); ++d) {
-    map.extents[d] = static_cast<std::uint64_t>(extents[extents.size() - 1 - d]);
-  }
-  std::vector<std::int64_t> pitches;
+  device::PtxMap map;
+  map.type = type_in(option, words[1]);
+  map.element_bits = numeric::bits(*map.type);
+  map.extents = extents_in(option, words[2]);
   for (std::size_t i = 3; i < words.size(); ++i) {
     const std::size_t colon = words[i].find(':');
     const std::string key = words[i].substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : words[i].substr(colon + 1);
     if (key == "box") {
-      const std::vector<std::int64_t> box = extents_in(option, value);
-      if (box.size() != extents.size()) {
-        refuse_word(option, words[i],
-                    "as many extents as the tensor's, " + std::to_string(extents.size()));
-      }
-      for (std::size_t d = 0; d < box.size(); ++d) {
-        const std::int64_t extent = box[box.size() - 1 - d];
-        if (extent > 256) refuse_word(option, words[i], "extents up to 256");
-        map.box[d] = static_cast<std::uint16_t>(extent);
-      }
-    } else if (key == "swizzle" &&
-               (value == "none" || value == "32" || value == "64" || value == "128")) {
-      map.swizzle = value == "128"  ? atom::SmemSwizzle::b128
-                    : value == "64" ? atom::SmemSwizzle::b64
-                    : value == "32" ? atom::SmemSwizzle::b32
-                                    : atom::SmemSwizzle::none;
+      map.box = extents_in(option, value);
+    } else if (key == "swizzle") {
+      map.swizzle = value == "none" ? 0 : static_cast<int>(number_in(option, value, 0, 128));
     } else if (key == "pitch") {
-      pitches = extents_in(option, value);
+      map.pitches = extents_in(option, value);
     } else if (key == "struct") {
-      argument.struct_bytes =
-          static_cast<std::size_t>(number_in(option, value, sizeof(model::TensorMap), 4096));
+      const auto [least, most] = device::ptx_struct_bytes;
+      argument.struct_bytes = static_cast<std::size_t>(number_in(option, value, least, most));
     } else {
       refuse_word(option, words[i],
                   "box:EXTENTS, swizzle:none, 32, 64 or 128, pitch:BYTES, or struct:BYTES");
     }
   }
-  if (map.box[0] == 0) refuse_word(option, text, "a box:EXTENTS");
-  // Dense, where nothing else is said. The innermost pitch is last.
-  std::uint64_t stride = map.extents[0] * map.element_bits / 8;
-  for (std::size_t d = 0; d + 1 < extents.size(); ++d) {
-    if (d < pitches.size()) stride = static_cast<std::uint64_t>(pitches[pitches.size() - 1 - d]);
-    map.strides[d] = stride;
-    stride *= map.extents[d + 1];
-  }
-  argument.map = map;
+  if (const auto rule = map.fault()) refuse_word(option, text, *rule);
+  argument.map = map.fields();
   return argument;
 }
 
@@ -299,6 +255,10 @@ PtxLaunch launch_of(const CheckPtxOptions& o, const std::string& text) {
   return launch;
 }
 
+auto within(const device::PtxRange& range) {
+  return whole(range.least, range.most);
+}
+
 }  // namespace
 
 void add_ptx_options(CLI::App& app, CheckPtxOptions& o) {
@@ -314,14 +274,15 @@ void add_ptx_options(CLI::App& app, CheckPtxOptions& o) {
       ->delimiter(',')
       ->expected(1, 3)
       ->required();
-  add("--cluster", o.cluster, "N", "CTAs of a cluster, along x (default 1)", whole(1, 16));
+  add("--cluster", o.cluster, "N", "CTAs of a cluster, along x (default 1)",
+      within(device::ptx_clusters));
   add("--smem", o.smem, "BYTES", "bytes of dynamic shared memory (default 0)",
-      whole(0, model::max_shared_bytes));
+      within(device::ptx_dynamic_bytes));
   add("--registers", o.registers, "N",
       "registers of a thread when it begins, as ptxas -v says: setmaxnreg counts from there "
       "(default: what the text's bounds leave)",
-      whole(24, 255));
-  add("--sms", o.sms, "N", "SMs of the model (default 8)", whole(1, 256));
+      within(device::ptx_registers));
+  add("--sms", o.sms, "N", "SMs of the model (default 8)", within(device::ptx_sms));
   add("--buffer", o.buffers, "BUFFER",
       "global memory, NAME=SIZE[,FILL][,in]: SIZE is bytes, EXTENTS:TYPE as 64x128:bf16, or "
       "file:PATH; FILL zeros, random:SEED or file:PATH; in: only read")
