@@ -296,7 +296,8 @@ TEST(ConfigTest, FaultsAreSentences) {
   expect([](Config& c) { c.tile_n = 260; }, "wgmma's N");
   expect([](Config& c) { c.tile_n = 0; }, "wgmma's N");
   expect([](Config& c) { c.stages = 5; }, "shared memory");
-  expect([](Config& c) { c.tile_m = 256, c.stages = 1; }, "registers");
+  expect([](Config& c) { c.stages = 1; }, "two stages");
+  expect([](Config& c) { c.tile_m = 256, c.stages = 2; }, "registers");
   expect(
       [](Config& c) {
         c.walk = kernel::Whole{.in_turns = true};

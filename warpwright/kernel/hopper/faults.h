@@ -96,7 +96,10 @@ constexpr const char* walk_fault(const GemmConfig& c) {
 }
 
 constexpr const char* space_fault(const GemmConfig& c) {
-  if (c.ctas_per_sm < 1 || !fits_smem(c)) return "the stages do not fit into shared memory";
+  // A k_tile's stage is given back when the next one's has come.
+  if (c.ctas_per_sm < 1 || c.stages < 2 || !fits_smem(c)) {
+    return "a ring has two stages or more, which fit into shared memory";
+  }
   const int pool = launch_registers(c) * threads(c);
   if (sum_registers(c) > 200 ||
       128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
