@@ -674,8 +674,9 @@ def same_bits(line, doors, seed, wanted=100 if samples.CAMPAIGN else 30, draws=r
             answers[name] = door(case, memories[name])
             # A 0's sign is the epilogue's: -1 * 0 is -0, and 0 more of a bias makes it 0. A row
             # by itself has any pitch to Python, so that it may be written the shorter way.
-            d = case.flat(memories[name], case.views["d"])
-            d[d == 0] = 0
+            if m == 1:
+                d = case.flat(memories[name], case.views["d"])
+                d[d == 0] = 0
         accepted = {answer[0] == "ok" for answer in answers.values()}
         codes = {answers[name][0] for name in doors}
         same = len({memory.tobytes() for memory in memories.values()}) == 1
