@@ -44,28 +44,19 @@ PLANS = ("kernels", "hopper_family", "blackwell", "registers_family")
 PLANNED = ("config.h", "facts.h", "table.h", "params.h", "_pipeline.h", "_accumulator.h",
            "tile_ring.h", "ordered_sequence.h", "ring_barriers.h")
 GEMM = {"blackwell": "BlackwellGemm", "registers": "RegistersGemm"}
-SOURCE = """
-#include "warpwright/simulation/model_kernels.h"
-#include "warpwright/kernel/blackwell/gemm.h"
-#include "warpwright/kernel/blackwell/table.h"
+# What a program of edited kernels has beside them: kernels of rows, and how one is found.
+ROWS = """
 #include "warpwright/kernel/check_rows.h"
 #include "warpwright/kernel/copy_rows.h"
-#include "warpwright/kernel/hopper/gemm.h"
-#include "warpwright/kernel/hopper/table.h"
 #include "warpwright/kernel/moe/gather_rows.h"
 #include "warpwright/kernel/moe/sort_gather.h"
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
-#include "warpwright/kernel/registers/gemm.h"
-#include "warpwright/kernel/registers/table.h"
 #include "warpwright/kernel/zero_rows.h"
 #include "warpwright/plan/families/family.h"
-
-namespace warpwright::kernel {{
-{rows}
-}}
-
-namespace warpwright::device {{
+#include "warpwright/simulation/model_kernels.h"
+"""
+FINDER = """
 const ModelKernel* model_kernel(std::string_view name) {{
   static const ModelKernel all[] = {{
       {entries}
@@ -81,6 +72,21 @@ const ModelKernel* model_kernel(std::string_view name) {{
   }}
   return nullptr;
 }}
+"""
+SOURCE = ROWS + """
+#include "warpwright/kernel/blackwell/gemm.h"
+#include "warpwright/kernel/blackwell/table.h"
+#include "warpwright/kernel/hopper/gemm.h"
+#include "warpwright/kernel/hopper/table.h"
+#include "warpwright/kernel/registers/gemm.h"
+#include "warpwright/kernel/registers/table.h"
+
+namespace warpwright::kernel {{
+{rows}
+}}
+
+namespace warpwright::device {{
+""" + FINDER + """
 }}
 """
 

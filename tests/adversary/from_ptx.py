@@ -47,22 +47,13 @@ extern "C" __global__ void
 }}
 """
 # The kernel of a name is its text; all others are their bodies.
-PROGRAM = """
+PROGRAM = adversary.ROWS + """
 #include <fstream>
 #include <iterator>
 #include <limits>
 
-#include "warpwright/kernel/check_rows.h"
-#include "warpwright/kernel/copy_rows.h"
-#include "warpwright/kernel/moe/gather_rows.h"
-#include "warpwright/kernel/moe/sort_gather.h"
-#include "warpwright/kernel/moe/sort_slots.h"
-#include "warpwright/kernel/moe/sum_slots.h"
-#include "warpwright/kernel/zero_rows.h"
 #include "warpwright/model/parts.h"
-#include "warpwright/plan/families/family.h"
 #include "warpwright/ptx/kernel.h"
-#include "warpwright/simulation/model_kernels.h"
 
 namespace warpwright::device {{
 namespace {{
@@ -91,22 +82,7 @@ void run_kernel_text(const void* params) {{
   run_text(kernel, params);
 }}
 }}  // namespace
-
-const ModelKernel* model_kernel(std::string_view name) {{
-  static const ModelKernel all[] = {{
-      {entries}
-      {{zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>}},
-      {{check_rows_kernel, &run_kernel<kernel::CheckRowsKernel>}},
-      {{copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>}},
-      {{sort_slots_kernel, &run_kernel<kernel::SortSlotsKernel>}},
-      {{gather_rows_kernel, &run_kernel<kernel::GatherRowsKernel>}},
-      {{sort_gather_kernel, &run_kernel<kernel::SortGatherKernel>}},
-      {{sum_slots_kernel, &run_kernel<kernel::SumSlotsKernel>}}}};
-  for (const ModelKernel& k : all) {{
-    if (k.name == name) return &k;
-  }}
-  return nullptr;
-}}
+""" + adversary.FINDER + """
 }}  // namespace warpwright::device
 """
 
