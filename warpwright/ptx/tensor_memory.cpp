@@ -33,14 +33,15 @@ const Op* relinquishes(Frame& f, const Op* op) {
   model::tcgen05_relinquish(static_cast<int>(op->x), f.site(op));
   return op + 1;
 }
-// [where the address goes], columns
-void decode_allocation(Decoder& d, const Statement& s, const Form& form) {
+// [where the columns' address goes, or the copy], columns ('i') or a descriptor ('l')
+template <char kind>
+void decode_place(Decoder& d, const Statement& s, const Form& form) {
   d.need(s, 2, 2);
   const std::uint32_t to = d.shared_address(s.operands[0]);
-  const std::uint32_t columns = d.read(s.operands[1], 'i');
+  const std::uint32_t of = d.read(s.operands[1], kind);
   Op& op = d.emit(form.run);
   op.a = to;
-  op.b = columns;
+  op.b = of;
   op.x = form.x;
 }
 
@@ -48,7 +49,7 @@ void add_allocation(Forms& forms) {
   for_groups([&](std::uint32_t ctas, const std::string& group) {
     const std::string tail = group + ".sync.aligned";
     for (const char* space : {"", ".shared::cta"}) {
-      forms[name_of("tcgen05.alloc", tail, space, ".b32")] = {&allocates, "", &decode_allocation,
+      forms[name_of("tcgen05.alloc", tail, space, ".b32")] = {&allocates, "", &decode_place<'i'>,
                                                               ctas};
     }
     forms[name_of("tcgen05.dealloc", tail, ".b32")] = {&deallocates, "ii", nullptr, ctas};
@@ -263,15 +264,6 @@ const Op* copies(Frame& f, const Op* op) {
                       f.site(op));
   return op + 1;
 }
-void decode_copy(Decoder& d, const Statement& s, const Form& form) {
-  d.need(s, 2, 2);
-  const std::uint32_t to = d.shared_address(s.operands[0]);
-  const std::uint32_t from = d.read(s.operands[1], 'l');
-  Op& op = d.emit(form.run);
-  op.a = to;
-  op.b = from;
-  op.x = form.x;
-}
 
 void add_copies_to_tmem(Forms& forms) {
   using atom::TmemCopy;
@@ -291,7 +283,7 @@ void add_copies_to_tmem(Forms& forms) {
     for (const auto& [shape, text] : shapes) {
       for (const auto& [widen, to] : widens) {
         forms[name_of("tcgen05.cp", group, text, to)] = {
-            &copies, "", &decode_copy,
+            &copies, "", &decode_place<'l'>,
             static_cast<std::uint32_t>(shape) | static_cast<std::uint32_t>(widen) << 8 |
                 ctas << 16};
       }

@@ -142,8 +142,7 @@ void add_bench_moe(CLI::App& bench, BenchMoeOptions& o) {
   const Values add(*moe);
   offer(add("--model", o.model, "NAME",
             "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3, gpt-oss-120b or llama3-8b "
-            "(default: "
-            "the first two)"),
+            "(default: the first two)"),
         model_words());
   add("--tokens", o.tokens, "LIST", "numbers of tokens, with commas between")
       ->capture_default_str();
