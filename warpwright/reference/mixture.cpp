@@ -172,6 +172,7 @@ class Weights {
       for (double& x : w) x *= factor;
       return w;
     }
+    if (like_.scale_b.data == nullptr) return w;
     for (std::size_t k = 0; k < depth_; ++k) {
       w[k] *= scale_of(like_, Side::b, 0, expert, n, static_cast<std::int64_t>(k));
     }
@@ -186,12 +187,13 @@ class Weights {
   double lost_ = 0;
 };
 
-// The mixture of one token.
+// The mixture of one token, by so many threads (0: as many as the machine has).
 class Token {
  public:
-  Token(const MixtureOperands& o, std::int64_t token, bool gates_behind)
+  Token(const MixtureOperands& o, std::int64_t token, bool gates_behind, int threads)
       : o_(o),
         token_(token),
+        threads_(threads),
         gates_behind_(gates_behind || warpwright::gates_behind(o.activation)),
         w13_(o, o.w13, o.packed13, o.scale_w13, o.factor_w13, true),
         w2_(o, o.w2, o.packed2, o.scale_w2, o.factor_w2, false) {
@@ -225,12 +227,12 @@ class Token {
       const double weight = static_cast<double>(o_.routed_scaling_factor) *
                             (o_.weighs_results() ? element(o_.topk_weights, 0, token_, j) : 1.0);
       const std::vector<Inexact> inner = gated(expert);
-      for (std::int64_t n = 0; n < o_.hidden(); ++n) {
+      each(o_.hidden(), [&](std::int64_t n) {
         const Inexact y = rounded(down(expert, inner, n), o_.row_type());
         Inexact& s = sum[at(n)];
         s.value += weight * y.value;
         s.error += std::abs(weight) * (y.error + std::abs(y.value) * 0x1p-20);
-      }
+      });
     }
     MixtureRow made;
     for (std::int64_t n = 0; n < o_.hidden(); ++n) {
@@ -248,6 +250,10 @@ class Token {
 
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  template <class Work>
+  void each(std::int64_t count, const Work& work) const {
+    share(count, threads_, [&](int) { return work; });
+  }
   // A tensor's scale; 1 where there is none.
   static float factor(const MatrixView& v) {
     return is_given(v) ? static_cast<float>(element(v, 0, 0, 0)) : 1.0F;
@@ -287,20 +293,20 @@ class Token {
 
   [[nodiscard]] std::vector<Inexact> gated(std::int64_t expert) const {
     const ActivationForm form = form_of(o_.activation, o_.gate);
-    std::vector<Inexact> inner;
-    for (std::int64_t n = 0; n < o_.inner(); ++n) {
+    std::vector<Inexact> inner(at(o_.inner()));
+    each(o_.inner(), [&](std::int64_t n) {
       if (!o_.is_gated) {
         const Inexact u = up(expert, n);
         const Bounded<double> d = activated<Roundings::counted, double>(form, {u.value, u.error});
-        inner.push_back(rounded({d.value, d.bound}, o_.row_type()));
-        continue;
+        inner[at(n)] = rounded({d.value, d.bound}, o_.row_type());
+        return;
       }
       const Inexact g = before_gate(up(expert, o_.interleaved ? 2 * n : n));
       const Inexact u = before_gate(up(expert, o_.interleaved ? 2 * n + 1 : n + o_.inner()));
       const Bounded<double> d = reference::gated<Roundings::counted, double>(
           form, {g.value, g.error}, {u.value, u.error}, 1);
-      inner.push_back(rounded({d.value, d.bound}, o_.row_type()));
-    }
+      inner[at(n)] = rounded({d.value, d.bound}, o_.row_type());
+    });
     if (o_.is_micro()) {
       micro_bound(inner, o_.token_type(), o_.micro_scale(),
                   static_cast<double>(factor(o_.factor_inner)));
@@ -332,6 +338,7 @@ class Token {
 
   const MixtureOperands& o_;
   std::int64_t token_;
+  int threads_;
   bool gates_behind_;
   Weights w13_;
   Weights w2_;
@@ -340,17 +347,18 @@ class Token {
 
 }  // namespace
 
-MixtureRow mixture_row(const MixtureOperands& o, std::int64_t row, bool gates_behind) {
-  if (o.combine == Combine::sum) return Token(o, row, gates_behind).row(0, o.top_k());
+MixtureRow mixture_row(const MixtureOperands& o, std::int64_t row, bool gates_behind, int threads) {
+  const bool whole = o.combine == Combine::sum;
+  const Token token(o, whole ? row : row / o.top_k(), gates_behind, threads);
   const std::int64_t slot = row % o.top_k();
-  return Token(o, row / o.top_k(), gates_behind).row(slot, slot + 1);
+  return whole ? token.row(0, o.top_k()) : token.row(slot, slot + 1);
 }
 
 MixtureVerdict check_mixture(const MixtureOperands& o, bool gates_behind) {
   std::vector<MixtureRow> rows(static_cast<std::size_t>(o.results()));
   share(o.results(), 0, [&](int) {
     return [&](std::int64_t t) {
-      rows[static_cast<std::size_t>(t)] = mixture_row(o, t, gates_behind);
+      rows[static_cast<std::size_t>(t)] = mixture_row(o, t, gates_behind, 1);
     };
   });
   MixtureVerdict v;

@@ -19,7 +19,9 @@ struct MixtureRow {
 /// kernels do it, bit for bit; for the rows between the products, which kernels quantise too, the
 /// bound says what that may change; with `gates_behind` (MixtureWay) also what it changes that
 /// gates and ups were rounded before. Where nobody knows, they may have been.
-MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t row, bool gates_behind = true);
+/// `threads` share the work (0: as many as the machine has).
+MixtureRow mixture_row(const MixtureOperands& operands, std::int64_t row, bool gates_behind = true,
+                       int threads = 0);
 
 /// What a check of all rows found.
 struct MixtureVerdict {
