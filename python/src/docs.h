@@ -200,7 +200,7 @@ sort_with_gather, one_launch   fix what the plan would choose: both kernels by n
              it does; whether products ask for their first weights before the launch before has
              ended; whether one launch sorts up to 4,096 slots and puts tokens into that order;
              whether one does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or
-             packed weights (left out: no; it has not yet run on a GPU).
+             packed weights (left out: where an H200 says that it pays).
 check_ids    waits, and raises Refusal where an id is neither -1 nor one of experts_total. Not in a
              graph's capture.
 dependent, stream, workspace   as for gemm. Every mixture needs a workspace, of any content.

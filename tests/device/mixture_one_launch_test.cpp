@@ -135,6 +135,58 @@ TEST(OneLaunch, HasTheBitsOfSteps) {
   }
 }
 
+// Few tiles of long rows are cut along K. Without batch_invariant the bits are then others than
+// those of steps; under all schedules they are the same.
+TEST(OneLaunch, CutsLongRowsIntoParts) {
+  std::mt19937 random(11);
+  const PackedWeights int4 = int4_form(random);
+  const PackedWeights e2m1 = e2m1_form(random);
+  const MixtureAsk asks[] = {
+      {.tokens = 2, .experts = 2, .top_k = 2, .hidden = 72, .inner = 3080, .biases = true},
+      {.experts = 2, .top_k = 1, .hidden = 64, .inner = 2048, .scaling = Scaling::blockwise},
+      {.experts = 2, .top_k = 1, .hidden = 64, .inner = 2048, .packed13 = e2m1, .packed2 = e2m1},
+      {.experts = 2, .top_k = 1, .hidden = 64, .inner = 2048, .packed13 = int4, .packed2 = int4}};
+  for (const MixtureAsk& ask : asks) {
+    SomeMixture some(ask);
+    const auto plan = plan_moe(some.o, facts_with(5), at_once);
+    ASSERT_TRUE(plan) << plan.reason();
+    SCOPED_TRACE(plan->explain());
+    EXPECT_EQ(plan->way.k_parts, ask.inner / 1024);
+    const auto got = result_of(*plan, some, {});
+    EXPECT_TRUE(layer_is_right(some.o));
+    device::ModelOptions how;
+    how.mode = &ask == &asks[0] ? model::Mode::starve : model::Mode::random;
+    how.seed = 3;
+    how.sms = 2;
+    how.launches = 2;
+    EXPECT_EQ(result_of(*plan, some, how), got);
+    MixtureChoices invariant = at_once;
+    invariant.batch_invariant = true;
+    const auto whole = plan_moe(some.o, facts_with(5), invariant);
+    ASSERT_TRUE(whole) << whole.reason();
+    EXPECT_EQ(whole->way.k_parts, 1);
+    MixtureChoices by_steps{.batch_invariant = true, .one_launch = false};
+    if (some.o.quantises()) by_steps.quantises_in_epilogue = false;
+    const auto steps = plan_moe(some.o, facts_with(4), by_steps);
+    ASSERT_TRUE(steps) << steps.reason();
+    EXPECT_EQ(result_of(*whole, some, {}), result_of(*steps, some, {}));
+  }
+}
+
+TEST(OneLaunch, AddsBiasesSideBySide) {
+  for (const DType bias : {DType::f32, DType::bf16}) {
+    SomeMixture some(
+        {.tokens = 3, .experts = 3, .hidden = 136, .inner = 72, .biases = true, .bias = bias});
+    expect_bits_of_steps(some, 3, 5);
+  }
+  SomeMixture apart({.tokens = 2, .experts = 2, .hidden = 64, .inner = 64, .biases = true});
+  apart.o.bias2.row_stride = 2;
+  apart.o.bias2.batch_stride *= 2;
+  const auto plan = plan_moe(apart.o, facts_with(2), at_once);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.reason().find("side by side"), std::string::npos) << plan.reason();
+}
+
 TEST(OneLaunch, MakesNoCopies) {
   SomeMixture some({.tokens = 3, .experts = 3, .hidden = 100, .inner = 72});
   const auto plan = plan_moe(some.o, facts_with(2), at_once);
@@ -266,6 +318,7 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
       {.tokens = 2, .experts = 5, .top_k = 4, .hidden = 192, .inner = 136, .biases = true},
       {.tokens = 24, .experts = 2, .top_k = 1, .hidden = 64, .inner = 64},
       {.tokens = 6, .experts = 3, .hidden = 272, .inner = 128, .scaling = Scaling::blockwise},
+      {.tokens = 2, .experts = 2, .top_k = 2, .hidden = 64, .inner = 2048},
   };
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
@@ -297,10 +350,11 @@ bool orders_reads_of_x(const device::Mutant& m) {
 TEST(OneLaunch, WhatIsBrokenIsFound) {
   const MixtureAsk asks[] = {
       {.tokens = 12, .experts = 3, .top_k = 2, .hidden = 896, .inner = 128, .biases = true},
-      {.tokens = 6, .experts = 3, .top_k = 2, .hidden = 256, .inner = 64}};
+      {.tokens = 6, .experts = 3, .top_k = 2, .hidden = 256, .inner = 64},
+      {.tokens = 2, .experts = 2, .top_k = 2, .hidden = 64, .inner = 2048}};
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
-    const bool in_place = &ask != &asks[0];
+    const bool in_place = &ask == &asks[1];
     if (in_place) some.o.d = some.o.x;
     const auto plan = plan_moe(some.o, facts_with(in_place ? 3 : 5), at_once);
     ASSERT_TRUE(plan) << plan.reason();

@@ -50,7 +50,8 @@ LAYERS = """
 using namespace warpwright;
 """
 LAYER = """
-extern "C" __global__ void __launch_bounds__(kernel::LayerKernel<kernel::{tag}>::threads, 1)
+extern "C" __global__ void __launch_bounds__(kernel::LayerKernel<kernel::{tag}>::threads,
+                                             kernel::LayerKernel<kernel::{tag}>::ctas_per_sm)
     {tag}(const __grid_constant__ kernel::LayerParams params) {{
   kernel::LayerKernel<kernel::{tag}>::run(params);
 }}

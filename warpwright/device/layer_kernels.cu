@@ -5,7 +5,8 @@
 namespace warpwright::device {
 
 template <class Tag>
-__global__ void __launch_bounds__(kernel::LayerKernel<Tag>::threads, 1)
+__global__ void __launch_bounds__(kernel::LayerKernel<Tag>::threads,
+                                  kernel::LayerKernel<Tag>::ctas_per_sm)
     moe_layer(const __grid_constant__ kernel::LayerParams params) {
   kernel::LayerKernel<Tag>::run(params);
 }

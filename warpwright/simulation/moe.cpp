@@ -37,7 +37,8 @@ constexpr std::array names = {"x",
                               "inner rows",
                               "codes",
                               "code scales",
-                              "results"};
+                              "results",
+                              "partial sums"};
 static_assert(names.size() == mixture_parts);
 
 // What a step says that it reads and writes; a product's operands are those of its plan.

@@ -61,21 +61,29 @@ struct DynamicNumbers {
   }
 };
 
-/// Every number from the answers of a pipeline::TileRing, the first too: who has one has all before
-/// it begun. `Who` this role is; it reads every answer, up to the one that says no_tile.
+/// The first number, which is known, then those from the answers of a pipeline::TileRing. `Who`
+/// this role is; it reads every answer, up to the one that says no_tile.
 template <class Ring, pipeline::Reader Who>
-class DrawnNumbers {
+class TicketNumbers {
  public:
-  WW_DEVICE explicit DrawnNumbers(const Ring& ring) : ring_(ring) {}
+  WW_DEVICE TicketNumbers(const Ring& ring, int first) : ring_(ring), first_(first) {}
 
   WW_DEVICE int number() {
+    if (first_ != asked) {
+      const int number = first_;
+      first_ = asked;
+      return number;
+    }
     const int number = ring_.template read<Who>(state_);
     state_.advance(Ring::shape.answers);
     return number;
   }
 
  private:
+  static constexpr int asked = -1;
+
   Ring ring_;
+  int first_;
   pipeline::PipelineState state_;
 };
 
@@ -118,30 +126,38 @@ class TicketScheduler {
   WW_DEVICE TicketScheduler(std::uint32_t* counter, const isa::Prerequisites& ready)
       : counter_(counter), ready_(ready) {}
 
-  /// The first, which may be drawn while nobody knows yet how many there are.
-  WW_DEVICE void begin() { drawn_ = draw(); }
-  /// Those below `count` are tiles.
-  WW_DEVICE void limit(int count) { count_ = static_cast<std::uint32_t>(count); }
+  /// Draws the first, while nobody knows yet how many there are.
+  WW_DEVICE int begin() {
+    drawn_ = draw();
+    return static_cast<int>(drawn_);
+  }
+  /// Those below `count` are tiles: is the first one? Else no other is asked for.
+  WW_DEVICE bool limit(int count) {
+    count_ = static_cast<std::uint32_t>(count);
+    leave();
+    return drawn_ < count_;
+  }
 
   /// The next number, to `answer` and `full` of this CTA.
   WW_DEVICE void ask(isa::SharedAddress answer, isa::SharedAddress full, isa::Site site) {
-    if (answered_) drawn_ = draw();
-    answered_ = true;
-    // Each CTA draws one number that is none. Who has the last of these leaves the counter 0.
-    const std::uint32_t all = count_ + static_cast<std::uint32_t>(isa::cta_count());
-    if (drawn_ + 1 == all) isa::draw(counter_, all, ready_);
+    drawn_ = draw();
+    leave();
     answer_all(drawn_ < count_ ? static_cast<int>(drawn_) : pipeline::no_tile, 1, answer, full,
                site);
   }
 
  private:
   WW_DEVICE std::uint32_t draw() const { return isa::draw(counter_, 0xffffffffU, ready_); }
+  /// Each CTA draws one number that is none. Who has the last of these leaves the counter 0.
+  WW_DEVICE void leave() const {
+    const std::uint32_t all = count_ + static_cast<std::uint32_t>(isa::cta_count());
+    if (drawn_ + 1 == all) isa::draw(counter_, all, ready_);
+  }
 
   std::uint32_t* counter_;
   const isa::Prerequisites& ready_;
   std::uint32_t drawn_ = 0;
   std::uint32_t count_ = 0;
-  bool answered_ = false;
 };
 
 }  // namespace warpwright::tile

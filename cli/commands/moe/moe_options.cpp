@@ -129,7 +129,7 @@ void add_moe_choices(CLI::App& app, MoeChoiceOptions& o) {
       "do (default: auto, which is one up to 128 slots)");
   add("--one-launch", o.one_launch, "auto|yes|no",
       "one launch does the whole layer, of up to 256 slots of bf16 by bf16, e4m3 in blocks or "
-      "packed weights, or a launch for each step (default: auto, which is no)");
+      "packed weights, or a launch for each step (default: auto, the plan's choice)");
   add("--sort-parts", o.sort_parts, "N",
       "three launches sort, in N parts of small pieces, as more than half a million slots are "
       "(default: none of fewer)");

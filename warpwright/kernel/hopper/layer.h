@@ -17,14 +17,18 @@
 //                                  their expert's flag
 //   consumer               4..7    wgmma, the epilogue of its rows, the sum of tokens
 //
+// Tiles of the second product may be cut along K, so that few of them keep all SMs busy. Parts are
+// added up in float32, in order, and rounded as a whole tile's sums would be: with one part the
+// bits are those of a launch for each step.
+//
 // Before, all warps sort the slots together (slot_tiles.h), each CTA for itself.
 //
 //   what crosses CTAs   written by             told by                    read by
 //   rows between        the epilogue's lanes   count of the expert's      cp.async, behind a wait
 //                                              flag, behind the           for all tiles
 //                                              consumers' barrier
-//   rows of slots       the same               count of the token's       the warp that counted
-//                                              flag in the columns        last: it adds up
+//   sums of slots, by   the same               count of the token's       the warp that counted
+//   parts of K                                 flag in the columns        last: it adds up
 //
 // All of it is generic: no proxy is crossed. Counts acquire and release at the scope of the GPU.
 // Who is last sets a flag back to 0, for the next launch: it has seen all others.
@@ -50,6 +54,7 @@ namespace warpwright::kernel {
 /// A tile of one of the products.
 struct LayerItem : tile::Work {
   bool is_second = false;
+  int part = 0;    ///< along K
   ExpertTiles of;  ///< its expert's
 };
 
@@ -63,13 +68,13 @@ class LayerWalk {
   using Ring = TileRingOf<Tag, tile::DynamicNumbers>;
 
   /// Once the slots are sorted.
-  WW_DEVICE LayerWalk(const LayerParams& p, const Slots& slots, const Ring& ring)
-      : p_(p), slots_(slots), numbers_(ring), firsts_(slots.tiles() * of(p.first_tiles)) {}
+  WW_DEVICE LayerWalk(const LayerParams& p, const Slots& slots, const Ring& ring, int first)
+      : p_(p), slots_(slots), numbers_(ring, first), firsts_(slots.tiles() * of(p.first_tiles)) {}
 
-  WW_DEVICE static int of(const tile::Divisor& tiles) { return static_cast<int>(tiles.value); }
+  WW_DEVICE static int of(const tile::Divisor& items) { return static_cast<int>(items.value); }
   /// Items of both products.
   WW_DEVICE static int count(const LayerParams& p, const Slots& slots) {
-    return slots.tiles() * (of(p.first_tiles) + of(p.second_tiles));
+    return slots.tiles() * (of(p.first_tiles) + of(p.second_items));
   }
 
   /// The CTA's next item; false when there is none.
@@ -77,16 +82,21 @@ class LayerWalk {
     const int number = numbers_.number();
     if (number == pipeline::no_tile) return false;
     item.is_second = number >= firsts_;
-    const tile::Divisor& tiles = item.is_second ? p_.second_tiles : p_.first_tiles;
+    const tile::Divisor& items = item.is_second ? p_.second_items : p_.first_tiles;
     const int index = number - (item.is_second ? firsts_ : 0);
-    const ExpertTiles e = slots_.expert_of(tiles.quotient(index));
-    // A tile of weights meets all tokens of its expert before the next one's turn.
-    const int rest = index - e.first_tile * of(tiles);
-    const int weight = e.tiles == 1 ? rest : rest / e.tiles;
-    const int token = rest - weight * e.tiles;
+    const ExpertTiles e = slots_.expert_of(items.quotient(index));
+    // Weights meet all tokens of their expert before the next ones' turn.
+    const int rest = index - e.first_tile * of(items);
+    const int weights = e.tiles == 1 ? rest : rest / e.tiles;
+    const int token = rest - weights * e.tiles;
+    const int k_parts = item.is_second ? p_.k_parts : 1;
+    const int weight = k_parts == 1 ? weights : weights / k_parts;
+    item.part = weights - weight * k_parts;
     item.tile = {weight, token, e.expert};
-    item.first = 0;
-    item.end = item.is_second ? p_.second.walk.k_tiles : p_.first.walk.k_tiles;
+    const int k_tiles = item.is_second ? p_.second.walk.k_tiles : p_.first.walk.k_tiles;
+    item.first = item.part * p_.part_k_tiles;
+    item.end = k_parts == 1 ? k_tiles : item.first + p_.part_k_tiles;
+    if (item.end > k_tiles) item.end = k_tiles;
     item.first_token = e.first_row;
     item.end_token = e.end_row;
     item.tiles_before = e.first_tile;
@@ -99,7 +109,7 @@ class LayerWalk {
  private:
   const LayerParams& p_;
   const Slots& slots_;
-  tile::DrawnNumbers<Ring, Who> numbers_;
+  tile::TicketNumbers<Ring, Who> numbers_;
   int firsts_;  // items of the first product
 };
 
@@ -112,6 +122,7 @@ class LayerKernel {
   static constexpr LayerMap smem = layer_map(config);
   static constexpr int threads = kernel::threads(config);
   static constexpr int shared_bytes = smem.bytes;
+  static constexpr int ctas_per_sm = config.first.ctas_per_sm;
   static_assert(config_fault(config) == nullptr);
   static_assert(signals_match(config.first) && signals_match(config.second));
 
@@ -131,6 +142,7 @@ class LayerKernel {
   using ByWarp = Walk<pipeline::Reader::warp>;
   using Slots = typename ByWarp::Slots;
   using Numbers = typename ByWarp::Ring;
+  using Adder = SlotAdder<PartialRows>;
   static constexpr int consumers = 32 * consumer_warps(config.first);
   /// Named barriers; 0 is that of all threads.
   static constexpr int stored = 1;
@@ -156,22 +168,32 @@ class LayerKernel {
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     tile::TicketScheduler tickets(p_.flags, ready);
-    if (warp_ == ticket_warp && mine) tickets.begin();
+    if (warp_ == ticket_warp && mine) first().store(0, tickets.begin());
     slots_.fill(ready, base_ + smem.product.epilogue);
+    if (warp_ >= loading_warps) {
+      isa::set_role(role_of_warp(config.first, loading_warps));
+      take_registers<Tag>();
+      return consume(ready);
+    }
+    isa::set_role(warp_ == 0 ? "producer" : warp_ == ticket_warp ? "scheduler" : "tokens");
+    give_registers<Tag>();
     if (warp_ == 0) {
-      isa::set_role("producer");
       if (mine) produce();
     } else if (warp_ == ticket_warp) {
-      isa::set_role("scheduler");
-      tickets.limit(ByWarp::count(p_, slots_));
-      if (mine) numbers_.schedule(tickets, 0);
-    } else if (warp_ < loading_warps) {
-      isa::set_role("tokens");
-      copy_rows();
+      if (mine && tickets.limit(ByWarp::count(p_, slots_))) numbers_.schedule(tickets, 0);
     } else {
-      isa::set_role(role_of_warp(config.first, loading_warps));
-      consume(ready);
+      copy_rows();
     }
+  }
+
+  /// The first number of this CTA, which is drawn before it sorts; other roles see it behind that.
+  [[nodiscard]] WW_DEVICE isa::SharedView<int> first() const { return {base_ + smem.first}; }
+  /// The items of a role, whose first number is a tile's or no_tile.
+  template <pipeline::Reader Who>
+  [[nodiscard]] WW_DEVICE Walk<Who> walk_of() const {
+    const int number = first().load();
+    return {p_, slots_, numbers_,
+            number < Walk<Who>::count(p_, slots_) ? number : pipeline::no_tile};
   }
 
   /// One thread: loads weights.
@@ -179,7 +201,7 @@ class LayerKernel {
     const Ring ring(base_ + smem.product.barriers, {});
     auto of_first = weights_of<First>(p_.first);
     auto of_second = weights_of<Second>(p_.second);
-    Walk<pipeline::Reader::thread> walk(p_, slots_, numbers_);
+    auto walk = walk_of<pipeline::Reader::thread>();
     pipeline::PipelineState state;
     LayerItem item;
     while (walk.next(item)) {
@@ -217,9 +239,15 @@ class LayerKernel {
   /// One of the warps that copy rows.
   WW_DEVICE void copy_rows() const {
     const Ring ring(base_ + smem.product.barriers, {});
-    std::conditional_t<quantises_rows(config), RowQuantiser<First>, RowCopier<First>> rows(
-        base_, warp_ - first_row_warp);
-    ByWarp walk(p_, slots_, numbers_);
+    auto rows = [this] {
+      const int warp = warp_ - first_row_warp;
+      if constexpr (quantises_rows(config)) {
+        return RowQuantiser<First>(base_, base_ + smem.rows, warp);
+      } else {
+        return RowCopier<First>(base_, warp);
+      }
+    }();
+    auto walk = walk_of<pipeline::Reader::warp>();
     pipeline::PipelineState state;
     LayerItem item;
     while (walk.next(item)) {
@@ -245,23 +273,31 @@ class LayerKernel {
   /// One thread: until all rows of an item's expert are there.
   WW_DEVICE void await_rows(const LayerItem& item, isa::Site site = isa::Site::sync()) const {
     isa::flag_wait(p_.expert_flag(item.of.expert),
-                   static_cast<std::uint32_t>(item.of.tiles * ByWarp::of(p_.first_tiles)),
+                   static_cast<std::uint32_t>(item.of.tiles * ByWarp::of(p_.first_tiles) * warps),
                    Params::seen - 1, site);
+  }
+
+  /// A warp's buffers are the same of both products: no warp waits for another between its items.
+  template <class Product>
+  WW_DEVICE Epilogue<Product> epilogue_of(const GemmParams& p, int warp) const {
+    constexpr int all = smem.product.scales - smem.product.epilogue;
+    constexpr int others = (all - epilogue_bytes(Product::config)) / warps;
+    return {p.output, p.scales, base_ + smem.product.epilogue + warp * others,
+            base_ + smem.product.c_barriers, warp};
   }
 
   /// The consumer warpgroup: multiplies, stores, and adds up what is complete.
   WW_DEVICE void consume(const isa::Prerequisites& ready) const {
     const int warp = warp_ - loading_warps;
     const bool counts = isa::thread_index() == 32 * loading_warps;
-    const SlotAdder adder(p_.sum);
+    const Adder adder(p_.sum, {p_.k_parts, p_.slots.count() * p_.sum.x_pitch, p_.bias,
+                               p_.bias_pitch, p_.bias_is_wide});
     const Ring ring(base_ + smem.product.barriers, {}, 1);
     pipeline::PipelineState state;
     TileSums<First> sums;
-    Epilogue<First> gated(p_.first.output, p_.first.scales, base_ + smem.product.epilogue,
-                          base_ + smem.product.c_barriers, warp);
-    Epilogue<Second> plain(p_.second.output, p_.second.scales, base_ + smem.product.epilogue,
-                           base_ + smem.product.c_barriers, warp);
-    ByWarp walk(p_, slots_, numbers_);
+    auto gated = epilogue_of<First>(p_.first, warp);
+    auto plain = epilogue_of<Second>(p_.second, warp);
+    auto walk = walk_of<pipeline::Reader::warp>();
     LayerItem item;
     for (int rest = 0;; rest += 32) {
       Complete complete;
@@ -273,7 +309,7 @@ class LayerKernel {
         if (item.is_second) {
           // No copy hands on that the tokens have been read, over which results may be written.
           if (counts) await_rows(item);
-          plain.begin(item, warp_rows * warp);
+          plain.begin(partial(item, item.part), warp_rows * warp);
         } else {
           gated.begin(item, warp_rows * warp);
         }
@@ -281,20 +317,25 @@ class LayerKernel {
         const CompleteSums all{true, 0, tile_tokens(config)};
         if (item.is_second) {
           plain.write(sums.values(), all);
+          isa::named_barrier_sync(stored, consumers);
+          complete = count_rows(item, warp);
         } else {
           gated.write(sums.values(), all);
-        }
-        isa::named_barrier_sync(stored, consumers);
-        if (item.is_second) {
-          complete = count_rows(item, warp);
-        } else if (counts) {
-          isa::flag_count(p_.expert_flag(item.of.expert));
+          isa::sync_warp();
+          if (isa::lane_index() == 0) isa::flag_count(p_.expert_flag(item.of.expert));
         }
         if (counts) isa::count_tile();
         isa::mark_end();
       }
       add(adder, ready, complete);
     }
+  }
+
+  /// Where the sums of a part along K go: a part has all rows.
+  WW_DEVICE tile::Work partial(tile::Work work, int part) const {
+    work.column += part * p_.slots.count();
+    work.end_token += part * p_.slots.count();
+    return work;
   }
 
   /// The sums of a tile. Once in the code: tiles of both products are alike but for their
@@ -318,11 +359,12 @@ class LayerKernel {
     int step = 1;
   };
   static constexpr int warps = consumers / 32;
+  static_assert(warps == Params::warps);
 
   /// All lanes: the tokens from `first` on, one a lane, that have no slot. No tile completes them,
   /// and nobody reads them, so that d may be x. All consumers of the grid share their columns out.
   WW_DEVICE Complete without_slot(int first, int warp) const {
-    constexpr int piece = 32 * SlotAdder::each;
+    constexpr int piece = 32 * Adder::each;
     const int token = first + isa::lane_index();
     const bool is_so = token < p_.sum.tokens && slots_.rows_of(token) == 0;
     return {isa::ballot(is_so), token, (isa::cta_index() * warps + warp) * piece, p_.sum.k,
@@ -345,7 +387,8 @@ class LayerKernel {
       std::uint32_t* const flag =
           watches ? p_.expert_flag(item.of.expert) : p_.token_flag(token, item.tile.m);
       const std::uint32_t before = isa::flag_count(flag, watches ? Params::seen : 1);
-      const int all = watches ? item.of.tiles * ByWarp::of(p_.second_tiles) : slots_.rows_of(token);
+      const int all = watches ? item.of.tiles * ByWarp::of(p_.second_items)
+                              : slots_.rows_of(token) * p_.k_parts;
       const int counted = static_cast<int>(watches ? before / Params::seen : before) + 1;
       is_last = counted == all;
       if (is_last) isa::flag_clear(flag);
@@ -357,15 +400,15 @@ class LayerKernel {
   }
 
   /// All lanes.
-  WW_DEVICE void add(const SlotAdder& adder, const isa::Prerequisites& ready,
+  WW_DEVICE void add(const Adder& adder, const isa::Prerequisites& ready,
                      const Complete& complete) const {
     WW_NO_UNROLL for (std::uint32_t lanes = complete.lanes; lanes != 0; lanes &= lanes - 1) {
       const std::uint32_t token =
           isa::shuffle(static_cast<std::uint32_t>(complete.token), isa::lowest_lane(lanes));
       WW_NO_UNROLL for (int first = complete.first; first < complete.end; first += complete.step) {
-        const int column = first + isa::lane_index() * SlotAdder::each;
-        adder.add<config.second.result>(ready, slots_, static_cast<int>(token),
-                                        column < complete.end ? column : p_.sum.k);
+        const int column = first + isa::lane_index() * Adder::each;
+        adder.add<config.first.result>(ready, slots_, static_cast<int>(token),
+                                       column < complete.end ? column : p_.sum.k);
       }
     }
   }

@@ -19,7 +19,7 @@ namespace warpwright::kernel {
 /// Both products of a layer. One consumer warpgroup multiplies; stages are the same of both.
 struct LayerConfig {
   GemmConfig first;   ///< by w13, gated
-  GemmConfig second;  ///< by w2; rows of both come by number
+  GemmConfig second;  ///< by w2; its sums are float32. Rows of both come by number
 
   friend constexpr bool operator==(const LayerConfig&, const LayerConfig&) = default;
 };
@@ -40,6 +40,19 @@ constexpr int tile_tokens(const LayerConfig& c) {
   return c.first.tile_n;
 }
 
+/// Registers of a thread that loads, and of one that multiplies. Decoding weights takes most;
+/// quantising rows takes some of those that load.
+constexpr int producer_registers(const LayerConfig& c) {
+  if (c.first.ctas_per_sm == 1) return launch_registers(c.first);
+  return quantises_rows(c) ? 104 : 56;
+}
+constexpr int consumer_registers(const LayerConfig& c) {
+  return 2 * launch_registers(c.first) - producer_registers(c);
+}
+constexpr bool moves_registers(const LayerConfig& c) {
+  return producer_registers(c) < launch_registers(c.first);
+}
+
 /// Who must know the next item: the producer, the warps that copy tokens, all consumer warps, and
 /// who draws. One answer: who draws ahead takes what others would begin sooner.
 constexpr pipeline::TileRingShape tile_ring_shape(const LayerConfig& c) {
@@ -51,19 +64,24 @@ constexpr pipeline::TileRingShape tile_ring_shape(const LayerConfig& c) {
 struct LayerMap {
   SmemMap product;
   int numbers = 0;
+  int first = 0;  ///< the number that is drawn first
   int tables = 0;
+  int rows = 0;  ///< of each stage before they are quantised, where that is done here
   int bytes = 0;
 };
 constexpr LayerMap layer_map(const LayerConfig& c) {
-  LayerMap map{smem_map(c.first)};
+  const bool is_larger = epilogue_bytes(c.second) > epilogue_bytes(c.first);
+  LayerMap map{smem_map(is_larger ? c.second : c.first)};
   map.numbers = (map.product.bytes + 15) / 16 * 16;
-  map.tables = (map.numbers + pipeline::ring_bytes(tile_ring_shape(c)) + 15) / 16 * 16;
-  map.bytes = map.tables + SlotTiles<1>::bytes;
+  map.first = (map.numbers + pipeline::ring_bytes(tile_ring_shape(c)) + 15) / 16 * 16;
+  map.tables = map.first + 16;
+  map.rows = map.tables + SlotTiles<1>::bytes;
+  map.bytes = map.rows + (quantises_rows(c) ? c.first.stages * tile_tokens(c) * 256 : 0);
   return map;
 }
 
 constexpr bool fits_smem(const LayerConfig& c) {
-  return layer_map(c).bytes + reserved_smem_bytes <= sm_smem_bytes;
+  return c.first.ctas_per_sm * (layer_map(c).bytes + reserved_smem_bytes) <= sm_smem_bytes;
 }
 
 /// What a launch takes.
@@ -71,25 +89,31 @@ struct LayerParams {
   GemmParams first;
   GemmParams second;
   SlotTilesParams slots;
-  SumSlotsParams sum;  ///< its rows of slots are the CTA's own
-  tile::Divisor first_tiles;
-  tile::Divisor second_tiles;  ///< tiles along the weights
+  SumSlotsParams sum;                   ///< its rows are partial sums of the second product
+  const unsigned char* bias = nullptr;  ///< of w2's rows, side by side; null: none
+  std::int64_t bias_pitch = 0;          ///< bytes from expert to expert
+  bool bias_is_wide = true;             ///< float32, else x's type
+  tile::Divisor first_tiles;            ///< items of a tile of tokens: tiles along w13
+  tile::Divisor second_items;           ///< the same: parts of tiles along w2
+  int second_tiles = 0;                 ///< tiles along w2
+  int k_parts = 1;                      ///< of each, along K
+  int part_k_tiles = 0;                 ///< k_tiles of a part; the last may have fewer
   /// Flags, all 0 between launches: the number that is drawn next; for each expert, `expert_step`
-  /// words apart, how many tiles of its rows are there, and in the upper half how many of the
-  /// second product have seen them all; for each token, and tile along w2, how many of its rows
-  /// are there.
+  /// words apart, how many warps have stored their rows of a tile, and in the upper half how many
+  /// items of the second product have seen them all; for each token, and tile along w2, how many
+  /// parts of its rows are there.
   std::uint32_t* flags = nullptr;
 
   static constexpr int experts_at = counter_bytes / 4;
   static constexpr int expert_step = 8;
   static constexpr int seen = 1 << 16;
+  static constexpr int warps = 4;  ///< that store rows
 
   [[nodiscard]] constexpr std::uint32_t* expert_flag(int expert) const {
     return flags + experts_at + expert * expert_step;
   }
   [[nodiscard]] constexpr std::uint32_t* token_flag(int token, int tile) const {
-    return flags + experts_at + slots.experts * expert_step +
-           token * static_cast<int>(second_tiles.value) + tile;
+    return flags + experts_at + slots.experts * expert_step + token * second_tiles + tile;
   }
   /// Bytes of the flags.
   static constexpr std::int64_t flag_bytes(std::int64_t experts, std::int64_t tokens,
@@ -112,7 +136,7 @@ constexpr LayerConfig layer(GemmConfig plain) {
   plain = warp_scan(consumers(1, plain));
   const auto of = [&](int stages) {
     plain.stages = stages;
-    return LayerConfig{by_index(gated(plain)), by_index(plain)};
+    return LayerConfig{by_index(gated(plain)), to(DType::f32, by_index(plain))};
   };
   int stages = 1;
   while (fits_smem(of(stages + 1))) ++stages;
@@ -125,10 +149,10 @@ inline constexpr auto layer_rows = std::to_array<LayerRow>({
     {layer(swap_ab(bf16(128, 8))), "layer_bf16_128x8"},
     {layer(swap_ab(bf16(128, 16))), "layer_bf16_128x16"},
     {layer(swap_ab(bf16(128, 32))), "layer_bf16_128x32"},
-    {layer(fp4_bf16(128, 16)), "layer_e2m1xbf16_128x16"},
-    {layer(exact(s4_bf16(128, 16))), "layer_s4xbf16_128x16"},
-    {layer(swap_ab(blockwise(e4m3(128, 8)))), "layer_e4m3_128x8_bs"},
-    {layer(swap_ab(blockwise(e4m3(128, 16)))), "layer_e4m3_128x16_bs"},
+    {layer(two_ctas(fp4_bf16(128, 16))), "layer_e2m1xbf16_128x16"},
+    {layer(two_ctas(exact(s4_bf16(128, 16)))), "layer_s4xbf16_128x16"},
+    {layer(two_ctas(swap_ab(blockwise(e4m3(128, 8))))), "layer_e4m3_128x8_bs"},
+    {layer(two_ctas(swap_ab(blockwise(e4m3(128, 16))))), "layer_e4m3_128x16_bs"},
 });
 
 }  // namespace hopper
@@ -144,9 +168,11 @@ constexpr const char* config_fault(const LayerConfig& c) {
       c.first.stages != c.second.stages || !gathers(c.first) || !gathers(c.second)) {
     return "both products of a layer have the same stages, swapped, and one consumer warpgroup";
   }
-  if (epilogue_bytes(c.first) < SlotTiles<1>::scratch_bytes ||
-      epilogue_bytes(c.second) > epilogue_bytes(c.first)) {
-    return "slots are sorted in the epilogue's buffers, which both products share";
+  if (epilogue_bytes(c.first) < SlotTiles<1>::scratch_bytes) {
+    return "slots are sorted in the epilogue's buffers";
+  }
+  if (is_blockwise(c.first) && smem_map(c.first).scales != layer_map(c).product.scales) {
+    return "both products of a layer find the scales of a stage in the same place";
   }
   return fits_smem(c) ? nullptr : "the stages do not fit into shared memory";
 }

@@ -41,66 +41,114 @@ struct SumSlotsParams {
   int of_weights = 1;              ///< tokens that share a line of weights; above 1 top_k is 1
 };
 
-/// The rows of slots as the sort has left them in global memory.
-struct RowsOfSlots {
-  const std::int32_t* rows;
+/// A row that is not there.
+inline constexpr std::uint32_t no_row = ~0U;
 
-  [[nodiscard]] WW_DEVICE int row(std::int64_t slot) const {
-    return isa::GlobalView<const std::int32_t>{rows}.load(slot);
+/// The rows of slots as the sort has left them in global memory.
+class RowsOfSlots {
+ public:
+  explicit WW_DEVICE RowsOfSlots(const std::int32_t* rows) : rows_(rows) {}
+
+  /// Those of a token, of which each lane knows one.
+  class Token {
+   public:
+    struct Place {
+      std::uint32_t row;
+      int whose;  // the lane that knows its slot
+    };
+
+    WW_DEVICE Token(const std::int32_t* rows, const SumSlotsParams& p, int token) {
+      const int lane = isa::lane_index();
+      if (lane < p.top_k) {
+        row_ = isa::GlobalView<const std::int32_t>{rows}.load(std::int64_t{token} * p.top_k + lane);
+        weight_ = p.factor * weight_of(p, token, lane);
+      }
+      // Which of the token's rows mine is: those left out come behind all others.
+      const auto number = static_cast<std::uint32_t>(row_);
+      for (int j = 0; j < p.top_k; ++j) place_ += isa::shuffle(number, j) < number ? 1 : 0;
+    }
+    [[nodiscard]] WW_DEVICE int count() const { return isa::count_lanes(isa::ballot(row_ >= 0)); }
+    [[nodiscard]] WW_DEVICE Place find(int i) const {
+      const std::uint32_t of = isa::ballot(row_ >= 0 && place_ == i);
+      const int whose = of != 0 ? isa::lowest_lane(of) : isa::lane_index();
+      const std::uint32_t row = isa::shuffle(static_cast<std::uint32_t>(row_), whose);
+      return {of != 0 ? row : no_row, whose};
+    }
+    [[nodiscard]] WW_DEVICE float weight(const Place& place) const {
+      return isa::float_of(isa::shuffle(isa::float_bits(weight_), place.whose));
+    }
+
+   private:
+    WW_DEVICE static float weight_of(const SumSlotsParams& p, int token, int slot) {
+      if (p.weights == nullptr) return 1;
+      const int line = p.of_weights > 1 ? token / p.of_weights : token;
+      const int place = token - line * p.of_weights + slot;
+      return float_at(p.weights, p.weight_type, line * p.weight_pitch + place);
+    }
+
+    int row_ = -1;
+    float weight_ = 0;
+    int place_ = 0;
+  };
+  [[nodiscard]] WW_DEVICE Token of_token(const SumSlotsParams& p, int token) const {
+    return {rows_, p, token};
   }
+
+ private:
+  const std::int32_t* rows_;
 };
 
-/// Adds up slots of a token at a time: each lane of a warp knows a slot and adds up eight elements.
+/// How rows lie: of 16 bits, as x does.
+struct WholeRows {
+  static constexpr int each = 8;     ///< elements of a lane: 16 bytes
+  static constexpr int at_once = 4;  ///< rows that are on their way
+};
+/// Or a row of float32 for each part along K, `step` bytes apart, and where there are biases the
+/// expert's as a last one. They are added up in order, and rounded to 16 bits.
+struct PartialRows {
+  static constexpr int each = 4;
+  static constexpr int at_once = 8;
+  int parts;
+  std::int64_t step;
+  const unsigned char* bias;  ///< of the first expert; null: none
+  std::int64_t bias_pitch;    ///< bytes from expert to expert
+  bool is_wide;               ///< it is float32, else of the rows' 16 bits
+};
+
+/// Adds up slots of a token at a time: each lane of a warp knows a slot, and adds up some elements.
+template <class Form>
 class SlotAdder {
  public:
   static constexpr int max_top_k = 32;  ///< a lane a slot
-  static constexpr int each = 8;        ///< elements of a lane: 16 bytes of x
-  /// Rows that are on their way at once.
-  static constexpr int at_once = 4;
+  static constexpr int each = Form::each;
 
   /// Keeps a reference to `p`.
-  WW_DEVICE explicit SlotAdder(const SumSlotsParams& p)
+  WW_DEVICE explicit SlotAdder(const SumSlotsParams& p, const Form& form = {})
       : p_(p),
+        form_(form),
         lane_(isa::lane_index()),
         whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)),
         whole_y_(begin_at_multiples<16>(p.y, p.y_pitch)),
         whole_addend_(begin_at_multiples<16>(p.addend, p.addend_pitch)) {}
 
-  /// The whole warp: of a token, this lane's elements from `column` on, a multiple of eight; none
-  /// of a column behind the row. T is the type of x; `rows.row(slot)` is the row of a slot, or
-  /// negative.
+  /// The whole warp: of a token, this lane's elements from `column` on, a multiple of `each`; none
+  /// of a column behind the row. T is the type of rows, which are those that `rows` knows.
   template <DType T, class Rows>
   WW_DEVICE void add(const isa::Prerequisites& /*ready*/, const Rows& rows, int token,
                      int column) const {
-    int row = -1;
-    float weight = 0;
-    if (lane_ < p_.top_k) {
-      row = rows.row(std::int64_t{token} * p_.top_k + lane_);
-      weight = p_.factor * weight_of_lane(token);
-    }
-    // Which of the token's rows mine is: those left out come behind all others.
-    const auto number = static_cast<std::uint32_t>(row);
-    int place = 0;
-    for (int j = 0; j < p_.top_k; ++j) {
-      place += isa::shuffle(number, j) < number ? 1 : 0;
-    }
-    const int kept = isa::count_lanes(isa::ballot(row >= 0));
-
+    const auto its = rows.of_token(p_, token);
+    const int kept = its.count();
     float sum[each] = {};
     for (int first = 0; first < kept; first += at_once) {
-      Eight chunk[at_once];
-      int whose[at_once];  // the lane that knows its slot
+      Chunk chunk[at_once];
+      typename decltype(its)::Place place[at_once];
       WW_UNROLL
-      for (int i = 0; i < at_once; ++i) {
-        const std::uint32_t of = isa::ballot(row >= 0 && place == first + i);
-        whose[i] = of != 0 ? isa::lowest_lane(of) : lane_;
-        const std::uint32_t from = isa::shuffle(number, whose[i]);
-        if (of != 0) chunk[i] = load_eight(p_.x + from * p_.x_pitch, column, p_.k, whole_x_);
-      }
+      for (int i = 0; i < at_once; ++i) place[i] = its.find(first + i);
+      load<T>(form_, place, column, chunk);
       // Weights are waited for behind the requests of the rows.
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        const float factor = isa::float_of(isa::shuffle(isa::float_bits(weight), whose[i]));
+        const float factor = its.weight(place[i]);
         if (first + i < kept) add_chunk<T>(chunk[i], factor, sum);
       }
     }
@@ -109,20 +157,58 @@ class SlotAdder {
   }
 
  private:
-  WW_DEVICE float weight_of_lane(int token) const {
-    if (p_.weights == nullptr) return 1;
-    const int line = p_.of_weights > 1 ? token / p_.of_weights : token;
-    const int place = token - line * p_.of_weights + lane_;
-    return float_at(p_.weights, p_.weight_type, line * p_.weight_pitch + place);
+  using Chunk = isa::Words<each / 2>;
+  static constexpr int at_once = Form::at_once;
+
+  template <DType T, class Place>
+  WW_DEVICE void load(const WholeRows& /*form*/, const Place (&from)[at_once], int column,
+                      Chunk (&chunk)[at_once]) const {
+    WW_UNROLL
+    for (int i = 0; i < at_once; ++i) {
+      if (from[i].row != no_row) {
+        chunk[i] = load_elements<each / 2>(p_.x + from[i].row * p_.x_pitch, column, p_.k, whole_x_);
+      }
+    }
+  }
+  template <DType T, class Place>
+  WW_DEVICE void load(const PartialRows& form, const Place (&from)[at_once], int column,
+                      Chunk (&chunk)[at_once]) const {
+    float sum[at_once][each] = {};
+    const int lines = form.parts + (form.bias != nullptr ? 1 : 0);
+    const bool whole_bias = begin_at_multiples<16>(form.bias, form.bias_pitch);
+    WW_NO_UNROLL
+    for (int line = 0; line < lines; ++line) {
+      const bool is_bias = line == form.parts;
+      const unsigned char* const first = is_bias ? form.bias : p_.x + line * form.step;
+      const std::int64_t pitch = is_bias ? form.bias_pitch : p_.x_pitch;
+      const bool whole = is_bias ? whole_bias : whole_x_;
+      WW_UNROLL
+      for (int i = 0; i < at_once; ++i) {
+        if (from[i].row == no_row) continue;
+        const unsigned char* const row = first + (is_bias ? from[i].expert : from[i].row) * pitch;
+        if (is_bias && !form.is_wide) {
+          add_chunk<T>(load_elements<each / 2>(row, column, p_.k, whole), 1, sum[i]);
+        } else {
+          add_floats(row + std::int64_t{column} * 4, column, whole, sum[i]);
+        }
+      }
+    }
+    WW_UNROLL
+    for (int i = 0; i < at_once; ++i) {
+      WW_UNROLL
+      for (int j = 0; j < each / 2; ++j) {
+        chunk[i].word[j] = isa::pack<T>(sum[i][2 * j], sum[i][2 * j + 1]);
+      }
+    }
   }
 
   WW_DEVICE void add_row(int token, int column, float (&sum)[each]) const {
     const unsigned char* const row = p_.addend + token * p_.addend_pitch;
     if (p_.addend_type == DType::f32) {
-      add_floats(row + std::int64_t{column} * 4, column, sum);
+      add_floats(row + std::int64_t{column} * 4, column, whole_addend_, sum);
       return;
     }
-    const Eight chunk = load_eight(row, column, p_.k, whole_addend_);
+    const Chunk chunk = load_elements<each / 2>(row, column, p_.k, whole_addend_);
     if (p_.addend_type == DType::bf16) {
       add_chunk<DType::bf16>(chunk, 1, sum);
     } else {
@@ -130,8 +216,9 @@ class SlotAdder {
     }
   }
 
-  WW_DEVICE void add_floats(const unsigned char* at, int column, float (&sum)[each]) const {
-    if (whole_addend_ && column + each <= p_.k) {
+  WW_DEVICE void add_floats(const unsigned char* at, int column, bool whole,
+                            float (&sum)[each]) const {
+    if (whole && column + each <= p_.k) {
       WW_UNROLL
       for (int i = 0; i < each; i += 4) {
         const auto four = isa::global_view<const isa::Words<4>>(at).load(i / 4);
@@ -148,9 +235,9 @@ class SlotAdder {
   }
 
   template <DType T>
-  WW_DEVICE static void add_chunk(const Eight& chunk, float factor, float (&sum)[each]) {
+  WW_DEVICE static void add_chunk(const Chunk& chunk, float factor, float (&sum)[each]) {
     WW_UNROLL
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < each / 2; ++i) {
       const isa::Pair pair = isa::unpack<T>(&chunk.word[i]);
       sum[2 * i] = isa::multiply_add(factor, pair.low, sum[2 * i]);
       sum[2 * i + 1] = isa::multiply_add(factor, pair.high, sum[2 * i + 1]);
@@ -164,13 +251,13 @@ class SlotAdder {
       store_floats(y + std::int64_t{column} * 4, column, sum);
       return;
     }
-    Eight chunk;
+    Chunk chunk;
     WW_UNROLL
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < each / 2; ++i) {
       chunk.word[i] = p_.y_type == DType::bf16 ? isa::pack<DType::bf16>(sum[2 * i], sum[2 * i + 1])
                                                : isa::pack<DType::f16>(sum[2 * i], sum[2 * i + 1]);
     }
-    store_eight(y, column, p_.k, whole_y_, chunk);
+    store_elements(y, column, p_.k, whole_y_, chunk);
   }
 
   WW_DEVICE void store_floats(unsigned char* at, int column, const float (&sum)[each]) const {
@@ -191,6 +278,7 @@ class SlotAdder {
   }
 
   const SumSlotsParams& p_;
+  Form form_;
   int lane_;
   bool whole_x_;
   bool whole_y_;

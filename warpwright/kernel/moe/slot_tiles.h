@@ -15,6 +15,8 @@
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/float_at.h"
+#include "warpwright/kernel/moe/slot_adder.h"
 #include "warpwright/tile/slot_ids.h"
 
 namespace warpwright::kernel {
@@ -22,11 +24,34 @@ namespace warpwright::kernel {
 /// The slots of a launch, in global memory.
 struct SlotTilesParams : tile::SlotIds {
   tile::Divisor by_top_k;
+  const void* weights = nullptr;  ///< tokens x top_k; null: all are 1
+  std::int64_t weight_pitch = 0;  ///< elements from line to line
+  DType weight_type = DType::f32;
   std::uint32_t* status = nullptr;  ///< where the first CTA says whether an id is out of range
 
   constexpr SlotTilesParams() = default;
   constexpr explicit SlotTilesParams(const tile::SlotIds& slots)
       : tile::SlotIds(slots), by_top_k(slots.top_k) {}
+};
+
+/// The rows of a token, in order, with their weights: in shared memory from `at` on.
+struct RowsInOrder {
+  struct Place {
+    std::uint32_t row;
+    std::uint32_t expert;
+    float weight;
+  };
+  isa::SharedAddress at;
+  int rows;
+  float factor;
+
+  [[nodiscard]] WW_DEVICE int count() const { return rows; }
+  [[nodiscard]] WW_DEVICE Place find(int i) const {
+    if (i >= rows) return {no_row, 0, 0};
+    const isa::Words<2> w = isa::SharedView<isa::Words<2>>{at}.load(i);
+    return {w.word[0] & 0xffff, w.word[0] >> 16, factor * isa::float_of(w.word[1])};
+  }
+  [[nodiscard]] WW_DEVICE static float weight(const Place& place) { return place.weight; }
 };
 
 /// The rows of an expert that is hit, and its tiles of tokens in the line of all.
@@ -45,7 +70,7 @@ class SlotTiles {
   static constexpr int most_slots = 256;
   static constexpr int threads = most_slots;
   /// Bytes of shared memory for the kernel's life, and while it sorts; both at multiples of 16.
-  static constexpr int bytes = 5 * 4 * most_slots + 16;
+  static constexpr int bytes = 7 * 4 * most_slots + 16;
   static constexpr int scratch_bytes = 3 * 4 * most_slots + 16 + 4 * 32;
   static_assert((tokens & (tokens - 1)) == 0);
 
@@ -56,6 +81,7 @@ class SlotTiles {
     const int thread = isa::thread_index();
     const Scratch s{scratch};
     const int key = key_of(ready, thread);
+    const float weight = weight_of(ready, thread);
     const bool is_here = key < p_.experts;
     s.words().store(thread, word_of(key, thread));
     s.note(Scratch::here, is_here);
@@ -65,6 +91,7 @@ class SlotTiles {
     if (!is_here && thread < p_.count()) rows().store(thread, -1);
     say_status(ready, s, thread);
     isa::sync_threads(threads);
+    if (is_here) put_in_order(thread, key, weight);
     number_tiles(s, thread);
   }
 
@@ -79,9 +106,9 @@ class SlotTiles {
   }
   /// The token of a row.
   [[nodiscard]] WW_DEVICE int token(int row) const { return view(tokens_at).load(row); }
-  /// The row of a slot, or -1 where it is left out.
-  [[nodiscard]] WW_DEVICE int row(std::int64_t slot) const {
-    return rows().load(static_cast<int>(slot));
+  /// The rows of a token, as SlotAdder asks for them.
+  [[nodiscard]] WW_DEVICE RowsInOrder of_token(const SumSlotsParams& p, int token) const {
+    return {ordered().address + token * p_.top_k * 8, rows_of(token), p.factor};
   }
   /// Rows of a token.
   [[nodiscard]] WW_DEVICE int rows_of(int token) const { return view(kept_at).load(token); }
@@ -91,7 +118,8 @@ class SlotTiles {
   static constexpr int rows_at = 4 * most_slots;
   static constexpr int kept_at = 2 * 4 * most_slots;
   static constexpr int entries_at = 3 * 4 * most_slots;
-  static constexpr int count_at = 5 * 4 * most_slots;
+  static constexpr int ordered_at = 5 * 4 * most_slots;
+  static constexpr int count_at = 7 * 4 * most_slots;
   static constexpr int slot_bits = 8;
   static_assert(1 << slot_bits == most_slots);
 
@@ -133,6 +161,9 @@ class SlotTiles {
     return {at_ + static_cast<isa::SharedAddress>(at)};
   }
   [[nodiscard]] WW_DEVICE isa::SharedView<std::int32_t> rows() const { return view(rows_at); }
+  [[nodiscard]] WW_DEVICE isa::SharedView<isa::Words<2>> ordered() const {
+    return {at_ + ordered_at};
+  }
   [[nodiscard]] WW_DEVICE isa::SharedView<isa::Words<2>> entries() const {
     return {at_ + entries_at};
   }
@@ -149,6 +180,12 @@ class SlotTiles {
     if (p_.ids == nullptr) return 0;  // there is no router
     const int token = p_.by_top_k.quotient(slot);
     return tile::slot_key(p_, tile::load_slot_id(p_, token, slot - token * p_.top_k));
+  }
+
+  [[nodiscard]] WW_DEVICE float weight_of(const isa::Prerequisites& /*ready*/, int slot) const {
+    if (slot >= p_.count() || p_.weights == nullptr) return 1;
+    const int token = p_.by_top_k.quotient(slot);
+    return float_at(p_.weights, p_.weight_type, token * p_.weight_pitch + slot - token * p_.top_k);
   }
 
   /// Puts a slot that is here where it belongs.
@@ -206,12 +243,27 @@ class SlotTiles {
     isa::sync_threads(threads);
   }
 
+  /// Puts the row of a slot that is here where it comes among those of its token.
+  WW_DEVICE void put_in_order(int slot, int expert, float weight) const {
+    const int first = p_.by_top_k.quotient(slot) * p_.top_k;
+    const int mine = rows().load(slot);
+    int place = 0;
+    WW_NO_UNROLL
+    for (int j = 0; j < p_.top_k; ++j) {
+      const int row = rows().load(first + j);
+      place += row >= 0 && row < mine ? 1 : 0;
+    }
+    ordered().store(first + place,
+                    {{static_cast<std::uint32_t>(mine) | static_cast<std::uint32_t>(expert) << 16,
+                      isa::float_bits(weight)}});
+  }
+
   /// Rows of the token `token`, where there is one.
   WW_DEVICE void count_rows(int token) const {
     if (token >= p_.tokens) return;
     int kept = 0;
     WW_NO_UNROLL
-    for (int j = 0; j < p_.top_k; ++j) kept += row(token * p_.top_k + j) >= 0 ? 1 : 0;
+    for (int j = 0; j < p_.top_k; ++j) kept += rows().load(token * p_.top_k + j) >= 0 ? 1 : 0;
     view(kept_at).store(token, kept);
   }
 

@@ -17,40 +17,49 @@ WW_DEVICE bool begin_at_multiples(const void* address, std::int64_t pitch) {
   return isa::bytes_past<N>(address) == 0 && pitch % N == 0;
 }
 
-/// The elements of a row of `k` from `column` on, a multiple of 8; those behind the row come as 0.
-/// `whole`: begin_at_multiples<16>.
-WW_DEVICE
-Eight load_eight(const unsigned char* row, int column, int k, bool whole) {
+/// Elements of a row of `k` from `column` on, a multiple of their number, two a word; those behind
+/// the row come as 0. `whole`: begin_at_multiples of as many bytes.
+template <int words>
+WW_DEVICE isa::Words<words> load_elements(const unsigned char* row, int column, int k, bool whole) {
   const unsigned char* const at = row + std::int64_t{column} * 2;
-  if (whole && column + 8 <= k) return isa::global_view<const Eight>(at).load();
+  if (whole && column + 2 * words <= k) return isa::global_view<const isa::Words<words>>(at).load();
   const auto element = isa::global_view<const std::uint16_t>(at);
-  Eight eight;
+  isa::Words<words> all;
   WW_UNROLL
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < words; ++i) {
     std::uint32_t low = 0;
     std::uint32_t high = 0;
     if (column + 2 * i < k) low = element.load(2 * i);
     if (column + 2 * i + 1 < k) high = element.load(2 * i + 1);
-    eight.word[i] = low | high << 16;
+    all.word[i] = low | high << 16;
   }
-  return eight;
+  return all;
+}
+WW_DEVICE
+Eight load_eight(const unsigned char* row, int column, int k, bool whole) {
+  return load_elements<4>(row, column, k, whole);
 }
 
 /// Stores them; what would lie behind the row is left out.
-WW_DEVICE
-void store_eight(unsigned char* row, int column, int k, bool whole, const Eight& eight) {
+template <int words>
+WW_DEVICE void store_elements(unsigned char* row, int column, int k, bool whole,
+                              const isa::Words<words>& all) {
   unsigned char* const at = row + std::int64_t{column} * 2;
-  if (whole && column + 8 <= k) {
-    isa::global_view<Eight>(at).store(0, eight);
+  if (whole && column + 2 * words <= k) {
+    isa::global_view<isa::Words<words>>(at).store(0, all);
     return;
   }
   const auto element = isa::global_view<std::uint16_t>(at);
   WW_UNROLL
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 2 * words; ++i) {
     if (column + i < k) {
-      element.store(i, static_cast<std::uint16_t>(eight.word[i / 2] >> 16 * (i % 2)));
+      element.store(i, static_cast<std::uint16_t>(all.word[i / 2] >> 16 * (i % 2)));
     }
   }
+}
+WW_DEVICE
+void store_eight(unsigned char* row, int column, int k, bool whole, const Eight& eight) {
+  store_elements(row, column, k, whole, eight);
 }
 
 /// Sixteen codes of a byte.

@@ -1,6 +1,7 @@
 #include "warpwright/plan/moe/layers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -82,6 +83,12 @@ std::optional<Refusal> form_fault(const MixtureProblem& p) {
                                              : std::string(", and apply_router_weight_on_input"),
                    "; ", as_rule("one launch adds up rows times their router weights"));
   }
+  const bool is_known = p.bias2.dtype == DType::f32 || p.bias2.dtype == p.x.dtype;
+  if (is_given(p.bias2) && (!is_known || p.bias2.row_stride != 1)) {
+    return refused(", and bias2 is ", type_name(p.bias2.dtype), " with a stride of ",
+                   p.bias2.row_stride, "; ",
+                   as_rule("one launch adds f32 or x's type, side by side"));
+  }
   constexpr std::int64_t most_inner = std::int64_t{1} << 16;
   if (p.inner() > most_inner || p.hidden() > most_inner) {
     return refused(" of ", p.hidden(), " elements and ", p.inner(), " between the products; ",
@@ -104,6 +111,13 @@ double many_tokens(const MixtureProblem& p) {
   return std::min(static_cast<double>(p.tokens()), 2 * mean + 2);
 }
 
+// Experts of which a router that likes all alike chooses some.
+double hit_experts(const MixtureProblem& p) {
+  const auto total = static_cast<double>(p.total());
+  const double missed = std::pow(1 - 1 / total, static_cast<double>(p.slots()));
+  return std::max(1.0, static_cast<double>(p.experts()) * (1 - missed));
+}
+
 }  // namespace
 
 LayerTiles layer_tiles(const MixtureProblem& p, MixtureWay way) {
@@ -118,6 +132,44 @@ std::int64_t layer_flag_bytes(const MixtureProblem& p, MixtureWay way) {
   // The same for any number of tokens: so launches of a layer leave each other's flags as they are.
   const std::int64_t tokens = Slots::most_slots / p.top_k();
   return kernel::LayerParams::flag_bytes(p.experts(), tokens, layer_tiles(p, way).second);
+}
+
+bool pays_in_one_launch(const MixtureProblem& p, const DeviceFacts& device,
+                        const MixtureChoices& choices) {
+  // On the model steps are what is looked at; and their bits are those of any number of tokens.
+  if (device.is_model || choices.batch_invariant) return false;
+  constexpr std::int64_t few_tokens = 4;
+  constexpr std::int64_t few_tokens_of_e2m1 = 8;
+  constexpr std::int64_t long_rows = 2048;
+  // Codes of few tiles wait for the warpgroup that decodes them; small experts for what lies
+  // between their products.
+  if (p.is_packed()) {
+    const bool is_e2m1 = packed::has_float_codes(p.packed13->format);
+    return p.is_routed() && p.tokens() <= (is_e2m1 ? few_tokens_of_e2m1 : few_tokens);
+  }
+  if (p.quantises() || p.has_codes()) return false;
+  return p.inner() >= long_rows && (p.is_routed() || p.tokens() <= few_tokens);
+}
+
+MixtureWay layer_way(const MixtureProblem& p, const DeviceFacts& device,
+                     const MixtureChoices& choices, int layer) {
+  MixtureWay way{.by_index = true, .early = choices.early_weights.value_or(true), .layer = layer};
+  // Where bits are to be those of any number of tokens, they are those of a launch for each step.
+  if (choices.batch_invariant) return way;
+  // As many parts as give each CTA two items, none of fewer than so many elements of K.
+  constexpr std::int64_t least = 1024;
+  constexpr std::int64_t most_of_an_sm = 8;
+  const LayerConfig& c = config_of(layer);
+  const LayerTiles tiles = layer_tiles(p, way);
+  const std::int64_t most = most_of_an_sm / c.first.ctas_per_sm;
+  if (tiles.second * tiles.most_tokens * most >= kernel::LayerParams::seen) return way;
+  const double items = static_cast<double>(tiles.second) * hit_experts(p);
+  const int ctas = c.first.ctas_per_sm * std::max(device.sms, 1);
+  const auto wanted = static_cast<std::int64_t>(std::lround(2 * ctas / items));
+  const std::int64_t count = std::clamp<std::int64_t>(std::min(wanted, p.inner() / least), 1, most);
+  const std::int64_t k_tiles = pieces(p.inner(), kernel::tile_k(c.second));
+  way.k_parts = static_cast<int>(pieces(k_tiles, pieces(k_tiles, count)));
+  return way;
 }
 
 Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
@@ -141,7 +193,16 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
     return refused(" of tokens whose rows do not begin and end at multiples of 16 bytes; ",
                    as_rule("one launch quantises rows that do"));
   }
-  if (layer >= 0) return layer;
+  if (layer >= 0) {
+    const LayerTiles tiles = layer_tiles(p, {.layer = layer});
+    const std::int64_t counted =
+        tiles.most_tokens * std::max(tiles.first * kernel::LayerParams::warps, tiles.second);
+    if (counted < kernel::LayerParams::seen) return layer;
+    return refused(" of ", p.slots(), " slots, ", p.hidden(), " elements and ", p.inner(),
+                   " between the products; ",
+                   as_rule("one launch counts tiles of all tokens of an expert to ",
+                           kernel::LayerParams::seen));
+  }
   return refused(" of ", type_name(p.x.dtype), " by ", type_name(p.w13.dtype), ", scaling ",
                  name(p.scaling), "; ",
                  as_rule("one launch takes tokens of bf16 by weights of bf16 without scales, of "

@@ -19,6 +19,16 @@ LayerTiles layer_tiles(const MixtureProblem& problem, MixtureWay way);
 /// Bytes of the flags of a way that is one launch.
 std::int64_t layer_flag_bytes(const MixtureProblem& problem, MixtureWay way);
 
+/// Is one launch expected to take less than steps, where it is left open? By what an H200 said of
+/// six models (docs/log/moe.md).
+bool pays_in_one_launch(const MixtureProblem& problem, const DeviceFacts& device,
+                        const MixtureChoices& choices);
+
+/// The way that is one launch of that kernel: into how many parts along K tiles of the second
+/// product are cut, so that those of few experts keep all SMs busy.
+MixtureWay layer_way(const MixtureProblem& problem, const DeviceFacts& device,
+                     const MixtureChoices& choices, int layer);
+
 /// The kernel that a mixture takes in one launch, as a number in kernel::hopper::layer_rows; or why
 /// there is none.
 Result<int> layer_of(const MixtureProblem& problem, const DeviceFacts& device,

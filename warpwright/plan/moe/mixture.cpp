@@ -132,6 +132,7 @@ MixtureParts<PlannedMatrix> planned_parts(const MixtureProblem& p, MixtureWay wa
   if (p.quantises()) parts[codes] = spaced_rows(operand, p.slots(), p.inner());
   parts[code_scales] = scales_for(p, p.slots(), p.inner());
   parts[results] = in_groups(p, way) ? spaced_rows(p.row_type(), p.slots(), p.hidden()) : p.d;
+  parts[partials] = spaced_rows(DType::f32, way.k_parts * p.slots(), p.hidden());
   return parts;
 }
 

@@ -261,9 +261,10 @@ enum class MixturePart : std::uint8_t {
   inner,         ///< slots x I: what the gate makes
   codes,         ///< the same quantised, where tokens are
   code_scales,
-  results,  ///< slots x H: what the second product writes
+  results,   ///< slots x H: what the second product writes
+  partials,  ///< the same of each part of K, f32, in one launch
 };
-inline constexpr int mixture_parts = static_cast<int>(MixturePart::results) + 1;
+inline constexpr int mixture_parts = static_cast<int>(MixturePart::partials) + 1;
 /// From here on they lie in the workspace, those that a plan has in this order.
 inline constexpr int first_own_part = static_cast<int>(MixturePart::flags);
 
@@ -290,6 +291,7 @@ struct MixtureWay {
   int sort_parts = 0;         ///< that three launches sort; 0: as many as are needed
   /// One kernel does all of it, this one of kernel::hopper::layer_rows; -1: steps do.
   int layer = -1;
+  int k_parts = 1;  ///< along K, that its tiles of the second product are cut into
 
   [[nodiscard]] constexpr bool one_launch() const { return layer >= 0; }
 

@@ -86,6 +86,11 @@ std::string MixturePlan::explain() const {
       if (type != std::string::npos) text.replace(type, 1, type_name(p.token_type()));
     }
   }
+  if (way.k_parts > 1) {
+    text +=
+        format("tiles of the second product are cut along K into %d parts, added up in float32\n",
+               way.k_parts);
+  }
   if (!early.empty()) {
     text += "asked for before the launch before has ended: the weights of the first tiles of " +
             early + "\n";

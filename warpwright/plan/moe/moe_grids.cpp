@@ -9,6 +9,7 @@
 #include "warpwright/kernel/moe/sort_slots.h"
 #include "warpwright/kernel/moe/sum_slots.h"
 #include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/group_walk.h"
 #include "warpwright/plan/moe/layers.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -293,12 +294,23 @@ void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
       kernel::hopper::layer_rows[static_cast<std::size_t>(b.plan.way.layer)].config;
   kernel::LayerParams p;
   MixtureParts<MatrixView> parts = b.parts();
-  // Codes that are only in shared memory have a shape all the same.
+  // Sums of a part have another type and more rows; codes that are only in shared memory have a
+  // shape all the same.
+  const MatrixView& partials = b[Part::partials];
+  parts[Part::results] = MatrixView(partials.data, b.plan.parts[Part::results]);
   if (kernel::quantises_rows(c)) {
     parts[Part::codes] = MatrixView(b.at<std::byte>(Part::inner), b.plan.parts[Part::codes]);
   }
   fill_params(p.first, c.first, b.plan.first, first_product(b.o, parts, b.plan.way), b.encode);
-  fill_params(p.second, c.second, b.plan.second, second_product(b.o, parts, b.plan.way), b.encode);
+  GemmOperands second = second_product(b.o, parts, b.plan.way);
+  if (is_given(b.o.bias2)) {  // who adds up a token's parts adds it
+    p.bias = static_cast<const unsigned char*>(second.bias.data);
+    p.bias_pitch = second.bias.batch_stride * element_bytes(second.bias.dtype);
+    p.bias_is_wide = second.bias.dtype == DType::f32;
+    second.bias = {};
+    second.epilogue.bias = Bias::none;
+  }
+  fill_params(p.second, c.second, b.plan.second, second, b.encode);
   // Rows of both come by number, and as they are: what quantises them is the kernel.
   const auto rows_of = [](const MatrixView& v) {
     const int bytes = element_bytes(v.dtype);
@@ -309,16 +321,29 @@ void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
   p.second.operands.tokens = rows_of(b[Part::inner]);
   p.slots = kernel::SlotTilesParams(b.slot_ids());
   p.slots.status = b.at<std::uint32_t>(Part::status);
+  const MatrixView& weights = b[Part::topk_weights];
+  p.slots.weights = weights.data;
+  p.slots.weight_pitch = weights.row_stride;
+  p.slots.weight_type = weights.dtype;
   p.sum = sums_of(b);
-  const LayerTiles tiles = layer_tiles(b.plan.problem, b.plan.way);
+  p.sum.x = static_cast<const unsigned char*>(partials.data);
+  p.sum.x_pitch = partials.row_stride * element_bytes(partials.dtype);
+  p.second.output.d_data = partials.data;
+  p.second.output.d_pitch = partials.row_stride;
+  const MixtureWay& way = b.plan.way;
+  const LayerTiles tiles = layer_tiles(b.plan.problem, way);
   p.first_tiles = tile::Divisor(static_cast<int>(tiles.first));
-  p.second_tiles = tile::Divisor(static_cast<int>(tiles.second));
+  p.second_tiles = static_cast<int>(tiles.second);
+  p.second_items = tile::Divisor(p.second_tiles * way.k_parts);
+  p.k_parts = way.k_parts;
+  p.part_k_tiles = static_cast<int>(pieces(p.second.walk.k_tiles, way.k_parts));
   p.flags = b.at<std::uint32_t>(Part::flags);
   Grid& grid = out.grids.grids[0];
-  grid.ctas = static_cast<int>(
-      std::min<std::int64_t>(b.sms(), tiles.most_tokens * (tiles.first + tiles.second)));
+  const std::int64_t items = tiles.most_tokens * (tiles.first + way.k_parts * tiles.second);
+  grid.ctas = static_cast<int>(std::min<std::int64_t>(c.first.ctas_per_sm * b.sms(), items));
   grid.in_clusters = true;  // of one CTA: numbers of items are stored there by st.async
   grid.threads = kernel::threads(c);
+  grid.registers = kernel::launch_registers(c.first);
   grid.shared_bytes = kernel::layer_map(c).bytes;
   grid.set_params(p);
 }

@@ -59,6 +59,7 @@ std::optional<Refusal> plan_product(MixturePlan& plan, const StepRow& row,
 struct StepTimes {
   double launch = 2.5e-6;
   double early = 3e-6;
+  double layer = 15e-6;  ///< what a layer in one launch takes beside its bytes
 };
 StepTimes step_times(const DeviceFacts& device) {
   if (device.is_model) return {};
@@ -95,7 +96,8 @@ double cost_of(const MixturePlan& plan, bool to_choose) {
     if (row.product != nullptr) {
       cost += (plan.*row.product->plan).cost - (asks_early(plan, row) ? times.early : 0);
     } else {
-      cost += times.launch + (row.charged || !to_choose ? bytes_of(plan, row) / rate : 0);
+      cost += row.whole ? times.layer : times.launch;
+      if (row.charged || !to_choose) cost += bytes_of(plan, row) / rate;
     }
   }
   return cost;
@@ -246,10 +248,10 @@ std::vector<MixtureWay> open_between(const MixtureProblem& p, const MixtureChoic
 
 // The ways that the choices leave open. The first of two that take as long is taken. `layer` is the
 // kernel of one launch, where that is asked for.
-std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices& choices,
-                                  int layer) {
+std::vector<MixtureWay> open_ways(const MixtureProblem& p, const DeviceFacts& device,
+                                  const MixtureChoices& choices, int layer) {
   if (layer >= 0) {
-    return {{.by_index = true, .early = choices.early_weights.value_or(true), .layer = layer}};
+    return {layer_way(p, device, choices, layer)};
   }
   std::vector<MixtureWay> ways;
   for (const bool by_index : {true, false}) {
@@ -268,33 +270,15 @@ std::vector<MixtureWay> open_ways(const MixtureProblem& p, const MixtureChoices&
   return ways;
 }
 
-}  // namespace
-
-Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& device,
-                             const MixtureChoices& choices) {
-  if (auto r = mixture_fault(problem)) return *r;
-  if (device.architecture < 90) {
-    return refuse(RefusalCode::no_device, "device ", device.name, " is sm_", device.architecture,
-                  "; ", as_rule("slots are sorted on sm_90 and newer"), ": the nearest is ",
-                  as_nearest("h200"));
-  }
-  if (auto r = way_fault(problem, choices)) return *r;
-  if (auto r = gate_fault(problem, choices)) return *r;
-  if (auto r = index_fault(problem, choices)) return *r;
-  if (auto r = unrouted_fault(problem, choices)) return *r;
-  if (auto r = sort_fault(problem, choices)) return *r;
-  int layer = -1;
-  if (choices.one_launch.value_or(false)) {
-    const auto found = layer_of(problem, device, choices);
-    if (!found) return found.refusal();
-    layer = *found;
-  }
+// The plan by one launch of the kernel `layer`, or, where that is negative, by steps.
+Result<MixturePlan> plan_by(const MixtureProblem& problem, const DeviceFacts& device,
+                            const MixtureChoices& choices, int layer) {
   // The way that takes least with its first product; on the model, which has no times, the one with
   // the fewest launches. What the second product is does not depend on it.
   std::optional<MixturePlan> best;
   std::optional<Refusal> why;
   double least = 0;
-  for (const MixtureWay& way : open_ways(problem, choices, layer)) {
+  for (const MixtureWay& way : open_ways(problem, device, choices, layer)) {
     MixturePlan tried;
     tried.problem = problem;
     tried.problem.gate.reset();
@@ -315,6 +299,30 @@ Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& d
   plan.layout = layout_of(plan);
   plan.cost = cost_of(plan, false);
   return plan;
+}
+
+}  // namespace
+
+Result<MixturePlan> plan_moe(const MixtureProblem& problem, const DeviceFacts& device,
+                             const MixtureChoices& choices) {
+  if (auto r = mixture_fault(problem)) return *r;
+  if (device.architecture < 90) {
+    return refuse(RefusalCode::no_device, "device ", device.name, " is sm_", device.architecture,
+                  "; ", as_rule("slots are sorted on sm_90 and newer"), ": the nearest is ",
+                  as_nearest("h200"));
+  }
+  if (auto r = way_fault(problem, choices)) return *r;
+  if (auto r = gate_fault(problem, choices)) return *r;
+  if (auto r = index_fault(problem, choices)) return *r;
+  if (auto r = unrouted_fault(problem, choices)) return *r;
+  if (auto r = sort_fault(problem, choices)) return *r;
+  if (choices.one_launch.value_or(pays_in_one_launch(problem, device, choices))) {
+    const auto layer = layer_of(problem, device, choices);
+    auto plan =
+        layer ? plan_by(problem, device, choices, *layer) : Result<MixturePlan>(layer.refusal());
+    if (plan || choices.one_launch) return plan;
+  }
+  return plan_by(problem, device, choices, -1);
 }
 
 Result<MixturePlan> plan_moe(const MixtureOperands& operands, const DeviceFacts& device,

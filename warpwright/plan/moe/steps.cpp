@@ -54,7 +54,7 @@ struct StepTable {
       .kernel = kernel::hopper::layer_rows[number].name,
       .there = [](const P& p) { return p.way.layer == number; },
       .reads = {x, topk_ids, topk_weights, shared_output},
-      .writes = {flags, status, inner, results, d},
+      .writes = {flags, status, inner, partials, d},
       .bind = bind_layer,
       .whole = true,
       .says =
