@@ -213,5 +213,88 @@ TEST(TensorRegisters, AreNotLoadedFromElsewhere) {
          "columns 100 to 100");
 }
 
+// --- tcgen05.ld.red: each lane has eight numbers, which are made of `made`, and what comes of them
+struct Reduction {
+  const char* how;
+  std::array<std::uint32_t, 4> made;
+  std::uint32_t result;
+};
+
+std::string reduces(const std::string& how) {
+  return "tcgen05.ld.red.sync.aligned.32x32b.x8." + how + " " + list_of(8) +
+         ", %z8, [%u4];\ntcgen05.wait::ld.sync.aligned;\n";
+}
+std::string reduction_text(const std::string& how, const std::array<std::uint32_t, 4>& made) {
+  std::string body;
+  for (int column = 0; column < 8; ++column) {
+    // Each lane begins at another of the four.
+    body += "add.u32 %u7, %u1, " + std::to_string(column) + ";\nand.b32 %u7, %u7, 3;\n";
+    for (int i = 0; i < 4; ++i) {
+      body += "setp.eq.u32 %q1, %u7, " + std::to_string(i) + ";\n@%q1 mov.u32 %u6, " +
+              std::to_string(made[index_of(i)]) + ";\n";
+    }
+    body += one_column("st", column);
+  }
+  body += "tcgen05.wait::st.sync.aligned;\n" + reduces(how) + stores_words(9);
+  std::string text = in_tensor_memory({.shape = "32x32b", .times = 8}, ".reg .pred %q1;\n" + body);
+  return replaced(text, "sm_100a", "sm_103a");
+}
+
+TEST(TensorRegisters, AreReduced) {
+  const std::uint32_t one = 0x3f800000, minus_two = 0xc0000000, zero = 0, minus_zero = 0x80000000;
+  const std::uint32_t nan = 0x7fc00001, largest = 0xff7fffff, infinity = 0x7f800000;
+  const Reduction all[] = {{"min.u32", {5, 0x80000000, 7, 9}, 5},
+                           {"max.u32", {5, 0x80000000, 7, 9}, 0x80000000},
+                           {"min.s32", {5, 0x80000000, 7, 9}, 0x80000000},
+                           {"max.s32", {5, 0x80000000, 7, 9}, 9},
+                           {"min.f32", {one, minus_two, zero, largest}, largest},
+                           {"max.f32", {one, minus_two, zero, infinity}, infinity},
+                           {"min.f32", {zero, minus_zero, one, nan}, minus_zero},
+                           {"max.f32", {zero, minus_zero, minus_two, nan}, zero},
+                           {"max.f32", {nan, nan, nan, nan}, 0x7fffffff},
+                           {"min.NaN.f32", {one, minus_two, zero, nan}, 0x7fffffff},
+                           {"min.abs.f32", {one, minus_two, largest, nan}, one},
+                           {"max.abs.f32", {one, minus_two, zero, minus_zero}, 0x40000000},
+                           {"max.abs.NaN.f32", {one, minus_two, nan, zero}, 0x7fffffff},
+                           {"max.NaN.f32", {one, minus_two, zero, zero}, one}};
+  for (const Reduction& r : all) {
+    const Ran ran =
+        run(reduction_text(r.how, r.made), {.threads = 128, .words = 9 * 128, .shared = 64});
+    ASSERT_TRUE(ran.report.clean()) << ran.report.text();
+    for (int thread = 0; thread < 128; ++thread) {
+      EXPECT_EQ(ran.out[index_of(9 * thread + 8)], r.result) << r.how;
+      for (int i = 0; i < 8; ++i) {
+        EXPECT_EQ(ran.out[index_of(9 * thread + i)], r.made[index_of((thread + i) % 4)]);
+      }
+    }
+  }
+}
+
+TEST(TensorRegisters, WhatIsReducedIsWaitedFor) {
+  const std::string text = reduction_text("max.s32", {1, 2, 3, 4});
+  const std::string wait = "%z8, [%u4];\ntcgen05.wait::ld.sync.aligned;\n";
+  // A touch of what is made only, before the wait.
+  const std::string early =
+      replaced(text, wait, "%z8, [%u4];\nmov.u32 %u7, %z8;\ntcgen05.wait::ld.sync.aligned;\n");
+  const Ran ran = run(early, {.threads = 128, .words = 9 * 128, .shared = 64});
+  EXPECT_NE(finding(ran.report, "W2"), "") << ran.report.text();
+  const auto fault_of = [](const std::string& broken) {
+    try {
+      ptx::Kernel(broken, "k.ptx", "k");
+    } catch (const ptx::Fault& f) {
+      return std::string(f.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(fault_of(replaced(text, "sm_103a", "sm_100a")),
+            "sm_100a has no tcgen05.ld.red.sync.aligned.32x32b.x8.max.s32: that is of sm_103 or "
+            "sm_110, with a or f");
+  for (const char* target : {"sm_103f", "sm_110a", "sm_110f"}) {
+    EXPECT_EQ(fault_of(replaced(text, "sm_103a", target)), "");
+  }
+  EXPECT_EQ(fault_of(replaced(text, "%z8, [%u4]", "5, [%u4]")),
+            "tcgen05.ld.red.sync.aligned.32x32b.x8.max.s32 takes a register for what it makes");
+}
+
 }  // namespace
 }  // namespace warpwright::tests

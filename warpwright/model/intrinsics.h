@@ -191,6 +191,7 @@ struct MmaRequest {
   const atom::MmaScaleSource* from = nullptr;
   std::uint32_t scales_a = 0;
   std::uint32_t scales_b = 0;
+  bool saturates = false;  ///< sums of s32 that are too large become the largest, or least
 };
 
 void mma_sync(const MmaRequest& request, Site site);
@@ -254,6 +255,18 @@ struct TmemCopyRequest {
   std::uint64_t descriptor = 0;
 };
 
+/// What tcgen05.ld.red makes of a thread's words: the least or the largest, or that of their
+/// absolute values.
+struct TmemReduction {
+  enum class Type : std::uint8_t { u32, s32, f32 };
+  Type type = Type::f32;
+  bool largest = false;
+  bool absolute = false;
+  bool keeps_nan = false;  ///< a NaN among them is the result
+  float* to = nullptr;     ///< its register; none: nothing is made
+  FragmentState* state = nullptr;
+};
+
 /// One thread's part of a load or store of tensor memory.
 struct TmemAccess {
   TmemShape shape = TmemShape::lanes32;
@@ -264,6 +277,7 @@ struct TmemAccess {
   int split = 0;  ///< of b16x32x2: columns from the first half to the second
   /// A register holds the lower halves of two cells side by side (pack::16b, unpack::16b).
   bool packed = false;
+  TmemReduction reduction = {};
 };
 
 void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);

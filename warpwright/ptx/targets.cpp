@@ -41,6 +41,7 @@ constexpr Need kNeeds[] = {
     {"wgmma.", "", 90, 90, Letter::some, "sm_90a"},
     {"tcgen05.", "", 100, 119, Letter::some, "sm_100a, sm_103a, sm_110a or their families"},
     {"tcgen05.mma", ".kind::i8", 100, 119, Letter::only_a, "sm_100a or sm_110a", 103},
+    {"tcgen05.ld.red.", "", 103, 119, Letter::some, "sm_103 or sm_110, with a or f"},
     {"tcgen05.shift", "", 100, 119, Letter::only_a, "sm_100a, sm_103a or sm_110a"},
     {"setmaxnreg.", "", 90, 999, Letter::some, "sm_90a, or sm_100a or later, with a or f"},
     {"tensormap.replace", "", 90, 999, Letter::some, "sm_90a, or sm_100a or later, with a or f"},

@@ -87,6 +87,25 @@ const Op* loads(Frame& f, const Op* op) {
   model::tcgen05_load(access, f.site(op));
   return op + 1;
 }
+// In Program::words from Op::c on: where the result lies, of which run; type, whether the largest,
+// of absolute values, and keeps a NaN.
+const Op* loads_and_reduces(Frame& f, const Op* op) {
+  const std::uint32_t* more = f.program->words.data() + op->c;
+  const AccessForm form = access_form(op->x);
+  model::TmemAccess access{.shape = form.shape,
+                           .address = f.r[op->a],
+                           .registers = reinterpret_cast<float*>(f.r + op->d),
+                           .count = static_cast<int>(form.registers),
+                           .state = &f.accumulators[op->b]};
+  access.reduction = {.type = static_cast<model::TmemReduction::Type>(more[2] & 3U),
+                      .largest = (more[2] & 4U) != 0,
+                      .absolute = (more[2] & 8U) != 0,
+                      .keeps_nan = (more[2] & 16U) != 0,
+                      .to = reinterpret_cast<float*>(f.r + more[0]),
+                      .state = &f.accumulators[more[1]]};
+  model::tcgen05_load(access, f.site(op));
+  return op + 1;
+}
 // In Program::words from Op::b on: the registers. They may change at once.
 const Op* stores(Frame& f, const Op* op) {
   model::TmemAccess access = access_of(f, op);
@@ -137,6 +156,28 @@ void decode_load(Decoder& d, const Statement& s, const Form& form) {
   op.c = split;
   op.x = form.x;
 }
+// {registers}, result, [address]; Form::y: how it is reduced.
+void decode_reduction(Decoder& d, const Statement& s, const Form& form) {
+  d.need(s, 3, 3);
+  const auto to = registers_of(d, s.operands[0], access_form(form.x).registers);
+  if (s.operands[1].kind != Operand::Kind::reg) {
+    d.fault(std::string(d.opcode()) + " takes a register for what it makes");
+  }
+  const std::uint32_t address = d.shared_address(s.operands[2]);
+  const std::uint32_t first = d.place(to[0]);
+  const int run = d.run_of(to[0].reg);
+  const std::uint32_t begin = d.begin_words();
+  for (const std::uint32_t word :
+       {d.place(s.operands[1]), static_cast<std::uint32_t>(d.run_of(s.operands[1].reg)), form.y}) {
+    d.add_word(word);
+  }
+  Op& op = d.emit(form.run);
+  op.d = first;
+  op.a = address;
+  op.b = static_cast<std::uint32_t>(run);
+  op.c = begin;
+  op.x = form.x;
+}
 // [address], {split,} {registers}
 void decode_store(Decoder& d, const Statement& s, const Form& form) {
   const AccessForm access = access_form(form.x);
@@ -166,6 +207,28 @@ const Op* waits(Frame& f, const Op* op) {
   return op + 1;
 }
 
+// tcgen05.ld.red
+void add_reductions(Forms& forms) {
+  const auto add = [&](const std::string& tail, unsigned how) {
+    for (unsigned times = 2; times <= 128; times *= 2) {
+      const std::uint32_t x = AccessForm{model::TmemShape::lanes32, times}.word();
+      forms[name_of("tcgen05.ld.red.sync.aligned.32x32b.x", std::to_string(times), tail)] = {
+          &loads_and_reduces, "", &decode_reduction, x, how};
+    }
+  };
+  for (const unsigned largest : {0U, 4U}) {
+    const std::string name = largest != 0 ? ".max" : ".min";
+    add(name + ".u32", largest);
+    add(name + ".s32", largest | 1U);
+    for (const unsigned absolute : {0U, 8U}) {
+      for (const unsigned keeps_nan : {0U, 16U}) {
+        add(name_of(name, absolute != 0 ? ".abs" : "", keeps_nan != 0 ? ".NaN" : "", ".f32"),
+            largest | 2U | absolute | keeps_nan);
+      }
+    }
+  }
+}
+
 void add_registers(Forms& forms) {
   struct Shape {
     model::TmemShape shape;
@@ -189,6 +252,7 @@ void add_registers(Forms& forms) {
       }
     }
   }
+  add_reductions(forms);
   forms["tcgen05.wait::ld.sync.aligned"] = {&waits<true>, ""};
   forms["tcgen05.wait::st.sync.aligned"] = {&waits<false>, ""};
 }

@@ -1,7 +1,9 @@
 // Tensor memory: allocation, and what warps load and store (PTX ISA 9.7.16.7 and 9.7.16.8).
 #include "warpwright/model/memory/tmem.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/model/parts.h"
@@ -48,6 +50,43 @@ float register_of(const TmemAccess& access, const float* cells) {
   const auto low = std::bit_cast<std::uint32_t>(cells[0]) & 0xffffU;
   return std::bit_cast<float>(low | std::bit_cast<std::uint32_t>(cells[1]) << 16);
 }
+// The least or largest of what a lane has loaded.
+template <class T>
+T least_of(const float* values, int count, bool largest) {
+  T best = std::bit_cast<T>(values[0]);
+  for (int i = 1; i < count; ++i) {
+    const T next = std::bit_cast<T>(values[i]);
+    best = largest ? std::max(best, next) : std::min(best, next);
+  }
+  return best;
+}
+// The same of floats: -0 is less than 0, and a NaN is none of them, or the result.
+float least_float(const TmemReduction& how, const float* values, int count) {
+  const auto is_before = [&](float a, float b) {
+    const bool less = a != b ? a < b : std::signbit(a) && !std::signbit(b);
+    return how.largest ? !less : less;
+  };
+  const auto canonical = std::bit_cast<float>(0x7fffffffU);
+  float best = canonical;
+  for (int i = 0; i < count; ++i) {
+    const float next = how.absolute ? std::fabs(values[i]) : values[i];
+    if (std::isnan(next) && how.keeps_nan) return canonical;
+    if (!std::isnan(next) && (std::isnan(best) || is_before(next, best))) best = next;
+  }
+  return best;
+}
+float reduced(const TmemReduction& how, const float* values, int count) {
+  switch (how.type) {
+    case TmemReduction::Type::u32:
+      return std::bit_cast<float>(least_of<std::uint32_t>(values, count, how.largest));
+    case TmemReduction::Type::s32:
+      return std::bit_cast<float>(least_of<std::int32_t>(values, count, how.largest));
+    case TmemReduction::Type::f32:
+      break;
+  }
+  return least_float(how, values, count);
+}
+
 // What becomes of its cells, where it is stored: of packed ones only the lower halves.
 void to_cells(const TmemAccess& access, float value, float* cells) {
   if (!access.packed) {
@@ -419,6 +458,11 @@ void begin(TmemOp op) {
     if (op.load) {
       lane.state->in_flight = true;
       lane.state->writer = writer;
+      if (lane.reduction.to != nullptr) {
+        lane.reduction.state->in_flight = true;
+        lane.reduction.state->writer = writer;
+        *lane.reduction.to = std::bit_cast<float>(poison_bits);
+      }
       std::fill_n(lane.registers, lane.count, std::bit_cast<float>(poison_bits));
     } else {
       touch_fragment(*lane.state, op.site);
@@ -457,6 +501,11 @@ void give(const TmemOp& op) {
   bool touched = false;
   auto value = op.values.begin();
   for (const TmemAccess& lane : op.lanes) {
+    if (lane.reduction.to != nullptr) {
+      *lane.reduction.to = reduced(lane.reduction, &*value, lane.count);
+      lane.reduction.state->in_flight = false;
+      lane.reduction.state->unnamed = true;
+    }
     for (int r = 0; r < lane.count; ++r, ++value) {
       touched = touched || std::bit_cast<std::uint32_t>(lane.registers[r]) != poison_bits;
       lane.registers[r] = *value;
