@@ -169,6 +169,8 @@ struct FragmentState {
 struct WgmmaRequest {
   DType type = DType::bf16;    ///< of A
   DType type_b = DType::bf16;  ///< of B
+  DType sums = DType::f32;     ///< f16: two in a register; or s32, where A and B are s8 or u8
+  bool saturates = false;      ///< sums of s32 that are too large become the largest, or least
   int n = 8;
   std::uint64_t descriptor_a = 0;
   std::uint64_t descriptor_b = 0;

@@ -343,8 +343,9 @@ struct WgmmaOp {
 /// threads' own registers hold a poison pattern meanwhile.
 struct Accumulator {
   int n = 0;
+  DType sums = DType::f32;
   int in_flight = 0;
-  std::vector<float> values;  // 64 x n, row-major
+  std::vector<float> values;  // 64 x n, row-major; s32 as its bits
   std::array<float*, warpgroup_threads> fragments{};
   std::array<FragmentState*, warpgroup_threads> states{};
 };

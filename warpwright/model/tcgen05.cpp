@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "warpwright/atom/umma_stationary.h"
 #include "warpwright/model/parts.h"
@@ -292,16 +291,6 @@ void take_sums(const TensorOp& op, Tmem& tmem, std::vector<float>& c) {
   });
 }
 
-// A cell with a sum of s32, and a further product, which is a whole number below 2^24.
-float added_cell(float cell, float product, bool saturates) {
-  const std::int64_t sum =
-      std::int64_t{std::bit_cast<std::int32_t>(cell)} + static_cast<std::int64_t>(product);
-  constexpr std::int64_t least = std::numeric_limits<std::int32_t>::min();
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t value = saturates ? std::clamp(sum, least, most) : sum;
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value));
-}
-
 // What the MMA writes to D of the CTA number `of` of its group: of s32 c is the product, of other
 // types the sum.
 void give_sums(const TensorOp& op, Tmem& tmem, std::size_t of, const std::vector<float>& c) {
@@ -313,7 +302,7 @@ void give_sums(const TensorOp& op, Tmem& tmem, std::size_t of, const std::vector
       std::transform(from, from + run, to, rounded_cell);
     } else if (op.atom.d == DType::s32) {
       for (int i = 0; i < run; ++i) {
-        to[i] = added_cell(op.accumulate ? to[i] : 0.0F, from[i], op.atom.saturates);
+        to[i] = add_integer(op.accumulate ? to[i] : 0.0F, from[i], op.atom.saturates);
       }
     } else {
       std::copy_n(from, run, to);
