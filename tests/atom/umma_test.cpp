@@ -69,7 +69,8 @@ TEST(UmmaTest, RefusedAtoms) {
   atom.kind = UmmaKind::f8f6f4;
   EXPECT_STREQ(umma_fault(atom),
                "the kind does not multiply these types: f16 takes f16 and bf16, tf32 tf32, f8f6f4 "
-               "and mxf8f6f4 e4m3, e5m2, e2m3, e3m2 and e2m1, mxf4 and mxf4nvf4 e2m1");
+               "and mxf8f6f4 e4m3, e5m2, e2m3, e3m2 and e2m1, i8 s8 and u8, mxf4 and mxf4nvf4 "
+               "e2m1");
   atom = bf16(128, 64, false);
   atom.k = 8;
   EXPECT_TRUE(refused(atom));
@@ -110,6 +111,59 @@ TEST(UmmaTest, InstructionDescriptorsRefused) {
   EXPECT_NE(instruction_fault((word & ~(31U << 24)) | 16U << 24, UmmaKind::f16, false), nullptr);
   EXPECT_EQ(instruction_fault((word & ~(31U << 24)) | 16U << 24, UmmaKind::f16, true), nullptr);
   EXPECT_NE(instruction_fault(word | 2U << 4, UmmaKind::f16, false), nullptr) << "D is s32";
+}
+
+// Integers: 2 x 2 types; N of one CTA 8, 24 and the 16 multiples of 16, of a pair 8 of 32.
+TEST(UmmaTest, IntegerAtoms) {
+  std::set<std::uint32_t> words;
+  for (const DType a : {DType::s8, DType::u8}) {
+    for (const DType b : {DType::s8, DType::u8}) {
+      for (const bool pair : {false, true}) {
+        for (int m = 32; m <= 256; m *= 2) {
+          for (int n = 8; n <= 256; n += 8) {
+            UmmaAtom atom = umma_atom(a, b, DType::s32, m, n, pair);
+            atom.saturates = a == DType::u8;
+            if (umma_fault(atom) != nullptr) continue;
+            EXPECT_EQ(decode_instruction(encode_instruction(atom), UmmaKind::i8, pair), atom);
+            EXPECT_EQ(instruction_fault(encode_instruction(atom), UmmaKind::i8, pair), nullptr);
+            words.insert(encode_instruction(atom) << 1 | (pair ? 1U : 0U));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(words.size(), 4U * (2 * 18 + 2 * 8));
+  UmmaAtom atom = umma_atom(DType::s8, DType::u8, DType::s32, 128, 24, false);
+  EXPECT_EQ(encode_instruction(atom), 2U << 4 | 1U << 7 | 3U << 17 | 8U << 24);
+  EXPECT_EQ(umma_fault(atom), nullptr);
+  atom.b_major = Major::mn;
+  EXPECT_NE(umma_fault(atom), nullptr);
+  atom = umma_atom(DType::s8, DType::s8, DType::f32, 128, 32, false);
+  EXPECT_STREQ(umma_fault(atom), "an MMA of kind i8 accumulates in s32");
+  atom = umma_atom(DType::f16, DType::f16, DType::f32, 128, 32, false);
+  atom.saturates = true;
+  EXPECT_STREQ(umma_fault(atom), "only kind i8 saturates");
+}
+
+// Where weights stay, parts of N lie in lanes of their own.
+TEST(UmmaTest, CellsWhereWeightsStay) {
+  for (const int m : {32, 64, 128}) {
+    UmmaAtom atom = umma_atom(DType::bf16, DType::bf16, DType::f32, m, 64, false);
+    atom.weights_stay = true;
+    EXPECT_EQ(umma_fault(atom), nullptr);
+    EXPECT_EQ(umma_columns(atom), m / 2);
+    std::set<std::pair<int, int>> cells;
+    for (int row = 0; row < m; ++row) {
+      for (int column = 0; column < 64; ++column) {
+        const TmemCell cell = umma_cell(atom, row, column);
+        EXPECT_EQ(cell.lane % m, row);
+        cells.emplace(cell.lane, cell.column);
+      }
+    }
+    EXPECT_EQ(cells.size(), static_cast<std::size_t>(64 * m));
+    atom.n = 96;
+    EXPECT_STREQ(umma_fault(atom), "N of tcgen05.mma.ws is 64, 128 or 256");
+  }
 }
 
 TEST(UmmaTest, SharedMemoryDescriptors) {

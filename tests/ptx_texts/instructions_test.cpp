@@ -94,8 +94,12 @@ TEST(Floats, AreRoundedOnce) {
   EXPECT_EQ(float_answer("div.rn.f32 %f0, 0f3f800000, 0f40400000;"), bits(1.0F / 3.0F));
   EXPECT_EQ(float_answer("ex2.approx.ftz.f32 %f0, 0f40400000;"), bits(8.0F));
   EXPECT_EQ(float_answer("add.sat.f32 %f0, 0f3f800000, 0f3f800000;"), bits(1.0F));
-  EXPECT_EQ(answer("mul.rn.bf16x2 %r0, 0x40003f80, 0x40404040;"), 0x40c04040U);
-  EXPECT_EQ(answer("fma.rn.f16x2 %r0, 0x3c004000, 0x40004000, 0x3c003c00;"), 0x42004500U);
+  EXPECT_EQ(answer("mov.u32 %r1, 0x40003f80; mov.u32 %r2, 0x40404040; "
+                   "mul.rn.bf16x2 %r0, %r1, %r2;"),
+            0x40c04040U);
+  EXPECT_EQ(answer("mov.u32 %r1, 0x3c004000; mov.u32 %r2, 0x40004000; mov.u32 %r3, 0x3c003c00; "
+                   "fma.rn.f16x2 %r0, %r1, %r2, %r3;"),
+            0x42004500U);
 }
 
 TEST(Conversions, RoundSaturateAndPack) {

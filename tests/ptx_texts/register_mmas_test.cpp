@@ -89,6 +89,37 @@ TEST(RegisterMmas, MultiplyAsTheManualSays) {
   }
 }
 
+// Every element of A and of B is the same number, so that only the sums tell lanes apart.
+TEST(RegisterMmas, SaturateWhereTheySay) {
+  const std::uint32_t ends[] = {0x7fffffffU, 0x7ff00000U, 0x80000000U, 0x80100000U, 0, 0x7ffc0000U};
+  for (const auto& [m, k] : {std::pair(8, 16), std::pair(16, 16), std::pair(16, 32)}) {
+    for (const int a : {127, -127}) {
+      const Mma mma = warp(m, k, DType::s8, DType::s8, DType::s32);
+      std::vector<std::uint32_t> in(5 * kRegisters * 32, 0x7f7f7f7fU);
+      const auto element = static_cast<std::uint32_t>(a) & 0xffU;
+      for (int i = 0; i < kRegisters * 32; ++i) in[index_of(i)] = element * 0x01010101U;
+      for (int i = 0; i < kRegisters * 32; ++i) {
+        in[index_of(2 * kRegisters * 32 + i)] = ends[i % 6] + static_cast<std::uint32_t>(i);
+      }
+      const std::string wraps = product_text(mma, {}, "sm_80");
+      const std::string saturates = replaced(wraps, ".col.s32", ".col.satfinite.s32");
+      const std::int64_t product = std::int64_t{127} * a * k;
+      const auto registers = atom::mma_registers_c(mma);
+      const Ran one = run(wraps, 32, 32 * kRegisters, 0, in);
+      const Ran other = run(saturates, 32, 32 * kRegisters, 0, in);
+      EXPECT_TRUE(one.report.clean() && other.report.clean());
+      for (int i = 0; i < 32 * registers; ++i) {
+        const std::int64_t sum =
+            static_cast<std::int32_t>(in[index_of(2 * kRegisters * 32 + i)]) + product;
+        const std::int64_t most = 0x7fffffff;
+        EXPECT_EQ(one.out[index_of(i)], static_cast<std::uint32_t>(sum));
+        EXPECT_EQ(static_cast<std::int32_t>(other.out[index_of(i)]),
+                  std::min(std::max(sum, -most - 1), most));
+      }
+    }
+  }
+}
+
 TEST(RegisterMmas, AreOfTheirTargets) {
   const auto fault = [](const Mma& mma, const char* target) -> std::string {
     try {

@@ -6,12 +6,6 @@
 namespace warpwright::tests {
 namespace {
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const std::size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return at == std::string::npos ? text : text.replace(at, what.size(), by);
-}
-
 const std::string kStore = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r4], {%r1, %r2};\n";
 const std::string kStored = "tcgen05.wait::st.sync.aligned;\n";
 const std::string kLoad = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r10, %r11}, [%r4];\n";
@@ -103,10 +97,13 @@ TEST(TensorMemory, RefusesWhatIsNotInTheSubset) {
   EXPECT_EQ(in_place_of_load("tcgen05.mma.cta_group::1.kind::f16 [%r4], %x1, %x2, %r1, "
                              "{%r1, %r1, %r1, %r1}, %p0;\n"),
             "");
-  EXPECT_EQ(in_place_of_load("tcgen05.mma.cta_group::1.kind::f16 [%r4], %x1, %x2, %r1, %p0, 3;\n"),
-            "tcgen05.mma that scales D is not in the subset");
-  EXPECT_NE(in_place_of_load("tcgen05.shift.cta_group::1.down [%r4];\n").find("nearest"),
+  EXPECT_NE(in_place_of_load("tcgen05.mma.sp.cta_group::1.kind::f16 [%r4], %x1, %x2, [%r1], %r1, "
+                             "%p0;\n")
+                .find("nearest"),
             std::string::npos);
+  EXPECT_EQ(in_place_of_load("tcgen05.ld.sync.aligned.16x32bx2.x2.b32 {%r10, %r11}, [%r4], 512;\n"),
+            "the second half of tcgen05.ld.sync.aligned.16x32bx2.x2.b32 lies 0 to 511 columns "
+            "further");
 }
 
 }  // namespace

@@ -1,9 +1,17 @@
 // Small PTX texts, run on the model.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "warpwright/model/machine.h"
@@ -24,8 +32,30 @@ inline std::string entry(const std::string& body) {
          body + "\nret;\n}\n";
 }
 
+/// The text with `by` in place of `what`, which it has.
+inline std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return at == std::string::npos ? text : text.replace(at, what.size(), by);
+}
+
 /// The line of the text that the body above begins on.
 inline constexpr int kFirstLine = 15;
+
+/// A position in a vector.
+constexpr std::size_t index_of(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// Writes the text to the folder that the environment names, under a number of its own, for
+/// tests/ptx/legal_texts_test.py.
+inline void keep(const std::string& text) {
+  const char* const folder = std::getenv("WARPWRIGHT_PTX_TEXTS");
+  // A name of a function stands in a section that these texts do not have.
+  if (folder == nullptr || text.find("function_name") != std::string::npos) return;
+  const std::string name = std::to_string(std::hash<std::string>{}(text)) + ".ptx";
+  std::ofstream(std::filesystem::path(folder) / name) << text;
+}
 
 struct Ran {
   model::Report report;
@@ -33,36 +63,63 @@ struct Ran {
   std::uint64_t instructions = 0;
 };
 
-/// Runs it with a buffer of `words` words of zeros for `out`, and the numbers for `in`.
-inline Ran run(const std::string& text, int threads, int words, std::uint32_t n = 0,
-               std::vector<std::uint32_t> in = {}, int shared = 0,
-               model::Mode mode = model::Mode::eager, int ctas = 1, std::uint64_t seed = 1) {
-  ptx::Kernel kernel(text, "k.ptx", "k");
+/// What a kernel is launched with, beside its `words` words of zeros for `out`: the numbers for
+/// `in`.
+struct Given {
+  int threads = 1;
+  int words = 0;
+  std::uint32_t n = 0;
+  std::vector<std::uint32_t> in = {};
+  int shared = 0;
+  model::Mode mode = model::Mode::eager;
+  int ctas = 1;
+  std::uint64_t seed = 1;
+  int cluster = 1;
+  std::optional<model::Mutation> mutation = {};
+};
+
+inline Ran run(ptx::Kernel& kernel, Given given) {
   Ran ran;
-  ran.out.resize(static_cast<std::size_t>(words));
-  if (in.empty()) in.resize(1);
+  ran.out.resize(index_of(given.words));
+  if (given.in.empty()) given.in.resize(1);
   alignas(128) struct {
     std::uint64_t out;
     std::uint32_t n;
     std::uint64_t in;
-  } params = {reinterpret_cast<std::uintptr_t>(ran.out.data()), n,
-              reinterpret_cast<std::uintptr_t>(in.data())};
+  } params = {reinterpret_cast<std::uintptr_t>(ran.out.data()), given.n,
+              reinterpret_cast<std::uintptr_t>(given.in.data())};
   ptx::Launch launch;
-  launch.grid[0] = ctas;
-  launch.block[0] = threads;
-  launch.dynamic_bytes = shared;
+  launch.grid[0] = given.ctas;
+  launch.cluster = given.cluster;
+  launch.block[0] = given.threads;
+  launch.dynamic_bytes = given.shared;
   std::vector<model::Allocation> allocations = {
-      {ran.out.data(), words * 4, "out"},
-      {in.data(), static_cast<std::int64_t>(in.size() * 4), "in", false}};
+      {ran.out.data(), given.words * 4, "out"},
+      {given.in.data(), static_cast<std::int64_t>(given.in.size() * 4), "in", false}};
   kernel.add_variables(allocations);
   model::Options options;
-  options.mode = mode;
-  options.seed = seed;
+  options.mode = given.mode;
+  options.seed = given.seed;
+  options.mutation = given.mutation;
+  options.count_sites = true;
+  const std::uint64_t before = kernel.executed();
   ran.report =
       model::run(kernel.shape(launch), options, allocations,
                  kernel.body(reinterpret_cast<const std::byte*>(&params), launch, allocations));
-  ran.instructions = kernel.executed();
+  ran.instructions = kernel.executed() - before;
   return ran;
+}
+
+inline Ran run(const std::string& text, const Given& given) {
+  ptx::Kernel kernel(text, "k.ptx", "k");
+  Ran ran = run(kernel, given);
+  if (ran.report.clean()) keep(text);
+  return ran;
+}
+inline Ran run(const std::string& text, int threads, int words, std::uint32_t n = 0,
+               std::vector<std::uint32_t> in = {}, int shared = 0,
+               model::Mode mode = model::Mode::eager, int ctas = 1, std::uint64_t seed = 1) {
+  return run(text, {threads, words, n, std::move(in), shared, mode, ctas, seed});
 }
 
 /// The finding of that code, as a text; empty where there is none.

@@ -184,7 +184,10 @@ enum class MmaSupport : std::uint8_t {
 constexpr MmaSupport mma_support(const Mma& mma, int target) {
   const std::uint32_t bit = detail::target_bit(target);
   if (!is_register_mma(mma.kind)) {
-    const bool blackwell = mma.k == kUmmaLongK ? target == 103 : target >= 100 && target < 120;
+    const bool integers = mma.a == DType::s8 || mma.a == DType::u8;
+    const bool blackwell = mma.k == kUmmaLongK
+                               ? target == 103
+                               : target >= 100 && target < 120 && (!integers || target != 103);
     const bool has = mma.kind >= MmaKind::tcgen05 ? blackwell : target == 90;
     return bit != 0 && has ? MmaSupport::native : MmaSupport::absent;
   }

@@ -21,12 +21,13 @@ namespace warpwright::atom {
 namespace detail {
 
 /// The code of a type of A or B in the word, and back: f16 0, bf16 1; tf32 2; for the kinds that
-/// mix e4m3 0, e5m2 1, e2m3 3, e3m2 4, e2m1 5; for the packed kinds e2m1 1.
+/// mix e4m3 0, e5m2 1, e2m3 3, e3m2 4, e2m1 5; u8 0, s8 1; for the packed kinds e2m1 1.
 constexpr std::uint32_t type_code(UmmaKind kind, DType type) {
   if (is_packed(kind)) return 1;
   switch (type) {
     case DType::bf16:
     case DType::e5m2:
+    case DType::s8:
       return 1;
     case DType::tf32:
       return 2;
@@ -44,6 +45,7 @@ constexpr DType type_of_code(UmmaKind kind, std::uint32_t code) {
   if (is_packed(kind)) return DType::e2m1;
   if (kind == UmmaKind::tf32) return DType::tf32;
   if (kind == UmmaKind::f16) return code == 1 ? DType::bf16 : DType::f16;
+  if (kind == UmmaKind::i8) return code == 1 ? DType::s8 : DType::u8;
   constexpr DType types[] = {DType::e4m3, DType::e5m2, DType::e4m3, DType::e2m3,
                              DType::e3m2, DType::e2m1, DType::e4m3, DType::e4m3};
   return types[code & 7];
@@ -53,16 +55,19 @@ constexpr DType type_of_code(UmmaKind kind, std::uint32_t code) {
 
 /// The 32-bit word that says types, majors and shape (PTX ISA 9.7.16.4.2): [9:7] A, [12:10] B, 15
 /// and 16 A and B MN-major, [22:17] N >> 3, [28:24] M >> 4. Without scales [5:4] is D (0 f16, 1
-/// f32); with scales D is f32, 23 is set where they are ue8m0, 31 where K is 96, and the ids of
-/// `with_scale_ids` are 0. Everything else, which we do not use, is 0: sparsity, saturation, signs,
-/// shift. The kind, the block of the scales and the CTA group are the instruction's, not the
-/// word's.
+/// f32, 2 s32), and 3 is set where s32 saturates; with scales D is f32, 23 is set where they are
+/// ue8m0, 31 where K is 96, and the ids of `with_scale_ids` are 0. Everything else, which we do not
+/// use, is 0: sparsity, signs, shift. The kind, the block of the scales, the CTA group and whether
+/// weights stay are the instruction's, not the word's.
 constexpr std::uint32_t encode_instruction(const UmmaAtom& atom) {
   const std::uint32_t word =
       detail::type_code(atom.kind, atom.a) << 7 | detail::type_code(atom.kind, atom.b) << 10 |
       (atom.a_major == Major::mn ? 1U : 0U) << 15 | (atom.b_major == Major::mn ? 1U : 0U) << 16 |
       static_cast<std::uint32_t>(atom.n >> 3) << 17 | static_cast<std::uint32_t>(atom.m >> 4) << 24;
-  if (!is_block_scaled(atom.kind)) return word | (atom.d == DType::f32 ? 1U : 0U) << 4;
+  if (!is_block_scaled(atom.kind)) {
+    const std::uint32_t d = atom.d == DType::f32 ? 1 : atom.d == DType::s32 ? 2 : 0;
+    return word | d << 4 | (atom.saturates ? 1U : 0U) << 3;
+  }
   return word | (atom.scale == DType::ue8m0 ? 1U : 0U) << 23 |
          (atom.k == kUmmaLongK ? 1U : 0U) << 31;
 }
@@ -93,6 +98,7 @@ constexpr std::uint32_t with_n(std::uint32_t instruction, int n) {
 /// Bits of an instruction descriptor that mean something we use. The others must be 0.
 constexpr std::uint32_t instruction_bits(UmmaKind kind) {
   constexpr std::uint32_t all = 3U << 4 | 7U << 7 | 7U << 10 | 3U << 15 | 63U << 17 | 31U << 24;
+  if (kind == UmmaKind::i8) return all | 1U << 3;
   if (!is_block_scaled(kind)) return all;
   constexpr std::uint32_t scaled = (all & ~(7U << 24)) | 1U << 23 | 3U << 29;
   return is_packed(kind) ? scaled | 1U << 31 : scaled;
@@ -101,10 +107,11 @@ constexpr std::uint32_t instruction_bits(UmmaKind kind) {
 /// The atom that a word describes to an instruction of this kind, group and block of scales (0
 /// without). `umma_fault` and `instruction_fault` tell whether the tensor core has it.
 constexpr UmmaAtom decode_instruction(std::uint32_t word, UmmaKind kind, bool pair,
-                                      int scale_block = 0) {
+                                      int scale_block = 0, bool weights_stay = false) {
   UmmaAtom atom;
   atom.kind = kind;
   atom.pair = pair;
+  atom.weights_stay = weights_stay;
   atom.a = detail::type_of_code(kind, word >> 7 & 7);
   atom.b = detail::type_of_code(kind, word >> 10 & 7);
   atom.a_major = (word >> 15 & 1) != 0 ? Major::mn : Major::k;
@@ -113,7 +120,9 @@ constexpr UmmaAtom decode_instruction(std::uint32_t word, UmmaKind kind, bool pa
   atom.m = static_cast<int>(word >> 24 & 31) * 16;
   atom.k = umma_k(kind);
   if (!is_block_scaled(kind)) {
-    atom.d = (word >> 4 & 3) == 1 ? DType::f32 : DType::f16;
+    const std::uint32_t d = word >> 4 & 3;
+    atom.d = d == 1 ? DType::f32 : d == 2 ? DType::s32 : DType::f16;
+    atom.saturates = (word >> 3 & 1) != 0;
     return atom;
   }
   atom.scale_block = scale_block;
@@ -145,12 +154,12 @@ constexpr const char* scale_ids_fault(const UmmaAtom& atom, ScaleIds ids) {
 /// Why an instruction of this kind, group and block of scales cannot take the word, as a sentence;
 /// null when it can.
 constexpr const char* instruction_fault(std::uint32_t word, UmmaKind kind, bool pair,
-                                        int scale_block = 0) {
+                                        int scale_block = 0, bool weights_stay = false) {
   if ((word & ~instruction_bits(kind)) != 0) {
-    return "the instruction descriptor sets a reserved bit, or one for sparsity, saturation, signs "
-           "or shifts, which are not used here";
+    return "the instruction descriptor sets a reserved bit, or one for sparsity, saturation of "
+           "floats, signs or shifts, which are not used here";
   }
-  const UmmaAtom atom = decode_instruction(word, kind, pair, scale_block);
+  const UmmaAtom atom = decode_instruction(word, kind, pair, scale_block, weights_stay);
   // A code that names no type of the kind, or of D, does not come back when the word is made anew.
   const std::uint32_t plain = is_block_scaled(kind) ? with_scale_ids(word, 0, 0) : word;
   if (encode_instruction(atom) != plain) {
@@ -234,16 +243,20 @@ constexpr int umma_cta_rows(const UmmaAtom& atom) {
   return atom.pair ? atom.m / 2 : atom.m;
 }
 
-/// Do the two halves of N lie side by side in the lanes? So it is where a CTA of a pair holds 64
-/// rows only (data path layout B).
+/// Parts of N that lie side by side in the lanes. A CTA of a pair that holds only 64 rows has two
+/// (data path layout B); where weights stay 64 rows have two, and 32 rows four (E, G).
+constexpr int umma_folds(const UmmaAtom& atom) {
+  if (atom.weights_stay) return 128 / atom.m;
+  return atom.pair && atom.m == 128 ? 2 : 1;
+}
 constexpr bool umma_folds_columns(const UmmaAtom& atom) {
-  return atom.pair && atom.m == 128;
+  return umma_folds(atom) > 1;
 }
 
 /// Columns of tensor memory that the accumulator of one CTA takes, an f16 one too: it has one value
 /// a cell, in the lower half.
 constexpr int umma_columns(const UmmaAtom& atom) {
-  return umma_folds_columns(atom) ? atom.n / 2 : atom.n;
+  return atom.n / umma_folds(atom);
 }
 
 /// Where a CTA holds D(row, col), `row` counted from its own first one. 128 rows: lane = row
@@ -251,8 +264,8 @@ constexpr int umma_columns(const UmmaAtom& atom) {
 /// the left half of the columns in lanes 0 to 63, the right half in 64 to 127 (B).
 constexpr TmemCell umma_cell(const UmmaAtom& atom, int row, int col) {
   if (umma_folds_columns(atom)) {
-    const int half = atom.n / 2;
-    return {row + 64 * (col / half), col % half};
+    const int part = umma_columns(atom);
+    return {row + umma_cta_rows(atom) * (col / part), col % part};
   }
   if (atom.m == 64) return {row % 16 + 32 * (row / 16), col};
   return {row, col};

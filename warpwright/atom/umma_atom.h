@@ -20,6 +20,7 @@ enum class UmmaKind : std::uint8_t {
   f16,       ///< f16 or bf16, both operands of one type
   tf32,      ///< tf32, 32 bits each in memory
   f8f6f4,    ///< e4m3, e5m2, e2m3, e3m2 and e2m1, mixed as one likes, a byte each in memory
+  i8,        ///< s8 and u8, mixed as one likes, to s32; only sm_100a and sm_110a have it
   mxf8f6f4,  ///< the same with scales, ue8m0 each 32
   mxf4,      ///< packed e2m1, ue8m0 each 32
   mxf4nvf4,  ///< packed e2m1, ue8m0 each 32, or ue4m3 or ue8m0 each 16
@@ -38,6 +39,7 @@ constexpr bool is_packed(UmmaKind kind) {
 /// The kind without scales that multiplies elements of this type.
 constexpr UmmaKind umma_kind(DType type) {
   if (type == DType::tf32) return UmmaKind::tf32;
+  if (type == DType::s8 || type == DType::u8) return UmmaKind::i8;
   return type == DType::f16 || type == DType::bf16 ? UmmaKind::f16 : UmmaKind::f8f6f4;
 }
 
@@ -49,6 +51,8 @@ constexpr const char* name(UmmaKind kind) {
       return "tf32";
     case UmmaKind::f8f6f4:
       return "f8f6f4";
+    case UmmaKind::i8:
+      return "i8";
     case UmmaKind::mxf8f6f4:
       return "mxf8f6f4";
     case UmmaKind::mxf4:
@@ -73,6 +77,10 @@ struct UmmaAtom {
   Major b_major = Major::k;
   int scale_block = 0;         ///< elements of K that share a scale, 16 or 32; 0: there are none
   DType scale = DType::ue8m0;  ///< of the scales, where there are: ue8m0 or ue4m3
+  bool saturates = false;      ///< sums of s32 that are too large become the largest, or least
+  /// tcgen05.mma.ws: B stays in a buffer. Where D has few rows parts of N lie side by side in the
+  /// lanes.
+  bool weights_stay = false;
 
   friend constexpr bool operator==(const UmmaAtom&, const UmmaAtom&) = default;
 };
@@ -120,6 +128,8 @@ constexpr bool multiplies(UmmaKind kind, DType type) {
     case UmmaKind::mxf8f6f4:
       return type == DType::e4m3 || type == DType::e5m2 || type == DType::e2m3 ||
              type == DType::e3m2 || type == DType::e2m1;
+    case UmmaKind::i8:
+      return type == DType::s8 || type == DType::u8;
     case UmmaKind::mxf4:
     case UmmaKind::mxf4nvf4:
       return type == DType::e2m1;
@@ -128,12 +138,14 @@ constexpr bool multiplies(UmmaKind kind, DType type) {
 }
 
 /// The step of N: 8, twice that with pairs, and twice that again for a transposed B whose elements
-/// take 8 bits. With K 96 it is 16.
+/// take 8 bits, and for i8 of pairs or behind 32. With K 96 it is 16.
 constexpr int umma_n_step(const UmmaAtom& atom) {
   if (atom.k == kUmmaLongK) return 16;
-  const bool transposed_bytes = atom.b_major == Major::mn &&
-                                (atom.kind == UmmaKind::f8f6f4 || atom.kind == UmmaKind::mxf8f6f4);
-  return 8 * (atom.pair ? 2 : 1) * (transposed_bytes ? 2 : 1);
+  const bool integers = atom.kind == UmmaKind::i8;
+  const bool bytes = integers || atom.kind == UmmaKind::f8f6f4 || atom.kind == UmmaKind::mxf8f6f4;
+  const bool wide =
+      (bytes && atom.b_major == Major::mn) || (integers && (atom.pair || atom.n > 32));
+  return 8 * (atom.pair ? 2 : 1) * (wide ? 2 : 1);
 }
 
 namespace detail {
@@ -171,26 +183,64 @@ constexpr const char* scaled_umma_fault(const UmmaAtom& atom) {
   return nullptr;
 }
 
-/// The same of those without scales.
-constexpr const char* plain_umma_fault(const UmmaAtom& atom) {
-  if (atom.scale_block != 0) return "kinds f16, tf32 and f8f6f4 take no scales";
-  if (atom.kind == UmmaKind::f16 && atom.a != atom.b) {
-    return "A and B of kind f16 are both f16 or both bf16";
-  }
-  if (!atom.pair && atom.m != 64 && atom.m != 128) {
-    return "an MMA of one CTA computes 64 or 128 rows";
-  }
-  if (atom.pair && atom.m != 128 && atom.m != 256) {
-    return "an MMA of a CTA pair computes 128 or 256 rows";
-  }
-  if (atom.k != umma_k(atom.kind)) {
-    return "K of an MMA is 32 bytes: 16 for f16 and bf16, 8 for tf32, 32 for 8 bits and less";
+/// Why D cannot have its type, of those without scales.
+constexpr const char* umma_sums_fault(const UmmaAtom& atom) {
+  if (atom.kind == UmmaKind::i8) {
+    return atom.d == DType::s32 ? nullptr : "an MMA of kind i8 accumulates in s32";
   }
   if (atom.d != DType::f32 && atom.d != DType::f16) return "an MMA accumulates in f32 or f16";
   if (atom.d == DType::f16 && (atom.a == DType::bf16 || atom.kind == UmmaKind::tf32)) {
     return "bf16 and tf32 accumulate in f32 only";
   }
-  return nullptr;
+  return atom.saturates ? "only kind i8 saturates" : nullptr;
+}
+
+/// Why D cannot have its rows.
+constexpr const char* umma_rows_fault(const UmmaAtom& atom) {
+  const bool is_tall = atom.m == 64 || atom.m == 128;
+  if (atom.weights_stay) {
+    return !atom.pair && (is_tall || atom.m == 32)
+               ? nullptr
+               : "tcgen05.mma.ws computes 32, 64 or 128 rows, in one CTA";
+  }
+  if (atom.pair) {
+    return atom.m == 128 || atom.m == 256 ? nullptr
+                                          : "an MMA of a CTA pair computes 128 or 256 rows";
+  }
+  return is_tall ? nullptr : "an MMA of one CTA computes 64 or 128 rows";
+}
+
+/// The same of those without scales.
+constexpr const char* plain_umma_fault(const UmmaAtom& atom) {
+  if (atom.scale_block != 0) return "kinds f16, tf32, f8f6f4 and i8 take no scales";
+  if (atom.kind == UmmaKind::f16 && atom.a != atom.b) {
+    return "A and B of kind f16 are both f16 or both bf16";
+  }
+  if (const char* fault = umma_rows_fault(atom)) return fault;
+  if (atom.k != umma_k(atom.kind)) {
+    return "K of an MMA is 32 bytes: 16 for f16 and bf16, 8 for tf32, 32 for 8 bits and less";
+  }
+  return umma_sums_fault(atom);
+}
+
+/// Why D cannot have its columns.
+constexpr const char* umma_columns_fault(const UmmaAtom& atom) {
+  if (atom.weights_stay) {
+    return atom.n == 64 || atom.n == 128 || atom.n == 256 ? nullptr
+                                                          : "N of tcgen05.mma.ws is 64, 128 or 256";
+  }
+  const int step = umma_n_step(atom);
+  if (atom.n >= step && atom.n <= 256 && atom.n % step == 0) return nullptr;
+  if (atom.k == kUmmaLongK) return "N of an MMA of K 96 is a multiple of 16 from 16 to 256";
+  if (atom.kind == UmmaKind::i8) {
+    return atom.pair ? "N of a CTA pair's MMA of kind i8 is a multiple of 32 from 32 to 256"
+                     : "N of one CTA's MMA of kind i8 is 8, 24 or a multiple of 16 from 16 to 256 "
+                       "(only the multiples where B is MN-major)";
+  }
+  return atom.pair ? "N of a CTA pair's MMA is a multiple of 16 from 16 to 256 (of 32 where an "
+                     "8-bit B is MN-major)"
+                   : "N of one CTA's MMA is a multiple of 8 from 8 to 256 (of 16 where an 8-bit B "
+                     "is MN-major)";
 }
 
 }  // namespace detail
@@ -199,24 +249,21 @@ constexpr const char* plain_umma_fault(const UmmaAtom& atom) {
 constexpr const char* umma_fault(const UmmaAtom& atom) {
   if (!multiplies(atom.kind, atom.a) || !multiplies(atom.kind, atom.b)) {
     return "the kind does not multiply these types: f16 takes f16 and bf16, tf32 tf32, f8f6f4 and "
-           "mxf8f6f4 e4m3, e5m2, e2m3, e3m2 and e2m1, mxf4 and mxf4nvf4 e2m1";
+           "mxf8f6f4 e4m3, e5m2, e2m3, e3m2 and e2m1, i8 s8 and u8, mxf4 and mxf4nvf4 e2m1";
   }
   const char* const fault =
       is_block_scaled(atom.kind) ? detail::scaled_umma_fault(atom) : detail::plain_umma_fault(atom);
-  if (fault != nullptr) return fault;
-  const int step = umma_n_step(atom);
-  if (atom.n >= step && atom.n <= 256 && atom.n % step == 0) return nullptr;
-  if (atom.k == kUmmaLongK) return "N of an MMA of K 96 is a multiple of 16 from 16 to 256";
-  return atom.pair ? "N of a CTA pair's MMA is a multiple of 16 from 16 to 256 (of 32 where an "
-                     "8-bit B is MN-major)"
-                   : "N of one CTA's MMA is a multiple of 8 from 8 to 256 (of 16 where an 8-bit B "
-                     "is MN-major)";
+  return fault != nullptr ? fault : detail::umma_columns_fault(atom);
 }
 
 /// The same of an instruction that takes A from tensor memory.
 constexpr const char* umma_tmem_fault(const UmmaAtom& atom) {
   if (const char* fault = umma_fault(atom)) return fault;
   if (atom.a_major != Major::k) return "A in tensor memory is K-major";
+  if (atom.weights_stay && atom.m != 128) {
+    return "tcgen05.mma.ws takes A of 128 rows from tensor memory: where it would find 32 or 64, "
+           "which it needs in several lanes, is not known here";
+  }
   if (is_block_scaled(atom.kind) || atom.m == 64) return nullptr;
   if (atom.n % (atom.pair ? 32 : 16) == 0) return nullptr;
   return atom.pair ? "with A in tensor memory N of a CTA pair's MMA is a multiple of 32"

@@ -3,6 +3,7 @@
 // rank << 24 | offset (probed on an H200); a CTA's own addresses carry its rank too.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -168,6 +169,8 @@ struct FragmentState {
 struct WgmmaRequest {
   DType type = DType::bf16;    ///< of A
   DType type_b = DType::bf16;  ///< of B
+  DType sums = DType::f32;     ///< f16: two in a register; or s32, where A and B are s8 or u8
+  bool saturates = false;      ///< sums of s32 that are too large become the largest, or least
   int n = 8;
   std::uint64_t descriptor_a = 0;
   std::uint64_t descriptor_b = 0;
@@ -190,6 +193,7 @@ struct MmaRequest {
   const atom::MmaScaleSource* from = nullptr;
   std::uint32_t scales_a = 0;
   std::uint32_t scales_b = 0;
+  bool saturates = false;  ///< sums of s32 that are too large become the largest, or least
 };
 
 void mma_sync(const MmaRequest& request, Site site);
@@ -207,11 +211,18 @@ void touch_fragment(FragmentState& state, Site site);
 void end_fragment(FragmentState& state);
 
 // --- tcgen05 ----------------------------------------------------------------------------------
-/// How tcgen05.ld and .st spread tensor memory over a warp, by the lanes they cover.
+/// How tcgen05.ld and .st spread tensor memory over a warp, by the lanes they cover, and what only
+/// PTX texts use.
 enum class TmemShape : std::uint8_t {
   lanes32 = 32,  ///< .32x32b: thread t, register r: lane t, column r
   lanes16 = 16,  ///< .16x256b: lane t/4 + 8 (r/2 % 2), column 8 (r/4) + 2 (t%4) + r%2
+  b16x64 = 0,    ///< .16x64b: lane t/4 + 8 (t%2), column 2 r + t/2 % 2
+  b16x128 = 1,   ///< .16x128b: lane t/4 + 8 (r%2), column 4 (r/2) + t%4
+  b16x32x2 = 2,  ///< .16x32bx2: lane t%16, column r; from t = 16 on so many more as is said
 };
+
+/// Lanes of a CTA, or of the two of a pair, a bit each.
+using KeptLanes = std::array<std::uint32_t, 8>;
 
 struct UmmaRequest {
   atom::UmmaKind kind = atom::UmmaKind::f16;
@@ -223,11 +234,20 @@ struct UmmaRequest {
   bool accumulate = false;
   bool a_in_tmem = false;  ///< at `a`, in place of descriptor_a
   std::uint32_t a = 0;
+  /// tcgen05.mma.ws. Its columns of B that are zeros, whatever lies there, as a zero-column mask
+  /// descriptor (PTX ISA 9.7.16.4.3); 0: none.
+  bool weights_stay = false;
+  std::uint64_t zero_columns = 0;
+  int halvings = 0;        ///< of D, before the product is added
+  KeptLanes kept_lanes{};  ///< whose part of D is left as it is
   // For a block-scaled one: the elements that share a scale, and where the scales lie.
   int scale_block = 0;
   std::uint32_t scales_a = 0;
   std::uint32_t scales_b = 0;
 };
+
+/// tcgen05.shift.down: 31 rows of 8 columns of a warp's lanes.
+inline constexpr int kShiftedColumns = 8;
 
 struct TmemCopyRequest {
   atom::TmemCopy shape = atom::TmemCopy::b32x128_warpx4;
@@ -237,6 +257,18 @@ struct TmemCopyRequest {
   std::uint64_t descriptor = 0;
 };
 
+/// What tcgen05.ld.red makes of a thread's words: the least or the largest, or that of their
+/// absolute values.
+struct TmemReduction {
+  enum class Type : std::uint8_t { u32, s32, f32 };
+  Type type = Type::f32;
+  bool largest = false;
+  bool absolute = false;
+  bool keeps_nan = false;  ///< a NaN among them is the result
+  float* to = nullptr;     ///< its register; none: nothing is made
+  FragmentState* state = nullptr;
+};
+
 /// One thread's part of a load or store of tensor memory.
 struct TmemAccess {
   TmemShape shape = TmemShape::lanes32;
@@ -244,6 +276,10 @@ struct TmemAccess {
   float* registers = nullptr;
   int count = 0;  ///< registers of a thread
   FragmentState* state = nullptr;
+  int split = 0;  ///< of b16x32x2: columns from the first half to the second
+  /// A register holds the lower halves of two cells side by side (pack::16b, unpack::16b).
+  bool packed = false;
+  TmemReduction reduction = {};
 };
 
 void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
@@ -251,6 +287,9 @@ void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site)
 void tcgen05_relinquish(int ctas, Site site);
 void tcgen05_mma(const UmmaRequest& request, Site site);
 void tcgen05_copy(const TmemCopyRequest& request, Site site);
+/// Every one of the 32 lanes from `address` on takes what the next one has in 8 columns; the last
+/// one stays. In both CTAs of a pair.
+void tcgen05_shift(std::uint32_t address, int ctas, Site site);
 /// `multicast` 0 means only the barrier at `barrier`.
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void tcgen05_fence(bool before, Site site);

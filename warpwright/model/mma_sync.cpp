@@ -1,6 +1,8 @@
 // mma.sync: the lanes of a warp meet, and their registers are multiplied (PTX ISA 9.7.14.5).
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -117,13 +119,17 @@ void add_products(const double* a, const double* b, float* c, int m, int n, int 
   }
 }
 
-// The same of integers, which wrap.
-void add_integers(const double* a, const double* b, std::uint32_t* c, int m, int n, int k) {
+// The same of integers, which wrap, or become the largest or least that there is.
+void add_integers(const double* a, const double* b, std::uint32_t* c, int m, int n, int k,
+                  bool saturates) {
+  constexpr double least = std::numeric_limits<std::int32_t>::min();
+  constexpr double most = std::numeric_limits<std::int32_t>::max();
   for (int r = 0; r < m; ++r, a += k, c += n) {
     for (int j = 0; j < n; ++j) {
-      double sum = 0;  // exact
+      double sum = static_cast<std::int32_t>(c[j]);  // exact
       for (int i = 0; i < k; ++i) sum += a[i] * b[i * n + j];
-      c[j] += static_cast<std::uint32_t>(static_cast<std::int64_t>(sum));
+      if (saturates) sum = std::clamp(sum, least, most);
+      c[j] = static_cast<std::uint32_t>(static_cast<std::int64_t>(sum));
     }
   }
 }
@@ -182,7 +188,7 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
     static thread_local std::vector<std::uint32_t> sums;
     sums.resize(at.size());
     for (std::size_t i = 0; i < at.size(); ++i) sums[place_of(at[i])] = words[i];
-    add_integers(a.data(), b.data(), sums.data(), mma.m, mma.n, mma.k);
+    add_integers(a.data(), b.data(), sums.data(), mma.m, mma.n, mma.k, request(0).saturates);
     for (std::size_t i = 0; i < at.size(); ++i) words[i] = sums[place_of(at[i])];
   } else {
     static thread_local std::vector<float> sums;

@@ -75,6 +75,7 @@ constexpr std::array<Statement, static_cast<std::size_t>(SyncKind::map_acquire) 
     {SyncKind::tmem_dealloc, "tcgen05.dealloc"},
     {SyncKind::tmem_relinquish, "tcgen05.relinquish_alloc_permit"},
     {SyncKind::tmem_copy, "tcgen05.cp", {Kind::drop_first}, {Kind::other_lane}},
+    {SyncKind::tmem_shift, "tcgen05.shift", {Kind::drop_first}, {Kind::other_lane}},
     {SyncKind::umma_commit,
      "tcgen05.commit",
      {Kind::drop_first, Kind::repeat, Kind::repeat_first, Kind::other_lane}},

@@ -44,6 +44,7 @@ enum class SyncKind : std::uint8_t {
   tmem_dealloc,
   tmem_relinquish,
   tmem_copy,         ///< tcgen05.cp
+  tmem_shift,        ///< tcgen05.shift
   umma_commit,       ///< tcgen05.commit, to one barrier
   umma_commit_mask,  ///< the same with a multicast mask
   tensor_fence_before,

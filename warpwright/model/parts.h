@@ -86,19 +86,20 @@ struct ThreadCopy {
 };
 
 /// What a thread has handed to the tensor core through tcgen05, in order: an MMA, a copy to tensor
-/// memory, or the arrival that a commit makes on one barrier.
+/// memory, a shift there, or the arrival that a commit makes on one barrier.
 struct TensorOp {
-  enum class What : std::uint8_t { mma, copy, commit };
+  enum class What : std::uint8_t { mma, copy, shift, commit };
   What what = What::mma;
   [[nodiscard]] const char* name() const {
-    constexpr const char* names[] = {"tcgen05.mma", "tcgen05.cp", "tcgen05.commit"};
+    constexpr const char* names[] = {"tcgen05.mma", "tcgen05.cp", "tcgen05.shift",
+                                     "tcgen05.commit"};
     return names[static_cast<int>(what)];
   }
   Thread* issuer = nullptr;
   Site site;
-  // For an MMA or a copy.
+  // For an MMA, a copy or a shift.
   std::uint32_t d = 0;     // where it writes
-  std::vector<Operand> a;  // of each CTA: A, or what is copied
+  std::vector<Operand> a;  // of each CTA: A, what is copied, or nothing
   // For an MMA.
   atom::UmmaAtom atom;
   bool accumulate = false;
@@ -106,6 +107,9 @@ struct TensorOp {
   std::uint32_t scales_a = 0;  // in tensor memory
   std::uint32_t scales_b = 0;
   atom::ScaleIds ids;
+  std::uint64_t zero_columns = 0;  // a descriptor of columns of B
+  KeptLanes kept{};                // whose part of D is left as it is
+  int halvings = 0;                // of D, before the product is added
   // For a copy.
   atom::TmemCopy shape = atom::TmemCopy::b32x128_warpx4;
   // For a commit: whose barrier, where, and the MMAs before it.
@@ -339,8 +343,9 @@ struct WgmmaOp {
 /// threads' own registers hold a poison pattern meanwhile.
 struct Accumulator {
   int n = 0;
+  DType sums = DType::f32;
   int in_flight = 0;
-  std::vector<float> values;  // 64 x n, row-major
+  std::vector<float> values;  // 64 x n, row-major; s32 as its bits
   std::array<float*, warpgroup_threads> fragments{};
   std::array<FragmentState*, warpgroup_threads> states{};
 };
@@ -900,6 +905,7 @@ void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
 void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site);
 void tcgen05_relinquish(int ctas, bool effective, Site site);
 void tcgen05_copy(const TmemCopyRequest& request, Site site);
+void tcgen05_shift(std::uint32_t address, int ctas, Site site);
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void tcgen05_fence(bool before, Site site);
 void tcgen05_wait(bool loads, Site site);

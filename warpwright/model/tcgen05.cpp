@@ -2,7 +2,9 @@
 // time later, from shared memory into tensor memory (PTX ISA 9.7.16.6 to 9.7.16.12).
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
+#include "warpwright/atom/umma_stationary.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 #include "warpwright/model/tcgen05_operands.h"
@@ -18,13 +20,33 @@ TmemRegion accumulator(const atom::UmmaAtom& atom, std::uint32_t d) {
   return {static_cast<std::uint8_t>(halves), atom::tmem_column(d), atom::umma_columns(atom)};
 }
 
+// Does the MMA leave D in this lane of the CTA number `of` of its group as it is?
+bool is_kept(const KeptLanes& kept, std::size_t of, int lane) {
+  return (kept[4 * of + static_cast<std::size_t>(lane) / 32] >> lane % 32 & 1) != 0;
+}
+
+// The part of the accumulator that is written, where some lane of 16 is.
+TmemRegion written(const TmemRegion& d, const KeptLanes& kept, std::size_t of) {
+  unsigned halves = d.halves;
+  for (unsigned half = 0; half < 8; ++half) {
+    const std::uint32_t lanes = kept[4 * of + half / 2] >> half % 2 * 16 & 0xffffU;
+    if (lanes == 0xffffU) halves &= ~(1U << half);
+  }
+  return {static_cast<std::uint8_t>(halves), d.column, d.columns};
+}
+
+atom::UmmaAtom atom_of(const UmmaRequest& r) {
+  return atom::decode_instruction(r.instruction, r.kind, r.ctas == 2, r.scale_block,
+                                  r.weights_stay);
+}
+
 // Two MMAs with one chain have one accumulator, one shape and one kind. The rest of the word, the
 // ids of scales among it, may change from one to the next.
 std::uint64_t chain(const UmmaRequest& r) {
-  const atom::UmmaAtom atom =
-      atom::decode_instruction(r.instruction, r.kind, r.ctas == 2, r.scale_block);
+  const atom::UmmaAtom atom = atom_of(r);
   const auto shape = static_cast<std::uint64_t>(atom.m << 16 | atom.n << 7 | atom.k);
-  return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(r.kind) << 60 | shape << 34 |
+  return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(r.kind) << 60 |
+         std::uint64_t{r.weights_stay} << 59 | shape << 34 |
          static_cast<std::uint64_t>(r.ctas) << 32 | r.d;
 }
 
@@ -55,10 +77,12 @@ void check_words(const UmmaRequest& r, Site site) {
   const auto refuse = [&](Check check, const std::string& sentence) {
     m.fatal(check, m.who(m.current()) + ": tcgen05.mma: " + sentence, site);
   };
-  const char* fault = atom::instruction_fault(r.instruction, r.kind, r.ctas == 2, r.scale_block);
+  const char* fault =
+      atom::instruction_fault(r.instruction, r.kind, r.ctas == 2, r.scale_block, r.weights_stay);
   if (fault != nullptr) refuse(Check::bad_instruction, fault);
-  const atom::UmmaAtom atom =
-      atom::decode_instruction(r.instruction, r.kind, r.ctas == 2, r.scale_block);
+  fault = atom::zero_columns_fault(r.zero_columns);
+  if (fault != nullptr) refuse(Check::bad_descriptor, fault);
+  const atom::UmmaAtom atom = atom_of(r);
   if (r.a_in_tmem) {
     fault = atom::umma_tmem_fault(atom);
     if (fault != nullptr) refuse(Check::bad_instruction, fault);
@@ -69,7 +93,7 @@ void check_words(const UmmaRequest& r, Site site) {
   fault = atom::umma_descriptor_fault(r.descriptor_b, atom.k);
   if (fault != nullptr) refuse(Check::bad_descriptor, fault);
   const int lane = atom::tmem_lane(r.d);
-  const bool sixteen = atom.m == 64 && lane == 16;
+  const bool sixteen = atom.m == 64 && !atom.weights_stay && lane == 16;
   if (lane != 0 && !sixteen) {
     refuse(Check::tmem_lanes, "the accumulator begins at lane " + std::to_string(lane) +
                                   "; it must begin at lane 0 (one of 64 rows also at 16)");
@@ -175,10 +199,12 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
   op->issuer = &self;
   op->site = site;
   self.mma_site = site;
-  op->atom = atom::decode_instruction(request.instruction, request.kind, request.ctas == 2,
-                                      request.scale_block);
+  op->atom = atom_of(request);
   op->d = request.d;
   op->accumulate = request.accumulate;
+  op->zero_columns = request.zero_columns;
+  op->kept = request.kept_lanes;
+  op->halvings = request.halvings;
   op->scales_a = request.scales_a;
   op->scales_b = request.scales_b;
   op->ids = atom::scale_ids(request.instruction);
@@ -192,8 +218,10 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
       Machine::mark_operand(operand, +1);
     }
   }
-  const TmemRegion region = accumulator(op->atom, request.d);
-  for (Cta* cta : ctas) {
+  const TmemRegion all = accumulator(op->atom, request.d);
+  for (std::size_t of = 0; of < ctas.size(); ++of) {
+    Cta* const cta = ctas[of];
+    const TmemRegion region = written(all, op->kept, of);
     if (request.a_in_tmem) take_a(*op, *cta, request.a, number);
     for (const bool of_b : {false, true}) {
       if (op->atom.scale_block > 0) take_scales(*op, *cta, of_b, number);
@@ -203,6 +231,7 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
     cta->tmem.define(region);
     if (request.accumulate) continue;
     for_each_run(op->atom, op->d, [&](int, int, int lane, int column, int run) {
+      if (is_kept(op->kept, of, lane)) return;
       std::fill_n(cta->tmem.at(lane, column), run, std::bit_cast<float>(poison_bits));
     });
   }
@@ -233,6 +262,9 @@ bool Machine::advance(Thread& issuer) {
     case TensorOp::What::copy:
       copy_to_tmem(*op);
       break;
+    case TensorOp::What::shift:
+      shift_rows(*op);
+      break;
     case TensorOp::What::commit:
       signal(*op);
       break;
@@ -240,42 +272,83 @@ bool Machine::advance(Thread& issuer) {
   return issuer.tensor_ops.empty();
 }
 
+namespace {
+
+// c[row * n + column], the sums that D has, halved as often as is asked.
+void take_sums(const TensorOp& op, Tmem& tmem, std::vector<float>& c) {
+  const bool halves = op.atom.d == DType::f16;
+  const float factor = std::ldexp(1.0F, -op.halvings);
+  for_each_run(op.atom, op.d, [&](int row, int column, int lane, int at, int run) {
+    float* to = c.data() + static_cast<std::ptrdiff_t>(row) * op.atom.n + column;
+    const float* from = tmem.at(lane, at);
+    if (halves) {
+      std::transform(from, from + run, to, cell_value);
+    } else {
+      std::copy_n(from, run, to);
+    }
+    if (op.halvings == 0) return;
+    std::transform(to, to + run, to, [&](float sum) { return sum * factor; });
+  });
+}
+
+// What the MMA writes to D of the CTA number `of` of its group: of s32 c is the product, of other
+// types the sum.
+void give_sums(const TensorOp& op, Tmem& tmem, std::size_t of, const std::vector<float>& c) {
+  for_each_run(op.atom, op.d, [&](int row, int column, int lane, int at, int run) {
+    if (is_kept(op.kept, of, lane)) return;
+    const float* from = c.data() + static_cast<std::ptrdiff_t>(row) * op.atom.n + column;
+    float* to = tmem.at(lane, at);
+    if (op.atom.d == DType::f16) {
+      std::transform(from, from + run, to, rounded_cell);
+    } else if (op.atom.d == DType::s32) {
+      for (int i = 0; i < run; ++i) {
+        to[i] = add_integer(op.accumulate ? to[i] : 0.0F, from[i], op.atom.saturates);
+      }
+    } else {
+      std::copy_n(from, run, to);
+    }
+  });
+}
+
+void clear_zero_columns(const TensorOp& op, std::vector<float>& b) {
+  if (op.zero_columns == 0) return;
+  for (int column = 0; column < op.atom.n; ++column) {
+    if (!atom::is_zero_column(op.zero_columns, op.atom, column)) continue;
+    for (int k = 0; k < op.atom.k; ++k) b.data()[std::ptrdiff_t{k} * op.atom.n + column] = 0;
+  }
+}
+
+}  // namespace
+
 // D of both CTAs of a pair has all columns: every CTA's rows meet the B of both.
 void Machine::execute(const TensorOp& op) {
   const int n = op.atom.n;
   const int k = op.atom.k;
   const int rows = atom::umma_cta_rows(op.atom);
-  const bool halves = op.atom.d == DType::f16;
+  const bool integers = op.atom.d == DType::s32;
   static thread_local std::vector<float> a;
   static thread_local std::vector<float> b;
   static thread_local std::vector<float> c;
-  a.resize(static_cast<std::size_t>(rows) * k);
+  const auto lines = static_cast<std::size_t>(std::max(rows, 64));  // as multiply() takes them
+  a.resize(lines * static_cast<std::size_t>(k));
   b.resize(static_cast<std::size_t>(k) * n);
-  c.resize(static_cast<std::size_t>(rows) * n);
+  c.resize(lines * static_cast<std::size_t>(n));
   int first = 0;
   for (const Operand& operand : op.b) {
     read_operand(operand, b.data() + first, 1, n);
     mark_operand(operand, -1);
     first += operand.rows;
   }
-  for (const Operand& operand : op.a) {
+  clear_zero_columns(op, b);
+  for (std::size_t of = 0; of < op.a.size(); ++of) {
+    const Operand& operand = op.a[of];
     Tmem& tmem = operand.cta->tmem;
     if (operand.in_tmem && !tmem.cells.empty()) read_a_in_tmem(op.atom, operand, a.data());
     read_operand(operand, a.data(), k, 1);
     mark_operand(operand, -1);
     if (tmem.cells.empty()) continue;
     std::fill(c.begin(), c.end(), 0.0F);
-    if (op.accumulate) {
-      for_each_run(op.atom, op.d, [&](int row, int column, int lane, int at, int run) {
-        float* to = c.data() + static_cast<std::ptrdiff_t>(row) * n + column;
-        const float* from = tmem.at(lane, at);
-        if (halves) {
-          std::transform(from, from + run, to, cell_value);
-        } else {
-          std::copy_n(from, run, to);
-        }
-      });
-    }
+    if (op.accumulate && !integers) take_sums(op, tmem, c);
     if (op.atom.scale_block > 0) {
       multiply_by_scales(op, tmem, a, b, c);
     } else {
@@ -284,15 +357,7 @@ void Machine::execute(const TensorOp& op) {
                  c.data() + static_cast<std::ptrdiff_t>(row) * n, n, k);
       }
     }
-    for_each_run(op.atom, op.d, [&](int row, int column, int lane, int at, int run) {
-      const float* from = c.data() + static_cast<std::ptrdiff_t>(row) * n + column;
-      float* to = tmem.at(lane, at);
-      if (halves) {
-        std::transform(from, from + run, to, rounded_cell);
-      } else {
-        std::copy_n(from, run, to);
-      }
-    });
+    give_sums(op, tmem, of, c);
   }
 }
 

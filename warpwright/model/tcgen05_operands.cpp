@@ -125,7 +125,10 @@ void act::tcgen05_copy(const TmemCopyRequest& request, Site site) {
   op->shape = request.shape;
   op->d = request.to;
   self.mma_site = site;
-  const std::uint32_t number = m.order ? m.order->begin_copy(self, site) : 0;
+  const bool of_rows = request.shape == atom::TmemCopy::b4x256;
+  const std::uint32_t number =
+      m.order ? m.order->begin_step(self, of_rows ? TensorStep::row_copy : TensorStep::copy, site)
+              : 0;
   const TmemRegion region = copied_region(request.shape, request.to);
   Thread* const issuer = &self;
   for (Cta* cta : ctas) {
@@ -137,7 +140,7 @@ void act::tcgen05_copy(const TmemCopyRequest& request, Site site) {
     Machine::mark_operand(op->a.back(), +1);
     m.check_tmem(*cta, region, "tcgen05.cp", site);
     if (m.order) m.order->touch_tmem(number, {&issuer, 1}, *cta, region, true);
-    if (request.shape != atom::TmemCopy::b4x256) cta->tmem.define(region);
+    if (!of_rows) cta->tmem.define(region);
   }
   if (m.order) m.order->end(number);
   m.issue(std::move(op));
@@ -159,6 +162,63 @@ void copy_to_tmem(const TensorOp& op) {
         std::memcpy(tmem.at(lane, atom::tmem_column(op.d)), bytes.data() + at_of(row * width),
                     at_of(width));
       }
+    }
+  }
+}
+
+// --- tcgen05.shift ------------------------------------------------------------------------------
+
+void act::tcgen05_shift(std::uint32_t address, int ctas, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  m.spend(m.costs().umma_issue);
+  const std::vector<Cta*> group = m.group(ctas, "tcgen05.shift", site);
+  const int lane = atom::tmem_lane(address);
+  if (lane % warp_lanes != 0 || lane >= atom::kTmemLanes) {
+    m.fatal(Check::tmem_lanes,
+            m.who(self) + ": tcgen05.shift: it begins at lane " + std::to_string(lane) +
+                "; a shift begins at lane 0, 32, 64 or 96",
+            site);
+  }
+  auto op = std::make_unique<TensorOp>();
+  op->what = TensorOp::What::shift;
+  op->issuer = &self;
+  op->site = site;
+  op->d = address;
+  self.mma_site = site;
+  const std::uint32_t number = m.order ? m.order->begin_step(self, TensorStep::shift, site) : 0;
+  const TmemRegion region{static_cast<std::uint8_t>(3U << lane / 16), atom::tmem_column(address),
+                          kShiftedColumns};
+  Thread* const issuer = &self;
+  for (Cta* cta : group) {
+    Operand rows;
+    rows.cta = cta;
+    rows.in_tmem = true;
+    op->a.push_back(rows);
+    m.check_tmem(*cta, region, "tcgen05.shift", site);
+    if (cta->tmem.lacks(region)) {
+      m.finding(Check::uninitialised_read,
+                m.who(self) + ": tcgen05.shift moves rows of tensor memory of CTA rank " +
+                    std::to_string(cta->rank) +
+                    " of which nothing has written a part, from column " +
+                    std::to_string(region.column) + " on",
+                site);
+    }
+    if (m.order) m.order->touch_tmem(number, {&issuer, 1}, *cta, region, true);
+  }
+  if (m.order) m.order->end(number);
+  m.issue(std::move(op));
+}
+
+void shift_rows(const TensorOp& op) {
+  const int first = atom::tmem_lane(op.d);
+  const int column = atom::tmem_column(op.d);
+  for (const Operand& rows : op.a) {
+    Tmem& tmem = rows.cta->tmem;
+    if (tmem.cells.empty()) continue;
+    for (int lane = first; lane + 1 < first + warp_lanes; ++lane) {
+      std::copy_n(tmem.at(lane + 1, column), kShiftedColumns, tmem.at(lane, column));
     }
   }
 }

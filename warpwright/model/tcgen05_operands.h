@@ -16,7 +16,8 @@ void read_a_in_tmem(const atom::UmmaAtom& atom, const Operand& operand, float* o
 void multiply_by_scales(const TensorOp& op, Tmem& tmem, const std::vector<float>& a,
                         const std::vector<float>& b, std::vector<float>& c);
 
-/// A tcgen05.cp is carried out.
+/// A tcgen05.cp is carried out, or a tcgen05.shift.
 void copy_to_tmem(const TensorOp& op);
+void shift_rows(const TensorOp& op);
 
 }  // namespace warpwright::model

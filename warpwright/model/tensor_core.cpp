@@ -13,6 +13,7 @@
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 #include "warpwright/numeric/bulk.h"
+#include "warpwright/numeric/float_format.h"
 #include "warpwright/numeric/vector_clones.h"
 
 namespace warpwright::model {
@@ -28,6 +29,15 @@ void widen(DType type, const void* codes, float* out, std::size_t n) {
 }
 
 }  // namespace
+
+float add_integer(float sum, float product, bool saturates) {
+  const std::int64_t exact =
+      std::int64_t{std::bit_cast<std::int32_t>(sum)} + static_cast<std::int64_t>(product);
+  constexpr std::int64_t least = std::numeric_limits<std::int32_t>::min();
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t value = saturates ? std::clamp(exact, least, most) : exact;
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value));
+}
 
 // c[64 x n] += a[64 x k] * b[k x n], all row-major; k is a multiple of 4. The order of the sums is
 // the machine's own business (the ISA leaves it open); ours is fixed.
@@ -283,6 +293,73 @@ std::array<Thread*, warpgroup_threads> Machine::warpgroup_of(const Thread& threa
   return all;
 }
 
+namespace {
+
+// The sums of an instruction, whose operands are a and b, on top of c.
+void add_product(const WgmmaRequest& r, const float* a, const float* b, std::vector<float>& c) {
+  const int k = atom::wgmma_k(r.type);
+  if (r.sums == DType::s32) {
+    static thread_local std::vector<float> product;
+    product.assign(c.size(), 0.0F);
+    multiply(a, b, product.data(), r.n, k);
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] = add_integer(c[i], product[i], r.saturates);
+    return;
+  }
+  (numeric::bits(r.type) == 8 ? multiply_narrow : multiply)(a, b, c.data(), r.n, k);
+  if (r.sums != DType::f16) return;
+  for (float& sum : c) {
+    sum = static_cast<float>(numeric::to_double(DType::f16, numeric::from_double(DType::f16, sum)));
+  }
+}
+
+// Registers of a thread that hold its sums, and values in each.
+int values_in(DType sums) {
+  return sums == DType::f16 ? 2 : 1;
+}
+int sum_registers(int n, DType sums) {
+  return n / 2 / values_in(sums);
+}
+
+// Calls visit(register, its first value, where that value's sum is, and the next one).
+template <class Visit>
+void for_each_sum(Accumulator& acc, int t, const Visit& visit) {
+  const int values = values_in(acc.sums);
+  const auto sum = [&](int v) {
+    return acc.values.data() + std::ptrdiff_t{atom::c_row(t, v)} * acc.n + atom::c_col(t, v);
+  };
+  float* const fragment = acc.fragments[index(t)];
+  for (int r = 0; r < sum_registers(acc.n, acc.sums); ++r) {
+    visit(fragment[r], sum(values * r), sum(values * r + values - 1));
+  }
+}
+
+// The sums of a thread's registers, and back. Two of f16 lie in one, the first lower.
+void take_sums(Accumulator& acc, int t) {
+  for_each_sum(acc, t, [&](float at, float* first, float* second) {
+    if (acc.sums != DType::f16) {
+      *first = at;
+      return;
+    }
+    const auto codes = std::bit_cast<std::uint32_t>(at);
+    *first = static_cast<float>(numeric::to_double(DType::f16, codes & 0xffffU));
+    *second = static_cast<float>(numeric::to_double(DType::f16, codes >> 16));
+  });
+}
+void give_sums(Accumulator& acc, int t) {
+  for_each_sum(acc, t, [&](float& at, const float* first, const float* second) {
+    if (acc.sums != DType::f16) {
+      at = *first;
+      return;
+    }
+    const auto code = [](float sum) {
+      return static_cast<std::uint32_t>(numeric::from_double(DType::f16, sum));
+    };
+    at = std::bit_cast<float>(code(*first) | code(*second) << 16);
+  });
+}
+
+}  // namespace
+
 void Machine::execute(Cta& cta, WgmmaOp& op) {
   if (op.executed) return;
   op.executed = true;
@@ -311,7 +388,7 @@ void Machine::execute(Cta& cta, WgmmaOp& op) {
   read_operand(operand_b(cta, r), b.data(), 1, r.n);
   std::vector<float>& c = op.accumulator->values;
   if (!r.accumulate) std::fill(c.begin(), c.end(), 0.0F);
-  (numeric::bits(r.type) == 8 ? multiply_narrow : multiply)(a.data(), b.data(), c.data(), r.n, k);
+  add_product(r, a.data(), b.data(), c);
 }
 
 void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site) {
@@ -325,11 +402,11 @@ void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site
     if (--acc.in_flight > 0) continue;
     bool touched = false;
     for (int t = 0; t < warpgroup_threads; ++t) {
-      float* fragment = acc.fragments[static_cast<std::size_t>(t)];
-      for (int v = 0; v < acc.n / 2; ++v) {
-        touched = touched || std::bit_cast<std::uint32_t>(fragment[v]) != poison_bits;
-        fragment[v] = acc.values[index(atom::c_row(t, v) * acc.n + atom::c_col(t, v))];
+      const float* const fragment = acc.fragments[static_cast<std::size_t>(t)];
+      for (int r = 0; r < sum_registers(acc.n, acc.sums); ++r) {
+        touched = touched || std::bit_cast<std::uint32_t>(fragment[r]) != poison_bits;
       }
+      give_sums(acc, t);
       FragmentState& state = *acc.states[static_cast<std::size_t>(t)];
       state.in_flight = false;
       state.unnamed = true;
@@ -414,6 +491,7 @@ Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load,
   }
   auto acc = std::make_unique<Accumulator>();
   acc->n = first.n;
+  acc->sums = first.sums;
   acc->values.assign(static_cast<std::size_t>(64) * first.n, 0.0F);
   for (int t = 0; t < warpgroup_threads; ++t) {
     const auto& request = *static_cast<const WgmmaRequest*>(requests[static_cast<std::size_t>(t)]);
@@ -421,12 +499,9 @@ Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load,
     acc->states[static_cast<std::size_t>(t)] = request.state;
     request.state->in_flight = true;
     request.state->writer = writer;
-    for (int v = 0; v < first.n / 2; ++v) {
-      if (load) {
-        acc->values[index(atom::c_row(t, v) * first.n + atom::c_col(t, v))] = request.fragment[v];
-      }
-      request.fragment[v] = std::bit_cast<float>(poison_bits);
-    }
+    if (load) take_sums(*acc, t);
+    std::fill_n(request.fragment, sum_registers(first.n, first.sums),
+                std::bit_cast<float>(poison_bits));
   }
   group.accumulators.push_back(std::move(acc));
   return *group.accumulators.back();
@@ -483,9 +558,9 @@ void wgmma(const WgmmaRequest& request, Site site) {
       }
     }
     op.accumulator = &accumulator(group, requests, op.shape.accumulate, site);
-    if (op.accumulator->n != op.shape.n) {
+    if (op.accumulator->n != op.shape.n || op.accumulator->sums != op.shape.sums) {
       m.fatal(Check::fragment_in_flight,
-              "wgmma of another shape on an accumulator that is in flight", site);
+              "wgmma of another shape or type on an accumulator that is in flight", site);
     }
     ++op.accumulator->in_flight;
     m.take_operands(cta, op);

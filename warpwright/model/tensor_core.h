@@ -64,6 +64,9 @@ void read_codes(const Operand& operand, std::uint8_t* out);
 /// Operand elements as floats, out[row * row_step + k * k_step].
 void read_operand(const Operand& operand, float* out, int row_step, int k_step);
 
+/// A sum of s32, as its bits, and a further product, which is a whole number below 2^24.
+float add_integer(float sum, float product, bool saturates);
+
 /// c[64 x n] += a[64 x k] * b[k x n], all row-major; k is a multiple of 4.
 void multiply(const float* a, const float* b, float* c, int n, int k);
 

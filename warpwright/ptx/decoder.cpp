@@ -471,12 +471,13 @@ void Decoder::lay_out_registers() {
         if (o.kind == Operand::Kind::reg) from_peers_[static_cast<std::size_t>(o.reg)] = true;
       }
     }
-    const std::size_t lists = s.opcode.starts_with("wgmma.mma_async") ? 2
-                              : s.opcode.starts_with("tcgen05.ld.")   ? 1
-                                                                      : 0;
+    const bool loads = s.opcode.starts_with("tcgen05.ld.");
+    const bool has_two =
+        s.opcode.starts_with("wgmma.mma_async") || s.opcode.starts_with("tcgen05.ld.red.");
+    const std::size_t lists = has_two ? 2 : loads ? 1 : 0;
     for (std::size_t i = 0; i < lists && i < s.operands.size(); ++i) {
       const Operand& list = s.operands[i];
-      if (list.kind == Operand::Kind::reg && lists == 1) first.push_back(list.reg);
+      if (list.kind == Operand::Kind::reg && loads) first.push_back(list.reg);
       if (list.kind != Operand::Kind::list) continue;
       run_together(list);
       first.push_back(list.parts[0].reg);

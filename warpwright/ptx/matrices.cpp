@@ -34,14 +34,34 @@ void decode_wait(Decoder& d, const Statement& s, const Form& form) {
   d.emit(form.run).x = static_cast<std::uint32_t>(pending);
 }
 
+// Types of A, B and the sums, and whether these saturate: Form::x.
+struct WgmmaForm {
+  DType a = DType::bf16;
+  DType b = DType::bf16;
+  DType sums = DType::f32;
+  bool saturates = false;
+
+  [[nodiscard]] std::uint32_t word() const {
+    const auto u = [](DType type) { return static_cast<std::uint32_t>(type); };
+    return u(a) | u(b) << 8 | u(sums) << 16 | (saturates ? 1U << 24 : 0);
+  }
+};
+WgmmaForm wgmma_form(std::uint32_t word) {
+  const auto type = [word](int at) { return static_cast<DType>(word >> at & 0xffU); };
+  return {type(0), type(8), type(16), word >> 24 != 0};
+}
+
 // In Program::words from Op::x on: the run of the accumulator, that of A's registers, types, N, and
 // which operands are MN-major.
 constexpr std::uint32_t kNone = ~0U;
 const Op* multiplies(Frame& f, const Op* op) {
   const std::uint32_t* more = f.program->words.data() + op->x;
   model::WgmmaRequest request;
-  request.type = static_cast<DType>(more[2] & 0xffU);
-  request.type_b = static_cast<DType>(more[2] >> 8 & 0xffU);
+  const WgmmaForm types = wgmma_form(more[2]);
+  request.type = types.a;
+  request.type_b = types.b;
+  request.sums = types.sums;
+  request.saturates = types.saturates;
   request.n = static_cast<int>(more[3]);
   request.descriptor_b = f.get<std::uint64_t>(op->b);
   request.major_a = (more[4] & 1U) != 0 ? atom::Major::mn : atom::Major::k;
@@ -59,16 +79,19 @@ const Op* multiplies(Frame& f, const Op* op) {
   return op + 1;
 }
 
-// {d}, a or {a}, b, scale-d, 1, 1 {, trans-a} {, trans-b}; Form::x: types; Form::y: N.
+// {d}, a or {a}, b, scale-d, and of floats 1, 1 {, trans-a} {, trans-b}; Form::x: a WgmmaForm;
+// Form::y: N.
 void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
   const bool from_registers = s.operands.size() > 1 && s.operands[1].kind == Operand::Kind::list;
-  const auto a_type = static_cast<DType>(form.x & 0xffU);
-  const bool sixteen = numeric::bits(a_type) == 16;
-  const std::size_t n = 6 + (sixteen ? (from_registers ? 1 : 2) : 0);
+  const WgmmaForm types = wgmma_form(form.x);
+  const bool sixteen = numeric::bits(types.a) == 16;
+  const bool integers = types.sums == DType::s32;
+  const std::size_t n = integers ? 4 : 6 + (sixteen ? (from_registers ? 1 : 2) : 0);
   d.need(s, n, n);
   const Operand& to = s.operands[0];
-  if (to.kind != Operand::Kind::list || to.parts.size() != form.y / 2) {
-    d.fault(std::string(d.opcode()) + " takes a list of " + std::to_string(form.y / 2) +
+  const std::uint32_t registers = form.y / (types.sums == DType::f16 ? 4 : 2);
+  if (to.kind != Operand::Kind::list || to.parts.size() != registers) {
+    d.fault(std::string(d.opcode()) + " takes a list of " + std::to_string(registers) +
             " registers");
   }
   const Operand& a = s.operands[1];
@@ -76,7 +99,7 @@ void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
   const std::uint32_t a_at = from_registers ? d.place(a.parts[0]) : d.read(a, 'l');
   const std::uint32_t b_at = d.read(s.operands[2], 'l');
   const std::uint32_t scale = d.read(s.operands[3], 'p');
-  for (std::size_t i = 4; i < 6; ++i) {
+  for (std::size_t i = 4; i < 6 && i < n; ++i) {
     if (d.immediate(s.operands[i]) != 1) d.fault("wgmma that negates A or B is not in the subset");
   }
   std::uint32_t majors = 0;
@@ -100,22 +123,29 @@ void decode_multiplication(Decoder& d, const Statement& s, const Form& form) {
 }
 
 void add_multiplications(Forms& forms) {
-  struct Types {
-    DType a;
-    DType b;
-    const char* text;
+  const auto add = [&](unsigned n, const WgmmaForm& types) {
+    const auto name = [](DType type) { return "." + std::string(numeric::name(type)); };
+    const std::string text =
+        name_of("wgmma.mma_async.sync.aligned.m64n", std::to_string(n), "k",
+                std::to_string(atom::wgmma_k(types.a)), types.saturates ? ".satfinite" : "",
+                name(types.sums), name(types.a), name(types.b));
+    forms[text] = {&multiplies, "", &decode_multiplication, types.word(), n};
   };
-  constexpr Types all[] = {{DType::bf16, DType::bf16, "k16.f32.bf16.bf16"},
-                           {DType::f16, DType::f16, "k16.f32.f16.f16"},
-                           {DType::e4m3, DType::e4m3, "k32.f32.e4m3.e4m3"},
-                           {DType::e5m2, DType::e5m2, "k32.f32.e5m2.e5m2"},
-                           {DType::e4m3, DType::e5m2, "k32.f32.e4m3.e5m2"},
-                           {DType::e5m2, DType::e4m3, "k32.f32.e5m2.e4m3"}};
-  for (const Types& t : all) {
-    for (unsigned n = 8; n <= 256; n += 8) {
-      forms["wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + t.text] = {
-          &multiplies, "", &decode_multiplication,
-          static_cast<unsigned>(t.a) | static_cast<unsigned>(t.b) << 8, n};
+  constexpr DType fp8[] = {DType::e4m3, DType::e5m2};
+  constexpr DType integers[] = {DType::s8, DType::u8};
+  for (unsigned n = 8; n <= 256; n += 8) {
+    add(n, {DType::bf16, DType::bf16});
+    for (const DType sums : {DType::f32, DType::f16}) {
+      add(n, {DType::f16, DType::f16, sums});
+      for (const DType a : fp8) {
+        for (const DType b : fp8) add(n, {a, b, sums});
+      }
+    }
+    if (n > 32 && n % 16 != 0) continue;
+    for (const DType a : integers) {
+      for (const DType b : integers) {
+        for (const bool saturates : {false, true}) add(n, {a, b, DType::s32, saturates});
+      }
     }
   }
 }

@@ -21,9 +21,9 @@ std::deque<Mma>& all_mmas() {
 constexpr std::size_t kMostSums = 8;
 constexpr std::size_t kMostOfOperand = 4;
 
-// In Program::words from Op::x on: which instruction; where the registers of the sums that are
-// written lie, of A, of B, and of those that are read; then, where A and B have scales, those, the
-// byte and the lanes, of A and of B.
+// Op::a: whether it saturates. In Program::words from Op::x on: which instruction; where the
+// registers of the sums that are written lie, of A, of B, and of those that are read; then, where A
+// and B have scales, those, the byte and the lanes, of A and of B.
 const Op* multiplies(Frame& f, const Op* op) {
   const std::uint32_t* at = f.program->words.data() + op->x;
   const Mma& mma = all_mmas()[*at++];
@@ -40,6 +40,7 @@ const Op* multiplies(Frame& f, const Op* op) {
   take(b, static_cast<std::size_t>(atom::mma_registers_b(mma)));
   take(sums, count);
   model::MmaRequest request{.mma = &mma, .sums = sums.data(), .a = a.data(), .b = b.data()};
+  request.saturates = op->a != 0;
   atom::MmaScaleSource from;
   if (mma.scale_block > 0) {
     request.scales_a = f.r[at[0]];
@@ -84,6 +85,7 @@ void check_target(Decoder& d, const Mma& mma) {
 }
 
 // {d}, {a}, {b}, {c}; then, where A and B have scales, of each of them: scales, {byte, lanes}.
+// Form::y: 1 where it saturates.
 void decode_mma(Decoder& d, const Statement& s, const Form& form) {
   const Mma& mma = all_mmas()[form.x];
   check_target(d, mma);
@@ -111,7 +113,9 @@ void decode_mma(Decoder& d, const Statement& s, const Form& form) {
   }
   const std::uint32_t begin = d.begin_words();
   for (const std::uint32_t word : words) d.add_word(word);
-  d.emit(form.run).x = begin;
+  Op& op = d.emit(form.run);
+  op.a = form.y;
+  op.x = begin;
 }
 
 std::string kind_text(const Mma& mma) {
@@ -153,6 +157,10 @@ void add_mma(Forms& forms, const Mma& mma) {
     forms[name_of("mma.sync.aligned", shape, k, types)] = form;
     forms[name_of("mma.sync.aligned", k, shape, types)] = form;
   }
+  if (mma.sums != DType::s32) return;
+  Form saturating = form;
+  saturating.y = 1;
+  forms[name_of("mma.sync.aligned", shape, ".satfinite", types)] = saturating;
 }
 
 }  // namespace

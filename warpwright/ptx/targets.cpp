@@ -24,29 +24,35 @@ constexpr Known kKnown[] = {
 };
 
 // Opcodes that begin so, and have this in them: targets from one number to another, and with a
-// letter only, where that is asked. Which these are, in words, where the first does not say it.
+// letter only, or with a only, where that is asked; and one between that lacks them. Which these
+// are, in words, where the first does not say it.
+enum class Letter : std::uint8_t { any, some, only_a };
 struct Need {
   std::string_view begin;
   std::string_view part;
   int first;
   int last = 999;
-  bool with_letter = false;
+  Letter letter = Letter::any;
   std::string_view words = {};
+  int lacks = 0;
 };
 constexpr std::string_view kWithLetter = "sm_100a or later, with a or f";
 constexpr Need kNeeds[] = {
-    {"wgmma.", "", 90, 90, true, "sm_90a"},
-    {"tcgen05.", "", 100, 119, true, "sm_100a, sm_103a, sm_110a or their families"},
-    {"setmaxnreg.", "", 90, 999, true, "sm_90a, or sm_100a or later, with a or f"},
-    {"tensormap.replace", "", 90, 999, true, "sm_90a, or sm_100a or later, with a or f"},
+    {"wgmma.", "", 90, 90, Letter::some, "sm_90a"},
+    {"tcgen05.", "", 100, 119, Letter::some, "sm_100a, sm_103a, sm_110a or their families"},
+    {"tcgen05.mma", ".kind::i8", 100, 119, Letter::only_a, "sm_100a or sm_110a", 103},
+    {"tcgen05.ld.red.", "", 103, 119, Letter::some, "sm_103 or sm_110, with a or f"},
+    {"tcgen05.shift", "", 100, 119, Letter::only_a, "sm_100a, sm_103a or sm_110a"},
+    {"setmaxnreg.", "", 90, 999, Letter::some, "sm_90a, or sm_100a or later, with a or f"},
+    {"tensormap.replace", "", 90, 999, Letter::some, "sm_90a, or sm_100a or later, with a or f"},
     {"clusterlaunchcontrol.", "", 100},
-    {"clusterlaunchcontrol.", ".multicast::cluster", 100, 999, true, kWithLetter},
+    {"clusterlaunchcontrol.", ".multicast::cluster", 100, 999, Letter::some, kWithLetter},
     {"cp.async.", "", 80},
     {"cp.async.bulk", "", 90},
     {"cp.reduce.async.bulk", "", 90},
-    {"cp.async.bulk.tensor", ".cta_group::", 100, 999, true, kWithLetter},
-    {"cp.async.bulk.tensor", ".tile::gather4", 100, 999, true, kWithLetter},
-    {"cp.async.bulk.tensor", ".tile::scatter4", 100, 999, true, kWithLetter},
+    {"cp.async.bulk.tensor", ".cta_group::", 100, 999, Letter::some, kWithLetter},
+    {"cp.async.bulk.tensor", ".tile::gather4", 100, 999, Letter::some, kWithLetter},
+    {"cp.async.bulk.tensor", ".tile::scatter4", 100, 999, Letter::some, kWithLetter},
     {"st.async", "", 90},
     {"red.async", "", 90},
     {"mbarrier.", "", 80},
@@ -66,21 +72,21 @@ constexpr Need kNeeds[] = {
     {"atom.", ".cluster", 90},
     {"red.", ".cluster", 90},
     {"stmatrix.", "", 90},
-    {"stmatrix.", ".b8", 100, 999, true, kWithLetter},
-    {"ldmatrix.", ".b8", 100, 999, true, kWithLetter},
-    {"mma.", ".block_scale", 120, 129, true, "sm_120a, sm_121a or their families"},
-    {"mma.", ".kind::", 100, 999, true, kWithLetter},
+    {"stmatrix.", ".b8", 100, 999, Letter::some, kWithLetter},
+    {"ldmatrix.", ".b8", 100, 999, Letter::some, kWithLetter},
+    {"mma.", ".block_scale", 120, 129, Letter::some, "sm_120a, sm_121a or their families"},
+    {"mma.", ".kind::", 100, 999, Letter::some, kWithLetter},
     {"createpolicy.", "", 80},
     {"redux.sync", "", 80},
-    {"redux.sync", ".f32", 100, 999, true, kWithLetter},
+    {"redux.sync", ".f32", 100, 999, Letter::some, kWithLetter},
     {"cvt.", ".tf32", 80},
     {"cvt.rn", "bf16", 80},
     {"cvt.", "e4m3x2", 89},
     {"cvt.", "e5m2x2", 89},
-    {"cvt.", "e2m1x2", 100, 999, true, kWithLetter},
-    {"cvt.", "e2m3x2", 100, 999, true, kWithLetter},
-    {"cvt.", "e3m2x2", 100, 999, true, kWithLetter},
-    {"cvt.", "ue8m0x2", 100, 999, true, kWithLetter},
+    {"cvt.", "e2m1x2", 100, 999, Letter::some, kWithLetter},
+    {"cvt.", "e2m3x2", 100, 999, Letter::some, kWithLetter},
+    {"cvt.", "e3m2x2", 100, 999, Letter::some, kWithLetter},
+    {"cvt.", "ue8m0x2", 100, 999, Letter::some, kWithLetter},
     {"add.", "bf16", 90},
     {"sub.", "bf16", 90},
     {"mul.", "bf16", 90},
@@ -92,7 +98,9 @@ constexpr Need kNeeds[] = {
 };
 
 bool has(const Target& t, const Need& need) {
-  return t.number >= need.first && t.number <= need.last && (!need.with_letter || t.letter != '\0');
+  const bool lettered = need.letter == Letter::any || t.letter == 'a' ||
+                        (need.letter == Letter::some && t.letter != '\0');
+  return t.number >= need.first && t.number <= need.last && t.number != need.lacks && lettered;
 }
 
 }  // namespace

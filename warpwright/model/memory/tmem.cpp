@@ -1,7 +1,9 @@
 // Tensor memory: allocation, and what warps load and store (PTX ISA 9.7.16.7 and 9.7.16.8).
 #include "warpwright/model/memory/tmem.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/model/parts.h"
@@ -10,19 +12,92 @@
 namespace warpwright::model {
 namespace {
 
-// Where a warp's access finds register `r` of lane `t`, from its address on. Lanes16 is laid out as
-// a wgmma accumulator is, of which a warp holds 16 rows.
-atom::TmemCell cell_of(TmemShape shape, int t, int r) {
-  if (shape == TmemShape::lanes32) return {t, r};
-  return {atom::c_row(t, r), atom::c_col(t, r)};
+// Where a warp's access finds register `r` of lane `t`, from its address on, the first cell of two
+// where it is packed. Lanes16 is laid out as a wgmma accumulator is, of which a warp holds 16 rows.
+atom::TmemCell cell_of(const TmemAccess& access, int t, int r) {
+  const int cells = access.packed ? 2 : 1;
+  switch (access.shape) {
+    case TmemShape::lanes32:
+      return {t, cells * r};
+    case TmemShape::b16x64:
+      return {t / 4 + 8 * (t % 2), cells * (2 * r + t / 2 % 2)};
+    case TmemShape::b16x128:
+      return {t / 4 + 8 * (r % 2), cells * (4 * (r / 2) + t % 4)};
+    case TmemShape::b16x32x2:
+      return {t % 16, cells * r + access.split * (t / 16)};
+    case TmemShape::lanes16:
+      break;
+  }
+  return {atom::c_row(t, r), cells * atom::c_col(t, r)};
 }
 
-TmemRegion region_of(const TmemAccess& access) {
+// The columns of it, and of the other half where that has its own.
+std::vector<TmemRegion> regions_of(const TmemAccess& access) {
   const int lane = atom::tmem_lane(access.address);
+  const int column = atom::tmem_column(access.address);
   const bool all = access.shape == TmemShape::lanes32;
-  const unsigned halves = (all ? 3U : 1U) << lane / 16;
-  return {static_cast<std::uint8_t>(halves), atom::tmem_column(access.address),
-          all ? access.count : 2 * access.count};
+  const bool split = access.shape == TmemShape::b16x32x2;
+  const auto halves = static_cast<std::uint8_t>((all ? 3U : 1U) << lane / 16);
+  const int columns = (all || split ? 1 : 2) * (access.packed ? 2 : 1) * access.count;
+  if (!split) return {{halves, column, columns}};
+  if (access.split <= columns) return {{halves, column, columns + access.split}};
+  return {{halves, column, columns}, {halves, column + access.split, columns}};
+}
+
+// The value of a register, of its cells.
+float register_of(const TmemAccess& access, const float* cells) {
+  if (!access.packed) return *cells;
+  const auto low = std::bit_cast<std::uint32_t>(cells[0]) & 0xffffU;
+  return std::bit_cast<float>(low | std::bit_cast<std::uint32_t>(cells[1]) << 16);
+}
+// The least or largest of what a lane has loaded.
+template <class T>
+T least_of(const float* values, int count, bool largest) {
+  T best = std::bit_cast<T>(values[0]);
+  for (int i = 1; i < count; ++i) {
+    const T next = std::bit_cast<T>(values[i]);
+    best = largest ? std::max(best, next) : std::min(best, next);
+  }
+  return best;
+}
+// The same of floats: -0 is less than 0, and a NaN is none of them, or the result.
+float least_float(const TmemReduction& how, const float* values, int count) {
+  const auto is_before = [&](float a, float b) {
+    const bool less = a != b ? a < b : std::signbit(a) && !std::signbit(b);
+    return how.largest ? !less : less;
+  };
+  const auto canonical = std::bit_cast<float>(0x7fffffffU);
+  float best = canonical;
+  for (int i = 0; i < count; ++i) {
+    const float next = how.absolute ? std::fabs(values[i]) : values[i];
+    if (std::isnan(next) && how.keeps_nan) return canonical;
+    if (!std::isnan(next) && (std::isnan(best) || is_before(next, best))) best = next;
+  }
+  return best;
+}
+float reduced(const TmemReduction& how, const float* values, int count) {
+  switch (how.type) {
+    case TmemReduction::Type::u32:
+      return std::bit_cast<float>(least_of<std::uint32_t>(values, count, how.largest));
+    case TmemReduction::Type::s32:
+      return std::bit_cast<float>(least_of<std::int32_t>(values, count, how.largest));
+    case TmemReduction::Type::f32:
+      break;
+  }
+  return least_float(how, values, count);
+}
+
+// What becomes of its cells, where it is stored: of packed ones only the lower halves.
+void to_cells(const TmemAccess& access, float value, float* cells) {
+  if (!access.packed) {
+    *cells = value;
+    return;
+  }
+  auto bits = std::bit_cast<std::uint32_t>(value);
+  for (int i = 0; i < 2; ++i, bits >>= 16) {
+    const std::uint32_t upper = std::bit_cast<std::uint32_t>(cells[i]) & 0xffff0000U;
+    cells[i] = std::bit_cast<float>(upper | (bits & 0xffffU));
+  }
 }
 
 const char* what_is(bool load) {
@@ -257,12 +332,12 @@ void Machine::execute(Cta& cta, TmemOp& op) {
   auto value = op.values.begin();
   for (int t = 0; t < warp_lanes; ++t) {
     for (int r = 0; r < first.count; ++r, ++value) {
-      const atom::TmemCell cell = cell_of(first.shape, t, r);
-      float& at = *cta.tmem.at(lane + cell.lane, column + cell.column);
+      const atom::TmemCell cell = cell_of(first, t, r);
+      float* const at = cta.tmem.at(lane + cell.lane, column + cell.column);
       if (op.load) {
-        *value = at;
+        *value = register_of(first, at);
       } else {
-        at = *value;
+        to_cells(first, *value, at);
       }
     }
   }
@@ -283,12 +358,12 @@ void Machine::tensor_exits(Cta& cta) {
       const auto uses = [&](const Operand& a) { return a.cta == &cta; };
       const bool commit = op->what == TensorOp::What::commit;
       if (commit ? op->cta != &cta : std::none_of(op->a.begin(), op->a.end(), uses)) continue;
-      const bool copy = op->what == TensorOp::What::copy;
+      const bool mma = op->what == TensorOp::What::mma;
       finding(Check::pair_lifetime,
               name + " exited before " +
                   (commit ? "the arrival of a tcgen05.commit"
-                   : copy ? "a tcgen05.cp"
-                          : "an MMA") +
+                   : mma  ? "an MMA"
+                          : std::string("a ") + op->name()) +
                   " of " + who(*issuer) + (commit ? " reached it" : " had used its memory"),
               op->site);
     }
@@ -367,12 +442,14 @@ void begin(TmemOp op) {
             std::string("the lanes of a warp give ") + what_is(op.load) + " different addresses",
             op.site);
   }
-  const TmemRegion region = region_of(first);
-  check_access(first, region, op.load, op.site);
+  const std::vector<TmemRegion> regions = regions_of(first);
+  for (const TmemRegion& region : regions) check_access(first, region, op.load, op.site);
   if (m.order) {
     const std::array<Thread*, warp_lanes> warp = warp_of(m.current());
     const std::uint32_t number = m.order->begin_tmem(*warp[0], op.load, op.site);
-    m.order->touch_tmem(number, warp, cta, region, !op.load);
+    for (const TmemRegion& region : regions) {
+      m.order->touch_tmem(number, warp, cta, region, !op.load);
+    }
     m.order->end(number);
   }
   const char* const writer =
@@ -381,13 +458,20 @@ void begin(TmemOp op) {
     if (op.load) {
       lane.state->in_flight = true;
       lane.state->writer = writer;
+      if (lane.reduction.to != nullptr) {
+        lane.reduction.state->in_flight = true;
+        lane.reduction.state->writer = writer;
+        *lane.reduction.to = std::bit_cast<float>(poison_bits);
+      }
       std::fill_n(lane.registers, lane.count, std::bit_cast<float>(poison_bits));
     } else {
       touch_fragment(*lane.state, op.site);
       op.values.insert(op.values.end(), lane.registers, lane.registers + lane.count);
     }
   }
-  if (!op.load) cta.tmem.define(region);
+  for (const TmemRegion& region : regions) {
+    if (!op.load) cta.tmem.define(region);
+  }
   const double registers = first.count * m.costs().tmem_register;
   op.done = m.after(m.after(m.now(), m.costs().tmem_latency), {static_cast<std::int64_t>(registers),
                                                                {CostKind::tmem_register},
@@ -417,6 +501,11 @@ void give(const TmemOp& op) {
   bool touched = false;
   auto value = op.values.begin();
   for (const TmemAccess& lane : op.lanes) {
+    if (lane.reduction.to != nullptr) {
+      *lane.reduction.to = reduced(lane.reduction, &*value, lane.count);
+      lane.reduction.state->in_flight = false;
+      lane.reduction.state->unnamed = true;
+    }
     for (int r = 0; r < lane.count; ++r, ++value) {
       touched = touched || std::bit_cast<std::uint32_t>(lane.registers[r]) != poison_bits;
       lane.registers[r] = *value;

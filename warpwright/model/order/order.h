@@ -96,8 +96,8 @@ class Order {
 
   // --- tensor memory (order_tensor.cpp)
   std::uint32_t begin_mma(Thread& by, std::uint64_t chain, Site site);
-  /// A tcgen05.cp of the thread: it and the thread's MMAs follow each other.
-  std::uint32_t begin_copy(Thread& by, Site site);
+  /// A tcgen05.cp or a tcgen05.shift of the thread: it and the thread's MMAs follow each other.
+  std::uint32_t begin_step(Thread& by, TensorStep step, Site site);
   /// One of the warp of `by`, a load or else a store.
   std::uint32_t begin_tmem(Thread& by, bool load, Site site);
   /// Its issuers are one thread, or the lanes of a warp.

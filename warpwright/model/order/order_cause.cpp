@@ -35,7 +35,7 @@ bool Order::explain_bytes(Finding& f, const Operation& load) const {
 bool Order::explain_commit(Finding& f, const Operation& op) const {
   const Thread& issuer = *op.issuer;
   const std::string_view what = op.what;
-  const bool mma = what == "tcgen05.mma" || what == "tcgen05.cp";
+  const bool mma = op.step != TensorStep::none;
   const bool store = what == "tensor store" || what == "tensor reduce-add";
   if (!mma && !store) return false;
   const bool committed =

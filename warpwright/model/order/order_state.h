@@ -239,6 +239,10 @@ struct Cell {
   std::unique_ptr<More> more;
 };
 
+/// What a thread hands to the tensor core through tcgen05, by what follows what without more; a
+/// `row_copy` is a tcgen05.cp of 4x256b.
+enum class TensorStep : std::uint8_t { none, mma, copy, row_copy, shift };
+
 /// An asynchronous operation, for as long as some shadow names it.
 struct Operation {
   const Thread* issuer = nullptr;
@@ -259,7 +263,7 @@ struct Operation {
   bool copies = false;     ///< a cp.async
   /// For an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
-  bool is_copy = false;  ///< a tcgen05.cp
+  TensorStep step = TensorStep::none;
 };
 
 struct CtaOrder {

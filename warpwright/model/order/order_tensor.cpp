@@ -21,17 +21,35 @@ std::string region_text(const Cta& cta, std::uintptr_t piece, std::uint16_t bits
          " of the tensor memory of CTA rank " + std::to_string(cta.rank);
 }
 
+// Does y of a thread follow x of the same thread without more? MMAs follow each other by chains.
+bool follows(TensorStep y, TensorStep x) {
+  const auto is_copy = [](TensorStep s) {
+    return s == TensorStep::copy || s == TensorStep::row_copy;
+  };
+  if (x == TensorStep::none || y == TensorStep::none) return false;
+  if (x == TensorStep::shift) return y == TensorStep::mma || y == TensorStep::row_copy;
+  if (y == TensorStep::shift) return x == TensorStep::mma;
+  return is_copy(x) || is_copy(y);
+}
+
+// What the step is, in words.
+const char* step_text(TensorStep step) {
+  return step == TensorStep::mma ? "MMA" : step == TensorStep::shift ? "shift" : "copy";
+}
+
 }  // namespace
 
 std::uint32_t Order::begin_mma(Thread& by, std::uint64_t chain, Site site) {
   const std::uint32_t number = begin_tensor(by, "tcgen05.mma", site);
   operations_[number].chain = chain;
+  operations_[number].step = TensorStep::mma;
   return number;
 }
 
-std::uint32_t Order::begin_copy(Thread& by, Site site) {
-  const std::uint32_t number = begin_tensor(by, "tcgen05.cp", site);
-  operations_[number].is_copy = true;
+std::uint32_t Order::begin_step(Thread& by, TensorStep step, Site site) {
+  const char* const what = step == TensorStep::shift ? "tcgen05.shift" : "tcgen05.cp";
+  const std::uint32_t number = begin_tensor(by, what, site);
+  operations_[number].step = step;
   return number;
 }
 
@@ -140,9 +158,7 @@ Order::Verdict Order::judge_tensor(const Thread& t, const Actor& y, const Entry&
   const Operation& op = operations_[x.who];
   const Operation& mine = operations_[y.entry.who];
   if (op.chain != 0 && op.chain == mine.chain && op.number == mine.number) return Verdict::ordered;
-  // Copies and MMAs of one thread follow each other, and so do copies.
-  const bool in_pipe = (op.chain != 0 || op.is_copy) && (mine.chain != 0 || mine.is_copy);
-  if (in_pipe && (op.is_copy || mine.is_copy) && op.number == mine.number) return Verdict::ordered;
+  if (op.number == mine.number && follows(mine.step, op.step)) return Verdict::ordered;
   const ThreadOrder& me = t.order;
   if (me.tensor[op.component] >= op.time) return Verdict::ordered;
   // Giving memory back is not asynchronous: to know that its use is over is enough.
@@ -245,7 +261,7 @@ void Order::report_tensor(const Thread& t, const Actor& y, const Entry& x, bool 
     // said
   } else if (op.component == op.issuer->order.mmas) {
     f.missing = "a wait for an mbarrier on which a tcgen05.commit after the " +
-                std::string(op.is_copy ? "copy" : "MMA") + " arrives";
+                std::string(step_text(op.step)) + " arrives";
     f.mend = "commit, wait on the barrier, then tcgen05_fence_after_sync()";
   } else {
     const std::string wait = what == "tcgen05.ld" ? "tcgen05.wait::ld" : "tcgen05.wait::st";

@@ -283,13 +283,26 @@ void tcgen05_relinquish(int ctas, Site site) {
   act::tcgen05_relinquish(ctas, effective, site);
 }
 
-void tcgen05_copy(const TmemCopyRequest& request, Site site) {
+namespace {
+
+// A tcgen05 instruction of one thread that needs no barrier.
+template <class Act>
+void by_one_thread(SyncKind kind, Site site, const Act& act) {
   Machine& m = machine();
-  const Mutation* broken = m.sync(SyncKind::tmem_copy, site, "", 0);
+  const Mutation* broken = m.sync(kind, site, "", 0);
   if (dropped(broken)) return m.maybe_yield();
-  const auto act = [&] { act::tcgen05_copy(request, site); };
   if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
   act();
+}
+
+}  // namespace
+
+void tcgen05_copy(const TmemCopyRequest& request, Site site) {
+  by_one_thread(SyncKind::tmem_copy, site, [&] { act::tcgen05_copy(request, site); });
+}
+
+void tcgen05_shift(std::uint32_t address, int ctas, Site site) {
+  by_one_thread(SyncKind::tmem_shift, site, [&] { act::tcgen05_shift(address, ctas, site); });
 }
 
 void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {

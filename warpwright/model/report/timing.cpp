@@ -371,7 +371,7 @@ void Machine::schedule(TensorOp& op) {
   if (op.what == TensorOp::What::commit) {
     op.done = after(std::max(now(), pipe.end), costs_.commit_latency);
     show(issuer);
-  } else if (op.what == TensorOp::What::copy) {
+  } else if (op.what != TensorOp::What::mma) {
     // It runs beside the MMAs; those behind it start no sooner than it ends.
     op.done = after(now(), costs_.tmem_copy);
   } else {
