@@ -16,7 +16,7 @@ namespace warpwright::packed {
 
 /// Are codes floats, with a byte a scale? Else they are whole numbers.
 constexpr bool has_float_codes(const PackedFormat& f) {
-  return f.code != DType::s4;
+  return numeric::is_float(f.code);
 }
 
 /// Do codes get their scales before they are multiplied?
