@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <regex>
 #include <set>
 #include <string>

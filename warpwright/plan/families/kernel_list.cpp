@@ -1,6 +1,5 @@
 #include "warpwright/plan/families/kernel_list.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 

@@ -1,5 +1,4 @@
 // Products without addresses, and whether operands are those of a plan.
-#include <algorithm>
 #include <tuple>
 
 #include "warpwright/plan/product/rules.h"
