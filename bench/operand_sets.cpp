@@ -1,7 +1,8 @@
 #include "bench/operand_sets.h"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
+#include <vector>
 
 #include "bench/device_math.h"
 #include "warpwright/device/pack.h"
@@ -11,19 +12,28 @@ namespace warpwright::bench {
 namespace {
 
 constexpr std::int64_t kMaxSets = 2048;
+constexpr std::uint64_t kStreams = 16;  // of random tensors, more than a product has
 
-// What may lie in memory: which tensor, and whether random values are those of scales.
+// A tensor that may lie in memory.
 struct Slot {
-  MatrixView GemmOperands::*view;
-  bool scale;
-  bool is_d;
+  std::string_view name;
+  MatrixView* view;
+
+  [[nodiscard]] bool is_of_scales() const {
+    return name.starts_with("scale_") || name.starts_with("factor_");
+  }
+  [[nodiscard]] bool is_written() const { return name == "d" || name == "d_scales"; }
 };
 
-constexpr std::array kSlots = {
-    Slot{&GemmOperands::a, false, false},      Slot{&GemmOperands::b, false, false},
-    Slot{&GemmOperands::c, false, false},      Slot{&GemmOperands::d, false, true},
-    Slot{&GemmOperands::scale_a, true, false}, Slot{&GemmOperands::scale_b, true, false},
-    Slot{&GemmOperands::scale_d, true, false}, Slot{&GemmOperands::bias, false, false}};
+std::vector<Slot> slots_of(GemmOperands& o) {
+  std::vector<Slot> slots;
+  for_each_tensor_of(
+      [&](const char* name, MatrixView& view) {
+        slots.push_back({name, &view});
+      },
+      o);
+  return slots;
+}
 
 std::int64_t padded(std::int64_t bytes) {
   return (bytes + 255) / 256 * 256;
@@ -31,13 +41,13 @@ std::int64_t padded(std::int64_t bytes) {
 
 // Bytes of a tensor that the product has; 0 for one that it has not.
 std::int64_t slot_bytes(const GemmOperands& o, const Slot& slot) {
-  if (slot.view == &GemmOperands::c && beta_of(o) == 0.0F) return 0;
-  return span_bytes(slot.view == &GemmOperands::b ? stored_b(o) : o.*slot.view);
+  if (slot.name == "c" && beta_of(o) == 0.0F) return 0;
+  return span_bytes(slot.name == "b" ? stored_b(o) : *slot.view);
 }
 
 // What lies before the tensor in a slot's memory: the header of packed weights.
 std::int64_t slot_begin(const GemmOperands& o, const Slot& slot) {
-  return o.packed && slot.view == &GemmOperands::b ? packed::kHeaderBytes : 0;
+  return o.packed && slot.name == "b" ? packed::kHeaderBytes : 0;
 }
 
 std::int64_t slot_step(const GemmOperands& o, const Slot& slot) {
@@ -45,9 +55,9 @@ std::int64_t slot_step(const GemmOperands& o, const Slot& slot) {
   return bytes == 0 ? 0 : padded(slot_begin(o, slot) + bytes);
 }
 
-void fill(const MatrixView& view, const Slot& slot, std::uint64_t seed, std::uint64_t stream,
-          cudaStream_t on) {
-  if (slot.scale) {
+void fill(const Slot& slot, std::uint64_t seed, std::uint64_t stream, cudaStream_t on) {
+  const MatrixView& view = *slot.view;
+  if (slot.is_of_scales()) {
     fill_scales(view.data, view.dtype, span_elements(view), seed, stream, on);
   } else {
     fill_normal(view.data, view.dtype, span_elements(view), seed, stream, on);
@@ -115,7 +125,7 @@ std::shared_ptr<device::CudaBuffer> fill_packed(const PackedFormat& f, const Mat
   auto values = filled_memory(count * 4);
   auto* const at = static_cast<std::uint8_t*>(codes->data());
   fill_codes(at, count, packed::least_code(f.encoding), seed, stream, on);
-  fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kSlots.size(), on);
+  fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kStreams, on);
   int4_values(at, scales->data(), f.scale, f.group, count, static_cast<float*>(values->data()), on);
   auto source = weights::plain_source(extents, f.group, f.scale, "random",
                                       reinterpret_cast<const std::byte*>(at),
@@ -184,7 +194,8 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
                          cudaStream_t stream) {
   std::int64_t bytes = 0;  // of a set
   std::int64_t step = 0;
-  for (const Slot& slot : kSlots) {
+  GemmOperands like = host;
+  for (const Slot& slot : slots_of(like)) {
     bytes += slot_bytes(host, slot);
     step += slot_step(host, slot);
   }
@@ -194,15 +205,16 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
   auto* at = static_cast<std::byte*>(memory_->data());
   for (std::int64_t i = 0; i < count; ++i) {
     GemmOperands set = host;
-    for (std::size_t s = 0; s < kSlots.size(); ++s) {
-      const Slot& slot = kSlots[s];
+    const std::vector<Slot> slots = slots_of(set);
+    const std::vector<Slot> first = i == 0 ? slots : slots_of(sets_.front());
+    for (std::size_t s = 0; s < slots.size(); ++s) {
+      const Slot& slot = slots[s];
       const std::int64_t size = slot_bytes(host, slot);
       if (size == 0) continue;
-      MatrixView& view = set.*slot.view;
-      const void* from = i == 0 ? view.data : (sets_.front().*slot.view).data;
-      view.data = at + slot_begin(host, slot);
+      const void* from = first[s].view->data;
+      slot.view->data = at + slot_begin(host, slot);
       at += slot_step(host, slot);
-      if (slot.is_d) continue;
+      if (slot.is_written()) continue;
       if (i == 0 && slot_begin(host, slot) > 0) {
         if (from != nullptr) {
           throw Failure{
@@ -211,10 +223,10 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
         }
         values_ = fill_packed(set.packed->format, set.b, seed, s, stream);
       } else if (from == nullptr) {
-        fill(view, slot, seed, s, stream);
+        fill(slot, seed, s, stream);
       } else {
-        require(cudaMemcpyAsync(view.data, from, static_cast<std::size_t>(size), cudaMemcpyDefault,
-                                stream),
+        require(cudaMemcpyAsync(slot.view->data, from, static_cast<std::size_t>(size),
+                                cudaMemcpyDefault, stream),
                 "copying to the GPU");
       }
     }

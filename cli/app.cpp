@@ -2,11 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>

@@ -48,11 +48,7 @@ static_assert(WW_RECIPE_FLOOR == 1 + static_cast<int>(warpwright::Recipe::floor)
               WW_RECIPE_LAST == 1 + static_cast<int>(warpwright::Recipe::nested_4_or_6) &&
               WW_SCALES_IN_ROWS == static_cast<int>(warpwright::ScaleOrder::rows));
 
-// What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 696 && sizeof(ww_choices) == 32 &&
-              sizeof(ww_launch_options) == 24 && sizeof(ww_packed_form) == 48 &&
-              sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
-// Their sizes when version 2 began, or when they came.
+// Sizes of structs when version 2 of the ABI began, or when they came.
 constexpr std::size_t first_gemm = 576, first_int4 = 48;
 static_assert(first_gemm == offsetof(ww_gemm, packed));
 

@@ -534,7 +534,7 @@ typedef struct ww_moe_choices {
   int32_t quantises_in_epilogue; /**< WW_OPEN ...: the first product quantises its rows itself; no:
                                       a launch of its own does. For WW_SCALING_BLOCKWISE and
                                       WW_SCALING_BLOCK_SCALED */
-  int32_t sums_in_product;       /**< WW_OPEN or WW_NO: there is no WW_YES any more */
+  int32_t sums_in_product;       /**< WW_OPEN or WW_NO */
   int32_t early_weights;    /**< WW_OPEN ...: products ask for their first weights before the launch
                                  before has ended, where that is safe */
   int32_t sort_with_gather; /**< WW_OPEN ...: one launch sorts up to 4,096 slots and puts their

@@ -2,7 +2,6 @@
 #include <cstddef>
 
 #include "warpwright/c_parts.h"
-#include "warpwright/facts/removed.h"
 
 using warpwright::as_nearest;
 using warpwright::as_rule;
@@ -122,19 +121,17 @@ Fault read_moe(const ww_moe_choices* given, warpwright::MixtureChoices& choices)
   ww_moe_choices c = {};
   constexpr std::size_t least = offsetof(ww_moe_choices, gates_in_epilogue);  // it came later
   if (auto r = copy_struct(given, c, "ww_moe_choices", least)) return r;
-  constexpr auto gone =
-      *warpwright::facts::find_removed(warpwright::facts::removed_arguments, "sums_in_product");
   if (auto r = word_fault("batch_invariant", c.batch_invariant, 1)) return r;
-  if (auto r = word_fault(gone.name.data(), c.sums_in_product, WW_NO)) return r;
+  if (auto r = word_fault("sums_in_product", c.sums_in_product, WW_NO)) return r;
   for (const MoeChoiceMember& member : moe_choices) {
     const std::int32_t said = c.*member.given;
     if (auto r = word_fault(member.name, said, WW_NO)) return r;
     if (said != WW_OPEN) choices.*member.read = said == WW_YES;
   }
   if (c.sums_in_product == WW_YES) {
-    return refuse(RefusalCode::bad_choice, gone.name,
-                  " is 1 (WW_YES), which is no choice any more: ", as_rule(std::string(gone.why)),
-                  "; the nearest is ", as_nearest(int{WW_NO}), " (WW_NO)");
+    return refuse(RefusalCode::bad_choice, "sums_in_product is 1 (WW_YES); ",
+                  as_rule("a launch of its own adds up the slots of a token"), ": the nearest is ",
+                  as_nearest(int{WW_NO}), " (WW_NO)");
   }
   choices.batch_invariant = c.batch_invariant == 1;
   if (c.first_kernel != nullptr) choices.first_kernel = c.first_kernel;

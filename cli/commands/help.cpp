@@ -9,8 +9,6 @@
 #include <sstream>
 #include <utility>
 
-#include "warpwright/facts/removed.h"
-
 namespace warpwright::cli {
 namespace {
 
@@ -155,13 +153,7 @@ std::string unknown_argument(const CLI::App& app, const std::vector<std::string>
   };
   // Options first: what stands behind an unknown one is often its value.
   if (const auto word = first(true); word != arguments.end()) {
-    const std::string option = word->substr(0, word->find('='));
-    std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
-    std::ranges::replace(name, '-', '_');
-    const auto* const gone = facts::find_removed(facts::removed_arguments, name);
-    if (gone == nullptr) return "There is no option " + option;
-    return "There is no option " + option + " any more: " + std::string(gone->why) +
-           "; the nearest is " + std::string(gone->nearest);
+    return "There is no option " + word->substr(0, word->find('='));
   }
   if (const auto word = first(false); word != arguments.end()) {
     return "The argument \"" + *word + "\" is one too many";

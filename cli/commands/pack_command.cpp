@@ -1,7 +1,6 @@
 #include "cli/commands/pack_command.h"
 
 #include <algorithm>
-#include <cstring>
 #include <ostream>
 #include <utility>
 

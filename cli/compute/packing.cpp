@@ -1,8 +1,5 @@
 #include "cli/compute/packing.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "warpwright/device/quantise.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/pack.h"

@@ -1,7 +1,6 @@
 #include "cli/compute/random.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,5 @@
 #include "cli/files/packed_file.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 

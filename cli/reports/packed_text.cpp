@@ -1,6 +1,5 @@
 #include "cli/reports/packed_text.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 

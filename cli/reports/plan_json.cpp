@@ -1,7 +1,5 @@
 #include "cli/reports/plan_json.h"
 
-#include <string>
-
 namespace warpwright::cli {
 namespace {
 

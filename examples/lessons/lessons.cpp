@@ -1,5 +1,4 @@
 // The list of the lessons. One source: their headers are read once.
-#include <algorithm>
 
 #include "lessons/01_layout.h"
 #include "lessons/02_tma_copy.h"

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "python/src/handles.h"
-#include "warpwright/facts/removed.h"
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/numeric/edit_distance.h"
 #include "warpwright/plan/product/rules.h"
@@ -133,13 +132,6 @@ Arguments::Arguments(const Signature& of, PyObject* const* args, Py_ssize_t coun
                                           is_of(of.positional, arg) || is_of(of.also, arg));
     if (!taken) {
       const char* const text = text_of(name);
-      const auto* const gone =
-          facts::find_removed(facts::removed_arguments, text != nullptr ? text : "");
-      if (gone != nullptr) {
-        PyErr_Format(PyExc_TypeError, "%s() has no argument '%s' any more: %s; the nearest is %s",
-                     of.function, text, gone->why.data(), gone->nearest.data());
-        throw PythonError{};
-      }
       type_error("%s() got an unexpected keyword argument '%s'", of.function, text ? text : "?");
     }
     if (seen[at]) type_error("%s() got multiple values for argument '%s'", of.function, names[at]);

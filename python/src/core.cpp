@@ -1,6 +1,5 @@
 // The module warpwright._core: the verbs.
 #include <csignal>
-#include <cstdio>
 #include <iostream>
 #include <list>
 #include <new>

@@ -25,16 +25,12 @@ from ._ptx import Finding, Mutant, PtxCheck, TensorMap, check_ptx
 from ._study import Check, Trace, check, trace
 from ._types import Tensor
 
-#: What PackedWeights were called when all were int4: an old name, for one version.
-Int4Weights = PackedWeights  # old name
-
 __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
 __all__ = ["Array", "Check", "Finding", "MoePlan", "Mutant", "PackedWeights", "Plan", "PtxCheck",
            "Refusal", "Spec", "Tensor", "TensorMap",
-           "Int4Weights",  # old name
            "Trace", "Workspace", "block_scales", "built_with_cuda", "check", "check_ptx", "devices",
            "empty", "fastest", "fused_experts", "gemm", "grouped_gemm", "load_fp4", "load_int4",
            "mlp", "moe", "pack_elements", "pack_fp4", "pack_fp4_checkpoint", "pack_int4",

@@ -219,8 +219,6 @@ def _register(schema, function, fake):
     for key in ("CUDA", "CPU"):
         _LIBRARY.impl(name, function, key)
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
-    if name in ("packed_moe", "packed_gemm", "packed_grouped_gemm"):  # old names, for one version
-        _register("int4_" + schema.removeprefix("packed_"), function, fake)
 
 
 _EPILOGUE = _of("gemm", "bias activation gated gate_up gate_limit gate_alpha gate_beta "

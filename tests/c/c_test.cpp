@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <regex>
 #include <set>
 #include <string>
@@ -29,6 +28,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 using namespace c_tests;
+
+// What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 696 && sizeof(ww_choices) == 32 &&
+              sizeof(ww_launch_options) == 24 && sizeof(ww_packed_form) == 48 &&
+              sizeof(ww_scale_groups) == 24 && sizeof(ww_block_quantisation) == 304);
 
 // A small product of whole numbers, exact in bf16 and float.
 struct Product {

@@ -2,7 +2,6 @@
 // and findings are those of other modes, and the clock costs little.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <sstream>
 #include <string>
 #include <vector>

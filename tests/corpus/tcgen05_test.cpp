@@ -1,8 +1,6 @@
 // Bugs of tcgen05: tensor memory, MMAs that one thread issues for a CTA or a pair, and commits.
 #include "warpwright/isa/tcgen05.h"
 
-#include <string>
-
 #include "tests/corpus/corpus.h"
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/tcgen05_memory.h"

@@ -1,7 +1,6 @@
 // Layers without a router on the model: the MLP of a dense model, as two products.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
 #include <utility>
 

@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "warpwright/facts/block_scales.h"

@@ -2,7 +2,6 @@
 // schedules and with their synchronisation broken: a sample here, the whole set in script/campaign.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>

@@ -2,8 +2,6 @@
 // makes of the product's float32 values, and no wait of theirs can be left out.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cstring>
 
 #include "tests/model/mma_products.h"
 #include "warpwright/atom/mma_text.h"

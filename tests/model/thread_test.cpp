@@ -1,8 +1,6 @@
 // Threads, warps and barriers as the instructions define them; one seed, one run.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tests/model/harness.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"

@@ -4,12 +4,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <ostream>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "warpwright/numeric/scalar.h"
 

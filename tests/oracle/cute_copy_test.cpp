@@ -1,8 +1,6 @@
 // Copies, their partitions, slices of swizzled layouts, fragments and TMA partitions equal CuTe's.
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "tests/oracle/cute.h"
 
 #include <cute/atom/copy_atom.hpp>

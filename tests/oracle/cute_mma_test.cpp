@@ -1,8 +1,6 @@
 // MMAs held in registers, TiledMMAs, their partitions and prints equal CuTe's.
 #include <gtest/gtest.h>
 
-#include <sstream>
-#include <string>
 #include <vector>
 
 #include "tests/oracle/cute.h"

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "warpwright/facts/removed.h"
 #include "warpwright/kernel/tables.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/plan.h"
@@ -233,25 +232,6 @@ TEST(KernelList, ANameThatIsNoneIsRefusedWithTheNearest) {
   // One that is there and does something else keeps its name as one.
   EXPECT_NE(refused("hopper_bf16_bf16_128x256_nn").find("no kernel has the name hopper_bf16"),
             std::string::npos);
-}
-
-// Grouping and the types of the operands and of D.
-std::string_view types_of(std::string_view name) {
-  return name.substr(0, name.find('_', name.find('_', name.find('_') + 1) + 1));
-}
-
-TEST(KernelList, OneThatLeftIsRefusedWithWhatServesInstead) {
-  for (const facts::Removed& gone : facts::removed_kernels) {
-    EXPECT_EQ(find_kernel(gone.name), nullptr) << gone.name;
-    EXPECT_NE(find_kernel(gone.nearest), nullptr) << gone.nearest;
-    EXPECT_EQ(types_of(gone.name), types_of(gone.nearest));
-    const auto refused = unknown_kernel(gone.name);
-    ASSERT_TRUE(refused);
-    EXPECT_EQ(refused->code, RefusalCode::no_kernel);
-    EXPECT_EQ(refused->reason, "there is no kernel \"" + std::string(gone.name) +
-                                   "\" any more: " + std::string(gone.why) + "; the nearest is " +
-                                   std::string(gone.nearest));
-  }
 }
 
 TEST(KernelList, NoScalesAreCalledSo) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "warpwright/facts/machines.h"
 #include "warpwright/plan/cost/calibration.h"

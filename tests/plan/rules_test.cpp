@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
@@ -429,6 +428,9 @@ TEST(Rules, ResultsThatAreQuantised) {
         {"d_scales", "stride of 0", "1"}},
        {Code::overlap, [](O& p) { p.d_scales.row_stride = 1; }, {"overlap each other", "64"}},
        {Code::overlap, [](O& p) { p.d_scales.data = p.d.data; }, {"d_scales overlaps D"}},
+       {Code::overlap,
+        [](O& p) { p.scale_d = matrix(p.d_scales.data, DType::f32, 1, 1); },
+        {"d_scales overlaps scale_d"}},
        {Code::overlap, [](O& p) { p.d_scales.data = p.scale_a.data; }, {"overlaps scale_a"}},
        {Code::bad_type, [](O& p) { p.d.dtype = DType::bf16; }, {"D is bf16", "e4m3"}},
        {Code::bad_type, [](O& p) { p.b.dtype = DType::e5m2; }, {"B is e5m2", "e4m3"}},

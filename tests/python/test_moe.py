@@ -347,9 +347,6 @@ class Moe(unittest.TestCase):
             self.close(layer.call(by_index=by_index, quantises_in_epilogue=fused), layer.right(),
                        0.06)
         layer = Layer(hidden=256, inner=128)
-        with self.assertRaisesRegex(
-                TypeError, "no argument 'sums_in_product' any more: .*; the nearest is to leave"):
-            layer.call(sums_in_product=True)
         np.testing.assert_array_equal(layer.call(by_index=False, sort_with_gather=True),
                                       layer.call(by_index=False, sort_with_gather=False))
         np.testing.assert_array_equal(layer.call(one_launch=True), layer.call(one_launch=False))

@@ -392,7 +392,6 @@ class Int4(Close):
         """Rows of the library's table, by themselves: words, sizes, plans, and others' tokens."""
         forms = _prepare.FORMS.values()
         words = {*typing.get_args(_types.Encoding), *typing.get_args(_types.Fp4Encoding)}
-        self.assertIs(wp.Int4Weights, wp.PackedWeights)  # old name
         self.assertEqual({form.word for form in forms}, words - {form.format for form in forms}
                          | {"mxf4"})
         for form in forms:

@@ -210,15 +210,15 @@ TEST(Formulas, TheGateAndTheScaleOfD) {
   o.scale_d = matrix(&scale, DType::f32, 1, 1);
   const Bounded<double> x{2, 0.5};
   const Bounded<double> gate{-5, 0.25};
-  const auto d = finished<Roundings::left_out>(o, 0, x, gate);
+  const auto d = finished<Roundings::left_out>(o, {}, x, gate);
   EXPECT_EQ(d.value, -30);
   // The farthest of (2 +- 0.5) * (-5 -+ 0.25): 2.5 * 5.25 is 3.125 more than 10.
   EXPECT_EQ(d.bound, 3 * 3.125);
-  const auto rounded = finished<Roundings::counted>(o, 0, x, gate);
+  const auto rounded = finished<Roundings::counted>(o, {}, x, gate);
   EXPECT_EQ(rounded.value, d.value);
   EXPECT_GT(rounded.bound, d.bound);
   EXPECT_LT(rounded.bound, d.bound + 1e-5);
-  const auto steep = finished<Roundings::left_out>(o, 0, x, gate, 1.2);
+  const auto steep = finished<Roundings::left_out>(o, {}, x, gate, 1.2);
   EXPECT_GT(steep.bound, d.bound);
 }
 
@@ -227,7 +227,7 @@ TEST(Formulas, AGateWithLimits) {
   GemmOperands o;
   o.epilogue = {.activation = Activation::swiglu_oai, .gated = true};
   const auto d = [&o](double gate, double up, double of_gate = 0, double of_up = 0) {
-    return finished<Roundings::left_out>(o, 0, Bounded<double>{gate, of_gate},
+    return finished<Roundings::left_out>(o, {}, Bounded<double>{gate, of_gate},
                                          Bounded<double>{up, of_up});
   };
   constexpr double at_7 = 6.9999531283033172;  // by an arbitrary-precision calculator
@@ -256,7 +256,7 @@ TEST(Formulas, AGateWithLimits) {
   EXPECT_NEAR(d(1, 20).value, 20.5 * 0.84579576593282130, 1e-6);
   EXPECT_NEAR(d(800, -20).value, -19.5 * 800, 1e-10);
   o.epilogue = {.activation = Activation::swiglu_oai, .gated = true};
-  const auto counted = finished<Roundings::counted>(o, 0, Bounded<double>{2}, Bounded<double>{3});
+  const auto counted = finished<Roundings::counted>(o, {}, Bounded<double>{2}, Bounded<double>{3});
   EXPECT_GT(counted.bound, 0);
   EXPECT_LT(counted.bound, 1e-4);
 }

@@ -2,8 +2,6 @@
 // the model, each warp and the single threads for themselves.
 #include <gtest/gtest.h>
 
-#include <concepts>
-#include <cstdio>
 #include <map>
 #include <random>
 #include <set>

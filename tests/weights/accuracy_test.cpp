@@ -2,7 +2,6 @@
 // add to it, against float64. The tables of docs/packing.md are what the campaign's size prints.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <random>

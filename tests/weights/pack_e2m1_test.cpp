@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "tests/draws.h"
 #include "tests/weights/some_weights.h"

@@ -1,6 +1,5 @@
 #include "warpwright/atom/values.h"
 
-#include <iterator>
 #include <string>
 #include <utility>
 

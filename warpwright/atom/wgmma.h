@@ -60,17 +60,6 @@ constexpr const char* wgmma_fault(const WgmmaAtom& atom, Major a_major = Major::
   return nullptr;
 }
 
-/// The legal N nearest to the wanted one (the larger of two equally near).
-constexpr int nearest_wgmma_n(int n) {
-  if (n < 8) return 8;
-  return n > 252 ? 256 : (n + 4) / 8 * 8;
-}
-
-/// Accumulator values of one thread. As f32 each is a register; as f16 two share one.
-constexpr int accumulator_values(const WgmmaAtom& atom) {
-  return atom.m * atom.n / kWarpgroupThreads;
-}
-
 /// Who holds which element of D (64 x n): (thread, value) -> (row, column). Warp w owns rows 16 w
 /// to 16 w + 15; its values alternate between a row and the eighth below it, by pairs, four threads
 /// to 8 columns.

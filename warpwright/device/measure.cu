@@ -1,11 +1,11 @@
 #include "warpwright/device/measure.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/cuda_parts.h"
@@ -53,15 +53,16 @@ using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // The tensors of a product, B second.
-std::array<MatrixView*, 11> tensors_of(GemmOperands& o) {
-  return {&o.a,       &o.b,    &o.c,        &o.d,        &o.scale_a, &o.scale_b,
-          &o.scale_d, &o.bias, &o.d_scales, &o.factor_a, &o.factor_b};
+std::vector<MatrixView*> tensors_of(GemmOperands& o) {
+  std::vector<MatrixView*> all;
+  for_each_tensor_of([&](const char*, MatrixView& view) { all.push_back(&view); }, o);
+  return all;
 }
 
 // Where the tensors lie in a set of operands: bytes from its begin, -1 of one that is left out. As
 // far behind a line as the caller's is, and the header of packed weights in front of their tiles.
 struct SetLayout {
-  std::array<std::int64_t, 11> begin{};
+  std::vector<std::int64_t> begin;
   std::int64_t bytes = 0;
 };
 
@@ -71,7 +72,7 @@ SetLayout layout_of(GemmOperands like) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const bool is_packed = like.packed && i == 1;
     const std::int64_t bytes = extent_bytes(is_packed ? stored_b(like) : *tensors[i]);
-    layout.begin[i] = -1;
+    layout.begin.push_back(-1);
     if (bytes == 0) continue;
     const auto address = reinterpret_cast<std::uintptr_t>(tensors[i]->data);
     layout.begin[i] =

@@ -2,10 +2,10 @@
 // stored; and the words of int4 weights for tokens of 16 bits. Tiles, lanes and the order of all
 // are those of packed_weights.h.
 //
-// A word has the bits of eight codes as `lane_word` takes them: of four codes of a row in the even
-// nibbles, of the eighth row below in the odd ones. For tokens of e4m3 these four are neighbours
-// along K, and a table of bytes makes e5m2 of them; for tokens of 16 bits they are k, k + 1, k + 8,
-// k + 9, and become the upper bits of such floats: two for each of four registers.
+// A word has the bits of eight codes: of four of a row in the even nibbles, of the eighth row below
+// in the odd ones. For tokens of e4m3 these four are neighbours along K, and a table of bytes makes
+// e5m2 of them; for tokens of 16 bits they are k, k + 1, k + 8, k + 9, and become the upper bits of
+// such floats: two for each of four registers.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ namespace warpwright::packed {
 
 /// Are codes floats, with a byte a scale? Else they are whole numbers.
 constexpr bool has_float_codes(const PackedFormat& f) {
-  return f.code != DType::s4;
+  return numeric::is_float(f.code);
 }
 
 /// Do codes get their scales before they are multiplied?

@@ -66,9 +66,4 @@ constexpr WordPlace word_place(const PackedFormat& f, int word) {
   return {place % kTileRows, place / kTileRows};
 }
 
-/// The lane word of those two quads of codes, the bits of each code in a byte of its own.
-constexpr std::uint32_t lane_word(std::uint32_t quad, std::uint32_t quad_below) {
-  return word_of(quad | quad_below << 4);
-}
-
 }  // namespace warpwright::packed

@@ -109,12 +109,6 @@ constexpr int lane_begin(int half, int thread) {
 constexpr int scale_pair_begin(const PackedFormat& f, int slice, int thread) {
   return scales_begin() + slice * slice_bytes(f) + thread / 4 * (numeric::bits(f.scale) / 4);
 }
-/// Where the word of a thread's zero points begins: byte `slice` holds that of its row in the low
-/// four bits, of the eighth row below in the others.
-constexpr int zero_point_word(const PackedFormat& f, int thread) {
-  return zero_points_begin(f) + thread / 4 * 4;
-}
-
 /// The least code; the largest is 7.
 constexpr int least_code(Int4Encoding encoding) {
   return encoding == Int4Encoding::sm ? -7 : -8;

@@ -1,7 +1,6 @@
 #include "warpwright/facts/weight_forms.h"
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 namespace warpwright::packed {

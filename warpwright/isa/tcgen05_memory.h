@@ -22,11 +22,6 @@ enum class TmemShape : std::uint8_t {
 using TmemShape = model::TmemShape;
 #endif
 
-/// Repetitions of `shape` that fill `registers` registers a thread.
-constexpr int tmem_repeat(TmemShape shape, int registers) {
-  return shape == TmemShape::lanes32 ? registers : registers / 4;
-}
-
 namespace detail {
 
 // Whether the shape has a form of `registers` registers: .x1 to .x128, at most 128 registers.

@@ -367,17 +367,6 @@ constexpr Layout make_layout(std::int64_t extent) {
   return make_layout(Tuple(extent));
 }
 
-/// The compact layout of a shape, last mode fastest.
-constexpr Layout make_layout_right(const Tuple& shape) {
-  Tuple stride = shape;
-  std::int64_t step = 1;
-  for (int i = shape.count - 1; i >= 0; --i) {
-    stride.leaf[i] = {shape.leaf[i].value == 1 ? 0 : step, -1};
-    step = detail::multiply(step, shape.leaf[i].value);
-  }
-  return make_layout(shape, stride);
-}
-
 /// A layout whose modes are the given layouts, in one pair of parentheses.
 template <class... L>
 constexpr Layout make_layout(const Layout& first, const L&... more) {

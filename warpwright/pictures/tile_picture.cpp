@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "warpwright/atom/descriptor_text.h"

@@ -1,6 +1,5 @@
 // Integers, bits, predicates (PTX ISA 9.7.1, 9.7.6, 9.7.8), and moves.
 #include <algorithm>
-#include <limits>
 
 #include "warpwright/ptx/forms.h"
 

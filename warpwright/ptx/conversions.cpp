@@ -1,6 +1,5 @@
 // cvt (PTX ISA 9.7.9.21), between integers, between floats, and from one to the other.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>

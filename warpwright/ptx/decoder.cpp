@@ -1,7 +1,6 @@
 #include "warpwright/ptx/decoder.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "warpwright/numeric/edit_distance.h"

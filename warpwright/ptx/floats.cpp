@@ -1,6 +1,5 @@
 // Floating point (PTX ISA 9.7.3 to 9.7.5). Sums and products are rounded to nearest even; what PTX
 // calls approximate is computed exactly and rounded here, so bits of it differ from a GPU's.
-#include <bit>
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,5 @@
 // Barriers, mbarriers, fences, and what the lanes of a warp do together (PTX ISA 9.7.13). All of it
 // is what the model does for isa/.
-#include <bit>
 
 #include "warpwright/ptx/forms.h"
 

@@ -97,10 +97,6 @@ struct Question {
   float loss;  // of both sides
 };
 
-struct Place {
-  std::int64_t batch, row, column;
-};
-
 __host__ __device__ Place place_of(const MatrixView& d, std::int64_t at) {
   return {at / d.columns / d.rows, at / d.columns % d.rows, at % d.columns};
 }
@@ -121,7 +117,7 @@ __device__ Bounded<float> due(const Question& q, const Place& at) {
   const GatePlaces places = gate_places(o);
   const std::int64_t first = at.column * places.step;
   const Bounded<float> up = o.epilogue.gated ? part(first + places.apart) : Bounded<float>{};
-  Bounded<float> x = finished<Roundings::left_out>(o, at.batch, part(first), up);
+  Bounded<float> x = finished<Roundings::left_out>(o, at, part(first), up);
   if (q.product == nullptr) {
     x.value = static_cast<float>(element(q.theirs, at.batch, at.row, at.column));
     return x;

@@ -289,6 +289,13 @@ WW_FORMULA Bounded<Float> gated(const ActivationForm& form, Bounded<Float> gate,
   return {value, bound + 2 * rounding_of<How>(value)};
 }
 
+/// Where an element of D is.
+struct Place {
+  std::int64_t batch = 0;
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+};
+
 /// An element of D before scale_d, from that of the product before the activation (where the
 /// epilogue is gated the gate's) and, of a gated epilogue, from that which the gate is for. An
 /// activation is taken to be `at_least` so steep.
@@ -302,20 +309,20 @@ WW_FORMULA Bounded<Float> unscaled(const GemmOperands& o, const Bounded<Float>& 
 
 /// The same times scale_d, where there is one.
 template <Roundings How, class Float>
-WW_FORMULA Bounded<Float> scaled_d(const GemmOperands& o, std::int64_t batch,
+WW_FORMULA Bounded<Float> scaled_d(const GemmOperands& o, const Place& at,
                                    const Bounded<Float>& x) {
   if (o.scale_d.data == nullptr || !o.scales_values()) return x;
-  const auto scale = static_cast<Float>(element(o.scale_d, batch, 0, 0));
+  const auto scale = static_cast<Float>(element(o.scale_d, at.batch, 0, 0));
   const Float value = x.value * scale;
   return {value, x.bound * std::abs(scale) + rounding_of<How>(value)};
 }
 
 /// An element of D before it is rounded: both.
 template <Roundings How, class Float>
-WW_FORMULA Bounded<Float> finished(const GemmOperands& o, std::int64_t batch,
+WW_FORMULA Bounded<Float> finished(const GemmOperands& o, const Place& at,
                                    const Bounded<Float>& product, const Bounded<Float>& up = {},
                                    Float at_least = 1) {
-  return scaled_d<How>(o, batch, unscaled<How>(o, product, up, at_least));
+  return scaled_d<How>(o, at, unscaled<How>(o, product, up, at_least));
 }
 
 // --- D's type ------------------------------------------------------------------------------------

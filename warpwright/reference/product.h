@@ -53,7 +53,7 @@ class Product {
     const auto [step, apart] = gate_places(o_);
     const std::int64_t first = column * step;
     const Bounded<double> up = o_.epilogue.gated ? part(first + apart) : Bounded<double>{};
-    return finished<Roundings::left_out>(o_, batch, part(first), up, at_least);
+    return finished<Roundings::left_out>(o_, {batch, row, column}, part(first), up, at_least);
   }
 
  private:

@@ -267,7 +267,7 @@ Tile::Tile(const GemmOperands& operands, double accumulator_epsilon)
 
 void Tile::compute(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t column,
                    std::int64_t rows, std::int64_t columns) {
-  batch_ = batch;
+  begin_ = {batch, row, column};
   const auto [step, apart] = gate_places(o_);
   product_.compute(batch, group, row, column * step, rows, columns, step);
   if (up_) up_->compute(batch, group, row, column * step + apart, rows, columns, step);
@@ -277,7 +277,8 @@ Expected Tile::at(std::int64_t i, std::int64_t j) const {
   const Expected& x = product_.at(i, j);
   const Expected up = up_ ? up_->at(i, j) : Expected{};
   const Bounded<double> before = unscaled<Roundings::counted, double>(o_, x, up);
-  Expected due{scaled_d<Roundings::counted>(o_, batch_, before)};
+  const Place place{begin_.batch, begin_.row + i, begin_.column + j};
+  Expected due{scaled_d<Roundings::counted>(o_, place, before)};
   due.magnitude = std::max(x.magnitude, up.magnitude);
   // A gate's product, and scale_d's, may be beyond float32 as well.
   for (const Bounded<double>& on_the_way : {before, Bounded<double>(due)}) {

@@ -104,7 +104,7 @@ class Tile {
 
  private:
   const GemmOperands& o_;
-  std::int64_t batch_ = 0;
+  Place begin_;
   ProductTile product_;
   std::optional<ProductTile> up_;  // what the gate is for
 };

@@ -53,13 +53,11 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
   }
   if (grid.multiplies) {
     if (beta_of(operands) != 0.0F) all.add(operands.c, "C");
-    all.add(operands.bias, "bias");
-    all.add(operands.scale_a, "scale_a");
-    all.add(operands.scale_b, "scale_b");
-    all.add(operands.factor_a, "factor_a");
-    all.add(operands.factor_b, "factor_b");
-    all.add(operands.scale_d, "scale_d");
-    all.add(operands.d_scales, "d_scales", true);
+    for_each_side_of(
+        [&](const char* name, const MatrixView& side) {
+          all.add(side, name, &side == &operands.d_scales);
+        },
+        operands);
   }
   if (operands.groups) {
     const std::int64_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;

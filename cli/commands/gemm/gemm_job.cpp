@@ -30,7 +30,7 @@ enum Stream : std::uint64_t {
   kStreamC = 3,
   kStreamScaleA = 4,
   kStreamScaleB = 5,
-  kStreamBias = 6,
+  kStreamEpilogue = 6,  // of its first tensor
 };
 
 constexpr std::byte kPoison{0xff};
@@ -144,14 +144,13 @@ void lay_out(GemmJob& job) {
     o.scale_a = stored(job.scale_a, DType::f32);
     o.scale_b = stored(job.scale_b, DType::f32);
   }
-  if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
+  for (const EpilogueTensor& t : job.epilogue) o.*t.view = stored(t.tensor, t.tensor.dtype);
   if (o.is_quantised()) {
     const MatrixShape scales = d_scales_shape(problem_of(o));
     job.d_scales = {scales.dtype, {scales.rows, scales.columns}, {}};
     if (job.is_batch) job.d_scales.shape.insert(job.d_scales.shape.begin(), o.d.batch);
     o.d_scales = stored(job.d_scales, scales.dtype);
   }
-  if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
 
 // The bytes of rows [begin, end) of a matrix; for whole batches where there are no groups.
@@ -343,6 +342,17 @@ void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& 
   make(job.scale_b, kStreamScaleB);
 }
 
+// The same of its epilogue.
+void load_epilogue(GemmJob& job, std::uint64_t seed) {
+  std::uint64_t stream = kStreamEpilogue;
+  for (EpilogueTensor& t : job.epilogue) {
+    const std::uint64_t own = stream++;
+    if (!is_open(t.tensor)) continue;
+    t.tensor = random_normal(DType::f32, t.tensor.shape, seed, own);
+    if (t.of_rows) std::ranges::fill(bytes_of(t.tensor, job.rest), kPoison);
+  }
+}
+
 // The offsets of the groups as their type has them.
 void write_offsets(GemmJob& job) {
   const auto write = [&job](auto width) {
@@ -402,11 +412,11 @@ void check_memory(const GemmJob& job) {
   const double result =
       static_cast<double>(job.product.batch()) * static_cast<double>(job.product.m()) *
       static_cast<double>(job.product.d.row_stride) * numeric::bits(job.product.d.dtype) / 8;
-  const double wanted = bytes_as(job.a, job.is_block_scaled() ? DType::f32 : job.product.a.dtype) +
-                        bytes_as(job.b, job.is_block_scaled() ? DType::f32 : job.product.b.dtype) +
-                        bytes_as(job.c, job.product.d.dtype) + bytes_as(job.scale_a, DType::f32) +
-                        bytes_as(job.scale_b, DType::f32) + bytes_as(job.bias, job.bias.dtype) +
-                        result;
+  double wanted = bytes_as(job.a, job.is_block_scaled() ? DType::f32 : job.product.a.dtype) +
+                  bytes_as(job.b, job.is_block_scaled() ? DType::f32 : job.product.b.dtype) +
+                  bytes_as(job.c, job.product.d.dtype) + bytes_as(job.scale_a, DType::f32) +
+                  bytes_as(job.scale_b, DType::f32) + result;
+  for (const EpilogueTensor& t : job.epilogue) wanted += bytes_as(t.tensor, t.tensor.dtype);
   require_memory(job.reads_c() ? "A, B, C and D" : "A, B and D", wanted,
                  job.product.is_grouped() ? "choose fewer groups or tokens, or a smaller N or K"
                                           : "choose smaller M, N or K");
@@ -455,8 +465,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
                                      {&job.c, std::nullopt}}) {
     set_pitch(*tensor, pitch_of(job, *tensor, type));
   }
-  if (make(job.bias, DType::f32, kStreamBias) && job.product.epilogue.bias == Bias::rows)
-    poison(job.bias);
+  load_epilogue(job, seed);
   if (job.product.is_quantised()) {
     job.d_scales.bytes.assign(
         static_cast<std::size_t>(job.d_scales.elements() * size_of(job.d_scales.dtype)), kPoison);
@@ -493,9 +502,8 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   }
   o.d.data = d.bytes.data();
   if (job.reads_c()) o.c.data = job.in_place ? d.bytes.data() : job.c.bytes.data();
-  if (job.scale_d) o.scale_d.data = job.scale_d->bytes.data();
+  for (EpilogueTensor& t : job.epilogue) (o.*t.view).data = t.tensor.bytes.data();
   if (o.is_quantised()) o.d_scales.data = job.d_scales.bytes.data();
-  if (o.has_bias()) o.bias.data = job.bias.bytes.data();
   if (o.groups) o.groups->offsets = job.offset_bytes.data();
   if (o.is_by_index()) o.groups->rows = job.index.data();
   return o;

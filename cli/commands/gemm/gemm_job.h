@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands/gemm/run.h"
@@ -69,6 +70,18 @@ struct GemmOptions : RunOptions {
   int repeat = 0;              ///< launches that are timed on a GPU
 };
 
+/// The options that may name a tensor's file.
+inline constexpr std::pair<const char*, std::string GemmOptions::*> tensor_options[] = {
+    {"--a", &GemmOptions::a},
+    {"--b", &GemmOptions::b},
+    {"--c", &GemmOptions::c},
+    {"--scale-a", &GemmOptions::scale_a},
+    {"--scale-b", &GemmOptions::scale_b},
+    {"--scale-d", &GemmOptions::scale_d},
+    {"--rows-index", &GemmOptions::rows_index},
+    {"--bias", &GemmOptions::bias},
+};
+
 /// Rows [begin, end) of A and D.
 struct RowRange {
   std::int64_t begin = 0, end = 0;
@@ -83,6 +96,13 @@ struct ScalesOfFile {
   /// What `warpwright pack` wrote beside the codes: then it is not asked for, and this is the
   /// factor of the codes, a part of alpha.
   std::optional<float> packed_alpha = {};
+};
+
+/// A tensor that an epilogue reads: which of the product, and its values.
+struct EpilogueTensor {
+  MatrixView GemmOperands::*view;
+  HostTensor tensor;
+  bool of_rows = false;  ///< has it a value for each row of D?
 };
 
 /// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and
@@ -116,9 +136,8 @@ struct GemmJob {
   /// Block scales of A lie with the tokens of a block side by side: scale_a once more, so.
   bool scales_by_tokens = false;
   std::vector<std::byte> side_by_side;
-  std::optional<HostTensor> scale_d;
+  std::vector<EpilogueTensor> epilogue;
   HostTensor d_scales;         ///< of a D that is quantised; poisoned by `load`
-  HostTensor bias;             ///< with epilogue.bias
   std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; for a
                                ///< dense product all of them
   RowRange rest;               ///< rows in no group, behind all others

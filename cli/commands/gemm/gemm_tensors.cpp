@@ -325,8 +325,7 @@ HostTensor scales_of(const GemmOptions& o, GemmJob& job, bool of_a) {
 }
 
 // The scale of D: a number, or a file's.
-std::optional<HostTensor> scale_of_result(const std::string& text, QuantiseD quantise) {
-  if (text.empty()) return std::nullopt;
+HostTensor scale_of_result(const std::string& text, QuantiseD quantise) {
   if (names_file(text)) {
     HostTensor tensor = read_vector("scale_d", text, {1, 1}, {1, 1});
     take_as_f32("scale_d", tensor);
@@ -397,8 +396,14 @@ void read_vectors(const GemmOptions& o, GemmJob& job) {
   job.scale_a = scales_of(o, job, true);
   // That of packed weights may have come with them.
   if (job.scale_b.bytes.empty() || !o.scale_b.empty()) job.scale_b = scales_of(o, job, false);
-  job.scale_d = scale_of_result(o.scale_d, job.product.epilogue.quantise);
-  if (job.product.epilogue.bias != Bias::none) job.bias = bias_of(parse_bias(o.bias).second, job);
+  const Epilogue& epilogue = job.product.epilogue;
+  if (epilogue.bias != Bias::none) {
+    job.epilogue.push_back({&GemmOperands::bias, bias_of(parse_bias(o.bias).second, job),
+                            epilogue.bias == Bias::rows});
+  }
+  if (!o.scale_d.empty()) {
+    job.epilogue.push_back({&GemmOperands::scale_d, scale_of_result(o.scale_d, epilogue.quantise)});
+  }
 }
 
 }  // namespace warpwright::cli

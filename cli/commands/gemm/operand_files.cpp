@@ -1,7 +1,6 @@
 #include "cli/commands/gemm/operand_files.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/operand_files.h"
@@ -34,16 +35,13 @@ void check_not_read(const GemmOptions& run, const std::string& option, const std
   const bool is_tensor = names_file(spec) && (spec.ends_with(".npy") ||
                                               spec.find(".safetensors:") != std::string::npos);
   const TensorSpec to = is_tensor ? parse_spec(spec) : TensorSpec{TensorSpec::Kind::npy, spec, ""};
-  for (const auto& [input, named] : {std::pair{"--a", run.a},
-                                     {"--b", run.b},
-                                     {"--c", run.c},
-                                     {"--scale-a", run.scale_a},
-                                     {"--scale-b", run.scale_b},
-                                     {"--scale-d", run.scale_d},
-                                     {"--tokens", run.tokens},
-                                     {"--offsets", run.offsets},
-                                     {"--rows-index", run.rows_index},
-                                     {"--bias", parse_bias(run.bias).second}}) {
+  std::vector<std::pair<const char*, std::string>> inputs = {{"--tokens", run.tokens},
+                                                             {"--offsets", run.offsets}};
+  for (const auto& [input, named] : tensor_options) {
+    const bool is_bias = named == &GemmOptions::bias;
+    inputs.emplace_back(input, is_bias ? parse_bias(run.bias).second : run.*named);
+  }
+  for (const auto& [input, named] : inputs) {
     if (!names_file(named)) continue;
     const TensorSpec from = parse_spec(named);
     const bool is_beside = to.kind == TensorSpec::Kind::safetensors &&

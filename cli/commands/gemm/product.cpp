@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
-#include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,9 +97,12 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   if (there.b.data != nullptr) {
     there.b.data = memory.copy(there.b.data, extent_bytes(stored_b(there)));
   }
-  for (MatrixView* view : {&there.a, &there.scale_a, &there.scale_b, &there.scale_d, &there.bias}) {
-    if (view->data != nullptr) view->data = memory.copy(view->data, extent_bytes(*view));
-  }
+  const auto copy = [&memory](std::string_view name, MatrixView& view) {
+    if (view.data == nullptr || name == "d_scales") return;
+    view.data = memory.copy(view.data, extent_bytes(view));
+  };
+  copy("a", there.a);
+  for_each_side_of(copy, there);
   const std::vector<std::byte>& offsets = product.job.offset_bytes;
   if (there.groups) {
     there.groups->offsets = memory.copy(offsets.data(), static_cast<std::int64_t>(offsets.size()));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "cli/files/packed_file.h"
@@ -25,7 +24,9 @@ QuantiseD way_of(const GemmJob& job) {
 // 1 where D has none.
 float scale_of_all(const GemmJob& job) {
   float scale = 1;
-  if (job.scale_d) std::memcpy(&scale, job.scale_d->bytes.data(), sizeof scale);
+  for (const EpilogueTensor& t : job.epilogue) {
+    if (t.view == &GemmOperands::scale_d) std::memcpy(&scale, t.tensor.bytes.data(), sizeof scale);
+  }
   return scale;
 }
 

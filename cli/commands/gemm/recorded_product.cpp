@@ -1,7 +1,6 @@
 #include "cli/commands/gemm/recorded_product.h"
 
 #include <cstdio>
-#include <utility>
 
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"

@@ -1,9 +1,7 @@
 #include "cli/commands/machine/kernels_command.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "cli/commands/completion.h"

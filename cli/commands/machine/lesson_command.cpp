@@ -1,8 +1,6 @@
 #include "cli/commands/machine/lesson_command.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <utility>
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/outputs.h"

@@ -1,6 +1,5 @@
 #include "cli/commands/measure/bench_command.h"
 
-#include <charconv>
 #include <ctime>
 #include <map>
 #include <span>

@@ -1,6 +1,5 @@
 #include "cli/commands/predict/predicted.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "cli/commands/gemm/gemm_arguments.h"

@@ -39,8 +39,8 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
                    std::int64_t k_tiles, std::int64_t groups = 1) {
   const KernelFacts& kernel = plan.facts();
   GemmOptions o = given;
-  for (std::string* file : {&o.a, &o.b, &o.c, &o.scale_a, &o.scale_b, &o.scale_d, &o.rows_index}) {
-    file->clear();
+  for (const auto& [option, file] : tensor_options) {
+    if (file != &GemmOptions::bias) (o.*file).clear();
   }
   if (plan.problem.reads_c()) o.beta = given.beta.empty() ? "1" : given.beta;
   const atom::ClusterShape c = sampled_cluster(plan);

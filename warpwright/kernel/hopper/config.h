@@ -92,9 +92,8 @@ constexpr bool packed_a(const GemmConfig& c) {
   return c.operands.is<PackedOperands>();
 }
 constexpr Operand operand_a(const GemmConfig& c) {
-  if (!packed_a(c)) return c.operands.as<SharedOperands>().a;
-  const PackedOperands& packed = c.operands.as<PackedOperands>();
-  return {packed.code != DType::s4 && packed.tokens == DType::e4m3 ? DType::e5m2 : packed.tokens};
+  return packed_a(c) ? Operand{multiplied_as(c.operands.as<PackedOperands>())}
+                     : c.operands.as<SharedOperands>().a;
 }
 constexpr Operand operand_b(const GemmConfig& c) {
   return packed_a(c) ? Operand{c.operands.as<PackedOperands>().tokens}
@@ -159,7 +158,7 @@ constexpr int k_atoms(const GemmConfig& c) {
 }
 /// Are its weights packed floats of 4 bits?
 constexpr bool has_float_codes(const GemmConfig& c) {
-  return c.operands.as<PackedOperands>().code != DType::s4;
+  return has_float_codes(c.operands.as<PackedOperands>());
 }
 /// Are they only taken where their exponents are of rows? Groups of 32 would make the code of
 /// several passes four times as long.

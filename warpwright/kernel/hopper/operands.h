@@ -75,20 +75,29 @@ struct PackedOperands {
   friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
 };
 
+/// Are codes floats? Else they are whole numbers.
+constexpr bool has_float_codes(const PackedOperands& p) {
+  return numeric::is_float(p.code);
+}
+/// What they are multiplied as: for tokens of 8 bits floats of 4 bits become e5m2.
+constexpr DType multiplied_as(const PackedOperands& p) {
+  return has_float_codes(p) && numeric::is_8bit(p.tokens) ? DType::e5m2 : p.tokens;
+}
+
 /// Are there decoders for them (decode/)?
 constexpr bool is_decoded(const PackedOperands& p) {
   const bool wide = numeric::bits(p.tokens) == 16;
   const ExactSums& exact = p.sums.as<ExactSums>();
   const bool is_exact = p.sums.is<ExactSums>();
   const bool is_folded = p.sums.is<FoldedSums>();
-  if (p.code == DType::e2m1) return is_folded || (is_exact && !wide && !exact.zero_points);
+  if (has_float_codes(p)) return is_folded || (is_exact && !wide && !exact.zero_points);
   if (!wide) return true;
   return (is_exact && exact.way == ExactSums::Way::plain) || (is_folded && p.tokens == DType::bf16);
 }
 
 /// Does the tensor core sum all of K, of codes that have their scales?
 constexpr bool sums_straight(const PackedOperands& p) {
-  return p.sums.is<FoldedSums>() && (p.code == DType::e2m1 || numeric::bits(p.tokens) == 16);
+  return p.sums.is<FoldedSums>() && (has_float_codes(p) || numeric::bits(p.tokens) == 16);
 }
 
 }  // namespace warpwright::kernel

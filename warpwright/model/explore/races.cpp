@@ -1,7 +1,6 @@
 #include "warpwright/model/explore/races.h"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_map>
 
 #include "warpwright/model/explore/names.h"

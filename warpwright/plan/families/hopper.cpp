@@ -2,11 +2,7 @@
 #include "warpwright/plan/families/hopper.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
-#include <cstdlib>
-#include <utility>
 
 #include "warpwright/facts/weight_forms.h"
 #include "warpwright/kernel/cluster_parts.h"

@@ -1,6 +1,5 @@
 #include "warpwright/plan/families/kernel_list.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -8,7 +7,6 @@
 #include "warpwright/plan/families/family.h"
 
 // Behind what calls functions of the name of its namespace.
-#include "warpwright/facts/removed.h"
 
 namespace warpwright {
 
@@ -34,11 +32,6 @@ std::optional<Refusal> unknown_kernel(std::string_view name) {
     return refuse(RefusalCode::no_kernel, "the name of the kernel is empty; ",
                   as_rule("`warpwright kernels` lists the names"), ": the nearest is ",
                   as_nearest("none"), ", which leaves the kernel to the plan");
-  }
-  if (const auto* const gone = facts::find_removed(facts::removed_kernels, name)) {
-    return refuse(RefusalCode::no_kernel, "there is no kernel \"", std::string(name),
-                  "\" any more: ", as_rule(std::string(gone->why)), "; the nearest is ",
-                  as_nearest(std::string(gone->nearest)));
   }
   const std::string_view start = name.substr(0, longest);
   const KernelFacts* nearest = nullptr;

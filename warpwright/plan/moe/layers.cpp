@@ -46,9 +46,8 @@ std::optional<Refusal> choice_fault(const MixtureChoices& choices) {
 
 // Are weights of a product in this packed form what a kernel decodes, as the steps would?
 bool serves_packed(const kernel::PackedOperands& has, const std::optional<PackedWeights>& form) {
-  if (!form || form->format.tokens != has.tokens) return false;
+  if (!form || form->format.tokens != has.tokens || form->format.code != has.code) return false;
   const PackedFormat& f = form->format;
-  if (packed::has_float_codes(f) != (has.code != DType::s4)) return false;
   if (packed::has_float_codes(f)) return true;
   const GroupSums sums = packed::sums_for(f, form->sums);
   return f.zero_points == ZeroPoints::none && (sums == GroupSums::open || sums == GroupSums::exact);

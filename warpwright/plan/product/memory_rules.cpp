@@ -1,5 +1,6 @@
 // The rules of a product's memory: which addresses are known, and what may not lie in one place.
-#include <type_traits>
+#include <string>
+#include <string_view>
 
 #include "warpwright/plan/product/asked.h"
 
@@ -45,11 +46,11 @@ bool overlap(const MatrixView& x, const MatrixView& y) {
 Addresses addresses_of(const GemmOperands& o) {
   bool known = !o.groups ||
                (o.groups->offsets != nullptr && (!o.is_by_index() || o.groups->rows != nullptr));
-  for_each_field(o, [&](const char*, const auto& field) {
-    if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
-      known = known && (field.data != nullptr || field.rows == 0 || field.columns == 0);
-    }
-  });
+  for_each_tensor_of(
+      [&](const char*, const MatrixView& view) {
+        known = known && (view.data != nullptr || view.rows == 0 || view.columns == 0);
+      },
+      o);
   return known ? Addresses::known : Addresses::unknown;
 }
 
@@ -100,30 +101,45 @@ Fault offsets_fault(const Asked& o) {
 
 namespace {
 
-// For scales that are written, with anything.
-Fault d_scales_overlap(const Asked& asked) {
+// Is a tensor read that is given? D counts as one: what is written beside it lies apart from it.
+bool is_read(const Asked& asked, std::string_view name, const MatrixView& view) {
   const GemmOperands& o = *asked.memory;
-  if (!o.is_quantised()) return std::nullopt;
-  struct Other {
-    const char* name;
-    bool is_used;
-    MatrixView view;
+  if (name == "a" || name == "b") return o.reads_ab();
+  if (name == "c") return o.reads_c();
+  if (name == "scale_a" || name == "scale_b") return reads_scales(asked.p);
+  return name != "d_scales" && is_given(view);
+}
+
+// What refusals call it.
+std::string in_words(std::string_view name) {
+  if (name.size() == 1) return {static_cast<char>(name[0] - 'a' + 'A')};
+  return (name == "bias" ? "the " : "") + std::string(name);
+}
+
+// What is written lies apart from all else, but for C, which may be D.
+Fault written_fault(const Asked& asked, const char* written, const MatrixView& at) {
+  const GemmOperands& o = *asked.memory;
+  Fault fault;
+  const auto look = [&](std::string_view name, const MatrixView& view) {
+    if (fault || &view == &at) return;
+    const bool may_be_same = name == "c" && &at == &o.d;
+    if (!overlap(at, view) || (may_be_same && same_view(at, view))) return;
+    const std::string other = in_words(name);
+    fault = refuse(
+        RefusalCode::overlap, as_tensor(written), " overlaps ", other, "; ",
+        as_rule("it must lie apart from ", other, may_be_same ? " or be the very same view" : ""));
   };
-  const bool scales = reads_scales(asked.p);
-  for (const Other& other :
-       {Other{"D", true, o.d},
-        {"A", o.reads_ab(), o.a},
-        {"B", o.reads_ab(), stored_b(o)},
-        {"scale_a", scales, o.scale_a},
-        {"scale_b", scales, o.scale_b},
-        {"the bias", o.has_bias(), o.bias},
-        {"offsets", o.groups.has_value(), o.groups ? offsets_of(o) : MatrixView()},
-        {"rows", o.is_by_index(), o.is_by_index() ? rows_of(o) : MatrixView()}}) {
-    if (!other.is_used || !overlap(o.d_scales, other.view)) continue;
-    return refuse(RefusalCode::overlap, as_tensor("d_scales"), " overlaps ", other.name, "; ",
-                  as_rule("it must lie apart from ", other.name));
-  }
-  return std::nullopt;
+  for_each_tensor_of(
+      [&](std::string_view name, const MatrixView& view) {
+        if (!is_read(asked, name, view)) return;
+        if (name == "b") return look(name, stored_b(o));
+        look(name, view);
+      },
+      o);
+  if (!o.groups) return fault;
+  look("offsets", offsets_of(o));
+  if (o.is_by_index()) look("rows", rows_of(o));
+  return fault;
 }
 
 }  // namespace
@@ -131,28 +147,8 @@ Fault d_scales_overlap(const Asked& asked) {
 Fault overlap_fault(const Asked& asked) {
   if (asked.memory == nullptr) return std::nullopt;
   const GemmOperands& o = *asked.memory;
-  const auto apart = [](const char* name) {
-    return refuse(RefusalCode::overlap, as_tensor("D"), " overlaps ", name, "; ",
-                  as_rule("it must lie apart from ", name));
-  };
-  if (o.reads_c() && overlap(o.c, o.d) && !same_view(o.c, o.d)) {
-    return refuse(RefusalCode::overlap, as_tensor("D"), " overlaps C; ",
-                  as_rule("it must lie apart from C or be the very same view"));
-  }
-  if (o.reads_ab() && overlap(o.d, o.a)) return apart("A");
-  if (o.reads_ab() && overlap(o.d, stored_b(o))) return apart("B");
-  if (reads_scales(asked.p) && overlap(o.d, o.scale_a)) return apart("scale_a");
-  if (reads_scales(asked.p) && overlap(o.d, o.scale_b)) return apart("scale_b");
-  if (is_given(o.scale_d) && overlap(o.d, o.scale_d)) return apart("scale_d");
-  if (is_given(o.factor_a) && overlap(o.d, o.factor_a)) return apart("factor_a");
-  if (is_given(o.factor_b) && overlap(o.d, o.factor_b)) return apart("factor_b");
-  if (o.has_bias() && overlap(o.d, o.bias)) return apart("the bias");
-  if (auto r = d_scales_overlap(asked)) return r;
-  if (o.groups) {
-    if (overlap(o.d, offsets_of(o))) return apart("offsets");
-    if (o.is_by_index() && overlap(o.d, rows_of(o))) return apart("rows");
-  }
-  return std::nullopt;
+  if (auto r = written_fault(asked, "D", o.d)) return r;
+  return o.is_quantised() ? written_fault(asked, "d_scales", o.d_scales) : std::nullopt;
 }
 
 }  // namespace product

@@ -2,7 +2,6 @@
 // that TMA cannot read is.
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "warpwright/plan/product/rules.h"
 

@@ -1,5 +1,4 @@
 // Products without addresses, and whether operands are those of a plan.
-#include <algorithm>
 #include <tuple>
 
 #include "warpwright/plan/product/rules.h"
@@ -17,6 +16,17 @@ PlannedMatrix planned(const MatrixView& v) {
 void spread(PlannedMatrix& v, std::int64_t batch) {
   if (v.batch == 1) v.batch_stride = 0;
   v.batch = batch;
+}
+
+// Have they the same tensors beside A, B, C and D, of the same types?
+bool same_sides(const GemmProblem& got, const GemmProblem& want) {
+  bool same = true;
+  for_each_side_of(
+      [&](const char*, const PlannedMatrix& one, const PlannedMatrix& other) {
+        same = same && one.dtype == other.dtype && is_given(one) == is_given(other);
+      },
+      got, want);
+  return same;
 }
 
 // What a launch may not differ in from its plan.
@@ -63,10 +73,7 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
     return refuse(RefusalCode::plan_mismatch, "the operands' types are not those of the plan; ",
                   as_rule("make a plan for them"));
   }
-  if (got.epilogue != want.epilogue || got.bias.dtype != want.bias.dtype ||
-      is_given(got.scale_d) != is_given(want.scale_d) ||
-      is_given(got.factor_a) != is_given(want.factor_a) ||
-      is_given(got.factor_b) != is_given(want.factor_b)) {
+  if (got.epilogue != want.epilogue || !same_sides(got, want)) {
     return refuse(
         RefusalCode::plan_mismatch,
         "the operands' epilogue (activation, gate, bias and its type, how D is quantised, ",
@@ -159,13 +166,16 @@ GemmProblem normalised(GemmProblem p) {
   const DType types[] = {micro_scale(p, true), micro_scale(p, false)};
   // The shape of these says a block that is smaller than usual.
   const bool says_block = scale_block_of(p) != scale_block;
+  if (is_given(p.factor_b)) p.factor_b.rows = 1;
+  for_each_side_of(
+      [](const char*, PlannedMatrix& side) {
+        if (is_given(side)) side = packed_matrix(side.dtype, side.rows, side.columns);
+      },
+      p);
   p.scale_b = says_block ? PlannedMatrix{scale_shape(p, false)} : PlannedMatrix{};
   p.scale_a = {};
   if (scales_elements(p.scaling))
     std::tie(p.scale_a.dtype, p.scale_b.dtype) = std::tie(types[0], types[1]);
-  for (PlannedMatrix* one : {&p.scale_d, &p.factor_a, &p.factor_b}) {
-    if (is_given(*one)) *one = packed_matrix(DType::f32, 1, 1);
-  }
   p.d_scales = {};
   const std::int64_t biases = p.epilogue.bias == Bias::rows ? p.m() : p.n();
   p.bias = p.has_bias() ? packed_matrix(p.bias.dtype, biases, 1) : PlannedMatrix{};

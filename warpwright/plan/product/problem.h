@@ -265,6 +265,26 @@ template <class Matrix, class Visit>
 constexpr void for_each_field(const Product<Matrix>& p, const Visit& visit) {
   for_each_field_of(visit, p);
 }
+/// The same for their tensors.
+template <class Visit, class... Products>
+constexpr void for_each_tensor_of(const Visit& visit, Products&... p) {
+  for_each_field_of(
+      [&](const char* name, auto&... fields) {
+        if constexpr ((std::is_convertible_v<decltype(fields), const MatrixShape&> && ...)) {
+          visit(name, fields...);
+        }
+      },
+      p...);
+}
+/// The same for those beside A, B, C and D, whose names have one letter.
+template <class Visit, class... Products>
+constexpr void for_each_side_of(const Visit& visit, Products&... p) {
+  for_each_tensor_of(
+      [&](const char* name, auto&... tensors) {
+        if (name[1] != '\0') visit(name, tensors...);
+      },
+      p...);
+}
 template <class Visit>
 constexpr void for_each_field(const PlannedMatrix& v, const Visit& visit) {
   visit("type", v.dtype);

@@ -1,7 +1,6 @@
 #include "warpwright/plan/product/rules.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "warpwright/facts/weight_forms.h"

@@ -1,6 +1,7 @@
 // A plan in words and tables, and the roofs it is held against.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/format.h"
@@ -169,9 +170,14 @@ double moved_bytes(const GemmProblem& p, double matrices) {
     const MatrixShape s = d_scales_shape(p);
     moved += bytes(s.dtype, s.rows, s.columns, false);
   }
-  if (p.epilogue.bias != Bias::none) {
-    moved += bytes(p.bias.dtype, p.epilogue.bias == Bias::rows ? p.m() : p.n(), 1, true);
-  }
+  const GemmProblem known = normalised(p);
+  for_each_side_of(
+      [&](std::string_view name, const PlannedMatrix& side) {
+        // Scales are counted apart, and one number is next to nothing.
+        if (name.starts_with("scale_") || name.starts_with("factor_")) return;
+        moved += bytes(side.dtype, side.rows, side.columns, true);
+      },
+      known);
   if (!p.reads_ab()) return moved;
   const bool one_a = p.a.batch_stride == 0;
   const bool one_b = p.b.batch_stride == 0;

@@ -1,8 +1,5 @@
 #include "warpwright/plan/search/search.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/product/rules.h"
 
