@@ -13,6 +13,24 @@ std::string cell(const std::string& text, std::size_t width) {
   return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
 }
 
+// What the steps that a plan has say of themselves.
+std::string sayings(const MixturePlan& plan) {
+  std::string text;
+  for (const StepRow& row : rows_of(plan)) {
+    for (const char* says : {row.says, plan.problem.is_micro() ? row.says_in_tiles : nullptr}) {
+      if (says == nullptr) continue;
+      text += std::string(says) + "\n";
+      const std::size_t type = text.find('%');
+      if (type != std::string::npos) text.replace(type, 1, type_name(plan.problem.token_type()));
+    }
+  }
+  if (plan.way.k_parts > 1) {
+    text += format("tiles of the second product are cut along K into %d parts", plan.way.k_parts);
+    text += ", added up in float32\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string formula(const MixtureProblem& p) {
@@ -78,19 +96,7 @@ std::string MixturePlan::explain() const {
     text += way.by_index ? "the first product reads tokens by number\n"
                          : "tokens are put into the order of the experts first\n";
   }
-  for (const StepRow& row : rows_of(*this)) {
-    for (const char* says : {row.says, p.is_micro() ? row.says_in_tiles : nullptr}) {
-      if (says == nullptr) continue;
-      text += std::string(says) + "\n";
-      const std::size_t type = text.find('%');
-      if (type != std::string::npos) text.replace(type, 1, type_name(p.token_type()));
-    }
-  }
-  if (way.k_parts > 1) {
-    text +=
-        format("tiles of the second product are cut along K into %d parts, added up in float32\n",
-               way.k_parts);
-  }
+  text += sayings(*this);
   if (!early.empty()) {
     text += "asked for before the launch before has ended: the weights of the first tiles of " +
             early + "\n";
