@@ -1,21 +1,23 @@
 // A whole layer of experts in one launch, for few tokens: both products, the gate between them and
 // the sum over top-k. One source for the GPU and the model.
 //
-// A persistent grid of a CTA an SM. Its items are tiles: first all of the first product, of all
-// experts that are hit, then all of the second. CTAs draw their numbers (tile/numbers.h). An item
-// waits only for items with smaller numbers, which CTAs that have started hold, and a CTA does its
-// items in the order of their numbers. So the smallest that is not done is always some CTA's
-// current one, and the grid ends on any number of SMs. No barrier reaches over it.
+// A persistent grid, of two CTAs an SM where weights are decoded or rows quantised, else of one.
+// Its items are tiles: first all of the first product, of all experts that are hit, then all of the
+// second. CTAs draw their numbers (tile/numbers.h). An item waits only for items with smaller
+// numbers, which CTAs that have started hold, and a CTA does its items in the order of their
+// numbers. So the smallest that is not done is always some CTA's current one, and the grid ends on
+// any number of SMs. No barrier reaches over it.
 //
 //   role                   warps   does
 //   producer               0       one lane: loads weights of either product into the ring. It
 //                                  waits for no other CTA: weights are on their way before the
 //                                  rows that they meet are there
-//   scheduler              1       one lane: draws items for the CTA, the first before it sorts
+//   scheduler              1       one lane: draws items for the CTA, the first before the sort
 //   tokens                 2, 3    rows of tokens, by number, or rows between the products, by
 //                                  cp.async, or quantised (row_quantiser.h). The latter wait for
 //                                  their expert's flag
-//   consumer               4..7    wgmma, the epilogue of its rows, the sum of tokens
+//   consumer               4..7    wgmma, the epilogue of its rows, the sum of tokens. Each warp
+//                                  tells by itself that its rows between the products are there
 //
 // Tiles of the second product may be cut along K, so that few of them keep all SMs busy. Parts are
 // added up in float32, in order, and rounded as a whole tile's sums would be: with one part the
@@ -24,9 +26,8 @@
 // Before, all warps sort the slots together (slot_tiles.h), each CTA for itself.
 //
 //   what crosses CTAs   written by             told by                    read by
-//   rows between        the epilogue's lanes   count of the expert's      cp.async, behind a wait
-//                                              flag, behind the           for all tiles
-//                                              consumers' barrier
+//   rows between        the epilogue's lanes   each warp's count of the   cp.async, behind a wait
+//                                              expert's flag              for all tiles
 //   sums of slots, by   the same               count of the token's       the warp that counted
 //   parts of K                                 flag in the columns        last: it adds up
 //
