@@ -336,6 +336,22 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
   }
 }
 
+// Two warps quantise in turns, so one of them has nothing to read of an item with one k_tile. It
+// waits for no flag, which the expert's last item sets back to 0 without it.
+TEST(OneLaunch, AWarpWithoutRowsWaitsForNone) {
+  SomeMixture some(
+      {.tokens = 6, .experts = 3, .hidden = 272, .inner = 128, .scaling = Scaling::blockwise});
+  const auto plan = plan_moe(some.o, facts_with(3), at_once);
+  ASSERT_TRUE(plan) << plan.reason();
+  const auto want = result_of(*plan, some, {});
+  for (unsigned seed = 1; seed <= 12; ++seed) {
+    device::ModelOptions how;
+    how.mode = model::Mode::starve;
+    how.seed = seed;
+    EXPECT_EQ(result_of(*plan, some, how), want) << seed;
+  }
+}
+
 // Those of the consumers' wait for rows, which only a result in x's place needs.
 bool orders_reads_of_x(const device::Mutant& m) {
   constexpr device::Argued wait{"flag wait at kernel/hopper/layer.h",

@@ -254,7 +254,11 @@ class LayerKernel {
     while (walk.next(item)) {
       const TokenParams& from =
           item.is_second ? p_.second.operands.tokens : p_.first.operands.tokens;
-      if (item.is_second) {
+      // Who reads nothing of an item must not wait: the others may have ended it, and set the flag
+      // back to 0. Who copies rows arrives for every k_tile.
+      bool reads = item.is_second;
+      if constexpr (quantises_rows(config)) reads = reads && rows.reads(item);
+      if (reads) {
         if (isa::lane_index() == 0) await_rows(item);
         isa::sync_warp();
       }

@@ -67,6 +67,11 @@ class RowQuantiser {
     weight_step_ = step;
   }
 
+  /// Does this warp read rows of an item?
+  [[nodiscard]] WW_DEVICE bool reads(const tile::Work& work) const {
+    return work.first + warp_ < work.end;
+  }
+
   /// All k_tiles of `work`, from stage to stage of the ring.
   WW_DEVICE void run(const MainloopPipeline<Tag>& ring, const TokenParams& p,
                      const tile::Work& work, pipeline::PipelineState& state) {
