@@ -73,21 +73,11 @@ TEST(BlackwellRegisters, AreWideAndNarrow) {
   EXPECT_EQ(ran.out, (std::vector<std::uint32_t>{3, 4, 1, 2, 0x71717a71U, 0x717a7a7aU}));
 }
 
-// "LINE: sentence".
-std::string fault_in(const std::string& text) {
-  try {
-    ptx::Kernel(text, "k.ptx", "k");
-  } catch (const ptx::Fault& f) {
-    return f.what();
-  }
-  return {};
-}
-
 TEST(TensorMemory, RefusesWhatIsNotInTheSubset) {
   const auto in_place_of_load = [](const std::string& line) {
-    return fault_in(replaced(round_trip(), kLoad, line));
+    return refusal_of(replaced(round_trip(), kLoad, line));
   };
-  EXPECT_EQ(fault_in(replaced(round_trip(), "sm_100a", "sm_90a")).substr(0, 17),
+  EXPECT_EQ(refusal_of(replaced(round_trip(), "sm_100a", "sm_90a")).substr(0, 17),
             "sm_90a has no tcg");
   EXPECT_EQ(in_place_of_load("tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r10, %r11}, [%r4];\n"),
             "tcgen05.ld.sync.aligned.32x32b.x4.b32 takes a list of 4 registers");

@@ -233,14 +233,8 @@ TEST(StationaryMma, RefusesWords) {
             "a zero-column mask descriptor that shifts columns is not used here");
 }
 
-// The sentence of a text that is refused before it runs.
 std::string fault_of(const MmaCase& c) {
-  try {
-    ptx::Kernel(mma_text(c), "k.ptx", "k");
-  } catch (const ptx::Fault& f) {
-    return f.what();
-  }
-  return {};
+  return refusal_of(mma_text(c));
 }
 
 TEST(IntegerMma, IsOnlyOfSomeTargets) {

@@ -278,21 +278,13 @@ TEST(TensorRegisters, WhatIsReducedIsWaitedFor) {
       replaced(text, wait, "%z8, [%u4];\nmov.u32 %u7, %z8;\ntcgen05.wait::ld.sync.aligned;\n");
   const Ran ran = run(early, {.threads = 128, .words = 9 * 128, .shared = 64});
   EXPECT_NE(finding(ran.report, "W2"), "") << ran.report.text();
-  const auto fault_of = [](const std::string& broken) {
-    try {
-      ptx::Kernel(broken, "k.ptx", "k");
-    } catch (const ptx::Fault& f) {
-      return std::string(f.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(fault_of(replaced(text, "sm_103a", "sm_100a")),
+  EXPECT_EQ(refusal_of(replaced(text, "sm_103a", "sm_100a")),
             "sm_100a has no tcgen05.ld.red.sync.aligned.32x32b.x8.max.s32: that is of sm_103 or "
             "sm_110, with a or f");
   for (const char* target : {"sm_103f", "sm_110a", "sm_110f"}) {
-    EXPECT_EQ(fault_of(replaced(text, "sm_103a", target)), "");
+    EXPECT_EQ(refusal_of(replaced(text, "sm_103a", target)), "");
   }
-  EXPECT_EQ(fault_of(replaced(text, "%z8, [%u4]", "5, [%u4]")),
+  EXPECT_EQ(refusal_of(replaced(text, "%z8, [%u4]", "5, [%u4]")),
             "tcgen05.ld.red.sync.aligned.32x32b.x8.max.s32 takes a register for what it makes");
 }
 

@@ -122,6 +122,16 @@ inline Ran run(const std::string& text, int threads, int words, std::uint32_t n 
   return run(text, {threads, words, n, std::move(in), shared, mode, ctas, seed});
 }
 
+/// The sentence of a text that is refused before it runs; empty where nothing keeps it.
+inline std::string refusal_of(const std::string& text) {
+  try {
+    ptx::Kernel(text, "k.ptx", "k");
+  } catch (const ptx::Fault& f) {
+    return f.what();
+  }
+  return "";
+}
+
 /// The finding of that code, as a text; empty where there is none.
 inline std::string finding(const model::Report& report, const std::string& code) {
   for (const model::Finding& f : report.findings) {

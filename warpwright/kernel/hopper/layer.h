@@ -364,7 +364,6 @@ class LayerKernel {
     int step = 1;
   };
   static constexpr int warps = consumers / 32;
-  static_assert(warps == Params::warps);
 
   /// All lanes: the tokens from `first` on, one a lane, that have no slot. No tile completes them,
   /// and nobody reads them, so that d may be x. All consumers of the grid share their columns out.

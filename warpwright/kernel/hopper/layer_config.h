@@ -107,7 +107,6 @@ struct LayerParams {
   static constexpr int experts_at = counter_bytes / 4;
   static constexpr int expert_step = 8;
   static constexpr int seen = 1 << 16;
-  static constexpr int warps = 4;  ///< that store rows
 
   [[nodiscard]] constexpr std::uint32_t* expert_flag(int expert) const {
     return flags + experts_at + expert * expert_step;

@@ -18,8 +18,9 @@ struct SumSlotsKernel {
   static constexpr int threads = 32 * warps;
   static constexpr int shared_bytes = 0;
   static constexpr int ctas_an_sm = 8;
-  static constexpr int max_top_k = SlotAdder<WholeRows>::max_top_k;
-  static constexpr int piece = 32 * SlotAdder<WholeRows>::each;  ///< elements of a warp at a time
+  using Adder = SlotAdder<WholeRows>;
+  static constexpr int max_top_k = Adder::max_top_k;
+  static constexpr int piece = 32 * Adder::each;  ///< elements of a warp at a time
 
   /// What warps share out: pieces of tokens.
   static constexpr std::int64_t items(const Params& p) {
@@ -47,16 +48,16 @@ struct SumSlotsKernel {
  private:
   template <DType T>
   WW_DEVICE static void add_all(const Params& p, const isa::Prerequisites& ready) {
-    const SlotAdder<WholeRows> adder(p);
+    const Adder adder(p);
     const int pieces = (p.k + piece - 1) / piece;
     const std::int64_t all = items(p);
     const std::int64_t step = std::int64_t{warps} * isa::cta_count();
     for (std::int64_t item = std::int64_t{warps} * isa::cta_index() + isa::warp_index(); item < all;
          item += step) {
       const std::int64_t token = quotient(item, pieces);
-      adder.add<T>(ready, RowsOfSlots{p.rows}, static_cast<int>(token),
-                   static_cast<int>(item - token * pieces) * piece +
-                       isa::lane_index() * SlotAdder<WholeRows>::each);
+      adder.add<T>(
+          ready, RowsOfSlots{p.rows}, static_cast<int>(token),
+          static_cast<int>(item - token * pieces) * piece + isa::lane_index() * Adder::each);
     }
   }
 };

@@ -195,7 +195,8 @@ Result<int> layer_of(const MixtureProblem& p, const DeviceFacts& device,
   if (layer >= 0) {
     const LayerTiles tiles = layer_tiles(p, {.layer = layer});
     const std::int64_t counted =
-        tiles.most_tokens * std::max(tiles.first * kernel::LayerParams::warps, tiles.second);
+        tiles.most_tokens *
+        std::max(tiles.first * kernel::consumer_warps(config_of(layer).first), tiles.second);
     if (counted < kernel::LayerParams::seen) return layer;
     return refused(" of ", p.slots(), " slots, ", p.hidden(), " elements and ", p.inner(),
                    " between the products; ",

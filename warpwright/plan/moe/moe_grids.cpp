@@ -328,7 +328,6 @@ void bind_layer(const MixtureBinding& b, MixtureStepGrids& out) {
   p.sum = sums_of(b);
   p.sum.x = static_cast<const unsigned char*>(partials.data);
   p.sum.x_pitch = partials.row_stride * element_bytes(partials.dtype);
-  p.second.output.d_data = partials.data;
   p.second.output.d_pitch = partials.row_stride;
   const MixtureWay& way = b.plan.way;
   const LayerTiles tiles = layer_tiles(b.plan.problem, way);
