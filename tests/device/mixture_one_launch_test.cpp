@@ -366,7 +366,7 @@ bool orders_reads_of_x(const device::Mutant& m) {
 TEST(OneLaunch, WhatIsBrokenIsFound) {
   const MixtureAsk asks[] = {
       {.tokens = 12, .experts = 3, .top_k = 2, .hidden = 896, .inner = 128, .biases = true},
-      {.tokens = 6, .experts = 3, .top_k = 2, .hidden = 256, .inner = 64},
+      {.tokens = 6, .experts = 8, .top_k = 2, .hidden = 256, .inner = 64},
       {.tokens = 2, .experts = 2, .top_k = 2, .hidden = 64, .inner = 2048}};
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
