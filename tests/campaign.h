@@ -87,6 +87,19 @@ inline std::vector<unsigned> sampled_seeds(unsigned all, std::size_t step) {
   return sampled(seeds, step);
 }
 
+/// How many of the sampled seeds `ran`, which returns whether the build could run its own. Where a
+/// sample has none that could, the seeds behind it follow until one can.
+template <class Run>
+int count_ran(unsigned all, std::size_t step, Run ran) {
+  const std::vector<unsigned> seeds = sampled_seeds(all, step);
+  int count = 0;
+  for (const unsigned seed : seeds) count += ran(seed) ? 1 : 0;
+  for (unsigned more = 1; !campaign() && count == 0 && more < all; ++more) {
+    count += ran(1 + (seeds.back() + more - 1) % all) ? 1 : 0;
+  }
+  return count;
+}
+
 }  // namespace warpwright
 
 /// The rest of a test is only for campaigns.

@@ -105,9 +105,8 @@ MixtureAsk ask_of(unsigned seed) {
 }
 
 TEST(SortWithGather, HasTheBitsOfTwoLaunches) {
-  int ran = 0;
   int strange = 0;
-  for (const unsigned seed : sampled_seeds(1200, 199)) {
+  const int ran = count_ran(1200, 199, [&](unsigned seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SomeMixture some(ask_of(seed));
     // Ids out of range, and a token without a slot.
@@ -124,8 +123,8 @@ TEST(SortWithGather, HasTheBitsOfTwoLaunches) {
     if (random() % 4 == 0) choices.early_weights = false;
     DeviceFacts facts = model_facts();
     facts.sms = 1 + static_cast<int>(random() % 9);
-    ran += is_the_same(some.o, facts, choices, seed) ? 1 : 0;
-  }
+    return is_the_same(some.o, facts, choices, seed);
+  });
   EXPECT_GE(ran, campaign() ? 800 : 1);
   if (campaign()) {
     EXPECT_GE(strange, 300);
@@ -133,15 +132,14 @@ TEST(SortWithGather, HasTheBitsOfTwoLaunches) {
 }
 
 TEST(SortWithGather, OfScalesInTilesHasTheBitsOfTwoLaunches) {
-  int ran = 0;
-  for (const unsigned seed : sampled_seeds(600, 199)) {
+  const int ran = count_ran(600, 199, [](unsigned seed) {
     const tests::MicroAsk ask = tests::micro_ask(seed);
     SCOPED_TRACE(ask.text());
     MicroMixture some(ask);
     MixtureChoices choices;
     if (seed % 3 == 0) choices.by_index = false;
-    ran += is_the_same(some.o, model_facts(4, 100), choices, seed) ? 1 : 0;
-  }
+    return is_the_same(some.o, model_facts(4, 100), choices, seed);
+  });
   EXPECT_GE(ran, campaign() ? 250 : 1);
 }
 

@@ -68,9 +68,8 @@ std::optional<Refusal> mixture_router_fault(const MixtureProblem& p) {
   }
   if (p.is_micro()) {
     return refuse(RefusalCode::unsupported, as_tensor("topk_ids"), " is left out, and scaling is ",
-                  name(p.scaling), "; ",
-                  as_rule("scales in tiles lie in the order of experts: give every token the id 0"),
-                  ", or the nearest scaling is ", as_nearest("blockwise"));
+                  name(p.scaling), "; ", as_rule("scales in tiles lie in the order of experts"),
+                  ": give every token the id 0");
   }
   const std::pair<bool, const char*> of_routers[] = {
       {is_given(p.topk_weights), "topk_weights"},
