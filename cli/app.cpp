@@ -34,6 +34,7 @@
 #include "cli/commands/predict/predict_command.h"
 #include "cli/commands/predict/predict_kernel_command.h"
 #include "cli/commands/predict/predict_moe_command.h"
+#include "cli/commands/predict/predict_times_command.h"
 #include "cli/commands/unpack_command.h"
 #include "cli/commands/values.h"
 #include "cli/compute/weight_words.h"
@@ -529,6 +530,7 @@ class CommandLine {
     add_moe_check(*app_.get_subcommand("check"), moe_, check_how_);
     add_ptx_check(*app_.get_subcommand("check"), check_ptx_);
     add_predict_kernel(*app_.get_subcommand("predict"), predict_kernel_);
+    add_predict_times(*app_.get_subcommand("predict"), predict_times_);
     add_measurements();
     add_packing();
     add_layout();
@@ -655,6 +657,7 @@ class CommandLine {
     if (command == " mma") return mma_command(mma_options_, out, err);
     if (command == " check ptx") return check_ptx_command(check_ptx_, out, err);
     if (command == " predict kernel") return predict_kernel_command(predict_kernel_, out, err);
+    if (command == " predict times") return predict_times_command(predict_times_, out, err);
     if (command.ends_with(" moe")) return call_mixture(command, out, err);
     if (command == " check kernel" && is_of_mixtures(check_how_.kernel)) {
       MoeOptions mixture = small_mixture();
@@ -698,6 +701,7 @@ class CommandLine {
   CheckCommandOptions check_how_;
   CheckPtxOptions check_ptx_;
   PredictKernelOptions predict_kernel_;
+  PredictTimesOptions predict_times_;
   TraceOptions trace_how_;
   MoeOptions moe_;
   BenchOptions bench_options_;

@@ -39,9 +39,9 @@ def kept():
     return kernels
 
 
-def keep(files):
+def keep(files, archive_file=ARCHIVE):
     """Writes the archive: the same bytes for the same texts."""
-    with tarfile.open(ARCHIVE, "w:xz", format=tarfile.USTAR_FORMAT) as archive:
+    with tarfile.open(archive_file, "w:xz", format=tarfile.USTAR_FORMAT) as archive:
         for name, text in sorted(files.items()):
             entry = tarfile.TarInfo(name)
             entry.size = len(text.encode())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <string>
@@ -13,6 +14,16 @@
 #include "warpwright/plan/tuning/times.h"
 
 namespace warpwright {
+
+/// What a .gz holds.
+inline std::string unpacked(const std::string& path) {
+  FILE* const pipe = ::popen(("gzip -dc '" + path + "'").c_str(), "r");
+  if (pipe == nullptr) return {};
+  std::string text;
+  char part[1 << 16];
+  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, n);
+  return ::pclose(pipe) == 0 ? text : std::string();
+}
 
 /// What recorded times say of the ways that are chosen today, in sentences.
 struct JudgedChoices {

@@ -2,27 +2,16 @@
 #include "cli/commands/predict/configurations.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <utility>
 
 #include "cli/commands/gemm/outputs.h"
 #include "cli/files/output_file.h"
-#include "cli/files/printable.h"
+#include "cli/files/times_file.h"
 #include "warpwright/plan/tuning/tuning.h"
 
 namespace warpwright::cli {
 namespace {
-
-// A file that is not there has no times.
-std::vector<MeasuredTime> read_times(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto times = parse_times(text);
-  if (!times) throw InputError("--record: " + printable(path) + ": " + times.refusal() + ".");
-  return *times;
-}
 
 // The option whose times are none of what plans choose by themselves; null where there is none.
 const char* other_choice(const BenchOptions& o) {
@@ -66,7 +55,8 @@ TimesFile::TimesFile(const BenchOptions& o, std::string commit)
   }
   check_ending("--record", path_, {".tsv"});
   check_output_file("The record", path_);
-  times_ = read_times(path_);
+  // A file that is not there has no times.
+  if (std::filesystem::exists(path_)) times_ = read_times("--record", path_);
   if (commit_ == "unknown") {
     throw InputError("--record names the commit of the kernels, and this build knows none: " +
                      as_rule("configure it with -DWARPWRIGHT_COMMIT=...") + ".");
@@ -84,7 +74,8 @@ bool TimesFile::has(const std::string& card, const GemmProblem& product,
 void TimesFile::add(const bench::GemmTimes& times, const std::string& card,
                     const std::string& lengths) {
   const OutputLock lock(path_);
-  times_ = read_times(path_);
+  // A file that is not there has no times.
+  if (std::filesystem::exists(path_)) times_ = read_times("--record", path_);
   const auto put = [&](const bench::GemmTimes& product) {
     const auto rows = recorded_rows(product, card, commit_, lengths);
     if (!rows.empty()) put_times(times_, rows);

@@ -8,6 +8,8 @@
 #include "cli/commands/predict/configurations.h"
 #include "cli/commands/predict/predicted.h"
 #include "cli/reports/refusal_json.h"
+#include "warpwright/facts/format.h"
+#include "warpwright/plan/families/learnt.h"
 
 namespace warpwright::cli {
 namespace {
@@ -25,8 +27,11 @@ std::string text_of(const Plan& plan, const Prediction& p) {
                 "  loads      %8.2f us  waited for L2 or memory\n"
                 "  epilogue   %8.2f us  that no multiplication hides\n",
                 us * p.start, us * p.multiply, us * p.tail, us * p.loads, us * p.epilogue);
-  std::string all =
-      plan.name() + " on " + plan.device.name + ": " + prediction_words(plan, p) + "\n" + text;
+  std::string all = plan.name() + " on " + plan.device.name + ": ";
+  if (const auto learnt = learnt_seconds(plan)) {
+    all += format("%.2f us by measured times of others, simulated: ", us * *learnt);
+  }
+  all += prediction_words(plan, p) + "\n" + text;
   if (p.exchange > 0) {
     std::snprintf(text, sizeof text, "  exchange   %8.2f us  of sums through the workspace\n",
                   us * p.exchange);
@@ -45,17 +50,20 @@ int list_configs(const GemmOptions& options, const Product& product, std::ostrea
   nlohmann::ordered_json json;
   json["device"] = product.plan.device.name;
   json["configs"] = nlohmann::ordered_json::array();
-  std::string text = "predicted us  cost us  config\n";
+  std::string text = "predicted us  learnt us  cost us  config\n";
   for (const Plan& way : *ways) {
     const auto made = predicted_by_counts(way, product.job.lengths());
     const double us = made ? 1e6 * made->time.seconds : 0;
-    char line[64];
-    std::snprintf(line, sizeof line, "%12.2f  %7.2f  ", us, 1e6 * way.cost);
-    text += line + way.name() + "\n";
-    json["configs"].push_back({{"config", way.name()},
-                               {"ctas", way.ctas},
-                               {"predicted_us", made ? nlohmann::ordered_json(us) : nullptr},
-                               {"cost_us", 1e6 * way.cost}});
+    const auto learnt = learnt_seconds(way);
+    text += format("%12.2f  %9s  %7.2f  ", us, learnt ? format("%.2f", 1e6 * *learnt).c_str() : "-",
+                   1e6 * way.cost) +
+            way.name() + "\n";
+    json["configs"].push_back(
+        {{"config", way.name()},
+         {"ctas", way.ctas},
+         {"predicted_us", made ? nlohmann::ordered_json(us) : nullptr},
+         {"learnt_us", learnt ? nlohmann::ordered_json(1e6 * *learnt) : nullptr},
+         {"cost_us", 1e6 * way.cost}});
     if (made) json["configs"].back().update(prediction_json(way, *made));
   }
   out << (options.json ? json_text(json) : text);
@@ -77,6 +85,8 @@ int predict_command(const GemmOptions& given, std::ostream& out, std::ostream& e
       nlohmann::ordered_json json;
       json["plan"] = product.plan.name();
       json["device"] = product.plan.device.name;
+      const auto learnt = learnt_seconds(product.plan);
+      json["learnt_us"] = learnt ? nlohmann::ordered_json(1e6 * *learnt) : nullptr;
       json.update(prediction_json(product.plan, made));
       out << json_text(json);
     } else {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "warpwright/plan/cost/kept_text.h"
 #include "warpwright/plan/cost/kernel_work_texts.h"
 
 namespace warpwright {
@@ -20,14 +21,6 @@ std::string text_of(const CostCounts& counts) {
     all += (all.empty() ? "" : " ") + cost_name(key) + number;
   }
   return all;
-}
-
-// The text up to `end` or a line's end, which it is shortened by.
-std::string_view cut(std::string_view& text, char end) {
-  const std::size_t at = std::min(text.find(end), text.size());
-  const std::string_view found = text.substr(0, at);
-  text.remove_prefix(std::min(text.size(), at + 1));
-  return found;
 }
 
 CostCounts counts_of(std::string_view text) {

@@ -157,8 +157,6 @@ class Family {
       const KernelFacts& /*kernel*/) const {
     return std::nullopt;
   }
-  /// Is the choice among the cheapest ways better where kept counts of kernels have a say too?
-  [[nodiscard]] virtual bool weighs_counts(const GemmProblem& /*problem*/) const { return false; }
   /// What other families compute and this one does not, of a legal product.
   [[nodiscard]] virtual std::optional<Refusal> fault(const Plan& start) const = 0;
   /// The same of choices, beyond what `choices_fault` reads off the kernels.

@@ -90,10 +90,6 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
   }
   // L2 is asked up to four times as often for a row that begins within a line, and a cluster asks
   // once for all of its CTAs.
-  // For groups and packed weights it chose no better than costs by themselves.
-  [[nodiscard]] bool weighs_counts(const GemmProblem& p) const override {
-    return !p.groups && !p.packed && p.reads_ab();
-  }
   [[nodiscard]] int most_cluster_ctas(const GemmProblem& p) const override {
     if (p.groups || p.packed) return 2;
     return pitch_of_a(p) % 128 != 0 || pitch_of_b(p) % 128 != 0 ? 8 : 2;

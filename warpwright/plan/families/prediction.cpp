@@ -22,12 +22,12 @@ constexpr std::size_t kGroupSms = 16;
 // (docs/log/prediction.md).
 constexpr double kWithin[] = {0.09, 0.06, 0.09, 0.07, 0.2};
 
+}  // namespace
+
 bool has_word(const KernelFacts& kernel, const char* feature) {
   return std::find(kernel.features.begin(), kernel.features.end(), feature) !=
          kernel.features.end();
 }
-
-}  // namespace
 
 // Every family's rows and columns are the kernel's own, where it swaps A and B too.
 void Composer::list_tiles() {

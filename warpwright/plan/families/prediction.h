@@ -12,6 +12,9 @@
 
 namespace warpwright {
 
+/// Is this one of the words that a kernel says of itself?
+bool has_word(const KernelFacts& kernel, const char* feature);
+
 /// What bounds a wave, or a product.
 enum class Limit : std::uint8_t { start, tensor_cores, l2, memory, epilogue };
 const char* limit_name(Limit limit);

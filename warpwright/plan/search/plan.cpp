@@ -7,10 +7,9 @@
 
 #include "warpwright/facts/format.h"
 #include "warpwright/plan/cost/machine.h"
-#include "warpwright/plan/cost/machine_clocks.h"
 #include "warpwright/plan/families/family.h"
 #include "warpwright/plan/families/kernel_list.h"
-#include "warpwright/plan/families/prediction.h"
+#include "warpwright/plan/families/learnt.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/search.h"
 
@@ -50,11 +49,11 @@ bool needs_copy_engine(const Family& family, const GemmProblem& problem) {
 }
 
 // How many of the cheapest ways are weighed once more, and up to what of the least cost: more of
-// either chose no better in 430 measured products.
+// either chose no better in 264 measured products.
 constexpr std::size_t most_weighed = 6;
 constexpr double near_cost = 1.1;
-// For a product of more tiles than this a second opinion takes milliseconds.
-constexpr int most_tiles = 4096;
+// What differs by less stays as it is.
+constexpr double same_time = 0.01;
 
 // What one more grid in front costs, beside what it moves.
 constexpr double copies_launch_seconds = 3e-6;
@@ -108,23 +107,20 @@ struct Found {
   }
 
   // Among ways that cost about as little as the first, in order: those first for which both the
-  // cost and what counts of kernels say are small. Their errors have little in common, so that the
-  // product of the two chooses better than either (docs/log/prediction.md).
+  // cost and what is learnt from measured times are small. Their errors have little in common, so
+  // that the product of the two chooses better than either (docs/log/prediction.md).
   void weigh() {
-    if (ways.size() < 2 || ways.front().copied || !family->weighs_counts(start.problem)) return;
-    if (tile::tile_count(ways.front().raster) > most_tiles) return;
-    const MachineClocks& clocks = machine_clocks(numbers_of(start.device));
-    const PredictionMachine machine = prediction_machine(start.device);
+    if (ways.size() < 2 || ways.front().copied) return;
     const double enough = near_cost * ways.front().cost;
+    const PredictionMachine machine = prediction_machine(start.device);
     std::vector<std::pair<double, Candidate>> near;
     for (const Candidate& way : ways) {
       if (near.size() == most_weighed || way.cost > enough || way.copied) break;
-      const Plan made = plan_of(start, way);
-      const auto phases = counted_phases(made, clocks);
-      if (!phases) return;
-      near.emplace_back(way.cost * predict(made, *phases, machine, {start.problem.m()}).seconds,
-                        way);
+      const auto learnt = learnt_seconds(plan_of(start, way), machine);
+      if (!learnt) return;
+      near.emplace_back(way.cost * *learnt, way);
     }
+    near.front().first *= 1 - same_time;
     std::stable_sort(near.begin(), near.end(),
                      [](const auto& x, const auto& y) { return x.first < y.first; });
     std::transform(near.begin(), near.end(), ways.begin(), [](const auto& x) { return x.second; });

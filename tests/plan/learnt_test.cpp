@@ -1,0 +1,159 @@
+// Floors, and what was learnt of measured times beside them.
+#include "warpwright/plan/families/learnt.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/plan/recorded_choices.h"
+#include "warpwright/plan/families/floor.h"
+
+namespace warpwright {
+namespace {
+
+constexpr std::array two_names = {"width", "height"};
+
+std::string head(const std::string& version = "1") {
+  return "warpwright-correction " + version + "\nfeatures width height\n";
+}
+
+TEST(Correction, AddsUpTheLeavesThatItsFeaturesLeadTo) {
+  const auto made = Correction::parse(head() +
+                                          "held-out 1x2x3 4x5x6\ntimes 7 of a card\n"
+                                          "tree 0:2 =0.5 1:-1 =-0.25 =1\ntree =0.125\n",
+                                      two_names);
+  ASSERT_TRUE(made) << made.reason();
+  EXPECT_EQ(made->trees(), 2U);
+  EXPECT_EQ(made->held_out(), (std::vector<std::string>{"1x2x3", "4x5x6"}));
+  EXPECT_DOUBLE_EQ(made->factor(std::array{2.0, 9.0}), std::exp(0.625));
+  EXPECT_DOUBLE_EQ(made->factor(std::array{2.5, -1.0}), std::exp(-0.125));
+  EXPECT_DOUBLE_EQ(made->factor(std::array{2.5, 0.0}), std::exp(1.125));
+}
+
+TEST(Correction, RefusesWhatIsNoneByLineAndWord) {
+  const auto why = [](const std::string& text) {
+    const auto made = Correction::parse(text, two_names);
+    return made ? std::string() : made.reason();
+  };
+  EXPECT_EQ(why(""), "line 0 of the correction: it has no tree");
+  EXPECT_EQ(why(head()), "line 2 of the correction: it has no tree");
+  EXPECT_EQ(why("features width height\n"),
+            "line 1 of the correction: it does not begin with warpwright-correction 1");
+  EXPECT_EQ(why(head("2")), "line 1 of the correction: its version is 2, not 1");
+  EXPECT_EQ(why("warpwright-correction 1\nfeatures height width\n"),
+            "line 2 of the correction: \"height\" stands for the feature width");
+  EXPECT_EQ(why("warpwright-correction 1\nfeatures width height depth\n"),
+            "line 2 of the correction: more features than 2");
+  EXPECT_EQ(why("warpwright-correction 1\ntree =1\n"),
+            "line 2 of the correction: \"tree\" is none of its lines");
+  EXPECT_EQ(why(head() + "bush =1\n"), "line 3 of the correction: \"bush\" is none of its lines");
+  for (const char* word : {"=", "=x", "=1e9", "=inf", "=nan"}) {
+    EXPECT_EQ(why(head() + "tree " + word + "\n"),
+              "line 3 of the correction: \"" + std::string(word) + "\" is no leaf of a tree");
+  }
+  for (const char* word : {"1", "2:1", "-1:1", "0.5:1", "x:1", "0:", "0:x", "0:inf"}) {
+    EXPECT_EQ(why(head() + "tree " + word + " =1 =2\n"),
+              "line 3 of the correction: \"" + std::string(word) + "\" is no question of a tree");
+  }
+  EXPECT_EQ(why(head() + "tree 0:1 =1\n"),
+            "line 3 of the correction: \"\" is no question of a tree");
+  EXPECT_EQ(why(head() + "tree =1 =2\n"), "line 3 of the correction: words follow a tree");
+}
+
+TEST(Floors, SayWhichUnitALimitIs) {
+  const DeviceFacts device = *known_facts("h200");
+  const auto floor = [&](std::int64_t m, std::int64_t n, std::int64_t k, PlanChoices choices = {}) {
+    const auto made = plan(packed_problem(m, n, k, DType::bf16, DType::bf16), device, choices);
+    EXPECT_TRUE(made) << made.reason();
+    return *floor_of(*made, prediction_machine(device));
+  };
+  const Floor large = floor(8192, 8192, 8192);
+  EXPECT_GT(large.tensor, 0.9 * large.seconds);
+  EXPECT_GT(large.tensor, 1.1e-3);  // 1.1 TFLOP at 990 TFLOP/s
+  const Floor few = floor(16, 24576, 1536);
+  EXPECT_GT(few.memory, 0.8 * few.seconds);
+  EXPECT_NEAR(few.memory, 75.5e6 / 4.1e12, 1.5e-6);
+  const Floor small = floor(64, 64, 64);
+  EXPECT_GT(small.start, 0.8 * small.seconds);
+  EXPECT_LT(small.seconds, 5e-6);
+  // Rows across sectors.
+  const PlanChoices same{.cluster = atom::ClusterShape{2, 1}, .tile_m = 128, .tile_n = 256};
+  EXPECT_GT(floor(8192, 8192, 8200, same).requests, 1.9 * floor(8192, 8192, 8192, same).requests);
+}
+
+TEST(Floors, AreOfProductsThatWereMeasured) {
+  const auto dense = [](const char* device) {
+    return *plan(packed_problem(512, 512, 512, DType::bf16, DType::bf16), *known_facts(device));
+  };
+  EXPECT_TRUE(learnt_seconds(dense("h200")));
+  EXPECT_TRUE(learnt_seconds(dense("h20")));
+  EXPECT_FALSE(learnt_seconds(dense("a100")));
+  GemmProblem gated = packed_problem(512, 512, 512, DType::bf16, DType::bf16);
+  gated.epilogue.gated = true;
+  gated.epilogue.activation = Activation::silu;
+  gated.d = packed_matrix(DType::bf16, 512, 256);
+  const auto with_gates = plan(gated, *known_facts("h200"));
+  ASSERT_TRUE(with_gates) << with_gates.reason();
+  EXPECT_FALSE(learnt_seconds(*with_gates));
+  const auto nothing =
+      plan(packed_problem(16, 16, 0, DType::bf16, DType::bf16), *known_facts("h200"));
+  ASSERT_TRUE(nothing) << nothing.reason();
+  EXPECT_FALSE(learnt_seconds(*nothing));
+}
+
+// Products that had no part in it, as their own times show it.
+TEST(LearntTimes, AreCloseWhereNothingWasLearnt) {
+  const auto times = parse_times(unpacked(WARPWRIGHT_SOURCE "/bench/times.tsv.gz"));
+  ASSERT_TRUE(times) << times.reason();
+  const std::vector<std::string>& held = built_correction().held_out();
+  std::map<std::string, std::map<std::string, std::vector<const MeasuredTime*>>> by_card;
+  for (const MeasuredTime& time : *times) by_card[time.card][time.product].push_back(&time);
+  double floors_above = 0;
+  double all = 0;
+  for (const auto& [card, products] : by_card) {
+    SCOPED_TRACE(card);
+    const DeviceFacts device = *known_facts(machine_of_card(card)->name);
+    double error = 0;
+    int near = 0;
+    for (const auto& [text, rows] : products) {
+      const GemmProblem p = *parse_problem(text);
+      const std::string shape =
+          std::to_string(p.m()) + "x" + std::to_string(p.n()) + "x" + std::to_string(p.k());
+      const bool is_held = std::find(held.begin(), held.end(), shape) != held.end();
+      std::map<std::string, double> took;
+      double best = 1e9;
+      for (const MeasuredTime* row : rows) {
+        took[row->configuration] = row->microseconds;
+        best = std::min(best, row->microseconds);
+      }
+      const auto ways = candidates(p, device);
+      ASSERT_TRUE(ways) << ways.reason();
+      for (const Plan& way : *ways) {
+        const auto found = took.find(configuration_text(way));
+        if (found == took.end()) continue;
+        ++all;
+        const auto floor = floor_of(way, prediction_machine(device));
+        ASSERT_TRUE(floor);
+        floors_above += 1e6 * floor->seconds > 1.1 * found->second ? 1 : 0;
+        if (!is_held || found->second > 1.3 * best) continue;
+        error += std::abs(1e6 * *learnt_seconds(way) / found->second - 1);
+        ++near;
+      }
+    }
+    ASSERT_GT(near, 300);
+    EXPECT_LT(error / near, 0.05);
+    std::printf("%s: learnt times of held-out products are %.1f%% off in the mean\n", card.c_str(),
+                100 * error / near);
+  }
+  EXPECT_LT(floors_above / all, 0.1);
+  std::printf("%.1f%% of %.0f floors are over 10%% above the time\n", 100 * floors_above / all,
+              all);
+}
+
+}  // namespace
+}  // namespace warpwright
