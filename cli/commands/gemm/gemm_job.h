@@ -70,16 +70,23 @@ struct GemmOptions : RunOptions {
   int repeat = 0;              ///< launches that are timed on a GPU
 };
 
-/// The options that may name a tensor's file.
-inline constexpr std::pair<const char*, std::string GemmOptions::*> tensor_options[] = {
+/// An option that may name a tensor's file.
+struct TensorOption {
+  const char* name;
+  std::string GemmOptions::*file;
+  const char* values = nullptr;  ///< of a tensor of the epilogue; others are added with what they
+  const char* help = nullptr;    ///< go with
+};
+inline constexpr TensorOption tensor_options[] = {
     {"--a", &GemmOptions::a},
     {"--b", &GemmOptions::b},
     {"--c", &GemmOptions::c},
     {"--scale-a", &GemmOptions::scale_a},
     {"--scale-b", &GemmOptions::scale_b},
-    {"--scale-d", &GemmOptions::scale_d},
     {"--rows-index", &GemmOptions::rows_index},
-    {"--bias", &GemmOptions::bias},
+    {"--scale-d", &GemmOptions::scale_d, "X|FILE", "factor of an 8-bit D (default 1)"},
+    {"--bias", &GemmOptions::bias, "rows|columns[=FILE]",
+     "a value added to each row (M) or column (N) of the product, random without a file"},
 };
 
 /// Rows [begin, end) of A and D.

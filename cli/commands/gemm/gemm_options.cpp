@@ -154,7 +154,6 @@ void add_scales(CLI::App& app, GemmOptions& o) {
   add("--scales-layout", o.scales_layout, "linear|tiles",
       "how the scales of mxf8, mxf6, mxf4 and nvf4 lie in files: row by row, as checkpoints have "
       "them, or in tiles of 128 x 4 (default: as their shape says, linear where that is both)");
-  add("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
 }
 
 // Weights in their packed form.
@@ -202,8 +201,9 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "8-bit products: add only in the tensor core, or to float32 every 128 of K (default fast; "
       "block scales imply promoted)");
   add_weights(app, o);
-  add("--bias", o.bias, "rows|columns[=FILE]",
-      "a value added to each row (M) or column (N) of the product, random without a file");
+  for (const TensorOption& each : tensor_options) {
+    if (each.help != nullptr) add(each.name, o.*each.file, each.values, each.help);
+  }
   add("--activation", o.activation, listed(all_activations, is_of_products, "|", "|").c_str(),
       "applied last (default none, or silu where the epilogue is gated)");
   app.add_flag(

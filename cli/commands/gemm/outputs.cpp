@@ -37,9 +37,9 @@ void check_not_read(const GemmOptions& run, const std::string& option, const std
   const TensorSpec to = is_tensor ? parse_spec(spec) : TensorSpec{TensorSpec::Kind::npy, spec, ""};
   std::vector<std::pair<const char*, std::string>> inputs = {{"--tokens", run.tokens},
                                                              {"--offsets", run.offsets}};
-  for (const auto& [input, named] : tensor_options) {
-    const bool is_bias = named == &GemmOptions::bias;
-    inputs.emplace_back(input, is_bias ? parse_bias(run.bias).second : run.*named);
+  for (const TensorOption& each : tensor_options) {
+    const bool is_bias = each.file == &GemmOptions::bias;
+    inputs.emplace_back(each.name, is_bias ? parse_bias(run.bias).second : run.*each.file);
   }
   for (const auto& [input, named] : inputs) {
     if (!names_file(named)) continue;

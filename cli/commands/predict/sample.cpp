@@ -39,8 +39,8 @@ GemmOptions shrunk(const GemmOptions& given, const Plan& plan, std::int64_t roun
                    std::int64_t k_tiles, std::int64_t groups = 1) {
   const KernelFacts& kernel = plan.facts();
   GemmOptions o = given;
-  for (const auto& [option, file] : tensor_options) {
-    if (file != &GemmOptions::bias) (o.*file).clear();
+  for (const TensorOption& each : tensor_options) {
+    if (each.file != &GemmOptions::bias) (o.*each.file).clear();
   }
   if (plan.problem.reads_c()) o.beta = given.beta.empty() ? "1" : given.beta;
   const atom::ClusterShape c = sampled_cluster(plan);

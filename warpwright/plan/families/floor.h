@@ -1,5 +1,5 @@
 // The least that a way to run a product takes, from first principles: what it asks of each unit, by
-// the facts of its kernel and the description of the machine. Nothing in it is fitted.
+// the facts of its kernel and the description of the machine.
 #pragma once
 
 #include <array>
