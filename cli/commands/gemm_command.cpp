@@ -20,7 +20,9 @@
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/weight_forms.h"
+#include "warpwright/plan/families/learnt.h"
 #include "warpwright/plan/product/micro.h"
 
 namespace warpwright::cli {
@@ -296,28 +298,35 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
 
 namespace {
 
-// Which way to run it `predict` has before the plan's, where it is another, and why the plan is not
-// that; or "". Both are held against each other by kept counts.
-std::string predicted_first(const Product& product) {
-  const Plan& plan = product.plan;
-  const std::vector<std::int64_t> lengths = product.job.lengths();
-  const auto chosen = predicted_by_counts(plan, lengths);
-  constexpr int looked_at = 6;
-  const auto ways = bench_plans(plan.problem, plan.device, product.job.choices, looked_at);
-  if (!chosen || !ways) return "";
-  std::string first;
-  double least = chosen->time.seconds;
-  for (const Plan& way : *ways) {
-    const auto made = predicted_by_counts(way, lengths);
-    if (!made || !(made->time.seconds < 0.995 * least)) continue;
-    least = made->time.seconds;
-    first = way.name();
+// The plan's way and the two that would have been next, by what they were held against each other.
+std::vector<Plan> best_ways(const Product& product) {
+  constexpr int shown = 3;
+  auto ways = bench_plans(product.plan.problem, product.plan.device, product.job.choices, shown);
+  if (!ways) return {};
+  const bool has_plan = !ways->empty() && ways->front().name() == product.plan.name();
+  return has_plan ? *std::move(ways) : std::vector<Plan>{};  // else a measurement decided
+}
+
+std::string best_ways_text(const Product& product) {
+  std::string text;
+  for (const Plan& way : best_ways(product)) {
+    const auto learnt = learnt_seconds(way);
+    text += text.empty() ? "chosen by  " : "next best  " + way.name() + ", ";
+    text += format("cost %.2f us", 1e6 * way.cost) +
+            (learnt ? format(", learnt %.2f us\n", 1e6 * *learnt) : "\n");
   }
-  if (first.empty() || first == plan.name()) return "";
-  char text[64];
-  std::snprintf(text, sizeof text, ", %.2f us and %.2f: ", 1e6 * least, 1e6 * chosen->time.seconds);
-  return "           by kept counts " + first + " comes first" + text +
-         "the plan goes by costs, which are fitted to measured times (docs/predict.md)\n";
+  return text;
+}
+
+ordered_json best_ways_json(const Product& product) {
+  ordered_json json = ordered_json::array();
+  for (const Plan& way : best_ways(product)) {
+    const auto learnt = learnt_seconds(way);
+    json.push_back({{"config", way.name()},
+                    {"cost_us", 1e6 * way.cost},
+                    {"learnt_us", learnt ? ordered_json(1e6 * *learnt) : ordered_json()}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -339,13 +348,14 @@ int explain_command(const GemmOptions& options, std::ostream& out, std::ostream&
       out << product.explain();
       if (!plan.device.is_model) {
         out << "prediction " << (time ? prediction_words(plan, time->time) : "none: " + why) << "\n"
-            << predicted_first(product);
+            << best_ways_text(product);
       }
       return 0;
     }
     ordered_json json = plan_json(plan);
     if (product.job.product.is_grouped()) json["tokens"] = product.job.lengths();
     json["prediction"] = time ? prediction_json(plan, *time) : ordered_json();
+    if (!plan.device.is_model) json["best_ways"] = best_ways_json(product);
     json["tuning"] = product.origin;
     out << json_text(json);
     return 0;
