@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/chosen.h"
 #include "tests/index.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/model/machine.h"
@@ -17,6 +18,8 @@
 #include "warpwright/model/report/report.h"
 
 namespace warpwright::model {
+
+using tests::chosen;
 
 constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
 

@@ -223,34 +223,6 @@ TEST_F(MapChangeTest, MapsOfAnEarlierGridAreAcquiredToo) {
   expect_clean(body(false, &map_));  // a parameter
 }
 
-TEST_F(MapChangeTest, AMapThatIsWrittenIsReleased) {
-  const auto body = [&](bool releases) {
-    return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) {
-        isa::mbarrier_init(barrier(), 1);
-        isa::fence_mbarrier_init();
-      }
-      copy_template();
-      isa::sync_warp();
-      if (releases) {
-        isa::tensormap_cp_fenceproxy(slots_.data(), map_at());
-      } else if (isa::lane_index() < 16) {
-        const auto lane = isa::lane_index();
-        isa::GlobalView<std::uint64_t>{slots_.data()->opaque}.store(lane, map_.opaque[lane]);
-      }
-      isa::sync_warp();
-      if (isa::lane_index() == 0) {
-        acquire();
-        start_load();
-        wait();
-      }
-    });
-  };
-  expect_clean(body(true));
-  expect_found(body(false), Check::tensor_map_changed);
-  expect_contains(sentence(body(false), Check::tensor_map_changed), "tensormap_cp_fenceproxy");
-}
-
 // A copy without its release, as a mutant makes it: nothing of this grid uses the map.
 TEST_F(MapChangeTest, AMapThatIsLeftToLaterGridsIsReleased) {
   const Kernel k = kernel(32, [&] { publish(8); });
@@ -295,28 +267,6 @@ TEST_F(MapChangeTest, TheCopyKnowsOfTheChange) {
   }
   // The lane that runs first changes what is half written.
   EXPECT_TRUE(run(body(0), Options{}).has(Check::uninitialised_read));
-}
-
-TEST_F(MapChangeTest, AMapStaysWhileALoadGoesThroughIt) {
-  const auto body = [&](bool waits) {
-    return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) {
-        isa::mbarrier_init(barrier(), 1);
-        isa::fence_mbarrier_init();
-      }
-      publish(8);
-      if (isa::lane_index() == 0) {
-        acquire();
-        start_load();
-      }
-      if (isa::lane_index() == 0 && waits) wait();
-      isa::sync_warp();
-      publish(4);
-      if (isa::lane_index() == 0) wait();
-    });
-  };
-  expect_clean(body(true));
-  expect_found(body(false), Check::tensor_map_changed);
 }
 
 TEST_F(MapChangeTest, AMapStaysWhileAStoreGoesThroughIt) {
