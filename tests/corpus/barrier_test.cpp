@@ -11,11 +11,9 @@ TEST(Barrier, ExpectsBytesOnABarrierThatIsNone) {
   Tensor in("in", 1, Access::input);
   const auto kernel = [&](bool mended) {
     if (mended) {
-      isa::mbarrier_init(barrier(), 1, {"full", 0});
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 1, {"full", 0});
     }
-    isa::mbarrier_arrive_expect(barrier(), box_bytes);
-    load(data(), in, barrier());
+    load_expected(data(), in, barrier());
     isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
   };
   expect_mended(kernel, Only{Check::dead_barrier}, one_thread, in.memory);
@@ -28,11 +26,8 @@ TEST(Barrier, ExpectsBytesOnABarrierThatIsNone) {
 TEST(Barrier, WrongBytes) {
   Tensor in("in", 1, Access::input);
   const auto kernel = [&](int bytes, int row) {
-    isa::mbarrier_init(barrier(), 1, {"full", 0});
-    isa::fence_mbarrier_init();
-    isa::mbarrier_arrive_expect(barrier(), bytes);
-    isa::tensor_load(data(), in.map, barrier(), isa::Coords{0, row});
-    isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    make_barrier(barrier(), 1, {"full", 0});
+    load_and_wait(bytes, data(), in.map, barrier(), isa::Coords{0, row});
   };
   for (const int bytes : {box_bytes / 2, box_bytes - 16, 2 * box_bytes}) {
     expect_guilty(run(chosen(kernel, bytes, 0), one_thread, in.memory),
@@ -89,8 +84,7 @@ TEST(Barrier, WhoSendsTheBytesHangs) {
 TEST(Barrier, ALoopOfTestsMayTakeLong) {
   const auto kernel = [](bool arrives) {
     if (isa::thread_index() == 0) {
-      isa::mbarrier_init(barrier(), 32, {"done", 0});
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 32, {"done", 0});
     }
     isa::sync_threads(64);
     if (isa::thread_index() == 32) {
@@ -122,8 +116,7 @@ TEST(Barrier, BytesOfABulkLoad) {
     bool waits = true;
   };
   const auto kernel = [&](How how) {
-    isa::mbarrier_init(barrier(), 1, {"full", 0});
-    isa::fence_mbarrier_init();
+    make_barrier(barrier(), 1, {"full", 0});
     isa::mbarrier_arrive_expect(barrier(), how.expected);
     isa::bulk_load(data(), in.memory.data() + 8, how.bytes, barrier());
     if (how.waits) isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
@@ -163,10 +156,8 @@ TEST(Barrier, InitialisedAgainWhileItLives) {
   Tensor in("in", 2, Access::input);
   const auto kernel = [&](bool mended) {
     for (int tile = 0; tile < 2; ++tile) {
-      isa::mbarrier_init(barrier(), 1, {"full", 0});
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive_expect(barrier(), box_bytes);
-      load(data(), in, barrier(), tile);
+      make_barrier(barrier(), 1, {"full", 0});
+      load_expected(data(), in, barrier(), tile);
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
       if (mended) isa::mbarrier_invalidate(barrier());
     }
@@ -180,10 +171,8 @@ TEST(Barrier, ATileOverABarrier) {
   Tensor in("in", 1, Access::input);
   const auto kernel = [&](int offset) {
     const SharedAddress bar = data() + static_cast<SharedAddress>(offset);
-    isa::mbarrier_init(bar, 1, {"full", 0});
-    isa::fence_mbarrier_init();
-    isa::mbarrier_arrive_expect(bar, box_bytes);
-    load(data(), in, bar);
+    make_barrier(bar, 1, {"full", 0});
+    load_expected(data(), in, bar);
     isa::mbarrier_wait<Scope::cta>(bar, 0, {"full", 0});
   };
   EXPECT_FINDING(run(chosen(kernel, box_bytes - 8), one_thread, in.memory), Check::barrier_storage);
@@ -194,11 +183,9 @@ TEST(Barrier, ATileOverABarrier) {
 enum class Law { by_iteration, by_ring, constant };
 auto loop(const Tensor& in, Law law) {
   return [&in, law] {
-    isa::mbarrier_init(barrier(), 1, {"full", 0});
-    isa::fence_mbarrier_init();
+    make_barrier(barrier(), 1, {"full", 0});
     for (int i = 0; i < 6; ++i) {
-      isa::mbarrier_arrive_expect(barrier(), box_bytes);
-      load(data(i % 3), in, barrier(), i);
+      load_expected(data(i % 3), in, barrier(), i);
       const int parity = law == Law::by_iteration ? i & 1 : law == Law::by_ring ? i / 3 & 1 : 0;
       isa::mbarrier_wait<Scope::cta>(barrier(), parity, {"full", 0});
       read(data(i % 3));
@@ -231,8 +218,7 @@ TEST(Barrier, AConstantPhase) {
 TEST(Barrier, WaitersOfDifferentPhases) {
   const auto kernel = [](bool mended) {
     if (isa::thread_index() == 0) {
-      isa::mbarrier_init(barrier(), 64, {"step", 0});
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 64, {"step", 0});
     }
     isa::sync_threads(64);
     if (mended || isa::warp_index() == 0) isa::mbarrier_arrive<Scope::cta>(barrier());
@@ -261,8 +247,7 @@ auto ring(const Tensor& in, Release release, bool reads = true) {
       if (loader) {
         isa::set_role("loader");
         isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
-        isa::mbarrier_arrive_expect(barrier(0), box_bytes);
-        load(data(), in, barrier(0), i);
+        load_expected(data(), in, barrier(0), i);
       }
       if (warp == 2) continue;
       isa::set_role("reader");
@@ -324,8 +309,7 @@ TEST(Barrier, ACountThatIsOneOff) {
       const int phase = i / stages & 1;
       if (loader) {
         isa::mbarrier_wait<Scope::cta>(freed(i), phase ^ 1, empty);
-        isa::mbarrier_arrive_expect(stage(i), box_bytes);
-        load(data(i % stages), in, stage(i), i);
+        load_expected(data(i % stages), in, stage(i), i);
         continue;
       }
       isa::mbarrier_wait<Scope::cta>(stage(i), phase, full);
@@ -354,8 +338,7 @@ TEST(Barrier, ACountThatIsOneOff) {
 TEST(Barrier, TooFewArrivals) {
   const auto kernel = [](int arrivals) {
     if (isa::thread_index() == 0) {
-      isa::mbarrier_init(barrier(), 2, {"empty", 0}, "each warp");
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 2, {"empty", 0}, "each warp");
     }
     isa::sync_threads(64);
     const int warp = isa::warp_index();

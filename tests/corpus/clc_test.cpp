@@ -39,8 +39,7 @@ struct Ways {
 auto worker(Grid& grid, Ways ways) {
   return [&grid, ways] {
     if (isa::thread_index() != 0) return;
-    isa::mbarrier_init(barrier(), 1, {"answer"});
-    isa::fence_mbarrier_init();
+    make_barrier(barrier(), 1, {"answer"});
     const isa::GlobalView<std::uint32_t> done{grid.done.data()};
     int tile = isa::cta_index();
     for (int round = 0;; ++round) {
@@ -74,8 +73,7 @@ TEST(Clc, TakesEveryTileOnceBesideAnotherGrid) {
 TEST(Clc, AsksAgainAfterARefusal) {
   const auto kernel = [&] {
     if (isa::thread_index() != 0) return;
-    isa::mbarrier_init(barrier(), 1, {"answer"});
-    isa::fence_mbarrier_init();
+    make_barrier(barrier(), 1, {"answer"});
     for (int round = 0; round < 2; ++round) {
       isa::mbarrier_arrive_expect(barrier(), 16);
       isa::try_cancel(answer(), barrier());
@@ -124,8 +122,7 @@ TEST(Clc, NoFenceBetweenReadAndRequest) {
 TEST(Clc, AnswersForTheWholeCluster) {
   const auto kernel = [](bool all_expect, bool one_leaves) {
     if (isa::thread_index() == 0) {
-      isa::mbarrier_init(barrier(), 1, {"answer"});
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 1, {"answer"});
     }
     cluster_sync();
     if (isa::thread_index() != 0) return;

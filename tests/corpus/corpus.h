@@ -10,6 +10,7 @@
 #include <initializer_list>
 
 #include "tests/chosen.h"
+#include "tests/model/steps.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
@@ -31,6 +32,10 @@ using model::testing::Buffer;
 using model::testing::Launch;
 using model::testing::run;
 using tests::chosen;
+using tests::expect_load;
+using tests::load_and_wait;
+using tests::make_barrier;
+using tests::store_until_written;
 
 inline const Launch one_thread{.threads = 1, .shared_bytes = 8192};
 inline const Launch two_warps{.threads = 64, .shared_bytes = 8192};
@@ -38,8 +43,8 @@ inline const Launch two_warps{.threads = 64, .shared_bytes = 8192};
 /// What a kernel is found guilty of, and where that is asked. For the length of a call.
 struct Guilty {
   std::initializer_list<Check> checks;
-  bool alone;   ///< of no others
-  bool always;  ///< of one of them in every schedule; of each of them in some
+  bool alone;   ///< and of no others
+  bool always;  ///< and of one of them in every schedule; each is found in some
   isa::Site asked;
 };
 struct Only : Guilty {
@@ -117,6 +122,13 @@ inline SharedAddress barrier(int i = 0) {
 inline void load(SharedAddress to, const Tensor& from, SharedAddress signal, int box = 0,
                  isa::Site site = isa::Site::here()) {
   isa::tensor_load(to, from.map, signal, isa::Coords{0, box * 8}, site);
+}
+
+/// The same, and arrives where it signals, and expects it.
+inline void load_expected(SharedAddress to, const Tensor& from, SharedAddress signal, int box = 0,
+                          isa::Site site = isa::Site::here()) {
+  isa::mbarrier_arrive_expect(signal, box_bytes, site);
+  load(to, from, signal, box, site);
 }
 
 /// Starts the store of box `box` as a group of its own.

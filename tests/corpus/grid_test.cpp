@@ -49,9 +49,7 @@ TEST(Grids, StoresATileBeforeTheGridBeforeHasEnded) {
     for (int i = 0; i < 64; ++i) tile.store(i, 1);
     isa::fence_proxy_async_shared();
     if (waits) isa::wait_for_prerequisites();
-    isa::tensor_store(map, tile.address, isa::Coords{0, 0});
-    isa::bulk_commit();
-    isa::bulk_wait<0>();
+    store_until_written(map, tile.address, isa::Coords{0, 0});
   };
   const Launch one_thread{.threads = 1, .shared_bytes = 1024, .dependent = true};
   const auto outcome = run(chosen(kernel, false), one_thread, out);
@@ -125,12 +123,9 @@ TEST(Grids, AMapIsPublishedByPlainStores) {
   };
   const auto use = [&] {
     if (isa::lane_index() != 0) return;
-    isa::mbarrier_init(barrier(), 1, {"full", 0});
-    isa::fence_mbarrier_init();
+    make_barrier(barrier(), 1, {"full", 0});
     isa::fence_proxy_tensormap_acquire(map[0]);
-    isa::mbarrier_arrive_expect(barrier(), box_bytes);
-    isa::tensor_load(data(), map[0], barrier(), isa::Coords{0, 0});
-    isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    load_and_wait(box_bytes, data(), map[0], barrier(), isa::Coords{0, 0});
   };
   const auto kernel = [&](bool released) {
     isa::wait_for_prerequisites();
@@ -177,10 +172,8 @@ TEST(Grids, ATmaStoreIsHandedToAnotherCluster) {
         (void)isa::GlobalView<std::uint16_t>{out.memory.data()}.load(3);
         return;
       }
-      isa::mbarrier_init(barrier(), 1, {"full", 0});
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive_expect(barrier(), box_bytes);
-      load(data(), out, barrier());
+      make_barrier(barrier(), 1, {"full", 0});
+      load_expected(data(), out, barrier());
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
     };
   };
@@ -210,10 +203,8 @@ TEST(Grids, ACopyReadsWhatAnotherClusterWrote) {
       }
       isa::flag_wait(flag.data(), 1);
       if (reader_fences) isa::fence_proxy_async_global();
-      isa::mbarrier_init(barrier(), 1, {"full", 0});
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive_expect(barrier(), box_bytes);
-      load(data(), words, barrier());
+      make_barrier(barrier(), 1, {"full", 0});
+      load_expected(data(), words, barrier());
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
     };
   };
@@ -352,8 +343,7 @@ TEST(Grids, AMapIsChangedUnderTheLoadsOfTheGroupBefore) {
       isa::fence_proxy_tensormap_acquire(map[0]);
       for (int i = group * per_group; i < (group + 1) * per_group; ++i) {
         isa::mbarrier_wait<Scope::cta>(empty(i), (i / 4 & 1) ^ 1);
-        isa::mbarrier_arrive_expect(full(i), box_bytes);
-        isa::tensor_load(data(i % 4), map[0], full(i), isa::Coords{0, i % per_group * 8});
+        expect_load(box_bytes, data(i % 4), map[0], full(i), isa::Coords{0, i % per_group * 8});
       }
     }
   };
@@ -390,8 +380,7 @@ TEST(Grids, ARoleReadsTheGroupsBeforeTheGridBeforeHasEnded) {
         isa::set_role(loader ? "loader" : "multiplier");
         if (loader) {
           isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
-          isa::mbarrier_arrive_expect(barrier(0), box_bytes);
-          load(data(), in, barrier(0), i);
+          load_expected(data(), in, barrier(0), i);
         } else {
           isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
           read(data());
@@ -475,11 +464,8 @@ TEST(Grids, AnArrayOfPointersWithAStaleMap) {
   pointers[0] = even.memory.data();
   pointers[1] = odd.memory.data();
   const auto multiply = [&] {
-    isa::mbarrier_init(barrier(), 1, {"full", 0});
-    isa::fence_mbarrier_init();
-    isa::mbarrier_arrive_expect(barrier(), box_bytes);
-    isa::tensor_load(data(), map[0], barrier(), isa::Coords{0, 0});
-    isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    make_barrier(barrier(), 1, {"full", 0});
+    load_and_wait(box_bytes, data(), map[0], barrier(), isa::Coords{0, 0});
     read(data());
   };
   const auto point_at = [&](std::uint32_t next_step) {

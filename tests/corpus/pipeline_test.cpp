@@ -25,8 +25,7 @@ TEST(Pipeline, OneLaneReleasesBeforeTheOthersHaveRead) {
     for (int i = 0; i < 4; ++i) {
       if (loader) {
         isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
-        isa::mbarrier_arrive_expect(barrier(0), box_bytes);
-        load(data(), in, barrier(0), i);
+        load_expected(data(), in, barrier(0), i);
       } else if (warp == 0) {
         isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
         read(data(), isa::lane_index(), 32);
@@ -46,8 +45,7 @@ TEST(Pipeline, OneLaneReleasesBeforeTheOthersHaveRead) {
 TEST(Pipeline, TheWrongLaneReleases) {
   const auto kernel = [](bool mended) {
     if (isa::thread_index() == 0) {
-      isa::mbarrier_init(barrier(), 2, {"empty", 0}, "one lane of each CTA");
-      isa::fence_mbarrier_init();
+      make_barrier(barrier(), 2, {"empty", 0}, "one lane of each CTA");
     }
     cluster_sync();
     const int lane = isa::lane_index();
@@ -121,11 +119,9 @@ TEST(Pipeline, StagingOverTheNextTile) {
   Tensor in("in", 2, Access::input);
   Tensor out("out", 2, Access::output);
   const auto kernel = [&](bool mended) {
-    isa::mbarrier_init(barrier(), 1, {"full", 0});
-    isa::fence_mbarrier_init();
+    make_barrier(barrier(), 1, {"full", 0});
     const SharedAddress staging = mended ? data(1) : data(0);
-    isa::mbarrier_arrive_expect(barrier(), box_bytes);
-    load(data(0), in, barrier(), 0);
+    load_expected(data(0), in, barrier(), 0);
     for (int tile = 0; tile < 2; ++tile) {
       isa::mbarrier_wait<Scope::cta>(barrier(), tile & 1, {"full", 0});
       read(data(0));
@@ -172,8 +168,7 @@ TEST(Pipeline, TheWaitForCStandsAtAFixedStep) {
           isa::mbarrier_wait<Scope::cta>(stored, (tile - 1) & 1, {"C stored"});
         }
         isa::mbarrier_wait<Scope::cta>(empty(i), parity ^ 1, {"empty", i % stages});
-        isa::mbarrier_arrive_expect(full(i), box_bytes);
-        load(data(i % stages), in, full(i), i % 6);
+        load_expected(data(i % stages), in, full(i), i % 6);
       }
       if (isa::warp_index() == 1) continue;
       isa::mbarrier_wait<Scope::cta>(full(i), parity, {"full", i % stages});
@@ -244,8 +239,7 @@ TEST(Pipeline, TilesAreCountedInAnotherSize) {
         for (int i = 0; i < of_group; ++i, ++done) {
           if (loads) {
             isa::mbarrier_wait<Scope::cta>(barrier(1), (done & 1) ^ 1, {"empty", 0});
-            isa::mbarrier_arrive_expect(barrier(0), box_bytes);
-            load(data(), in, barrier(0), done % 8);
+            load_expected(data(), in, barrier(0), done % 8);
           } else {
             isa::mbarrier_wait<Scope::cta>(barrier(0), done & 1, {"full", 0});
             read(data());

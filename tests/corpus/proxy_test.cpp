@@ -125,8 +125,7 @@ TEST(Proxy, ReadsThenTheNextLoad) {
     for (int i = 0; i < 4; ++i) {
       if (loader) {
         isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
-        isa::mbarrier_arrive_expect(barrier(0), box_bytes);
-        load(data(), in, barrier(0), i);
+        load_expected(data(), in, barrier(0), i);
       } else if (warp == 0) {
         isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
         read(data(), isa::lane_index(), 32);

@@ -12,10 +12,8 @@ TEST(Store, WaitsForTheWrongGroup) {
   Tensor out("out", 6, Access::output);
   const auto kernel = [&](bool mended) {
     for (int s = 0; s < 2; ++s) {
-      isa::mbarrier_init(barrier(s), 1, {"full", s});
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive_expect(barrier(s), box_bytes);
-      load(data(s), in, barrier(s), s);
+      make_barrier(barrier(s), 1, {"full", s});
+      load_expected(data(s), in, barrier(s), s);
     }
     for (int i = 0; i < 6; ++i) {
       const int s = i % 2;
@@ -27,8 +25,7 @@ TEST(Store, WaitsForTheWrongGroup) {
       } else {
         isa::bulk_wait_read<1>();
       }
-      isa::mbarrier_arrive_expect(barrier(s), box_bytes);
-      load(data(s), in, barrier(s), i + 2);
+      load_expected(data(s), in, barrier(s), i + 2);
     }
     isa::bulk_wait_read<0>();
   };

@@ -373,8 +373,7 @@ TEST(Tcgen05, StageReleasedBeforeTheCommit) {
     }
     if (isa::thread_index() == 32) {
       isa::mbarrier_wait<Scope::cta>(barrier(1), 0);
-      isa::mbarrier_arrive_expect(barrier(2), box_bytes);
-      load(data(), in, barrier(2));
+      load_expected(data(), in, barrier(2));
       isa::mbarrier_wait<Scope::cta>(barrier(2), 0);
     }
     isa::sync_warp();

@@ -25,8 +25,7 @@ constexpr LaunchShape pair_of_ctas{
 SharedAddress published(int count) {
   const SharedAddress bar = isa::shared_base();
   if (isa::thread_index() == 0) {
-    isa::mbarrier_init(bar, count, {"gate", 3}, "whom the test says");
-    isa::fence_mbarrier_init();
+    make_barrier(bar, count, {"gate", 3}, "whom the test says");
   }
   cluster_sync();
   return bar;
@@ -62,12 +61,10 @@ TEST(BarrierChecks, UninitialisedBarrier) {
 TEST(BarrierChecks, InvalidatedBarrierIsDeadAndMayBeMadeAgain) {
   const auto body = [](bool again) {
     const SharedAddress bar = isa::shared_base();
-    isa::mbarrier_init(bar, 2);
-    isa::fence_mbarrier_init();
+    make_barrier(bar, 2);
     isa::mbarrier_invalidate(bar);
     if (again) {
-      isa::mbarrier_init(bar, 1);
-      isa::fence_mbarrier_init();
+      make_barrier(bar, 1);
     }
     isa::mbarrier_arrive<Scope::cta>(bar);
   };
@@ -81,8 +78,7 @@ TEST(BarrierChecks, StorageOfALiveBarrier) {
     const isa::SharedView<std::uint32_t> view{bar};
     view.store(0, 7);
     view.store(1, 7);
-    isa::mbarrier_init(bar, 1);
-    isa::fence_mbarrier_init();
+    make_barrier(bar, 1);
     if (invalidate) isa::mbarrier_invalidate(bar);
     if (store) {
       view.store(1, 7);
@@ -97,8 +93,7 @@ TEST(BarrierChecks, StorageOfALiveBarrier) {
   // A wide access that reaches into the barrier from before it.
   expect_found({one_thread,
                 [] {
-                  isa::mbarrier_init(isa::shared_base() + 8, 1);
-                  isa::fence_mbarrier_init();
+                  make_barrier(isa::shared_base() + 8, 1);
                   isa::SharedView<isa::Words<4>>{isa::shared_base()}.store(0, {});
                 }},
                Check::barrier_storage);
@@ -108,8 +103,7 @@ TEST(BarrierChecks, TooManyArrivals) {
   // The second arrival meets a phase that waits only for bytes.
   const auto body = [](int count) {
     const SharedAddress bar = isa::shared_base();
-    isa::mbarrier_init(bar, count, {"gate", 3});
-    isa::fence_mbarrier_init();
+    make_barrier(bar, count, {"gate", 3});
     isa::mbarrier_expect(bar, 16);
     isa::mbarrier_arrive<Scope::cta>(bar);
     isa::mbarrier_arrive<Scope::cta>(bar);
@@ -137,33 +131,30 @@ TEST(BarrierChecks, WrongTransactionBytes) {
   Memory<std::uint16_t> source(64 * 8);
   const TensorMap map = map_of({source.data(), 8, 64, 2, 8, 64});
   const auto kernel = [&](int bytes) {
-    return Kernel{{.threads = 1, .shared_bytes = 4096},
-                  [&map, bytes] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::set_role("loader");
-                    isa::mbarrier_init(bar, 1, {"full", 2});
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, bytes);
-                    isa::tensor_load(isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0, {"full", 2});
-                  },
-                  {source.allocation("source", false)}};
+    const SharedAddress bar = isa::shared_base();
+    isa::set_role("loader");
+    make_barrier(bar, 1, {"full", 2});
+    load_and_wait(bytes, isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
   };
+  const LaunchShape shape{.threads = 1, .shared_bytes = 4096};
   for (const int bytes : {1008, 1040}) {
     SCOPED_TRACE(bytes);
-    expect_found(kernel(bytes), Check::transaction_bytes, Shows::always, {Check::deadlock});
-    expect_found(kernel(bytes), Check::deadlock, Shows::always, {Check::transaction_bytes});
-    const std::string said = sentence(kernel(bytes), Check::transaction_bytes);
+    expect_found(Kernel{shape, chosen(kernel, bytes), {source.allocation("source", false)}},
+                 Check::transaction_bytes, Shows::always, {Check::deadlock});
+    expect_found(Kernel{shape, chosen(kernel, bytes), {source.allocation("source", false)}},
+                 Check::deadlock, Shows::always, {Check::transaction_bytes});
+    const std::string said =
+        sentence(Kernel{shape, chosen(kernel, bytes), {source.allocation("source", false)}},
+                 Check::transaction_bytes);
     expect_contains(said, "full[2]");
     expect_contains(said, bytes == 1008 ? "-16 transaction bytes" : " 16 transaction bytes");
   }
-  expect_clean(kernel(1024));
+  expect_clean(Kernel{shape, chosen(kernel, 1024), {source.allocation("source", false)}});
 }
 
 TEST(BarrierChecks, TransactionCountOutOfRange) {
   const auto body = [](int bytes) {
-    isa::mbarrier_init(isa::shared_base(), 1);
-    isa::fence_mbarrier_init();
+    make_barrier(isa::shared_base(), 1);
     isa::mbarrier_expect(isa::shared_base(), (1 << 20) - 16);
     isa::mbarrier_expect(isa::shared_base(), bytes);
   };
@@ -174,11 +165,9 @@ TEST(BarrierChecks, TransactionCountOutOfRange) {
 
 TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
   const auto kernel = [](const std::function<void(SharedAddress)>& operation, bool remote) {
-    return Kernel{pair_of_ctas, [=] {
-                    const SharedAddress bar = published(1);
-                    if (isa::cluster_rank() == 0) operation(isa::map_rank(bar, remote ? 1 : 0));
-                    cluster_sync();
-                  }};
+    const SharedAddress bar = published(1);
+    if (isa::cluster_rank() == 0) operation(isa::map_rank(bar, remote ? 1 : 0));
+    cluster_sync();
   };
   for (const auto& operation : std::vector<std::function<void(SharedAddress)>>{
            [](SharedAddress b) { isa::mbarrier_wait<Scope::cluster>(b, 1); },
@@ -187,11 +176,14 @@ TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
            [](SharedAddress b) { isa::mbarrier_invalidate(b); },
            [](SharedAddress b) { isa::mbarrier_expect(b, 0); },
            [](SharedAddress b) { isa::mbarrier_init(b + 8, 1); }}) {
-    expect_found(kernel(operation, true), Check::remote_operation);
-    expect_clean(kernel(operation, false));
+    expect_found(Kernel{pair_of_ctas, chosen(kernel, operation, true)}, Check::remote_operation);
+    expect_clean(Kernel{pair_of_ctas, chosen(kernel, operation, false)});
   }
   // An arrival may be remote.
-  expect_clean(kernel([](SharedAddress b) { isa::mbarrier_arrive<Scope::cluster>(b); }, true));
+  expect_clean(
+      Kernel{pair_of_ctas,
+             chosen(
+                 kernel, [](SharedAddress b) { isa::mbarrier_arrive<Scope::cluster>(b); }, true)});
 }
 
 // The copy signals the barrier in the asynchronous proxy, in one CTA too.
@@ -201,74 +193,68 @@ TEST(BarrierChecks, ACopySignalsABarrierShownToItsProxy) {
   const std::vector<Allocation> memory = {source.allocation("source", false)};
   enum class Fence : std::uint8_t { none, init, proxy, late };
   const auto kernel = [&](Fence fence, int loader) {
-    return Kernel{{.threads = 64, .shared_bytes = 1024},
-                  [&map, fence, loader] {
-                    const SharedAddress bar = isa::shared_base() + 512;
-                    if (isa::thread_index() == 0) {
-                      isa::mbarrier_init(bar, 1);
-                      if (fence == Fence::init) isa::fence_mbarrier_init();
-                      if (fence == Fence::proxy) isa::fence_proxy_async_shared();
-                    }
-                    isa::sync_threads(64);
-                    if (isa::thread_index() == loader) {
-                      if (fence == Fence::late) isa::fence_mbarrier_init();
-                      isa::mbarrier_arrive_expect(bar, 128);
-                      isa::tensor_load(isa::shared_base(), map, bar, isa::Coords{0, 0});
-                    }
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  memory};
+    const SharedAddress bar = isa::shared_base() + 512;
+    if (isa::thread_index() == 0) {
+      isa::mbarrier_init(bar, 1);
+      if (fence == Fence::init) isa::fence_mbarrier_init();
+      if (fence == Fence::proxy) isa::fence_proxy_async_shared();
+    }
+    isa::sync_threads(64);
+    if (isa::thread_index() == loader) {
+      if (fence == Fence::late) isa::fence_mbarrier_init();
+      expect_load(128, isa::shared_base(), map, bar, isa::Coords{0, 0});
+    }
+    isa::mbarrier_wait<Scope::cta>(bar, 0);
   };
+  const LaunchShape shape{.threads = 64, .shared_bytes = 1024};
   for (const int loader : {0, 32}) {
-    expect_found(kernel(Fence::none, loader), Check::barrier_unpublished);
-    expect_clean(kernel(Fence::init, loader));
-    expect_clean(kernel(Fence::proxy, loader));
+    expect_found(Kernel{shape, chosen(kernel, Fence::none, loader), memory},
+                 Check::barrier_unpublished);
+    expect_clean(Kernel{shape, chosen(kernel, Fence::init, loader), memory});
+    expect_clean(Kernel{shape, chosen(kernel, Fence::proxy, loader), memory});
   }
-  expect_found(kernel(Fence::late, 32), Check::barrier_unpublished);
+  expect_found(Kernel{shape, chosen(kernel, Fence::late, 32), memory}, Check::barrier_unpublished);
 }
 
 // A warp that comes again before the barrier has opened would be counted for two meetings at once.
 TEST(BarrierChecks, AWarpComesToANamedBarrierOnceAPhase) {
   const auto kernel = [](bool again) {
-    return Kernel{{.threads = 64, .shared_bytes = 1024}, [again] {
-                    if (isa::thread_index() < 32) {
-                      isa::named_barrier_arrive(1, 64);
-                      if (again) isa::named_barrier_arrive(1, 64);
-                      isa::named_barrier_arrive(2, 64);
-                    } else {
-                      isa::named_barrier_sync(2, 64);
-                      isa::named_barrier_sync(1, 64);
-                    }
-                  }};
+    if (isa::thread_index() < 32) {
+      isa::named_barrier_arrive(1, 64);
+      if (again) isa::named_barrier_arrive(1, 64);
+      isa::named_barrier_arrive(2, 64);
+    } else {
+      isa::named_barrier_sync(2, 64);
+      isa::named_barrier_sync(1, 64);
+    }
   };
-  expect_found(kernel(true), Check::named_barrier);
-  expect_clean(kernel(false));
+  const LaunchShape shape{.threads = 64, .shared_bytes = 1024};
+  expect_found(Kernel{shape, chosen(kernel, true)}, Check::named_barrier);
+  expect_clean(Kernel{shape, chosen(kernel, false)});
 }
 
 TEST(BarrierChecks, TheFenceComesBeforeTheClusterBarrier) {
   // The mbarrier of rank 0 makes the late fence certain to run before the arrival of rank 1.
   const auto kernel = [](bool late) {
-    return Kernel{pair_of_ctas, [=] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::mbarrier_init(bar + 8, 1);
-                    isa::fence_mbarrier_init();
-                    if (isa::cluster_rank() == 0) isa::mbarrier_init(bar + 16, 1);
-                    if (!late) isa::fence_mbarrier_init();
-                    cluster_sync();
-                    if (late) isa::fence_mbarrier_init();
-                    if (isa::cluster_rank() == 0) {
-                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 1));
-                      isa::mbarrier_wait<Scope::cluster>(bar + 16, 0);
-                    } else {
-                      isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar + 16, 0));
-                    }
-                    cluster_sync();
-                  }};
+    const SharedAddress bar = isa::shared_base();
+    isa::mbarrier_init(bar, 1);
+    isa::mbarrier_init(bar + 8, 1);
+    isa::fence_mbarrier_init();
+    if (isa::cluster_rank() == 0) isa::mbarrier_init(bar + 16, 1);
+    if (!late) isa::fence_mbarrier_init();
+    cluster_sync();
+    if (late) isa::fence_mbarrier_init();
+    if (isa::cluster_rank() == 0) {
+      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 1));
+      isa::mbarrier_wait<Scope::cluster>(bar + 16, 0);
+    } else {
+      isa::mbarrier_wait<Scope::cluster>(bar, 0);
+      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar + 16, 0));
+    }
+    cluster_sync();
   };
-  expect_found(kernel(true), Check::barrier_unpublished);
-  expect_clean(kernel(false));
+  expect_found(Kernel{pair_of_ctas, chosen(kernel, true)}, Check::barrier_unpublished);
+  expect_clean(Kernel{pair_of_ctas, chosen(kernel, false)});
 }
 
 TEST(BarrierChecks, APeerThatThereIsNot) {
@@ -360,8 +346,7 @@ TEST(BarrierChecks, DeadlockReport) {
   const Kernel kernel{{.ctas = 2, .cluster_size = 2, .threads = 64, .shared_bytes = 4096}, [] {
                         const SharedAddress bar = isa::shared_base();
                         if (isa::thread_index() == 0) {
-                          isa::mbarrier_init(bar, 3, {"gate", 3}, "three of the warps");
-                          isa::fence_mbarrier_init();
+                          make_barrier(bar, 3, {"gate", 3}, "three of the warps");
                         }
                         cluster_sync();
                         const bool keeper = isa::cluster_rank() == 0 && isa::warp_index() == 0;

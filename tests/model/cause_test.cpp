@@ -219,8 +219,7 @@ TEST(Cause, OfAWriteThatAPeerDoesNotSeeIsAnArrivalAtCtaScope) {
   const Kernel kernel{two_ctas, [] {
                         const SharedAddress bar = isa::shared_base();
                         if (isa::lane_index() == 0) {
-                          isa::mbarrier_init(bar, 1, {"handed", 2});
-                          isa::fence_mbarrier_init();
+                          make_barrier(bar, 1, {"handed", 2});
                         }
                         cluster_sync();
                         const SharedAddress word = bar + 16;
@@ -271,8 +270,7 @@ TEST(Cause, OfAHangIsAnArrivalInTheOtherCta) {
                 [] {
                   const SharedAddress bar = isa::shared_base();
                   if (isa::lane_index() == 0) {
-                    isa::mbarrier_init(bar, 1, {"done", 0});
-                    isa::fence_mbarrier_init();
+                    make_barrier(bar, 1, {"done", 0});
                   }
                   cluster_sync();
                   if (isa::lane_index() == 0 && isa::cluster_rank() == 1) {

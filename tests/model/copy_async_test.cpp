@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/chosen.h"
+#include "tests/model/steps.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
@@ -21,6 +22,7 @@ namespace {
 using testing::Access;
 using testing::Buffer;
 using tests::chosen;
+using tests::store_until_read;
 
 const testing::Launch alone{.threads = 1, .shared_bytes = 4096};
 
@@ -376,9 +378,7 @@ TEST(CopyAsyncArrive, WhoWaitsFencesForTheOtherProxy) {
     Arriving::wait();
     if (fence == Fence::right) isa::fence_proxy_async_shared();
     if (isa::thread_index() == 0) {
-      isa::tensor_store(map, Arriving::data(), isa::Coords{0, 0});
-      isa::bulk_commit();
-      isa::bulk_wait_read<0>();
+      store_until_read(map, Arriving::data(), isa::Coords{0, 0});
     }
     Arriving::drain();
   };

@@ -179,8 +179,7 @@ TEST(StoreAsync, APlaceThatIsUsedAgainTooEarly) {
 
 TEST(StoreAsync, BytesAndBarrierAreOfOneCta) {
   const Kernel bad{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 64}, [] {
-                     isa::mbarrier_init(isa::shared_base(), 1, {"full"});
-                     isa::fence_mbarrier_init();
+                     make_barrier(isa::shared_base(), 1, {"full"});
                      cluster_sync();
                      if (isa::cluster_rank() == 0) {
                        isa::store_async(isa::map_rank(isa::shared_base() + 16, 1), {{1}},
@@ -196,8 +195,7 @@ TEST(StoreAsync, NeedsALaunchOfClusters) {
   for (const bool in_clusters : {false, true}) {
     const Kernel alone{{.in_clusters = in_clusters, .threads = 1, .shared_bytes = 64}, [] {
                          const isa::SharedAddress full = isa::shared_base();
-                         isa::mbarrier_init(full, 1, {"full"});
-                         isa::fence_mbarrier_init();
+                         make_barrier(full, 1, {"full"});
                          isa::mbarrier_arrive_expect(full, 16);
                          isa::store_async(isa::map_rank(full + 16, 0), {{1}},
                                           isa::map_rank(full, 0));

@@ -12,6 +12,7 @@
 
 #include "tests/chosen.h"
 #include "tests/index.h"
+#include "tests/model/steps.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/memory/tensor_map.h"
@@ -20,6 +21,11 @@
 namespace warpwright::model {
 
 using tests::chosen;
+using tests::expect_load;
+using tests::load_and_wait;
+using tests::make_barrier;
+using tests::store_until_read;
+using tests::store_until_written;
 
 constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
 

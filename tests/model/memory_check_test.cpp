@@ -34,6 +34,12 @@ struct Tensor {
   Memory<std::uint16_t> memory{8 * 64};
   TensorMap map = map_of({memory.data(), 8, 64, 2, 8, 64});
   std::vector<Allocation> allocations = {memory.allocation("tensor")};
+
+  /// A kernel of one thread, with its choices.
+  template <class Body, class... Choices>
+  Kernel kernel(const Body& body, Choices... choices) {
+    return {one_thread, chosen(body, choices...), allocations};
+  }
 };
 
 // --- plain accesses -----------------------------------------------------------------------------
@@ -83,17 +89,15 @@ TEST(MemoryChecks, SharedBounds) {
 TEST(MemoryChecks, SharedViewsAreOfTheOwnCta) {
   // ld.shared and st.shared name the window of the own CTA.
   const auto kernel = [](bool remote) {
-    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 64}, [=] {
-                    const int rank = isa::cluster_rank();
-                    const SharedAddress at =
-                        isa::map_rank(isa::shared_base(), remote ? 1 - rank : rank);
-                    cluster_sync();
-                    isa::SharedView<std::uint32_t>{at}.store(0, 1);
-                    cluster_sync();
-                  }};
+    const int rank = isa::cluster_rank();
+    const SharedAddress at = isa::map_rank(isa::shared_base(), remote ? 1 - rank : rank);
+    cluster_sync();
+    isa::SharedView<std::uint32_t>{at}.store(0, 1);
+    cluster_sync();
   };
-  expect_found(kernel(true), Check::shared_bounds);
-  expect_clean(kernel(false));
+  const LaunchShape shape{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 64};
+  expect_found(Kernel{shape, chosen(kernel, true)}, Check::shared_bounds);
+  expect_clean(Kernel{shape, chosen(kernel, false)});
 }
 
 TEST(MemoryChecks, Misaligned) {
@@ -184,100 +188,77 @@ TEST(MemoryChecks, TensorMapRules) {
 TEST(MemoryChecks, TensorMapsInKernels) {
   Tensor t;
   const auto load = [&](const TensorMap& map, std::uint32_t offset = 1024) {
-    return Kernel{one_thread,
-                  [&map, offset] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, 1024);
-                    isa::tensor_load(isa::shared_base() + offset, map, bar, isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    load_and_wait(1024, isa::shared_base() + offset, map, bar, isa::Coords{0, 0});
   };
-  expect_clean(load(t.map));
-  expect_clean(load(t.map, 128));
+  expect_clean(t.kernel(load, t.map));
+  expect_clean(t.kernel(load, t.map, 128));
   const TensorMap nothing;
-  expect_found(load(nothing), Check::tensor_map);
+  expect_found(t.kernel(load, nothing), Check::tensor_map);
   TensorMapFields f = *decode(t.map);
   f.box[0] = 4;
   const TensorMap bad = encode(f);
-  expect_found(load(bad), Check::tensor_map);
+  expect_found(t.kernel(load, bad), Check::tensor_map);
   f = *decode(t.map);
   f.rank = 3;
   f.extents[2] = 1;
   f.box[2] = 1;
   const TensorMap deeper = encode(f);
-  expect_found(load(deeper), Check::tensor_map);
+  expect_found(t.kernel(load, deeper), Check::tensor_map);
   for (const std::uint32_t offset : {1024U + 16, 1024U + 32, 1024U + 64}) {
     SCOPED_TRACE(offset);
-    expect_found(load(t.map, offset), Check::tensor_map);
+    expect_found(t.kernel(load, t.map, offset), Check::tensor_map);
   }
   // 1 KiB from 3200 reaches past the 4 KiB; from 3072 it just fits.
-  expect_found(load(t.map, 3200), Check::shared_bounds);
-  expect_clean(load(t.map, 3072));
+  expect_found(t.kernel(load, t.map, 3200), Check::shared_bounds);
+  expect_clean(t.kernel(load, t.map, 3072));
 }
 
 TEST(MemoryChecks, ABarrierOfAnotherCtaThanTheDestination) {
   Tensor t;
   const auto kernel = [&](bool remote) {
-    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096},
-                  [&map = t.map, remote] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    cluster_sync();
-                    isa::mbarrier_arrive_expect(bar, 1024);
-                    const int rank = isa::cluster_rank();
-                    isa::tensor_load(bar + 1024, map, isa::map_rank(bar, remote ? 1 - rank : rank),
-                                     isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                    cluster_sync();
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    cluster_sync();
+    isa::mbarrier_arrive_expect(bar, 1024);
+    const int rank = isa::cluster_rank();
+    isa::tensor_load(bar + 1024, t.map, isa::map_rank(bar, remote ? 1 - rank : rank),
+                     isa::Coords{0, 0});
+    isa::mbarrier_wait<Scope::cluster>(bar, 0);
+    cluster_sync();
   };
-  expect_found(kernel(true), Check::tensor_map);
-  expect_clean(kernel(false));
+  const LaunchShape shape{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096};
+  expect_found(Kernel{shape, chosen(kernel, true), t.allocations}, Check::tensor_map);
+  expect_clean(Kernel{shape, chosen(kernel, false), t.allocations});
 }
 
 TEST(MemoryChecks, ASwizzledNarrowBoxStaysInBounds) {
   // Rows of 64 bytes, 128 apart; the swizzle carries the last one to the upper half of its line.
   Memory<std::uint16_t> source(8 * 32);
   const TensorMap map = map_of({source.data(), 8, 32, 2, 8, 32, atom::SmemSwizzle::b128});
-  const auto kernel = [&](int bytes) {
-    return Kernel{{.threads = 1, .shared_bytes = bytes},
-                  [&map] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, 512);
-                    isa::tensor_load(bar + 1024, map, bar, isa::Coords{0, 0});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  {source.allocation("source", false)}};
+  const auto kernel = [&] {
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    load_and_wait(512, bar + 1024, map, bar, isa::Coords{0, 0});
   };
-  expect_found(kernel(2048 - 64), Check::shared_bounds);
-  expect_clean(kernel(2048));
+  const std::vector<Allocation> memory = {source.allocation("source", false)};
+  expect_found({{.threads = 1, .shared_bytes = 2048 - 64}, kernel, memory}, Check::shared_bounds);
+  expect_clean({{.threads = 1, .shared_bytes = 2048}, kernel, memory});
 }
 
 TEST(MemoryChecks, StoreAtANegativeCoordinate) {
   Tensor t;
   const auto kernel = [&](int column, int row) {
-    return Kernel{one_thread,
-                  [&map = t.map, column, row] {
-                    fill(isa::shared_base(), 1024);
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, isa::shared_base(), isa::Coords{column, row});
-                    isa::bulk_commit();
-                    isa::bulk_wait<0>();
-                  },
-                  t.allocations};
+    fill(isa::shared_base(), 1024);
+    isa::fence_proxy_async_shared();
+    store_until_written(t.map, isa::shared_base(), isa::Coords{column, row});
   };
-  expect_found(kernel(-1, 0), Check::tensor_map);
-  expect_found(kernel(0, -8), Check::tensor_map);
-  expect_clean(kernel(0, 0));
-  expect_clean(kernel(56, 7));
-  expect_clean(kernel(1000, 1000));
+  expect_found(t.kernel(kernel, -1, 0), Check::tensor_map);
+  expect_found(t.kernel(kernel, 0, -8), Check::tensor_map);
+  expect_clean(t.kernel(kernel, 0, 0));
+  expect_clean(t.kernel(kernel, 56, 7));
+  expect_clean(t.kernel(kernel, 1000, 1000));
 }
 
 TEST(MemoryChecks, TensorsLargerThanTheirMemory) {
@@ -286,19 +267,12 @@ TEST(MemoryChecks, TensorsLargerThanTheirMemory) {
   f.extents[1] = 9;
   const TensorMap larger = encode(f);
   const auto kernel = [&](int row) {
-    return Kernel{one_thread,
-                  [&larger, row] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, 1024);
-                    isa::tensor_load(bar + 1024, larger, bar, isa::Coords{0, row});
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    load_and_wait(1024, bar + 1024, larger, bar, isa::Coords{0, row});
   };
-  expect_found(kernel(1), Check::global_bounds);
-  expect_clean(kernel(0));
+  expect_found(t.kernel(kernel, 1), Check::global_bounds);
+  expect_clean(t.kernel(kernel, 0));
 }
 
 TEST(MemoryChecks, StoresIntoInputs) {
@@ -306,9 +280,7 @@ TEST(MemoryChecks, StoresIntoInputs) {
   const auto body = [&] {
     fill(isa::shared_base(), 1024);
     isa::fence_proxy_async_shared();
-    isa::tensor_store(t.map, isa::shared_base(), isa::Coords{0, 0});
-    isa::bulk_commit();
-    isa::bulk_wait<0>();
+    store_until_written(t.map, isa::shared_base(), isa::Coords{0, 0});
   };
   expect_found({one_thread, body, {t.memory.allocation("tensor", false)}}, Check::global_bounds);
   expect_clean({one_thread, body, t.allocations});
@@ -317,74 +289,62 @@ TEST(MemoryChecks, StoresIntoInputs) {
 TEST(MemoryChecks, MulticastMask) {
   Tensor t;
   const auto kernel = [&](std::uint16_t mask, bool leave) {
-    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096},
-                  [&map = t.map, mask, leave] {
-                    const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    cluster_sync();
-                    if (isa::cluster_rank() == 1) {
-                      if (leave) {
-                        isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
-                        return;
-                      }
-                    } else {
-                      if (leave) {
-                        isa::mbarrier_wait<Scope::cluster>(bar, 0);
-                        isa::mbarrier_init(bar + 8, 1);
-                        isa::fence_mbarrier_init();
-                      }
-                    }
-                    const SharedAddress full = leave ? bar + 8 : bar;
-                    isa::mbarrier_arrive_expect(full, 1024);
-                    if (isa::cluster_rank() == 0) {
-                      isa::tensor_load_multicast(bar + 1024, map, full, mask, isa::Coords{0, 0});
-                    }
-                    isa::mbarrier_wait<Scope::cluster>(full, 0);
-                    cluster_sync();
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1);
+    cluster_sync();
+    if (isa::cluster_rank() == 1) {
+      if (leave) {
+        isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
+        return;
+      }
+    } else {
+      if (leave) {
+        isa::mbarrier_wait<Scope::cluster>(bar, 0);
+        make_barrier(bar + 8, 1);
+      }
+    }
+    const SharedAddress full = leave ? bar + 8 : bar;
+    isa::mbarrier_arrive_expect(full, 1024);
+    if (isa::cluster_rank() == 0) {
+      isa::tensor_load_multicast(bar + 1024, t.map, full, mask, isa::Coords{0, 0});
+    }
+    isa::mbarrier_wait<Scope::cluster>(full, 0);
+    cluster_sync();
   };
-  expect_clean(kernel(0b11, false));
-  expect_found(kernel(0b111, false), Check::multicast_mask);
-  expect_found(kernel(0b1000000000000011, false), Check::multicast_mask);
-  expect_found(kernel(0b11, true), Check::multicast_mask);
-  expect_clean(kernel(0b01, true));
+  const LaunchShape shape{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096};
+  expect_clean(Kernel{shape, chosen(kernel, 0b11, false), t.allocations});
+  expect_found(Kernel{shape, chosen(kernel, 0b111, false), t.allocations}, Check::multicast_mask);
+  expect_found(Kernel{shape, chosen(kernel, 0b1000000000000011, false), t.allocations},
+               Check::multicast_mask);
+  expect_found(Kernel{shape, chosen(kernel, 0b11, true), t.allocations}, Check::multicast_mask);
+  expect_clean(Kernel{shape, chosen(kernel, 0b01, true), t.allocations});
 }
 
 TEST(MemoryChecks, DestinationTouchedInFlight) {
   Tensor t;
   enum class Touch { none, load, store, tensor_store, tensor_load };
   const auto kernel = [&](Touch touch) {
-    return Kernel{one_thread,
-                  [&map = t.map, touch] {
-                    const SharedAddress bar = isa::shared_base();
-                    const SharedAddress to = bar + 1024;
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
-                    isa::mbarrier_arrive_expect(bar, touch == Touch::tensor_load ? 2048 : 1024);
-                    isa::tensor_load(to, map, bar, isa::Coords{0, 0});
-                    const isa::SharedView<std::uint32_t> view{to};
-                    if (touch == Touch::load) (void)view.load(200);
-                    if (touch == Touch::store) view.store(200, 1);
-                    if (touch == Touch::tensor_load) {
-                      isa::tensor_load(to + 128, map, bar, isa::Coords{0, 0});
-                    }
-                    if (touch == Touch::tensor_store) {
-                      isa::tensor_store(map, to, isa::Coords{0, 0});
-                      isa::bulk_commit();
-                      isa::bulk_wait<0>();
-                    }
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                    (void)view.load(200);
-                    view.store(200, 1);
-                  },
-                  t.allocations};
+    const SharedAddress bar = isa::shared_base();
+    const SharedAddress to = bar + 1024;
+    make_barrier(bar, 1);
+    expect_load(touch == Touch::tensor_load ? 2048 : 1024, to, t.map, bar, isa::Coords{0, 0});
+    const isa::SharedView<std::uint32_t> view{to};
+    if (touch == Touch::load) (void)view.load(200);
+    if (touch == Touch::store) view.store(200, 1);
+    if (touch == Touch::tensor_load) {
+      isa::tensor_load(to + 128, t.map, bar, isa::Coords{0, 0});
+    }
+    if (touch == Touch::tensor_store) {
+      store_until_written(t.map, to, isa::Coords{0, 0});
+    }
+    isa::mbarrier_wait<Scope::cta>(bar, 0);
+    (void)view.load(200);
+    view.store(200, 1);
   };
-  expect_clean(kernel(Touch::none));
+  expect_clean(t.kernel(kernel, Touch::none));
   for (const Touch touch : {Touch::load, Touch::store, Touch::tensor_load, Touch::tensor_store}) {
     SCOPED_TRACE(static_cast<int>(touch));
-    expect_found(kernel(touch), Check::in_flight_access);
+    expect_found(t.kernel(kernel, touch), Check::in_flight_access);
   }
 }
 
@@ -405,38 +365,28 @@ TEST(MemoryChecks, ReadingWhatAStoreReadsIsNoConflict) {
 TEST(MemoryChecks, StoreOfUninitialisedBytes) {
   Tensor t;
   const auto kernel = [&](int bytes) {
-    return Kernel{one_thread,
-                  [&map = t.map, bytes] {
-                    fill(isa::shared_base(), bytes);
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
-                    isa::bulk_commit();
-                    isa::bulk_wait<0>();
-                  },
-                  t.allocations};
+    fill(isa::shared_base(), bytes);
+    isa::fence_proxy_async_shared();
+    store_until_written(t.map, isa::shared_base(), isa::Coords{0, 0});
   };
-  expect_found(kernel(1008), Check::uninitialised_read);
-  expect_clean(kernel(1024));
+  expect_found(t.kernel(kernel, 1008), Check::uninitialised_read);
+  expect_clean(t.kernel(kernel, 1024));
 }
 
 TEST(MemoryChecks, ExitWithStoresUndrained) {
   Tensor t;
   const auto kernel = [&](bool commit, bool wait) {
-    return Kernel{one_thread,
-                  [&map = t.map, commit, wait] {
-                    fill(isa::shared_base(), 1024);
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
-                    if (commit) isa::bulk_commit();
-                    if (wait) isa::bulk_wait_read<0>();
-                  },
-                  t.allocations};
+    fill(isa::shared_base(), 1024);
+    isa::fence_proxy_async_shared();
+    isa::tensor_store(t.map, isa::shared_base(), isa::Coords{0, 0});
+    if (commit) isa::bulk_commit();
+    if (wait) isa::bulk_wait_read<0>();
   };
-  expect_found(kernel(true, false), Check::undrained_exit, Shows::unless_eager);
-  expect_found(kernel(false, false), Check::undrained_exit, Shows::unless_eager);
+  expect_found(t.kernel(kernel, true, false), Check::undrained_exit, Shows::unless_eager);
+  expect_found(t.kernel(kernel, false, false), Check::undrained_exit, Shows::unless_eager);
   // A wait covers only what was committed.
-  expect_found(kernel(false, true), Check::undrained_exit, Shows::unless_eager);
-  expect_clean(kernel(true, true));
+  expect_found(t.kernel(kernel, false, true), Check::undrained_exit, Shows::unless_eager);
+  expect_clean(t.kernel(kernel, true, true));
 }
 
 // --- lanes --------------------------------------------------------------------------------------
@@ -446,14 +396,13 @@ TEST(MemoryChecks, PrefetchOutsideEveryTensor) {
   Memory<std::uint32_t> source(64);
   const std::vector<Allocation> memory = {source.allocation("source", false)};
   const auto kernel = [&](int first, int bytes) {
-    return Kernel{{.threads = 1, .shared_bytes = 1024},
-                  [&source, first, bytes] { isa::bulk_prefetch(source.data() + first, bytes); },
-                  memory};
+    isa::bulk_prefetch(source.data() + first, bytes);
   };
-  expect_clean(kernel(0, 256));
-  expect_found(kernel(4, 256), Check::global_bounds);
-  expect_found(kernel(0, 24), Check::misaligned);
-  expect_found(kernel(1, 16), Check::misaligned);
+  const LaunchShape shape{.threads = 1, .shared_bytes = 1024};
+  expect_clean(Kernel{shape, chosen(kernel, 0, 256), memory});
+  expect_found(Kernel{shape, chosen(kernel, 4, 256), memory}, Check::global_bounds);
+  expect_found(Kernel{shape, chosen(kernel, 0, 24), memory}, Check::misaligned);
+  expect_found(Kernel{shape, chosen(kernel, 1, 16), memory}, Check::misaligned);
 }
 
 TEST(MemoryChecks, LanesThatDoNotMeet) {
@@ -819,31 +768,26 @@ TEST(WgmmaChecks, OperandsReadBeforeTheyLand) {
   Memory<std::uint16_t> source(2048);
   const TensorMap map = map_of({source.data(), 32, 64, 2, 32, 64});
   const auto kernel = [&](bool wait) {
-    return Kernel{warpgroup,
-                  [&map, wait] {
-                    const SharedAddress bar = isa::shared_base() + 4096;
-                    if (isa::thread_index() == 0) {
-                      isa::mbarrier_init(bar, 1);
-                      isa::fence_mbarrier_init();
-                    }
-                    isa::sync_threads(128);
-                    if (isa::thread_index() == 0) {
-                      isa::mbarrier_arrive_expect(bar, 4096);
-                      isa::tensor_load(isa::shared_base(), map, bar, isa::Coords{0, 0});
-                    }
-                    isa::sync_threads(128);
-                    if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
-                    Accumulator acc;
-                    isa::wgmma_fence(acc);
-                    issue(acc);
-                    isa::wgmma_commit();
-                    isa::wgmma_wait<0>(acc);
-                    isa::mbarrier_wait<Scope::cta>(bar, 0);
-                  },
-                  {source.allocation("source", false)}};
+    const SharedAddress bar = isa::shared_base() + 4096;
+    if (isa::thread_index() == 0) {
+      make_barrier(bar, 1);
+    }
+    isa::sync_threads(128);
+    if (isa::thread_index() == 0) {
+      expect_load(4096, isa::shared_base(), map, bar, isa::Coords{0, 0});
+    }
+    isa::sync_threads(128);
+    if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
+    Accumulator acc;
+    isa::wgmma_fence(acc);
+    issue(acc);
+    isa::wgmma_commit();
+    isa::wgmma_wait<0>(acc);
+    isa::mbarrier_wait<Scope::cta>(bar, 0);
   };
-  expect_found(kernel(false), Check::in_flight_access, Shows::unless_eager);
-  expect_clean(kernel(true));
+  expect_found(Kernel{warpgroup, chosen(kernel, false), {source.allocation("source", false)}},
+               Check::in_flight_access, Shows::unless_eager);
+  expect_clean(Kernel{warpgroup, chosen(kernel, true), {source.allocation("source", false)}});
 }
 
 // A box wider than the tensor, for padding in shared memory: what lies outside goes nowhere, and
@@ -857,9 +801,7 @@ TEST(MemoryChecks, PaddingThatAStoreLeavesBehind) {
            row < 7 ? 128 : last_row_bytes);
     }
     isa::fence_proxy_async_shared();
-    isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
-    isa::bulk_commit();
-    isa::bulk_wait<0>();
+    store_until_written(map, isa::shared_base(), isa::Coords{0, 0});
   };
   const std::vector<Allocation> allocations = {memory.allocation("tensor")};
   expect_found({one_thread, chosen(body, 112), allocations}, Check::uninitialised_read);

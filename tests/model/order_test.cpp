@@ -1,6 +1,6 @@
 // The order checker: a missing edge is found in every schedule, however benign its timing was,
-// and the mended twin of the kernel is clean in every schedule. As are the pairs of tests/corpus, so
-// that an edge which is missing there is not missing here again.
+// and the mended twin of the kernel is clean in every schedule. As are the pairs of tests/corpus,
+// so that an edge which is missing there is not missing here again.
 #include <gtest/gtest.h>
 
 #include "tests/model/harness.h"
@@ -47,158 +47,126 @@ class OrderTest : public testing::Test {
 // --- proxies -------------------------------------------------------------------------------------
 TEST_F(OrderTest, MatrixStoresNeedAProxyFenceOfEveryLane) {
   const auto body = [&](int fencing_lanes) {
-    return kernel(32, [this, fencing_lanes] {
-      const std::uint32_t values[2] = {1, 2};
-      isa::store_matrix<2>(
-          isa::shared_base() + static_cast<SharedAddress>(isa::lane_index() % 16 * 16), values);
-      if (isa::lane_index() < fencing_lanes) isa::fence_proxy_async_shared();
-      isa::sync_warp();
-      if (isa::thread_index() == 0) {
-        isa::tensor_store(map_, isa::shared_base(), isa::Coords{0, 0});
-        isa::bulk_commit();
-        isa::bulk_wait_read<0>();
-      }
-    });
+    const std::uint32_t values[2] = {1, 2};
+    isa::store_matrix<2>(
+        isa::shared_base() + static_cast<SharedAddress>(isa::lane_index() % 16 * 16), values);
+    if (isa::lane_index() < fencing_lanes) isa::fence_proxy_async_shared();
+    isa::sync_warp();
+    if (isa::thread_index() == 0) {
+      store_until_read(map_, isa::shared_base(), isa::Coords{0, 0});
+    }
   };
-  expect_found(body(0), Check::missing_proxy_fence);
-  expect_found(body(1), Check::misplaced_proxy_fence);
-  expect_clean(body(32));
+  expect_found(kernel(32, chosen(body, 0)), Check::missing_proxy_fence);
+  expect_found(kernel(32, chosen(body, 1)), Check::misplaced_proxy_fence);
+  expect_clean(kernel(32, chosen(body, 32)));
 }
 
 TEST_F(OrderTest, AFenceByABystanderDoesNotCount) {
   const auto body = [&](int fencing_warp) {
-    return kernel(96, [this, fencing_warp] {
-      if (isa::warp_index() == 1) fill(isa::shared_base(), isa::lane_index());
-      if (isa::warp_index() == 2) isa::sync_warp();
-      if (isa::warp_index() == fencing_warp) isa::fence_proxy_async_shared();
-      isa::sync_threads(96);
-      if (isa::thread_index() != 0) return;
-      isa::tensor_store(map_, isa::shared_base(), isa::Coords{0, 0});
-      isa::bulk_commit();
-      isa::bulk_wait_read<0>();
-    });
+    if (isa::warp_index() == 1) fill(isa::shared_base(), isa::lane_index());
+    if (isa::warp_index() == 2) isa::sync_warp();
+    if (isa::warp_index() == fencing_warp) isa::fence_proxy_async_shared();
+    isa::sync_threads(96);
+    if (isa::thread_index() != 0) return;
+    store_until_read(map_, isa::shared_base(), isa::Coords{0, 0});
   };
-  expect_found(body(2), Check::misplaced_proxy_fence, Shows::unless_eager,
+  expect_found(kernel(96, chosen(body, 2)), Check::misplaced_proxy_fence, Shows::unless_eager,
                {Check::missing_proxy_fence});
-  expect_clean(body(1));
+  expect_clean(kernel(96, chosen(body, 1)));
 }
 
 TEST_F(OrderTest, WriteThenLoadIntoItNeedsAProxyFence) {
   const auto body = [&](bool fence) {
-    return kernel(1, [this, fence] {
-      const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, 1, {"full", 0});
-      isa::fence_mbarrier_init();
-      fill(bar + 1024, 0);
-      if (fence) isa::fence_proxy_async_shared();
-      isa::mbarrier_arrive_expect(bar, box_bytes);
-      isa::tensor_load(bar + 1024, map_, bar, isa::Coords{0, 0});
-      isa::mbarrier_wait<Scope::cta>(bar, 0);
-    });
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1, {"full", 0});
+    fill(bar + 1024, 0);
+    if (fence) isa::fence_proxy_async_shared();
+    load_and_wait(box_bytes, bar + 1024, map_, bar, isa::Coords{0, 0});
   };
-  expect_found(body(false), Check::missing_proxy_fence);
-  expect_clean(body(true));
+  expect_found(kernel(1, chosen(body, false)), Check::missing_proxy_fence);
+  expect_clean(kernel(1, chosen(body, true)));
 }
 
 TEST_F(OrderTest, GlobalMemoryHasItsOwnProxyFence) {
   enum class Fence { none, shared, global };
   const auto body = [&](Fence fence) {
-    return kernel(1, [this, fence] {
-      const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, 1, {"full", 0});
-      isa::fence_mbarrier_init();
-      isa::GlobalView<std::uint16_t>{tensor_.data()}.store(5, 7);
-      if (fence == Fence::shared) isa::fence_proxy_async_shared();
-      if (fence == Fence::global) isa::fence_proxy_async_global();
-      isa::mbarrier_arrive_expect(bar, box_bytes);
-      isa::tensor_load(bar + 1024, map_, bar, isa::Coords{0, 0});
-      isa::mbarrier_wait<Scope::cta>(bar, 0);
-    });
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1, {"full", 0});
+    isa::GlobalView<std::uint16_t>{tensor_.data()}.store(5, 7);
+    if (fence == Fence::shared) isa::fence_proxy_async_shared();
+    if (fence == Fence::global) isa::fence_proxy_async_global();
+    load_and_wait(box_bytes, bar + 1024, map_, bar, isa::Coords{0, 0});
   };
-  expect_found(body(Fence::none), Check::missing_proxy_fence);
-  expect_found(body(Fence::shared), Check::missing_proxy_fence);
-  expect_clean(body(Fence::global));
+  expect_found(kernel(1, chosen(body, Fence::none)), Check::missing_proxy_fence);
+  expect_found(kernel(1, chosen(body, Fence::shared)), Check::missing_proxy_fence);
+  expect_clean(kernel(1, chosen(body, Fence::global)));
 }
 
 // --- operations that nobody waited for -----------------------------------------------------------
 TEST_F(OrderTest, AStageIsReadAfterItsBarrierOnly) {
   // Warp 1 learns from nothing but its luck that the load is over.
   const auto body = [&](bool wait) {
-    return kernel(64, [this, wait] {
-      const SharedAddress bar = isa::shared_base();
-      if (isa::thread_index() == 0) {
-        isa::mbarrier_init(bar, 1, {"full", 0});
-        isa::fence_mbarrier_init();
-      }
-      isa::sync_threads(64);
-      if (isa::thread_index() == 0) {
-        isa::mbarrier_arrive_expect(bar, box_bytes);
-        isa::tensor_load(bar + 1024, map_, bar, isa::Coords{0, 0});
-      }
-      isa::named_barrier_sync(1, 64);
-      if (wait || isa::warp_index() == 0) isa::mbarrier_wait<Scope::cta>(bar, 0);
-      Word{bar + 1024}.load(isa::lane_index());
-    });
+    const SharedAddress bar = isa::shared_base();
+    if (isa::thread_index() == 0) {
+      make_barrier(bar, 1, {"full", 0});
+    }
+    isa::sync_threads(64);
+    if (isa::thread_index() == 0) {
+      expect_load(box_bytes, bar + 1024, map_, bar, isa::Coords{0, 0});
+    }
+    isa::named_barrier_sync(1, 64);
+    if (wait || isa::warp_index() == 0) isa::mbarrier_wait<Scope::cta>(bar, 0);
+    Word{bar + 1024}.load(isa::lane_index());
   };
-  expect_found(body(false), Check::in_flight_access);
-  expect_clean(body(true));
-  expect_contains(sentence(body(false), Check::in_flight_access), "full[0]");
+  expect_found(kernel(64, chosen(body, false)), Check::in_flight_access);
+  expect_clean(kernel(64, chosen(body, true)));
+  expect_contains(sentence(kernel(64, chosen(body, false)), Check::in_flight_access), "full[0]");
 }
 
 TEST_F(OrderTest, ALoadIsWaitedForBeforeTheExit) {
   const auto body = [&](bool wait) {
-    return kernel(1, [this, wait] {
-      const SharedAddress bar = isa::shared_base();
-      isa::mbarrier_init(bar, 1, {"full", 0});
-      isa::fence_mbarrier_init();
-      isa::mbarrier_arrive_expect(bar, box_bytes);
-      isa::tensor_load(bar + 1024, map_, bar, isa::Coords{0, 0});
-      if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
-    });
+    const SharedAddress bar = isa::shared_base();
+    make_barrier(bar, 1, {"full", 0});
+    expect_load(box_bytes, bar + 1024, map_, bar, isa::Coords{0, 0});
+    if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
   };
-  expect_found(body(false), Check::barrier_outlived, Shows::always,
+  expect_found(kernel(1, chosen(body, false)), Check::barrier_outlived, Shows::always,
                {Check::dead_barrier, Check::transaction_bytes});
-  expect_clean(body(true));
+  expect_clean(kernel(1, chosen(body, true)));
 }
 
 // --- threads among themselves --------------------------------------------------------------------
 TEST_F(OrderTest, WritersMeetTheStoringThread) {
   const auto body = [&](bool meet) {
-    return kernel(64, [this, meet] {
-      if (isa::warp_index() == 1) {
-        fill(isa::shared_base(), isa::lane_index());
-        isa::fence_proxy_async_shared();
-      }
-      if (meet) isa::named_barrier_sync(1, 64);
-      if (isa::thread_index() != 0) return;
-      isa::tensor_store(map_, isa::shared_base(), isa::Coords{0, 0});
-      isa::bulk_commit();
-      isa::bulk_wait_read<0>();
-    });
+    if (isa::warp_index() == 1) {
+      fill(isa::shared_base(), isa::lane_index());
+      isa::fence_proxy_async_shared();
+    }
+    if (meet) isa::named_barrier_sync(1, 64);
+    if (isa::thread_index() != 0) return;
+    store_until_read(map_, isa::shared_base(), isa::Coords{0, 0});
   };
   // Where the writers come first it is a race; where they come later, the store reads what nobody
   // has written, and they write what it reads.
   for (const Options& how : schedules()) {
-    const Report report = run(body(false), how);
+    const Report report = run(kernel(64, chosen(body, false)), how);
     EXPECT_TRUE(report.has(Check::data_race) || report.has(Check::in_flight_access))
         << text(how) << report.text();
   }
-  expect_clean(body(true));
+  expect_clean(kernel(64, chosen(body, true)));
 }
 
 TEST_F(OrderTest, LanesOfAWarpAreThreadsToo) {
   const auto body = [&](bool sync) {
-    return kernel(32, [sync] {
-      const Word words{isa::shared_base()};
-      words.store(isa::lane_index(), 1);
-      isa::sync_warp();
-      words.load(31 - isa::lane_index());
-      if (sync) isa::sync_warp();
-      words.store(isa::lane_index(), 2);
-    });
+    const Word words{isa::shared_base()};
+    words.store(isa::lane_index(), 1);
+    isa::sync_warp();
+    words.load(31 - isa::lane_index());
+    if (sync) isa::sync_warp();
+    words.store(isa::lane_index(), 2);
   };
-  expect_found(body(false), Check::data_race);
-  expect_clean(body(true));
+  expect_found(kernel(32, chosen(body, false)), Check::data_race);
+  expect_clean(kernel(32, chosen(body, true)));
 }
 
 TEST_F(OrderTest, NeighboursInSixteenBytesDoNotRace) {
@@ -219,16 +187,11 @@ TEST_F(OrderTest, NeighboursInSixteenBytesDoNotRace) {
 
 TEST_F(OrderTest, ClustersShareNoByteOfTheResult) {
   const auto body = [&](int step) {
-    return kernel(
-        32,
-        [this, step] {
-          const isa::GlobalView<std::uint16_t> to{tensor_.data()};
-          to.store(isa::cta_index() * step + isa::thread_index(), 1);
-        },
-        4);
+    const isa::GlobalView<std::uint16_t> to{tensor_.data()};
+    to.store(isa::cta_index() * step + isa::thread_index(), 1);
   };
-  expect_found(body(31), Check::data_race);
-  expect_clean(body(32));
+  expect_found(kernel(32, chosen(body, 31), 4), Check::data_race);
+  expect_clean(kernel(32, chosen(body, 32), 4));
 }
 
 // --- clusters ------------------------------------------------------------------------------------
@@ -236,60 +199,51 @@ TEST_F(OrderTest, ReadsThatAreOverAreHandedBackAtAnyScope) {
   // CTA 1 stores a box that CTA 0's multicast brought, waits until its source is read and hands the
   // memory back for the next load: an arrival at CTA scope is enough. For its own writes it is not.
   const auto body = [&](bool write) {
-    return kernel(
-        32,
-        [this, write] {
-          const SharedAddress full = isa::shared_base();
-          const SharedAddress empty = full + 8;
-          const SharedAddress stage = full + 1024;
-          const bool first = isa::cluster_rank() == 0;
-          if (isa::thread_index() == 0) {
-            isa::mbarrier_init(full, 1, {"full", 0});
-            isa::mbarrier_init(empty, 1, {"empty", 0});
-            isa::fence_mbarrier_init();
-          }
-          cluster_sync();
-          if (isa::thread_index() == 0) {
-            for (int i = 0; i < 2; ++i) {
-              isa::mbarrier_arrive_expect(full, box_bytes);
-              if (first) {
-                if (i > 0) isa::mbarrier_wait<Scope::cta>(empty, 0);
-                isa::tensor_load_multicast(stage, map_, full, 3, isa::Coords{0, 0});
-              }
-              isa::mbarrier_wait<Scope::cta>(full, i);
-              if (first || i > 0) continue;
-              if (write) fill(stage, 0);
-              if (write) isa::fence_proxy_async_shared();
-              isa::tensor_store(map_, stage, isa::Coords{16, 0});
-              isa::bulk_commit();
-              isa::bulk_wait_read<0>();
-              isa::mbarrier_arrive<Scope::cta>(isa::map_rank(empty, 0));
-            }
-          }
-          cluster_sync();
-        },
-        2, 2);
+    const SharedAddress full = isa::shared_base();
+    const SharedAddress empty = full + 8;
+    const SharedAddress stage = full + 1024;
+    const bool first = isa::cluster_rank() == 0;
+    if (isa::thread_index() == 0) {
+      isa::mbarrier_init(full, 1, {"full", 0});
+      isa::mbarrier_init(empty, 1, {"empty", 0});
+      isa::fence_mbarrier_init();
+    }
+    cluster_sync();
+    if (isa::thread_index() == 0) {
+      for (int i = 0; i < 2; ++i) {
+        isa::mbarrier_arrive_expect(full, box_bytes);
+        if (first) {
+          if (i > 0) isa::mbarrier_wait<Scope::cta>(empty, 0);
+          isa::tensor_load_multicast(stage, map_, full, 3, isa::Coords{0, 0});
+        }
+        isa::mbarrier_wait<Scope::cta>(full, i);
+        if (first || i > 0) continue;
+        if (write) fill(stage, 0);
+        if (write) isa::fence_proxy_async_shared();
+        store_until_read(map_, stage, isa::Coords{16, 0});
+        isa::mbarrier_arrive<Scope::cta>(isa::map_rank(empty, 0));
+      }
+    }
+    cluster_sync();
   };
-  expect_clean(body(false));
-  expect_found(body(true), Check::weak_scope);
+  expect_clean(kernel(32, chosen(body, false), 2, 2));
+  expect_found(kernel(32, chosen(body, true), 2, 2), Check::weak_scope);
 }
 
 TEST_F(OrderTest, AnInitialisationReachesThoseWhoMetTheInitialiser) {
   const auto body = [&](int threads) {
-    return kernel(96, [threads] {
-      const SharedAddress bar = isa::shared_base();
-      if (isa::thread_index() == 0) isa::mbarrier_init(bar, 1, {"bar", 0});
-      if (isa::thread_index() < threads) isa::named_barrier_sync(1, threads);
-      if (isa::thread_index() == 64) isa::mbarrier_arrive<Scope::cta>(bar);
-    });
+    const SharedAddress bar = isa::shared_base();
+    if (isa::thread_index() == 0) isa::mbarrier_init(bar, 1, {"bar", 0});
+    if (isa::thread_index() < threads) isa::named_barrier_sync(1, threads);
+    if (isa::thread_index() == 64) isa::mbarrier_arrive<Scope::cta>(bar);
   };
   // In these modes threads start in order: the initialisation has happened, but not for warp 2.
   for (const Mode mode : {Mode::eager, Mode::latest}) {
     Options how;
     how.mode = mode;
-    EXPECT_TRUE(run(body(64), how).has(Check::barrier_unpublished));
+    EXPECT_TRUE(run(kernel(96, chosen(body, 64)), how).has(Check::barrier_unpublished));
   }
-  expect_clean(body(96));
+  expect_clean(kernel(96, chosen(body, 96)));
 }
 
 // --- the report ----------------------------------------------------------------------------------
@@ -303,8 +257,7 @@ TEST_F(OrderTest, AFindingNamesBothAccesses) {
       word.store(1, 7);
     }
     if (isa::thread_index() == 35) {
-      isa::mbarrier_init(isa::shared_base(), 1);
-      isa::fence_mbarrier_init();
+      make_barrier(isa::shared_base(), 1);
     }
     if (isa::thread_index() == 2) word.store(1, 8);
   });

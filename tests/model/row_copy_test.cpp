@@ -60,8 +60,7 @@ class RowCopyTest : public testing::Test {
     return {{.ctas = ctas, .cluster_size = ctas, .threads = 1, .shared_bytes = 8192},
             [=] {
               const SharedAddress bar = isa::shared_base();
-              isa::mbarrier_init(bar, 1, {"full", 0});
-              isa::fence_mbarrier_init();
+              make_barrier(bar, 1, {"full", 0});
               if (ctas > 1) cluster_sync();
               body(bar);
               if (ctas > 1) cluster_sync();

@@ -102,13 +102,10 @@ void expect_loaded(Codes& c, const TensorMapFields& f, int column, int row, cons
   const Report report = run(shape, how, {c.bytes.allocation("codes", false)}, [&] {
     const SharedAddress bar = isa::shared_base();
     const isa::SharedView<unsigned char> view{bar + 1024};
-    isa::mbarrier_init(bar, 1);
-    isa::fence_mbarrier_init();
+    make_barrier(bar, 1);
     for (std::size_t i = 0; i < image.size(); ++i) view.store(static_cast<int>(i), 0x5a);
     isa::fence_proxy_async_shared();
-    isa::mbarrier_arrive_expect(bar, bytes);
-    isa::tensor_load(view.address, map, bar, isa::Coords{column, row});
-    isa::mbarrier_wait<Scope::cta>(bar, 0);
+    load_and_wait(bytes, view.address, map, bar, isa::Coords{column, row});
     for (std::size_t i = 0; i < image.size(); ++i) {
       // A byte is an element's as a whole or not at all.
       ASSERT_TRUE(image[i].owned == 0 || image[i].owned == 0xff);
@@ -149,11 +146,8 @@ Kernel load_padded(Codes& codes, const TensorMap& map, int expected,
   return {{.threads = 1, .shared_bytes = 4096},
           [=] {
             const SharedAddress bar = isa::shared_base();
-            isa::mbarrier_init(bar, 1);
-            isa::fence_mbarrier_init();
-            isa::mbarrier_arrive_expect(bar, expected);
-            isa::tensor_load(bar + 1024, map, bar, isa::Coords{0, 0});
-            isa::mbarrier_wait<Scope::cta>(bar, 0);
+            make_barrier(bar, 1);
+            load_and_wait(expected, bar + 1024, map, bar, isa::Coords{0, 0});
             look(bar + 1024);
           },
           {codes.bytes.allocation("codes", false)}};
@@ -217,9 +211,7 @@ void expect_stored(Codes& c, const TensorMapFields& f, int column, int row, cons
     const isa::SharedView<unsigned char> view{isa::shared_base()};
     for (std::size_t i = 0; i < image.size(); ++i) view.store(static_cast<int>(i), image[i]);
     isa::fence_proxy_async_shared();
-    isa::tensor_store(map, view.address, isa::Coords{column, row});
-    isa::bulk_commit();
-    isa::bulk_wait<0>();
+    store_until_written(map, view.address, isa::Coords{column, row});
   });
   ASSERT_TRUE(report.clean()) << report.text();
   // For packed rows the bytes up to the next multiple of 16 come too, as of all stores.
@@ -265,21 +257,17 @@ TEST(SubByteCopyTest, AStoreOfSixBitsTakesEveryByte) {
   Codes codes(4, 128, 6, 96, 5);
   const TensorMap map = encode(fields_of(codes, 4, true, SmemSwizzle::b128));
   const auto with = [&](int unwritten) {
-    return Kernel{one_thread,
-                  [=] {
-                    const isa::SharedView<unsigned char> view{isa::shared_base()};
-                    for (int i = 0; i < 512; ++i) {
-                      if (i != unwritten) view.store(i, 1);
-                    }
-                    isa::fence_proxy_async_shared();
-                    isa::tensor_store(map, view.address, isa::Coords{0, 0});
-                    isa::bulk_commit();
-                    isa::bulk_wait<0>();
-                  },
-                  {codes.bytes.allocation("codes")}};
+    const isa::SharedView<unsigned char> view{isa::shared_base()};
+    for (int i = 0; i < 512; ++i) {
+      if (i != unwritten) view.store(i, 1);
+    }
+    isa::fence_proxy_async_shared();
+    store_until_written(map, view.address, isa::Coords{0, 0});
   };
-  expect_clean(with(-1));
-  for (const int byte : {0, 13, 15, 255, 511}) expect_found(with(byte), Check::uninitialised_read);
+  expect_clean(Kernel{one_thread, chosen(with, -1), {codes.bytes.allocation("codes")}});
+  for (const int byte : {0, 13, 15, 255, 511})
+    expect_found(Kernel{one_thread, chosen(with, byte), {codes.bytes.allocation("codes")}},
+                 Check::uninitialised_read);
 }
 
 TEST(SubByteCopyTest, MapsThatThereAreNot) {
@@ -324,8 +312,7 @@ TEST(SubByteCopyTest, CoordinatesAndCopiesThatThereAreNot) {
     return Kernel{one_thread,
                   [=] {
                     const SharedAddress bar = isa::shared_base();
-                    isa::mbarrier_init(bar, 1);
-                    isa::fence_mbarrier_init();
+                    make_barrier(bar, 1);
                     body(map, bar);
                   },
                   {codes.bytes.allocation("codes", true)}};

@@ -136,8 +136,7 @@ Kernel worker(Memory<std::uint32_t>& done, int ctas, bool asks, int work = 0) {
       for (int i = 0; i < stride; ++i) tile(isa::cta_index() + i * ctas);
       return;
     }
-    isa::mbarrier_init(answered, 1, {"answered"});
-    isa::fence_mbarrier_init();
+    make_barrier(answered, 1, {"answered"});
     int next = isa::cta_index();
     for (int round = 0;; ++round) {
       isa::mbarrier_arrive_expect(answered, 16);
