@@ -16,6 +16,7 @@
 
 #include "cli/commands/machine/selftest_products.h"
 #include "run_cli.h"
+#include "tests/must.h"
 
 namespace warpwright::cli {
 namespace {
@@ -79,11 +80,9 @@ TEST_F(SelftestCommand, AWrongBitIsFoundAndNamed) {
   SelftestRuns runs;
   runs.product = with_a_wrong_bit;
   EXPECT_EQ(run(runs), 1);
-  EXPECT_NE(out_.str().find("FAIL registers_m16n8k8_f16_f16_64x64_any, ragged M, N and K: "),
-            std::string::npos)
-      << out_.str();
-  EXPECT_NE(out_.str().find("again: warpwright gemm --random"), std::string::npos) << out_.str();
-  EXPECT_NE(out_.str().find("selftest: FAIL on "), std::string::npos) << out_.str();
+  expect_contains(out_.str(), "FAIL registers_m16n8k8_f16_f16_64x64_any, ragged M, N and K: ");
+  expect_contains(out_.str(), "again: warpwright gemm --random");
+  expect_contains(out_.str(), "selftest: FAIL on ");
   const json all = report();
   EXPECT_EQ(all["passed"], false);
   std::size_t bad = 0;
@@ -104,8 +103,8 @@ TEST_F(SelftestCommand, ARunThatFailsIsNotLeftOut) {
     throw RunError(Sentence{"the kernel failed"});
   };
   EXPECT_EQ(run(runs), 1);
-  EXPECT_NE(out_.str().find("the kernel failed"), std::string::npos) << out_.str();
-  EXPECT_NE(out_.str().find("kernels that ran: "), std::string::npos);
+  expect_contains(out_.str(), "the kernel failed");
+  expect_contains(out_.str(), "kernels that ran: ");
 }
 
 TEST_F(SelftestCommand, AWrongMixtureIsFound) {
@@ -123,7 +122,7 @@ TEST_F(SelftestCommand, AWrongMixtureIsFound) {
   o.as = "b200";
   o.seconds = 1;
   EXPECT_EQ(selftest_command(o, out_, err_, runs), 1);
-  EXPECT_NE(out_.str().find("FAIL bf16: "), std::string::npos);
+  expect_contains(out_.str(), "FAIL bf16: ");
 }
 
 TEST_F(SelftestCommand, WhatHangsIsNamedInTheReport) {

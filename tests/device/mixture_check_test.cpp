@@ -7,6 +7,7 @@
 
 #include "tests/device/mixture.h"
 #include "tests/kernel/check_case.h"
+#include "tests/must.h"
 #include "warpwright/reference/mixture.h"
 #include "warpwright/simulation/moe.h"
 
@@ -115,8 +116,7 @@ TEST(WholeMixture, IsCleanUnderManySchedules) {
         CheckOptions options;
         options.schedules = campaign() ? 1000 : 6;
         options.jobs = all_threads();
-        const auto report = check(*device::mixture_subject(plan, some.o, is_right), options);
-        ASSERT_TRUE(report) << report.reason();
+        const auto report = must(check(*device::mixture_subject(plan, some.o, is_right), options));
         EXPECT_EQ(report->schedules, options.schedules);
         for (const device::CheckedFinding& f : report->findings) {
           ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
@@ -153,8 +153,7 @@ TEST(WholeMixture, WhatIsBrokenInAnyGridIsFound) {
     options.wanted = [turn = 0](const model::Mutation& /*m*/) mutable {
       return campaign() || turn++ % 60 == 0;
     };
-    const auto report = mutate(*device::mixture_subject(plan, some.o, is_right), options);
-    ASSERT_TRUE(report) << report.reason();
+    const auto report = must(mutate(*device::mixture_subject(plan, some.o, is_right), options));
     ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
     std::printf("%s: %s\n", plan.name().c_str(), report->score().c_str());
     EXPECT_GE(report->mutants.size(), campaign() ? 81U : 1U);
@@ -180,8 +179,7 @@ TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
         options.jobs = all_threads();
         options.wanted = lets_next_start;
         const auto subject = device::mixture_subject(plan, some.o, is_right);
-        const auto report = mutate(*subject, options);
-        ASSERT_TRUE(report) << report.reason();
+        const auto report = must(mutate(*subject, options));
         // The first product relies on the grid before, where it asks early; the second on the
         // first, unless two grids stand between the sort and it.
         const bool by_two = plan.takes(MixtureStep::gather) || plan.takes(MixtureStep::gate) ||

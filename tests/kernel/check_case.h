@@ -20,6 +20,7 @@
 
 #include "tests/campaign.h"
 #include "tests/draws.h"
+#include "tests/must.h"
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::device {
@@ -42,8 +43,7 @@ inline void expect_clean(const std::string& name, const Result<Plan>& plan,
   CheckOptions options;
   options.schedules = campaign() ? 1000 : sample;
   options.jobs = all_threads();
-  const Result<CheckReport> report = check(*plan, operands, options);
-  ASSERT_TRUE(report) << report.reason();
+  const Result<CheckReport> report = must(check(*plan, operands, options));
   EXPECT_EQ(report->schedules, options.schedules);
   if (table.is_open()) {
     table << "| " << name << " | `" << plan->name() << "` | " << report->schedules << " | "

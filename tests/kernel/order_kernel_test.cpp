@@ -10,6 +10,7 @@
 
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
+#include "tests/must.h"
 #include "tests/processor_time.h"
 
 namespace warpwright {
@@ -39,9 +40,8 @@ model::Report run(const Case& c, const device::ModelOptions& how) {
   ask.clusters = std::max(1, 8 / atom::cluster_size(ask.cluster));
   const tests::Problem problem(*instance, ask);
   const auto made = problem.planned();
-  const auto report = made ? device::launch_on_model(*made, problem.operands(), how)
-                           : Result<model::Report>(made.refusal());
-  EXPECT_TRUE(report.ok()) << report.reason();
+  const auto report = must(made ? device::launch_on_model(*made, problem.operands(), how)
+                                : Result<model::Report>(made.refusal()));
   return report.ok() ? *report : model::Report();
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/chosen.h"
 #include "tests/model/steps.h"
+#include "tests/must.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
@@ -192,8 +193,7 @@ TEST(CopyAsync, MutantsAreFound) {
   Options how;
   how.mode = Mode::latest;
   how.count_sites = true;
-  const Report whole = run(shape, how, {in.allocation()}, kernel);
-  EXPECT_TRUE(whole.clean()) << whole.text();
+  const Report whole = must_be_clean(run(shape, how, {in.allocation()}, kernel));
   int found = 0;
   int equivalent = 0;
   for (const Mutation& mutation : mutations(whole.sites)) {
@@ -387,7 +387,7 @@ TEST(CopyAsyncArrive, WhoWaitsFencesForTheOtherProxy) {
                          Check::missing_proxy_fence);
   }
   const std::string early = testing::run(chosen(kernel, Fence::early), two_warps, a.in, out).text();
-  EXPECT_NE(early.find(" comes before the wait at "), std::string::npos) << early;
+  expect_contains(early, " comes before the wait at ");
   EXPECT_CLEAN(testing::run(chosen(kernel, Fence::right), two_warps, a.in, out));
 }
 
@@ -405,8 +405,7 @@ TEST(CopyAsyncArrive, MutantsAreFound) {
   Options how;
   how.mode = Mode::latest;
   how.count_sites = true;
-  const Report whole = run(shape, how, {a.in.allocation()}, kernel);
-  EXPECT_TRUE(whole.clean()) << whole.text();
+  const Report whole = must_be_clean(run(shape, how, {a.in.allocation()}, kernel));
   int broken = 0;
   for (const Mutation& mutation : mutations(whole.sites)) {
     if (mutation.at != SyncKind::copy_arrive) continue;

@@ -1,8 +1,7 @@
 // What TMA copies do, as probed on an H200: edges, swizzles, multicast, groups, additions.
 #include <gtest/gtest.h>
 
-#include <random>
-
+#include "tests/draws.h"
 #include "tests/model/harness.h"
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/barrier.h"
@@ -132,10 +131,7 @@ TEST_F(CopyTest, ANarrowBoxKeepsThePitchOfTheSpan) {
 TEST_F(CopyTest, AnyBoxAnywhere) {
   constexpr unsigned seed = 20261121;
   std::printf("boxes by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 60; ++i) {
     const auto swizzle = static_cast<SmemSwizzle>(draw(0, 3));
     const int widest = swizzle == SmemSwizzle::none ? 8 : 1 << swizzle_bits(swizzle);

@@ -153,8 +153,7 @@ TEST(StoreAsync, TellsAPeer) {
   // The write is of the generic proxy: no fence is missing after the read.
   for (Options how : schedules()) {
     how.fence_after_reads = true;
-    const Report report = run(teller(Flaw::none, heard), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(teller(Flaw::none, heard), how));
   }
   EXPECT_TRUE(heard);
 }

@@ -78,8 +78,7 @@ TEST_F(FlagTest, OrdersWarpsOfACta) {
   in_one_cta_ = true;
   for (const Options& how : schedules()) {
     SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Bug::none), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel(Bug::none), how));
   }
   expect_only(Bug::no_wait, Check::data_race);
   expect_only(Bug::set_early, Check::data_race);
@@ -89,8 +88,7 @@ TEST_F(FlagTest, OrdersWarpsOfACta) {
 TEST_F(FlagTest, OrdersAcrossClusters) {
   for (const Options& how : schedules()) {
     SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Bug::none), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel(Bug::none), how));
   }
 }
 
@@ -180,8 +178,7 @@ class CountTest : public testing::Test {
 TEST_F(CountTest, WhoCountsLastSeesWhatAllHaveWritten) {
   for (const Options& how : schedules()) {
     SCOPED_TRACE(text(how));
-    const Report report = run(kernel(Miscount::none), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel(Miscount::none), how));
     EXPECT_EQ(*count_.data(), 3U);
     EXPECT_EQ(*sum_.data(), 96U);
   }

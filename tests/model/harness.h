@@ -13,6 +13,7 @@
 #include "tests/chosen.h"
 #include "tests/index.h"
 #include "tests/model/steps.h"
+#include "tests/must.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/memory/tensor_map.h"
@@ -88,8 +89,7 @@ inline Report run(const Kernel& kernel, const Options& how) {
 inline void expect_clean(const Kernel& kernel) {
   for (const Options& how : schedules()) {
     SCOPED_TRACE(text(how));
-    const Report report = run(kernel, how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(kernel, how));
   }
 }
 
@@ -124,10 +124,6 @@ inline std::string sentence(const Kernel& kernel, Check check) {
   }
   ADD_FAILURE() << "not found: " << code(check) << "\n" << report.text();
   return {};
-}
-
-inline void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in:\n" << text;
 }
 
 /// A two-dimensional tensor of `rows` x `columns` elements and the box that is copied.

@@ -155,8 +155,7 @@ TEST(MemoryChecks, TensorMapRules) {
   const auto broken = [&](const std::function<void(TensorMapFields&)>& change, const char* word) {
     TensorMapFields f = good;
     change(f);
-    const auto fault = invalid(f);
-    ASSERT_TRUE(fault.has_value()) << word;
+    const auto fault = must(invalid(f), word);
     expect_contains(*fault, word);
   };
   using Fields = TensorMapFields;
@@ -178,8 +177,7 @@ TEST(MemoryChecks, TensorMapRules) {
   edge.strides[0] = (std::uint64_t{1} << 40) - 16;
   EXPECT_EQ(invalid(edge), std::nullopt);
   // What is packed comes out again; what nobody packed does not.
-  const auto again = decode(encode(edge));
-  ASSERT_TRUE(again.has_value());
+  const auto again = must(decode(encode(edge)));
   EXPECT_EQ(again->strides, edge.strides);
   EXPECT_EQ(again->box, edge.box);
   EXPECT_FALSE(decode(TensorMap{}).has_value());
@@ -552,7 +550,7 @@ TEST(MemoryChecks, LanesThatComeByTwoCalls) {
   for (const int depth : {0, 1, 2}) {
     expect_found({warp, chosen(body, depth, true)}, Check::divergence);
     const Report found = run({warp, chosen(body, depth, true)}, Options{});
-    EXPECT_NE(found.text().find("by the call at "), std::string::npos) << found.text();
+    expect_contains(found.text(), "by the call at ");
     expect_clean({warp, chosen(body, depth, false)});
   }
   // A syncwarp may stand at several places, and so be called from them.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <random>
 
+#include "tests/draws.h"
 #include "tests/model/harness.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
@@ -119,10 +120,7 @@ void expect_loaded(Codes& c, const TensorMapFields& f, int column, int row, cons
 TEST(SubByteCopyTest, AnyBoxLiesAsTheDocumentsSay) {
   constexpr unsigned seed = 20261124;
   std::printf("boxes by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 60; ++i) {
     SCOPED_TRACE("box " + std::to_string(i));
     const bool padded = draw(0, 2) > 0;
@@ -131,7 +129,7 @@ TEST(SubByteCopyTest, AnyBoxLiesAsTheDocumentsSay) {
     const int alignment = padded ? 32 : 16;
     const int row_bytes =
         ((columns * bits + 7) / 8 + alignment - 1) / alignment * alignment + alignment * draw(0, 2);
-    Codes codes(draw(1, 40), columns, bits, row_bytes, random());
+    Codes codes(draw(1, 40), columns, bits, row_bytes, draw.seed());
     const auto swizzle = padded ? (draw(0, 1) == 1 ? SmemSwizzle::b128 : SmemSwizzle::none)
                                 : static_cast<SmemSwizzle>(draw(0, 3));
     const TensorMapFields f = fields_of(codes, draw(1, 24), padded, swizzle);
@@ -233,10 +231,7 @@ void expect_stored(Codes& c, const TensorMapFields& f, int column, int row, cons
 TEST(SubByteCopyTest, AnyBoxIsStoredAsTheDocumentsSay) {
   constexpr unsigned seed = 20261128;
   std::printf("stores by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  tests::Draws draw(seed);
   for (int i = 0; i < 40; ++i) {
     SCOPED_TRACE("box " + std::to_string(i));
     const bool padded = draw(0, 1) > 0;
@@ -244,12 +239,12 @@ TEST(SubByteCopyTest, AnyBoxIsStoredAsTheDocumentsSay) {
     const int columns = padded ? 128 * draw(1, 3) : 2 * draw(1, 300);
     const int alignment = padded ? 32 : 16;
     const int row_bytes = ((columns * bits + 7) / 8 + alignment - 1) / alignment * alignment;
-    Codes codes(draw(1, 30), columns, bits, row_bytes + alignment * draw(0, 1), random());
+    Codes codes(draw(1, 30), columns, bits, row_bytes + alignment * draw(0, 1), draw.seed());
     const auto swizzle = draw(0, 1) == 1 ? SmemSwizzle::b128 : SmemSwizzle::none;
     const TensorMapFields f = fields_of(codes, draw(1, 16), padded, swizzle);
     const int column = padded ? 128 * draw(0, 3) : 32 * draw(0, 12);
     expect_stored(codes, f, column, draw(0, 34), random_schedule(static_cast<std::uint64_t>(i)),
-                  random());
+                  draw.seed());
   }
 }
 
@@ -278,8 +273,7 @@ TEST(SubByteCopyTest, MapsThatThereAreNot) {
   ASSERT_EQ(invalid(packed), std::nullopt);
   const auto expect_refused = [](TensorMapFields f, auto change, const char* why) {
     change(f);
-    const auto fault = invalid(f);
-    ASSERT_TRUE(fault.has_value()) << why;
+    const auto fault = must(invalid(f), why);
     expect_contains(*fault, why);
   };
   using F = TensorMapFields;

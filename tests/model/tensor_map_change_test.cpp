@@ -223,8 +223,7 @@ TEST_F(MapChangeTest, AMapThatIsLeftToLaterGridsIsReleased) {
   const Kernel k = kernel(32, [&] { publish(8); });
   Options how;
   how.count_sites = true;
-  const Report unbroken = run(k, how);
-  EXPECT_TRUE(unbroken.clean()) << unbroken.text();
+  const Report unbroken = must_be_clean(run(k, how));
   int weakened = 0;
   for (const Mutation& m : mutations(unbroken.sites)) {
     if (m.at != SyncKind::map_release || m.kind != Mutation::Kind::weaken) continue;

@@ -163,8 +163,7 @@ Options on(int sms, int occupied = -1) {
 Trace traced(const Kernel& kernel, Options how) {
   Trace trace;
   how.trace = &trace;
-  const Report report = run(kernel, how);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(run(kernel, how));
   EXPECT_EQ(trace.fault(), "");
   return trace;
 }
@@ -176,8 +175,7 @@ TEST(LaunchQueue, EveryTileIsDoneOnce) {
     Options how = schedule;
     how.sms = 3;
     SCOPED_TRACE(text(how));
-    const Report report = run(worker(done, 12, true), how);
-    EXPECT_TRUE(report.clean()) << report.text();
+    must_be_clean(run(worker(done, 12, true), how));
     for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(done[i], 1U) << "tile " << i;
   }
 }

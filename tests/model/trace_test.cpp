@@ -32,8 +32,7 @@ Trace traced(const Kernel& kernel, Mode mode = Mode::timed) {
   Options how;
   how.mode = mode;
   how.trace = &trace;
-  const Report report = run(kernel, how);
-  EXPECT_TRUE(report.clean()) << report.text();
+  must_be_clean(run(kernel, how));
   EXPECT_EQ(trace.fault(), "");
   return trace;
 }

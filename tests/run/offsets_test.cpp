@@ -1,5 +1,6 @@
 // Offsets of groups through `run` and `launch`, on the model.
 #include "tests/run/offsets.h"
+#include "tests/must.h"
 
 #include <random>
 
@@ -24,8 +25,7 @@ TEST(Offsets, ThatOverlapAreNoFindingOfTheModel) {
   ASSERT_TRUE(given.overlap);
   for (const std::string& kernel : kernels) {
     Product product(given.of, run_on_model);
-    const auto made = product.plan_by(kernel);
-    ASSERT_TRUE(made) << made.reason();
+    const auto made = must(product.plan_by(kernel));
     expect_told(run(*made, product.operands, RunOptions{}), given);
     const auto report = device::launch_on_model(*made, product.operands);
     ASSERT_FALSE(report);
@@ -64,8 +64,7 @@ TEST(Offsets, RowsThatBeginAnywhereAreCleared) {
     o.groups = Groups{of.data(), OffsetType::int32, 0};
     RunOptions how;
     how.launch.zero_rest = true;
-    const auto told = run(o, how);
-    ASSERT_FALSE(told) << told->reason;
+    must_do(run(o, how));
     for (std::size_t at = 0; at < d.size(); ++at) {
       const std::int64_t byte = static_cast<std::int64_t>(at) - static_cast<std::int64_t>(shift);
       const std::int64_t row = byte / (pitch * element);
@@ -137,10 +136,8 @@ TEST(Offsets, NumbersOfTokensAreCheckedToo) {
     device::CheckOptions few;
     few.schedules = 2;
     few.check_offsets = true;
-    const auto made = plan(o, model_facts());
-    ASSERT_TRUE(made) << made.reason();
-    const auto checked = device::check(*made, o, few);
-    ASSERT_TRUE(checked) << checked.reason();
+    const auto made = must(plan(o, model_facts()));
+    const auto checked = must(device::check(*made, o, few));
     EXPECT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
   }
 }
@@ -154,8 +151,7 @@ TEST(Offsets, OfNoGroupsAreRefused) {
   for (const bool check : {true, false}) {
     RunOptions how;
     how.launch = {.check_offsets = check, .zero_rest = !check};
-    const auto told = run(o, how);
-    ASSERT_TRUE(told);
+    const auto told = must(run(o, how));
     EXPECT_EQ(told->code, RefusalCode::bad_value);
   }
   Workspace none;
