@@ -20,7 +20,6 @@ namespace warpwright::atom {
 namespace {
 
 using layout::parse_layout;
-using layout::to_text;
 using layout::tuple;
 using tests::without_underscores;
 
