@@ -158,7 +158,9 @@ TEST(Cluster, AMaskBeyondTheCluster) {
     isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
     cluster_sync();
   };
-  expect_guilty(run(chosen(kernel, 0b111), thread_pair, in.memory), Only{Check::multicast_mask});
+  for (const int mask : {0b111, 0b1000000000000011}) {
+    expect_guilty(run(chosen(kernel, mask), thread_pair, in.memory), Only{Check::multicast_mask});
+  }
   EXPECT_CLEAN(run(chosen(kernel, 0b011), thread_pair, in.memory));
 }
 
@@ -318,6 +320,20 @@ TEST(Cluster, MulticastToACtaThatHasExited) {
   EXPECT_EQ(broken.count(Check::multicast_mask) + broken.count(Check::barrier_outlived),
             static_cast<int>(broken.runs.size()));
   EXPECT_CLEAN(run(chosen(kernel, true), thread_pair, in.memory));
+  // Where the other CTA has left before, a mask without it is right.
+  const auto behind = [&](std::uint16_t mask) {
+    publish(2);
+    if (isa::cluster_rank() == 1) {
+      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(barrier(), 0));
+      return;
+    }
+    isa::mbarrier_wait<Scope::cluster>(barrier(), 0, {"left", 0});
+    isa::mbarrier_arrive_expect(barrier(1), box_bytes);
+    isa::tensor_load_multicast(data(), in.map, barrier(1), mask, isa::Coords{0, 0});
+    isa::mbarrier_wait<Scope::cta>(barrier(1), 0, {"full", 1});
+  };
+  expect_guilty(run(chosen(behind, 0b11), thread_pair, in.memory), Only{Check::multicast_mask});
+  EXPECT_CLEAN(run(chosen(behind, 0b01), thread_pair, in.memory));
 }
 
 // Tiles of all groups are numbered through, and a pair of CTAs takes two neighbours. With an odd

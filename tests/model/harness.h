@@ -42,6 +42,7 @@ struct Kernel {
   std::vector<Allocation> memory = {};
   bool dependent = false;  ///< GridLaunch::dependent
   std::function<std::optional<Finding>()> ended = {};
+  std::function<void()> begin = [] {};  ///< makes memory what a run starts with
 };
 
 /// A word that must be 0 when a grid has ended, for Kernel::ended.
@@ -58,18 +59,20 @@ inline std::string text(const Options& how) {
   return "random, seed " + std::to_string(how.seed);
 }
 
-inline Options random_schedule(std::uint64_t seed) {
+inline Options in_mode(Mode mode, std::uint64_t seed = 1) {
   Options how;
-  how.mode = Mode::random;
+  how.mode = mode;
   how.seed = seed;
   return how;
 }
 
+inline Options random_schedule(std::uint64_t seed) {
+  return in_mode(Mode::random, seed);
+}
+
 /// Eager, latest, and random with these seeds.
 inline std::vector<Options> schedules() {
-  std::vector<Options> all(2);
-  all[0].mode = Mode::eager;
-  all[1].mode = Mode::latest;
+  std::vector<Options> all = {in_mode(Mode::eager), in_mode(Mode::latest)};
   for (const std::uint64_t seed : {1, 2, 3, 5, 8, 13, 21, 34}) {
     all.push_back(random_schedule(seed));
   }
@@ -77,6 +80,7 @@ inline std::vector<Options> schedules() {
 }
 
 inline Report run(const Kernel& kernel, const Options& how) {
+  kernel.begin();
   return run({GridLaunch{.shape = kernel.shape,
                          .allocations = kernel.memory,
                          .body = kernel.body,

@@ -284,40 +284,6 @@ TEST(MemoryChecks, StoresIntoInputs) {
   expect_clean({one_thread, body, t.allocations});
 }
 
-TEST(MemoryChecks, MulticastMask) {
-  Tensor t;
-  const auto kernel = [&](std::uint16_t mask, bool leave) {
-    const SharedAddress bar = isa::shared_base();
-    make_barrier(bar, 1);
-    cluster_sync();
-    if (isa::cluster_rank() == 1) {
-      if (leave) {
-        isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
-        return;
-      }
-    } else {
-      if (leave) {
-        isa::mbarrier_wait<Scope::cluster>(bar, 0);
-        make_barrier(bar + 8, 1);
-      }
-    }
-    const SharedAddress full = leave ? bar + 8 : bar;
-    isa::mbarrier_arrive_expect(full, 1024);
-    if (isa::cluster_rank() == 0) {
-      isa::tensor_load_multicast(bar + 1024, t.map, full, mask, isa::Coords{0, 0});
-    }
-    isa::mbarrier_wait<Scope::cluster>(full, 0);
-    cluster_sync();
-  };
-  const LaunchShape shape{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096};
-  expect_clean(Kernel{shape, chosen(kernel, 0b11, false), t.allocations});
-  expect_found(Kernel{shape, chosen(kernel, 0b111, false), t.allocations}, Check::multicast_mask);
-  expect_found(Kernel{shape, chosen(kernel, 0b1000000000000011, false), t.allocations},
-               Check::multicast_mask);
-  expect_found(Kernel{shape, chosen(kernel, 0b11, true), t.allocations}, Check::multicast_mask);
-  expect_clean(Kernel{shape, chosen(kernel, 0b01, true), t.allocations});
-}
-
 TEST(MemoryChecks, DestinationTouchedInFlight) {
   Tensor t;
   enum class Touch { none, load, store, tensor_store, tensor_load };
