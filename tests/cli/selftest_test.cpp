@@ -30,12 +30,8 @@ class SelftestCommand : public ::testing::Test {
 
   // On the model, of a T4: a few kernels.
   int run(const SelftestRuns& runs = {}, bool is_json = false) {
-    SelftestOptions o;
-    o.device = "model";
-    o.as = "t4";
-    o.report = file_;
-    o.json = is_json;
-    return selftest_command(o, out_, err_, runs);
+    return selftest_command({.device = "model", .as = "t4", .report = file_, .json = is_json}, out_,
+                            err_, runs);
   }
   json report() const { return json::parse(std::ifstream(file_)); }
 
@@ -77,9 +73,7 @@ TEST_F(SelftestCommand, EveryKernelRunsAndTheReportSaysSo) {
 }
 
 TEST_F(SelftestCommand, AWrongBitIsFoundAndNamed) {
-  SelftestRuns runs;
-  runs.product = with_a_wrong_bit;
-  EXPECT_EQ(run(runs), 1);
+  EXPECT_EQ(run({.product = with_a_wrong_bit}), 1);
   expect_contains(out_.str(), "FAIL registers_m16n8k8_f16_f16_64x64_any, ragged M, N and K: ");
   expect_contains(out_.str(), "again: warpwright gemm --random");
   expect_contains(out_.str(), "selftest: FAIL on ");

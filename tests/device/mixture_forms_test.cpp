@@ -87,9 +87,7 @@ TEST(MixtureForms, RouterWeightsOnTheInput) {
 }
 
 TEST(MixtureForms, RouterWeightsOnAnInputOfMicroFormats) {
-  tests::MicroAsk ask;
-  ask.top_k = 1;
-  MicroMixture some(ask);
+  MicroMixture some({.top_k = 1});
   some.o.apply_router_weight_on_input = true;
   const auto plan = plan_moe(some.o, model_facts(4, 100));
   if (!plan && plan.refusal().code == RefusalCode::no_kernel) GTEST_SKIP() << plan.reason();

@@ -71,10 +71,8 @@ TEST(BlackwellPlan, EveryTypeHasEveryForm) {
         for (const TileSource tiles :
              {TileSource::one_tile, TileSource::static_persistent, TileSource::clc}) {
           if (result != DType::bf16 && tiles != TileSource::clc) continue;
-          PlanChoices choices;
-          choices.pair = pair;
-          choices.tiles = tiles;
-          const auto made = must(plan(problem(operand, result), b200(), choices));
+          const auto made =
+              must(plan(problem(operand, result), b200(), {.tiles = tiles, .pair = pair}));
           EXPECT_EQ(config_of(*made).pair, pair);
           EXPECT_EQ(config_of(*made).tiles, tiles);
           EXPECT_EQ(config_of(*made).accumulators, tiles == TileSource::one_tile ? 1 : 2);
@@ -212,12 +210,11 @@ TEST(BlackwellPlan, CandidatesAndChoicesByName) {
   const auto all = must(candidates(problem(), b200()));
   EXPECT_GT(all->size(), 2U);
   for (const Plan& one : *all) {
-    PlanChoices same;
-    same.kernel = one.kernel;
-    same.cluster = one.cluster;
-    same.ctas = one.ctas;
-    same.pair = config_of(one).pair;
-    const auto again = must(plan(problem(), b200(), same));
+    const auto again = must(plan(problem(), b200(),
+                                 {.cluster = one.cluster,
+                                  .kernel = one.kernel,
+                                  .ctas = one.ctas,
+                                  .pair = config_of(one).pair}));
     EXPECT_EQ(again->kernel, one.kernel);
     EXPECT_EQ(again->ctas, one.ctas);
     EXPECT_LE(all->front().cost, one.cost);
@@ -229,10 +226,8 @@ TEST(BlackwellPlan, CandidatesAndChoicesByName) {
 }
 
 TEST(BlackwellPlan, RefusesWhatNoKernelHas) {
-  PlanChoices choices;
-  choices.pair = true;
-  choices.tile_n = 128;
-  EXPECT_EQ(refusal_of(problem(), choices).find("no kernel of sm_100 has pairs, tile_n 128 for "),
+  EXPECT_EQ(refusal_of(problem(), {.tile_n = 128, .pair = true})
+                .find("no kernel of sm_100 has pairs, tile_n 128 for "),
             0U);
   expect_contains(refusal_of(problem(), {.pair = true}, *known_facts("h200")),
                   "pairs of SMs, which those for sm_100");
@@ -454,11 +449,8 @@ TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
   // The last one has two accumulators that share columns.
   const GemmProblem scaled = scaled_problem(DType::ue4m3, 512, 512, 512);
   for (const auto& [p, tile_n] : {std::pair{problem(), 128}, {problem(), 256}, {scaled, 256}}) {
-    PlanChoices choices;
-    choices.pair = tile_n == 256;
-    choices.tile_n = tile_n;
-    choices.cluster = atom::ClusterShape{2, 1};
-    const auto made = must(plan(p, b200(), choices));
+    const auto made = must(plan(
+        p, b200(), {.cluster = atom::ClusterShape{2, 1}, .tile_n = tile_n, .pair = tile_n == 256}));
     for (const pipeline::BarrierRow& row : made->barriers()) {
       declared.emplace_back(row.name);
       const auto at = std::find_if(table.begin(), table.end(),

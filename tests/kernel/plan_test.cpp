@@ -82,9 +82,7 @@ TEST(PlanTest, RefusedChoicesAndDevices) {
   expect_says(refusal(good, {.cluster = atom::ClusterShape{3, 1}, .tile_n = {}}),
               {"3x1", "1x1", "4x4"});
   expect_says(refusal(good, {.cluster = {}, .tile_n = 184}), {"184", "hopper_bf16_bf16_128x256"});
-  PlanChoices unknown;
-  unknown.kernel = "hopper_bf16_bf16_1x1";
-  expect_says(refusal(good, unknown),
+  expect_says(refusal(good, {.kernel = "hopper_bf16_bf16_1x1"}),
               {"no kernel \"hopper_bf16_bf16_1x1\"", "the nearest is hopper_"});
   expect_says(refusal(good, {.cluster = atom::ClusterShape{4, 4}, .tile_n = {}}, model_facts(8)),
               {"16", "8", "model"});
@@ -131,12 +129,11 @@ TEST(PlanTest, ChoicesAreKept) {
       EXPECT_EQ(hopper_config(*made), i.config);
       EXPECT_EQ(made->kernel, i.name);
       // Said by its properties instead of its name.
-      PlanChoices said;
-      said.tile_m = i.config.tile_m;
-      said.tile_n = i.config.tile_n;
-      said.schedule = schedule_of(i.config);
-      said.swap_ab = false;
-      const auto other = must(plan(problem, model_facts(16), said));
+      const auto other = must(plan(problem, model_facts(16),
+                                   {.tile_m = i.config.tile_m,
+                                    .tile_n = i.config.tile_n,
+                                    .schedule = schedule_of(i.config),
+                                    .swap_ab = false}));
       EXPECT_EQ(other->tile().m, i.config.tile_m);
       EXPECT_EQ(other->tile().n, i.config.tile_n);
       EXPECT_EQ(schedule_of(hopper_config(*other)), schedule_of(i.config));

@@ -67,9 +67,7 @@ struct Hard {
 };
 
 void launch(const GemmOperands& o, const std::string& kernel, int sms = 3) {
-  PlanChoices choices;
-  choices.kernel = kernel;
-  const auto made = must(plan(o, model_facts(sms), choices));
+  const auto made = must(plan(o, model_facts(sms), {.kernel = kernel}));
   const auto report = must(device::launch_on_model(*made, o, {}));
   ASSERT_TRUE(report->clean()) << report->text();
 }

@@ -191,9 +191,7 @@ TEST(RegisterKernels, ServeTheDevicesThatHaveThem) {
     expect_contains(words, "filled by plain loads");
     EXPECT_EQ(words.find("nvcc 13") != std::string::npos, name == std::string("v100")) << words;
     // On later devices for who names it.
-    PlanChoices named;
-    named.kernel = made->kernel;
-    EXPECT_TRUE(plan(f16, *known_facts("a100"), named));
+    EXPECT_TRUE(plan(f16, *known_facts("a100"), {.kernel = made->kernel}));
     for (const char* later : {"t4", "a100"}) {
       if (later == std::string(name)) continue;
       const auto others = candidates(f16, *known_facts(later));
@@ -325,9 +323,7 @@ TEST(RegisterKernels, GeForceBlackwellHasProducers) {
     const auto loose = must(plan(p, *known_facts("rtx5090")));
     EXPECT_TRUE(loose->a_copy && !loose->b_copy) << loose->explain();
     p.a.row_stride = 8192;
-    PlanChoices choices;
-    choices.tiles = kernel::TileSource::clc;
-    const auto asked = plan(p, *known_facts("rtx5090"), choices);
+    const auto asked = plan(p, *known_facts("rtx5090"), {.tiles = kernel::TileSource::clc});
     if (!is_fed_by_request(i)) continue;
     ASSERT_TRUE(asked) << asked.reason();
     EXPECT_EQ(asked->ctas, 64 * 64);

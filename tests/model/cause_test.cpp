@@ -31,9 +31,7 @@ bool here(int line = __builtin_LINE()) {
 // The first finding of an eager run is of this check, at `cause_line`, and says all of these words.
 void expect_first(const Kernel& kernel, Check check, std::initializer_list<const char*> words) {
   cause_line = 0;
-  Options how;
-  how.mode = Mode::eager;
-  const Report report = run(kernel, how);
+  const Report report = run(kernel, in_mode(Mode::eager));
   ASSERT_FALSE(report.findings.empty());
   const Finding& first = report.findings.front();
   EXPECT_EQ(code(first.check), code(check)) << report.text();
@@ -354,8 +352,6 @@ TEST(Cause, OfAHangIsToldOfTheGridThatComesFirst) {
   const auto first = [] { isa::named_barrier_sync(1, 64); };
   const LaunchShape shape{.threads = 64, .shared_bytes = 0};
   const auto second = [] { (void)isa::wait_for_prerequisites(); };
-  Options how;
-  how.mode = Mode::eager;
   const Report report =
       run({GridLaunch{.shape = shape,
                       .allocations = {},
@@ -367,7 +363,7 @@ TEST(Cause, OfAHangIsToldOfTheGridThatComesFirst) {
                       .ended = {}},
            GridLaunch{
                .shape = shape, .allocations = {}, .body = second, .dependent = true, .ended = {}}},
-          how);
+          in_mode(Mode::eager));
   ASSERT_TRUE(report.has(Check::deadlock)) << report.text();
   const std::string said = report.findings.front().sentence;
   expect_contains(said, "Cause: named barrier 1");
@@ -539,9 +535,7 @@ TEST(Cause, OfARaceIsAFlagThatTheGridBeforeHasLeft) {
                         .allocations = {words.allocation("words"), flag.allocation("flag")},
                         .body = body,
                         .ended = stays_zero(flag[0])};
-  Options how;
-  how.mode = Mode::eager;
-  const Report report = run({grid, grid}, how);
+  const Report report = run({grid, grid}, in_mode(Mode::eager));
   ASSERT_TRUE(report.has(Check::data_race)) << report.text();
   EXPECT_EQ(report.findings.front().check, Check::left_behind) << report.text();
 }

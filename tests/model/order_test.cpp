@@ -239,9 +239,7 @@ TEST_F(OrderTest, AnInitialisationReachesThoseWhoMetTheInitialiser) {
   };
   // In these modes threads start in order: the initialisation has happened, but not for warp 2.
   for (const Mode mode : {Mode::eager, Mode::latest}) {
-    Options how;
-    how.mode = mode;
-    EXPECT_TRUE(run(kernel(96, chosen(body, 64)), how).has(Check::barrier_unpublished));
+    EXPECT_TRUE(run(kernel(96, chosen(body, 64)), in_mode(mode)).has(Check::barrier_unpublished));
   }
   expect_clean(kernel(96, chosen(body, 96)));
 }

@@ -353,10 +353,8 @@ void check_widening(int bits) {
     std::copy_n(piece.begin(), 2 * bits, image.begin() + row * 16);
     std::memcpy(expected.data() + row * 8, wide.data(), 16);
   }
-  atom::Descriptor d;
-  d.stride = 128;
-  d.leading = 16;
-  EXPECT_EQ((copied<isa::TmemCopy::b128x128, Widen>(image, d)), expected);
+  EXPECT_EQ((copied<isa::TmemCopy::b128x128, Widen>(image, {.leading = 16, .stride = 128})),
+            expected);
 }
 
 TEST(Tcgen05CopyTest, Widening) {

@@ -66,9 +66,7 @@ TEST(ThreadTest, AnInterruptibleEndsARunAndNoOther) {
     const Interruptible inner([&] { return ++asked == 3; });
     for (const Mode mode : {Mode::latest, Mode::random, Mode::starve, Mode::timed}) {
       asked = 0;
-      Options how;
-      how.mode = mode;
-      EXPECT_THROW((void)run(shape, how, {}, forever), Interrupted);
+      EXPECT_THROW((void)run(shape, in_mode(mode), {}, forever), Interrupted);
       EXPECT_EQ(asked, 3);
       EXPECT_EQ(inside, 0);
     }

@@ -133,10 +133,8 @@ TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {
   const auto& all = hopper_kernels();
   const bool is_here = std::any_of(all.begin(), all.end(),
                                    [](const auto& row) { return row.name == std::string(rare); });
-  PlanChoices choices;
-  choices.kernel = rare;
-  const auto made =
-      plan(packed_problem(512, 512, 512, DType::bf16, DType::bf16), *known_facts("h200"), choices);
+  const auto made = plan(packed_problem(512, 512, 512, DType::bf16, DType::bf16),
+                         *known_facts("h200"), {.kernel = rare});
   ASSERT_EQ(made.ok(), is_here);
   if (!is_here) {
     EXPECT_EQ(made.code(), RefusalCode::no_kernel);
@@ -213,10 +211,8 @@ TEST(KernelList, SaysWhatAKernelDoes) {
 
 TEST(KernelList, ANameThatIsNoneIsRefusedWithTheNearest) {
   const auto refused = [](const std::string& name) {
-    PlanChoices choices;
-    choices.kernel = name;
-    const auto made =
-        plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16), *known_facts("h200"), choices);
+    const auto made = plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16),
+                           *known_facts("h200"), {.kernel = name});
     EXPECT_FALSE(made);
     EXPECT_EQ(made.code(), RefusalCode::no_kernel);
     return made.reason();

@@ -133,9 +133,7 @@ TEST(LargeClusters, WhereRowsBeginWithinLines) {
 TEST(SharedK, AsksForASizeThatThereIs) {
   const GemmProblem p = packed_problem(16, 128, 2048, DType::bf16, DType::bf16);
   const auto said = [&p](int ctas, int sms, int architecture = 90) {
-    PlanChoices choices;
-    choices.cluster_k = ctas;
-    const auto made = plan(p, model_facts(sms, architecture), choices);
+    const auto made = plan(p, model_facts(sms, architecture), {.cluster_k = ctas});
     return made ? "cluster of " + std::to_string(made->cluster_ctas()) : made.reason();
   };
   EXPECT_EQ(said(16, 16), "cluster of 16");

@@ -367,9 +367,7 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   EXPECT_EQ(tuned->plan.ctas, other->ctas);
   EXPECT_DOUBLE_EQ(tuned->entry->microseconds, 170.5);
   // The caller's own choice comes first, and so does a device of another name.
-  PlanChoices choices;
-  choices.cluster = usual->cluster;
-  EXPECT_FALSE(tuned_plan(problem, h200(), cache, choices)->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.cluster = usual->cluster})->entry);
   // For whatever is chosen. What is only of Blackwell is refused here, entry or not.
   for (const auto& choose : std::vector<std::function<void(PlanChoices&)>>{
            [&](PlanChoices& c) { c.tile_m = usual->tile().m; },
@@ -420,9 +418,7 @@ TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfGroups) {
 TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfBlackwell) {
   const GemmProblem problem = packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16);
   const DeviceFacts b200 = *known_facts("b200");
-  PlanChoices pairs;
-  pairs.pair = true;
-  const auto measured = must(plan(problem, b200, pairs));
+  const auto measured = must(plan(problem, b200, {.pair = true}));
   TuningCache cache(path_);
   ASSERT_FALSE(cache.store({{tuning_key(problem, b200), tuning_entry(*measured, 80)}}));
   EXPECT_TRUE(tuned_plan(problem, b200, cache)->entry);

@@ -125,9 +125,7 @@ TEST(RunMoe, TakesTheCallersMemory) {
 
 TEST(RunMoe, NoTokensAreNoLaunch) {
   SomeMixture some({.tokens = 0});
-  MixtureRunOptions how;
-  how.check_ids = true;
-  must_do(run_moe(some.o, how));
+  must_do(run_moe(some.o, {.check_ids = true}));
 }
 
 // An engine's list of graph sizes: a plan is made once for each, and the workspace of the largest
