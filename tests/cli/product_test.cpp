@@ -15,6 +15,7 @@
 #include "tests/campaign.h"
 #include "tests/cli/run_cli.h"
 #include "tests/must.h"
+#include "tests/scheduled.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/simulation/check.h"
@@ -93,9 +94,7 @@ TEST(Product, WhatAThreadThrowsIsThrownByTheCheck) {
   std::ostringstream err;
   Product product(options, facts_of(options), err);
   product.load(1, err);
-  device::CheckOptions how;
-  how.schedules = 16;
-  how.jobs = 2;
+  auto how = tests::in_schedules(16, 2);
   how.progress = [](double share) {
     if (share > 0.5) throw std::bad_alloc();
   };
@@ -153,8 +152,7 @@ TEST(Product, MutantsThatSamplesKillAreFoundByClasses) {
   std::ostringstream err;
   Product product(options, facts_of(options), err);
   product.load(1, err);
-  device::CheckOptions how;
-  how.schedules = 8;
+  auto how = tests::in_schedules(8);
   how.wanted = sampled_mutants(16);
   const auto report = must(device::mutate(product.plan, product.operands, how));
   how.exhaustive = {.classes = 4};
@@ -224,8 +222,7 @@ TEST(Product, ASecondOneFindsTheWorkspaceAsTheFirstLeftIt) {
     const device::SecondProduct behind{second.plan, second.operands, [&](const GemmOperands& o) {
                                          return is_right && check_job(second.job, o).passed();
                                        }};
-    device::CheckOptions how;
-    how.schedules = 4;
+    auto how = tests::in_schedules(4);
     how.second = &behind;
     how.right = [&](const GemmOperands& o) { return check_job(first.job, o).passed(); };
     const auto clean = must(device::check(first.plan, first.operands, how));

@@ -14,6 +14,7 @@
 #include "tests/campaign.h"
 #include "tests/must.h"
 #include "tests/reference.h"
+#include "tests/scheduled.h"
 #include "warpwright/model.h"
 #include "warpwright/numeric/scalar.h"
 
@@ -132,10 +133,7 @@ TEST_P(GroupEpilogue, IsThatOfWholeProducts) {
   const auto made = must(plan(product.o, model_facts(3), choices));
   for (const model::Mode mode : {model::Mode::eager, model::Mode::latest, model::Mode::random}) {
     GroupedProduct again(ask, 11);
-    device::ModelOptions how;
-    how.mode = mode;
-    how.seed = 5;
-    const auto report = must(device::launch_on_model(*made, again.o, how));
+    const auto report = must(device::launch_on_model(*made, again.o, tests::scheduled(mode, 5)));
     EXPECT_TRUE(report->clean()) << report->text();
     EXPECT_EQ(again.fault(), "") << made->name();
   }

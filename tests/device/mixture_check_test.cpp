@@ -14,7 +14,6 @@
 namespace warpwright {
 namespace {
 
-using device::CheckOptions;
 using tests::SomeMixture;
 
 bool is_right(const MixtureOperands& done) {
@@ -113,9 +112,7 @@ void for_each_case(const Cases& cases, int sms, const Use& use) {
 TEST(WholeMixture, IsCleanUnderManySchedules) {
   for_each_case(
       whole_cases, model_facts().sms, [](const MixturePlan& plan, const SomeMixture& some) {
-        CheckOptions options;
-        options.schedules = campaign() ? 1000 : 6;
-        options.jobs = all_threads();
+        const auto options = tests::in_schedules(campaign() ? 1000 : 6, all_threads());
         const auto report = must(check(*device::mixture_subject(plan, some.o, is_right), options));
         EXPECT_EQ(report->schedules, options.schedules);
         for (const device::CheckedFinding& f : report->findings) {
@@ -145,9 +142,7 @@ constexpr device::Argued not_needed[] = {
 TEST(WholeMixture, WhatIsBrokenInAnyGridIsFound) {
   device::expect_lines(not_needed);
   for_each_case(mutated_cases, 2, [](const MixturePlan& plan, const SomeMixture& some) {
-    CheckOptions options;
-    options.schedules = campaign() ? 32 : 6;
-    options.jobs = all_threads();
+    auto options = tests::in_schedules(campaign() ? 32 : 6, all_threads());
     // The same at each run: by other seeds one is left that is neither found nor argued, a warp's
     // meeting behind the zeros of epilogue_quantise.h, which a kernel's own test finds.
     options.wanted = [turn = 0](const model::Mutation& /*m*/) mutable {
@@ -174,9 +169,7 @@ bool lets_next_start(const model::Mutation& m) {
 TEST(WholeMixture, LettingTheNextGridStartBeforeTheWaitIsFound) {
   for_each_case(
       whole_cases, model_facts().sms, [](const MixturePlan& plan, const SomeMixture& some) {
-        CheckOptions options;
-        options.schedules = 4;
-        options.jobs = all_threads();
+        auto options = tests::in_schedules(4, all_threads());
         options.wanted = lets_next_start;
         const auto subject = device::mixture_subject(plan, some.o, is_right);
         const auto report = must(mutate(*subject, options));

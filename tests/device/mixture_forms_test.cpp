@@ -70,10 +70,7 @@ void agree_and_differ(const std::vector<FormAsk>& all, const Change& change, con
     SomeMixture some(ask);
     change(some.o);
     SCOPED_TRACE(plan_moe(some.o, model_facts(), choices)->explain());
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = ask.seed;
-    run_and_check(some, choices, how);
+    run_and_check(some, choices, tests::scheduled(model::Mode::random, ask.seed));
     spoil(some.o);
     EXPECT_GT(reference::check_mixture(some.o).failures, 0);
   }
@@ -473,10 +470,7 @@ TEST(MixtureForms, SmallBlocks) {
     const bool small = each.hidden > 64 || each.gated;
     EXPECT_EQ(some.o.scale_block(), small ? each.block : 128);
     EXPECT_EQ(plan->takes(MixtureStep::gate), each.gated);
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = each.seed;
-    run_and_check(some, choices, how);
+    run_and_check(some, choices, tests::scheduled(model::Mode::random, each.seed));
     MatrixView& scales = each.seed % 2 == 0 ? some.o.scale_w13 : some.o.scale_w2;
     if (each.hidden <= 64) continue;
     scales.row_stride = scales.column_stride = 0;  // all of an expert's are the first

@@ -19,7 +19,6 @@
 namespace warpwright {
 namespace {
 
-using device::CheckOptions;
 using tests::MixtureAsk;
 using tests::SomeMixture;
 
@@ -58,9 +57,7 @@ void expect_bits_of_steps(SomeMixture& some, int sms, unsigned seed) {
   ASSERT_TRUE(one) << one.reason();
   SCOPED_TRACE(one->explain());
   EXPECT_EQ(one->launches(), 1);
-  device::ModelOptions how;
-  how.mode = seed % 3 == 0 ? model::Mode::starve : model::Mode::random;
-  how.seed = seed;
+  auto how = tests::scheduled(seed % 3 == 0 ? model::Mode::starve : model::Mode::random, seed);
   how.launches = 2;
   const auto want = result_of(*steps, some, {});
   EXPECT_EQ(result_of(*one, some, how), want);
@@ -151,9 +148,7 @@ TEST(OneLaunch, CutsLongRowsIntoParts) {
     EXPECT_EQ(plan->way.k_parts, ask.inner / 1024);
     const auto got = result_of(*plan, some, {});
     EXPECT_TRUE(layer_is_right(some.o));
-    device::ModelOptions how;
-    how.mode = &ask == &asks[0] ? model::Mode::starve : model::Mode::random;
-    how.seed = 3;
+    auto how = tests::scheduled(&ask == &asks[0] ? model::Mode::starve : model::Mode::random, 3);
     how.sms = 2;
     how.launches = 2;
     EXPECT_EQ(result_of(*plan, some, how), got);
@@ -232,9 +227,7 @@ TEST(OneLaunch, EndsOnFewerSmsThanItWasPlannedFor) {
   for (const int sms : {1, 2, 5}) {
     SCOPED_TRACE(sms);
     for (const unsigned seed : {1U, 2U, 3U}) {
-      device::ModelOptions how;
-      how.mode = model::Mode::random;
-      how.seed = seed;
+      auto how = tests::scheduled(model::Mode::random, seed);
       how.sms = sms;
       EXPECT_EQ(result_of(*plan, some, how), want);
     }
@@ -305,11 +298,8 @@ TEST(OneLaunch, IsCleanUnderManySchedules) {
   for (const MixtureAsk& ask : asks) {
     SomeMixture some(ask);
     const auto plan = must(plan_moe(some.o, facts_with(3), at_once));
-    CheckOptions options;
-    options.schedules = campaign() ? 1000 : 8;
-    options.jobs = all_threads();
-    const auto report =
-        must(check(*device::mixture_subject(*plan, some.o, layer_is_right), options));
+    const auto report = must(check(*device::mixture_subject(*plan, some.o, layer_is_right),
+                                   tests::in_schedules(campaign() ? 1000 : 8, all_threads())));
     for (const device::CheckedFinding& f : report->findings) {
       ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
                     << f.finding.sentence;
@@ -325,10 +315,7 @@ TEST(OneLaunch, AWarpWithoutRowsWaitsForNone) {
   const auto plan = must(plan_moe(some.o, facts_with(3), at_once));
   const auto want = result_of(*plan, some, {});
   for (unsigned seed = 1; seed <= 12; ++seed) {
-    device::ModelOptions how;
-    how.mode = model::Mode::starve;
-    how.seed = seed;
-    EXPECT_EQ(result_of(*plan, some, how), want) << seed;
+    EXPECT_EQ(result_of(*plan, some, tests::scheduled(model::Mode::starve, seed)), want) << seed;
   }
 }
 
@@ -353,9 +340,7 @@ TEST(OneLaunch, WhatIsBrokenIsFound) {
     const bool in_place = &ask == &asks[1];
     if (in_place) some.o.d = some.o.x;
     const auto plan = must(plan_moe(some.o, facts_with(in_place ? 3 : 5), at_once));
-    CheckOptions options;
-    options.schedules = campaign() ? 16 : 6;
-    options.jobs = all_threads();
+    auto options = tests::in_schedules(campaign() ? 16 : 6, all_threads());
     options.wanted = [turn = in_place ? 20 : 0](const model::Mutation& m) mutable {
       return campaign() || turn++ % 60 == 0 || m.at == model::SyncKind::flag_wait;
     };

@@ -5,6 +5,7 @@
 
 #include "tests/device/mixture.h"
 #include "tests/must.h"
+#include "tests/scheduled.h"
 #include "warpwright/reference/mixture.h"
 #include "warpwright/simulation/moe.h"
 

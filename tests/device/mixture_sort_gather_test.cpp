@@ -9,6 +9,7 @@
 #include "tests/device/mixture.h"
 #include "tests/draws.h"
 #include "tests/must.h"
+#include "tests/scheduled.h"
 #include "warpwright/device/moe.h"
 #include "warpwright/model.h"
 #include "warpwright/simulation/moe.h"
@@ -66,9 +67,7 @@ bool is_the_same(const MixtureOperands& o, const DeviceFacts& facts, MixtureChoi
   EXPECT_FALSE(one->takes(MixtureStep::gather));
   EXPECT_TRUE(two->takes(MixtureStep::gather));
   EXPECT_EQ(one->asks_early(MixtureStep::first), two->asks_early(MixtureStep::first));
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = seed;
+  const auto how = tests::scheduled(model::Mode::random, seed);
   const Left of_two = left_by(*two, o, how);
   const Left of_one = left_by(*one, o, how);
   EXPECT_EQ(of_one.d, of_two.d);

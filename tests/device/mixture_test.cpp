@@ -131,10 +131,7 @@ bool agrees_as_gpt_oss(MixtureAsk ask, bool interleaved, const MixtureChoices& c
   EXPECT_TRUE(plan) << plan.reason();
   if (!plan) return false;
   SCOPED_TRACE("seed " + std::to_string(ask.seed) + "\n" + plan->explain());
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = ask.seed;
-  run_and_check(some, choices, how);
+  run_and_check(some, choices, tests::scheduled(model::Mode::random, ask.seed));
   // What this finds: one thing wrong of those that are gpt-oss' own.
   some.o.interleaved = !interleaved;
   EXPECT_GT(reference::check_mixture(some.o).failures, 0);
@@ -215,9 +212,7 @@ TEST(Mixture, RowScaledE4m3AgreesWithFloat64) {
 // Runs and checks one as its seed says: gate, schedule, batch invariance. Returns its plan.
 Result<MixturePlan> run_of_seed(SomeMixture& some, unsigned seed) {
   some.o.activation = seed % 3 == 0 ? Activation::swiglu_oai : Activation::silu;
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = seed;
+  const auto how = tests::scheduled(model::Mode::random, seed);
   const MixtureChoices choices{.batch_invariant = seed % 2 == 1};
   run_and_check(some, choices, how);
   return plan_moe(some.o, model_facts(), choices);
@@ -284,10 +279,8 @@ TEST(Mixture, RandomOnesAgreeWithFloat64) {
     ask.result = draw(0, 2) == 0 ? DType::f32 : DType::bf16;
     ask.weight = draw(0, 1) == 0 ? DType::f32 : DType::bf16;
     SomeMixture some(ask);
-    device::ModelOptions how;
-    how.mode = model::Mode::random;
-    how.seed = seed;
-    run_and_check(some, {.batch_invariant = draw(0, 1) == 1}, how);
+    run_and_check(some, {.batch_invariant = draw(0, 1) == 1},
+                  tests::scheduled(model::Mode::random, seed));
   }
 }
 
@@ -295,11 +288,10 @@ TEST(Mixture, IsCleanInManySchedulesAndLaunches) {
   SomeMixture some({.tokens = 5, .experts = 3, .hidden = 64, .inner = 64});
   const auto plan = must(plan_moe(some.o, model_facts()));
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    device::ModelOptions how;
-    how.mode = seed == 1   ? model::Mode::eager
-               : seed == 2 ? model::Mode::latest
-                           : model::Mode::random;
-    how.seed = seed;
+    auto how = tests::scheduled(seed == 1   ? model::Mode::eager
+                                : seed == 2 ? model::Mode::latest
+                                            : model::Mode::random,
+                                seed);
     how.launches = 2;
     const auto report = must(device::launch_on_model(*plan, some.o, how));
     EXPECT_TRUE(report->clean()) << "seed " << seed << "\n" << report->text();

@@ -46,10 +46,7 @@ MixtureAsk drawn(unsigned seed) {
 bool runs(SomeMixture& some, const MixtureChoices& choices = {}, std::uint64_t seed = 1) {
   const auto plan = plan_moe(some.o, model_facts(), choices);
   if (!plan && plan.refusal().code == RefusalCode::no_kernel) return false;
-  device::ModelOptions how;
-  how.mode = model::Mode::random;
-  how.seed = seed;
-  run_and_check(some, choices, how);
+  run_and_check(some, choices, tests::scheduled(model::Mode::random, seed));
   return true;
 }
 

@@ -24,9 +24,7 @@ void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
   SCOPED_TRACE(problem.text());
   const GemmOperands operands = problem.operands();
   const auto made = must(plan(operands, model_facts(2), problem.choices()));
-  device::CheckOptions options;
-  options.schedules = 12;
-  options.jobs = 2;
+  const auto options = tests::in_schedules(12, 2);
   const auto checked = must(device::check(*made, operands, options));
   ASSERT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
   const auto mutated = must(device::mutate(*made, operands, options));

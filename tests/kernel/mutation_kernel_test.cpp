@@ -317,8 +317,7 @@ TEST(Check, FindsAMutantAndReplaysIt) {
   ASSERT_TRUE(made) << made.reason();
   const auto mutants = must(mutants_of(*made, operands));
   ASSERT_FALSE(mutants->empty());
-  CheckOptions options;
-  options.schedules = 4;
+  auto options = tests::in_schedules(4);
   options.mode = model::Mode::random;
   for (const model::Mutation& m : *mutants) {
     if (m.at == model::SyncKind::fence_proxy_async && m.kind == model::Mutation::Kind::drop) {
@@ -346,8 +345,7 @@ TEST(Check, DoesNotDependOnTheJobs) {
   const Result<Plan>& made = wanted->plan;
   const GemmOperands& operands = wanted->operands;
   ASSERT_TRUE(made) << made.reason();
-  CheckOptions options;
-  options.schedules = 6;
+  auto options = tests::in_schedules(6);
   const auto mutants = must(mutants_of(*made, operands));
   ASSERT_GT(mutants->size(), 20U);
   options.mutation = (*mutants)[20];
@@ -372,8 +370,7 @@ TEST(Check, SchedulesHaveNames) {
   EXPECT_FALSE(parse_schedule("soon"));
   EXPECT_FALSE(parse_schedule("-1"));
   EXPECT_FALSE(parse_schedule(""));
-  CheckOptions options;
-  options.schedules = 4;
+  auto options = tests::in_schedules(4);
   options.seed = 9;
   const std::vector<Schedule> all = schedules_of(options);
   ASSERT_EQ(all.size(), 4U);

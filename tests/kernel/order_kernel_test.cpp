@@ -47,13 +47,10 @@ model::Report run(const Case& c, const device::ModelOptions& how) {
 
 void expect_clean(const Case& c, const std::vector<std::uint64_t>& seeds) {
   SCOPED_TRACE(text(c));
-  std::vector<device::ModelOptions> schedules(2);
-  schedules[0].mode = model::Mode::eager;
-  schedules[1].mode = model::Mode::latest;
+  std::vector schedules = {tests::scheduled(model::Mode::eager),
+                           tests::scheduled(model::Mode::latest)};
   for (const std::uint64_t seed : seeds) {
-    schedules.emplace_back();
-    schedules.back().mode = model::Mode::random;
-    schedules.back().seed = seed;
+    schedules.push_back(tests::scheduled(model::Mode::random, seed));
     // The kernel satisfies the disputed rule as well.
     schedules.back().fence_after_reads = seed % 2 == 0;
   }

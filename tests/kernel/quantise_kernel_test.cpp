@@ -222,9 +222,7 @@ void expect_all_killed(const Instance& instance, const Ask& ask, bool everything
   SCOPED_TRACE(problem.text());
   const GemmOperands operands = problem.operands();
   const auto made = must(plan(operands, model_facts(2), problem.choices()));
-  device::CheckOptions options;
-  options.schedules = campaign() ? 1000 : 3;
-  options.jobs = 2;
+  auto options = in_schedules(campaign() ? 1000 : 3, 2);
   const auto checked = must(device::check(*made, operands, options));
   ASSERT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
   options.schedules = some_schedules;

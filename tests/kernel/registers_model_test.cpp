@@ -126,9 +126,7 @@ TEST(RegisterKernels, GroupsAreCleanInEverySchedule) {
     const Problem problem(i, ask);
     const GemmOperands operands = problem.operands();
     const auto made = must(plan(operands, model_facts(1, 120), problem.choices()));
-    device::CheckOptions how;
-    how.jobs = all_threads();
-    how.schedules = campaign() ? 1000 : 3;
+    auto how = in_schedules(campaign() ? 1000 : 3, all_threads());
     const auto checked = must(device::check(*made, operands, how));
     EXPECT_TRUE(checked->clean()) << i.name;
     if (!campaign()) continue;
@@ -350,9 +348,7 @@ void check_and_mutate(const Instance& instance) {
     const GemmOperands operands = problem.operands();
     const auto made = must(problem.planned());
     EXPECT_EQ(made->workspace_bytes > 0, c.split);
-    device::CheckOptions how;
-    how.jobs = all_threads();
-    how.schedules = campaign() ? 1000 : 12;
+    auto how = in_schedules(campaign() ? 1000 : 12, all_threads());
     const auto checked = must(device::check(*made, operands, how));
     EXPECT_TRUE(checked->clean());
     how.schedules = campaign() ? 64 : 16;
@@ -382,9 +378,7 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
     const Problem problem(i, ask);
     const GemmOperands operands = problem.operands();
     const auto made = must(problem.planned());
-    device::CheckOptions how;
-    how.jobs = all_threads();
-    how.schedules = campaign() ? 1000 : 3;
+    auto how = in_schedules(campaign() ? 1000 : 3, all_threads());
     const auto checked = must(device::check(*made, operands, how));
     EXPECT_TRUE(checked->clean()) << i.name;
     if (!campaign()) continue;

@@ -3,6 +3,7 @@
 #include "tests/must.h"
 
 #include "tests/campaign.h"
+#include "tests/scheduled.h"
 
 #include "warpwright/simulation/check.h"
 
@@ -83,8 +84,7 @@ TEST(Copies, AreMadeByEveryLaunchAndCleanInEverySchedule) {
   std::vector<numeric::bf16_t> memory;
   const GemmOperands o = loose_operands(memory);
   const auto made = must(plan(o, model_facts()));
-  device::CheckOptions how;
-  how.schedules = 6;
+  auto how = tests::in_schedules(6);
   how.wanted = sampled_mutants(5);
   const auto mutants = must(device::mutate(*made, o, how));
   for (const auto& found : mutants->unbroken) ADD_FAILURE() << found.finding.sentence;

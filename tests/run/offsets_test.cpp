@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/campaign.h"
+#include "tests/scheduled.h"
 
 namespace warpwright::offsets {
 namespace {
@@ -30,9 +31,7 @@ TEST(Offsets, ThatOverlapAreNoFindingOfTheModel) {
     const auto report = device::launch_on_model(*made, product.operands);
     ASSERT_FALSE(report);
     expect_told(report.refusal(), given);
-    device::CheckOptions few;
-    few.schedules = 3;
-    const auto checked = device::check(*made, product.operands, few);
+    const auto checked = device::check(*made, product.operands, tests::in_schedules(3));
     ASSERT_FALSE(checked);
     expect_told(checked.refusal(), given);
   }
@@ -133,8 +132,7 @@ TEST(Offsets, NumbersOfTokensAreCheckedToo) {
     }
     how.launch = {};
     EXPECT_FALSE(run(o, how)) << "nobody asked";
-    device::CheckOptions few;
-    few.schedules = 2;
+    auto few = tests::in_schedules(2);
     few.check_offsets = true;
     const auto made = must(plan(o, model_facts()));
     const auto checked = must(device::check(*made, o, few));
